@@ -1,0 +1,4 @@
+"""The calculus itself: abstract values, primitives, traces, typed programs.
+
+Nothing here knows any particular primitive, transformation or compiler.
+"""

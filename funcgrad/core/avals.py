@@ -1,0 +1,121 @@
+"""Abstract values: what is known of an array before its contents are.
+
+An aval is a shape, a dtype and whether the value is *weak*: a Python scalar, or the result of
+Python arithmetic on Python scalars, which takes the dtype of what it meets.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from funcgrad.dtypes import PYTHON_SCALARS, check_dtype, short_name
+
+Shape = tuple[int, ...]
+
+
+class ShapedArray:
+    """Shape, dtype and weakness of an array.
+
+    Args:
+        shape: Tuple of non-negative ints.
+        dtype: A supported NumPy dtype, in native byte order.
+        weak_type: Whether the value promotes as a Python scalar.
+    """
+
+    __slots__ = ("dtype", "shape", "weak_type")
+    shape: Shape
+    dtype: np.dtype[Any]
+    weak_type: bool
+
+    def __init__(self, shape: Shape, dtype: np.dtype[Any], weak_type: bool = False) -> None:
+        self.shape = shape
+        self.dtype = dtype
+        self.weak_type = weak_type
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        size = 1
+        for n in self.shape:
+            size *= n
+        return size
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    def strong(self) -> ShapedArray:
+        """The same type with the weakness forgotten."""
+        return shaped(self.shape, self.dtype) if self.weak_type else self
+
+    def update(self, shape: Shape | None = None, dtype: np.dtype[Any] | None = None) -> ShapedArray:
+        """A copy with another shape or dtype."""
+        return ShapedArray(
+            self.shape if shape is None else shape,
+            self.dtype if dtype is None else dtype,
+            self.weak_type and dtype is None,
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, ShapedArray)
+            and self.shape == other.shape
+            and self.dtype == other.dtype
+            and self.weak_type == other.weak_type
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.dtype, self.weak_type))
+
+    def __repr__(self) -> str:
+        weak = "~" if self.weak_type else ""
+        return f"{weak}{short_name(self.dtype)}[{','.join(map(str, self.shape))}]"
+
+
+_INTERNED: dict[tuple[Shape, np.dtype[Any]], ShapedArray] = {}
+_INTERN_LIMIT = 16384
+
+
+def shaped(shape: Shape, dtype: np.dtype[Any]) -> ShapedArray:
+    """The strong aval of this shape and dtype; equal calls usually give the same object."""
+    key = (shape, dtype)
+    found = _INTERNED.get(key)
+    if found is None:
+        if len(_INTERNED) >= _INTERN_LIMIT:
+            _INTERNED.clear()
+        found = _INTERNED[key] = ShapedArray(shape, dtype)
+    return found
+
+
+_WEAK = {kind: ShapedArray((), dtype, weak_type=True) for kind, dtype in PYTHON_SCALARS.items()}
+# Python's bool is not weak in any way that shows: it is NumPy's lowest dtype.
+_WEAK[bool] = ShapedArray((), PYTHON_SCALARS[bool])
+_SCALARS: dict[type, ShapedArray] = dict(_WEAK)
+
+
+def aval_of(value: Any) -> ShapedArray:
+    """The aval of a concrete array, a NumPy or Python scalar, or anything with an ``aval``.
+
+    Raises:
+        DtypeError: If the dtype is not supported.
+    """
+    kind = type(value)
+    if kind is np.ndarray:
+        key = (value.shape, value.dtype)
+        return _INTERNED.get(key) or shaped(value.shape, check_dtype(value.dtype))
+    found = _SCALARS.get(kind)
+    if found is not None:
+        return found
+    if hasattr(value, "aval"):
+        aval: ShapedArray = value.aval
+        return aval
+    if isinstance(value, np.generic):
+        scalar = _SCALARS[kind] = shaped((), check_dtype(value.dtype, "a NumPy scalar"))
+        return scalar
+    array = np.asarray(value)
+    return shaped(array.shape, check_dtype(array.dtype, f"a value of type {kind.__name__}"))

@@ -1,0 +1,135 @@
+"""The protocol of a primitive operation: one class, all of its rules.
+
+A primitive is a frozen dataclass whose fields are its static parameters. Its methods are its
+rules; families of primitives derive most of them. This file fixes the protocol and knows no
+primitive.
+
+Conventions, everywhere in funcgrad:
+
+* A *symbolic zero* tangent or cotangent is ``None``; it is never a traced or allocated array.
+* In `transpose`, an argument in which the operation is linear arrives as a `Linear`, which knows
+  its aval and has no value; the other arguments are residuals and arrive as values.
+* In `batch`, mapped arguments carry their batch axis in front (dim 0); others have dim ``None``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+from funcgrad.core.avals import ShapedArray
+from funcgrad.core.trace import current_trace
+from funcgrad.errors import MissingRuleError
+
+Value = Any
+"""A concrete array or scalar, or a tracer."""
+
+BatchDim = int | None
+
+
+class Linear:
+    """Placeholder of an argument that an equation is linear in.
+
+    Args:
+        aval: Its abstract value, or a function that computes it when it is first asked for
+            (most backward passes never ask).
+        index: Position of the value on its tape.
+    """
+
+    __slots__ = ("_aval", "index")
+
+    def __init__(self, aval: ShapedArray | Callable[[], ShapedArray], index: int = -1) -> None:
+        self._aval = aval
+        self.index = index
+
+    @property
+    def aval(self) -> ShapedArray:
+        aval = self._aval
+        if not isinstance(aval, ShapedArray):
+            aval = self._aval = aval()
+        return aval
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.aval.dtype
+
+    def __repr__(self) -> str:
+        return f"Linear({self.aval})"
+
+
+def is_linear(argument: Any) -> bool:
+    """Whether an argument of a transpose rule is linear, that is, has no value."""
+    return type(argument) is Linear
+
+
+class Primitive:
+    """Base class of all primitives.
+
+    Subclasses are frozen dataclasses, so that two primitives with equal parameters are equal.
+    Calling a primitive binds it to its arguments under the current trace.
+    """
+
+    name: str = ""
+    multiple_results: ClassVar[bool] = False
+    """Whether the operation returns a list of arrays instead of one array."""
+    is_effectful: ClassVar[bool] = False
+    """Whether equations must be kept, in order, even when nothing uses their results."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "name" not in cls.__dict__ and "name" not in getattr(cls, "__annotations__", {}):
+            cls.name = _snake_case(cls.__name__)
+
+    def bind(self, *args: Value) -> Any:
+        """Apply the operation under the current trace."""
+        return current_trace().process(self, args)
+
+    __call__ = bind
+
+    # The rules. A subclass gives, derives or declares impossible each of them.
+
+    def impl(self, *args: Any) -> Any:
+        """Evaluate with NumPy: the specification of the operation."""
+        raise self.missing("evaluation")
+
+    def abstract_eval(self, *avals: ShapedArray) -> Any:
+        """Shape and dtype of the result (a list of avals if `multiple_results`)."""
+        raise self.missing("abstract evaluation")
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        """Result and tangent. Never called when all tangents are symbolic zeros."""
+        raise self.missing("differentiation")
+
+    def transpose(self, ct: Any, *args: Any) -> Sequence[Value | None]:
+        """Cotangents of the arguments (``None`` for residuals) for the cotangent of the result."""
+        raise self.missing("transposition")
+
+    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
+        """Result and its batch dim (lists of them if `multiple_results`) for mapped arguments."""
+        raise self.missing("batching")
+
+    def lower(self, *avals: ShapedArray) -> Any:
+        """What a kernel computes, as data: a form of `funcgrad.lowering`."""
+        raise self.missing("compilation")
+
+    def missing(self, what: str) -> MissingRuleError:
+        """The error that says that a rule is declared not to exist."""
+        return MissingRuleError(
+            f"{self.name} has no rule for {what}. If this value does not need one, wrap the "
+            "argument in funcgrad.stop_gradient, or give the enclosing function its own rule with "
+            "funcgrad.custom_jvp."
+        )
+
+    def params(self) -> dict[str, Any]:
+        """The static parameters, for printing."""
+        fields = getattr(self, "__dataclass_fields__", {})
+        return {key: getattr(self, key) for key in fields if key != "name"}
+
+
+def _snake_case(name: str) -> str:
+    return "".join("_" + c.lower() if c.isupper() and i else c.lower() for i, c in enumerate(name))
+

@@ -1,0 +1,98 @@
+"""Printing of programs, with types and the user's lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from funcgrad.core.program import Atom, Equation, Literal, Program, Var
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+class Names:
+    """Short names for variables, in order of appearance: a, b, ..., z, aa, ab, ..."""
+
+    def __init__(self) -> None:
+        self._names: dict[Var, str] = {}
+
+    def __call__(self, atom: Atom) -> str:
+        if isinstance(atom, Literal):
+            return _literal(atom)
+        if atom not in self._names:
+            self._names[atom] = _letters(len(self._names))
+        return self._names[atom]
+
+    def typed(self, atom: Atom) -> str:
+        return f"{self(atom)}:{atom.aval}"
+
+
+def _literal(literal: Literal) -> str:
+    value = literal.value
+    text = repr(value.item() if hasattr(value, "item") else value)
+    return text if literal.aval.weak_type else f"{text}:{literal.aval}"
+
+
+def _letters(index: int) -> str:
+    text = ""
+    index += 1
+    while index:
+        index, digit = divmod(index - 1, len(_LETTERS))
+        text = _LETTERS[digit] + text
+    return text
+
+
+def format_program(program: Program, with_source: bool = False, indent: str = "") -> str:
+    """The program as text.
+
+    Args:
+        program: The program to print.
+        with_source: Whether every equation shows the user's line that made it.
+        indent: Text in front of every line.
+    """
+    return "\n".join(indent + line for line in _lines(program, with_source))
+
+
+def _lines(program: Program, with_source: bool) -> Iterator[str]:
+    names = Names()
+    inputs = " ".join(names.typed(v) for v in program.inputs)
+    yield f"{{ lambda {inputs} ." if inputs else "{ lambda ."
+    for equation in program.equations:
+        yield from _equation_lines(equation, names, with_source)
+    outputs = ", ".join(names(a) for a in program.outputs)
+    yield f"  in ({outputs}{',' if len(program.outputs) == 1 else ''}) }}"
+
+
+def _equation_lines(equation: Equation, names: Names, with_source: bool) -> Iterator[str]:
+    inputs = " ".join(names(a) for a in equation.inputs)
+    outputs = " ".join(names.typed(v) for v in equation.outputs) or "_"
+    plain, programs = _split_params(equation.primitive.params())
+    line = f"    {outputs} = {equation.primitive.name}{plain} {inputs}".rstrip()
+    if with_source and equation.source is not None:
+        line = f"{line:<60} # {equation.source.short()}"
+    yield line
+    for key, program in programs:
+        yield f"      {key}:"
+        for inner in _lines(program, with_source):
+            yield "        " + inner
+
+
+def _split_params(params: dict[str, Any]) -> tuple[str, list[tuple[str, Program]]]:
+    programs: list[tuple[str, Program]] = []
+    plain: list[str] = []
+    for key, value in params.items():
+        if isinstance(value, Program):
+            programs.append((key, value))
+        elif isinstance(value, tuple) and value and all(isinstance(v, Program) for v in value):
+            programs += [(f"{key}[{i}]", v) for i, v in enumerate(value)]
+        else:
+            plain.append(f"{key}={_param(value)}")
+    return ("[" + " ".join(plain) + "]" if plain else ""), programs
+
+
+def _param(value: Any) -> str:
+    if isinstance(value, tuple):
+        return "(" + ",".join(map(_param, value)) + ")"
+    if callable(value) and hasattr(value, "__name__"):
+        return str(value.__name__)
+    return str(value)

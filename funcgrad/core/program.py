@@ -1,0 +1,132 @@
+"""Typed programs in A-normal form.
+
+``Program : (types of inputs) -> (types of outputs)``. Every intermediate result has a name, every
+name has a type and is assigned once. Programs are closed: arrays that the traced function closed
+over are leading inputs, so that a program holds no data larger than a scalar literal and its
+transformations can be memoised on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, TypeVar
+
+from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.primitive import Primitive
+from funcgrad.core.source import SourceLocation
+
+T = TypeVar("T")
+
+
+class Var:
+    """A name with a type; compared by identity."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray) -> None:
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"Var({self.aval})"
+
+
+class Literal:
+    """A scalar constant inside a program.
+
+    Args:
+        value: A Python or NumPy scalar.
+    """
+
+    __slots__ = ("aval", "value")
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self.aval = aval_of(value)
+
+    def __repr__(self) -> str:
+        return f"Literal({self.value!r})"
+
+
+Atom = Var | Literal
+
+
+class Equation:
+    """``outputs = primitive inputs``, and the user's line that made it."""
+
+    __slots__ = ("inputs", "outputs", "primitive", "source")
+
+    def __init__(
+        self,
+        primitive: Primitive,
+        inputs: Sequence[Atom],
+        outputs: Sequence[Var],
+        source: SourceLocation | None = None,
+    ) -> None:
+        self.primitive = primitive
+        self.inputs = tuple(inputs)
+        self.outputs = tuple(outputs)
+        self.source = source
+
+    def __repr__(self) -> str:
+        return f"Equation({self.primitive.name}, {self.inputs} -> {self.outputs})"
+
+
+class Program:
+    """A closed first-order program.
+
+    Args:
+        inputs: Names of the inputs.
+        equations: In order of execution.
+        outputs: Names or literals.
+        name: What messages and kernels call it.
+    """
+
+    __slots__ = ("__weakref__", "_memo", "equations", "inputs", "name", "outputs")
+
+    def __init__(
+        self,
+        inputs: Sequence[Var],
+        equations: Sequence[Equation],
+        outputs: Sequence[Atom],
+        name: str = "main",
+    ) -> None:
+        self.inputs = tuple(inputs)
+        self.equations = tuple(equations)
+        self.outputs = tuple(outputs)
+        self.name = name
+        self._memo: dict[Hashable, Any] = {}
+
+    @property
+    def in_avals(self) -> list[ShapedArray]:
+        return [v.aval for v in self.inputs]
+
+    @property
+    def out_avals(self) -> list[ShapedArray]:
+        return [a.aval for a in self.outputs]
+
+    @property
+    def is_effectful(self) -> bool:
+        return any(e.primitive.is_effectful for e in self.equations)
+
+    def memo(self, key: Hashable, make: Callable[[], T]) -> T:
+        """A fact derived from this program, computed once and kept as long as the program."""
+        if key not in self._memo:
+            self._memo[key] = make()
+        found: T = self._memo[key]
+        return found
+
+
+def evaluate(program: Program, args: Sequence[Any]) -> list[Any]:
+    """Run a program, one primitive after the other, under the current trace."""
+    environment: dict[Var, Any] = dict(zip(program.inputs, args, strict=True))
+
+    def read(atom: Atom) -> Any:
+        return environment[atom] if type(atom) is Var else atom.value  # type: ignore[union-attr]
+
+    for equation in program.equations:
+        result = equation.primitive.bind(*map(read, equation.inputs))
+        if equation.primitive.multiple_results:
+            environment.update(zip(equation.outputs, result, strict=True))
+        else:
+            environment[equation.outputs[0]] = result
+    return [read(atom) for atom in program.outputs]

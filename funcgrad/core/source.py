@@ -1,0 +1,74 @@
+"""Where in the user's code something happened.
+
+A location is taken at every staged equation, so taking one must be cheap: it keeps a code object
+and a line number and reads no file. Text is only looked up when a message is made.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+from types import CodeType, FrameType
+
+import numpy as np
+
+_SEPARATOR = os.sep
+_INTERNAL_ROOTS = (
+    os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + _SEPARATOR,
+    os.path.dirname(os.path.abspath(np.__file__)) + _SEPARATOR,
+)
+_INTERNAL_FILES = ("functools.py", "contextlib.py", "<__array_function__ internals>")
+_is_internal_code: dict[CodeType, bool] = {}
+
+
+class SourceLocation:
+    """A line of the user's code.
+
+    Args:
+        code: Code object of the user's function.
+        line: Line number in its file.
+    """
+
+    __slots__ = ("code", "line")
+
+    def __init__(self, code: CodeType, line: int) -> None:
+        self.code = code
+        self.line = line
+
+    @property
+    def file(self) -> str:
+        return self.code.co_filename
+
+    @property
+    def function(self) -> str:
+        return self.code.co_name
+
+    def text(self) -> str:
+        """The line itself, stripped, or an empty string if the source cannot be read."""
+        return linecache.getline(self.file, self.line).strip()
+
+    def short(self) -> str:
+        """``file.py:14``."""
+        return f"{os.path.basename(self.file)}:{self.line}"
+
+    def __str__(self) -> str:
+        text = self.text()
+        return f"{self.short()}   {text}" if text else f"{self.short()} in {self.function}"
+
+
+def _is_internal(code: CodeType) -> bool:
+    known = _is_internal_code.get(code)
+    if known is None:
+        name = code.co_filename
+        known = name.startswith(_INTERNAL_ROOTS) or name.endswith(_INTERNAL_FILES)
+        _is_internal_code[code] = known
+    return known
+
+
+def current_location() -> SourceLocation | None:
+    """The innermost line outside funcgrad and NumPy that is executing now."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and _is_internal(frame.f_code):
+        frame = frame.f_back
+    return None if frame is None else SourceLocation(frame.f_code, frame.f_lineno)

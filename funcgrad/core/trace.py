@@ -1,0 +1,250 @@
+"""Traces and tracers: how a transformation gets to see the operations of a function.
+
+A transformation is an interpreter, a `Trace`. While it runs a user's function it is the *current
+trace* of this thread and context; every primitive that is applied is handed to it, together with
+whatever arguments came, and it decides: arguments that are tracers of its own get its treatment,
+everything else is passed on to the parent trace. So closing over values of outer transformations
+needs no special care, and evaluation outside of any transformation costs one look-up.
+
+This file knows no transformation and no primitive. The operators of `Tracer` are installed by
+`funcgrad.numpy`, the one sanctioned inversion of the import order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NoReturn, TypeVar
+
+from funcgrad.core.avals import ShapedArray
+from funcgrad.core.source import SourceLocation, current_location
+from funcgrad.errors import (
+    ConcretizationTypeError,
+    TracerArrayConversionError,
+    TracerBoolConversionError,
+    TracerIntegerConversionError,
+    UnexpectedTracerError,
+)
+
+T = TypeVar("T")
+
+
+class Trace:
+    """An interpreter of primitives.
+
+    Args:
+        parent: The trace that receives what this one does not treat itself.
+        what: How messages call the transformation, such as ``grad(loss)``.
+    """
+
+    __slots__ = ("is_live", "parent", "what")
+
+    def __init__(self, parent: Trace | None, what: str) -> None:
+        self.parent = parent
+        self.what = what
+        self.is_live = True
+
+    def process(self, primitive: Any, args: tuple[Any, ...]) -> Any:
+        """Interpret one application of ``primitive``."""
+        raise NotImplementedError
+
+
+class EvalTrace(Trace):
+    """The outermost interpreter: evaluates with NumPy."""
+
+    __slots__ = ()
+
+    def process(self, primitive: Any, args: tuple[Any, ...]) -> Any:
+        for arg in args:
+            if isinstance(arg, Tracer):
+                raise_leaked(arg)
+        return primitive.impl(*args)
+
+
+EVAL = EvalTrace(None, "evaluation")
+_current: ContextVar[Trace] = ContextVar("funcgrad_current_trace", default=EVAL)
+current_trace: Callable[[], Trace] = _current.get
+"""The trace that interprets primitives in this thread and context now."""
+
+enter_trace = _current.set
+"""Make a trace current; returns the token for `leave_trace`. The fast form of `using_trace`."""
+
+leave_trace = _current.reset
+
+
+@contextmanager
+def using_trace(trace: Trace) -> Iterator[None]:
+    """Make ``trace`` the current trace within a block."""
+    token = enter_trace(trace)
+    try:
+        yield
+    finally:
+        leave_trace(token)
+
+
+def run_under(trace: Trace, function: Callable[..., T], *args: Any) -> T:
+    """Call ``function`` with ``trace`` current; its tracers are dead afterwards."""
+    token = enter_trace(trace)
+    try:
+        return function(*args)
+    finally:
+        leave_trace(token)
+        trace.is_live = False
+
+
+class Tracer:
+    """A value that a transformation follows through a function.
+
+    It behaves as an immutable NumPy array whose shape and dtype are known and whose contents are
+    not. Subclasses add what their trace needs.
+    """
+
+    __slots__ = ("trace",)
+    trace: Trace
+    __hash__ = None  # type: ignore[assignment]
+
+    # NumPy's operators must defer to ours when an ndarray stands on the left.
+    __array_priority__ = 1000.0
+
+    @property
+    def aval(self) -> ShapedArray:
+        raise NotImplementedError
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.aval.shape)
+
+    @property
+    def size(self) -> int:
+        return self.aval.size
+
+    @property
+    def nbytes(self) -> int:
+        return self.aval.nbytes
+
+    @property
+    def itemsize(self) -> int:
+        itemsize: int = self.aval.dtype.itemsize
+        return itemsize
+
+    def concrete(self) -> Any:
+        """The value if this trace happens to know it (it evaluates eagerly), else `None`."""
+        return None
+
+    def origin(self) -> list[str]:
+        """Lines that say where the value came from, for messages."""
+        return []
+
+    def __len__(self) -> int:
+        if not self.aval.shape:
+            raise TypeError("len() of unsized object: this traced array has no axes")
+        return self.aval.shape[0]
+
+    def __repr__(self) -> str:
+        return f"Traced<{self.aval}> in {self.trace.what}"
+
+    def __format__(self, spec: str) -> str:
+        return repr(self)
+
+    def __bool__(self) -> bool:
+        known = self._known("bool")
+        if known is not None:
+            return bool(known)
+        raise TracerBoolConversionError(
+            self._message(
+                "`if`, `while`, `and`, `or`, `not` and `bool()` need a concrete bool, but this is",
+                "Use np.where(condition, a, b), or lax.cond, or make the argument that it depends "
+                "on static: jit(f, static_argnums=...).",
+            )
+        )
+
+    def __int__(self) -> int:
+        known = self._known("int")
+        return self._no_scalar("int()") if known is None else int(known)
+
+    def __float__(self) -> float:
+        known = self._known("float")
+        return self._no_scalar("float()") if known is None else float(known)
+
+    def __complex__(self) -> complex:
+        known = self._known("complex")
+        return self._no_scalar("complex()") if known is None else complex(known)
+
+    def __index__(self) -> int:
+        known = self._known("index")
+        if known is not None and self.aval.dtype.kind in "iu":
+            return int(known)
+        raise TracerIntegerConversionError(
+            self._message(
+                "an index, a shape or a length must be a concrete integer, but this is",
+                "Shapes and Python's range() need known integers: pass the value as a static "
+                "argument (jit(f, static_argnums=...)), or index with funcgrad.numpy.take / "
+                "x[traced_index], which accepts traced integers.",
+            )
+        )
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        raise TracerArrayConversionError(
+            self._message(
+                "NumPy asked for the values of an array, but it is",
+                "If it was being written into an ndarray (`y[i] = x`), make y traced and use "
+                "y = y.at[i].set(x), or collect the parts in a list and call np.stack. If a "
+                "function called np.asarray(x) or an extension module, use its counterpart in "
+                "funcgrad.numpy.",
+            )
+        )
+
+    def _no_scalar(self, what: str) -> NoReturn:
+        raise ConcretizationTypeError(
+            self._message(
+                f"{what} needs a concrete value, but this is",
+                "Keep the value an array (x.astype(...) converts dtypes), or compute what depends "
+                "on it outside of the transformed function.",
+            )
+        )
+
+    def _known(self, kind: str) -> Any:
+        """The concrete value behind the tracer, if Python may branch on it."""
+        if not self.trace.is_live:
+            raise_leaked(self)
+        value = self.concrete()
+        if value is not None and self.aval.size != 1:
+            # NumPy's own message for arrays with several elements is the right one.
+            return value
+        return value
+
+    def _message(self, what: str, now: str) -> str:
+        location = current_location()
+        lines = [f"{what} a traced {self.aval} inside {self.trace.what}."]
+        if location is not None:
+            lines.append(f"  at            {location}")
+        lines += self.origin()
+        return "\n".join([*lines, now])
+
+
+def raise_leaked(tracer: Tracer) -> NoReturn:
+    """Raise the error for a tracer that is used after, or outside of, its transformation."""
+    location = current_location()
+    where = f"\n  used at       {location}" if location is not None else ""
+    origin = "".join("\n" + line for line in tracer.origin())
+    state = "has returned" if not tracer.trace.is_live else "is not the one that runs now"
+    raise UnexpectedTracerError(
+        f"a traced {tracer.aval} was used, but {tracer.trace.what}, which made it, {state}."
+        f"{where}{origin}\n"
+        "A traced function must not store values in globals, attributes or lists that outlive the "
+        "call: return them instead (grad and value_and_grad pass extra results through has_aux)."
+    )
+
+
+def describe_location(location: SourceLocation | None, label: str) -> list[str]:
+    """A line for a message, or none if the location is unknown."""
+    return [] if location is None else [f"  {label:<13} {location}"]

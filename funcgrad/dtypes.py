@@ -1,0 +1,116 @@
+"""The dtypes that funcgrad computes with, and how they promote.
+
+Promotion is NumPy's (NEP 50): Python scalars are weak, everything else is strong. This file
+knows dtypes only; shapes and abstract values live in `core.avals`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from funcgrad.errors import DtypeError
+
+SUPPORTED: dict[np.dtype[Any], str] = {
+    np.dtype(np.bool_): "bool",
+    np.dtype(np.int8): "i8",
+    np.dtype(np.int16): "i16",
+    np.dtype(np.int32): "i32",
+    np.dtype(np.int64): "i64",
+    np.dtype(np.uint8): "u8",
+    np.dtype(np.uint16): "u16",
+    np.dtype(np.uint32): "u32",
+    np.dtype(np.uint64): "u64",
+    np.dtype(np.float32): "f32",
+    np.dtype(np.float64): "f64",
+    np.dtype(np.complex64): "c64",
+    np.dtype(np.complex128): "c128",
+}
+"""Supported dtypes and their short names in printed programs."""
+
+float0: np.dtype[Any] = np.dtype([("float0", np.void, 0)])
+"""Dtype of the tangents of integers and booleans: a space with a single point, zero bytes wide."""
+
+BOOL = np.dtype(np.bool_)
+INT64 = np.dtype(np.int64)
+FLOAT64 = np.dtype(np.float64)
+COMPLEX128 = np.dtype(np.complex128)
+
+PYTHON_SCALARS: dict[type, np.dtype[Any]] = {
+    bool: BOOL,
+    int: INT64,
+    float: FLOAT64,
+    complex: COMPLEX128,
+}
+"""Types of the weak scalars and the dtype that each has on its own."""
+
+_WEAK_REPRESENTATIVE: dict[str, Any] = {"b": False, "i": 0, "u": 0, "f": 0.0, "c": 0j}
+
+_REASONS = {
+    "e": "float16 has no arithmetic on CPUs; use .astype(np.float32)",
+    "g": "longdouble differs between platforms; use .astype(np.float64)",
+    "G": "longdouble differs between platforms; use .astype(np.complex128)",
+    "O": "object arrays hold Python objects, not numbers; build the array with a numeric dtype",
+    "U": "strings cannot be differentiated or compiled; encode them as integers",
+    "S": "strings cannot be differentiated or compiled; encode them as integers",
+    "M": "dates cannot be differentiated; subtract an origin and divide by a unit",
+    "m": "time spans cannot be differentiated; divide by a unit, such as np.timedelta64(1, 's')",
+}
+
+
+def short_name(dtype: np.dtype[Any]) -> str:
+    """The name of a dtype in printed types, such as ``f32``."""
+    return SUPPORTED.get(dtype) or ("float0" if dtype == float0 else str(dtype))
+
+
+def check_dtype(dtype: np.dtype[Any], what: str = "an array") -> np.dtype[Any]:
+    """Return ``dtype`` in native byte order, or raise a `DtypeError` that names ``what``."""
+    if dtype in SUPPORTED:
+        return dtype.newbyteorder("=")
+    reason = _REASONS.get(dtype.char, "convert it with .astype() to a supported dtype")
+    names = "bool, (u)int8-64, float32, float64, complex64, complex128"
+    raise DtypeError(f"{what} has dtype {dtype}, which is not supported: {reason}. funcgrad computes with {names}.")
+
+
+def is_inexact(dtype: np.dtype[Any]) -> bool:
+    """Whether arrays of this dtype have derivatives (floating or complex)."""
+    return dtype.kind in "fc"
+
+
+def is_floating(dtype: np.dtype[Any]) -> bool:
+    """Whether the dtype is real floating point."""
+    return dtype.kind == "f"
+
+
+def is_complex(dtype: np.dtype[Any]) -> bool:
+    """Whether the dtype is complex."""
+    return dtype.kind == "c"
+
+
+def real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype of the real part."""
+    if dtype.kind == "c":
+        return np.dtype(np.float32 if dtype.itemsize == 8 else np.float64)
+    return dtype
+
+
+def complex_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The complex dtype whose parts have the precision of ``dtype``."""
+    return np.dtype(np.complex64 if dtype == np.float32 or dtype == np.complex64 else np.complex128)
+
+
+def weak_representative(dtype: np.dtype[Any]) -> Any:
+    """A Python scalar that promotes as a weak value of this dtype does."""
+    return _WEAK_REPRESENTATIVE[dtype.kind]
+
+
+def inexact_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype in which NumPy evaluates a float-valued function of ``dtype``.
+
+    Integers up to 8 bits would give float16 and those of 16 bits float32 in NumPy; float16 is
+    not supported, so everything that is exact becomes float32 for 8 and 16 bits, else float64.
+    """
+    if dtype.kind in "fc":
+        return dtype
+    return np.dtype(np.float32 if dtype.itemsize <= 2 and dtype != BOOL else np.float64)

@@ -1,0 +1,72 @@
+"""Every error that funcgrad raises on purpose.
+
+Each class derives from `FuncgradError` and from the builtin exception that a Python user would
+catch. A message says what happened, where (the user's file and line) and what to do now. The
+text is made where the facts are; this file only names the kinds. It imports nothing of funcgrad.
+"""
+
+from __future__ import annotations
+
+
+class FuncgradError(Exception):
+    """Base class of all errors raised by funcgrad."""
+
+
+class TreeError(FuncgradError, ValueError):
+    """Pytrees do not have the structure that an operation needs, or cannot be registered."""
+
+
+class DtypeError(FuncgradError, TypeError):
+    """An array has a dtype that funcgrad, or this operation, does not support."""
+
+
+class ShapeError(FuncgradError, ValueError):
+    """Shapes do not fit together."""
+
+
+class ArgumentError(FuncgradError, TypeError):
+    """An argument of a public function is of the wrong kind or value."""
+
+
+class ProgramTypeError(FuncgradError, AssertionError):
+    """A typed program is ill-formed: a defect of funcgrad, never of its user."""
+
+
+class MissingRuleError(FuncgradError, NotImplementedError):
+    """A primitive declares that a transformation does not exist for it."""
+
+
+class ConcretizationTypeError(FuncgradError, TypeError):
+    """Python needed the value of a traced array, which has none while a function is traced."""
+
+
+class TracerBoolConversionError(ConcretizationTypeError):
+    """`if`, `while`, `and`, `or` or `bool()` needed the value of a traced array."""
+
+
+class TracerIntegerConversionError(ConcretizationTypeError):
+    """A Python integer was needed (an index, a shape, a length) but the value is traced."""
+
+
+class TracerArrayConversionError(ConcretizationTypeError):
+    """NumPy asked for the values of a traced array."""
+
+
+class NonConcreteBooleanIndexError(FuncgradError, IndexError):
+    """A traced boolean mask was used as an index: the result's shape would depend on values."""
+
+
+class UnexpectedTracerError(FuncgradError, RuntimeError):
+    """A traced value outlived the transformation that made it."""
+
+
+class OutOfBoundsError(FuncgradError, IndexError):
+    """An index lies outside its axis."""
+
+
+class CacheError(FuncgradError, OSError):
+    """The folder of compiled kernels cannot be used."""
+
+
+class CompilerError(FuncgradError, RuntimeError):
+    """Generated code did not compile: a defect of funcgrad, reported with the source."""

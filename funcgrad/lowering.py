@@ -1,0 +1,159 @@
+"""The forms: what a kernel computes, as data.
+
+Primitives say *what* they compute in one of these forms; the compiler knows how to turn each form
+into native code and knows no primitive by name. A new primitive that fits a form needs no change
+in the compiler.
+
+Scalar expressions are templates over ``{0}``, ``{1}``, ... in the vocabulary of generated kernels
+(`docs/compiler.md` lists it). They contain no text from user data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Pointwise:
+    """``out[i] = expr(in0[i], in1[i], ...)`` with NumPy's broadcasting of the inputs.
+
+    Args:
+        expr: Scalar expression, such as ``"{0} * {1}"`` or ``"exp({0})"``. Its value is cast to
+            the dtype of the output.
+    """
+
+    expr: str
+
+
+@dataclass(frozen=True)
+class Reindex:
+    """A strided view: ``out[i] = in[index(i)]``, no arithmetic.
+
+    Args:
+        axes: For every output axis, the input axis it walks along, or ``None`` for an axis along
+            which the input is repeated. An input axis that no output axis walks along stays at
+            its start.
+        starts: First index along every input axis.
+        steps: Step along every output axis (in elements of the input axis; may be negative).
+    """
+
+    axes: tuple[int | None, ...]
+    starts: tuple[int, ...]
+    steps: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Reshape:
+    """The same elements in row-major order under another shape: that of the output."""
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """A fold over ``axes``; reduced axes are dropped from the output.
+
+    Args:
+        axes: Reduced axes, ascending.
+        init: Scalar expression without arguments: the neutral element. ``{lowest}`` and
+            ``{highest}`` stand for the extreme values of the dtype.
+        step: Scalar expression that folds ``{1}`` into the accumulator ``{0}``. It is associative
+            and commutative up to rounding, so that it also combines partial results.
+        accurate: Whether rounding errors must not grow with the length (sums): partial results
+            are formed in fixed blocks.
+    """
+
+    axes: tuple[int, ...]
+    init: str
+    step: str
+    accurate: bool = False
+
+
+@dataclass(frozen=True)
+class PrefixScan:
+    """A running fold along one axis; the output has the shape of the input.
+
+    Args:
+        axis: Axis of the scan.
+        reverse: Whether it starts at the far end.
+        init: As in `Reduction`.
+        step: As in `Reduction`.
+    """
+
+    axis: int
+    reverse: bool
+    init: str
+    step: str
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """Sum of products of two arrays, by labels, such as ``"bij,bjk->bik"``.
+
+    Args:
+        lhs: One letter per axis of the first input; no letter repeats within an operand.
+        rhs: One letter per axis of the second input.
+        out: One letter per axis of the output. Letters in both inputs and the output are batch
+            axes, those in both inputs only are summed, the others are free.
+    """
+
+    lhs: str
+    rhs: str
+    out: str
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Where one input of an `Assemble` goes.
+
+    Args:
+        starts: Index of its first element along every output axis.
+        steps: Distance of neighbouring elements along every output axis.
+        lows: First element of the input that is used, along every axis.
+        sizes: How many elements are used, along every axis.
+    """
+
+    starts: tuple[int, ...]
+    steps: tuple[int, ...]
+    lows: tuple[int, ...]
+    sizes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Assemble:
+    """The output is put together from copies of the inputs (concatenation, padding).
+
+    Args:
+        pieces: One for every input that is copied.
+        fill: Whether a further, last, scalar input fills what no piece covers.
+    """
+
+    pieces: tuple[Piece, ...]
+    fill: bool
+
+
+@dataclass(frozen=True)
+class Constant:
+    """No inputs: evaluated once, when the plan is made."""
+
+
+@dataclass(frozen=True)
+class Extern:
+    """A call of the primitive's own NumPy evaluation (LAPACK, sorting, FFT, rare dtypes)."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """Run a sub-program: the equation's primitive has it as its ``program``."""
+
+
+Form = (
+    Pointwise
+    | Reindex
+    | Reshape
+    | Reduction
+    | PrefixScan
+    | Contraction
+    | Assemble
+    | Constant
+    | Extern
+    | Call
+)

@@ -1,0 +1,127 @@
+"""Sums of products of two arrays, by labels: every matrix product there is.
+
+``Contract("bij", "bjk", "bik")`` says it all: letters of both operands and the result are batch
+axes, letters of both operands only are summed. Transposition permutes the three strings, batching
+adds a fresh letter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import Shape, ShapedArray, shaped
+from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear
+from funcgrad.errors import DtypeError, ShapeError
+from funcgrad.lowering import Contraction, Extern, Form
+from funcgrad.primitives.elementwise import add
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+@dataclass(frozen=True)
+class Contract(Primitive):
+    """``out[...] = sum over letters not in out of lhs[...] * rhs[...]``.
+
+    Every letter stands in at least two of the three operands; none repeats within one.
+    """
+
+    lhs: str
+    rhs: str
+    out: str
+
+    def impl(self, x: Any, y: Any) -> Any:
+        plan = _matmul_plan(self.lhs, self.rhs, self.out)
+        if plan is None or not x.size or not y.size:
+            return np.einsum(f"{self.lhs},{self.rhs}->{self.out}", x, y)
+        return plan(np.asarray(x), np.asarray(y))
+
+    def abstract_eval(self, x: ShapedArray, y: ShapedArray) -> ShapedArray:
+        if x.dtype != y.dtype:
+            raise DtypeError(f"contract needs arguments of one dtype, got {x} and {y}.")
+        sizes = self._sizes(x, y)
+        return shaped(tuple(sizes[c] for c in self.out), x.dtype)
+
+    def _sizes(self, x: ShapedArray, y: ShapedArray) -> dict[str, int]:
+        sizes: dict[str, int] = {}
+        for labels, aval in ((self.lhs, x), (self.rhs, y)):
+            if len(labels) != aval.ndim:
+                raise ShapeError(f"contract: labels {labels!r} need {len(labels)} axes, got {aval}.")
+            for label, n in zip(labels, aval.shape, strict=True):
+                if sizes.setdefault(label, n) != n:
+                    raise ShapeError(
+                        f"the contracted or batched axes of {x} and {y} differ in length: "
+                        f"{sizes[label]} and {n} (axis {label!r} of {self._equation()})."
+                    )
+        return sizes
+
+    def _equation(self) -> str:
+        return f"{self.lhs},{self.rhs}->{self.out}"
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        x, y = primals
+        tx, ty = tangents
+        out = self.bind(x, y)
+        if ty is None:
+            return out, self.bind(tx, y)
+        if tx is None:
+            return out, self.bind(x, ty)
+        return out, add.bind(self.bind(tx, y), self.bind(x, ty))
+
+    def transpose(self, ct: Any, x: Any, y: Any) -> Sequence[Any]:
+        if is_linear(x):
+            return Contract(self.out, self.rhs, self.lhs).bind(ct, y), None
+        return None, Contract(self.lhs, self.out, self.rhs).bind(x, ct)
+
+    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
+        used = self.lhs + self.rhs + self.out
+        fresh = next(c for c in _LETTERS if c not in used)
+        lhs = self.lhs if dims[0] is None else fresh + self.lhs
+        rhs = self.rhs if dims[1] is None else fresh + self.rhs
+        return Contract(lhs, rhs, fresh + self.out).bind(*args), 0
+
+    def lower(self, x: ShapedArray, y: ShapedArray) -> Form:
+        return Contraction(self.lhs, self.rhs, self.out) if x.dtype.kind in "fc" else Extern()
+
+    def params(self) -> dict[str, Any]:
+        return {"labels": self._equation()}
+
+
+class _MatmulPlan:
+    """A contraction as permutations and reshapes around one ``np.matmul``."""
+
+    def __init__(self, lhs: str, rhs: str, out: str) -> None:
+        self.batch = [c for c in out if c in lhs and c in rhs]
+        self.rows = [c for c in lhs if c not in rhs]
+        self.columns = [c for c in rhs if c not in lhs]
+        self.summed = [c for c in lhs if c in rhs and c not in out]
+        self.lhs_order = [lhs.index(c) for c in [*self.batch, *self.rows, *self.summed]]
+        self.rhs_order = [rhs.index(c) for c in [*self.batch, *self.summed, *self.columns]]
+        grouped = [*self.batch, *self.rows, *self.columns]
+        self.out_order = [grouped.index(c) for c in out]
+
+    def __call__(self, x: Any, y: Any) -> Any:
+        x = x.transpose(self.lhs_order)
+        y = y.transpose(self.rhs_order)
+        b, m = len(self.batch), len(self.batch) + len(self.rows)
+        s = len(self.batch) + len(self.summed)
+        batch: Shape = x.shape[:b]
+        rows, columns = x.shape[b:m], y.shape[s:]
+        k = int(np.prod(x.shape[m:], dtype=np.int64))
+        left = x.reshape((*batch, int(np.prod(rows, dtype=np.int64)), k))
+        right = y.reshape((*batch, k, int(np.prod(columns, dtype=np.int64))))
+        out = np.matmul(left, right).reshape((*batch, *rows, *columns))
+        return out.transpose(self.out_order) if self.out_order else out[()]
+
+
+_PLANS: dict[tuple[str, str, str], _MatmulPlan | None] = {}
+
+
+def _matmul_plan(lhs: str, rhs: str, out: str) -> _MatmulPlan | None:
+    key = (lhs, rhs, out)
+    if key not in _PLANS:
+        _PLANS[key] = _MatmulPlan(lhs, rhs, out)
+    return _PLANS[key]

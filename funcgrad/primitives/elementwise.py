@@ -1,0 +1,533 @@
+"""Elementwise operations: arithmetic, comparison, bits, and the elementary functions.
+
+A unary function is one row: its NumPy evaluation, its derivative given argument and result, and
+the scalar expression of its kernel. Binary functions give a partial derivative per argument.
+Derivatives are written with operators, so that they run on NumPy values and on tracers alike.
+
+Conventions at kinks: ``abs`` and ``sign`` have derivative 0 at 0, ``relu`` has 0 at 0, ``maximum``
+and ``minimum`` give one half to each argument in a tie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import ShapedArray, aval_of, shaped
+from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear
+from funcgrad.dtypes import complex_dtype, is_complex, is_inexact, real_dtype, short_name
+from funcgrad.errors import DtypeError
+from funcgrad.lowering import Extern, Form, Pointwise
+from funcgrad.primitives.families import Elementwise, instantiate, shape_of, zero_jvp
+from funcgrad.primitives.shape import broadcast_to, unbroadcast
+
+Derivative = Callable[..., Value]
+
+
+class Unary(Elementwise):
+    """A differentiable function of one argument: ``dy = derivative(x, y) * dx``."""
+
+    def __init__(self, name: str, function: Any, derivative: Derivative, code: str, **options: Any):
+        super().__init__(name, function, code, **options)
+        self.derivative = derivative
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        (x,) = primals
+        y = self.bind(x)
+        return y, mul.bind(tangents[0], self.derivative(x, y))
+
+
+class Gated(Elementwise):
+    """A function that passes its argument on or not: ``dy = dx where gate(x) else 0``."""
+
+    def __init__(self, name: str, function: Any, gate: Derivative, code: str, **options: Any):
+        super().__init__(name, function, code, **options)
+        self.gate = gate
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        (x,) = primals
+        return self.bind(x), select.bind(self.gate(x), tangents[0], zero_of(x))
+
+
+class Constantlike(Elementwise):
+    """A function that is constant almost everywhere, or whose result is exact."""
+
+    jvp = zero_jvp
+
+
+class Binary(Elementwise):
+    """A differentiable function of two arguments, with a partial derivative for each."""
+
+    def __init__(
+        self, name: str, function: Any, dx: Derivative, dy: Derivative, code: str, **options: Any
+    ):
+        super().__init__(name, function, code, **options)
+        self.partials = (dx, dy)
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        x, y = primals
+        out = self.bind(x, y)
+        terms = [
+            mul.bind(t, partial(x, y, out))
+            for t, partial in zip(tangents, self.partials, strict=True)
+            if t is not None
+        ]
+        return out, terms[0] if len(terms) == 1 else add.bind(*terms)
+
+
+class LinearUnary(Elementwise):
+    """A real-linear function of one argument; ``adjoint(ct, aval of x)`` is its transpose."""
+
+    def __init__(self, name: str, function: Any, adjoint: Derivative, code: str, **options: Any):
+        super().__init__(name, function, code, **options)
+        self.adjoint = adjoint
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        return self.bind(*primals), self.bind(tangents[0])
+
+    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
+        return (self.adjoint(ct, args[0]),)
+
+
+class Sum(Elementwise):
+    """``x + sign * y``."""
+
+    def __init__(self, name: str, function: Any, sign: int, code: str, **options: Any):
+        super().__init__(name, function, code, **options)
+        self.sign = sign
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        x, y = primals
+        tx, ty = tangents
+        out = self.bind(x, y)
+        if ty is None:
+            return out, broadcast_to(tx, shape_of(out))
+        if tx is None:
+            ty = ty if self.sign == 1 else neg.bind(ty)
+            return out, broadcast_to(ty, shape_of(out))
+        return out, self.bind(tx, ty)
+
+    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
+        x, y = args
+        ct_x = unbroadcast(ct, x.aval.shape) if is_linear(x) else None
+        if not is_linear(y):
+            return ct_x, None
+        ct_y = unbroadcast(ct, y.aval.shape)
+        return ct_x, ct_y if self.sign == 1 else neg.bind(ct_y)
+
+
+class Product(Elementwise):
+    """``x * y``, bilinear."""
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        x, y = primals
+        tx, ty = tangents
+        out = self.bind(x, y)
+        if ty is None:
+            return out, self.bind(tx, y)
+        if tx is None:
+            return out, self.bind(x, ty)
+        return out, add.bind(self.bind(tx, y), self.bind(x, ty))
+
+    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
+        x, y = args
+        if is_linear(x):
+            return unbroadcast(self.bind(ct, y), x.aval.shape), None
+        return None, unbroadcast(self.bind(x, ct), y.aval.shape)
+
+
+class Quotient(Elementwise):
+    """``x / y``, linear in ``x``."""
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        x, y = primals
+        tx, ty = tangents
+        out = self.bind(x, y)
+        terms = []
+        if tx is not None:
+            terms.append(self.bind(tx, y))
+        if ty is not None:
+            terms.append(mul.bind(ty, -out / y))
+        return out, terms[0] if len(terms) == 1 else add.bind(*terms)
+
+    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
+        x, y = args
+        return unbroadcast(self.bind(ct, y), x.aval.shape), None
+
+
+class Select(Elementwise):
+    """``x where condition else y``."""
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        condition, x, y = primals
+        out = self.bind(condition, x, y)
+        tx, ty = tangents[1:]
+        if tx is None and ty is None:
+            return out, None
+        return out, self.bind(condition, instantiate(tx, x), instantiate(ty, y))
+
+    def abstract_eval(self, *avals: ShapedArray) -> ShapedArray:
+        if avals[0].dtype.kind != "b":
+            raise DtypeError(
+                f"select: the condition must be bool, got {avals[0]}. Compare it: condition != 0."
+            )
+        aval: ShapedArray = super().abstract_eval(*avals)
+        return aval
+
+    def _check_dtypes(self, avals: Sequence[ShapedArray]) -> np.dtype[Any]:
+        return super()._check_dtypes(avals[1:])
+
+    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
+        condition, x, y = args
+        zero = zero_of(ct)
+        ct_x = unbroadcast(self.bind(condition, ct, zero), x.aval.shape) if is_linear(x) else None
+        ct_y = unbroadcast(self.bind(condition, zero, ct), y.aval.shape) if is_linear(y) else None
+        return None, ct_x, ct_y
+
+
+def zero_of(x: Value) -> Value:
+    """The scalar zero of the dtype of ``x``."""
+    return aval_of(x).dtype.type(0)
+
+
+_NUMBERS = {"kinds": "iufc", "code_kinds": "iufc", "keeps_weak": True}
+_BOOL_NUMBERS = {"kinds": "biufc", "code_kinds": "iufc", "keeps_weak": True}
+
+# Arithmetic. On bools, + and * are NumPy's logical or and and.
+add = Sum("add", np.add, 1, "{0} + {1}", **_BOOL_NUMBERS)
+sub = Sum("sub", np.subtract, -1, "{0} - {1}", **_NUMBERS)
+mul = Product("mul", np.multiply, "{0} * {1}", **_BOOL_NUMBERS)
+div = Quotient("div", np.true_divide, "{0} / {1}", kinds="fc", code_kinds="fc", keeps_weak=True)
+neg = LinearUnary("neg", np.negative, lambda ct, x: neg.bind(ct), "-{0}", **_NUMBERS)
+floor_divide = Constantlike(
+    "floor_divide", np.floor_divide, "floor_divide({0}, {1})", "iuf", "iuf", keeps_weak=True
+)
+remainder = Binary(
+    "remainder",
+    np.remainder,
+    lambda x, y, out: ones_like(x),
+    lambda x, y, out: -floor_divide.bind(x, y),
+    "remainder({0}, {1})",
+    kinds="iuf",
+    code_kinds="iuf",
+    keeps_weak=True,
+)
+fmod = Binary(
+    "fmod",
+    np.fmod,
+    lambda x, y, out: ones_like(x),
+    lambda x, y, out: -trunc.bind(x / y),
+    "fmod({0}, {1})",
+    kinds="iuf",
+)
+
+
+def ones_like(x: Value) -> Value:
+    """The scalar one of the dtype of ``x``; it broadcasts wherever ``x`` does."""
+    return aval_of(x).dtype.type(1)
+
+
+def _power_dy(x: Value, y: Value, out: Value) -> Value:
+    # d/dy x**y = x**y log x, with the limit 0 where x is 0.
+    return out * log.bind(select.bind(x == zero_of(x), ones_like(x), x))
+
+
+def _power_dx(x: Value, y: Value, out: Value) -> Value:
+    # d/dx x**y = y x**(y-1); the factor y decides where y is 0, also for x = 0.
+    one = ones_like(y)
+    exponent = select.bind(y == zero_of(y), one, y - one)
+    return y * power.bind(x, exponent)
+
+
+power = Binary(
+    "power",
+    np.power,
+    _power_dx,
+    _power_dy,
+    "pow({0}, {1})",
+    kinds="iufc",
+    code_kinds="f",
+    keeps_weak=True,
+)
+
+
+@dataclass(frozen=True)
+class IntegerPower(Primitive):
+    """``x ** exponent`` for a static integer exponent: exact rule at ``x = 0``."""
+
+    exponent: int
+
+    def impl(self, x: Any) -> Any:
+        out = x * x if self.exponent == 2 else np.power(x, aval_of(x).dtype.type(self.exponent))
+        return out.item() if isinstance(x, float | int | complex) and type(x) is type(0.0) else out
+
+    def abstract_eval(self, x: ShapedArray) -> ShapedArray:
+        if not is_inexact(x.dtype):
+            raise DtypeError(f"integer_power needs a float or complex argument, got {x}.")
+        return x
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        (x,) = primals
+        n = self.exponent
+        # The derivative of x**1 is 1 and that of x**0 is 0, also where x is 0, inf or nan.
+        if n == 0:
+            return self.bind(x), None
+        slope = x * n if n == 2 else n * integer_power(x, n - 1)
+        return self.bind(x), tangents[0] if n == 1 else mul.bind(tangents[0], slope)
+
+    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
+        return self.bind(*args), 0
+
+    def lower(self, x: ShapedArray) -> Form:
+        if 1 <= self.exponent <= 4:
+            return Pointwise(_POWERS[self.exponent])
+        return Pointwise(f"pow({{0}}, {self.exponent}.0)") if x.dtype.kind == "f" else Extern()
+
+
+_POWERS = {
+    1: "{0}",
+    2: "{0} * {0}",
+    3: "{0} * {0} * {0}",
+    4: "({0} * {0}) * ({0} * {0})",
+}
+
+
+def integer_power(x: Value, exponent: int) -> Value:
+    """``x ** exponent`` of a float or complex ``x``."""
+    return IntegerPower(exponent).bind(x)
+
+
+def _tie(better: Callable[[Value, Value], Value]) -> tuple[Derivative, Derivative]:
+    """Partial derivatives of a choice: 1 for the chosen, 0 for the other, 1/2 each in a tie."""
+
+    def share(mine: Value, other: Value) -> Value:
+        one = ones_like(mine)
+        half = one / (one + one)
+        return select.bind(mine == other, half, select.bind(better(mine, other), one, zero_of(mine)))
+
+    return (lambda x, y, out: share(x, y)), (lambda x, y, out: share(y, x))
+
+
+_CHOICE = {"kinds": "biufc", "code_kinds": "iuf", "keeps_weak": True}
+maximum = Binary("maximum", np.maximum, *_tie(lambda a, b: a > b), "maximum({0}, {1})", **_CHOICE)
+minimum = Binary("minimum", np.minimum, *_tie(lambda a, b: a < b), "minimum({0}, {1})", **_CHOICE)
+
+arctan2 = Binary(
+    "arctan2",
+    np.arctan2,
+    lambda x, y, out: y / (x * x + y * y),
+    lambda x, y, out: -x / (x * x + y * y),
+    "atan2({0}, {1})",
+    kinds="f",
+)
+hypot = Binary(
+    "hypot",
+    np.hypot,
+    # At the origin the slope is 0 by convention, as for every norm.
+    lambda x, y, out: x / select.bind(out == zero_of(out), ones_like(out), out),
+    lambda x, y, out: y / select.bind(out == zero_of(out), ones_like(out), out),
+    "hypot({0}, {1})",
+    kinds="f",
+)
+copysign = Binary(
+    "copysign",
+    np.copysign,
+    lambda x, y, out: sign.bind(x) * copysign.bind(ones_like(x), y),
+    lambda x, y, out: zero_of(x) * out,
+    "copysign({0}, {1})",
+    kinds="f",
+)
+nextafter = Constantlike("nextafter", np.nextafter, "nextafter({0}, {1})", "", "f")
+
+
+def _comparison(name: str, function: Any, symbol: str) -> Constantlike:
+    code = f"{{0}} {symbol} {{1}}"
+    return Constantlike(name, function, code, "biuf", "biufc", result="bool")
+
+
+equal = _comparison("equal", np.equal, "==")
+not_equal = _comparison("not_equal", np.not_equal, "!=")
+less = _comparison("less", np.less, "<")
+less_equal = _comparison("less_equal", np.less_equal, "<=")
+greater = _comparison("greater", np.greater, ">")
+greater_equal = _comparison("greater_equal", np.greater_equal, ">=")
+
+_BITS = {"code_kinds": "biu", "kinds": "biu"}
+bitwise_and = Constantlike("bitwise_and", np.bitwise_and, "{0} & {1}", **_BITS)
+bitwise_or = Constantlike("bitwise_or", np.bitwise_or, "{0} | {1}", **_BITS)
+bitwise_xor = Constantlike("bitwise_xor", np.bitwise_xor, "{0} ^ {1}", **_BITS)
+bitwise_not = Constantlike("bitwise_not", np.invert, "~{0}", "iu", "biu")
+left_shift = Constantlike("left_shift", np.left_shift, "left_shift({0}, {1})", "iu", "iu")
+right_shift = Constantlike("right_shift", np.right_shift, "right_shift({0}, {1})", "iu", "iu")
+
+select = Select("select", np.where, "select({0}, {1}, {2})", "biufc", "biufc", mixed=False)
+
+# Rounding and classification.
+sign = Constantlike("sign", np.sign, "sign({0})", "f", "iufc", keeps_weak=True)
+floor = Constantlike("floor", np.floor, "floor({0})", kinds="f")
+ceil = Constantlike("ceil", np.ceil, "ceil({0})", kinds="f")
+trunc = Constantlike("trunc", np.trunc, "trunc({0})", kinds="f")
+rint = Constantlike("rint", np.rint, "rint({0})", kinds="fc")
+isnan = Constantlike("isnan", np.isnan, "isnan({0})", "f", "fc", result="bool")
+isinf = Constantlike("isinf", np.isinf, "isinf({0})", "f", "fc", result="bool")
+isfinite = Constantlike("isfinite", np.isfinite, "isfinite({0})", "f", "fc", result="bool")
+signbit = Constantlike("signbit", np.signbit, "signbit({0})", "f", "f", result="bool")
+
+
+@dataclass(frozen=True)
+class Convert(Primitive):
+    """Conversion to another dtype. Real-linear between inexact dtypes."""
+
+    dtype: np.dtype[Any]
+
+    def impl(self, x: Any) -> Any:
+        x = np.asarray(x)
+        # Dropping an imaginary part is meant here, and casts of nan to integers stay silent.
+        return (x.real if x.dtype.kind == "c" and self.dtype.kind != "c" else x).astype(self.dtype)
+
+    def abstract_eval(self, x: ShapedArray) -> ShapedArray:
+        return shaped(x.shape, self.dtype)
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        exact = not is_inexact(self.dtype)
+        return self.bind(*primals), None if exact else self.bind(tangents[0])
+
+    def transpose(self, ct: Any, x: Any) -> Sequence[Any]:
+        return (convert(ct, x.dtype),)
+
+    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
+        return self.bind(*args), 0
+
+    def lower(self, x: ShapedArray) -> Form:
+        if is_complex(x.dtype) != is_complex(self.dtype):
+            return Extern()
+        if self.dtype.kind == "b":
+            return Pointwise("{0} != 0")
+        return Pointwise(f"{_CASTS[self.dtype]}({{0}})")
+
+    def params(self) -> dict[str, Any]:
+        return {"dtype": short_name(self.dtype)}
+
+
+_CASTS = {
+    np.dtype(kind): name
+    for kind, name in (
+        ("i1", "i8"), ("i2", "i16"), ("i4", "i32"), ("i8", "i64"),
+        ("u1", "u8"), ("u2", "u16"), ("u4", "u32"), ("u8", "u64"),
+        ("f4", "f32"), ("f8", "f64"), ("c8", "c64"), ("c16", "c128"),
+    )
+}  # fmt: skip
+
+
+def convert(x: Value, dtype: np.dtype[Any]) -> Value:
+    """``x`` as a strongly typed value of ``dtype``."""
+    aval = aval_of(x)
+    return x if aval.dtype == dtype and not aval.weak_type else Convert(dtype).bind(x)
+
+
+# Complex numbers. Cotangents follow the convention without conjugation: a holomorphic f has the
+# cotangent ct * f'(z), and <ct, t> is the plain (bilinear) product.
+def _to_complex(x: Value) -> Value:
+    return convert(x, complex_dtype(x.dtype))
+
+
+real = LinearUnary(
+    "real", np.real, lambda ct, x: _to_complex(ct), "real({0})", code_kinds="c", kinds="c",
+    result="real",
+)  # fmt: skip
+imag = LinearUnary(
+    "imag", np.imag, lambda ct, x: _to_complex(ct) * x.dtype.type(-1j), "imag({0})",
+    code_kinds="c", kinds="c", result="real",
+)  # fmt: skip
+conj = LinearUnary(
+    "conj", np.conjugate, lambda ct, x: conj.bind(ct), "conj({0})", code_kinds="c", kinds="c"
+)
+
+
+def _abs_jvp(self: Elementwise, primals: Any, tangents: Any) -> tuple[Any, Any]:
+    (x,), (t,) = primals, tangents
+    out = self.bind(x)
+    if not is_complex(aval_of(x).dtype):
+        return out, mul.bind(t, sign.bind(x))
+    # d|z| = Re(conj(z) dz) / |z|, and 0 at the origin.
+    safe = select.bind(out == zero_of(out), ones_like(out), out)
+    direction = conj.bind(x) / convert(safe, x.dtype)
+    return out, real.bind(mul.bind(t, direction))
+
+
+class _Absolute(Elementwise):
+    jvp = _abs_jvp
+
+
+absolute = _Absolute(
+    "abs", np.absolute, "abs({0})", "if", "iufc", result="real", keeps_weak=True
+)
+
+# Gates and elementary functions: name, NumPy, derivative, kernel.
+relu = Gated(
+    "relu", lambda x: np.maximum(x, zero_of(x)), lambda x: x > zero_of(x), "maximum({0}, 0)",
+    kinds="iuf", code_kinds="f",
+)  # fmt: skip
+
+_LN2 = float(np.log(2.0))
+_LN10 = float(np.log(10.0))
+
+exp = Unary("exp", np.exp, lambda x, y: y, "exp({0})")
+exp2 = Unary("exp2", np.exp2, lambda x, y: y * _LN2, "exp2({0})")
+expm1 = Unary("expm1", np.expm1, lambda x, y: y + 1, "expm1({0})")
+log = Unary("log", np.log, lambda x, y: 1 / x, "log({0})")
+log2 = Unary("log2", np.log2, lambda x, y: 1 / (x * _LN2), "log2({0})")
+log10 = Unary("log10", np.log10, lambda x, y: 1 / (x * _LN10), "log10({0})")
+log1p = Unary("log1p", np.log1p, lambda x, y: 1 / (1 + x), "log1p({0})")
+sqrt = Unary("sqrt", np.sqrt, lambda x, y: 0.5 / y, "sqrt({0})")
+rsqrt = Unary("rsqrt", lambda x: 1 / np.sqrt(x), lambda x, y: -0.5 * y / x, "1 / sqrt({0})")
+cbrt = Unary("cbrt", np.cbrt, lambda x, y: 1 / (3 * y * y), "cbrt({0})", kinds="f")
+sin = Unary("sin", np.sin, lambda x, y: cos.bind(x), "sin({0})")
+cos = Unary("cos", np.cos, lambda x, y: -sin.bind(x), "cos({0})")
+tan = Unary("tan", np.tan, lambda x, y: 1 + y * y, "tan({0})")
+arcsin = Unary("arcsin", np.arcsin, lambda x, y: rsqrt.bind((1 - x) * (1 + x)), "asin({0})")
+arccos = Unary("arccos", np.arccos, lambda x, y: -rsqrt.bind((1 - x) * (1 + x)), "acos({0})")
+arctan = Unary("arctan", np.arctan, lambda x, y: 1 / (1 + x * x), "atan({0})")
+sinh = Unary("sinh", np.sinh, lambda x, y: cosh.bind(x), "sinh({0})")
+cosh = Unary("cosh", np.cosh, lambda x, y: sinh.bind(x), "cosh({0})")
+tanh = Unary("tanh", np.tanh, lambda x, y: 1 - y * y, "tanh({0})")
+arcsinh = Unary("arcsinh", np.arcsinh, lambda x, y: rsqrt.bind(x * x + 1), "asinh({0})")
+arccosh = Unary(
+    "arccosh", np.arccosh, lambda x, y: rsqrt.bind(x - 1) * rsqrt.bind(x + 1), "acosh({0})"
+)
+arctanh = Unary("arctanh", np.arctanh, lambda x, y: 1 / ((1 - x) * (1 + x)), "atanh({0})")
+
+
+def _logistic(x: Any) -> Any:
+    return 0.5 * np.tanh(0.5 * x) + 0.5 if np.iscomplexobj(x) else _real_logistic(np.asarray(x))
+
+
+def _real_logistic(x: Any) -> Any:
+    # exp never overflows: its argument is -|x|.
+    small = np.exp(-np.abs(x))
+    return np.where(x >= 0, 1 / (1 + small), small / (1 + small))[()].astype(x.dtype)
+
+
+logistic = Unary("logistic", _logistic, lambda x, y: y * (1 - y), "expit({0})")
+
+
+class _Identity(Elementwise):
+    """The identity with derivative zero (`stop_gradient`)."""
+
+    jvp = zero_jvp
+
+
+stop_gradient = _Identity("stop_gradient", lambda x: x, "{0}", "biufc", "biufc", keeps_weak=True)
+
+
+def real_if_needed(ct: Value, dtype: np.dtype[Any]) -> Value:
+    """The real part of a complex cotangent, where the argument was real."""
+    return real.bind(ct) if is_complex(aval_of(ct).dtype) and not is_complex(dtype) else ct
+
+
+def is_real(x: Value) -> bool:
+    """Whether a value has a real dtype."""
+    return real_dtype(aval_of(x).dtype) == aval_of(x).dtype

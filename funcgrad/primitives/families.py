@@ -1,0 +1,183 @@
+"""What families of primitives derive, so that no rule is written twice.
+
+* linear operations: the tangent goes through the operation itself;
+* elementwise operations: shape, batching and the forward derivative;
+* operations that are constant almost everywhere: their derivative is zero;
+* operations on the trailing axes of stacked inputs: batching by more stacking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import Shape, ShapedArray, aval_of, shaped
+from funcgrad.core.primitive import BatchDim, Primitive, Value
+from funcgrad.errors import DtypeError, ShapeError
+from funcgrad.lowering import Extern, Pointwise
+
+PYTHON_NUMBERS = frozenset((bool, int, float, complex))
+
+
+def zeros_like_aval(aval: ShapedArray) -> Any:
+    """A concrete array of zeros (a view of one zero, so it costs no memory)."""
+    return np.broadcast_to(np.zeros((), aval.dtype), aval.shape)
+
+
+def instantiate(tangent: Value | None, primal: Value) -> Value:
+    """The tangent, with a symbolic zero made an array like ``primal``."""
+    return zeros_like_aval(aval_of(primal)) if tangent is None else tangent
+
+
+def shape_of(value: Value) -> Shape:
+    """Shape of a value of any kind."""
+    shape: Shape = value.shape if hasattr(value, "shape") else np.shape(value)
+    return shape
+
+
+def linear_jvp(
+    self: Primitive, primals: Sequence[Value], tangents: Sequence[Value | None]
+) -> tuple[Any, Any]:
+    """JVP rule of an operation that is linear in all of its arguments jointly."""
+    dense = [instantiate(t, x) for t, x in zip(tangents, primals, strict=True)]
+    return self.bind(*primals), self.bind(*dense)
+
+
+def zero_jvp(
+    self: Primitive, primals: Sequence[Value], tangents: Sequence[Value | None]
+) -> tuple[Any, Any]:
+    """JVP rule of an operation that is constant almost everywhere."""
+    out = self.bind(*primals)
+    return out, [None] * len(out) if self.multiple_results else None
+
+
+def extern_lower(self: Primitive, *avals: ShapedArray) -> Extern:
+    """Lowering of an operation whose compiled form is its NumPy evaluation."""
+    return Extern()
+
+
+def stacked_batch(
+    self: Primitive, args: Sequence[Value], dims: Sequence[BatchDim]
+) -> tuple[Any, Any]:
+    """Batch rule of an operation that already maps over leading axes of all of its arguments."""
+    size = next(shape_of(a)[0] for a, d in zip(args, dims, strict=True) if d is not None)
+    dense = [
+        a if d is not None else np.broadcast_to(a, (size, *shape_of(a)))
+        for a, d in zip(args, dims, strict=True)
+    ]
+    out = self.bind(*dense)
+    return out, [0] * len(out) if self.multiple_results else 0
+
+
+def broadcast_shapes(name: str, avals: Sequence[ShapedArray]) -> Shape:
+    """NumPy's broadcast shape, or a `ShapeError` that names the operation and the types."""
+    first = avals[0].shape
+    if all(a.shape == first for a in avals):
+        return first
+    try:
+        return np.broadcast_shapes(*(a.shape for a in avals))
+    except ValueError:
+        types = " and ".join(map(str, avals))
+        raise ShapeError(
+            f"{name}: the shapes of {types} do not broadcast together. Axes are aligned from the "
+            "right; each pair must be equal or contain a 1. Reshape one of them, for example with "
+            "x[:, None]."
+        ) from None
+
+
+def align_ranks(args: Sequence[Value], dims: Sequence[BatchDim]) -> list[Value]:
+    """Insert axes behind the batch axis of mapped arguments, so that broadcasting is right."""
+    ranks = [len(shape_of(a)) - (d is not None) for a, d in zip(args, dims, strict=True)]
+    rank = max(ranks)
+    aligned = []
+    for arg, dim, own in zip(args, dims, ranks, strict=True):
+        if dim is not None and own < rank:
+            size, *rest = shape_of(arg)
+            arg = arg.reshape((size, *(1,) * (rank - own), *rest))
+        aligned.append(arg)
+    return aligned
+
+
+class Elementwise(Primitive):
+    """An operation on corresponding elements, with NumPy's broadcasting.
+
+    Args:
+        name: Its name in programs.
+        function: The NumPy evaluation.
+        code: Scalar expression of the kernel.
+        code_kinds: Kinds of dtypes (``np.dtype.kind``) for which the expression is valid; others
+            are evaluated by NumPy.
+        kinds: Kinds of dtypes for which the operation is defined.
+        result: ``"same"`` dtype as the arguments, ``"bool"``, or ``"real"``.
+        keeps_weak: Whether the result of weak arguments is weak (Python's own operators).
+        mixed: Whether the arguments may differ in dtype (then the last one decides).
+    """
+
+    def __init__(
+        self,
+        name: str,
+        function: Any,
+        code: str,
+        code_kinds: str = "f",
+        kinds: str = "fc",
+        result: str = "same",
+        keeps_weak: bool = False,
+        mixed: bool = False,
+    ) -> None:
+        self.name = name
+        self.function = function
+        self.code = code
+        self.code_kinds = code_kinds
+        self.kinds = kinds
+        self.result = result
+        self.keeps_weak = keeps_weak
+        self.mixed = mixed
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def impl(self, *args: Any) -> Any:
+        out = self.function(*args)
+        if self.keeps_weak and all(type(a) in PYTHON_NUMBERS for a in args):
+            return out.item()
+        return out
+
+    def abstract_eval(self, *avals: ShapedArray) -> ShapedArray:
+        shape = broadcast_shapes(self.name, avals)
+        dtype = self._check_dtypes(avals)
+        weak = self.keeps_weak and all(a.weak_type for a in avals)
+        if self.result == "bool":
+            return shaped(shape, np.dtype(np.bool_))
+        if self.result == "real":
+            dtype = np.empty(0, dtype).real.dtype
+        return ShapedArray(shape, dtype, True) if weak else shaped(shape, dtype)
+
+    def _check_dtypes(self, avals: Sequence[ShapedArray]) -> np.dtype[Any]:
+        dtype = avals[-1].dtype
+        if not self.mixed and any(a.dtype != dtype for a in avals):
+            types = ", ".join(map(str, avals))
+            raise DtypeError(
+                f"{self.name} needs arguments of one dtype, got {types}. The functions of "
+                "funcgrad.numpy promote dtypes; those of funcgrad.lax do not: use .astype()."
+            )
+        if dtype.kind not in self.kinds:
+            raise DtypeError(
+                f"{self.name} is not defined for {avals[-1]}: it needs a dtype of kind "
+                f"{', '.join(_KINDS[k] for k in self.kinds)}. Convert with .astype()."
+            )
+        return dtype
+
+    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
+        return self.bind(*align_ranks(args, dims)), 0
+
+    def lower(self, *avals: ShapedArray) -> Any:
+        from_kernel = all(a.dtype.kind in self.code_kinds for a in avals)
+        return Pointwise(self.code) if from_kernel else Extern()
+
+    def params(self) -> dict[str, Any]:
+        return {}
+
+
+_KINDS = {"b": "bool", "i": "int", "u": "unsigned int", "f": "float", "c": "complex"}

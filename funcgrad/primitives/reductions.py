@@ -1,0 +1,224 @@
+"""Folds over axes: extreme values, products, any, all, and the places of extremes.
+
+Sums live in `primitives.shape`, as the transpose of repetition. Convention: the tangent of a
+maximum or minimum is the mean of the tangents at all places that attain it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from funcgrad.core.avals import ShapedArray, shaped
+from funcgrad.core.primitive import BatchDim, Primitive, Value
+from funcgrad.dtypes import BOOL, INT64
+from funcgrad.errors import DtypeError, ShapeError
+from funcgrad.lowering import Extern, Form, Reduction
+from funcgrad.primitives.elementwise import convert, div, equal, mul
+from funcgrad.primitives.families import extern_lower, shape_of, zero_jvp
+from funcgrad.primitives.shape import (
+    Concatenate,
+    ReduceSum,
+    Slice,
+    drop_axes,
+    reshape,
+    restore_axes,
+)
+
+
+class _Reduce(Primitive):
+    """What the folds share: shape, batching, lowering."""
+
+    axes: tuple[int, ...]
+    function: ClassVar[Any]
+    init: ClassVar[str]
+    step: ClassVar[str]
+
+    def impl(self, x: Any) -> Any:
+        return self.function(x, axis=self.axes)
+
+    def abstract_eval(self, x: ShapedArray) -> ShapedArray:
+        return x.update(shape=drop_axes(x.shape, self.axes)).strong()
+
+    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
+        return type(self)(tuple(a + 1 for a in self.axes)).bind(args[0]), 0  # type: ignore[call-arg]
+
+    def lower(self, x: ShapedArray) -> Form:
+        if x.dtype.kind == "c":
+            return Extern()
+        return Reduction(self.axes, self.init, self.step)
+
+
+class _Extreme(_Reduce):
+    """Maximum or minimum over axes."""
+
+    def abstract_eval(self, x: ShapedArray) -> ShapedArray:
+        if any(x.shape[a] == 0 for a in self.axes):
+            raise ShapeError(f"{self.name} of {x} over an axis of length 0 has no value.")
+        return super().abstract_eval(x)
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        (x,), (t,) = primals, tangents
+        out = self.bind(x)
+        shape = shape_of(x)
+        attained = convert(equal.bind(x, restore_axes(out, shape, self.axes)), x.dtype)
+        total = ReduceSum(self.axes)
+        share = div.bind(attained, restore_axes(total.bind(attained), shape, self.axes))
+        return out, total.bind(mul.bind(t, share))
+
+
+@dataclass(frozen=True)
+class ReduceMax(_Extreme):
+    """Maximum over ``axes``; nan if any element is nan."""
+
+    axes: tuple[int, ...]
+    function: ClassVar[Any] = staticmethod(np.max)
+    init: ClassVar[str] = "{lowest}"
+    step: ClassVar[str] = "maximum({0}, {1})"
+
+
+@dataclass(frozen=True)
+class ReduceMin(_Extreme):
+    """Minimum over ``axes``; nan if any element is nan."""
+
+    axes: tuple[int, ...]
+    function: ClassVar[Any] = staticmethod(np.min)
+    init: ClassVar[str] = "{highest}"
+    step: ClassVar[str] = "minimum({0}, {1})"
+
+
+def _product(x: Any, axis: tuple[int, ...]) -> Any:
+    return np.multiply.reduce(x, axis=axis, dtype=np.asarray(x).dtype)
+
+
+@dataclass(frozen=True)
+class ReduceProd(_Reduce):
+    """Product over ``axes``."""
+
+    axes: tuple[int, ...]
+    function: ClassVar[Any] = staticmethod(_product)
+    init: ClassVar[str] = "1"
+    step: ClassVar[str] = "{0} * {1}"
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        (x,), (t,) = primals, tangents
+        others = _product_of_others(x, self.axes)
+        return self.bind(x), ReduceSum(self.axes).bind(mul.bind(t, others))
+
+
+def _product_of_others(x: Value, axes: tuple[int, ...]) -> Value:
+    """At every place the product of all other elements, exact where elements are zero.
+
+    Halving: the others of the first half are its own others times the product of the second
+    half. The depth is logarithmic and nothing is divided.
+    """
+    shape = shape_of(x)
+    if len(axes) != 1:
+        for axis in axes:
+            # The others along several axes: along this one, times whole products of the rest.
+            rest = tuple(a for a in axes if a != axis)
+            own = _product_of_others(x, (axis,))
+            return _combine_axes(x, own, axis, rest)
+        return convert(x * 0 + 1, x.dtype)
+    (axis,) = axes
+    n = shape[axis]
+    if n <= 1:
+        return x * 0 + 1 if n == 0 else _ones(x)
+    half = n // 2
+    first, second = _part(x, axis, 0, half), _part(x, axis, half, n)
+    whole = ReduceProd(axes)
+    first_others = mul.bind(_product_of_others(first, axes), _keep(whole.bind(second), second, axis))
+    second_others = mul.bind(_product_of_others(second, axes), _keep(whole.bind(first), first, axis))
+    return Concatenate(axis).bind(first_others, second_others)
+
+
+def _combine_axes(x: Value, own: Value, axis: int, rest: tuple[int, ...]) -> Value:
+    """Others along ``axis`` times, for every line, the product of all other lines."""
+    lines = ReduceProd((axis,)).bind(x)
+    dropped = tuple(a - (a > axis) for a in rest)
+    other_lines = _product_of_others(lines, dropped)
+    return mul.bind(own, restore_axes(other_lines, shape_of(x), (axis,)))
+
+
+def _ones(x: Value) -> Value:
+    return np.ones(shape_of(x), x.dtype)
+
+
+def _keep(x: Value, like: Value, axis: int) -> Value:
+    shape = shape_of(like)
+    return reshape(x, (*shape[:axis], 1, *shape[axis + 1 :]))
+
+
+def _part(x: Value, axis: int, start: int, limit: int) -> Value:
+    shape = shape_of(x)
+    starts = tuple(start if i == axis else 0 for i in range(len(shape)))
+    limits = tuple(limit if i == axis else n for i, n in enumerate(shape))
+    return Slice(starts, limits, (1,) * len(shape)).bind(x)
+
+
+class _Logical(_Reduce):
+    jvp = zero_jvp
+
+    def abstract_eval(self, x: ShapedArray) -> ShapedArray:
+        if x.dtype != BOOL:
+            raise DtypeError(f"{self.name} needs a bool array, got {x}. Compare it: x != 0.")
+        return super().abstract_eval(x)
+
+
+@dataclass(frozen=True)
+class ReduceAny(_Logical):
+    """Whether any element over ``axes`` is true."""
+
+    axes: tuple[int, ...]
+    function: ClassVar[Any] = staticmethod(np.any)
+    init: ClassVar[str] = "False"
+    step: ClassVar[str] = "{0} | {1}"
+
+
+@dataclass(frozen=True)
+class ReduceAll(_Logical):
+    """Whether all elements over ``axes`` are true."""
+
+    axes: tuple[int, ...]
+    function: ClassVar[Any] = staticmethod(np.all)
+    init: ClassVar[str] = "True"
+    step: ClassVar[str] = "{0} & {1}"
+
+
+class _ArgExtreme(Primitive):
+    """Index of the first extreme element along one axis."""
+
+    axis: int
+    function: ClassVar[Any]
+    jvp = zero_jvp
+    lower = extern_lower
+
+    def impl(self, x: Any) -> Any:
+        return self.function(x, axis=self.axis)
+
+    def abstract_eval(self, x: ShapedArray) -> ShapedArray:
+        if x.shape[self.axis] == 0:
+            raise ShapeError(f"{self.name} of {x} along axis {self.axis} of length 0 has no value.")
+        return shaped(drop_axes(x.shape, (self.axis,)), INT64)
+
+    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
+        return type(self)(self.axis + 1).bind(args[0]), 0  # type: ignore[call-arg]
+
+
+@dataclass(frozen=True)
+class ArgMax(_ArgExtreme):
+    """Index of the first maximum along ``axis``, int64."""
+
+    axis: int
+    function: ClassVar[Any] = staticmethod(np.argmax)
+
+
+@dataclass(frozen=True)
+class ArgMin(_ArgExtreme):
+    """Index of the first minimum along ``axis``, int64."""
+
+    axis: int
+    function: ClassVar[Any] = staticmethod(np.argmin)
