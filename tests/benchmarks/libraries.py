@@ -1,0 +1,69 @@
+"""The libraries under test behind one face, so that each benchmark is written once.
+
+funcgrad takes JAX's names on purpose; what differs is only how an array reaches the library and how
+one waits for a result. A library that is not installed is reported and left out.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Library:
+    """A library with JAX's vocabulary: ``root.jit``, ``root.nn``, ``root.tree``, ``numpy``, ..."""
+
+    name: str
+    root: ModuleType
+    numpy: ModuleType
+    to_own_array: Callable[[np.ndarray], Any]
+    wait: Callable[[Any], Any]
+
+    def own(self, tree: Any) -> Any:
+        """Convert every NumPy array of a pytree to the array type that the library works on."""
+        return self.root.tree.map(self.to_own_array, tree)
+
+
+def funcgrad_library() -> Library:
+    """funcgrad: its arrays are NumPy's and its results are always ready."""
+    root = importlib.import_module("funcgrad")
+    return Library("funcgrad", root, root.numpy, np.array, lambda tree: tree)
+
+
+def jax_library() -> Library:
+    """JAX: arrays live on its device, results arrive asynchronously."""
+    root = importlib.import_module("jax")
+    return Library("jax", root, root.numpy, root.numpy.array, root.block_until_ready)
+
+
+CONSTRUCTORS: dict[str, Callable[[], Library]] = {
+    "funcgrad": funcgrad_library,
+    "jax": jax_library,
+}
+
+
+def load(name: str) -> Library | None:
+    """Load one library, or say that its benchmarks are skipped."""
+    try:
+        return CONSTRUCTORS[name]()
+    except ImportError as error:
+        report_absence(name, error)
+        return None
+
+
+def load_all(names: tuple[str, ...]) -> list[Library]:
+    """Load those of ``names`` that are installed."""
+    loaded = (load(name) for name in names)
+    return [library for library in loaded if library is not None]
+
+
+def report_absence(name: str, error: ImportError) -> None:
+    """Tell the reader on stderr which side is missing; the peers come with the `bench` extra."""
+    print(f"skipped {name}: {error} (peers: pip install '.[bench]')", file=sys.stderr)

@@ -1,0 +1,98 @@
+"""Interleaved timing: several sides measured turn by turn in one process, compared by ratio.
+
+One *sample* of a side is the mean time of enough calls to last ``SAMPLE_SECONDS``; a *round* takes
+a sample of every side, each round starting with another side, so that a slow phase of the machine
+hits all of them. Ratios are formed within a round and then summarised by median and quartiles.
+
+Left out: statistics beyond that, and any notion of what is being timed.
+"""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+SAMPLE_SECONDS = 0.05
+# BLAS workers spin for a while after their last product; they must not disturb the next side.
+SETTLE_SECONDS = 0.03
+
+
+@dataclass(frozen=True)
+class Side:
+    """One competitor: ``call`` does the work once, ``finish`` waits for work still in flight."""
+
+    name: str
+    call: Callable[[], object]
+    finish: Callable[[], object] = lambda: None
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Median and quartiles of some samples."""
+
+    median: float
+    lower: float
+    upper: float
+
+    @staticmethod
+    def of(samples: Sequence[float]) -> Spread:
+        """Summarise ``samples``; a single sample is its own quartiles."""
+        if len(samples) == 1:
+            return Spread(samples[0], samples[0], samples[0])
+        lower, median, upper = statistics.quantiles(samples, n=4, method="inclusive")
+        return Spread(median, lower, upper)
+
+
+@dataclass
+class Comparison:
+    """The samples of all sides, in seconds per call, round by round."""
+
+    samples: dict[str, list[float]] = field(default_factory=dict)
+
+    def time(self, side: str) -> Spread:
+        """Seconds per call of one side."""
+        return Spread.of(self.samples[side])
+
+    def ratio(self, side: str, reference: str) -> Spread:
+        """How many times longer ``side`` takes than ``reference``, from the ratio of each round."""
+        pairs = zip(self.samples[side], self.samples[reference], strict=True)
+        return Spread.of([one / other for one, other in pairs])
+
+
+def interleave(sides: Sequence[Side], rounds: int) -> Comparison:
+    """Time every side ``rounds`` times in turn."""
+    calls = {side.name: calls_per_sample(side) for side in sides}
+    result = Comparison({side.name: [] for side in sides})
+    for turn in range(rounds):
+        first = turn % len(sides)
+        for side in (*sides[first:], *sides[:first]):
+            time.sleep(SETTLE_SECONDS)
+            result.samples[side.name].append(sample(side, calls[side.name]))
+    return result
+
+
+def calls_per_sample(side: Side) -> int:
+    """Find by doubling how many calls last ``SAMPLE_SECONDS``; doubles as the warm-up."""
+    sample(side, 1)
+    calls = 1
+    while calls * (seconds := sample(side, calls)) < SAMPLE_SECONDS / 2:
+        calls *= 2
+    return max(1, round(SAMPLE_SECONDS / seconds))
+
+
+def sample(side: Side, calls: int) -> float:
+    """Mean seconds per call over ``calls`` calls, without garbage collection, as ``timeit``."""
+    call = side.call
+    gc.collect()
+    gc.disable()
+    try:
+        start = time.perf_counter()
+        for _ in range(calls):
+            call()
+        side.finish()
+        return (time.perf_counter() - start) / calls
+    finally:
+        gc.enable()

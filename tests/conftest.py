@@ -1,0 +1,38 @@
+"""What every test runs under: a cache of compiled kernels of its own, and settings of hypothesis.
+
+The folder for compiled kernels is made anew for each run, shared by its worker processes (which
+inherit the environment) and removed by the process that made it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+
+import hypothesis
+import pytest
+
+CACHE_VARIABLE = "FUNCGRAD_CACHE_DIR"
+_made_here = pytest.StashKey[str]()
+
+hypothesis.settings.register_profile(
+    "funcgrad",
+    deadline=None,  # a first call may compile
+    max_examples=25,
+    database=None,
+    print_blob=True,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("funcgrad")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        config.stash[_made_here] = tempfile.mkdtemp(prefix="funcgrad-tests-")
+        os.environ[CACHE_VARIABLE] = config.stash[_made_here]
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if _made_here in config.stash:
+        shutil.rmtree(config.stash[_made_here], ignore_errors=True)
