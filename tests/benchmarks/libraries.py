@@ -1,7 +1,7 @@
 """The libraries under test behind one face, so that each benchmark is written once.
 
 funcgrad takes JAX's names on purpose; what differs is only how an array reaches the library and how
-one waits for a result. A library that is not installed is reported and left out.
+one waits for a result. A peer that is not installed is reported and left out.
 """
 
 from __future__ import annotations
@@ -47,23 +47,20 @@ CONSTRUCTORS: dict[str, Callable[[], Library]] = {
     "funcgrad": funcgrad_library,
     "jax": jax_library,
 }
+PEERS = ("jax",)
 
 
-def load(name: str) -> Library | None:
-    """Load one library, or say that its benchmarks are skipped."""
-    try:
-        return CONSTRUCTORS[name]()
-    except ImportError as error:
-        report_absence(name, error)
-        return None
-
-
-def load_all(names: tuple[str, ...]) -> list[Library]:
-    """Load those of ``names`` that are installed."""
-    loaded = (load(name) for name in names)
-    return [library for library in loaded if library is not None]
+def load_all() -> list[Library]:
+    """funcgrad and those of its peers that are installed."""
+    libraries = [funcgrad_library()]
+    for name in PEERS:
+        try:
+            libraries.append(CONSTRUCTORS[name]())
+        except ImportError as error:
+            report_absence(name, error)
+    return libraries
 
 
 def report_absence(name: str, error: ImportError) -> None:
-    """Tell the reader on stderr which side is missing; the peers come with the `bench` extra."""
+    """Tell the reader on stderr which peer is missing."""
     print(f"skipped {name}: {error} (peers: pip install '.[bench]')", file=sys.stderr)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -28,7 +29,12 @@ def example() -> ModuleType:
 @pytest.mark.slow
 def test_the_default_run_reaches_97_percent_and_draws_both_pictures(tmp_path):
     done = subprocess.run(
-        [sys.executable, PROGRAM], cwd=tmp_path, capture_output=True, text=True, timeout=300
+        [sys.executable, PROGRAM],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(PROGRAM.parents[1])},
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     last_epoch = [line for line in done.stdout.splitlines() if line.startswith("epoch")][-1]

@@ -1,0 +1,183 @@
+"""The import ladder: imports point down, nothing is circular, and passes know no primitive.
+
+Read from the sources alone, so that an import inside a function counts like any other; only those
+under ``if TYPE_CHECKING`` do not, for they never run.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = "funcgrad"
+
+# One rung per row, from the bottom. Rung 0 is ordered within itself; anything not listed is a
+# user-facing namespace.
+LADDER = (
+    ("errors", "dtypes", "tree"),
+    ("core",),
+    ("lowering",),
+    ("primitives", "compiler"),
+    ("transforms",),
+    ("higher_order",),
+    (),  # the namespaces: numpy, scipy, lax, nn, random, ...
+    ("api", "testing"),
+    ("",),  # funcgrad/__init__.py
+)
+NAMESPACES = 6
+MAY_LOAD_NUMBA = PACKAGE + ".compiler."
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+SOURCES = {module_name(path): path for path in sorted((ROOT / PACKAGE).rglob("*.py"))}
+TREES = {name: ast.parse(path.read_text(), str(path)) for name, path in SOURCES.items()}
+
+
+def statements_that_run(node: ast.AST) -> Iterator[ast.AST]:
+    """All nodes below ``node`` except the bodies of ``if TYPE_CHECKING``."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+            for other in child.orelse:
+                yield from (other, *statements_that_run(other))
+        else:
+            yield child
+            yield from statements_that_run(child)
+
+
+def imports_of(module: str) -> Iterator[str]:
+    """Absolute names of all modules that ``module`` imports, statically or by name."""
+    for node in statements_that_run(TREES[module]):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from names_imported_from(base_of(node, module), node)
+        elif isinstance(node, ast.Call) and called_name(node) in ("import_module", "__import__"):
+            yield from (a.value for a in node.args if isinstance(a, ast.Constant))
+
+
+def base_of(node: ast.ImportFrom, module: str) -> str:
+    """The module after ``from``, made absolute."""
+    if not node.level:
+        return node.module or ""
+    is_package = SOURCES[module].name == "__init__.py"
+    parents = module.split(".")[: len(module.split(".")) - node.level + is_package]
+    return ".".join([*parents, *([node.module] if node.module else [])])
+
+
+def names_imported_from(base: str, node: ast.ImportFrom) -> Iterator[str]:
+    """``from base import name``: the submodule if there is one, else the base itself."""
+    for alias in node.names:
+        submodule = f"{base}.{alias.name}"
+        yield submodule if submodule in SOURCES else base
+
+
+def called_name(node: ast.Call) -> str:
+    return ast.unparse(node.func).rpartition(".")[2]
+
+
+def own_imports(module: str) -> set[str]:
+    """Imports of our own modules."""
+    return {name for name in imports_of(module) if name in SOURCES} - {module}
+
+
+def part(module: str) -> str:
+    """The first component below the package: ``core`` of ``funcgrad.core.avals``."""
+    return module.split(".")[1] if "." in module else ""
+
+
+def rung(module: str) -> int:
+    name = part(module)
+    found = [height for height, names in enumerate(LADDER) if name in names]
+    return found[0] if found else NAMESPACES
+
+
+def points_down(module: str, imported: str) -> bool:
+    if part(module) == part(imported) or rung(imported) < rung(module):
+        return True
+    if rung(module) == rung(imported) == 0:
+        return LADDER[0].index(part(imported)) < LADDER[0].index(part(module))
+    return False
+
+
+@pytest.mark.parametrize("module", SOURCES)
+def test_imports_point_down(module):
+    wrong = sorted(name for name in own_imports(module) if not points_down(module, name))
+    assert not wrong, f"{module} (rung {rung(module)}) must not import {', '.join(wrong)}"
+
+
+def test_no_import_is_circular():
+    graph = {module: own_imports(module) for module in SOURCES}
+    TopologicalSorter(graph).prepare()  # raises CycleError, which names the cycle
+
+
+@pytest.mark.parametrize("module", SOURCES)
+def test_no_own_module_is_imported_inside_a_function(module):
+    functions = [n for n in ast.walk(TREES[module]) if isinstance(n, ast.FunctionDef | ast.Lambda)]
+    hidden = [
+        ast.unparse(node)
+        for function in functions
+        for node in ast.walk(function)
+        if isinstance(node, ast.Import | ast.ImportFrom) and is_own(node)
+    ]
+    assert not hidden
+
+
+def is_own(node: ast.Import | ast.ImportFrom) -> bool:
+    if isinstance(node, ast.ImportFrom):
+        return bool(node.level) or (node.module or "").split(".")[0] == PACKAGE
+    return any(alias.name.split(".")[0] == PACKAGE for alias in node.names)
+
+
+@pytest.mark.parametrize("module", SOURCES)
+def test_only_the_compiler_imports_numba(module):
+    loaded = {name.split(".")[0] for name in imports_of(module)} & {"numba", "llvmlite"}
+    assert not loaded or module.startswith(MAY_LOAD_NUMBA)
+
+
+PASSES = [m for m in SOURCES if part(m) == "transforms" or m.startswith("funcgrad.compiler")]
+
+
+@pytest.mark.parametrize("module", PASSES)
+def test_transformations_and_compiler_import_no_primitive(module):
+    assert not {name for name in own_imports(module) if part(name) == "primitives"}
+
+
+def primitive_names() -> set[str]:
+    """The name of every primitive, instance or class, below the transformations."""
+    primitive = importlib.import_module("funcgrad.core.primitive").Primitive
+    package = importlib.import_module("funcgrad.primitives")
+    names = set()
+    for info in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
+        for value in vars(importlib.import_module(info.name)).values():
+            is_class = inspect.isclass(value) and issubclass(value, primitive)
+            if is_class or isinstance(value, primitive):
+                names.add(value.name)
+    return names - {"", "primitive"}
+
+
+def strings_that_decide(tree: ast.AST) -> Iterator[str]:
+    """String constants that something is compared with or matched against."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare | ast.MatchValue):
+            for below in ast.walk(node):
+                if isinstance(below, ast.Constant) and isinstance(below.value, str):
+                    yield below.value
+
+
+@pytest.mark.parametrize("module", PASSES)
+def test_transformations_and_compiler_decide_nothing_by_a_primitive_name(module):
+    names = primitive_names()
+    assert {"sin", "mul"} <= names
+    assert not set(strings_that_decide(TREES[module])) & names

@@ -1,0 +1,87 @@
+"""What installing and importing the package costs and promises."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import statistics
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import funcgrad as fg
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+# The import may take 0.15 s longer than NumPy's; the test forgives a machine that is busy.
+SECONDS_ALLOWED = 0.15
+BUSY = 3.0
+
+
+def run_python(code: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_import_loads_no_heavy_library():
+    heavy = "numba llvmlite scipy matplotlib sklearn jax hypothesis pytest"
+    code = f"import sys, funcgrad; print(*[m for m in {heavy.split()} if m in sys.modules])"
+    assert run_python(code).split() == []
+
+
+def test_eager_transformations_load_no_compiler():
+    code = """
+import sys
+import numpy as np
+import funcgrad as fg
+fg.vmap(fg.grad(lambda x: np.tanh(x) * np.sin(x) + x**2))(np.arange(3.0))
+print("numba" in sys.modules)
+"""
+    assert run_python(code).strip() == "False"
+
+
+def test_import_is_quick():
+    def seconds(module: str) -> float:
+        start = time.perf_counter()
+        run_python(f"import {module}")
+        return time.perf_counter() - start
+
+    extra = [seconds("funcgrad") - seconds("numpy") for _ in range(5)]
+    assert statistics.median(extra) < SECONDS_ALLOWED * BUSY
+
+
+def test_import_prints_and_warns_nothing():
+    command = [sys.executable, "-W", "error", "-c", "import funcgrad"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_version_is_that_of_the_project():
+    assert fg.__version__ == PROJECT["version"]
+
+
+def test_the_installed_version_is_that_of_the_project():
+    try:
+        installed = importlib.metadata.version("funcgrad")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("funcgrad runs from its source tree and is not installed")
+    assert installed == PROJECT["version"]
+
+
+def test_public_names_exist_and_are_sorted_out():
+    assert len(set(fg.__all__)) == len(fg.__all__)
+    assert [name for name in fg.__all__ if not hasattr(fg, name)] == []
+
+
+def test_the_change_log_starts_with_this_version():
+    headings = [
+        line for line in (ROOT / "docs/changelog.md").read_text().splitlines() if line[:3] == "## "
+    ]
+    assert headings[0].split()[1] == PROJECT["version"]
