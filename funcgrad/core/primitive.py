@@ -104,6 +104,16 @@ class Primitive:
         """Result and tangent. Never called when all tangents are symbolic zeros."""
         raise self.missing("differentiation")
 
+    def linearize(
+        self, primals: Sequence[Value], tangents: Sequence[Value | None]
+    ) -> tuple[Any, Any]:
+        """As `jvp`, where the tangents are only being recorded and have no values yet.
+
+        Primitives that hold programs override it, so that primal results are computed first and
+        the tangents become an equation of their own.
+        """
+        return self.jvp(primals, tangents)
+
     def transpose(self, ct: Any, *args: Any) -> Sequence[Value | None]:
         """Cotangents of the arguments (``None`` for residuals) for the cotangent of the result."""
         raise self.missing("transposition")

@@ -57,6 +57,8 @@ def _lines(program: Program, with_source: bool) -> Iterator[str]:
     names = Names()
     inputs = " ".join(names.typed(v) for v in program.inputs)
     yield f"{{ lambda {inputs} ." if inputs else "{ lambda ."
+    for var, _ in program.constants:
+        yield f"    {names.typed(var)} = constant"
     for equation in program.equations:
         yield from _equation_lines(equation, names, with_source)
     outputs = ", ".join(names(a) for a in program.outputs)

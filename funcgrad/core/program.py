@@ -1,9 +1,9 @@
 """Typed programs in A-normal form.
 
 ``Program : (types of inputs) -> (types of outputs)``. Every intermediate result has a name, every
-name has a type and is assigned once. Programs are closed: arrays that the traced function closed
-over are leading inputs, so that a program holds no data larger than a scalar literal and its
-transformations can be memoised on it.
+name has a type and is assigned once. Programs are closed: concrete arrays that the traced function
+closed over are its constants (they are passed to kernels like inputs, never compiled into them);
+traced ones became leading inputs. So the transformations of a program can be memoised on it.
 """
 
 from __future__ import annotations
@@ -79,9 +79,10 @@ class Program:
         equations: In order of execution.
         outputs: Names or literals.
         name: What messages and kernels call it.
+        constants: Names that stand for concrete arrays, with the arrays.
     """
 
-    __slots__ = ("__weakref__", "_memo", "equations", "inputs", "name", "outputs")
+    __slots__ = ("__weakref__", "_memo", "constants", "equations", "inputs", "name", "outputs")
 
     def __init__(
         self,
@@ -89,7 +90,9 @@ class Program:
         equations: Sequence[Equation],
         outputs: Sequence[Atom],
         name: str = "main",
+        constants: Sequence[tuple[Var, Any]] = (),
     ) -> None:
+        self.constants = tuple(constants)
         self.inputs = tuple(inputs)
         self.equations = tuple(equations)
         self.outputs = tuple(outputs)
@@ -118,7 +121,8 @@ class Program:
 
 def evaluate(program: Program, args: Sequence[Any]) -> list[Any]:
     """Run a program, one primitive after the other, under the current trace."""
-    environment: dict[Var, Any] = dict(zip(program.inputs, args, strict=True))
+    environment: dict[Var, Any] = dict(program.constants)
+    environment.update(zip(program.inputs, args, strict=True))
 
     def read(atom: Atom) -> Any:
         return environment[atom] if type(atom) is Var else atom.value  # type: ignore[union-attr]

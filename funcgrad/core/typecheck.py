@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from funcgrad.core.avals import aval_of
 from funcgrad.core.program import Equation, Program, Var
 from funcgrad.errors import ProgramTypeError
 
@@ -16,6 +17,10 @@ def check_program(program: Program, after: str = "tracing") -> None:
     bound: set[Var] = set()
     for var in program.inputs:
         _bind(var, bound, f"input of {program.name}", after)
+    for var, value in program.constants:
+        _bind(var, bound, f"constant of {program.name}", after)
+        if aval_of(value) != var.aval:
+            raise ProgramTypeError(f"after {after}: a constant of {program.name} is not {var.aval}")
     for index, equation in enumerate(program.equations):
         where = f"equation {index} ({equation.primitive.name}) of {program.name}"
         for atom in equation.inputs:

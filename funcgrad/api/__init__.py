@@ -1,0 +1,1 @@
+"""The transformations as users call them: arguments checked, pytrees in, pytrees out."""

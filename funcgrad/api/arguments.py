@@ -1,0 +1,125 @@
+"""What the public transformations share: naming, checking and owning arguments and results.
+
+Nothing here transforms anything. Names of arguments in messages are paths such as
+``args[1]['w']``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.trace import Tracer
+from funcgrad.dtypes import check_dtype, float0
+from funcgrad.errors import ArgumentError, DtypeError
+from funcgrad.pytree import keystr, tree_flatten_with_path
+
+
+def name_of(function: Any) -> str:
+    """What messages and programs call a function."""
+    name = getattr(function, "__name__", None)
+    if name is None and hasattr(function, "func"):
+        return name_of(function.func)
+    return name or type(function).__name__
+
+
+def check_callable(function: Any, transformation: str) -> None:
+    """Raise unless ``function`` can be transformed."""
+    if not callable(function):
+        raise ArgumentError(
+            f"{transformation} needs a function as its first argument, got "
+            f"{type(function).__name__}. Write {transformation}(f)(x), not {transformation}(f(x))."
+        )
+    if inspect.isgeneratorfunction(function):
+        raise ArgumentError(
+            f"{transformation} cannot transform the generator function {name_of(function)}: return "
+            "a list or an array instead of yielding."
+        )
+
+
+def leaf_paths(tree: Any, prefix: str = "args") -> list[str]:
+    """The path of every leaf, such as ``args[0]['w']``."""
+    return [prefix + keystr(path) for path, _ in tree_flatten_with_path(tree)[0]]
+
+
+def aval_of_argument(leaf: Any, path: str, function: str) -> ShapedArray:
+    """Type of an argument; a `DtypeError` names the argument if it has none."""
+    if isinstance(leaf, Tracer):
+        return leaf.aval
+    try:
+        return aval_of(leaf)
+    except DtypeError:
+        array = np.asarray(leaf)
+        raise DtypeError(_bad_argument(leaf, array.dtype, path, function)) from None
+
+
+def _bad_argument(leaf: Any, dtype: np.dtype[Any], path: str, function: str) -> str:
+    what = f"argument `{path}` of {function}"
+    if isinstance(leaf, np.ndarray | np.generic):
+        try:
+            check_dtype(dtype, what)
+        except DtypeError as error:
+            return str(error)
+    return (
+        f"{what} is a {type(leaf).__name__}, which is neither an array nor a number nor a "
+        "registered pytree. Make it static (jit(..., static_argnums=...)), or register its class "
+        "with funcgrad.tree_util.register_pytree_node or register_dataclass."
+    )
+
+
+def normalize_argnums(argnums: int | Sequence[int], n_args: int, function: str) -> tuple[int, ...]:
+    """Positions as non-negative ints, checked against the number of positional arguments."""
+    positions = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    for position in positions:
+        if not isinstance(position, int | np.integer):
+            raise ArgumentError(f"argnums must be an int or a sequence of ints, got {argnums!r}.")
+        if not -n_args <= position < n_args:
+            raise ArgumentError(
+                f"argnums={argnums!r} names positional argument {position}, but {function} was "
+                f"called with {n_args} positional argument{'s' * (n_args != 1)}. Arguments to "
+                "differentiate must be passed by position."
+            )
+    normalized = tuple(int(p) % n_args for p in positions)
+    if len(set(normalized)) != len(normalized):
+        raise ArgumentError(f"argnums={argnums!r} names an argument twice.")
+    return normalized
+
+
+def zeros_for(aval: ShapedArray) -> Any:
+    """A fresh zero of the tangent type: `float0` for exact dtypes."""
+    dtype = aval.dtype if aval.dtype.kind in "fc" else float0
+    zeros = np.zeros(aval.shape, dtype)
+    return zeros if aval.shape or dtype == float0 else zeros[()]
+
+
+class Owner:
+    """Makes results of a derivative independent arrays: writable, sharing memory with nothing.
+
+    Rules return views and may return one array twice; NumPy users write into their arrays.
+
+    Args:
+        inputs: Values whose memory must not be shared.
+    """
+
+    def __init__(self, inputs: Sequence[Any] = ()) -> None:
+        self._seen = {id(x) for x in inputs}
+
+    def __call__(self, value: Any) -> Any:
+        if type(value) is not np.ndarray:
+            return value
+        if value.base is not None or id(value) in self._seen or not value.flags.writeable:
+            value = value.copy()
+        self._seen.add(id(value))
+        return value
+
+
+def same_type(a: ShapedArray, b: ShapedArray) -> bool:
+    """Whether shapes and dtypes agree."""
+    return a.shape == b.shape and a.dtype == b.dtype
+
+
+Function = Callable[..., Any]

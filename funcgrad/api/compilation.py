@@ -1,0 +1,496 @@
+"""jit as users call it: the call path, its cache, and the stages of compilation.
+
+A call flattens its arguments, looks up the executable for their types and runs it. Everything
+that depends on the types only is decided once.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial, update_wrapper
+from types import MethodType
+from typing import Any
+
+import numpy as np
+
+from funcgrad.api.arguments import Function, check_callable, leaf_paths, name_of
+from funcgrad.api.staging import ClosedJaxpr, ShapeDtypeStruct, StagedFunction, eval_shape
+from funcgrad.compiler.pipeline import compile_program
+from funcgrad.compiler.plan import Executable
+from funcgrad.core.avals import ShapedArray
+from funcgrad.core.printer import format_program
+from funcgrad.core.program import Program
+from funcgrad.core.trace import EVAL, Tracer, current_trace, using_trace
+from funcgrad.errors import ArgumentError, DtypeError
+from funcgrad.higher_order.jit import Jit, is_jit_disabled
+from funcgrad.pytree import PyTreeDef, tree_flatten, tree_leaves, tree_unflatten
+
+
+@dataclass
+class CacheInfo:
+    """What a jitted function has traced and compiled so far.
+
+    Attributes:
+        calls: Calls with concrete arguments.
+        hits: Calls that found an executable for their types.
+        traces: How often Python ran the function.
+        kernels_compiled: Kernels that had to be compiled.
+        kernels_loaded: Kernels that came from the disk.
+        kernels_reused: Kernels that this process had already.
+        reasons: Why each trace was needed.
+    """
+
+    calls: int = 0
+    hits: int = 0
+    traces: int = 0
+    kernels_compiled: int = 0
+    kernels_loaded: int = 0
+    kernels_reused: int = 0
+    reasons: list[str] = field(default_factory=list)
+
+
+class _Entry:
+    """What one combination of argument types and static values needs to run."""
+
+    __slots__ = ("executable", "out_tree", "staged", "types")
+
+    def __init__(self, staged: StagedFunction, types: list[str]) -> None:
+        self.staged = staged
+        self.out_tree: PyTreeDef = staged.out_tree
+        self.types = types
+        self.executable: Executable | None = None
+
+
+def jit(
+    fun: Function | None = None,
+    *,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Iterable[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Iterable[str] | None = None,
+    keep_unused: bool = False,
+    inline: bool = False,
+    threads: int | None = None,
+) -> Any:
+    """Compile a function to native code, for the types that it is called with.
+
+    Usable as ``jit(f)``, as ``@jit`` and as ``@jit(static_argnums=0)``.
+
+    Args:
+        fun: A pure function of arrays or pytrees.
+        static_argnums: Positions of arguments that are hashable Python values; the function is
+            traced anew for every new value.
+        static_argnames: The same by name.
+        donate_argnums: Positions of arguments whose memory the results may reuse. Such arrays
+            hold arbitrary values after the call.
+        donate_argnames: The same by name.
+        keep_unused: Accepted for compatibility; arguments are never dropped.
+        inline: Accepted for compatibility; nested compiled functions are always inlined.
+        threads: How many threads large kernels may use; all cores by default.
+
+    Returns:
+        A function of the same arguments, with ``trace``, ``lower``, ``eval_shape``,
+        ``cache_info`` and ``clear_cache``.
+
+    Raises:
+        ArgumentError: If a static argument is not hashable, or a position does not exist.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> f = fg.jit(lambda x: np.sin(x) ** 2 + np.cos(x) ** 2)
+        >>> f(np.arange(3.0))
+        array([1., 1., 1.])
+    """
+    options: dict[str, Any] = {
+        "static_argnums": static_argnums,
+        "static_argnames": static_argnames,
+        "donate_argnums": donate_argnums,
+        "donate_argnames": donate_argnames,
+        "threads": threads,
+    }
+    if fun is None:
+        return partial(jit, keep_unused=keep_unused, inline=inline, **options)
+    return Jitted(fun, **options)
+
+
+class Jitted:
+    """A function that compiles itself; made by `jit`."""
+
+    def __init__(
+        self,
+        fun: Function,
+        static_argnums: int | Sequence[int] | None,
+        static_argnames: str | Iterable[str] | None,
+        donate_argnums: int | Sequence[int] | None,
+        donate_argnames: str | Iterable[str] | None,
+        threads: int | None,
+    ) -> None:
+        check_callable(fun, "jit")
+        update_wrapper(self, fun, updated=())
+        self._fun = fun
+        self._name = name_of(fun)
+        self._what = f"jit({self._name})"
+        self._static = _Selection(fun, static_argnums, static_argnames, "static")
+        self._donated = _Selection(fun, donate_argnums, donate_argnames, "donate")
+        self._threads = threads
+        self._cache: dict[Any, _Entry] = {}
+        self._info = CacheInfo()
+        self._is_plain = not (self._static or self._donated)
+
+    def __repr__(self) -> str:
+        return f"<{self._what}>"
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if is_jit_disabled():
+            return self._fun(*args, **kwargs)
+        if kwargs or not self._is_plain:
+            return self._call_general(args, kwargs)
+        leaves, treedef = tree_flatten(args)
+        signature = []
+        for leaf in leaves:
+            kind = type(leaf)
+            if kind is np.ndarray:
+                signature.append(leaf.shape)
+                signature.append(leaf.dtype)
+            elif kind in _SCALAR_TYPES:
+                signature.append(kind)
+            else:
+                return self._call_general(args, kwargs)
+        entry = self._cache.get((treedef, tuple(signature)))
+        if entry is None or entry.executable is None or current_trace() is not EVAL:
+            return self._call_general(args, kwargs)
+        self._info.calls += 1
+        self._info.hits += 1
+        return entry.out_tree.unflatten(entry.executable(*leaves))
+
+    def _call_general(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        call = _Call(self, args, kwargs)
+        if any(isinstance(x, Tracer) for x in call.leaves) or current_trace() is not EVAL:
+            entry = self._entry(call, count=False)
+            outs = Jit(entry.staged.program).bind(*entry.staged.captured, *call.leaves)
+            return tree_unflatten(entry.out_tree, outs)
+        self._info.calls += 1
+        entry = self._entry(call, count=True)
+        executable = entry.executable or self._compile(entry, call)
+        return tree_unflatten(entry.out_tree, executable(*call.leaves))
+
+    def _entry(self, call: _Call, count: bool) -> _Entry:
+        found = self._cache.get(call.key)
+        if found is not None:
+            self._info.hits += count
+            return found
+        staged = StagedFunction(call.function(), call.dynamic_args, call.dynamic_kwargs, self._what)
+        entry = _Entry(staged, call.types())
+        self._info.traces += 1
+        self._info.reasons.append(self._reason(call, entry))
+        if not staged.captured:
+            # A program that closes over values of an outer transformation belongs to this call.
+            self._cache[call.key] = entry
+        return entry
+
+    def _compile(self, entry: _Entry, call: _Call) -> Executable:
+        program = entry.staged.program
+        options = {} if self._threads is None else {"threads": self._threads}
+        donated = call.donated()
+        if any(donated) or options:
+            executable = compile_program(program, donated, **options)
+        else:
+            executable = program.memo("executable", lambda: compile_program(program))
+        entry.executable = executable
+        self._info.kernels_compiled += executable.stats.compiled
+        self._info.kernels_loaded += executable.stats.loaded
+        self._info.kernels_reused += executable.stats.reused
+        return executable
+
+    def _reason(self, call: _Call, entry: _Entry) -> str:
+        if not self._cache:
+            return "first call"
+        if entry.staged.captured:
+            return "the function closes over values of an outer transformation"
+        return _difference(list(self._cache.values())[-1].types, entry.types)
+
+    # Stages.
+
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """Trace the function for arguments of these types (values or `ShapeDtypeStruct`)."""
+        call = _Call(self, args, kwargs)
+        with using_trace(EVAL):
+            staged = StagedFunction(
+                call.function(), call.dynamic_args, call.dynamic_kwargs, self._what
+            )
+        return Traced(staged, call.donated(), self._threads)
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """Trace and lower the function for arguments of these types."""
+        return self.trace(*args, **kwargs).lower()
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """Shapes and dtypes of the results, as `funcgrad.eval_shape`."""
+        call = _Call(self, args, kwargs)
+        return eval_shape(call.function(), *call.dynamic_args, **call.dynamic_kwargs)
+
+    def cache_info(self) -> CacheInfo:
+        """What was traced and compiled so far, and why."""
+        return self._info
+
+    def clear_cache(self) -> None:
+        """Forget all programs and executables of this function."""
+        self._cache.clear()
+        self._info = CacheInfo()
+
+
+_SCALAR_TYPES = frozenset(
+    (bool, int, float, complex, np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8,
+     np.uint16, np.uint32, np.uint64, np.float32, np.float64, np.complex64, np.complex128)
+)  # fmt: skip
+
+
+class _Selection:
+    """Positions and names of arguments that are chosen together."""
+
+    def __init__(
+        self,
+        fun: Function,
+        argnums: int | Sequence[int] | None,
+        argnames: str | Iterable[str] | None,
+        what: str,
+    ) -> None:
+        self.what = what
+        nums = () if argnums is None else (argnums,) if isinstance(argnums, int) else tuple(argnums)
+        names = () if argnames is None else (argnames,) if isinstance(argnames, str) else tuple(argnames)
+        parameters = _positional_parameters(fun)
+        for num in nums:
+            if not isinstance(num, int | np.integer):
+                raise ArgumentError(f"jit: {what}_argnums must be ints, got {num!r}.")
+        for name in names:
+            if not isinstance(name, str):
+                raise ArgumentError(f"jit: {what}_argnames must be strings, got {name!r}.")
+        n = len(parameters)
+        self.nums = {int(i) + n if i < 0 and n else int(i) for i in nums}
+        self.names = set(names) | {parameters[i] for i in self.nums if 0 <= i < n}
+        self.nums |= {parameters.index(name) for name in names if name in parameters}
+
+    def __bool__(self) -> bool:
+        return bool(self.nums or self.names)
+
+
+def _positional_parameters(fun: Function) -> list[str]:
+    try:
+        parameters = inspect.signature(fun).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [p.name for p in parameters if p.kind in kinds]
+
+
+class _Call:
+    """The arguments of one call, split into static and traced ones."""
+
+    def __init__(self, jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.jitted = jitted
+        static = jitted._static
+        self.args = args
+        self.static_args = {i: a for i, a in enumerate(args) if i in static.nums}
+        if args and 0 not in self.static_args and _is_opaque_object(args[0]):
+            # The instance of a method: Python compares it by its own __eq__ and __hash__.
+            self.static_args[0] = args[0]
+        self.static_kwargs = {k: v for k, v in kwargs.items() if k in static.names}
+        self.dynamic_args = [a for i, a in enumerate(args) if i not in self.static_args]
+        self.dynamic_kwargs = {k: v for k, v in kwargs.items() if k not in self.static_kwargs}
+        self.leaves, self.treedef = tree_flatten((tuple(self.dynamic_args), self.dynamic_kwargs))
+        self.key = self._key()
+
+    def _key(self) -> Any:
+        signature: list[Any] = []
+        for leaf in self.leaves:
+            if type(leaf) in _SCALAR_TYPES:
+                signature.append(type(leaf))
+            elif hasattr(leaf, "shape") and hasattr(leaf, "dtype"):
+                signature.append(leaf.shape)
+                signature.append(leaf.dtype)
+                signature.append(isinstance(leaf, Tracer) and leaf.aval.weak_type)
+            else:
+                signature.append(type(leaf))
+        if not self.static_args and not self.static_kwargs and not self.dynamic_kwargs:
+            plain = [s for s in signature if s is not False]
+            return (tree_flatten(tuple(self.dynamic_args))[1], tuple(plain))
+        static = tuple((i, type(a), a) for i, a in sorted(self.static_args.items(), key=_first))
+        named = tuple((k, type(v), v) for k, v in sorted(self.static_kwargs.items()))
+        key = (self.treedef, tuple(signature), static, named)
+        self._check_hashable()
+        return key
+
+    def _check_hashable(self) -> None:
+        for where, value in [*self.static_args.items(), *self.static_kwargs.items()]:
+            try:
+                hash(value)
+            except TypeError:
+                place = f"args[{where}]" if isinstance(where, int) else f"`{where}`"
+                raise ArgumentError(
+                    f"static argument {place} of {self.jitted._what} must be hashable, but is a "
+                    f"{type(value).__name__}: {value!r:.60}. Use a tuple instead of a list, or "
+                    "pass arrays as ordinary arguments."
+                ) from None
+
+    def function(self) -> Function:
+        """The function of the traced arguments."""
+        if not self.static_args and not self.static_kwargs:
+            return self.jitted._fun
+        fun, static_args, static_kwargs = self.jitted._fun, self.static_args, self.static_kwargs
+        n = len(self.args)
+
+        def of_dynamic(*dynamic: Any, **kwargs: Any) -> Any:
+            rest = iter(dynamic)
+            full = [static_args[i] if i in static_args else next(rest) for i in range(n)]
+            return fun(*full, **static_kwargs, **kwargs)
+
+        of_dynamic.__name__ = self.jitted._name
+        return of_dynamic
+
+    def types(self) -> list[str]:
+        """Every argument with its path and type, for messages."""
+        paths = leaf_paths(tuple(self.dynamic_args))
+        paths += leaf_paths(self.dynamic_kwargs, "kwargs") if self.dynamic_kwargs else []
+        rows = [f"{p}: {_type_text(x)}" for p, x in zip(paths, self.leaves, strict=True)]
+        rows += [f"static args[{i}] = {a!r:.40}" for i, a in self.static_args.items()]
+        return rows + [f"static {k} = {v!r:.40}" for k, v in self.static_kwargs.items()]
+
+    def donated(self) -> tuple[bool, ...]:
+        """For every flat argument whether its memory may be reused."""
+        selection = self.jitted._donated
+        if not selection:
+            return (False,) * len(self.leaves)
+        flags: list[bool] = []
+        for i, arg in enumerate(self.args):
+            if i not in self.static_args:
+                flags += [i in selection.nums] * len(tree_leaves(arg))
+        for key in sorted(self.dynamic_kwargs):
+            flags += [key in selection.names] * len(tree_leaves(self.dynamic_kwargs[key]))
+        return tuple(flags)
+
+
+def _first(row: tuple[int, Any]) -> int:
+    return row[0]
+
+
+def _is_opaque_object(value: Any) -> bool:
+    """Whether a value is an instance of a user's class that is no pytree and no array."""
+    if isinstance(value, np.ndarray | np.generic | Tracer | str | bytes | ShapeDtypeStruct):
+        return False
+    if type(value) in _SCALAR_TYPES or type(value).__module__ == "builtins" or callable(value):
+        return False
+    leaves, _ = tree_flatten(value)
+    return len(leaves) == 1 and leaves[0] is value and not hasattr(value, "__array__")
+
+
+def _type_text(leaf: Any) -> str:
+    try:
+        aval = leaf.aval if isinstance(leaf, Tracer) else None
+        if aval is None and hasattr(leaf, "shape") and hasattr(leaf, "dtype"):
+            aval = ShapedArray(tuple(leaf.shape), np.dtype(leaf.dtype))
+        return type(leaf).__name__ if aval is None else str(aval)
+    except (DtypeError, TypeError):
+        return type(leaf).__name__
+
+
+def _difference(before: list[str], now: list[str]) -> str:
+    """Which arguments differ from the last trace."""
+    if len(before) != len(now):
+        return f"{len(now)} array arguments instead of {len(before)}"
+    rows = [f"{b} -> {n.split(': ', 1)[-1]}" for b, n in zip(before, now, strict=True) if b != n]
+    return "; ".join(rows[:4]) or "another pytree structure"
+
+
+class Traced:
+    """A function traced for given types: the first stage of compilation."""
+
+    def __init__(
+        self, staged: StagedFunction, donated: tuple[bool, ...], threads: int | None
+    ) -> None:
+        self._staged = staged
+        self._donated = donated
+        self._threads = threads
+
+    @property
+    def jaxpr(self) -> ClosedJaxpr:
+        return ClosedJaxpr(self._staged.program, self._staged.captured)
+
+    @property
+    def program(self) -> Program:
+        return self._staged.program
+
+    @property
+    def out_info(self) -> Any:
+        """Types of the results, a pytree of `ShapeDtypeStruct`."""
+        structs = [ShapeDtypeStruct(a.shape, a.dtype) for a in self.program.out_avals]
+        return tree_unflatten(self._staged.out_tree, structs)
+
+    def as_text(self) -> str:
+        """The typed program, with the user's lines."""
+        return format_program(self.program, with_source=True)
+
+    def lower(self) -> Lowered:
+        """Go on to the kernels."""
+        return Lowered(self._staged, self._donated, self._threads)
+
+
+class Lowered:
+    """A traced function lowered to kernels: the second stage of compilation."""
+
+    def __init__(
+        self, staged: StagedFunction, donated: tuple[bool, ...], threads: int | None
+    ) -> None:
+        options = {} if threads is None else {"threads": threads}
+        self._staged = staged
+        self._executable = compile_program(staged.program, donated, **options)
+
+    def as_text(self) -> str:
+        """The plan and the source of its kernels."""
+        return self._executable.as_text()
+
+    def compile(self) -> Compiled:
+        """Go on to the executable."""
+        return Compiled(self._staged, self._executable)
+
+
+class Compiled:
+    """A function compiled for given types; calling it neither traces nor compiles."""
+
+    def __init__(self, staged: StagedFunction, executable: Executable) -> None:
+        self._staged = staged
+        self._executable = executable
+
+    def as_text(self) -> str:
+        """The plan and the source of its kernels."""
+        return self._executable.as_text()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        leaves, treedef = tree_flatten((args, kwargs))
+        if treedef != self._staged.in_tree:
+            raise ArgumentError(
+                f"this compiled function takes arguments of structure {self._staged.in_tree}, got "
+                f"{treedef}. Static arguments were compiled in and are not passed again."
+            )
+        for leaf, aval, path in zip(leaves, self._staged.avals, leaf_paths(args), strict=False):
+            _check_type(leaf, aval, path)
+        return tree_unflatten(self._staged.out_tree, self._executable(*leaves))
+
+
+def _check_type(leaf: Any, aval: ShapedArray, path: str) -> None:
+    if isinstance(leaf, Tracer):
+        raise ArgumentError(
+            "a compiled function cannot be transformed: call the jitted function inside grad, "
+            "vmap or jit, and compile the result."
+        )
+    array = np.asarray(leaf)
+    if array.shape != aval.shape or array.dtype != aval.dtype:
+        got = ShapedArray(array.shape, array.dtype)
+        raise ArgumentError(
+            f"this compiled function takes {aval} as `{path}`, got {got}. Call the jitted "
+            "function, which compiles for new types."
+        )

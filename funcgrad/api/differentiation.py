@@ -1,0 +1,783 @@
+"""grad, value_and_grad, vjp, jvp, linearize, linear_transpose, and dense derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from funcgrad.api.arguments import (
+    Function,
+    Owner,
+    aval_of_argument,
+    check_callable,
+    leaf_paths,
+    name_of,
+    normalize_argnums,
+    same_type,
+    zeros_for,
+)
+from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.trace import Tracer
+from funcgrad.dtypes import float0
+from funcgrad.errors import ArgumentError, DtypeError, ShapeError, TreeError
+from funcgrad.primitives.elementwise import stop_gradient as stop_gradient_p
+from funcgrad.primitives.shape import Transpose, reshape
+from funcgrad.pytree import PyTreeDef, tree_flatten, tree_map, tree_structure, tree_unflatten
+from funcgrad.transforms.batch import batch_flat
+from funcgrad.transforms.jvp import jvp_flat
+from funcgrad.transforms.linearize import linearize_flat, record_linear
+
+_QUIET = {"divide": "ignore", "invalid": "ignore", "over": "ignore", "under": "ignore"}
+
+
+def grad(
+    fun: Function,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Function:
+    """The gradient of a scalar-valued function.
+
+    Args:
+        fun: Maps arrays, or pytrees of them, to a scalar; with ``has_aux`` to a pair of a scalar
+            and anything. Plain NumPy and SciPy functions work.
+        argnums: Position, or positions, of the arguments to differentiate.
+        has_aux: Whether ``fun`` returns extra results, which are passed on undifferentiated.
+        holomorphic: Whether ``fun`` is complex and holomorphic.
+        allow_int: Whether integer arguments are allowed; their gradient has dtype ``float0``.
+
+    Returns:
+        A function of the same arguments that returns the gradient: of the structure, shapes and
+        dtypes of the argument (a tuple of them if ``argnums`` is a sequence), with ``has_aux``
+        paired with the extra results.
+
+    Raises:
+        DtypeError: If an argument to differentiate is not floating, or the result is not.
+        ShapeError: If the result is not a scalar.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> float(fg.grad(np.tanh)(0.0))
+        1.0
+        >>> fg.grad(lambda w: np.sum(w * w))(np.array([1.0, 2.0]))
+        array([2., 4.])
+    """
+    check_callable(fun, "grad")
+    both = _value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, "grad")
+
+    @wraps(fun, updated=())
+    def grad_f(*args: Any, **kwargs: Any) -> Any:
+        value, gradient = both(args, kwargs)
+        return (gradient, value[1]) if has_aux else gradient
+
+    return grad_f
+
+
+def value_and_grad(
+    fun: Function,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Function:
+    """The value and the gradient of a scalar-valued function, in one evaluation.
+
+    Args, Raises: As for `grad`.
+
+    Returns:
+        A function that returns ``(value, gradient)``; with ``has_aux``
+        ``((value, extra), gradient)``.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> value, slope = fg.value_and_grad(lambda x: x ** 3)(2.0)
+        >>> float(value), float(slope)
+        (8.0, 12.0)
+    """
+    check_callable(fun, "value_and_grad")
+    both = _value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, "value_and_grad")
+
+    @wraps(fun, updated=())
+    def value_and_grad_f(*args: Any, **kwargs: Any) -> Any:
+        return both(args, kwargs)
+
+    return value_and_grad_f
+
+
+def _value_and_grad(
+    fun: Function,
+    argnums: int | Sequence[int],
+    has_aux: bool,
+    holomorphic: bool,
+    allow_int: bool,
+    transformation: str,
+) -> Callable[[tuple[Any, ...], dict[str, Any]], tuple[Any, Any]]:
+    what = f"{transformation}({name_of(fun)})"
+
+    def both(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+        chosen = (0,) if argnums == 0 and args else normalize_argnums(argnums, len(args), what)
+        dynamic = args[chosen[0]] if isinstance(argnums, int) else tuple(args[i] for i in chosen)
+        leaves, treedef = tree_flatten(dynamic)
+        is_active = [
+            _is_differentiable(x, holomorphic, allow_int) or _refuse_input(args, chosen, what, x)
+            for x in leaves
+        ]
+        aux_tree: list[PyTreeDef] = []
+
+        def flat(*leaves_: Any) -> list[Any]:
+            inner = tree_unflatten(treedef, leaves_)
+            if isinstance(argnums, int):
+                full = (*args[: chosen[0]], inner, *args[chosen[0] + 1 :])
+            else:
+                replaced = dict(zip(chosen, inner, strict=True))
+                full = tuple(replaced.get(i, a) for i, a in enumerate(args))
+            out = fun(*full, **kwargs)
+            return [out] if not has_aux else _split_aux(out, aux_tree, what)
+
+        with np.errstate(**_QUIET):  # type: ignore[arg-type]
+            outs, linear = linearize_flat(flat, leaves, [a is True for a in is_active], what)
+            value = outs[0]
+            one = _check_scalar(value, holomorphic, what)
+            cts = linear.pull([one] + [None] * (len(outs) - 1))
+        own = Owner((*leaves, *([value] if type(value) is np.ndarray else ())))
+        gradient = [
+            zeros_for(aval_of(x)) if ct is None else own(_typed_like(ct, x))
+            for ct, x in zip(cts, leaves, strict=True)
+        ]
+        value = _plain_scalar(value)
+        if has_aux:
+            value = (value, tree_unflatten(aux_tree[0], outs[1:]))
+        return value, tree_unflatten(treedef, gradient)
+
+    return both
+
+
+def _split_aux(out: Any, aux_tree: list[PyTreeDef], what: str) -> list[Any]:
+    """The value and the leaves of the extra results, whose structure goes to ``aux_tree``."""
+    if not isinstance(out, tuple | list) or len(out) != 2:
+        raise ArgumentError(
+            f"{what} was made with has_aux=True, so the function must return a pair "
+            f"(value, extra), but it returned {_describe(out)}."
+        )
+    leaves, treedef = tree_flatten(out[1])
+    aux_tree.append(treedef)
+    return [out[0], *leaves]
+
+
+def _typed_like(ct: Any, x: Any) -> Any:
+    """The cotangent as a NumPy value of its input's dtype."""
+    if isinstance(ct, Tracer | np.ndarray | np.generic):
+        return ct
+    return aval_of(x).dtype.type(ct)
+
+
+def _plain_scalar(value: Any) -> Any:
+    """NumPy's scalar for a 0-d array, as ufuncs return."""
+    return value[()] if type(value) is np.ndarray and value.ndim == 0 else value
+
+
+def _is_differentiable(x: Any, holomorphic: bool, allow_int: bool) -> Any:
+    if type(x) is float:
+        return not holomorphic
+    try:
+        kind = aval_of(x).dtype.kind
+    except DtypeError:
+        return False
+    if kind == ("c" if holomorphic else "f"):
+        return True
+    return "exact" if allow_int and kind in "biu" else False
+
+
+def _refuse_input(args: Sequence[Any], chosen: Sequence[int], what: str, bad: Any) -> bool:
+    path = next(
+        f"args[{i}]{path}"
+        for i in chosen
+        for leaf, path in zip(tree_flatten(args[i])[0], leaf_paths(args[i], ""), strict=True)
+        if leaf is bad
+    )
+    aval = aval_of_argument(bad, path, what)
+    if aval.dtype.kind == "c":
+        raise DtypeError(
+            f"{what} cannot differentiate argument `{path}`, {aval}: the gradient of a real "
+            "function of complex numbers is ambiguous. Pass real and imaginary parts, use vjp, or "
+            "set holomorphic=True if the function is holomorphic."
+        )
+    if aval.dtype.kind == "f":
+        raise DtypeError(f"{what} with holomorphic=True needs complex arguments; `{path}` is {aval}.")
+    raise DtypeError(
+        f"{what} cannot differentiate argument `{path}`, {aval}: integers and bools have no "
+        "derivative. Pass a float (3.0 instead of 3, or x.astype(np.float64)), choose other "
+        "arguments with argnums, or set allow_int=True for a float0 gradient."
+    )
+
+
+def _describe(out: Any) -> str:
+    leaves, treedef = tree_flatten(out)
+    if len(leaves) == 1 and leaves[0] is out:
+        try:
+            return str(aval_of(out))
+        except DtypeError:
+            return f"a {type(out).__name__}"
+    return f"a pytree with structure {treedef}"
+
+
+def _check_scalar(value: Any, holomorphic: bool, what: str) -> Any:
+    """The cotangent 1 of a scalar result."""
+    if type(value) is float:
+        return np.float64(1.0)
+    try:
+        aval = aval_of(value)
+    except (DtypeError, ValueError):
+        raise ShapeError(
+            f"{what} needs a function that returns one scalar, but it returned "
+            f"{_describe(value)}. To return more, use has_aux=True."
+        ) from None
+    if aval.shape:
+        raise ShapeError(
+            f"{what} needs a function that returns a scalar, but it returned {aval}. Reduce it "
+            "first (np.sum, np.mean), or use jacrev or jacfwd for all derivatives, or vjp for a "
+            "product with a cotangent."
+        )
+    if aval.dtype.kind not in ("c" if holomorphic else "f"):
+        advice = "set holomorphic=True or take a real part" if aval.dtype.kind == "c" else "floats"
+        raise DtypeError(
+            f"{what} needs a function that returns a real floating-point scalar, but it returned "
+            f"{aval}; " + (f"{advice}." if aval.dtype.kind == "c" else "convert it, or compute in floats.")
+        )
+    return aval.dtype.type(1)
+
+
+def stop_gradient(x: Any) -> Any:
+    """``x`` with derivative zero.
+
+    Args:
+        x: Array or pytree of arrays.
+
+    Returns:
+        The same values.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> float(fg.grad(lambda x: x * fg.stop_gradient(x))(3.0))
+        3.0
+    """
+    return tree_map(lambda leaf: stop_gradient_p.bind(leaf), x)
+
+
+def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """Value of a function, and the function that pulls cotangents back through it.
+
+    Args:
+        fun: Maps arrays or pytrees to an array or a pytree.
+        *primals: The point.
+        has_aux: Whether ``fun`` returns a pair ``(value, extra)``.
+
+    Returns:
+        ``(value, vjp_fun)``, with ``has_aux`` also ``extra``. ``vjp_fun(cotangent)`` takes a
+        pytree like the value and returns a tuple with a cotangent for every primal; it may be
+        called several times. Integer primals have ``float0`` cotangents.
+
+    Raises:
+        TreeError: If ``vjp_fun`` gets a cotangent of another structure.
+        ShapeError: If ``vjp_fun`` gets a cotangent of another shape or dtype.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> y, pull = fg.vjp(np.sin, 0.0)
+        >>> float(pull(np.float64(2.0))[0])
+        2.0
+    """
+    check_callable(fun, "vjp")
+    what = f"vjp({name_of(fun)})"
+    leaves, treedef = tree_flatten(primals)
+    avals = _avals(leaves, primals, what)
+    flat = _Flat(fun, treedef, has_aux, what)
+    with np.errstate(**_QUIET):  # type: ignore[arg-type]
+        results, linear = linearize_flat(flat, leaves, [a.dtype.kind in "fc" for a in avals], what)
+    outs, aux = flat.split(results)
+    out_avals = [aval_of(x) for x in outs]
+
+    def vjp_fun(cotangent: Any) -> tuple[Any, ...]:
+        cts = _check_cotangents(cotangent, flat.out_tree, out_avals, what)
+        with np.errstate(**_QUIET):  # type: ignore[arg-type]
+            pulled = linear.pull(cts + [None] * (len(results) - len(cts)))
+        own = Owner([*leaves, *cts])
+        filled = [
+            zeros_for(a) if ct is None else own(ct) for ct, a in zip(pulled, avals, strict=True)
+        ]
+        found: tuple[Any, ...] = tree_unflatten(treedef, filled)
+        return found
+
+    return (tree_unflatten(flat.out_tree, outs), vjp_fun, *aux)
+
+
+def _avals(leaves: Sequence[Any], tree: Any, what: str) -> list[ShapedArray]:
+    """Types of arguments; an unsupported one is named by its path."""
+    try:
+        return [aval_of(x) for x in leaves]
+    except DtypeError:
+        paths = leaf_paths(tree)
+        return [aval_of_argument(x, p, what) for x, p in zip(leaves, paths, strict=True)]
+
+
+class _Flat:
+    """A function of flat arguments that returns flat results, extra results last.
+
+    Args:
+        fun: The user's function.
+        treedef: Structure of its arguments.
+        has_aux: Whether it returns a pair of a value and extra results.
+        what: How messages call the transformation.
+    """
+
+    def __init__(self, fun: Function, treedef: PyTreeDef, has_aux: bool, what: str) -> None:
+        self.fun = fun
+        self.treedef = treedef
+        self.has_aux = has_aux
+        self.what = what
+        self.out_tree: PyTreeDef = treedef
+        self.aux_tree: list[PyTreeDef] = []
+
+    def __call__(self, *leaves: Any) -> list[Any]:
+        out = self.fun(*tree_unflatten(self.treedef, leaves))
+        extra: list[Any] = []
+        if self.has_aux:
+            out, *extra = _split_aux(out, self.aux_tree, self.what)
+        outs, self.out_tree = tree_flatten(out)
+        return [*outs, *extra]
+
+    def split(self, flat: Sequence[Any]) -> tuple[list[Any], tuple[Any, ...]]:
+        """The results, and a tuple that holds the extra results if there are any."""
+        n = self.out_tree.num_leaves
+        if not self.has_aux:
+            return list(flat), ()
+        return list(flat[:n]), (tree_unflatten(self.aux_tree[0], flat[n:]),)
+
+
+def _check_cotangents(
+    cotangent: Any, treedef: PyTreeDef, avals: Sequence[ShapedArray], what: str
+) -> list[Any]:
+    leaves, structure = tree_flatten(cotangent)
+    if structure != treedef:
+        raise TreeError(
+            f"the cotangent for {what} must have the structure of the function's result.\n"
+            f"  expected      {treedef}\n  got           {structure}"
+        )
+    paths = leaf_paths(cotangent, "cotangent")
+    return [_check_ct(ct, a, p, what) for ct, a, p in zip(leaves, avals, paths, strict=True)]
+
+
+def _check_ct(ct: Any, aval: ShapedArray, path: str, what: str) -> Any:
+    if aval.dtype.kind not in "fc":
+        return None
+    if isinstance(ct, np.ndarray) and ct.dtype == float0:
+        return None
+    if type(ct) in (int, float, complex) and not aval.shape:
+        return aval.dtype.type(ct)
+    got = aval_of(ct)
+    if not same_type(got, aval):
+        raise ShapeError(
+            f"the cotangent `{path}` for {what} must have the type of the function's result, "
+            f"{aval.strong()}, but is {got.strong()}."
+        )
+    return ct
+
+
+def jvp(
+    fun: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
+) -> tuple[Any, ...]:
+    """Value and directional derivative of a function, in forward mode.
+
+    Args:
+        fun: Maps arrays or pytrees to an array or a pytree.
+        primals: Tuple or list of arguments.
+        tangents: The direction: one tangent for every primal, of the same structure, shapes and
+            dtypes (``float0`` for integers).
+        has_aux: Whether ``fun`` returns a pair ``(value, extra)``.
+
+    Returns:
+        ``(value, tangent)``, with ``has_aux`` also ``extra``.
+
+    Raises:
+        TreeError: If structures differ.
+        ShapeError: If a tangent's shape or dtype differs from its primal's.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> value, slope = fg.jvp(np.sin, (0.0,), (1.0,))
+        >>> float(slope)
+        1.0
+    """
+    check_callable(fun, "jvp")
+    what = f"jvp({name_of(fun)})"
+    if not isinstance(primals, tuple | list) or not isinstance(tangents, tuple | list):
+        raise ArgumentError(
+            f"{what}: primals and tangents must be tuples or lists of arguments, got "
+            f"{type(primals).__name__} and {type(tangents).__name__}. Write jvp(f, (x,), (t,))."
+        )
+    leaves, treedef = tree_flatten(tuple(primals))
+    dots = _check_tangents(tuple(primals), leaves, treedef, tuple(tangents), what)
+    flat = _Flat(fun, treedef, has_aux, what)
+    with np.errstate(**_QUIET):  # type: ignore[arg-type]
+        results, out_dots = jvp_flat(flat, leaves, dots, what)
+    outs, aux = flat.split(results)
+    own = Owner([*leaves, *dots, *outs])
+    filled = [
+        zeros_for(aval_of(x)) if t is None else own(t)
+        for x, t in zip(outs, out_dots[: len(outs)], strict=True)
+    ]
+    tree = flat.out_tree
+    return (tree_unflatten(tree, outs), tree_unflatten(tree, filled), *aux)
+
+
+def _check_tangents(
+    primals: Any, leaves: Sequence[Any], treedef: PyTreeDef, tangents: Any, what: str
+) -> list[Any]:
+    dots, structure = tree_flatten(tangents)
+    if structure != treedef:
+        raise TreeError(
+            f"the tangents for {what} must have the structure of the primals.\n"
+            f"  expected      {treedef}\n  got           {structure}"
+        )
+    avals = _avals(leaves, primals, what)
+    paths = leaf_paths(primals, "tangents")
+    return [_check_tangent(t, a, p, what) for t, a, p in zip(dots, avals, paths, strict=True)]
+
+
+def _check_tangent(tangent: Any, aval: ShapedArray, path: str, what: str) -> Any:
+    if isinstance(tangent, np.ndarray) and tangent.dtype == float0:
+        if aval.dtype.kind in "fc":
+            raise DtypeError(f"{what}: the tangent `{path}` is float0, its primal is {aval}.")
+        return None
+    if type(tangent) in (int, float, complex) and not aval.shape and aval.dtype.kind in "fc":
+        return aval.dtype.type(tangent)
+    got = aval_of(tangent)
+    if aval.dtype.kind not in "fc":
+        raise DtypeError(
+            f"{what}: the primal of `{path}` is {aval}, which has no derivative, so its tangent "
+            f"must be np.zeros({aval.shape}, funcgrad.float0), but is {got}. Close over it instead."
+        )
+    if not same_type(got, aval):
+        raise ShapeError(
+            f"{what}: the tangent `{path}` must have the type of its primal, {aval.strong()}, but "
+            f"is {got.strong()}."
+        )
+    return tangent
+
+
+def linearize(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """Value of a function, and its derivative at a point as a linear function.
+
+    Args:
+        fun: Maps arrays or pytrees to an array or a pytree.
+        *primals: The point.
+        has_aux: Whether ``fun`` returns a pair ``(value, extra)``.
+
+    Returns:
+        ``(value, f_jvp)``, with ``has_aux`` also ``extra``. ``f_jvp(*tangents)`` returns the
+        tangent of the value; the function itself is not evaluated again.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> value, f_jvp = fg.linearize(lambda x: x ** 2, 3.0)
+        >>> float(f_jvp(1.0)), float(f_jvp(2.0))
+        (6.0, 12.0)
+    """
+    check_callable(fun, "linearize")
+    what = f"linearize({name_of(fun)})"
+    leaves, treedef = tree_flatten(primals)
+    avals = _avals(leaves, primals, what)
+    flat = _Flat(fun, treedef, has_aux, what)
+    with np.errstate(**_QUIET):  # type: ignore[arg-type]
+        results, linear = linearize_flat(flat, leaves, [a.dtype.kind in "fc" for a in avals], what)
+    outs, aux = flat.split(results)
+    out_avals = [aval_of(x) for x in outs]
+
+    def f_jvp(*tangents: Any) -> Any:
+        dots = _check_tangents(primals, leaves, treedef, tangents, f"the linear map of {what}")
+        with np.errstate(**_QUIET):  # type: ignore[arg-type]
+            pushed = linear.push(dots)
+        own = Owner([*leaves, *dots])
+        filled = [
+            zeros_for(a) if t is None else own(t)
+            for t, a in zip(pushed[: len(outs)], out_avals, strict=True)
+        ]
+        return tree_unflatten(flat.out_tree, filled)
+
+    return (tree_unflatten(flat.out_tree, outs), f_jvp, *aux)
+
+
+def linear_transpose(fun: Function, *primals: Any) -> Function:
+    """The transpose of a function that is linear in its arguments.
+
+    Args:
+        fun: A linear function of arrays or pytrees.
+        *primals: Arrays, or anything with ``shape`` and ``dtype``, of the types of the arguments;
+            their values do not matter.
+
+    Returns:
+        A function from a cotangent of the result to a tuple of cotangents of the arguments.
+
+    Raises:
+        DtypeError: If an argument is not floating or complex.
+        ArgumentError: If a result does not depend linearly on the arguments.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> transposed = fg.linear_transpose(lambda x: np.sum(x), np.ones(3))
+        >>> transposed(2.0)[0]
+        array([2., 2., 2.])
+    """
+    check_callable(fun, "linear_transpose")
+    what = f"linear_transpose({name_of(fun)})"
+    leaves, treedef = tree_flatten(primals)
+    avals = [_aval_like(x) for x in leaves]
+    for aval, path in zip(avals, leaf_paths(primals), strict=True):
+        if aval.dtype.kind not in "fc":
+            raise DtypeError(f"{what} needs floating-point arguments; `{path}` is {aval}.")
+    flat = _Flat(fun, treedef, False, what)
+    mask = [True] * len(leaves)
+    known, linear = record_linear(flat, leaves, mask, avals, what)
+    out_avals = [
+        slot.aval if slot is not None else aval_of(k)
+        for slot, k in zip(linear.outputs, known, strict=True)
+    ]
+
+    def transposed(cotangent: Any) -> tuple[Any, ...]:
+        cts = _check_cotangents(cotangent, flat.out_tree, out_avals, what)
+        own = Owner(cts)
+        pulled = [
+            zeros_for(a) if ct is None else own(ct)
+            for ct, a in zip(linear.pull(cts), avals, strict=True)
+        ]
+        found: tuple[Any, ...] = tree_unflatten(treedef, pulled)
+        return found
+
+    return transposed
+
+
+def _aval_like(x: Any) -> ShapedArray:
+    """Type of an array or of anything with a shape and a dtype."""
+    if hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, np.ndarray | np.generic):
+        return ShapedArray(tuple(x.shape), np.dtype(x.dtype))
+    return aval_of(x).strong()
+
+
+# Dense derivatives.
+
+
+def jacfwd(
+    fun: Function,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Function:
+    """The Jacobian by forward mode: right when there are fewer inputs than outputs.
+
+    Args:
+        fun: Maps arrays or pytrees to an array or a pytree.
+        argnums: Position, or positions, of the arguments to differentiate.
+        has_aux: Whether ``fun`` returns a pair ``(value, extra)``.
+        holomorphic: Whether ``fun`` is complex and holomorphic.
+
+    Returns:
+        A function of the same arguments. Its result has the structure of ``fun``'s result, where
+        every leaf is replaced by a tree like the argument, with arrays of shape
+        ``output shape + input shape``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.jacfwd(lambda x: np.array([1.0, 2.0]) * x)(3.0)
+        array([1., 2.])
+    """
+    check_callable(fun, "jacfwd")
+
+    @wraps(fun, updated=())
+    def jacobian_f(*args: Any, **kwargs: Any) -> Any:
+        point = _JacobianPoint(fun, args, kwargs, argnums, has_aux, holomorphic, "jacfwd")
+        columns = [point.push_basis(i) for i in range(len(point.leaves))]
+        rows = [
+            point.tree_like_argument([column[j] for column in columns])
+            for j in range(len(point.outs))
+        ]
+        return point.result(rows)
+
+    return jacobian_f
+
+
+def jacrev(
+    fun: Function,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Function:
+    """The Jacobian by reverse mode: right when there are fewer outputs than inputs.
+
+    Args, Returns: As for `jacfwd`; ``allow_int`` as for `grad`.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.jacrev(lambda x: x ** 2)(np.array([1.0, 2.0]))
+        array([[2., 0.],
+               [0., 4.]])
+    """
+    check_callable(fun, "jacrev")
+
+    @wraps(fun, updated=())
+    def jacobian_f(*args: Any, **kwargs: Any) -> Any:
+        point = _JacobianPoint(
+            fun, args, kwargs, argnums, has_aux, holomorphic, "jacrev", allow_int
+        )
+        rows = [point.tree_like_argument(point.pull_basis(j)) for j in range(len(point.outs))]
+        return point.result(rows)
+
+    return jacobian_f
+
+
+def hessian(
+    fun: Function,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Function:
+    """The matrix of second derivatives, by forward mode over reverse mode.
+
+    Args, Returns: As for `jacfwd` of `jacrev`.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.hessian(lambda x: np.sum(x ** 3))(np.array([1.0, 2.0]))
+        array([[ 6.,  0.],
+               [ 0., 12.]])
+    """
+    inner = jacrev(fun, argnums, has_aux, holomorphic)
+    return jacfwd(inner, argnums, has_aux, holomorphic)
+
+
+class _JacobianPoint:
+    """A function linearised at a point, to be probed with unit vectors."""
+
+    def __init__(
+        self,
+        fun: Function,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        argnums: int | Sequence[int],
+        has_aux: bool,
+        holomorphic: bool,
+        transformation: str,
+        allow_int: bool = False,
+    ) -> None:
+        self.what = what = f"{transformation}({name_of(fun)})"
+        chosen = normalize_argnums(argnums, len(args), what)
+        dynamic = args[chosen[0]] if isinstance(argnums, int) else tuple(args[i] for i in chosen)
+        self.leaves, self.in_tree = tree_flatten(dynamic)
+        active = [
+            _is_differentiable(x, holomorphic, allow_int) or _refuse_input(args, chosen, what, x)
+            for x in self.leaves
+        ]
+
+        def of_chosen(inner: Any) -> Any:
+            parts = (inner,) if isinstance(argnums, int) else inner
+            replaced = dict(zip(chosen, parts, strict=True))
+            return fun(*(replaced.get(i, a) for i, a in enumerate(args)), **kwargs)
+
+        self.flat = _Flat(of_chosen, _wrap_tree(self.in_tree), has_aux, what)
+        with np.errstate(**_QUIET):  # type: ignore[arg-type]
+            results, self.linear = linearize_flat(
+                self.flat, self.leaves, [a is True for a in active], what
+            )
+        self.outs, self.aux = self.flat.split(results)
+
+    def tree_like_argument(self, blocks: Sequence[Any]) -> Any:
+        return tree_unflatten(self.in_tree, blocks)
+
+    def result(self, rows: Sequence[Any]) -> Any:
+        jacobian = tree_unflatten(self.flat.out_tree, rows)
+        return (jacobian, *self.aux) if self.aux else jacobian
+
+    def push_basis(self, i: int) -> list[Any]:
+        """Blocks d out_j / d in_i for all j: tangents of all unit vectors of input i at once."""
+        in_avals = [aval_of(x).strong() for x in self.leaves]
+        basis = _basis(in_avals[i])
+
+        def push(unit: Any) -> list[Any]:
+            dots = [unit if k == i else _zeros(a) for k, a in enumerate(in_avals)]
+            return self.linear.push(dots)[: len(self.outs)]
+
+        pushed = self._probe(push, basis)
+        blocks = []
+        for out, (t, dim) in zip(self.outs, pushed, strict=True):
+            block_shape = (*aval_of(out).shape, *in_avals[i].shape)
+            if t is None or dim is None:
+                blocks.append(np.zeros(block_shape, _tangent_dtype(out)))
+            else:
+                ndim = len(t.shape)
+                last = Transpose((*range(1, ndim), 0)).bind(t)
+                blocks.append(_own_array(reshape(last, block_shape)))
+        return blocks
+
+    def pull_basis(self, j: int) -> list[Any]:
+        """Blocks d out_j / d in_i for all i: cotangents of all unit vectors of output j."""
+        out = aval_of(self.outs[j]).strong()
+        if out.dtype.kind not in "fc":
+            raise DtypeError(f"{self.what} needs floating-point results, got {out}.")
+
+        def pull(unit: Any) -> list[Any]:
+            n = len(self.linear.outputs)
+            return self.linear.pull([unit if k == j else None for k in range(n)])
+
+        pulled = self._probe(pull, _basis(out))
+        blocks = []
+        for leaf, (ct, dim) in zip(self.leaves, pulled, strict=True):
+            block_shape = (*out.shape, *aval_of(leaf).shape)
+            if ct is None or dim is None:
+                blocks.append(np.zeros(block_shape, _tangent_dtype(leaf)))
+            else:
+                blocks.append(_own_array(reshape(ct, block_shape)))
+        return blocks
+
+    def _probe(self, function: Function, basis: Any) -> list[tuple[Any, int | None]]:
+        absent: list[bool] = []
+
+        def dense(unit: Any) -> list[Any]:
+            results = function(unit)
+            absent.extend(r is None for r in results)
+            return [np.float64(0) if r is None else r for r in results]
+
+        with np.errstate(**_QUIET):  # type: ignore[arg-type]
+            values, dims = batch_flat(dense, [basis], [0], basis.shape[0], self.what)
+        return [
+            (None if gone else v, d)
+            for v, d, gone in zip(values, dims, absent, strict=True)
+        ]
+
+
+def _wrap_tree(treedef: PyTreeDef) -> PyTreeDef:
+    """The structure of a one-argument call with an argument of structure ``treedef``."""
+    return tree_structure((tree_unflatten(treedef, [0.0] * treedef.num_leaves),))
+
+
+def _basis(aval: ShapedArray) -> Any:
+    """All unit vectors of a space, stacked in front."""
+    return np.eye(aval.size, dtype=aval.dtype).reshape((aval.size, *aval.shape))
+
+
+def _zeros(aval: ShapedArray) -> Any:
+    return np.zeros(aval.shape, aval.dtype)
+
+
+def _tangent_dtype(x: Any) -> Any:
+    dtype = aval_of(x).dtype
+    return dtype if dtype.kind in "fc" else float0
+
+
+def _own_array(x: Any) -> Any:
+    """A C-contiguous array of its own, if concrete."""
+    return np.ascontiguousarray(x) if isinstance(x, np.ndarray) and x.ndim else x
+

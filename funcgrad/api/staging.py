@@ -1,0 +1,213 @@
+"""make_jaxpr and eval_shape: functions as programs and as types, without running them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from funcgrad.api.arguments import (
+    Function,
+    aval_of_argument,
+    check_callable,
+    leaf_paths,
+    name_of,
+)
+from funcgrad.core.avals import ShapedArray
+from funcgrad.core.printer import format_program
+from funcgrad.core.program import Equation, Program, evaluate
+from funcgrad.core.trace import EVAL, using_trace
+from funcgrad.dtypes import check_dtype
+from funcgrad.errors import ArgumentError
+from funcgrad.pytree import PyTreeDef, tree_flatten, tree_unflatten
+from funcgrad.transforms.stage import stage
+
+
+class ShapeDtypeStruct:
+    """Shape and dtype of an array that need not exist.
+
+    Args:
+        shape: Tuple of ints.
+        dtype: Anything that NumPy accepts as a dtype.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.ShapeDtypeStruct((2, 3), np.float32)
+        ShapeDtypeStruct(shape=(2, 3), dtype=float32)
+    """
+
+    __slots__ = ("dtype", "shape")
+
+    def __init__(self, shape: Sequence[int], dtype: Any) -> None:
+        self.shape = tuple(int(n) for n in shape)
+        self.dtype = check_dtype(np.dtype(dtype), "ShapeDtypeStruct")
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    def __repr__(self) -> str:
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ShapeDtypeStruct):
+            return NotImplemented
+        return self.shape == other.shape and self.dtype == other.dtype
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.dtype))
+
+
+class ClosedJaxpr:
+    """A typed program together with the traced values that it closes over.
+
+    Attributes:
+        program: The program.
+        consts: Values of its leading inputs.
+    """
+
+    def __init__(self, program: Program, consts: Sequence[Any]) -> None:
+        self.program = program
+        self.consts = list(consts)
+
+    @property
+    def eqns(self) -> tuple[Equation, ...]:
+        return self.program.equations
+
+    @property
+    def in_avals(self) -> list[ShapedArray]:
+        return self.program.in_avals[len(self.consts) :]
+
+    @property
+    def out_avals(self) -> list[ShapedArray]:
+        return self.program.out_avals
+
+    def eval(self, *args: Any) -> list[Any]:
+        """Run the program on flat arguments under the current transformation."""
+        return evaluate(self.program, [*self.consts, *args])
+
+    def pretty(self, with_source: bool = True) -> str:
+        """The program as text, with the user's line of every equation."""
+        return format_program(self.program, with_source)
+
+    def __str__(self) -> str:
+        return format_program(self.program)
+
+    __repr__ = __str__
+
+
+def aval_like(leaf: Any, path: str, function: str) -> ShapedArray:
+    """Type of an argument, which may be a value or a `ShapeDtypeStruct`."""
+    if isinstance(leaf, ShapeDtypeStruct):
+        return ShapedArray(leaf.shape, leaf.dtype)
+    return aval_of_argument(leaf, path, function)
+
+
+class StagedFunction:
+    """The program of a function at given arguments, with its pytrees.
+
+    Args:
+        fun: The function.
+        args: Positional arguments (values or `ShapeDtypeStruct`).
+        kwargs: Keyword arguments.
+        what: How messages call the transformation.
+    """
+
+    def __init__(self, fun: Function, args: Sequence[Any], kwargs: dict[str, Any], what: str):
+        self.leaves, self.in_tree = tree_flatten((tuple(args), kwargs))
+        paths = leaf_paths(tuple(args))
+        paths += leaf_paths(kwargs, "kwargs") if kwargs else []
+        self.avals = [aval_like(x, p, what) for x, p in zip(self.leaves, paths, strict=True)]
+        self.out_tree: PyTreeDef = self.in_tree
+        names = [f"argument `{p}` of {name_of(fun)}, {a}" for p, a in zip(paths, self.avals, strict=True)]
+
+        def flat(*inner: Any) -> list[Any]:
+            inner_args, inner_kwargs = tree_unflatten(self.in_tree, inner)
+            out = fun(*inner_args, **inner_kwargs)
+            outs, self.out_tree = tree_flatten(out)
+            for x, p in zip(outs, leaf_paths(out, "result"), strict=True):
+                _check_result(x, p, what)
+            return outs
+
+        self.program, self.captured = stage(flat, self.avals, name_of(fun), what, names)
+
+
+def _check_result(leaf: Any, path: str, what: str) -> None:
+    if leaf is None or isinstance(leaf, str):
+        raise ArgumentError(f"{what} returned a {type(leaf).__name__} as `{path}`: return arrays.")
+    aval_of_argument(leaf, path, f"the result of {what}")
+
+
+def make_jaxpr(
+    fun: Function, static_argnums: int | Sequence[int] = (), return_shape: bool = False
+) -> Function:
+    """A function that returns the typed program of ``fun`` instead of running it.
+
+    Args:
+        fun: Function of arrays or pytrees.
+        static_argnums: Positions of arguments that are Python values, not arrays.
+        return_shape: Whether to return the types of the results as well.
+
+    Returns:
+        A function of the same arguments (or `ShapeDtypeStruct`) that returns a `ClosedJaxpr`,
+        which prints as text; with ``return_shape`` a pair with a pytree of `ShapeDtypeStruct`.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> print(fg.make_jaxpr(lambda x: np.sin(x) * 2)(1.0))
+        { lambda a:~f64[] .
+            b:f64[] = sin a
+            c:f64[] = mul b 2.0:f64[]
+          in (c,) }
+    """
+    check_callable(fun, "make_jaxpr")
+    static = {static_argnums} if isinstance(static_argnums, int) else set(static_argnums)
+
+    @wraps(fun, updated=())
+    def jaxpr_f(*args: Any, **kwargs: Any) -> Any:
+        dynamic = [a for i, a in enumerate(args) if i not in static]
+
+        def of_dynamic(*inner: Any, **inner_kwargs: Any) -> Any:
+            rest = iter(inner)
+            full = [a if i in static else next(rest) for i, a in enumerate(args)]
+            return fun(*full, **inner_kwargs)
+
+        of_dynamic.__name__ = name_of(fun)
+        staged = StagedFunction(of_dynamic, dynamic, kwargs, f"make_jaxpr({name_of(fun)})")
+        closed = ClosedJaxpr(staged.program, staged.captured)
+        return (closed, _shapes(staged)) if return_shape else closed
+
+    return jaxpr_f
+
+
+def _shapes(staged: StagedFunction) -> Any:
+    structs = [ShapeDtypeStruct(a.shape, a.dtype) for a in staged.program.out_avals]
+    return tree_unflatten(staged.out_tree, structs)
+
+
+def eval_shape(fun: Function, *args: Any, **kwargs: Any) -> Any:
+    """Shapes and dtypes of the results of a function, without computing them.
+
+    Args:
+        fun: Function of arrays or pytrees.
+        *args: Arguments: arrays or `ShapeDtypeStruct`.
+        **kwargs: Keyword arguments, likewise.
+
+    Returns:
+        A pytree like the result, of `ShapeDtypeStruct`.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.eval_shape(np.dot, np.ones((2, 3)), np.ones((3, 4)))
+        ShapeDtypeStruct(shape=(2, 4), dtype=float64)
+    """
+    check_callable(fun, "eval_shape")
+    with using_trace(EVAL):
+        staged = StagedFunction(fun, args, kwargs, f"eval_shape({name_of(fun)})")
+    return _shapes(staged)

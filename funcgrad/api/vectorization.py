@@ -1,0 +1,173 @@
+"""vmap: a function of single examples becomes one of batches."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from funcgrad.api.arguments import Function, check_callable, leaf_paths, name_of
+from funcgrad.errors import ArgumentError, ShapeError, TreeError
+from funcgrad.primitives.shape import (
+    broadcast_to,
+    moveaxis_from_front,
+    moveaxis_to_front,
+    shape_of,
+)
+from funcgrad.pytree import broadcast_prefix, tree_flatten, tree_leaves, tree_unflatten
+from funcgrad.transforms.batch import batch_flat
+
+
+def vmap(
+    fun: Function,
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    axis_name: Hashable = None,
+    axis_size: int | None = None,
+) -> Function:
+    """Map a function over array axes, without a loop.
+
+    Args:
+        fun: Function of single examples.
+        in_axes: Which axis of every positional argument is mapped: an int, ``None`` for an
+            argument that is not mapped, or a tuple or list with one entry per argument, each
+            possibly a pytree prefix of it. Keyword arguments are mapped along axis 0.
+        out_axes: Where the mapped axis stands in the results: an int, ``None`` for results that
+            do not depend on mapped arguments, or a pytree prefix of the result.
+        axis_name: Name of the mapped axis.
+        axis_size: Length of the mapped axis; needed only if no argument is mapped.
+
+    Returns:
+        The mapped function.
+
+    Raises:
+        ShapeError: If mapped axes differ in length or do not exist.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.vmap(np.dot, in_axes=(0, None))(np.eye(2), np.array([3.0, 4.0]))
+        array([3., 4.])
+    """
+    check_callable(fun, "vmap")
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    if not isinstance(in_axes, tuple | int | type(None) | dict):
+        raise ArgumentError(
+            f"vmap: in_axes must be an int, None, or a tuple with an entry for every positional "
+            f"argument, got {in_axes!r}."
+        )
+    _check_axes(in_axes, "in_axes")
+    _check_axes(out_axes, "out_axes")
+    what = f"vmap({name_of(fun)})"
+
+    @wraps(fun, updated=())
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+            raise ArgumentError(
+                f"{what}: in_axes={in_axes!r} has {len(in_axes)} entries, but the function was "
+                f"called with {len(args)} positional arguments."
+            )
+        leaves, treedef = tree_flatten((args, kwargs))
+        axes = _leaf_axes(in_axes, args, kwargs, what)
+        dims = [_normalize(x, a, p, what) for x, a, p in zip(leaves, axes, _paths(args, kwargs), strict=True)]
+        size = _common_size(leaves, dims, _paths(args, kwargs), axis_size, what)
+        fronted = [
+            x if d is None else moveaxis_to_front(x, d) for x, d in zip(leaves, dims, strict=True)
+        ]
+        out_tree: list[Any] = []
+
+        def flat(*inner: Any) -> list[Any]:
+            inner_args, inner_kwargs = tree_unflatten(treedef, inner)
+            outs, tree = tree_flatten(fun(*inner_args, **inner_kwargs))
+            out_tree.append(tree)
+            return outs
+
+        flags = [None if d is None else 0 for d in dims]
+        outs, out_dims = batch_flat(flat, fronted, flags, size, what, axis_name)
+        result = tree_unflatten(out_tree[0], outs)
+        places = _prefix(out_axes, result, "out_axes", what)
+        paths = leaf_paths(result, "result")
+        placed = [
+            _place(*row, size, what) for row in zip(outs, out_dims, places, paths, strict=True)
+        ]
+        return tree_unflatten(out_tree[0], placed)
+
+    return mapped
+
+
+def _check_axes(axes: Any, name: str) -> None:
+    for leaf in tree_leaves(axes):
+        if not isinstance(leaf, int | np.integer) or isinstance(leaf, bool):
+            raise ArgumentError(f"vmap: {name} must hold ints and None, got {leaf!r}.")
+
+
+def _paths(args: Any, kwargs: Any) -> list[str]:
+    return leaf_paths(args) + (leaf_paths(kwargs, "kwargs") if kwargs else [])
+
+
+def _leaf_axes(in_axes: Any, args: Any, kwargs: Any, what: str) -> list[Any]:
+    axes = in_axes if not isinstance(in_axes, int) else tuple(in_axes for _ in args)
+    return _prefix(axes, args, "in_axes", what) + [0] * len(tree_leaves(kwargs))
+
+
+def _prefix(axes: Any, tree: Any, name: str, what: str) -> list[Any]:
+    try:
+        return broadcast_prefix(axes, tree, is_leaf=lambda x: x is None)
+    except TreeError as error:
+        raise TreeError(f"{what}: {name} is not a prefix of the tree that it describes. {error}") from None
+
+
+def _normalize(leaf: Any, axis: int | None, path: str, what: str) -> int | None:
+    if axis is None:
+        return None
+    ndim = len(shape_of(leaf))
+    if not -ndim <= axis < ndim:
+        raise ShapeError(
+            f"{what}: in_axes maps axis {axis} of `{path}`, which has {ndim} axes. Use None for "
+            "arguments that are not mapped."
+        )
+    return axis % ndim
+
+
+def _common_size(
+    leaves: Sequence[Any],
+    dims: Sequence[int | None],
+    paths: Sequence[str],
+    axis_size: int | None,
+    what: str,
+) -> int:
+    sizes = {
+        path: shape_of(x)[d]
+        for x, d, path in zip(leaves, dims, paths, strict=True)
+        if d is not None
+    }
+    distinct = set(sizes.values()) | ({axis_size} if axis_size is not None else set())
+    if len(distinct) == 1:
+        size = distinct.pop()
+        assert size is not None
+        return size
+    if not distinct:
+        raise ArgumentError(f"{what}: no argument is mapped, so axis_size must be given.")
+    rows = "".join(f"\n  {path:<13} {n}" for path, n in sizes.items())
+    given = f"\n  axis_size     {axis_size}" if axis_size is not None else ""
+    raise ShapeError(f"{what}: mapped axes must have one length, got{rows}{given}")
+
+
+def _place(out: Any, dim: int | None, axis: int | None, path: str, size: int, what: str) -> Any:
+    """A result with its mapped axis where ``out_axes`` wants it."""
+    if dim is None:
+        if axis is None:
+            return out
+        out = broadcast_to(out, (size, *shape_of(out)))
+        out = out.copy() if isinstance(out, np.ndarray) else out
+    elif axis is None:
+        raise ArgumentError(
+            f"{what}: out_axes is None for `{path}`, but that result depends on a mapped argument. "
+            "Give the place of its mapped axis, or reduce over it inside the function."
+        )
+    ndim = len(shape_of(out))
+    if not -ndim <= axis < ndim:
+        raise ShapeError(f"{what}: out_axes puts axis {axis} into `{path}`, which has {ndim} axes.")
+    return moveaxis_from_front(out, axis % ndim)

@@ -1,0 +1,1 @@
+"""Primitives whose parameters are programs. Their rules are the transformations of those programs."""

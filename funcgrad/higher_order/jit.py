@@ -1,0 +1,136 @@
+"""The primitive that runs a program compiled.
+
+Differentiating, batching or staging a compiled call transforms its program, and compiles the
+result; the memory on the program keeps that linear in the depth of nesting.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+from funcgrad.compiler.pipeline import compile_program
+from funcgrad.compiler.plan import Executable
+from funcgrad.core.avals import ShapedArray
+from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear
+from funcgrad.core.program import Program, evaluate
+from funcgrad.core.trace import EVAL, using_trace
+from funcgrad.lowering import Call, Form
+from funcgrad.transforms.programs import (
+    batch_program,
+    jvp_program,
+    linearize_program,
+    transpose_program,
+)
+
+_disabled: ContextVar[bool] = ContextVar(
+    "funcgrad_disable_jit", default=os.environ.get("FUNCGRAD_DISABLE_JIT", "0") not in ("0", "")
+)
+
+
+@contextmanager
+def disable_jit(disable: bool = True) -> Iterator[None]:
+    """Evaluate `jit` functions with NumPy, one operation at a time, within a block.
+
+    Python then sees concrete values, so that ``print`` and a debugger work inside them.
+
+    Args:
+        disable: Whether to disable compilation.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> with fg.disable_jit():
+        ...     y = fg.jit(lambda x: x + 1)(2.0)
+        >>> y
+        3.0
+    """
+    token = _disabled.set(disable)
+    try:
+        yield
+    finally:
+        _disabled.reset(token)
+
+
+is_jit_disabled = _disabled.get
+"""Whether the current context evaluates without compiling."""
+
+
+def executable_of(program: Program) -> Executable:
+    """The compiled form of a program, compiled once."""
+    found: Executable = program.memo("executable", lambda: compile_program(program))
+    return found
+
+
+@dataclass(frozen=True)
+class Jit(Primitive):
+    """Run ``program``, compiled."""
+
+    program: Program
+
+    multiple_results = True
+
+    @property
+    def is_effectful(self) -> bool:  # type: ignore[override]
+        return self.program.is_effectful
+
+    def impl(self, *args: Any) -> Any:
+        with using_trace(EVAL):
+            if is_jit_disabled():
+                return evaluate(self.program, args)
+            return executable_of(self.program)(*args)
+
+    def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
+        return [a.strong() for a in self.program.out_avals]
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        is_active = tuple(t is not None for t in tangents)
+        derived = jvp_program(self.program, is_active)
+        results = Jit(derived.program).bind(*primals, *(t for t in tangents if t is not None))
+        n = len(self.program.outputs)
+        return results[:n], scatter(results[n:], derived.is_active_out)
+
+    def linearize(
+        self, primals: Sequence[Value], tangents: Sequence[Value | None]
+    ) -> tuple[Any, Any]:
+        is_active = tuple(t is not None for t in tangents)
+        split = linearize_program(self.program, is_active)
+        results = Jit(split.forward).bind(*primals)
+        outs = results[: split.n_outputs]
+        if not any(split.is_active_out):
+            return outs, [None] * len(outs)
+        residuals = [primals[i] if kind == "in" else results[i] for kind, i in split.residuals]
+        nonzero = [t for t in tangents if t is not None]
+        out_dots = Jit(split.tangent).bind(*residuals, *nonzero)
+        return outs, scatter(out_dots, split.is_active_out)
+
+    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
+        mask = tuple(is_linear(a) for a in args)
+        is_active_ct = tuple(c is not None for c in ct)
+        derived = transpose_program(self.program, mask, is_active_ct)
+        known = [a for a in args if not is_linear(a)]
+        results = Jit(derived.program).bind(*known, *(c for c in ct if c is not None))
+        cts = iter(scatter(results, derived.is_active_in))
+        return list(cts)
+
+    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
+        is_mapped = tuple(d is not None for d in dims)
+        size = next(a.shape[0] for a, mapped in zip(args, is_mapped, strict=True) if mapped)
+        derived = batch_program(self.program, is_mapped, size)
+        outs = Jit(derived.program).bind(*args)
+        return outs, [0 if mapped else None for mapped in derived.is_mapped_out]
+
+    def lower(self, *avals: ShapedArray) -> Form:
+        return Call()
+
+    def params(self) -> dict[str, Any]:
+        return {"name": self.program.name, "program": self.program}
+
+
+def scatter(values: Sequence[Any], mask: Sequence[bool]) -> list[Any]:
+    """The values at the places where ``mask`` holds, ``None`` elsewhere."""
+    rest = iter(values)
+    return [next(rest) if present else None for present in mask]

@@ -1,0 +1,1 @@
+"""The interpreters: jvp, linearize and transpose, batch, stage. None names a primitive."""

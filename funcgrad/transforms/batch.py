@@ -1,0 +1,105 @@
+"""Vectorisation: one more axis, in front.
+
+``batch : (a -> b) -> ([n] a -> [n] b)``
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.primitive import Primitive
+from funcgrad.core.trace import Trace, Tracer, current_trace, enter_trace, leave_trace, run_under
+
+
+class BatchTracer(Tracer):
+    """A value of the parent trace whose first axis is the mapped one."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, trace: BatchTrace, value: Any) -> None:
+        self.trace = trace
+        self.value = value
+
+    @property
+    def aval(self) -> ShapedArray:
+        aval = aval_of(self.value)
+        return aval.update(shape=aval.shape[1:])
+
+
+class BatchTrace(Trace):
+    """Applies batch rules, under the parent trace.
+
+    Args:
+        parent: Receives the batched operations.
+        what: How messages call the transformation.
+        size: Length of the mapped axis.
+        axis_name: Its name, if it has one.
+    """
+
+    __slots__ = ("axis_name", "size")
+
+    def __init__(self, parent: Trace, what: str, size: int, axis_name: Hashable = None) -> None:
+        super().__init__(parent, what)
+        self.size = size
+        self.axis_name = axis_name
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...]) -> Any:
+        values: list[Any] = []
+        dims: list[int | None] = []
+        is_mapped = False
+        for arg in args:
+            if type(arg) is BatchTracer and arg.trace is self:
+                values.append(arg.value)
+                dims.append(0)
+                is_mapped = True
+            else:
+                values.append(arg)
+                dims.append(None)
+        assert self.parent is not None
+        if not is_mapped:
+            return self.parent.process(primitive, args)
+        token = enter_trace(self.parent)
+        try:
+            out, out_dim = primitive.batch(values, dims)
+        finally:
+            leave_trace(token)
+        if primitive.multiple_results:
+            return [self.wrap(x, d) for x, d in zip(out, out_dim, strict=True)]
+        return self.wrap(out, out_dim)
+
+    def wrap(self, value: Any, dim: int | None) -> Any:
+        """A tracer, or the value itself if it is not mapped."""
+        return value if dim is None else BatchTracer(self, value)
+
+    def unwrap(self, value: Any) -> tuple[Any, int | None]:
+        """Value and batch dim of a result."""
+        if type(value) is BatchTracer and value.trace is self:
+            return value.value, 0
+        return value, None
+
+
+def batch_flat(
+    function: Callable[..., Sequence[Any]],
+    args: Sequence[Any],
+    dims: Sequence[int | None],
+    size: int,
+    what: str,
+    axis_name: Hashable = None,
+) -> tuple[list[Any], list[int | None]]:
+    """Results, and their batch dims, of a function of flat arguments.
+
+    Args:
+        function: Returns a flat list.
+        args: Arguments, mapped ones with the batch axis in front.
+        dims: 0 for mapped arguments, else ``None``.
+        size: Length of the mapped axis.
+        what: How messages call the transformation.
+        axis_name: Name of the mapped axis.
+    """
+    trace = BatchTrace(current_trace(), what, size, axis_name)
+    wrapped = [trace.wrap(a, d) for a, d in zip(args, dims, strict=True)]
+    outputs = run_under(trace, lambda: list(function(*wrapped)))
+    pairs = [trace.unwrap(out) for out in outputs]
+    return [v for v, _ in pairs], [d for _, d in pairs]

@@ -1,0 +1,309 @@
+"""Linearisation and reverse mode.
+
+``linearize : (a -> b) -> a -> (b, T a -o T b)``
+
+Two traces work together. `LinearizeTrace` interprets the user's function: it computes primal
+results at once, under the parent trace, and runs the JVP rule of every primitive that has an
+active argument with *tangents that have no values*. The operations that a rule applies to such
+tangents are seen by `TangentTrace`, which records them on a tape together with the residuals they
+need; operations on primals alone go to the parent. So there is one pass, one rule, and no program
+is built when everything is concrete.
+
+A tape is a linear function. Pushing tangents forward through it gives the derivative; pulling
+cotangents backwards through it, with the transpose rules, gives the gradient:
+``transpose : (T a -o T b) -> (CT b -o CT a)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.primitive import Linear, Primitive
+from funcgrad.core.trace import Trace, Tracer, current_trace, enter_trace, leave_trace
+
+
+class TangentTracer(Tracer):
+    """A tangent without a value: a position on a tape."""
+
+    __slots__ = ("slot",)
+
+    def __init__(self, trace: Trace, slot: Linear) -> None:
+        self.trace = trace
+        self.slot = slot
+
+    @property
+    def aval(self) -> ShapedArray:
+        return self.slot.aval
+
+
+class TapeEntry:
+    """One linear operation: ``outputs = primitive inputs``; residual inputs are values."""
+
+    __slots__ = ("inputs", "outputs", "primitive")
+
+    def __init__(self, primitive: Primitive, inputs: list[Any]) -> None:
+        self.primitive = primitive
+        self.inputs = inputs
+        self.outputs: list[Linear] = []
+
+    def out_aval(self) -> ShapedArray:
+        """Type of the single output."""
+        avals = [x.aval if type(x) is Linear else aval_of(x) for x in self.inputs]
+        aval: ShapedArray = self.primitive.abstract_eval(*avals)
+        return aval
+
+
+class TangentTrace(Trace):
+    """Records what is applied to tangents; passes everything else on."""
+
+    __slots__ = ("entries", "length")
+
+    def __init__(self, parent: Trace, what: str) -> None:
+        super().__init__(parent, what)
+        self.entries: list[TapeEntry] = []
+        self.length = 0
+
+    def new_slot(self, aval: ShapedArray | Callable[[], ShapedArray]) -> Linear:
+        slot = Linear(aval, self.length)
+        self.length += 1
+        return slot
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...]) -> Any:
+        inputs, is_linear = [], False
+        for arg in args:
+            if type(arg) is TangentTracer and arg.trace is self:
+                inputs.append(arg.slot)
+                is_linear = True
+            else:
+                inputs.append(arg)
+        if not is_linear:
+            return self.parent.process(primitive, args)  # type: ignore[union-attr]
+        entry = TapeEntry(primitive, inputs)
+        self.entries.append(entry)
+        if not primitive.multiple_results:
+            slot = Linear(entry.out_aval, self.length)
+            self.length += 1
+            entry.outputs.append(slot)
+            return TangentTracer(self, slot)
+        avals = primitive.abstract_eval(
+            *[x.aval if type(x) is Linear else aval_of(x) for x in inputs]
+        )
+        entry.outputs.extend(self.new_slot(aval) for aval in avals)
+        return [TangentTracer(self, slot) for slot in entry.outputs]
+
+
+class LinearizeTracer(Tracer):
+    """A primal value of the parent trace and the tape position of its tangent."""
+
+    __slots__ = ("primal", "tangent")
+
+    def __init__(self, trace: LinearizeTrace, primal: Any, tangent: TangentTracer) -> None:
+        self.trace = trace
+        self.primal = primal
+        self.tangent = tangent
+
+    @property
+    def aval(self) -> ShapedArray:
+        return aval_of(self.primal)
+
+    def concrete(self) -> Any:
+        return self.primal.concrete() if isinstance(self.primal, Tracer) else self.primal
+
+
+class LinearizeTrace(Trace):
+    """Computes primals under the parent and records tangents on a tape."""
+
+    __slots__ = ("tape",)
+
+    def __init__(self, parent: Trace, what: str) -> None:
+        super().__init__(parent, what)
+        self.tape = TangentTrace(parent, what)
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...]) -> Any:
+        primals, tangents, is_active = [], [], False
+        for arg in args:
+            if type(arg) is LinearizeTracer and arg.trace is self:
+                primals.append(arg.primal)
+                tangents.append(arg.tangent)
+                is_active = True
+            else:
+                primals.append(arg)
+                tangents.append(None)
+        if not is_active:
+            return self.parent.process(primitive, args)  # type: ignore[union-attr]
+        token = enter_trace(self.tape)
+        try:
+            out, out_dot = primitive.linearize(primals, tangents)
+        finally:
+            leave_trace(token)
+        if primitive.multiple_results:
+            return [self.pair(x, t) for x, t in zip(out, out_dot, strict=True)]
+        return self.pair(out, out_dot)
+
+    def pair(self, primal: Any, tangent: Any) -> Any:
+        """A tracer, or the primal alone if its tangent does not depend on any input."""
+        if type(tangent) is TangentTracer:
+            return LinearizeTracer(self, primal, tangent)
+        return primal
+
+    def split(self, value: Any) -> tuple[Any, Linear | None]:
+        """Primal and tape position of a result."""
+        if type(value) is LinearizeTracer and value.trace is self:
+            return value.primal, value.tangent.slot
+        return value, None
+
+
+class LinearMap:
+    """A recorded linear function, from tangents of inputs to tangents of outputs.
+
+    Args:
+        inputs: Tape positions of the inputs; ``None`` for inputs without tangents.
+        entries: The tape.
+        length: Number of positions on it.
+        outputs: Tape positions of the outputs; ``None`` where the tangent is zero.
+    """
+
+    __slots__ = ("entries", "inputs", "length", "outputs")
+
+    def __init__(
+        self,
+        inputs: Sequence[Linear | None],
+        entries: Sequence[TapeEntry],
+        length: int,
+        outputs: Sequence[Linear | None],
+    ) -> None:
+        self.inputs = inputs
+        self.entries = entries
+        self.length = length
+        self.outputs = outputs
+
+    def push(self, tangents: Sequence[Any]) -> list[Any]:
+        """Tangents of the outputs for tangents of the inputs (``None`` for zeros)."""
+        values: list[Any] = [None] * self.length
+        for slot, tangent in zip(self.inputs, tangents, strict=True):
+            if slot is not None:
+                values[slot.index] = tangent
+        for entry in self.entries:
+            args = [_read(x, values) for x in entry.inputs]
+            result = entry.primitive.bind(*args)
+            results = result if entry.primitive.multiple_results else [result]
+            for slot, value in zip(entry.outputs, results, strict=True):
+                values[slot.index] = value
+        return [None if slot is None else values[slot.index] for slot in self.outputs]
+
+    def pull(self, cts: Sequence[Any]) -> list[Any]:
+        """Cotangents of the inputs for cotangents of the outputs (``None`` for zeros)."""
+        pending: list[Any] = [None] * self.length
+        for slot, ct in zip(self.outputs, cts, strict=True):
+            if slot is not None and ct is not None:
+                _accumulate(pending, slot.index, ct)
+        for entry in reversed(self.entries):
+            _pull_entry(entry, pending)
+        return [None if slot is None else pending[slot.index] for slot in self.inputs]
+
+
+def _read(argument: Any, values: list[Any]) -> Any:
+    if type(argument) is not Linear:
+        return argument
+    value = values[argument.index]
+    assert value is not None, "inputs of a linear map with zero tangents must be instantiated"
+    return value
+
+
+def _accumulate(pending: list[Any], index: int, ct: Any) -> None:
+    known = pending[index]
+    pending[index] = ct if known is None else known + ct
+
+
+def _pull_entry(entry: TapeEntry, pending: list[Any]) -> None:
+    primitive = entry.primitive
+    if primitive.multiple_results:
+        ct: Any = [pending[slot.index] for slot in entry.outputs]
+        if all(c is None for c in ct):
+            return
+    else:
+        index = entry.outputs[0].index
+        ct = pending[index]
+        if ct is None:
+            return
+        pending[index] = None
+    for argument, arg_ct in zip(entry.inputs, primitive.transpose(ct, *entry.inputs), strict=True):
+        if arg_ct is not None and type(argument) is Linear:
+            known = pending[argument.index]
+            pending[argument.index] = arg_ct if known is None else known + arg_ct
+
+
+def linearize_flat(
+    function: Callable[..., Sequence[Any]],
+    primals: Sequence[Any],
+    is_active: Sequence[bool],
+    what: str,
+) -> tuple[list[Any], LinearMap]:
+    """Results of a function of flat arguments, and its derivative as a linear map.
+
+    Args:
+        function: Returns a flat list.
+        primals: The point.
+        is_active: Which arguments have tangents.
+        what: How messages call the transformation.
+    """
+    trace = LinearizeTrace(current_trace(), what)
+    tape = trace.tape
+    args, inputs = [], []
+    for primal, active in zip(primals, is_active, strict=True):
+        slot = tape.new_slot(aval_of(primal)) if active else None
+        inputs.append(slot)
+        args.append(
+            primal if slot is None else LinearizeTracer(trace, primal, TangentTracer(tape, slot))
+        )
+    token = enter_trace(trace)
+    try:
+        results = list(function(*args))
+    finally:
+        leave_trace(token)
+        trace.is_live = tape.is_live = False
+    pairs = [trace.split(result) for result in results]
+    outputs = [slot for _, slot in pairs]
+    return [p for p, _ in pairs], LinearMap(inputs, tape.entries, tape.length, outputs)
+
+
+def record_linear(
+    function: Callable[..., Sequence[Any]],
+    args: Sequence[Any],
+    is_linear: Sequence[bool],
+    avals: Sequence[ShapedArray],
+    what: str,
+) -> tuple[list[Any], LinearMap]:
+    """Record a function that is linear in some of its arguments.
+
+    Args:
+        function: Returns a flat list.
+        args: Values of the other arguments; ignored where ``is_linear``.
+        is_linear: Which arguments it is linear in.
+        avals: Types of all arguments.
+        what: How messages call the transformation.
+
+    Returns:
+        Results that do not depend on the linear arguments (``None`` for those that do), and the
+        linear map to those that do.
+    """
+    tape = TangentTrace(current_trace(), what)
+    inputs: list[Linear | None] = []
+    full: list[Any] = []
+    for arg, linear, aval in zip(args, is_linear, avals, strict=True):
+        slot = tape.new_slot(aval) if linear else None
+        inputs.append(slot)
+        full.append(arg if slot is None else TangentTracer(tape, slot))
+    token = enter_trace(tape)
+    try:
+        results = list(function(*full))
+    finally:
+        leave_trace(token)
+        tape.is_live = False
+    slots = [
+        r.slot if type(r) is TangentTracer and r.trace is tape else None for r in results
+    ]
+    known = [r if s is None else None for r, s in zip(results, slots, strict=True)]
+    return known, LinearMap(inputs, tape.entries, tape.length, slots)

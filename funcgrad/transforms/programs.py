@@ -1,0 +1,255 @@
+"""Transformations of programs into programs, each memoised on the program it transforms.
+
+Without the memory, nested `jit` under differentiation would be traced again at every level, which
+is quadratic in the depth. All are the interpreters of this package run while staging.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import aval_of
+from funcgrad.core.primitive import Linear
+from funcgrad.core.program import Atom, Equation, Literal, Program, Var, evaluate
+from funcgrad.core.trace import EVAL, using_trace
+from funcgrad.transforms.batch import batch_flat
+from funcgrad.transforms.jvp import jvp_flat
+from funcgrad.transforms.linearize import LinearMap, TapeEntry, linearize_flat, record_linear
+from funcgrad.transforms.stage import StageTrace, StageTracer, stage
+
+Mask = tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class JvpProgram:
+    """``program`` maps primals and the nonzero tangents to results and their nonzero tangents."""
+
+    program: Program
+    is_active_out: Mask
+
+
+def jvp_program(program: Program, is_active: Mask) -> JvpProgram:
+    """The JVP of a program, for tangents that are nonzero where ``is_active``."""
+    return program.memo(("jvp", is_active), lambda: _jvp_program(program, is_active))
+
+
+def _jvp_program(program: Program, is_active: Mask) -> JvpProgram:
+    avals = program.in_avals
+    active_out: list[bool] = []
+
+    def run(*args: Any) -> list[Any]:
+        primals, rest = args[: len(avals)], list(args[len(avals) :])
+        tangents = [rest.pop(0) if active else None for active in is_active]
+        outs, out_dots = jvp_flat(
+            lambda *xs: evaluate(program, xs), primals, tangents, f"jvp({program.name})"
+        )
+        active_out.extend(t is not None for t in out_dots)
+        return [*outs, *(t for t in out_dots if t is not None)]
+
+    tangent_avals = [a.strong() for a, active in zip(avals, is_active, strict=True) if active]
+    staged = _stage_closed(run, [*avals, *tangent_avals], f"jvp_{program.name}")
+    return JvpProgram(staged, tuple(active_out))
+
+
+@dataclass(frozen=True)
+class LinearizedProgram:
+    """A program split into its evaluation and its derivative.
+
+    Args:
+        forward: Maps the inputs to the results followed by computed residuals.
+        tangent: Maps residuals and nonzero tangents to the nonzero tangents of the results.
+        residuals: Where the residuals come from, in order: ``("in", i)`` is input ``i``,
+            ``("out", i)`` is output ``i`` of ``forward``. Nothing is stored twice.
+        is_active_out: Which results have nonzero tangents.
+        n_outputs: How many outputs of ``forward`` are results.
+    """
+
+    forward: Program
+    tangent: Program
+    residuals: tuple[tuple[str, int], ...]
+    is_active_out: Mask
+    n_outputs: int
+
+
+def linearize_program(program: Program, is_active: Mask) -> LinearizedProgram:
+    """Split a program into forward and tangent programs with the residuals between them."""
+    return program.memo(("linearize", is_active), lambda: _linearize_program(program, is_active))
+
+
+def _linearize_program(program: Program, is_active: Mask) -> LinearizedProgram:
+    name = program.name
+    with using_trace(EVAL):
+        trace = StageTrace(EVAL, f"linearize({name})")
+        inputs = [trace.new_input(a, f"argument {i} of {name}") for i, a in enumerate(program.in_avals)]
+        with using_trace(trace):
+            outs, linear = linearize_flat(
+                lambda *xs: evaluate(program, xs), inputs, is_active, f"grad({name})"
+            )
+        tangent, values = _tangent_program(linear, f"tangent_{name}")
+        sources, extra = _classify_residuals(trace, inputs, outs, values)
+        forward, captured = trace.program([*outs, *extra], f"forward_{name}")
+    assert not captured, "programs are closed"
+    active_out = tuple(slot is not None for slot in linear.outputs)
+    return LinearizedProgram(forward, tangent, sources, active_out, len(outs))
+
+
+def _classify_residuals(
+    trace: StageTrace, inputs: Sequence[Any], outs: Sequence[Any], values: Sequence[Any]
+) -> tuple[tuple[tuple[str, int], ...], list[Any]]:
+    """Residuals that are inputs or outputs are forwarded; the others are appended as outputs."""
+    where: dict[Atom, tuple[str, int]] = {}
+    for i, out in enumerate(outs):
+        where[trace.atom(out)] = ("out", i)
+    for i, tracer in enumerate(inputs):
+        where[tracer.var] = ("in", i)
+    extra: list[Any] = []
+    sources = []
+    for value in values:
+        atom = trace.atom(value)
+        if atom not in where:
+            where[atom] = ("out", len(outs) + len(extra))
+            extra.append(value)
+        sources.append(where[atom])
+    return tuple(sources), extra
+
+
+def _live_entries(linear: LinearMap) -> list[TapeEntry]:
+    """The entries that the outputs depend on."""
+    needed = {slot.index for slot in linear.outputs if slot is not None}
+    live = []
+    for entry in reversed(linear.entries):
+        if any(slot.index in needed for slot in entry.outputs):
+            live.append(entry)
+            needed.update(x.index for x in entry.inputs if type(x) is Linear)
+    return live[::-1]
+
+
+def _tangent_program(
+    linear: LinearMap, name: str
+) -> tuple[Program, list[Any]]:
+    """A linear map as a program of residuals and tangents, and the values of the residuals."""
+    names: dict[int, Var] = {}
+    residuals: dict[Var, Var] = {}
+    constants: dict[int, tuple[Var, Any]] = {}
+    values: list[Any] = []
+    tangent_inputs = []
+    for slot in linear.inputs:
+        if slot is not None:
+            names[slot.index] = Var(slot.aval.strong())
+            tangent_inputs.append(names[slot.index])
+
+    def atom(x: Any) -> Atom:
+        if type(x) is Linear:
+            return names[x.index]
+        if isinstance(x, StageTracer):
+            if x.var not in residuals:
+                residuals[x.var] = Var(x.aval.strong())
+                values.append(x)
+            return residuals[x.var]
+        if isinstance(x, np.ndarray) and x.ndim:
+            return constants.setdefault(id(x), (Var(aval_of(x)), x))[0]
+        return Literal(x[()] if isinstance(x, np.ndarray) else x)
+
+    equations = []
+    for entry in _live_entries(linear):
+        inputs = [atom(x) for x in entry.inputs]
+        result = entry.primitive.abstract_eval(*[a.aval for a in inputs])
+        avals = result if entry.primitive.multiple_results else [result]
+        outputs = [Var(aval) for aval in avals]
+        for slot, var in zip(entry.outputs, outputs, strict=True):
+            names[slot.index] = var
+        equations.append(Equation(entry.primitive, inputs, outputs))
+    outs = [names[slot.index] for slot in linear.outputs if slot is not None]
+    all_inputs = [*residuals.values(), *tangent_inputs]
+    return Program(all_inputs, equations, outs, name, tuple(constants.values())), values
+
+
+@dataclass(frozen=True)
+class TransposedProgram:
+    """``program`` maps non-linear inputs and nonzero cotangents to nonzero input cotangents."""
+
+    program: Program
+    is_active_in: Mask
+
+
+def transpose_program(program: Program, is_linear: Mask, is_active_ct: Mask) -> TransposedProgram:
+    """The transpose of a program in its linear inputs.
+
+    Args:
+        program: Linear in the inputs where ``is_linear``.
+        is_linear: Which inputs it is linear in.
+        is_active_ct: Which outputs have nonzero cotangents.
+    """
+    key = ("transpose", is_linear, is_active_ct)
+    return program.memo(key, lambda: _transpose_program(program, is_linear, is_active_ct))
+
+
+def _transpose_program(program: Program, is_linear: Mask, is_active_ct: Mask) -> TransposedProgram:
+    known_avals = [a for a, lin in zip(program.in_avals, is_linear, strict=True) if not lin]
+    ct_avals = [
+        a.strong() for a, active in zip(program.out_avals, is_active_ct, strict=True) if active
+    ]
+    active_in: list[bool] = []
+
+    def run(*args: Any) -> list[Any]:
+        known, rest = list(args[: len(known_avals)]), list(args[len(known_avals) :])
+        full = [None if lin else known.pop(0) for lin in is_linear]
+        cts = [rest.pop(0) if active else None for active in is_active_ct]
+        _, linear = record_linear(
+            lambda *xs: evaluate(program, xs),
+            full,
+            is_linear,
+            program.in_avals,
+            f"transpose({program.name})",
+        )
+        in_cts = linear.pull(cts)
+        active_in.extend(ct is not None for ct in in_cts)
+        return [ct for ct in in_cts if ct is not None]
+
+    staged = _stage_closed(run, [*known_avals, *ct_avals], f"transpose_{program.name}")
+    return TransposedProgram(staged, tuple(active_in))
+
+
+@dataclass(frozen=True)
+class BatchedProgram:
+    """``program`` works on mapped inputs, batch axis in front; outputs likewise."""
+
+    program: Program
+    is_mapped_out: Mask
+
+
+def batch_program(program: Program, is_mapped: Mask, size: int) -> BatchedProgram:
+    """The program mapped over a new leading axis of length ``size`` of some inputs."""
+    key = ("batch", is_mapped, size)
+    return program.memo(key, lambda: _batch_program(program, is_mapped, size))
+
+
+def _batch_program(program: Program, is_mapped: Mask, size: int) -> BatchedProgram:
+    avals = [
+        a.update(shape=(size, *a.shape)).strong() if mapped else a
+        for a, mapped in zip(program.in_avals, is_mapped, strict=True)
+    ]
+    dims = [0 if mapped else None for mapped in is_mapped]
+    mapped_out: list[bool] = []
+
+    def run(*args: Any) -> list[Any]:
+        outs, out_dims = batch_flat(
+            lambda *xs: evaluate(program, xs), args, dims, size, f"vmap({program.name})"
+        )
+        mapped_out.extend(d is not None for d in out_dims)
+        return outs
+
+    staged = _stage_closed(run, avals, f"vmap_{program.name}")
+    return BatchedProgram(staged, tuple(mapped_out))
+
+
+def _stage_closed(function: Any, avals: Sequence[Any], name: str) -> Program:
+    """Stage a transformed program; programs are closed, so it captures nothing."""
+    with using_trace(EVAL):
+        program, captured = stage(function, avals, name)
+    assert not captured, "programs are closed"
+    return program

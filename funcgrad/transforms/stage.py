@@ -1,0 +1,136 @@
+"""Staging: from a Python function to a program.
+
+``stage : (a -> b), type of a -> Program (a -> b)``
+
+Every primitive that is applied while the function runs becomes an equation, also those without
+traced arguments, so that what is random or large is computed when the program runs. Of the values
+that the function closed over, traced ones become leading inputs of the program and concrete arrays
+its constants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.primitive import Primitive
+from funcgrad.core.program import Atom, Equation, Literal, Program, Var
+from funcgrad.core.source import SourceLocation, current_location
+from funcgrad.core.trace import (
+    Trace,
+    Tracer,
+    current_trace,
+    describe_location,
+    raise_leaked,
+    run_under,
+)
+
+
+class StageTracer(Tracer):
+    """A name in a program under construction."""
+
+    __slots__ = ("_aval", "source", "var")
+
+    def __init__(self, trace: StageTrace, var: Var, source: SourceLocation | str | None) -> None:
+        self.trace = trace
+        self.var = var
+        self._aval = var.aval
+        self.source = source
+
+    @property
+    def aval(self) -> ShapedArray:
+        return self._aval
+
+    def origin(self) -> list[str]:
+        if isinstance(self.source, str):
+            return [f"  from          {self.source}"]
+        return describe_location(self.source, "computed at")
+
+
+class StageTrace(Trace):
+    """Records equations.
+
+    Args:
+        parent: The trace in which the staged function was called; its values become inputs.
+        what: How messages call the function that is staged, such as ``jit(step)``.
+    """
+
+    __slots__ = ("captured", "equations", "inputs")
+
+    def __init__(self, parent: Trace, what: str) -> None:
+        super().__init__(parent, what)
+        self.equations: list[Equation] = []
+        self.inputs: list[Var] = []
+        self.captured: dict[int, tuple[Var, Any]] = {}
+
+    def new_input(self, aval: ShapedArray, name: str) -> StageTracer:
+        var = Var(aval)
+        self.inputs.append(var)
+        return StageTracer(self, var, name)
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...]) -> Any:
+        inputs = [self.atom(a) for a in args]
+        result = primitive.abstract_eval(*[a.aval for a in inputs])
+        source = current_location()
+        if primitive.multiple_results:
+            outputs = [Var(aval) for aval in result]
+            self.equations.append(Equation(primitive, inputs, outputs, source))
+            return [StageTracer(self, var, source) for var in outputs]
+        output = Var(result)
+        self.equations.append(Equation(primitive, inputs, (output,), source))
+        return StageTracer(self, output, source)
+
+    def atom(self, value: Any) -> Atom:
+        """The name or literal that stands for a value in the program."""
+        if type(value) is StageTracer and value.trace is self:
+            return value.var
+        if isinstance(value, Tracer):
+            if not value.trace.is_live:
+                raise_leaked(value)
+        elif not isinstance(value, np.ndarray):
+            return Literal(value)
+        elif value.ndim == 0:
+            return Literal(value[()])
+        known = self.captured.get(id(value))
+        if known is None:
+            known = self.captured[id(value)] = (Var(aval_of(value).strong()), value)
+        return known[0]
+
+    def program(self, outputs: Sequence[Any], name: str) -> tuple[Program, list[Any]]:
+        """The finished program and the values of its leading inputs."""
+        atoms = [self.atom(x) for x in outputs]
+        traced = [(v, x) for v, x in self.captured.values() if isinstance(x, Tracer)]
+        constants = [(v, x) for v, x in self.captured.values() if not isinstance(x, Tracer)]
+        inputs = [*(var for var, _ in traced), *self.inputs]
+        program = Program(inputs, self.equations, atoms, name, constants)
+        return program, [value for _, value in traced]
+
+
+def stage(
+    function: Callable[..., Sequence[Any]],
+    avals: Sequence[ShapedArray],
+    name: str,
+    what: str | None = None,
+    argument_names: Sequence[str] | None = None,
+) -> tuple[Program, list[Any]]:
+    """Trace ``function`` of flat arguments, which returns a flat list, to a program.
+
+    Args:
+        function: Called once, with one tracer per aval.
+        avals: Types of the arguments.
+        name: Name of the program.
+        what: How messages call the transformation; by default ``jit(name)``.
+        argument_names: How messages call the arguments.
+
+    Returns:
+        The program, and the traced values that the function closed over, which are the program's
+        leading inputs.
+    """
+    trace = StageTrace(current_trace(), what or f"jit({name})")
+    names = argument_names or [f"argument {i} of {name}, {a}" for i, a in enumerate(avals)]
+    tracers = [trace.new_input(a, n) for a, n in zip(avals, names, strict=True)]
+    outputs = run_under(trace, lambda: list(function(*tracers)))
+    return trace.program(outputs, name)
