@@ -80,6 +80,11 @@ def test_public_names_exist_and_are_sorted_out():
     assert [name for name in fg.__all__ if not hasattr(fg, name)] == []
 
 
+def test_every_folder_with_code_is_a_package_and_so_is_installed():
+    folders = {path.parent for path in (ROOT / "funcgrad").rglob("*.py")}
+    assert [str(folder) for folder in folders if not (folder / "__init__.py").exists()] == []
+
+
 def test_the_change_log_starts_with_this_version():
     headings = [
         line for line in (ROOT / "docs/changelog.md").read_text().splitlines() if line[:3] == "## "

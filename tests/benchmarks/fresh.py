@@ -108,7 +108,7 @@ def phases_of(training: Training) -> dict[str, float]:
 
 
 def count_kernels() -> dict[str, int]:
-    """Take digits steps at two batch sizes and count what funcgrad compiled for each."""
+    """Take digits steps at two batch sizes; count what was compiled, and whether Numba was needed."""
     library = funcgrad_library()
     training, other = digits_training(library, 128), digits_training(library, 57)
     training()
@@ -121,6 +121,7 @@ def count_kernels() -> dict[str, int]:
         "loaded": first.kernels_loaded,
         "compiled_for_new_batch": second.kernels_compiled - first.kernels_compiled,
         "traces": second.traces,
+        "numba_imported": int("numba" in sys.modules),
     }
 
 

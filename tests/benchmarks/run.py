@@ -49,7 +49,8 @@ def reuse_lines(args: argparse.Namespace) -> list[Line]:
     ):
         figure = (
             f"{counts['compiled']} compiled, {counts['loaded']} loaded; "
-            f"new batch size: {counts['compiled_for_new_batch']} compiled"
+            f"new batch size: {counts['compiled_for_new_batch']} compiled; "
+            f"Numba {'imported' if counts['numba_imported'] else 'not imported'}"
         )
         what, goal = (
             ("", "")

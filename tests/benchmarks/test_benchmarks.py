@@ -40,6 +40,7 @@ def test_a_second_process_and_a_new_batch_size_compile_nothing():
     assert done.returncode == 0, done.stderr
     first, second = (line for line in done.stdout.splitlines() if "process |" in line)
     assert "| 0 compiled" in second
+    assert "Numba not imported" in second
     assert "| 0 compiled" not in first
     for line in (first, second):
         assert "new batch size: 0 compiled" in line
