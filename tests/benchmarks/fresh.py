@@ -108,7 +108,7 @@ def phases_of(training: Training) -> dict[str, float]:
 
 
 def count_kernels() -> dict[str, int]:
-    """Take digits steps at two batch sizes; count what was compiled, and whether Numba was needed."""
+    """Count the kernels that digits steps at two batch sizes compile; was Numba needed?"""
     library = funcgrad_library()
     training, other = digits_training(library, 128), digits_training(library, 57)
     training()
