@@ -1,0 +1,708 @@
+"""Reading and writing at places that are computed: gather, scatter, slices with traced starts.
+
+`Gather` is NumPy's ``x[i, j]`` for integer index arrays, with the indexed axes moved to the front;
+the scatters are its counterparts for writing. They are each other's transpose, with the same
+treatment (``mode``) of indices out of bounds, so that adjoints are exact:
+
+* ``"raise"``: an index in ``-n .. n-1`` is valid, negative ones count from the end; others raise
+  `OutOfBoundsError`;
+* ``"fill"``: valid as before; reading elsewhere gives the fill value, writing elsewhere is dropped;
+* ``"clip"``: indices are clipped to ``0 .. n-1`` (so negative ones become 0);
+* ``"wrap"``: indices are taken modulo ``n``.
+
+Static integers and slices are `primitives.shape.Slice`; masks must be made integers above.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from funcgrad.core.avals import Shape, ShapedArray, aval_of, shaped
+from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear
+from funcgrad.dtypes import INT64
+from funcgrad.errors import DtypeError, OutOfBoundsError, ShapeError
+from funcgrad.primitives.elementwise import (
+    add,
+    bitwise_and,
+    convert,
+    div,
+    equal,
+    greater_equal,
+    less,
+    maximum,
+    minimum,
+    mul,
+    remainder,
+    select,
+)
+from funcgrad.primitives.families import (
+    broadcast_shapes,
+    extern_lower,
+    instantiate,
+    shape_of,
+    zeros_like_aval,
+)
+from funcgrad.primitives.ordering import ArgSort
+from funcgrad.primitives.shape import (
+    Pad,
+    Transpose,
+    broadcast_to,
+    moveaxis_from_front,
+    moveaxis_to_front,
+    reshape,
+)
+
+MODES = ("raise", "fill", "clip", "wrap")
+
+
+def default_fill(dtype: np.dtype[Any]) -> Any:
+    """What reading out of bounds gives with mode "fill": nan, or an extreme integer, or True."""
+    if dtype.kind in "fc":
+        return dtype.type(np.nan)
+    if dtype.kind == "b":
+        return np.True_
+    limits = np.iinfo(dtype)
+    return dtype.type(limits.min if dtype.kind == "i" else limits.max)
+
+
+def _check_indices(
+    name: str, x: ShapedArray, axes: Sequence[int], indices: Sequence[ShapedArray]
+) -> None:
+    if len(axes) != len(indices) or any(not 0 <= a < x.ndim for a in axes):
+        raise ShapeError(
+            f"{name}: axes {tuple(axes)} of {x} need one index array each, got {len(indices)}."
+        )
+    for axis, index in zip(axes, indices, strict=True):
+        if index.dtype.kind not in "iu":
+            raise DtypeError(
+                f"{name}: the index of axis {axis} of {x} must be of integers, got {index}. Use "
+                ".astype(int), or np.flatnonzero for a mask."
+            )
+
+
+def _rest(ndim: int, axes: Sequence[int]) -> tuple[int, ...]:
+    """The axes that are not indexed, in order."""
+    return tuple(i for i in range(ndim) if i not in axes)
+
+
+def _front(x: Any, axes: Sequence[int]) -> Any:
+    """A view with the indexed axes in front, in the order of ``axes``."""
+    return x.transpose((*axes, *_rest(x.ndim, axes)))
+
+
+def _integers(index: Any) -> Any:
+    return np.asarray(index).astype(np.intp, copy=False)
+
+
+class _Places:
+    """Concrete indices made valid: all in ``0 .. n-1``, and a mask of those that were.
+
+    Args:
+        x: The array that is indexed.
+        axes: Its indexed axes.
+        indices: One integer array per axis.
+        mode: One of `MODES`.
+    """
+
+    def __init__(self, x: Any, axes: Sequence[int], indices: Sequence[Any], mode: str) -> None:
+        self.valid: Any = None
+        self.indices = []
+        for axis, given in zip(axes, indices, strict=True):
+            n = x.shape[axis]
+            index = _integers(given)
+            if mode == "clip":
+                index = np.clip(index, 0, max(n - 1, 0))
+            elif mode == "wrap":
+                index = np.remainder(index, max(n, 1))
+            else:
+                is_valid = (index >= -n) & (index < n)
+                if not is_valid.all():
+                    if mode == "raise":
+                        raise out_of_bounds(x, axis, index)
+                    self.valid = is_valid if self.valid is None else self.valid & is_valid
+                index = np.where(index < 0, index + n, index)
+            if n == 0 and mode in ("clip", "wrap") and index.size:
+                raise out_of_bounds(x, axis, index)
+            self.indices.append(index)
+
+    def surviving(self) -> tuple[list[Any], Any]:
+        """One-dimensional indices of the valid places, and the mask over the index shape."""
+        shape = np.broadcast_shapes(self.valid.shape, *(i.shape for i in self.indices))
+        mask = np.broadcast_to(self.valid, shape)
+        return [np.broadcast_to(i, mask.shape)[mask] for i in self.indices], mask
+
+
+def out_of_bounds(x: Any, axis: int, index: Any) -> OutOfBoundsError:
+    """The error that names the first index out of bounds, its axis and its length."""
+    n = np.shape(x)[axis]
+    wrong = np.argwhere((index < -n) | (index >= n)) if n else np.zeros((1, index.ndim), int)
+    place = tuple(int(i) for i in wrong[0])
+    where = f" (element {list(place)} of the index array)" if place else ""
+    valid = f"Valid are {-n} to {n - 1}" if n else "No index is valid"
+    return OutOfBoundsError(
+        f"index {int(index[place])}{where} is out of bounds for axis {axis} of {aval_of(x)}, which "
+        f'has length {n}. {valid}; to clip, wrap or drop such indices pass mode="clip", "wrap" or '
+        '"fill", as in x.at[i].get(mode="clip").'
+    )
+
+
+@dataclass(frozen=True)
+class Gather(Primitive):
+    """Elements of ``x`` at index arrays of some of its axes.
+
+    ``Gather(axes).bind(x, *indices)``: the index arrays broadcast together; the result has their
+    axes first, then the axes of ``x`` that are not indexed, in order.
+
+    Args:
+        axes: One axis of ``x`` per index array, distinct.
+        mode: What happens with indices out of bounds, one of `MODES`.
+        fill_value: Scalar for mode "fill"; ``None`` is `default_fill`.
+    """
+
+    axes: tuple[int, ...]
+    mode: str = "raise"
+    fill_value: Any = None
+
+    lower = extern_lower
+
+    def impl(self, x: Any, *indices: Any) -> Any:
+        x = np.asarray(x)
+        if self.mode == "raise":
+            return self._take(x, indices)
+        places = _Places(x, self.axes, indices, self.mode)
+        if places.valid is None:
+            return self._take(x, places.indices)
+        return self._take_filled(x, places)
+
+    def _take(self, x: Any, indices: Sequence[Any]) -> Any:
+        try:
+            if self.axes == (0,):
+                return x.take(_integers(indices[0]), 0)
+            return _front(x, self.axes)[tuple(map(_integers, indices))]
+        except IndexError:
+            _Places(x, self.axes, indices, "raise")
+            raise
+
+    def _take_filled(self, x: Any, places: _Places) -> Any:
+        indices, mask = places.surviving()
+        rest = tuple(x.shape[i] for i in _rest(x.ndim, self.axes))
+        fill = default_fill(x.dtype) if self.fill_value is None else self.fill_value
+        out = np.full((*mask.shape, *rest), fill, x.dtype)
+        out[mask] = _front(x, self.axes)[tuple(indices)]
+        return out
+
+    def abstract_eval(self, x: ShapedArray, *indices: ShapedArray) -> ShapedArray:
+        _check_indices(self.name, x, self.axes, indices)
+        rest = tuple(x.shape[i] for i in _rest(x.ndim, self.axes))
+        return shaped((*_index_shape(self.name, indices), *rest), x.dtype)
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        x, *indices = primals
+        return self.bind(x, *indices), self._linear().bind(tangents[0], *indices)
+
+    def _linear(self) -> Gather:
+        """The same places; zero is what linearity puts elsewhere."""
+        return replace(self, fill_value=0) if self.mode == "fill" else self
+
+    def transpose(self, ct: Any, x: Any, *indices: Any) -> Sequence[Any]:
+        zeros = zeros_like_aval(shaped(x.shape, aval_of(ct).dtype))
+        ct_x = ScatterAdd(self.axes, self.mode).bind(zeros, ct, *indices)
+        return (ct_x, *(None,) * len(indices))
+
+    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
+        x, *indices = args
+        x_dim, *index_dims = dims
+        if x_dim is None:
+            return self.bind(x, *_align(indices, index_dims)), 0
+        shifted = tuple(a + 1 for a in self.axes)
+        if all(d is None for d in index_dims):
+            out = replace(self, axes=shifted).bind(x, *indices)
+            return moveaxis_to_front(out, _index_ndim(indices)), 0
+        aligned = _align(indices, index_dims)
+        lanes = _lane_index(shape_of(x)[0], _index_ndim(aligned))
+        return replace(self, axes=(0, *shifted)).bind(x, lanes, *aligned), 0
+
+
+def _index_shape(name: str, indices: Sequence[ShapedArray]) -> Shape:
+    return broadcast_shapes(f"the indices of {name}", indices) if indices else ()
+
+
+def _index_ndim(indices: Sequence[Value]) -> int:
+    return max((len(shape_of(i)) for i in indices), default=0)
+
+
+def _align(indices: Sequence[Value], dims: Sequence[BatchDim]) -> list[Value]:
+    """Axes of length 1 behind the batch axis, so that mapped and other indices broadcast."""
+    ranks = [len(shape_of(i)) - (d is not None) for i, d in zip(indices, dims, strict=True)]
+    rank = max(ranks)
+    aligned = []
+    for index, dim, own in zip(indices, dims, ranks, strict=True):
+        if dim is not None and own < rank:
+            size, *rest = shape_of(index)
+            index = reshape(index, (size, *(1,) * (rank - own), *rest))
+        aligned.append(index)
+    return aligned
+
+
+def _lane_index(size: int, ndim: int) -> Any:
+    """``0 .. size-1`` along the first of ``ndim`` axes: every lane reads and writes itself."""
+    return np.arange(size).reshape((size, *(1,) * (ndim - 1)))
+
+
+@dataclass(frozen=True)
+class _Scatter(Primitive):
+    """A copy of ``x`` with ``updates`` combined into the places that indices name.
+
+    ``Scatter...(axes).bind(x, updates, *indices)``: ``updates`` has the shape that
+    ``Gather(axes).bind(x, *indices)`` has.
+
+    Args:
+        axes: One axis of ``x`` per index array, distinct.
+        mode: What happens with indices out of bounds, one of `MODES`; "fill" drops the update.
+        unique_indices: The caller's promise that no place is named twice; makes derivatives
+            cheaper.
+    """
+
+    axes: tuple[int, ...]
+    mode: str = "raise"
+    unique_indices: bool = False
+
+    ufunc: ClassVar[Any] = None
+    lower = extern_lower
+
+    def impl(self, x: Any, updates: Any, *indices: Any) -> Any:
+        x, updates = np.asarray(x), np.asarray(updates)
+        places = _Places(x, self.axes, indices, self.mode)
+        index = places.indices
+        if places.valid is not None:
+            index, mask = places.surviving()
+            updates = updates[mask]
+        front = np.array(_front(x, self.axes), order="C")
+        self._write(front, index, updates)
+        order = np.argsort((*self.axes, *_rest(x.ndim, self.axes)))
+        return front.transpose(order)
+
+    def _write(self, front: Any, index: Sequence[Any], updates: Any) -> None:
+        """Combine updates into ``front`` in place: by rows if they are long, else by elements."""
+        k = len(self.axes)
+        rows = front.reshape((math.prod(front.shape[:k]), math.prod(front.shape[k:])))
+        if not rows.size or not updates.size:
+            return
+        places = np.ravel_multi_index(np.broadcast_arrays(*index), front.shape[:k]) if index else 0
+        flat = np.ravel(places)
+        width = rows.shape[1]
+        values = updates.reshape(flat.size, width)
+        if width >= _ROW:
+            for place, value in zip(flat.tolist(), values, strict=True):
+                row = rows[place]
+                self.ufunc(row, value, out=row)
+        else:
+            elements = (flat[:, None] * width + np.arange(width)).ravel()
+            self.ufunc.at(rows.reshape(-1), elements, values.ravel())
+
+    def abstract_eval(
+        self, x: ShapedArray, updates: ShapedArray, *indices: ShapedArray
+    ) -> ShapedArray:
+        _check_indices(self.name, x, self.axes, indices)
+        if updates.dtype != x.dtype:
+            raise DtypeError(f"{self.name}: the updates must have dtype {x.dtype}, got {updates}.")
+        rest = tuple(x.shape[i] for i in _rest(x.ndim, self.axes))
+        expected = (*_index_shape(self.name, indices), *rest)
+        if updates.shape != expected:
+            raise ShapeError(
+                f"{self.name}: the places in {x} have shape {expected}, the updates are {updates}. "
+                "Broadcast the updates to that shape."
+            )
+        return shaped(x.shape, x.dtype)
+
+    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
+        size = next(shape_of(a)[0] for a, d in zip(args, dims, strict=True) if d is not None)
+        x, updates, *indices = args
+        x, updates = (
+            a if d is not None else broadcast_to(a, (size, *shape_of(a)))
+            for a, d in zip((x, updates), dims, strict=False)
+        )
+        shifted = tuple(a + 1 for a in self.axes)
+        if all(d is None for d in dims[2:]):
+            updates = moveaxis_from_front(updates, _index_ndim(indices))
+            return replace(self, axes=shifted).bind(x, updates, *indices), 0
+        aligned = _align(indices, dims[2:])
+        lanes = _lane_index(size, _index_ndim(aligned))
+        return replace(self, axes=(0, *shifted)).bind(x, updates, lanes, *aligned), 0
+
+    def _gather(self) -> Gather:
+        """Reading at the same places; zero where an update is dropped."""
+        return Gather(self.axes, self.mode, 0 if self.mode == "fill" else None)
+
+
+_ROW = 32
+"""Rows of at least this many elements are combined by one NumPy call each."""
+
+
+class ScatterAdd(_Scatter):
+    """``x`` with the updates added, each as often as its place is named."""
+
+    ufunc = np.add
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        x, updates, *indices = primals
+        tx, tu = tangents[:2]
+        out = self.bind(x, updates, *indices)
+        return out, tx if tu is None else self.bind(instantiate(tx, x), tu, *indices)
+
+    def transpose(self, ct: Any, x: Any, updates: Any, *indices: Any) -> Sequence[Any]:
+        ct_updates = self._gather().bind(ct, *indices) if is_linear(updates) else None
+        return (ct if is_linear(x) else None, ct_updates, *(None,) * len(indices))
+
+
+class ScatterSet(_Scatter):
+    """``x`` with elements replaced; of several updates of one place the last one stays."""
+
+    def _write(self, front: Any, index: Sequence[Any], updates: Any) -> None:
+        front[tuple(index)] = updates
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        x, updates, *indices = primals
+        tx, tu = tangents[:2]
+        if tx is None and tu is None:
+            return self.bind(x, updates, *indices), None
+        # The same update wins in the tangent, since the same indices are written in one order.
+        tangent = self.bind(instantiate(tx, x), instantiate(tu, updates), *indices)
+        return self.bind(x, updates, *indices), tangent
+
+    def transpose(self, ct: Any, x: Any, updates: Any, *indices: Any) -> Sequence[Any]:
+        ct_x = ct_updates = None
+        shape = shape_of(updates) if not is_linear(updates) else updates.shape
+        if is_linear(x):
+            ct_x = self.bind(ct, np.zeros(shape, ct.dtype), *indices)
+        if is_linear(updates):
+            ct_updates = self._gather().bind(ct, *indices)
+            if not self._is_unique(indices):
+                winner = self._winners(ct, indices)
+                rest = (1,) * (len(shape) - len(shape_of(winner)))
+                winner = reshape(winner, (*shape_of(winner), *rest))
+                ct_updates = select.bind(winner, ct_updates, np.zeros((), ct.dtype)[()])
+        return (ct_x, ct_updates, *(None,) * len(indices))
+
+    def _is_unique(self, indices: Sequence[Value]) -> bool:
+        return self.unique_indices or all(math.prod(shape_of(i)) == 1 for i in indices)
+
+    def _winners(self, like: Value, indices: Sequence[Value]) -> Value:
+        """Which updates stay: write their numbers, read back, and compare."""
+        lengths = tuple(shape_of(like)[a] for a in self.axes)
+        shape = np.broadcast_shapes(*(shape_of(i) for i in indices))
+        numbers = np.arange(math.prod(shape)).reshape(shape)
+        axes = tuple(range(len(lengths)))
+        written = ScatterSet(axes, self.mode).bind(np.full(lengths, -1), numbers, *indices)
+        read = Gather(axes, self.mode, -1 if self.mode == "fill" else None).bind(written, *indices)
+        return equal.bind(read, numbers)
+
+
+class ScatterMul(_Scatter):
+    """``x`` with the updates multiplied in, each as often as its place is named."""
+
+    ufunc = np.multiply
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        x, updates, *indices = primals
+        tx, tu = tangents[:2]
+        terms = []
+        if tx is not None:
+            terms.append(self.bind(tx, updates, *indices))
+        if tu is not None:
+            slope = self._gather().bind(x, *indices)
+            if not self.unique_indices:
+                slope = mul.bind(slope, self._product_of_others(x, updates, indices))
+            writing = ScatterAdd(self.axes, self.mode, self.unique_indices)
+            zeros = zeros_like_aval(aval_of(x).strong())
+            terms.append(writing.bind(zeros, mul.bind(tu, slope), *indices))
+        out = self.bind(x, updates, *indices)
+        return out, (add.bind(*terms) if len(terms) == 2 else terms[0] if terms else None)
+
+    def transpose(self, ct: Any, x: Any, updates: Any, *indices: Any) -> Sequence[Any]:
+        return (self.bind(ct, updates, *indices), None, *(None,) * len(indices))
+
+    def _product_of_others(self, x: Value, updates: Value, indices: Sequence[Value]) -> Value:
+        """For every update the product of all others of the same place, without division.
+
+        Sorted by place, it is the product of those before and those behind within a group.
+        """
+        shape = shape_of(updates)
+        lengths = [shape_of(x)[a] for a in self.axes]
+        groups = self._group_numbers(lengths, indices)
+        n = math.prod(shape_of(groups))
+        if n <= 1:
+            return np.ones(shape, aval_of(updates).dtype)
+        groups = reshape(groups, (n,))
+        order = ArgSort(0, stable=True).bind(groups)
+        first = Gather((0,))
+        labels = first.bind(groups, order)
+        values = first.bind(reshape(updates, (n, math.prod(shape) // n)), order)
+        others = mul.bind(
+            _exclusive_products(values, labels, 1), _exclusive_products(values, labels, -1)
+        )
+        back = ScatterSet((0,), "raise", True)
+        unsorted = back.bind(np.zeros(shape_of(others), aval_of(others).dtype), others, order)
+        return reshape(unsorted, shape)
+
+    def _group_numbers(self, lengths: Sequence[int], indices: Sequence[Value]) -> Value:
+        """One integer per place; -1 for all that are dropped."""
+        number: Value = np.zeros((), INT64)
+        valid: Value = None
+        for n, index in zip(lengths, indices, strict=True):
+            place, ok = _resolve(convert(index, INT64), n, self.mode)
+            number = add.bind(mul.bind(number, np.int64(n)), place)
+            if ok is not None:
+                valid = ok if valid is None else bitwise_and.bind(valid, ok)
+        return number if valid is None else select.bind(valid, number, np.int64(-1))
+
+
+def _resolve(index: Value, n: int, mode: str) -> tuple[Value, Value | None]:
+    """An index in ``0 .. n-1``, and for mode "fill" whether it was one."""
+    zero, length = np.int64(0), np.int64(n)
+    if mode == "clip":
+        return minimum.bind(maximum.bind(index, zero), np.int64(n - 1)), None
+    if mode == "wrap":
+        return remainder.bind(index, length), None
+    counted = select.bind(less.bind(index, zero), add.bind(index, length), index)
+    if mode == "raise":
+        return counted, None
+    inside = bitwise_and.bind(greater_equal.bind(counted, zero), less.bind(counted, length))
+    return counted, inside
+
+
+def _exclusive_products(values: Value, labels: Value, step: int) -> Value:
+    """Products of the rows before (``step=1``) or behind (``-1``) within groups of equal labels.
+
+    Doubling: after the round with distance d every row holds the product of 2 d rows.
+    """
+    n = shape_of(values)[0]
+    product = _neighbour(values, labels, step)
+    distance = 1
+    while distance < n:
+        product = mul.bind(product, _neighbour(product, labels, step * distance))
+        distance *= 2
+    return product
+
+
+def _neighbour(values: Value, labels: Value, distance: int) -> Value:
+    """The row at ``-distance``, or ones if it is of another group or outside."""
+    one = aval_of(values).dtype.type(1)
+    rows = Pad((distance, 0), (-distance, 0), (0, 0)).bind(values, one)
+    marks = Pad((distance,), (-distance,), (0,)).bind(labels, np.int64(-2))
+    return select.bind(reshape(equal.bind(marks, labels), (shape_of(labels)[0], 1)), rows, one)
+
+
+class _ScatterExtreme(_Scatter):
+    """The larger or smaller of ``x`` and all updates of a place; ties share the derivative."""
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        x, updates, *indices = primals
+        tx, tu = tangents[:2]
+        out = self.bind(x, updates, *indices)
+        if tx is None and tu is None:
+            return out, None
+        dtype = aval_of(x).dtype
+        x_attains = convert(equal.bind(x, out), dtype)
+        u_attains = convert(equal.bind(updates, self._gather().bind(out, *indices)), dtype)
+        total = ScatterAdd(self.axes, self.mode)
+        # At least one: where the result is nan nothing attains it, and the derivative is zero.
+        count = maximum.bind(total.bind(x_attains, u_attains, *indices), dtype.type(1))
+        tx_part = mul.bind(instantiate(tx, x), x_attains)
+        tu_part = mul.bind(instantiate(tu, updates), u_attains)
+        return out, div.bind(total.bind(tx_part, tu_part, *indices), count)
+
+
+class ScatterMax(_ScatterExtreme):
+    """``x`` with the maximum of itself and the updates at every named place."""
+
+    ufunc = np.maximum
+
+
+class ScatterMin(_ScatterExtreme):
+    """``x`` with the minimum of itself and the updates at every named place."""
+
+    ufunc = np.minimum
+
+
+SCATTERS: dict[str, type[_Scatter]] = {
+    "set": ScatterSet,
+    "add": ScatterAdd,
+    "mul": ScatterMul,
+    "min": ScatterMin,
+    "max": ScatterMax,
+}
+
+
+def along_axis_indices(shape: Shape, index: Value, axis: int) -> list[Value]:
+    """Index arrays of all axes that make `Gather` read ``index`` along one axis only.
+
+    Args:
+        shape: Shape of the array to be indexed.
+        index: Integers, of as many axes; along the others than ``axis`` it broadcasts with
+            ``shape``.
+        axis: The axis that ``index`` counts along, non-negative.
+    """
+    ndim = len(shape)
+    return [
+        index if i == axis else np.arange(n).reshape([-1 if j == i else 1 for j in range(ndim)])
+        for i, n in enumerate(shape)
+    ]
+
+
+def take_along_axis(
+    x: Value, index: Value, axis: int, mode: str = "raise", fill_value: Any = None
+) -> Value:
+    """``x`` at ``index`` along ``axis``, element by element in the other axes."""
+    shape = shape_of(x)
+    gather = Gather(tuple(range(len(shape))), mode, fill_value)
+    return gather.bind(x, *along_axis_indices(shape, index, axis))
+
+
+def _clamp(start: Value, room: int) -> Value:
+    index = convert(start, INT64)
+    return minimum.bind(maximum.bind(index, np.int64(0)), np.int64(room))
+
+
+def _windows(
+    shape: Shape, sizes: Shape, starts: Sequence[Value]
+) -> tuple[tuple[int, ...], list[Value]]:
+    """Axes that a window does not fill, and the indices of its elements along them.
+
+    A batched start has one axis, in front; every indexed axis gets one of its own behind it.
+    """
+    axes = tuple(i for i, (n, m) in enumerate(zip(shape, sizes, strict=True)) if m < n)
+    indices = []
+    for k, axis in enumerate(axes):
+        start = _clamp(starts[axis], shape[axis] - sizes[axis])
+        lanes = shape_of(start)
+        start = reshape(start, (*lanes, *(1,) * len(axes))) if lanes else start
+        steps = np.arange(sizes[axis]).reshape([-1 if j == k else 1 for j in range(len(axes))])
+        indices.append(add.bind(start, steps))
+    return axes, indices
+
+
+def _check_starts(name: str, x: ShapedArray, sizes: Shape, starts: Sequence[ShapedArray]) -> None:
+    if len(sizes) != x.ndim or any(not 0 <= m <= n for m, n in zip(sizes, x.shape, strict=True)):
+        raise ShapeError(f"{name}: a window of shape {sizes} does not fit into {x}.")
+    if len(starts) != x.ndim or any(s.shape or s.dtype.kind not in "iu" for s in starts):
+        types = ", ".join(map(str, starts))
+        raise ShapeError(f"{name}: {x} needs one integer scalar per axis as start, got {types}.")
+
+
+@dataclass(frozen=True)
+class DynamicSlice(Primitive):
+    """The window of shape ``sizes`` of ``x`` at traced scalar ``starts``.
+
+    ``bind(x, *starts)``. Starts are clamped so that the window lies inside (JAX's rule).
+    """
+
+    sizes: tuple[int, ...]
+
+    lower = extern_lower
+
+    def impl(self, x: Any, *starts: Any) -> Any:
+        x = np.asarray(x)
+        return x[_window(x.shape, self.sizes, starts)]
+
+    def abstract_eval(self, x: ShapedArray, *starts: ShapedArray) -> ShapedArray:
+        _check_starts(self.name, x, self.sizes, starts)
+        return shaped(self.sizes, x.dtype)
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        x, *starts = primals
+        return self.bind(x, *starts), self.bind(tangents[0], *starts)
+
+    def transpose(self, ct: Any, x: Any, *starts: Any) -> Sequence[Any]:
+        zeros = zeros_like_aval(shaped(x.shape, aval_of(ct).dtype))
+        return (DynamicUpdateSlice().bind(zeros, ct, *starts), *(None,) * len(starts))
+
+    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
+        x, *starts = args
+        x_dim, *start_dims = dims
+        if all(d is None for d in start_dims):
+            return DynamicSlice((shape_of(x)[0], *self.sizes)).bind(x, np.int64(0), *starts), 0
+        shape = shape_of(x)[x_dim is not None :]
+        axes, indices = _windows(shape, self.sizes, starts)
+        if not axes:
+            return x, x_dim
+        index_dims: list[BatchDim] = [start_dims[a] for a in axes]
+        if all(d is None for d in (x_dim, *index_dims)):
+            size = next(shape_of(s)[0] for s, d in zip(starts, start_dims, strict=True) if d == 0)
+            out = self.bind(
+                x,
+                *[s if d is None else np.int64(0) for s, d in zip(starts, start_dims, strict=True)],
+            )
+            return broadcast_to(out, (size, *self.sizes)), 0
+        out, dim = Gather(axes).batch([x, *indices], [x_dim, *index_dims])
+        return Transpose((0, *(i + 1 for i in _order_back(len(shape), axes)))).bind(out), dim
+
+
+def _order_back(ndim: int, axes: Sequence[int]) -> tuple[int, ...]:
+    """The permutation that undoes moving ``axes`` to the front."""
+    return tuple(int(i) for i in np.argsort((*axes, *_rest(ndim, axes))))
+
+
+def _window(shape: Shape, sizes: Shape, starts: Sequence[Any]) -> tuple[slice, ...]:
+    lows = [min(max(int(s), 0), n - m) for s, n, m in zip(starts, shape, sizes, strict=True)]
+    return tuple(slice(a, a + m) for a, m in zip(lows, sizes, strict=True))
+
+
+@dataclass(frozen=True)
+class DynamicUpdateSlice(Primitive):
+    """``x`` with the window at traced scalar ``starts`` replaced by ``update``.
+
+    ``bind(x, update, *starts)``. Starts are clamped so that the window lies inside (JAX's rule).
+    """
+
+    lower = extern_lower
+
+    def impl(self, x: Any, update: Any, *starts: Any) -> Any:
+        out = np.array(x)
+        out[_window(out.shape, np.shape(update), starts)] = update
+        return out
+
+    def abstract_eval(
+        self, x: ShapedArray, update: ShapedArray, *starts: ShapedArray
+    ) -> ShapedArray:
+        _check_starts(self.name, x, update.shape, starts)
+        if update.dtype != x.dtype:
+            raise DtypeError(f"{self.name}: the update must have dtype {x.dtype}, got {update}.")
+        return shaped(x.shape, x.dtype)
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        x, update, *starts = primals
+        tx, tu = tangents[:2]
+        out = self.bind(x, update, *starts)
+        if tx is None and tu is None:
+            return out, None
+        return out, self.bind(instantiate(tx, x), instantiate(tu, update), *starts)
+
+    def transpose(self, ct: Any, x: Any, update: Any, *starts: Any) -> Sequence[Any]:
+        sizes = update.shape if is_linear(update) else shape_of(update)
+        ct_x = self.bind(ct, np.zeros(sizes, ct.dtype), *starts) if is_linear(x) else None
+        ct_update = DynamicSlice(sizes).bind(ct, *starts) if is_linear(update) else None
+        return (ct_x, ct_update, *(None,) * len(starts))
+
+    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
+        size = next(shape_of(a)[0] for a, d in zip(args, dims, strict=True) if d is not None)
+        x, update, *starts = args
+        x, update = (
+            a if d is not None else broadcast_to(a, (size, *shape_of(a)))
+            for a, d in zip((x, update), dims, strict=False)
+        )
+        if all(d is None for d in dims[2:]):
+            return self.bind(x, update, np.int64(0), *starts), 0
+        shape, sizes = shape_of(x)[1:], shape_of(update)[1:]
+        axes, indices = _windows(shape, sizes, starts)
+        if not axes:
+            return update, 0
+        moved = Transpose((0, *(i + 1 for i in (*axes, *_rest(len(shape), axes))))).bind(update)
+        index_dims = [dims[2 + a] for a in axes]
+        scatter = ScatterSet(axes, "raise", True)
+        return scatter.batch([x, moved, *indices], [0, 0, *index_dims])

@@ -1,0 +1,89 @@
+"""Values in sorted order.
+
+Sorting is a permutation that is constant almost everywhere: the tangent is permuted like the
+values. Among equal values the permutation is the stable one, so that derivatives do not depend on
+the algorithm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import ShapedArray, shaped
+from funcgrad.core.primitive import BatchDim, Primitive, Value
+from funcgrad.dtypes import INT64
+from funcgrad.errors import ShapeError
+from funcgrad.primitives.families import extern_lower, shape_of
+from funcgrad.primitives.indexing import take_along_axis
+from funcgrad.primitives.ordering import ArgSort
+
+
+@dataclass(frozen=True)
+class Sort(Primitive):
+    """The elements in ascending order along ``axis``, nan last."""
+
+    axis: int
+
+    lower = extern_lower
+
+    def impl(self, x: Any) -> Any:
+        return np.sort(x, self.axis)
+
+    def abstract_eval(self, x: ShapedArray) -> ShapedArray:
+        if not 0 <= self.axis < x.ndim:
+            raise ShapeError(f"{self.name}: {x} has no axis {self.axis}.")
+        return x.strong()
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        (x,), (t,) = primals, tangents
+        order = ArgSort(self.axis).bind(x)
+        return take_along_axis(x, order, self.axis), take_along_axis(t, order, self.axis)
+
+    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
+        return Sort(self.axis + 1).bind(*args), 0
+
+
+def sort_together(operands: Sequence[Value], axis: int, num_keys: int = 1) -> list[Value]:
+    """All operands in the stable order of the first ``num_keys``; the first key decides first."""
+    order = ArgSort(axis).bind(*operands[:num_keys])
+    return [take_along_axis(x, order, axis) for x in operands]
+
+
+@dataclass(frozen=True)
+class TopK(Primitive):
+    """The ``k`` largest elements along the last axis, descending, and their places (int64).
+
+    nan counts as largest; of equal elements the first comes first.
+    """
+
+    k: int
+
+    multiple_results = True
+    lower = extern_lower
+
+    def impl(self, x: Any) -> Any:
+        x = np.asarray(x)
+        # Ascending and stable from the far end is descending and stable from the near end.
+        ascending = np.argsort(x[..., ::-1], -1, kind="stable")
+        places = x.shape[-1] - 1 - ascending[..., ::-1][..., : self.k]
+        return [np.take_along_axis(x, places, -1), places]
+
+    def abstract_eval(self, x: ShapedArray) -> list[ShapedArray]:
+        if not x.ndim or not 0 <= self.k <= x.shape[-1]:
+            raise ShapeError(
+                f"{self.name}: k={self.k} must be between 0 and the length of the last axis of {x}."
+            )
+        shape = (*x.shape[:-1], self.k)
+        return [shaped(shape, x.dtype), shaped(shape, INT64)]
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        (x,), (t,) = primals, tangents
+        values, places = self.bind(x)
+        return [values, places], [take_along_axis(t, places, len(shape_of(x)) - 1), None]
+
+    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
+        return self.bind(*args), [0, 0]
