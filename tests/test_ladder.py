@@ -22,13 +22,13 @@ PACKAGE = "funcgrad"
 # One rung per row, from the bottom. Rung 0 is ordered within itself; anything not listed is a
 # user-facing namespace.
 LADDER = (
-    ("errors", "dtypes", "tree"),
+    ("errors", "dtypes", "pytree"),
     ("core",),
     ("lowering",),
     ("primitives", "compiler"),
     ("transforms",),
     ("higher_order",),
-    (),  # the namespaces: numpy, scipy, lax, nn, random, ...
+    (),  # the namespaces: numpy, scipy, lax, nn, random, tree, ...
     ("api", "testing"),
     ("",),  # funcgrad/__init__.py
 )
