@@ -1,10 +1,10 @@
 """Running folds along one axis, and the linear recurrence that all their derivatives are.
 
 With ``y[i] = y[i-1] * x[i]`` the tangent obeys ``dy[i] = x[i] * dy[i-1] + y[i-1] * dx[i]``: a
-linear recurrence. The same holds for running maxima (coefficients 0 and 1) and log-sum-exp (coefficients
-``exp(y[i-1] - y[i])``). `LinearRecurrence` is linear in its second argument and its transpose is
-the recurrence that runs backwards, so these three lines give derivatives of every order, exact at
-zeros, in linear time.
+linear recurrence. The same holds for running maxima (coefficients 0 and 1) and log-sum-exp
+(coefficients ``exp(y[i-1] - y[i])``). `LinearRecurrence` is linear in its second argument and its
+transpose is the recurrence that runs backwards, so these three lines give derivatives of every
+order, exact at zeros, in linear time.
 """
 
 from __future__ import annotations

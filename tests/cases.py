@@ -1,0 +1,670 @@
+"""The table of cases: one or more rows for every first-order primitive.
+
+A row names a primitive, how its arguments are drawn, the dtypes it is tried with, the arguments in
+which it is linear and the highest order of derivatives to check. The laws of `test_laws.py` hold
+for every row. Rows with ties, zeros and other singular places have order 0: what happens there is
+a convention, tested in the files of the families.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.primitive import Primitive
+from funcgrad.primitives import elementwise as el
+from funcgrad.primitives.contraction import Contract
+from funcgrad.primitives.creation import Full, Iota
+from funcgrad.primitives.cumulative import (
+    Cumlogsumexp,
+    Cummax,
+    Cummin,
+    Cumprod,
+    Cumsum,
+    LinearRecurrence,
+)
+from funcgrad.primitives.indexing import (
+    DynamicSlice,
+    DynamicUpdateSlice,
+    Gather,
+    ScatterAdd,
+    ScatterMax,
+    ScatterMin,
+    ScatterMul,
+    ScatterSet,
+)
+from funcgrad.primitives.ordering import ArgSort, SearchSorted
+from funcgrad.primitives.reductions import (
+    ArgMax,
+    ArgMin,
+    ReduceAll,
+    ReduceAny,
+    ReduceMax,
+    ReduceMin,
+    ReduceProd,
+)
+from funcgrad.primitives.shape import (
+    BroadcastTo,
+    Concatenate,
+    Pad,
+    ReduceSum,
+    Reshape,
+    Reverse,
+    Slice,
+    Transpose,
+)
+from funcgrad.primitives.sorting import Sort, TopK
+
+Make = Callable[[np.random.Generator, np.dtype], Any]
+"""Draws one argument; inexact ones in the dtype that is given."""
+
+
+def uniform(*shape: int, low: float = -1.0, high: float = 1.0) -> Make:
+    """Real parts, and imaginary parts of complex dtypes, in an interval."""
+
+    def make(rng: np.random.Generator, dtype: np.dtype) -> Any:
+        x = rng.uniform(low, high, shape)
+        if dtype.kind == "c":
+            x = x + 1j * rng.uniform(low, high, shape)
+        return np.asarray(x, dtype)
+
+    return make
+
+
+def real_uniform(*shape: int, low: float = -1.0, high: float = 1.0) -> Make:
+    """Real also where the row is tried with complex dtypes."""
+    return lambda rng, dtype: np.asarray(
+        rng.uniform(low, high, shape), np.empty(0, dtype).real.dtype
+    )
+
+
+def nonzero(*shape: int, least: float = 0.3, most: float = 1.5) -> Make:
+    """Of both signs, away from zero."""
+
+    def make(rng: np.random.Generator, dtype: np.dtype) -> Any:
+        size = rng.uniform(least, most, shape)
+        if dtype.kind == "c":
+            return np.asarray(size * np.exp(2j * np.pi * rng.uniform(size=shape)), dtype)
+        return np.asarray(size * rng.choice([-1.0, 1.0], shape), dtype)
+
+    return make
+
+
+def distinct(*shape: int) -> Make:
+    """Numbers in random order that differ by much more than a step of finite differences."""
+
+    def make(rng: np.random.Generator, dtype: np.dtype) -> Any:
+        n = int(np.prod(shape))
+        x = (rng.permutation(n) - n / 2 + rng.uniform(0.1, 0.4, n)) * 0.25
+        x = x + 1j * rng.uniform(size=n) if dtype.kind == "c" else x
+        return np.asarray(x.reshape(shape), dtype)
+
+    return make
+
+
+def ints(*shape: int, low: int = -4, high: int = 5, dtype: Any = np.int64) -> Make:
+    """Integers in ``low .. high - 1``, whatever the row's dtype."""
+    return lambda rng, _: np.asarray(rng.integers(low, high, shape), dtype)
+
+
+def bools(*shape: int) -> Make:
+    return lambda rng, _: np.asarray(rng.integers(0, 2, shape), bool)
+
+
+def fixed(values: Any) -> Make:
+    """These values; floating ones in the row's dtype."""
+    array = np.asarray(values)
+    return lambda _, dtype: array.astype(dtype) if array.dtype.kind in "fc" else array.copy()
+
+
+def permutation(n: int) -> Make:
+    return lambda rng, _: rng.permutation(n)
+
+
+def ascending(*shape: int) -> Make:
+    return lambda rng, dtype: np.sort(uniform(*shape)(rng, dtype), -1)
+
+
+Group = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row.
+
+    Args:
+        primitive: With its static parameters.
+        args: How each argument is drawn.
+        label: Distinguishes rows of one primitive.
+        dtypes: Characters of the dtypes to try: d f (floating), D F (complex).
+        order: Highest order of derivatives to check.
+        linear: Groups of arguments in which the operation is linear jointly.
+        rtol: Tolerance of finite differences.
+    """
+
+    primitive: Primitive
+    args: tuple[Make, ...]
+    label: str = ""
+    dtypes: str = "df"
+    order: int = 2
+    linear: tuple[Group, ...] = ()
+    rtol: float = 1e-6
+
+    @property
+    def name(self) -> str:
+        return f"{self.primitive.name}-{self.label}" if self.label else self.primitive.name
+
+    def draw(self, dtype: str = "d", seed: int = 0) -> list[Any]:
+        """Arguments; those of different seeds agree in types."""
+        rng = np.random.default_rng([seed, *map(ord, self.name)])
+        return [make(rng, np.dtype(dtype)) for make in self.args]
+
+
+FIRST: tuple[Group, ...] = ((0,),)
+SECOND: tuple[Group, ...] = ((1,),)
+EACH: tuple[Group, ...] = ((0,), (1,))
+JOINTLY: tuple[Group, ...] = ((0, 1), (0,), (1,))
+
+
+def one(
+    primitive: Primitive, low: float, high: float, dtypes: str = "df", **options: Any
+) -> list[Case]:
+    """Rows of a function of one argument: a matrix, a scalar, no elements, one element."""
+
+    def row(label: str, *shape: int, **more: Any) -> Case:
+        args = (uniform(*shape, low=low, high=high),)
+        return Case(primitive, args, label, **{"dtypes": dtypes, **options, **more})
+
+    return [
+        row("matrix", 2, 3),
+        row("scalar", dtypes="d", order=min(1, options.get("order", 1))),
+        row("empty", 2, 0, dtypes="d", order=min(1, options.get("order", 1))),
+        row("single", 1, 1, dtypes="d", order=min(1, options.get("order", 1))),
+    ]
+
+
+def two(
+    primitive: Primitive, x: Callable[..., Make], y: Callable[..., Make], **options: Any
+) -> list[Case]:
+    """Rows of a function of two arguments: equal shapes, broadcasting, a scalar, no elements."""
+    light = {**options, "dtypes": "d", "order": min(1, options.get("order", 1))}
+    return [
+        Case(primitive, (x(2, 3), y(2, 3)), "matrix", **options),
+        Case(primitive, (x(2, 1), y(3)), "broadcast", **options),
+        Case(primitive, (x(), y(3)), "scalar", **light),
+        Case(primitive, (x(0, 2), y(2)), "empty", **light),
+    ]
+
+
+def between(low: float, high: float) -> Callable[..., Make]:
+    return lambda *shape: uniform(*shape, low=low, high=high)
+
+
+ALL = "dfDF"
+
+
+def integer_rows(primitive: Primitive, n: int, low: int = -4, high: int = 5) -> list[Case]:
+    """Rows of exact arguments, which have no derivatives."""
+    rows = []
+    for dtype in (np.int64, np.int32, np.uint8):
+        start = max(low, 0) if dtype is np.uint8 else low
+        args = tuple(ints(2, 3, low=start, high=high, dtype=dtype) for _ in range(n))
+        rows.append(Case(primitive, args, np.dtype(dtype).name, "d", 0))
+    return rows
+
+
+def bool_row(primitive: Primitive, n: int) -> Case:
+    return Case(primitive, (bools(2, 3),) * n, "bool", "d", 0)
+
+
+ARITHMETIC = [
+    *two(el.add, uniform, uniform, dtypes=ALL, linear=JOINTLY),
+    *two(el.sub, uniform, uniform, dtypes=ALL, linear=JOINTLY),
+    *two(el.mul, uniform, uniform, dtypes=ALL, linear=EACH),
+    *two(el.div, uniform, nonzero, dtypes=ALL, linear=FIRST),
+    *one(el.neg, -1, 1, ALL, linear=FIRST),
+    *two(el.floor_divide, uniform, nonzero, order=1),
+    *two(el.remainder, uniform, between(0.3, 0.5)),
+    *two(el.fmod, uniform, between(0.3, 0.5)),
+    *two(el.power, between(0.3, 2), uniform, dtypes="df"),
+    Case(el.power, (uniform(2, 3, low=0.5, high=2), uniform(2, 3)), "complex", "DF"),
+    *two(el.maximum, distinct, nonzero),
+    *two(el.minimum, distinct, nonzero),
+    *two(el.arctan2, nonzero, nonzero),
+    *two(el.hypot, nonzero, nonzero),
+    *two(el.copysign, nonzero, nonzero),
+    *two(el.nextafter, uniform, uniform, order=0),
+    *(row for p in (el.add, el.sub, el.mul, el.maximum, el.minimum) for row in integer_rows(p, 2)),
+    *(row for p in (el.floor_divide, el.remainder) for row in integer_rows(p, 2, low=1)),
+    *integer_rows(el.power, 2, low=0),
+    *integer_rows(el.neg, 1),
+    *(bool_row(p, 2) for p in (el.add, el.mul, el.maximum, el.minimum)),
+    *(Case(el.IntegerPower(n), (nonzero(2, 3),), str(n), ALL) for n in (-2, -1, 0, 1, 2, 3, 4, 7)),
+]
+
+COMPARISONS = [
+    *(
+        row
+        for p in (el.equal, el.not_equal, el.less, el.less_equal, el.greater, el.greater_equal)
+        for row in (
+            Case(
+                p, (fixed([0.0, 1.0, 2.0, np.nan]), fixed([1.0, 1.0, 1.0, np.nan])), "ties", "df", 0
+            ),
+            *integer_rows(p, 2),
+            bool_row(p, 2),
+        )
+    ),
+    *(
+        row
+        for p in (el.bitwise_and, el.bitwise_or, el.bitwise_xor)
+        for row in (*integer_rows(p, 2), bool_row(p, 2))
+    ),
+    *integer_rows(el.bitwise_not, 1),
+    bool_row(el.bitwise_not, 1),
+    *integer_rows(el.left_shift, 2, low=0),
+    *integer_rows(el.right_shift, 2, low=0),
+    Case(
+        el.select,
+        (bools(2, 3), uniform(2, 3), uniform(2, 3)),
+        "matrix",
+        ALL,
+        linear=((1, 2), (1,), (2,)),
+    ),
+    Case(
+        el.select,
+        (bools(3), uniform(2, 1), uniform()),
+        "broadcast",
+        ALL,
+        linear=((1, 2), (1,), (2,)),
+    ),
+    Case(el.select, (bools(2, 3), ints(2, 3), ints(2, 3)), "int", "d", 0),
+]
+
+EDGES = [0.0, -0.0, 1.0, -1.5, 2.5, -2.5, np.inf, -np.inf, np.nan]
+
+ROUNDING = [
+    *(
+        row
+        for p in (el.sign, el.floor, el.ceil, el.trunc, el.rint)
+        for row in (*one(p, 0.1, 0.4, order=1), Case(p, (fixed(EDGES),), "edges", "df", 0))
+    ),
+    *integer_rows(el.sign, 1),
+    Case(el.sign, (nonzero(3),), "complex", "DF", 0),
+    Case(el.rint, (nonzero(3),), "complex", "DF", 0),
+    *(
+        Case(p, (fixed(EDGES),), "edges", "df", 0)
+        for p in (el.isnan, el.isinf, el.isfinite, el.signbit)
+    ),
+    *(Case(p, (fixed(EDGES),), "complex", "DF", 0) for p in (el.isnan, el.isinf, el.isfinite)),
+]
+
+_EXACT_CASTS = ("bool", "int32", "int64", "uint8")
+CONVERSIONS = [
+    *(
+        Case(
+            el.Convert(np.dtype(to)),
+            (uniform(2, 3),),
+            f"to-{np.dtype(to).name}",
+            "df",
+            order,
+            FIRST,
+        )
+        for to, order in (("d", 1), ("f", 0), ("D", 1), ("F", 0))
+    ),
+    *(
+        Case(
+            el.Convert(np.dtype(to)),
+            (uniform(2, 3),),
+            f"complex-to-{np.dtype(to).name}",
+            "DF",
+            order,
+            FIRST,
+        )
+        for to, order in (("d", 1), ("f", 0), ("D", 1), ("F", 0))
+    ),
+    *(
+        Case(el.Convert(np.dtype(to)), (uniform(2, 3, low=0, high=9),), f"to-{to}", "df", 0)
+        for to in _EXACT_CASTS
+    ),
+    *(
+        Case(
+            el.Convert(np.dtype(to)),
+            (ints(2, 3, low=0, dtype=source),),
+            f"{source}-to-{to}",
+            "d",
+            0,
+        )
+        for source in _EXACT_CASTS
+        for to in (*_EXACT_CASTS, "float32", "float64", "complex128")
+    ),
+    Case(el.real, (uniform(2, 3),), "", "DF", 1, FIRST),
+    Case(el.imag, (uniform(2, 3),), "", "DF", 1, FIRST),
+    Case(el.conj, (uniform(2, 3),), "", "DF", 1, FIRST),
+    Case(el.absolute, (nonzero(2, 3),), "", ALL),
+    *integer_rows(el.absolute, 1),
+    *one(el.stop_gradient, -1, 1, ALL, order=0),
+    Case(el.relu, (nonzero(2, 3),)),
+    *integer_rows(el.relu, 1),
+]
+
+ELEMENTARY = [
+    *one(el.exp, -1, 1, ALL),
+    *one(el.exp2, -1, 1),
+    *one(el.expm1, -1, 1, ALL),
+    *one(el.log, 0.5, 2, ALL),
+    *one(el.log2, 0.5, 2),
+    *one(el.log10, 0.5, 2),
+    *one(el.log1p, -0.5, 1, ALL),
+    *one(el.sqrt, 0.5, 2, ALL),
+    *one(el.rsqrt, 0.5, 2, ALL),
+    *one(el.cbrt, 0.5, 2),
+    *one(el.sin, -2, 2, ALL),
+    *one(el.cos, -2, 2, ALL),
+    *one(el.tan, -1, 1, ALL),
+    *one(el.arcsin, -0.8, 0.8, ALL),
+    *one(el.arccos, -0.8, 0.8, ALL),
+    *one(el.arctan, -0.8, 0.8, ALL),
+    *one(el.sinh, -1, 1, ALL),
+    *one(el.cosh, -1, 1, ALL),
+    *one(el.tanh, -1, 1, ALL),
+    *one(el.arcsinh, -1, 1),
+    *one(el.arccosh, 1.3, 3),
+    *one(el.arctanh, -0.8, 0.8, ALL),
+    *one(el.logistic, -3, 3, ALL),
+]
+
+
+def linear_row(primitive: Primitive, *shape: int, label: str = "") -> Case:
+    return Case(primitive, (uniform(*shape),), label, ALL, 1, FIRST)
+
+
+def with_exact(row: Case) -> list[Case]:
+    """A row, and the same shapes with integers and bools."""
+    shapes = [make(np.random.default_rng(0), np.dtype("d")).shape for make in row.args]
+    label = f"{row.label}-" if row.label else ""
+    return [
+        row,
+        Case(row.primitive, tuple(ints(*s) for s in shapes), label + "int", "d", 0),
+        Case(row.primitive, tuple(bools(*s) for s in shapes), label + "bool", "d", 0),
+    ]
+
+
+SHAPES = [
+    *with_exact(linear_row(Reshape((3, 2)), 2, 3)),
+    linear_row(Reshape(()), 1, 1, label="to-scalar"),
+    linear_row(Reshape((0, 5)), 2, 0, label="empty"),
+    *with_exact(linear_row(Transpose((2, 0, 1)), 2, 3, 4)),
+    linear_row(Transpose(()), label="scalar"),
+    linear_row(Transpose((1, 0)), 0, 3, label="empty"),
+    *with_exact(linear_row(BroadcastTo((4, 2, 3)), 2, 1)),
+    linear_row(BroadcastTo((2, 3)), label="scalar"),
+    linear_row(BroadcastTo((0, 3)), 1, 3, label="empty"),
+    *with_exact(linear_row(ReduceSum((0, 2)), 2, 3, 4))[:2],
+    linear_row(ReduceSum((1,)), 3, 5, label="rows"),
+    linear_row(ReduceSum((0,)), 3, 5, label="columns"),
+    linear_row(ReduceSum(()), 2, 3, label="no-axes"),
+    linear_row(ReduceSum((1,)), 3, 0, label="empty"),
+    *with_exact(linear_row(Slice((1, 0), (4, 3), (2, 1)), 5, 3)),
+    linear_row(Slice((2, 0), (2, 3), (1, 2)), 5, 3, label="empty"),
+    *with_exact(linear_row(Reverse((0, 2)), 2, 3, 4)),
+    linear_row(Reverse((0,)), 0, label="empty"),
+    Case(Pad((1, 0), (2, 1), (0, 2)), (uniform(3, 2), uniform()), "", ALL, 1, JOINTLY),
+    Case(Pad((-1, 1), (1, -2), (0, 0)), (uniform(3, 4), uniform()), "cut", ALL, 1, JOINTLY),
+    Case(Pad((-2,), (-3,), (1,)), (uniform(5), uniform()), "cut-interior", "d", 1, JOINTLY),
+    Case(Pad((2, 0), (1, 0), (1, 0)), (uniform(0, 3), uniform()), "empty", "d", 1, JOINTLY),
+    Case(Pad((1,), (1,), (1,)), (ints(3), ints()), "int", "d", 0),
+    Case(Pad((1,), (1,), (0,)), (bools(3), bools()), "bool", "d", 0),
+    Case(
+        Concatenate(1), (uniform(2, 3), uniform(2, 1), uniform(2, 0)), "", ALL, 1, ((0, 1, 2), (1,))
+    ),
+    Case(Concatenate(0), (uniform(2),), "one", "d", 1, FIRST),
+    Case(Concatenate(0), (ints(2), ints(3)), "int", "d", 0),
+]
+
+CREATION = [
+    linear_row(Full((2, 3))),
+    linear_row(Full((0,)), label="empty"),
+    Case(Full((2,)), (ints(),), "int", "d", 0),
+    Case(Iota((2, 3), 1, np.dtype(np.int32)), (), "int", "d", 0),
+    Case(Iota((4,), 0, np.dtype(np.float64)), (), "float", "d", 0),
+]
+
+REDUCTIONS = [
+    *(
+        row
+        for kind in (ReduceMax, ReduceMin)
+        for row in (
+            Case(kind((1,)), (distinct(3, 4),), "rows"),
+            Case(kind((0, 2)), (distinct(2, 3, 2),), "two-axes"),
+            Case(kind((0,)), (distinct(1),), "single"),
+            Case(kind((0,)), (fixed([[1.0, np.nan, 2.0], [1.0, 0.0, np.inf]]),), "edges", "df", 0),
+            Case(kind((1,)), (uniform(0, 3),), "empty", "d", 1),
+            Case(kind((0,)), (ints(4, 3),), "int", "d", 0),
+            Case(kind((0,)), (bools(4, 3),), "bool", "d", 0),
+        )
+    ),
+    Case(ReduceProd((1,)), (nonzero(3, 4),), "rows", ALL),
+    Case(ReduceProd((0, 2)), (nonzero(2, 3, 2),), "two-axes"),
+    Case(
+        ReduceProd((0,)),
+        (fixed([[0.0, 2.0, 0.0], [3.0, 0.0, 0.0], [2.0, 5.0, 1.0]]),),
+        "zeros",
+        "df",
+    ),
+    Case(ReduceProd((0,)), (uniform(0, 3),), "empty", "d", 1),
+    Case(ReduceProd((0,)), (uniform(1),), "single", "d", 1),
+    Case(ReduceProd((0,)), (ints(4, 3),), "int", "d", 0),
+    *(
+        row
+        for kind in (ReduceAny, ReduceAll)
+        for row in (
+            Case(kind((0,)), (bools(4, 3),), "columns", "d", 0),
+            Case(kind((0, 1)), (bools(0, 3),), "empty", "d", 0),
+        )
+    ),
+    *(
+        row
+        for kind in (ArgMax, ArgMin)
+        for row in (
+            Case(kind(1), (distinct(3, 4),), "rows", "df", 1),
+            Case(kind(0), (fixed([1.0, 0.0, 1.0, 0.0, np.nan]),), "edges", "df", 0),
+            Case(kind(0), (ints(5, 2),), "int", "d", 0),
+        )
+    ),
+]
+
+CONTRACTIONS = [
+    Case(Contract("ij", "jk", "ik"), (uniform(2, 3), uniform(3, 4)), "matmul", ALL, 2, EACH),
+    Case(
+        Contract("bij", "kjb", "bki"), (uniform(2, 3, 4), uniform(2, 4, 2)), "batched", ALL, 2, EACH
+    ),
+    Case(Contract("i", "i", ""), (uniform(5), uniform(5)), "dot", ALL, 2, EACH),
+    Case(Contract("i", "j", "ij"), (uniform(2), uniform(3)), "outer", ALL, 2, EACH),
+    Case(Contract("ij", "j", "i"), (uniform(2, 3), uniform(3)), "matvec", ALL, 2, EACH),
+    Case(Contract("ij", "ij", "ij"), (uniform(2, 3), uniform(2, 3)), "product", "d", 2, EACH),
+    Case(Contract("", "i", "i"), (uniform(), uniform(3)), "scalar", "d", 2, EACH),
+    Case(Contract("ij", "jk", "ik"), (uniform(2, 0), uniform(0, 4)), "empty-sum", "d", 1, EACH),
+    Case(Contract("ij", "jk", "ik"), (uniform(0, 3), uniform(3, 4)), "empty", "d", 1, EACH),
+    Case(Contract("ij", "jk", "ik"), (ints(2, 3), ints(3, 4)), "int", "d", 0),
+]
+
+
+def scatter_rows(kind: Any, linear: tuple[Group, ...], numbers: Callable[..., Make]) -> list[Case]:
+    """The same places, read by `Gather`, for every way to combine."""
+    every = {"dtypes": "df", "linear": linear}
+    return [
+        Case(kind((0,)), (numbers(4), numbers(3), fixed([2, 0, -1])), "vector", **every),
+        Case(kind((0,)), (numbers(4), numbers(5), fixed([2, 0, 2, -2, 2])), "repeated", **every),
+        Case(kind((1,)), (numbers(2, 4), numbers(3, 2), fixed([1, 1, 3])), "columns", **every),
+        Case(kind((0,)), (numbers(3), numbers(), ints(low=-3, high=3)), "scalar", **every),
+        Case(
+            kind((2, 0)),
+            (numbers(2, 3, 4), numbers(2, 2, 3), ints(2, 1, high=4), ints(2, low=-2, high=2)),
+            "two-axes",
+            **every,
+        ),
+        Case(kind((0,), "fill"), (numbers(3), numbers(4), fixed([0, 5, -4, 0])), "drop", **every),
+        Case(kind((0,), "clip"), (numbers(3), numbers(4), fixed([0, 5, -4, 0])), "clip", **every),
+        Case(kind((0,), "wrap"), (numbers(3), numbers(4), fixed([0, 5, -4, 7])), "wrap", **every),
+        Case(
+            kind((0,), "raise", True), (numbers(5), numbers(5), permutation(5)), "unique", **every
+        ),
+        Case(
+            kind((0,)),
+            (numbers(3, 40), numbers(4, 40), ints(4, high=3, low=-3)),
+            "long-rows",
+            **every,
+        ),
+        Case(kind((0,)), (numbers(3), numbers(0), fixed(np.zeros(0, int))), "no-places", **every),
+        Case(kind((0,)), (numbers(3, 0), numbers(2, 0), ints(2, low=0, high=3)), "empty", **every),
+        Case(kind((0,)), (ints(4), ints(3), fixed([1, 1, 0])), "int", "d", 0),
+    ]
+
+
+INDEXING = [
+    Case(Gather((0,)), (uniform(4, 3), ints(2, 5, high=4)), "rows", ALL, 1, FIRST),
+    Case(Gather((1,)), (uniform(2, 4), ints(3, high=4)), "columns", "df", 1, FIRST),
+    Case(Gather((0,)), (uniform(4), ints(high=4)), "scalar", "df", 1, FIRST),
+    Case(
+        Gather((2, 0)),
+        (uniform(2, 3, 4), ints(3, 1, high=4), ints(2, low=-2, high=2)),
+        "two-axes",
+        "df",
+        1,
+        FIRST,
+    ),
+    Case(
+        Gather((0, 1)),
+        (uniform(3, 3), ints(4, low=-3, high=3), ints(4, low=-3, high=3)),
+        "all",
+        ALL,
+        1,
+        FIRST,
+    ),
+    Case(Gather((0,), "fill"), (uniform(3, 2), fixed([0, 5, -4, 2])), "fill", "df", 0),
+    Case(
+        Gather((0,), "fill", 0), (uniform(3, 2), fixed([0, 5, -4, 2])), "fill-zero", "df", 1, FIRST
+    ),
+    Case(
+        Gather((0, 1), "fill", 0),
+        (uniform(3, 2), fixed([[0], [5]]), fixed([1, 2])),
+        "fill-two",
+        "d",
+        1,
+        FIRST,
+    ),
+    Case(Gather((0,), "fill"), (ints(3), fixed([0, 5, -4, 2])), "fill-int", "d", 0),
+    Case(Gather((0,), "fill"), (bools(3), fixed([0, 5, -4, 2])), "fill-bool", "d", 0),
+    Case(Gather((0,), "clip"), (uniform(3, 2), fixed([0, 5, -4, 2])), "clip", "df", 1, FIRST),
+    Case(Gather((0,), "wrap"), (uniform(3, 2), fixed([0, 5, -4, 2])), "wrap", "df", 1, FIRST),
+    Case(Gather((0,)), (uniform(4, 2), fixed(np.zeros(0, int))), "no-places", "d", 1, FIRST),
+    Case(Gather((0,)), (uniform(4, 0), ints(3, high=4)), "empty", "d", 1, FIRST),
+    Case(Gather((0,)), (uniform(4), ints(3, high=4, dtype=np.int32)), "int32", "d", 1, FIRST),
+    Case(
+        Gather((0,)), (uniform(4), ints(3, low=0, high=4, dtype=np.uint64)), "uint64", "d", 1, FIRST
+    ),
+    *scatter_rows(ScatterAdd, JOINTLY, uniform),
+    *scatter_rows(ScatterSet, JOINTLY, uniform),
+    *scatter_rows(ScatterMul, FIRST, uniform),
+    *scatter_rows(ScatterMax, (), lambda *shape: uniform(*shape, low=-9, high=9)),
+    *scatter_rows(ScatterMin, (), lambda *shape: uniform(*shape, low=-9, high=9)),
+    Case(
+        ScatterMul((0,)),
+        (fixed([0.0, 2.0]), fixed([0.0, 0.0, 3.0, 0.0]), fixed([0, 0, 0, 1])),
+        "zeros",
+        linear=FIRST,
+    ),
+    Case(DynamicSlice((2, 3)), (uniform(4, 3), ints(), ints()), "", ALL, 1, FIRST),
+    Case(DynamicSlice((2, 1)), (uniform(4, 3), ints(), ints()), "both-axes", "df", 1, FIRST),
+    Case(DynamicSlice((3,)), (uniform(3), ints()), "whole", "d", 1, FIRST),
+    Case(DynamicSlice((0,)), (uniform(3), ints()), "empty", "d", 1, FIRST),
+    Case(DynamicSlice((2,)), (ints(3), ints(dtype=np.int32)), "int", "d", 0),
+    Case(DynamicUpdateSlice(), (uniform(4, 3), uniform(2, 3), ints(), ints()), "", ALL, 1, JOINTLY),
+    Case(
+        DynamicUpdateSlice(),
+        (uniform(4, 3), uniform(2, 1), ints(), ints()),
+        "both-axes",
+        "d",
+        1,
+        JOINTLY,
+    ),
+    Case(DynamicUpdateSlice(), (uniform(3), uniform(3), ints()), "whole", "d", 1, JOINTLY),
+    Case(DynamicUpdateSlice(), (ints(3), ints(2), ints()), "int", "d", 0),
+]
+
+CUMULATIVE = [
+    *(
+        row
+        for kind, numbers, dtypes in (
+            (Cumsum, uniform, ALL),
+            (Cumprod, uniform, ALL),
+            (Cummax, distinct, "df"),
+            (Cummin, distinct, "df"),
+            (Cumlogsumexp, uniform, "df"),
+        )
+        for linear in (FIRST if kind is Cumsum else (),)
+        for row in (
+            Case(kind(1), (numbers(2, 5),), "rows", dtypes, linear=linear),
+            Case(kind(0), (numbers(4, 2),), "columns", "d", linear=linear),
+            Case(kind(0, True), (numbers(4, 2),), "reverse", dtypes, linear=linear),
+            Case(kind(0), (numbers(1),), "single", "d", 1, linear=linear),
+            Case(kind(0), (numbers(0, 2),), "empty", "d", 1, linear=linear),
+            Case(kind(0), (numbers(130),), "long", "d", 1, linear=linear),
+        )
+    ),
+    *(Case(kind(0), (ints(5, 2),), "int", "d", 0) for kind in (Cumsum, Cumprod, Cummax, Cummin)),
+    Case(Cummax(0), (bools(5),), "bool", "d", 0),
+    Case(Cumprod(0), (fixed([2.0, 0.0, 3.0, 0.0, 5.0]),), "zeros"),
+    Case(Cummax(0), (fixed([1.0, 0.0, 1.0, np.nan, 3.0]),), "edges", "df", 0),
+    Case(Cumlogsumexp(0), (fixed([-np.inf, -np.inf, 0.0, 1.0, np.inf]),), "edges", "df", 0),
+    Case(LinearRecurrence(0), (uniform(5), uniform(5)), "", ALL, linear=SECOND),
+    Case(LinearRecurrence(1, True), (uniform(2, 4), uniform(2, 4)), "reverse", "df", linear=SECOND),
+    Case(LinearRecurrence(0), (uniform(130, 2), uniform(130, 2)), "blocked", "d", linear=SECOND),
+    Case(LinearRecurrence(0), (uniform(0, 2), uniform(0, 2)), "empty", "d", 1, SECOND),
+]
+
+ORDERS = [
+    Case(ArgSort(1), (distinct(2, 5),), "rows", "df", 1),
+    Case(ArgSort(0, False), (distinct(4, 2),), "unstable", "d", 0),
+    Case(ArgSort(0), (fixed([1.0, 0.0, 1.0, np.nan, 0.0]),), "ties", "df", 0),
+    Case(ArgSort(0), (ints(7, high=3), ints(7, high=3), distinct(7)), "keys", "d", 0),
+    Case(ArgSort(0), (ints(0),), "empty", "d", 0),
+    Case(SearchSorted(), (ascending(5), uniform(2, 3)), "left", "df", 1),
+    Case(SearchSorted("right"), (fixed([1, 2, 2, 3]), fixed([0, 1, 2, 3, 4])), "right", "d", 0),
+    Case(SearchSorted("left", 1), (ascending(2, 5), uniform(2, 3)), "lanes", "d", 0),
+    Case(Sort(1), (distinct(2, 5),), "rows", ALL),
+    Case(Sort(0), (distinct(4, 2),), "columns"),
+    Case(Sort(0), (fixed([1.0, 0.0, 1.0, np.nan, 0.0]),), "ties", "df", 0),
+    Case(Sort(0), (ints(5),), "int", "d", 0),
+    Case(Sort(0), (uniform(0, 2),), "empty", "d", 1),
+    Case(TopK(2), (distinct(3, 5),), "rows"),
+    Case(TopK(3), (fixed([1.0, 0.0, 1.0, np.nan, 1.0]),), "ties", "df", 0),
+    Case(TopK(2), (ints(5),), "int", "d", 0),
+    Case(TopK(0), (uniform(5),), "none", "d", 1),
+]
+
+CASES: Sequence[Case] = [
+    *ARITHMETIC,
+    *COMPARISONS,
+    *ROUNDING,
+    *CONVERSIONS,
+    *ELEMENTARY,
+    *SHAPES,
+    *CREATION,
+    *REDUCTIONS,
+    *CONTRACTIONS,
+    *INDEXING,
+    *CUMULATIVE,
+    *ORDERS,
+]
+
+IMPOSSIBLE: dict[str, dict[str, str]] = {
+    "iota": {
+        "jvp": "it has no arguments",
+        "batch": "it has no arguments",
+    },
+}
+"""Rules that are declared not to exist, by name of the primitive, with the reason."""
