@@ -21,7 +21,7 @@ from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear
 from funcgrad.dtypes import complex_dtype, is_complex, is_inexact, real_dtype, short_name
 from funcgrad.errors import DtypeError
 from funcgrad.lowering import Extern, Form, Pointwise
-from funcgrad.primitives.families import Elementwise, instantiate, shape_of, zero_jvp
+from funcgrad.primitives.families import PYTHON_NUMBERS, Elementwise, instantiate, shape_of, zero_jvp
 from funcgrad.primitives.shape import broadcast_to, unbroadcast
 
 Derivative = Callable[..., Value]
@@ -75,7 +75,10 @@ class Binary(Elementwise):
             for t, partial in zip(tangents, self.partials, strict=True)
             if t is not None
         ]
-        return out, terms[0] if len(terms) == 1 else add.bind(*terms)
+        if len(terms) == 1:
+            # A partial derivative that is constant has not been broadcast yet.
+            return out, broadcast_to(terms[0], shape_of(out))
+        return out, add.bind(*terms)
 
 
 class LinearUnary(Elementwise):
@@ -261,8 +264,10 @@ class IntegerPower(Primitive):
     exponent: int
 
     def impl(self, x: Any) -> Any:
-        out = x * x if self.exponent == 2 else np.power(x, aval_of(x).dtype.type(self.exponent))
-        return out.item() if isinstance(x, float | int | complex) and type(x) is type(0.0) else out
+        if self.exponent == 2:
+            return x * x
+        out = np.power(x, aval_of(x).dtype.type(self.exponent))
+        return out.item() if type(x) in PYTHON_NUMBERS else out
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
         if not is_inexact(x.dtype):
