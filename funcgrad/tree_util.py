@@ -1,0 +1,330 @@
+"""Pytrees under the names of ``jax.tree_util``."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any, TypeVar
+
+from funcgrad.errors import ArgumentError, TreeError
+from funcgrad.pytree import (
+    DictKey,
+    FlattenedIndexKey,
+    GetAttrKey,
+    IsLeaf,
+    KeyPath,
+    PyTreeDef,
+    SequenceKey,
+    broadcast_prefix,
+    keystr,
+    register_pytree_node,
+    tree_flatten,
+    tree_flatten_with_path,
+    tree_leaves,
+    tree_map,
+    tree_structure,
+    tree_unflatten,
+)
+
+T = TypeVar("T", bound=type)
+_MISSING = object()
+
+
+def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
+    """Whether every element is a leaf."""
+    return all(tree_structure(x, is_leaf).is_leaf for x in iterable)
+
+
+def tree_reduce(
+    function: Callable[[Any, Any], Any],
+    tree: Any,
+    initializer: Any = _MISSING,
+    is_leaf: IsLeaf = None,
+) -> Any:
+    """Fold the leaves of a tree from left to right.
+
+    Example:
+        >>> from funcgrad import tree_util
+        >>> tree_util.tree_reduce(lambda a, b: a + b, {"x": 1, "y": [2, 3]})
+        6
+    """
+    leaves = tree_leaves(tree, is_leaf)
+    if initializer is _MISSING:
+        return functools.reduce(function, leaves)
+    return functools.reduce(function, leaves, initializer)
+
+
+def tree_all(tree: Any, *, is_leaf: IsLeaf = None) -> bool:
+    """Whether all leaves are true."""
+    return all(tree_leaves(tree, is_leaf))
+
+
+def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, tree: Any) -> Any:
+    """Turn a tree of trees inside out.
+
+    Args:
+        outer_treedef: Structure of ``tree`` down to the inner trees.
+        inner_treedef: Structure of the inner trees; by default that of the first one.
+        tree: A tree of structure ``outer_treedef`` whose leaves are trees.
+
+    Returns:
+        A tree of structure ``inner_treedef`` whose leaves have structure ``outer_treedef``.
+
+    Example:
+        >>> from funcgrad import tree_util as tu
+        >>> tu.tree_transpose(tu.tree_structure([0, 0]), tu.tree_structure((0, 0)), [(1, 2), (3, 4)])
+        ([1, 3], [2, 4])
+    """
+    subtrees = outer_treedef.flatten_up_to(tree)
+    if inner_treedef is None:
+        inner_treedef = tree_structure(subtrees[0])
+    columns = zip(*(_leaves_of(s, inner_treedef) for s in subtrees), strict=True)
+    return inner_treedef.unflatten([outer_treedef.unflatten(column) for column in columns])
+
+
+def _leaves_of(tree: Any, treedef: PyTreeDef) -> list[Any]:
+    if tree_structure(tree) != treedef:
+        raise TreeError(
+            f"tree_transpose: an inner tree has structure {tree_structure(tree)}, expected "
+            f"{treedef}."
+        )
+    return tree_leaves(tree)
+
+
+def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> Any:
+    """``prefix_tree`` with its leaves repeated to the structure of ``full_tree``."""
+    leaves = broadcast_prefix(prefix_tree, full_tree, is_leaf)
+    return tree_structure(full_tree).unflatten(leaves)
+
+
+def tree_leaves_with_path(tree: Any, is_leaf: IsLeaf = None) -> list[tuple[KeyPath, Any]]:
+    """The leaves, each paired with its path."""
+    return tree_flatten_with_path(tree, is_leaf)[0]
+
+
+def tree_map_with_path(
+    f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None
+) -> Any:
+    """As `tree_map`, where ``f`` gets the path first.
+
+    Example:
+        >>> from funcgrad import tree_util as tu
+        >>> tu.tree_map_with_path(lambda path, x: tu.keystr(path) + "=" + str(x), {"a": [1]})
+        {'a': ["['a'][0]=1"]}
+    """
+    rows, treedef = tree_flatten_with_path(tree, is_leaf)
+    others = [treedef.flatten_up_to(r) for r in rest]
+    paths, leaves = [p for p, _ in rows], [x for _, x in rows]
+    return treedef.unflatten([f(*xs) for xs in zip(paths, leaves, *others, strict=True)])
+
+
+def treedef_is_leaf(treedef: PyTreeDef) -> bool:
+    """Whether a structure is a single leaf."""
+    return treedef.is_leaf
+
+
+def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
+    """Structures of the children of the root."""
+    return treedef.children()
+
+
+def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
+    """The structure of a tuple of trees of the given structures."""
+    return tree_structure(tuple(t.unflatten([0] * t.num_leaves) for t in treedefs))
+
+
+def register_pytree_node_class(cls: T) -> T:
+    """Class decorator: a pytree with methods ``tree_flatten`` and ``tree_unflatten``.
+
+    Example:
+        >>> from funcgrad import tree_util
+        >>> @tree_util.register_pytree_node_class
+        ... class Scaled:
+        ...     def __init__(self, x): self.x = x
+        ...     def tree_flatten(self): return (self.x,), None
+        ...     @classmethod
+        ...     def tree_unflatten(cls, aux, children): return cls(*children)
+        >>> tree_util.tree_map(lambda x: 2 * x, Scaled(3)).x
+        6
+    """
+    kind: Any = cls
+    register_pytree_node(cls, lambda x: x.tree_flatten(), kind.tree_unflatten)
+    return cls
+
+
+def register_pytree_with_keys(
+    nodetype: type,
+    flatten_with_keys: Callable[[Any], tuple[Iterable[Any], Hashable]],
+    unflatten_func: Callable[[Any, Sequence[Any]], Any],
+    flatten_func: Callable[[Any], tuple[Iterable[Any], Hashable]] | None = None,
+) -> None:
+    """Make a class a pytree whose children have keys.
+
+    Args:
+        nodetype: The class.
+        flatten_with_keys: Returns ``(key, child)`` pairs and hashable auxiliary data.
+        unflatten_func: Makes an instance of auxiliary data and children.
+        flatten_func: A faster version without keys.
+    """
+
+    def flatten(tree: Any) -> tuple[Iterable[Any], Hashable]:
+        pairs, meta = flatten_with_keys(tree)
+        return [child for _, child in pairs], meta
+
+    register_pytree_node(nodetype, flatten_func or flatten, unflatten_func, flatten_with_keys)
+
+
+def register_pytree_with_keys_class(cls: T) -> T:
+    """Class decorator: a pytree with ``tree_flatten_with_keys`` and ``tree_unflatten``."""
+    kind: Any = cls
+    flatten = kind.tree_flatten if hasattr(cls, "tree_flatten") else None
+    register_pytree_with_keys(
+        cls, lambda x: x.tree_flatten_with_keys(), kind.tree_unflatten, flatten
+    )
+    return cls
+
+
+def register_dataclass(
+    nodetype: T | None = None,
+    data_fields: Sequence[str] | None = None,
+    meta_fields: Sequence[str] | None = None,
+    drop_fields: Sequence[str] = (),
+) -> Any:
+    """Make a dataclass a pytree; usable as a function or as a decorator.
+
+    Args:
+        nodetype: The dataclass.
+        data_fields: Fields that hold subtrees. By default all fields but those declared with
+            ``dataclasses.field(metadata={"static": True})``.
+        meta_fields: Fields that hold hashable values and belong to the structure.
+        drop_fields: Fields that are neither, and take their default.
+
+    Raises:
+        ArgumentError: If the fields do not cover the dataclass exactly.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> from funcgrad import tree_util
+        >>> @tree_util.register_dataclass
+        ... @dataclass
+        ... class Layer:
+        ...     w: float
+        ...     b: float
+        >>> tree_util.tree_map(lambda x: -x, Layer(1.0, 2.0))
+        Layer(w=-1.0, b=-2.0)
+    """
+    if nodetype is None:
+        return functools.partial(
+            register_dataclass,
+            data_fields=data_fields,
+            meta_fields=meta_fields,
+            drop_fields=drop_fields,
+        )
+    data, meta = _split_fields(nodetype, data_fields, meta_fields, drop_fields)
+
+    def with_keys(x: Any) -> tuple[list[Any], Hashable]:
+        pairs = [(GetAttrKey(name), getattr(x, name)) for name in data]
+        return pairs, tuple(getattr(x, name) for name in meta)
+
+    def flatten(x: Any) -> tuple[list[Any], Hashable]:
+        return [getattr(x, name) for name in data], tuple(getattr(x, name) for name in meta)
+
+    def unflatten(values: Any, children: Sequence[Any]) -> Any:
+        fields = dict(zip(meta, values, strict=True))
+        fields.update(zip(data, children, strict=True))
+        return nodetype(**fields)
+
+    register_pytree_node(nodetype, flatten, unflatten, with_keys)
+    return nodetype
+
+
+def _split_fields(
+    cls: type,
+    data_fields: Sequence[str] | None,
+    meta_fields: Sequence[str] | None,
+    drop_fields: Sequence[str],
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    if not dataclasses.is_dataclass(cls):
+        if data_fields is None or meta_fields is None:
+            raise ArgumentError(
+                f"register_dataclass: {cls.__name__} is no dataclass, so data_fields and "
+                "meta_fields must both be given."
+            )
+        return tuple(data_fields), tuple(meta_fields)
+    fields = [f for f in dataclasses.fields(cls) if f.init]
+    if data_fields is None or meta_fields is None:
+        meta = tuple(f.name for f in fields if f.metadata.get("static", False))
+        meta = meta if meta_fields is None else tuple(meta_fields)
+        named = set(meta) | set(drop_fields)
+        data = tuple(f.name for f in fields if f.name not in named)
+        return (data if data_fields is None else tuple(data_fields)), meta
+    given = [*data_fields, *meta_fields, *drop_fields]
+    if sorted(given) != sorted(f.name for f in fields):
+        raise ArgumentError(
+            f"register_dataclass: data_fields, meta_fields and drop_fields of {cls.__name__} must "
+            f"name each of its fields {[f.name for f in fields]} once, got {given}."
+        )
+    return tuple(data_fields), tuple(meta_fields)
+
+
+def register_static(cls: T) -> T:
+    """Class decorator: instances are part of the structure and hold no leaves.
+
+    The class must be hashable and comparable.
+    """
+    register_pytree_node(cls, lambda x: ((), x), lambda x, _: x)
+    return cls
+
+
+@register_pytree_node_class
+class Partial(functools.partial):  # type: ignore[type-arg]
+    """`functools.partial` as a pytree: the bound arguments are subtrees.
+
+    Example:
+        >>> from funcgrad import tree_util
+        >>> add = tree_util.Partial(lambda a, b: a + b, 1)
+        >>> tree_util.tree_map(lambda x: 10 * x, add)(2)
+        12
+    """
+
+    def tree_flatten(self) -> tuple[tuple[Any, ...], Hashable]:
+        return (self.args, self.keywords), self.func
+
+    @classmethod
+    def tree_unflatten(cls, func: Any, children: Sequence[Any]) -> Partial:
+        args, keywords = children
+        return cls(func, *args, **keywords)
+
+
+__all__ = [
+    "DictKey",
+    "FlattenedIndexKey",
+    "GetAttrKey",
+    "Partial",
+    "PyTreeDef",
+    "SequenceKey",
+    "all_leaves",
+    "keystr",
+    "register_dataclass",
+    "register_pytree_node",
+    "register_pytree_node_class",
+    "register_pytree_with_keys",
+    "register_pytree_with_keys_class",
+    "register_static",
+    "tree_all",
+    "tree_broadcast",
+    "tree_flatten",
+    "tree_flatten_with_path",
+    "tree_leaves",
+    "tree_leaves_with_path",
+    "tree_map",
+    "tree_map_with_path",
+    "tree_reduce",
+    "tree_structure",
+    "tree_transpose",
+    "tree_unflatten",
+    "treedef_children",
+    "treedef_is_leaf",
+    "treedef_tuple",
+]
