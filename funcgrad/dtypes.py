@@ -65,12 +65,17 @@ def short_name(dtype: np.dtype[Any]) -> str:
 
 
 def check_dtype(dtype: np.dtype[Any], what: str = "an array") -> np.dtype[Any]:
-    """Return ``dtype`` in native byte order, or raise a `DtypeError` that names ``what``."""
+    """Return ``dtype``, or raise a `DtypeError` that names ``what`` if it is not supported."""
     if dtype in SUPPORTED:
-        return dtype.newbyteorder("=")
+        return dtype
     reason = _REASONS.get(dtype.char, "convert it with .astype() to a supported dtype")
+    if not dtype.isnative:
+        reason = "its byte order is not this machine's; use .astype(dtype.newbyteorder('='))"
     names = "bool, (u)int8-64, float32, float64, complex64, complex128"
-    raise DtypeError(f"{what} has dtype {dtype}, which is not supported: {reason}. funcgrad computes with {names}.")
+    raise DtypeError(
+        f"{what} has dtype {dtype}, which is not supported: {reason}. "
+        f"funcgrad computes with {names}."
+    )
 
 
 def is_inexact(dtype: np.dtype[Any]) -> bool:

@@ -269,12 +269,12 @@ def _dict_keys(tree: dict[Any, Any]) -> tuple[Hashable, ...]:
     # 1 and True are equal keys of the table but different keys to a reader; sorting is cheap.
     if found is None or any(type(k) is not str for k in order):
         try:
-            found = tuple(sorted(order))  # type: ignore[type-var]
+            found = tuple(sorted(order))
         except TypeError:
             kinds = ", ".join(sorted({type(k).__name__ for k in order}))
             raise TreeError(
-                f"a dict that is a pytree needs keys that can be sorted, got keys of types {kinds}: "
-                f"{list(order)!r:.80}. Use keys of one type, or an OrderedDict."
+                f"a dict that is a pytree needs keys that can be sorted, got keys of types {kinds}"
+                f": {list(order)!r:.80}. Use keys of one type, or an OrderedDict."
             ) from None
         if len(_sorted_keys) > _INTERN_LIMIT:
             _sorted_keys.clear()
@@ -383,7 +383,6 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDe
     if is_leaf is not None:
         return leaves, _flatten_until(tree, leaves, is_leaf)
     return leaves, _flatten(tree, leaves)
-
 
 
 def _flatten(tree: Any, leaves: list[Any]) -> PyTreeDef:

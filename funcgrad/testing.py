@@ -116,9 +116,7 @@ class _Checker:
         self, f: Function, point: list[Any], directions: list[Any], order: int, last: int
     ) -> None:
         if "fwd" in self.modes:
-            self.check(
-                lambda *xs: jvp(f, xs, tuple(directions))[1], tuple(point), order + 1, last
-            )
+            self.check(lambda *xs: jvp(f, xs, tuple(directions))[1], tuple(point), order + 1, last)
         if "rev" in self.modes:
             cts = [self._direction(x) for x in tree_leaves(f(*point))]
 

@@ -73,7 +73,8 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, tr
 
     Example:
         >>> from funcgrad import tree_util as tu
-        >>> tu.tree_transpose(tu.tree_structure([0, 0]), tu.tree_structure((0, 0)), [(1, 2), (3, 4)])
+        >>> outer, inner = tu.tree_structure([0, 0]), tu.tree_structure((0, 0))
+        >>> tu.tree_transpose(outer, inner, [(1, 2), (3, 4)])
         ([1, 3], [2, 4])
     """
     subtrees = outer_treedef.flatten_up_to(tree)
@@ -103,9 +104,7 @@ def tree_leaves_with_path(tree: Any, is_leaf: IsLeaf = None) -> list[tuple[KeyPa
     return tree_flatten_with_path(tree, is_leaf)[0]
 
 
-def tree_map_with_path(
-    f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None
-) -> Any:
+def tree_map_with_path(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
     """As `tree_map`, where ``f`` gets the path first.
 
     Example:
@@ -278,7 +277,7 @@ def register_static(cls: T) -> T:
 
 
 @register_pytree_node_class
-class Partial(functools.partial):  # type: ignore[type-arg]
+class Partial(functools.partial):
     """`functools.partial` as a pytree: the bound arguments are subtrees.
 
     Example:

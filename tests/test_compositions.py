@@ -66,9 +66,7 @@ SAMPLES = {
     ),
     "quadratic": Sample(
         lambda x: x @ MATRIX @ x + np.dot(MATRIX, x)[0] ** 3,
-        lambda x: (
-            sum(a * b for a, b in zip(x, _matvec(x), strict=True)) + _matvec(x)[0] ** 3
-        ),
+        lambda x: sum(a * b for a, b in zip(x, _matvec(x), strict=True)) + _matvec(x)[0] ** 3,
     ),
     "norm": Sample(
         lambda x: np.linalg.norm(x) ** 3 + np.sqrt(1 + x[0] ** 2),
@@ -92,18 +90,18 @@ SAMPLES = {
         lambda x: (2 * x[0] + x[1] ** 2) ** 3 + (2 * x[1]) ** 3 + (2 * x[2] + x[1] ** 2) ** 3,
     ),
     "shapes": Sample(
-        lambda x: np.sum(
-            np.concatenate([x, x[:1] * 2]).reshape(2, 2).T * np.array([[1.0, 2.0], [3.0, 4.0]])
-        )
-        ** 2
-        * x[2],
+        lambda x: (
+            np.sum(
+                np.concatenate([x, x[:1] * 2]).reshape(2, 2).T * np.array([[1.0, 2.0], [3.0, 4.0]])
+            )
+            ** 2
+            * x[2]
+        ),
         lambda x: (1 * x[0] + 2 * x[2] + 3 * x[1] + 4 * 2 * x[0]) ** 2 * x[2],
     ),
     "special": Sample(
         lambda x: np.sum(np.arctan2(x, 2.0) * np.log1p(x**2)) / (1 + np.exp(-x[0])),
-        lambda x: (
-            sum(mp.atan2(v, 2) * mp.log(1 + v**2) for v in x) / (1 + mp.exp(-x[0]))
-        ),
+        lambda x: sum(mp.atan2(v, 2) * mp.log(1 + v**2) for v in x) / (1 + mp.exp(-x[0])),
     ),
     "power": Sample(
         lambda x: np.sum((x**2 + 0.5) ** (x + 1.2) - np.power(np.abs(x), 1.5)),

@@ -262,7 +262,13 @@ class _Selection:
     ) -> None:
         self.what = what
         nums = () if argnums is None else (argnums,) if isinstance(argnums, int) else tuple(argnums)
-        names = () if argnames is None else (argnames,) if isinstance(argnames, str) else tuple(argnames)
+        names = (
+            ()
+            if argnames is None
+            else (argnames,)
+            if isinstance(argnames, str)
+            else tuple(argnames)
+        )
         parameters = _positional_parameters(fun)
         for num in nums:
             if not isinstance(num, int | np.integer):

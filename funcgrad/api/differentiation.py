@@ -207,7 +207,9 @@ def _refuse_input(args: Sequence[Any], chosen: Sequence[int], what: str, bad: An
             "set holomorphic=True if the function is holomorphic."
         )
     if aval.dtype.kind == "f":
-        raise DtypeError(f"{what} with holomorphic=True needs complex arguments; `{path}` is {aval}.")
+        raise DtypeError(
+            f"{what} with holomorphic=True needs complex arguments; `{path}` is {aval}."
+        )
     raise DtypeError(
         f"{what} cannot differentiate argument `{path}`, {aval}: integers and bools have no "
         "derivative. Pass a float (3.0 instead of 3, or x.astype(np.float64)), choose other "
@@ -246,7 +248,8 @@ def _check_scalar(value: Any, holomorphic: bool, what: str) -> Any:
         advice = "set holomorphic=True or take a real part" if aval.dtype.kind == "c" else "floats"
         raise DtypeError(
             f"{what} needs a function that returns a real floating-point scalar, but it returned "
-            f"{aval}; " + (f"{advice}." if aval.dtype.kind == "c" else "convert it, or compute in floats.")
+            f"{aval}; "
+            + (f"{advice}." if aval.dtype.kind == "c" else "convert it, or compute in floats.")
         )
     return aval.dtype.type(1)
 
@@ -752,10 +755,7 @@ class _JacobianPoint:
 
         with np.errstate(**_QUIET):  # type: ignore[arg-type]
             values, dims = batch_flat(dense, [basis], [0], basis.shape[0], self.what)
-        return [
-            (None if gone else v, d)
-            for v, d, gone in zip(values, dims, absent, strict=True)
-        ]
+        return [(None if gone else v, d) for v, d, gone in zip(values, dims, absent, strict=True)]
 
 
 def _wrap_tree(treedef: PyTreeDef) -> PyTreeDef:
@@ -780,4 +780,3 @@ def _tangent_dtype(x: Any) -> Any:
 def _own_array(x: Any) -> Any:
     """A C-contiguous array of its own, if concrete."""
     return np.ascontiguousarray(x) if isinstance(x, np.ndarray) and x.ndim else x
-

@@ -125,7 +125,9 @@ class StagedFunction:
         paths += leaf_paths(kwargs, "kwargs") if kwargs else []
         self.avals = [aval_like(x, p, what) for x, p in zip(self.leaves, paths, strict=True)]
         self.out_tree: PyTreeDef = self.in_tree
-        names = [f"argument `{p}` of {name_of(fun)}, {a}" for p, a in zip(paths, self.avals, strict=True)]
+        names = [
+            f"argument `{p}` of {name_of(fun)}, {a}" for p, a in zip(paths, self.avals, strict=True)
+        ]
 
         def flat(*inner: Any) -> list[Any]:
             inner_args, inner_kwargs = tree_unflatten(self.in_tree, inner)

@@ -71,7 +71,10 @@ def vmap(
             )
         leaves, treedef = tree_flatten((args, kwargs))
         axes = _leaf_axes(in_axes, args, kwargs, what)
-        dims = [_normalize(x, a, p, what) for x, a, p in zip(leaves, axes, _paths(args, kwargs), strict=True)]
+        dims = [
+            _normalize(x, a, p, what)
+            for x, a, p in zip(leaves, axes, _paths(args, kwargs), strict=True)
+        ]
         size = _common_size(leaves, dims, _paths(args, kwargs), axis_size, what)
         fronted = [
             x if d is None else moveaxis_to_front(x, d) for x, d in zip(leaves, dims, strict=True)
@@ -116,7 +119,9 @@ def _prefix(axes: Any, tree: Any, name: str, what: str) -> list[Any]:
     try:
         return broadcast_prefix(axes, tree, is_leaf=lambda x: x is None)
     except TreeError as error:
-        raise TreeError(f"{what}: {name} is not a prefix of the tree that it describes. {error}") from None
+        raise TreeError(
+            f"{what}: {name} is not a prefix of the tree that it describes. {error}"
+        ) from None
 
 
 def _normalize(leaf: Any, axis: int | None, path: str, what: str) -> int | None:

@@ -90,13 +90,14 @@ class Primitive:
 
     __call__ = bind
 
-    # The rules. A subclass gives, derives or declares impossible each of them.
+    # The rules. A subclass gives, derives or declares impossible each of them. Those that take one
+    # parameter per argument of the operation leave its number open here.
 
-    def impl(self, *args: Any) -> Any:
+    def impl(self, *args: Any, **_: Any) -> Any:
         """Evaluate with NumPy: the specification of the operation."""
         raise self.missing("evaluation")
 
-    def abstract_eval(self, *avals: ShapedArray) -> Any:
+    def abstract_eval(self, *avals: Any, **_: Any) -> Any:
         """Shape and dtype of the result (a list of avals if `multiple_results`)."""
         raise self.missing("abstract evaluation")
 
@@ -114,15 +115,15 @@ class Primitive:
         """
         return self.jvp(primals, tangents)
 
-    def transpose(self, ct: Any, *args: Any) -> Sequence[Value | None]:
-        """Cotangents of the arguments (``None`` for residuals) for the cotangent of the result."""
+    def transpose(self, *ct_and_args: Any, **_: Any) -> Sequence[Value | None]:
+        """``transpose(ct, *args)``: cotangents of the arguments, ``None`` for residuals."""
         raise self.missing("transposition")
 
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
         """Result and its batch dim (lists of them if `multiple_results`) for mapped arguments."""
         raise self.missing("batching")
 
-    def lower(self, *avals: ShapedArray) -> Any:
+    def lower(self, *avals: Any, **_: Any) -> Any:
         """What a kernel computes, as data: a form of `funcgrad.lowering`."""
         raise self.missing("compilation")
 
@@ -142,4 +143,3 @@ class Primitive:
 
 def _snake_case(name: str) -> str:
     return "".join("_" + c.lower() if c.isupper() and i else c.lower() for i, c in enumerate(name))
-

@@ -1,1 +1,1 @@
-"""Primitives whose parameters are programs. Their rules are the transformations of those programs."""
+"""Primitives that hold programs; their rules are the transformations of those programs."""

@@ -49,7 +49,9 @@ class Contract(Primitive):
         sizes: dict[str, int] = {}
         for labels, aval in ((self.lhs, x), (self.rhs, y)):
             if len(labels) != aval.ndim:
-                raise ShapeError(f"contract: labels {labels!r} need {len(labels)} axes, got {aval}.")
+                raise ShapeError(
+                    f"contract: labels {labels!r} need {len(labels)} axes, got {aval}."
+                )
             for label, n in zip(labels, aval.shape, strict=True):
                 if sizes.setdefault(label, n) != n:
                     raise ShapeError(

@@ -21,7 +21,13 @@ from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear
 from funcgrad.dtypes import complex_dtype, is_complex, is_inexact, real_dtype, short_name
 from funcgrad.errors import DtypeError
 from funcgrad.lowering import Extern, Form, Pointwise
-from funcgrad.primitives.families import PYTHON_NUMBERS, Elementwise, instantiate, shape_of, zero_jvp
+from funcgrad.primitives.families import (
+    PYTHON_NUMBERS,
+    Elementwise,
+    instantiate,
+    shape_of,
+    zero_jvp,
+)
 from funcgrad.primitives.shape import broadcast_to, unbroadcast
 
 Derivative = Callable[..., Value]
@@ -196,15 +202,15 @@ def zero_of(x: Value) -> Value:
     return aval_of(x).dtype.type(0)
 
 
-_NUMBERS = {"kinds": "iufc", "code_kinds": "iufc", "keeps_weak": True}
-_BOOL_NUMBERS = {"kinds": "biufc", "code_kinds": "iufc", "keeps_weak": True}
+_NUMBERS: dict[str, Any] = {"kinds": "iufc", "code_kinds": "iufc", "keeps_weak": True}
+_BOOL_NUMBERS: dict[str, Any] = {"kinds": "biufc", "code_kinds": "iufc", "keeps_weak": True}
 
 # Arithmetic. On bools, + and * are NumPy's logical or and and.
 add = Sum("add", np.add, 1, "{0} + {1}", **_BOOL_NUMBERS)
 sub = Sum("sub", np.subtract, -1, "{0} - {1}", **_NUMBERS)
 mul = Product("mul", np.multiply, "{0} * {1}", **_BOOL_NUMBERS)
 div = Quotient("div", np.true_divide, "{0} / {1}", kinds="fc", code_kinds="fc", keeps_weak=True)
-neg = LinearUnary("neg", np.negative, lambda ct, x: neg.bind(ct), "-{0}", **_NUMBERS)
+neg: LinearUnary = LinearUnary("neg", np.negative, lambda ct, x: neg.bind(ct), "-{0}", **_NUMBERS)
 floor_divide = Constantlike(
     "floor_divide", np.floor_divide, "floor_divide({0}, {1})", "iuf", "iuf", keeps_weak=True
 )
@@ -311,12 +317,14 @@ def _tie(better: Callable[[Value, Value], Value]) -> tuple[Derivative, Derivativ
     def share(mine: Value, other: Value) -> Value:
         one = ones_like(mine)
         half = one / (one + one)
-        return select.bind(mine == other, half, select.bind(better(mine, other), one, zero_of(mine)))
+        return select.bind(
+            mine == other, half, select.bind(better(mine, other), one, zero_of(mine))
+        )
 
     return (lambda x, y, out: share(x, y)), (lambda x, y, out: share(y, x))
 
 
-_CHOICE = {"kinds": "biufc", "code_kinds": "iuf", "keeps_weak": True}
+_CHOICE: dict[str, Any] = {"kinds": "biufc", "code_kinds": "iuf", "keeps_weak": True}
 maximum = Binary("maximum", np.maximum, *_tie(lambda a, b: a > b), "maximum({0}, {1})", **_CHOICE)
 minimum = Binary("minimum", np.minimum, *_tie(lambda a, b: a < b), "minimum({0}, {1})", **_CHOICE)
 
@@ -337,7 +345,7 @@ hypot = Binary(
     "hypot({0}, {1})",
     kinds="f",
 )
-copysign = Binary(
+copysign: Binary = Binary(
     "copysign",
     np.copysign,
     lambda x, y, out: sign.bind(x) * copysign.bind(ones_like(x), y),
@@ -360,7 +368,7 @@ less_equal = _comparison("less_equal", np.less_equal, "<=")
 greater = _comparison("greater", np.greater, ">")
 greater_equal = _comparison("greater_equal", np.greater_equal, ">=")
 
-_BITS = {"code_kinds": "biu", "kinds": "biu"}
+_BITS: dict[str, Any] = {"code_kinds": "biu", "kinds": "biu"}
 bitwise_and = Constantlike("bitwise_and", np.bitwise_and, "{0} & {1}", **_BITS)
 bitwise_or = Constantlike("bitwise_or", np.bitwise_or, "{0} | {1}", **_BITS)
 bitwise_xor = Constantlike("bitwise_xor", np.bitwise_xor, "{0} ^ {1}", **_BITS)
@@ -368,13 +376,13 @@ bitwise_not = Constantlike("bitwise_not", np.invert, "~{0}", "iu", "biu")
 left_shift = Constantlike("left_shift", np.left_shift, "left_shift({0}, {1})", "iu", "iu")
 right_shift = Constantlike("right_shift", np.right_shift, "right_shift({0}, {1})", "iu", "iu")
 
-select = Select("select", np.where, "select({0}, {1}, {2})", "biufc", "biufc", mixed=False)
+select: Select = Select("select", np.where, "select({0}, {1}, {2})", "biufc", "biufc", mixed=False)
 
 # Rounding and classification.
-sign = Constantlike("sign", np.sign, "sign({0})", "f", "iufc", keeps_weak=True)
+sign: Constantlike = Constantlike("sign", np.sign, "sign({0})", "f", "iufc", keeps_weak=True)
 floor = Constantlike("floor", np.floor, "floor({0})", kinds="f")
 ceil = Constantlike("ceil", np.ceil, "ceil({0})", kinds="f")
-trunc = Constantlike("trunc", np.trunc, "trunc({0})", kinds="f")
+trunc: Constantlike = Constantlike("trunc", np.trunc, "trunc({0})", kinds="f")
 rint = Constantlike("rint", np.rint, "rint({0})", kinds="fc")
 isnan = Constantlike("isnan", np.isnan, "isnan({0})", "f", "fc", result="bool")
 isinf = Constantlike("isinf", np.isinf, "isinf({0})", "f", "fc", result="bool")
@@ -439,7 +447,7 @@ def _to_complex(x: Value) -> Value:
     return convert(x, complex_dtype(x.dtype))
 
 
-real = LinearUnary(
+real: LinearUnary = LinearUnary(
     "real", np.real, lambda ct, x: _to_complex(ct), "real({0})", code_kinds="c", kinds="c",
     result="real",
 )  # fmt: skip
@@ -447,7 +455,7 @@ imag = LinearUnary(
     "imag", np.imag, lambda ct, x: _to_complex(ct) * x.dtype.type(-1j), "imag({0})",
     code_kinds="c", kinds="c", result="real",
 )  # fmt: skip
-conj = LinearUnary(
+conj: LinearUnary = LinearUnary(
     "conj", np.conjugate, lambda ct, x: conj.bind(ct), "conj({0})", code_kinds="c", kinds="c"
 )
 
@@ -467,9 +475,7 @@ class _Absolute(Elementwise):
     jvp = _abs_jvp
 
 
-absolute = _Absolute(
-    "abs", np.absolute, "abs({0})", "if", "iufc", result="real", keeps_weak=True
-)
+absolute = _Absolute("abs", np.absolute, "abs({0})", "if", "iufc", result="real", keeps_weak=True)
 
 # Gates and elementary functions: name, NumPy, derivative, kernel.
 relu = Gated(
@@ -490,17 +496,17 @@ log1p = Unary("log1p", np.log1p, lambda x, y: 1 / (1 + x), "log1p({0})")
 sqrt = Unary("sqrt", np.sqrt, lambda x, y: 0.5 / y, "sqrt({0})")
 rsqrt = Unary("rsqrt", lambda x: 1 / np.sqrt(x), lambda x, y: -0.5 * y / x, "1 / sqrt({0})")
 cbrt = Unary("cbrt", np.cbrt, lambda x, y: 1 / (3 * y * y), "cbrt({0})", kinds="f")
-sin = Unary("sin", np.sin, lambda x, y: cos.bind(x), "sin({0})")
-cos = Unary("cos", np.cos, lambda x, y: -sin.bind(x), "cos({0})")
+sin: Unary = Unary("sin", np.sin, lambda x, y: cos.bind(x), "sin({0})")
+cos: Unary = Unary("cos", np.cos, lambda x, y: -sin.bind(x), "cos({0})")
 tan = Unary("tan", np.tan, lambda x, y: 1 + y * y, "tan({0})")
 arcsin = Unary("arcsin", np.arcsin, lambda x, y: rsqrt.bind((1 - x) * (1 + x)), "asin({0})")
 arccos = Unary("arccos", np.arccos, lambda x, y: -rsqrt.bind((1 - x) * (1 + x)), "acos({0})")
 arctan = Unary("arctan", np.arctan, lambda x, y: 1 / (1 + x * x), "atan({0})")
-sinh = Unary("sinh", np.sinh, lambda x, y: cosh.bind(x), "sinh({0})")
-cosh = Unary("cosh", np.cosh, lambda x, y: sinh.bind(x), "cosh({0})")
+sinh: Unary = Unary("sinh", np.sinh, lambda x, y: cosh.bind(x), "sinh({0})")
+cosh: Unary = Unary("cosh", np.cosh, lambda x, y: sinh.bind(x), "cosh({0})")
 tanh = Unary("tanh", np.tanh, lambda x, y: 1 - y * y, "tanh({0})")
 arcsinh = Unary("arcsinh", np.arcsinh, lambda x, y: rsqrt.bind(x * x + 1), "asinh({0})")
-arccosh = Unary(
+arccosh: Unary = Unary(
     "arccosh", np.arccosh, lambda x, y: rsqrt.bind(x - 1) * rsqrt.bind(x + 1), "acosh({0})"
 )
 arctanh = Unary("arctanh", np.arctanh, lambda x, y: 1 / ((1 - x) * (1 + x)), "atanh({0})")

@@ -145,6 +145,11 @@ class Elementwise(Primitive):
         return out
 
     def abstract_eval(self, *avals: ShapedArray) -> ShapedArray:
+        first = avals[0]
+        # Interned avals make the common case an identity check.
+        is_plain = self.result == "same" and len(avals) <= 2 and not first.weak_type
+        if is_plain and avals[-1] is first and first.dtype.kind in self.kinds:
+            return first
         shape = broadcast_shapes(self.name, avals)
         dtype = self._check_dtypes(avals)
         weak = self.keeps_weak and all(a.weak_type for a in avals)

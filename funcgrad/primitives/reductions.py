@@ -130,8 +130,12 @@ def _product_of_others(x: Value, axes: tuple[int, ...]) -> Value:
     half = n // 2
     first, second = _part(x, axis, 0, half), _part(x, axis, half, n)
     whole = ReduceProd(axes)
-    first_others = mul.bind(_product_of_others(first, axes), _keep(whole.bind(second), second, axis))
-    second_others = mul.bind(_product_of_others(second, axes), _keep(whole.bind(first), first, axis))
+    first_others = mul.bind(
+        _product_of_others(first, axes), _keep(whole.bind(second), second, axis)
+    )
+    second_others = mul.bind(
+        _product_of_others(second, axes), _keep(whole.bind(first), first, axis)
+    )
     return Concatenate(axis).bind(first_others, second_others)
 
 

@@ -115,7 +115,9 @@ class BroadcastTo(Primitive):
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
         lead = len(self.shape) - x.ndim
-        if lead < 0 or any(m not in (1, n) for m, n in zip(x.shape, self.shape[lead:], strict=True)):
+        if lead < 0 or any(
+            m not in (1, n) for m, n in zip(x.shape, self.shape[lead:], strict=True)
+        ):
             raise ShapeError(
                 f"broadcast_to: {x} cannot be repeated to shape {self.shape}. Axes are aligned "
                 "from the right; only axes of length 1 are repeated."
@@ -133,7 +135,10 @@ class BroadcastTo(Primitive):
     def lower(self, x: ShapedArray) -> Form:
         lead = len(self.shape) - x.ndim
         axes: list[int | None] = [None] * lead
-        axes += [i if m == n else None for i, (m, n) in enumerate(zip(x.shape, self.shape[lead:], strict=True))]
+        axes += [
+            i if m == n else None
+            for i, (m, n) in enumerate(zip(x.shape, self.shape[lead:], strict=True))
+        ]
         return Reindex(tuple(axes), (0,) * x.ndim, (1,) * len(self.shape))
 
 
@@ -281,7 +286,9 @@ class Pad(Primitive):
 
     def abstract_eval(self, x: ShapedArray, fill: ShapedArray) -> ShapedArray:
         if fill.shape or fill.dtype != x.dtype:
-            raise ShapeError(f"pad: the fill value must be a scalar of dtype {x.dtype}, got {fill}.")
+            raise ShapeError(
+                f"pad: the fill value must be a scalar of dtype {x.dtype}, got {fill}."
+            )
         if not len(self.lows) == len(self.highs) == len(self.interiors) == x.ndim:
             raise ShapeError(f"pad: {x} needs one (low, high, interior) for each of its axes.")
         if any(n < 0 for n in self._shape(x.shape)):
@@ -366,9 +373,7 @@ class Concatenate(Primitive):
         rest = [drop_axes(a.shape, (self.axis,)) for a in avals]
         if any(a.ndim != first.ndim for a in avals) or any(r != rest[0] for r in rest):
             types = ", ".join(map(str, avals))
-            raise ShapeError(
-                f"concatenate: all axes but axis {self.axis} must agree, got {types}."
-            )
+            raise ShapeError(f"concatenate: all axes but axis {self.axis} must agree, got {types}.")
         length = sum(a.shape[self.axis] for a in avals)
         shape = (*first.shape[: self.axis], length, *first.shape[self.axis + 1 :])
         return first.update(shape=shape).strong()

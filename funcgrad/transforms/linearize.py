@@ -122,7 +122,9 @@ class LinearizeTrace(Trace):
         self.tape = TangentTrace(parent, what)
 
     def process(self, primitive: Primitive, args: tuple[Any, ...]) -> Any:
-        primals, tangents, is_active = [], [], False
+        primals: list[Any] = []
+        tangents: list[TangentTracer | None] = []
+        is_active = False
         for arg in args:
             if type(arg) is LinearizeTracer and arg.trace is self:
                 primals.append(arg.primal)
@@ -302,8 +304,6 @@ def record_linear(
     finally:
         leave_trace(token)
         tape.is_live = False
-    slots = [
-        r.slot if type(r) is TangentTracer and r.trace is tape else None for r in results
-    ]
+    slots = [r.slot if type(r) is TangentTracer and r.trace is tape else None for r in results]
     known = [r if s is None else None for r, s in zip(results, slots, strict=True)]
     return known, LinearMap(inputs, tape.entries, tape.length, slots)

@@ -84,7 +84,9 @@ def _linearize_program(program: Program, is_active: Mask) -> LinearizedProgram:
     name = program.name
     with using_trace(EVAL):
         trace = StageTrace(EVAL, f"linearize({name})")
-        inputs = [trace.new_input(a, f"argument {i} of {name}") for i, a in enumerate(program.in_avals)]
+        inputs = [
+            trace.new_input(a, f"argument {i} of {name}") for i, a in enumerate(program.in_avals)
+        ]
         with using_trace(trace):
             outs, linear = linearize_flat(
                 lambda *xs: evaluate(program, xs), inputs, is_active, f"grad({name})"
@@ -128,9 +130,7 @@ def _live_entries(linear: LinearMap) -> list[TapeEntry]:
     return live[::-1]
 
 
-def _tangent_program(
-    linear: LinearMap, name: str
-) -> tuple[Program, list[Any]]:
+def _tangent_program(linear: LinearMap, name: str) -> tuple[Program, list[Any]]:
     """A linear map as a program of residuals and tangents, and the values of the residuals."""
     names: dict[int, Var] = {}
     residuals: dict[Var, Var] = {}

@@ -124,7 +124,13 @@ def test_donation_reuses_memory() -> None:
 def test_non_contiguous_inputs() -> None:
     a = np.arange(24.0).reshape(4, 6)
     f = fg.jit(lambda m: m * 2 + m.sum(0))
-    for view in (a.T, a[::2, ::-1], a[:, ::3], np.asfortranarray(a), np.broadcast_to(X[:3], (2, 3))):
+    for view in (
+        a.T,
+        a[::2, ::-1],
+        a[:, ::3],
+        np.asfortranarray(a),
+        np.broadcast_to(X[:3], (2, 3)),
+    ):
         np.testing.assert_allclose(f(view), view * 2 + view.sum(0))
 
 

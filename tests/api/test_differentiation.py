@@ -115,8 +115,10 @@ def test_jacobians_of_trees(jacobian: Any) -> None:
 
 
 def test_hessian_and_third_order() -> None:
-    np.testing.assert_allclose(fg.hessian(lambda x: np.sum(x**3) + x[0] * x[1])(X),
-                               np.diag(6 * X) + np.array([[0, 1, 0], [1, 0, 0], [0, 0, 0]]))
+    np.testing.assert_allclose(
+        fg.hessian(lambda x: np.sum(x**3) + x[0] * x[1])(X),
+        np.diag(6 * X) + np.array([[0, 1, 0], [1, 0, 0], [0, 0, 0]]),
+    )
     third = fg.jacfwd(fg.hessian(lambda x: np.sum(x**3)))(X)
     np.testing.assert_allclose(third, 6 * np.einsum("ij,jk->ijk", np.eye(3), np.eye(3)))
 
@@ -231,6 +233,8 @@ def test_leaked_tracer() -> None:
     with pytest.raises(errors.UnexpectedTracerError) as info:
         _ = leaked[0] + 1
     text = str(info.value)
-    assert "a traced f64[] was used, but grad(f), which made it, has returned" in text.replace("~", "")
+    assert "a traced f64[] was used, but grad(f), which made it, has returned" in text.replace(
+        "~", ""
+    )
     assert "test_differentiation.py" in text
     assert "has_aux" in text

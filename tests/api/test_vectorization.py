@@ -31,9 +31,9 @@ def test_in_axes_trees_and_none() -> None:
 
 def test_unmapped_results() -> None:
     f = lambda x: (x, np.ones(2))  # noqa: E731
-    x, ones = fg.vmap(f)(np.arange(3.0))
+    _, ones = fg.vmap(f)(np.arange(3.0))
     assert ones.shape == (3, 2)
-    x, ones = fg.vmap(f, out_axes=(0, None))(np.arange(3.0))
+    _, ones = fg.vmap(f, out_axes=(0, None))(np.arange(3.0))
     assert ones.shape == (2,)
 
 
@@ -70,7 +70,11 @@ def test_nested_vmap_is_an_outer_product() -> None:
         ),
         (lambda: fg.vmap(np.sin)(1.0), errors.ShapeError, "maps axis 0 of `args[0]`"),
         (lambda: fg.vmap(np.sin, in_axes=(0, 0))(X3), errors.ArgumentError, "has 2 entries"),
-        (lambda: fg.vmap(np.sin, in_axes=None)(X3), errors.ArgumentError, "axis_size must be given"),
+        (
+            lambda: fg.vmap(np.sin, in_axes=None)(X3),
+            errors.ArgumentError,
+            "axis_size must be given",
+        ),
         (lambda: fg.vmap(np.sin, in_axes="a"), errors.ArgumentError, "in_axes must be"),
         (
             lambda: fg.vmap(np.sin, out_axes=None)(X3),

@@ -1,0 +1,71 @@
+"""funcgrad: composable transformations of pure functions of NumPy arrays.
+
+`grad`, `vmap`, `jit` and their relatives transform functions written with plain NumPy, SciPy's
+ufuncs or `funcgrad.numpy`. Arrays are `numpy.ndarray`; `jit` compiles with Numba. This module is
+a page of names; the work is in the modules that it names.
+"""
+
+from funcgrad import (
+    errors,
+    flatten_util,
+    lax,
+    nn,
+    numpy,
+    random,
+    scipy,
+    testing,
+    tree,
+    tree_util,
+)
+from funcgrad.api.compilation import jit
+from funcgrad.api.differentiation import (
+    grad,
+    hessian,
+    jacfwd,
+    jacrev,
+    jvp,
+    linear_transpose,
+    linearize,
+    stop_gradient,
+    value_and_grad,
+    vjp,
+)
+from funcgrad.api.staging import ClosedJaxpr, ShapeDtypeStruct, eval_shape, make_jaxpr
+from funcgrad.api.vectorization import vmap
+from funcgrad.dtypes import float0
+from funcgrad.higher_order.jit import disable_jit
+
+jacobian = jacrev
+__version__ = "0.1.0"
+
+__all__ = [
+    "ClosedJaxpr",
+    "ShapeDtypeStruct",
+    "disable_jit",
+    "errors",
+    "eval_shape",
+    "flatten_util",
+    "float0",
+    "grad",
+    "hessian",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
+    "jit",
+    "jvp",
+    "lax",
+    "linear_transpose",
+    "linearize",
+    "make_jaxpr",
+    "nn",
+    "numpy",
+    "random",
+    "scipy",
+    "stop_gradient",
+    "testing",
+    "tree",
+    "tree_util",
+    "value_and_grad",
+    "vjp",
+    "vmap",
+]
