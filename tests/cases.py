@@ -16,6 +16,7 @@ import numpy as np
 
 from funcgrad.core.primitive import Primitive
 from funcgrad.primitives import elementwise as el
+from funcgrad.primitives import special as sp
 from funcgrad.primitives.contraction import Contract
 from funcgrad.primitives.creation import Full, Iota
 from funcgrad.primitives.cumulative import (
@@ -120,6 +121,10 @@ def fixed(values: Any) -> Make:
     return lambda _, dtype: array.astype(dtype) if array.dtype.kind in "fc" else array.copy()
 
 
+def constant(value: float) -> Callable[..., Make]:
+    return lambda *shape: fixed(np.full(shape, value))
+
+
 def permutation(n: int) -> Make:
     return lambda rng, _: rng.permutation(n)
 
@@ -142,6 +147,8 @@ class Case:
         dtypes: Characters of the dtypes to try: d f (floating), D F (complex).
         order: Highest order of derivatives to check.
         linear: Groups of arguments in which the operation is linear jointly.
+        differentiable: The arguments that have derivatives, by default all inexact ones. That the
+            others have none is declared by the primitive and tested.
         rtol: Tolerance of finite differences.
     """
 
@@ -151,6 +158,7 @@ class Case:
     dtypes: str = "df"
     order: int = 2
     linear: tuple[Group, ...] = ()
+    differentiable: Group | None = None
     rtol: float = 1e-6
 
     @property
@@ -187,15 +195,20 @@ def one(
 
 
 def two(
-    primitive: Primitive, x: Callable[..., Make], y: Callable[..., Make], **options: Any
+    primitive: Primitive,
+    x: Callable[..., Make],
+    y: Callable[..., Make],
+    label: str = "",
+    **options: Any,
 ) -> list[Case]:
     """Rows of a function of two arguments: equal shapes, broadcasting, a scalar, no elements."""
     light = {**options, "dtypes": "d", "order": min(1, options.get("order", 1))}
+    label = f"{label}-" if label else ""
     return [
-        Case(primitive, (x(2, 3), y(2, 3)), "matrix", **options),
-        Case(primitive, (x(2, 1), y(3)), "broadcast", **options),
-        Case(primitive, (x(), y(3)), "scalar", **light),
-        Case(primitive, (x(0, 2), y(2)), "empty", **light),
+        Case(primitive, (x(2, 3), y(2, 3)), label + "matrix", **options),
+        Case(primitive, (x(2, 1), y(3)), label + "broadcast", **options),
+        Case(primitive, (x(), y(3)), label + "scalar", **light),
+        Case(primitive, (x(0, 2), y(2)), label + "empty", **light),
     ]
 
 
@@ -646,6 +659,59 @@ ORDERS = [
     Case(TopK(0), (uniform(5),), "none", "d", 1),
 ]
 
+SPECIAL = [
+    *one(sp.erf, -2, 2, ALL),
+    *one(sp.erfc, -2, 2, ALL),
+    *one(sp.erfcx, -1, 1, ALL),
+    *one(sp.dawsn, -1, 1, ALL),
+    *one(sp.erfinv, -0.8, 0.8),
+    *one(sp.erfcinv, 0.3, 1.7),
+    *one(sp.ndtr, -2, 2),
+    *one(sp.ndtri, 0.1, 0.9),
+    *one(sp.log_ndtr, -3, 2),
+    *one(sp.lgamma, 0.4, 4),
+    *one(sp.gamma, 0.5, 3),
+    *one(sp.rgamma, 0.4, 3),
+    *one(sp.digamma, 0.5, 3),
+    *two(sp.beta, between(0.5, 3), between(0.5, 3)),
+    *two(sp.betaln, between(0.5, 3), between(0.5, 3)),
+    *two(sp.binom, between(3, 5), between(1, 2)),
+    *two(sp.xlogy, between(0.5, 3), between(0.5, 3), dtypes=ALL),
+    *two(sp.xlog1py, between(0.5, 3), between(0.5, 3), dtypes=ALL),
+    *one(sp.entr, 0.2, 3),
+    *two(sp.rel_entr, between(0.5, 3), between(0.5, 3)),
+    *two(sp.kl_div, between(0.5, 3), between(0.5, 3)),
+    *one(sp.logit, 0.2, 0.8),
+    *one(sp.log_expit, -3, 3),
+    *(row for p in (sp.i0, sp.i1, sp.j0, sp.j1) for row in one(p, -2, 2)),
+    *(row for p in (sp.i0e, sp.i1e) for row in one(p, 0.3, 3)),
+    *(row for p in (sp.k0, sp.k1, sp.k0e, sp.k1e, sp.y0, sp.y1) for row in one(p, 0.7, 3)),
+    *one(sp.expi, 0.3, 2, ALL),
+    *one(sp.exp1, 0.3, 2, ALL),
+    *one(sp.spence, 0.3, 2),
+    Case(sp.spence, (fixed([1.0, 1.0005, 0.9995, 1.002]),), "near-one", "d"),
+    *one(sp.exp10, -0.5, 0.5),
+    *one(sp.cosm1, -2, 2),
+    *one(sp.exprel, -2, 2),
+    Case(sp.exprel, (fixed([0.0, 0.005, -0.005, 0.02]),), "near-zero", "d"),
+    *two(sp.polygamma, constant(2.0), between(0.5, 3), differentiable=(1,)),
+    *two(sp.zeta, constant(2.5), between(0.5, 3), differentiable=(1,)),
+    *two(sp.gammainc, between(0.5, 3), between(0.5, 3), order=1),
+    *two(sp.gammaincc, between(0.5, 3), between(0.5, 3), order=1),
+    *two(sp.gammaincinv, between(0.7, 3), between(0.2, 0.8), order=1),
+    *two(sp.gammainccinv, between(0.7, 3), between(0.2, 0.8), order=1),
+    *two(sp.gammainc_da, between(0.5, 3), between(0.5, 3), differentiable=(1,)),
+    Case(
+        sp.betainc,
+        (
+            uniform(3, low=0.5, high=2),
+            uniform(2, 1, low=0.5, high=2),
+            uniform(3, low=0.2, high=0.8),
+        ),
+        differentiable=(2,),
+    ),
+]
+
 CASES: Sequence[Case] = [
     *ARITHMETIC,
     *COMPARISONS,
@@ -659,6 +725,7 @@ CASES: Sequence[Case] = [
     *INDEXING,
     *CUMULATIVE,
     *ORDERS,
+    *SPECIAL,
 ]
 
 IMPOSSIBLE: dict[str, dict[str, str]] = {

@@ -25,6 +25,7 @@ import pytest
 from funcgrad import primitives
 from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Linear, Primitive
+from funcgrad.errors import MissingRuleError
 from funcgrad.transforms.jvp import jvp_flat
 from funcgrad.transforms.linearize import linearize_flat
 from tests.cases import CASES, IMPOSSIBLE, Case
@@ -107,9 +108,11 @@ def tolerance(case: Case, dtype: str) -> float:
     return max(case.rtol, 2e-4) if dtype in SINGLE else case.rtol
 
 
-def active_choices(args: list[Any]) -> list[tuple[int, ...]]:
-    """Each inexact argument alone, and all of them together."""
+def active_choices(case: Case, args: list[Any]) -> list[tuple[int, ...]]:
+    """Each differentiable argument alone, and all of them together."""
     inexact = [i for i, x in enumerate(args) if is_inexact(x)]
+    if case.differentiable is not None:
+        inexact = list(case.differentiable)
     return [*((i,) for i in inexact), *([tuple(inexact)] if len(inexact) > 1 else [])]
 
 
@@ -137,7 +140,7 @@ def test_inputs_are_unchanged(case: Case, dtype: str) -> None:
 def test_forward(case: Case, dtype: str) -> None:
     args = case.draw(dtype)
     rng = np.random.default_rng(1)
-    for active in active_choices(args):
+    for active in active_choices(case, args):
         tangents = [direction(x, rng) if i in active else None for i, x in enumerate(args)]
         outs, out_dots = jvp_flat(lambda *xs: results(case, *xs), args, tangents, "law")
         expected = difference(lambda *xs: results(case, *xs), args, tangents)
@@ -149,11 +152,25 @@ def test_forward(case: Case, dtype: str) -> None:
             assert_near(dot, numeric, tolerance(case, dtype), f"tangent in arguments {active}")
 
 
+PARTIAL = [case for case in CASES if case.differentiable is not None]
+
+
+@pytest.mark.parametrize("case", PARTIAL, ids=[case.name for case in PARTIAL])
+def test_missing_partial_derivatives_are_declared(case: Case) -> None:
+    args = case.draw()
+    assert case.differentiable is not None
+    for i, x in enumerate(args):
+        if is_inexact(x) and i not in case.differentiable:
+            tangents = [np.ones_like(x) if k == i else None for k in range(len(args))]
+            with pytest.raises(MissingRuleError, match="has no derivative with respect to"):
+                case.primitive.jvp(args, tangents)
+
+
 @rows_of_order(2)
 def test_forward_second_order(case: Case, dtype: str) -> None:
     args = case.draw(dtype)
     rng = np.random.default_rng(2)
-    (active,) = active_choices(args)[-1:]
+    (active,) = active_choices(case, args)[-1:]
     first = [direction(x, rng) if i in active else None for i, x in enumerate(args)]
     second = [direction(x, rng) if i in active else None for i, x in enumerate(args)]
 
@@ -195,7 +212,7 @@ def pull(case: Case, args: list[Any], active: tuple[int, ...], cts: list[Any]) -
 def test_reverse(case: Case, dtype: str) -> None:
     args = case.draw(dtype)
     rng = np.random.default_rng(3)
-    for active in active_choices(args):
+    for active in active_choices(case, args):
         tangents = [direction(x, rng) if i in active else None for i, x in enumerate(args)]
         outs, out_dots = jvp_flat(lambda *xs: results(case, *xs), args, tangents, "law")
         cts = [direction(x, rng) if is_inexact(x) else None for x in outs]
@@ -211,7 +228,7 @@ def test_reverse(case: Case, dtype: str) -> None:
 def test_forward_over_reverse(case: Case, dtype: str) -> None:
     args = case.draw(dtype)
     rng = np.random.default_rng(4)
-    (active,) = active_choices(args)[-1:]
+    (active,) = active_choices(case, args)[-1:]
     moves = [direction(x, rng) if i in active else None for i, x in enumerate(args)]
     with np.errstate(all="ignore"):
         cts = [direction(x, rng) if is_inexact(x) else None for x in results(case, *args)]
