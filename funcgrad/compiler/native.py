@@ -83,7 +83,13 @@ def load(code: bytes, symbol: str) -> int:
     return address
 
 
-def versions() -> dict[str, str]:
-    """What object code depends on."""
+def facts() -> dict[str, str]:
+    """What object code depends on: the generator's version and the CPU."""
     name, features = cpu()
-    return {"llvmlite": llvmlite.__version__, "cpu": name, "features": features}
+    return {
+        "llvmlite": llvmlite.__version__,
+        "llvm": ".".join(map(str, llvm.llvm_version_info)),
+        "triple": llvm.get_default_triple(),
+        "cpu": name,
+        "features": features,
+    }

@@ -11,31 +11,42 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import importlib
+import importlib.util
+import re
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from funcgrad.compiler import blas, fixed
 from funcgrad.compiler.blas import gemm_function
+from funcgrad.compiler.cache import DiskCache, open_default, size_limit
 from funcgrad.errors import CompilerError
 
 __all__ = [
     "Stats",
+    "cache_clear",
+    "cache_dir",
+    "cache_size",
     "compile_kernels",
     "executor",
     "executor_address",
     "gemm_address",
     "gemm_function",
     "kernel_address",
+    "set_cache_dir",
     "stats",
 ]
 
 ABI = 1
+"""Version of the kernel ABI: the meaning of slots, args and the words."""
+
+_TRANSLATORS = ("elementary", "emission", "frontend", "native", "vecmath", "vocabulary")
 
 
 @dataclass
@@ -45,6 +56,8 @@ class Stats:
     compiled: int = 0
     loaded_from_disk: int = 0
     memory_hits: int = 0
+    damaged: int = 0
+    """Files of the disk cache that were unusable; their kernels were compiled again."""
     log: list[tuple[str, float]] = field(default_factory=list)
     """Digest and seconds of every kernel that was compiled or loaded."""
 
@@ -116,10 +129,94 @@ def _address(text: str, translate: Callable[[str], str], symbol: str | None = No
         start = time.perf_counter()
         digest = hashlib.sha256(text.encode()).hexdigest()
         symbol = symbol or f"fg_{digest[:32]}"
-        code = _compile(text, translate, symbol)
+        code = _code(text, digest, translate, symbol)
         _ADDRESSES[text] = address = _native().load(code, symbol)
         _STATS.log.append((digest, time.perf_counter() - start))
         return address
+
+
+def _code(text: str, digest: str, translate: Callable[[str], str], symbol: str) -> bytes:
+    """The object file, from disk if it is there."""
+    disk = _disk()
+    if disk is None:
+        return _compile(text, translate, symbol)
+    facts = {**_environment(), "source": digest, "symbol": symbol}
+    key = hashlib.sha256(repr(facts).encode()).hexdigest()
+    damaged = disk.damaged
+    code = disk.read(key, facts)
+    _STATS.damaged += disk.damaged - damaged
+    if code is not None:
+        _STATS.loaded_from_disk += 1
+        return code
+    code = _compile(text, translate, symbol)
+    disk.write(key, text, code, facts)
+    return code
+
+
+@cache
+def _environment() -> dict[str, Any]:
+    """What the object code of a given source depends on besides the source."""
+    own = hashlib.sha256()
+    for name in _TRANSLATORS:
+        own.update(Path(__file__).with_name(f"{name}.py").read_bytes())
+    return {"abi": ABI, "translator": own.hexdigest(), "numba": _numba_version(), **_native().facts()}
+
+
+def _numba_version() -> str:
+    """Numba's version, read from its files: importing it is what the cache saves."""
+    package = importlib.util.find_spec("numba")
+    if package is None or package.origin is None:
+        return "absent"
+    text = Path(package.origin).with_name("_version.py").read_text()
+    found = re.search(r'"version": "([^"]+)"', text)
+    return found[1] if found else hashlib.sha256(text.encode()).hexdigest()
+
+
+class _Disk:
+    """The disk cache of this process; opened when the first kernel is needed."""
+
+    cache: DiskCache | None = None
+    is_open = False
+
+
+def _disk() -> DiskCache | None:
+    if not _Disk.is_open:
+        _Disk.cache = open_default()
+        _Disk.is_open = True
+    return _Disk.cache
+
+
+def cache_dir() -> str | None:
+    """The folder of compiled kernels, or ``None`` where they are not kept on disk."""
+    disk = _disk()
+    return None if disk is None else str(disk.folder)
+
+
+def set_cache_dir(path: str | Path | None) -> None:
+    """Keep compiled kernels in another folder from now on.
+
+    Args:
+        path: The folder, created if it does not exist; ``None`` keeps nothing on disk.
+
+    Raises:
+        CacheError: The folder cannot be used, or others could write to it.
+    """
+    with _LOCK:
+        _Disk.cache = None if path is None else DiskCache(Path(path).expanduser(), size_limit())
+        _Disk.is_open = True
+
+
+def cache_size() -> int:
+    """Size of the folder of compiled kernels, in bytes."""
+    disk = _disk()
+    return 0 if disk is None else disk.size()
+
+
+def cache_clear() -> None:
+    """Remove all compiled kernels from disk; this process keeps those it has loaded."""
+    disk = _disk()
+    if disk is not None:
+        disk.clear()
 
 
 def _compile(text: str, translate: Callable[[str], str], symbol: str) -> bytes:

@@ -1,0 +1,221 @@
+"""Compiled kernels on disk: what makes a second process start without a compiler.
+
+One kernel is three files named by its key: ``<key>.py``, the readable source; ``<key>.o``, the object
+file; and ``<key>.json``, what the object needs (symbol, versions, CPU) and its SHA-256. The JSON file is
+written last and every file atomically, so any number of processes may share a folder; a file that is
+damaged, cut short or made for something else is noticed by its digest or its facts and counts as
+absent. Nothing is unpickled and nothing but the object is executed, which is why the folder must
+belong to the user alone.
+
+The least recently used kernels go when the folder exceeds its limit. This file knows neither Numba
+nor LLVM.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+import threading
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+from funcgrad.errors import CacheError
+
+FOLDER_VARIABLE = "FUNCGRAD_CACHE_DIR"
+SIZE_VARIABLE = "FUNCGRAD_CACHE_SIZE"
+DEFAULT_SIZE = 512 * 2**20
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
+_SUFFIXES = (".py", ".o", ".json")
+_TEMPORARY = ".new-"
+_STALE_SECONDS = 3600
+
+
+class CacheWarning(RuntimeWarning):
+    """Kernels are not kept on disk, and every process compiles its own."""
+
+
+def default_folder() -> Path | None:
+    """The folder that the environment asks for, or ``None`` where it says ``off``.
+
+    ``FUNCGRAD_CACHE_DIR`` if set, else ``funcgrad`` in the user's cache folder (``XDG_CACHE_HOME``).
+    """
+    asked = os.environ.get(FOLDER_VARIABLE)
+    if asked is not None:
+        return None if asked.strip().lower() in ("", "off") else Path(asked).expanduser()
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path("~/.cache").expanduser()) / "funcgrad"
+
+
+def size_limit() -> int:
+    """The largest size of the folder in bytes: ``FUNCGRAD_CACHE_SIZE``, such as ``200M`` or ``1G``."""
+    text = os.environ.get(SIZE_VARIABLE, "").strip().upper().removesuffix("B")
+    if not text:
+        return DEFAULT_SIZE
+    digits = text.rstrip("KMG")
+    if not digits.isdigit() or text[len(digits) :] not in _UNITS:
+        raise CacheError(
+            f"{SIZE_VARIABLE}={text!r} is not a size. Give bytes or a number with K, M or G: 512M."
+        )
+    return int(digits) * _UNITS[text[len(digits) :]]
+
+
+def open_default() -> DiskCache | None:
+    """The cache in `default_folder`; a folder nobody asked for may fail with a warning only."""
+    folder = default_folder()
+    if folder is None:
+        return None
+    try:
+        return DiskCache(folder, size_limit())
+    except CacheError as error:
+        if os.environ.get(FOLDER_VARIABLE) is not None:
+            raise
+        warnings.warn(CacheWarning(f"compiled kernels are not kept: {error}"), stacklevel=2)
+        return None
+
+
+class DiskCache:
+    """A private folder of compiled kernels.
+
+    Args:
+        folder: Created with mode 0700 where it does not exist.
+        limit: Size in bytes above which old kernels are removed.
+
+    Raises:
+        CacheError: The folder cannot be used, or others could write to it.
+    """
+
+    def __init__(self, folder: Path, limit: int = DEFAULT_SIZE) -> None:
+        self.folder = folder
+        self.limit = limit
+        self.damaged = 0
+        self._size: int | None = None
+        self._warned = False
+        _make_private(folder)
+
+    def read(self, key: str, facts: dict[str, Any]) -> bytes | None:
+        """The object file of ``key`` if it is there, whole, and made for the same ``facts``."""
+        try:
+            recorded = json.loads(self._path(key, ".json").read_bytes())
+            code = self._path(key, ".o").read_bytes()
+            os.utime(self._path(key, ".json"))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError):
+            self.damaged += 1
+            return None
+        if recorded != {**facts, "sha256": hashlib.sha256(code).hexdigest()}:
+            self.damaged += 1
+            return None
+        return code
+
+    def write(self, key: str, source: str, code: bytes, facts: dict[str, Any]) -> None:
+        """Keep an object file. A disk that is full or read-only is a warning, not an error."""
+        meta = {**facts, "sha256": hashlib.sha256(code).hexdigest()}
+        contents = (source.encode(), code, json.dumps(meta, indent=1).encode())
+        try:
+            for suffix, content in zip(_SUFFIXES, contents, strict=True):
+                self._replace(self._path(key, suffix), content)
+            self._grow(sum(map(len, contents)))
+        except OSError as error:
+            if not self._warned:
+                self._warned = True
+                warnings.warn(CacheWarning(f"a compiled kernel is not kept: {error}"), stacklevel=2)
+
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(status.st_size for _, status in self._files())
+
+    def clear(self) -> None:
+        """Remove all kernels. Those in use stay valid, for they are in memory."""
+        for path, _ in self._files():
+            path.unlink(missing_ok=True)
+        self._size = 0
+
+    def _path(self, key: str, suffix: str) -> Path:
+        return self.folder / (key + suffix)
+
+    def _replace(self, path: Path, content: bytes) -> None:
+        # Not `tempfile`: importing it costs as much as loading thirty kernels.
+        name = f"{_TEMPORARY}{os.getpid()}-{threading.get_ident()}-{path.name}"
+        temporary = self.folder / name
+        try:
+            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            os.replace(temporary, path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+
+    def _files(self) -> list[tuple[Path, os.stat_result]]:
+        """The cache's own files; those of others are not touched."""
+        found = []
+        with os.scandir(self.folder) as entries:
+            for entry in entries:
+                if entry.name.endswith(_SUFFIXES) or entry.name.startswith(_TEMPORARY):
+                    try:
+                        found.append((Path(entry.path), entry.stat(follow_symlinks=False)))
+                    except FileNotFoundError:
+                        continue  # removed by another process meanwhile
+        return found
+
+    def _grow(self, added: int) -> None:
+        self._size = self.size() if self._size is None else self._size + added
+        if self._size > self.limit:
+            self._evict()
+
+    def _evict(self) -> None:
+        """Remove the least recently used kernels until a tenth of the limit is free."""
+        kernels: dict[str, list[tuple[Path, os.stat_result]]] = {}
+        for path, status in self._files():
+            is_new = path.name.startswith(_TEMPORARY)
+            kernel = path.name if is_new else path.stem
+            kernels.setdefault(kernel, []).append((path, status))
+        remaining = sum(status.st_size for files in kernels.values() for _, status in files)
+        by_age = sorted(kernels.items(), key=lambda item: max(s.st_mtime_ns for _, s in item[1]))
+        recent = time.time() - _STALE_SECONDS
+        for name, files in by_age:
+            if remaining <= self.limit * 0.9:
+                break
+            if name.startswith(_TEMPORARY) and files[0][1].st_mtime > recent:
+                continue  # being written by another process
+            for path, status in files:
+                path.unlink(missing_ok=True)
+                remaining -= status.st_size
+        self._size = remaining
+
+
+def _make_private(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = folder.stat()
+    except OSError as error:
+        raise CacheError(
+            f"the folder of compiled kernels {str(folder)!r} cannot be created: {error}. "
+            f"Set {FOLDER_VARIABLE} to a folder that you can write to, or to 'off'."
+        ) from error
+    if hasattr(os, "getuid"):
+        _check_owner(folder, status)
+    if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        raise CacheError(
+            f"the folder of compiled kernels {str(folder)!r} is not readable and writable. "
+            f"Set {FOLDER_VARIABLE} to a folder that you can write to, or to 'off'."
+        )
+
+
+def _check_owner(folder: Path, status: os.stat_result) -> None:
+    # Whoever can write here can make this process run their code.
+    if status.st_uid != os.getuid():
+        raise CacheError(
+            f"the folder of compiled kernels {str(folder)!r} belongs to user {status.st_uid}, not to "
+            f"you (user {os.getuid()}). Set {FOLDER_VARIABLE} to a folder of your own, or to 'off'."
+        )
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise CacheError(
+            f"the folder of compiled kernels {str(folder)!r} is writable by others (mode "
+            f"{stat.S_IMODE(status.st_mode):04o}). Run: chmod 700 {str(folder)!r}"
+        )
