@@ -1,0 +1,453 @@
+"""Functions of corresponding elements: arithmetic, comparison, bits, elementary functions.
+
+Arguments have one dtype and one shape; scalars may stand next to arrays.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import aval_of
+from funcgrad.dtypes import BOOL, complex_dtype
+from funcgrad.errors import ArgumentError, DtypeError, ShapeError
+from funcgrad.lax.operands import (
+    Array,
+    ArrayLike,
+    array_operand,
+    canonical_dtype,
+    check_kinds,
+    check_operand,
+    same_dtype,
+    same_shape,
+)
+from funcgrad.primitives import bits
+from funcgrad.primitives import elementwise as primitive
+from funcgrad.primitives.families import Elementwise, shape_of
+from funcgrad.pytree import tree_map
+
+
+def _unary(
+    name: str, operation: Elementwise, summary: str, kinds: str = ""
+) -> Callable[..., Array]:
+    """A public function of one argument for a primitive."""
+    accepted = kinds or operation.kinds
+
+    def function(x: ArrayLike) -> Array:
+        check_kinds(name, aval_of(check_operand(name, x)).dtype, accepted)
+        return operation.bind(x)
+
+    return _document(function, name, summary, accepted)
+
+
+def _binary(
+    name: str, operation: Elementwise, summary: str, kinds: str = ""
+) -> Callable[..., Array]:
+    """A public function of two arguments of one dtype and shape."""
+    accepted = kinds or operation.kinds
+
+    def function(x: ArrayLike, y: ArrayLike) -> Array:
+        x, y = same_dtype(name, x, y)
+        same_shape(name, x, y)
+        check_kinds(name, aval_of(x).dtype, accepted)
+        return operation.bind(x, y)
+
+    return _document(function, name, summary, accepted)
+
+
+_KINDS = {"b": "bool", "i": "signed", "u": "unsigned", "f": "float", "c": "complex"}
+
+
+def _document(function: Any, name: str, summary: str, kinds: str) -> Callable[..., Array]:
+    listed = ", ".join(_KINDS[k] for k in kinds)
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = __name__
+    function.__doc__ = f"{summary}\n\nDtypes: {listed}. Nothing is promoted."
+    return function  # type: ignore[no-any-return]
+
+
+# One argument.
+neg = _unary("neg", primitive.neg, "``-x``.")
+sign = _unary("sign", primitive.sign, "-1, 0 or 1 by the sign of ``x``; for complex ``x / |x|``.")
+floor = _unary("floor", primitive.floor, "Largest integer that is at most ``x``.")
+ceil = _unary("ceil", primitive.ceil, "Smallest integer that is at least ``x``.")
+abs = _unary("abs", primitive.absolute, "Absolute value; real also for complex ``x``.")
+exp = _unary("exp", primitive.exp, "``e ** x``.")
+exp2 = _unary("exp2", primitive.exp2, "``2 ** x``.")
+expm1 = _unary("expm1", primitive.expm1, "``e ** x - 1``, accurate near 0.")
+log = _unary("log", primitive.log, "Natural logarithm.")
+log1p = _unary("log1p", primitive.log1p, "``log(1 + x)``, accurate near 0.")
+sqrt = _unary("sqrt", primitive.sqrt, "Square root.")
+rsqrt = _unary("rsqrt", primitive.rsqrt, "``1 / sqrt(x)``.")
+cbrt = _unary("cbrt", primitive.cbrt, "Real cube root.")
+sin = _unary("sin", primitive.sin, "Sine of ``x`` in radians.")
+cos = _unary("cos", primitive.cos, "Cosine of ``x`` in radians.")
+tan = _unary("tan", primitive.tan, "Tangent of ``x`` in radians.")
+asin = _unary("asin", primitive.arcsin, "Inverse sine, in radians.")
+acos = _unary("acos", primitive.arccos, "Inverse cosine, in radians.")
+atan = _unary("atan", primitive.arctan, "Inverse tangent, in radians.")
+sinh = _unary("sinh", primitive.sinh, "Hyperbolic sine.")
+cosh = _unary("cosh", primitive.cosh, "Hyperbolic cosine.")
+tanh = _unary("tanh", primitive.tanh, "Hyperbolic tangent.")
+asinh = _unary("asinh", primitive.arcsinh, "Inverse hyperbolic sine.")
+acosh = _unary("acosh", primitive.arccosh, "Inverse hyperbolic cosine.")
+atanh = _unary("atanh", primitive.arctanh, "Inverse hyperbolic tangent.")
+logistic = _unary("logistic", primitive.logistic, "``1 / (1 + exp(-x))``, without overflow.")
+is_finite = _unary(
+    "is_finite", primitive.isfinite, "Whether ``x`` is neither infinite nor nan.", "f"
+)
+real = _unary("real", primitive.real, "Real part.")
+imag = _unary("imag", primitive.imag, "Imaginary part.")
+bitwise_not = _unary(
+    "bitwise_not", primitive.bitwise_not, "All bits inverted; logical not of bools."
+)
+population_count = _unary(
+    "population_count", bits.population_count, "Number of bits that are set, in the dtype of ``x``."
+)
+
+# Two arguments.
+add = _binary("add", primitive.add, "``x + y``.")
+sub = _binary("sub", primitive.sub, "``x - y``.")
+mul = _binary("mul", primitive.mul, "``x * y``.")
+rem = _binary("rem", primitive.fmod, "Remainder of the division that truncates: sign of ``x``.")
+max = _binary("max", primitive.maximum, "The larger one; nan if either is.")
+min = _binary("min", primitive.minimum, "The smaller one; nan if either is.")
+atan2 = _binary(
+    "atan2", primitive.arctan2, "Angle of the point ``(y, x)``: first ``x`` is its height."
+)
+nextafter = _binary("nextafter", primitive.nextafter, "The number next to ``x`` towards ``y``.")
+eq = _binary("eq", primitive.equal, "``x == y``, bool.")
+ne = _binary("ne", primitive.not_equal, "``x != y``, bool.")
+lt = _binary("lt", primitive.less, "``x < y``, bool.", "biuf")
+le = _binary("le", primitive.less_equal, "``x <= y``, bool.", "biuf")
+gt = _binary("gt", primitive.greater, "``x > y``, bool.", "biuf")
+ge = _binary("ge", primitive.greater_equal, "``x >= y``, bool.", "biuf")
+bitwise_and = _binary("bitwise_and", primitive.bitwise_and, "Bits that are set in both.")
+bitwise_or = _binary("bitwise_or", primitive.bitwise_or, "Bits that are set in either.")
+bitwise_xor = _binary("bitwise_xor", primitive.bitwise_xor, "Bits that are set in exactly one.")
+shift_left = _binary("shift_left", primitive.left_shift, "``x`` with its bits ``y`` places higher.")
+shift_right_arithmetic = _binary(
+    "shift_right_arithmetic", primitive.right_shift, "``x`` shifted down; the sign bit is repeated."
+)
+_float_quotient = _binary("div", primitive.div, "``x / y``.")
+_float_power = _binary("pow", primitive.power, "``x ** y``.")
+
+
+def div(x: ArrayLike, y: ArrayLike) -> Array:
+    """``x / y``; of integers the quotient truncated toward zero.
+
+    Args:
+        x: Dividend.
+        y: Divisor, of the same dtype. An integer 0 gives what NumPy gives: 0 and a warning.
+
+    Returns:
+        The quotient, in that dtype.
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad import lax
+        >>> print(lax.div(np.array([7, -7]), 2))
+        [ 3 -3]
+    """
+    x, y = same_dtype("div", x, y)
+    kind = aval_of(x).dtype.kind
+    if kind not in "iu":
+        return _float_quotient(x, y)
+    same_shape("div", x, y)
+    down = primitive.floor_divide.bind(x, y)
+    if kind == "u":
+        return down
+    zero = primitive.zero_of(x)
+    is_inexact = primitive.not_equal.bind(primitive.fmod.bind(x, y), zero)
+    is_negative = primitive.not_equal.bind(
+        primitive.less.bind(x, zero), primitive.less.bind(y, zero)
+    )
+    up = primitive.bitwise_and.bind(is_inexact, is_negative)
+    return primitive.add.bind(down, primitive.convert(up, aval_of(x).dtype))
+
+
+def pow(x: ArrayLike, y: ArrayLike) -> Array:
+    """``x ** y`` for floating or complex ``x``, and ``y`` of that dtype or of integers.
+
+    Args:
+        x: Base.
+        y: Exponent. A Python integer gives exact derivatives at 0 (see `integer_pow`).
+
+    Returns:
+        The power, in the dtype of ``x``.
+    """
+    if type(y) is int:
+        return integer_pow(x, y)
+    exponent = aval_of(check_operand("pow", y))
+    if exponent.dtype.kind in "iu":
+        y = primitive.convert(y, aval_of(x).dtype)
+    return _float_power(x, y)
+
+
+def integer_pow(x: ArrayLike, y: int) -> Array:
+    """``x ** y`` for a static integer ``y``.
+
+    Args:
+        x: Base, of any numeric dtype.
+        y: Exponent; not negative if ``x`` is an integer.
+
+    Returns:
+        The power, in the dtype of ``x``.
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad import lax
+        >>> print(lax.integer_pow(np.float32(3), -1).dtype)
+        float32
+    """
+    dtype = aval_of(check_operand("integer_pow", x)).dtype
+    check_kinds("integer_pow", dtype, "iufc")
+    if dtype.kind in "fc":
+        return primitive.integer_power(x, int(y))
+    if y < 0:
+        raise ArgumentError(f"lax.integer_pow: integers have no power {y}. Convert x to a float.")
+    return primitive.power.bind(x, dtype.type(y))
+
+
+def square(x: ArrayLike) -> Array:
+    """``x * x``."""
+    return mul(x, x)
+
+
+def reciprocal(x: ArrayLike) -> Array:
+    """``1 / x`` of a floating or complex ``x``."""
+    return integer_pow(x, -1)
+
+
+class RoundingMethod(enum.IntEnum):
+    """What `round` does with a number in the middle between two integers."""
+
+    AWAY_FROM_ZERO = 0
+    TO_NEAREST_EVEN = 1
+
+
+def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Array:
+    """The nearest integer, as a float.
+
+    Args:
+        x: Floating array.
+        rounding_method: Where halves go: away from zero, or to the even neighbour.
+
+    Returns:
+        An array of the dtype of ``x``.
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad import lax
+        >>> print(lax.round(np.array([0.5, 1.4, -2.5])))
+        [ 1.  1. -3.]
+        >>> print(lax.round(np.array([0.5, 2.5]), lax.RoundingMethod.TO_NEAREST_EVEN))
+        [0. 2.]
+    """
+    dtype = aval_of(check_operand("round", x)).dtype
+    check_kinds("round", dtype, "f")
+    if rounding_method == RoundingMethod.TO_NEAREST_EVEN:
+        return primitive.rint.bind(x)
+    x = primitive.stop_gradient.bind(x)
+    whole = primitive.trunc.bind(x)
+    # Adding one half first would be wrong for the number just below one half.
+    is_half = primitive.greater_equal.bind(
+        primitive.absolute.bind(primitive.sub.bind(x, whole)), dtype.type(0.5)
+    )
+    step = primitive.copysign.bind(primitive.convert(is_half, dtype), x)
+    return primitive.add.bind(whole, step)
+
+
+def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
+    """``x`` limited to ``min .. max``, which may be scalars.
+
+    Args:
+        min: Lower limit.
+        x: Array.
+        max: Upper limit; it wins where it is below ``min``.
+
+    Returns:
+        An array of the shape and dtype of ``x``.
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad import lax
+        >>> print(lax.clamp(0.0, np.array([-1.0, 0.5, 2.0]), 1.0))
+        [0.  0.5 1. ]
+    """
+    low, x, high = same_dtype("clamp", min, x, max)
+    for limit in (low, high):
+        if shape_of(limit) not in ((), shape_of(x)):
+            raise ShapeError(
+                f"lax.clamp: a limit must be a scalar or have the shape of x, got {aval_of(limit)} "
+                f"for {aval_of(x)}."
+            )
+    return primitive.minimum.bind(primitive.maximum.bind(x, low), high)
+
+
+def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
+    """``on_true`` where ``pred``, else ``on_false``; the cases are of one shape and dtype.
+
+    Args:
+        pred: Bool, a scalar or of the shape of the cases.
+        on_true: Elements where ``pred`` holds.
+        on_false: Elements where it does not.
+
+    Returns:
+        An array of the type of the cases.
+    """
+    return select_n(pred, on_false, on_true)
+
+
+def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
+    """Element by element the case whose number is ``which``.
+
+    Args:
+        which: Bool for two cases (False is the first), or integers ``0 .. len(cases) - 1``; a
+            scalar or of the shape of the cases.
+        *cases: At least one, of one shape and dtype.
+
+    Returns:
+        An array of the type of the cases.
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad import lax
+        >>> which = np.array([2, 0, 1])
+        >>> print(lax.select_n(which, np.zeros(3), np.ones(3), np.full(3, 5.0)))
+        [5. 0. 1.]
+    """
+    if not cases:
+        raise ArgumentError("lax.select_n needs at least one case.")
+    cases = tuple(array_operand("select_n", x) for x in same_dtype("select_n", *cases))
+    shape = shape_of(cases[0])
+    which = array_operand("select_n", which)
+    if any(shape_of(x) != shape for x in cases) or shape_of(which) not in ((), shape):
+        types = ", ".join(str(aval_of(x)) for x in (which, *cases))
+        raise ShapeError(
+            "lax.select_n needs cases of one shape, and a selector that is a scalar or of that "
+            f"shape, got {types}."
+        )
+    if aval_of(which).dtype == BOOL:
+        if len(cases) > 2:
+            raise ArgumentError(f"lax.select_n: a bool selects from 2 cases, got {len(cases)}.")
+        return cases[0] if len(cases) == 1 else primitive.select.bind(which, cases[1], cases[0])
+    check_kinds("select_n", aval_of(which).dtype, "iu")
+    out = cases[-1]
+    for number in range(len(cases) - 2, -1, -1):
+        is_lower = primitive.less_equal.bind(which, aval_of(which).dtype.type(number))
+        out = primitive.select.bind(is_lower, cases[number], out)
+    return out
+
+
+def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Array:
+    """``x`` with its bits ``y`` places lower; zeros come in at the top.
+
+    Args:
+        x: Integers.
+        y: Number of places, of the same dtype.
+
+    Returns:
+        An array of that dtype.
+    """
+    x, y = same_dtype("shift_right_logical", x, y)
+    same_shape("shift_right_logical", x, y)
+    dtype = aval_of(x).dtype
+    check_kinds("shift_right_logical", dtype, "iu")
+    unsigned = np.dtype(f"u{dtype.itemsize}")
+    x, y = primitive.convert(x, unsigned), primitive.convert(y, unsigned)
+    return primitive.convert(primitive.right_shift.bind(x, y), dtype)
+
+
+def conj(x: ArrayLike) -> Array:
+    """Complex conjugate; a real argument becomes complex."""
+    dtype = aval_of(check_operand("conj", x)).dtype
+    check_kinds("conj", dtype, "fc")
+    return primitive.conj.bind(primitive.convert(x, complex_dtype(dtype)))
+
+
+def complex(x: ArrayLike, y: ArrayLike) -> Array:
+    """``x + iy`` of two floating arrays.
+
+    Args:
+        x: Real part.
+        y: Imaginary part, of the same dtype.
+
+    Returns:
+        complex64 for float32 parts, complex128 for float64.
+    """
+    x, y = same_dtype("complex", x, y)
+    same_shape("complex", x, y)
+    dtype = aval_of(x).dtype
+    check_kinds("complex", dtype, "f")
+    target = complex_dtype(dtype)
+    height = primitive.mul.bind(primitive.convert(y, target), target.type(1j))
+    return primitive.add.bind(primitive.convert(x, target), height)
+
+
+def convert_element_type(operand: ArrayLike, new_dtype: Any) -> Array:
+    """``operand`` in another dtype.
+
+    Args:
+        operand: Array or scalar.
+        new_dtype: A dtype, its name, or a scalar type such as ``np.float32`` or ``float``.
+
+    Returns:
+        The converted array; the imaginary part is dropped on the way to real dtypes.
+    """
+    return primitive.convert(
+        array_operand("convert_element_type", operand), canonical_dtype(new_dtype)
+    )
+
+
+def bitcast_convert_type(operand: ArrayLike, new_dtype: Any) -> Array:
+    """The same bits read as another dtype.
+
+    Args:
+        operand: Array or scalar.
+        new_dtype: A dtype. A narrower one adds a last axis (low words first), a wider one takes
+            the last axis away.
+
+    Returns:
+        The bits as ``new_dtype``. They have no derivative.
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad import lax
+        >>> print(hex(lax.bitcast_convert_type(np.float32(1), np.uint32)))
+        0x3f800000
+    """
+    return bits.Bitcast(canonical_dtype(new_dtype)).bind(
+        array_operand("bitcast_convert_type", operand)
+    )
+
+
+def stop_gradient(x: Any) -> Any:
+    """``x`` with derivative zero, for forward and reverse mode.
+
+    Args:
+        x: Array, scalar or pytree of them.
+
+    Returns:
+        The same values.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> print(fg.grad(lambda x: x * fg.lax.stop_gradient(x))(3.0))
+        3.0
+    """
+    return tree_map(primitive.stop_gradient.bind, x)
+
+
+def dtype(x: Any) -> np.dtype[Any]:
+    """The dtype of an array or scalar.
+
+    Raises:
+        DtypeError: If funcgrad does not compute with it.
+    """
+    if x is None:
+        raise DtypeError("lax.dtype: None is no array.")
+    return aval_of(x).dtype

@@ -1,0 +1,381 @@
+"""Functions that move, repeat and make elements, and never compute with them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import aval_of
+from funcgrad.errors import ArgumentError, ShapeError
+from funcgrad.lax.operands import (
+    Array,
+    ArrayLike,
+    Shape,
+    array_operand,
+    canonical_axes,
+    canonical_axis,
+    canonical_dtype,
+    check_kinds,
+    check_operand,
+    same_dtype,
+)
+from funcgrad.primitives import shape as primitive
+from funcgrad.primitives.creation import Full, Iota
+from funcgrad.primitives.elementwise import convert
+from funcgrad.primitives.families import shape_of
+
+
+def _static_shape(name: str, shape: Any) -> tuple[int, ...]:
+    """A shape as a tuple of ints.
+
+    Raises:
+        ShapeError: If a length is negative.
+    """
+    lengths = tuple(
+        int(n) for n in (shape if isinstance(shape, Sequence | np.ndarray) else (shape,))
+    )
+    if any(n < 0 for n in lengths):
+        raise ShapeError(f"lax.{name}: lengths must not be negative, got {lengths}.")
+    return lengths
+
+
+def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
+    """The shape that all ``shapes`` broadcast to.
+
+    Raises:
+        ShapeError: If they do not fit together.
+
+    Example:
+        >>> from funcgrad import lax
+        >>> lax.broadcast_shapes((3, 1), (4,))
+        (3, 4)
+    """
+    try:
+        return np.broadcast_shapes(*map(tuple, shapes))
+    except ValueError:
+        listed = ", ".join(map(str, shapes))
+        raise ShapeError(
+            f"lax.broadcast_shapes: {listed} do not fit together. Axes are aligned from the right; "
+            "lengths must be equal or 1."
+        ) from None
+
+
+def broadcast(operand: ArrayLike, sizes: Shape) -> Array:
+    """``operand`` repeated along new leading axes.
+
+    Args:
+        operand: Array.
+        sizes: Lengths of the new axes.
+
+    Returns:
+        An array of shape ``(*sizes, *operand.shape)``.
+    """
+    x = array_operand("broadcast", operand)
+    return primitive.broadcast_to(x, (*_static_shape("broadcast", sizes), *shape_of(x)))
+
+
+def broadcast_in_dim(
+    operand: ArrayLike, shape: Shape, broadcast_dimensions: Sequence[int]
+) -> Array:
+    """``operand`` repeated to ``shape``, its axes placed where it is said.
+
+    Args:
+        operand: Array.
+        shape: Shape of the result.
+        broadcast_dimensions: For every axis of ``operand`` its place in the result, ascending.
+            Axes of length 1 are repeated.
+
+    Returns:
+        An array of ``shape``.
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad import lax
+        >>> print(lax.broadcast_in_dim(np.array([1, 2]), (2, 3), (0,)))
+        [[1 1 1]
+         [2 2 2]]
+    """
+    x = array_operand("broadcast_in_dim", operand)
+    target = _static_shape("broadcast_in_dim", shape)
+    places = tuple(broadcast_dimensions)
+    own = shape_of(x)
+    ascending = all(a < b for a, b in pairwise(places))
+    fits = len(places) == len(own) and all(0 <= p < len(target) for p in places)
+    if not fits or not ascending:
+        raise ShapeError(
+            f"lax.broadcast_in_dim: broadcast_dimensions {places} must name one axis of {target}, "
+            f"in ascending order, for every axis of {aval_of(x)}."
+        )
+    kept = [1] * len(target)
+    for place, n in zip(places, own, strict=True):
+        kept[place] = n
+    return primitive.broadcast_to(primitive.reshape(x, tuple(kept)), target)
+
+
+def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
+    """``x`` with leading axes of length 1, so that it has ``rank`` axes."""
+    x = array_operand("broadcast_to_rank", x)
+    missing = rank - len(shape_of(x))
+    if missing < 0:
+        raise ShapeError(f"lax.broadcast_to_rank: {aval_of(x)} has more than {rank} axes.")
+    return primitive.reshape(x, (*(1,) * missing, *shape_of(x)))
+
+
+def reshape(operand: ArrayLike, new_sizes: Shape, dimensions: Sequence[int] | None = None) -> Array:
+    """The elements in row-major order under another shape.
+
+    Args:
+        operand: Array.
+        new_sizes: The new shape.
+        dimensions: Order in which the axes are read, by default the given one.
+
+    Returns:
+        An array of shape ``new_sizes``.
+    """
+    x = array_operand("reshape", operand)
+    if dimensions is not None:
+        x = transpose(x, dimensions)
+    shape = _static_shape("reshape", new_sizes)
+    if math.prod(shape) != math.prod(shape_of(x)):
+        raise ShapeError(
+            f"lax.reshape: {aval_of(x)} has {math.prod(shape_of(x))} elements, shape {shape} has "
+            f"{math.prod(shape)}. -1 is not accepted here; funcgrad.numpy.reshape takes it."
+        )
+    return primitive.reshape(x, shape)
+
+
+def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Array:
+    """``operand`` with the axes ``start_dimension .. stop_dimension - 1`` merged into one.
+
+    Args:
+        operand: Array.
+        start_dimension: First merged axis.
+        stop_dimension: End of the merged axes, by default all.
+
+    Returns:
+        The reshaped array.
+    """
+    x = array_operand("collapse", operand)
+    own = shape_of(x)
+    start, stop, _ = slice(start_dimension, stop_dimension).indices(len(own))
+    merged = math.prod(own[start:stop])
+    return primitive.reshape(x, (*own[:start], merged, *own[stop:]))
+
+
+def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
+    """``array`` without the axes ``dimensions``, which have length 1."""
+    x = array_operand("squeeze", array)
+    own = shape_of(x)
+    axes = canonical_axes("squeeze", dimensions, len(own))
+    long = [a for a in axes if own[a] != 1]
+    if long:
+        raise ShapeError(f"lax.squeeze: axes {long} of {aval_of(x)} are not of length 1.")
+    return primitive.reshape(x, primitive.drop_axes(own, axes))
+
+
+def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
+    """``array`` with axes of length 1 that are at ``dimensions`` of the result."""
+    x = array_operand("expand_dims", array)
+    ndim = len(shape_of(x)) + len(dimensions)
+    lengths = list(shape_of(x))
+    for axis in sorted(canonical_axes("expand_dims", dimensions, ndim)):
+        lengths.insert(axis, 1)
+    return primitive.reshape(x, tuple(lengths))
+
+
+def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
+    """Permuted axes: axis ``i`` of the result is axis ``permutation[i]`` of ``operand``."""
+    x = array_operand("transpose", operand)
+    order = tuple(int(i) for i in permutation)
+    if sorted(order) != list(range(len(shape_of(x)))):
+        raise ShapeError(
+            f"lax.transpose: {order} is not a permutation of the axes of {aval_of(x)}."
+        )
+    return primitive.Transpose(order).bind(x)
+
+
+def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
+    """``operand`` with the elements along ``dimensions`` in opposite order."""
+    x = array_operand("rev", operand)
+    return primitive.Reverse(canonical_axes("rev", dimensions, len(shape_of(x)))).bind(x)
+
+
+def pad(
+    operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[tuple[int, int, int]]
+) -> Array:
+    """``operand`` with elements put before, behind and between its own.
+
+    Args:
+        operand: Array.
+        padding_value: Scalar of its dtype.
+        padding_config: ``(low, high, interior)`` for every axis; negative low and high cut.
+
+    Returns:
+        The padded array.
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad import lax
+        >>> print(lax.pad(np.array([1, 2]), 0, [(1, 0, 1)]))
+        [0 1 0 2]
+    """
+    x = array_operand("pad", operand)
+    x, fill = same_dtype("pad", x, padding_value)
+    config = [tuple(map(int, row)) for row in padding_config]
+    if len(config) != len(shape_of(x)) or any(len(row) != 3 or row[2] < 0 for row in config):
+        raise ShapeError(
+            f"lax.pad: {aval_of(x)} needs one (low, high, interior) per axis, interior >= 0, got "
+            f"{config}."
+        )
+    lows, highs, interiors = zip(*config, strict=True) if config else ((), (), ())
+    return primitive.Pad(lows, highs, interiors).bind(x, fill)
+
+
+def concatenate(operands: Sequence[ArrayLike], dimension: int) -> Array:
+    """The operands, of one dtype, one after the other along an axis.
+
+    Args:
+        operands: At least one array.
+        dimension: The axis.
+
+    Returns:
+        The joined array.
+    """
+    if not len(operands):
+        raise ArgumentError("lax.concatenate needs at least one array.")
+    arrays = [array_operand("concatenate", x) for x in operands]
+    arrays = same_dtype("concatenate", *arrays)
+    axis = canonical_axis("concatenate", dimension, len(shape_of(arrays[0])))
+    return primitive.Concatenate(axis).bind(*arrays) if len(arrays) > 1 else arrays[0]
+
+
+def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
+    """The operands, of one type, along a new axis."""
+    rank = len(shape_of(operands[0])) + 1 if len(operands) else 1
+    place = canonical_axis("stack", axis, rank)
+    return concatenate([expand_dims(x, (place,)) for x in operands], place)
+
+
+def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
+    """The slices of ``x`` along an axis, without that axis."""
+    x = array_operand("unstack", x)
+    place = canonical_axis("unstack", axis, len(shape_of(x)))
+    sizes = (1,) * shape_of(x)[place]
+    return tuple(squeeze(part, (place,)) for part in split(x, sizes, place))
+
+
+def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array]:
+    """Consecutive pieces of the given ``sizes`` along an axis.
+
+    Args:
+        operand: Array.
+        sizes: Lengths of the pieces; their sum is the length of the axis.
+        axis: The axis.
+
+    Returns:
+        One array per size.
+    """
+    x = array_operand("split", operand)
+    own = shape_of(x)
+    place = canonical_axis("split", axis, len(own))
+    if sum(sizes) != own[place]:
+        raise ShapeError(
+            f"lax.split: sizes {tuple(sizes)} do not add up to axis {place} of {aval_of(x)}."
+        )
+    pieces, start = [], 0
+    for size in sizes:
+        starts = tuple(start if i == place else 0 for i in range(len(own)))
+        limits = tuple(start + size if i == place else n for i, n in enumerate(own))
+        pieces.append(primitive.Slice(starts, limits, (1,) * len(own)).bind(x))
+        start += size
+    return pieces
+
+
+def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
+    """``operand`` repeated ``reps[i]`` times along axis ``i``."""
+    x = array_operand("tile", operand)
+    own = shape_of(x)
+    if len(reps) != len(own):
+        raise ShapeError(f"lax.tile: {aval_of(x)} needs one count per axis, got {tuple(reps)}.")
+    spread = tuple(m for n in own for m in (1, n))
+    repeated = tuple(m for n, count in zip(own, reps, strict=True) for m in (count, n))
+    out = primitive.broadcast_to(primitive.reshape(x, spread), repeated)
+    return primitive.reshape(out, tuple(n * count for n, count in zip(own, reps, strict=True)))
+
+
+def iota(dtype: Any, size: int) -> Array:
+    """``0, 1, ..., size - 1``.
+
+    Args:
+        dtype: Integer, floating or complex dtype.
+        size: Length.
+
+    Returns:
+        A one-dimensional array.
+    """
+    return broadcasted_iota(dtype, (size,), 0)
+
+
+def broadcasted_iota(dtype: Any, shape: Shape, dimension: int) -> Array:
+    """``0, 1, 2, ...`` along one axis, repeated along the others.
+
+    Args:
+        dtype: Integer, floating or complex dtype.
+        shape: Shape of the result.
+        dimension: The axis that is counted along.
+
+    Returns:
+        An array of ``shape``.
+    """
+    wanted = canonical_dtype(dtype)
+    check_kinds("broadcasted_iota", wanted, "iufc")
+    lengths = _static_shape("broadcasted_iota", shape)
+    axis = canonical_axis("broadcasted_iota", dimension, len(lengths))
+    return Iota(lengths, axis, wanted).bind()
+
+
+def full(shape: Shape, fill_value: ArrayLike, dtype: Any = None) -> Array:
+    """An array filled with a scalar.
+
+    Args:
+        shape: Its shape.
+        fill_value: The scalar.
+        dtype: Its dtype, by default that of the scalar.
+
+    Returns:
+        A new array.
+
+    Raises:
+        ShapeError: If ``fill_value`` is no scalar.
+    """
+    fill = array_operand("full", fill_value)
+    wanted = aval_of(fill).dtype if dtype is None else canonical_dtype(dtype)
+    return Full(_static_shape("full", shape)).bind(convert(fill, wanted))
+
+
+def full_like(
+    x: ArrayLike, fill_value: ArrayLike, dtype: Any = None, shape: Shape | None = None
+) -> Array:
+    """An array like ``x``, filled with a scalar.
+
+    Args:
+        x: Array that gives shape and dtype.
+        fill_value: The scalar.
+        dtype: Another dtype.
+        shape: Another shape.
+
+    Returns:
+        A new array.
+    """
+    aval = aval_of(check_operand("full_like", x))
+    wanted = aval.dtype if dtype is None else dtype
+    return full(aval.shape if shape is None else shape, fill_value, wanted)
+
+
+def empty(shape: Shape, dtype: Any) -> Array:
+    """An array of zeros: a traced program has no uninitialised memory."""
+    return full(shape, 0, dtype)

@@ -1,0 +1,45 @@
+"""Special functions, elementwise: error functions, gamma functions, Bessel functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from funcgrad.core.avals import aval_of
+from funcgrad.lax.operands import Array, ArrayLike, check_kinds, same_dtype, same_shape
+from funcgrad.primitives import special as primitive
+from funcgrad.primitives.families import Elementwise
+
+
+def _special(name: str, operation: Elementwise, summary: str) -> Callable[..., Array]:
+    """A public function of arguments of one floating dtype and shape."""
+
+    def function(*args: ArrayLike) -> Array:
+        operands = same_dtype(name, *args)
+        same_shape(name, *operands)
+        check_kinds(name, aval_of(operands[0]).dtype, "f")
+        return operation.bind(*operands)
+
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = __name__
+    function.__doc__ = f"{summary}\n\nFor floating arguments of one dtype."
+    return function
+
+
+erf = _special("erf", primitive.erf, "Error function of ``x``.")
+erfc = _special("erfc", primitive.erfc, "``1 - erf(x)``, accurate for large ``x``.")
+erf_inv = _special("erf_inv", primitive.erfinv, "The inverse of `erf`.")
+lgamma = _special(
+    "lgamma", primitive.lgamma, "Logarithm of the absolute value of the gamma function."
+)
+digamma = _special("digamma", primitive.digamma, "Derivative of `lgamma`.")
+polygamma = _special("polygamma", primitive.polygamma, "``m``-th derivative of `digamma` at ``x``.")
+zeta = _special("zeta", primitive.zeta, "Hurwitz zeta function: sum of ``(k + q) ** -x``.")
+igamma = _special(
+    "igamma", primitive.gammainc, "Regularised lower incomplete gamma function of ``(a, x)``."
+)
+igammac = _special("igammac", primitive.gammaincc, "``1 - igamma(a, x)``.")
+betainc = _special(
+    "betainc", primitive.betainc, "Regularised incomplete beta function of ``(a, b, x)``."
+)
+bessel_i0e = _special("bessel_i0e", primitive.i0e, "``exp(-|x|) I0(x)``, modified Bessel function.")
+bessel_i1e = _special("bessel_i1e", primitive.i1e, "``exp(-|x|) I1(x)``, modified Bessel function.")
