@@ -37,6 +37,25 @@ from funcgrad.primitives.indexing import (
     ScatterMul,
     ScatterSet,
 )
+from funcgrad.primitives.linalg import (
+    Cholesky,
+    Cofactors,
+    Det,
+    Eig,
+    Eigh,
+    Eigvals,
+    Eigvalsh,
+    FactoredSolve,
+    Inv,
+    LuFactor,
+    Qr,
+    SingularValues,
+    Slogdet,
+    Solve,
+    Svd,
+    TriangularSolve,
+    matmul,
+)
 from funcgrad.primitives.ordering import ArgSort, SearchSorted
 from funcgrad.primitives.reductions import (
     ArgMax,
@@ -133,6 +152,30 @@ def ascending(*shape: int) -> Make:
     return lambda rng, dtype: np.sort(uniform(*shape)(rng, dtype), -1)
 
 
+def regular(*shape: int) -> Make:
+    """Matrices far from singular, square or not."""
+    return lambda rng, dtype: uniform(*shape)(rng, dtype) + 2 * np.eye(*shape[-2:], dtype=dtype)
+
+
+def hermitian(*shape: int) -> Make:
+    """Hermitian matrices with eigenvalues that are far apart."""
+
+    def make(rng: np.random.Generator, dtype: np.dtype) -> Any:
+        x = uniform(*shape)(rng, dtype)
+        spread = np.diag(3 * rng.permutation(shape[-1])).astype(dtype)
+        return (x + np.conj(x.swapaxes(-1, -2))) / 2 + spread
+
+    return make
+
+
+def positive_definite(*shape: int) -> Make:
+    def make(rng: np.random.Generator, dtype: np.dtype) -> Any:
+        x = regular(*shape)(rng, dtype)
+        return x @ np.conj(x.swapaxes(-1, -2))
+
+    return make
+
+
 Group = tuple[int, ...]
 
 
@@ -149,6 +192,8 @@ class Case:
         linear: Groups of arguments in which the operation is linear jointly.
         differentiable: The arguments that have derivatives, by default all inexact ones. That the
             others have none is declared by the primitive and tested.
+        observe: What is compared instead of the results: functions of them that do not depend on
+            choices, such as the phase of an eigenvector. Written with primitives.
         rtol: Tolerance of finite differences.
     """
 
@@ -159,6 +204,7 @@ class Case:
     order: int = 2
     linear: tuple[Group, ...] = ()
     differentiable: Group | None = None
+    observe: Callable[..., list[Any]] | None = None
     rtol: float = 1e-6
 
     @property
@@ -712,6 +758,107 @@ SPECIAL = [
     ),
 ]
 
+
+def _matrix_rows(primitive: Primitive, make: Callable[..., Make], **options: Any) -> list[Case]:
+    """Rows of a function of square matrices: one, a stack, 1 by 1, none."""
+    light = {**options, "dtypes": "d", "order": 1}
+    return [
+        Case(primitive, (make(3, 3),), "matrix", ALL, **options),
+        Case(primitive, (make(2, 2, 2),), "stack", **light),
+        Case(primitive, (make(1, 1),), "single", **light),
+        Case(primitive, (make(0, 0),), "empty", **light),
+    ]
+
+
+def _squares(x: Any) -> Any:
+    """``|x|^2``: the phase does not show."""
+    return el.mul.bind(x, el.conj.bind(x) if x.dtype.kind == "c" else x)
+
+
+def observe_eigh(w: Any, v: Any) -> list[Any]:
+    return [w, _squares(v)]
+
+
+def observe_svd(u: Any, s: Any, vh: Any) -> list[Any]:
+    return [_squares(u), s, _squares(vh), matmul(u, vh)]
+
+
+def observe_eig(w: Any, v: Any) -> list[Any]:
+    """Squares without conjugation: LAPACK fixes the phase, but not the sign."""
+    return [w, el.mul.bind(v, v)]
+
+
+def _factored(n: int, *columns: int) -> tuple[Make, ...]:
+    """Arguments of `FactoredSolve`: a permuted triangular matrix, whose factors are itself."""
+
+    def matrix(rng: np.random.Generator, dtype: np.dtype) -> Any:
+        return np.triu(regular(n, n)(rng, dtype))
+
+    return (matrix, matrix, fixed(np.arange(n, dtype=np.int32)), uniform(n, *columns))
+
+
+LINALG = [
+    *(
+        row
+        for lower in (True, False)
+        for turned in (True, False)
+        for row in (
+            Case(
+                TriangularSolve(lower, turned),
+                (regular(3, 3), uniform(3, 2)),
+                f"{'lower' if lower else 'upper'}{'-transposed' if turned else ''}",
+                ALL,
+                linear=SECOND,
+            ),
+        )
+    ),
+    Case(TriangularSolve(True, False, True), (regular(3, 3), uniform(3, 2)), "unit", linear=SECOND),
+    Case(
+        TriangularSolve(False, True, True),
+        (regular(3, 3), uniform(3, 2)),
+        "unit-upper",
+        "d",
+        linear=SECOND,
+    ),
+    Case(TriangularSolve(True), (regular(2, 3, 3), uniform(2, 3, 1)), "stack", "dD", 1, SECOND),
+    Case(TriangularSolve(True), (regular(30, 30), uniform(30, 2)), "large", "d", 1, SECOND),
+    Case(TriangularSolve(True), (regular(0, 0), uniform(0, 2)), "empty", "d", 1, SECOND),
+    Case(TriangularSolve(True), (regular(2, 2), uniform(2, 0)), "no-columns", "d", 1, SECOND),
+    Case(Solve(), (regular(3, 3), uniform(3, 2)), "", ALL, linear=SECOND),
+    Case(Solve(), (regular(2, 3, 3), uniform(2, 3, 1)), "stack", "dD", linear=SECOND),
+    Case(Solve(), (regular(0, 0), uniform(0, 2)), "empty", "d", 1, SECOND),
+    Case(FactoredSolve(), _factored(3, 2), "", ALL, 0, ((3,),)),
+    Case(FactoredSolve(True), _factored(3, 2), "transposed", ALL, 0, ((3,),)),
+    Case(FactoredSolve(), _factored(0, 2), "empty", "d", 0, ((3,),)),
+    *_matrix_rows(Inv(), regular),
+    *_matrix_rows(Cofactors(), regular),
+    Case(Cofactors(), (fixed([[1.0, 2.0], [2.0, 4.0]]),), "singular", "d", 0),
+    *_matrix_rows(Det(), regular),
+    Case(Det(), (fixed([[1.0, 2.0, 0.0], [2.0, 4.0, 0.0], [1.0, 1.0, 3.0]]),), "singular", "d", 1),
+    *_matrix_rows(Slogdet(), regular),
+    *_matrix_rows(LuFactor(), regular),
+    Case(LuFactor(), (regular(4, 2),), "tall", ALL),
+    Case(LuFactor(), (regular(2, 4),), "wide", ALL),
+    *_matrix_rows(Cholesky(), positive_definite),
+    *_matrix_rows(Eigh(), hermitian, observe=observe_eigh),
+    *_matrix_rows(Eigvalsh(), hermitian),
+    *_matrix_rows(Eig(), regular, observe=observe_eig),
+    *_matrix_rows(Eigvals(), regular),
+    *_matrix_rows(Qr(), regular),
+    Case(Qr(), (regular(4, 2),), "tall", ALL),
+    Case(Qr(), (regular(2, 4),), "wide", ALL),
+    Case(Qr(), (regular(0, 2),), "no-rows", "d", 1),
+    Case(Qr(True), (regular(4, 2),), "full", "d", 0),
+    Case(Qr(True), (regular(2, 4),), "full-wide", "d", 1),
+    *_matrix_rows(Svd(), regular, observe=observe_svd),
+    Case(Svd(), (regular(4, 2),), "tall", ALL, observe=observe_svd),
+    Case(Svd(), (regular(2, 4),), "wide", ALL, observe=observe_svd),
+    Case(Svd(True), (regular(3, 3),), "full", "d", 1, observe=observe_svd),
+    Case(Svd(True), (regular(4, 2),), "full-tall", "d", 0),
+    *_matrix_rows(SingularValues(), regular),
+    Case(SingularValues(), (regular(2, 4),), "wide", ALL),
+]
+
 CASES: Sequence[Case] = [
     *ARITHMETIC,
     *COMPARISONS,
@@ -726,6 +873,7 @@ CASES: Sequence[Case] = [
     *CUMULATIVE,
     *ORDERS,
     *SPECIAL,
+    *LINALG,
 ]
 
 IMPOSSIBLE: dict[str, dict[str, str]] = {

@@ -1,0 +1,825 @@
+"""Linear algebra of stacked matrices: the last two axes are the matrix, the others count matrices.
+
+Derivations use the notation ``dA`` for the tangent of ``A`` and ``A^H`` for the conjugate
+transpose; they follow M. Giles, "Collected matrix derivative results for forward and reverse mode
+algorithmic differentiation" (2008), and for complex matrices S. F. Walter, L. Lehmann, "Algorithmic
+differentiation of linear algebra functions" (2010). Rules are written with primitives, so that
+derivatives of every order follow.
+
+Conventions where a derivative is not unique:
+
+* `Cholesky` and `Eigh` read one triangle, as LAPACK does; so only it receives a gradient. Functions
+  that want symmetric gradients make their argument symmetric first.
+* Eigenvectors of equal eigenvalues, and singular vectors of equal singular values, may be rotated
+  into each other: the derivative leaves out that rotation. So it is finite, and right for every
+  function that does not depend on the choice of the vectors. Eigenvalues count as equal when they
+  differ by less than rounding.
+* The phases of complex eigenvectors of `Eigh` and of singular vectors are left where they are
+  (``v^H dv`` is zero); those of `Eig` and `Qr` follow LAPACK, which makes the largest component of
+  an eigenvector and the diagonal of ``R`` real.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import Shape, ShapedArray, aval_of, shaped
+from funcgrad.core.primitive import BatchDim, Primitive, Value
+from funcgrad.dtypes import BOOL, complex_dtype, is_complex, real_dtype
+from funcgrad.errors import DtypeError, MissingRuleError, ShapeError
+from funcgrad.primitives.contraction import Contract
+from funcgrad.primitives.elementwise import (
+    absolute,
+    add,
+    conj,
+    convert,
+    div,
+    equal,
+    imag,
+    less_equal,
+    mul,
+    neg,
+    real,
+    select,
+    stop_gradient,
+    sub,
+)
+from funcgrad.primitives.families import extern_lower, shape_of
+from funcgrad.primitives.indexing import take_along_axis
+from funcgrad.primitives.ordering import stacked
+from funcgrad.primitives.reductions import ArgMax, ReduceMax
+from funcgrad.primitives.shape import (
+    Concatenate,
+    ReduceSum,
+    Slice,
+    Transpose,
+    moveaxis_from_front,
+    moveaxis_to_front,
+    reshape,
+)
+
+_LETTERS = "abcdefghijklmnopqrstuvw"
+
+# ---------------------------------------------------------------- matrices, written with primitives
+
+
+def matmul(x: Value, y: Value) -> Value:
+    """Product of stacked matrices with equal stacks."""
+    stack = _LETTERS[: len(shape_of(x)) - 2]
+    return Contract(stack + "xy", stack + "yz", stack + "xz").bind(x, y)
+
+
+def matrix_transpose(x: Value) -> Value:
+    """Swap the last two axes."""
+    ndim = len(shape_of(x))
+    return Transpose((*range(ndim - 2), ndim - 1, ndim - 2)).bind(x)
+
+
+def adjoint(x: Value) -> Value:
+    """Conjugate transpose."""
+    return matrix_transpose(_conj(x))
+
+
+def _conj(x: Value) -> Value:
+    return conj.bind(x) if is_complex(aval_of(x).dtype) else x
+
+
+def _real(x: Value) -> Value:
+    return real.bind(x) if is_complex(aval_of(x).dtype) else x
+
+
+def _zero(x: Value) -> Any:
+    return aval_of(x).dtype.type(0)
+
+
+def _where(mask: Any, x: Value) -> Value:
+    """``x`` where a concrete or traced mask holds, else zero."""
+    return select.bind(mask, x, _zero(x))
+
+
+def _strictly_lower(x: Value) -> Value:
+    rows, columns = shape_of(x)[-2:]
+    return _where(np.tri(rows, columns, -1, dtype=BOOL), x)
+
+
+def _upper(x: Value) -> Value:
+    rows, columns = shape_of(x)[-2:]
+    return _where(~np.tri(rows, columns, -1, dtype=BOOL), x)
+
+
+def _diagonal_part(x: Value) -> Value:
+    """``x`` with all elements off its diagonal zero."""
+    return _where(np.eye(*shape_of(x)[-2:], dtype=BOOL), x)
+
+
+def _diagonal(x: Value) -> Value:
+    """The diagonal, along the last axis."""
+    return ReduceSum((len(shape_of(x)) - 1,)).bind(_diagonal_part(x))
+
+
+def _columns(w: Value) -> Value:
+    """A vector per matrix as a row, to multiply columns with."""
+    shape = shape_of(w)
+    return reshape(w, (*shape[:-1], 1, shape[-1]))
+
+
+def _rows(w: Value) -> Value:
+    """A vector per matrix as a column, to multiply rows with."""
+    return reshape(w, (*shape_of(w), 1))
+
+
+def _hermitian_of_lower(x: Value) -> Value:
+    """The Hermitian matrix whose lower triangle is that of ``x``; of the diagonal the real part."""
+    lower = _strictly_lower(x)
+    diagonal = convert(_real(_diagonal_part(x)), aval_of(x).dtype)
+    return add.bind(add.bind(lower, adjoint(lower)), diagonal)
+
+
+def _part(x: Value, rows: slice, columns: slice) -> Value:
+    """A block of every matrix."""
+    shape = shape_of(x)
+    (r0, r1, _), (c0, c1, _) = rows.indices(shape[-2]), columns.indices(shape[-1])
+    stack = shape[:-2]
+    zeros = (0,) * len(stack)
+    return Slice((*zeros, r0, c0), (*stack, r1, c1), (1,) * len(shape)).bind(x)
+
+
+# ------------------------------------------------------------------------------------------- checks
+
+
+def _check_matrix(name: str, x: ShapedArray) -> None:
+    if x.ndim < 2:
+        raise ShapeError(f"{name} needs a matrix or a stack of matrices, got {x}.")
+    if x.dtype.kind not in "fc":
+        raise DtypeError(
+            f"{name} needs a float or complex matrix, got {x}. Convert it with .astype(float)."
+        )
+
+
+def _check_square(name: str, x: ShapedArray) -> None:
+    _check_matrix(name, x)
+    if x.shape[-1] != x.shape[-2]:
+        raise ShapeError(f"{name} needs square matrices (the last two axes equal), got {x}.")
+
+
+def _check_system(name: str, a: ShapedArray, b: ShapedArray) -> None:
+    _check_square(name, a)
+    if b.ndim != a.ndim or b.shape[:-1] != a.shape[:-1] or b.dtype != a.dtype:
+        raise ShapeError(
+            f"{name}: for matrices {a} the right sides must have shape "
+            f"{(*a.shape[:-1], 'k')} and the same dtype, got {b}."
+        )
+
+
+class _Factorization(Primitive):
+    """What works on one argument and maps over leading axes anyway."""
+
+    lower = extern_lower
+
+    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
+        out = self.bind(*args)
+        return out, [0] * len(out) if self.multiple_results else 0
+
+
+class _System(Primitive):
+    """A solution of equations, linear in the right sides, its last argument."""
+
+    lower = extern_lower
+
+    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
+        if any(d is not None for d in dims[:-1]):
+            return self.bind(*stacked(args, dims)), 0
+        # One matrix, many right sides: they are more columns.
+        b = args[-1]
+        size, *shape = shape_of(b)
+        wide = reshape(moveaxis_from_front(b, len(shape)), (*shape[:-1], shape[-1] * size))
+        out = reshape(self.bind(*args[:-1], wide), (*shape, size))
+        return moveaxis_to_front(out, len(shape)), 0
+
+
+def _per_matrix(function: Callable[..., Any], *stacks: Any) -> list[Any]:
+    """Results of a function of single matrices, as a list in the order of the stack."""
+    lead = stacks[0].shape[:-2]
+    return [function(*(s[place] for s in stacks)) for place in np.ndindex(lead)]
+
+
+def _scipy_linalg() -> Any:
+    return importlib.import_module("scipy.linalg")
+
+
+# ----------------------------------------------------------------------------- systems and inverses
+
+_SMALL = 24
+"""Stacks of triangular systems up to this order are solved by one call for the whole stack."""
+
+
+@dataclass(frozen=True)
+class TriangularSolve(_System):
+    """``x`` with ``a x = b`` for triangular ``a``; only that triangle is read.
+
+    ``bind(a, b)``, ``a`` of shape ``(..., n, n)``, ``b`` of shape ``(..., n, k)``.
+
+    Args:
+        lower_triangle: Which triangle of ``a`` is read.
+        transpose_a: Whether ``a^T x = b`` is solved instead.
+        unit_diagonal: Whether the diagonal is taken to be 1 and not read.
+    """
+
+    lower_triangle: bool
+    transpose_a: bool = False
+    unit_diagonal: bool = False
+
+    def impl(self, a: Any, b: Any) -> Any:
+        a, b = np.asarray(a), np.asarray(b)
+        if not b.size:
+            return np.zeros(b.shape, b.dtype)
+        if a.ndim > 2 and a.shape[-1] <= _SMALL:
+            matrix = self._triangle(a)
+            return np.linalg.solve(matrix.swapaxes(-1, -2) if self.transpose_a else matrix, b)
+        return np.array(_per_matrix(self._solve_one, a, b)).reshape(b.shape)
+
+    def _triangle(self, a: Any) -> Any:
+        matrix = np.tril(a) if self.lower_triangle else np.triu(a)
+        if self.unit_diagonal:
+            diagonal = np.arange(a.shape[-1])
+            matrix[..., diagonal, diagonal] = 1
+        return matrix
+
+    def _solve_one(self, a: Any, b: Any) -> Any:
+        return _scipy_linalg().solve_triangular(
+            a,
+            b,
+            trans=int(self.transpose_a),
+            lower=self.lower_triangle,
+            unit_diagonal=self.unit_diagonal,
+            check_finite=False,
+        )
+
+    def abstract_eval(self, a: ShapedArray, b: ShapedArray) -> ShapedArray:
+        _check_system(self.name, a, b)
+        return shaped(b.shape, b.dtype)
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        (a, b), (ta, tb) = primals, tangents
+        out = self.bind(a, b)
+        if ta is not None:
+            # a dx = db - da x
+            moved = neg.bind(matmul(self._read(ta), out))
+            tb = moved if tb is None else add.bind(tb, moved)
+        return out, self.bind(a, tb)
+
+    def _read(self, ta: Value) -> Value:
+        """The part of a tangent that the operation reads, transposed if it does so."""
+        read = matrix_transpose(ta) if not self.lower_triangle else ta
+        strict = _strictly_lower(read)
+        read = strict if self.unit_diagonal else add.bind(strict, _diagonal_part(read))
+        return matrix_transpose(read) if self.lower_triangle == self.transpose_a else read
+
+    def transpose(self, ct: Any, a: Any, b: Any) -> Sequence[Any]:
+        return None, replace(self, transpose_a=not self.transpose_a).bind(a, ct)
+
+
+@dataclass(frozen=True)
+class LuFactor(_Factorization):
+    """``P A = L U`` with rows exchanged for stability; ``A`` of shape ``(..., m, n)``.
+
+    Results: ``L`` below and ``U`` on and above the diagonal of one matrix (the unit diagonal of
+    ``L`` is not stored); pivots (int32): row ``i`` was exchanged with row ``pivots[i]``; the
+    permutation (int32) with ``A[permutation] = L U``.
+    """
+
+    multiple_results = True
+
+    def impl(self, a: Any) -> Any:
+        a = np.asarray(a)
+        k = min(a.shape[-2:])
+        lu = np.array(a)
+        pivots = np.zeros((*a.shape[:-2], k), np.int32)
+        permutation = np.zeros(a.shape[:-1], np.int32)
+        for place in np.ndindex(a.shape[:-2]):
+            if k:
+                lu[place], pivots[place] = _getrf(a[place])
+            permutation[place] = _permutation_of(pivots[place], a.shape[-2])
+        return [lu, pivots, permutation]
+
+    def abstract_eval(self, a: ShapedArray) -> list[ShapedArray]:
+        _check_matrix(self.name, a)
+        pivots = shaped((*a.shape[:-2], min(a.shape[-2:])), np.dtype(np.int32))
+        return [shaped(a.shape, a.dtype), pivots, shaped(a.shape[:-1], np.dtype(np.int32))]
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        """``L^-1 P dA U^-1 = L^-1 dL + dU U^-1``: a strictly lower plus an upper triangle.
+
+        Where A is not square, L and U are completed by columns and rows of the identity.
+        """
+        (a,), (ta,) = primals, tangents
+        packed, pivots, permutation = self.bind(a)
+        rows, columns = shape_of(a)[-2:]
+        k = min(rows, columns)
+        index = reshape(permutation, (*shape_of(permutation), 1))
+        permuted = take_along_axis(ta, index, len(shape_of(a)) - 2)
+        left, right = _completed(packed, rows, k, True), _completed(packed, columns, k, False)
+        inner = TriangularSolve(True, unit_diagonal=True).bind(left, permuted)
+        both = matrix_transpose(TriangularSolve(False, True).bind(right, matrix_transpose(inner)))
+        unit_left = add.bind(_strictly_lower(left), _identity_like(left))
+        d_left = matmul(unit_left, _strictly_lower(both))
+        d_right = matmul(_upper(both), _upper(right))
+        return [packed, pivots, permutation], [add.bind(d_left, d_right), None, None]
+
+
+def _getrf(a: Any) -> tuple[Any, Any]:
+    (getrf,) = _scipy_linalg().get_lapack_funcs(("getrf",), (a,))
+    lu, pivots, _ = getrf(a)  # a zero pivot is no error here: the factors exist
+    return lu, pivots
+
+
+def _permutation_of(pivots: Any, rows: int) -> Any:
+    order = list(range(rows))
+    for i, j in enumerate(pivots.tolist()):
+        order[i], order[j] = order[j], order[i]
+    return order
+
+
+def _identity_like(x: Value) -> Any:
+    return np.eye(shape_of(x)[-1], dtype=aval_of(x).dtype)
+
+
+def _completed(packed: Value, n: int, k: int, is_left: bool) -> Value:
+    """The first ``k`` columns (or rows) of the packed factors, completed to ``(n, n)``."""
+    block = (
+        _part(packed, slice(None), slice(k)) if is_left else _part(packed, slice(k), slice(None))
+    )
+    if n == k:
+        return block
+    shape = shape_of(block)
+    rest = np.eye(n, dtype=aval_of(packed).dtype)
+    rest = rest[:, k:] if is_left else rest[k:]
+    rest = np.broadcast_to(rest, (*shape[:-2], *rest.shape))
+    return Concatenate(len(shape) - (1 if is_left else 2)).bind(block, rest)
+
+
+@dataclass(frozen=True)
+class FactoredSolve(_System):
+    """``x`` with ``a x = b``, given the LU factors of ``a``.
+
+    ``bind(a, lu, pivots, b)``. The factors say how to compute, not what: derivatives are those with
+    respect to ``a`` and ``b``, at the cost of substitutions only.
+
+    Args:
+        transpose_a: Whether ``a^T x = b`` is solved instead.
+    """
+
+    transpose_a: bool = False
+
+    def impl(self, a: Any, lu: Any, pivots: Any, b: Any) -> Any:
+        b = np.asarray(b)
+        if not b.size:
+            return np.zeros(b.shape, b.dtype)
+        results = [
+            self._solve_one(lu[place], pivots[place], b[place])
+            for place in np.ndindex(b.shape[:-2])
+        ]
+        return np.array(results).reshape(b.shape)
+
+    def _solve_one(self, lu: Any, pivots: Any, b: Any) -> Any:
+        if not np.all(np.diagonal(lu)):
+            raise np.linalg.LinAlgError("Singular matrix")
+        (getrs,) = _scipy_linalg().get_lapack_funcs(("getrs",), (lu, b))
+        x, _ = getrs(lu, pivots, b, trans=int(self.transpose_a))
+        return x
+
+    def abstract_eval(
+        self, a: ShapedArray, lu: ShapedArray, pivots: ShapedArray, b: ShapedArray
+    ) -> ShapedArray:
+        _check_system(self.name, a, b)
+        return shaped(b.shape, b.dtype)
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        a, lu, pivots, b = primals
+        ta, tb = tangents[0], tangents[3]
+        out = self.bind(a, lu, pivots, b)
+        if ta is not None:
+            moved = neg.bind(matmul(matrix_transpose(ta) if self.transpose_a else ta, out))
+            tb = moved if tb is None else add.bind(tb, moved)
+        return out, None if tb is None else self.bind(a, lu, pivots, tb)
+
+    def transpose(self, ct: Any, a: Any, lu: Any, pivots: Any, b: Any) -> Sequence[Any]:
+        turned = replace(self, transpose_a=not self.transpose_a)
+        return None, None, None, turned.bind(a, lu, pivots, ct)
+
+
+@dataclass(frozen=True)
+class Solve(_System):
+    """``x`` with ``a x = b``; ``a`` of shape ``(..., n, n)``, ``b`` of shape ``(..., n, k)``."""
+
+    def impl(self, a: Any, b: Any) -> Any:
+        return np.linalg.solve(a, b)
+
+    def abstract_eval(self, a: ShapedArray, b: ShapedArray) -> ShapedArray:
+        _check_system(self.name, a, b)
+        return shaped(b.shape, b.dtype)
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        # Factored once, for the solution, its tangents and their transposes.
+        (a, b), (ta, tb) = primals, tangents
+        lu, pivots, _ = LuFactor().bind(stop_gradient.bind(a))
+        return FactoredSolve().jvp([a, lu, pivots, b], [ta, None, None, tb])
+
+    def transpose(self, ct: Any, a: Any, b: Any) -> Sequence[Any]:
+        return None, self.bind(matrix_transpose(a), ct)
+
+
+@dataclass(frozen=True)
+class Inv(_Factorization):
+    """The inverse of every matrix."""
+
+    def impl(self, a: Any) -> Any:
+        return np.linalg.inv(a)
+
+    def abstract_eval(self, a: ShapedArray) -> ShapedArray:
+        _check_square(self.name, a)
+        return shaped(a.shape, a.dtype)
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        # d(A^-1) = -A^-1 dA A^-1
+        (a,), (ta,) = primals, tangents
+        out = self.bind(a)
+        return out, neg.bind(matmul(out, matmul(ta, out)))
+
+
+# ------------------------------------------------------------------------------------- determinants
+
+
+@dataclass(frozen=True)
+class Cofactors(_Factorization):
+    """``det(A) A^-T``, the gradient of the determinant, which exists for singular A as well."""
+
+    def impl(self, a: Any) -> Any:
+        a = np.asarray(a)
+        u, s, vh = np.linalg.svd(a)
+        n = a.shape[-1]
+        others = np.where(np.eye(n, dtype=bool), 1, s[..., None, :])
+        scale = np.prod(others, -1) * (np.linalg.det(u) * np.linalg.det(vh))[..., None]
+        return ((np.conj(u) * scale[..., None, :]) @ np.conj(vh)).astype(a.dtype, copy=False)
+
+    def abstract_eval(self, a: ShapedArray) -> ShapedArray:
+        _check_square(self.name, a)
+        return shaped(a.shape, a.dtype)
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        # C = det(A) A^-T:  dC = tr(A^-1 dA) C - A^-T dA^T C, for regular A only.
+        (a,), (ta,) = primals, tangents
+        out = self.bind(a)
+        inverse = Inv().bind(a)
+        trace = _trace_of_product(inverse, ta)
+        turned = matmul(matrix_transpose(inverse), matmul(matrix_transpose(ta), out))
+        return out, sub.bind(mul.bind(reshape(trace, (*shape_of(trace), 1, 1)), out), turned)
+
+
+def _trace_of_product(x: Value, y: Value) -> Value:
+    """``tr(x y)`` of every pair of matrices."""
+    ndim = len(shape_of(x))
+    return ReduceSum((ndim - 2, ndim - 1)).bind(mul.bind(matrix_transpose(x), y))
+
+
+@dataclass(frozen=True)
+class Det(_Factorization):
+    """The determinant of every matrix."""
+
+    def impl(self, a: Any) -> Any:
+        return np.linalg.det(a)
+
+    def abstract_eval(self, a: ShapedArray) -> ShapedArray:
+        _check_square(self.name, a)
+        return shaped(a.shape[:-2], a.dtype)
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        (a,), (ta,) = primals, tangents
+        ndim = len(shape_of(a))
+        change = ReduceSum((ndim - 2, ndim - 1)).bind(mul.bind(ta, Cofactors().bind(a)))
+        return self.bind(a), change
+
+
+@dataclass(frozen=True)
+class Slogdet(_Factorization):
+    """Sign (phase, if complex) and logarithm of the absolute value of the determinant."""
+
+    multiple_results = True
+
+    def impl(self, a: Any) -> Any:
+        return list(np.linalg.slogdet(a))
+
+    def abstract_eval(self, a: ShapedArray) -> list[ShapedArray]:
+        _check_square(self.name, a)
+        return [shaped(a.shape[:-2], a.dtype), shaped(a.shape[:-2], real_dtype(a.dtype))]
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        # d log det A = tr(A^-1 dA): the real part changes the size, the imaginary part the phase.
+        (a,), (ta,) = primals, tangents
+        sign, size = self.bind(a)
+        trace = _trace_of_product(Inv().bind(a), ta)
+        if not is_complex(aval_of(a).dtype):
+            return [sign, size], [None, trace]
+        turning = mul.bind(convert(imag.bind(trace), aval_of(a).dtype), aval_of(a).dtype.type(1j))
+        return [sign, size], [mul.bind(turning, sign), real.bind(trace)]
+
+
+# ----------------------------------------------------------------------------------- factorizations
+
+
+@dataclass(frozen=True)
+class Cholesky(_Factorization):
+    """Lower triangular ``L`` with ``L L^H = A``; the lower triangle of ``A`` is read."""
+
+    def impl(self, a: Any) -> Any:
+        return np.linalg.cholesky(a)
+
+    def abstract_eval(self, a: ShapedArray) -> ShapedArray:
+        _check_square(self.name, a)
+        return shaped(a.shape, a.dtype)
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        """``L^-1 dA L^-H = L^-1 dL + (L^-1 dL)^H``: the lower triangle with half the diagonal."""
+        (a,), (ta,) = primals, tangents
+        out = self.bind(a)
+        solve = TriangularSolve(True)
+        half = solve.bind(out, _hermitian_of_lower(ta))
+        both = solve.bind(out, adjoint(half))
+        diagonal = mul.bind(_diagonal_part(both), aval_of(a).dtype.type(0.5))
+        return out, matmul(out, add.bind(_strictly_lower(both), diagonal))
+
+
+def _inverse_gaps(w: Value, square: bool = False) -> Value:
+    """``1 / (w_j - w_i)`` (of squares if ``square``) for ``w`` along the last axis; 0 if equal.
+
+    Differences below rounding count as equal.
+    """
+    dtype = real_dtype(aval_of(w).dtype)
+    n = shape_of(w)[-1]
+    values = mul.bind(w, w) if square else w
+    gap = sub.bind(_columns(values), _rows(values))
+    if not n:
+        return gap
+    size = absolute.bind(values)
+    largest = ReduceMax((len(shape_of(w)) - 1,)).bind(stop_gradient.bind(size))
+    least = mul.bind(largest, dtype.type(n * np.finfo(dtype).eps))
+    is_equal = less_equal.bind(absolute.bind(gap), reshape(least, (*shape_of(least), 1, 1)))
+    one = aval_of(w).dtype.type(1)
+    return _where_not(is_equal, div.bind(one, select.bind(is_equal, one, gap)))
+
+
+def _where_not(mask: Value, x: Value) -> Value:
+    return select.bind(mask, _zero(x), x)
+
+
+@dataclass(frozen=True)
+class Eigh(_Factorization):
+    """Eigenvalues, ascending, and eigenvectors (columns) of Hermitian matrices.
+
+    The lower triangle is read.
+    """
+
+    multiple_results = True
+
+    def impl(self, a: Any) -> Any:
+        return list(np.linalg.eigh(a))
+
+    def abstract_eval(self, a: ShapedArray) -> list[ShapedArray]:
+        _check_square(self.name, a)
+        return [shaped(a.shape[:-1], real_dtype(a.dtype)), shaped(a.shape, a.dtype)]
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        """With ``M = V^H dA V``: ``dw = diag M``, ``dV = V N``, ``N_ij = M_ij / (w_j - w_i)``."""
+        (a,), (ta,) = primals, tangents
+        w, v = self.bind(a)
+        inner = matmul(adjoint(v), matmul(_hermitian_of_lower(ta), v))
+        rotation = mul.bind(inner, convert(_inverse_gaps(w), aval_of(v).dtype))
+        return [w, v], [_real(_diagonal(inner)), matmul(v, rotation)]
+
+
+@dataclass(frozen=True)
+class Eigvalsh(_Factorization):
+    """Eigenvalues of Hermitian matrices, ascending; the lower triangle is read."""
+
+    def impl(self, a: Any) -> Any:
+        return np.linalg.eigvalsh(a)
+
+    def abstract_eval(self, a: ShapedArray) -> ShapedArray:
+        return Eigh().abstract_eval(a)[0]
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        (a,), (ta,) = primals, tangents
+        w, v = Eigh().bind(a)
+        inner = matmul(adjoint(v), matmul(_hermitian_of_lower(ta), v))
+        return w, _real(_diagonal(inner))
+
+
+@dataclass(frozen=True)
+class Eig(_Factorization):
+    """Eigenvalues and eigenvectors (columns) of general matrices, complex also for real ones."""
+
+    multiple_results = True
+
+    def impl(self, a: Any) -> Any:
+        dtype = complex_dtype(np.asarray(a).dtype)
+        return [np.asarray(x, dtype) for x in np.linalg.eig(a)]
+
+    def abstract_eval(self, a: ShapedArray) -> list[ShapedArray]:
+        _check_square(self.name, a)
+        dtype = complex_dtype(a.dtype)
+        return [shaped(a.shape[:-1], dtype), shaped(a.shape, dtype)]
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        """As for `Eigh` with ``M = V^-1 dA V``, then length and phase are brought back."""
+        (a,), (ta,) = primals, tangents
+        w, v = self.bind(a)
+        inner = Solve().bind(v, matmul(convert(ta, aval_of(v).dtype), v))
+        free = matmul(v, mul.bind(inner, _inverse_gaps(w)))
+        return [w, v], [_diagonal(inner), add.bind(free, mul.bind(v, _columns(_back(v, free))))]
+
+
+def _back(v: Value, dv: Value) -> Value:
+    """``c`` such that ``dv + v c`` keeps unit length and the largest component of ``v`` real."""
+    ndim = len(shape_of(v))
+    dtype = aval_of(v).dtype
+    total = ReduceSum((ndim - 2,))
+    longer = real.bind(total.bind(mul.bind(_conj(v), dv)))
+    if not shape_of(v)[-1]:
+        return convert(neg.bind(longer), dtype)
+    largest = ArgMax(ndim - 2).bind(stop_gradient.bind(absolute.bind(v)))
+    is_largest = equal.bind(_columns(largest), np.arange(shape_of(v)[-2])[:, None])
+    component = real.bind(total.bind(_where(is_largest, v)))
+    turning = div.bind(imag.bind(total.bind(_where(is_largest, dv))), component)
+    turned = mul.bind(convert(turning, dtype), dtype.type(1j))
+    return neg.bind(add.bind(convert(longer, dtype), turned))
+
+
+@dataclass(frozen=True)
+class Eigvals(_Factorization):
+    """Eigenvalues of general matrices, complex also for real ones."""
+
+    def impl(self, a: Any) -> Any:
+        return np.asarray(np.linalg.eigvals(a), complex_dtype(np.asarray(a).dtype))
+
+    def abstract_eval(self, a: ShapedArray) -> ShapedArray:
+        return Eig().abstract_eval(a)[0]
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        (a,), (ta,) = primals, tangents
+        w, v = Eig().bind(a)
+        inner = Solve().bind(v, matmul(convert(ta, aval_of(v).dtype), v))
+        return w, _diagonal(inner)
+
+
+@dataclass(frozen=True)
+class Qr(_Factorization):
+    """``A = Q R`` with orthonormal columns of ``Q`` and upper triangular ``R``.
+
+    Args:
+        full_matrices: Whether ``Q`` is completed to a square matrix. Its derivative then exists
+            only if that adds nothing (no more rows than columns).
+    """
+
+    full_matrices: bool = False
+
+    multiple_results = True
+
+    def impl(self, a: Any) -> Any:
+        return list(np.linalg.qr(a, "complete" if self.full_matrices else "reduced"))
+
+    def abstract_eval(self, a: ShapedArray) -> list[ShapedArray]:
+        _check_matrix(self.name, a)
+        *stack, m, n = a.shape
+        k = m if self.full_matrices else min(m, n)
+        return [shaped((*stack, m, k), a.dtype), shaped((*stack, k, n), a.dtype)]
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        """With ``N = dA R^-1``: ``Q^H N = Q^H dQ + dR R^-1``, anti-Hermitian plus upper triangle.
+
+        Of a wide matrix the first square block is factored; the rest of ``R`` is ``Q^H A``.
+        """
+        (a,), (ta,) = primals, tangents
+        m, n = shape_of(a)[-2:]
+        if self.full_matrices and m > n:
+            raise MissingRuleError(
+                f"qr of {aval_of(a)} with full matrices has no derivative: the completion of Q is "
+                'not unique. Use mode="reduced".'
+            )
+        q, r = self.bind(a)
+        square = slice(min(m, n))
+        d_q, d_r = _qr_tangents(q, _part(r, square, square), _part(ta, slice(None), square))
+        if m < n:
+            rest = slice(m, n)
+            own, moved = _part(a, slice(None), rest), _part(ta, slice(None), rest)
+            d_rest = add.bind(matmul(adjoint(d_q), own), matmul(adjoint(q), moved))
+            d_r = Concatenate(len(shape_of(a)) - 1).bind(d_r, d_rest)
+        return [q, r], [d_q, d_r]
+
+
+def _qr_tangents(q: Value, r: Value, ta: Value) -> tuple[Value, Value]:
+    right = matrix_transpose(TriangularSolve(False, True).bind(r, matrix_transpose(ta)))
+    inner = matmul(adjoint(q), right)
+    lower = _strictly_lower(inner)
+    turning = sub.bind(lower, adjoint(lower))
+    if is_complex(aval_of(q).dtype):
+        # The diagonal of R stays real, so imaginary parts there turn the columns of Q.
+        diagonal = _diagonal_part(inner)
+        turning = add.bind(turning, sub.bind(diagonal, convert(real.bind(diagonal), ta.dtype)))
+    outside = sub.bind(right, matmul(q, inner))
+    return add.bind(matmul(q, turning), outside), matmul(sub.bind(inner, turning), r)
+
+
+@dataclass(frozen=True)
+class Svd(_Factorization):
+    """``A = U diag(s) V^H`` with ``s`` descending; results are ``U, s, V^H``.
+
+    Args:
+        full_matrices: Whether U and V are square. Derivatives then exist only of square A.
+    """
+
+    full_matrices: bool = False
+
+    multiple_results = True
+
+    def impl(self, a: Any) -> Any:
+        return list(np.linalg.svd(a, full_matrices=self.full_matrices))
+
+    def abstract_eval(self, a: ShapedArray) -> list[ShapedArray]:
+        _check_matrix(self.name, a)
+        *stack, m, n = a.shape
+        k = min(m, n)
+        rows, columns = (m, n) if self.full_matrices else (k, k)
+        shapes: list[Shape] = [(*stack, m, rows), (*stack, k), (*stack, columns, n)]
+        dtypes = [a.dtype, real_dtype(a.dtype), a.dtype]
+        return [shaped(shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=True)]
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        """With ``M = U^H dA V``: ``M = (U^H dU) S + dS - S (V^H dV)``, the brackets anti-Hermitian.
+
+        So ``dS`` is the real part of its diagonal, and multiplying by S from either side and
+        adding the adjoint isolates each bracket, up to ``s_j^2 - s_i^2``.
+        """
+        (a,), (ta,) = primals, tangents
+        if self.full_matrices and shape_of(a)[-1] != shape_of(a)[-2]:
+            raise MissingRuleError(
+                f"svd of {aval_of(a)} with full matrices has no derivative: the completion of U "
+                "and V is not unique. Pass full_matrices=False, or compute_uv=False."
+            )
+        u, s, vh = self.bind(a)
+        v = adjoint(vh)
+        inner = matmul(adjoint(u), matmul(ta, v))
+        turn_u, turn_v = _svd_rotations(inner, s)
+        d_u = add.bind(matmul(u, turn_u), _from_outside(u, matmul(ta, v), s))
+        d_v = add.bind(matmul(v, turn_v), _from_outside(v, matmul(adjoint(ta), u), s))
+        return [u, s, vh], [d_u, _real(_diagonal(inner)), adjoint(d_v)]
+
+
+def _svd_rotations(inner: Value, s: Value) -> tuple[Value, Value]:
+    dtype = aval_of(inner).dtype
+    gaps = convert(_inverse_gaps(s, square=True), dtype)
+    columns, rows = _columns(convert(s, dtype)), _rows(convert(s, dtype))
+    turned = adjoint(inner)
+    turn_u = mul.bind(gaps, add.bind(mul.bind(inner, columns), mul.bind(rows, turned)))
+    turn_v = mul.bind(gaps, add.bind(mul.bind(rows, inner), mul.bind(turned, columns)))
+    if is_complex(dtype):
+        # Only the difference of both phases is determined: half to each.
+        diagonal = _diagonal_part(inner)
+        phase = sub.bind(diagonal, convert(real.bind(diagonal), dtype))
+        half = mul.bind(phase, _columns(mul.bind(_inverse_of(convert(s, dtype)), dtype.type(0.5))))
+        turn_u, turn_v = add.bind(turn_u, half), sub.bind(turn_v, half)
+    return turn_u, turn_v
+
+
+def _inverse_of(s: Value) -> Value:
+    """``1 / s``, and 0 where ``s`` is 0."""
+    one = aval_of(s).dtype.type(1)
+    is_zero = equal.bind(s, _zero(s))
+    return _where_not(is_zero, div.bind(one, select.bind(is_zero, one, s)))
+
+
+def _from_outside(u: Value, moved: Value, s: Value) -> Value:
+    """What comes from outside of the space of ``u``: ``(1 - u u^H) moved / s``."""
+    outside = sub.bind(moved, matmul(u, matmul(adjoint(u), moved)))
+    return mul.bind(outside, _columns(_inverse_of(convert(s, aval_of(u).dtype))))
+
+
+@dataclass(frozen=True)
+class SingularValues(_Factorization):
+    """Singular values, descending."""
+
+    def impl(self, a: Any) -> Any:
+        return np.linalg.svd(a, compute_uv=False)
+
+    def abstract_eval(self, a: ShapedArray) -> ShapedArray:
+        return Svd().abstract_eval(a)[1]
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        (a,), (ta,) = primals, tangents
+        u, s, vh = Svd().bind(a)
+        inner = matmul(adjoint(u), matmul(ta, adjoint(vh)))
+        return s, _real(_diagonal(inner))
