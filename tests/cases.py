@@ -17,6 +17,7 @@ import numpy as np
 from funcgrad.core.primitive import Primitive
 from funcgrad.primitives import elementwise as el
 from funcgrad.primitives import special as sp
+from funcgrad.primitives.bits import Bitcast, population_count
 from funcgrad.primitives.contraction import Contract
 from funcgrad.primitives.creation import Full, Iota
 from funcgrad.primitives.cumulative import (
@@ -27,6 +28,7 @@ from funcgrad.primitives.cumulative import (
     Cumsum,
     LinearRecurrence,
 )
+from funcgrad.primitives.fft import Fft, Irfft, Rfft
 from funcgrad.primitives.indexing import (
     DynamicSlice,
     DynamicUpdateSlice,
@@ -57,6 +59,7 @@ from funcgrad.primitives.linalg import (
     matmul,
 )
 from funcgrad.primitives.ordering import ArgSort, SearchSorted
+from funcgrad.primitives.random import erfinv_giles, threefry2x32
 from funcgrad.primitives.reductions import (
     ArgMax,
     ArgMin,
@@ -859,6 +862,31 @@ LINALG = [
     Case(SingularValues(), (regular(2, 4),), "wide", ALL),
 ]
 
+FOURIER = [
+    Case(Fft((0,)), (uniform(5),), "", "DF", 1, FIRST),
+    Case(Fft((1, 2)), (uniform(2, 3, 4),), "two-axes", "D", 1, FIRST),
+    Case(Fft((0,), True), (uniform(4, 2),), "inverse", "DF", 1, FIRST),
+    Case(Fft((1,)), (uniform(0, 2),), "empty", "D", 1, FIRST),
+    *(Case(Rfft(1), (uniform(2, n),), str(n), "df", 1, FIRST) for n in (1, 2, 5, 6)),
+    *(Case(Irfft(1, n), (uniform(2, n // 2 + 1),), str(n), "DF", 1, FIRST) for n in (1, 2, 5, 6)),
+]
+
+
+def words(*shape: int) -> Make:
+    return ints(*shape, low=0, high=2**32, dtype=np.uint32)
+
+
+BITS = [
+    Case(Bitcast(np.dtype(np.int32)), (real_uniform(3),), "wide-or-narrow", "df", 1),
+    Case(Bitcast(np.dtype(np.float64)), (ints(3, 2, dtype=np.int32),), "joined", "d", 0),
+    Case(Bitcast(np.dtype(np.uint64)), (ints(3),), "same", "d", 0),
+    *integer_rows(population_count, 1),
+    Case(threefry2x32, (words(), words(), words(4), words(4)), "few", "d", 0),
+    Case(threefry2x32, (words(3, 1), words(3, 1), words(7), words(7)), "broadcast", "d", 0),
+    Case(threefry2x32, (words(), words(), words(0), words(0)), "empty", "d", 0),
+    *one(erfinv_giles, -0.9, 0.9, rtol=1e-5),
+]
+
 CASES: Sequence[Case] = [
     *ARITHMETIC,
     *COMPARISONS,
@@ -874,6 +902,8 @@ CASES: Sequence[Case] = [
     *ORDERS,
     *SPECIAL,
     *LINALG,
+    *FOURIER,
+    *BITS,
 ]
 
 IMPOSSIBLE: dict[str, dict[str, str]] = {

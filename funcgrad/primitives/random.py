@@ -229,7 +229,7 @@ def _erfinv_block(x: Any, out: Any) -> None:
 
 
 def _erfinv(x: Any) -> Any:
-    x = np.ascontiguousarray(x)
+    x = np.asarray(x, order="C")  # ascontiguousarray would make scalars vectors
     out = np.empty_like(x)
     source, target = x.reshape(-1), out.reshape(-1)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):

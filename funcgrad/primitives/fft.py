@@ -1,0 +1,131 @@
+"""Discrete Fourier transforms, without normalisation forwards and with ``1/n`` backwards.
+
+All are linear. The matrix of the complex transform is symmetric, so it is its own transpose. The
+real ones drop, or rebuild, the redundant half of a Hermitian spectrum; their transposes follow
+from the pairing ``Re <ct, t>`` without conjugation. Several axes, lengths and norms are composed
+in the namespaces above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import ShapedArray, shaped
+from funcgrad.core.primitive import BatchDim, Primitive, Value
+from funcgrad.dtypes import complex_dtype, real_dtype
+from funcgrad.errors import DtypeError, ShapeError
+from funcgrad.primitives.elementwise import conj, mul, real
+from funcgrad.primitives.families import extern_lower, linear_jvp, shape_of
+from funcgrad.primitives.shape import Pad
+
+
+def _check_axis(name: str, x: ShapedArray, axis: int, kind: str) -> None:
+    if not 0 <= axis < x.ndim or not x.shape[axis]:
+        raise ShapeError(f"{name}: {x} has no elements along an axis {axis} to transform.")
+    if x.dtype.kind != kind:
+        wanted = "complex" if kind == "c" else "real floating"
+        raise DtypeError(f"{name} needs a {wanted} array, got {x}. Convert it with .astype().")
+
+
+@dataclass(frozen=True)
+class Fft(Primitive):
+    """``sum over j of x[j] exp(-2 pi i j k / n)`` along each of ``axes``.
+
+    Args:
+        axes: Transformed axes.
+        inverse: Whether the sign of the exponent is positive and the result is divided by ``n``.
+    """
+
+    axes: tuple[int, ...]
+    inverse: bool = False
+
+    jvp = linear_jvp
+    lower = extern_lower
+
+    def impl(self, x: Any) -> Any:
+        return (np.fft.ifftn if self.inverse else np.fft.fftn)(x, axes=self.axes)
+
+    def abstract_eval(self, x: ShapedArray) -> ShapedArray:
+        for axis in self.axes:
+            _check_axis(self.name, x, axis, "c")
+        return shaped(x.shape, x.dtype)
+
+    def transpose(self, ct: Any, x: Any) -> Sequence[Any]:
+        return (self.bind(ct),)
+
+    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
+        return replace(self, axes=tuple(a + 1 for a in self.axes)).bind(*args), 0
+
+
+@dataclass(frozen=True)
+class Rfft(Primitive):
+    """The first ``n // 2 + 1`` elements of the transform of a real array along ``axis``."""
+
+    axis: int
+
+    jvp = linear_jvp
+    lower = extern_lower
+
+    def impl(self, x: Any) -> Any:
+        return np.fft.rfft(x, axis=self.axis)
+
+    def abstract_eval(self, x: ShapedArray) -> ShapedArray:
+        _check_axis(self.name, x, self.axis, "f")
+        length = x.shape[self.axis] // 2 + 1
+        shape = (*x.shape[: self.axis], length, *x.shape[self.axis + 1 :])
+        return shaped(shape, complex_dtype(x.dtype))
+
+    def transpose(self, ct: Any, x: Any) -> Sequence[Any]:
+        # <ct, F x>, over the reals: x[j] is paired with Re (sum over k of ct[k] exp(...)).
+        missing = x.shape[self.axis] - shape_of(ct)[self.axis]
+        zeros = (0,) * x.aval.ndim
+        highs = tuple(missing if i == self.axis else 0 for i in range(x.aval.ndim))
+        padded = Pad(zeros, highs, zeros).bind(ct, ct.dtype.type(0))
+        return (real.bind(Fft((self.axis,)).bind(padded)),)
+
+    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
+        return Rfft(self.axis + 1).bind(*args), 0
+
+
+@dataclass(frozen=True)
+class Irfft(Primitive):
+    """The real array of length ``n`` along ``axis`` whose `Rfft` is given.
+
+    Imaginary parts of the elements that belong to themselves (the first, and the last if ``n`` is
+    even) are ignored.
+    """
+
+    axis: int
+    n: int
+
+    jvp = linear_jvp
+    lower = extern_lower
+
+    def impl(self, x: Any) -> Any:
+        return np.fft.irfft(x, self.n, self.axis)
+
+    def abstract_eval(self, x: ShapedArray) -> ShapedArray:
+        _check_axis(self.name, x, self.axis, "c")
+        if self.n < 1 or x.shape[self.axis] != self.n // 2 + 1:
+            raise ShapeError(
+                f"{self.name}: a real array of length {self.n} has {self.n // 2 + 1} frequencies, "
+                f"got {x} along axis {self.axis}."
+            )
+        shape = (*x.shape[: self.axis], self.n, *x.shape[self.axis + 1 :])
+        return shaped(shape, real_dtype(x.dtype))
+
+    def transpose(self, ct: Any, x: Any) -> Sequence[Any]:
+        # Every frequency but the self-conjugate ones stands for itself and its mirror image.
+        weights = np.full(self.n // 2 + 1, 2.0 / self.n, x.dtype)
+        weights[0] = 1 / self.n
+        if self.n % 2 == 0:
+            weights[-1] = 1 / self.n
+        column = weights.reshape([-1 if i == self.axis else 1 for i in range(x.aval.ndim)])
+        return (mul.bind(conj.bind(Rfft(self.axis).bind(ct)), column),)
+
+    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
+        return Irfft(self.axis + 1, self.n).bind(*args), 0
