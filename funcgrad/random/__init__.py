@@ -1,0 +1,65 @@
+"""Random numbers from explicit keys: the same key gives the same numbers, always.
+
+A program that was written for JAX draws here what it drew there: keys, splits and bits have JAX's
+layout (threefry2x32, its partitionable form). Samples are float64 and int64 unless another dtype
+is asked for; those are the numbers that JAX draws with ``jax_enable_x64``, and with
+``dtype=np.float32`` those of its default.
+"""
+
+from funcgrad.random.choices import categorical, choice, permutation
+from funcgrad.random.distributions import (
+    bernoulli,
+    cauchy,
+    exponential,
+    geometric,
+    gumbel,
+    laplace,
+    logistic,
+    maxwell,
+    normal,
+    pareto,
+    rademacher,
+    rayleigh,
+    truncated_normal,
+    weibull_min,
+)
+from funcgrad.random.keys import (
+    PRNGKey,
+    clone,
+    fold_in,
+    key,
+    key_data,
+    split,
+    wrap_key_data,
+)
+from funcgrad.random.uniform import bits, randint, uniform
+
+__all__ = [
+    "PRNGKey",
+    "bernoulli",
+    "bits",
+    "categorical",
+    "cauchy",
+    "choice",
+    "clone",
+    "exponential",
+    "fold_in",
+    "geometric",
+    "gumbel",
+    "key",
+    "key_data",
+    "laplace",
+    "logistic",
+    "maxwell",
+    "normal",
+    "pareto",
+    "permutation",
+    "rademacher",
+    "randint",
+    "rayleigh",
+    "split",
+    "truncated_normal",
+    "uniform",
+    "weibull_min",
+    "wrap_key_data",
+]

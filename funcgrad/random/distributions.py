@@ -1,0 +1,349 @@
+"""Continuous distributions, each a function of uniform numbers.
+
+Samples have the dtype that is asked for, float64 by default. They are differentiable in the
+parameters that are arrays.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from funcgrad import lax
+from funcgrad.errors import ArgumentError, DtypeError
+from funcgrad.lax.operands import Array, ArrayLike, canonical_dtype
+from funcgrad.primitives import elementwise as primitive
+from funcgrad.primitives.random import erfinv_giles
+from funcgrad.primitives.shape import broadcast_to
+from funcgrad.random.keys import canonical_shape, split
+from funcgrad.random.parameters import array_of, floating_dtype, parameter, parameter_shape
+from funcgrad.random.uniform import uniform
+
+
+def normal(key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None) -> Array:
+    """Normal numbers of mean 0 and variance 1.
+
+    Args:
+        key: A key.
+        shape: Shape of the result.
+        dtype: float64 by default, float32, or a complex dtype (whose parts have variance 1/2).
+
+    Returns:
+        ``sqrt(2) * erf_inv(u)`` of uniform ``u`` in (-1, 1). With ``dtype=np.float32`` they are
+        the numbers that JAX draws by default, to a few units of the last place.
+
+    Example:
+        >>> import numpy as np
+        >>> import funcgrad as fg
+        >>> x = fg.random.normal(fg.random.key(0), (10_000,))
+        >>> print(x.dtype, bool(abs(np.mean(x)) < 0.03), bool(abs(np.std(x) - 1) < 0.03))
+        float64 True True
+    """
+    wanted = floating_dtype("normal", dtype, "fc")
+    lengths = canonical_shape("normal", shape)
+    if wanted.kind == "f":
+        return _real_normal(key, lengths, wanted)
+    part = np.empty(0, wanted).real.dtype
+    keys = split(key)
+    re, im = (
+        _real_normal(lax.index_in_dim(keys, i, keepdims=False), lengths, part) for i in (0, 1)
+    )
+    return primitive.div.bind(lax.complex(re, im), wanted.type(math.sqrt(2)))
+
+
+def _real_normal(key: ArrayLike, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    lowest = np.nextafter(dtype.type(-1), dtype.type(0))
+    u = uniform(key, shape, dtype, lowest, dtype.type(1))
+    return primitive.mul.bind(erfinv_giles.bind(u), dtype.type(math.sqrt(2)))
+
+
+def truncated_normal(
+    key: ArrayLike,
+    lower: ArrayLike,
+    upper: ArrayLike,
+    shape: int | Sequence[int] | None = None,
+    dtype: Any = None,
+) -> Array:
+    """Normal numbers under the condition that they lie in ``[lower, upper]``.
+
+    Args:
+        key: A key.
+        lower: Lower bound, a scalar or an array that broadcasts to ``shape``.
+        upper: Upper bound, likewise.
+        shape: Shape of the result, by default that of the bounds.
+        dtype: float64 by default, or float32.
+
+    Returns:
+        Samples inside the bounds.
+    """
+    wanted = floating_dtype("truncated_normal", dtype)
+    lengths = parameter_shape("truncated_normal", shape, lower, upper)
+    low = parameter("truncated_normal", lower, wanted)
+    high = parameter("truncated_normal", upper, wanted)
+    root = wanted.type(math.sqrt(2))
+    u = uniform(key, lengths, wanted, *(lax.erf(primitive.div.bind(x, root)) for x in (low, high)))
+    out = primitive.mul.bind(erfinv_giles.bind(u), root)
+    above = primitive.nextafter.bind(primitive.stop_gradient.bind(low), wanted.type(np.inf))
+    below = primitive.nextafter.bind(primitive.stop_gradient.bind(high), wanted.type(-np.inf))
+    return primitive.minimum.bind(primitive.maximum.bind(out, above), below)
+
+
+def exponential(key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None) -> Array:
+    """Exponentially distributed numbers of mean 1.
+
+    Args:
+        key: A key.
+        shape: Shape of the result.
+        dtype: float64 by default, or float32.
+
+    Returns:
+        ``-log(1 - u)`` of uniform ``u``.
+    """
+    u = uniform(key, shape, floating_dtype("exponential", dtype))
+    return lax.neg(lax.log1p(lax.neg(u)))
+
+
+def gumbel(
+    key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None, mode: str | None = None
+) -> Array:
+    """Gumbel-distributed numbers: the maximum of many of exponential tails, shifted.
+
+    Args:
+        key: A key.
+        shape: Shape of the result.
+        dtype: float64 by default, or float32.
+        mode: ``"low"`` (the default) draws from one uniform number, ``"high"`` from two, so that
+            the upper tail reaches further.
+
+    Returns:
+        ``-log(-log(u))`` of uniform ``u``.
+    """
+    wanted = floating_dtype("gumbel", dtype)
+    lengths = canonical_shape("gumbel", shape)
+    tiny = np.finfo(wanted).tiny
+    if mode in (None, "low"):
+        return lax.neg(lax.log(lax.neg(lax.log(uniform(key, lengths, wanted, tiny, 1.0)))))
+    if mode != "high":
+        raise ArgumentError(f"random.gumbel: mode must be 'low' or 'high', got {mode!r}.")
+    pair = uniform(key, (2, *lengths), wanted)
+    high, low = (lax.index_in_dim(pair, i, keepdims=False) for i in (0, 1))
+    fine = lax.add(lax.mul(low, wanted.type(float(np.finfo(wanted).eps))), tiny)
+    u = lax.select(lax.ge(high, 0.5), high, lax.add(high, fine))
+    return lax.neg(lax.log(lax.neg(lax.log1p(lax.neg(u)))))
+
+
+def laplace(key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None) -> Array:
+    """Numbers with the density ``exp(-|x|) / 2``.
+
+    Args:
+        key: A key.
+        shape: Shape of the result.
+        dtype: float64 by default, or float32.
+
+    Returns:
+        The samples.
+    """
+    wanted = floating_dtype("laplace", dtype)
+    lowest = wanted.type(-1) + np.finfo(wanted).epsneg
+    u = uniform(key, shape, wanted, lowest, 1.0)
+    return lax.mul(lax.sign(u), lax.log1p(lax.neg(lax.abs(u))))
+
+
+def logistic(key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None) -> Array:
+    """Numbers with the cumulative distribution ``1 / (1 + exp(-x))``.
+
+    Args:
+        key: A key.
+        shape: Shape of the result.
+        dtype: float64 by default, or float32.
+
+    Returns:
+        ``log(u / (1 - u))`` of uniform ``u``.
+    """
+    wanted = floating_dtype("logistic", dtype)
+    u = uniform(key, shape, wanted, np.finfo(wanted).tiny, 1.0)
+    return lax.sub(lax.log(u), lax.log1p(lax.neg(u)))
+
+
+def cauchy(key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None) -> Array:
+    """Numbers with the density ``1 / (pi (1 + x**2))``, which have no mean.
+
+    Args:
+        key: A key.
+        shape: Shape of the result.
+        dtype: float64 by default, or float32.
+
+    Returns:
+        ``tan(pi (u - 1/2))`` of uniform ``u``.
+    """
+    wanted = floating_dtype("cauchy", dtype)
+    u = uniform(key, shape, wanted, np.finfo(wanted).eps, 1.0)
+    return lax.tan(lax.mul(wanted.type(np.pi), lax.sub(u, 0.5)))
+
+
+def pareto(
+    key: ArrayLike, b: ArrayLike, shape: int | Sequence[int] | None = None, dtype: Any = None
+) -> Array:
+    """Numbers with the density ``b / x**(b + 1)`` on ``x >= 1``.
+
+    Args:
+        key: A key.
+        b: Exponent of the tail, a scalar or an array that broadcasts to ``shape``.
+        shape: Shape of the result, by default that of ``b``.
+        dtype: float64 by default, or float32.
+
+    Returns:
+        The samples.
+    """
+    wanted = floating_dtype("pareto", dtype)
+    lengths = parameter_shape("pareto", shape, b)
+    exponent = parameter("pareto", b, wanted)
+    return lax.exp(primitive.div.bind(exponential(key, lengths, wanted), exponent))
+
+
+def rayleigh(
+    key: ArrayLike, scale: ArrayLike, shape: int | Sequence[int] | None = None, dtype: Any = None
+) -> Array:
+    """Lengths of vectors of two normal numbers of standard deviation ``scale``.
+
+    Args:
+        key: A key.
+        scale: A scalar or an array that broadcasts to ``shape``.
+        shape: Shape of the result, by default that of ``scale``.
+        dtype: float64 by default, or float32.
+
+    Returns:
+        The samples.
+    """
+    wanted = floating_dtype("rayleigh", dtype)
+    lengths = parameter_shape("rayleigh", shape, scale)
+    length = lax.sqrt(lax.mul(lax.log(uniform(key, lengths, wanted)), -2.0))
+    return primitive.mul.bind(parameter("rayleigh", scale, wanted), length)
+
+
+def weibull_min(
+    key: ArrayLike,
+    scale: ArrayLike,
+    concentration: ArrayLike,
+    shape: int | Sequence[int] = (),
+    dtype: Any = None,
+) -> Array:
+    """``scale`` times exponentially distributed numbers to the power ``1 / concentration``.
+
+    Args:
+        key: A key.
+        scale: A scalar or an array that broadcasts to ``shape``.
+        concentration: A scalar or an array that broadcasts to ``shape``.
+        shape: Shape of the result.
+        dtype: float64 by default, or float32.
+
+    Returns:
+        The samples.
+    """
+    wanted = floating_dtype("weibull_min", dtype)
+    lengths = parameter_shape("weibull_min", shape, scale, concentration)
+    exponent = primitive.div.bind(wanted.type(1), parameter("weibull_min", concentration, wanted))
+    powered = primitive.power.bind(exponential(key, lengths, wanted), exponent)
+    return primitive.mul.bind(powered, parameter("weibull_min", scale, wanted))
+
+
+def maxwell(key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None) -> Array:
+    """Lengths of vectors of three normal numbers.
+
+    Args:
+        key: A key.
+        shape: Shape of the result.
+        dtype: float64 by default, or float32.
+
+    Returns:
+        The samples.
+    """
+    wanted = floating_dtype("maxwell", dtype)
+    lengths = canonical_shape("maxwell", shape)
+    vectors = normal(key, (*lengths, 3), wanted)
+    return lax.sqrt(lax.reduce_sum(lax.square(vectors), (len(lengths),)))
+
+
+def bernoulli(
+    key: ArrayLike,
+    p: ArrayLike = 0.5,
+    shape: int | Sequence[int] | None = None,
+    mode: str = "low",
+) -> Array:
+    """True with probability ``p``.
+
+    Args:
+        key: A key.
+        p: Probability, a floating scalar or an array that broadcasts to ``shape``. Its dtype
+            decides which bits are drawn: a NumPy float32 gives JAX's default draws.
+        shape: Shape of the result, by default that of ``p``.
+        mode: ``"low"`` compares one uniform number, ``"high"`` two, which is exact for very
+            small ``p``.
+
+    Returns:
+        Bools.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> print(fg.random.bernoulli(fg.random.key(1), 0.25, (6,)).dtype)
+        bool
+    """
+    if mode not in ("low", "high"):
+        raise ArgumentError(f"random.bernoulli: mode must be 'low' or 'high', got {mode!r}.")
+    probability = array_of("bernoulli", p)
+    dtype = lax.dtype(probability)
+    if dtype.kind != "f":
+        raise DtypeError(f"random.bernoulli: p must be a floating probability, got {dtype}.")
+    lengths = parameter_shape("bernoulli", shape, probability)
+    probability = primitive.convert(probability, dtype)
+    if mode == "low":
+        return primitive.less.bind(uniform(key, lengths, dtype), probability)
+    pair = uniform(key, (2, *lengths), dtype)
+    coarse, fine = (lax.index_in_dim(pair, i, keepdims=False) for i in (0, 1))
+    fine = lax.mul(fine, dtype.type(float(np.finfo(dtype).eps)))
+    return primitive.less.bind(fine, primitive.sub.bind(probability, coarse))
+
+
+def rademacher(key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None) -> Array:
+    """1 or -1 with probability one half each.
+
+    Args:
+        key: A key.
+        shape: Shape of the result.
+        dtype: int64 by default; any signed or floating dtype.
+
+    Returns:
+        The signs, by the same bits for every dtype: those of JAX in its 64-bit mode.
+    """
+    wanted = np.dtype(np.int64) if dtype is None else canonical_dtype(dtype)
+    is_plus = bernoulli(key, 0.5, canonical_shape("rademacher", shape))
+    ones = np.ones((), wanted)[()]
+    return primitive.select.bind(is_plus, ones, wanted.type(-1))
+
+
+def geometric(
+    key: ArrayLike, p: ArrayLike, shape: int | Sequence[int] | None = None, dtype: Any = None
+) -> Array:
+    """Number of trials up to the first success of probability ``p``.
+
+    Args:
+        key: A key.
+        p: Probability, a floating scalar or an array that broadcasts to ``shape``.
+        shape: Shape of the result, by default that of ``p``.
+        dtype: Integer dtype, by default int64.
+
+    Returns:
+        Integers, at least 1.
+    """
+    wanted = np.dtype(np.int64) if dtype is None else canonical_dtype(dtype)
+    probability = array_of("geometric", p)
+    lengths = parameter_shape("geometric", shape, probability)
+    u = uniform(key, lengths, floating_dtype("geometric", lax.dtype(probability)))
+    # log(0) is avoided: 0 stands for 1, which the interval lacks.
+    u = primitive.select.bind(lax.eq(u, 0.0), primitive.ones_like(u), u)
+    failures = broadcast_to(lax.log1p(lax.neg(probability)), lengths)
+    trials = lax.add(lax.floor(lax.div(lax.log(u), failures)), 1.0)
+    return primitive.convert(trials, wanted)

@@ -1,0 +1,215 @@
+"""Random bits, and the uniform numbers made of them: floats and integers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from funcgrad import lax
+from funcgrad.core.avals import aval_of
+from funcgrad.errors import ArgumentError, DtypeError
+from funcgrad.lax.operands import Array, ArrayLike, canonical_dtype
+from funcgrad.primitives import elementwise as primitive
+from funcgrad.primitives.families import shape_of
+from funcgrad.primitives.shape import broadcast_to
+from funcgrad.random.keys import canonical_shape, hash_counters, split
+from funcgrad.random.parameters import array_of, floating_dtype, parameter, parameter_shape
+
+
+def bits(key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None) -> Array:
+    """Random bits.
+
+    Args:
+        key: A key.
+        shape: Shape of the result.
+        dtype: uint8, uint16, uint32 or uint64, which is the default.
+
+    Returns:
+        Unsigned integers, all values equally likely.
+
+    Example:
+        >>> import numpy as np
+        >>> import funcgrad as fg
+        >>> print(fg.random.bits(fg.random.key(0), (2,), np.uint32))
+        [4070199207 3202661435]
+    """
+    wanted = np.dtype(np.uint64) if dtype is None else canonical_dtype(dtype)
+    if wanted.kind != "u":
+        raise DtypeError(f"random.bits needs an unsigned dtype, got {wanted}.")
+    return bits_of(hash_counters("bits", key, canonical_shape("bits", shape)), wanted)
+
+
+def bits_of(blocks: Array, dtype: np.dtype[Any]) -> Array:
+    """Hashed blocks as unsigned integers: both words, or their xor, or its lowest bits."""
+    if dtype.itemsize == 8:
+        return blocks
+    folded = primitive.bitwise_xor.bind(blocks, primitive.right_shift.bind(blocks, np.uint64(32)))
+    return primitive.convert(folded, dtype)
+
+
+_MANTISSA = {4: 23, 8: 52}
+
+
+def uniform(
+    key: ArrayLike,
+    shape: int | Sequence[int] = (),
+    dtype: Any = None,
+    minval: ArrayLike = 0.0,
+    maxval: ArrayLike = 1.0,
+) -> Array:
+    """Uniform floats in ``[minval, maxval)``.
+
+    Args:
+        key: A key.
+        shape: Shape of the result.
+        dtype: float64 by default, or float32.
+        minval: Lower bound, a scalar or an array that broadcasts to ``shape``.
+        maxval: Upper bound, likewise.
+
+    Returns:
+        Multiples of the machine epsilon between 0 and 1, scaled to the bounds. With
+        ``dtype=np.float32`` they are the numbers that JAX draws by default.
+
+    Example:
+        >>> import numpy as np
+        >>> import funcgrad as fg
+        >>> print(fg.random.uniform(fg.random.key(0), (2,), np.float32))
+        [0.947667  0.7456783]
+    """
+    wanted = floating_dtype("uniform", dtype)
+    lengths = parameter_shape("uniform", shape, minval, maxval)
+    width = wanted.itemsize
+    blocks = bits_of(hash_counters("uniform", key, lengths), np.dtype(f"u{width}"))
+    discarded = blocks.dtype.type(8 * width - _MANTISSA[width])
+    whole = primitive.convert(primitive.right_shift.bind(blocks, discarded), wanted)
+    # Exact: the same as filling the mantissa of a number in [1, 2) and subtracting 1.
+    unit = primitive.mul.bind(whole, wanted.type(0.5 ** _MANTISSA[width]))
+    if type(minval) is float and type(maxval) is float and (minval, maxval) == (0.0, 1.0):
+        return unit
+    low, high = parameter("uniform", minval, wanted), parameter("uniform", maxval, wanted)
+    scaled = primitive.mul.bind(unit, primitive.sub.bind(high, low))
+    # Rounding may leave the interval at its lower end.
+    return primitive.maximum.bind(low, primitive.add.bind(scaled, low))
+
+
+def randint(
+    key: ArrayLike,
+    shape: int | Sequence[int],
+    minval: ArrayLike,
+    maxval: ArrayLike,
+    dtype: Any = None,
+) -> Array:
+    """Uniform integers in ``minval .. maxval - 1``.
+
+    Args:
+        key: A key.
+        shape: Shape of the result.
+        minval: Smallest value, a scalar or an array that broadcasts to ``shape``.
+        maxval: End of the range, likewise; where it is not above ``minval`` the result is
+            ``minval``. One more than the largest value of the dtype is allowed.
+        dtype: Integer dtype, by default int64.
+
+    Returns:
+        Integers. Their probabilities differ by at most one part in 2**64 (2**32 for dtypes of up
+        to 32 bits) of the length of the range.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> print(fg.random.randint(fg.random.key(0), (5,), 0, 10))
+        [2 3 8 1 6]
+    """
+    wanted = np.dtype(np.int64) if dtype is None else canonical_dtype(dtype)
+    if wanted.kind not in "iu":
+        raise DtypeError(f"random.randint needs an integer dtype, got {wanted}.")
+    lengths = parameter_shape("randint", shape, minval, maxval)
+    low, high = _bound("minval", minval), _bound("maxval", maxval)
+    # Narrow dtypes are drawn from 32 bits.
+    sampled = np.dtype(np.int32) if wanted.itemsize < 4 else wanted
+    limits, wider = np.iinfo(wanted), np.iinfo(sampled)
+    beyond = _exceeds(high, limits.max)
+    low = _clipped(low, limits.min, limits.max, sampled)
+    high = _clipped(high, limits.min, min(limits.max + 1, wider.max), sampled)
+    drawn = _randint(key, lengths, low, high, beyond if sampled == wanted else None, sampled)
+    return primitive.convert(drawn, wanted)
+
+
+def _bound(name: str, value: ArrayLike) -> Array:
+    """A bound as an array of integers."""
+    if type(value) is int and not -(1 << 63) <= value < 1 << 64:
+        raise ArgumentError(f"random.randint: {name}={value} does not fit into 64 bits.")
+    array = array_of("randint", value)
+    dtype = aval_of(array).dtype
+    if dtype.kind == "c":
+        raise DtypeError(f"random.randint: {name} must be an integer, got {aval_of(array)}.")
+    return primitive.convert(array, dtype if dtype.kind in "iu" else np.dtype(np.int64))
+
+
+def _exceeds(bound: Array, limit: int) -> Array | None:
+    """Where a bound is above ``limit``, or ``None`` if its dtype cannot be."""
+    dtype = aval_of(bound).dtype
+    if np.iinfo(dtype).max <= limit:
+        return None
+    return primitive.greater.bind(bound, dtype.type(limit))
+
+
+def _clipped(bound: Array, low: int, high: int, dtype: np.dtype[Any]) -> Array:
+    """A bound limited to ``low .. high``, as ``dtype``."""
+    own = aval_of(bound).dtype
+    limits = np.iinfo(own)
+    if limits.min < low:
+        bound = primitive.maximum.bind(bound, own.type(low))
+    if limits.max > high:
+        bound = primitive.minimum.bind(bound, own.type(high))
+    return primitive.convert(bound, dtype)
+
+
+def _randint(
+    key: ArrayLike,
+    shape: tuple[int, ...],
+    low: Array,
+    high: Array,
+    beyond: Array | None,
+    dtype: np.dtype[Any],
+) -> Array:
+    """Integers of 32 or 64 bits from twice as many random bits, modulo the length of the range."""
+    unsigned = np.dtype(f"u{dtype.itemsize}")
+    keys = split(key)
+    upper, lower = (
+        bits_of(
+            hash_counters("randint", lax.index_in_dim(keys, i, keepdims=False), shape), unsigned
+        )
+        for i in (0, 1)
+    )
+    is_range = primitive.greater.bind(high, low)
+    difference = primitive.sub.bind(
+        primitive.convert(high, unsigned), primitive.convert(low, unsigned)
+    )
+    span = primitive.select.bind(is_range, difference, unsigned.type(1))
+    if beyond is not None:
+        # The range includes the largest value. If it is everything, the length wraps to 0; then
+        # NumPy's remainder by 0 would give 0, and all bits are wanted: handled below.
+        longer = primitive.bitwise_and.bind(beyond, is_range)
+        span = primitive.add.bind(span, primitive.convert(longer, unsigned))
+    return _modulo(upper, lower, span, low, dtype, may_wrap=beyond is not None)
+
+
+def _modulo(
+    upper: Array, lower: Array, span: Array, low: Array, dtype: np.dtype[Any], may_wrap: bool
+) -> Array:
+    unsigned = aval_of(span).dtype
+    zero, one = unsigned.type(0), unsigned.type(1)
+    is_everything = primitive.equal.bind(span, zero)
+    if may_wrap:
+        span = primitive.select.bind(is_everything, one, span)
+    half = unsigned.type(1 << 4 * unsigned.itemsize)
+    root = primitive.remainder.bind(half, span)
+    factor = primitive.remainder.bind(primitive.mul.bind(root, root), span)
+    high_part = primitive.mul.bind(primitive.remainder.bind(upper, span), factor)
+    total = primitive.add.bind(high_part, primitive.remainder.bind(lower, span))
+    offset = primitive.remainder.bind(total, span)
+    if may_wrap:
+        offset = primitive.select.bind(is_everything, lower, offset)
+    drawn = primitive.add.bind(low, primitive.convert(offset, dtype))
+    return broadcast_to(drawn, shape_of(upper))
