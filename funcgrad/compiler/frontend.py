@@ -1,27 +1,26 @@
 """Numba as the front end: the source of a kernel becomes LLVM instructions.
 
-``translate : source -> LLVM assembly``. Three stages of Numba are used, each for what it is good at:
-its bytecode interpreter (control flow to blocks of variables), its type inference, and its lowering
-to LLVM. They run with contexts of our own, which know the vocabulary of kernels and nothing else:
-Numba's usual contexts load thousands of overloads first, and its usual pipeline compiles wrappers,
-reference counting and exception objects that a kernel has no use for.
+``translate : source -> LLVM assembly``. `compiler.blocks` writes Numba's intermediate representation;
+Numba's type inference and its lowering to LLVM run on it with contexts of our own, which know the
+vocabulary of kernels and nothing else: Numba's usual contexts load thousands of overloads first, and
+its usual pipeline compiles wrappers, reference counting and exception objects that a kernel has no
+use for.
 
 Left out: Numba's code generator and its libraries (`compiler.native` optimises and emits).
 """
 
 from __future__ import annotations
 
-import ast
-from types import FunctionType
 from typing import Any
 
 from llvmlite import ir
-from numba.core import bytecode, funcdesc, interpreter, lowering, targetconfig, types
+from numba.core import funcdesc, lowering, targetconfig, types
 from numba.core.base import BaseContext
 from numba.core.compiler import Flags
 from numba.core.typed_passes import type_inference_stage
 from numba.core.typing.context import BaseContext as BaseTypingContext
 
+from funcgrad.compiler.blocks import write
 from funcgrad.compiler.emission import I64, POINTER
 from funcgrad.compiler.vocabulary import (
     ARGS,
@@ -51,8 +50,7 @@ def translate(source: str, symbol: str) -> str:
     Raises:
         numba.core.errors.NumbaError: The source uses something outside the vocabulary.
     """
-    function = _function_of(source)
-    blocks = interpreter.Interpreter(function).interpret(bytecode.ByteCode(function))
+    blocks = write(source, WORDS)
     with targetconfig.ConfigStack().enter(Flags()):
         typemap, result, calltypes, _ = type_inference_stage(
             TYPING, TARGET, blocks, (SLOTS, ARGS), types.int64
@@ -69,48 +67,6 @@ def translate(source: str, symbol: str) -> str:
 
 def _mangle(name: str, argtypes: Any, **options: Any) -> str:
     return name
-
-
-def _function_of(source: str) -> Any:
-    """The kernel as a Python function whose globals are the words, as Numba identifies it."""
-    tree = ast.fix_missing_locations(LoopsToWhile().visit(ast.parse(source)))
-    namespace: dict[str, Any] = {**WORDS}
-    exec(compile(tree, "<kernel>", "exec"), namespace)
-    function: FunctionType = namespace["kernel"]
-    return bytecode.FunctionIdentity.from_function(function)
-
-
-class LoopsToWhile(ast.NodeTransformer):
-    """``for i in range(a, b, s)`` with a literal step as the ``while`` loop that it is.
-
-    Numba's own range keeps four variables per loop and counts down; this costs a third of the
-    instructions and is the form that LLVM's loop passes expect.
-    """
-
-    def visit_For(self, node: ast.For) -> list[ast.stmt]:
-        self.generic_visit(node)
-        start, stop, step = self._bounds(node)
-        name = ast.unparse(node.target)
-        limit = ast.unparse(stop)
-        symbol = "<" if step > 0 else ">"
-        before = [f"{name} = i64({ast.unparse(start)})"]
-        if not isinstance(stop, ast.Name | ast.Constant):
-            before.append(f"{name}_stop = i64({limit})")
-            limit = f"{name}_stop"
-        loop = ast.parse("\n".join(before) + f"\nwhile {name} {symbol} {limit}:\n    pass").body
-        advance = ast.parse(f"{name} = step_index({name}, {step})").body
-        assert isinstance(loop[-1], ast.While)
-        loop[-1].body = node.body + advance
-        return loop
-
-    @staticmethod
-    def _bounds(node: ast.For) -> tuple[ast.expr, ast.expr, int]:
-        assert isinstance(node.iter, ast.Call)
-        arguments = node.iter.args
-        start = ast.Constant(0) if len(arguments) == 1 else arguments[0]
-        stop = arguments[0] if len(arguments) == 1 else arguments[1]
-        step = ast.literal_eval(arguments[2]) if len(arguments) == 3 else 1
-        return start, stop, step
 
 
 class TypingContext(BaseTypingContext):
