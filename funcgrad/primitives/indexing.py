@@ -303,7 +303,8 @@ class _Scatter(Primitive):
                 self.ufunc(row, value, out=row)
         else:
             elements = (flat[:, None] * width + np.arange(width)).ravel()
-            self.ufunc.at(rows.reshape(-1), elements, values.ravel())
+            with np.errstate(invalid="ignore"):  # maximum.at reports every nan
+                self.ufunc.at(rows.reshape(-1), elements, values.ravel())
 
     def abstract_eval(
         self, x: ShapedArray, updates: ShapedArray, *indices: ShapedArray

@@ -217,15 +217,15 @@ def _gammainc_da(a: Any, x: Any) -> Any:
     a, x = np.broadcast_arrays(np.asarray(a, np.float64), np.asarray(x, np.float64))
     out = np.where((x >= 0) & (a > 0), 0.0, np.nan)
     inside = (x > 0) & (a > 0) & np.isfinite(x) & np.isfinite(a)
-    for place in zip(*np.nonzero(inside), strict=True):
-        out[place] = _gammainc_da_scalar(float(a[place]), float(x[place]))
+    for i in np.flatnonzero(inside):
+        out.flat[i] = _gammainc_da_scalar(float(a.flat[i]), float(x.flat[i]))
     return out
 
 
 def _gammainc_da_scalar(a: float, x: float) -> float:
     spread = 12 * math.sqrt(max(x, a, 1.0)) + 60
     n = np.arange(max(0.0, math.floor(x - a - spread)), max(x - a, 0.0) + spread + 1)
-    exponent = (a + n) * math.log(x) - x - ScipyFunction("gammaln")(a + n + 1)
+    exponent = (a + n) * math.log(x) - x - lgamma.function(a + n + 1)
     return float(np.sum(np.exp(exponent) * (math.log(x) - _psi_of_scipy(a + n + 1))))
 
 

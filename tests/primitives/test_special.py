@@ -1,0 +1,153 @@
+"""Special functions: derivatives against mpmath, limits at singular places, lazy SciPy."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import mpmath
+import numpy as np
+import pytest
+import scipy.special
+
+from funcgrad.errors import MissingRuleError
+from funcgrad.primitives import special as sp
+
+
+def slope(primitive, *args, argument=-1):
+    """The derivative in one argument."""
+    args = [np.float64(a) for a in args]
+    tangents = [None] * len(args)
+    tangents[argument] = np.float64(1)
+    return primitive.jvp(args, tangents)[1]
+
+
+@pytest.mark.parametrize(
+    ("primitive", "function", "point"),
+    [
+        (sp.erf, mpmath.erf, 0.7),
+        (sp.erfinv, mpmath.erfinv, 0.9),
+        (sp.lgamma, mpmath.loggamma, 3.3),
+        (sp.gamma, mpmath.gamma, -1.5),
+        (sp.digamma, mpmath.digamma, 0.3),
+        (sp.ndtr, mpmath.ncdf, -5.0),
+        (sp.log_ndtr, lambda x: mpmath.log(mpmath.ncdf(x)), -30.0),
+        (sp.i0, lambda x: mpmath.besseli(0, x), 2.5),
+        (sp.i1, lambda x: mpmath.besseli(1, x), 1e-6),
+        (sp.i1e, lambda x: mpmath.besseli(1, x) * mpmath.exp(-x), 30.0),
+        (sp.k1, lambda x: mpmath.besselk(1, x), 0.2),
+        (sp.j1, lambda x: mpmath.besselj(1, x), 9.0),
+        (sp.y0, lambda x: mpmath.bessely(0, x), 0.4),
+        (sp.expi, mpmath.ei, 1.5),
+        (sp.exp1, mpmath.e1, 1.5),
+        (sp.spence, lambda x: mpmath.polylog(2, 1 - x).real, 1.0004),
+        (sp.exprel, lambda x: mpmath.expm1(x) / x, 0.009),
+        (sp.exprel, lambda x: mpmath.expm1(x) / x, -0.02),
+        (sp.logit, lambda x: mpmath.log(x / (1 - x)), 0.01),
+        (sp.log_expit, lambda x: -mpmath.log1p(mpmath.exp(-x)), -40.0),
+    ],
+    ids=lambda p: getattr(p, "name", None),
+)
+def test_derivative_against_mpmath(primitive, function, point):
+    with mpmath.workdps(40):
+        expected = float(mpmath.diff(function, point))
+    np.testing.assert_allclose(slope(primitive, point), expected, 5e-12)
+
+
+def lower_gamma(a, x):
+    return mpmath.gammainc(a, 0, x, regularized=True)
+
+
+@pytest.mark.parametrize("a", [0.1, 1.0, 3.5, 40.0, 400.0])
+@pytest.mark.parametrize("ratio", [0.01, 0.5, 1.0, 1.5, 5.0])
+def test_incomplete_gamma_in_its_order(a, ratio):
+    x = a * ratio
+    with mpmath.workdps(40):
+        expected = float(mpmath.diff(lambda b: lower_gamma(b, x), a))
+    np.testing.assert_allclose(slope(sp.gammainc, a, x, argument=0), expected, 1e-9, 1e-14)
+    np.testing.assert_allclose(slope(sp.gammaincc, a, x, argument=0), -expected, 1e-9, 1e-14)
+
+
+def test_incomplete_gamma_at_the_ends():
+    out = sp.gammainc_da.bind(np.array([1.0, 1.0, -1.0, np.nan]), np.array([0.0, np.inf, 1.0, 1.0]))
+    np.testing.assert_array_equal(out, [0.0, 0.0, np.nan, np.nan])
+    assert slope(sp.gammainc, 1.0, 0.0) == 1
+
+
+def test_mixed_derivative_of_incomplete_gamma():
+    with mpmath.workdps(40):
+        expected = float(mpmath.diff(lower_gamma, (2.5, 1.2), (1, 1)))
+    np.testing.assert_allclose(slope(sp.gammainc_da, 2.5, 1.2), expected, 1e-12)
+
+
+def test_incomplete_beta():
+    with mpmath.workdps(40):
+        expected = float(
+            mpmath.diff(lambda x: mpmath.betainc(2.5, 0.7, 0, x, regularized=True), 0.3)
+        )
+    np.testing.assert_allclose(slope(sp.betainc, 2.5, 0.7, 0.3), expected, 1e-13)
+
+
+@pytest.mark.parametrize(
+    ("primitive", "expected"),
+    [(sp.i1, 0.5), (sp.i1e, 0.5), (sp.j1, 0.5), (sp.i0, 0.0), (sp.exprel, 0.5), (sp.i0e, 0.0)],
+    ids=lambda p: getattr(p, "name", None),
+)
+def test_limits_at_zero(primitive, expected):
+    assert slope(primitive, 0.0) == expected
+
+
+def test_limit_of_the_dilogarithm_at_one():
+    assert slope(sp.spence, 1.0) == -1
+
+
+def test_zero_times_logarithm_of_zero():
+    assert sp.xlogy.bind(0.0, 0.0) == 0
+    assert slope(sp.xlogy, 0.0, 0.0) == 0
+    assert slope(sp.xlog1py, 0.0, -1.0) == 0
+
+
+@pytest.mark.parametrize(
+    ("primitive", "args", "argument", "text"),
+    [
+        (sp.polygamma, (1.0, 2.0), 0, r"polygamma has no derivative .* argument n \(the order\)"),
+        (sp.zeta, (2.0, 2.0), 0, r"zeta has no derivative .* argument x \(the exponent\)"),
+        (
+            sp.betainc,
+            (2.0, 2.0, 0.5),
+            1,
+            "betainc has no derivative with respect to its argument b",
+        ),
+    ],
+    ids=["polygamma", "zeta", "betainc"],
+)
+def test_undefined_partial_derivatives_say_so(primitive, args, argument, text):
+    with pytest.raises(MissingRuleError, match=text):
+        slope(primitive, *args, argument=argument)
+
+
+@pytest.mark.parametrize("n", range(5))
+def test_polygamma_of_every_order(n):
+    x = np.linspace(0.2, 9, 7)
+    found = sp.polygamma.bind(np.float64(n), x)
+    np.testing.assert_allclose(found, [float(mpmath.polygamma(n, v)) for v in x], 1e-12)
+
+
+@pytest.mark.parametrize("name", sp.SCIPY_UFUNCS)
+def test_ufuncs_are_found_by_their_names(name):
+    ufunc = getattr(scipy.special, name, None)
+    if name == "_zeta":  # the ufunc behind the function zeta
+        return
+    assert isinstance(ufunc, np.ufunc)
+    assert ufunc.__name__ == name
+    primitive = sp.SCIPY_UFUNCS[name]
+    args = [np.float64(0.375), np.float64(0.625), np.float64(0.25)][: ufunc.nin]
+    np.testing.assert_allclose(primitive.bind(*args), ufunc(*args), 1e-14)
+
+
+def test_scipy_is_imported_at_first_use():
+    code = (
+        "import sys; import funcgrad.primitives.special as sp; "
+        "assert 'scipy' not in sys.modules; sp.erf.bind(0.5); assert 'scipy.special' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
