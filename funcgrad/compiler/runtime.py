@@ -46,7 +46,16 @@ __all__ = [
 ABI = 1
 """Version of the kernel ABI: the meaning of slots, args and the words."""
 
-_TRANSLATORS = ("blocks", "elementary", "emission", "frontend", "native", "vecmath", "vocabulary")
+_TRANSLATORS = (
+    "blocks",
+    "elementary",
+    "emission",
+    "frontend",
+    "native",
+    "threefry",
+    "vecmath",
+    "vocabulary",
+)
 
 
 @dataclass

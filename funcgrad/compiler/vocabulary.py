@@ -22,6 +22,7 @@ from numba.core.typing import Signature, signature
 
 from funcgrad.compiler import elementary
 from funcgrad.compiler.emission import F32, F64, I1, I8, I64, POINTER, Emitted
+from funcgrad.compiler.threefry import threefry2x32
 
 # ---------------------------------------------------------------------------------------- types
 
@@ -583,6 +584,12 @@ def _bitcast(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Any:
 for _name, _other in (("f32", "i32"), ("f32", "u32"), ("f64", "i64"), ("f64", "u64")):
     for _from, _to in ((_name, _other), (_other, _name)):
         define(f"bitcast_{_from}_{_to}", _bits_rule(SCALARS[_from], SCALARS[_to]))(_bitcast)
+
+
+# Random bits.
+define("threefry2x32", lambda args: signature(types.uint64, *[types.uint32] * 4))(
+    lambda builder, sig, values: threefry2x32(*values)
+)
 
 
 # Conditions of `if` and `while`.

@@ -16,7 +16,7 @@ import numpy as np
 from funcgrad.core.avals import ShapedArray, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.errors import DtypeError
-from funcgrad.lowering import Extern, Form
+from funcgrad.lowering import Form, Pointwise
 from funcgrad.primitives.elementwise import Unary, exp
 from funcgrad.primitives.families import align_ranks, broadcast_shapes, zero_jvp
 
@@ -133,7 +133,7 @@ class Threefry2x32(Primitive):
         return self.bind(*align_ranks(args, dims)), 0
 
     def lower(self, *avals: ShapedArray) -> Form:
-        return Extern()
+        return Pointwise("threefry2x32({0}, {1}, {2}, {3})")
 
 
 threefry2x32 = Threefry2x32()
