@@ -45,8 +45,10 @@ def test_paths_lead_to_leaves(tree: Any) -> None:
     for path, leaf in tu.tree_leaves_with_path(tree):
         node = tree
         for key in path:
-            node = getattr(node, key.name) if isinstance(key, tu.GetAttrKey) else (
-                node[key.key] if isinstance(key, tu.DictKey) else node[key.idx]
+            node = (
+                getattr(node, key.name)
+                if isinstance(key, tu.GetAttrKey)
+                else (node[key.key] if isinstance(key, tu.DictKey) else node[key.idx])
             )
         assert node is leaf
 

@@ -111,24 +111,27 @@ class _Places:
 
     def __init__(self, x: Any, axes: Sequence[int], indices: Sequence[Any], mode: str) -> None:
         self.valid: Any = None
-        self.indices = []
-        for axis, given in zip(axes, indices, strict=True):
-            n = x.shape[axis]
-            index = _integers(given)
-            if mode == "clip":
-                index = np.clip(index, 0, max(n - 1, 0))
-            elif mode == "wrap":
-                index = np.remainder(index, max(n, 1))
-            else:
-                is_valid = (index >= -n) & (index < n)
-                if not is_valid.all():
-                    if mode == "raise":
-                        raise out_of_bounds(x, axis, index)
-                    self.valid = is_valid if self.valid is None else self.valid & is_valid
-                index = np.where(index < 0, index + n, index)
-            if n == 0 and mode in ("clip", "wrap") and index.size:
+        self.indices = [
+            self._resolve(x, axis, _integers(index), mode)
+            for axis, index in zip(axes, indices, strict=True)
+        ]
+
+    def _resolve(self, x: Any, axis: int, index: Any, mode: str) -> Any:
+        n = x.shape[axis]
+        # Most indices are valid as they are: two extreme values tell.
+        low, high = (index.min(), index.max()) if index.size else (0, -1)
+        if low >= 0 and high < n:
+            return index
+        if mode in ("clip", "wrap"):
+            if not n:
                 raise out_of_bounds(x, axis, index)
-            self.indices.append(index)
+            return np.clip(index, 0, n - 1) if mode == "clip" else np.remainder(index, n)
+        if not (-n <= low and high < n):
+            if mode == "raise":
+                raise out_of_bounds(x, axis, index)
+            is_valid = (index >= -n) & (index < n)
+            self.valid = is_valid if self.valid is None else self.valid & is_valid
+        return np.where(index < 0, index + n, index)
 
     def surviving(self) -> tuple[list[Any], Any]:
         """One-dimensional indices of the valid places, and the mask over the index shape."""
@@ -293,18 +296,18 @@ class _Scatter(Primitive):
         rows = front.reshape((math.prod(front.shape[:k]), math.prod(front.shape[k:])))
         if not rows.size or not updates.size:
             return
-        places = np.ravel_multi_index(np.broadcast_arrays(*index), front.shape[:k]) if index else 0
-        flat = np.ravel(places)
+        places = _row_numbers(index, front.shape[:k])
         width = rows.shape[1]
-        values = updates.reshape(flat.size, width)
+        values = updates.reshape(places.size, width)
         if width >= _ROW:
-            for place, value in zip(flat.tolist(), values, strict=True):
+            for place, value in zip(places.tolist(), values, strict=True):
                 row = rows[place]
                 self.ufunc(row, value, out=row)
-        else:
-            elements = (flat[:, None] * width + np.arange(width)).ravel()
-            with np.errstate(invalid="ignore"):  # maximum.at reports every nan
-                self.ufunc.at(rows.reshape(-1), elements, values.ravel())
+            return
+        if width > 1:
+            places = (places[:, None] * width + np.arange(width)).reshape(-1)
+        with np.errstate(invalid="ignore"):  # maximum.at reports every nan
+            self.ufunc.at(rows.reshape(-1), places, values.reshape(-1))
 
     def abstract_eval(
         self, x: ShapedArray, updates: ShapedArray, *indices: ShapedArray
@@ -341,7 +344,15 @@ class _Scatter(Primitive):
         return Gather(self.axes, self.mode, 0 if self.mode == "fill" else None)
 
 
-_ROW = 32
+def _row_numbers(index: Sequence[Any], lengths: Shape) -> Any:
+    """Row-major numbers of places, one-dimensional."""
+    number: Any = np.zeros((), np.intp)
+    for i, n in zip(index, lengths, strict=True):
+        number = number * n + i
+    return np.ravel(number)
+
+
+_ROW = 128
 """Rows of at least this many elements are combined by one NumPy call each."""
 
 

@@ -29,10 +29,7 @@ def test_evaluate() -> None:
 
 def test_print() -> None:
     assert format_program(_sine_plus_one()) == (
-        "{ lambda a:f64[3] .\n"
-        "    b:f64[3] = sin a\n"
-        "    c:f64[3] = add b 1.0:f64[]\n"
-        "  in (c,) }"
+        "{ lambda a:f64[3] .\n    b:f64[3] = sin a\n    c:f64[3] = add b 1.0:f64[]\n  in (c,) }"
     )
 
 

@@ -1,0 +1,72 @@
+"""Pytrees as flat vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.errors import DtypeError, ShapeError
+from funcgrad.primitives.elementwise import convert
+from funcgrad.primitives.shape import Concatenate, Slice, reshape, shape_of
+from funcgrad.pytree import tree_flatten
+
+
+def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """All leaves of a tree as one vector, and the way back.
+
+    Args:
+        pytree: A tree of arrays and numbers.
+
+    Returns:
+        A vector of the dtype to which the leaves promote, and a function that turns a vector of
+        that length and dtype into a tree of the original structure, shapes and dtypes. Both can
+        be transformed.
+
+    Raises:
+        ShapeError, DtypeError: If the function gets a vector of another length or dtype.
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad.flatten_util import ravel_pytree
+        >>> vector, unravel = ravel_pytree({"a": np.ones(2), "b": 3.0})
+        >>> vector
+        array([1., 1., 3.])
+        >>> unravel(2 * vector)
+        {'a': array([2., 2.]), 'b': np.float64(6.0)}
+    """
+    leaves, treedef = tree_flatten(pytree)
+    avals = [aval_of(x) for x in leaves]
+    if not leaves:
+        return np.zeros(0), lambda vector: treedef.unflatten([])
+    dtype = np.result_type(*(a.dtype for a in avals))
+    rows = [
+        reshape(convert(x, dtype), (a.size,)) if a.shape else reshape(convert(x, dtype), (1,))
+        for x, a in zip(leaves, avals, strict=True)
+    ]
+    vector = Concatenate(0).bind(*rows)
+
+    def unravel(flat: Any) -> Any:
+        _check_vector(flat, sum(a.size for a in avals), dtype)
+        return treedef.unflatten(_split(flat, avals))
+
+    return vector, unravel
+
+
+def _check_vector(flat: Any, size: int, dtype: Any) -> None:
+    if shape_of(flat) != (size,):
+        raise ShapeError(f"unravel needs a vector of shape ({size},), got shape {shape_of(flat)}.")
+    if aval_of(flat).dtype != dtype:
+        raise DtypeError(f"unravel needs a vector of dtype {dtype}, got {aval_of(flat)}.")
+
+
+def _split(flat: Any, avals: Sequence[ShapedArray]) -> list[Any]:
+    parts, start = [], 0
+    for aval in avals:
+        part = Slice((start,), (start + aval.size,), (1,)).bind(flat)
+        part = convert(reshape(part, aval.shape), aval.dtype)
+        parts.append(part[()] if isinstance(part, np.ndarray) and not aval.shape else part)
+        start += aval.size
+    return parts

@@ -1,0 +1,292 @@
+"""NumPy's ufuncs, one table row each: NumPy's object, how arguments promote, the primitive.
+
+Adding a ufunc is adding a row. The rows serve `funcgrad.numpy`, plain ``np.`` calls on traced
+arrays, and the operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import aval_of
+from funcgrad.core.primitive import Primitive
+from funcgrad.core.trace import Tracer
+from funcgrad.dtypes import BOOL, PYTHON_SCALARS, is_complex
+from funcgrad.errors import DtypeError
+from funcgrad.numpy.promotion import (
+    as_value,
+    checked_dtype,
+    promote,
+    promote_inexact,
+    strong,
+    to_dtype,
+)
+from funcgrad.primitives import elementwise as p
+
+Function = Callable[..., Any]
+
+UFUNCS: dict[Any, Function] = {}
+"""NumPy's ufunc -> the function that treats traced arguments."""
+
+
+def _register(ufunc: np.ufunc, compute: Function) -> Function:
+    """The public function of a ufunc: ``compute`` between conversion and ``dtype``."""
+    name = ufunc.__name__
+
+    def function(*args: Any, dtype: Any = None) -> Any:
+        if len(args) != ufunc.nin:
+            raise TypeError(f"{name} takes {ufunc.nin} arguments, got {len(args)}.")
+        values = [as_value(a, name) for a in args]
+        if dtype is not None:
+            target = checked_dtype(dtype, name)
+            values = [to_dtype(v, target) for v in values]
+        return compute(*values)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = (
+        f"``numpy.{name}`` on arrays, numbers and traced values: NumPy's broadcasting and "
+        "promotion."
+    )
+    UFUNCS[ufunc] = function
+    return function
+
+
+def _inexact(ufunc: np.ufunc, primitive: Primitive) -> Function:
+    """A function that is evaluated in floating point (or complex)."""
+
+    def compute(*args: Any) -> Any:
+        return primitive.bind(*[strong(a) for a in promote_inexact(*args)])
+
+    return _register(ufunc, compute)
+
+
+def _numeric(ufunc: np.ufunc, primitive: Primitive) -> Function:
+    """A function that is evaluated in the promoted dtype."""
+    return _register(ufunc, lambda *args: primitive.bind(*promote(*args)))
+
+
+def _logical(ufunc: np.ufunc, primitive: Primitive) -> Function:
+    """A function of truth values."""
+    return _register(ufunc, lambda *args: primitive.bind(*map(truth, args)))
+
+
+def _on_floats(ufunc: np.ufunc, primitive: Primitive, otherwise: Function) -> Function:
+    """A function that is trivial for exact dtypes."""
+
+    def compute(x: Any) -> Any:
+        return primitive.bind(strong(x)) if aval_of(x).dtype.kind in "fc" else otherwise(x)
+
+    return _register(ufunc, compute)
+
+
+def truth(x: Any) -> Any:
+    """A bool array: whether elements differ from zero."""
+    aval = aval_of(x)
+    return x if aval.dtype == BOOL else p.not_equal.bind(strong(x), aval.dtype.type(0))
+
+
+def _same(x: Any) -> Any:
+    return strong(x)
+
+
+def _constant(value: bool) -> Function:
+    def fill(x: Any) -> Any:
+        return p.not_equal.bind(strong(x), strong(x)) if not value else p.equal.bind(strong(x), strong(x))
+
+    return fill
+
+
+# Arithmetic.
+add = _numeric(np.add, p.add)
+subtract = _numeric(np.subtract, p.sub)
+multiply = _numeric(np.multiply, p.mul)
+divide = true_divide = _register(np.true_divide, lambda x, y: p.div.bind(*promote_inexact(x, y)))
+floor_divide = _numeric(np.floor_divide, p.floor_divide)
+mod = remainder = _numeric(np.remainder, p.remainder)
+fmod = _numeric(np.fmod, p.fmod)
+negative = _numeric(np.negative, p.neg)
+positive = _register(np.positive, lambda x: x)
+abs = absolute = _register(np.absolute, lambda x: x if aval_of(x).dtype.kind in "bu" else p.absolute.bind(x))
+fabs = _inexact(np.fabs, p.absolute)
+sign = _register(np.sign, lambda x: p.sign.bind(x))
+maximum = _numeric(np.maximum, p.maximum)
+minimum = _numeric(np.minimum, p.minimum)
+square = _register(np.square, lambda x: _square(x))
+reciprocal = _register(np.reciprocal, lambda x: _reciprocal(x))
+
+
+def _square(x: Any) -> Any:
+    if aval_of(x).dtype.kind in "fc":
+        return p.integer_power(strong(x), 2)
+    return p.mul.bind(strong(x), strong(x))
+
+
+def _reciprocal(x: Any) -> Any:
+    x = strong(x)
+    one = aval_of(x).dtype.type(1)
+    return p.div.bind(one, x) if aval_of(x).dtype.kind in "fc" else p.floor_divide.bind(one, x)
+
+
+def _fmax(x: Any, y: Any) -> Any:
+    x, y = map(strong, promote(x, y))
+    if aval_of(x).dtype.kind not in "fc":
+        return p.maximum.bind(x, y)
+    return p.select.bind(p.isnan.bind(y), x, p.select.bind(p.isnan.bind(x), y, p.maximum.bind(x, y)))
+
+
+def _fmin(x: Any, y: Any) -> Any:
+    x, y = map(strong, promote(x, y))
+    if aval_of(x).dtype.kind not in "fc":
+        return p.minimum.bind(x, y)
+    return p.select.bind(p.isnan.bind(y), x, p.select.bind(p.isnan.bind(x), y, p.minimum.bind(x, y)))
+
+
+fmax = _register(np.fmax, _fmax)
+fmin = _register(np.fmin, _fmin)
+
+
+def _power(x: Any, y: Any) -> Any:
+    """Static small integer exponents of floats are exact products."""
+    if type(y) is int and not isinstance(x, int) and aval_of(x).dtype.kind in "fc":
+        return p.integer_power(x, y)
+    x, y = promote(x, y)
+    if aval_of(x).dtype.kind in "iu" and not isinstance(y, Tracer) and np.any(np.less(y, 0)):
+        raise ValueError("Integers to negative integer powers are not allowed.")
+    return p.power.bind(x, y)
+
+
+power = _register(np.power, _power)
+float_power = _register(
+    np.float_power, lambda x, y: p.power.bind(*promote(*(strong(v) for v in promote(x, y, np.float64(0))[:2])))
+)
+
+# Elementary functions.
+sqrt = _inexact(np.sqrt, p.sqrt)
+cbrt = _inexact(np.cbrt, p.cbrt)
+exp = _inexact(np.exp, p.exp)
+exp2 = _inexact(np.exp2, p.exp2)
+expm1 = _inexact(np.expm1, p.expm1)
+log = _inexact(np.log, p.log)
+log2 = _inexact(np.log2, p.log2)
+log10 = _inexact(np.log10, p.log10)
+log1p = _inexact(np.log1p, p.log1p)
+sin = _inexact(np.sin, p.sin)
+cos = _inexact(np.cos, p.cos)
+tan = _inexact(np.tan, p.tan)
+arcsin = _inexact(np.arcsin, p.arcsin)
+arccos = _inexact(np.arccos, p.arccos)
+arctan = _inexact(np.arctan, p.arctan)
+arctan2 = _inexact(np.arctan2, p.arctan2)
+sinh = _inexact(np.sinh, p.sinh)
+cosh = _inexact(np.cosh, p.cosh)
+tanh = _inexact(np.tanh, p.tanh)
+arcsinh = _inexact(np.arcsinh, p.arcsinh)
+arccosh = _inexact(np.arccosh, p.arccosh)
+arctanh = _inexact(np.arctanh, p.arctanh)
+hypot = _inexact(np.hypot, p.hypot)
+copysign = _inexact(np.copysign, p.copysign)
+nextafter = _inexact(np.nextafter, p.nextafter)
+
+
+def _scaled(factor: float) -> Function:
+    def compute(x: Any) -> Any:
+        (x,) = map(strong, promote_inexact(x))
+        return p.mul.bind(x, aval_of(x).dtype.type(factor))
+
+    return compute
+
+
+deg2rad = radians = _register(np.deg2rad, _scaled(np.pi / 180))
+rad2deg = degrees = _register(np.rad2deg, _scaled(180 / np.pi))
+UFUNCS[np.radians], UFUNCS[np.degrees] = deg2rad, rad2deg
+
+
+def _logaddexp(x: Any, y: Any) -> Any:
+    """max + log1p(exp(-|difference|)), which never overflows; equal infinities stay."""
+    x, y = map(strong, promote_inexact(x, y))
+    high = p.stop_gradient.bind(p.maximum.bind(x, y))
+    zero = aval_of(high).dtype.type(0)
+    shift = p.select.bind(p.isfinite.bind(high), high, zero)
+    total = p.add.bind(p.exp.bind(p.sub.bind(x, shift)), p.exp.bind(p.sub.bind(y, shift)))
+    return p.add.bind(p.log.bind(total), shift)
+
+
+def _logaddexp2(x: Any, y: Any) -> Any:
+    (x, y) = map(strong, promote_inexact(x, y))
+    ln2 = aval_of(x).dtype.type(np.log(2.0))
+    return p.div.bind(_logaddexp(p.mul.bind(x, ln2), p.mul.bind(y, ln2)), ln2)
+
+
+logaddexp = _register(np.logaddexp, _logaddexp)
+logaddexp2 = _register(np.logaddexp2, _logaddexp2)
+
+
+def _heaviside(x: Any, y: Any) -> Any:
+    x, y = map(strong, promote_inexact(x, y))
+    one, zero = aval_of(x).dtype.type(1), aval_of(x).dtype.type(0)
+    step = p.select.bind(p.less.bind(x, zero), zero, p.select.bind(p.equal.bind(x, zero), y, one))
+    return p.select.bind(p.isnan.bind(x), x, step)
+
+
+heaviside = _register(np.heaviside, _heaviside)
+
+# Comparison, logic, bits.
+equal = _numeric(np.equal, p.equal)
+not_equal = _numeric(np.not_equal, p.not_equal)
+less = _numeric(np.less, p.less)
+less_equal = _numeric(np.less_equal, p.less_equal)
+greater = _numeric(np.greater, p.greater)
+greater_equal = _numeric(np.greater_equal, p.greater_equal)
+logical_and = _logical(np.logical_and, p.bitwise_and)
+logical_or = _logical(np.logical_or, p.bitwise_or)
+logical_xor = _logical(np.logical_xor, p.bitwise_xor)
+logical_not = _logical(np.logical_not, p.bitwise_not)
+bitwise_and = _numeric(np.bitwise_and, p.bitwise_and)
+bitwise_or = _numeric(np.bitwise_or, p.bitwise_or)
+bitwise_xor = _numeric(np.bitwise_xor, p.bitwise_xor)
+bitwise_not = bitwise_invert = invert = _numeric(np.invert, p.bitwise_not)
+left_shift = _register(np.left_shift, lambda x, y: p.left_shift.bind(*map(strong, promote(x, y))))
+right_shift = _register(
+    np.right_shift, lambda x, y: p.right_shift.bind(*map(strong, promote(x, y)))
+)
+
+# Rounding and classification.
+floor = _on_floats(np.floor, p.floor, _same)
+ceil = _on_floats(np.ceil, p.ceil, _same)
+trunc = _on_floats(np.trunc, p.trunc, _same)
+rint = _inexact(np.rint, p.rint)
+isnan = _on_floats(np.isnan, p.isnan, _constant(False))
+isinf = _on_floats(np.isinf, p.isinf, _constant(False))
+isfinite = _on_floats(np.isfinite, p.isfinite, _constant(True))
+signbit = _inexact(np.signbit, p.signbit)
+
+
+def _conjugate(x: Any) -> Any:
+    return p.conj.bind(x) if is_complex(aval_of(x).dtype) else x
+
+
+conj = conjugate = _register(np.conjugate, _conjugate)
+
+
+def of_scipy(primitive: Primitive) -> Function:
+    """A ufunc of `scipy.special` on traced arguments."""
+
+    def compute(*args: Any) -> Any:
+        values = [as_value(a, primitive.name) for a in args]
+        return primitive.bind(*[strong(v) for v in promote_inexact(*values)])
+
+    return compute
+
+
+def is_python_scalar(x: Any) -> bool:
+    """Whether ``x`` is a Python number."""
+    return type(x) in PYTHON_SCALARS
+
+
+def require_real(x: Any, function: str) -> None:
+    """Raise if ``x`` is complex."""
+    if is_complex(aval_of(x).dtype):
+        raise DtypeError(f"{function} is not defined for complex arguments, got {aval_of(x)}.")

@@ -1,0 +1,146 @@
+"""Arguments of NumPy-style functions: conversion to values, and promotion of dtypes.
+
+Promotion is NumPy's: Python scalars, and traced values that stem from Python arithmetic alone, are
+weak; everything else keeps its dtype. Nothing here computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.trace import Tracer
+from funcgrad.dtypes import PYTHON_SCALARS, check_dtype, inexact_dtype, weak_representative
+from funcgrad.errors import DtypeError
+from funcgrad.primitives.elementwise import Convert, convert
+from funcgrad.primitives.shape import Concatenate, reshape, shape_of
+
+_ARRAYS = (np.ndarray, np.generic, Tracer)
+
+
+def as_value(x: Any, function: str = "this function") -> Any:
+    """An array, scalar or tracer for anything that NumPy takes as an array.
+
+    Args:
+        x: Array, number, tracer, or nested lists of them.
+        function: Named in messages.
+
+    Raises:
+        DtypeError: If ``x`` is no array or has a dtype that is not supported.
+    """
+    if isinstance(x, _ARRAYS) or type(x) in PYTHON_SCALARS:
+        return x
+    if isinstance(x, list | tuple):
+        if _holds_tracer(x):
+            return stack_nested(x)
+        return _checked(np.asarray(x), function)
+    if hasattr(x, "__array__"):
+        return _checked(np.asarray(x), function)
+    raise DtypeError(
+        f"{function} needs arrays or numbers, got a {type(x).__name__}. Pytrees are handled by "
+        "funcgrad.tree.map."
+    )
+
+
+def _checked(x: np.ndarray, function: str) -> np.ndarray:
+    check_dtype(x.dtype, f"an argument of {function}")
+    return x
+
+
+def _holds_tracer(x: Any) -> bool:
+    if isinstance(x, list | tuple):
+        return any(map(_holds_tracer, x))
+    return isinstance(x, Tracer)
+
+
+def stack_nested(x: Any) -> Any:
+    """Nested lists of values and tracers as one array."""
+    if not isinstance(x, list | tuple):
+        return x
+    rows = promote(*[stack_nested(row) for row in x])
+    lifted = [reshape(row, (1, *shape_of(row))) for row in map(strong, rows)]
+    return Concatenate(0).bind(*lifted)
+
+
+def strong(x: Any) -> Any:
+    """A weak value made one of its own dtype."""
+    aval = aval_of(x)
+    if type(x) in PYTHON_SCALARS:
+        return aval.dtype.type(x)
+    return Convert(aval.dtype).bind(x) if aval.weak_type else x
+
+
+def result_dtype(avals: Sequence[ShapedArray]) -> np.dtype[Any]:
+    """The dtype to which values of these types promote."""
+    first = avals[0]
+    if all(a.dtype == first.dtype for a in avals):
+        return first.dtype
+    return np.result_type(*(weak_representative(a.dtype) if a.weak_type else a.dtype for a in avals))
+
+
+def to_dtype(x: Any, dtype: np.dtype[Any]) -> Any:
+    """A value as one of ``dtype``; Python scalars become NumPy scalars."""
+    if type(x) in PYTHON_SCALARS:
+        # NumPy's own conversion raises OverflowError for integers out of range.
+        return np.asarray(x, dtype)[()]
+    return convert(x, dtype)
+
+
+def promote(*args: Any) -> list[Any]:
+    """Values of one dtype, as NumPy promotes; values that are all weak stay so."""
+    avals = [aval_of(a) for a in args]
+    if len(avals) == 2:
+        x, y = avals
+        if x.dtype is y.dtype and x.weak_type is y.weak_type:
+            return list(args)
+        # An array with a Python float, the most frequent pair.
+        if type(args[1]) is float and x.dtype.kind == "f" and not x.weak_type:
+            return [args[0], x.dtype.type(args[1])]
+    dtype = result_dtype(avals)
+    if all(a.weak_type for a in avals):
+        return [a if v.dtype == dtype else _weak_to(a, dtype) for a, v in zip(args, avals, strict=True)]
+    return [
+        a if v.dtype == dtype and not v.weak_type else to_dtype(a, dtype)
+        for a, v in zip(args, avals, strict=True)
+    ]
+
+
+def _weak_to(x: Any, dtype: np.dtype[Any]) -> Any:
+    if type(x) in PYTHON_SCALARS:
+        return dtype.type(x).item()
+    return convert(x, dtype)
+
+
+def promote_inexact(*args: Any) -> list[Any]:
+    """As `promote`, with integers and bools made floating as NumPy's ufuncs do."""
+    values = promote(*args)
+    dtype = aval_of(values[0]).dtype
+    target = inexact_dtype(dtype)
+    return values if dtype == target else [to_dtype(v, target) for v in values]
+
+
+def normalize_axis(axis: Any, ndim: int, function: str) -> int:
+    """A non-negative axis, or numpy's AxisError."""
+    index = int(axis.__index__())
+    if not -ndim <= index < ndim:
+        raise np.exceptions.AxisError(index, ndim, f"{function}")
+    return index % ndim
+
+
+def normalize_axes(axis: Any, ndim: int, function: str) -> tuple[int, ...]:
+    """Ascending non-negative axes for an int, a tuple or None (all)."""
+    if axis is None:
+        return tuple(range(ndim))
+    axes = axis if isinstance(axis, tuple | list) else (axis,)
+    normalized = [normalize_axis(a, ndim, function) for a in axes]
+    if len(set(normalized)) != len(normalized):
+        raise ValueError(f"{function}: duplicate axis in {axis}.")
+    return tuple(sorted(normalized))
+
+
+def checked_dtype(dtype: Any, function: str) -> np.dtype[Any]:
+    """A requested dtype, checked to be supported."""
+    return check_dtype(np.dtype(dtype), f"the dtype requested from {function}")

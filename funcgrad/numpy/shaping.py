@@ -1,0 +1,496 @@
+"""Functions that make, move, repeat and join elements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import aval_of
+from funcgrad.core.trace import Tracer
+from funcgrad.dtypes import PYTHON_SCALARS
+from funcgrad.errors import ShapeError
+from funcgrad.numpy.promotion import (
+    as_value,
+    checked_dtype,
+    normalize_axes,
+    normalize_axis,
+    promote,
+    strong,
+    to_dtype,
+)
+from funcgrad.primitives import shape as s
+from funcgrad.primitives.creation import Full, Iota
+from funcgrad.primitives.elementwise import Convert, add, convert, mul, select
+from funcgrad.primitives.shape import shape_of
+
+
+def _ints(shape: Any) -> tuple[int, ...]:
+    """A shape from an int or a sequence of ints."""
+    if isinstance(shape, tuple | list | np.ndarray):
+        return tuple(int(n.__index__()) for n in shape)
+    return (int(shape.__index__()),)
+
+
+def array(object: Any, dtype: Any = None, copy: bool = True, ndmin: int = 0) -> Any:
+    """As `numpy.array`; traced values, also inside lists, stay traced."""
+    x = as_value(object, "array")
+    if isinstance(x, Tracer):
+        x = strong(x) if dtype is None else convert(x, checked_dtype(dtype, "array"))
+    else:
+        x = np.array(x, dtype)
+        aval_of(x)
+    missing = ndmin - len(shape_of(x))
+    return s.reshape(x, (*(1,) * missing, *shape_of(x))) if missing > 0 else x
+
+
+def asarray(a: Any, dtype: Any = None, copy: bool | None = None) -> Any:
+    """As `numpy.asarray`; traced values stay traced."""
+    x = as_value(a, "asarray")
+    if isinstance(x, Tracer):
+        return x if dtype is None else convert(x, checked_dtype(dtype, "asarray"))
+    x = np.array(x, dtype) if copy else np.asarray(x, dtype)
+    aval_of(x)
+    return x
+
+
+def astype(x: Any, dtype: Any, copy: bool = False) -> Any:
+    """``x`` converted to ``dtype``; complex to real drops the imaginary part."""
+    x, dtype = as_value(x, "astype"), checked_dtype(dtype, "astype")
+    return Convert(dtype).bind(x) if type(x) in PYTHON_SCALARS else convert(x, dtype)
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
+    """As `numpy.full`; the fill value may be traced."""
+    shape, fill = _ints(shape), as_value(fill_value, "full")
+    fill = strong(fill) if dtype is None else to_dtype(fill, checked_dtype(dtype, "full"))
+    fill = fill[()] if isinstance(fill, np.ndarray) and fill.ndim == 0 else fill
+    if shape_of(fill):
+        return s.broadcast_to(fill, shape)
+    return Full(shape).bind(fill)
+
+
+def zeros(shape: Any, dtype: Any = None) -> Any:
+    """As `numpy.zeros`."""
+    return full(shape, 0, np.float64 if dtype is None else dtype)
+
+
+def ones(shape: Any, dtype: Any = None) -> Any:
+    """As `numpy.ones`."""
+    return full(shape, 1, np.float64 if dtype is None else dtype)
+
+
+def empty(shape: Any, dtype: Any = None) -> Any:
+    """As `numpy.zeros`: a pure function has no arbitrary contents."""
+    return zeros(shape, dtype)
+
+
+def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Any:
+    """As `numpy.full_like`."""
+    aval = aval_of(as_value(a, "full_like"))
+    return full(aval.shape if shape is None else shape, fill_value, dtype or aval.dtype)
+
+
+def zeros_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
+    """As `numpy.zeros_like`."""
+    return full_like(a, 0, dtype, shape)
+
+
+def ones_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
+    """As `numpy.ones_like`."""
+    return full_like(a, 1, dtype, shape)
+
+
+empty_like = zeros_like
+
+
+def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) -> Any:
+    """As `numpy.arange`, with known bounds."""
+    stop_, start_ = (start, 0) if stop is None else (stop, start)
+    if dtype is None and all(type(v) is int for v in (start_, stop_, step or 1)):
+        dtype = np.int64
+    if dtype is not None and start_ == 0 and step in (None, 1) and type(stop_) is int:
+        return Iota((max(stop_, 0),), 0, checked_dtype(dtype, "arange")).bind()
+    values = np.arange(start_, stop_, step, dtype=dtype)
+    aval_of(values)
+    return values
+
+
+def linspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+) -> Any:
+    """As `numpy.linspace`; the bounds may be traced."""
+    start, stop = (strong(v) for v in promote(*map(as_value, (start, stop)), 0.0)[:2])
+    ends = add.bind(start, mul.bind(stop, aval_of(stop).dtype.type(0)))
+    real = aval_of(ends).dtype
+    divisions = num - 1 if endpoint else num
+    weights = np.arange(num, dtype=real) / real.type(max(divisions, 1))
+    column = weights.reshape((num, *(1,) * len(shape_of(ends))))
+    span = stop - start
+    line = add.bind(mul.bind(column, span), start)
+    if endpoint and num > 1:
+        last = np.arange(num).reshape(column.shape) == num - 1
+        line = select.bind(last, add.bind(stop, mul.bind(line, real.type(0))), line)
+    line = s.moveaxis_from_front(line, normalize_axis(axis, len(shape_of(line)), "linspace"))
+    line = line if dtype is None else astype(line, dtype)
+    return (line, span / max(divisions, 1)) if retstep else line
+
+
+def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
+    """As `numpy.eye`."""
+    return np.eye(N, M, k, dtype=checked_dtype(dtype or np.float64, "eye"))
+
+
+def identity(n: int, dtype: Any = None) -> Any:
+    """As `numpy.identity`."""
+    return eye(n, dtype=dtype)
+
+
+def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
+    """As `numpy.tri`."""
+    return np.tri(N, M, k, dtype=checked_dtype(dtype or np.float64, "tri"))
+
+
+def _masked(x: Any, mask: Any) -> Any:
+    x = strong(as_value(x))
+    return select.bind(mask, x, aval_of(x).dtype.type(0))
+
+
+def tril(m: Any, k: int = 0) -> Any:
+    """The lower triangle, as `numpy.tril`."""
+    return _masked(m, np.tri(*shape_of(as_value(m))[-2:], k=k, dtype=bool))
+
+
+def triu(m: Any, k: int = 0) -> Any:
+    """The upper triangle, as `numpy.triu`."""
+    return _masked(m, ~np.tri(*shape_of(as_value(m))[-2:], k=k - 1, dtype=bool))
+
+
+def reshape(a: Any, shape: Any = None, order: str = "C", *, newshape: Any = None) -> Any:
+    """As `numpy.reshape` in row-major order; one length may be -1."""
+    if order != "C":
+        raise ShapeError(f"reshape: order={order!r} is not supported; transpose before and after.")
+    a = as_value(a, "reshape")
+    shape = _ints(newshape if shape is None else shape)
+    size = aval_of(a).size
+    if -1 in shape:
+        known = int(np.prod([n for n in shape if n != -1], dtype=np.int64))
+        if shape.count(-1) > 1 or (size % known if known else size):
+            raise ShapeError(
+                f"reshape: {aval_of(a)} with {size} elements does not fit shape {shape}."
+            )
+        shape = tuple(size // max(known, 1) if n == -1 else n for n in shape)
+    return s.reshape(a, shape)
+
+
+def ravel(a: Any, order: str = "C") -> Any:
+    """As `numpy.ravel`."""
+    return reshape(a, (-1,) if aval_of(as_value(a)).size else (0,), order)
+
+
+def transpose(a: Any, axes: Any = None) -> Any:
+    """As `numpy.transpose`."""
+    a = as_value(a, "transpose")
+    ndim = len(shape_of(a))
+    if axes is None:
+        order = tuple(reversed(range(ndim)))
+    else:
+        order = tuple(normalize_axis(i, ndim, "transpose") for i in axes)
+    return a if order == tuple(range(ndim)) else s.Transpose(order).bind(a)
+
+
+permute_dims = transpose
+
+
+def matrix_transpose(x: Any) -> Any:
+    """The last two axes exchanged."""
+    return swapaxes(x, -1, -2)
+
+
+def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+    """As `numpy.swapaxes`."""
+    a = as_value(a, "swapaxes")
+    ndim = len(shape_of(a))
+    i, j = normalize_axis(axis1, ndim, "swapaxes"), normalize_axis(axis2, ndim, "swapaxes")
+    order = list(range(ndim))
+    order[i], order[j] = j, i
+    return transpose(a, order)
+
+
+def moveaxis(a: Any, source: Any, destination: Any) -> Any:
+    """As `numpy.moveaxis`."""
+    a = as_value(a, "moveaxis")
+    ndim = len(shape_of(a))
+    pairs = zip(np.atleast_1d(destination), np.atleast_1d(source), strict=True)
+    placed = {normalize_axis(int(d), ndim, "moveaxis"): normalize_axis(int(o), ndim, "moveaxis") for d, o in pairs}
+    rest = iter(i for i in range(ndim) if i not in placed.values())
+    return transpose(a, [placed[i] if i in placed else next(rest) for i in range(ndim)])
+
+
+def expand_dims(a: Any, axis: Any) -> Any:
+    """As `numpy.expand_dims`."""
+    a = as_value(a, "expand_dims")
+    count = len(axis) if isinstance(axis, tuple | list) else 1
+    axes = normalize_axes(axis, len(shape_of(a)) + count, "expand_dims")
+    rest = iter(shape_of(a))
+    shape = tuple(1 if i in axes else next(rest) for i in range(len(shape_of(a)) + count))
+    return s.reshape(a, shape)
+
+
+def squeeze(a: Any, axis: Any = None) -> Any:
+    """As `numpy.squeeze`."""
+    a = as_value(a, "squeeze")
+    shape = shape_of(a)
+    if axis is None:
+        axes = tuple(i for i, n in enumerate(shape) if n == 1)
+    else:
+        axes = normalize_axes(axis, len(shape), "squeeze")
+    if any(shape[i] != 1 for i in axes):
+        raise ShapeError(f"squeeze: an axis of {aval_of(a)} among {axes} has a length other than 1.")
+    return s.reshape(a, s.drop_axes(shape, axes))
+
+
+def broadcast_to(array: Any, shape: Any) -> Any:
+    """As `numpy.broadcast_to`."""
+    return s.broadcast_to(strong(as_value(array, "broadcast_to")), _ints(shape))
+
+
+def broadcast_arrays(*args: Any) -> list[Any]:
+    """As `numpy.broadcast_arrays`, as a list."""
+    values = [strong(as_value(a)) for a in args]
+    shape = np.broadcast_shapes(*map(shape_of, values))
+    return [s.broadcast_to(v, shape) for v in values]
+
+
+def _at_least(*arrays: Any, shape: Any) -> Any:
+    results = []
+    for a in arrays:
+        a = as_value(a)
+        results.append(s.reshape(strong(a), shape(shape_of(a))))
+    return results[0] if len(results) == 1 else results
+
+
+def atleast_1d(*arrays: Any) -> Any:
+    """As `numpy.atleast_1d`."""
+    return _at_least(*arrays, shape=lambda n: n or (1,))
+
+
+def atleast_2d(*arrays: Any) -> Any:
+    """As `numpy.atleast_2d`."""
+    return _at_least(*arrays, shape=lambda n: (1,) * (2 - len(n)) + n)
+
+
+def atleast_3d(*arrays: Any) -> Any:
+    """As `numpy.atleast_3d`."""
+    table = {0: (1, 1, 1)}
+    return _at_least(
+        *arrays,
+        shape=lambda n: table.get(len(n)) or ((1, *n, 1) if len(n) == 1 else (*n, 1) if len(n) == 2 else n),
+    )
+
+
+def _rows(arrays: Any, function: str) -> list[Any]:
+    if isinstance(arrays, Tracer | np.ndarray):
+        arrays = list(arrays)
+    values = [as_value(a, function) for a in arrays]
+    if not values:
+        raise ValueError(f"{function} needs at least one array.")
+    return [strong(v) for v in promote(*values)]
+
+
+def concatenate(arrays: Sequence[Any], axis: int | None = 0, dtype: Any = None) -> Any:
+    """As `numpy.concatenate`."""
+    rows = _rows(arrays, "concatenate")
+    if axis is None:
+        rows, axis = [ravel(r) for r in rows], 0
+    if dtype is not None:
+        rows = [astype(r, dtype) for r in rows]
+    index = normalize_axis(axis, len(shape_of(rows[0])), "concatenate")
+    return s.Concatenate(index).bind(*rows)
+
+
+concat = concatenate
+
+
+def stack(arrays: Sequence[Any], axis: int = 0, dtype: Any = None) -> Any:
+    """As `numpy.stack`."""
+    rows = _rows(arrays, "stack")
+    shapes = {shape_of(r) for r in rows}
+    if len(shapes) > 1:
+        raise ShapeError(f"stack: all arrays must have one shape, got {sorted(shapes)}.")
+    index = normalize_axis(axis, len(shape_of(rows[0])) + 1, "stack")
+    return concatenate([expand_dims(r, index) for r in rows], index, dtype)
+
+
+def vstack(tup: Sequence[Any], dtype: Any = None) -> Any:
+    """As `numpy.vstack`."""
+    return concatenate([atleast_2d(a) for a in tup], 0, dtype)
+
+
+def hstack(tup: Sequence[Any], dtype: Any = None) -> Any:
+    """As `numpy.hstack`."""
+    rows = [atleast_1d(a) for a in tup]
+    return concatenate(rows, 0 if len(shape_of(rows[0])) == 1 else 1, dtype)
+
+
+def dstack(tup: Sequence[Any], dtype: Any = None) -> Any:
+    """As `numpy.dstack`."""
+    return concatenate([atleast_3d(a) for a in tup], 2, dtype)
+
+
+def column_stack(tup: Sequence[Any]) -> Any:
+    """As `numpy.column_stack`."""
+    values = [strong(as_value(a)) for a in tup]
+    return concatenate([atleast_2d(v).T if len(shape_of(v)) < 2 else v for v in values], 1)
+
+
+def append(arr: Any, values: Any, axis: int | None = None) -> Any:
+    """As `numpy.append`."""
+    return concatenate([arr, values], axis)
+
+
+def _cut(a: Any, axis: int, start: int, stop: int) -> Any:
+    shape = shape_of(a)
+    starts = tuple(start if i == axis else 0 for i in range(len(shape)))
+    limits = tuple(stop if i == axis else n for i, n in enumerate(shape))
+    return s.Slice(starts, limits, (1,) * len(shape)).bind(a)
+
+
+def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+    """As `numpy.array_split`."""
+    ary = as_value(ary, "array_split")
+    index = normalize_axis(axis, len(shape_of(ary)), "array_split")
+    n = shape_of(ary)[index]
+    if isinstance(indices_or_sections, int | np.integer):
+        k = int(indices_or_sections)
+        sizes = [n // k + (i < n % k) for i in range(k)]
+        bounds = [0, *np.cumsum(sizes).tolist()]
+    else:
+        inner = [min(max(int(i) + n if i < 0 else int(i), 0), n) for i in indices_or_sections]
+        bounds = [0, *inner, n]
+    pairs = zip(bounds[:-1], bounds[1:], strict=True)
+    return [_cut(ary, index, a, max(a, b)) for a, b in pairs]
+
+
+def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+    """As `numpy.split`."""
+    ary = as_value(ary, "split")
+    n = shape_of(ary)[normalize_axis(axis, len(shape_of(ary)), "split")]
+    if isinstance(indices_or_sections, int | np.integer) and n % int(indices_or_sections):
+        raise ValueError(
+            f"split: an axis of length {n} has no {indices_or_sections} equal parts; use "
+            "array_split for unequal ones."
+        )
+    return array_split(ary, indices_or_sections, axis)
+
+
+def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """As `numpy.hsplit`."""
+    return split(ary, indices_or_sections, 0 if len(shape_of(as_value(ary))) == 1 else 1)
+
+
+def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """As `numpy.vsplit`."""
+    return split(ary, indices_or_sections, 0)
+
+
+def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
+    """The subarrays along an axis, as a tuple."""
+    x = as_value(x, "unstack")
+    front = s.moveaxis_to_front(x, normalize_axis(axis, len(shape_of(x)), "unstack"))
+    n, *rest = shape_of(front)
+    return tuple(s.reshape(_cut(front, 0, i, i + 1), tuple(rest)) for i in range(n))
+
+
+def flip(m: Any, axis: Any = None) -> Any:
+    """As `numpy.flip`."""
+    m = as_value(m, "flip")
+    return s.Reverse(normalize_axes(axis, len(shape_of(m)), "flip")).bind(m)
+
+
+def fliplr(m: Any) -> Any:
+    """As `numpy.fliplr`."""
+    return flip(m, 1)
+
+
+def flipud(m: Any) -> Any:
+    """As `numpy.flipud`."""
+    return flip(m, 0)
+
+
+def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
+    """As `numpy.rot90`."""
+    i, j = axes
+    k %= 4
+    if k == 0:
+        return as_value(m)
+    if k == 2:
+        return flip(m, (i, j))
+    return swapaxes(flip(m, j), i, j) if k == 1 else flip(swapaxes(m, i, j), j)
+
+
+def roll(a: Any, shift: Any, axis: Any = None) -> Any:
+    """As `numpy.roll`, by known distances."""
+    a = as_value(a, "roll")
+    if axis is None:
+        return reshape(roll(ravel(a), shift, 0), shape_of(a))
+    shifts, axes = np.broadcast_arrays(np.atleast_1d(shift), np.atleast_1d(axis))
+    for distance, ax in zip(shifts.tolist(), axes.tolist(), strict=True):
+        index = normalize_axis(ax, len(shape_of(a)), "roll")
+        n = shape_of(a)[index]
+        k = distance % n if n else 0
+        if k:
+            a = concatenate([_cut(a, index, n - k, n), _cut(a, index, 0, n - k)], index)
+    return a
+
+
+def tile(A: Any, reps: Any) -> Any:
+    """As `numpy.tile`."""
+    a = strong(as_value(A, "tile"))
+    counts = _ints(reps)
+    ndim = max(len(counts), len(shape_of(a)))
+    counts = (1,) * (ndim - len(counts)) + counts
+    shape = (1,) * (ndim - len(shape_of(a))) + shape_of(a)
+    column = s.reshape(a, tuple(n for m in shape for n in (1, m)))
+    wide = s.broadcast_to(column, tuple(n for c, m in zip(counts, shape, strict=True) for n in (c, m)))
+    return s.reshape(wide, tuple(c * m for c, m in zip(counts, shape, strict=True)))
+
+
+_PAD_MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
+
+
+def pad_widths(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
+    """``(before, after)`` for every axis, in any of NumPy's spellings."""
+    if isinstance(pad_width, dict):
+        pad_width = [pad_width.get(i, pad_width.get(i - ndim, 0)) for i in range(ndim)]
+        pad_width = [(w, w) if isinstance(w, int) else w for w in pad_width]
+    widths = np.broadcast_to(np.asarray(pad_width), (ndim, 2))
+    return [(int(low), int(high)) for low, high in widths]
+
+
+def constant_pad(array: Any, widths: Sequence[tuple[int, int]], fill: Any = 0) -> Any:
+    """``array`` with ``fill`` around it."""
+    array = strong(array)
+    fill = to_dtype(fill, aval_of(array).dtype)
+    lows, highs = [w[0] for w in widths], [w[1] for w in widths]
+    return s.Pad(tuple(lows), tuple(highs), (0,) * len(lows)).bind(array, fill)
+
+
+def meshgrid(*xi: Any, indexing: str = "xy", sparse: bool = False, copy: bool = True) -> list[Any]:
+    """As `numpy.meshgrid`, as a list."""
+    values = [atleast_1d(x) for x in xi]
+    n = len(values)
+    grids = [
+        s.reshape(v, tuple(shape_of(v)[0] if i == k else 1 for i in range(n)))
+        for k, v in enumerate(values)
+    ]
+    if indexing == "xy" and n > 1:
+        grids = [swapaxes(g, 0, 1) for g in grids]
+    return grids if sparse else broadcast_arrays(*grids)
