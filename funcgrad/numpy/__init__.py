@@ -1,0 +1,69 @@
+"""NumPy's functions on arrays, numbers and traced values.
+
+On concrete arrays they give NumPy's results; inside of transformations they are what NumPy's own
+functions are redirected to. Importing this package gives traced arrays their operators, methods
+and NumPy's protocols (`funcgrad.numpy.dispatch`). This module is a page of names.
+"""
+# ruff: noqa: F401, I001 -- every import is a re-export, some shadow builtins
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+from numpy import (
+    bool_, complex64, complex128, complexfloating, dtype, e, euler_gamma, float32, float64, floating,
+    generic, inexact, inf, int8, int16, int32, int64, int_, integer, intp, nan, newaxis, number, pi,
+    signedinteger, uint, uint8, uint16, uint32, uint64, unsignedinteger,
+)  # fmt: skip
+
+from funcgrad.numpy.elementwise import (
+    abs, absolute, add, arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh, bitwise_and,
+    bitwise_invert, bitwise_not, bitwise_or, bitwise_xor, cbrt, ceil, conj, conjugate, copysign,
+    cos, cosh, deg2rad, degrees, divide, equal, exp, exp2, expm1, fabs, float_power, floor,
+    floor_divide, fmax, fmin, fmod, greater, greater_equal, heaviside, hypot, invert, isfinite,
+    isinf, isnan, left_shift, less, less_equal, log, log10, log1p, log2, logaddexp, logaddexp2,
+    logical_and, logical_not, logical_or, logical_xor, maximum, minimum, mod, multiply,
+    negative, nextafter, not_equal, positive, power, rad2deg, radians, reciprocal, remainder,
+    right_shift, rint, sign, signbit, sin, sinh, sqrt, square, subtract, tan, tanh, true_divide,
+    trunc,
+)  # fmt: skip
+from funcgrad.numpy.shaping import (
+    append, arange, array, array_split, asarray, astype, atleast_1d, atleast_2d, atleast_3d,
+    broadcast_arrays, broadcast_to, column_stack, concat, concatenate, dstack, empty,
+    empty_like, expand_dims, eye, flip, fliplr, flipud, full, full_like, hsplit, hstack,
+    identity, linspace, matrix_transpose, meshgrid, moveaxis, ones, ones_like, permute_dims,
+    ravel, reshape, roll, rot90, split, squeeze, stack, swapaxes, tile, transpose, tri, tril,
+    triu, unstack, vsplit, vstack, zeros, zeros_like,
+)  # fmt: skip
+from funcgrad.numpy.inspecting import (
+    allclose, angle, array_equal, array_equiv, broadcast_shapes, can_cast, copy, finfo, iinfo,
+    imag, isclose, iscomplex, iscomplexobj, isreal, isrealobj, isscalar, issubdtype, ndarray,
+    ndim, promote_types, real, result_type, shape, size,
+)  # fmt: skip
+from funcgrad.numpy.indexing import at
+from funcgrad.numpy.dispatch import divmod, install, modf
+
+
+def _table() -> dict[Any, Any]:
+    """NumPy's function -> ours, for every public function here that has NumPy's name."""
+    here = sys.modules[__name__]
+    table = {}
+    for module, original in ((here, np),):
+        for name, function in vars(module).items():
+            known = getattr(original, name, None)
+            if (
+                not name.startswith("_")
+                and known not in (None, function)
+                and _is_function(function)
+            ):
+                table[known] = function
+    return table
+
+
+def _is_function(x: Any) -> bool:
+    return callable(x) and not isinstance(x, type)
+
+
+install(_table(), sys.modules[__name__])

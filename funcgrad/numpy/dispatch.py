@@ -1,0 +1,450 @@
+"""What makes traced arrays behave as NumPy arrays: operators, methods, and NumPy's two protocols.
+
+`install` is called once, by `funcgrad.numpy`, with the table of all functions there. Afterwards
+``np.tanh(x)``, ``np.sum(x)``, ``x + 1`` and ``x.sum()`` all run the functions of that table.
+Hardly anything is computed here. Operators and ufuncs of one argument have a short path to their
+primitive, because they are what an eager gradient spends its time on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import ModuleType
+from typing import Any, NoReturn
+
+import numpy as np
+
+from funcgrad.core.primitive import Primitive
+from funcgrad.core.source import current_location
+from funcgrad.core.trace import Tracer, current_trace, describe_location
+from funcgrad.errors import ArgumentError, MissingRuleError
+from funcgrad.numpy import elementwise, shaping
+from funcgrad.numpy.elementwise import UFUNCS, of_scipy
+from funcgrad.numpy.indexing import at, getitem
+from funcgrad.numpy.promotion import as_value, strong
+from funcgrad.primitives import elementwise as p
+from funcgrad.primitives.cumulative import Cumlogsumexp, Cummax, Cummin
+from funcgrad.primitives.families import Elementwise, shape_of
+from funcgrad.primitives.special import SCIPY_UFUNCS
+
+Function = Callable[..., Any]
+
+_ARRAYS = (Tracer, np.ndarray, np.generic)
+_OPERANDS = (*_ARRAYS, bool, int, float, complex, list, tuple)
+
+# Kinds of dtypes that absorb a Python scalar of each type without changing, and Python's types.
+_ABSORBING = {float: "fc", int: "iufc", complex: "c"}
+_PYTHON = {"i": int, "f": float, "c": complex}
+
+_functions: dict[Any, Function] = {}
+"""NumPy's function or ufunc -> ours. Filled by `install`; SciPy's ufuncs join on first use."""
+
+_direct: dict[Any, Elementwise] = {
+    q.function: q
+    for q in vars(p).values()
+    if isinstance(q, Elementwise) and isinstance(q.function, np.ufunc) and q.function.nin == 1
+}
+"""Ufuncs of one argument whose primitive takes floating arguments as they are."""
+_takes_weak = frozenset(
+    (p.exp, p.exp2, p.expm1, p.sqrt, p.sin, p.cos, p.tan, p.sinh, p.cosh, p.tanh, p.arctan)
+)
+"""Those that also take Python's floats unconverted: their derivatives never divide by them."""
+
+
+# Operators.
+
+
+def _absorb(other: Any, aval: Any) -> Any:
+    """A Python scalar as one of the dtype of ``aval``, weak beside a weak value."""
+    return _PYTHON[aval.dtype.kind](other) if aval.weak_type else aval.dtype.type(other)
+
+
+def _binary(primitive: Primitive, function: Function, kinds: str) -> tuple[Function, Function]:
+    """An operator and its reflection.
+
+    Args:
+        primitive: What it is, for two values of one dtype.
+        function: What it is otherwise: with conversion and promotion.
+        kinds: Kinds of dtypes that ``primitive`` takes unconverted.
+    """
+
+    def forward(self: Tracer, other: Any) -> Any:
+        aval = self.aval
+        dtype = aval.dtype
+        if dtype.kind in kinds:
+            absorbing = _ABSORBING.get(type(other))
+            if absorbing is not None:
+                if dtype.kind in absorbing:
+                    return current_trace().process(primitive, (self, _absorb(other, aval)))
+            elif isinstance(other, _ARRAYS) and other.dtype is dtype:
+                return current_trace().process(primitive, (self, other))
+        return function(self, other) if _is_operand(other) else NotImplemented
+
+    def reflected(self: Tracer, other: Any) -> Any:
+        aval = self.aval
+        dtype = aval.dtype
+        if dtype.kind in kinds:
+            absorbing = _ABSORBING.get(type(other))
+            if absorbing is not None:
+                if dtype.kind in absorbing:
+                    return current_trace().process(primitive, (_absorb(other, aval), self))
+            elif isinstance(other, _ARRAYS) and other.dtype is dtype:
+                return current_trace().process(primitive, (other, self))
+        return function(other, self) if _is_operand(other) else NotImplemented
+
+    return forward, reflected
+
+
+def _is_operand(x: Any) -> bool:
+    return isinstance(x, _OPERANDS) or hasattr(x, "__array__")
+
+
+_ARITHMETIC: dict[str, tuple[Elementwise, Function, str]] = {
+    "add": (p.add, elementwise.add, "biufc"),
+    "sub": (p.sub, elementwise.subtract, "iufc"),
+    "mul": (p.mul, elementwise.multiply, "biufc"),
+    "truediv": (p.div, elementwise.true_divide, "fc"),
+    "floordiv": (p.floor_divide, elementwise.floor_divide, "iuf"),
+    "mod": (p.remainder, elementwise.remainder, "iuf"),
+    "and": (p.bitwise_and, elementwise.bitwise_and, "biu"),
+    "or": (p.bitwise_or, elementwise.bitwise_or, "biu"),
+    "xor": (p.bitwise_xor, elementwise.bitwise_xor, "biu"),
+    "lshift": (p.left_shift, elementwise.left_shift, ""),
+    "rshift": (p.right_shift, elementwise.right_shift, ""),
+    "pow": (p.power, elementwise.power, "fc"),
+}
+_COMPARISONS: dict[str, tuple[Elementwise, Function, str]] = {
+    "eq": (p.equal, elementwise.equal, "fc"),
+    "ne": (p.not_equal, elementwise.not_equal, "fc"),
+    "lt": (p.less, elementwise.less, "f"),
+    "le": (p.less_equal, elementwise.less_equal, "f"),
+    "gt": (p.greater, elementwise.greater, "f"),
+    "ge": (p.greater_equal, elementwise.greater_equal, "f"),
+}
+_PAIRS = {name: _binary(*row) for name, row in (_ARITHMETIC | _COMPARISONS).items()}
+_operators = {row[0].function: _PAIRS[name] for name, row in (_ARITHMETIC | _COMPARISONS).items()}
+"""Ufuncs of two arguments that are operators: the operator and its reflection."""
+
+_general_power = _PAIRS["pow"][0]
+_MAX_EXPONENT = 2**31
+
+
+def _pow(self: Tracer, other: Any) -> Any:
+    """A known integral exponent of a floating base stands for exact products."""
+    kind = type(other)
+    if kind is int or (kind is float and other.is_integer()):
+        if self.aval.dtype.kind in "fc" and -_MAX_EXPONENT < other < _MAX_EXPONENT:
+            return current_trace().process(p.IntegerPower(int(other)), (self,))
+    return _general_power(self, other)
+
+
+_operators[np.power] = (_pow, _PAIRS["pow"][1])
+
+
+def divmod(x1: Any, x2: Any) -> tuple[Any, Any]:
+    """``(x1 // x2, x1 % x2)``, as `numpy.divmod`."""
+    return elementwise.floor_divide(x1, x2), elementwise.remainder(x1, x2)
+
+
+def modf(x: Any) -> tuple[Any, Any]:
+    """Fractional and integral part, both with the sign of ``x``, as `numpy.modf`."""
+    (x,) = map(strong, elementwise.promote_inexact(as_value(x, "modf")))
+    whole = elementwise.trunc(x)
+    rest = p.select.bind(p.isinf.bind(x), p.zero_of(x), p.sub.bind(x, whole))
+    return p.copysign.bind(rest, x), whole
+
+
+def _round(self: Tracer, ndigits: int | None = None) -> Any:
+    if ndigits is None and self.ndim == 0:
+        return elementwise.rint(self).astype(np.int64)
+    return _functions[np.round](self, ndigits or 0)
+
+
+def _contains(self: Tracer, value: Any) -> bool:
+    return bool(_functions[np.any](elementwise.equal(self, value)))
+
+
+def _iterate(self: Tracer) -> Iterator[Any]:
+    if not self.ndim:
+        raise TypeError(f"iteration over a traced {self.aval}, which has no axes.")
+    return (getitem(self, i) for i in range(self.shape[0]))
+
+
+def _matmul(self: Tracer, other: Any) -> Any:
+    return _functions[np.matmul](self, other) if _is_operand(other) else NotImplemented
+
+
+def _reflected_matmul(self: Tracer, other: Any) -> Any:
+    return _functions[np.matmul](other, self) if _is_operand(other) else NotImplemented
+
+
+def _setitem(self: Tracer, index: Any, value: Any) -> NoReturn:
+    where = "\n".join(describe_location(current_location(), "at"))
+    raise TypeError(
+        f"`x[index] = value` would change a traced {self.aval} inside {self.trace.what}, and traced "
+        f"arrays are immutable.\n{where}\n"
+        "Write x = x.at[index].set(value), and x = x.at[index].add(value) for `x[index] += value`."
+    )
+
+
+_SPECIAL: dict[str, Any] = {
+    "__pow__": _pow,
+    "__matmul__": _matmul,
+    "__rmatmul__": _reflected_matmul,
+    "__divmod__": lambda self, other: divmod(self, other),
+    "__rdivmod__": lambda self, other: divmod(other, self),
+    "__neg__": lambda self: elementwise.negative(self),
+    "__pos__": lambda self: self,
+    "__abs__": lambda self: elementwise.absolute(self),
+    "__invert__": lambda self: elementwise.invert(self),
+    "__round__": _round,
+    "__getitem__": getitem,
+    "__setitem__": _setitem,
+    "__iter__": _iterate,
+    "__contains__": _contains,
+    "__copy__": lambda self: self,
+    "__deepcopy__": lambda self, memo: self,
+}
+
+
+# NumPy's protocols.
+
+
+def _array_ufunc(self: Tracer, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    """What NumPy calls for ``ufunc(...)`` and ``ufunc.method(...)`` on traced arguments."""
+    if method != "__call__":
+        return _ufunc_method(ufunc, method, inputs, _checked_kwargs(ufunc, kwargs))
+    if kwargs:
+        kwargs = _call_kwargs(ufunc, _checked_kwargs(ufunc, kwargs))
+    elif len(inputs) == 1:
+        primitive = _direct.get(ufunc)
+        if primitive is not None:
+            aval = self.aval
+            kind = aval.dtype.kind
+            is_plain = not aval.weak_type or primitive in _takes_weak
+            if is_plain and kind in "fc" and kind in primitive.kinds:
+                return current_trace().process(primitive, inputs)
+    else:
+        pair = _operators.get(ufunc)
+        if pair is not None:
+            x, y = inputs
+            out = pair[0](x, y) if isinstance(x, Tracer) else pair[1](y, x)
+            if out is not NotImplemented:
+                return out
+    function = _functions.get(ufunc) or _find_ufunc(ufunc)
+    return function(*inputs, **kwargs)
+
+
+def _find_ufunc(ufunc: np.ufunc) -> Function:
+    """The function for a ufunc of SciPy, or an error that names the ufunc."""
+    primitive = SCIPY_UFUNCS.get(ufunc.__name__)
+    if primitive is None or ufunc is getattr(np, ufunc.__name__, None):
+        raise _missing(f"the ufunc {ufunc.__name__}")
+    function = _functions[ufunc] = of_scipy(primitive)
+    return function
+
+
+def _missing(what: str) -> MissingRuleError:
+    where = "\n".join(describe_location(current_location(), "at"))
+    return MissingRuleError(
+        f"{what} has no rule for traced arrays.\n{where}\n"
+        "Write it with the functions of funcgrad.numpy, funcgrad.scipy or funcgrad.lax, or, if its "
+        "values need no derivative here, call it outside of the transformed function."
+    )
+
+
+def _immutable(name: str) -> ArgumentError:
+    where = "\n".join(describe_location(current_location(), "at"))
+    return ArgumentError(
+        f"{name}(..., out=y) would write into an array, but traced values cannot be written into an "
+        f"ndarray, and traced arrays are immutable.\n{where}\n"
+        f"Leave `out` away and bind the result: y = np.{name}(...)."
+    )
+
+
+def _is_given(out: Any) -> bool:
+    return any(o is not None for o in out) if isinstance(out, tuple) else out is not None
+
+
+_LAYOUT = ("order", "subok", "casting")
+
+
+def _checked_kwargs(ufunc: np.ufunc, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """The keyword arguments that matter: ``out`` is refused, memory layout is ignored."""
+    if _is_given(kwargs.get("out")):
+        raise _immutable(ufunc.__name__)
+    return {k: v for k, v in kwargs.items() if k not in _LAYOUT and k != "out"}
+
+
+def _call_kwargs(ufunc: np.ufunc, kwargs: dict[str, Any]) -> dict[str, Any]:
+    if kwargs.pop("where", True) is not True:
+        raise ArgumentError(
+            f"np.{ufunc.__name__}(..., where=mask) leaves elements of its `out` as they were, and "
+            f"traced arrays have no `out`. Write np.where(mask, np.{ufunc.__name__}(...), other)."
+        )
+    return {k: v for k, v in kwargs.items() if v is not None}
+
+
+_REDUCTIONS: dict[Any, Any] = {
+    np.add: np.sum,
+    np.multiply: np.prod,
+    np.maximum: np.max,
+    np.minimum: np.min,
+    np.logical_and: np.all,
+    np.logical_or: np.any,
+}
+_ACCUMULATIONS: dict[Any, Any] = {
+    np.add: lambda x, axis: _functions[np.cumsum](x, axis=axis),
+    np.multiply: lambda x, axis: _functions[np.cumprod](x, axis=axis),
+    np.maximum: lambda x, axis: Cummax(axis % x.ndim).bind(x),
+    np.minimum: lambda x, axis: Cummin(axis % x.ndim).bind(x),
+    np.logaddexp: lambda x, axis: Cumlogsumexp(axis % x.ndim).bind(x),
+}
+
+
+def _ufunc_method(ufunc: np.ufunc, method: str, inputs: Any, kwargs: dict[str, Any]) -> Any:
+    if method == "reduce" and ufunc in _REDUCTIONS:
+        return _reduce(ufunc, *inputs, **kwargs)
+    if method == "accumulate" and ufunc in _ACCUMULATIONS:
+        return _accumulate(ufunc, *inputs, **kwargs)
+    if method == "outer":
+        return _outer(ufunc, *inputs, **kwargs)
+    name = f"np.{ufunc.__name__}.{method}"
+    if method == "at":
+        raise TypeError(
+            f"{name}(x, index, value) writes into x, and traced arrays are immutable. Write "
+            "x = x.at[index].add(value), or one of .multiply, .min, .max, .set."
+        )
+    raise _missing(name)
+
+
+def _reduce(ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None, **kwargs: Any) -> Any:
+    given = {k: v for k, v in kwargs.items() if not (k == "where" and v is True)}
+    if dtype is not None:
+        array = shaping.astype(array, dtype)
+    return _functions[_REDUCTIONS[ufunc]](array, axis=axis, **given)
+
+
+def _accumulate(ufunc: np.ufunc, array: Any, axis: int = 0, dtype: Any = None) -> Any:
+    array = strong(array) if dtype is None else shaping.astype(array, dtype)
+    return _ACCUMULATIONS[ufunc](array, axis)
+
+
+def _outer(ufunc: np.ufunc, x: Any, y: Any, **kwargs: Any) -> Any:
+    x, y = as_value(x, "outer"), as_value(y, "outer")
+    column = shaping.reshape(strong(x), (*shape_of(x), *(1,) * len(shape_of(y))))
+    return ufunc(column, y, **kwargs)
+
+
+def _array_function(
+    self: Tracer, func: Any, types: Sequence[type], args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
+    """What NumPy calls for its other functions on traced arguments."""
+    if not all(issubclass(t, _ARRAYS) for t in types):
+        return NotImplemented
+    function = _functions.get(func)
+    if function is None:
+        module = getattr(func, "__module__", "numpy").replace("numpy", "np", 1)
+        raise _missing(f"{module}.{func.__name__}")
+    if "out" in kwargs:
+        kwargs = dict(kwargs)
+        if _is_given(kwargs.pop("out")):
+            raise _immutable(func.__name__)
+    return function(*args, **{k: v for k, v in kwargs.items() if k != "like"})
+
+
+# Methods and properties.
+
+
+def _axes_or_shape(arguments: tuple[Any, ...]) -> Any:
+    """The sequence that was given, as one argument or as several."""
+    return arguments[0] if len(arguments) == 1 else arguments
+
+
+def _reshape(self: Tracer, *shape: Any, order: str = "C") -> Any:
+    return shaping.reshape(self, _axes_or_shape(shape), order)
+
+
+def _transpose(self: Tracer, *axes: Any) -> Any:
+    return shaping.transpose(self, _axes_or_shape(axes) if axes else None)
+
+
+def _astype(self: Tracer, dtype: Any, **layout: Any) -> Any:
+    return shaping.astype(self, dtype)
+
+
+def _item(self: Tracer, *index: int) -> Any:
+    known = self._known("item")
+    return self._no_scalar("x.item()") if known is None else np.asarray(known).item(*index)
+
+
+def _tolist(self: Tracer) -> Any:
+    known = self._known("tolist")
+    return self._no_scalar("x.tolist()") if known is None else np.asarray(known).tolist()
+
+
+def _imag(self: Tracer) -> Any:
+    return p.imag.bind(self) if self.dtype.kind == "c" else shaping.zeros_like(self)
+
+
+def _in_place(name: str, rewrite: str) -> Function:
+    def refuse(self: Tracer, *args: Any, **kwargs: Any) -> NoReturn:
+        where = "\n".join(describe_location(current_location(), "at"))
+        raise TypeError(
+            f"x.{name}(...) changes an array in place, and traced arrays are immutable.\n{where}\n"
+            f"Write {rewrite}."
+        )
+
+    return refuse
+
+
+_IN_PLACE = {
+    "sort": "x = np.sort(x)",
+    "partition": "x = np.partition(x, kth)",
+    "fill": "x = np.full_like(x, value)",
+    "put": "x = x.at[index].set(value)",
+    "resize": "x = np.resize(x, shape)",
+    "view": "x.astype(dtype) to convert values; the bits of a traced array have no other view",
+}
+_METHODS: dict[str, Any] = {
+    "__array_ufunc__": _array_ufunc,
+    "__array_function__": _array_function,
+    "reshape": _reshape,
+    "transpose": _transpose,
+    "astype": _astype,
+    "item": _item,
+    "tolist": _tolist,
+    "copy": lambda self, order="C": self,
+    "flatten": shaping.ravel,
+    "T": property(shaping.transpose),
+    "mT": property(shaping.matrix_transpose),
+    "real": property(lambda self: p.real.bind(self) if self.dtype.kind == "c" else self),
+    "imag": property(_imag),
+    "at": property(at),
+    **{name: _in_place(name, rewrite) for name, rewrite in _IN_PLACE.items()},
+}
+_SAME_AS_FUNCTION = ["all", "any", "argmax", "argmin", "argsort", "clip", "conj", "conjugate", "cumprod", "cumsum", "diagonal", "dot", "max", "mean", "min", "nonzero", "prod", "ravel", "repeat", "round", "searchsorted", "squeeze", "std", "sum", "swapaxes", "take", "trace", "var"]
+"""Methods that are NumPy's function of the same name with the array as first argument."""
+
+
+def install(functions: Mapping[Any, Function], namespace: ModuleType) -> None:
+    """Give traced arrays their operators, methods and NumPy's protocols.
+
+    Args:
+        functions: NumPy's function -> ours.
+        namespace: The module that `numpy`'s array API finds on traced arrays.
+    """
+    _functions.update(UFUNCS)
+    _functions.update(functions)
+    for name in (*_ARITHMETIC, *_COMPARISONS):
+        setattr(Tracer, f"__{name}__", _PAIRS[name][0])
+    for name in _ARITHMETIC:
+        setattr(Tracer, f"__r{name}__", _PAIRS[name][1])
+    by_name = {
+        name: _functions[getattr(np, name)]
+        for name in _SAME_AS_FUNCTION
+        if getattr(np, name) in _functions
+    }
+    for name, member in (_SPECIAL | by_name | _METHODS).items():
+        setattr(Tracer, name, member)
+    Tracer.__array_namespace__ = lambda self, api_version=None: namespace  # type: ignore[attr-defined]

@@ -1,0 +1,629 @@
+"""Reading and updating with NumPy's indices: ``x[index]`` and ``x.at[index].add(value)``.
+
+An index is taken apart once, into what every axis of the array does: a known slice, a known
+integer, or an array of integers. What is known is slicing and reshaping; only arrays of integers
+need `Gather` and the scatters. Lists, masks, ellipses and new axes are gone after that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import Shape, ShapedArray, aval_of
+from funcgrad.core.source import current_location
+from funcgrad.core.trace import Tracer, describe_location
+from funcgrad.dtypes import INT64
+from funcgrad.errors import ArgumentError, DtypeError, NonConcreteBooleanIndexError, ShapeError
+from funcgrad.numpy import elementwise
+from funcgrad.numpy.promotion import as_value, result_dtype, stack_nested, strong, to_dtype
+from funcgrad.primitives import elementwise as p
+from funcgrad.primitives.indexing import SCATTERS, DynamicUpdateSlice, Gather, out_of_bounds
+from funcgrad.primitives.shape import (
+    Pad,
+    Reverse,
+    Slice,
+    Transpose,
+    broadcast_to,
+    reshape,
+    shape_of,
+    zeros_like_aval,
+)
+
+
+@dataclass
+class _Plan:
+    """What an index does to an array of shape ``shape``.
+
+    Args:
+        aval: Type of the indexed array.
+        slices: One per axis; integers and index arrays leave a slice of everything.
+        numbers: Known integers, by axis, in ``0 .. n-1``.
+        arrays: Index arrays and traced integers, by axis.
+        layout: The axes of the result before index arrays are put in: an axis of ``x``, or
+            ``None`` for a new one.
+        front: How many of them stand before the axes of the index arrays.
+        is_traced: Whether an index is traced.
+    """
+
+    aval: ShapedArray
+    slices: list[range] = field(default_factory=list)
+    numbers: dict[int, int] = field(default_factory=dict)
+    arrays: dict[int, Any] = field(default_factory=dict)
+    layout: list[int | None] = field(default_factory=list)
+    front: int = 0
+    is_traced: bool = False
+
+    @property
+    def shape(self) -> Shape:
+        return self.aval.shape
+
+    @property
+    def index_shape(self) -> Shape:
+        """The axes that the index arrays bring."""
+        return np.broadcast_shapes(*map(shape_of, self.arrays.values()))
+
+    @property
+    def layout_shape(self) -> Shape:
+        """Lengths of the axes in `layout`."""
+        return tuple(1 if axis is None else len(self.slices[axis]) for axis in self.layout)
+
+    @property
+    def result_shape(self) -> Shape:
+        layout = self.layout_shape
+        return (*layout[: self.front], *self.index_shape, *layout[self.front :])
+
+    def is_whole(self, axis: int) -> bool:
+        """Whether an axis is taken as it is."""
+        return axis not in self.numbers and self.slices[axis] == range(self.shape[axis])
+
+
+def _location() -> str:
+    return "".join(f"\n{line}" for line in describe_location(current_location(), "at"))
+
+
+def _entries(index: Any, ndim: int) -> list[Any]:
+    """The index as one entry per axis (masks: per group of axes), the ellipsis spelled out."""
+    entries = list(index) if isinstance(index, tuple) else [index]
+    entries = [_entry(e) for e in entries]
+    used = sum(_axes_of(e) for e in entries)
+    places = [i for i, e in enumerate(entries) if e is Ellipsis]
+    if len(places) > 1:
+        raise IndexError("an index can only have a single ellipsis ('...').")
+    if used > ndim:
+        raise IndexError(f"too many indices: the array has {ndim} axes, {used} were indexed.")
+    i = places[0] if places else len(entries)
+    entries[i : i + 1] = [slice(None)] * (ndim - used)
+    return entries
+
+
+def _entry(e: Any) -> Any:
+    """One component of an index, with arrays of integers or bools made arrays."""
+    if e is None or e is Ellipsis or isinstance(e, slice) or type(e) is int:
+        return e
+    if isinstance(e, Tracer):
+        return _traced_entry(e)
+    if isinstance(e, list | tuple) and any(isinstance(v, Tracer) for v in e):
+        return _traced_entry(stack_nested(e))
+    if not isinstance(e, np.ndarray | np.generic | list | tuple | bool) and hasattr(e, "__index__"):
+        return int(e.__index__())
+    array = np.asarray(e)
+    if array.size == 0 and isinstance(e, list | tuple):
+        array = array.astype(np.intp)
+    if array.dtype.kind in "iu":
+        return int(array) if array.ndim == 0 else array
+    if array.dtype.kind != "b" or array.ndim == 0:
+        raise IndexError(
+            "only integers, slices (`:`), ellipsis (`...`), None and arrays of integers or "
+            f"bools are valid indices, got {_describe(e)}.{_location()}"
+        )
+    return array
+
+
+def _describe(e: Any) -> str:
+    return str(aval_of(e)) if isinstance(e, np.ndarray | Tracer) else f"a {type(e).__name__}"
+
+
+def _traced_entry(e: Tracer) -> Any:
+    aval = e.aval
+    if aval.dtype.kind in "iu":
+        return e
+    if aval.dtype.kind == "b":
+        raise NonConcreteBooleanIndexError(
+            f"a traced mask, {aval} inside {e.trace.what}, was used as an index: the shape of the "
+            f"result would depend on its values.{_location()}\n"
+            "Use np.where(mask, x, other), which keeps the shape; for sums np.sum(x, where=mask); "
+            "for updates x = np.where(mask, value, x)."
+        )
+    raise IndexError(
+        f"a traced index must be of integers, but is {aval} inside {e.trace.what}.{_location()}\n"
+        "Convert it with .astype(int)."
+    )
+
+
+def _is_mask(e: Any) -> bool:
+    return isinstance(e, np.ndarray) and e.dtype.kind == "b"
+
+
+def _axes_of(e: Any) -> int:
+    """How many axes an entry consumes."""
+    if e is None or e is Ellipsis:
+        return 0
+    return e.ndim if _is_mask(e) else 1
+
+
+def _is_advanced(e: Any) -> bool:
+    return not (e is None or isinstance(e, slice))
+
+
+def _plan(aval: ShapedArray, index: Any, mode: str | None) -> _Plan:
+    """Take an index apart."""
+    entries = _entries(index, aval.ndim)
+    plan = _Plan(aval)
+    advanced = [i for i, e in enumerate(entries) if _is_advanced(e)]
+    has_gap = bool(advanced) and advanced[-1] - advanced[0] + 1 != len(advanced)
+    for i, e in enumerate(entries):
+        if advanced and i == advanced[0] and not has_gap:
+            plan.front = len(plan.layout)
+        _add(plan, e, mode)
+    return plan
+
+
+def _add(plan: _Plan, e: Any, mode: str | None) -> None:
+    """Extend a plan by one entry of the index."""
+    if e is None:
+        plan.layout.append(None)
+        return
+    if _is_mask(e):
+        _add_mask(plan, e)
+        return
+    axis = len(plan.slices)
+    n = plan.shape[axis]
+    plan.slices.append(range(n))
+    if isinstance(e, slice):
+        plan.slices[axis] = range(*_bounds(e, n))
+        plan.layout.append(axis)
+    elif isinstance(e, Tracer):
+        plan.arrays[axis] = e
+        plan.is_traced = True
+    elif type(e) is int and -n <= e < n:
+        plan.numbers[axis] = e % n
+    else:
+        plan.arrays[axis] = _checked(plan.aval, axis, np.asarray(e), mode)
+
+
+def _bounds(e: slice, n: int) -> tuple[int, int, int]:
+    try:
+        return e.indices(n)
+    except TypeError:
+        parts = [v for v in (e.start, e.stop, e.step) if isinstance(v, Tracer)]
+        if not parts:
+            raise
+        raise ArgumentError(
+            f"a slice has a traced bound, {parts[0].aval} inside {parts[0].trace.what}: its length "
+            f"would depend on a value.{_location()}\n"
+            "Use lax.dynamic_slice(x, starts, sizes), whose sizes are known."
+        ) from None
+
+
+def _checked(aval: ShapedArray, axis: int, index: Any, mode: str | None) -> Any:
+    """Known indices; without a ``mode`` they must lie inside, as in NumPy."""
+    n = aval.shape[axis]
+    if mode is not None or not index.size:
+        return index
+    if index.min() < -n or index.max() >= n:
+        raise out_of_bounds(zeros_like_aval(aval), axis, index)
+    return index if index.min() >= 0 else np.where(index < 0, index + n, index)
+
+
+def _add_mask(plan: _Plan, mask: Any) -> None:
+    axis = len(plan.slices)
+    shape = plan.shape[axis : axis + mask.ndim]
+    if mask.shape != shape:
+        raise IndexError(
+            f"a boolean index of shape {mask.shape} does not match the axes {shape} of the array "
+            f"that it stands for.{_location()}"
+        )
+    for i, places in enumerate(np.nonzero(mask)):
+        plan.slices.append(range(shape[i]))
+        plan.arrays[axis + i] = places
+
+
+# Reading.
+
+
+def getitem(x: Any, index: Any) -> Any:
+    """``x[index]`` with NumPy's semantics.
+
+    Known indices out of bounds raise IndexError. Traced ones are clamped to the array, after
+    negative ones were counted from the end.
+    """
+    return _get(x, _plan(aval_of(x), index, None), None, None)
+
+
+def _get(x: Any, plan: _Plan, mode: str | None, fill_value: Any) -> Any:
+    x = _cut(strong(x), plan)
+    if not plan.arrays:
+        return reshape(x, plan.layout_shape)
+    remaining = [axis for axis in range(len(plan.shape)) if axis not in plan.numbers]
+    x = reshape(x, tuple(shape_of(x)[axis] for axis in remaining))
+    axes = tuple(remaining.index(axis) for axis in plan.arrays)
+    gather = Gather(axes, _reading_mode(plan, mode, fill_value), fill_value)
+    out = gather.bind(x, *_index_arrays(plan, mode, fill_value is None))
+    return _place(out, plan)
+
+
+def _box(plan: _Plan) -> tuple[list[range], tuple[int, ...]]:
+    """The region of known slices and integers in ascending order, and the axes to reverse."""
+    ranges, backward = [], []
+    for axis, r in enumerate(plan.slices):
+        if axis in plan.numbers:
+            r = range(plan.numbers[axis], plan.numbers[axis] + 1)
+        elif r.step < 0:
+            backward.append(axis)
+            r = r[::-1]
+        ranges.append(r if len(r) else range(0))
+    return ranges, tuple(backward)
+
+
+def _cut(x: Any, plan: _Plan) -> Any:
+    """``x`` with all known slices and integers applied; integers leave axes of length 1."""
+    ranges, backward = _box(plan)
+    if not all(r == range(n) for r, n in zip(ranges, plan.shape, strict=True)):
+        starts = tuple(r.start for r in ranges)
+        limits = tuple(r[-1] + 1 if len(r) else 0 for r in ranges)
+        x = Slice(starts, limits, tuple(r.step for r in ranges)).bind(x)
+    return Reverse(backward).bind(x) if backward else x
+
+
+def _place(x: Any, plan: _Plan) -> Any:
+    """The axes of index arrays, which are in front, moved to where they belong."""
+    ndim = len(plan.index_shape)
+    x = reshape(x, (*plan.index_shape, *plan.layout_shape))
+    if not ndim or not plan.front:
+        return x
+    kept = range(ndim, ndim + len(plan.layout))
+    return Transpose((*kept[: plan.front], *range(ndim), *kept[plan.front :])).bind(x)
+
+
+_MODES = {"fill": "fill", "drop": "fill", "clip": "clip", "wrap": "wrap"}
+_MODES["promise_in_bounds"] = "raise"
+
+
+def _checked_mode(mode: str) -> str:
+    if mode not in _MODES:
+        raise ArgumentError(f"mode must be one of {sorted(_MODES)}, got {mode!r}.")
+    return _MODES[mode]
+
+
+def _reading_mode(plan: _Plan, mode: str | None, fill_value: Any) -> str:
+    if mode is not None:
+        return _checked_mode(mode)
+    if fill_value is not None:
+        return "fill"
+    return "clip" if plan.is_traced else "raise"
+
+
+def _writing_mode(plan: _Plan, mode: str | None) -> str:
+    if mode is not None:
+        return _checked_mode(mode)
+    return "fill" if plan.is_traced else "raise"
+
+
+def _index_arrays(plan: _Plan, mode: str | None, clips_by_default: bool) -> list[Any]:
+    """The index arrays; where the primitive clips, negative indices are counted from the end."""
+    clips = mode == "clip" or (mode is None and clips_by_default and plan.is_traced)
+    return [
+        _from_end(index, plan.shape[axis]) if clips else strong(index)
+        for axis, index in plan.arrays.items()
+    ]
+
+
+def _from_end(index: Any, n: int) -> Any:
+    if aval_of(index).dtype.kind == "u":
+        return strong(index)
+    index = p.convert(index, INT64)
+    return p.select.bind(p.less.bind(index, np.int64(0)), p.add.bind(index, np.int64(n)), index)
+
+
+# Updating.
+
+_COMBINE = {"add": p.add, "mul": p.mul, "min": p.minimum, "max": p.maximum}
+
+
+def _update(
+    x: Any, plan: _Plan, value: Any, kind: str, mode: str | None = None, unique: bool = False
+) -> Any:
+    """A copy of ``x`` in which ``value`` is combined with the elements that a plan names.
+
+    Args:
+        x: The array.
+        plan: Its index, taken apart.
+        value: Broadcasts to the shape of ``x[index]``.
+        kind: A key of `SCATTERS`.
+        mode: What happens with indices out of bounds.
+        unique: The caller's promise that no element is named twice.
+    """
+    x = strong(x)
+    value = _fitted(value, plan, kind)
+    if plan.arrays:
+        return _scatter(x, plan, value, kind, mode, unique)
+    if kind == "add" and plan.aval.dtype.kind != "b":
+        return p.add.bind(x, _padded(value, plan))
+    if kind != "set":
+        value = _COMBINE[kind].bind(_get(x, plan, None, None), value)
+    return _overwrite(x, plan, value)
+
+
+def _fitted(value: Any, plan: _Plan, kind: str) -> Any:
+    """The values of an update in the dtype of the array and the shape of the indexed part."""
+    value = as_value(value, f"x.at[index].{kind}")
+    dtype = plan.aval.dtype
+    promoted = result_dtype([plan.aval.strong(), aval_of(value)])
+    both_exact = promoted.kind in "iu" and dtype.kind in "iu"
+    if not (both_exact or np.can_cast(promoted, dtype, "same_kind")):
+        raise _refused_dtype(value, plan, kind, promoted)
+    value = to_dtype(value, dtype)
+    shape, own = plan.result_shape, shape_of(value)
+    extra = len(own) - len(shape)
+    if extra > 0 and math.prod(own[:extra]) == 1:
+        value, own = reshape(value, own[extra:]), own[extra:]
+    if own != shape and not _broadcasts(own, shape):
+        raise ShapeError(
+            f"x.at[index].{kind}: the indexed part of {plan.aval} has shape {shape}, to which a "
+            f"value of shape {own} does not broadcast.{_location()}"
+        )
+    return broadcast_to(value, shape)
+
+
+def _refused_dtype(value: Any, plan: _Plan, kind: str, promoted: Any) -> DtypeError:
+    return DtypeError(
+        f"x.at[index].{kind}: {aval_of(value)} does not fit into {plan.aval} without loss."
+        f"{_location()}\n"
+        f"Convert the array first, x.astype(np.{promoted}), or the value, "
+        f"value.astype(np.{plan.aval.dtype})."
+    )
+
+
+def _broadcasts(own: Shape, shape: Shape) -> bool:
+    tail = shape[len(shape) - len(own) :]
+    return len(own) <= len(shape) and all(m in (1, n) for m, n in zip(own, tail, strict=True))
+
+
+def _unplaced(value: Any, plan: _Plan) -> Any:
+    """Values of an indexed part under the axes of the array: the reverse of what `_cut` does."""
+    ranges, backward = _box(plan)
+    value = reshape(value, tuple(map(len, ranges)))
+    return Reverse(backward).bind(value) if backward else value
+
+
+def _padded(value: Any, plan: _Plan) -> Any:
+    """Zeros like the array, with ``value`` at its place."""
+    ranges, _ = _box(plan)
+    value = _unplaced(value, plan)
+    highs = tuple(n - (r[-1] + 1 if len(r) else 0) for r, n in zip(ranges, plan.shape, strict=True))
+    lows, gaps = tuple(r.start for r in ranges), tuple(r.step - 1 for r in ranges)
+    if not any((*lows, *highs, *gaps)):
+        return value
+    return Pad(lows, highs, gaps).bind(value, plan.aval.dtype.type(0))
+
+
+def _overwrite(x: Any, plan: _Plan, value: Any) -> Any:
+    ranges, _ = _box(plan)
+    if any(r.step != 1 and len(r) > 1 for r in ranges):
+        return _scatter(x, plan, value, "set", None, True)
+    value = _unplaced(value, plan)
+    if shape_of(value) == plan.shape:
+        return value
+    return DynamicUpdateSlice().bind(x, value, *(np.int64(r.start) for r in ranges))
+
+
+def _scatter(x: Any, plan: _Plan, value: Any, kind: str, mode: str | None, unique: bool) -> Any:
+    """By index arrays: slices that do not span their axis become index arrays too."""
+    kept = [axis for axis in plan.layout if axis is not None]
+    partial = [axis for axis in kept if not plan.is_whole(axis)]
+    indices: dict[int, Any] = {axis: np.int64(i) for axis, i in plan.numbers.items()}
+    for axis, index in zip(plan.arrays, _index_arrays(plan, mode, False), strict=True):
+        shape = shape_of(index)
+        indices[axis] = reshape(index, (*shape, *(1,) * len(partial))) if shape else index
+    for j, axis in enumerate(partial):
+        places = np.array(plan.slices[axis], np.int64)
+        indices[axis] = places.reshape((-1, *(1,) * (len(partial) - 1 - j)))
+    axes = tuple(sorted(indices))
+    scatter = SCATTERS[kind](axes, _writing_mode(plan, mode), unique)
+    value = _rows_first(value, plan, partial)
+    return scatter.bind(x, value, *(indices[axis] for axis in axes))
+
+
+def _rows_first(value: Any, plan: _Plan, partial: list[int]) -> Any:
+    """Updates with the axes of index arrays first, then those of ``partial``, then the others."""
+    index_shape = plan.index_shape
+    before = [axis for axis in plan.layout[: plan.front] if axis is not None]
+    after = [axis for axis in plan.layout[plan.front :] if axis is not None]
+    lengths = {axis: len(plan.slices[axis]) for axis in (*before, *after)}
+    shape = (*(lengths[a] for a in before), *index_shape, *(lengths[a] for a in after))
+    value = reshape(value, shape)
+    places = {axis: i for i, axis in enumerate(before)}
+    places |= {axis: len(before) + len(index_shape) + i for i, axis in enumerate(after)}
+    own = range(len(before), len(before) + len(index_shape))
+    rest = [axis for axis in (*before, *after) if axis not in partial]
+    order = (*own, *(places[a] for a in partial), *(places[a] for a in rest))
+    return value if order == tuple(range(len(shape))) else Transpose(order).bind(value)
+
+
+class IndexUpdateRef:
+    """Elements of an array, named by an index: ``x.at[index]``.
+
+    Every method returns a new array. All take ``mode``, which says what happens with indices out
+    of bounds: ``"drop"`` or ``"fill"`` (reading gives ``fill_value``, writing does nothing),
+    ``"clip"``, ``"wrap"``, ``"promise_in_bounds"`` (others are an error); by default known indices
+    raise IndexError, traced ones are clamped for reading and dropped for writing. With
+    ``unique_indices=True`` the caller promises that no element is named twice.
+    ``indices_are_sorted`` is accepted and of no use here.
+    """
+
+    __slots__ = ("array", "index")
+
+    def __init__(self, array: Any, index: Any) -> None:
+        self.array = array
+        self.index = index
+
+    def _plan(self, mode: str | None) -> _Plan:
+        return _plan(aval_of(self.array), self.index, mode)
+
+    def _combine(
+        self, kind: str, value: Any, mode: str | None, unique_indices: bool, fill_value: Any
+    ) -> Any:
+        if fill_value is not None:
+            raise ArgumentError(f"x.at[index].{kind} reads nothing, so it has no fill_value.")
+        return _update(self.array, self._plan(mode), value, kind, mode, unique_indices)
+
+    def get(
+        self,
+        *,
+        mode: str | None = None,
+        unique_indices: bool = False,
+        indices_are_sorted: bool = False,
+        fill_value: Any = None,
+    ) -> Any:
+        """``x[index]``."""
+        return _get(self.array, self._plan(mode or _filling(fill_value)), mode, fill_value)
+
+    def apply(
+        self,
+        function: Callable[[Any], Any],
+        *,
+        mode: str | None = None,
+        unique_indices: bool = False,
+        indices_are_sorted: bool = False,
+    ) -> Any:
+        """``x[index] = function(x[index])``; once for an element that is named twice."""
+        plan = self._plan(mode)
+        value = function(_get(self.array, plan, mode, None))
+        return _update(self.array, plan, value, "set", mode, unique_indices)
+
+    def set(
+        self,
+        value: Any,
+        *,
+        mode: str | None = None,
+        unique_indices: bool = False,
+        indices_are_sorted: bool = False,
+        fill_value: Any = None,
+    ) -> Any:
+        """``x[index] = value``; of several values for one element the last one stays."""
+        return self._combine("set", value, mode, unique_indices, fill_value)
+
+    def add(
+        self,
+        value: Any,
+        *,
+        mode: str | None = None,
+        unique_indices: bool = False,
+        indices_are_sorted: bool = False,
+        fill_value: Any = None,
+    ) -> Any:
+        """``x[index] += value``; an element that is named twice gets both."""
+        return self._combine("add", value, mode, unique_indices, fill_value)
+
+    def multiply(
+        self,
+        value: Any,
+        *,
+        mode: str | None = None,
+        unique_indices: bool = False,
+        indices_are_sorted: bool = False,
+        fill_value: Any = None,
+    ) -> Any:
+        """``x[index] *= value``; an element that is named twice gets both."""
+        return self._combine("mul", value, mode, unique_indices, fill_value)
+
+    mul = multiply
+
+    def min(
+        self,
+        value: Any,
+        *,
+        mode: str | None = None,
+        unique_indices: bool = False,
+        indices_are_sorted: bool = False,
+        fill_value: Any = None,
+    ) -> Any:
+        """``x[index] = minimum(x[index], value)``."""
+        return self._combine("min", value, mode, unique_indices, fill_value)
+
+    def max(
+        self,
+        value: Any,
+        *,
+        mode: str | None = None,
+        unique_indices: bool = False,
+        indices_are_sorted: bool = False,
+        fill_value: Any = None,
+    ) -> Any:
+        """``x[index] = maximum(x[index], value)``."""
+        return self._combine("max", value, mode, unique_indices, fill_value)
+
+    def subtract(self, value: Any, **options: Any) -> Any:
+        """``x[index] -= value``; an element that is named twice loses both."""
+        return self.add(elementwise.negative(value), **options)
+
+    sub = subtract
+
+    def divide(self, value: Any, **options: Any) -> Any:
+        """``x[index] /= value``; an element that is named twice is divided by both."""
+        ones = np.ones(shape_of(self.array), aval_of(self.array).dtype)
+        return elementwise.divide(
+            self.array, IndexUpdateRef(ones, self.index).mul(value, **options)
+        )
+
+    def power(self, value: Any, **options: Any) -> Any:
+        """``x[index] **= value``; once for an element that is named twice."""
+        return self.apply(lambda x: elementwise.power(x, value), **options)
+
+
+def _filling(fill_value: Any) -> str | None:
+    return None if fill_value is None else "fill"
+
+
+class IndexUpdateHelper:
+    """``x.at``: to be indexed, see `IndexUpdateRef`."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __getitem__(self, index: Any) -> IndexUpdateRef:
+        return IndexUpdateRef(self.array, index)
+
+    def __repr__(self) -> str:
+        return f"at({aval_of(self.array)})"
+
+
+def at(x: Any) -> IndexUpdateHelper:
+    """Functional updates: ``at(x)[index].set(value)`` is a copy of ``x`` with elements replaced.
+
+    Traced arrays have it as the property ``x.at``; this function serves NumPy's arrays too.
+
+    Args:
+        x: Array, number or traced value.
+
+    Returns:
+        An object to be indexed, whose items have the methods ``set``, ``add``, ``subtract``,
+        ``multiply``, ``divide``, ``power``, ``min``, ``max``, ``apply`` and ``get``.
+
+    Example:
+        >>> import numpy as np
+        >>> import funcgrad as fg
+        >>> x = np.zeros(4)
+        >>> fg.numpy.at(x)[[1, 1, 3]].add(1.0)
+        array([0., 2., 0., 1.])
+        >>> fg.grad(lambda x: (x.at[1:3].multiply(5.0) ** 2).sum())(np.ones(4))
+        array([ 2., 50., 50.,  2.])
+    """
+    return IndexUpdateHelper(as_value(x, "at"))
