@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import aval_of
-from funcgrad.core.primitive import Primitive
 from funcgrad.errors import ArgumentError
 from funcgrad.numpy.elementwise import of_scipy
-from funcgrad.numpy.promotion import as_value, strong, to_dtype
+from funcgrad.numpy.promotion import as_value, to_dtype
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import special as primitive
 from funcgrad.primitives.shape import ReduceSum, reshape, shape_of
@@ -241,11 +240,64 @@ def _refuse_exact(name: str, exact: bool) -> None:
 
 
 __all__ = [
-    "beta", "betainc", "betaln", "binom", "cbrt", "comb", "cosm1", "dawsn", "digamma", "entr",
-    "erf", "erfc", "erfcinv", "erfcx", "erfinv", "exp1", "exp10", "exp2", "expi", "expit", "expm1",
-    "exprel", "factorial", "gamma", "gammainc", "gammaincc", "gammainccinv", "gammaincinv",
-    "gammaln", "i0", "i0e", "i1", "i1e", "j0", "j1", "k0", "k0e", "k1", "k1e", "kl_div",
-    "log1p", "log_expit", "log_ndtr", "log_softmax", "logit", "logsumexp", "multigammaln", "ndtr",
-    "ndtri", "polygamma", "psi", "rel_entr", "rgamma", "softmax", "spence", "xlog1py", "xlogy",
-    "y0", "y1", "zeta",
+    "beta",
+    "betainc",
+    "betaln",
+    "binom",
+    "cbrt",
+    "comb",
+    "cosm1",
+    "dawsn",
+    "digamma",
+    "entr",
+    "erf",
+    "erfc",
+    "erfcinv",
+    "erfcx",
+    "erfinv",
+    "exp1",
+    "exp2",
+    "exp10",
+    "expi",
+    "expit",
+    "expm1",
+    "exprel",
+    "factorial",
+    "gamma",
+    "gammainc",
+    "gammaincc",
+    "gammainccinv",
+    "gammaincinv",
+    "gammaln",
+    "i0",
+    "i0e",
+    "i1",
+    "i1e",
+    "j0",
+    "j1",
+    "k0",
+    "k0e",
+    "k1",
+    "k1e",
+    "kl_div",
+    "log1p",
+    "log_expit",
+    "log_ndtr",
+    "log_softmax",
+    "logit",
+    "logsumexp",
+    "multigammaln",
+    "ndtr",
+    "ndtri",
+    "polygamma",
+    "psi",
+    "rel_entr",
+    "rgamma",
+    "softmax",
+    "spence",
+    "xlog1py",
+    "xlogy",
+    "y0",
+    "y1",
+    "zeta",
 ]  # fmt: skip

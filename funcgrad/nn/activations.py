@@ -1,0 +1,286 @@
+"""Activation functions: elementwise, in the dtype of their argument, safe far from 0.
+
+Integers become floating as in NumPy's ufuncs. Where a formula holds only on one side, the argument
+on the other side is replaced before it is evaluated, so that derivatives of every order are finite.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from funcgrad.core.avals import aval_of
+from funcgrad.errors import ShapeError
+from funcgrad.numpy.promotion import as_value, normalize_axis, strong
+from funcgrad.primitives import elementwise as p
+from funcgrad.primitives import special
+from funcgrad.primitives.shape import Slice, shape_of
+from funcgrad.scipy.exponentials import floating
+
+Array = Any
+ArrayLike = Any
+
+_SELU_ALPHA = 1.6732632423543772848170429916717
+_SELU_SCALE = 1.0507009873554804934193349852946
+
+
+def identity(x: ArrayLike) -> Array:
+    """``x`` itself, as an array."""
+    return strong(as_value(x, "identity"))
+
+
+def relu(x: ArrayLike) -> Array:
+    """Rectified linear unit, ``max(x, 0)``; its derivative at 0 is 0.
+
+    Args:
+        x: Array of real numbers; integers stay integers.
+
+    Returns:
+        An array of the type of ``x``.
+
+    Example:
+        >>> import numpy as np
+        >>> import funcgrad as fg
+        >>> print(fg.nn.relu(np.array([-1.0, 2.0])), fg.grad(fg.nn.relu)(0.0))
+        [0. 2.] 0.0
+    """
+    return p.relu.bind(strong(as_value(x, "relu")))
+
+
+def relu6(x: ArrayLike) -> Array:
+    """``min(max(x, 0), 6)``; its derivative at the two kinks is 0."""
+    (x,) = floating("relu6", x)
+    zero, six = p.zero_of(x), aval_of(x).dtype.type(6)
+    low = p.select.bind(p.less_equal.bind(x, zero), zero, x)
+    return p.select.bind(p.greater_equal.bind(x, six), six, low)
+
+
+def _clipped(x: Array, low: float, high: float) -> Array:
+    scalar = aval_of(x).dtype.type
+    return p.minimum.bind(p.maximum.bind(x, scalar(low)), scalar(high))
+
+
+def sigmoid(x: ArrayLike) -> Array:
+    """Logistic function, ``1 / (1 + exp(-x))``."""
+    (x,) = floating("sigmoid", x)
+    return p.logistic.bind(x)
+
+
+def log_sigmoid(x: ArrayLike) -> Array:
+    """Logarithm of `sigmoid`, accurate for very negative ``x``."""
+    (x,) = floating("log_sigmoid", x)
+    return special.log_expit.bind(x)
+
+
+def softplus(x: ArrayLike) -> Array:
+    """``log(1 + exp(x))``, the smooth form of `relu`.
+
+    Args:
+        x: Array of real numbers.
+
+    Returns:
+        Positive numbers, relatively accurate everywhere.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> print(fg.nn.softplus(1e4), fg.grad(fg.nn.softplus)(1e4))
+        10000.0 1.0
+    """
+    (x,) = floating("softplus", x)
+    return -special.log_expit.bind(-x)
+
+
+def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
+    """``(x + sqrt(x**2 + b)) / 2``: like `softplus`, without exponentials.
+
+    Args:
+        x: Array of real numbers.
+        b: Positive smoothness.
+
+    Returns:
+        Positive numbers.
+    """
+    x, b = floating("squareplus", x, b)
+    return 0.5 * (x + p.sqrt.bind(x * x + b))
+
+
+def soft_sign(x: ArrayLike) -> Array:
+    """``x / (1 + |x|)``."""
+    (x,) = floating("soft_sign", x)
+    return x / (1 + p.absolute.bind(x))
+
+
+def silu(x: ArrayLike) -> Array:
+    """``x sigmoid(x)``, also called swish."""
+    (x,) = floating("silu", x)
+    return x * p.logistic.bind(x)
+
+
+swish = silu
+
+
+def mish(x: ArrayLike) -> Array:
+    """``x tanh(softplus(x))``."""
+    (x,) = floating("mish", x)
+    return x * p.tanh.bind(softplus(x))
+
+
+def tanh(x: ArrayLike) -> Array:
+    """Hyperbolic tangent."""
+    (x,) = floating("tanh", x)
+    return p.tanh.bind(x)
+
+
+def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
+    """``x`` where positive, else ``alpha (exp(x) - 1)``.
+
+    Args:
+        x: Array of real numbers.
+        alpha: Minus the limit for very negative ``x``.
+
+    Returns:
+        An array of the shape of ``x``.
+    """
+    x, alpha = floating("elu", x, alpha)
+    is_positive, low = _split(x)
+    return p.select.bind(is_positive, x, alpha * p.expm1.bind(low))
+
+
+def _split(x: Array) -> tuple[Array, Array]:
+    """Where ``x`` is positive, and ``x`` with 0 there."""
+    zero = p.zero_of(x)
+    is_positive = p.greater.bind(x, zero)
+    return is_positive, p.select.bind(is_positive, zero, x)
+
+
+def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
+    """``x`` where positive, else ``alpha (exp(x / alpha) - 1)``: smooth for every ``alpha``.
+
+    Args:
+        x: Array of real numbers.
+        alpha: Minus the limit for very negative ``x``.
+
+    Returns:
+        An array of the shape of ``x``.
+    """
+    x, alpha = floating("celu", x, alpha)
+    is_positive, low = _split(x)
+    return p.select.bind(is_positive, x, alpha * p.expm1.bind(low / alpha))
+
+
+def selu(x: ArrayLike) -> Array:
+    """Scaled `elu` whose constants keep mean 0 and variance 1 (arXiv:1706.02515)."""
+    return _SELU_SCALE * elu(x, _SELU_ALPHA)
+
+
+def gelu(x: ArrayLike, approximate: bool = True) -> Array:
+    """``x`` times the probability that a standard normal number is below it (arXiv:1606.08415).
+
+    Args:
+        x: Array of real numbers.
+        approximate: Whether the probability is that of the usual formula with ``tanh``.
+
+    Returns:
+        An array of the shape of ``x``.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> print(round(float(fg.nn.gelu(1.0, approximate=False)), 6))
+        0.841345
+    """
+    (x,) = floating("gelu", x)
+    if approximate:
+        inner = math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))
+        return x * (0.5 * (1 + p.tanh.bind(inner)))
+    return x * (0.5 * special.erfc.bind(-math.sqrt(0.5) * x))
+
+
+def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
+    """``x`` where it is not negative, else ``negative_slope * x``.
+
+    Args:
+        x: Array of real numbers.
+        negative_slope: Slope on the negative side.
+
+    Returns:
+        An array of the shape of ``x``; its derivative at 0 is 1.
+    """
+    x, slope = floating("leaky_relu", x, negative_slope)
+    return p.select.bind(p.greater_equal.bind(x, p.zero_of(x)), x, slope * x)
+
+
+def hard_tanh(x: ArrayLike) -> Array:
+    """``x`` limited to -1 .. 1; its derivative at the two kinks is 1."""
+    (x,) = floating("hard_tanh", x)
+    one = p.ones_like(x)
+    return p.select.bind(p.greater.bind(x, one), one, p.select.bind(p.less.bind(x, -one), -one, x))
+
+
+def hard_sigmoid(x: ArrayLike) -> Array:
+    """``relu6(x + 3) / 6``, a piecewise linear `sigmoid`."""
+    (x,) = floating("hard_sigmoid", x)
+    return relu6(x + 3) / 6
+
+
+def hard_silu(x: ArrayLike) -> Array:
+    """``x hard_sigmoid(x)``, also called hard swish."""
+    (x,) = floating("hard_silu", x)
+    return x * hard_sigmoid(x)
+
+
+hard_swish = hard_silu
+
+
+def sparse_plus(x: ArrayLike) -> Array:
+    """0 up to -1, ``x`` from 1 on, and the parabola ``(x + 1)**2 / 4`` in between."""
+    (x,) = floating("sparse_plus", x)
+    one = p.ones_like(x)
+    inner = _clipped(x, -1.0, 1.0) + 1
+    return p.select.bind(p.greater_equal.bind(x, one), x, 0.25 * (inner * inner))
+
+
+def sparse_sigmoid(x: ArrayLike) -> Array:
+    """``(x + 1) / 2`` limited to 0 .. 1: the derivative of `sparse_plus`."""
+    (x,) = floating("sparse_sigmoid", x)
+    return 0.5 * _clipped(x + 1, 0.0, 2.0)
+
+
+def log1mexp(x: ArrayLike) -> Array:
+    """``log(1 - exp(-x))`` for positive ``x``, accurate for small and for large ones."""
+    (x,) = floating("log1mexp", x)
+    is_small = p.less.bind(x, aval_of(x).dtype.type(math.log(2)))
+    one = p.ones_like(x)
+    small, large = p.select.bind(is_small, x, one), p.select.bind(is_small, one, x)
+    return p.select.bind(
+        is_small, p.log.bind(-p.expm1.bind(-small)), p.log1p.bind(-p.exp.bind(-large))
+    )
+
+
+def glu(x: ArrayLike, axis: int = -1) -> Array:
+    """Gated linear unit: the first half along ``axis`` times the `sigmoid` of the second half.
+
+    Args:
+        x: Array whose axis has an even length.
+        axis: The axis, which is halved.
+
+    Returns:
+        An array of half the size.
+
+    Raises:
+        ShapeError: If the length of the axis is odd.
+    """
+    (x,) = floating("glu", x)
+    shape = shape_of(x)
+    place = normalize_axis(axis, len(shape), "glu")
+    half, is_odd = divmod(shape[place], 2)
+    if is_odd:
+        raise ShapeError(f"glu: axis {place} of {aval_of(x)} has an odd length and no halves.")
+    value, gate = (_part(x, place, start, start + half) for start in (0, half))
+    return value * p.logistic.bind(gate)
+
+
+def _part(x: Array, axis: int, start: int, limit: int) -> Array:
+    shape = shape_of(x)
+    starts = tuple(start if i == axis else 0 for i in range(len(shape)))
+    limits = tuple(limit if i == axis else n for i, n in enumerate(shape))
+    return Slice(starts, limits, (1,) * len(shape)).bind(x)

@@ -1,0 +1,332 @@
+"""Initial weights: functions ``init(key, shape, dtype)``, with JAX's names and numbers.
+
+For the same key, shape and dtype the numbers are JAX's, up to rounding. The dtype is float64 unless
+one is given; JAX's is float32 in its 32-bit mode.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from funcgrad import random
+from funcgrad.core.avals import aval_of
+from funcgrad.dtypes import FLOAT64
+from funcgrad.errors import ArgumentError, DtypeError, ShapeError
+from funcgrad.numpy.promotion import as_value, checked_dtype, normalize_axis, to_dtype
+from funcgrad.numpy.shaping import full
+from funcgrad.primitives import elementwise as p
+from funcgrad.primitives.linalg import Qr, matrix_transpose
+from funcgrad.primitives.shape import (
+    ReduceSum,
+    moveaxis_from_front,
+    moveaxis_to_front,
+    reshape,
+    shape_of,
+)
+
+Array = Any
+Initializer = Callable[..., Array]
+"""A function of a key, a shape and optionally a dtype."""
+
+Axes = int | Sequence[int]
+
+# Standard deviation of the standard normal distribution truncated to -2 .. 2:
+# sqrt(1 - 4 phi(2) / (Phi(2) - Phi(-2))).
+_TRUNCATED_STD = 0.87962566103423978
+
+
+def zeros(key: Array, shape: Sequence[int], dtype: Any = None) -> Array:
+    """An array of zeros; the key is not used."""
+    return full(shape, 0, _dtype(dtype))
+
+
+def ones(key: Array, shape: Sequence[int], dtype: Any = None) -> Array:
+    """An array of ones; the key is not used."""
+    return full(shape, 1, _dtype(dtype))
+
+
+def _dtype(dtype: Any) -> np.dtype[Any]:
+    return FLOAT64 if dtype is None else checked_dtype(dtype, "an initializer")
+
+
+def constant(value: Any, dtype: Any = None) -> Initializer:
+    """Every element ``value``.
+
+    Args:
+        value: A number, or an array that broadcasts to the shape of the weights.
+        dtype: Dtype of the weights unless the initializer is given one; by default float64.
+
+    Returns:
+        An initializer.
+
+    Example:
+        >>> import numpy as np
+        >>> import funcgrad as fg
+        >>> print(fg.nn.initializers.constant(2)(fg.random.key(0), (2,), np.float32))
+        [2. 2.]
+    """
+
+    def init(key: Array, shape: Sequence[int], dtype: Any = dtype) -> Array:
+        return full(shape, value, _dtype(dtype))
+
+    return init
+
+
+def _scaled(draw: Callable[..., Array], factor: Any, dtype: Any) -> Initializer:
+    """An initializer that multiplies what ``draw(key, shape, dtype)`` gives."""
+
+    def init(key: Array, shape: Sequence[int], dtype: Any = dtype) -> Array:
+        wanted = _dtype(dtype)
+        return p.mul.bind(draw(key, shape, wanted), to_dtype(as_value(factor), wanted))
+
+    return init
+
+
+def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
+    """Numbers of ``[0, scale)``.
+
+    Args:
+        scale: Upper bound.
+        dtype: Dtype of the weights unless the initializer is given one; by default float64.
+
+    Returns:
+        An initializer.
+    """
+    return _scaled(random.uniform, scale, dtype)
+
+
+def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
+    """Normal numbers of mean 0.
+
+    Args:
+        stddev: Standard deviation.
+        dtype: Dtype of the weights unless the initializer is given one; by default float64.
+
+    Returns:
+        An initializer.
+    """
+    return _scaled(random.normal, stddev, dtype)
+
+
+def truncated_normal(
+    stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0
+) -> Initializer:
+    """Normal numbers of mean 0 that lie between bounds.
+
+    Args:
+        stddev: Standard deviation before truncation.
+        dtype: Dtype of the weights unless the initializer is given one; by default float64.
+        lower: Lower bound, in standard deviations.
+        upper: Upper bound, in standard deviations.
+
+    Returns:
+        An initializer.
+    """
+
+    def draw(key: Array, shape: Sequence[int], dtype: Any) -> Array:
+        return random.truncated_normal(key, lower, upper, shape, dtype)
+
+    return _scaled(draw, stddev, dtype)
+
+
+_MODES: dict[str, Callable[[float, float], float]] = {
+    "fan_in": lambda fan_in, fan_out: fan_in,
+    "fan_out": lambda fan_in, fan_out: fan_out,
+    "fan_avg": lambda fan_in, fan_out: (fan_in + fan_out) / 2,
+    "fan_geo_avg": lambda fan_in, fan_out: math.sqrt(fan_in * fan_out),
+}
+
+
+def _fans(
+    shape: Sequence[int], in_axis: Axes, out_axis: Axes, batch_axis: Axes
+) -> tuple[float, float]:
+    """Number of inputs and of outputs; axes that are not named count for both."""
+    if len(shape) <= 1:
+        raise ShapeError(
+            f"variance_scaling needs weights of two axes or more, for inputs and outputs, got "
+            f"shape {tuple(shape)}. Use nn.initializers.normal or zeros."
+        )
+    inputs, outputs, batch = (_length(shape, axes) for axes in (in_axis, out_axis, batch_axis))
+    window = math.prod(shape) / inputs / outputs / batch if math.prod(shape) else 0.0
+    return inputs * window, outputs * window
+
+
+def _length(shape: Sequence[int], axes: Axes) -> int:
+    named = (axes,) if isinstance(axes, int) else tuple(axes)
+    return math.prod(shape[normalize_axis(a, len(shape), "variance_scaling")] for a in named)
+
+
+def variance_scaling(
+    scale: Any,
+    mode: str,
+    distribution: str,
+    in_axis: Axes = -2,
+    out_axis: Axes = -1,
+    batch_axis: Axes = (),
+    dtype: Any = None,
+) -> Initializer:
+    """Weights of mean 0 and variance ``scale / n``, where ``n`` counts inputs or outputs.
+
+    Args:
+        scale: Positive factor.
+        mode: What ``n`` is: ``"fan_in"`` (inputs), ``"fan_out"`` (outputs), ``"fan_avg"`` or
+            ``"fan_geo_avg"`` (their arithmetic or geometric mean).
+        distribution: ``"truncated_normal"`` (at two standard deviations), ``"normal"`` or
+            ``"uniform"``.
+        in_axis: Axis or axes of the inputs.
+        out_axis: Axis or axes of the outputs.
+        batch_axis: Axis or axes that count for neither.
+        dtype: Floating dtype of the weights unless the initializer is given one; by default
+            float64.
+
+    Returns:
+        An initializer.
+
+    Raises:
+        ArgumentError: If there is no such mode or distribution.
+
+    Example:
+        >>> import numpy as np
+        >>> import funcgrad as fg
+        >>> init = fg.nn.initializers.variance_scaling(1.0, "fan_in", "normal")
+        >>> weights = init(fg.random.key(0), (1000, 100))
+        >>> print(bool(abs(weights.std() - 1000**-0.5) < 1e-3))
+        True
+    """
+    if mode not in _MODES:
+        raise ArgumentError(f"variance_scaling: mode {mode!r} is none of {', '.join(_MODES)}.")
+    if distribution not in _DISTRIBUTIONS:
+        raise ArgumentError(
+            f"variance_scaling: distribution {distribution!r} is none of "
+            f"{', '.join(_DISTRIBUTIONS)}."
+        )
+
+    def init(key: Array, shape: Sequence[int], dtype: Any = dtype) -> Array:
+        wanted = _dtype(dtype)
+        if wanted.kind != "f":
+            raise DtypeError(f"variance_scaling needs a floating dtype, got {wanted}.")
+        n = _MODES[mode](*_fans(shape, in_axis, out_axis, batch_axis))
+        draw, factor = _DISTRIBUTIONS[distribution]
+        variance = to_dtype(as_value(scale / max(n, 1e-300)), wanted)
+        deviation = p.sqrt.bind(p.mul.bind(variance, wanted.type(factor)))
+        return p.mul.bind(draw(key, shape, wanted), deviation)
+
+    return init
+
+
+def _symmetric(key: Array, shape: Sequence[int], dtype: Any) -> Array:
+    return random.uniform(key, shape, dtype, -1.0, 1.0)
+
+
+def _truncated(key: Array, shape: Sequence[int], dtype: Any) -> Array:
+    return random.truncated_normal(key, -2.0, 2.0, shape, dtype)
+
+
+# What is drawn, and the reciprocal of its variance.
+_DISTRIBUTIONS: dict[str, tuple[Callable[..., Array], float]] = {
+    "truncated_normal": (_truncated, _TRUNCATED_STD**-2),
+    "normal": (random.normal, 1.0),
+    "uniform": (_symmetric, 3.0),
+}
+
+
+def _family(name: str, scale: float, mode: str, distribution: str, source: str) -> Initializer:
+    """A public function that is `variance_scaling` with three arguments given."""
+
+    def family(
+        in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = None
+    ) -> Initializer:
+        return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
+
+    family.__name__ = family.__qualname__ = name
+    family.__module__ = __name__
+    family.__doc__ = (
+        f'``variance_scaling({scale}, "{mode}", "{distribution}")`` ({source}).\n\n'
+        "Arguments and result are those of `variance_scaling`."
+    )
+    return family
+
+
+_GLOROT = "Glorot and Bengio 2010"
+_LECUN = "LeCun and others 1998"
+_HE = "He and others 2015, arXiv:1502.01852"
+glorot_uniform = _family("glorot_uniform", 1.0, "fan_avg", "uniform", _GLOROT)
+glorot_normal = _family("glorot_normal", 1.0, "fan_avg", "truncated_normal", _GLOROT)
+lecun_uniform = _family("lecun_uniform", 1.0, "fan_in", "uniform", _LECUN)
+lecun_normal = _family("lecun_normal", 1.0, "fan_in", "truncated_normal", _LECUN)
+he_uniform = _family("he_uniform", 2.0, "fan_in", "uniform", _HE)
+he_normal = _family("he_normal", 2.0, "fan_in", "truncated_normal", _HE)
+xavier_uniform, xavier_normal = glorot_uniform, glorot_normal
+kaiming_uniform, kaiming_normal = he_uniform, he_normal
+
+
+def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+    """Uniformly distributed matrices with orthonormal rows or columns, whichever are fewer.
+
+    Args:
+        scale: Factor.
+        column_axis: Axis of the columns; all other axes together are the rows.
+        dtype: Floating dtype of the weights unless the initializer is given one; by default
+            float64.
+
+    Returns:
+        An initializer: Q of the QR decomposition of normal numbers, with the signs that make the
+        diagonal of R positive (Mezzadri 2007, arXiv:math-ph/0609050).
+
+    Example:
+        >>> import numpy as np
+        >>> import funcgrad as fg
+        >>> q = fg.nn.initializers.orthogonal()(fg.random.key(0), (5, 3))
+        >>> print(np.allclose(q.T @ q, np.eye(3)))
+        True
+    """
+
+    def init(key: Array, shape: Sequence[int], dtype: Any = dtype) -> Array:
+        if len(shape) < 2:
+            raise ShapeError(f"orthogonal needs two axes or more, got shape {tuple(shape)}.")
+        wanted = _dtype(dtype)
+        place = normalize_axis(column_axis, len(shape), "orthogonal")
+        columns = shape[place]
+        others = [n for i, n in enumerate(shape) if i != place]
+        rows = math.prod(others)
+        q = _orthonormal(random.normal(key, (max(rows, columns), min(rows, columns)), wanted))
+        if rows < columns:
+            q = matrix_transpose(q)
+        # Columns in front, the rows unfolded, and the columns put in their place.
+        q = reshape(moveaxis_to_front(q, 1), (columns, *others))
+        return p.mul.bind(moveaxis_from_front(q, place), to_dtype(as_value(scale), wanted))
+
+    return init
+
+
+def _orthonormal(a: Array) -> Array:
+    q, r = Qr().bind(a)
+    k = shape_of(r)[-1]
+    diagonal = ReduceSum((0,)).bind(p.mul.bind(r, np.eye(k, dtype=aval_of(r).dtype)))
+    return p.mul.bind(q, p.sign.bind(diagonal))
+
+
+__all__ = [
+    "constant",
+    "glorot_normal",
+    "glorot_uniform",
+    "he_normal",
+    "he_uniform",
+    "kaiming_normal",
+    "kaiming_uniform",
+    "lecun_normal",
+    "lecun_uniform",
+    "normal",
+    "ones",
+    "orthogonal",
+    "truncated_normal",
+    "uniform",
+    "variance_scaling",
+    "xavier_normal",
+    "xavier_uniform",
+    "zeros",
+]
