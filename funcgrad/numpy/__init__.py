@@ -4,7 +4,7 @@ On concrete arrays they give NumPy's results; inside of transformations they are
 functions are redirected to. Importing this package gives traced arrays their operators, methods
 and NumPy's protocols (`funcgrad.numpy.dispatch`). This module is a page of names.
 """
-# ruff: noqa: F401, I001 -- every import is a re-export, some shadow builtins
+# ruff: noqa: A004, F401, F403, I001 -- every import is a re-export, some shadow builtins
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 from numpy import (
-    bool_, complex64, complex128, complexfloating, dtype, e, euler_gamma, float32, float64, floating,
-    generic, inexact, inf, int8, int16, int32, int64, int_, integer, intp, nan, newaxis, number, pi,
-    signedinteger, uint, uint8, uint16, uint32, uint64, unsignedinteger,
+    bool_, complex64, complex128, complexfloating, dtype, e, euler_gamma, float32, float64,
+    floating, generic, inexact, inf, int8, int16, int32, int64, int_, integer, intp, nan, newaxis,
+    number, pi, signedinteger, uint, uint8, uint16, uint32, uint64, unsignedinteger,
 )  # fmt: skip
 
 from funcgrad.numpy.elementwise import (

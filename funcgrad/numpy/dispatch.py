@@ -132,9 +132,9 @@ _MAX_EXPONENT = 2**31
 def _pow(self: Tracer, other: Any) -> Any:
     """A known integral exponent of a floating base stands for exact products."""
     kind = type(other)
-    if kind is int or (kind is float and other.is_integer()):
-        if self.aval.dtype.kind in "fc" and -_MAX_EXPONENT < other < _MAX_EXPONENT:
-            return current_trace().process(p.IntegerPower(int(other)), (self,))
+    is_integral = kind is int or (kind is float and other.is_integer())
+    if is_integral and -_MAX_EXPONENT < other < _MAX_EXPONENT and self.aval.dtype.kind in "fc":
+        return current_trace().process(p.IntegerPower(int(other)), (self,))
     return _general_power(self, other)
 
 
@@ -149,9 +149,9 @@ def divmod(x1: Any, x2: Any) -> tuple[Any, Any]:
 def modf(x: Any) -> tuple[Any, Any]:
     """Fractional and integral part, both with the sign of ``x``, as `numpy.modf`."""
     (x,) = map(strong, elementwise.promote_inexact(as_value(x, "modf")))
-    whole = elementwise.trunc(x)
-    rest = p.select.bind(p.isinf.bind(x), p.zero_of(x), p.sub.bind(x, whole))
-    return p.copysign.bind(rest, x), whole
+    finite = p.select.bind(p.isinf.bind(x), p.zero_of(x), x)
+    rest = p.sub.bind(finite, p.trunc.bind(finite))
+    return p.copysign.bind(rest, x), p.trunc.bind(x)
 
 
 def _round(self: Tracer, ndigits: int | None = None) -> Any:
@@ -178,11 +178,14 @@ def _reflected_matmul(self: Tracer, other: Any) -> Any:
     return _functions[np.matmul](other, self) if _is_operand(other) else NotImplemented
 
 
+def _where() -> str:
+    return "".join(f"\n{line}" for line in describe_location(current_location(), "at"))
+
+
 def _setitem(self: Tracer, index: Any, value: Any) -> NoReturn:
-    where = "\n".join(describe_location(current_location(), "at"))
     raise TypeError(
-        f"`x[index] = value` would change a traced {self.aval} inside {self.trace.what}, and traced "
-        f"arrays are immutable.\n{where}\n"
+        f"`x[index] = value` would change a traced {self.aval} inside {self.trace.what}, and "
+        f"traced arrays are immutable.{_where()}\n"
         "Write x = x.at[index].set(value), and x = x.at[index].add(value) for `x[index] += value`."
     )
 
@@ -245,19 +248,17 @@ def _find_ufunc(ufunc: np.ufunc) -> Function:
 
 
 def _missing(what: str) -> MissingRuleError:
-    where = "\n".join(describe_location(current_location(), "at"))
     return MissingRuleError(
-        f"{what} has no rule for traced arrays.\n{where}\n"
+        f"{what} has no rule for traced arrays.{_where()}\n"
         "Write it with the functions of funcgrad.numpy, funcgrad.scipy or funcgrad.lax, or, if its "
         "values need no derivative here, call it outside of the transformed function."
     )
 
 
 def _immutable(name: str) -> ArgumentError:
-    where = "\n".join(describe_location(current_location(), "at"))
     return ArgumentError(
-        f"{name}(..., out=y) would write into an array, but traced values cannot be written into an "
-        f"ndarray, and traced arrays are immutable.\n{where}\n"
+        f"{name}(..., out=y) would write into an array, but traced values cannot be written into "
+        f"an ndarray, and traced arrays are immutable.{_where()}\n"
         f"Leave `out` away and bind the result: y = np.{name}(...)."
     )
 
@@ -389,9 +390,8 @@ def _imag(self: Tracer) -> Any:
 
 def _in_place(name: str, rewrite: str) -> Function:
     def refuse(self: Tracer, *args: Any, **kwargs: Any) -> NoReturn:
-        where = "\n".join(describe_location(current_location(), "at"))
         raise TypeError(
-            f"x.{name}(...) changes an array in place, and traced arrays are immutable.\n{where}\n"
+            f"x.{name}(...) changes an array in place, and traced arrays are immutable.{_where()}\n"
             f"Write {rewrite}."
         )
 
@@ -423,7 +423,11 @@ _METHODS: dict[str, Any] = {
     "at": property(at),
     **{name: _in_place(name, rewrite) for name, rewrite in _IN_PLACE.items()},
 }
-_SAME_AS_FUNCTION = ["all", "any", "argmax", "argmin", "argsort", "clip", "conj", "conjugate", "cumprod", "cumsum", "diagonal", "dot", "max", "mean", "min", "nonzero", "prod", "ravel", "repeat", "round", "searchsorted", "squeeze", "std", "sum", "swapaxes", "take", "trace", "var"]
+_SAME_AS_FUNCTION = (
+    "all", "any", "argmax", "argmin", "argsort", "clip", "conj", "conjugate", "cumprod", "cumsum",
+    "diagonal", "dot", "max", "mean", "min", "nonzero", "prod", "ravel", "repeat", "round",
+    "searchsorted", "squeeze", "std", "sum", "swapaxes", "take", "trace", "var",
+)  # fmt: skip
 """Methods that are NumPy's function of the same name with the array as first argument."""
 
 

@@ -473,6 +473,8 @@ class IndexUpdateRef:
         self.index = index
 
     def _plan(self, mode: str | None) -> _Plan:
+        if mode is not None:
+            _checked_mode(mode)
         return _plan(aval_of(self.array), self.index, mode)
 
     def _combine(

@@ -1,0 +1,348 @@
+"""Indices and functional updates against NumPy's own indexing, and their derivatives."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import hypothesis.extra.numpy as hnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import funcgrad as fg
+from funcgrad.errors import (
+    ArgumentError,
+    DtypeError,
+    NonConcreteBooleanIndexError,
+    OutOfBoundsError,
+    ShapeError,
+)
+from funcgrad.numpy import at
+
+X = np.arange(2 * 3 * 4 * 5.0).reshape(2, 3, 4, 5) - 30
+MASK = np.array([True, False, True])
+INDICES: list[Any] = [
+    0,
+    -1,
+    np.int64(1),
+    slice(None),
+    slice(1, 2),
+    slice(None, None, -1),
+    (slice(None), slice(None, None, -2)),
+    slice(1, 1),
+    slice(5, 1, -1),
+    Ellipsis,
+    None,
+    (Ellipsis, 0),
+    (0, Ellipsis, None, slice(1, 3)),
+    (slice(None), None, 1, None),
+    (1, 2, 3, 4),
+    [],
+    [0, 1],
+    [[0, 1], [1, 0]],
+    np.array([1, -1]),
+    (slice(None), [0, 2]),
+    ([0, 1], slice(None), [1, 2]),
+    (slice(None), [0, 1], [1, 2]),
+    (0, slice(None), [1, 2]),
+    (slice(None), 0, [1, 2]),
+    (slice(0, 2), 2, slice(1, 4, 2), [0, 0]),
+    (slice(None, None, -1), slice(None), [0, 1], slice(3, 0, -2)),
+    (np.array([[0], [1]]), np.array([0, 2])),
+    (Ellipsis, [0, 1, 1], [2, 2, 2]),
+    (None, [0, 1], None, slice(1, 3)),
+    (slice(None), None, [0, 1], None, [1]),
+    (slice(None), MASK),
+    (slice(None), MASK, [0]),
+    ([0], MASK, slice(1, 3), slice(None, None, -1)),
+    X[..., 0] > 10,
+    (X[..., 0] > 10, 2),
+    X > 20,
+]
+UPDATES = {
+    "set": None,
+    "add": np.add,
+    "subtract": np.subtract,
+    "multiply": np.multiply,
+    "divide": np.divide,
+    "min": np.minimum,
+    "max": np.maximum,
+}
+
+
+def traced(function: Any, x: Any) -> Any:
+    """The result with every operation seen by a transformation."""
+    return fg.jvp(function, (x,), (np.ones_like(x),))[0]
+
+
+def updated(x: Any, index: Any, value: Any, kind: str) -> Any:
+    """What NumPy makes of an update."""
+    out = x.copy()
+    if kind == "set":
+        out[index] = value
+    else:
+        UPDATES[kind].at(out, index, value)
+    return out
+
+
+@pytest.mark.parametrize("index", INDICES, ids=repr)
+def test_reads_as_numpy(index: Any) -> None:
+    got = traced(lambda x: x[index], X)
+    assert np.shape(got) == np.shape(X[index])
+    np.testing.assert_array_equal(got, X[index])
+
+
+@pytest.mark.parametrize("index", INDICES, ids=repr)
+def test_gradient_goes_to_the_places_that_were_read(index: Any) -> None:
+    ct = np.random.default_rng(0).normal(size=X[index].shape)
+    (got,) = fg.vjp(lambda x: x[index], X)[1](ct)
+    np.testing.assert_allclose(got, updated(np.zeros_like(X), index, ct, "add"))
+
+
+@pytest.mark.parametrize("kind", UPDATES)
+@pytest.mark.parametrize("index", INDICES, ids=repr)
+def test_updates_as_numpy(index: Any, kind: str) -> None:
+    value = np.random.default_rng(1).normal(size=X[index].shape) + 3
+    expected = updated(X, index, value, kind)
+    np.testing.assert_allclose(traced(lambda x: getattr(x.at[index], kind)(value), X), expected)
+    np.testing.assert_allclose(getattr(at(X)[index], kind)(value), expected)
+
+
+@pytest.mark.parametrize("index", INDICES, ids=repr)
+def test_gradient_of_an_update_splits_between_array_and_value(index: Any) -> None:
+    shape = X[index].shape
+    value = np.zeros(shape)
+    ct = np.random.default_rng(2).normal(size=X.shape)
+    ct_x, ct_value = fg.vjp(lambda x, v: x.at[index].set(v), X, value)[1](ct)
+    # Which of the values for one element was written last: that one has the derivative.
+    numbers = np.arange(value.size, dtype=float).reshape(shape)
+    writer = updated(np.full(X.shape, -1.0), index, numbers, "set")
+    np.testing.assert_allclose(ct_x, np.where(writer < 0, ct, 0))
+    expected = np.zeros(value.size)
+    expected[writer[writer >= 0].astype(int)] = ct[writer >= 0]
+    np.testing.assert_allclose(ct_value, expected.reshape(shape))
+
+
+@st.composite
+def arrays_and_indices(draw: st.DrawFn) -> tuple[np.ndarray, Any]:
+    shape = draw(hnp.array_shapes(min_dims=1, max_dims=4, max_side=4))
+    x = np.arange(np.prod(shape), dtype=float).reshape(shape)
+    kind = draw(st.sampled_from(["basic", "integer", "mixed"]))
+    if kind == "basic":
+        return x, draw(hnp.basic_indices(shape, allow_newaxis=True))
+    if kind == "integer":
+        return x, draw(hnp.integer_array_indices(shape))
+    return x, tuple(draw(_entry(n)) for n in shape)
+
+
+def _entry(n: int) -> st.SearchStrategy[Any]:
+    return st.one_of(
+        st.slices(n),
+        st.integers(-n, n - 1),
+        st.lists(st.integers(-n, n - 1), min_size=2, max_size=2),
+    )
+
+
+@given(arrays_and_indices())
+def test_reads_any_index_as_numpy(case: tuple[np.ndarray, Any]) -> None:
+    x, index = case
+    np.testing.assert_array_equal(traced(lambda x: x[index], x), x[index])
+
+
+@given(arrays_and_indices(), st.sampled_from(["set", "add", "max"]))
+def test_updates_any_index_as_numpy(case: tuple[np.ndarray, Any], kind: str) -> None:
+    x, index = case
+    expected = updated(x, index, 7.0, kind)
+    np.testing.assert_array_equal(traced(lambda x: getattr(x.at[index], kind)(7.0), x), expected)
+
+
+def primitives_of(function: Any, *args: Any) -> set[str]:
+    text = str(fg.make_jaxpr(function)(*args))
+    return {name for name in ("gather", "scatter", "slice", "reverse", "pad") if name in text}
+
+
+def test_known_slices_and_integers_need_no_gather() -> None:
+    assert primitives_of(lambda x: x[0], X) == {"slice"}
+    assert primitives_of(lambda x: x[:, ::-1], X) == {"reverse"}
+    assert primitives_of(lambda x: x[None, ..., None], X) == set()
+    assert primitives_of(lambda x: x.at[0, 1:3].add(1.0), X) == {"pad"}
+    assert "scatter" not in primitives_of(lambda x: x.at[0, 1:3].set(1.0), X)
+
+
+# Traced indices.
+
+
+@pytest.mark.parametrize(
+    ("i", "expected"), [(0, 10.0), (2, 30.0), (-1, 30.0), (7, 30.0), (-9, 10.0)]
+)
+def test_traced_reads_count_from_the_end_once_and_are_clamped(i: int, expected: float) -> None:
+    x = np.array([10.0, 20.0, 30.0])
+    assert fg.vmap(lambda i: at(x)[i].get())(np.array([i]))[0] == expected
+
+
+@pytest.mark.parametrize(
+    ("i", "expected"), [(0, [9, 2, 3]), (-1, [1, 2, 9]), (3, [1, 2, 3]), (-4, [1, 2, 3])]
+)
+def test_traced_writes_out_of_bounds_are_dropped(i: int, expected: list[float]) -> None:
+    x = np.array([1.0, 2.0, 3.0])
+    got = fg.vmap(lambda i: at(x)[i].set(9.0))(np.array([i]))[0]
+    np.testing.assert_array_equal(got, expected)
+
+
+def test_traced_indices_mix_with_slices_and_integers() -> None:
+    i = np.array([[2, 0], [1, 1]])
+    for function in (
+        lambda x, i: at(x)[0, :, i].get(),
+        lambda x, i: at(x)[:, i, 1:3].get(),
+        lambda x, i: at(x)[..., i].get(),
+        lambda x, i: at(x)[1, i, ::-1, [0]].get(),
+        lambda x, i: at(x)[:, None, i].get(),
+        lambda x, i: at(x)[:, i, 1:3].add(1.0),
+        lambda x, i: at(x)[0, :, i].set(1.0),
+    ):
+        got = fg.vmap(function, in_axes=(None, 0))(X, i)
+        np.testing.assert_array_equal(got, [function(X, row) for row in i])
+
+
+def test_list_of_traced_integers_is_an_index_array() -> None:
+    got = fg.vmap(lambda i, j: at(X)[[i, j], 0].get())(np.array([0, 1]), np.array([1, 1]))
+    np.testing.assert_array_equal(got, np.stack([X[[0, 1], 0], X[[1, 1], 0]]))
+
+
+def test_small_and_unsigned_traced_indices() -> None:
+    x = np.arange(300.0)
+    for dtype in (np.int8, np.uint8):
+        got = fg.vmap(lambda i: at(x)[i].get())(np.array([3, 100], dtype))
+        np.testing.assert_array_equal(got, [3.0, 100.0])
+    assert fg.vmap(lambda i: at(x)[i].get())(np.array([-1], np.int8))[0] == 299.0
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        ("clip", [10, 30, 30]),
+        ("wrap", [10, 30, 20]),
+        ("fill", [10, 30, -5]),
+        ("drop", [10, 30, -5]),
+    ],
+)
+def test_modes_of_reading(mode: str, expected: list[float]) -> None:
+    x = np.array([10.0, 20.0, 30.0])
+    fill = -5.0 if mode in ("fill", "drop") else None
+    got = traced(lambda x: x.at[np.array([0, -1, 4])].get(mode=mode, fill_value=fill), x)
+    np.testing.assert_array_equal(got, expected)
+
+
+def test_fill_value_alone_means_mode_fill_and_nan_is_its_default() -> None:
+    x = np.ones(2)
+    assert at(x)[5].get(fill_value=3.0) == 3.0
+    assert np.isnan(at(x)[5].get(mode="fill"))
+
+
+def test_modes_of_writing() -> None:
+    x, index = np.zeros(3), np.array([0, 4])
+    np.testing.assert_array_equal(at(x)[index].add(1.0, mode="drop"), [1, 0, 0])
+    np.testing.assert_array_equal(at(x)[index].add(1.0, mode="clip"), [1, 0, 1])
+    np.testing.assert_array_equal(at(x)[index].add(1.0, mode="wrap"), [1, 1, 0])
+    np.testing.assert_array_equal(at(x)[7].set(1.0, mode="drop"), x)
+
+
+def test_power_and_apply() -> None:
+    x = np.array([1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(traced(lambda x: x.at[1:].power(2), x), [1, 4, 9])
+    np.testing.assert_allclose(traced(lambda x: x.at[[0]].apply(np.exp), x), [np.e, 2, 3])
+
+
+def test_aliases() -> None:
+    x = np.array([1.0, 2.0])
+    np.testing.assert_array_equal(at(x)[0].sub(3.0), at(x)[0].subtract(3.0))
+    np.testing.assert_array_equal(at(x)[0].mul(3.0), at(x)[0].multiply(3.0))
+
+
+def test_values_take_the_dtype_of_the_array() -> None:
+    x = np.zeros(3, np.float32)
+    assert at(x)[0].set(1).dtype == np.float32
+    assert at(x)[0].set(np.float64(1)).dtype == np.float32
+    assert at(np.zeros(3, np.uint8))[0].add(np.int64(1)).dtype == np.uint8
+
+
+# Messages.
+
+
+def raised(error: type[Exception], function: Any, *args: Any) -> str:
+    with pytest.raises(error) as info:
+        fg.jvp(function, args or (np.ones(3),), args or (np.ones(3),))
+    return str(info.value)
+
+
+def test_known_indices_out_of_bounds_are_errors() -> None:
+    assert "index 3 is out of bounds for axis 0 of f64[3]" in raised(
+        OutOfBoundsError, lambda x: x[3]
+    )
+    assert "element [1]" in raised(OutOfBoundsError, lambda x: x[[0, -4]])
+    assert "-3 to 2" in raised(IndexError, lambda x: x.at[5].set(1.0))
+
+
+def test_too_many_indices() -> None:
+    assert "1 axes, 2 were indexed" in raised(IndexError, lambda x: x[0, 0])
+    assert "single ellipsis" in raised(IndexError, lambda x: x[..., ...])
+
+
+def test_masks_of_the_wrong_shape() -> None:
+    message = raised(IndexError, lambda x: x[np.array([True])])
+    assert "shape (1,)" in message
+    assert "test_indexing.py" in message
+
+
+@pytest.mark.parametrize("index", ["a", 1.5, True])
+def test_what_is_no_index(index: Any) -> None:
+    message = raised(IndexError, lambda x: x[index])
+    assert "only integers, slices" in message
+    assert f"a {type(index).__name__}" in message
+
+
+def test_traced_masks_say_what_to_do_instead() -> None:
+    with pytest.raises(NonConcreteBooleanIndexError) as info:
+        fg.make_jaxpr(lambda x: x[x > 0])(np.ones(3))
+    assert "bool[3]" in str(info.value)
+    assert "test_indexing.py" in str(info.value)
+    assert "np.where(mask, x, other)" in str(info.value)
+
+
+def test_masks_are_concrete_in_eager_gradients() -> None:
+    x = np.array([1.0, -2.0, 3.0])
+    np.testing.assert_array_equal(fg.grad(lambda x: x[x > 0].sum())(x), [1, 0, 1])
+
+
+def test_traced_slice_bounds_name_dynamic_slice() -> None:
+    with pytest.raises(ArgumentError, match=re.escape("lax.dynamic_slice")):
+        fg.make_jaxpr(lambda x, n: x[:n])(np.ones(3), 2)
+
+
+def test_traced_float_index() -> None:
+    with pytest.raises(IndexError, match=re.escape(".astype(int)")):
+        fg.make_jaxpr(lambda x, i: x[i])(np.ones(3), 1.0)
+
+
+def test_update_that_loses_information() -> None:
+    message = raised(DtypeError, lambda x: x.at[0].set(1j))
+    assert "~c128[] does not fit into f64[3]" in message
+    assert "x.astype(np.complex128)" in message
+
+
+def test_update_of_the_wrong_shape() -> None:
+    message = raised(ShapeError, lambda x: x.at[:2].set(np.ones(3)))
+    assert "shape (2,)" in message
+    assert "(3,)" in message
+
+
+def test_unknown_mode() -> None:
+    with pytest.raises(ArgumentError, match="mode must be one of"):
+        at(np.ones(3))[0].set(1.0, mode="ignore")
+
+
+def test_fill_value_of_a_write() -> None:
+    with pytest.raises(ArgumentError, match="no fill_value"):
+        at(np.ones(3))[0].set(1.0, fill_value=0.0)
