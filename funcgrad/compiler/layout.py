@@ -1,0 +1,164 @@
+"""Where the elements of a value are: strided views of contiguous memory.
+
+A `Value` is stored contiguously, in row-major order; everything that moves elements only
+(transposition, slices, broadcasting, most reshapes) is a `View` of it and costs nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from funcgrad.lowering import Reindex
+
+Shape = tuple[int, ...]
+
+
+class Value:
+    """An array of the plan: computed by a kernel, given by the caller, or constant.
+
+    Attributes:
+        shape: Its shape.
+        dtype: Its dtype.
+        maker: The node that computes it; ``None`` for inputs and constants.
+        is_stored: Whether it has memory; values that only their own kernel reads have none.
+        slot: Index of the word that holds the address of its memory, once that is decided.
+        offset: Bytes from that address to its first element.
+    """
+
+    __slots__ = ("dtype", "is_stored", "maker", "offset", "shape", "slot", "strides")
+
+    def __init__(self, shape: Shape, dtype: np.dtype[Any], maker: Any = None) -> None:
+        self.shape = shape
+        self.dtype = dtype
+        self.maker = maker
+        self.strides = contiguous_strides(shape)
+        self.is_stored = maker is None
+        self.slot = -1
+        self.offset = 0
+
+    @property
+    def nbytes(self) -> int:
+        itemsize: int = self.dtype.itemsize
+        return math.prod(self.shape) * itemsize
+
+
+@dataclass(frozen=True)
+class View:
+    """Elements of a value: strides and offset count elements of its contiguous storage."""
+
+    value: Value
+    shape: Shape
+    strides: tuple[int, ...]
+    offset: int = 0
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.value.dtype
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is the value itself, possibly under another shape."""
+        return (
+            self.offset == 0
+            and same_strides(self.shape, self.strides, contiguous_strides(self.shape))
+            and math.prod(self.shape) == math.prod(self.value.shape)
+        )
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """An array of one and the same scalar, which has no memory."""
+
+    scalar: Any
+    shape: Shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        dtype: np.dtype[Any] = self.scalar.dtype
+        return dtype
+
+
+Operand = View | Uniform
+
+
+def contiguous_strides(shape: Shape) -> tuple[int, ...]:
+    """Row-major strides, in elements."""
+    strides, step = [], 1
+    for n in reversed(shape):
+        strides.append(step)
+        step *= n
+    return tuple(strides[::-1])
+
+
+def same_strides(shape: Shape, a: Sequence[int], b: Sequence[int]) -> bool:
+    """Whether strides are equal along all axes on which they matter."""
+    return all(n == 1 or s == t for n, s, t in zip(shape, a, b, strict=True))
+
+
+def whole(value: Value) -> View:
+    """The view of all of a value."""
+    return View(value, value.shape, value.strides)
+
+
+def reindexed(operand: Operand, form: Reindex, shape: Shape) -> Operand:
+    """An operand seen through a `Reindex`."""
+    if isinstance(operand, Uniform):
+        return Uniform(operand.scalar, shape)
+    offset = operand.offset + sum(
+        start * stride for start, stride in zip(form.starts, operand.strides, strict=True)
+    )
+    strides = tuple(
+        0 if axis is None else operand.strides[axis] * step
+        for axis, step in zip(form.axes, form.steps, strict=True)
+    )
+    return View(operand.value, shape, strides, offset if math.prod(shape) else 0)
+
+
+def broadcast(operand: Operand, shape: Shape) -> Operand:
+    """An operand repeated to a shape, by NumPy's rule."""
+    if operand.shape == shape:
+        return operand
+    if isinstance(operand, Uniform):
+        return Uniform(operand.scalar, shape)
+    lead = len(shape) - len(operand.shape)
+    strides = (0,) * lead + tuple(
+        0 if n == 1 and shape[lead + i] != 1 else s
+        for i, (n, s) in enumerate(zip(operand.shape, operand.strides, strict=True))
+    )
+    return View(operand.value, shape, strides, operand.offset)
+
+
+def reshaped(operand: Operand, shape: Shape) -> Operand | None:
+    """An operand under another shape, or ``None`` if that needs a copy."""
+    if isinstance(operand, Uniform):
+        return Uniform(operand.scalar, shape)
+    if not math.prod(shape):
+        return View(operand.value, shape, contiguous_strides(shape))
+    # Maximal runs of old axes that are contiguous with each other, as (length, stride).
+    runs: list[tuple[int, int]] = []
+    for n, s in zip(operand.shape, operand.strides, strict=True):
+        if n == 1:
+            continue
+        if runs and runs[-1][1] == n * s:
+            runs[-1] = (runs[-1][0] * n, s)
+        else:
+            runs.append((n, s))
+    strides: list[int] = []
+    rest = iter(runs)
+    length, stride = 1, 1
+    for n in shape:
+        if n == 1:
+            strides.append(length * stride)
+            continue
+        if length == 1:
+            length, stride = next(rest)
+        if length % n:
+            return None
+        length //= n
+        strides.append(length * stride)
+    return View(operand.value, shape, tuple(strides), operand.offset)

@@ -1,0 +1,147 @@
+"""Where values live: slots for what the caller sees, one arena for everything in between.
+
+Lifetimes are known, so memory of the arena is used again as soon as the last reader has run.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from funcgrad.compiler.graph import External, Graph, Node
+from funcgrad.compiler.layout import Value, View
+from funcgrad.compiler.passes.fuse import Group
+
+FIRST_SLOT = 4
+"""Slots before it are for errors."""
+
+_ALIGNMENT = 64
+
+
+@dataclass
+class Memory:
+    """Numbers that a call needs to set up its memory.
+
+    Attributes:
+        n_slots: Words of the slot array.
+        arena_slot: Slot of the arena's address.
+        arena_bytes: Size of the arena.
+        constants: Slot of every constant of the graph.
+    """
+
+    n_slots: int = 0
+    arena_slot: int = 0
+    arena_bytes: int = 0
+    constants: list[int] = field(default_factory=list)
+
+
+def mark_stored(graph: Graph, groups: Sequence[Group]) -> None:
+    """Decide which values have memory: outputs, and those that another group reads."""
+    home = {node: group for group in groups for node in group.nodes}
+    for value in graph.outputs:
+        value.is_stored = True
+    for node, group in home.items():
+        if not group.is_fusable:
+            for value in node.outs:
+                value.is_stored = True
+        for x in node.operands:
+            if isinstance(x, View) and x.value.maker is not None:
+                if home[x.value.maker] is not group:
+                    x.value.is_stored = True
+
+
+def place(
+    graph: Graph, groups: Sequence[Group], scratch: Sequence[Sequence[Value]]
+) -> Memory:
+    """Give every stored value a slot and an offset.
+
+    Args:
+        graph: The graph.
+        groups: Its groups, in the order in which they run.
+        scratch: For every group, the values that exist only while it runs.
+    """
+    slot = FIRST_SLOT
+    for value in (*graph.inputs, *graph.outputs):
+        value.slot = slot
+        slot += 1
+    memory = Memory(arena_slot=slot)
+    slot += 1
+    for value, _ in graph.constants:
+        value.slot = slot
+        memory.constants.append(slot)
+        slot += 1
+    for node in graph.nodes:
+        if isinstance(node, External):
+            for value in node.outs:
+                if value.slot < 0:
+                    value.slot = slot
+                    slot += 1
+    memory.n_slots = slot
+    memory.arena_bytes = _fill_arena(groups, scratch, memory.arena_slot)
+    return memory
+
+
+def _fill_arena(
+    groups: Sequence[Group], scratch: Sequence[Sequence[Value]], arena_slot: int
+) -> int:
+    last: dict[Value, int] = {}
+    for i, group in enumerate(groups):
+        for value in _touched(group.nodes):
+            last[value] = i
+    arena = _Arena()
+    freed: list[list[Value]] = [[] for _ in groups]
+    for i, group in enumerate(groups):
+        made = [v for node in group.nodes for v in node.outs if v.is_stored and v.slot < 0]
+        for value in made:
+            freed[last[value]].append(value)
+        for value in (*made, *scratch[i]):
+            value.slot, value.offset = arena_slot, arena.take(value.nbytes)
+        for value in (*freed[i], *scratch[i]):
+            arena.give(value.offset, value.nbytes)
+    return arena.size
+
+
+def _touched(nodes: Iterable[Node]) -> Iterable[Value]:
+    for node in nodes:
+        yield from node.outs
+        for x in node.operands:
+            if isinstance(x, View):
+                yield x.value
+
+
+class _Arena:
+    """First-fit allocation of a range that grows as needed."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.free: list[tuple[int, int]] = []  # (offset, length), ascending, never adjacent
+
+    @staticmethod
+    def _rounded(nbytes: int) -> int:
+        return -(-max(nbytes, 1) // _ALIGNMENT) * _ALIGNMENT
+
+    def take(self, nbytes: int) -> int:
+        length = self._rounded(nbytes)
+        fits = [(size, offset) for offset, size in self.free if size >= length]
+        if fits:
+            size, offset = min(fits)
+            i = bisect.bisect_left(self.free, (offset, 0))
+            self.free[i : i + 1] = [(offset + length, size - length)] if size > length else []
+            return offset
+        offset = self.size
+        if self.free and sum(self.free[-1]) == self.size:
+            offset = self.free.pop()[0]
+        self.size = offset + length
+        return offset
+
+    def give(self, offset: int, nbytes: int) -> None:
+        length = self._rounded(nbytes)
+        i = bisect.bisect_left(self.free, (offset, 0))
+        if i < len(self.free) and offset + length == self.free[i][0]:
+            length += self.free.pop(i)[1]
+        if i and sum(self.free[i - 1]) == offset:
+            i -= 1
+            offset, before = self.free.pop(i)
+            length += before
+        self.free.insert(i, (offset, length))

@@ -1,0 +1,1 @@
+"""Passes: ``Program -> Program``. Each one knows forms, none knows a primitive."""

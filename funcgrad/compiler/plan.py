@@ -1,0 +1,204 @@
+"""Plans: what a compiled program does at run time.
+
+A plan is a sequence of stretches of native steps, run by one shared executor, and of calls of NumPy
+in between. The tables of steps are immutable and shared by all threads; a call takes a *frame*
+(the slots and the arena) from a stock, so that calls from several threads do not meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from funcgrad.compiler import runtime
+from funcgrad.compiler.graph import External, Graph
+from funcgrad.compiler.layout import Operand, Uniform, Value
+from funcgrad.compiler.memory import FIRST_SLOT, Memory
+from funcgrad.errors import CompilerError
+
+
+@dataclass
+class KernelStats:
+    """Where the kernels of an executable came from."""
+
+    compiled: int = 0
+    loaded: int = 0
+    reused: int = 0
+
+
+@dataclass
+class Step:
+    """One native step: the address of its code, and its argument words."""
+
+    address: int
+    words: list[int]
+
+
+@dataclass
+class Stretch:
+    """Native steps that run without Python in between."""
+
+    steps: list[Step] = field(default_factory=list)
+    table: Any = None
+    address: int = 0
+
+    def seal(self) -> None:
+        """Lay out the table of the executor."""
+        n = len(self.steps)
+        words, offset = [n], 1 + 2 * n
+        for step in self.steps:
+            words += [step.address, offset]
+            offset += len(step.words)
+        for step in self.steps:
+            words += step.words
+        # Addresses may have the highest bit set.
+        self.table = np.array([w & (1 << 64) - 1 for w in words], np.uint64)
+        self.address = self.table.ctypes.data
+
+
+class Frame:
+    """Memory of one call."""
+
+    __slots__ = ("address", "arena", "slots")
+
+    def __init__(self, memory: Memory, constants: Sequence[np.ndarray]) -> None:
+        self.slots = np.zeros(memory.n_slots, np.int64)
+        self.address = self.slots.ctypes.data
+        raw = np.empty(memory.arena_bytes + 64, np.uint8)
+        start = -raw.ctypes.data % 64
+        self.arena = raw[start : start + memory.arena_bytes]
+        self.slots[memory.arena_slot] = raw.ctypes.data + start
+        for slot, array in zip(memory.constants, constants, strict=True):
+            self.slots[slot] = array.ctypes.data
+
+
+class Executable:
+    """A compiled program.
+
+    Calling it takes the flat arguments, arrays or scalars of the types of the program's inputs,
+    and returns the flat results: new arrays, and NumPy scalars for results without axes.
+
+    Attributes:
+        stats: Where its kernels came from.
+        kernels: Source of every different kernel.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        memory: Memory,
+        parts: Sequence[Stretch | External],
+        kernels: Sequence[str],
+        text: str,
+        stats: KernelStats,
+    ) -> None:
+        self.stats = stats
+        self.kernels = list(kernels)
+        self._text = text
+        self._graph = graph
+        self._memory = memory
+        self._parts = list(parts)
+        self._constants = [array for _, array in graph.constants]
+        self._in_types = [(v.shape, v.dtype) for v in graph.inputs]
+        self._out_types = [(v.shape, v.dtype) for v in graph.outputs]
+        self._scalars = [i for i, v in enumerate(graph.outputs) if v.shape == ()]
+        self._n_objects = len(graph.inputs) + len(graph.outputs)
+        self._frames: list[Frame] = []
+        self._run = runtime.executor()
+
+    def as_text(self) -> str:
+        """The steps, and the source of the kernels."""
+        return self._text
+
+    def __call__(self, *args: Any) -> list[Any]:
+        arrays = [
+            a if type(a) is np.ndarray and a.flags.carray else self._converted(i, a)
+            for i, a in enumerate(args)
+        ]
+        results = [np.empty(shape, dtype) for shape, dtype in self._out_types]
+        try:
+            frame = self._frames.pop()
+        except IndexError:
+            frame = Frame(self._memory, self._constants)
+        objects = [*arrays, *results]
+        frame.slots[FIRST_SLOT : FIRST_SLOT + self._n_objects] = [id(o) for o in objects]
+        n_objects = self._n_objects
+        held: dict[Value, Any] = {}
+        for part in self._parts:
+            if isinstance(part, Stretch):
+                code = self._run(frame.address, part.address, n_objects)
+                n_objects = 0
+                if code:
+                    raise CompilerError(f"step {code - 1} of a compiled program failed.")
+            else:
+                self._call_numpy(part, frame, arrays, results, held)
+        self._frames.append(frame)
+        for i in self._scalars:
+            results[i] = results[i][()]
+        return results
+
+    def _converted(self, i: int, value: Any) -> np.ndarray:
+        shape, dtype = self._in_types[i]
+        array = np.require(np.asarray(value, dtype), requirements=["C", "A"])
+        return array.reshape(shape)
+
+    # Calls of NumPy.
+
+    def _call_numpy(
+        self,
+        node: External,
+        frame: Frame,
+        arrays: list[Any],
+        results: list[Any],
+        held: dict[Value, Any],
+    ) -> None:
+        operands = [self._array(x, frame, arrays, results, held) for x in node.operands]
+        outs = node.primitive.impl(*operands)
+        outs = outs if node.primitive.multiple_results else [outs]
+        for value, out in zip(node.outs, outs, strict=True):
+            array = np.require(np.asarray(out, value.dtype), requirements=["C", "A"])
+            if value in self._graph.outputs:
+                results[self._graph.outputs.index(value)][...] = array
+            else:
+                held[value] = array
+                frame.slots[value.slot] = array.ctypes.data
+
+    def _array(
+        self,
+        operand: Operand,
+        frame: Frame,
+        arrays: list[Any],
+        results: list[Any],
+        held: dict[Value, Any],
+    ) -> Any:
+        """An operand as NumPy sees it."""
+        if isinstance(operand, Uniform):
+            if operand.shape == ():
+                return operand.scalar
+            return np.broadcast_to(operand.scalar, operand.shape)
+        value = operand.value
+        n_inputs = len(self._graph.inputs)
+        index = value.slot - FIRST_SLOT
+        if value in held:
+            base = held[value]
+        elif value.slot == self._memory.arena_slot:
+            part = frame.arena[value.offset : value.offset + value.nbytes]
+            base = part.view(value.dtype).reshape(value.shape)
+        elif index < n_inputs:
+            base = arrays[index]
+        elif index < self._n_objects:
+            base = results[index - n_inputs]
+        else:
+            base = self._constants[self._memory.constants.index(value.slot)]
+        if operand.is_whole:
+            return base.reshape(operand.shape)[()] if operand.shape == () else base.reshape(operand.shape)
+        itemsize = value.dtype.itemsize
+        flat = base.reshape(-1)[operand.offset :]
+        strides = tuple(s * itemsize for s in operand.strides)
+        if not flat.size:
+            return np.empty(operand.shape, value.dtype)
+        view = np.lib.stride_tricks.as_strided(flat, operand.shape, strides, writeable=False)
+        return view[()] if operand.shape == () else view
