@@ -1,0 +1,852 @@
+"""Folds over axes and along them: sums, extremes, moments, order statistics, running sums.
+
+Dtypes are NumPy's: sums of bools and small integers are of 64 bits, means of integers are float64.
+Where a derivative does not exist the convention is a finite one: ties of an extreme share its
+tangent equally, and the derivative of a standard deviation that is 0 is 0.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import aval_of
+from funcgrad.core.primitive import Primitive
+from funcgrad.core.trace import Tracer
+from funcgrad.dtypes import BOOL, FLOAT64, INT64, is_complex, is_inexact, real_dtype
+from funcgrad.errors import ArgumentError, ShapeError
+from funcgrad.numpy.elementwise import truth
+from funcgrad.numpy.promotion import (
+    as_value,
+    checked_dtype,
+    normalize_axes,
+    normalize_axis,
+    promote,
+    result_dtype,
+    strong,
+    to_dtype,
+)
+from funcgrad.numpy.shaping import ravel
+from funcgrad.primitives import elementwise as p
+from funcgrad.primitives import shape as s
+from funcgrad.primitives.cumulative import Cumprod, Cumsum
+from funcgrad.primitives.indexing import Gather, take_along_axis
+from funcgrad.primitives.reductions import (
+    ArgMax,
+    ArgMin,
+    ReduceAll,
+    ReduceAny,
+    ReduceMax,
+    ReduceMin,
+    ReduceProd,
+)
+from funcgrad.primitives.shape import ReduceSum, shape_of
+from funcgrad.primitives.sorting import Sort
+
+__all__ = [
+    "all", "amax", "amin", "any", "argmax", "argmin", "average", "count_nonzero", "cumprod",
+    "cumsum", "cumulative_prod", "cumulative_sum", "max", "mean", "median", "min", "nanargmax",
+    "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin",
+    "nanpercentile", "nanprod", "nanquantile", "nanstd", "nansum", "nanvar", "percentile", "prod",
+    "ptp", "quantile", "std", "sum", "trace", "var",
+]  # fmt: skip
+
+
+def refuse_out(out: Any, function: str) -> None:
+    """Raise unless ``out`` is None: results are always new arrays."""
+    if out is not None:
+        raise ArgumentError(
+            f"{function}: out= is not supported, results are always new arrays. Leave it away and "
+            f"bind the result: y = {function}(...)."
+        )
+
+
+def _accumulator(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype in which NumPy adds and multiplies many elements of ``dtype``."""
+    if dtype.kind in "bi":
+        return INT64
+    return np.dtype(np.uint64) if dtype.kind == "u" else dtype
+
+
+def _summand(a: Any, dtype: Any, function: str) -> Any:
+    """``a`` in the dtype in which it is added or multiplied."""
+    x = strong(as_value(a, function))
+    wanted = _accumulator(aval_of(x).dtype) if dtype is None else checked_dtype(dtype, function)
+    return p.convert(x, wanted)
+
+
+def _measured(a: Any, dtype: Any, function: str) -> Any:
+    """``a`` in the dtype of its mean."""
+    x = strong(as_value(a, function))
+    own = aval_of(x).dtype
+    if dtype is not None:
+        return p.convert(x, checked_dtype(dtype, function))
+    return x if is_inexact(own) else p.convert(x, FLOAT64)
+
+
+def _mask(where: Any, x: Any, function: str) -> Any:
+    """A mask of the shape of ``x``."""
+    mask = truth(as_value(where, function))
+    shape, own = shape_of(x), shape_of(mask)
+    if len(own) > len(shape) or np.broadcast_shapes(own, shape) != shape:
+        raise ShapeError(
+            f"{function}: where= has shape {own}, which does not broadcast to that of {aval_of(x)}."
+        )
+    return s.broadcast_to(mask, shape)
+
+
+def _kept(out: Any, shape: tuple[int, ...], axes: Sequence[int], keepdims: Any) -> Any:
+    """The result of a fold, with axes of length 1 in place of the folded ones if asked for."""
+    if not keepdims:
+        return out
+    return s.reshape(out, tuple(1 if i in axes else n for i, n in enumerate(shape)))
+
+
+def _fold(primitive: Callable[..., Primitive], x: Any, axis: Any, keepdims: Any, name: str) -> Any:
+    shape = shape_of(x)
+    axes = normalize_axes(axis, len(shape), name)
+    return _kept(primitive(axes).bind(x) if axes else x, shape, axes, keepdims)
+
+
+def sum(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+) -> Any:
+    """As `numpy.sum`."""
+    refuse_out(out, "sum")
+    x = _summand(a, dtype, "sum")
+    if where is not True:
+        x = p.select.bind(_mask(where, x, "sum"), x, p.zero_of(x))
+    total = _fold(ReduceSum, x, axis, keepdims, "sum")
+    if initial is None:
+        return total
+    return p.add.bind(total, to_dtype(as_value(initial), aval_of(x).dtype))
+
+
+def prod(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+) -> Any:
+    """As `numpy.prod`. Its derivative is exact where elements are 0."""
+    refuse_out(out, "prod")
+    x = _summand(a, dtype, "prod")
+    if where is not True:
+        x = p.select.bind(_mask(where, x, "prod"), x, p.ones_like(x))
+    product = _fold(ReduceProd, x, axis, keepdims, "prod")
+    if initial is None:
+        return product
+    return p.mul.bind(product, to_dtype(as_value(initial), aval_of(x).dtype))
+
+
+def _extreme(primitive: Callable[..., Primitive], pairwise: Any, name: str) -> Callable[..., Any]:
+    def function(
+        a: Any,
+        axis: Any = None,
+        out: None = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = True,
+    ) -> Any:
+        refuse_out(out, name)
+        x = strong(as_value(a, name))
+        if initial is None:
+            if where is not True:
+                raise ValueError(
+                    f"{name}: where= needs initial=, the result where nothing is left."
+                )
+            return _fold(primitive, x, axis, keepdims, name)
+        x, start = map(strong, promote(x, as_value(initial)))
+        if where is not True:
+            x = p.select.bind(_mask(where, x, name), x, start)
+        shape, axes = shape_of(x), normalize_axes(axis, len(shape_of(x)), name)
+        if not aval_of(x).size:
+            found = s.broadcast_to(start, s.drop_axes(shape, axes))
+            return _kept(found, shape, axes, keepdims)
+        return pairwise.bind(_fold(primitive, x, axis, keepdims, name), start)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"As `numpy.{name}`. Elements that tie share the derivative equally."
+    return function
+
+
+max = amax = _extreme(ReduceMax, p.maximum, "max")
+min = amin = _extreme(ReduceMin, p.minimum, "min")
+
+
+def any(
+    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = True
+) -> Any:
+    """As `numpy.any`."""
+    refuse_out(out, "any")
+    x = truth(as_value(a, "any"))
+    if where is not True:
+        x = p.bitwise_and.bind(_mask(where, x, "any"), x)
+    return _fold(ReduceAny, x, axis, keepdims, "any")
+
+
+def all(
+    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = True
+) -> Any:
+    """As `numpy.all`."""
+    refuse_out(out, "all")
+    x = truth(as_value(a, "all"))
+    if where is not True:
+        x = p.bitwise_or.bind(p.bitwise_not.bind(_mask(where, x, "all")), x)
+    return _fold(ReduceAll, x, axis, keepdims, "all")
+
+
+def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    """As `numpy.count_nonzero`."""
+    return sum(truth(as_value(a, "count_nonzero")), axis, keepdims=keepdims)
+
+
+def _place_of(primitive: Callable[..., Primitive], name: str) -> Callable[..., Any]:
+    def function(a: Any, axis: Any = None, out: None = None, *, keepdims: bool = False) -> Any:
+        refuse_out(out, name)
+        x = strong(as_value(a, name))
+        shape = shape_of(x)
+        if axis is None:
+            found = primitive(0).bind(ravel(x))
+            return s.reshape(found, (1,) * len(shape)) if keepdims else found
+        index = normalize_axis(axis, len(shape), name)
+        return _kept(primitive(index).bind(x), shape, (index,), keepdims)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"As `numpy.{name}`."
+    return function
+
+
+argmax = _place_of(ArgMax, "argmax")
+argmin = _place_of(ArgMin, "argmin")
+
+
+def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+    """As `numpy.ptp`."""
+    refuse_out(out, "ptp")
+    x = strong(as_value(a, "ptp"))
+    return p.sub.bind(max(x, axis, None, keepdims), min(x, axis, None, keepdims))
+
+
+# Moments.
+
+
+def _count(x: Any, axes: Sequence[int], keepdims: Any, mask: Any) -> Any:
+    """How many elements are folded, in the real dtype of ``x``."""
+    dtype = real_dtype(aval_of(x).dtype)
+    if mask is None:
+        number = 1
+        for axis in axes:
+            number *= shape_of(x)[axis]
+        return dtype.type(number)
+    return p.convert(sum(mask, tuple(axes), keepdims=keepdims), dtype)
+
+
+def _mean(x: Any, axis: Any, keepdims: Any, mask: Any, name: str) -> Any:
+    axes = normalize_axes(axis, len(shape_of(x)), name)
+    kept = x if mask is None else p.select.bind(mask, x, p.zero_of(x))
+    total = _fold(ReduceSum, kept, axes, keepdims, name)
+    return p.div.bind(total, p.convert(_count(x, axes, keepdims, mask), aval_of(x).dtype))
+
+
+def mean(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: Any = True,
+) -> Any:
+    """As `numpy.mean`."""
+    refuse_out(out, "mean")
+    x = _measured(a, dtype, "mean")
+    return _mean(x, axis, keepdims, None if where is True else _mask(where, x, "mean"), "mean")
+
+
+def _variance(
+    x: Any, axis: Any, keepdims: Any, mask: Any, ddof: Any, name: str, center: Any = None
+) -> Any:
+    """Mean of squared distances from the mean, with ``ddof`` taken off the count."""
+    axes = normalize_axes(axis, len(shape_of(x)), name)
+    if center is None:
+        center = _mean(x, axes, True, mask, name)
+    distance = p.sub.bind(x, center)
+    if is_complex(aval_of(x).dtype):
+        square = p.real.bind(p.mul.bind(distance, p.conj.bind(distance)))
+    else:
+        square = p.integer_power(distance, 2)
+    if mask is not None:
+        square = p.select.bind(mask, square, p.zero_of(square))
+    total = _fold(ReduceSum, square, axes, keepdims, name)
+    count = _count(x, axes, keepdims, mask)
+    free = p.maximum.bind(p.sub.bind(count, to_dtype(ddof, aval_of(count).dtype)), p.zero_of(count))
+    return p.div.bind(total, free)
+
+
+def safe_sqrt(x: Any) -> Any:
+    """The square root, whose derivatives at 0 are taken to be 0."""
+    is_zero = p.equal.bind(x, p.zero_of(x))
+    root = p.sqrt.bind(p.select.bind(is_zero, p.ones_like(x), x))
+    return p.select.bind(is_zero, p.zero_of(x), root)
+
+
+def var(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: Any = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = True,
+    mean: Any = None,
+    correction: Any = None,
+) -> Any:
+    """As `numpy.var`."""
+    refuse_out(out, "var")
+    x = _measured(a, dtype, "var")
+    mask = None if where is True else _mask(where, x, "var")
+    center = None if mean is None else to_dtype(as_value(mean), aval_of(x).dtype)
+    ddof = ddof if correction is None else correction
+    return _variance(x, axis, keepdims, mask, ddof, "var", center)
+
+
+def std(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: Any = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = True,
+    mean: Any = None,
+    correction: Any = None,
+) -> Any:
+    """As `numpy.std`. Where it is 0 its derivative is taken to be 0."""
+    square = var(a, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction)
+    return safe_sqrt(square)
+
+
+def _fitted_weights(weights: Any, x: Any, axis: Any) -> Any:
+    """Weights of the shape of ``x``; along axes that they lack they repeat."""
+    w = strong(as_value(weights, "average"))
+    shape = shape_of(x)
+    if shape_of(w) == shape:
+        return w
+    if axis is None:
+        raise TypeError("average: weights of another shape than the array need an axis.")
+    given = axis if isinstance(axis, tuple) else (axis,)
+    axes = [normalize_axis(i, len(shape), "average") for i in given]
+    if shape_of(w) != tuple(shape[i] for i in axes):
+        raise ShapeError(
+            f"average: weights {aval_of(w)} do not have the lengths of axes {axes} of {aval_of(x)}."
+        )
+    order = tuple(int(i) for i in np.argsort(axes))
+    w = s.Transpose(order).bind(w) if len(order) > 1 else w
+    return s.broadcast_to(
+        s.reshape(w, tuple(n if i in axes else 1 for i, n in enumerate(shape))), shape
+    )
+
+
+def average(
+    a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False
+) -> Any:
+    """As `numpy.average`."""
+    x = _measured(a, None, "average")
+    if weights is None:
+        result = mean(x, axis, keepdims=keepdims)
+        axes = normalize_axes(axis, len(shape_of(x)), "average")
+        total = p.convert(_count(x, axes, keepdims, None), aval_of(x).dtype)
+    else:
+        w = _fitted_weights(weights, x, axis)
+        x, w = promote(x, w)
+        total = sum(w, axis, keepdims=keepdims)
+        if not isinstance(total, Tracer) and np.any(total == 0):
+            raise ZeroDivisionError("Weights sum to zero, can't be normalized")
+        result = p.div.bind(sum(p.mul.bind(x, w), axis, keepdims=keepdims), total)
+    return (result, s.broadcast_to(total, shape_of(result))) if returned else result
+
+
+# Order statistics.
+
+_CONTINUOUS: dict[str, tuple[float, float]] = {
+    "interpolated_inverted_cdf": (0.0, 1.0),
+    "hazen": (0.5, 0.5),
+    "weibull": (0.0, 0.0),
+    "linear": (1.0, 1.0),
+    "median_unbiased": (1 / 3, 1 / 3),
+    "normal_unbiased": (0.375, 0.375),
+}
+"""Methods that interpolate: the parameters of the plotting position (Hyndman & Fan 1996)."""
+
+
+def _position(q: Any, n: Any, method: str) -> tuple[Any, Any, Any]:
+    """Where the ``q`` quantile of ``n`` sorted elements lies.
+
+    Returns:
+        Index below, index above (both as floats, not yet cut to the array), and the weight of the
+        element above.
+    """
+    one = p.ones_like(q)
+    scaled = p.mul.bind(q, n)
+    if method in _CONTINUOUS:
+        alpha, beta = map(aval_of(q).dtype.type, _CONTINUOUS[method])
+        offset = p.add.bind(alpha, p.mul.bind(q, 1 - alpha - beta))
+        place = p.sub.bind(p.add.bind(scaled, offset), one)
+        place = _cut(place, n)
+        below = p.floor.bind(place)
+        return below, p.add.bind(below, one), p.sub.bind(place, below)
+    return _stepped_position(q, n, scaled, method)
+
+
+def _cut(place: Any, n: Any) -> Any:
+    """A position cut to ``0 .. n-1``."""
+    high = p.maximum.bind(p.sub.bind(n, p.ones_like(n)), p.zero_of(n))
+    return p.minimum.bind(p.maximum.bind(place, p.zero_of(place)), high)
+
+
+def _stepped_position(q: Any, n: Any, scaled: Any, method: str) -> tuple[Any, Any, Any]:
+    """As `_position`, for the methods whose quantiles are elements or means of two."""
+    one, zero = p.ones_like(q), p.zero_of(q)
+    half = one / (one + one)
+    spread = p.mul.bind(q, p.sub.bind(n, one))
+    previous = p.sub.bind(scaled, one)
+    if method == "lower":
+        low = high = p.floor.bind(spread)
+    elif method == "higher":
+        low = high = p.ceil.bind(spread)
+    elif method == "midpoint":
+        low, high = p.floor.bind(spread), p.ceil.bind(spread)
+    elif method == "nearest":
+        low = high = p.rint.bind(spread)
+    elif method == "inverted_cdf":
+        low = high = p.ceil.bind(previous)
+    elif method == "averaged_inverted_cdf":
+        low, high = p.ceil.bind(previous), p.floor.bind(scaled)
+    elif method == "closest_observation":
+        # The element whose number is nearest; of two equally near the one of even number.
+        low = high = p.sub.bind(p.rint.bind(scaled), one)
+    else:
+        known = ", ".join([*_CONTINUOUS, "lower", "higher", "midpoint", "nearest", "inverted_cdf"])
+        raise ValueError(
+            f"quantile: {method!r} is not a method. Known are {known}, averaged_inverted_cdf and "
+            "closest_observation."
+        )
+    low, high = _cut(low, n), _cut(high, n)
+    return low, high, p.select.bind(p.equal.bind(low, high), zero, half)
+
+
+def _lines(x: Any, axis: Any, name: str) -> tuple[Any, tuple[int, ...]]:
+    """The folded axes as one last axis, sorted; and which they were."""
+    shape = shape_of(x)
+    axes = normalize_axes(axis, len(shape), name)
+    rest = tuple(i for i in range(len(shape)) if i not in axes)
+    order = (*rest, *axes)
+    moved = x if order == tuple(range(len(shape))) else s.Transpose(order).bind(x)
+    length = 1
+    for i in axes:
+        length *= shape[i]
+    lines = s.reshape(moved, (*(shape[i] for i in rest), length))
+    return Sort(len(rest)).bind(lines), axes
+
+
+def _quantile(
+    a: Any, q: Any, axis: Any, method: str, keepdims: Any, name: str, skips_nan: bool
+) -> Any:
+    x = strong(as_value(a, name))
+    q = as_value(q, name)
+    if aval_of(x).dtype.kind not in "biuf":
+        raise TypeError(f"{name} is not defined for {aval_of(x)}: its elements have no order.")
+    if not isinstance(q, Tracer) and not np.all((np.asarray(q) >= 0) & (np.asarray(q) <= 1)):
+        raise ValueError("Quantiles must be in the range [0, 1]")
+    dtype = result_dtype([aval_of(v) for v in (x, q, 0.0)])
+    shape = shape_of(x)
+    lines, axes = _lines(p.convert(x, dtype), axis, name)
+    q = to_dtype(q, dtype)
+    flat = s.reshape(q, (aval_of(q).size,))
+    picked = _pick(lines, flat, method, skips_nan)
+    lanes = tuple(1 if i in axes else n for i, n in enumerate(shape))
+    lanes = lanes if keepdims else s.drop_axes(shape, axes)
+    out = s.reshape(picked, (*shape_of(q), *lanes))
+    return out if shape_of(out) or isinstance(out, Tracer) else np.asarray(out)[()]
+
+
+def _pick(lines: Any, q: Any, method: str, skips_nan: bool) -> Any:
+    """Quantiles ``q``, in front, of sorted lines along the last axis; nan where a line has one."""
+    axis = len(shape_of(lines)) - 1
+    dtype, length = aval_of(lines).dtype, shape_of(lines)[axis]
+    if not length:
+        raise IndexError("quantile: an axis of length 0 has no quantiles.")
+    if skips_nan:
+        count = sum(p.bitwise_not.bind(p.isnan.bind(lines)), axis, keepdims=True)
+        low, high, weight = _position(q, p.convert(count, dtype), method)
+        read = [take_along_axis(lines, _index(i, length), axis) for i in (low, high)]
+        read = [s.moveaxis_to_front(r, axis) for r in read]
+        weight = s.moveaxis_to_front(weight, axis)
+        return _between(*read, weight)
+    low, high, weight = _position(q, dtype.type(length), method)
+    gather = Gather((axis,))
+    read = [gather.bind(lines, _index(i, length)) for i in (low, high)]
+    out = _between(*read, s.reshape(weight, (*shape_of(weight), *(1,) * axis)))
+    largest = gather.bind(lines, np.int64(length - 1))
+    return p.select.bind(p.isnan.bind(largest), largest, out)
+
+
+def _index(place: Any, length: int) -> Any:
+    limit = aval_of(place).dtype.type(length - 1)
+    inside = p.minimum.bind(p.maximum.bind(place, p.zero_of(place)), limit)
+    return p.convert(inside, INT64)
+
+
+def _between(low: Any, high: Any, weight: Any) -> Any:
+    """``low + weight (high - low)``; infinities on the side of weight 0 do not matter."""
+    line = p.add.bind(low, p.mul.bind(weight, p.sub.bind(high, low)))
+    is_end = p.bitwise_or.bind(p.equal.bind(weight, p.zero_of(weight)), p.equal.bind(low, high))
+    return p.select.bind(is_end, low, line)
+
+
+def quantile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+) -> Any:
+    """As `numpy.quantile`, without weights; ``q`` may be traced."""
+    refuse_out(out, "quantile")
+    return _quantile(a, q, axis, method, keepdims, "quantile", False)
+
+
+def nanquantile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+) -> Any:
+    """As `numpy.nanquantile`, without weights; ``q`` may be traced."""
+    refuse_out(out, "nanquantile")
+    return _quantile(a, q, axis, method, keepdims, "nanquantile", True)
+
+
+def _percent(a: Any, q: Any) -> Any:
+    """Percentages as fractions, in the dtype of a floating array if they are Python numbers."""
+    q = as_value(q, "percentile")
+    dtype = aval_of(as_value(a, "percentile")).dtype
+    if isinstance(q, int | float) and dtype.kind == "f":
+        q = dtype.type(q)
+    q = strong(q)
+    q = q if is_inexact(aval_of(q).dtype) else p.convert(q, FLOAT64)
+    return p.div.bind(q, aval_of(q).dtype.type(100))
+
+
+def percentile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+) -> Any:
+    """As `numpy.percentile`, without weights; ``q`` may be traced."""
+    refuse_out(out, "percentile")
+    return _quantile(a, _percent(a, q), axis, method, keepdims, "percentile", False)
+
+
+def nanpercentile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+) -> Any:
+    """As `numpy.nanpercentile`, without weights; ``q`` may be traced."""
+    refuse_out(out, "nanpercentile")
+    return _quantile(a, _percent(a, q), axis, method, keepdims, "nanpercentile", True)
+
+
+def median(
+    a: Any,
+    axis: Any = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    keepdims: bool = False,
+) -> Any:
+    """As `numpy.median`."""
+    refuse_out(out, "median")
+    return _quantile(a, 0.5, axis, "linear", keepdims, "median", False)
+
+
+def nanmedian(
+    a: Any,
+    axis: Any = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    keepdims: bool = False,
+) -> Any:
+    """As `numpy.nanmedian`."""
+    refuse_out(out, "nanmedian")
+    return _quantile(a, 0.5, axis, "linear", keepdims, "nanmedian", True)
+
+
+# Folds that skip nan.
+
+
+def _present(x: Any) -> Any:
+    """The mask of elements that are not nan, or None if the dtype has no nan."""
+    return p.bitwise_not.bind(p.isnan.bind(x)) if is_inexact(aval_of(x).dtype) else None
+
+
+def _filled(a: Any, fill: float, name: str) -> Any:
+    """``a`` with ``fill`` in place of nan."""
+    x = strong(as_value(a, name))
+    mask = _present(x)
+    return x if mask is None else p.select.bind(mask, x, aval_of(x).dtype.type(fill))
+
+
+def nansum(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+) -> Any:
+    """As `numpy.nansum`."""
+    return sum(_filled(a, 0, "nansum"), axis, dtype, out, keepdims, initial, where)
+
+
+def nanprod(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+) -> Any:
+    """As `numpy.nanprod`."""
+    return prod(_filled(a, 1, "nanprod"), axis, dtype, out, keepdims, initial, where)
+
+
+def _nan_mask(x: Any, where: Any, name: str) -> Any:
+    present = _present(x)
+    if where is True or present is None:
+        return present if where is True else _mask(where, x, name)
+    return p.bitwise_and.bind(present, _mask(where, x, name))
+
+
+def nanmean(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: Any = True,
+) -> Any:
+    """As `numpy.nanmean`."""
+    refuse_out(out, "nanmean")
+    x = _measured(a, dtype, "nanmean")
+    return _mean(x, axis, keepdims, _nan_mask(x, where, "nanmean"), "nanmean")
+
+
+def nanvar(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: Any = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = True,
+    mean: Any = None,
+    correction: Any = None,
+) -> Any:
+    """As `numpy.nanvar`."""
+    refuse_out(out, "nanvar")
+    x = _measured(a, dtype, "nanvar")
+    center = None if mean is None else to_dtype(as_value(mean), aval_of(x).dtype)
+    ddof = ddof if correction is None else correction
+    mask = _nan_mask(x, where, "nanvar")
+    x = x if mask is None else p.select.bind(mask, x, p.zero_of(x))
+    return _variance(x, axis, keepdims, mask, ddof, "nanvar", center)
+
+
+def nanstd(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: Any = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = True,
+    mean: Any = None,
+    correction: Any = None,
+) -> Any:
+    """As `numpy.nanstd`. Where it is 0 its derivative is taken to be 0."""
+    square = nanvar(
+        a, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction
+    )
+    return safe_sqrt(square)
+
+
+def _nan_extreme(extreme: Callable[..., Any], fill: float, name: str) -> Callable[..., Any]:
+    def function(
+        a: Any,
+        axis: Any = None,
+        out: None = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = True,
+    ) -> Any:
+        x = strong(as_value(a, name))
+        present = _present(x)
+        if present is None:
+            return extreme(x, axis, out, keepdims, initial, where)
+        found = extreme(_filled(x, fill, name), axis, out, keepdims, initial, where)
+        if initial is not None:
+            return found
+        # Where nothing but nan was seen the result is nan.
+        is_empty = p.bitwise_not.bind(any(present, axis, keepdims=keepdims))
+        return p.select.bind(is_empty, aval_of(x).dtype.type(np.nan), found)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"As `numpy.{name}`, without its warning where all elements are nan."
+    return function
+
+
+nanmax = _nan_extreme(max, -np.inf, "nanmax")
+nanmin = _nan_extreme(min, np.inf, "nanmin")
+
+
+def _nan_place(place: Callable[..., Any], fill: float, name: str) -> Callable[..., Any]:
+    def function(a: Any, axis: Any = None, out: None = None, *, keepdims: bool = False) -> Any:
+        x = strong(as_value(a, name))
+        present = _present(x)
+        is_known = present is not None and not isinstance(present, Tracer)
+        if is_known and not np.all(np.any(present, axis=axis)):
+            raise ValueError("All-NaN slice encountered")
+        return place(_filled(x, fill, name), axis, out, keepdims=keepdims)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"As `numpy.{name}`; for a traced slice of nothing but nan it is 0."
+    return function
+
+
+nanargmax = _nan_place(argmax, -np.inf, "nanargmax")
+nanargmin = _nan_place(argmin, np.inf, "nanargmin")
+
+
+# Running folds.
+
+
+def _running(x: Any, axis: Any, primitive: Callable[..., Primitive], name: str) -> Any:
+    if axis is None:
+        return primitive(0).bind(ravel(x))
+    return primitive(normalize_axis(axis, len(shape_of(x)), name)).bind(x)
+
+
+def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
+    """As `numpy.cumsum`."""
+    refuse_out(out, "cumsum")
+    return _running(_summand(a, dtype, "cumsum"), axis, Cumsum, "cumsum")
+
+
+def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
+    """As `numpy.cumprod`. Its derivative is exact where elements are 0."""
+    refuse_out(out, "cumprod")
+    return _running(_summand(a, dtype, "cumprod"), axis, Cumprod, "cumprod")
+
+
+def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
+    """As `numpy.nancumsum`."""
+    return cumsum(_filled(a, 0, "nancumsum"), axis, dtype, out)
+
+
+def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
+    """As `numpy.nancumprod`."""
+    return cumprod(_filled(a, 1, "nancumprod"), axis, dtype, out)
+
+
+def _with_initial(x: Any, axis: Any, primitive: Any, first: int, include: bool, name: str) -> Any:
+    shape = shape_of(x)
+    if axis is None and len(shape) != 1:
+        raise ValueError(f"{name} of {aval_of(x)} needs an axis.")
+    index = normalize_axis(0 if axis is None else axis, len(shape), name)
+    out = primitive(index).bind(x)
+    if not include:
+        return out
+    zeros = (0,) * len(shape)
+    lows = tuple(int(i == index) for i in range(len(shape)))
+    return s.Pad(lows, zeros, zeros).bind(out, aval_of(x).dtype.type(first))
+
+
+def cumulative_sum(
+    x: Any,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: Any = None,
+    out: None = None,
+    include_initial: bool = False,
+) -> Any:
+    """As `numpy.cumulative_sum`."""
+    refuse_out(out, "cumulative_sum")
+    x = _summand(x, dtype, "cumulative_sum")
+    return _with_initial(x, axis, Cumsum, 0, include_initial, "cumulative_sum")
+
+
+def cumulative_prod(
+    x: Any,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: Any = None,
+    out: None = None,
+    include_initial: bool = False,
+) -> Any:
+    """As `numpy.cumulative_prod`."""
+    refuse_out(out, "cumulative_prod")
+    x = _summand(x, dtype, "cumulative_prod")
+    return _with_initial(x, axis, Cumprod, 1, include_initial, "cumulative_prod")
+
+
+def trace(
+    a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
+) -> Any:
+    """As `numpy.trace`."""
+    refuse_out(out, "trace")
+    x = _summand(a, dtype, "trace")
+    shape = shape_of(x)
+    i, j = normalize_axis(axis1, len(shape), "trace"), normalize_axis(axis2, len(shape), "trace")
+    if i == j:
+        raise ValueError("axis1 and axis2 cannot be the same")
+    mask = np.eye(shape[i], shape[j], offset, dtype=BOOL)
+    mask = mask if i < j else mask.T
+    mask = mask.reshape([n if k in (i, j) else 1 for k, n in enumerate(shape)])
+    axes = tuple(builtins.sorted((i, j)))
+    return ReduceSum(axes).bind(p.select.bind(mask, x, p.zero_of(x)))
