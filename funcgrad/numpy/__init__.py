@@ -4,7 +4,7 @@ On concrete arrays they give NumPy's results; inside of transformations they are
 functions are redirected to. Importing this package gives traced arrays their operators, methods
 and NumPy's protocols (`funcgrad.numpy.dispatch`). This module is a page of names.
 """
-# ruff: noqa: A004, F401, F403, I001 -- every import is a re-export, some shadow builtins
+# ruff: noqa: F401, F403, I001 -- every import is a re-export, some shadow builtins
 
 from __future__ import annotations
 
@@ -44,6 +44,8 @@ from funcgrad.numpy.inspecting import (
 )  # fmt: skip
 from funcgrad.numpy.indexing import at
 from funcgrad.numpy.dispatch import divmod, install, modf
+from funcgrad.numpy.reducing import *
+from funcgrad.numpy.contracting import *
 
 
 def _table() -> dict[Any, Any]:

@@ -184,7 +184,7 @@ def _where() -> str:
 
 def _setitem(self: Tracer, index: Any, value: Any) -> NoReturn:
     raise TypeError(
-        f"`x[index] = value` would change a traced {self.aval} inside {self.trace.what}, and "
+        f"`x[index] = value` would change a traced {self.aval} inside {self.owner.what}, and "
         f"traced arrays are immutable.{_where()}\n"
         "Write x = x.at[index].set(value), and x = x.at[index].add(value) for `x[index] += value`."
     )
@@ -374,14 +374,18 @@ def _astype(self: Tracer, dtype: Any, **layout: Any) -> Any:
     return shaping.astype(self, dtype)
 
 
+def _exact(self: Tracer, method: str) -> Any:
+    """The values of integers and bools, if known; those of others would lose their derivative."""
+    known = None if self.dtype.kind in "fc" else self._known(method)
+    return self._no_scalar(f"x.{method}()") if known is None else np.asarray(known)
+
+
 def _item(self: Tracer, *index: int) -> Any:
-    known = self._known("item")
-    return self._no_scalar("x.item()") if known is None else np.asarray(known).item(*index)
+    return _exact(self, "item").item(*index)
 
 
 def _tolist(self: Tracer) -> Any:
-    known = self._known("tolist")
-    return self._no_scalar("x.tolist()") if known is None else np.asarray(known).tolist()
+    return _exact(self, "tolist").tolist()
 
 
 def _imag(self: Tracer) -> Any:
@@ -426,9 +430,12 @@ _METHODS: dict[str, Any] = {
 _SAME_AS_FUNCTION = (
     "all", "any", "argmax", "argmin", "argsort", "clip", "conj", "conjugate", "cumprod", "cumsum",
     "diagonal", "dot", "max", "mean", "min", "nonzero", "prod", "ravel", "repeat", "round",
-    "searchsorted", "squeeze", "std", "sum", "swapaxes", "take", "trace", "var",
+    "searchsorted", "squeeze", "std", "sum", "swapaxes", "take", "var",
 )  # fmt: skip
-"""Methods that are NumPy's function of the same name with the array as first argument."""
+"""Methods that are NumPy's function of the same name with the array as first argument.
+
+Not ``trace``: that attribute of a tracer is its interpreter. ``np.trace(x)`` is the matrix's.
+"""
 
 
 def install(functions: Mapping[Any, Function], namespace: ModuleType) -> None:

@@ -10,11 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from funcgrad.core.avals import Shape, ShapedArray, aval_of
+from funcgrad.core.primitive import Primitive
 from funcgrad.core.source import current_location
 from funcgrad.core.trace import Tracer, describe_location
 from funcgrad.dtypes import INT64
@@ -25,6 +27,7 @@ from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.indexing import SCATTERS, DynamicUpdateSlice, Gather, out_of_bounds
 from funcgrad.primitives.shape import (
     Pad,
+    Reshape,
     Reverse,
     Slice,
     Transpose,
@@ -134,13 +137,13 @@ def _traced_entry(e: Tracer) -> Any:
         return e
     if aval.dtype.kind == "b":
         raise NonConcreteBooleanIndexError(
-            f"a traced mask, {aval} inside {e.trace.what}, was used as an index: the shape of the "
+            f"a traced mask, {aval} inside {e.owner.what}, was used as an index: the shape of the "
             f"result would depend on its values.{_location()}\n"
             "Use np.where(mask, x, other), which keeps the shape; for sums np.sum(x, where=mask); "
             "for updates x = np.where(mask, value, x)."
         )
     raise IndexError(
-        f"a traced index must be of integers, but is {aval} inside {e.trace.what}.{_location()}\n"
+        f"a traced index must be of integers, but is {aval} inside {e.owner.what}.{_location()}\n"
         "Convert it with .astype(int)."
     )
 
@@ -204,7 +207,7 @@ def _bounds(e: slice, n: int) -> tuple[int, int, int]:
         if not parts:
             raise
         raise ArgumentError(
-            f"a slice has a traced bound, {parts[0].aval} inside {parts[0].trace.what}: its length "
+            f"a slice has a traced bound, {parts[0].aval} inside {parts[0].owner.what}: its length "
             f"would depend on a value.{_location()}\n"
             "Use lax.dynamic_slice(x, starts, sizes), whose sizes are known."
         ) from None
@@ -242,11 +245,49 @@ def getitem(x: Any, index: Any) -> Any:
     Known indices out of bounds raise IndexError. Traced ones are clamped to the array, after
     negative ones were counted from the end.
     """
-    return _get(x, _plan(aval_of(x), index, None), None, None)
+    key = _basic_key(index)
+    if key is None:
+        return _get(x, _plan(aval_of(x), index, None), None, None)
+    aval = aval_of(x)
+    if aval.weak_type:
+        x, aval = strong(x), aval.strong()
+    for step in _basic_steps(aval, key):
+        x = step.bind(x)
+    return x
+
+
+_KNOWN = (int, type(None))
+
+
+def _basic_key(index: Any) -> tuple[Any, ...] | None:
+    """A hashable form of an index of known integers, slices, ``None`` and ``...``, if it is one."""
+    key = []
+    for e in index if type(index) is tuple else (index,):
+        if type(e) is int or e is None or e is Ellipsis:
+            key.append(e)
+        elif isinstance(e, slice) and all(type(v) in _KNOWN for v in (e.start, e.stop, e.step)):
+            key.append((e.start, e.stop, e.step))
+        else:
+            return None
+    return tuple(key)
+
+
+@lru_cache(4096)
+def _basic_steps(aval: ShapedArray, key: tuple[Any, ...]) -> tuple[Primitive, ...]:
+    """The operations that a basic index stands for; remembered, as loops repeat their indices."""
+    index = tuple(slice(*e) if isinstance(e, tuple) else e for e in key)
+    plan = _plan(aval, index, None)
+    steps, shape = _cutting(plan)
+    if shape != plan.layout_shape:
+        steps.append(Reshape(plan.layout_shape))
+    return tuple(steps)
 
 
 def _get(x: Any, plan: _Plan, mode: str | None, fill_value: Any) -> Any:
-    x = _cut(strong(x), plan)
+    """The elements that a plan names."""
+    x = strong(x)
+    for step in _cutting(plan)[0]:
+        x = step.bind(x)
     if not plan.arrays:
         return reshape(x, plan.layout_shape)
     remaining = [axis for axis in range(len(plan.shape)) if axis not in plan.numbers]
@@ -270,14 +311,17 @@ def _box(plan: _Plan) -> tuple[list[range], tuple[int, ...]]:
     return ranges, tuple(backward)
 
 
-def _cut(x: Any, plan: _Plan) -> Any:
-    """``x`` with all known slices and integers applied; integers leave axes of length 1."""
+def _cutting(plan: _Plan) -> tuple[list[Primitive], Shape]:
+    """The operations that apply known slices and integers, which leave axes of length 1."""
     ranges, backward = _box(plan)
+    steps: list[Primitive] = []
     if not all(r == range(n) for r, n in zip(ranges, plan.shape, strict=True)):
         starts = tuple(r.start for r in ranges)
         limits = tuple(r[-1] + 1 if len(r) else 0 for r in ranges)
-        x = Slice(starts, limits, tuple(r.step for r in ranges)).bind(x)
-    return Reverse(backward).bind(x) if backward else x
+        steps.append(Slice(starts, limits, tuple(r.step for r in ranges)))
+    if backward:
+        steps.append(Reverse(backward))
+    return steps, tuple(map(len, ranges))
 
 
 def _place(x: Any, plan: _Plan) -> Any:
@@ -395,7 +439,7 @@ def _broadcasts(own: Shape, shape: Shape) -> bool:
 
 
 def _unplaced(value: Any, plan: _Plan) -> Any:
-    """Values of an indexed part under the axes of the array: the reverse of what `_cut` does."""
+    """Values of an indexed part under the axes of the array: the reverse of reading them."""
     ranges, backward = _box(plan)
     value = reshape(value, tuple(map(len, ranges)))
     return Reverse(backward).bind(value) if backward else value
