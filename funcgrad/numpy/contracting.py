@@ -1,0 +1,459 @@
+"""Products of arrays: matrix products and all their generalisations.
+
+Everything here chooses letters for axes and binds `Contract`; an `einsum` of more than two operands
+is a sequence of such products. No loop over elements and no matrix library is in this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import aval_of
+from funcgrad.dtypes import BOOL, is_complex
+from funcgrad.errors import ArgumentError, ShapeError
+from funcgrad.numpy.promotion import as_value, checked_dtype, normalize_axis, promote, strong
+from funcgrad.numpy.reducing import refuse_out
+from funcgrad.primitives import elementwise as p
+from funcgrad.primitives import shape as s
+from funcgrad.primitives.contraction import Contract
+from funcgrad.primitives.shape import ReduceSum, shape_of
+
+__all__ = [
+    "cross", "dot", "einsum", "inner", "kron", "matmul", "matvec", "outer", "tensordot", "vdot",
+    "vecdot", "vecmat",
+]  # fmt: skip
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def _operands(function: str, *args: Any, dtype: Any = None) -> list[Any]:
+    """Values of one strong dtype."""
+    values = [strong(v) for v in promote(*[as_value(a, function) for a in args])]
+    if dtype is None:
+        return values
+    wanted = checked_dtype(dtype, function)
+    return [p.convert(v, wanted) for v in values]
+
+
+def _conj(x: Any) -> Any:
+    return p.conj.bind(x) if is_complex(aval_of(x).dtype) else x
+
+
+def _multiply_sum(x_labels: str, y_labels: str, out: str, x: Any, y: Any) -> Any:
+    """A product by letters. Each letter is of one length in all operands, and none repeats.
+
+    Letters of one operand only that are not in the result are summed first; where nothing but
+    elementwise products is left, it is a product of broadcast arrays.
+    """
+    x, x_labels = _sum_lonely(x, x_labels, y_labels + out)
+    y, y_labels = _sum_lonely(y, y_labels, x_labels + out)
+    if all(c in out for c in x_labels + y_labels):
+        return p.mul.bind(_aligned(x, x_labels, out), _aligned(y, y_labels, out))
+    is_bool = aval_of(x).dtype == BOOL
+    if is_bool:
+        # A sum of bools is true if any is.
+        x, y = p.convert(x, np.dtype(np.int64)), p.convert(y, np.dtype(np.int64))
+    product = Contract(x_labels, y_labels, out).bind(x, y)
+    return p.not_equal.bind(product, p.zero_of(product)) if is_bool else product
+
+
+def _sum_lonely(x: Any, labels: str, others: str) -> tuple[Any, str]:
+    axes = tuple(i for i, c in enumerate(labels) if c not in others)
+    if not axes:
+        return x, labels
+    return ReduceSum(axes).bind(x), "".join(c for c in labels if c in others)
+
+
+def _aligned(x: Any, labels: str, out: str) -> Any:
+    """``x`` with its axes in the order of ``out``, and axes of length 1 for letters it lacks."""
+    order = tuple(labels.index(c) for c in out if c in labels)
+    x = x if order == tuple(range(len(order))) else s.Transpose(order).bind(x)
+    lengths = iter(shape_of(x))
+    return s.reshape(x, tuple(next(lengths) if c in labels else 1 for c in out))
+
+
+def _permuted(x: Any, labels: str, out: str) -> Any:
+    return x if labels == out else s.Transpose(tuple(labels.index(c) for c in out)).bind(x)
+
+
+def _require_axes(function: str, x: Any, count: int) -> None:
+    if len(shape_of(x)) < count:
+        raise ShapeError(
+            f"{function}: {aval_of(x)} needs at least {count} axes; use funcgrad.numpy.multiply "
+            "to scale by a number."
+        )
+
+
+def _stack_labels(
+    x_stack: tuple[int, ...], y_stack: tuple[int, ...], letters: str
+) -> tuple[str, str, str, list[int], list[int]]:
+    """Letters of broadcasting stack axes, and the axes of each operand of length 1 to drop."""
+    ndim = max(len(x_stack), len(y_stack))
+    shape = np.broadcast_shapes(x_stack, y_stack)
+    out = letters[:ndim]
+    labels: list[str] = []
+    dropped: list[list[int]] = []
+    for stack in (x_stack, y_stack):
+        lead = ndim - len(stack)
+        drop = [i for i, n in enumerate(stack) if n == 1 and shape[i + lead] != 1]
+        dropped.append(drop)
+        labels.append("".join(out[i + lead] for i in range(len(stack)) if i not in drop))
+    return labels[0], labels[1], out, dropped[0], dropped[1]
+
+
+def _stacked_product(function: str, x: Any, y: Any, core: str) -> Any:
+    """A product of the last axes, by ``core`` such as ``"ij,jk->ik"``, over broadcast stacks."""
+    sides, result = core.split("->")
+    x_core, y_core = sides.split(",")
+    _require_axes(function, x, len(x_core))
+    _require_axes(function, y, len(y_core))
+    i, j = len(shape_of(x)) - len(x_core), len(shape_of(y)) - len(y_core)
+    letters = _LETTERS.translate({ord(c): None for c in x_core + y_core})
+    try:
+        plan = _stack_labels(shape_of(x)[:i], shape_of(y)[:j], letters)
+    except ValueError:
+        raise ShapeError(
+            f"{function}: the leading axes of {aval_of(x)} and {aval_of(y)} do not broadcast."
+        ) from None
+    x_stack, y_stack, stack, x_drop, y_drop = plan
+    _check_lengths(function, x, y, x_core, y_core)
+    # Stack axes that only one operand has are free axes of the product: nothing is repeated.
+    x = s.reshape(x, s.drop_axes(shape_of(x), x_drop))
+    y = s.reshape(y, s.drop_axes(shape_of(y), y_drop))
+    return _multiply_sum(x_stack + x_core, y_stack + y_core, stack + result, x, y)
+
+
+def _check_lengths(function: str, x: Any, y: Any, x_core: str, y_core: str) -> None:
+    lengths = dict(zip(reversed(x_core), reversed(shape_of(x)), strict=False))
+    for label, n in zip(reversed(y_core), reversed(shape_of(y)), strict=False):
+        if lengths.get(label, n) != n:
+            raise ShapeError(
+                f"{function}: {aval_of(x)} and {aval_of(y)} do not fit: an axis of length "
+                f"{lengths[label]} meets one of length {n}."
+            )
+
+
+def matmul(x1: Any, x2: Any, /, out: None = None, *, dtype: Any = None) -> Any:
+    """As `numpy.matmul`: products of matrices, vectors, and broadcasting stacks of matrices.
+
+    Example:
+        >>> import numpy as np
+        >>> import funcgrad as fg
+        >>> fg.numpy.matmul(np.ones((5, 2, 3)), np.ones((3, 4))).shape
+        (5, 2, 4)
+    """
+    refuse_out(out, "matmul")
+    x, y = _operands("matmul", x1, x2, dtype=dtype)
+    _require_axes("matmul", x, 1)
+    _require_axes("matmul", y, 1)
+    rows = "i" if len(shape_of(x)) > 1 else ""
+    columns = "k" if len(shape_of(y)) > 1 else ""
+    return _stacked_product("matmul", x, y, f"{rows}j,j{columns}->{rows}{columns}")
+
+
+def dot(a: Any, b: Any, out: None = None) -> Any:
+    """As `numpy.dot`: the last axis of ``a`` meets the last but one of ``b``."""
+    refuse_out(out, "dot")
+    x, y = _operands("dot", a, b)
+    i, j = len(shape_of(x)), len(shape_of(y))
+    if not i or not j:
+        return p.mul.bind(x, y)
+    x_labels = _LETTERS[:i]
+    y_labels = _LETTERS[i : i + j]
+    place = max(j - 2, 0)
+    y_labels = y_labels[:place] + x_labels[-1] + y_labels[place + 1 :]
+    _check_meeting("dot", x, y, i - 1, place)
+    result = x_labels[:-1] + y_labels.replace(x_labels[-1], "")
+    return _multiply_sum(x_labels, y_labels, result, x, y)
+
+
+def _check_meeting(function: str, x: Any, y: Any, i: int, j: int) -> None:
+    if shape_of(x)[i] != shape_of(y)[j]:
+        raise ShapeError(
+            f"{function}: axis {i} of {aval_of(x)} and axis {j} of {aval_of(y)} differ in length."
+        )
+
+
+def vdot(a: Any, b: Any) -> Any:
+    """As `numpy.vdot`: the sum of products of all elements, those of ``a`` conjugated."""
+    x, y = _operands("vdot", a, b)
+    x, y = (s.reshape(v, (aval_of(v).size,)) for v in (x, y))
+    _check_meeting("vdot", x, y, 0, 0)
+    return _multiply_sum("a", "a", "", _conj(x), y)
+
+
+def vecdot(x1: Any, x2: Any, /, out: None = None, *, axis: int = -1) -> Any:
+    """As `numpy.vecdot`: products of stacks of vectors, those of ``x1`` conjugated."""
+    refuse_out(out, "vecdot")
+    x, y = _operands("vecdot", x1, x2)
+    x, y = (_axis_last(v, axis, "vecdot") for v in (x, y))
+    return _stacked_product("vecdot", _conj(x), y, "j,j->")
+
+
+def _axis_last(x: Any, axis: int, function: str) -> Any:
+    ndim = len(shape_of(x))
+    index = normalize_axis(axis, ndim, function)
+    if index == ndim - 1:
+        return x
+    return s.Transpose((*(i for i in range(ndim) if i != index), index)).bind(x)
+
+
+def matvec(x1: Any, x2: Any, /, out: None = None) -> Any:
+    """As `numpy.matvec`: stacks of matrices times stacks of vectors."""
+    refuse_out(out, "matvec")
+    return _stacked_product("matvec", *_operands("matvec", x1, x2), "ij,j->i")
+
+
+def vecmat(x1: Any, x2: Any, /, out: None = None) -> Any:
+    """As `numpy.vecmat`: stacks of vectors, conjugated, times stacks of matrices."""
+    refuse_out(out, "vecmat")
+    x, y = _operands("vecmat", x1, x2)
+    return _stacked_product("vecmat", _conj(x), y, "i,ij->j")
+
+
+def inner(a: Any, b: Any, /) -> Any:
+    """As `numpy.inner`: the last axes meet."""
+    x, y = _operands("inner", a, b)
+    i, j = len(shape_of(x)), len(shape_of(y))
+    if not i or not j:
+        return p.mul.bind(x, y)
+    _check_meeting("inner", x, y, i - 1, j - 1)
+    x_labels = _LETTERS[:i]
+    y_labels = _LETTERS[i : i + j - 1] + x_labels[-1]
+    return _multiply_sum(x_labels, y_labels, x_labels[:-1] + y_labels[:-1], x, y)
+
+
+def outer(a: Any, b: Any, out: None = None) -> Any:
+    """As `numpy.outer`: all products of an element of ``a`` and one of ``b``."""
+    refuse_out(out, "outer")
+    x, y = _operands("outer", a, b)
+    return p.mul.bind(s.reshape(x, (aval_of(x).size, 1)), s.reshape(y, (1, aval_of(y).size)))
+
+
+def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+    """As `numpy.tensordot`: pairs of axes meet, or the last of ``a`` and the first of ``b``."""
+    x, y = _operands("tensordot", a, b)
+    i, j = len(shape_of(x)), len(shape_of(y))
+    if isinstance(axes, int | np.integer):
+        pairs = [(i - int(axes) + k, k) for k in range(int(axes))]
+    else:
+        left, right = (np.atleast_1d(side).tolist() for side in axes)
+        if len(left) != len(right):
+            raise ShapeError(f"tensordot: {len(left)} axes cannot meet {len(right)}.")
+        pairs = list(zip(left, right, strict=True))
+    x_labels, y_labels = list(_LETTERS[:i]), list(_LETTERS[i : i + j])
+    for one, other in pairs:
+        k, m = normalize_axis(one, i, "tensordot"), normalize_axis(other, j, "tensordot")
+        _check_meeting("tensordot", x, y, k, m)
+        y_labels[m] = x_labels[k]
+    shared = set(x_labels) & set(y_labels)
+    result = "".join(c for c in (*x_labels, *y_labels) if c not in shared)
+    return _multiply_sum("".join(x_labels), "".join(y_labels), result, x, y)
+
+
+def kron(a: Any, b: Any) -> Any:
+    """As `numpy.kron`."""
+    x, y = _operands("kron", a, b)
+    ndim = max(len(shape_of(x)), len(shape_of(y)))
+    rows, columns = ((1,) * (ndim - len(shape_of(v))) + shape_of(v) for v in (x, y))
+    x = s.reshape(x, tuple(k for n in rows for k in (n, 1)))
+    y = s.reshape(y, tuple(k for n in columns for k in (1, n)))
+    merged = tuple(m * n for m, n in zip(rows, columns, strict=True))
+    return s.reshape(p.mul.bind(x, y), merged)
+
+
+def _components(x: Any) -> list[Any]:
+    """The elements along the last axis."""
+    *lead, n = shape_of(x)
+    parts = []
+    for i in range(n):
+        starts, limits = (*(0,) * len(lead), i), (*lead, i + 1)
+        part = s.Slice(starts, limits, (1,) * (len(lead) + 1)).bind(x)
+        parts.append(s.reshape(part, tuple(lead)))
+    return parts
+
+
+def _difference(a: Any, b: Any, c: Any, d: Any) -> Any:
+    """``a b - c d``."""
+    return p.sub.bind(p.mul.bind(a, b), p.mul.bind(c, d))
+
+
+def cross(
+    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Any:
+    """As `numpy.cross`, for vectors of three components, or of two in both arguments."""
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    x, y = _operands("cross", a, b)
+    x, y = _axis_last(x, axisa, "cross"), _axis_last(y, axisb, "cross")
+    lengths = shape_of(x)[-1], shape_of(y)[-1]
+    if lengths == (2, 2):
+        (x0, x1), (y0, y1) = _components(x), _components(y)
+        return _difference(x0, y1, x1, y0)
+    if lengths != (3, 3):
+        raise ShapeError(
+            f"cross: vectors must have 3 components (or 2 in both), got {aval_of(x)} and "
+            f"{aval_of(y)}."
+        )
+    (x0, x1, x2), (y0, y1, y2) = _components(x), _components(y)
+    parts = [
+        _difference(x1, y2, x2, y1),
+        _difference(x2, y0, x0, y2),
+        _difference(x0, y1, x1, y0),
+    ]
+    shape = shape_of(parts[0])
+    joined = s.Concatenate(0).bind(*[s.reshape(q, (1, *shape)) for q in parts])
+    return s.moveaxis_from_front(joined, normalize_axis(axisc, len(shape) + 1, "cross"))
+
+
+# Sums by labels.
+
+
+def _interleaved(args: Sequence[Any]) -> tuple[str, list[Any]]:
+    """``einsum(x, [0, 1], y, [1, 2], [0, 2])`` as a subscript string and operands."""
+    operands = list(args[: len(args) - len(args) % 2][::2])
+    lists = list(args[: len(args) - len(args) % 2][1::2])
+
+    def spelled(labels: Sequence[Any]) -> str:
+        return "".join("..." if c is Ellipsis else _LETTERS[int(c)] for c in labels)
+
+    subscripts = ",".join(map(spelled, lists))
+    return (f"{subscripts}->{spelled(args[-1])}" if len(args) % 2 else subscripts), operands
+
+
+def _spell_ellipses(subscripts: str, ndims: Sequence[int]) -> tuple[list[str], str]:
+    """Letters for every axis of every operand and of the result."""
+    subscripts = subscripts.replace(" ", "")
+    left, arrow, right = subscripts.partition("->")
+    terms = left.split(",")
+    if len(terms) != len(ndims):
+        raise ArgumentError(
+            f"einsum: {subscripts!r} names {len(terms)} operands, {len(ndims)} were given."
+        )
+    spare = [c for c in reversed(_LETTERS) if c not in subscripts]
+    widths = []
+    for term, ndim in zip(terms, ndims, strict=True):
+        width = ndim - len(term.replace("...", ""))
+        if width < 0 or ("..." not in term and width):
+            raise ShapeError(f"einsum: the labels {term!r} do not fit an operand of {ndim} axes.")
+        widths.append(width)
+    widest = max(widths, default=0)
+    dots = "".join(reversed(spare[:widest]))
+    spelled = [
+        term.replace("...", dots[widest - width :])
+        for term, width in zip(terms, widths, strict=True)
+    ]
+    if arrow:
+        result = right.replace("...", dots)
+    else:
+        named = left.replace("...", "").replace(",", "")
+        result = dots + "".join(sorted(c for c in set(named) if named.count(c) == 1))
+    return spelled, result
+
+
+def _label_lengths(terms: Sequence[str], operands: Sequence[Any]) -> dict[str, int]:
+    lengths: dict[str, int] = {}
+    for term, x in zip(terms, operands, strict=True):
+        for label, n in zip(term, shape_of(x), strict=True):
+            known = lengths.setdefault(label, n)
+            if known == 1:
+                lengths[label] = n
+            elif n not in (1, known):
+                raise ShapeError(
+                    f"einsum: label {label!r} stands for axes of lengths {known} and {n}."
+                )
+    return lengths
+
+
+def _without_repeats(x: Any, labels: str, lengths: dict[str, int]) -> tuple[Any, str]:
+    """Diagonals taken of repeated labels, and axes of length 1 dropped that broadcast."""
+    kept = [i for i, c in enumerate(labels) if shape_of(x)[i] == lengths[c]]
+    x = s.reshape(x, tuple(shape_of(x)[i] for i in kept))
+    labels = "".join(labels[i] for i in kept)
+    for c in dict.fromkeys(labels):
+        while labels.count(c) > 1:
+            i = labels.index(c)
+            j = labels.index(c, i + 1)
+            n = shape_of(x)[i]
+            shape = [n if k in (i, j) else 1 for k in range(len(labels))]
+            mask = np.eye(n, dtype=BOOL).reshape(shape)
+            x = ReduceSum((j,)).bind(p.select.bind(mask, x, p.zero_of(x)))
+            labels = labels[:j] + labels[j + 1 :]
+    return x, labels
+
+
+def _path(terms: Sequence[str], out: str, lengths: dict[str, int], optimize: Any) -> list[Any]:
+    """Which operands to multiply in which order."""
+    count = len(terms)
+    if count <= 2 or optimize is False:
+        return [tuple(range(2))] * (count - 1)
+    if isinstance(optimize, list | tuple) and optimize and optimize[0] == "einsum_path":
+        return list(optimize[1:])
+    shapes = [np.broadcast_to(0.0, tuple(lengths[c] for c in term)) for term in terms]
+    method = "optimal" if optimize == "optimal" else "greedy"
+    return list(np.einsum_path(f"{','.join(terms)}->{out}", *shapes, optimize=method)[0][1:])
+
+
+def einsum(
+    subscripts: Any, /, *operands: Any, out: None = None, optimize: Any = True, **kw: Any
+) -> Any:
+    """As `numpy.einsum`, in both of its spellings.
+
+    Args:
+        subscripts: Labels such as ``"ij,jk->ik"``; or the first operand of the interleaved form.
+        operands: Arrays.
+        out: Not supported.
+        optimize: Order of the products of more than two operands: ``True`` or "greedy",
+            "optimal", ``False`` (from left to right), or a path of `numpy.einsum_path`.
+        kw: ``dtype`` in which to compute; NumPy's ``order`` and ``casting`` are ignored.
+
+    Returns:
+        The sum of products.
+
+    Raises:
+        ShapeError: If labels do not fit the operands.
+
+    Example:
+        >>> import numpy as np
+        >>> import funcgrad as fg
+        >>> print(fg.numpy.einsum("ij,j->i", np.eye(2), np.array([3.0, 4.0])))
+        [3. 4.]
+    """
+    refuse_out(out, "einsum")
+    if not isinstance(subscripts, str):
+        subscripts, given = _interleaved((subscripts, *operands))
+    else:
+        given = list(operands)
+    values = _operands("einsum", *given, dtype=kw.get("dtype"))
+    terms, result = _spell_ellipses(subscripts, [len(shape_of(v)) for v in values])
+    unknown = set(result) - set("".join(terms))
+    if unknown or len(set(result)) != len(result):
+        raise ArgumentError(
+            f"einsum: the labels {result!r} of the result must be distinct labels of operands."
+        )
+    lengths = _label_lengths(terms, values)
+    pairs = [_without_repeats(v, t, lengths) for v, t in zip(values, terms, strict=True)]
+    for step in _path([t for _, t in pairs], result, lengths, optimize):
+        pairs = _contracted(pairs, sorted(step), result)
+    (x, labels) = pairs[0]
+    x, labels = _sum_lonely(x, labels, result)
+    return _permuted(x, labels, result)
+
+
+def _contracted(pairs: list[Any], step: Sequence[int], result: str) -> list[Any]:
+    """The operands after those at ``step`` are multiplied from left to right."""
+    taken = [pairs[i] for i in step]
+    rest = [pair for i, pair in enumerate(pairs) if i not in step]
+    x, x_labels = taken[0]
+    for k, (y, y_labels) in enumerate(taken[1:], 1):
+        needed = result + "".join(t for _, t in (*rest, *taken[k + 1 :]))
+        both = dict.fromkeys(x_labels + y_labels)
+        labels = "".join(c for c in both if c in needed)
+        labels = (
+            result if not rest and k == len(taken) - 1 and set(labels) == set(result) else labels
+        )
+        x, x_labels = _multiply_sum(x_labels, y_labels, labels, x, y), labels
+    return [*rest, (x, x_labels)]
