@@ -42,6 +42,11 @@ from funcgrad.numpy.inspecting import (
     imag, isclose, iscomplex, iscomplexobj, isreal, isrealobj, isscalar, issubdtype, ndarray,
     ndim, promote_types, real, result_type, shape, size,
 )  # fmt: skip
+from funcgrad.numpy.elementwise import (
+    arccos as acos, arccosh as acosh, arcsin as asin, arcsinh as asinh, arctan as atan,
+    arctan2 as atan2, arctanh as atanh, left_shift as bitwise_left_shift, power as pow,
+    right_shift as bitwise_right_shift,
+)  # fmt: skip
 from funcgrad.numpy.indexing import at
 from funcgrad.numpy.dispatch import divmod, install, modf
 from funcgrad.numpy.reducing import *

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import funcgrad as fg
+import funcgrad.numpy as fnp
 from funcgrad.errors import (
     ArgumentError,
     DtypeError,
@@ -204,6 +205,39 @@ def test_traced_indices_mix_with_slices_and_integers() -> None:
     ):
         got = fg.vmap(function, in_axes=(None, 0))(X, i)
         np.testing.assert_array_equal(got, [function(X, row) for row in i])
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, i: x[i],
+        lambda x, i: x[:, i % 3],
+        lambda x, i: x[:, i % 3, None, ::-1],
+        lambda x, i: x.at[i].set(7.0),
+        lambda x, i: x.at[:, i % 3, 1:3].add(x[0, 0, 0, 0]),
+    ],
+    ids=range(5),
+)
+def test_traced_indices_when_compiled(function: Any) -> None:
+    for i in (0, 1, np.array([0, 1]), np.array([[1], [0]])):
+        expected = fg.vmap(lambda i: function(X_AT, i))(np.asarray(i)[None])[0]
+        np.testing.assert_array_equal(fg.jit(function)(X, i), expected)
+        weights = np.arange(expected.size).reshape(expected.shape)
+        got = fg.jit(fg.grad(lambda x, i, w=weights: fnp.sum(function(x, i) * w)))(X, i)
+        eager = fg.grad(lambda x, i=i, w=weights: fnp.sum(function(x, i) * w))(X)
+        np.testing.assert_allclose(got, eager)
+
+
+class _Indexable:
+    """An array of NumPy that takes traced indices and has ``at``, as traced arrays do."""
+
+    at = at(X)
+
+    def __getitem__(self, index: Any) -> Any:
+        return fnp.asarray(at(X)[index].get())
+
+
+X_AT = _Indexable()
 
 
 def test_list_of_traced_integers_is_an_index_array() -> None:
