@@ -20,7 +20,7 @@ import numpy as np
 from funcgrad.compiler.graph import Fold, Node, Point, Scan
 from funcgrad.compiler.layout import Operand, Shape, Uniform, Value, View, contiguous_strides
 from funcgrad.compiler.passes.fuse import Group, Walk, kind_of
-from funcgrad.dtypes import short_name
+from funcgrad.dtypes import BOOL, short_name
 
 BLOCK = 512
 """Length of the blocks in which sums are formed."""
@@ -113,7 +113,7 @@ class Source:
         self.words.append(Place(value, offset * value.dtype.itemsize))
         k = self.n_words
         self.n_words += 2
-        self.add(f"{name} = ptr_{short_name(value.dtype)}(slots[args[{k}]] + args[{k + 1}])")
+        self.add(f"{name} = ptr_{word_of(value.dtype)}(slots[args[{k}]] + args[{k + 1}])")
 
     def literal(self, scalar: Any) -> str:
         """A variable that holds a scalar."""
@@ -128,7 +128,7 @@ class Source:
         dtype = scalar.dtype
         if dtype.kind == "c":
             parts = ", ".join(self._reads(part) for part in (scalar.real, scalar.imag))
-            return f"{short_name(dtype)}({parts})"
+            return f"{word_of(dtype)}({parts})"
         if dtype.kind == "f":
             bits = np.asarray(scalar).view(f"i{dtype.itemsize}")
             word = self.word(int(bits))
@@ -138,10 +138,15 @@ class Source:
                 else f"bitcast_i32_f32(i32({word}))"
             )
         word = self.word(int(np.asarray(scalar).astype(np.int64)))
-        return f"{word} != 0" if dtype.kind == "b" else f"{short_name(dtype)}({word})"
+        return f"{word} != 0" if dtype.kind == "b" else f"{word_of(dtype)}({word})"
 
     def text(self) -> str:
         return "\n".join(["def kernel(slots, args):", *self.lines, "    return 0", ""])
+
+
+def word_of(dtype: np.dtype[Any]) -> str:
+    """What kernels call a dtype."""
+    return "b1" if dtype == BOOL else short_name(dtype)
 
 
 def neutral(init: str, dtype: np.dtype[Any]) -> Any:
@@ -161,7 +166,7 @@ def expression(template: str, names: Sequence[str], dtypes: Iterable[Any], out: 
     """A node's expression over variables, as a value of dtype ``out``."""
     text = template.format(*names)
     is_same = all(dtype == out for dtype in dtypes)
-    return text if is_same or out.kind == "b" else f"{short_name(out)}({text})"
+    return text if is_same or out.kind == "b" else f"{word_of(out)}({text})"
 
 
 class _Sum:
@@ -259,7 +264,7 @@ class _Writer:
     # Levels, stages, and what crosses from one stage to another.
 
     def _is_full(self, node: Node) -> bool:
-        return node.space == self.space
+        return self.place is not None or node.space == self.space
 
     def _kind(self, node: Node) -> str:
         """``"point"``, or the kind of a fold."""
@@ -701,7 +706,7 @@ def generate_scan(node: Scan) -> Kernel:
     strides = [operand.strides, node.out.strides]
     source.pointer("p0", operand.value, operand.offset)
     source.pointer("p1", node.out, 0)
-    dtype = short_name(node.out.dtype)
+    dtype = word_of(node.out.dtype)
     zero = source.literal(neutral(form.init, node.out.dtype))
     itemsizes = (operand.dtype.itemsize, node.out.dtype.itemsize)
     length = source.word(space[form.axis])

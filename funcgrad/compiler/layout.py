@@ -91,7 +91,7 @@ def contiguous_strides(shape: Shape) -> tuple[int, ...]:
     strides, step = [], 1
     for n in reversed(shape):
         strides.append(step)
-        step *= n
+        step *= max(n, 1)
     return tuple(strides[::-1])
 
 

@@ -100,8 +100,9 @@ class Tracer:
     not. Subclasses add what their trace needs.
     """
 
-    __slots__ = ("trace",)
-    trace: Trace
+    __slots__ = ("owner",)
+    owner: Trace
+    """The trace that follows it."""
     __hash__ = None  # type: ignore[assignment]
 
     # NumPy's operators must defer to ours when an ndarray stands on the left.
@@ -150,7 +151,7 @@ class Tracer:
         return self.aval.shape[0]
 
     def __repr__(self) -> str:
-        return f"Traced<{self.aval}> in {self.trace.what}"
+        return f"Traced<{self.aval}> in {self.owner.what}"
 
     def __format__(self, spec: str) -> str:
         return repr(self)
@@ -214,7 +215,7 @@ class Tracer:
 
     def _known(self, kind: str) -> Any:
         """The concrete value behind the tracer, if Python may branch on it."""
-        if not self.trace.is_live:
+        if not self.owner.is_live:
             raise_leaked(self)
         value = self.concrete()
         if value is not None and self.aval.size != 1:
@@ -224,7 +225,7 @@ class Tracer:
 
     def _message(self, what: str, now: str) -> str:
         location = current_location()
-        lines = [f"{what} a traced {self.aval} inside {self.trace.what}."]
+        lines = [f"{what} a traced {self.aval} inside {self.owner.what}."]
         if location is not None:
             lines.append(f"  at            {location}")
         lines += self.origin()
@@ -236,9 +237,9 @@ def raise_leaked(tracer: Tracer) -> NoReturn:
     location = current_location()
     where = f"\n  used at       {location}" if location is not None else ""
     origin = "".join("\n" + line for line in tracer.origin())
-    state = "has returned" if not tracer.trace.is_live else "is not the one that runs now"
+    state = "has returned" if not tracer.owner.is_live else "is not the one that runs now"
     raise UnexpectedTracerError(
-        f"a traced {tracer.aval} was used, but {tracer.trace.what}, which made it, {state}."
+        f"a traced {tracer.aval} was used, but {tracer.owner.what}, which made it, {state}."
         f"{where}{origin}\n"
         "A traced function must not store values in globals, attributes or lists that outlive the "
         "call: return them instead (grad and value_and_grad pass extra results through has_aux)."

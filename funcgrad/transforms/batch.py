@@ -19,7 +19,7 @@ class BatchTracer(Tracer):
     __slots__ = ("value",)
 
     def __init__(self, trace: BatchTrace, value: Any) -> None:
-        self.trace = trace
+        self.owner = trace
         self.value = value
 
     @property
@@ -50,7 +50,7 @@ class BatchTrace(Trace):
         dims: list[int | None] = []
         is_mapped = False
         for arg in args:
-            if type(arg) is BatchTracer and arg.trace is self:
+            if type(arg) is BatchTracer and arg.owner is self:
                 values.append(arg.value)
                 dims.append(0)
                 is_mapped = True
@@ -75,7 +75,7 @@ class BatchTrace(Trace):
 
     def unwrap(self, value: Any) -> tuple[Any, int | None]:
         """Value and batch dim of a result."""
-        if type(value) is BatchTracer and value.trace is self:
+        if type(value) is BatchTracer and value.owner is self:
             return value.value, 0
         return value, None
 

@@ -19,7 +19,7 @@ class JVPTracer(Tracer):
     __slots__ = ("primal", "tangent")
 
     def __init__(self, trace: JVPTrace, primal: Any, tangent: Any) -> None:
-        self.trace = trace
+        self.owner = trace
         self.primal = primal
         self.tangent = tangent
 
@@ -39,7 +39,7 @@ class JVPTrace(Trace):
     def process(self, primitive: Primitive, args: tuple[Any, ...]) -> Any:
         primals, tangents, is_active = [], [], False
         for arg in args:
-            if type(arg) is JVPTracer and arg.trace is self:
+            if type(arg) is JVPTracer and arg.owner is self:
                 primals.append(arg.primal)
                 tangents.append(arg.tangent)
                 is_active = True
@@ -64,7 +64,7 @@ class JVPTrace(Trace):
 
     def split(self, value: Any) -> tuple[Any, Any]:
         """Primal and tangent of a result."""
-        if type(value) is JVPTracer and value.trace is self:
+        if type(value) is JVPTracer and value.owner is self:
             return value.primal, value.tangent
         return value, None
 

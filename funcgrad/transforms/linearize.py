@@ -30,7 +30,7 @@ class TangentTracer(Tracer):
     __slots__ = ("slot",)
 
     def __init__(self, trace: Trace, slot: Linear) -> None:
-        self.trace = trace
+        self.owner = trace
         self.slot = slot
 
     @property
@@ -73,7 +73,7 @@ class TangentTrace(Trace):
     def process(self, primitive: Primitive, args: tuple[Any, ...]) -> Any:
         inputs, is_linear = [], False
         for arg in args:
-            if type(arg) is TangentTracer and arg.trace is self:
+            if type(arg) is TangentTracer and arg.owner is self:
                 inputs.append(arg.slot)
                 is_linear = True
             else:
@@ -100,7 +100,7 @@ class LinearizeTracer(Tracer):
     __slots__ = ("primal", "tangent")
 
     def __init__(self, trace: LinearizeTrace, primal: Any, tangent: TangentTracer) -> None:
-        self.trace = trace
+        self.owner = trace
         self.primal = primal
         self.tangent = tangent
 
@@ -126,7 +126,7 @@ class LinearizeTrace(Trace):
         tangents: list[TangentTracer | None] = []
         is_active = False
         for arg in args:
-            if type(arg) is LinearizeTracer and arg.trace is self:
+            if type(arg) is LinearizeTracer and arg.owner is self:
                 primals.append(arg.primal)
                 tangents.append(arg.tangent)
                 is_active = True
@@ -152,7 +152,7 @@ class LinearizeTrace(Trace):
 
     def split(self, value: Any) -> tuple[Any, Linear | None]:
         """Primal and tape position of a result."""
-        if type(value) is LinearizeTracer and value.trace is self:
+        if type(value) is LinearizeTracer and value.owner is self:
             return value.primal, value.tangent.slot
         return value, None
 
@@ -304,6 +304,6 @@ def record_linear(
     finally:
         leave_trace(token)
         tape.is_live = False
-    slots = [r.slot if type(r) is TangentTracer and r.trace is tape else None for r in results]
+    slots = [r.slot if type(r) is TangentTracer and r.owner is tape else None for r in results]
     known = [r if s is None else None for r, s in zip(results, slots, strict=True)]
     return known, LinearMap(inputs, tape.entries, tape.length, slots)

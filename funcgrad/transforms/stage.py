@@ -35,7 +35,7 @@ class StageTracer(Tracer):
     __slots__ = ("_aval", "source", "var")
 
     def __init__(self, trace: StageTrace, var: Var, source: SourceLocation | str | None) -> None:
-        self.trace = trace
+        self.owner = trace
         self.var = var
         self._aval = var.aval
         self.source = source
@@ -85,10 +85,10 @@ class StageTrace(Trace):
 
     def atom(self, value: Any) -> Atom:
         """The name or literal that stands for a value in the program."""
-        if type(value) is StageTracer and value.trace is self:
+        if type(value) is StageTracer and value.owner is self:
             return value.var
         if isinstance(value, Tracer):
-            if not value.trace.is_live:
+            if not value.owner.is_live:
                 raise_leaked(value)
         elif not isinstance(value, np.ndarray):
             return Literal(value)
