@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.primitive import Primitive
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import PYTHON_SCALARS, check_dtype, short_name
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
@@ -106,6 +107,15 @@ def check_kinds(name: str, dtype: np.dtype[Any], kinds: str) -> None:
             f"lax.{name} is not defined for {short_name(dtype)}: it needs a dtype of kind "
             f"{allowed}. Convert with lax.convert_element_type."
         )
+
+
+def checked(operation: Primitive, *operands: Array) -> Any:
+    """The operation applied, after its own checks of shapes and dtypes.
+
+    Evaluation leaves them to NumPy, which is less strict and names other functions.
+    """
+    operation.abstract_eval(*map(aval_of, operands))
+    return operation.bind(*operands)
 
 
 def canonical_dtype(dtype: Any) -> np.dtype[Any]:

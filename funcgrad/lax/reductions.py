@@ -20,6 +20,7 @@ from funcgrad.lax.operands import (
     canonical_axis,
     canonical_dtype,
     check_kinds,
+    checked,
     same_dtype,
 )
 from funcgrad.lax.shapes import transpose
@@ -34,7 +35,7 @@ def _reduction(name: str, kind: type[Primitive], summary: str, kinds: str) -> Ca
         x = array_operand(name, operand)
         check_kinds(name, aval_of(x).dtype, kinds)
         counted = tuple(sorted(canonical_axes(name, axes, len(shape_of(x)))))
-        return kind(counted).bind(x) if counted else x  # type: ignore[call-arg]
+        return checked(kind(counted), x) if counted else x  # type: ignore[call-arg]
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = __name__
@@ -147,7 +148,7 @@ def _place(name: str, kind: Any, operand: ArrayLike, axis: int, index_dtype: Any
     check_kinds(name, aval_of(x).dtype, "biuf")
     wanted = canonical_dtype(index_dtype)
     check_kinds(name, wanted, "iu")
-    return convert(kind(canonical_axis(name, axis, len(shape_of(x)))).bind(x), wanted)
+    return convert(checked(kind(canonical_axis(name, axis, len(shape_of(x)))), x), wanted)
 
 
 def _running(name: str, kind: Any, summary: str, kinds: str) -> Callable[..., Array]:
@@ -237,6 +238,6 @@ def top_k(operand: ArrayLike, k: int, axis: int = -1) -> tuple[Array, Array]:
     ndim = len(shape_of(x))
     place = canonical_axis("top_k", axis, ndim)
     order = [i for i in range(ndim) if i != place] + [place]
-    values, places = sorting.TopK(int(k)).bind(transpose(x, order))
+    values, places = checked(sorting.TopK(int(k)), transpose(x, order))
     back = [int(i) for i in np.argsort(order)]
     return transpose(values, back), transpose(places, back)

@@ -21,6 +21,7 @@ from funcgrad.lax.operands import (
     canonical_dtype,
     check_kinds,
     check_operand,
+    checked,
     same_dtype,
 )
 from funcgrad.primitives import shape as primitive
@@ -113,7 +114,7 @@ def broadcast_in_dim(
     kept = [1] * len(target)
     for place, n in zip(places, own, strict=True):
         kept[place] = n
-    return primitive.broadcast_to(primitive.reshape(x, tuple(kept)), target)
+    return checked(primitive.BroadcastTo(target), primitive.reshape(x, tuple(kept)))
 
 
 def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
@@ -232,7 +233,7 @@ def pad(
             f"{config}."
         )
     lows, highs, interiors = zip(*config, strict=True) if config else ((), (), ())
-    return primitive.Pad(lows, highs, interiors).bind(x, fill)
+    return checked(primitive.Pad(lows, highs, interiors), x, fill)
 
 
 def concatenate(operands: Sequence[ArrayLike], dimension: int) -> Array:
@@ -250,7 +251,7 @@ def concatenate(operands: Sequence[ArrayLike], dimension: int) -> Array:
     arrays = [array_operand("concatenate", x) for x in operands]
     arrays = same_dtype("concatenate", *arrays)
     axis = canonical_axis("concatenate", dimension, len(shape_of(arrays[0])))
-    return primitive.Concatenate(axis).bind(*arrays) if len(arrays) > 1 else arrays[0]
+    return checked(primitive.Concatenate(axis), *arrays) if len(arrays) > 1 else arrays[0]
 
 
 def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
@@ -354,7 +355,7 @@ def full(shape: Shape, fill_value: ArrayLike, dtype: Any = None) -> Array:
     """
     fill = array_operand("full", fill_value)
     wanted = aval_of(fill).dtype if dtype is None else canonical_dtype(dtype)
-    return Full(_static_shape("full", shape)).bind(convert(fill, wanted))
+    return checked(Full(_static_shape("full", shape)), convert(fill, wanted))
 
 
 def full_like(

@@ -13,7 +13,15 @@ import numpy as np
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import DtypeError, OutOfBoundsError, ShapeError
-from funcgrad.lax.operands import Array, ArrayLike, Shape, array_operand, canonical_axis, same_dtype
+from funcgrad.lax.operands import (
+    Array,
+    ArrayLike,
+    Shape,
+    array_operand,
+    canonical_axis,
+    checked,
+    same_dtype,
+)
 from funcgrad.lax.shapes import squeeze
 from funcgrad.primitives import indexing
 from funcgrad.primitives import shape as primitive
@@ -43,7 +51,7 @@ def slice(
     starts, limits = tuple(map(int, start_indices)), tuple(map(int, limit_indices))
     if not len(starts) == len(limits) == len(steps) == len(shape_of(x)):
         raise ShapeError(f"lax.slice: {aval_of(x)} needs a start, limit and stride for every axis.")
-    return primitive.Slice(starts, limits, steps).bind(x)
+    return checked(primitive.Slice(starts, limits, steps), x)
 
 
 def slice_in_dim(
@@ -163,7 +171,7 @@ def dynamic_slice(
     """
     x = array_operand("dynamic_slice", operand)
     starts = _starts("dynamic_slice", x, start_indices, allow_negative_indices)
-    return indexing.DynamicSlice(tuple(map(int, slice_sizes))).bind(x, *starts)
+    return checked(indexing.DynamicSlice(tuple(map(int, slice_sizes))), x, *starts)
 
 
 def dynamic_slice_in_dim(
@@ -244,7 +252,7 @@ def dynamic_update_slice(
     x = array_operand("dynamic_update_slice", operand)
     x, update = same_dtype("dynamic_update_slice", x, array_operand("dynamic_update_slice", update))
     starts = _starts("dynamic_update_slice", x, start_indices, allow_negative_indices)
-    return indexing.DynamicUpdateSlice().bind(x, update, *starts)
+    return checked(indexing.DynamicUpdateSlice(), x, update, *starts)
 
 
 def dynamic_update_slice_in_dim(

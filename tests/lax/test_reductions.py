@@ -1,0 +1,192 @@
+"""Folds, running folds, places of extremes, sorting and products of lax."""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+import pytest
+
+from funcgrad import lax
+from funcgrad.errors import ArgumentError, DtypeError, ShapeError
+from tests.lax.agreement import FLOATS, NUMBERS, REAL, check, sample
+
+X = (3, 4, 5)
+FOLDS = {
+    "reduce_sum": (lambda x, axes: np.sum(x, axes, dtype=x.dtype), NUMBERS),
+    "reduce_prod": (lambda x, axes: np.prod(x, axes, dtype=x.dtype), NUMBERS),
+    "reduce_max": (np.max, REAL),
+    "reduce_min": (np.min, REAL),
+    "reduce_or": (np.any, ("bool",)),
+    "reduce_and": (np.all, ("bool",)),
+}
+RUNNING = {
+    "cumsum": (lambda x, axis: np.cumsum(x, axis, dtype=x.dtype), NUMBERS),
+    "cumprod": (lambda x, axis: np.cumprod(x, axis, dtype=x.dtype), NUMBERS),
+    "cummax": (np.maximum.accumulate, REAL),
+    "cummin": (np.minimum.accumulate, REAL),
+    "cumlogsumexp": (np.logaddexp.accumulate, FLOATS),
+}
+LOOSE = {"float32": 2e-5, "complex64": 1e-4, "float64": 1e-12, "complex128": 1e-12}
+
+
+def rows(table):
+    return [(name, dtype) for name, (_, dtypes) in table.items() for dtype in dtypes]
+
+
+@pytest.mark.parametrize("axes", [(0,), (-1, 0), (0, 1, 2), ()])
+@pytest.mark.parametrize(("name", "dtype"), rows(FOLDS))
+def test_folds(name, dtype, axes):
+    reference = FOLDS[name][0]
+    x = sample(dtype, X)
+    counted = tuple(axes)
+    check(
+        lambda a: getattr(lax, name)(a, axes),
+        lambda a: reference(a, counted) if counted else a,
+        x,
+        rtol=LOOSE.get(dtype, 0),
+    )
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(("name", "dtype"), rows(RUNNING))
+def test_running_folds(name, dtype, reverse):
+    reference = RUNNING[name][0]
+
+    def expected(a):
+        return np.flip(reference(np.flip(a, 1), 1), 1) if reverse else reference(a, 1)
+
+    check(
+        lambda a: getattr(lax, name)(a, 1, reverse),
+        expected,
+        sample(dtype, X),
+        rtol=LOOSE.get(dtype, 0),
+    )
+
+
+@pytest.mark.parametrize("dtype", ["bool", *REAL])
+@pytest.mark.parametrize("name", ["argmax", "argmin"])
+def test_places(name, dtype):
+    x = sample(dtype, X)
+    check(lambda a: getattr(lax, name)(a, -1), lambda a: getattr(np, name)(a, -1), x)
+    check(
+        lambda a: getattr(lax, name)(a, 0, np.int32),
+        lambda a: getattr(np, name)(a, 0).astype(np.int32),
+        x,
+    )
+
+
+@pytest.mark.parametrize(
+    ("computation", "reference"),
+    [
+        (lax.add, np.sum),
+        (operator.add, np.sum),
+        (lax.mul, np.prod),
+        (lax.max, np.max),
+        (np.minimum, np.min),
+    ],
+)
+def test_reduce(computation, reference):
+    x = sample("float64", X)
+    check(
+        lambda a: lax.reduce(a, computation(0.5, 0.5), computation, (0, 2)),
+        lambda a: computation(computation(0.5, 0.5), reference(a, (0, 2))),
+        x,
+        rtol=1e-12,
+    )
+
+
+def test_reduce_of_bools_and_of_unknown_operations():
+    x = sample("bool", X)
+    check(lambda a: lax.reduce(a, False, lax.bitwise_or, (1,)), lambda a: np.any(a, 1), x)
+    check(lambda a: lax.reduce(a, True, lax.bitwise_and, (1,)), lambda a: np.all(a, 1), x)
+    with pytest.raises(ArgumentError, match="associative_scan"):
+        lax.reduce(np.ones(3), 0.0, lambda a, b: a, (0,))
+    with pytest.raises(DtypeError, match=r"lax\.reduce"):
+        lax.reduce(np.ones(3), np.float32(0), lax.add, (0,))
+
+
+@pytest.mark.parametrize("dtype", ["bool", *REAL])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_sort(dtype, axis):
+    check(lambda a: lax.sort(a, axis), lambda a: np.sort(a, axis, kind="stable"), sample(dtype, X))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float64"])
+def test_sort_together(dtype):
+    keys, others = sample(dtype, (50,)), sample("int64", (50,), seed=1)
+    order = np.argsort(keys, kind="stable")
+    check(lax.sort_key_val, lambda a, b: (a[order], b[order]), keys, others)
+    both = np.lexsort((others, keys))
+    check(lambda a, b: lax.sort((a, b), num_keys=2), lambda a, b: (a[both], b[both]), keys, others)
+    with pytest.raises(ArgumentError, match="num_keys=3"):
+        lax.sort((keys, others), num_keys=3)
+
+
+@pytest.mark.parametrize("dtype", REAL)
+@pytest.mark.parametrize("axis", [0, 2])
+def test_top_k(dtype, axis):
+    x = sample(dtype, X)
+
+    def reference(a):
+        order = np.argsort(-a.astype(np.float64), axis, kind="stable")
+        places = np.take(order, range(2), axis)
+        return np.take_along_axis(a, places, axis), places
+
+    check(lambda a: lax.top_k(a, 2, axis), reference, x)
+
+
+@pytest.mark.parametrize("dtype", ["bool", *NUMBERS])
+def test_dot_general(dtype):
+    x, y = sample(dtype, (2, 3, 4, 5)), sample(dtype, (4, 5, 3, 6), seed=1)
+    numbers = (((3,), (1,)), ((2, 1), (0, 2)))
+    check(
+        lambda a, b: lax.dot_general(a, b, numbers),
+        lambda a, b: np.einsum("ijkl,kljm->kjim", a, b),
+        x,
+        y,
+        rtol=LOOSE.get(dtype, 0),
+    )
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint8", "float32", "complex128"])
+@pytest.mark.parametrize("shapes", [((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((4, 3), (3, 2))])
+def test_dot(dtype, shapes):
+    x, y = sample(dtype, shapes[0]), sample(dtype, shapes[1], seed=1)
+    check(lax.dot, np.dot, x, y, rtol=LOOSE.get(dtype, 0))
+
+
+def test_batch_matmul_and_element_types():
+    x, y = sample("float32", (5, 2, 3)), sample("float32", (5, 3, 4), seed=1)
+    check(lax.batch_matmul, np.matmul, x, y, rtol=1e-5)
+    check(
+        lambda a, b: lax.dot(a[0], b[0], preferred_element_type=np.float64),
+        lambda a, b: a[0].astype(np.float64) @ b[0].astype(np.float64),
+        x,
+        y,
+    )
+
+
+A = np.arange(6.0).reshape(2, 3)
+ERRORS = {
+    "axis": (lambda: lax.reduce_sum(A, (2,)), ShapeError, "no axis 2"),
+    "axis twice": (lambda: lax.reduce_max(A, (0, -2)), ShapeError, "twice"),
+    "empty maximum": (lambda: lax.reduce_max(A[:0], (0,)), ShapeError, "length 0"),
+    "any of numbers": (lambda: lax.reduce_or(A, (0,)), DtypeError, r"lax\.reduce_or"),
+    "maximum of complex": (lambda: lax.reduce_max(A + 0j, (0,)), DtypeError, r"lax\.reduce_max"),
+    "running axis": (lambda: lax.cumsum(A, 2), ShapeError, r"lax\.cumsum"),
+    "argmax of complex": (lambda: lax.argmax(A + 0j, 0), DtypeError, r"lax\.argmax"),
+    "argmax to float": (lambda: lax.argmax(A, 0, np.float64), DtypeError, r"lax\.argmax"),
+    "k too large": (lambda: lax.top_k(A, 4), ShapeError, "4"),
+    "dot of dtypes": (lambda: lax.dot(A, A[0].astype("f4")), DtypeError, "one dtype"),
+    "dot of shapes": (lambda: lax.dot(A, A), ShapeError, "do not match"),
+    "dot of stacks": (lambda: lax.dot(A[None], A), ShapeError, r"lax\.dot"),
+    "ranks": (lambda: lax.batch_matmul(A, A[None]), ShapeError, r"lax\.batch_matmul"),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_wrong_arguments(name):
+    call, error, message = ERRORS[name]
+    with pytest.raises(error, match=message):
+        call()
