@@ -48,23 +48,19 @@ from funcgrad.numpy.elementwise import (
     right_shift as bitwise_right_shift,
 )  # fmt: skip
 from funcgrad.numpy.indexing import at
-from funcgrad.numpy.dispatch import divmod, install, modf
+from funcgrad.numpy.dispatch import divmod, install as _install, modf
 from funcgrad.numpy.reducing import *
 from funcgrad.numpy.contracting import *
 
 
 def _table() -> dict[Any, Any]:
-    """NumPy's function -> ours, for every public function here that has NumPy's name."""
+    """NumPy's function -> ours, for every function here that has the name of one of NumPy's."""
     here = sys.modules[__name__]
     table = {}
     for module, original in ((here, np),):
         for name, function in vars(module).items():
             known = getattr(original, name, None)
-            if (
-                not name.startswith("_")
-                and known not in (None, function)
-                and _is_function(function)
-            ):
+            if _is_function(known) and _is_function(function) and known is not function:
                 table[known] = function
     return table
 
@@ -73,4 +69,4 @@ def _is_function(x: Any) -> bool:
     return callable(x) and not isinstance(x, type)
 
 
-install(_table(), sys.modules[__name__])
+_install(_table(), sys.modules[__name__])

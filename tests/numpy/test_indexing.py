@@ -159,6 +159,15 @@ def test_updates_any_index_as_numpy(case: tuple[np.ndarray, Any], kind: str) -> 
     np.testing.assert_array_equal(traced(lambda x: getattr(x.at[index], kind)(7.0), x), expected)
 
 
+@pytest.mark.parametrize("kind", [*UPDATES, "power"])
+@pytest.mark.parametrize("index", [0, (slice(None), slice(0, 3, 2)), [0, 2, 0]], ids=repr)
+def test_second_derivatives_of_updates(index: Any, kind: str) -> None:
+    random = np.random.default_rng(3)
+    x = random.normal(size=(3, 4)) + 3
+    value = random.normal(size=x[index].shape) + 3
+    fg.testing.check_grads(lambda x, v: np.sin(getattr(at(x)[index], kind)(v)), (x, value), order=2)
+
+
 def primitives_of(function: Any, *args: Any) -> set[str]:
     text = str(fg.make_jaxpr(function)(*args))
     return {name for name in ("gather", "scatter", "slice", "reverse", "pad") if name in text}
