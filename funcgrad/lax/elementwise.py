@@ -66,7 +66,7 @@ def _document(function: Any, name: str, summary: str, kinds: str) -> Callable[..
     function.__name__ = function.__qualname__ = name
     function.__module__ = __name__
     function.__doc__ = f"{summary}\n\nDtypes: {listed}. Nothing is promoted."
-    return function  # type: ignore[no-any-return]
+    return function
 
 
 # One argument.
