@@ -165,8 +165,10 @@ def neutral(init: str, dtype: np.dtype[Any]) -> Any:
 def expression(template: str, names: Sequence[str], dtypes: Iterable[Any], out: Any) -> str:
     """A node's expression over variables, as a value of dtype ``out``."""
     text = template.format(*names)
-    is_same = all(dtype == out for dtype in dtypes)
-    return text if is_same or out.kind == "b" else f"{word_of(out)}({text})"
+    cast = f"{word_of(out)}({{}})"
+    if all(d == out for d in dtypes) or out.kind == "b" or template == cast.format("{0}"):
+        return text
+    return cast.format(text)
 
 
 class _Sum:
@@ -236,7 +238,8 @@ def generate(group: Group) -> Kernel:
 
 def generate_copy(operand: Operand, place: View) -> Kernel:
     """The kernel that writes an operand to a part of a value."""
-    node = Point((operand,), (place.value,), "{0}")
+    node = Point((operand,), (Value(operand.shape, operand.dtype),), "{0}")
+    node.out.is_stored = True
     return _Writer([node], operand.shape, None, place).kernel
 
 
@@ -264,7 +267,7 @@ class _Writer:
     # Levels, stages, and what crosses from one stage to another.
 
     def _is_full(self, node: Node) -> bool:
-        return self.place is not None or node.space == self.space
+        return node.space == self.space
 
     def _kind(self, node: Node) -> str:
         """``"point"``, or the kind of a fold."""
@@ -307,7 +310,6 @@ class _Writer:
             return
         shape = tuple(self.space[a] for a in self.order[len(self.space) - self.n_row :])
         memory = Value(shape, node.out.dtype)
-        memory.is_stored = True
         self.scratch.append(memory)
         self.scratch_of[node.out] = memory
         self.kept.add(node.out)
@@ -344,8 +346,6 @@ class _Writer:
 
     def _out_strides(self, node: Node) -> tuple[int, ...]:
         """Strides of a node's result along the axes of the space; 0 where it is reduced."""
-        if self.place is not None:
-            return self.place.strides
         strides = node.out.strides
         kind = self._kind(node)
         if kind == "point":
@@ -381,9 +381,11 @@ class _Writer:
             for x in node.operands:
                 if isinstance(x, View) and x.value not in self.made:
                     self._operand_access(x, node)
-            if node.out.is_stored or self.place is not None:
-                offset = 0 if self.place is None else self.place.offset
-                self.outs[node] = self._access(node.out, self._out_strides(node), offset)
+            if self.place is not None:
+                place = self.place
+                self.outs[node] = self._access(place.value, place.strides, place.offset)
+            elif node.out.is_stored:
+                self.outs[node] = self._access(node.out, self._out_strides(node))
             elif node.out in self.scratch_of:
                 self.outs[node] = self._access(self.scratch_of[node.out], self._memory_strides())
             if self._kind(node) == "column":
@@ -396,7 +398,6 @@ class _Writer:
             return self.outs[node]
         shape = tuple(self.space[a] for a in self.order[len(self.space) - self.n_row :])
         memory = Value(shape, np.dtype(np.float64))
-        memory.is_stored = True
         self.scratch.append(memory)
         return self._access(memory, self._memory_strides())
 
@@ -523,7 +524,7 @@ class _Writer:
             self.source.words,
             length,
             self.scratch,
-            not self.scratch and not self.crossing and self.first is not None,
+            self.first is not None and not self.scratch and (bool(self.batch) or not self.crossing),
             work * len(self.accesses),
         )
 

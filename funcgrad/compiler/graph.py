@@ -51,6 +51,7 @@ class Node:
     def __post_init__(self) -> None:
         for out in self.outs:
             out.maker = self
+            out.is_stored = False
 
     @property
     def out(self) -> Value:

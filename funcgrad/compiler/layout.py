@@ -32,12 +32,12 @@ class Value:
 
     __slots__ = ("dtype", "is_stored", "maker", "offset", "shape", "slot", "strides")
 
-    def __init__(self, shape: Shape, dtype: np.dtype[Any], maker: Any = None) -> None:
+    def __init__(self, shape: Shape, dtype: np.dtype[Any]) -> None:
         self.shape = shape
         self.dtype = dtype
-        self.maker = maker
+        self.maker: Any = None
         self.strides = contiguous_strides(shape)
-        self.is_stored = maker is None
+        self.is_stored = True
         self.slot = -1
         self.offset = 0
 

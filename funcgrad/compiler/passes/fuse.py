@@ -92,6 +92,18 @@ class _Fuser:
         self.scalars: Group | None = None
         for i, node in enumerate(graph.nodes):
             self._append(i, node)
+        self._merge_again()
+
+    def _merge_again(self) -> None:
+        """Join what could not be joined before a later reduction had fixed the walk."""
+        for index in sorted(self.groups, reverse=True):
+            group = self.groups.get(index)
+            if group is None or not group.is_fusable:
+                continue
+            for dep in sorted(group.deps, reverse=True):
+                producer = self.groups.get(dep)
+                if producer is not None:
+                    group = self._merge(producer, group)
 
     def _append(self, i: int, node: Node) -> None:
         group = Group(i, node)
