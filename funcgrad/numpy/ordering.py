@@ -1,0 +1,297 @@
+"""Sorting, searching in sorted arrays, and places that meet a condition.
+
+Results whose shape depends on values (`nonzero`, `unique`) need values: they are computed where
+these are known, which includes eager gradients; elsewhere ``size=`` fixes the shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import aval_of
+from funcgrad.core.trace import Tracer
+from funcgrad.dtypes import COMPLEX128, INT64, is_complex, is_inexact
+from funcgrad.errors import ArgumentError, ConcretizationTypeError, ShapeError
+from funcgrad.numpy.elementwise import truth
+from funcgrad.numpy.indexing import getitem
+from funcgrad.numpy.promotion import as_value, normalize_axis, promote, strong, to_dtype
+from funcgrad.numpy.reducing import sum as total
+from funcgrad.numpy.shaping import concatenate, ravel, reshape, stack
+from funcgrad.primitives import elementwise as p
+from funcgrad.primitives.cumulative import Cumsum
+from funcgrad.primitives.indexing import Gather, ScatterSet
+from funcgrad.primitives.ordering import ArgSort, SearchSorted
+from funcgrad.primitives.shape import shape_of
+from funcgrad.primitives.sorting import Sort
+
+__all__ = [
+    "argpartition", "argsort", "argwhere", "flatnonzero", "lexsort", "nonzero", "partition",
+    "searchsorted", "sort", "sort_complex", "unique",
+]  # fmt: skip
+
+
+def _lines(a: Any, axis: int | None, function: str) -> tuple[Any, int]:
+    """An array and the axis to sort along; all of it in one line for ``axis=None``."""
+    x = strong(as_value(a, function))
+    if axis is None:
+        x, axis = ravel(x), 0
+    return x, normalize_axis(axis, len(shape_of(x)), function)
+
+
+def _refuse_order(order: Any, function: str) -> None:
+    if order is not None:
+        raise ArgumentError(
+            f"{function}: order= names fields of structured arrays; there are none."
+        )
+
+
+def sort(
+    a: Any, axis: int | None = -1, kind: Any = None, order: None = None, *, stable: Any = None
+) -> Any:
+    """As `numpy.sort`: a sorted copy. Derivatives follow the stable order whatever ``kind`` is."""
+    _refuse_order(order, "sort")
+    x, index = _lines(a, axis, "sort")
+    return Sort(index).bind(x)
+
+
+def argsort(
+    a: Any, axis: int | None = -1, kind: Any = None, order: None = None, *, stable: Any = None
+) -> Any:
+    """As `numpy.argsort`."""
+    _refuse_order(order, "argsort")
+    x, index = _lines(a, axis, "argsort")
+    return ArgSort(index, bool(stable) or kind in ("stable", "mergesort")).bind(x)
+
+
+def _check_kth(kth: Any, n: int) -> None:
+    for k in np.atleast_1d(kth).tolist():
+        if not -n <= k < n:
+            raise ValueError(f"kth(={k}) out of bounds ({n})")
+
+
+def partition(
+    a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: None = None
+) -> Any:
+    """As `numpy.partition`, with everything in sorted order."""
+    _refuse_order(order, "partition")
+    x, index = _lines(a, axis, "partition")
+    _check_kth(kth, shape_of(x)[index])
+    return Sort(index).bind(x)
+
+
+def argpartition(
+    a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: None = None
+) -> Any:
+    """As `numpy.argpartition`, with everything in sorted order."""
+    _refuse_order(order, "argpartition")
+    x, index = _lines(a, axis, "argpartition")
+    _check_kth(kth, shape_of(x)[index])
+    return ArgSort(index).bind(x)
+
+
+def lexsort(keys: Any, axis: int = -1) -> Any:
+    """As `numpy.lexsort`: the order by several keys, of which the last decides first."""
+    if isinstance(keys, Tracer | np.ndarray):
+        keys = [getitem(keys, i) for i in range(shape_of(keys)[0])]
+    values = [strong(as_value(k, "lexsort")) for k in keys]
+    if not values:
+        raise TypeError("need sequence of keys with len > 0 in lexsort")
+    index = normalize_axis(axis, len(shape_of(values[0])), "lexsort")
+    return ArgSort(index).bind(*reversed(values))
+
+
+def sort_complex(a: Any) -> Any:
+    """As `numpy.sort_complex`."""
+    x = strong(as_value(a, "sort_complex"))
+    return sort(x if is_complex(aval_of(x).dtype) else p.convert(x, COMPLEX128))
+
+
+def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
+    """As `numpy.searchsorted`."""
+    if side not in ("left", "right"):
+        raise ValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}.")
+    ordered = as_value(a, "searchsorted")
+    if sorter is not None:
+        ordered = getitem(ordered, as_value(sorter, "searchsorted"))
+    ordered, values = map(strong, promote(ordered, as_value(v, "searchsorted")))
+    if len(shape_of(ordered)) != 1:
+        raise ShapeError(
+            f"searchsorted: the sorted array must have one axis, got {aval_of(ordered)}."
+        )
+    return SearchSorted(side).bind(ordered, values)
+
+
+# Places and values whose number depends on values.
+
+
+def _known(x: Any, function: str) -> Any:
+    """The values of ``x``, or an error that says how to do without."""
+    if not isinstance(x, Tracer):
+        return np.asarray(x)
+    value = x.concrete()
+    if value is not None and not isinstance(value, Tracer):
+        return np.asarray(value)
+    raise ConcretizationTypeError(
+        x._message(
+            f"the shape of the result of {function} depends on values, but its argument is",
+            f"Fix the shape: funcgrad.numpy.{function}(x, size=n, fill_value=...) returns n "
+            "entries. To select elements, np.where(condition, x, other) keeps the shape.",
+        )
+    )
+
+
+def _flat_places(mask: Any, size: int, fill_value: Any) -> Any:
+    """The first ``size`` places of a one-dimensional mask, then ``fill_value``."""
+    n = shape_of(mask)[0]
+    numbers = np.arange(size)
+    if not n:
+        return np.full(size, fill_value, np.int64)
+    counted = Cumsum(0).bind(p.convert(mask, INT64))
+    places = SearchSorted("left").bind(counted, numbers + 1)
+    found = p.less.bind(numbers, getitem(counted, n - 1))
+    return p.select.bind(found, places, to_dtype(fill_value, INT64))
+
+
+def _unravelled(flat: Any, shape: tuple[int, ...]) -> list[Any]:
+    """Flat places as one index array per axis."""
+    out = []
+    for n in reversed(shape):
+        length = np.int64(max(n, 1))
+        out.append(p.remainder.bind(flat, length))
+        flat = p.floor_divide.bind(flat, length)
+    return out[::-1]
+
+
+def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Any, ...]:
+    """As `numpy.nonzero`; traced arrays need ``size``.
+
+    Args:
+        a: Array.
+        size: Number of places to return; those that are missing become ``fill_value``.
+        fill_value: A number, or one per axis. Default 0.
+
+    Returns:
+        One array of indices per axis.
+
+    Raises:
+        ConcretizationTypeError: If the values are not known and no ``size`` is given.
+
+    Example:
+        >>> import numpy as np
+        >>> import funcgrad as fg
+        >>> print(*fg.numpy.nonzero(np.array([0, 3, 4]), size=3, fill_value=-1))
+        [ 1  2 -1]
+    """
+    x = as_value(a, "nonzero")
+    if size is None:
+        return np.nonzero(_known(x, "nonzero"))
+    shape = shape_of(x)
+    if not shape:
+        raise ShapeError("nonzero: a scalar has no axes; use funcgrad.numpy.atleast_1d.")
+    mask = ravel(truth(x))
+    flat = _flat_places(mask, size, 0)
+    fills = np.broadcast_to(0 if fill_value is None else fill_value, (len(shape),))
+    missing = p.greater_equal.bind(np.arange(size), total(mask))
+    return tuple(
+        p.select.bind(missing, np.int64(fill), index)
+        for fill, index in zip(fills, _unravelled(flat, shape), strict=True)
+    )
+
+
+def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """As `numpy.flatnonzero`; traced arrays need ``size``, see `nonzero`."""
+    return nonzero(ravel(as_value(a, "flatnonzero")), size=size, fill_value=fill_value)[0]
+
+
+def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """As `numpy.argwhere`; traced arrays need ``size``, see `nonzero`."""
+    x = as_value(a, "argwhere")
+    if not shape_of(x):
+        return np.argwhere(_known(x, "argwhere"))
+    return stack(nonzero(x, size=size, fill_value=fill_value), 1)
+
+
+def unique(
+    ar: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    sorted: bool = True,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Any:
+    """As `numpy.unique`; arrays whose values are not known need ``size``.
+
+    Args:
+        ar: Array, taken as one line.
+        return_index: Whether to return the first place of each value.
+        return_inverse: Whether to return, for each element, the place of its value in the result.
+        return_counts: Whether to return how often each value occurs.
+        axis: Only for known values without ``size``.
+        equal_nan: Whether all nan are one value.
+        sorted: Accepted; the result is always sorted.
+        size: Number of values to return.
+        fill_value: What follows if there are fewer; by default the least value.
+
+    Returns:
+        The sorted distinct values, and what else was asked for, as a tuple.
+
+    Raises:
+        ConcretizationTypeError: If the values are not known and no ``size`` is given.
+    """
+    x = strong(as_value(ar, "unique"))
+    wanted = (return_index, return_inverse, return_counts)
+    if not isinstance(x, Tracer) and size is None:
+        return np.unique(x, *wanted, axis, equal_nan=equal_nan)
+    if axis is not None:
+        raise ArgumentError("unique: axis= needs values that are known; this array is traced.")
+    if size is None:
+        size = len(np.unique(_known(x, "unique"), equal_nan=equal_nan))
+    results = _distinct(x, size, fill_value, equal_nan)
+    chosen = [r for r, is_wanted in zip(results[1:], wanted, strict=True) if is_wanted]
+    return (results[0], *chosen) if chosen else results[0]
+
+
+def _distinct(x: Any, size: int, fill_value: Any, equal_nan: bool) -> Sequence[Any]:
+    """Values, first places, inverse and counts, padded to ``size``."""
+    flat = ravel(x)
+    n = shape_of(flat)[0]
+    if not n:
+        raise ShapeError("unique: an array without elements has no values to fill size= with.")
+    order = ArgSort(0).bind(flat)
+    ordered = Gather((0,)).bind(flat, order)
+    group = Cumsum(0).bind(p.convert(_starts(ordered, equal_nan), INT64))
+    numbers = np.arange(1, size + 1)
+    first = SearchSorted("left").bind(group, numbers)
+    after = SearchSorted("right").bind(group, numbers)
+    place = p.minimum.bind(first, np.int64(n - 1))
+    missing = p.greater_equal.bind(first, np.int64(n))
+    values, places = Gather((0,)).bind(ordered, place), Gather((0,)).bind(order, place)
+    fill = getitem(ordered, 0)
+    if fill_value is not None:
+        fill = to_dtype(as_value(fill_value), aval_of(flat).dtype)
+    inverse = ScatterSet((0,), unique_indices=True).bind(
+        np.zeros(n, np.int64), p.sub.bind(group, np.int64(1)), order
+    )
+    return (
+        p.select.bind(missing, fill, values),
+        p.select.bind(missing, getitem(order, 0), places),
+        reshape(inverse, shape_of(x)),
+        p.sub.bind(after, first),
+    )
+
+
+def _starts(ordered: Any, equal_nan: bool) -> Any:
+    """Which elements of a sorted array differ from the one before."""
+    before, here = getitem(ordered, slice(None, -1)), getitem(ordered, slice(1, None))
+    differs = p.not_equal.bind(before, here)
+    if equal_nan and is_inexact(aval_of(ordered).dtype):
+        both = p.bitwise_and.bind(p.isnan.bind(before), p.isnan.bind(here))
+        differs = p.bitwise_and.bind(differs, p.bitwise_not.bind(both))
+    return concatenate([np.ones(1, bool), differs])
