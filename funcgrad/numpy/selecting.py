@@ -1,0 +1,1020 @@
+"""Functions that choose between elements, look them up, and relate neighbours.
+
+Everything is made of indexing and elementwise operations; loops run over static things only: axes,
+conditions, coefficients.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import aval_of
+from funcgrad.core.trace import Tracer
+from funcgrad.dtypes import BOOL, FLOAT64, INT64, is_complex, is_inexact
+from funcgrad.errors import ArgumentError, ConcretizationTypeError, ShapeError
+from funcgrad.numpy import elementwise as e
+from funcgrad.numpy.contracting import dot
+from funcgrad.numpy.indexing import getitem
+from funcgrad.numpy.ordering import nonzero, searchsorted, sort
+from funcgrad.numpy.promotion import (
+    as_value,
+    checked_dtype,
+    normalize_axes,
+    normalize_axis,
+    promote,
+    promote_inexact,
+    strong,
+    to_dtype,
+)
+from funcgrad.numpy.reducing import average, max, mean, median, min, refuse_out, sum
+from funcgrad.numpy.shaping import (
+    atleast_1d,
+    broadcast_arrays,
+    broadcast_to,
+    concatenate,
+    constant_pad,
+    expand_dims,
+    flip,
+    linspace,
+    moveaxis,
+    pad_widths,
+    ravel,
+    reshape,
+    stack,
+    tile,
+    zeros,
+)
+from funcgrad.primitives import elementwise as p
+from funcgrad.primitives import shape as s
+from funcgrad.primitives.cumulative import Cumsum
+from funcgrad.primitives.indexing import ScatterAdd
+from funcgrad.primitives.indexing import take_along_axis as gather_along_axis
+from funcgrad.primitives.ordering import ArgSort
+from funcgrad.primitives.shape import shape_of
+from funcgrad.primitives.special import i0 as bessel_i0
+
+__all__ = [
+    "around", "bincount", "block", "choose", "clip", "compress", "convolve", "corrcoef",
+    "correlate", "cov", "delete", "diag", "diag_indices", "diagflat", "diagonal", "diff",
+    "digitize", "ediff1d", "extract", "fix", "gradient", "histogram", "histogram_bin_edges", "i0",
+    "indices", "interp", "isin", "isneginf", "isposinf", "ix_", "ldexp", "nan_to_num", "pad",
+    "piecewise", "polyval", "repeat", "resize", "round", "select", "sinc", "take",
+    "take_along_axis", "trapezoid", "tril_indices", "tril_indices_from", "triu_indices",
+    "triu_indices_from", "unwrap", "vander", "where",
+]  # fmt: skip
+
+# What depends on numbers known before tracing is NumPy's own.
+diag_indices, indices, ix_ = np.diag_indices, np.indices, np.ix_
+tril_indices, triu_indices = np.tril_indices, np.triu_indices
+
+
+def part(x: Any, axis: int, start: int | None, stop: int | None, step: int | None = None) -> Any:
+    """``x[start:stop:step]`` along one axis, non-negative."""
+    return getitem(x, (*(slice(None),) * axis, slice(start, stop, step)))
+
+
+# Choice by conditions.
+
+
+def where(
+    condition: Any,
+    x: Any = None,
+    y: Any = None,
+    /,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Any:
+    """As `numpy.where`: elements of ``x`` where the condition holds, of ``y`` elsewhere.
+
+    Derivatives of the side that is not chosen count as zeros; they are still computed, and
+    ``0 * inf`` is nan, so that arguments out of bounds should be replaced before, not after.
+
+    Args:
+        condition: Array of truth values.
+        x: Array, or None together with ``y`` for `nonzero`.
+        y: Array.
+        size: For ``where(condition)`` of a traced condition: see `nonzero`.
+        fill_value: As in `nonzero`.
+
+    Example:
+        >>> import numpy as np
+        >>> import funcgrad as fg
+        >>> print(fg.numpy.where(np.array([True, False]), 1.0, np.array([2.0, 3.0])))
+        [1. 3.]
+    """
+    if x is None and y is None:
+        return nonzero(condition, size=size, fill_value=fill_value)
+    if x is None or y is None:
+        raise ValueError("either both or neither of x and y should be given")
+    mask = truth_of(condition, "where")
+    return p.select.bind(mask, *map(strong, promote(as_value(x, "where"), as_value(y, "where"))))
+
+
+def truth_of(x: Any, function: str) -> Any:
+    """A strong bool value: whether elements differ from zero."""
+    return strong(e.truth(as_value(x, function)))
+
+
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
+    """As `numpy.select`: the choice of the first condition that holds."""
+    if len(condlist) != len(choicelist) or not condlist:
+        raise ValueError("list of cases must be same length as list of conditions")
+    values = promote(*[as_value(c, "select") for c in (*choicelist, default)])
+    out = strong(values[-1])
+    for condition, choice in zip(reversed(condlist), reversed(values[:-1]), strict=True):
+        out = p.select.bind(truth_of(condition, "select"), strong(choice), out)
+    return out
+
+
+def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Any:
+    """As `numpy.piecewise`, with functions that work on arrays element by element.
+
+    Every function is evaluated on an array of the shape of ``x``, in which elements outside of its
+    domain are replaced by one of its domain.
+    """
+    x = strong(as_value(x, "piecewise"))
+    if not isinstance(condlist, list | tuple) or (
+        len(funclist) <= 2 and shape_of(x) and not shape_of(condlist[0])
+    ):
+        condlist = [condlist]
+    conditions = [truth_of(c, "piecewise") for c in condlist]
+    if len(funclist) == len(conditions) + 1:
+        others = conditions[0]
+        for c in conditions[1:]:
+            others = p.bitwise_or.bind(others, c)
+        conditions.append(p.bitwise_not.bind(others))
+    if len(funclist) != len(conditions):
+        raise ValueError(
+            f"piecewise: {len(conditions)} conditions need as many functions, or one more, got "
+            f"{len(funclist)}."
+        )
+    dtype = aval_of(x).dtype
+    out = zeros(shape_of(x), dtype)
+    for condition, function in zip(conditions, funclist, strict=True):
+        value = function(_inside(x, condition), *args, **kw) if callable(function) else function
+        out = p.select.bind(condition, to_dtype(as_value(value), dtype), out)
+    return out
+
+
+def _inside(x: Any, condition: Any) -> Any:
+    """``x`` where the condition holds, elsewhere its first element that meets it."""
+    flat = ravel(broadcast_to(condition, shape_of(x)))
+    if not aval_of(x).size:
+        return x
+    first = getitem(ravel(x), _first_true(flat))
+    return p.select.bind(condition, x, first)
+
+
+def _first_true(mask: Any) -> Any:
+    return nonzero(mask, size=1)[0][0]
+
+
+def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
+    """As `numpy.choose`."""
+    refuse_out(out, "choose")
+    values = promote(*[as_value(c, "choose") for c in choices])
+    index, *rows = broadcast_arrays(as_value(a, "choose"), *values)
+    return getitem_along(stack(rows), reshape(index, (1, *shape_of(index))), 0, mode)[0]
+
+
+def clip(
+    a: Any,
+    a_min: Any = None,
+    a_max: Any = None,
+    out: None = None,
+    *,
+    min: Any = None,
+    max: Any = None,
+) -> Any:
+    """As `numpy.clip`: elements outside of bounds become the bound they are beyond."""
+    refuse_out(out, "clip")
+    low, high = (a_min if min is None else min), (a_max if max is None else max)
+    x = as_value(a, "clip")
+    bounds = [as_value(b, "clip") for b in (low, high) if b is not None]
+    x, *bounds = promote(x, *bounds)
+    if low is not None:
+        x = p.maximum.bind(x, bounds[0])
+    return x if high is None else p.minimum.bind(x, bounds[-1])
+
+
+def nan_to_num(
+    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
+) -> Any:
+    """As `numpy.nan_to_num`."""
+    x = strong(as_value(x, "nan_to_num"))
+    dtype = aval_of(x).dtype
+    if is_complex(dtype):
+        real, imag = (nan_to_num(q.bind(x), copy, nan, posinf, neginf) for q in (p.real, p.imag))
+        return p.add.bind(
+            p.convert(real, dtype), p.mul.bind(p.convert(imag, dtype), dtype.type(1j))
+        )
+    if not is_inexact(dtype):
+        return x
+    info = np.finfo(dtype)
+    largest = info.max if posinf is None else posinf
+    least = info.min if neginf is None else neginf
+    for special, value in ((np.inf, largest), (-np.inf, least)):
+        x = p.select.bind(p.equal.bind(x, dtype.type(special)), to_dtype(value, dtype), x)
+    return p.select.bind(p.isnan.bind(x), to_dtype(nan, dtype), x)
+
+
+def isposinf(x: Any, out: None = None) -> Any:
+    """As `numpy.isposinf`."""
+    refuse_out(out, "isposinf")
+    return e.equal(x, np.inf)
+
+
+def isneginf(x: Any, out: None = None) -> Any:
+    """As `numpy.isneginf`."""
+    refuse_out(out, "isneginf")
+    return e.equal(x, -np.inf)
+
+
+def isin(
+    element: Any,
+    test_elements: Any,
+    assume_unique: bool = False,
+    invert: bool = False,
+    *,
+    kind: Any = None,
+) -> Any:
+    """As `numpy.isin`, by binary search in the sorted test elements."""
+    x, tests = map(strong, promote(as_value(element, "isin"), as_value(test_elements, "isin")))
+    if not aval_of(tests).size:
+        found = zeros(shape_of(x), BOOL)
+    elif is_complex(aval_of(x).dtype):
+        column = reshape(x, (*shape_of(x), 1))
+        same = p.equal.bind(column, ravel(tests))
+        found = e.greater(sum(same, -1), 0)
+    else:
+        ordered = sort(tests, None)
+        place = e.minimum(searchsorted(ordered, x), shape_of(ordered)[0] - 1)
+        found = p.equal.bind(getitem(ordered, place), x)
+    return p.bitwise_not.bind(found) if invert else found
+
+
+# Rounding and elementary functions that NumPy composes.
+
+
+def round(a: Any, decimals: int = 0, out: None = None) -> Any:
+    """As `numpy.round`: halves go to the even neighbour; the derivative is 0."""
+    refuse_out(out, "round")
+    x = strong(as_value(a, "round"))
+    dtype = aval_of(x).dtype
+    if not is_inexact(dtype):
+        return x if decimals >= 0 else p.convert(round(p.convert(x, FLOAT64), decimals), dtype)
+    if decimals == 0:
+        return p.rint.bind(x)
+    factor = dtype.type(10.0 ** builtins.abs(decimals))
+    forth, back = (p.mul, p.div) if decimals > 0 else (p.div, p.mul)
+    return back.bind(p.rint.bind(forth.bind(x, factor)), factor)
+
+
+around = round
+
+
+def fix(x: Any, out: None = None) -> Any:
+    """As `numpy.fix`: rounding towards zero."""
+    refuse_out(out, "fix")
+    return e.trunc(x)
+
+
+def ldexp(x1: Any, x2: Any) -> Any:
+    """As `numpy.ldexp`: ``x1 * 2**x2``. The power is split, so that it overflows last."""
+    (x,) = map(strong, promote_inexact(as_value(x1, "ldexp")))
+    n = p.convert(strong(as_value(x2, "ldexp")), aval_of(x).dtype)
+    half = p.trunc.bind(p.div.bind(n, aval_of(x).dtype.type(2)))
+    rest = p.sub.bind(n, half)
+    return p.mul.bind(p.mul.bind(x, p.exp2.bind(half)), p.exp2.bind(rest))
+
+
+_SINC = (1.0, -1 / 6, 1 / 120, -1 / 5040, 1 / 362880, -1 / 39916800)
+
+
+def sinc(x: Any) -> Any:
+    """As `numpy.sinc`: ``sin(pi x) / (pi x)``, with derivatives of every order at 0."""
+    (x,) = map(strong, promote_inexact(as_value(x, "sinc")))
+    dtype = aval_of(x).dtype
+    z = p.mul.bind(x, dtype.type(np.pi))
+    is_small = p.less.bind(p.absolute.bind(z), np.empty(0, dtype).real.dtype.type(0.1))
+    near = p.select.bind(is_small, z, p.zero_of(z))
+    far = p.select.bind(is_small, p.ones_like(z), z)
+    series = _horner([dtype.type(c) for c in reversed(_SINC)], p.mul.bind(near, near))
+    return p.select.bind(is_small, series, p.div.bind(p.sin.bind(far), far))
+
+
+def _horner(coefficients: Sequence[Any], x: Any) -> Any:
+    """The polynomial with these coefficients, the highest first."""
+    out = coefficients[0]
+    for c in coefficients[1:]:
+        out = p.add.bind(p.mul.bind(out, x), c)
+    return out
+
+
+def polyval(p: Any, x: Any) -> Any:
+    """As `numpy.polyval`, by Horner's rule."""
+    coefficients = as_value(p, "polyval")
+    coefficients, x = map(strong, promote(coefficients, as_value(x, "polyval")))
+    n = shape_of(coefficients)[0]
+    zero = aval_of(x).dtype.type(0)
+    out = e.multiply(x, zero)
+    for i in range(n):
+        out = e.add(e.multiply(out, x), getitem(coefficients, i))
+    return out
+
+
+def i0(x: Any) -> Any:
+    """As `numpy.i0`: the modified Bessel function of order 0."""
+    (x,) = map(strong, promote_inexact(as_value(x, "i0")))
+    return bessel_i0.bind(x)
+
+
+# Looking up.
+
+
+def _resolved(index: Any, n: int, mode: str, function: str) -> tuple[Any, str]:
+    """Integer indices, and the mode in which to read with them.
+
+    Known indices must lie inside, unless ``mode`` says otherwise; traced ones are counted from the
+    end if negative and clamped to the array.
+    """
+    index = strong(as_value(index, function))
+    if aval_of(index).dtype.kind not in "iu":
+        raise IndexError(f"{function}: indices must be integers, got {aval_of(index)}.")
+    if mode in ("clip", "wrap"):
+        return index, mode
+    if mode != "raise":
+        raise ValueError(f"{function}: mode must be 'raise', 'clip' or 'wrap', got {mode!r}.")
+    if not isinstance(index, Tracer):
+        return index, "raise"
+    index = p.convert(index, INT64)
+    is_negative = p.less.bind(index, np.int64(0))
+    return p.select.bind(is_negative, p.add.bind(index, np.int64(n)), index), "clip"
+
+
+def getitem_along(x: Any, index: Any, axis: int, mode: str = "raise") -> Any:
+    """``x`` at ``index`` along ``axis``, element by element in the other axes."""
+    index, reading = _resolved(index, shape_of(x)[axis], mode, "take_along_axis")
+    return gather_along_axis(x, index, axis, reading)
+
+
+def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Any:
+    """As `numpy.take_along_axis`."""
+    x, index = strong(as_value(arr, "take_along_axis")), as_value(indices, "take_along_axis")
+    if axis is None:
+        if len(shape_of(index)) != 1:
+            raise ValueError("when axis=None, `indices` must have a single dimension.")
+        x, axis = ravel(x), 0
+    if len(shape_of(index)) != len(shape_of(x)):
+        raise ValueError("`indices` and `arr` must have the same number of dimensions")
+    return getitem_along(x, index, normalize_axis(axis, len(shape_of(x)), "take_along_axis"))
+
+
+def take(
+    a: Any, indices: Any, axis: int | None = None, out: None = None, mode: str = "raise"
+) -> Any:
+    """As `numpy.take`. Traced indices out of bounds are clamped, as in ``x[index]``."""
+    refuse_out(out, "take")
+    x = strong(as_value(a, "take"))
+    if axis is None:
+        x, axis = ravel(x), 0
+    axis = normalize_axis(axis, len(shape_of(x)), "take")
+    n = shape_of(x)[axis]
+    index = strong(as_value(indices, "take"))
+    if mode == "clip":
+        index = e.minimum(e.maximum(index, 0), n - 1)
+    elif mode == "wrap":
+        index = e.remainder(index, n)
+    elif mode != "raise":
+        raise ValueError(f"take: mode must be 'raise', 'clip' or 'wrap', got {mode!r}.")
+    return getitem(x, (*(slice(None),) * axis, index))
+
+
+def compress(condition: Any, a: Any, axis: int | None = None, out: None = None) -> Any:
+    """As `numpy.compress`, with a known condition."""
+    refuse_out(out, "compress")
+    x = strong(as_value(a, "compress"))
+    if axis is None:
+        x, axis = ravel(x), 0
+    axis = normalize_axis(axis, len(shape_of(x)), "compress")
+    mask = truth_of(condition, "compress")
+    if isinstance(mask, Tracer):
+        return getitem(x, (*(slice(None),) * axis, mask))
+    return getitem(x, (*(slice(None),) * axis, np.flatnonzero(mask)))
+
+
+def extract(condition: Any, arr: Any) -> Any:
+    """As `numpy.extract`, with a known condition."""
+    return compress(ravel(condition), ravel(arr))
+
+
+def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
+    """As `numpy.delete`, at known places."""
+    x = strong(as_value(arr, "delete"))
+    if axis is None:
+        x, axis = ravel(x), 0
+    axis = normalize_axis(axis, len(shape_of(x)), "delete")
+    kept = np.delete(np.arange(shape_of(x)[axis]), obj)
+    return getitem(x, (*(slice(None),) * axis, kept))
+
+
+def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
+    """As `numpy.repeat`, by known numbers of times."""
+    x = strong(as_value(a, "repeat"))
+    if axis is None:
+        x, axis = ravel(x), 0
+    axis = normalize_axis(axis, len(shape_of(x)), "repeat")
+    shape = shape_of(x)
+    counts = np.asarray(repeats)
+    if counts.size != 1:
+        index = np.repeat(np.arange(shape[axis]), counts)
+        return getitem(x, (*(slice(None),) * axis, index))
+    times = int(counts.reshape(()))
+    if times < 0:
+        raise ValueError("repeats may not contain negative values.")
+    before, after = shape[: axis + 1], shape[axis + 1 :]
+    wide = s.broadcast_to(reshape(x, (*before, 1, *after)), (*before, times, *after))
+    return reshape(wide, (*shape[:axis], shape[axis] * times, *after))
+
+
+def resize(a: Any, new_shape: Any) -> Any:
+    """As `numpy.resize`: repeated copies under another shape."""
+    x = ravel(strong(as_value(a, "resize")))
+    shape = (new_shape,) if isinstance(new_shape, int | np.integer) else tuple(new_shape)
+    size, own = int(np.prod(shape, dtype=np.int64)), aval_of(x).size
+    if not size or not own:
+        return zeros(shape, aval_of(x).dtype)
+    return reshape(part(tile(x, -(-size // own)), 0, 0, size), shape)
+
+
+def block(arrays: Any) -> Any:
+    """As `numpy.block`."""
+
+    def depth(rows: Any) -> int:
+        return 1 + depth(rows[0]) if isinstance(rows, list) else 0
+
+    def ndim(rows: Any) -> int:
+        if isinstance(rows, list):
+            return builtins.max(map(ndim, rows))
+        return len(shape_of(as_value(rows, "block")))
+
+    levels = depth(arrays)
+    rank = builtins.max(levels, ndim(arrays))
+
+    def joined(rows: Any, level: int) -> Any:
+        if not isinstance(rows, list):
+            x = strong(as_value(rows, "block"))
+            return reshape(x, (*(1,) * (rank - len(shape_of(x))), *shape_of(x)))
+        return concatenate([joined(r, level - 1) for r in rows], rank - level)
+
+    return joined(arrays, levels)
+
+
+# Diagonals.
+
+
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """As `numpy.diagonal`: diagonals along a new last axis."""
+    x = strong(as_value(a, "diagonal"))
+    ndim = len(shape_of(x))
+    i, j = normalize_axis(axis1, ndim, "diagonal"), normalize_axis(axis2, ndim, "diagonal")
+    if i == j:
+        raise ValueError("axis1 and axis2 cannot be the same")
+    x = moveaxis(x, (i, j), (-2, -1))
+    rows, columns = shape_of(x)[-2:]
+    first, second = builtins.max(-offset, 0), builtins.max(offset, 0)
+    n = builtins.max(builtins.min(rows - first, columns - second), 0)
+    numbers = np.arange(n)
+    return getitem(x, (..., first + numbers, second + numbers))
+
+
+def diag(v: Any, k: int = 0) -> Any:
+    """As `numpy.diag`: the diagonal of a matrix, or a matrix with a diagonal."""
+    x = strong(as_value(v, "diag"))
+    if len(shape_of(x)) == 2:
+        return diagonal(x, k)
+    if len(shape_of(x)) != 1:
+        raise ValueError("Input must be 1- or 2-d.")
+    n = shape_of(x)[0] + builtins.abs(k)
+    # Every row and every column has at most one element: for k >= 0 spread columns of rows.
+    padded = constant_pad(x, [(0, builtins.abs(k))])
+    lines = reshape(padded, (n, 1) if k >= 0 else (1, n))
+    return p.select.bind(np.eye(n, k=k, dtype=BOOL), lines, p.zero_of(x))
+
+
+def diagflat(v: Any, k: int = 0) -> Any:
+    """As `numpy.diagflat`."""
+    return diag(ravel(as_value(v, "diagflat")), k)
+
+
+def tril_indices_from(arr: Any, k: int = 0) -> Any:
+    """As `numpy.tril_indices_from`."""
+    rows, columns = shape_of(as_value(arr))
+    return np.tril_indices(rows, k, columns)
+
+
+def triu_indices_from(arr: Any, k: int = 0) -> Any:
+    """As `numpy.triu_indices_from`."""
+    rows, columns = shape_of(as_value(arr))
+    return np.triu_indices(rows, k, columns)
+
+
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
+    """As `numpy.vander`: powers of ``x`` as columns."""
+    x = strong(as_value(x, "vander"))
+    if len(shape_of(x)) != 1:
+        raise ValueError("x must be a one-dimensional array or sequence.")
+    dtype = np.promote_types(aval_of(x).dtype, np.int64)
+    x = p.convert(x, dtype)
+    count = shape_of(x)[0] if N is None else N
+    if not count:
+        return zeros((shape_of(x)[0], 0), dtype)
+    columns = [np.ones(shape_of(x), dtype)]
+    for _ in range(count - 1):
+        columns.append(p.mul.bind(columns[-1], x))
+    return stack(columns if increasing else columns[::-1], 1)
+
+
+# Borders.
+
+_BY_INDEX = ("edge", "reflect", "symmetric", "wrap")
+_STATISTICS: dict[str, Callable[..., Any]] = {
+    "maximum": max,
+    "minimum": min,
+    "mean": mean,
+    "median": median,
+}
+
+
+def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Any:
+    """As `numpy.pad`, for all of its modes but functions and odd reflections.
+
+    Args:
+        array: Array.
+        pad_width: Known widths, in any of NumPy's spellings.
+        mode: "constant", "edge", "reflect", "symmetric", "wrap", "linear_ramp", "maximum",
+            "minimum", "mean", "median" or "empty" (zeros).
+        kwargs: ``constant_values``, ``end_values``, ``stat_length`` as in NumPy.
+
+    Returns:
+        The array with a border.
+    """
+    x = strong(as_value(array, "pad"))
+    widths = pad_widths(pad_width, len(shape_of(x)))
+    if builtins.any(w < 0 for pair in widths for w in pair):
+        raise ValueError("index can't contain negative values")
+    if kwargs.get("reflect_type", "even") != "even":
+        raise ArgumentError("pad: only reflect_type='even' is supported.")
+    if mode in ("constant", "empty"):
+        return _pad_constant(x, widths, kwargs.get("constant_values", 0))
+    for axis, (low, high) in enumerate(widths):
+        if mode in _BY_INDEX:
+            index = np.pad(np.arange(shape_of(x)[axis]), (low, high), mode=mode)  # type: ignore[call-overload]
+            x = getitem(x, (*(slice(None),) * axis, index)) if low or high else x
+        elif mode == "linear_ramp":
+            ends = _pair(kwargs.get("end_values", 0), axis, len(widths))
+            x = _bordered(
+                x, axis, _ramp(x, axis, low, ends[0]), _ramp(x, axis, high, ends[1], True)
+            )
+        elif mode in _STATISTICS:
+            x = _pad_statistic(x, axis, (low, high), mode, kwargs.get("stat_length"), len(widths))
+        else:
+            raise ValueError(f"pad: mode {mode!r} is not supported.")
+    return x
+
+
+def _pair(values: Any, axis: int, ndim: int) -> tuple[Any, Any]:
+    """What belongs to the two borders of an axis, of a number, a pair, or pairs for all axes."""
+    values = as_value(values, "pad")
+    pairs = broadcast_to(values, (ndim, 2))
+    return getitem(pairs, (axis, 0)), getitem(pairs, (axis, 1))
+
+
+def _bordered(x: Any, axis: int, before: Any, after: Any) -> Any:
+    return concatenate([b for b in (before, x, after) if shape_of(b)[axis]], axis)
+
+
+def _pad_constant(x: Any, widths: list[tuple[int, int]], values: Any) -> Any:
+    dtype = aval_of(x).dtype
+    values = as_value(values, "pad")
+    if not shape_of(values):
+        return constant_pad(x, widths, values)
+    for axis in range(len(widths)):
+        for k, value in enumerate(_pair(values, axis, len(widths))):
+            own = [(0, 0)] * len(widths)
+            own[axis] = (widths[axis][0], 0) if k == 0 else (0, widths[axis][1])
+            x = constant_pad(x, own, to_dtype(value, dtype))
+    return x
+
+
+def _ramp(x: Any, axis: int, width: int, end: Any, is_after: bool = False) -> Any:
+    """Values from ``end``, outermost, towards the edge of ``x``."""
+    edge = part(x, axis, -1, None) if is_after else part(x, axis, 0, 1)
+    dtype = aval_of(x).dtype
+    real = dtype if is_inexact(dtype) else FLOAT64
+    weights = np.arange(width).reshape([-1 if i == axis else 1 for i in range(len(shape_of(x)))])
+    weights = (weights / builtins.max(width, 1)).astype(real)
+    edge, end = p.convert(edge, real), to_dtype(end, real)
+    ramp = p.add.bind(end, p.mul.bind(p.sub.bind(edge, end), weights))
+    ramp = p.convert(ramp if is_inexact(dtype) else p.floor.bind(ramp), dtype)
+    return flip(ramp, axis) if is_after else ramp
+
+
+def _pad_statistic(
+    x: Any, axis: int, widths: tuple[int, int], mode: str, length: Any, ndim: int
+) -> Any:
+    lengths = (None, None) if length is None else _pair(length, axis, ndim)
+    borders = []
+    for k, (width, m) in enumerate(zip(widths, lengths, strict=True)):
+        n = shape_of(x)[axis]
+        m = n if m is None else builtins.min(int(m), n)
+        seen = part(x, axis, n - m, None) if k else part(x, axis, 0, m)
+        value = _STATISTICS[mode](seen, axis=axis, keepdims=True)
+        dtype = aval_of(x).dtype
+        value = value if is_inexact(dtype) else p.convert(e.rint(value), dtype)
+        shape = tuple(width if i == axis else v for i, v in enumerate(shape_of(value)))
+        borders.append(s.broadcast_to(p.convert(value, dtype), shape))
+    return _bordered(x, axis, *borders)
+
+
+# Neighbours.
+
+
+def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+    """As `numpy.diff`."""
+    x = strong(as_value(a, "diff"))
+    if n < 0:
+        raise ValueError(f"order must be non-negative but got {n}")
+    if n == 0:
+        return x
+    axis = normalize_axis(axis, len(shape_of(x)), "diff")
+    ends = [None if v is None else _as_end(v, x, axis) for v in (prepend, append)]
+    if ends[0] is not None or ends[1] is not None:
+        x = concatenate([v for v in (ends[0], x, ends[1]) if v is not None], axis)
+    for _ in range(n):
+        later, earlier = part(x, axis, 1, None), part(x, axis, None, -1)
+        x = (p.not_equal if aval_of(x).dtype == BOOL else p.sub).bind(later, earlier)
+    return x
+
+
+def _as_end(v: Any, x: Any, axis: int) -> Any:
+    v = as_value(v, "diff")
+    if shape_of(v):
+        return v
+    return broadcast_to(v, tuple(1 if i == axis else n for i, n in enumerate(shape_of(x))))
+
+
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+    """As `numpy.ediff1d`."""
+    x = ravel(strong(as_value(ary, "ediff1d")))
+    dtype = aval_of(x).dtype
+    parts = [
+        to_begin if to_begin is None else to_dtype(ravel(as_value(to_begin)), dtype),
+        diff(x),
+        to_end if to_end is None else to_dtype(ravel(as_value(to_end)), dtype),
+    ]
+    return concatenate([q for q in parts if q is not None])
+
+
+def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
+    """As `numpy.gradient`: central differences, one-sided at the ends."""
+    (x,) = map(strong, promote_inexact(as_value(f, "gradient")))
+    axes = normalize_axes(axis, len(shape_of(x)), "gradient")
+    if isinstance(axis, tuple | list):
+        axes = tuple(normalize_axis(i, len(shape_of(x)), "gradient") for i in axis)
+    if len(varargs) not in (0, 1, len(axes)):
+        raise TypeError("invalid number of arguments")
+    if edge_order not in (1, 2):
+        raise ValueError("'edge_order' greater than 2 not supported")
+    spacings = varargs if len(varargs) == len(axes) else (varargs or (1.0,)) * len(axes)
+    out = []
+    for i, spacing in zip(axes, spacings, strict=True):
+        if shape_of(x)[i] < edge_order + 1:
+            raise ValueError(
+                "Shape of array too small to calculate a numerical gradient, at least "
+                "(edge_order + 1) elements are required."
+            )
+        out.append(_slopes(x, as_value(spacing, "gradient"), i, edge_order))
+    return out[0] if axis is not None and not isinstance(axis, tuple | list) else _alone(out)
+
+
+def _alone(out: list[Any]) -> Any:
+    return out[0] if len(out) == 1 else tuple(out)
+
+
+def _slopes(x: Any, spacing: Any, axis: int, edge_order: int) -> Any:
+    """Derivatives of the parabolas through neighbours, along one axis."""
+    steps = diff(x, axis=axis)
+    n = shape_of(x)[axis]
+    h = spacing if not shape_of(spacing) else diff(spacing)
+    (h,) = promote_inexact(h)
+    h = broadcast_to(h, (n - 1,))
+    column = [-1 if i == axis else 1 for i in range(len(shape_of(x)))]
+    h = reshape(h, column)
+    slopes = e.divide(steps, h)
+    if n == 2:
+        return concatenate([slopes, slopes], axis)
+    left, right = part(h, axis, None, -1), part(h, axis, 1, None)
+    before, after = part(slopes, axis, None, -1), part(slopes, axis, 1, None)
+    both = e.add(left, right)
+    inner = e.divide(e.add(e.multiply(before, right), e.multiply(after, left)), both)
+    first, last = part(slopes, axis, 0, 1), part(slopes, axis, -1, None)
+    if edge_order == 2:
+        first = _edge(slopes, h, axis, 0, 1)
+        last = _edge(slopes, h, axis, n - 2, n - 3)
+    out = concatenate([first, inner, last], axis)
+    return out if aval_of(out).dtype == aval_of(x).dtype else p.convert(out, aval_of(x).dtype)
+
+
+def _edge(slopes: Any, h: Any, axis: int, near: int, far: int) -> Any:
+    """The slope at an end of the parabola through its three points."""
+    s0, s1 = (part(slopes, axis, i, i + 1) for i in (near, far))
+    h0, h1 = (part(h, axis, i, i + 1) for i in (near, far))
+    return e.add(s0, e.divide(e.multiply(e.subtract(s0, s1), h0), e.add(h0, h1)))
+
+
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+    """As `numpy.trapezoid`."""
+    y = strong(as_value(y, "trapezoid"))
+    axis = normalize_axis(axis, len(shape_of(y)), "trapezoid")
+    if x is None:
+        widths = as_value(dx, "trapezoid")
+    else:
+        widths = diff(x) if len(shape_of(as_value(x))) == 1 else diff(x, axis=axis)
+        if len(shape_of(widths)) == 1:
+            column = [-1 if i == axis else 1 for i in range(len(shape_of(y)))]
+            widths = reshape(widths, column)
+    pairs = e.add(part(y, axis, 1, None), part(y, axis, None, -1))
+    return sum(e.divide(e.multiply(widths, pairs), 2.0), axis)
+
+
+def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.pi) -> Any:
+    """As `numpy.unwrap`: jumps of more than half a period are taken out."""
+    x = strong(as_value(p, "unwrap"))
+    if not is_inexact(aval_of(x).dtype) and isinstance(period, float):
+        x = e.add(x, 0.0)
+    axis = normalize_axis(axis, len(shape_of(x)), "unwrap")
+    steps = diff(x, axis=axis)
+    exact = not is_inexact(aval_of(x).dtype)
+    half = period // 2 if exact else period / 2
+    wrapped = e.subtract(e.remainder(e.add(steps, half), period), half)
+    if not exact or period % 2 == 0:
+        at_edge = e.logical_and(e.equal(wrapped, -half), e.greater(steps, 0))
+        wrapped = where(at_edge, half, wrapped)
+    correction = e.subtract(wrapped, steps)
+    limit = half if discont is None else discont
+    correction = where(e.less(e.absolute(steps), limit), 0, correction)
+    rest = e.add(part(x, axis, 1, None), Cumsum(axis).bind(correction))
+    return concatenate([part(x, axis, 0, 1), rest], axis)
+
+
+def interp(
+    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
+) -> Any:
+    """As `numpy.interp`; ``xp`` must ascend. All of the arrays may be traced."""
+    x, xp = map(strong, promote(as_value(x, "interp"), as_value(xp, "interp"), np.float64(0))[:2])
+    fp = strong(promote(as_value(fp, "interp"), np.float64(0))[0])
+    if len(shape_of(xp)) != 1 or shape_of(xp) != shape_of(fp):
+        raise ShapeError(
+            f"interp: xp and fp must be lines of one length, got {aval_of(xp)} and {aval_of(fp)}."
+        )
+    if period is not None:
+        x, xp, fp = _periodic(x, xp, fp, np.abs(period))
+        left = right = None
+    n = shape_of(xp)[0]
+    if n == 1:
+        inside = broadcast_to(getitem(fp, 0), shape_of(x))
+    else:
+        after = clip(searchsorted(xp, x, "right"), 1, n - 1)
+        before = e.subtract(after, 1)
+        x0, x1, f0, f1 = (getitem(v, i) for v in (xp, fp) for i in (before, after))
+        width = e.subtract(x1, x0)
+        safe = where(e.equal(width, 0), 1, width)
+        weight = e.divide(e.subtract(x, x0), safe)
+        inside = e.add(f0, e.multiply(weight, e.subtract(f1, f0)))
+    first, last = (getitem(fp, i) for i in (0, -1))
+    out = where(e.less(x, getitem(xp, 0)), first if left is None else left, inside)
+    out = where(e.greater_equal(x, getitem(xp, -1)), last, out)
+    if right is not None:
+        out = where(e.greater(x, getitem(xp, -1)), right, out)
+    return where(e.isnan(x), x, out)
+
+
+def _periodic(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
+    """One period of the support, sorted, with a neighbour on both sides."""
+    x, xp = e.remainder(x, period), e.remainder(xp, period)
+    order = ArgSort(0).bind(xp)
+    xp, fp = getitem(xp, order), getitem(fp, order)
+    ends = (slice(-1, None), slice(0, 1))
+    xp = concatenate(
+        [e.subtract(getitem(xp, ends[0]), period), xp, e.add(getitem(xp, ends[1]), period)]
+    )
+    return x, xp, concatenate([getitem(fp, ends[0]), fp, getitem(fp, ends[1])])
+
+
+# Sliding products.
+
+
+def convolve(a: Any, v: Any, mode: str = "full") -> Any:
+    """As `numpy.convolve`."""
+    x, y = map(strong, promote(*[atleast_1d(as_value(q, "convolve")) for q in (a, v)]))
+    m, n = shape_of(x)[0], shape_of(y)[0]
+    if not m or not n:
+        raise ValueError(("a" if not m else "v") + " cannot be empty")
+    if n > m:
+        x, y, m, n = y, x, n, m
+    full = _skewed_sum(p.mul.bind(reshape(y, (n, 1)), reshape(x, (1, m))))
+    return _of_mode(full, m, n, mode, (n - 1) // 2)
+
+
+def _skewed_sum(products: Any) -> Any:
+    """Sums over the antidiagonals of a matrix: reshaping rows of one more shifts each by one."""
+    n, m = shape_of(products)
+    wide = constant_pad(products, [(0, 0), (0, n)])
+    skewed = part(reshape(wide, (n * (m + n),)), 0, 0, n * (m + n - 1))
+    return s.ReduceSum((0,)).bind(reshape(skewed, (n, m + n - 1)))
+
+
+def _of_mode(full: Any, m: int, n: int, mode: str, start: int) -> Any:
+    """The part of a full convolution that a mode names; ``m >= n``."""
+    if mode == "full":
+        return full
+    if mode == "same":
+        return part(full, 0, start, start + m)
+    if mode == "valid":
+        return part(full, 0, n - 1, m)
+    raise ValueError(f"mode must be 'full', 'same' or 'valid', got {mode!r}.")
+
+
+def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
+    """As `numpy.correlate`."""
+    x, y = map(strong, promote(*[atleast_1d(as_value(q, "correlate")) for q in (a, v)]))
+    m, n = shape_of(x)[0], shape_of(y)[0]
+    full = convolve(x, e.conj(flip(y, 0)), "full")
+    if m >= n:
+        return _of_mode(full, m, n, mode, (n - 1) // 2)
+    return _of_mode(full, n, m, mode, m // 2)
+
+
+# Counting.
+
+
+def digitize(x: Any, bins: Any, right: bool = False) -> Any:
+    """As `numpy.digitize`; traced ``bins`` must ascend."""
+    bins = strong(as_value(bins, "digitize"))
+    side = "left" if right else "right"
+    if isinstance(bins, Tracer):
+        return searchsorted(bins, x, side)
+    steps = np.diff(bins)
+    if np.all(steps >= 0):
+        return searchsorted(bins, x, side)
+    if not np.all(steps <= 0):
+        raise ValueError("bins must be monotonically increasing or decreasing")
+    return e.subtract(shape_of(bins)[0], searchsorted(bins[::-1], x, side))
+
+
+def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None) -> Any:
+    """As `numpy.bincount`; traced ``x`` needs the ``length`` of the result.
+
+    Args:
+        x: Line of non-negative integers.
+        weights: What to add up instead of ones; differentiable.
+        minlength: Least length of the result.
+        length: Length of the result, for any values: those beyond it are dropped.
+    """
+    x = strong(as_value(x, "bincount"))
+    if aval_of(x).dtype.kind not in "iu" or len(shape_of(x)) != 1:
+        raise TypeError(f"bincount needs a line of integers, got {aval_of(x)}.")
+    if not isinstance(x, Tracer):
+        if x.size and x.min() < 0:
+            raise ValueError("'list' argument must have no negative elements")
+        length = length or builtins.max(int(x.max()) + 1 if x.size else 0, minlength)
+    if length is None:
+        raise ConcretizationTypeError(
+            f"the length of bincount's result depends on a traced {aval_of(x)}: pass length=."
+        )
+    if weights is None:
+        weights = np.ones(shape_of(x), np.int64)
+    else:
+        weights = p.convert(strong(as_value(weights, "bincount")), FLOAT64)
+    start = np.zeros(length, aval_of(weights).dtype)
+    # Negative numbers would count from the end: they are sent beyond it.
+    index = where(e.less(x, 0), length, p.convert(x, INT64))
+    return ScatterAdd((0,), "fill").bind(start, weights, index)
+
+
+def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+    """As `numpy.histogram_bin_edges`, for a number of bins or edges."""
+    if isinstance(bins, str):
+        raise ArgumentError("histogram: bins must be a number or edges, not the name of a rule.")
+    if not isinstance(bins, int | np.integer):
+        return as_value(bins, "histogram")
+    x = strong(as_value(a, "histogram"))
+    if range is not None:
+        low, high = map(strong, map(as_value, range))
+    elif aval_of(x).size:
+        low, high = min(x), max(x)
+    else:
+        low, high = np.float64(0), np.float64(1)
+    is_point = e.equal(low, high)
+    low, high = where(is_point, e.subtract(low, 0.5), low), where(is_point, e.add(high, 0.5), high)
+    return linspace(low, high, int(bins) + 1)
+
+
+def histogram(
+    a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> tuple[Any, Any]:
+    """As `numpy.histogram`, for a known number of bins or edges."""
+    edges = histogram_bin_edges(a, bins, range)
+    x, bounds = map(strong, promote(ravel(as_value(a, "histogram")), edges))
+    n = shape_of(bounds)[0] - 1
+    place = e.subtract(searchsorted(bounds, x, "right"), 1)
+    # The last bin includes its right edge.
+    place = where(e.equal(x, getitem(bounds, -1)), n - 1, place)
+    place = where(e.isnan(x), n, place) if is_inexact(aval_of(x).dtype) else place
+    counted = np.ones(shape_of(x), np.int64)
+    if weights is not None:
+        counted = ravel(strong(as_value(weights, "histogram")))
+    start = np.zeros(n, aval_of(counted).dtype)
+    outside = e.logical_or(e.less(place, 0), e.greater_equal(place, n))
+    counts = ScatterAdd((0,), "fill").bind(start, counted, where(outside, n, place))
+    if density:
+        counts = e.divide(e.divide(counts, diff(edges)), sum(counts))
+    return counts, edges
+
+
+# Covariances.
+
+
+def _weights_of(fweights: Any, aweights: Any) -> Any:
+    given = [as_value(w, "cov") for w in (fweights, aweights) if w is not None]
+    if not given:
+        return None
+    return given[0] if len(given) == 1 else e.multiply(*given)
+
+
+def cov(
+    m: Any,
+    y: Any = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: int | None = None,
+    fweights: Any = None,
+    aweights: Any = None,
+    *,
+    dtype: Any = None,
+) -> Any:
+    """As `numpy.cov`."""
+    x = _variables(m, rowvar, dtype)
+    if y is not None:
+        x = concatenate([x, _variables(y, rowvar, dtype)], 0)
+    ddof = (0 if bias else 1) if ddof is None else ddof
+    w = _weights_of(fweights, aweights)
+    if w is None:
+        center, size = mean(x, 1), shape_of(x)[1] - ddof
+        weighted = x = e.subtract(x, reshape(center, (-1, 1)))
+    else:
+        center, total = average(x, 1, w, True)
+        total = getitem(total, 0)
+        size = total
+        if ddof and aweights is None:
+            size = e.subtract(total, ddof)
+        elif ddof:
+            size = e.subtract(
+                total, e.divide(e.multiply(ddof, sum(e.multiply(w, aweights))), total)
+            )
+        x = e.subtract(x, reshape(center, (-1, 1)))
+        weighted = e.multiply(x, w)
+    out = e.divide(dot(x, e.conj(weighted).T), size)
+    n = shape_of(out)[0]
+    return reshape(out, ()) if n == 1 else out
+
+
+def _variables(m: Any, rowvar: bool, dtype: Any) -> Any:
+    """Observations as a floating matrix with a row per variable."""
+    x = as_value(m, "cov")
+    if len(shape_of(x)) > 2:
+        raise ValueError("m has more than 2 dimensions")
+    if len(shape_of(x)) < 2:
+        x = reshape(strong(x), (1, aval_of(x).size))
+    elif not rowvar and shape_of(x)[0] != 1:
+        x = s.Transpose((1, 0)).bind(x)
+    wanted = np.result_type(aval_of(x).dtype, np.float64) if dtype is None else dtype
+    return p.convert(strong(x), checked_dtype(wanted, "cov"))
+
+
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
+    """As `numpy.corrcoef`."""
+    c = cov(x, y, rowvar, dtype=dtype)
+    if not shape_of(c):
+        return e.divide(c, c)
+    deviation = e.sqrt(e.absolute(diagonal(c)))
+    out = e.divide(e.divide(c, expand_dims(deviation, 1)), expand_dims(deviation, 0))
+    if is_complex(aval_of(out).dtype):
+        return out
+    return clip(out, -1, 1)
