@@ -50,7 +50,9 @@ from funcgrad.numpy.elementwise import (
 from funcgrad.numpy.indexing import at
 from funcgrad.numpy.dispatch import divmod, install as _install, modf
 from funcgrad.numpy.reducing import *
+from funcgrad.numpy.selecting import *
 from funcgrad.numpy.contracting import *
+from funcgrad.numpy.ordering import *
 
 
 def _table() -> dict[Any, Any]:

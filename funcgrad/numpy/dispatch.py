@@ -451,11 +451,7 @@ def install(functions: Mapping[Any, Function], namespace: ModuleType) -> None:
         setattr(Tracer, f"__{name}__", _PAIRS[name][0])
     for name in _ARITHMETIC:
         setattr(Tracer, f"__r{name}__", _PAIRS[name][1])
-    by_name = {
-        name: _functions[getattr(np, name)]
-        for name in _SAME_AS_FUNCTION
-        if getattr(np, name) in _functions
-    }
+    by_name = {name: _functions[getattr(np, name)] for name in _SAME_AS_FUNCTION}
     for name, member in (_SPECIAL | by_name | _METHODS).items():
         setattr(Tracer, name, member)
     Tracer.__array_namespace__ = lambda self, api_version=None: namespace  # type: ignore[attr-defined]
