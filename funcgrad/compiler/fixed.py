@@ -10,18 +10,92 @@ EXECUTOR_SYMBOL = "fg_run"
 
 _EXECUTOR = """
 ; int64 run(int64* slots, int64* table, int64 n_objects)
-;   slots[4 + k], k < n_objects: address of a NumPy array object, replaced by that of its data.
-;   table: number of steps; for each step (kernel address, word offset of its arguments); arguments.
-;   Returns 0, or 1 + the index of the step that failed; slots[0] is its error code.
+;   slots[4 + k], k < n_objects: address of a Python object, replaced by that of its data.
+;   table: number of steps; number of guarded objects; word offset of the guards; for each step
+;   (kernel address, word offset of its arguments); arguments; guards.
+;   A guard: address of the type, address of the dtype, number of axes, lengths. The first objects
+;   must be aligned contiguous arrays that agree with their guards; all others are not looked at.
+;   Returns 0; 1 + the index of the step that failed, with its error code in slots[0]; or, before
+;   anything has run, -1 - the index of the first object that does not agree.
 define i64 @fg_run(ptr %slots, ptr %table, i64 %n_objects) nounwind {
 entry:
+  %objects = getelementptr inbounds i64, ptr %slots, i64 4
   %some = icmp sgt i64 %n_objects, 0
-  br i1 %some, label %object, label %count
+  br i1 %some, label %header, label %count
+
+header:
+  %guarded.place = getelementptr inbounds i64, ptr %table, i64 1
+  %guarded = load i64, ptr %guarded.place
+  %guards.place = getelementptr inbounds i64, ptr %table, i64 2
+  %guards.offset = load i64, ptr %guards.place
+  %guards = getelementptr inbounds i64, ptr %table, i64 %guards.offset
+  %any.guarded = icmp sgt i64 %guarded, 0
+  br i1 %any.guarded, label %guard, label %object
+
+guard:
+  %g = phi i64 [ 0, %header ], [ %g.next, %agrees ]
+  %at = phi ptr [ %guards, %header ], [ %at.next, %agrees ]
+  %g.place = getelementptr inbounds i64, ptr %objects, i64 %g
+  %candidate = load ptr, ptr %g.place
+  %type.place = getelementptr inbounds i8, ptr %candidate, i64 CLASS_OFFSET
+  %type = load i64, ptr %type.place
+  %type.expected = load i64, ptr %at
+  %is.array = icmp eq i64 %type, %type.expected
+  br i1 %is.array, label %check.fields, label %differs
+
+check.fields:
+  %dtype.place = getelementptr inbounds i8, ptr %candidate, i64 DTYPE_OFFSET
+  %dtype = load i64, ptr %dtype.place
+  %dtype.at = getelementptr inbounds i64, ptr %at, i64 1
+  %dtype.expected = load i64, ptr %dtype.at
+  %is.dtype = icmp eq i64 %dtype, %dtype.expected
+  %flags.place = getelementptr inbounds i8, ptr %candidate, i64 FLAGS_OFFSET
+  %flags = load i32, ptr %flags.place
+  %flags.relevant = and i32 %flags, 257
+  %is.behaved = icmp eq i32 %flags.relevant, 257
+  %ndim.place = getelementptr inbounds i8, ptr %candidate, i64 NDIM_OFFSET
+  %ndim.32 = load i32, ptr %ndim.place
+  %ndim = sext i32 %ndim.32 to i64
+  %ndim.at = getelementptr inbounds i64, ptr %at, i64 2
+  %ndim.expected = load i64, ptr %ndim.at
+  %is.ndim = icmp eq i64 %ndim, %ndim.expected
+  %lengths.place = getelementptr inbounds i8, ptr %candidate, i64 SHAPE_OFFSET
+  %lengths = load ptr, ptr %lengths.place
+  %lengths.expected = getelementptr inbounds i64, ptr %at, i64 3
+  %ok.1 = and i1 %is.dtype, %is.behaved
+  %ok = and i1 %ok.1, %is.ndim
+  br i1 %ok, label %axis, label %differs
+
+axis:
+  %a = phi i64 [ 0, %check.fields ], [ %a.next, %same.length ]
+  %is.last = icmp eq i64 %a, %ndim
+  br i1 %is.last, label %agrees, label %length
+
+length:
+  %length.place = getelementptr inbounds i64, ptr %lengths, i64 %a
+  %length.found = load i64, ptr %length.place
+  %length.at = getelementptr inbounds i64, ptr %lengths.expected, i64 %a
+  %length.expected = load i64, ptr %length.at
+  %is.length = icmp eq i64 %length.found, %length.expected
+  br i1 %is.length, label %same.length, label %differs
+
+same.length:
+  %a.next = add nsw i64 %a, 1
+  br label %axis
+
+agrees:
+  %at.next = getelementptr inbounds i64, ptr %lengths.expected, i64 %ndim
+  %g.next = add nsw i64 %g, 1
+  %more.guards = icmp slt i64 %g.next, %guarded
+  br i1 %more.guards, label %guard, label %object
+
+differs:
+  %refused = xor i64 %g, -1
+  ret i64 %refused
 
 object:
-  %k = phi i64 [ 0, %entry ], [ %k.next, %object ]
-  %index = add nsw i64 %k, 4
-  %slot = getelementptr inbounds i64, ptr %slots, i64 %index
+  %k = phi i64 [ 0, %header ], [ 0, %agrees ], [ %k.next, %object ]
+  %slot = getelementptr inbounds i64, ptr %objects, i64 %k
   %array = load ptr, ptr %slot
   %field = getelementptr inbounds i8, ptr %array, i64 DATA_OFFSET
   %data = load i64, ptr %field
@@ -32,17 +106,15 @@ object:
 
 count:
   %steps = load i64, ptr %table
+  %pairs = getelementptr inbounds i64, ptr %table, i64 3
   %any = icmp sgt i64 %steps, 0
   br i1 %any, label %step, label %done
 
 step:
   %i = phi i64 [ 0, %count ], [ %i.next, %succeeded ]
-  %twice = shl nsw i64 %i, 1
-  %kernel.word = or disjoint i64 %twice, 1
-  %kernel.place = getelementptr inbounds i64, ptr %table, i64 %kernel.word
-  %kernel = load ptr, ptr %kernel.place
-  %offset.word = add nsw i64 %twice, 2
-  %offset.place = getelementptr inbounds i64, ptr %table, i64 %offset.word
+  %pair = getelementptr inbounds { ptr, i64 }, ptr %pairs, i64 %i
+  %kernel = load ptr, ptr %pair
+  %offset.place = getelementptr inbounds { ptr, i64 }, ptr %pair, i64 0, i32 1
   %offset = load i64, ptr %offset.place
   %args = getelementptr inbounds i64, ptr %table, i64 %offset
   %code = call i64 %kernel(ptr %slots, ptr %args)
@@ -155,9 +227,12 @@ declare i32 @llvm.smax.i32(i32, i32)
 """
 
 
-def executor_assembly(data_offset: int) -> str:
-    """The executor; ``data_offset`` is where an array object keeps the address of its data."""
-    return _EXECUTOR.replace("DATA_OFFSET", str(data_offset))
+def executor_assembly(offsets: dict[str, int]) -> str:
+    """The executor, for a machine on which array objects have their fields at these offsets."""
+    text = _EXECUTOR
+    for name, offset in offsets.items():
+        text = text.replace(name, str(offset))
+    return text
 
 
 def gemm_symbol(letter: str) -> str:

@@ -24,12 +24,14 @@ class Memory:
     """Numbers that a call needs to set up its memory.
 
     Attributes:
+        n_objects: Inputs and outputs.
         n_slots: Words of the slot array.
         arena_slot: Slot of the arena's address.
         arena_bytes: Size of the arena.
         constants: Slot of every constant of the graph.
     """
 
+    n_objects: int = 0
     n_slots: int = 0
     arena_slot: int = 0
     arena_bytes: int = 0
@@ -65,7 +67,7 @@ def place(
     for value in (*graph.inputs, *graph.outputs):
         value.slot = slot
         slot += 1
-    memory = Memory(arena_slot=slot)
+    memory = Memory(n_objects=slot - FIRST_SLOT, arena_slot=slot)
     slot += 1
     for value, _ in graph.constants:
         value.slot = slot

@@ -66,9 +66,9 @@ def compile_program(
     if not parts or isinstance(parts[0], External):
         # The first stretch turns the caller's objects into addresses.
         parts.insert(0, Stretch())
-    for part in parts:
+    for i, part in enumerate(parts):
         if isinstance(part, Stretch):
-            part.seal()
+            part.seal(graph.inputs if i == 0 else ())
     stats = KernelStats(*(now - then for now, then in zip(_counters(), before, strict=True)))
     text = _text(lowered, graph, jobs, sources)
     _report(program, lowered, stats, text)

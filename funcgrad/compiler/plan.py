@@ -7,6 +7,7 @@ in between. The tables of steps are immutable and shared by all threads; a call 
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +18,7 @@ from funcgrad.compiler import runtime
 from funcgrad.compiler.graph import External, Graph
 from funcgrad.compiler.layout import Operand, Uniform, Value
 from funcgrad.compiler.memory import FIRST_SLOT, Memory
-from funcgrad.errors import CompilerError
+from funcgrad.errors import CompilerError, ShapeError
 
 
 @dataclass
@@ -45,15 +46,19 @@ class Stretch:
     table: Any = None
     address: int = 0
 
-    def seal(self) -> None:
-        """Lay out the table of the executor."""
+    def seal(self, guards: Sequence[Value] = ()) -> None:
+        """Lay out the table of the executor, with guards of the types of the first objects."""
         n = len(self.steps)
-        words, offset = [n], 1 + 2 * n
+        offset = 3 + 2 * n
+        total = offset + sum(len(step.words) for step in self.steps)
+        words = [n, len(guards), total]
         for step in self.steps:
             words += [step.address, offset]
             offset += len(step.words)
         for step in self.steps:
             words += step.words
+        for value in guards:
+            words += [id(np.ndarray), id(np.dtype(value.dtype.char)), len(value.shape), *value.shape]
         # Addresses may have the highest bit set.
         self.table = np.array([w & (1 << 64) - 1 for w in words], np.uint64)
         self.address = self.table.ctypes.data
@@ -62,9 +67,10 @@ class Stretch:
 class Frame:
     """Memory of one call."""
 
-    __slots__ = ("address", "arena", "slots")
+    __slots__ = ("address", "arena", "pack", "slots")
 
     def __init__(self, memory: Memory, constants: Sequence[np.ndarray]) -> None:
+        self.pack = struct.Struct(f"={memory.n_objects}q").pack_into
         self.slots = np.zeros(memory.n_slots, np.int64)
         self.address = self.slots.ctypes.data
         raw = np.empty(memory.arena_bytes + 64, np.uint8)
@@ -102,48 +108,80 @@ class Executable:
         self._memory = memory
         self._parts = list(parts)
         self._constants = [array for _, array in graph.constants]
-        self._in_types = [(v.shape, v.dtype) for v in graph.inputs]
-        self._out_types = [(v.shape, v.dtype) for v in graph.outputs]
-        self._scalars = [i for i, v in enumerate(graph.outputs) if v.shape == ()]
+        self.in_types = [(v.shape, np.dtype(v.dtype.char)) for v in graph.inputs]
+        self.out_types = [(v.shape, v.dtype) for v in graph.outputs]
         self._n_objects = len(graph.inputs) + len(graph.outputs)
-        self._frames: list[Frame] = []
-        self._run = runtime.executor()
+        self.frames: list[Frame] = []
+        self.run = runtime.executor()
 
     def as_text(self) -> str:
         """The steps, and the source of the kernels."""
         return self._text
 
-    def __call__(self, *args: Any) -> list[Any]:
-        arrays = [
-            a if type(a) is np.ndarray and a.flags.carray else self._converted(i, a)
-            for i, a in enumerate(args)
-        ]
-        results = [np.empty(shape, dtype) for shape, dtype in self._out_types]
+    @property
+    def is_native(self) -> bool:
+        """Whether calls run without NumPy."""
+        return len(self._parts) == 1
+
+    @property
+    def n_objects(self) -> int:
+        """Inputs and outputs."""
+        return self._n_objects
+
+    @property
+    def table_address(self) -> int:
+        """Where the executor finds the first stretch."""
+        first = self._parts[0]
+        assert isinstance(first, Stretch)
+        return first.address
+
+    def take_frame(self) -> Frame:
+        """Memory for one call; `frames` takes it back."""
         try:
-            frame = self._frames.pop()
+            return self.frames.pop()
         except IndexError:
-            frame = Frame(self._memory, self._constants)
-        objects = [*arrays, *results]
-        frame.slots[FIRST_SLOT : FIRST_SLOT + self._n_objects] = [id(o) for o in objects]
-        n_objects = self._n_objects
+            return Frame(self._memory, self._constants)
+
+    def __call__(self, *args: Any) -> list[Any]:
+        arrays = list(args)
+        results = [np.empty(shape, dtype) for shape, dtype in self.out_types]
+        frame = self.take_frame()
+        code = self._start(frame, arrays, results)
+        while code < 0:
+            arrays[-1 - code] = self._converted(-1 - code, arrays[-1 - code])
+            code = self._start(frame, arrays, results)
         held: dict[Value, Any] = {}
-        for part in self._parts:
-            if isinstance(part, Stretch):
-                code = self._run(frame.address, part.address, n_objects)
-                n_objects = 0
-                if code:
-                    raise CompilerError(f"step {code - 1} of a compiled program failed.")
-            else:
+        for part in self._parts[1:]:
+            if isinstance(part, External):
                 self._call_numpy(part, frame, arrays, results, held)
-        self._frames.append(frame)
-        for i in self._scalars:
-            results[i] = results[i][()]
-        return results
+            else:
+                self.check(self.run(frame.address, part.address, 0))
+        self.frames.append(frame)
+        return [x[()] if x.ndim == 0 else x for x in results]
+
+    def _start(self, frame: Frame, arrays: list[Any], results: list[Any]) -> int:
+        """Run the first stretch; negative if an argument has to be converted before."""
+        frame.pack(frame.slots, 8 * FIRST_SLOT, *map(id, arrays), *map(id, results))
+        return self.check(self.run(frame.address, self.table_address, self._n_objects))
+
+    @staticmethod
+    def check(code: int) -> int:
+        """Raise if a step has failed."""
+        if code > 0:
+            raise CompilerError(f"step {code - 1} of a compiled program failed.")
+        return code
 
     def _converted(self, i: int, value: Any) -> np.ndarray:
-        shape, dtype = self._in_types[i]
-        array = np.require(np.asarray(value, dtype), requirements=["C", "A"])
-        return array.reshape(shape)
+        """An argument as the contiguous array of the right type that kernels read."""
+        shape, dtype = self.in_types[i]
+        array = np.asarray(value, dtype)
+        if array.shape != shape:
+            raise ShapeError(
+                f"argument {i} of a compiled program must have shape {shape}, got {array.shape}."
+            )
+        converted = np.empty(shape, dtype)
+        converted[...] = array
+        return converted
 
     # Calls of NumPy.
 

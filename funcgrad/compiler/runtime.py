@@ -43,7 +43,7 @@ __all__ = [
     "stats",
 ]
 
-ABI = 1
+ABI = 2
 """Version of the kernel ABI: the meaning of slots, args and the words."""
 
 _TRANSLATORS = (
@@ -107,7 +107,7 @@ def compile_kernels(sources: list[str]) -> list[int]:
 
 def executor_address() -> int:
     """The native code of ``int64 run(int64* slots, int64* table, int64 n_objects)``."""
-    assembly = fixed.executor_assembly(_data_offset())
+    assembly = fixed.executor_assembly(_array_offsets())
     return _address(assembly, lambda symbol: assembly, fixed.EXECUTOR_SYMBOL)
 
 
@@ -240,17 +240,39 @@ def _compile(text: str, translate: Callable[[str], str], symbol: str) -> bytes:
     return code
 
 
-def _data_offset() -> int:
-    """Byte offset of the data's address in an array object, checked on an array."""
-    probe = np.zeros(1)
-    offset = object.__basicsize__
-    found = ctypes.c_void_p.from_address(id(probe) + offset).value
-    if found != probe.ctypes.data:
+def _array_offsets() -> dict[str, int]:
+    """Byte offsets of the fields of array objects, checked on an array.
+
+    The layout is part of NumPy's stable binary interface (``PyArrayObject_fields``).
+    """
+    pointer = ctypes.sizeof(ctypes.c_void_p)
+    start = object.__basicsize__
+    offsets = {
+        "CLASS_OFFSET": start - pointer,
+        "DATA_OFFSET": start,
+        "NDIM_OFFSET": start + pointer,
+        "SHAPE_OFFSET": start + 2 * pointer,
+        "DTYPE_OFFSET": start + 5 * pointer,
+        "FLAGS_OFFSET": start + 6 * pointer,
+    }
+    probe = np.zeros((2, 3))
+    address = {name: id(probe) + offset for name, offset in offsets.items()}
+    lengths = ctypes.c_void_p.from_address(address["SHAPE_OFFSET"]).value or 0
+    found = (
+        ctypes.c_void_p.from_address(address["CLASS_OFFSET"]).value,
+        ctypes.c_void_p.from_address(address["DATA_OFFSET"]).value,
+        ctypes.c_int32.from_address(address["NDIM_OFFSET"]).value,
+        list((ctypes.c_int64 * 2).from_address(lengths)) if lengths else None,
+        ctypes.c_void_p.from_address(address["DTYPE_OFFSET"]).value,
+        ctypes.c_int32.from_address(address["FLAGS_OFFSET"]).value,
+    )
+    expected = (id(np.ndarray), probe.ctypes.data, 2, [2, 3], id(probe.dtype), probe.flags.num)
+    if found != expected:
         raise CompilerError(
-            f"NumPy {np.__version__} keeps the address of an array's data elsewhere than at byte "
-            f"{offset} of the object. Use another NumPy version; without jit everything works."
+            f"NumPy {np.__version__} keeps the fields of arrays elsewhere than at the offsets of "
+            "its stable binary interface. Use another NumPy version; without jit everything works."
         )
-    return offset
+    return offsets
 
 
 @cache
