@@ -53,13 +53,18 @@ from funcgrad.numpy.reducing import *
 from funcgrad.numpy.selecting import *
 from funcgrad.numpy.contracting import *
 from funcgrad.numpy.ordering import *
+from funcgrad.numpy import fft, linalg
 
 
 def _table() -> dict[Any, Any]:
     """NumPy's function -> ours, for every function here that has the name of one of NumPy's."""
     here = sys.modules[__name__]
     table = {}
-    for module, original in ((here, np),):
+    for module, original in (
+        (here, np),
+        (fft, np.fft),
+        (linalg, np.linalg),
+    ):
         for name, function in vars(module).items():
             known = getattr(original, name, None)
             if _is_function(known) and _is_function(function) and known is not function:

@@ -261,7 +261,7 @@ _KNOWN = (int, type(None))
 
 def _basic_key(index: Any) -> tuple[Any, ...] | None:
     """A hashable form of an index of known integers, slices, ``None`` and ``...``, if it is one."""
-    key = []
+    key: list[Any] = []
     for e in index if type(index) is tuple else (index,):
         if type(e) is int or e is None or e is Ellipsis:
             key.append(e)
