@@ -1,0 +1,262 @@
+"""Discrete Fourier transforms, with NumPy's names.
+
+Lengths are brought about by cutting and by zeros at the end, normalisation by one factor; the rest
+is the primitives `Fft`, `Rfft` and `Irfft`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import aval_of
+from funcgrad.dtypes import FLOAT64, complex_dtype, is_complex, is_inexact
+from funcgrad.errors import DtypeError, ShapeError
+from funcgrad.numpy.promotion import as_value, normalize_axes, normalize_axis, strong
+from funcgrad.numpy.reducing import refuse_out
+from funcgrad.numpy.shaping import constant_pad, roll
+from funcgrad.primitives import elementwise as p
+from funcgrad.primitives.fft import Fft, Irfft, Rfft
+from funcgrad.primitives.shape import Slice, shape_of
+
+__all__ = [
+    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift",
+    "ihfft", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
+]  # fmt: skip
+
+fftfreq, rfftfreq = np.fft.fftfreq, np.fft.rfftfreq
+
+_OPPOSITE = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
+
+
+def _operand(a: Any, function: str) -> Any:
+    """A floating or complex array."""
+    x = strong(as_value(a, function))
+    return x if is_inexact(aval_of(x).dtype) else p.convert(x, FLOAT64)
+
+
+def _complex(a: Any, function: str) -> Any:
+    x = _operand(a, function)
+    return p.convert(x, complex_dtype(aval_of(x).dtype))
+
+
+def _real(a: Any, function: str) -> Any:
+    x = _operand(a, function)
+    if is_complex(aval_of(x).dtype):
+        raise DtypeError(f"{function} needs a real array, got {aval_of(x)}; use fft, or x.real.")
+    return x
+
+
+def _of_length(x: Any, n: int, axis: int, function: str) -> Any:
+    """``x`` cut to ``n`` elements along ``axis``, or with zeros at its end."""
+    shape = shape_of(x)
+    if n < 1:
+        raise ValueError(f"{function}: invalid number of data points ({n}) specified.")
+    if n < shape[axis]:
+        limits = (*shape[:axis], n, *shape[axis + 1 :])
+        return Slice((0,) * len(shape), limits, (1,) * len(shape)).bind(x)
+    if n == shape[axis]:
+        return x
+    return constant_pad(x, [(0, n - shape[axis] if i == axis else 0) for i in range(len(shape))])
+
+
+def _scaled(x: Any, count: int, norm: Any, is_inverse: bool) -> Any:
+    """Normalisation of a transform of ``count`` points, where the inverse has 1/count."""
+    if norm not in _OPPOSITE:
+        raise ValueError(f"norm must be 'backward', 'ortho' or 'forward', got {norm!r}.")
+    if norm in (None, "backward"):
+        return x
+    factor = count if norm == "forward" else count**0.5
+    return p.mul.bind(x, aval_of(x).dtype.type(factor if is_inverse else 1 / factor))
+
+
+def _axis_of(x: Any, axis: int, function: str) -> int:
+    return normalize_axis(axis, len(shape_of(x)), function)
+
+
+def _line(a: Any, n: Any, axis: int, norm: Any, is_inverse: bool, function: str) -> Any:
+    x = _complex(a, function)
+    index = _axis_of(x, axis, function)
+    n = shape_of(x)[index] if n is None else int(n)
+    x = _of_length(x, n, index, function)
+    return _scaled(Fft((index,), is_inverse).bind(x), n, norm, is_inverse)
+
+
+def fft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
+    """As `numpy.fft.fft`.
+
+    Example:
+        >>> import numpy as np
+        >>> import funcgrad as fg
+        >>> print(fg.numpy.fft.fft(np.array([1.0, 0.0, 0.0])))
+        [1.+0.j 1.+0.j 1.+0.j]
+    """
+    refuse_out(out, "fft")
+    return _line(a, n, axis, norm, False, "fft")
+
+
+def ifft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
+    """As `numpy.fft.ifft`."""
+    refuse_out(out, "ifft")
+    return _line(a, n, axis, norm, True, "ifft")
+
+
+def rfft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
+    """As `numpy.fft.rfft`."""
+    refuse_out(out, "rfft")
+    x = _real(a, "rfft")
+    index = _axis_of(x, axis, "rfft")
+    n = shape_of(x)[index] if n is None else int(n)
+    return _scaled(Rfft(index).bind(_of_length(x, n, index, "rfft")), n, norm, False)
+
+
+def irfft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
+    """As `numpy.fft.irfft`."""
+    refuse_out(out, "irfft")
+    x = _complex(a, "irfft")
+    index = _axis_of(x, axis, "irfft")
+    n = 2 * (shape_of(x)[index] - 1) if n is None else int(n)
+    if n < 1:
+        raise ValueError(f"irfft: invalid number of data points ({n}) specified.")
+    x = _of_length(x, n // 2 + 1, index, "irfft")
+    return _scaled(Irfft(index, n).bind(x), n, norm, True)
+
+
+def hfft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
+    """As `numpy.fft.hfft`."""
+    refuse_out(out, "hfft")
+    if norm not in _OPPOSITE:
+        raise ValueError(f"norm must be 'backward', 'ortho' or 'forward', got {norm!r}.")
+    return irfft(p.conj.bind(_complex(a, "hfft")), n, axis, _OPPOSITE[norm])
+
+
+def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
+    """As `numpy.fft.ihfft`."""
+    refuse_out(out, "ihfft")
+    if norm not in _OPPOSITE:
+        raise ValueError(f"norm must be 'backward', 'ortho' or 'forward', got {norm!r}.")
+    return p.conj.bind(rfft(a, n, axis, _OPPOSITE[norm]))
+
+
+# Several axes.
+
+
+def _lengths(x: Any, s: Any, axes: Any, function: str) -> tuple[list[int | None], list[int]]:
+    """Lengths (None: as they are) and axes, in any of NumPy's spellings."""
+    ndim = len(shape_of(x))
+    if axes is None:
+        axes = range(ndim) if s is None else range(ndim - len(s), ndim)
+    indices = [normalize_axis(i, ndim, function) for i in axes]
+    lengths = [None] * len(indices) if s is None else [None if n in (None, -1) else n for n in s]
+    if len(lengths) != len(indices):
+        raise ShapeError(f"{function}: s and axes have different lengths.")
+    return lengths, indices
+
+
+def _several(a: Any, s: Any, axes: Any, norm: Any, is_inverse: bool, function: str) -> Any:
+    x = _complex(a, function)
+    lengths, indices = _lengths(x, s, axes, function)
+    return _transformed(x, lengths, indices, norm, is_inverse, function)
+
+
+def _transformed(
+    x: Any,
+    lengths: Sequence[int | None],
+    indices: Sequence[int],
+    norm: Any,
+    is_inverse: bool,
+    function: str,
+) -> Any:
+    if len(set(indices)) != len(indices):
+        for n, axis in zip(reversed(lengths), reversed(indices), strict=True):
+            x = _line(x, n, axis, norm, is_inverse, function)
+        return x
+    count = 1
+    for n, axis in zip(lengths, indices, strict=True):
+        x = x if n is None else _of_length(x, n, axis, function)
+        count *= shape_of(x)[axis]
+    if not indices:
+        return x
+    return _scaled(Fft(tuple(indices), is_inverse).bind(x), count, norm, is_inverse)
+
+
+def fftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None = None) -> Any:
+    """As `numpy.fft.fftn`."""
+    refuse_out(out, "fftn")
+    return _several(a, s, axes, norm, False, "fftn")
+
+
+def ifftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None = None) -> Any:
+    """As `numpy.fft.ifftn`."""
+    refuse_out(out, "ifftn")
+    return _several(a, s, axes, norm, True, "ifftn")
+
+
+def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: None = None) -> Any:
+    """As `numpy.fft.fft2`."""
+    refuse_out(out, "fft2")
+    return _several(a, s, axes, norm, False, "fft2")
+
+
+def ifft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: None = None) -> Any:
+    """As `numpy.fft.ifft2`."""
+    refuse_out(out, "ifft2")
+    return _several(a, s, axes, norm, True, "ifft2")
+
+
+def rfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None = None) -> Any:
+    """As `numpy.fft.rfftn`."""
+    refuse_out(out, "rfftn")
+    x = _real(a, "rfftn")
+    lengths, indices = _lengths(x, s, axes, "rfftn")
+    if not indices:
+        raise ShapeError("rfftn needs at least one axis.")
+    x = rfft(x, lengths[-1], indices[-1], norm)
+    return _transformed(x, lengths[:-1], indices[:-1], norm, False, "rfftn")
+
+
+def irfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None = None) -> Any:
+    """As `numpy.fft.irfftn`."""
+    refuse_out(out, "irfftn")
+    x = _complex(a, "irfftn")
+    lengths, indices = _lengths(x, s, axes, "irfftn")
+    if s is not None:
+        # A length of -1 is that of the argument, also along the axis that is halved.
+        lengths = [
+            shape_of(x)[i] if n is None else n for n, i in zip(lengths, indices, strict=True)
+        ]
+    if not indices:
+        raise ShapeError("irfftn needs at least one axis.")
+    x = _transformed(x, lengths[:-1], indices[:-1], norm, True, "irfftn")
+    return irfft(x, lengths[-1], indices[-1], norm)
+
+
+def rfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: None = None) -> Any:
+    """As `numpy.fft.rfft2`."""
+    return rfftn(a, s, axes, norm, out)
+
+
+def irfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: None = None) -> Any:
+    """As `numpy.fft.irfft2`."""
+    return irfftn(a, s, axes, norm, out)
+
+
+# Order of frequencies.
+
+
+def fftshift(x: Any, axes: Any = None) -> Any:
+    """As `numpy.fft.fftshift`."""
+    return _rolled(x, axes, 1, "fftshift")
+
+
+def ifftshift(x: Any, axes: Any = None) -> Any:
+    """As `numpy.fft.ifftshift`."""
+    return _rolled(x, axes, -1, "ifftshift")
+
+
+def _rolled(x: Any, axes: Any, direction: int, function: str) -> Any:
+    x = as_value(x, function)
+    indices = normalize_axes(axes, len(shape_of(x)), function)
+    return roll(x, [direction * (shape_of(x)[i] // 2) for i in indices], indices)

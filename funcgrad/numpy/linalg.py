@@ -1,0 +1,574 @@
+"""Linear algebra on matrices and stacks of matrices, with NumPy's names.
+
+The primitives work on floating matrices with equal stacks; this file brings arguments into that
+form. Eigenvalues of general matrices are always complex, because whether they happen to be real
+depends on values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from funcgrad.core.avals import ShapedArray, aval_of, shaped
+from funcgrad.core.primitive import BatchDim, Primitive, Value
+from funcgrad.core.trace import Tracer
+from funcgrad.dtypes import FLOAT64, is_complex, is_inexact, real_dtype
+from funcgrad.errors import ArgumentError, ShapeError
+from funcgrad.numpy import contracting, reducing, selecting
+from funcgrad.numpy.contracting import matmul, tensordot, vecdot
+from funcgrad.numpy.indexing import getitem
+from funcgrad.numpy.promotion import as_value, normalize_axes, normalize_axis, promote, strong
+from funcgrad.numpy.reducing import safe_sqrt
+from funcgrad.numpy.shaping import matrix_transpose, ravel
+from funcgrad.primitives import elementwise as p
+from funcgrad.primitives import linalg as primitives
+from funcgrad.primitives import shape as s
+from funcgrad.primitives.families import extern_lower
+from funcgrad.primitives.reductions import ReduceMax, ReduceMin
+from funcgrad.primitives.shape import ReduceSum, shape_of
+
+__all__ = [
+    "EigResult", "EighResult", "LinAlgError", "QRResult", "SVDResult", "SlogdetResult", "cholesky",
+    "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq",
+    "matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot",
+    "norm", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot", "tensorinv",
+    "tensorsolve", "trace", "vecdot", "vector_norm",
+]  # fmt: skip
+
+LinAlgError = np.linalg.LinAlgError
+
+
+class EigResult(NamedTuple):
+    """Eigenvalues and eigenvectors as columns."""
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+class EighResult(NamedTuple):
+    """Eigenvalues, ascending, and eigenvectors as columns."""
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+class QRResult(NamedTuple):
+    """Orthonormal columns and upper triangular coefficients."""
+
+    Q: Any
+    R: Any
+
+
+class SlogdetResult(NamedTuple):
+    """Sign (or phase) of a determinant and logarithm of its size."""
+
+    sign: Any
+    logabsdet: Any
+
+
+class SVDResult(NamedTuple):
+    """Left singular vectors (columns), singular values, right singular vectors (rows)."""
+
+    U: Any
+    S: Any
+    Vh: Any
+
+
+def _floating(*args: Any, function: str) -> list[Any]:
+    """Values of one floating or complex dtype; exact ones become float64."""
+    values = [strong(v) for v in promote(*[as_value(a, function) for a in args])]
+    return [v if is_inexact(aval_of(v).dtype) else p.convert(v, FLOAT64) for v in values]
+
+
+def _matrix(a: Any, function: str) -> Any:
+    (x,) = _floating(a, function=function)
+    if len(shape_of(x)) < 2:
+        raise LinAlgError(f"{function} needs a matrix or a stack of matrices, got {aval_of(x)}.")
+    return x
+
+
+def _square(a: Any, function: str) -> Any:
+    x = _matrix(a, function)
+    if shape_of(x)[-1] != shape_of(x)[-2]:
+        raise LinAlgError(
+            f"{function} needs square matrices (the last two axes equal), got {aval_of(x)}."
+        )
+    return x
+
+
+# Systems and inverses.
+
+
+def solve(a: Any, b: Any) -> Any:
+    """As `numpy.linalg.solve`: ``x`` with ``a x = b``.
+
+    Args:
+        a: Square matrices, ``(..., n, n)``.
+        b: One vector ``(n,)``, or matrices of right sides ``(..., n, k)``.
+
+    Returns:
+        The solutions, of the shape of ``b`` (stacks broadcast).
+
+    Raises:
+        LinAlgError: If a matrix is singular.
+
+    Example:
+        >>> import numpy as np
+        >>> import funcgrad as fg
+        >>> print(fg.numpy.linalg.solve(np.array([[2.0, 0.0], [0.0, 4.0]]), np.array([2.0, 2.0])))
+        [1.  0.5]
+    """
+    a, b = _floating(a, b, function="solve")
+    a = _square(a, "solve")
+    is_vector = len(shape_of(b)) == 1
+    if is_vector:
+        b = s.reshape(b, (*shape_of(b), 1))
+    n = shape_of(a)[-1]
+    if len(shape_of(b)) < 2 or shape_of(b)[-2] != n:
+        raise ShapeError(f"solve: {aval_of(b)} is no right side of equations {aval_of(a)}.")
+    out = _solved(a, b)
+    return s.reshape(out, shape_of(out)[:-1]) if is_vector else out
+
+
+def _solved(a: Any, b: Any) -> Any:
+    stack = shape_of(b)[:-2]
+    if len(shape_of(a)) == 2 and stack:
+        # One matrix for all: factored once, the stack becomes more columns.
+        front = s.moveaxis_to_front(b, len(stack))
+        wide = s.reshape(front, (shape_of(b)[-2], -(-aval_of(b).size // max(shape_of(b)[-2], 1))))
+        out = s.reshape(primitives.Solve().bind(a, wide), shape_of(front))
+        return s.moveaxis_from_front(out, len(stack))
+    lead = np.broadcast_shapes(shape_of(a)[:-2], stack)
+    a = s.broadcast_to(a, (*lead, *shape_of(a)[-2:]))
+    return primitives.Solve().bind(a, s.broadcast_to(b, (*lead, *shape_of(b)[-2:])))
+
+
+def inv(a: Any) -> Any:
+    """As `numpy.linalg.inv`."""
+    return primitives.Inv().bind(_square(a, "inv"))
+
+
+@dataclass(frozen=True)
+class Pinv(Primitive):
+    """The Moore-Penrose inverse of every matrix.
+
+    Args:
+        rcond: Singular values below this part of the greatest count as zero.
+    """
+
+    rcond: float
+
+    lower = extern_lower
+
+    def impl(self, a: Any) -> Any:
+        return np.linalg.pinv(a, rcond=self.rcond)
+
+    def abstract_eval(self, a: ShapedArray) -> ShapedArray:
+        *stack, m, n = a.shape
+        return shaped((*stack, n, m), a.dtype)
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        """``dP = -P dA P + P P^H dA^H (1 - A P) + (1 - P A) dA^H P^H P`` at constant rank.
+
+        Source: G. H. Golub and V. Pereyra, SIAM J. Numer. Anal. 10 (1973) 413.
+        """
+        (a,), (t,) = primals, tangents
+        matmul, adjoint = primitives.matmul, primitives.adjoint
+        out = self.bind(a)
+        turned = adjoint(t)
+        inside = matmul(out, matmul(t, out))
+        left = matmul(out, matmul(adjoint(out), turned))
+        right = matmul(turned, matmul(adjoint(out), out))
+        left = p.sub.bind(left, matmul(left, matmul(a, out)))
+        right = p.sub.bind(right, matmul(out, matmul(a, right)))
+        return out, p.sub.bind(p.add.bind(left, right), inside)
+
+    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
+        return self.bind(*args), 0
+
+
+def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
+    """As `numpy.linalg.pinv`, with one known tolerance for all matrices.
+
+    Derivatives are those at constant rank.
+    """
+    x = _matrix(a, "pinv")
+    return Pinv(_tolerance(x, rcond, rtol, "pinv", 1e-15)).bind(x)
+
+
+def _tolerance(x: Any, rcond: Any, rtol: Any, function: str, default: float | None = None) -> float:
+    """A relative tolerance as a number; by default rounding errors of matrices of this size."""
+    given = rcond if rtol is None else rtol
+    if given is None:
+        if default is not None:
+            return default
+        return float(np.finfo(aval_of(x).dtype).eps) * max(shape_of(x)[-2:])
+    if isinstance(given, Tracer) or np.size(given) != 1:
+        raise ArgumentError(f"{function}: the tolerance must be one known number.")
+    return float(np.asarray(given).reshape(()))
+
+
+def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[Any, Any, Any, Any]:
+    """As `numpy.linalg.lstsq`: the shortest ``x`` that minimises ``|a x - b|``.
+
+    Args:
+        a: One matrix, ``(m, n)``.
+        b: A vector ``(m,)`` or a matrix ``(m, k)``.
+        rcond: Singular values below this part of the greatest count as zero.
+
+    Returns:
+        Solution; sums of squared residuals (empty if ``m <= n`` or the rank is known to be
+        deficient); rank; singular values.
+    """
+    a, b = _floating(a, b, function="lstsq")
+    if len(shape_of(_matrix(a, "lstsq"))) != 2 or len(shape_of(b)) not in (1, 2):
+        raise LinAlgError(f"lstsq needs one matrix and a vector or matrix, got {aval_of(b)}.")
+    tolerance = _tolerance(a, rcond, None, "lstsq")
+    x = matmul(Pinv(tolerance).bind(a), b)
+    values = primitives.SingularValues().bind(a)
+    rank = _rank(values, tolerance)
+    m, n = shape_of(a)
+    is_deficient = not isinstance(rank, Tracer) and rank < n
+    if m <= n or is_deficient:
+        return x, np.empty(0, real_dtype(aval_of(x).dtype)), rank, values
+    rest = p.sub.bind(b, matmul(a, x))
+    squares = ReduceSum((0,)).bind(_square_size(rest))
+    return x, s.reshape(squares, shape_of(squares) or (1,)), rank, values
+
+
+def _rank(values: Any, tolerance: float) -> Any:
+    """How many singular values are not negligible."""
+    if not shape_of(values)[-1]:
+        return np.zeros(shape_of(values)[:-1], np.int64)
+    largest = getitem(values, (..., slice(0, 1)))
+    bound = p.mul.bind(largest, aval_of(values).dtype.type(tolerance))
+    return reducing.sum(p.greater.bind(values, bound), -1)
+
+
+def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
+    """As `numpy.linalg.matrix_rank`."""
+    (x,) = _floating(A, function="matrix_rank")
+    if len(shape_of(x)) < 2:
+        return p.convert(reducing.any(p.not_equal.bind(x, p.zero_of(x))), np.dtype(np.int64))
+    values = primitives.SingularValues().bind(x)
+    if tol is None:
+        return _rank(values, _tolerance(x, None, rtol, "matrix_rank"))
+    bound = p.convert(strong(as_value(tol)), aval_of(values).dtype)
+    bound = s.reshape(bound, (*shape_of(bound), 1))
+    return reducing.sum(p.greater.bind(values, bound), -1)
+
+
+def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
+    """As `numpy.linalg.tensorsolve`."""
+    a, b = _floating(a, b, function="tensorsolve")
+    ndim = len(shape_of(a))
+    if axes is not None:
+        last = [normalize_axis(i, ndim, "tensorsolve") for i in axes]
+        a = s.Transpose((*(i for i in range(ndim) if i not in last), *last)).bind(a)
+    unknown = shape_of(a)[len(shape_of(b)) :]
+    size = aval_of(b).size
+    if size * size != aval_of(a).size:
+        raise LinAlgError(f"tensorsolve: {aval_of(a)} and {aval_of(b)} are no square system.")
+    x = solve(s.reshape(a, (size, size)), ravel(b))
+    return s.reshape(x, unknown)
+
+
+def tensorinv(a: Any, ind: int = 2) -> Any:
+    """As `numpy.linalg.tensorinv`."""
+    if ind <= 0:
+        raise ValueError("Invalid ind argument.")
+    (x,) = _floating(a, function="tensorinv")
+    rows, columns = shape_of(x)[:ind], shape_of(x)[ind:]
+    n = int(np.prod(columns, dtype=np.int64))
+    return s.reshape(inv(s.reshape(x, (aval_of(x).size // max(n, 1), n))), (*columns, *rows))
+
+
+# Determinants and factorizations.
+
+
+def det(a: Any) -> Any:
+    """As `numpy.linalg.det`; its gradient exists for singular matrices too."""
+    return primitives.Det().bind(_square(a, "det"))
+
+
+def slogdet(a: Any) -> SlogdetResult:
+    """As `numpy.linalg.slogdet`."""
+    return SlogdetResult(*primitives.Slogdet().bind(_square(a, "slogdet")))
+
+
+def cholesky(a: Any, /, *, upper: bool = False) -> Any:
+    """As `numpy.linalg.cholesky`."""
+    x = _square(a, "cholesky")
+    if not upper:
+        return primitives.Cholesky().bind(x)
+    return primitives.adjoint(primitives.Cholesky().bind(primitives.adjoint(x)))
+
+
+def qr(a: Any, mode: str = "reduced") -> Any:
+    """As `numpy.linalg.qr`, with modes "reduced", "complete" and "r"."""
+    if mode not in ("reduced", "complete", "r"):
+        raise ArgumentError(f"qr: mode must be 'reduced', 'complete' or 'r', got {mode!r}.")
+    q, r = primitives.Qr(mode == "complete").bind(_matrix(a, "qr"))
+    return r if mode == "r" else QRResult(q, r)
+
+
+def svd(
+    a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
+) -> Any:
+    """As `numpy.linalg.svd`.
+
+    Derivatives of the vectors of matrices that are not square need ``full_matrices=False``.
+    """
+    x = _matrix(a, "svd")
+    if not compute_uv:
+        return primitives.SingularValues().bind(x)
+    is_completed = full_matrices and shape_of(x)[-1] != shape_of(x)[-2]
+    return SVDResult(*primitives.Svd(is_completed).bind(x))
+
+
+def svdvals(x: Any, /) -> Any:
+    """As `numpy.linalg.svdvals`."""
+    return primitives.SingularValues().bind(_matrix(x, "svdvals"))
+
+
+def _lower_of(a: Any, UPLO: str, function: str) -> Any:
+    """Hermitian matrices whose lower triangle is the one to be read."""
+    x = _square(a, function)
+    if UPLO.upper() not in ("L", "U"):
+        raise ValueError("UPLO argument must be 'L' or 'U'")
+    return x if UPLO.upper() == "L" else primitives.adjoint(x)
+
+
+def eigh(a: Any, UPLO: str = "L") -> EighResult:
+    """As `numpy.linalg.eigh`."""
+    return EighResult(*primitives.Eigh().bind(_lower_of(a, UPLO, "eigh")))
+
+
+def eigvalsh(a: Any, UPLO: str = "L") -> Any:
+    """As `numpy.linalg.eigvalsh`."""
+    return primitives.Eigvalsh().bind(_lower_of(a, UPLO, "eigvalsh"))
+
+
+def eig(a: Any) -> EigResult:
+    """As `numpy.linalg.eig`, with complex results for real matrices too."""
+    return EigResult(*primitives.Eig().bind(_square(a, "eig")))
+
+
+def eigvals(a: Any) -> Any:
+    """As `numpy.linalg.eigvals`, with complex results for real matrices too."""
+    return primitives.Eigvals().bind(_square(a, "eigvals"))
+
+
+# Norms.
+
+
+def _size(x: Any) -> Any:
+    """Absolute values."""
+    return p.absolute.bind(x)
+
+
+def _square_size(x: Any) -> Any:
+    """Squares of absolute values."""
+    if is_complex(aval_of(x).dtype):
+        return p.real.bind(p.mul.bind(x, p.conj.bind(x)))
+    return p.integer_power(x, 2)
+
+
+def _kept(out: Any, shape: tuple[int, ...], axes: Sequence[int], keepdims: bool) -> Any:
+    if not keepdims:
+        return out
+    return s.reshape(out, tuple(1 if i in axes else n for i, n in enumerate(shape)))
+
+
+def _vector_norm(x: Any, axes: tuple[int, ...], order: Any) -> Any:
+    """Norms over ``axes``; where the 2-norm and roots are 0 so are their derivatives."""
+    if order is None or order == 2:
+        return safe_sqrt(ReduceSum(axes).bind(_square_size(x)))
+    if isinstance(order, str):
+        raise ValueError(f"Invalid norm order '{order}' for vectors")
+    if order == np.inf:
+        return ReduceMax(axes).bind(_size(x))
+    if order == -np.inf:
+        return ReduceMin(axes).bind(_size(x))
+    dtype = real_dtype(aval_of(x).dtype)
+    if order == 0:
+        return ReduceSum(axes).bind(p.convert(p.not_equal.bind(x, p.zero_of(x)), dtype))
+    if order == 1:
+        return ReduceSum(axes).bind(_size(x))
+    total = ReduceSum(axes).bind(p.power.bind(_size(x), dtype.type(order)))
+    is_zero = p.equal.bind(total, p.zero_of(total))
+    if order < 0:
+        return p.power.bind(total, dtype.type(1 / order))
+    root = p.power.bind(p.select.bind(is_zero, p.ones_like(total), total), dtype.type(1 / order))
+    return p.select.bind(is_zero, p.zero_of(total), root)
+
+
+def _matrix_norm(x: Any, axes: tuple[int, int], order: Any) -> Any:
+    if order in (None, "fro", "f"):
+        return _vector_norm(x, tuple(sorted(axes)), None)
+    row, column = axes
+    if order in (1, -1, np.inf, -np.inf):
+        summed, other = (row, column) if order in (1, -1) else (column, row)
+        lines = ReduceSum((summed,)).bind(_size(x))
+        extreme = ReduceMax if order > 0 else ReduceMin
+        return extreme((other - (other > summed),)).bind(lines)
+    if order not in (2, -2, "nuc"):
+        raise ValueError("Invalid norm order for matrices.")
+    ndim = len(shape_of(x))
+    rest = tuple(i for i in range(ndim) if i not in axes)
+    order_of_axes = (*rest, row, column)
+    moved = x if order_of_axes == tuple(range(ndim)) else s.Transpose(order_of_axes).bind(x)
+    values = primitives.SingularValues().bind(moved)
+    last = (len(rest),)
+    if order == "nuc":
+        return ReduceSum(last).bind(values)
+    return (ReduceMax if order == 2 else ReduceMin)(last).bind(values)
+
+
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """As `numpy.linalg.norm`.
+
+    Where the 2-norm or the Frobenius norm is 0 its derivative is taken to be 0.
+
+    Example:
+        >>> import numpy as np
+        >>> import funcgrad as fg
+        >>> print(fg.grad(fg.numpy.linalg.norm)(np.zeros(2)))
+        [0. 0.]
+    """
+    (x,) = _floating(x, function="norm")
+    shape = shape_of(x)
+    if axis is None:
+        axes = tuple(range(len(shape)))
+        if ord is None:
+            return _kept(_vector_norm(x, axes, None), shape, axes, keepdims)
+    else:
+        given = axis if isinstance(axis, tuple | list) else (axis,)
+        axes = tuple(normalize_axis(i, len(shape), "norm") for i in given)
+    if len(axes) == 1:
+        return _kept(_vector_norm(x, axes, ord), shape, axes, keepdims)
+    if len(axes) != 2:
+        raise ValueError("Improper number of dimensions to norm.")
+    if axes[0] == axes[1]:
+        raise ValueError("Duplicate axes given.")
+    return _kept(_matrix_norm(x, (axes[0], axes[1]), ord), shape, axes, keepdims)
+
+
+def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+    """As `numpy.linalg.vector_norm`: over all elements, or over ``axis``."""
+    (x,) = _floating(x, function="vector_norm")
+    shape = shape_of(x)
+    axes = normalize_axes(axis, len(shape), "vector_norm")
+    return _kept(_vector_norm(x, axes, ord), shape, axes, keepdims)
+
+
+def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+    """As `numpy.linalg.matrix_norm`, of the last two axes."""
+    return norm(_matrix(x, "matrix_norm"), ord, (-2, -1), keepdims)
+
+
+def cond(x: Any, p: Any = None) -> Any:
+    """As `numpy.linalg.cond`."""
+    x = _matrix(x, "cond")
+    if p in (None, 2, -2):
+        values = primitives.SingularValues().bind(x)
+        first, last = getitem(values, (..., 0)), getitem(values, (..., -1))
+        return last / first if p == -2 else first / last
+    return norm(x, p, (-2, -1)) * norm(inv(x), p, (-2, -1))
+
+
+# Products.
+
+
+def matrix_power(a: Any, n: int) -> Any:
+    """As `numpy.linalg.matrix_power`, by repeated squaring."""
+    x = strong(as_value(a, "matrix_power"))
+    if len(shape_of(x)) < 2 or shape_of(x)[-1] != shape_of(x)[-2]:
+        raise LinAlgError(f"matrix_power needs square matrices, got {aval_of(x)}.")
+    n = int(n.__index__())
+    if n == 0:
+        return s.broadcast_to(np.eye(shape_of(x)[-1], dtype=aval_of(x).dtype), shape_of(x))
+    if n < 0:
+        x, n = inv(x), -n
+    out = None
+    while n:
+        if n & 1:
+            out = x if out is None else primitives.matmul(out, x)
+        n >>= 1
+        x = primitives.matmul(x, x) if n else x
+    return out
+
+
+def multi_dot(arrays: Sequence[Any], *, out: None = None) -> Any:
+    """As `numpy.linalg.multi_dot`: a product of matrices in the cheapest order.
+
+    The first and the last may be vectors.
+    """
+    reducing.refuse_out(out, "multi_dot")
+    values = [as_value(a, "multi_dot") for a in arrays]
+    if len(values) < 2:
+        raise ValueError("Expecting at least two arrays.")
+    is_row, is_column = (len(shape_of(values[i])) == 1 for i in (0, -1))
+    if is_row:
+        values[0] = s.reshape(values[0], (1, *shape_of(values[0])))
+    if is_column:
+        values[-1] = s.reshape(values[-1], (*shape_of(values[-1]), 1))
+    if any(len(shape_of(v)) != 2 for v in values):
+        raise LinAlgError("multi_dot needs matrices; only the first and last may be vectors.")
+    product = _chain(values, _splits([*(shape_of(v)[0] for v in values), shape_of(values[-1])[1]]))
+    drop = [i for i, is_vector in enumerate((is_row, is_column)) if is_vector]
+    return s.reshape(product, s.drop_axes(shape_of(product), drop))
+
+
+def _splits(lengths: Sequence[int]) -> dict[tuple[int, int], int]:
+    """For each run of a chain of matrices, after which matrix to split it (Cormen et al., 15.2)."""
+    count = len(lengths) - 1
+    cost = {(i, i): 0 for i in range(count)}
+    splits: dict[tuple[int, int], int] = {}
+    for span in range(1, count):
+        for i in range(count - span):
+            j = i + span
+            costs = {
+                k: cost[i, k] + cost[k + 1, j] + lengths[i] * lengths[k + 1] * lengths[j + 1]
+                for k in range(i, j)
+            }
+            splits[i, j] = min(costs, key=costs.__getitem__)
+            cost[i, j] = costs[splits[i, j]]
+    return splits
+
+
+def _chain(values: Sequence[Any], splits: dict[tuple[int, int], int]) -> Any:
+    def product(i: int, j: int) -> Any:
+        if i == j:
+            return values[i]
+        k = splits[i, j]
+        return matmul(product(i, k), product(k + 1, j))
+
+    return product(0, len(values) - 1)
+
+
+def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    """As `numpy.linalg.cross`, of vectors of three components."""
+    return contracting.cross(x1, x2, axis=axis)
+
+
+def outer(x1: Any, x2: Any, /) -> Any:
+    """As `numpy.linalg.outer`, of two vectors."""
+    for x in (x1, x2):
+        if len(shape_of(as_value(x, "outer"))) != 1:
+            raise ValueError(f"outer needs two vectors, got {aval_of(as_value(x))}.")
+    return contracting.outer(x1, x2)
+
+
+def diagonal(x: Any, /, *, offset: int = 0) -> Any:
+    """As `numpy.linalg.diagonal`, of the last two axes."""
+    return selecting.diagonal(x, offset, -2, -1)
+
+
+def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+    """As `numpy.linalg.trace`, of the last two axes."""
+    return reducing.trace(x, offset, -2, -1, dtype)
