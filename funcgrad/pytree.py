@@ -116,6 +116,28 @@ class PyTreeDef:
         """Whether the structure is a single leaf."""
         return self._node is None
 
+    @property
+    def kind(self) -> type | None:
+        """Type of the container at the root; ``None`` for a leaf."""
+        return None if self._node is None else self._node.kind
+
+    @property
+    def meta(self) -> Any:
+        """What the container holds besides its children; the sorted keys of a dict."""
+        return self._meta
+
+    @property
+    def flatten_root(self) -> Callable[[Any], tuple[Sequence[Any], Hashable]]:
+        """The function from a container of this kind to its children and meta."""
+        assert self._node is not None
+        return self._node.flatten
+
+    @property
+    def unflatten_root(self) -> Callable[[Any, Sequence[Any]], Any]:
+        """The function from meta and children to a container of this kind."""
+        assert self._node is not None
+        return self._node.unflatten
+
     def children(self) -> list[PyTreeDef]:
         """Structures of the children of the root."""
         return list(self._children)

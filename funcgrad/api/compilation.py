@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.api.arguments import Function, check_callable, leaf_paths, name_of
+from funcgrad.api.calls import MISS, CallPath, call_path
 from funcgrad.api.staging import ClosedJaxpr, ShapeDtypeStruct, StagedFunction, eval_shape
 from funcgrad.compiler.pipeline import compile_program
 from funcgrad.compiler.plan import Executable
@@ -25,7 +26,7 @@ from funcgrad.core.program import Program
 from funcgrad.core.trace import EVAL, Tracer, current_trace, using_trace
 from funcgrad.errors import ArgumentError, DtypeError
 from funcgrad.higher_order.jit import Jit, is_jit_disabled
-from funcgrad.pytree import PyTreeDef, tree_flatten, tree_leaves, tree_unflatten
+from funcgrad.pytree import PyTreeDef, tree_flatten, tree_leaves, tree_structure, tree_unflatten
 
 
 @dataclass
@@ -33,8 +34,8 @@ class CacheInfo:
     """What a jitted function has traced and compiled so far.
 
     Attributes:
-        calls: Calls with concrete arguments.
         hits: Calls that found an executable for their types.
+        misses: Calls that did not.
         traces: How often Python ran the function.
         kernels_compiled: Kernels that had to be compiled.
         kernels_loaded: Kernels that came from the disk.
@@ -42,25 +43,31 @@ class CacheInfo:
         reasons: Why each trace was needed.
     """
 
-    calls: int = 0
     hits: int = 0
+    misses: int = 0
     traces: int = 0
     kernels_compiled: int = 0
     kernels_loaded: int = 0
     kernels_reused: int = 0
     reasons: list[str] = field(default_factory=list)
 
+    @property
+    def calls(self) -> int:
+        """Calls with concrete arguments."""
+        return self.hits + self.misses
+
 
 class _Entry:
     """What one combination of argument types and static values needs to run."""
 
-    __slots__ = ("executable", "out_tree", "staged", "types")
+    __slots__ = ("executable", "out_tree", "path", "staged", "types")
 
     def __init__(self, staged: StagedFunction, types: list[str]) -> None:
         self.staged = staged
         self.out_tree: PyTreeDef = staged.out_tree
         self.types = types
         self.executable: Executable | None = None
+        self.path: CallPath | None = None
 
 
 def jit(
@@ -137,7 +144,7 @@ class Jitted:
         self._threads = threads
         self._cache: dict[Any, _Entry] = {}
         self._info = CacheInfo()
-        self._is_plain = not (self._static or self._donated)
+        self._paths: list[CallPath] = []
 
     def __repr__(self) -> str:
         return f"<{self._what}>"
@@ -148,25 +155,13 @@ class Jitted:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if is_jit_disabled():
             return self._fun(*args, **kwargs)
-        if kwargs or not self._is_plain:
-            return self._call_general(args, kwargs)
-        leaves, treedef = tree_flatten(args)
-        signature = []
-        for leaf in leaves:
-            kind = type(leaf)
-            if kind is np.ndarray:
-                signature.append(leaf.shape)
-                signature.append(leaf.dtype)
-            elif kind in _SCALAR_TYPES:
-                signature.append(kind)
-            else:
-                return self._call_general(args, kwargs)
-        entry = self._cache.get((treedef, tuple(signature)))
-        if entry is None or entry.executable is None or current_trace() is not EVAL:
-            return self._call_general(args, kwargs)
-        self._info.calls += 1
-        self._info.hits += 1
-        return entry.out_tree.unflatten(entry.executable(*leaves))
+        if not kwargs and current_trace() is EVAL:
+            for path in self._paths:
+                result = path(args)
+                if result is not MISS:
+                    self._info.hits += 1
+                    return result
+        return self._call_general(args, kwargs)
 
     def _call_general(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         call = _Call(self, args, kwargs)
@@ -174,10 +169,22 @@ class Jitted:
             entry = self._entry(call, count=False)
             outs = Jit(entry.staged.program).bind(*entry.staged.captured, *call.leaves)
             return tree_unflatten(entry.out_tree, outs)
-        self._info.calls += 1
         entry = self._entry(call, count=True)
         executable = entry.executable or self._compile(entry, call)
-        return tree_unflatten(entry.out_tree, executable(*call.leaves))
+        result = tree_unflatten(entry.out_tree, executable(*call.leaves))
+        if not kwargs and entry.path is None and len(call.leaves) <= _MAX_LEAVES:
+            self._remember(entry, call)
+        return result
+
+    def _remember(self, entry: _Entry, call: _Call) -> None:
+        """Make the next call with such arguments fast."""
+        assert entry.executable is not None
+        trees = [tree_structure(arg) for arg in call.dynamic_args]
+        entry.path = call_path(
+            entry.executable, len(call.args), call.static_args, trees, call.leaves, entry.out_tree
+        )
+        # The latest first; a function with very many signatures gains nothing from a search.
+        self._paths = [entry.path, *self._paths[: _MAX_PATHS - 1]]
 
     def _entry(self, call: _Call, count: bool) -> _Entry:
         found = self._cache.get(call.key)
@@ -186,6 +193,7 @@ class Jitted:
             return found
         staged = StagedFunction(call.function(), call.dynamic_args, call.dynamic_kwargs, self._what)
         entry = _Entry(staged, call.types())
+        self._info.misses += count
         self._info.traces += 1
         self._info.reasons.append(self._reason(call, entry))
         if not staged.captured:
@@ -241,8 +249,12 @@ class Jitted:
     def clear_cache(self) -> None:
         """Forget all programs and executables of this function."""
         self._cache.clear()
+        self._paths = []
         self._info = CacheInfo()
 
+
+_MAX_PATHS = 4
+_MAX_LEAVES = 1000
 
 _SCALAR_TYPES = frozenset(
     (bool, int, float, complex, np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8,

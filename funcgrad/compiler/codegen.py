@@ -364,9 +364,9 @@ class _Writer:
         return tuple(found.get(i, 0) for i in range(len(self.space)))
 
     def _access(self, value: Value, strides: Sequence[int], offset: int = 0) -> _Access:
-        key = (value, tuple(strides), offset)
+        key = (value.home, tuple(strides), offset)
         if key not in self.accesses:
-            self.accesses[key] = _Access(value, strides, offset)
+            self.accesses[key] = _Access(value.home, strides, offset)
         return self.accesses[key]
 
     def _operand_access(self, operand: View, node: Node) -> _Access:
@@ -655,6 +655,7 @@ class _Writer:
     def _statements(self, body: list[Node]) -> None:
         loaded = dict(self.loaded)
         stage_names = dict(self.names)
+        self._load_overwritten(body, loaded)
         for node in body:
             names = [self._name(x, node, loaded) for x in node.operands]
             kind = self._kind(node)
@@ -669,6 +670,15 @@ class _Writer:
             else:
                 self.folds[node].step(names[0])
         self.names = stage_names
+
+    def _load_overwritten(self, body: list[Node], loaded: dict[Any, str]) -> None:
+        """Load what results replace before the first of them is stored."""
+        written = {self.outs[node] for node in body if node in self.outs}
+        for node in body:
+            for x in node.operands:
+                if isinstance(x, View) and x.value not in self.made:
+                    if self._operand_access(x, node) in written:
+                        self._name(x, node, loaded)
 
     def _compute(self, node: Node, names: list[str]) -> None:
         assert isinstance(node, Point)

@@ -13,8 +13,8 @@ _EXECUTOR = """
 ;   slots[4 + k], k < n_objects: address of a Python object, replaced by that of its data.
 ;   table: number of steps; number of guarded objects; word offset of the guards; for each step
 ;   (kernel address, word offset of its arguments); arguments; guards.
-;   A guard: address of the type, address of the dtype, number of axes, lengths. The first objects
-;   must be aligned contiguous arrays that agree with their guards; all others are not looked at.
+;   A guard: address of the type, address of the dtype, flags that must be set, number of axes,
+;   lengths. The first objects must be arrays that agree with their guards; others are not checked.
 ;   Returns 0; 1 + the index of the step that failed, with its error code in slots[0]; or, before
 ;   anything has run, -1 - the index of the first object that does not agree.
 define i64 @fg_run(ptr %slots, ptr %table, i64 %n_objects) nounwind {
@@ -51,17 +51,20 @@ check.fields:
   %is.dtype = icmp eq i64 %dtype, %dtype.expected
   %flags.place = getelementptr inbounds i8, ptr %candidate, i64 FLAGS_OFFSET
   %flags = load i32, ptr %flags.place
-  %flags.relevant = and i32 %flags, 257
-  %is.behaved = icmp eq i32 %flags.relevant, 257
+  %flags.at = getelementptr inbounds i64, ptr %at, i64 2
+  %flags.expected.64 = load i64, ptr %flags.at
+  %flags.expected = trunc i64 %flags.expected.64 to i32
+  %flags.relevant = and i32 %flags, %flags.expected
+  %is.behaved = icmp eq i32 %flags.relevant, %flags.expected
   %ndim.place = getelementptr inbounds i8, ptr %candidate, i64 NDIM_OFFSET
   %ndim.32 = load i32, ptr %ndim.place
   %ndim = sext i32 %ndim.32 to i64
-  %ndim.at = getelementptr inbounds i64, ptr %at, i64 2
+  %ndim.at = getelementptr inbounds i64, ptr %at, i64 3
   %ndim.expected = load i64, ptr %ndim.at
   %is.ndim = icmp eq i64 %ndim, %ndim.expected
   %lengths.place = getelementptr inbounds i8, ptr %candidate, i64 SHAPE_OFFSET
   %lengths = load ptr, ptr %lengths.place
-  %lengths.expected = getelementptr inbounds i64, ptr %at, i64 3
+  %lengths.expected = getelementptr inbounds i64, ptr %at, i64 4
   %ok.1 = and i1 %is.dtype, %is.behaved
   %ok = and i1 %ok.1, %is.ndim
   br i1 %ok, label %axis, label %differs
@@ -134,6 +137,69 @@ done:
   ret i64 0
 }
 """
+
+DISJOINT_SYMBOL = "fg_disjoint"
+
+OVERLAP = 1001
+"""Error code of the check of donated arrays."""
+
+DISJOINT = """
+; int64 kernel(int64* slots, int64* args): whether donated arrays overlap with no other array.
+;   args: begin, end, number of arrays, number of donated ones; (slot, bytes) of each, donated first.
+define i64 @fg_disjoint(ptr noalias %slots, ptr noalias %args) nounwind {
+entry:
+  %count.place = getelementptr inbounds i64, ptr %args, i64 2
+  %count = load i64, ptr %count.place
+  %donated.place = getelementptr inbounds i64, ptr %args, i64 3
+  %donated = load i64, ptr %donated.place
+  %ranges = getelementptr inbounds i64, ptr %args, i64 4
+  br label %first
+
+first:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %last ]
+  %more.donated = icmp slt i64 %i, %donated
+  br i1 %more.donated, label %take, label %distinct
+
+take:
+  %i.place = getelementptr inbounds { i64, i64 }, ptr %ranges, i64 %i
+  %i.slot = load i64, ptr %i.place
+  %i.bytes.place = getelementptr inbounds { i64, i64 }, ptr %i.place, i64 0, i32 1
+  %i.bytes = load i64, ptr %i.bytes.place
+  %i.address = getelementptr inbounds i64, ptr %slots, i64 %i.slot
+  %i.start = load i64, ptr %i.address
+  %i.end = add i64 %i.start, %i.bytes
+  %i.next = add nsw i64 %i, 1
+  br label %second
+
+second:
+  %j = phi i64 [ %i.next, %take ], [ %j.next, %compare ]
+  %more = icmp slt i64 %j, %count
+  br i1 %more, label %compare, label %last
+
+compare:
+  %j.place = getelementptr inbounds { i64, i64 }, ptr %ranges, i64 %j
+  %j.slot = load i64, ptr %j.place
+  %j.bytes.place = getelementptr inbounds { i64, i64 }, ptr %j.place, i64 0, i32 1
+  %j.bytes = load i64, ptr %j.bytes.place
+  %j.address = getelementptr inbounds i64, ptr %slots, i64 %j.slot
+  %j.start = load i64, ptr %j.address
+  %j.end = add i64 %j.start, %j.bytes
+  %j.next = add nsw i64 %j, 1
+  %starts.before = icmp ult i64 %j.start, %i.end
+  %ends.after = icmp ult i64 %i.start, %j.end
+  %overlap = and i1 %starts.before, %ends.after
+  br i1 %overlap, label %shared, label %second
+
+last:
+  br label %first
+
+shared:
+  ret i64 OVERLAP
+
+distinct:
+  ret i64 0
+}
+""".replace("OVERLAP", str(OVERLAP))
 
 GEMM_WORDS = (
     "begin end function m n k lda ldb ldc trans_a trans_b "

@@ -28,9 +28,10 @@ class Value:
         is_stored: Whether it has memory; values that only their own kernel reads have none.
         slot: Index of the word that holds the address of its memory, once that is decided.
         offset: Bytes from that address to its first element.
+        home: The value whose memory it is written to: itself, or a donated input.
     """
 
-    __slots__ = ("dtype", "is_stored", "maker", "offset", "shape", "slot", "strides")
+    __slots__ = ("dtype", "home", "is_stored", "maker", "offset", "shape", "slot", "strides")
 
     def __init__(self, shape: Shape, dtype: np.dtype[Any]) -> None:
         self.shape = shape
@@ -38,6 +39,7 @@ class Value:
         self.maker: Any = None
         self.strides = contiguous_strides(shape)
         self.is_stored = True
+        self.home: Value = self
         self.slot = -1
         self.offset = 0
 

@@ -9,7 +9,7 @@ import bisect
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from funcgrad.compiler.graph import External, Graph, Node
+from funcgrad.compiler.graph import External, Graph, Node, Point
 from funcgrad.compiler.layout import Value, View
 from funcgrad.compiler.passes.fuse import Group
 
@@ -53,6 +53,30 @@ def mark_stored(graph: Graph, groups: Sequence[Group]) -> None:
                     x.value.is_stored = True
 
 
+def reuse_inputs(graph: Graph, groups: Sequence[Group], donated: Sequence[bool]) -> None:
+    """Let outputs replace donated inputs of their type that nothing needs any more."""
+    free = [value for value, given in zip(graph.inputs, donated, strict=False) if given]
+    home = {node: i for i, group in enumerate(groups) for node in group.nodes}
+    reads: dict[Value, list[tuple[int, View]]] = {value: [] for value in free}
+    for node, i in home.items():
+        for x in node.operands:
+            if isinstance(x, View) and x.value in reads:
+                reads[x.value].append((i, x))
+    for out in graph.outputs:
+        i = home[out.maker]
+        if not isinstance(out.maker, Point):
+            continue
+        is_plain = groups[i].walk is None
+        for value in free:
+            if (value.shape, value.dtype) == (out.shape, out.dtype) and all(
+                j < i or (j == i and is_plain and x.is_whole and x.shape == out.shape)
+                for j, x in reads[value]
+            ):
+                out.home = value
+                free.remove(value)
+                break
+
+
 def place(
     graph: Graph, groups: Sequence[Group], scratch: Sequence[Sequence[Value]]
 ) -> Memory:
@@ -64,9 +88,12 @@ def place(
         scratch: For every group, the values that exist only while it runs.
     """
     slot = FIRST_SLOT
-    for value in (*graph.inputs, *graph.outputs):
+    fresh = [value for value in graph.outputs if value.home is value]
+    for value in (*graph.inputs, *fresh):
         value.slot = slot
         slot += 1
+    for value in graph.outputs:
+        value.slot = value.home.slot
     memory = Memory(n_objects=slot - FIRST_SLOT, arena_slot=slot)
     slot += 1
     for value, _ in graph.constants:

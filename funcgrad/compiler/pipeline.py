@@ -16,7 +16,7 @@ from funcgrad.compiler import fixed, runtime
 from funcgrad.compiler.codegen import Kernel, Place, generate, generate_copy, generate_scan
 from funcgrad.compiler.graph import Copies, External, Fold, Graph, Point, Product, Scan, build
 from funcgrad.compiler.layout import Value, View
-from funcgrad.compiler.memory import mark_stored, place
+from funcgrad.compiler.memory import mark_stored, place, reuse_inputs
 from funcgrad.compiler.passes.fuse import Group, fuse
 from funcgrad.compiler.passes.inline import inline
 from funcgrad.compiler.passes.prune import prune
@@ -45,6 +45,7 @@ def compile_program(
     graph = build(lowered)
     groups = fuse(graph)
     mark_stored(graph, groups)
+    reuse_inputs(graph, groups, donated)
     jobs = [list(_jobs(group)) for group in groups]
     scratch = [[v for job in row if isinstance(job, Kernel) for v in job.scratch] for row in jobs]
     memory = place(graph, groups, scratch)
@@ -66,9 +67,12 @@ def compile_program(
     if not parts or isinstance(parts[0], External):
         # The first stretch turns the caller's objects into addresses.
         parts.insert(0, Stretch())
+    written = [value.home for value in graph.outputs if value.home is not value]
+    if written:
+        parts[0].steps.insert(0, _disjoint_step(graph, written))
     for i, part in enumerate(parts):
         if isinstance(part, Stretch):
-            part.seal(graph.inputs if i == 0 else ())
+            part.seal(graph.inputs if i == 0 else (), written)
     stats = KernelStats(*(now - then for now, then in zip(_counters(), before, strict=True)))
     text = _text(lowered, graph, jobs, sources)
     _report(program, lowered, stats, text)
@@ -107,6 +111,15 @@ def _step(job: Kernel | Product, addresses: dict[str, int]) -> Step:
         else:
             words.append(word)
     return Step(addresses[job.source], words)
+
+
+def _disjoint_step(graph: Graph, written: Sequence[Value]) -> Step:
+    """The check, before anything is written, that donated inputs overlap with no other input."""
+    others = [value for value in graph.inputs if value not in written]
+    words = [0, 1, len(graph.inputs), len(written)]
+    for value in (*written, *others):
+        words += [value.slot, value.nbytes]
+    return Step(runtime.disjoint_address(), words)
 
 
 def _product_step(node: Product) -> Step:

@@ -15,10 +15,17 @@ from typing import Any
 import numpy as np
 
 from funcgrad.compiler import runtime
+from funcgrad.compiler.fixed import OVERLAP
 from funcgrad.compiler.graph import External, Graph
 from funcgrad.compiler.layout import Operand, Uniform, Value
 from funcgrad.compiler.memory import FIRST_SLOT, Memory
 from funcgrad.errors import CompilerError, ShapeError
+
+
+_BEHAVED = 0x101
+"""NumPy's flags of arrays that are contiguous and aligned."""
+
+_WRITEABLE = 0x400
 
 
 @dataclass
@@ -46,8 +53,13 @@ class Stretch:
     table: Any = None
     address: int = 0
 
-    def seal(self, guards: Sequence[Value] = ()) -> None:
-        """Lay out the table of the executor, with guards of the types of the first objects."""
+    def seal(self, guards: Sequence[Value] = (), written: Sequence[Value] = ()) -> None:
+        """Lay out the table of the executor.
+
+        Args:
+            guards: The first objects of a call, whose types are checked.
+            written: Those of them that results replace.
+        """
         n = len(self.steps)
         offset = 3 + 2 * n
         total = offset + sum(len(step.words) for step in self.steps)
@@ -58,7 +70,9 @@ class Stretch:
         for step in self.steps:
             words += step.words
         for value in guards:
-            words += [id(np.ndarray), id(np.dtype(value.dtype.char)), len(value.shape), *value.shape]
+            flags = _BEHAVED | (_WRITEABLE if value in written else 0)
+            dtype = np.dtype(value.dtype.char)
+            words += [id(np.ndarray), id(dtype), flags, len(value.shape), *value.shape]
         # Addresses may have the highest bit set.
         self.table = np.array([w & (1 << 64) - 1 for w in words], np.uint64)
         self.address = self.table.ctypes.data
@@ -110,7 +124,11 @@ class Executable:
         self._constants = [array for _, array in graph.constants]
         self.in_types = [(v.shape, np.dtype(v.dtype.char)) for v in graph.inputs]
         self.out_types = [(v.shape, v.dtype) for v in graph.outputs]
-        self._n_objects = len(graph.inputs) + len(graph.outputs)
+        self._n_objects = memory.n_objects
+        # Where results come from: the index of a donated argument, or None for a new array.
+        self.sources = [
+            None if v.home is v else graph.inputs.index(v.home) for v in graph.outputs
+        ]
         self.frames: list[Frame] = []
         self.run = runtime.executor()
 
@@ -144,12 +162,23 @@ class Executable:
 
     def __call__(self, *args: Any) -> list[Any]:
         arrays = list(args)
-        results = [np.empty(shape, dtype) for shape, dtype in self.out_types]
+        fresh = [
+            np.empty(shape, dtype)
+            for (shape, dtype), source in zip(self.out_types, self.sources, strict=True)
+            if source is None
+        ]
         frame = self.take_frame()
-        code = self._start(frame, arrays, results)
-        while code < 0:
-            arrays[-1 - code] = self._converted(-1 - code, arrays[-1 - code])
-            code = self._start(frame, arrays, results)
+        code = self._start(frame, arrays, fresh)
+        while code:
+            # Nothing has run yet: an argument needs another form.
+            if code < 0:
+                arrays[-1 - code] = self._converted(-1 - code, arrays[-1 - code])
+            else:
+                for i in set(self.sources) - {None}:
+                    arrays[i] = self._converted(i, arrays[i])
+            code = self._start(frame, arrays, fresh)
+        rest = iter(fresh)
+        results = [next(rest) if i is None else arrays[i] for i in self.sources]
         held: dict[Value, Any] = {}
         for part in self._parts[1:]:
             if isinstance(part, External):
@@ -159,10 +188,15 @@ class Executable:
         self.frames.append(frame)
         return [x[()] if x.ndim == 0 else x for x in results]
 
-    def _start(self, frame: Frame, arrays: list[Any], results: list[Any]) -> int:
-        """Run the first stretch; negative if an argument has to be converted before."""
-        frame.pack(frame.slots, 8 * FIRST_SLOT, *map(id, arrays), *map(id, results))
-        return self.check(self.run(frame.address, self.table_address, self._n_objects))
+    def _start(self, frame: Frame, arrays: list[Any], fresh: list[Any]) -> int:
+        """Run the first stretch; not 0 if arguments have to be converted before.
+
+        Negative for the argument that does not have the type that kernels read, positive if the
+        memory of a donated argument is not its own.
+        """
+        frame.pack(frame.slots, 8 * FIRST_SLOT, *map(id, arrays), *map(id, fresh))
+        code = self.run(frame.address, self.table_address, self._n_objects)
+        return code if code > 0 and frame.slots[0] == OVERLAP else self.check(code)
 
     @staticmethod
     def check(code: int) -> int:
@@ -222,13 +256,13 @@ class Executable:
         index = value.slot - FIRST_SLOT
         if value in held:
             base = held[value]
+        elif value in self._graph.outputs:
+            base = results[self._graph.outputs.index(value)]
         elif value.slot == self._memory.arena_slot:
             part = frame.arena[value.offset : value.offset + value.nbytes]
             base = part.view(value.dtype).reshape(value.shape)
         elif index < n_inputs:
             base = arrays[index]
-        elif index < self._n_objects:
-            base = results[index - n_inputs]
         else:
             base = self._constants[self._memory.constants.index(value.slot)]
         if operand.is_whole:

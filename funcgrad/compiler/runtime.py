@@ -34,6 +34,7 @@ __all__ = [
     "cache_dir",
     "cache_size",
     "compile_kernels",
+    "disjoint_address",
     "executor",
     "executor_address",
     "gemm_address",
@@ -43,7 +44,7 @@ __all__ = [
     "stats",
 ]
 
-ABI = 2
+ABI = 3
 """Version of the kernel ABI: the meaning of slots, args and the words."""
 
 _TRANSLATORS = (
@@ -109,6 +110,12 @@ def executor_address() -> int:
     """The native code of ``int64 run(int64* slots, int64* table, int64 n_objects)``."""
     assembly = fixed.executor_assembly(_array_offsets())
     return _address(assembly, lambda symbol: assembly, fixed.EXECUTOR_SYMBOL)
+
+
+@cache
+def disjoint_address() -> int:
+    """The native code of the check that donated arrays overlap with no other array."""
+    return _address(fixed.DISJOINT, lambda symbol: fixed.DISJOINT, fixed.DISJOINT_SYMBOL)
 
 
 @cache

@@ -1,0 +1,212 @@
+"""Call paths: from the arguments of a jitted function to its results with as little Python as possible.
+
+For every combination of argument types a function is written and compiled by Python that takes the
+containers apart, hands the addresses of the arrays to the executor, which checks their types, and
+puts the results together. Whatever does not agree gives `MISS`, and the general path decides.
+
+The text of these functions holds no names and values of users: keys, types and static values are
+constants that it refers to by number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from funcgrad.compiler.fixed import OVERLAP
+from funcgrad.compiler.memory import FIRST_SLOT
+from funcgrad.compiler.plan import Executable
+from funcgrad.pytree import PyTreeDef
+
+MISS = object()
+"""What a call path returns if it does not fit the arguments."""
+
+CallPath = Callable[[tuple[Any, ...]], Any]
+
+
+def call_path(
+    executable: Executable,
+    n_args: int,
+    statics: Mapping[int, Any],
+    trees: list[PyTreeDef],
+    leaves: list[Any],
+    out_tree: PyTreeDef,
+) -> CallPath:
+    """The call path for arguments like these.
+
+    Args:
+        executable: What to run.
+        n_args: Number of positional arguments.
+        statics: Static arguments by position.
+        trees: Structure of every other argument.
+        leaves: Their leaves, in order: arrays, or scalars.
+        out_tree: Structure of the result.
+
+    Returns:
+        A function of the tuple of positional arguments.
+    """
+    writer = _Writer(executable)
+    writer.unpack_arguments(n_args, statics, trees)
+    writer.check_leaves(leaves)
+    writer.run()
+    writer.line(f"return {writer.build(out_tree)}")
+    return writer.function()
+
+
+class _Writer:
+    def __init__(self, executable: Executable) -> None:
+        self.executable = executable
+        self.lines: list[str] = []
+        self.constants: dict[str, Any] = {"MISS": MISS, "ndarray": np.ndarray}
+        self.leaves: list[str] = []
+        self.results = [f"o{i}" for i in range(len(executable.out_types))]
+        self.count = 0
+
+    def line(self, text: str) -> None:
+        self.lines.append("    " + text)
+
+    def constant(self, value: Any) -> str:
+        """A name for a value."""
+        name = f"k{len(self.constants)}"
+        self.constants[name] = value
+        return name
+
+    def variable(self) -> str:
+        self.count += 1
+        return f"t{self.count}"
+
+    def unless(self, condition: str) -> None:
+        self.line(f"if not ({condition}): return MISS")
+
+    # Arguments.
+
+    def unpack_arguments(
+        self, n_args: int, statics: Mapping[int, Any], trees: list[PyTreeDef]
+    ) -> None:
+        self.unless(f"len(args) == {n_args}")
+        names = [self.variable() for _ in range(n_args)]
+        if names:
+            self.line(f"{', '.join(names)}, = args")
+        for i, value in statics.items():
+            known = self.constant(value)
+            kind = self.constant(type(value))
+            self.unless(
+                f"{names[i]} is {known} or type({names[i]}) is {kind} and {names[i]} == {known}"
+            )
+        dynamic = [name for i, name in enumerate(names) if i not in statics]
+        for name, tree in zip(dynamic, trees, strict=True):
+            self.unpack(name, tree)
+
+    def unpack(self, name: str, tree: PyTreeDef) -> None:
+        """Take a container apart."""
+        children = tree.children()
+        if tree.is_leaf:
+            self.leaves.append(name)
+            return
+        if tree.kind is type(None):
+            self.unless(f"{name} is None")
+            return
+        self.unless(f"type({name}) is {self.constant(tree.kind)}")
+        parts = [self.variable() for _ in children]
+        if tree.kind is dict:
+            self.unless(f"len({name}) == {len(parts)}")
+            for part, key in zip(parts, tree.meta, strict=True):
+                self.line(f"{part} = {name}.get({self.constant(key)}, MISS)")
+                self.unless(f"{part} is not MISS")
+        else:
+            values = name
+            if tree.kind not in (list, tuple):
+                values, meta = self.variable(), self.variable()
+                self.line(f"{values}, {meta} = {self.constant(tree.flatten_root)}({name})")
+                self.unless(f"{meta} == {self.constant(tree.meta)}")
+            self.unless(f"len({values}) == {len(parts)}")
+            if parts:
+                self.line(f"{', '.join(parts)}, = {values}")
+        for part, child in zip(parts, children, strict=True):
+            self.unpack(part, child)
+
+    def check_leaves(self, leaves: list[Any]) -> None:
+        """Convert scalars; arrays are checked by the executor, or here if NumPy is called."""
+        types = self.executable.in_types
+        for name, leaf, (shape, dtype) in zip(self.leaves, leaves, types, strict=True):
+            if type(leaf) is not np.ndarray:
+                self.unless(f"type({name}) is {self.constant(type(leaf))}")
+                if type(leaf) is int:
+                    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+                    self.unless(f"{low} <= {name} <= {high}")
+                self.line(f"{name} = {self.constant(np.array)}({name}, {self.constant(dtype)})")
+            elif not self.executable.is_native:
+                self.unless(
+                    f"type({name}) is ndarray and {name}.shape == {self.constant(shape)} "
+                    f"and {name}.dtype == {self.constant(dtype)}"
+                )
+
+    # Running.
+
+    def run(self) -> None:
+        executable = self.executable
+        if not executable.is_native:
+            self.line(
+                f"{''.join(r + ', ' for r in self.results)} = "
+                f"{self.constant(executable)}({', '.join(self.leaves)})"
+                if self.results
+                else f"{self.constant(executable)}({', '.join(self.leaves)})"
+            )
+            return
+        empty = self.constant(np.empty)
+        fresh = []
+        for name, (shape, dtype), source in zip(
+            self.results, executable.out_types, executable.sources, strict=True
+        ):
+            if source is not None:
+                self.line(f"{name} = {self.leaves[source]}")
+                continue
+            fresh.append(name)
+            self.line(f"{name} = {empty}({self.constant(shape)}, {self.constant(dtype)})")
+        addresses = "".join(f", id({name})" for name in (*self.leaves, *fresh))
+        self.line(f"frame = {self.constant(executable.take_frame)}()")
+        self.line(f"frame.pack(frame.slots, {8 * FIRST_SLOT}{addresses})")
+        self.line(
+            f"code = {self.constant(executable.run)}"
+            f"(frame.address, {executable.table_address}, {executable.n_objects})"
+        )
+        self.line(f"{self.constant(executable.frames.append)}(frame)")
+        self.line("if code:")
+        self.line(f"    if code < 0 or frame.slots[0] == {OVERLAP}: return MISS")
+        self.line(f"    {self.constant(executable.check)}(code)")
+        for name, (shape, _) in zip(self.results, executable.out_types, strict=True):
+            if shape == ():
+                self.line(f"{name} = {name}[()]")
+
+    # Results.
+
+    def build(self, tree: PyTreeDef) -> str:
+        """The expression of the result."""
+        rest = iter(self.results)
+        text = self._build(tree, rest)
+        assert next(rest, None) is None
+        return text
+
+    def _build(self, tree: PyTreeDef, rest: Any) -> str:
+        if tree.is_leaf:
+            return str(next(rest))
+        if tree.kind is type(None):
+            return "None"
+        parts = [self._build(child, rest) for child in tree.children()]
+        if tree.kind is dict:
+            keys = [self.constant(key) for key in tree.meta]
+            return "{" + ", ".join(f"{k}: {p}" for k, p in zip(keys, parts, strict=True)) + "}"
+        listed = "[" + ", ".join(parts) + "]"
+        if tree.kind is list:
+            return listed
+        if tree.kind is tuple:
+            return "(" + "".join(part + ", " for part in parts) + ")"
+        return f"{self.constant(tree.unflatten_root)}({self.constant(tree.meta)}, {listed})"
+
+    def function(self) -> CallPath:
+        source = "\n".join(["def call(args):", *self.lines])
+        exec(compile(source, "<call path>", "exec"), self.constants)
+        found: CallPath = self.constants["call"]
+        return found
