@@ -513,9 +513,13 @@ def _index(place: Any, length: int) -> Any:
 
 
 def _between(low: Any, high: Any, weight: Any) -> Any:
-    """``low + weight (high - low)``; infinities on the side of weight 0 do not matter."""
-    line = p.add.bind(low, p.mul.bind(weight, p.sub.bind(high, low)))
-    is_end = p.bitwise_or.bind(p.equal.bind(weight, p.zero_of(weight)), p.equal.bind(low, high))
+    """``low + weight (high - low)``; where the weight is 0, or both are infinite, it is ``low``."""
+    is_end = p.equal.bind(weight, p.zero_of(weight))
+    both = p.bitwise_and.bind(p.isinf.bind(low), p.equal.bind(low, high))
+    is_end = p.bitwise_or.bind(is_end, both)
+    # Infinities are kept away from the difference, which would be nan.
+    finite_low, finite_high = (p.select.bind(is_end, p.zero_of(v), v) for v in (low, high))
+    line = p.add.bind(finite_low, p.mul.bind(weight, p.sub.bind(finite_high, finite_low)))
     return p.select.bind(is_end, low, line)
 
 

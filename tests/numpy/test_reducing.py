@@ -175,7 +175,7 @@ def test_degrees_of_freedom():
     x = sample()
     check(fnp.var(x, 1, ddof=1), np.var(x, 1, ddof=1))
     check(fnp.std(x, 1, correction=1), np.std(x, 1, correction=1))
-    check(fnp.nanvar(holes(), 0, ddof=1), np.nanvar(holes(), 0, ddof=1))
+    check(fnp.nanvar(holes(), 1, ddof=1), np.nanvar(holes(), 1, ddof=1))
     center = np.mean(x, 1, keepdims=True)
     check(fnp.var(x, 1, mean=center), np.var(x, 1, mean=center))
 
@@ -283,6 +283,7 @@ def test_gradient_conventions():
     with np.errstate(invalid="raise"):
         out = fg.grad(lambda x: np.nansum(x * x))(np.array([1.0, np.nan]))
     assert out[0] == 2.0
+    np.testing.assert_array_equal(fg.grad(np.median)(np.array([1.0, 1.0])), [0.5, 0.5])
     out = fg.grad(lambda x: np.nanstd(x))(holes())
     assert np.all(np.isfinite(out[~np.isnan(holes())]))
 
