@@ -6,12 +6,15 @@ layouts of their tables are part of the kernel ABI (`docs/compiler.md`).
 
 from __future__ import annotations
 
+import platform
+
 EXECUTOR_SYMBOL = "fg_run"
 
 _EXECUTOR = """
 ; int64 run(int64* slots, int64* table, int64 n_objects)
 ;   slots[4 + k], k < n_objects: address of a Python object, replaced by that of its data.
-;   table: number of steps; number of guarded objects; word offset of the guards; for each step
+;   table: number of steps; number of guarded objects; word offset of the guards; whether
+;   subnormal numbers are zero while the steps run (on processors that can); for each step
 ;   (kernel address, word offset of its arguments); arguments; guards.
 ;   A guard: address of the type, address of the dtype, flags that must be set, number of axes,
 ;   lengths. The first objects must be arrays that agree with their guards; others are not checked.
@@ -109,7 +112,8 @@ object:
 
 count:
   %steps = load i64, ptr %table
-  %pairs = getelementptr inbounds i64, ptr %table, i64 3
+  %pairs = getelementptr inbounds i64, ptr %table, i64 4
+ENTER_MODE
   %any = icmp sgt i64 %steps, 0
   br i1 %any, label %step, label %done
 
@@ -131,12 +135,35 @@ succeeded:
 
 stop:
   store i64 %code, ptr %slots
-  ret i64 %i.next
+  br label %done
 
 done:
-  ret i64 0
+  %result = phi i64 [ 0, %count ], [ 0, %succeeded ], [ %i.next, %stop ]
+LEAVE_MODE
+  ret i64 %result
 }
+DECLARATIONS
 """
+
+_X86_MODE = {
+    # Bits 6 and 15 of the control register: subnormal operands, and results, are zero.
+    "ENTER_MODE": """
+  %mode.place = getelementptr inbounds i64, ptr %table, i64 3
+  %mode = load i64, ptr %mode.place
+  %flushes = icmp ne i64 %mode, 0
+  %saved = alloca i32
+  %changed = alloca i32
+  call void @llvm.x86.sse.stmxcsr(ptr %saved)
+  %control = load i32, ptr %saved
+  %flushing = or i32 %control, 32832
+  %chosen = select i1 %flushes, i32 %flushing, i32 %control
+  store i32 %chosen, ptr %changed
+  call void @llvm.x86.sse.ldmxcsr(ptr %changed)""",
+    "LEAVE_MODE": "  call void @llvm.x86.sse.ldmxcsr(ptr %saved)",
+    "DECLARATIONS": """
+declare void @llvm.x86.sse.stmxcsr(ptr)
+declare void @llvm.x86.sse.ldmxcsr(ptr)""",
+}
 
 DISJOINT_SYMBOL = "fg_disjoint"
 
@@ -296,6 +323,9 @@ declare i32 @llvm.smax.i32(i32, i32)
 def executor_assembly(offsets: dict[str, int]) -> str:
     """The executor, for a machine on which array objects have their fields at these offsets."""
     text = _EXECUTOR
+    is_x86 = platform.machine().lower() in ("x86_64", "amd64")
+    for name, replacement in _X86_MODE.items():
+        text = text.replace(name, replacement if is_x86 else "")
     for name, offset in offsets.items():
         text = text.replace(name, str(offset))
     return text

@@ -67,12 +67,13 @@ def compile_program(
     if not parts or isinstance(parts[0], External):
         # The first stretch turns the caller's objects into addresses.
         parts.insert(0, Stretch())
+    flush = _flushes(graph)
     written = [value.home for value in graph.outputs if value.home is not value]
     if written:
         parts[0].steps.insert(0, _disjoint_step(graph, written))
     for i, part in enumerate(parts):
         if isinstance(part, Stretch):
-            part.seal(graph.inputs if i == 0 else (), written)
+            part.seal(flush, graph.inputs if i == 0 else (), written)
     stats = KernelStats(*(now - then for now, then in zip(_counters(), before, strict=True)))
     text = _text(lowered, graph, jobs, sources)
     _report(program, lowered, stats, text)
@@ -111,6 +112,18 @@ def _step(job: Kernel | Product, addresses: dict[str, int]) -> Step:
         else:
             words.append(word)
     return Step(addresses[job.source], words)
+
+
+def _flushes(graph: Graph) -> bool:
+    """Whether subnormal numbers are zero: in programs of single precision, which they slow down.
+
+    A product of small float32 gradients is soon subnormal, and arithmetic with such numbers takes
+    up to a hundred times longer. Double precision is asked for by those who need every digit.
+    """
+    if os.environ.get("FUNCGRAD_KEEP_SUBNORMALS", "0") not in ("", "0"):
+        return False
+    values = [*graph.inputs, *(v for node in graph.nodes for v in node.outs)]
+    return all(v.dtype.char not in "dD" for v in values)
 
 
 def _disjoint_step(graph: Graph, written: Sequence[Value]) -> Step:

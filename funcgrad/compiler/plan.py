@@ -53,17 +53,18 @@ class Stretch:
     table: Any = None
     address: int = 0
 
-    def seal(self, guards: Sequence[Value] = (), written: Sequence[Value] = ()) -> None:
+    def seal(self, flush: bool, guards: Sequence[Value], written: Sequence[Value]) -> None:
         """Lay out the table of the executor.
 
         Args:
+            flush: Whether subnormal numbers are zero.
             guards: The first objects of a call, whose types are checked.
             written: Those of them that results replace.
         """
         n = len(self.steps)
-        offset = 3 + 2 * n
+        offset = 4 + 2 * n
         total = offset + sum(len(step.words) for step in self.steps)
-        words = [n, len(guards), total]
+        words = [n, len(guards), total, int(flush)]
         for step in self.steps:
             words += [step.address, offset]
             offset += len(step.words)

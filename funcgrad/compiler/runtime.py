@@ -44,7 +44,7 @@ __all__ = [
     "stats",
 ]
 
-ABI = 3
+ABI = 4
 """Version of the kernel ABI: the meaning of slots, args and the words."""
 
 _TRANSLATORS = (

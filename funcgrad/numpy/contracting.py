@@ -204,7 +204,8 @@ def _axis_last(x: Any, axis: int, function: str) -> Any:
 def matvec(x1: Any, x2: Any, /, out: None = None) -> Any:
     """As `numpy.matvec`: stacks of matrices times stacks of vectors."""
     refuse_out(out, "matvec")
-    return _stacked_product("matvec", *_operands("matvec", x1, x2), "ij,j->i")
+    x, y = _operands("matvec", x1, x2)
+    return _stacked_product("matvec", x, y, "ij,j->i")
 
 
 def vecmat(x1: Any, x2: Any, /, out: None = None) -> Any:

@@ -149,7 +149,8 @@ def _lengths(x: Any, s: Any, axes: Any, function: str) -> tuple[list[int | None]
     if axes is None:
         axes = range(ndim) if s is None else range(ndim - len(s), ndim)
     indices = [normalize_axis(i, ndim, function) for i in axes]
-    lengths = [None] * len(indices) if s is None else [None if n in (None, -1) else n for n in s]
+    given = (None,) * len(indices) if s is None else s
+    lengths: list[int | None] = [None if n in (None, -1) else n for n in given]
     if len(lengths) != len(indices):
         raise ShapeError(f"{function}: s and axes have different lengths.")
     return lengths, indices

@@ -494,14 +494,12 @@ def _pick(lines: Any, q: Any, method: str, skips_nan: bool) -> Any:
     if skips_nan:
         count = sum(p.bitwise_not.bind(p.isnan.bind(lines)), axis, keepdims=True)
         low, high, weight = _position(q, p.convert(count, dtype), method)
-        read = [take_along_axis(lines, _index(i, length), axis) for i in (low, high)]
-        read = [s.moveaxis_to_front(r, axis) for r in read]
-        weight = s.moveaxis_to_front(weight, axis)
-        return _between(*read, weight)
+        below, above = (take_along_axis(lines, _index(i, length), axis) for i in (low, high))
+        return s.moveaxis_to_front(_between(below, above, weight), axis)
     low, high, weight = _position(q, dtype.type(length), method)
     gather = Gather((axis,))
-    read = [gather.bind(lines, _index(i, length)) for i in (low, high)]
-    out = _between(*read, s.reshape(weight, (*shape_of(weight), *(1,) * axis)))
+    below, above = (gather.bind(lines, _index(i, length)) for i in (low, high))
+    out = _between(below, above, s.reshape(weight, (*shape_of(weight), *(1,) * axis)))
     largest = gather.bind(lines, np.int64(length - 1))
     return p.select.bind(p.isnan.bind(largest), largest, out)
 
