@@ -7,12 +7,13 @@ is a sequence of such products. No loop over elements and no matrix library is i
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from funcgrad.core.avals import aval_of
-from funcgrad.dtypes import BOOL, is_complex
+from funcgrad.core.avals import Shape, ShapedArray, aval_of
+from funcgrad.dtypes import BOOL, INT64, is_complex
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy.promotion import as_value, checked_dtype, normalize_axis, promote, strong
 from funcgrad.numpy.reducing import refuse_out
@@ -22,10 +23,11 @@ from funcgrad.primitives.contraction import Contract
 from funcgrad.primitives.shape import ReduceSum, shape_of
 
 __all__ = [
-    "cross", "dot", "einsum", "inner", "kron", "matmul", "matvec", "outer", "tensordot", "vdot",
-    "vecdot", "vecmat",
+    "cross", "dot", "einsum", "einsum_path", "inner", "kron", "matmul", "matvec", "outer",
+    "tensordot", "vdot", "vecdot", "vecmat",
 ]  # fmt: skip
 
+einsum_path = np.einsum_path
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -48,23 +50,46 @@ def _multiply_sum(x_labels: str, y_labels: str, out: str, x: Any, y: Any) -> Any
     Letters of one operand only that are not in the result are summed first; where nothing but
     elementwise products is left, it is a product of broadcast arrays.
     """
-    x, x_labels = _sum_lonely(x, x_labels, y_labels + out)
-    y, y_labels = _sum_lonely(y, y_labels, x_labels + out)
-    if all(c in out for c in x_labels + y_labels):
+    x_alone, y_alone, product = _product_plan(x_labels, y_labels, out)
+    x = x_alone.bind(x) if x_alone is not None else x
+    y = y_alone.bind(y) if y_alone is not None else y
+    if product is None:
+        x_labels = "".join(c for c in x_labels if c in out)
+        y_labels = "".join(c for c in y_labels if c in out)
         return p.mul.bind(_aligned(x, x_labels, out), _aligned(y, y_labels, out))
     is_bool = aval_of(x).dtype == BOOL
     if is_bool:
         # A sum of bools is true if any is.
-        x, y = p.convert(x, np.dtype(np.int64)), p.convert(y, np.dtype(np.int64))
-    product = Contract(x_labels, y_labels, out).bind(x, y)
-    return p.not_equal.bind(product, p.zero_of(product)) if is_bool else product
+        x, y = p.convert(x, INT64), p.convert(y, INT64)
+    total = product.bind(x, y)
+    return p.not_equal.bind(total, p.zero_of(total)) if is_bool else total
+
+
+@lru_cache(maxsize=4096)
+def _product_plan(
+    x_labels: str, y_labels: str, out: str
+) -> tuple[ReduceSum | None, ReduceSum | None, Contract | None]:
+    """Sums over letters of one operand only, and the product if letters of both are summed."""
+    x_alone, x_kept = _lonely(x_labels, y_labels + out)
+    y_alone, y_kept = _lonely(y_labels, x_labels + out)
+    is_elementwise = all(c in out for c in x_kept + y_kept)
+    product = None if is_elementwise else Contract(x_kept, y_kept, out)
+    return (
+        ReduceSum(x_alone) if x_alone else None,
+        ReduceSum(y_alone) if y_alone else None,
+        product,
+    )
+
+
+def _lonely(labels: str, others: str) -> tuple[tuple[int, ...], str]:
+    """Axes whose letters do not occur among ``others``, and the letters that do."""
+    axes = tuple(i for i, c in enumerate(labels) if c not in others)
+    return axes, "".join(c for c in labels if c in others)
 
 
 def _sum_lonely(x: Any, labels: str, others: str) -> tuple[Any, str]:
-    axes = tuple(i for i, c in enumerate(labels) if c not in others)
-    if not axes:
-        return x, labels
-    return ReduceSum(axes).bind(x), "".join(c for c in labels if c in others)
+    axes, kept = _lonely(labels, others)
+    return (ReduceSum(axes).bind(x) if axes else x), kept
 
 
 def _aligned(x: Any, labels: str, out: str) -> Any:
@@ -79,16 +104,16 @@ def _permuted(x: Any, labels: str, out: str) -> Any:
     return x if labels == out else s.Transpose(tuple(labels.index(c) for c in out)).bind(x)
 
 
-def _require_axes(function: str, x: Any, count: int) -> None:
-    if len(shape_of(x)) < count:
+def _require_axes(function: str, aval: ShapedArray, count: int) -> None:
+    if aval.ndim < count:
         raise ShapeError(
-            f"{function}: {aval_of(x)} needs at least {count} axes; use funcgrad.numpy.multiply "
+            f"{function}: {aval} needs at least {count} axes; use funcgrad.numpy.multiply "
             "to scale by a number."
         )
 
 
 def _stack_labels(
-    x_stack: tuple[int, ...], y_stack: tuple[int, ...], letters: str
+    x_stack: Shape, y_stack: Shape, letters: str
 ) -> tuple[str, str, str, list[int], list[int]]:
     """Letters of broadcasting stack axes, and the axes of each operand of length 1 to drop."""
     ndim = max(len(x_stack), len(y_stack))
@@ -104,36 +129,54 @@ def _stack_labels(
     return labels[0], labels[1], out, dropped[0], dropped[1]
 
 
-def _stacked_product(function: str, x: Any, y: Any, core: str) -> Any:
-    """A product of the last axes, by ``core`` such as ``"ij,jk->ik"``, over broadcast stacks."""
+@lru_cache(maxsize=4096)
+def _stacked_plan(
+    function: str, x: ShapedArray, y: ShapedArray, core: str
+) -> tuple[Shape, Shape, str, str, str]:
+    """Shapes without axes of length 1 that broadcast, and the letters of a stacked product."""
     sides, result = core.split("->")
     x_core, y_core = sides.split(",")
     _require_axes(function, x, len(x_core))
     _require_axes(function, y, len(y_core))
-    i, j = len(shape_of(x)) - len(x_core), len(shape_of(y)) - len(y_core)
+    i, j = x.ndim - len(x_core), y.ndim - len(y_core)
+    _check_lengths(function, x, y, x_core, y_core)
     letters = _LETTERS.translate({ord(c): None for c in x_core + y_core})
     try:
-        plan = _stack_labels(shape_of(x)[:i], shape_of(y)[:j], letters)
+        plan = _stack_labels(x.shape[:i], y.shape[:j], letters)
     except ValueError:
-        raise ShapeError(
-            f"{function}: the leading axes of {aval_of(x)} and {aval_of(y)} do not broadcast."
-        ) from None
+        raise ShapeError(f"{function}: the leading axes of {x} and {y} do not broadcast.") from None
     x_stack, y_stack, stack, x_drop, y_drop = plan
-    _check_lengths(function, x, y, x_core, y_core)
-    # Stack axes that only one operand has are free axes of the product: nothing is repeated.
-    x = s.reshape(x, s.drop_axes(shape_of(x), x_drop))
-    y = s.reshape(y, s.drop_axes(shape_of(y), y_drop))
-    return _multiply_sum(x_stack + x_core, y_stack + y_core, stack + result, x, y)
+    shapes = s.drop_axes(x.shape, x_drop), s.drop_axes(y.shape, y_drop)
+    return (*shapes, x_stack + x_core, y_stack + y_core, stack + result)
 
 
-def _check_lengths(function: str, x: Any, y: Any, x_core: str, y_core: str) -> None:
-    lengths = dict(zip(reversed(x_core), reversed(shape_of(x)), strict=False))
-    for label, n in zip(reversed(y_core), reversed(shape_of(y)), strict=False):
+def _stacked_product(function: str, x: Any, y: Any, core: str) -> Any:
+    """A product of the last axes, by ``core`` such as ``"ij,jk->ik"``, over broadcast stacks.
+
+    Stack axes that only one operand has are free axes of the product: nothing is repeated.
+    """
+    plan = _stacked_plan(function, aval_of(x), aval_of(y), core)
+    x_shape, y_shape, x_labels, y_labels, out = plan
+    return _multiply_sum(x_labels, y_labels, out, s.reshape(x, x_shape), s.reshape(y, y_shape))
+
+
+def _check_lengths(function: str, x: ShapedArray, y: ShapedArray, x_core: str, y_core: str) -> None:
+    lengths = dict(zip(reversed(x_core), reversed(x.shape), strict=False))
+    for label, n in zip(reversed(y_core), reversed(y.shape), strict=False):
         if lengths.get(label, n) != n:
             raise ShapeError(
-                f"{function}: {aval_of(x)} and {aval_of(y)} do not fit: an axis of length "
+                f"{function}: {x} and {y} do not fit: an axis of length "
                 f"{lengths[label]} meets one of length {n}."
             )
+
+
+_MATMUL = {
+    (False, False): "j,j->",
+    (False, True): "j,jk->k",
+    (True, False): "ij,j->i",
+    (True, True): "ij,jk->ik",
+}
+"""The product of the last axes, by whether each operand is a matrix."""
 
 
 def matmul(x1: Any, x2: Any, /, out: None = None, *, dtype: Any = None) -> Any:
@@ -147,11 +190,8 @@ def matmul(x1: Any, x2: Any, /, out: None = None, *, dtype: Any = None) -> Any:
     """
     refuse_out(out, "matmul")
     x, y = _operands("matmul", x1, x2, dtype=dtype)
-    _require_axes("matmul", x, 1)
-    _require_axes("matmul", y, 1)
-    rows = "i" if len(shape_of(x)) > 1 else ""
-    columns = "k" if len(shape_of(y)) > 1 else ""
-    return _stacked_product("matmul", x, y, f"{rows}j,j{columns}->{rows}{columns}")
+    core = _MATMUL[len(shape_of(x)) > 1, len(shape_of(y)) > 1]
+    return _stacked_product("matmul", x, y, core)
 
 
 def dot(a: Any, b: Any, out: None = None) -> Any:
@@ -161,6 +201,8 @@ def dot(a: Any, b: Any, out: None = None) -> Any:
     i, j = len(shape_of(x)), len(shape_of(y))
     if not i or not j:
         return p.mul.bind(x, y)
+    if i <= 2 and j <= 2:
+        return _stacked_product("dot", x, y, _MATMUL[i > 1, j > 1])
     x_labels = _LETTERS[:i]
     y_labels = _LETTERS[i : i + j]
     place = max(j - 2, 0)
@@ -325,7 +367,8 @@ def _interleaved(args: Sequence[Any]) -> tuple[str, list[Any]]:
     return (f"{subscripts}->{spelled(args[-1])}" if len(args) % 2 else subscripts), operands
 
 
-def _spell_ellipses(subscripts: str, ndims: Sequence[int]) -> tuple[list[str], str]:
+@lru_cache(maxsize=4096)
+def _spell_ellipses(subscripts: str, ndims: tuple[int, ...]) -> tuple[list[str], str]:
     """Letters for every axis of every operand and of the result."""
     subscripts = subscripts.replace(" ", "")
     left, arrow, right = subscripts.partition("->")
@@ -371,6 +414,8 @@ def _label_lengths(terms: Sequence[str], operands: Sequence[Any]) -> dict[str, i
 
 def _without_repeats(x: Any, labels: str, lengths: dict[str, int]) -> tuple[Any, str]:
     """Diagonals taken of repeated labels, and axes of length 1 dropped that broadcast."""
+    if len(set(labels)) == len(labels) and shape_of(x) == tuple(lengths[c] for c in labels):
+        return x, labels
     kept = [i for i, c in enumerate(labels) if shape_of(x)[i] == lengths[c]]
     x = s.reshape(x, tuple(shape_of(x)[i] for i in kept))
     labels = "".join(labels[i] for i in kept)
@@ -429,7 +474,7 @@ def einsum(
     else:
         given = list(operands)
     values = _operands("einsum", *given, dtype=kw.get("dtype"))
-    terms, result = _spell_ellipses(subscripts, [len(shape_of(v)) for v in values])
+    terms, result = _spell_ellipses(subscripts, tuple(len(shape_of(v)) for v in values))
     unknown = set(result) - set("".join(terms))
     if unknown or len(set(result)) != len(result):
         raise ArgumentError(

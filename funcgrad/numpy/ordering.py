@@ -248,9 +248,8 @@ def unique(
     x = strong(as_value(ar, "unique"))
     wanted = (return_index, return_inverse, return_counts)
     if not isinstance(x, Tracer) and size is None:
-        return np.unique(
-            x, return_index, return_inverse, return_counts, axis=axis, equal_nan=equal_nan
-        )
+        distinct: Any = np.unique
+        return distinct(x, *wanted, axis, equal_nan=equal_nan)
     if axis is not None:
         raise ArgumentError("unique: axis= needs values that are known; this array is traced.")
     if size is None:

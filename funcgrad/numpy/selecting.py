@@ -58,17 +58,22 @@ from funcgrad.primitives.shape import shape_of
 from funcgrad.primitives.special import i0 as bessel_i0
 
 __all__ = [
-    "around", "bincount", "block", "choose", "clip", "compress", "convolve", "corrcoef",
-    "correlate", "cov", "delete", "diag", "diag_indices", "diagflat", "diagonal", "diff",
-    "digitize", "ediff1d", "extract", "fix", "gradient", "histogram", "histogram_bin_edges", "i0",
-    "indices", "interp", "isin", "isneginf", "isposinf", "ix_", "ldexp", "nan_to_num", "pad",
-    "piecewise", "polyval", "repeat", "resize", "round", "select", "sinc", "take",
-    "take_along_axis", "trapezoid", "tril_indices", "tril_indices_from", "triu_indices",
-    "triu_indices_from", "unwrap", "vander", "where",
+    "around", "bartlett", "bincount", "blackman", "block", "choose", "clip", "compress", "convolve",
+    "corrcoef", "correlate", "cov", "delete", "diag", "diag_indices", "diagflat", "diagonal",
+    "diff", "digitize", "ediff1d", "extract", "fix", "gradient", "hamming", "hanning", "histogram",
+    "histogram_bin_edges", "i0", "indices", "interp", "isin", "isneginf", "isposinf", "ix_",
+    "kaiser", "ldexp", "nan_to_num", "pad", "piecewise", "polyval", "ravel_multi_index", "repeat",
+    "resize", "round", "select", "sinc", "take", "take_along_axis", "trapezoid", "tril_indices",
+    "tril_indices_from", "triu_indices", "triu_indices_from", "unravel_index", "unwrap", "vander",
+    "where",
 ]  # fmt: skip
 
 # What depends on numbers known before tracing is NumPy's own.
 diag_indices, indices, ix_ = np.diag_indices, np.indices, np.ix_
+ravel_multi_index, unravel_index = np.ravel_multi_index, np.unravel_index
+bartlett, blackman, hamming, hanning, kaiser = (
+    np.bartlett, np.blackman, np.hamming, np.hanning, np.kaiser,
+)  # fmt: skip
 tril_indices, triu_indices = np.tril_indices, np.triu_indices
 
 
