@@ -19,8 +19,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGE = "funcgrad"
 
-# One rung per row, from the bottom. Rung 0 is ordered within itself; anything not listed is a
-# user-facing namespace.
+# One rung per row, from the bottom. Rung 0, the user-facing namespaces and the interfaces are
+# ordered within themselves.
 LADDER = (
     ("errors", "dtypes", "pytree"),
     ("core",),
@@ -28,11 +28,11 @@ LADDER = (
     ("primitives", "compiler"),
     ("transforms",),
     ("higher_order",),
-    (),  # the namespaces: numpy, scipy, lax, nn, random, tree, ...
+    ("tree_util", "tree", "flatten_util", "lax", "random", "numpy", "scipy", "nn"),
     ("api", "testing"),
     ("",),  # funcgrad/__init__.py
 )
-NAMESPACES = 6
+ORDERED = (0, 6, 7)
 MAY_LOAD_NUMBA = PACKAGE + ".compiler."
 
 
@@ -99,15 +99,15 @@ def part(module: str) -> str:
 
 def rung(module: str) -> int:
     name = part(module)
-    found = [height for height, names in enumerate(LADDER) if name in names]
-    return found[0] if found else NAMESPACES
+    return next(height for height, names in enumerate(LADDER) if name in names)
 
 
 def points_down(module: str, imported: str) -> bool:
     if part(module) == part(imported) or rung(imported) < rung(module):
         return True
-    if rung(module) == rung(imported) == 0:
-        return LADDER[0].index(part(imported)) < LADDER[0].index(part(module))
+    height = rung(module)
+    if height == rung(imported) and height in ORDERED:
+        return LADDER[height].index(part(imported)) < LADDER[height].index(part(module))
     return False
 
 

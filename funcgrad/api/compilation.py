@@ -400,7 +400,7 @@ def _is_opaque_object(value: Any) -> bool:
     """Whether a value is an instance of a user's class that is no pytree and no array."""
     if isinstance(value, np.ndarray | np.generic | Tracer | str | bytes | ShapeDtypeStruct):
         return False
-    if type(value) in _SCALAR_TYPES or type(value).__module__ == "builtins" or callable(value):
+    if type(value) in _SCALAR_TYPES or type(value).__module__ in ("builtins", "functools"):
         return False
     leaves, _ = tree_flatten(value)
     return len(leaves) == 1 and leaves[0] is value and not hasattr(value, "__array__")

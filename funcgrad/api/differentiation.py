@@ -232,12 +232,14 @@ def _check_scalar(value: Any, holomorphic: bool, what: str) -> Any:
     if type(value) is float:
         return np.float64(1.0)
     try:
-        aval = aval_of(value)
-    except (DtypeError, ValueError):
+        aval = None if isinstance(value, list | tuple | dict) else aval_of(value)
+    except DtypeError:
+        aval = None
+    if aval is None:
         raise ShapeError(
             f"{what} needs a function that returns one scalar, but it returned "
             f"{_describe(value)}. To return more, use has_aux=True."
-        ) from None
+        )
     if aval.shape:
         raise ShapeError(
             f"{what} needs a function that returns a scalar, but it returned {aval}. Reduce it "

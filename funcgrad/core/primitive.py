@@ -15,6 +15,7 @@ Conventions, everywhere in funcgrad:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import fields, is_dataclass
 from typing import Any, ClassVar
 
 from funcgrad.core.avals import ShapedArray
@@ -137,8 +138,8 @@ class Primitive:
 
     def params(self) -> dict[str, Any]:
         """The static parameters, for printing."""
-        fields = getattr(self, "__dataclass_fields__", {})
-        return {key: getattr(self, key) for key in fields if key != "name"}
+        names = [f.name for f in fields(self)] if is_dataclass(self) else []
+        return {name: getattr(self, name) for name in names if name != "name"}
 
 
 def _snake_case(name: str) -> str:

@@ -172,13 +172,17 @@ class Tracer:
         known = self._known("int")
         return self._no_scalar("int()") if known is None else int(known)
 
+    # A Python float has no derivative: what followed would be silently treated as a constant.
     def __float__(self) -> float:
-        known = self._known("float")
+        known = None if self._is_differentiable() else self._known("float")
         return self._no_scalar("float()") if known is None else float(known)
 
     def __complex__(self) -> complex:
-        known = self._known("complex")
+        known = None if self._is_differentiable() else self._known("complex")
         return self._no_scalar("complex()") if known is None else complex(known)
+
+    def _is_differentiable(self) -> bool:
+        return self.aval.dtype.kind in "fc"
 
     def __index__(self) -> int:
         known = self._known("index")
@@ -217,11 +221,7 @@ class Tracer:
         """The concrete value behind the tracer, if Python may branch on it."""
         if not self.owner.is_live:
             raise_leaked(self)
-        value = self.concrete()
-        if value is not None and self.aval.size != 1:
-            # NumPy's own message for arrays with several elements is the right one.
-            return value
-        return value
+        return self.concrete()
 
     def _message(self, what: str, now: str) -> str:
         location = current_location()

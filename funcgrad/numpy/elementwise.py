@@ -205,13 +205,18 @@ UFUNCS[np.radians], UFUNCS[np.degrees] = deg2rad, rad2deg
 
 
 def _logaddexp(x: Any, y: Any) -> Any:
-    """max + log1p(exp(-|difference|)), which never overflows; equal infinities stay."""
+    """high + log1p(exp(low - high)), which neither overflows nor loses digits.
+
+    Which argument is the higher one is a choice, not an operation, so that all derivatives are
+    right where they are equal, too.
+    """
     x, y = map(strong, promote_inexact(x, y))
-    high = p.stop_gradient.bind(p.maximum.bind(x, y))
+    is_ordered = p.greater_equal.bind(x, y)
+    high, low = p.select.bind(is_ordered, x, y), p.select.bind(is_ordered, y, x)
     zero = aval_of(high).dtype.type(0)
-    shift = p.select.bind(p.isfinite.bind(high), high, zero)
-    total = p.add.bind(p.exp.bind(p.sub.bind(x, shift)), p.exp.bind(p.sub.bind(y, shift)))
-    return p.add.bind(p.log.bind(total), shift)
+    is_infinite = p.bitwise_and.bind(p.isinf.bind(high), p.equal.bind(high, low))
+    distance = p.select.bind(is_infinite, zero, p.sub.bind(low, high))
+    return p.add.bind(high, p.log1p.bind(p.exp.bind(distance)))
 
 
 def _logaddexp2(x: Any, y: Any) -> Any:

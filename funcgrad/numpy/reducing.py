@@ -300,7 +300,12 @@ def safe_sqrt(x: Any) -> Any:
     """The square root, whose derivatives at 0 are taken to be 0."""
     is_zero = p.equal.bind(x, p.zero_of(x))
     root = p.sqrt.bind(p.select.bind(is_zero, p.ones_like(x), x))
-    return p.select.bind(is_zero, p.zero_of(x), root)
+    return without_axes(p.select.bind(is_zero, p.zero_of(x), root))
+
+
+def without_axes(x: Any) -> Any:
+    """``x``, with a known array without axes made a scalar, as NumPy's folds return."""
+    return x[()] if isinstance(x, np.ndarray) and x.ndim == 0 else x
 
 
 def var(
@@ -482,7 +487,7 @@ def _quantile(
     lanes = tuple(1 if i in axes else n for i, n in enumerate(shape))
     lanes = lanes if keepdims else s.drop_axes(shape, axes)
     out = s.reshape(picked, (*shape_of(q), *lanes))
-    return out if shape_of(out) or isinstance(out, Tracer) else np.asarray(out)[()]
+    return without_axes(out)
 
 
 def _pick(lines: Any, q: Any, method: str, skips_nan: bool) -> Any:

@@ -60,12 +60,12 @@ from funcgrad.primitives.special import i0 as bessel_i0
 __all__ = [
     "around", "bartlett", "bincount", "blackman", "block", "choose", "clip", "compress", "convolve",
     "corrcoef", "correlate", "cov", "delete", "diag", "diag_indices", "diagflat", "diagonal",
-    "diff", "digitize", "ediff1d", "extract", "fix", "gradient", "hamming", "hanning", "histogram",
-    "histogram_bin_edges", "i0", "indices", "interp", "isin", "isneginf", "isposinf", "ix_",
-    "kaiser", "ldexp", "nan_to_num", "pad", "piecewise", "polyval", "ravel_multi_index", "repeat",
-    "resize", "round", "select", "sinc", "take", "take_along_axis", "trapezoid", "tril_indices",
-    "tril_indices_from", "triu_indices", "triu_indices_from", "unravel_index", "unwrap", "vander",
-    "where",
+    "diff", "digitize", "ediff1d", "extract", "fix", "geomspace", "gradient", "hamming", "hanning",
+    "histogram", "histogram_bin_edges", "i0", "indices", "interp", "isin", "isneginf", "isposinf",
+    "ix_", "kaiser", "ldexp", "logspace", "nan_to_num", "pad", "piecewise", "polyval",
+    "ravel_multi_index", "repeat", "resize", "round", "select", "sinc", "take", "take_along_axis",
+    "trapezoid", "tril_indices", "tril_indices_from", "triu_indices", "triu_indices_from",
+    "unravel_index", "unwrap", "vander", "where",
 ]  # fmt: skip
 
 # What depends on numbers known before tracing is NumPy's own.
@@ -337,6 +337,38 @@ def i0(x: Any) -> Any:
     """As `numpy.i0`: the modified Bessel function of order 0."""
     (x,) = map(strong, promote_inexact(as_value(x, "i0")))
     return bessel_i0.bind(x)
+
+
+def logspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    base: Any = 10.0,
+    dtype: Any = None,
+    axis: int = 0,
+) -> Any:
+    """As `numpy.logspace`, for one base; bounds and base may be traced."""
+    out = e.power(base, linspace(start, stop, num, endpoint, axis=axis))
+    return out if dtype is None else p.convert(out, checked_dtype(dtype, "logspace"))
+
+
+def geomspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: Any = None,
+    axis: int = 0,
+) -> Any:
+    """As `numpy.geomspace`, for real bounds of one sign; they may be traced."""
+    start, stop = map(strong, promote_inexact(as_value(start), as_value(stop)))
+    if is_complex(aval_of(start).dtype):
+        raise ArgumentError("geomspace: complex bounds are not supported.")
+    logarithms = e.log(e.absolute(start)), e.log(e.absolute(stop))
+    sign = e.sign(start)
+    out = e.multiply(sign, e.exp(linspace(*logarithms, num, endpoint, axis=axis)))
+    return out if dtype is None else p.convert(out, checked_dtype(dtype, "geomspace"))
 
 
 # Looking up.

@@ -140,9 +140,12 @@ class Elementwise(Primitive):
 
     def impl(self, *args: Any) -> Any:
         out = self.function(*args)
-        if self.keeps_weak and all(type(a) in PYTHON_NUMBERS for a in args):
+        if type(args[0]) in PYTHON_NUMBERS and self._is_weak(args):
             return out.item()
         return out
+
+    def _is_weak(self, args: Sequence[Any]) -> bool:
+        return self.keeps_weak and all(type(a) in PYTHON_NUMBERS for a in args)
 
     def abstract_eval(self, *avals: ShapedArray) -> ShapedArray:
         first = avals[0]

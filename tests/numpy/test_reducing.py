@@ -316,6 +316,11 @@ def test_folds_of_any_shape(x, data):
         )
 
 
+def test_results_without_axes_are_scalars():
+    for name in ("sum", "mean", "std", "var", "max", "median", "nanstd", "average"):
+        assert isinstance(getattr(fnp, name)(np.ones(3)), np.float64), name
+
+
 def test_lists_numbers_and_methods():
     assert fnp.sum([1, 2, 3]) == 6
     assert fnp.mean(2.0) == 2.0
