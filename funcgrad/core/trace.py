@@ -21,6 +21,7 @@ from funcgrad.core.avals import ShapedArray
 from funcgrad.core.source import SourceLocation, current_location
 from funcgrad.errors import (
     ConcretizationTypeError,
+    FuncgradError,
     TracerArrayConversionError,
     TracerBoolConversionError,
     TracerIntegerConversionError,
@@ -88,6 +89,9 @@ def run_under(trace: Trace, function: Callable[..., T], *args: Any) -> T:
     token = enter_trace(trace)
     try:
         return function(*args)
+    except ValueError as error:
+        raise_cause(error)
+        raise
     finally:
         leave_trace(token)
         trace.is_live = False
@@ -213,7 +217,9 @@ class Tracer:
             self._message(
                 f"{what} needs a concrete value, but this is",
                 "Keep the value an array (x.astype(...) converts dtypes), or compute what depends "
-                "on it outside of the transformed function.",
+                "on it outside of the transformed function. If it was being written into an "
+                "ndarray (`y[i] = x`), make y traced and use y = y.at[i].set(x), or collect the "
+                "parts in a list and call np.stack.",
             )
         )
 
@@ -244,6 +250,12 @@ def raise_leaked(tracer: Tracer) -> NoReturn:
         "A traced function must not store values in globals, attributes or lists that outlive the "
         "call: return them instead (grad and value_and_grad pass extra results through has_aux)."
     )
+
+
+def raise_cause(error: ValueError) -> None:
+    """Raise our error if NumPy has hidden it behind one of its own, as ``y[i] = x`` does."""
+    if isinstance(error.__cause__, FuncgradError):
+        raise error.__cause__ from None
 
 
 def describe_location(location: SourceLocation | None, label: str) -> list[str]:

@@ -39,7 +39,7 @@ def permutation(key: ArrayLike, x: ArrayLike, axis: int = 0, independent: bool =
     Example:
         >>> import funcgrad as fg
         >>> print(fg.random.permutation(fg.random.key(0), 5))
-        [2 4 1 3 0]
+        [0 1 4 3 2]
     """
     array = array_of("permutation", x)
     ndim = len(shape_of(array))
@@ -110,7 +110,7 @@ def choice(
         >>> import funcgrad as fg
         >>> key = fg.random.key(0)
         >>> print(fg.random.choice(key, 10, (4,), replace=False))
-        [8 2 0 3]
+        [0 1 8 5]
     """
     array = array_of("choice", a)
     own, lengths = shape_of(array), canonical_shape("choice", shape)

@@ -21,7 +21,7 @@ from typing import Any
 
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.primitive import Linear, Primitive
-from funcgrad.core.trace import Trace, Tracer, current_trace, enter_trace, leave_trace
+from funcgrad.core.trace import Trace, Tracer, current_trace, enter_trace, leave_trace, raise_cause
 
 
 class TangentTracer(Tracer):
@@ -263,6 +263,9 @@ def linearize_flat(
     token = enter_trace(trace)
     try:
         results = list(function(*args))
+    except ValueError as error:
+        raise_cause(error)
+        raise
     finally:
         leave_trace(token)
         trace.is_live = tape.is_live = False
