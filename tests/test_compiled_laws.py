@@ -33,7 +33,10 @@ from tests.test_laws import (
 DERIVATIVES = [
     (case, dtype)
     for case, dtype in ROWS
-    if case.order >= 1 and dtype in "fdD" and case.draw(dtype) and active_choices(case, case.draw(dtype))
+    if case.order >= 1
+    and dtype in "fdD"
+    and case.draw(dtype)
+    and active_choices(case, case.draw(dtype))
 ]
 derivative_rows = pytest.mark.parametrize(
     ("case", "dtype"), DERIVATIVES, ids=[f"{c.name}-{np.dtype(d).name}" for c, d in DERIVATIVES]
@@ -117,9 +120,7 @@ def test_batches(case: Case, dtype: str) -> None:
     stacked = [np.stack(rows) for rows in zip(*lanes, strict=True)]
 
     def batched(*xs: Any) -> list[Any]:
-        outs, dims = batch_flat(
-            lambda *ys: observed(case, *ys), list(xs), [0] * len(xs), 2, "law"
-        )
+        outs, dims = batch_flat(lambda *ys: observed(case, *ys), list(xs), [0] * len(xs), 2, "law")
         return [x for x, d in zip(outs, dims, strict=True) if d is not None]
 
     with np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""Call paths: from the arguments of a jitted function to its results with as little Python as possible.
+"""Call paths: from the arguments of a jitted function to its results with little Python.
 
 For every combination of argument types a function is written and compiled by Python that takes the
 containers apart, hands the addresses of the arrays to the executor, which checks their types, and

@@ -1,10 +1,10 @@
 """Kernel source to Numba's intermediate representation: basic blocks of assignments.
 
-``write : source -> FunctionIR``. Numba would read the bytecode that Python compiles the source to, and
-recover loops and variables from jumps and stack slots: two fifths of the whole translation. Kernels
-are written in a few statements, whose blocks the syntax tree gives directly: assignment, ``if``,
-``while``, ``for ... in range(a, b, literal step)``, ``break``, ``continue``, ``return`` and calls of
-words. Anything else is refused.
+``write : source -> FunctionIR``. Numba would read the bytecode that Python compiles the source to,
+and recover loops and variables from jumps and stack slots: two fifths of the whole translation.
+Kernels are written in a few statements, whose blocks the syntax tree gives directly: assignment,
+``if``, ``while``, ``for ... in range(a, b, literal step)``, ``break``, ``continue``, ``return`` and
+calls of words. Anything else is refused.
 """
 
 from __future__ import annotations
@@ -270,7 +270,7 @@ class Writer:
             case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
                 a, b = self.value(left), self.value(right)
                 return ir.Expr.binop(_BINARY[type(op)], a, b, self.loc)
-            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=number)):
+            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
                 return ir.Const(-number, self.loc)
             case ast.UnaryOp(op=op, operand=operand):
                 return ir.Expr.unary(_UNARY[type(op)], self.value(operand), self.loc)

@@ -1,11 +1,11 @@
 """Compiled kernels on disk: what makes a second process start without a compiler.
 
-One kernel is three files named by its key: ``<key>.py``, the readable source; ``<key>.o``, the object
-file; and ``<key>.json``, what the object needs (symbol, versions, CPU) and its SHA-256. The JSON file is
-written last and every file atomically, so any number of processes may share a folder; a file that is
-damaged, cut short or made for something else is noticed by its digest or its facts and counts as
-absent. Nothing is unpickled and nothing but the object is executed, which is why the folder must
-belong to the user alone.
+One kernel is three files named by its key: ``<key>.py``, the readable source; ``<key>.o``, the
+object file; and ``<key>.json``, what the object needs (symbol, versions, CPU) and its SHA-256. The
+JSON file is written last and every file atomically, so any number of processes may share a folder;
+a file that is damaged, cut short or made for something else is noticed by its digest or its facts
+and counts as absent. Nothing is unpickled and nothing but the object is executed, which is why the
+folder must belong to the user alone.
 
 The least recently used kernels go when the folder exceeds its limit. This file knows neither Numba
 nor LLVM.
@@ -41,7 +41,8 @@ class CacheWarning(RuntimeWarning):
 def default_folder() -> Path | None:
     """The folder that the environment asks for, or ``None`` where it says ``off``.
 
-    ``FUNCGRAD_CACHE_DIR`` if set, else ``funcgrad`` in the user's cache folder (``XDG_CACHE_HOME``).
+    ``FUNCGRAD_CACHE_DIR`` if set, else ``funcgrad`` in the user's cache folder
+    (``XDG_CACHE_HOME``).
     """
     asked = os.environ.get(FOLDER_VARIABLE)
     if asked is not None:
@@ -51,7 +52,7 @@ def default_folder() -> Path | None:
 
 
 def size_limit() -> int:
-    """The largest size of the folder in bytes: ``FUNCGRAD_CACHE_SIZE``, such as ``200M`` or ``1G``."""
+    """The largest size of the folder in bytes: ``FUNCGRAD_CACHE_SIZE``, such as ``200M``."""
     text = os.environ.get(SIZE_VARIABLE, "").strip().upper().removesuffix("B")
     if not text:
         return DEFAULT_SIZE
@@ -211,8 +212,9 @@ def _check_owner(folder: Path, status: os.stat_result) -> None:
     # Whoever can write here can make this process run their code.
     if status.st_uid != os.getuid():
         raise CacheError(
-            f"the folder of compiled kernels {str(folder)!r} belongs to user {status.st_uid}, not to "
-            f"you (user {os.getuid()}). Set {FOLDER_VARIABLE} to a folder of your own, or to 'off'."
+            f"the folder of compiled kernels {str(folder)!r} belongs to user "
+            f"{status.st_uid}, not to you (user {os.getuid()}). Set {FOLDER_VARIABLE} to a folder of "
+            "your own, or to 'off'."
         )
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise CacheError(

@@ -535,7 +535,7 @@ class _Writer:
                     self.source.literal(x.scalar)
 
     def _accumulators(self) -> None:
-        self.folds = {
+        self.folds: dict[Node, _Sum] = {
             node: _Sum(self.source, node, f"a{i}")
             for i, node in enumerate(self.nodes)
             if isinstance(node, Fold)
@@ -676,9 +676,10 @@ class _Writer:
         written = {self.outs[node] for node in body if node in self.outs}
         for node in body:
             for x in node.operands:
-                if isinstance(x, View) and x.value not in self.made:
-                    if self._operand_access(x, node) in written:
-                        self._name(x, node, loaded)
+                if isinstance(x, Uniform) or x.value in self.made:
+                    continue
+                if self._operand_access(x, node) in written:
+                    self._name(x, node, loaded)
 
     def _compute(self, node: Node, names: list[str]) -> None:
         assert isinstance(node, Point)

@@ -28,10 +28,37 @@ INTRINSICS = {
 
 LIBM = {
     name: name
-    for name in (
-        "exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh "
-        "atanh cbrt pow atan2 hypot erf erfc lgamma tgamma fmod nextafter"
-    ).split()
+    for name in [
+        "exp",
+        "exp2",
+        "expm1",
+        "log",
+        "log2",
+        "log10",
+        "log1p",
+        "sin",
+        "cos",
+        "tan",
+        "asin",
+        "acos",
+        "atan",
+        "sinh",
+        "cosh",
+        "tanh",
+        "asinh",
+        "acosh",
+        "atanh",
+        "cbrt",
+        "pow",
+        "atan2",
+        "hypot",
+        "erf",
+        "erfc",
+        "lgamma",
+        "tgamma",
+        "fmod",
+        "nextafter",
+    ]
 }
 
 

@@ -2,9 +2,9 @@
 
 `Emitted` wraps one LLVM value and has Python's operators, so that the formulas of `vecmath` and the
 words of `vocabulary` read like mathematics: every operator appends one instruction. Python numbers
-become constants of the other operand's type. No instruction carries fast-math flags: NaN, infinities
-and signed zeros mean what NumPy means by them, and products are contracted only by an explicit
-`fma`. This file knows LLVM only, not Numba.
+become constants of the other operand's type. No instruction carries fast-math flags: NaN,
+infinities and signed zeros mean what NumPy means by them, and products are contracted only by an
+explicit `fma`. This file knows LLVM only, not Numba.
 """
 
 from __future__ import annotations

@@ -172,7 +172,8 @@ OVERLAP = 1001
 
 DISJOINT = """
 ; int64 kernel(int64* slots, int64* args): whether donated arrays overlap with no other array.
-;   args: begin, end, number of arrays, number of donated ones; (slot, bytes) of each, donated first.
+;   args: begin, end, number of arrays, number of donated ones; (slot, bytes) of each, the donated
+;   ones first.
 define i64 @fg_disjoint(ptr noalias %slots, ptr noalias %args) nounwind {
 entry:
   %count.place = getelementptr inbounds i64, ptr %args, i64 2
@@ -228,16 +229,35 @@ distinct:
 }
 """.replace("OVERLAP", str(OVERLAP))
 
-GEMM_WORDS = (
-    "begin end function m n k lda ldb ldc trans_a trans_b "
-    "slot_a offset_a stride_a slot_b offset_b stride_b slot_c offset_c stride_c accumulate"
-).split()
+GEMM_WORDS = [
+    "begin",
+    "end",
+    "function",
+    "m",
+    "n",
+    "k",
+    "lda",
+    "ldb",
+    "ldc",
+    "trans_a",
+    "trans_b",
+    "slot_a",
+    "offset_a",
+    "stride_a",
+    "slot_b",
+    "offset_b",
+    "stride_b",
+    "slot_c",
+    "offset_c",
+    "stride_c",
+    "accumulate",
+]
 """Meaning of the words of a product's arguments, in order.
 
-``C[b] = op(A[b]) @ op(B[b])`` for ``begin <= b < end``, all row-major: ``op(A)`` is ``m x k``, stored
-as ``k x m`` where ``trans_a`` is 1. ``ld*`` are distances of rows in elements, ``offset_*`` and
-``stride_*`` (distance of matrices of a batch) are bytes, ``function`` is the address of BLAS's gemm.
-``accumulate`` is 1 to add to C, else C's old values are ignored.
+``C[b] = op(A[b]) @ op(B[b])`` for ``begin <= b < end``, all row-major: ``op(A)`` is ``m x k``,
+stored as ``k x m`` where ``trans_a`` is 1. ``ld*`` are distances of rows in elements, ``offset_*``
+and ``stride_*`` (distance of matrices of a batch) are bytes, ``function`` is the address of BLAS's
+gemm. ``accumulate`` is 1 to add to C, else C's old values are ignored.
 """
 
 # A row-major product is the column-major product of the transposes: B comes first.

@@ -1,10 +1,10 @@
 """Numba as the front end: the source of a kernel becomes LLVM instructions.
 
-``translate : source -> LLVM assembly``. `compiler.blocks` writes Numba's intermediate representation;
-Numba's type inference and its lowering to LLVM run on it with contexts of our own, which know the
-vocabulary of kernels and nothing else: Numba's usual contexts load thousands of overloads first, and
-its usual pipeline compiles wrappers, reference counting and exception objects that a kernel has no
-use for.
+``translate : source -> LLVM assembly``. `compiler.blocks` writes Numba's intermediate
+representation; Numba's type inference and its lowering to LLVM run on it with contexts of our own,
+which know the vocabulary of kernels and nothing else: Numba's usual contexts load thousands of
+overloads first, and its usual pipeline compiles wrappers, reference counting and exception objects
+that a kernel has no use for.
 
 Left out: Numba's code generator and its libraries (`compiler.native` optimises and emits).
 """
@@ -56,7 +56,13 @@ def translate(source: str, symbol: str) -> str:
             TYPING, TARGET, blocks, (SLOTS, ARGS), types.int64
         )
         description = funcdesc.PythonFunctionDescriptor.from_specialized_function(
-            blocks, typemap, result, calltypes, mangler=_mangle, inline=False, noalias=False,
+            blocks,
+            typemap,
+            result,
+            calltypes,
+            mangler=_mangle,
+            inline=False,
+            noalias=False,
             abi_tags=(),
         )
         library = _Library(symbol)

@@ -337,9 +337,9 @@ class _Contractor:
         a, a_layout = self._matrices(x, lhs, self.rows, self.summed)
         b, b_layout = self._matrices(y, rhs, self.summed, self.columns)
         order = [*self.batch, *self.rows, *self.columns]
-        sizes = (*map(self._size, (self.batch, self.rows, self.columns, self.summed)),)
+        batch, m, n, k = map(self._size, (self.batch, self.rows, self.columns, self.summed))
         value = Value(self._shape(order), x.dtype)
-        self.builder._add(Product((a, b), (value,), sizes, (a_layout, b_layout)))
+        self.builder._add(Product((a, b), (value,), (batch, m, n, k), (a_layout, b_layout)))
         strides = dict(zip(order, value.strides, strict=True))
         return View(value, self._shape(out), tuple(strides[c] for c in out))
 

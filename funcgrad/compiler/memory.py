@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from funcgrad.compiler.graph import External, Graph, Node, Point
-from funcgrad.compiler.layout import Value, View
+from funcgrad.compiler.layout import Uniform, Value, View
 from funcgrad.compiler.passes.fuse import Group
 
 FIRST_SLOT = 4
@@ -48,9 +48,10 @@ def mark_stored(graph: Graph, groups: Sequence[Group]) -> None:
             for value in node.outs:
                 value.is_stored = True
         for x in node.operands:
-            if isinstance(x, View) and x.value.maker is not None:
-                if home[x.value.maker] is not group:
-                    x.value.is_stored = True
+            if isinstance(x, Uniform) or x.value.maker is None:
+                continue
+            if home[x.value.maker] is not group:
+                x.value.is_stored = True
 
 
 def reuse_inputs(graph: Graph, groups: Sequence[Group], donated: Sequence[bool]) -> None:
@@ -77,9 +78,7 @@ def reuse_inputs(graph: Graph, groups: Sequence[Group], donated: Sequence[bool])
                 break
 
 
-def place(
-    graph: Graph, groups: Sequence[Group], scratch: Sequence[Sequence[Value]]
-) -> Memory:
+def place(graph: Graph, groups: Sequence[Group], scratch: Sequence[Sequence[Value]]) -> Memory:
     """Give every stored value a slot and an offset.
 
     Args:

@@ -1,14 +1,14 @@
 """LLVM as the back end: assembly to object code, object code to addresses.
 
-``emit : LLVM assembly -> object file`` optimises for the CPU at hand; ``load : object file -> address``
-links it into the process. Loading needs no compiler, hence no Numba: a warm process runs only that.
+``emit : LLVM assembly -> object file`` optimises for the CPU at hand; ``load : object file ->
+address`` links it into the process. Loading needs no compiler, hence no Numba: a warm process runs
+only that.
 
 Loaded by `compiler.runtime` on first use, because it imports llvmlite.
 """
 
 from __future__ import annotations
 
-import ctypes
 import sys
 from functools import cache
 from typing import Any

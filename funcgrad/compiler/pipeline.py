@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from funcgrad.compiler import fixed, runtime
 from funcgrad.compiler.codegen import Kernel, Place, generate, generate_copy, generate_scan
@@ -70,7 +69,9 @@ def compile_program(
     flush = _flushes(graph)
     written = [value.home for value in graph.outputs if value.home is not value]
     if written:
-        parts[0].steps.insert(0, _disjoint_step(graph, written))
+        first = parts[0]
+        assert isinstance(first, Stretch)
+        first.steps.insert(0, _disjoint_step(graph, written))
     for i, part in enumerate(parts):
         if isinstance(part, Stretch):
             part.seal(flush, graph.inputs if i == 0 else (), written)
@@ -139,7 +140,8 @@ def _product_step(node: Product) -> Step:
     """The words of a matrix product, in the order of `fixed.GEMM_WORDS`."""
     batch, m, n, k = node.sizes
     a, b = node.operands
-    assert isinstance(a, View) and isinstance(b, View)
+    assert isinstance(a, View)
+    assert isinstance(b, View)
     layout_a, layout_b = node.layouts
     words = {
         "begin": 0,

@@ -21,7 +21,6 @@ from funcgrad.compiler.layout import Operand, Uniform, Value
 from funcgrad.compiler.memory import FIRST_SLOT, Memory
 from funcgrad.errors import CompilerError, ShapeError
 
-
 _BEHAVED = 0x101
 """NumPy's flags of arrays that are contiguous and aligned."""
 
@@ -86,7 +85,7 @@ class Frame:
 
     def __init__(self, memory: Memory, constants: Sequence[np.ndarray]) -> None:
         self.pack = struct.Struct(f"={memory.n_objects}q").pack_into
-        self.slots = np.zeros(memory.n_slots, np.int64)
+        self.slots: Any = np.zeros(memory.n_slots, np.int64)
         self.address = self.slots.ctypes.data
         raw = np.empty(memory.arena_bytes + 64, np.uint8)
         start = -raw.ctypes.data % 64
@@ -127,9 +126,7 @@ class Executable:
         self.out_types = [(v.shape, v.dtype) for v in graph.outputs]
         self._n_objects = memory.n_objects
         # Where results come from: the index of a donated argument, or None for a new array.
-        self.sources = [
-            None if v.home is v else graph.inputs.index(v.home) for v in graph.outputs
-        ]
+        self.sources = [None if v.home is v else graph.inputs.index(v.home) for v in graph.outputs]
         self.frames: list[Frame] = []
         self.run = runtime.executor()
 
@@ -175,7 +172,7 @@ class Executable:
             if code < 0:
                 arrays[-1 - code] = self._converted(-1 - code, arrays[-1 - code])
             else:
-                for i in set(self.sources) - {None}:
+                for i in {i for i in self.sources if i is not None}:
                     arrays[i] = self._converted(i, arrays[i])
             code = self._start(frame, arrays, fresh)
         rest = iter(fresh)
@@ -267,7 +264,11 @@ class Executable:
         else:
             base = self._constants[self._memory.constants.index(value.slot)]
         if operand.is_whole:
-            return base.reshape(operand.shape)[()] if operand.shape == () else base.reshape(operand.shape)
+            return (
+                base.reshape(operand.shape)[()]
+                if operand.shape == ()
+                else base.reshape(operand.shape)
+            )
         itemsize = value.dtype.itemsize
         flat = base.reshape(-1)[operand.offset :]
         strides = tuple(s * itemsize for s in operand.strides)

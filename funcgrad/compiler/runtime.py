@@ -175,7 +175,12 @@ def _environment() -> dict[str, Any]:
     own = hashlib.sha256()
     for name in _TRANSLATORS:
         own.update(Path(__file__).with_name(f"{name}.py").read_bytes())
-    return {"abi": ABI, "translator": own.hexdigest(), "numba": _numba_version(), **_native().facts()}
+    return {
+        "abi": ABI,
+        "translator": own.hexdigest(),
+        "numba": _numba_version(),
+        **_native().facts(),
+    }
 
 
 def _numba_version() -> str:

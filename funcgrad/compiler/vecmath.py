@@ -2,9 +2,9 @@
 
 Every function takes and gives scalars of one float type (32 or 64 bits) with Python's operators and
 the methods of `compiler.emission.Emitted`; LLVM turns a loop around it into vector code, because it
-holds selections instead of branches. All are right for signed zeros, subnormals, infinities and NaN.
-Polynomials are Chebyshev fits of the remainder after the exact leading terms; their errors stay below
-0.15 units in the last place, and rounding does the rest. Bounds are asserted by
+holds selections instead of branches. All are right for signed zeros, subnormals, infinities and
+NaN. Polynomials are Chebyshev fits of the remainder after the exact leading terms; their errors
+stay below 0.15 units in the last place, and rounding does the rest. Bounds are asserted by
 `tests/compiler/test_vecmath.py`.
 
 This file knows arithmetic only. Functions that are not here are libm's (`compiler.elementary`).
@@ -24,7 +24,10 @@ _MANTISSA = {32: 23, 64: 52}
 _BIAS = {32: 127, 64: 1023}
 # Adding and subtracting 1.5 * 2**mantissa rounds to an integer, whose value the low bits then hold.
 _ROUNDER = {32: 1.5 * 2.0**23, 64: 1.5 * 2.0**52}
-_PATTERN = {32: (struct.Struct("<f"), struct.Struct("<i")), 64: (struct.Struct("<d"), struct.Struct("<q"))}
+_PATTERN = {
+    32: (struct.Struct("<f"), struct.Struct("<i")),
+    64: (struct.Struct("<d"), struct.Struct("<q")),
+}
 
 
 def pattern(number: float, width: int) -> int:
@@ -54,7 +57,7 @@ def power_of_two(i: Any, width: int) -> Any:
 
 
 def split(value: float, bits: int) -> tuple[float, float]:
-    """``value`` as a number with few bits, whose products with small integers are exact, and a rest."""
+    """``value`` as a number with few bits, whose small multiples are exact, and a rest."""
     scale = 2.0 ** (bits - math.frexp(value)[1])
     high = round(value * scale) / scale
     return high, value - high
@@ -64,7 +67,10 @@ def split(value: float, bits: int) -> tuple[float, float]:
 
 _LOG2_E = 1.4426950408889634
 # log 2 = high + low; high has trailing zeros, so that k * high is exact for every exponent k.
-_LN2 = {32: (0.693359375, -2.1219444005469057e-04), 64: (0.6931471803691238, 1.9082149292705877e-10)}
+_LN2 = {
+    32: (0.693359375, -2.1219444005469057e-04),
+    64: (0.6931471803691238, 1.9082149292705877e-10),
+}
 # (exp(r) - 1 - r) / r**2 on |r| <= log(2) / 2.
 _EXP = {
     32: (
@@ -142,7 +148,7 @@ _LOG = {
 
 
 def _exponent_and_mantissa(x: Any) -> tuple[Any, Any]:
-    """``k`` (an integer) and ``m`` of ``x = 2**k m`` with ``sqrt(1/2) <= m < sqrt(2)``, x normal."""
+    """Integer ``k`` and ``m`` of a normal ``x = 2**k m`` with ``sqrt(1/2) <= m < sqrt(2)``."""
     mantissa = _MANTISSA[x.width]
     bits = x.bits()
     k = (bits - pattern(_SQRT_HALF, x.width)) >> mantissa
@@ -192,7 +198,7 @@ def log(x: Any) -> Any:
 
 
 def _log_base(x: Any, unit: tuple[float, float], inverse: tuple[float, float]) -> Any:
-    """Logarithm to another base: ``unit`` is log_base(2), ``inverse`` 1 / log(base), in two parts."""
+    """Logarithm to another base: ``unit`` is log_base(2), ``inverse`` 1 / log(base), in parts."""
     normal, shift = _normalized(x)
     k, m = _exponent_and_mantissa(normal)
     k = _as_float(k) + shift
@@ -263,6 +269,5 @@ def expit(x: Any) -> Any:
 
 
 FORMULAS: dict[str, Callable[..., Any]] = {
-    function.__name__: function
-    for function in (exp, exp2, expm1, log, log1p, tanh, expit)
+    function.__name__: function for function in (exp, exp2, expm1, log, log1p, tanh, expit)
 }

@@ -223,7 +223,9 @@ def constant(t: Any, number: Any) -> Any:
     """The LLVM constant ``number`` of scalar type ``t``."""
     if t in _COMPLEX:
         part = _PARTS[t][1]
-        return ir.Constant(llvm_type(t), [ir.Constant(part, number.real), ir.Constant(part, number.imag)])
+        return ir.Constant(
+            llvm_type(t), [ir.Constant(part, number.real), ir.Constant(part, number.imag)]
+        )
     kind = _PARTS[t][0]
     return ir.Constant(llvm_type(t), float(number) if kind == "f" else int(number))
 
@@ -508,12 +510,39 @@ def _elementary(name: str) -> Callable[..., Emitted]:
     return lambda *args: elementary.emit(name, *args)
 
 
-for _name in (
-    "exp exp2 expm1 log log2 log10 log1p sqrt cbrt sin cos tan asin acos atan sinh cosh tanh asinh "
-    "acosh atanh erf erfc lgamma expit floor ceil trunc rint"
-).split():
+for _name in [
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "sqrt",
+    "cbrt",
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "atan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "asinh",
+    "acosh",
+    "atanh",
+    "erf",
+    "erfc",
+    "lgamma",
+    "expit",
+    "floor",
+    "ceil",
+    "trunc",
+    "rint",
+]:
     simple(_name, "f", _elementary(_name), count=1)
-for _name in "pow atan2 hypot copysign nextafter".split():
+for _name in ["pow", "atan2", "hypot", "copysign", "nextafter"]:
     simple(_name, "f", _elementary(_name))
 simple("fma", "f", _elementary("fma"), count=3)
 

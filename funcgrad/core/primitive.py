@@ -138,7 +138,8 @@ class Primitive:
 
     def params(self) -> dict[str, Any]:
         """The static parameters, for printing."""
-        names = [f.name for f in fields(self)] if is_dataclass(self) else []
+        declared: Any = self
+        names = [f.name for f in fields(declared)] if is_dataclass(declared) else []
         return {name: getattr(self, name) for name in names if name != "name"}
 
 

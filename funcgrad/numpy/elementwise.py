@@ -94,7 +94,11 @@ def _same(x: Any) -> Any:
 
 def _constant(value: bool) -> Function:
     def fill(x: Any) -> Any:
-        return p.not_equal.bind(strong(x), strong(x)) if not value else p.equal.bind(strong(x), strong(x))
+        return (
+            p.not_equal.bind(strong(x), strong(x))
+            if not value
+            else p.equal.bind(strong(x), strong(x))
+        )
 
     return fill
 
@@ -109,7 +113,9 @@ mod = remainder = _numeric(np.remainder, p.remainder)
 fmod = _numeric(np.fmod, p.fmod)
 negative = _numeric(np.negative, p.neg)
 positive = _register(np.positive, lambda x: x)
-abs = absolute = _register(np.absolute, lambda x: x if aval_of(x).dtype.kind in "bu" else p.absolute.bind(x))
+abs = absolute = _register(
+    np.absolute, lambda x: x if aval_of(x).dtype.kind in "bu" else p.absolute.bind(x)
+)
 fabs = _inexact(np.fabs, p.absolute)
 sign = _register(np.sign, lambda x: p.sign.bind(x))
 maximum = _numeric(np.maximum, p.maximum)
@@ -134,14 +140,18 @@ def _fmax(x: Any, y: Any) -> Any:
     x, y = map(strong, promote(x, y))
     if aval_of(x).dtype.kind not in "fc":
         return p.maximum.bind(x, y)
-    return p.select.bind(p.isnan.bind(y), x, p.select.bind(p.isnan.bind(x), y, p.maximum.bind(x, y)))
+    return p.select.bind(
+        p.isnan.bind(y), x, p.select.bind(p.isnan.bind(x), y, p.maximum.bind(x, y))
+    )
 
 
 def _fmin(x: Any, y: Any) -> Any:
     x, y = map(strong, promote(x, y))
     if aval_of(x).dtype.kind not in "fc":
         return p.minimum.bind(x, y)
-    return p.select.bind(p.isnan.bind(y), x, p.select.bind(p.isnan.bind(x), y, p.minimum.bind(x, y)))
+    return p.select.bind(
+        p.isnan.bind(y), x, p.select.bind(p.isnan.bind(x), y, p.minimum.bind(x, y))
+    )
 
 
 fmax = _register(np.fmax, _fmax)
@@ -160,7 +170,8 @@ def _power(x: Any, y: Any) -> Any:
 
 power = _register(np.power, _power)
 float_power = _register(
-    np.float_power, lambda x, y: p.power.bind(*promote(*(strong(v) for v in promote(x, y, np.float64(0))[:2])))
+    np.float_power,
+    lambda x, y: p.power.bind(*promote(*(strong(v) for v in promote(x, y, np.float64(0))[:2]))),
 )
 
 # Elementary functions.
@@ -205,7 +216,7 @@ UFUNCS[np.radians], UFUNCS[np.degrees] = deg2rad, rad2deg
 
 
 def _logaddexp(x: Any, y: Any) -> Any:
-    """high + log1p(exp(low - high)), which neither overflows nor loses digits.
+    """High + log1p(exp(low - high)), which neither overflows nor loses digits.
 
     Which argument is the higher one is a choice, not an operation, so that all derivatives are
     right where they are equal, too.

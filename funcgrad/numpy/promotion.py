@@ -78,7 +78,9 @@ def result_dtype(avals: Sequence[ShapedArray]) -> np.dtype[Any]:
     first = avals[0]
     if all(a.dtype == first.dtype for a in avals):
         return first.dtype
-    return np.result_type(*(weak_representative(a.dtype) if a.weak_type else a.dtype for a in avals))
+    return np.result_type(
+        *(weak_representative(a.dtype) if a.weak_type else a.dtype for a in avals)
+    )
 
 
 def to_dtype(x: Any, dtype: np.dtype[Any]) -> Any:
@@ -101,7 +103,9 @@ def promote(*args: Any) -> list[Any]:
             return [args[0], x.dtype.type(args[1])]
     dtype = result_dtype(avals)
     if all(a.weak_type for a in avals):
-        return [a if v.dtype == dtype else _weak_to(a, dtype) for a, v in zip(args, avals, strict=True)]
+        return [
+            a if v.dtype == dtype else _weak_to(a, dtype) for a, v in zip(args, avals, strict=True)
+        ]
     return [
         a if v.dtype == dtype and not v.weak_type else to_dtype(a, dtype)
         for a, v in zip(args, avals, strict=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -163,14 +164,20 @@ def _masked(x: Any, mask: Any) -> Any:
     return select.bind(mask, x, aval_of(x).dtype.type(0))
 
 
+def _triangle(m: Any, k: int) -> np.ndarray:
+    """Where the last two axes of ``m`` are below its diagonal ``k``."""
+    rows, columns = shape_of(as_value(m))[-2:]
+    return np.tri(rows, columns, k, dtype=np.bool_)
+
+
 def tril(m: Any, k: int = 0) -> Any:
     """The lower triangle, as `numpy.tril`."""
-    return _masked(m, np.tri(*shape_of(as_value(m))[-2:], k=k, dtype=bool))
+    return _masked(m, _triangle(m, k))
 
 
 def triu(m: Any, k: int = 0) -> Any:
     """The upper triangle, as `numpy.triu`."""
-    return _masked(m, ~np.tri(*shape_of(as_value(m))[-2:], k=k - 1, dtype=bool))
+    return _masked(m, ~_triangle(m, k - 1))
 
 
 def reshape(a: Any, shape: Any = None, order: str = "C", *, newshape: Any = None) -> Any:
@@ -229,7 +236,10 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     a = as_value(a, "moveaxis")
     ndim = len(shape_of(a))
     pairs = zip(np.atleast_1d(destination), np.atleast_1d(source), strict=True)
-    placed = {normalize_axis(int(d), ndim, "moveaxis"): normalize_axis(int(o), ndim, "moveaxis") for d, o in pairs}
+    placed = {
+        normalize_axis(int(d), ndim, "moveaxis"): normalize_axis(int(o), ndim, "moveaxis")
+        for d, o in pairs
+    }
     rest = iter(i for i in range(ndim) if i not in placed.values())
     return transpose(a, [placed[i] if i in placed else next(rest) for i in range(ndim)])
 
@@ -253,7 +263,9 @@ def squeeze(a: Any, axis: Any = None) -> Any:
     else:
         axes = normalize_axes(axis, len(shape), "squeeze")
     if any(shape[i] != 1 for i in axes):
-        raise ShapeError(f"squeeze: an axis of {aval_of(a)} among {axes} has a length other than 1.")
+        raise ShapeError(
+            f"squeeze: an axis of {aval_of(a)} among {axes} has a length other than 1."
+        )
     return s.reshape(a, s.drop_axes(shape, axes))
 
 
@@ -292,13 +304,13 @@ def atleast_3d(*arrays: Any) -> Any:
     table = {0: (1, 1, 1)}
     return _at_least(
         *arrays,
-        shape=lambda n: table.get(len(n)) or ((1, *n, 1) if len(n) == 1 else (*n, 1) if len(n) == 2 else n),
+        shape=lambda n: (
+            table.get(len(n)) or ((1, *n, 1) if len(n) == 1 else (*n, 1) if len(n) == 2 else n)
+        ),
     )
 
 
 def _rows(arrays: Any, function: str) -> list[Any]:
-    if isinstance(arrays, Tracer | np.ndarray):
-        arrays = list(arrays)
     values = [as_value(a, function) for a in arrays]
     if not values:
         raise ValueError(f"{function} needs at least one array.")
@@ -375,7 +387,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     else:
         inner = [min(max(int(i) + n if i < 0 else int(i), 0), n) for i in indices_or_sections]
         bounds = [0, *inner, n]
-    pairs = zip(bounds[:-1], bounds[1:], strict=True)
+    pairs = pairwise(bounds)
     return [_cut(ary, index, a, max(a, b)) for a, b in pairs]
 
 
@@ -459,7 +471,9 @@ def tile(A: Any, reps: Any) -> Any:
     counts = (1,) * (ndim - len(counts)) + counts
     shape = (1,) * (ndim - len(shape_of(a))) + shape_of(a)
     column = s.reshape(a, tuple(n for m in shape for n in (1, m)))
-    wide = s.broadcast_to(column, tuple(n for c, m in zip(counts, shape, strict=True) for n in (c, m)))
+    wide = s.broadcast_to(
+        column, tuple(n for c, m in zip(counts, shape, strict=True) for n in (c, m))
+    )
     return s.reshape(wide, tuple(c * m for c, m in zip(counts, shape, strict=True)))
 
 

@@ -61,6 +61,10 @@ class ArgSort(Primitive):
         return replace(self, axis=self.axis + 1).bind(*stacked(args, dims)), 0
 
 
+_searchsorted: Any = np.searchsorted
+"""Untyped: NumPy declares the side as two literals."""
+
+
 @dataclass(frozen=True)
 class SearchSorted(Primitive):
     """Where ``values`` would have to be inserted into an ascending array, int64.
@@ -80,10 +84,10 @@ class SearchSorted(Primitive):
 
     def impl(self, ordered: Any, values: Any) -> Any:
         if not self.lanes:
-            return np.searchsorted(ordered, values, self.side)
+            return _searchsorted(ordered, values, self.side)
         out = np.empty(np.shape(values), np.int64)
         for lane in np.ndindex(ordered.shape[:-1]):
-            out[lane] = np.searchsorted(ordered[lane], values[lane], self.side)
+            out[lane] = _searchsorted(ordered[lane], values[lane], self.side)
         return out
 
     def abstract_eval(self, ordered: ShapedArray, values: ShapedArray) -> ShapedArray:

@@ -95,7 +95,7 @@ def _hash_arrays(*words: Any) -> Any:
     iterator = np.nditer(
         [*words, None],
         flags=["external_loop", "buffered", "zerosize_ok"],
-        op_flags=flow,
+        op_flags=flow,  # type: ignore[arg-type]
         op_dtypes=[UINT32] * 4 + [UINT64],
         buffersize=_BLOCK,
     )

@@ -139,7 +139,7 @@ lgamma = Special(
 )
 gamma = _special("gamma", lambda x, y: y * digamma.bind(x))
 rgamma = _special("rgamma", lambda x, y: -y * digamma.bind(x))
-digamma = Special(
+digamma: Special = Special(
     "digamma",
     ScipyFunction("psi"),
     [lambda x, y: polygamma.bind(ones_like(x), x)],
@@ -154,7 +154,7 @@ def _zeta(x: Any, q: Any) -> Any:
     return np.asarray(_zeta_of_scipy(x, q)).astype(aval_of(q).dtype, copy=False)[()]
 
 
-zeta = Special(
+zeta: Special = Special(
     "zeta",
     _zeta,
     [_undefined("zeta", "x (the exponent)"), lambda x, q, y: -x * zeta.bind(x + 1, q)],
@@ -176,7 +176,7 @@ def _polygamma(n: Any, x: Any) -> Any:
 
 _gamma_of_scipy = ScipyFunction("gamma")
 _psi_of_scipy = ScipyFunction("psi")
-polygamma = Special(
+polygamma: Special = Special(
     "polygamma",
     _polygamma,
     [_undefined("polygamma", "n (the order)"), lambda n, x, y: polygamma.bind(n + 1, x)],
@@ -310,20 +310,20 @@ def _limit_half(x: Value, value: Value) -> Value:
 
 
 i0 = _special("i0", lambda x, y: i1.bind(x))
-i1 = _special("i1", lambda x, y: _limit_half(x, i0.bind(x) - y / _nonzero(x)))
+i1: Special = _special("i1", lambda x, y: _limit_half(x, i0.bind(x) - y / _nonzero(x)))
 i0e = _special("i0e", lambda x, y: i1e.bind(x) - sign.bind(x) * y)
-i1e = _special(
+i1e: Special = _special(
     "i1e",
     lambda x, y: _limit_half(x, i0e.bind(x) - y * (sign.bind(x) + 1 / _nonzero(x))),
 )
 k0 = _special("k0", lambda x, y: -k1.bind(x))
-k1 = _special("k1", lambda x, y: -k0.bind(x) - y / x)
+k1: Special = _special("k1", lambda x, y: -k0.bind(x) - y / x)
 k0e = _special("k0e", lambda x, y: y - k1e.bind(x))
-k1e = _special("k1e", lambda x, y: y - k0e.bind(x) - y / x)
+k1e: Special = _special("k1e", lambda x, y: y - k0e.bind(x) - y / x)
 j0 = _special("j0", lambda x, y: -j1.bind(x))
-j1 = _special("j1", lambda x, y: _limit_half(x, j0.bind(x) - y / _nonzero(x)))
+j1: Special = _special("j1", lambda x, y: _limit_half(x, j0.bind(x) - y / _nonzero(x)))
 y0 = _special("y0", lambda x, y: -y1.bind(x))
-y1 = _special("y1", lambda x, y: y0.bind(x) - y / x)
+y1: Special = _special("y1", lambda x, y: y0.bind(x) - y / x)
 
 # Exponential integrals, DLMF 6, and the dilogarithm, DLMF 25.12.
 expi = _special("expi", lambda x, y: exp.bind(x) / x, kinds="fc")

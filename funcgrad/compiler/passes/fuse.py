@@ -1,16 +1,16 @@
 """Fusion: which nodes share a kernel.
 
-A *group* is a set of nodes that one kernel computes in one walk over an index space. The axes of the
-space are walked in three nested segments::
+A *group* is a set of nodes that one kernel computes in one walk over an index space. The axes of
+the space are walked in three nested segments::
 
     for batch axes:
         for outer axes:
             for row axes: ...        (once per stage)
 
-Reductions fix the segments. One over the row axes (*inner*) gives one number per row, on which later
-stages of the same row may depend, as in a softmax. One over the outer axes (*column*) is summed up
-in memory while the rows pass; one of per-row numbers over the outer axes (*post*) in a register.
-Results of the last two exist only when the walk is over.
+Reductions fix the segments. One over the row axes (*inner*) gives one number per row, on which
+later stages of the same row may depend, as in a softmax. One over the outer axes (*column*) is
+summed up in memory while the rows pass; one of per-row numbers over the outer axes (*post*) in a
+register. Results of the last two exist only when the walk is over.
 
 Nodes join greedily, each to the groups of its operands, if no other group would have to run in
 between. Everything else (matrix products, calls of NumPy) is a group of its own.
@@ -271,9 +271,7 @@ def _needs_no_batch(node: Node, space: Shape, walk: Walk) -> bool:
 
 def is_late(node: Node, space: Shape, walk: Walk | None) -> bool:
     """Whether its result exists only when the walk is over."""
-    return (
-        walk is not None and isinstance(node, Fold) and kind_of(node, space, walk) != "inner"
-    )
+    return walk is not None and isinstance(node, Fold) and kind_of(node, space, walk) != "inner"
 
 
 def is_aligned(operand: View, node: Node, space: Shape, walk: Walk | None) -> bool:

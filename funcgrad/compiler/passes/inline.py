@@ -41,7 +41,8 @@ class _Inliner:
         for equation in program.equations:
             inputs = [rename(atom) for atom in equation.inputs]
             if isinstance(form_of(equation), Call):
-                results = self.copy(equation.primitive.program, inputs)
+                callee: Program = getattr(equation.primitive, "program")  # noqa: B009
+                results = self.copy(callee, inputs)
                 names.update(zip(equation.outputs, results, strict=True))
                 continue
             outputs = [Var(v.aval) for v in equation.outputs]
