@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial, update_wrapper
 from types import MethodType
 from typing import Any
@@ -244,7 +244,7 @@ class Jitted:
 
     def cache_info(self) -> CacheInfo:
         """What was traced and compiled so far, and why."""
-        return self._info
+        return replace(self._info, reasons=list(self._info.reasons))
 
     def clear_cache(self) -> None:
         """Forget all programs and executables of this function."""

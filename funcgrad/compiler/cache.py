@@ -213,8 +213,8 @@ def _check_owner(folder: Path, status: os.stat_result) -> None:
     if status.st_uid != os.getuid():
         raise CacheError(
             f"the folder of compiled kernels {str(folder)!r} belongs to user "
-            f"{status.st_uid}, not to you (user {os.getuid()}). Set {FOLDER_VARIABLE} to a folder of "
-            "your own, or to 'off'."
+            f"{status.st_uid}, not to you (user {os.getuid()}). Set {FOLDER_VARIABLE} to a folder "
+            "of your own, or to 'off'."
         )
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise CacheError(

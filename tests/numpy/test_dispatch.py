@@ -449,9 +449,8 @@ def test_writing_into_an_ndarray_is_refused() -> None:
         y[0] = x[0]
         return y
 
-    with pytest.raises(ValueError, match="setting an array element") as info:
+    with pytest.raises(ConcretizationTypeError, match=r"y\.at\[i\]\.set"):
         fg.make_jaxpr(function)(V)
-    assert isinstance(info.value.__cause__, ConcretizationTypeError)
 
 
 def test_every_function_has_numpy_s_name_and_serves_numpy_s_own() -> None:
