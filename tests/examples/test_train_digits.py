@@ -61,7 +61,8 @@ def test_the_loss_falls_and_stays_of_the_asked_dtype(example, tmp_path, dtype):
     state, loss = example.make_train_step(0.1)(
         example.init_adam(params, np.dtype(dtype)), digits.train_x[:5], digits.train_y[:5]
     )
-    assert {np.asarray(leaf).dtype for leaf in example.fg.tree.leaves((state, loss))} == {np.dtype(dtype)}
+    dtypes = {np.asarray(leaf).dtype for leaf in example.fg.tree.leaves((state, loss))}
+    assert dtypes == {np.dtype(dtype)}
 
 
 def test_eager_and_jitted_training_agree(example, tmp_path):
