@@ -159,6 +159,18 @@ class _Builder:
             value = self._output(self._read(atom), taken)
             taken.add(id(value))
             self.graph.outputs.append(value)
+        self._prune()
+
+    def _prune(self) -> None:
+        """Drop nodes that nothing reads: an `Assemble` may use no element of an input."""
+        needed = set(self.graph.outputs)
+        live = []
+        for node in reversed(self.graph.nodes):
+            effectful = isinstance(node, External) and node.primitive.is_effectful
+            if effectful or not needed.isdisjoint(node.outs):
+                live.append(node)
+                needed.update(x.value for x in node.operands if isinstance(x, View))
+        self.graph.nodes = live[::-1]
 
     def _read(self, atom: Atom) -> Operand:
         if type(atom) is Var:

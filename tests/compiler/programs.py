@@ -216,10 +216,11 @@ class Writer:
     def integers(self) -> None:
         i = self.pick("i")
         if i is not None:
+            last = -1 if np.ndim(self.values[i]) else None
             texts = [
                 f"v{i} // 2", f"v{i} % 3", f"v{i} << 1", f"v{i} & 3", f"np.cumsum(v{i})",
                 f"np.sum(v{i}, axis={self.axes(i)})", f"np.max(v{i}, axis={self.axes(i)})",
-                f"v{i}.astype(np.int8)", f"v{i} * v{i}", f"np.argmax(v{i}, axis={-1 if np.ndim(self.values[i]) else None})",
+                f"v{i}.astype(np.int8)", f"v{i} * v{i}", f"np.argmax(v{i}, axis={last})",
             ]  # fmt: skip
             self.add(self.choose(texts), is_exact=True)
 

@@ -80,7 +80,7 @@ def test_gradients(program: RandomProgram) -> None:
 @given(programs("f8", is_smooth=True))
 def test_batches(program: RandomProgram) -> None:
     expected = program.function(*program.args)
-    stacked = [np.stack([a, a[::-1]]) for a in program.args]
+    stacked = [np.stack([a, a * 0.5]) for a in program.args]
     found = fg.jit(fg.vmap(program.function))(*stacked)
     for x, y in zip(found, expected, strict=True):
         assert_close(x[0], y, 1e-11, program.scale)
