@@ -145,6 +145,46 @@ class Call:
     """Run a sub-program: the equation's primitive has it as its ``program``."""
 
 
+@dataclass(frozen=True)
+class Loop:
+    """Run the equation's ``body`` once per step.
+
+    Its inputs are constants, carried values and one element of every walked array; its outputs the
+    carried values and one element of every stacked result.
+
+    Args:
+        n_consts: Number of constants.
+        n_carry: Number of carried values.
+        length: Number of steps.
+        reverse: Whether the walk starts at the far end.
+    """
+
+    n_consts: int
+    n_carry: int
+    length: int
+    reverse: bool
+
+
+@dataclass(frozen=True)
+class While:
+    """Run the equation's ``body`` as long as its ``condition`` holds.
+
+    Inputs are constants of the condition, constants of the body, and the carried values.
+
+    Args:
+        n_cond_consts: Number of constants of the condition.
+        n_body_consts: Number of constants of the body.
+    """
+
+    n_cond_consts: int
+    n_body_consts: int
+
+
+@dataclass(frozen=True)
+class Branch:
+    """Run one of the equation's ``branches``: the first input is its index."""
+
+
 Form = (
     Pointwise
     | Reindex
@@ -156,4 +196,7 @@ Form = (
     | Constant
     | Extern
     | Call
+    | Loop
+    | While
+    | Branch
 )

@@ -297,6 +297,8 @@ class _Builder:
         self._add(External(tuple(operands), outs, equation.primitive, equation.source))
         return [whole(out) for out in outs]
 
+    _loop = _while = _branch = _extern
+
     def _contraction(
         self, form: Contraction, equation: Equation, operands: list[Operand]
     ) -> Iterable[Operand]:
@@ -372,6 +374,8 @@ class _Contractor:
 
     def _layout(self, x: View, own: str, rows: list[str], columns: list[str]) -> Matrices | None:
         m, n = self._size(rows), self._size(columns)
+        if 0 in x.shape:
+            return Matrices(False, max(n, 1), 0)  # no element is read
         strides = [self._stride(x, own, labels) for labels in (self.batch, rows, columns)]
         if None in strides:
             return None

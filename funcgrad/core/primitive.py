@@ -98,6 +98,10 @@ class Primitive:
         """Evaluate with NumPy: the specification of the operation."""
         raise self.missing("evaluation")
 
+    def impl_inside_plan(self, *args: Any) -> Any:
+        """Evaluate as an external step of a compiled program."""
+        return self.impl(*args)
+
     def abstract_eval(self, *avals: Any, **_: Any) -> Any:
         """Shape and dtype of the result (a list of avals if `multiple_results`)."""
         raise self.missing("abstract evaluation")

@@ -9,14 +9,16 @@ from __future__ import annotations
 import linecache
 import os
 import sys
-from types import CodeType, FrameType
+from types import CodeType, FrameType, TracebackType
 
 import numpy as np
+import scipy
 
 _SEPARATOR = os.sep
 _INTERNAL_ROOTS = (
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + _SEPARATOR,
     os.path.dirname(os.path.abspath(np.__file__)) + _SEPARATOR,
+    os.path.dirname(os.path.abspath(scipy.__file__)) + _SEPARATOR,
 )
 _INTERNAL_FILES = ("functools.py", "contextlib.py", "<__array_function__ internals>")
 _is_internal_code: dict[CodeType, bool] = {}
@@ -67,8 +69,19 @@ def _is_internal(code: CodeType) -> bool:
 
 
 def current_location() -> SourceLocation | None:
-    """The innermost line outside funcgrad and NumPy that is executing now."""
+    """The innermost line outside funcgrad, NumPy and SciPy that is executing now."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and _is_internal(frame.f_code):
         frame = frame.f_back
     return None if frame is None else SourceLocation(frame.f_code, frame.f_lineno)
+
+
+def location_of(traceback: TracebackType | None) -> SourceLocation | None:
+    """The innermost line outside funcgrad, NumPy and SciPy that an exception passed."""
+    found = None
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if not _is_internal(code):
+            found = SourceLocation(code, traceback.tb_lineno)
+        traceback = traceback.tb_next
+    return found

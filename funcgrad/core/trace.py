@@ -18,7 +18,7 @@ from contextvars import ContextVar
 from typing import Any, NoReturn, TypeVar
 
 from funcgrad.core.avals import ShapedArray
-from funcgrad.core.source import SourceLocation, current_location
+from funcgrad.core.source import SourceLocation, current_location, location_of
 from funcgrad.errors import (
     ConcretizationTypeError,
     FuncgradError,
@@ -29,6 +29,11 @@ from funcgrad.errors import (
 )
 
 T = TypeVar("T")
+
+_INTO_ARRAY = (
+    "If it was being written into an ndarray, `y[i] = x`, write "
+    "y = funcgrad.numpy.at(y)[i].set(x), or collect the parts in a list and call np.stack."
+)
 
 
 class Trace:
@@ -89,8 +94,8 @@ def run_under(trace: Trace, function: Callable[..., T], *args: Any) -> T:
     token = enter_trace(trace)
     try:
         return function(*args)
-    except ValueError as error:
-        raise_cause(error)
+    except Exception as error:
+        explain(error)
         raise
     finally:
         leave_trace(token)
@@ -107,7 +112,6 @@ class Tracer:
     __slots__ = ("owner",)
     owner: Trace
     """The trace that follows it."""
-    __hash__ = None  # type: ignore[assignment]
 
     # NumPy's operators must defer to ours when an ndarray stands on the left.
     __array_priority__ = 1000.0
@@ -153,6 +157,22 @@ class Tracer:
         if not self.aval.shape:
             raise TypeError("len() of unsized object: this traced array has no axes")
         return self.aval.shape[0]
+
+    def __hash__(self) -> NoReturn:
+        raise ConcretizationTypeError(
+            self._message(
+                "keys of dicts, members of sets and static arguments must be hashable, but this is",
+                "Use what is known while tracing as the key: a name, a shape, a Python number.",
+            )
+        )
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("_"):  # Protocols that others ask for: no message is read.
+            raise AttributeError(name)
+        raise AttributeError(
+            f"a traced {self.aval} inside {self.owner.what} has no attribute {name!r}: it has "
+            "those of an ndarray that do not change it or need its values."
+        )
 
     def __repr__(self) -> str:
         return f"Traced<{self.aval}> in {self.owner.what}"
@@ -205,10 +225,9 @@ class Tracer:
         raise TracerArrayConversionError(
             self._message(
                 "NumPy asked for the values of an array, but it is",
-                "If it was being written into an ndarray (`y[i] = x`), make y traced and use "
-                "y = y.at[i].set(x), or collect the parts in a list and call np.stack. If a "
-                "function called np.asarray(x) or an extension module, use its counterpart in "
-                "funcgrad.numpy.",
+                "Instead of np.array([x, y]) write np.stack([x, y]) or funcgrad.numpy.array([x, y])"
+                "; other functions that NumPy does not redirect (np.full, np.asarray), and "
+                "SciPy's, have counterparts in funcgrad.numpy and funcgrad.scipy. " + _INTO_ARRAY,
             )
         )
 
@@ -216,10 +235,9 @@ class Tracer:
         raise ConcretizationTypeError(
             self._message(
                 f"{what} needs a concrete value, but this is",
-                "Keep the value an array (x.astype(...) converts dtypes), or compute what depends "
-                "on it outside of the transformed function. If it was being written into an "
-                "ndarray (`y[i] = x`), make y traced and use y = y.at[i].set(x), or collect the "
-                "parts in a list and call np.stack.",
+                "Keep the value an array: np.sin(x) instead of math.sin(x), x.astype(...) to "
+                "convert it; or compute what depends on it outside of the transformed function. "
+                + _INTO_ARRAY,
             )
         )
 
@@ -252,10 +270,25 @@ def raise_leaked(tracer: Tracer) -> NoReturn:
     )
 
 
-def raise_cause(error: ValueError) -> None:
-    """Raise our error if NumPy has hidden it behind one of its own, as ``y[i] = x`` does."""
-    if isinstance(error.__cause__, FuncgradError):
+def explain(error: Exception) -> None:
+    """Say where in the user's code an error of ours was met, if its message does not.
+
+    Raises:
+        FuncgradError: The cause, if NumPy has hidden it behind an error of its own, as
+            ``y[i] = x`` does.
+    """
+    if isinstance(error, FuncgradError):
+        _locate(error)
+    elif isinstance(error.__cause__, FuncgradError):
+        _locate(error.__cause__)
         raise error.__cause__ from None
+
+
+def _locate(error: FuncgradError) -> None:
+    message = str(error)
+    location = location_of(error.__traceback__)
+    if location is not None and "at       " not in message:
+        error.args = ("\n".join([message, *describe_location(location, "at")]),)
 
 
 def describe_location(location: SourceLocation | None, label: str) -> list[str]:

@@ -21,7 +21,7 @@ from typing import Any
 
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.primitive import Linear, Primitive
-from funcgrad.core.trace import Trace, Tracer, current_trace, enter_trace, leave_trace, raise_cause
+from funcgrad.core.trace import Trace, Tracer, current_trace, enter_trace, explain, leave_trace
 
 
 class TangentTracer(Tracer):
@@ -263,8 +263,8 @@ def linearize_flat(
     token = enter_trace(trace)
     try:
         results = list(function(*args))
-    except ValueError as error:
-        raise_cause(error)
+    except Exception as error:
+        explain(error)
         raise
     finally:
         leave_trace(token)
@@ -304,6 +304,9 @@ def record_linear(
     token = enter_trace(tape)
     try:
         results = list(function(*full))
+    except Exception as error:
+        explain(error)
+        raise
     finally:
         leave_trace(token)
         tape.is_live = False

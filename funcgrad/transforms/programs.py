@@ -51,7 +51,7 @@ def _jvp_program(program: Program, is_active: Mask) -> JvpProgram:
         return [*outs, *(t for t in out_dots if t is not None)]
 
     tangent_avals = [a.strong() for a, active in zip(avals, is_active, strict=True) if active]
-    staged = _stage_closed(run, [*avals, *tangent_avals], f"jvp_{program.name}")
+    staged = stage_closed(run, [*avals, *tangent_avals], f"jvp_{program.name}")
     return JvpProgram(staged, tuple(active_out))
 
 
@@ -107,7 +107,7 @@ def _classify_residuals(
     for i, out in enumerate(outs):
         where[trace.atom(out)] = ("out", i)
     for i, tracer in enumerate(inputs):
-        where[tracer.var] = ("in", i)
+        where[tracer.variable] = ("in", i)
     extra: list[Any] = []
     sources = []
     for value in values:
@@ -146,10 +146,10 @@ def _tangent_program(linear: LinearMap, name: str) -> tuple[Program, list[Any]]:
         if type(x) is Linear:
             return names[x.index]
         if isinstance(x, StageTracer):
-            if x.var not in residuals:
-                residuals[x.var] = Var(x.aval.strong())
+            if x.variable not in residuals:
+                residuals[x.variable] = Var(x.aval.strong())
                 values.append(x)
-            return residuals[x.var]
+            return residuals[x.variable]
         if isinstance(x, np.ndarray) and x.ndim:
             return constants.setdefault(id(x), (Var(aval_of(x)), x))[0]
         return Literal(x[()] if isinstance(x, np.ndarray) else x)
@@ -210,7 +210,7 @@ def _transpose_program(program: Program, is_linear: Mask, is_active_ct: Mask) ->
         active_in.extend(ct is not None for ct in in_cts)
         return [ct for ct in in_cts if ct is not None]
 
-    staged = _stage_closed(run, [*known_avals, *ct_avals], f"transpose_{program.name}")
+    staged = stage_closed(run, [*known_avals, *ct_avals], f"transpose_{program.name}")
     return TransposedProgram(staged, tuple(active_in))
 
 
@@ -243,12 +243,12 @@ def _batch_program(program: Program, is_mapped: Mask, size: int) -> BatchedProgr
         mapped_out.extend(d is not None for d in out_dims)
         return outs
 
-    staged = _stage_closed(run, avals, f"vmap_{program.name}")
+    staged = stage_closed(run, avals, f"vmap_{program.name}")
     return BatchedProgram(staged, tuple(mapped_out))
 
 
-def _stage_closed(function: Any, avals: Sequence[Any], name: str) -> Program:
-    """Stage a transformed program; programs are closed, so it captures nothing."""
+def stage_closed(function: Any, avals: Sequence[Any], name: str) -> Program:
+    """Stage a function of flat arguments that closes over no traced value."""
     with using_trace(EVAL):
         program, captured = stage(function, avals, name)
     assert not captured, "programs are closed"

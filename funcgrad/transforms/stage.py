@@ -32,11 +32,11 @@ from funcgrad.core.trace import (
 class StageTracer(Tracer):
     """A name in a program under construction."""
 
-    __slots__ = ("_aval", "source", "var")
+    __slots__ = ("_aval", "source", "variable")
 
     def __init__(self, trace: StageTrace, var: Var, source: SourceLocation | str | None) -> None:
         self.owner = trace
-        self.var = var
+        self.variable = var
         self._aval = var.aval
         self.source = source
 
@@ -86,7 +86,7 @@ class StageTrace(Trace):
     def atom(self, value: Any) -> Atom:
         """The name or literal that stands for a value in the program."""
         if type(value) is StageTracer and value.owner is self:
-            return value.var
+            return value.variable
         if isinstance(value, Tracer):
             if not value.owner.is_live:
                 raise_leaked(value)

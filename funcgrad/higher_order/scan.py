@@ -1,0 +1,469 @@
+"""A loop with a known number of steps.
+
+``scan : (c -> x -> (c, y)) -> c -> [x] -> (c, [y])``
+
+Linearisation gives a loop that also returns residuals, stacked, and a linear loop; transposition
+gives the loop in the opposite direction. What is the same in all steps is not stacked: constants
+pass as constants, and inputs of the loop that are residuals are forwarded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear
+from funcgrad.core.program import Program, Var, evaluate
+from funcgrad.core.trace import EVAL, using_trace
+from funcgrad.higher_order.hoisting import hoisted, invariant_vars
+from funcgrad.higher_order.jit import executable_of, is_jit_disabled, scatter
+from funcgrad.lowering import Form, Loop
+from funcgrad.primitives.families import zeros_like_aval
+from funcgrad.primitives.shape import Transpose, broadcast_to, shape_of
+from funcgrad.transforms.programs import (
+    batch_program,
+    jvp_program,
+    linearize_program,
+    stage_closed,
+    transpose_program,
+)
+
+Mask = tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class Scan(Primitive):
+    """Run ``body`` once per step.
+
+    Arguments are constants, the initial carry, and arrays whose leading axis is walked along;
+    results are the final carry and the outputs of all steps, stacked.
+
+    Attributes:
+        body: From constants, carry and one element of every walked array to carry and outputs.
+        n_consts: Number of constants.
+        n_carry: Number of values carried from step to step.
+        length: Number of steps.
+        reverse: Whether the last element comes first.
+    """
+
+    body: Program
+    n_consts: int
+    n_carry: int
+    length: int
+    reverse: bool
+
+    multiple_results = True
+
+    @property
+    def is_effectful(self) -> bool:  # type: ignore[override]
+        return self.body.is_effectful
+
+    def split(self, args: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+        """Constants, carry, walked arrays."""
+        a, b = self.n_consts, self.n_consts + self.n_carry
+        return list(args[:a]), list(args[a:b]), list(args[b:])
+
+    # Evaluation.
+
+    def impl(self, *args: Any) -> Any:
+        if is_jit_disabled():
+            return self.run(lambda *xs: evaluate(self.body, xs), args)
+        program = self.body.memo(
+            ("loop", self), lambda: _as_program(self, [aval_of(x).strong() for x in args])
+        )
+        return executable_of(program)(*args)
+
+    def impl_inside_plan(self, *args: Any) -> Any:
+        return self.run(executable_of(self.body), args)
+
+    def run(self, step: Callable[..., Sequence[Any]], args: Sequence[Any]) -> list[Any]:
+        """The loop in Python."""
+        consts, carry, xs = self.split(args)
+        with using_trace(EVAL):
+            y_avals = self.body.out_avals[self.n_carry :]
+            ys = [np.empty((self.length, *a.shape), a.dtype) for a in y_avals]
+            order = range(self.length)
+            for i in reversed(order) if self.reverse else order:
+                outs = step(*consts, *carry, *(x[i] for x in xs))
+                carry = list(outs[: self.n_carry])
+                for y, out in zip(ys, outs[self.n_carry :], strict=True):
+                    y[i] = out
+        return [*carry, *ys]
+
+    def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
+        outs = [a.strong() for a in self.body.out_avals]
+        ys = [a.update(shape=(self.length, *a.shape)) for a in outs[self.n_carry :]]
+        return [*outs[: self.n_carry], *ys]
+
+    def lower(self, *avals: ShapedArray) -> Form:
+        return Loop(self.n_consts, self.n_carry, self.length, self.reverse)
+
+    # Forward mode.
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        active = self._active_inputs(tangents, lambda m: jvp_program(self.body, m).is_active_out)
+        consts, carry, xs = self.split(active)
+        n_ys = len(self.body.outputs) - self.n_carry
+        derived = jvp_program(self.body, active)
+        y_active = derived.is_active_out[self.n_carry :]
+        body = self.body.memo(("scan jvp", active, self), lambda: self._jvp_body(active))
+        dense = _instantiated(active, primals, tangents)
+        d_consts, d_carry, d_xs = ([t for t in d if t is not None] for d in self.split(dense))
+        p_consts, p_carry, p_xs = self.split(primals)
+        outs = bind_scan(
+            body,
+            [*p_consts, *d_consts],
+            [*p_carry, *d_carry],
+            [*p_xs, *d_xs],
+            self.length,
+            self.reverse,
+        )
+        k = self.n_carry
+        n_dots = sum(carry)
+        out_carry, dot_carry, out_ys, dot_ys = _cut(outs, k, n_dots, n_ys)
+        return [*out_carry, *out_ys], [*scatter(dot_carry, carry), *scatter(dot_ys, y_active)]
+
+    def _jvp_body(self, active: Mask) -> Program:
+        """The body with tangents behind the values of each kind."""
+        derived = jvp_program(self.body, active)
+        k, n = self.n_carry, len(self.body.outputs)
+        carry_active = self.split(active)[1]
+        counts = [c for part in self.split(active) for c in (len(part), sum(part))]
+
+        def run(*args: Any) -> list[Any]:
+            consts, d_consts, carry, d_carry, xs, d_xs = _cut(args, *counts[:-1])
+            outs = evaluate(derived.program, [*consts, *carry, *xs, *d_consts, *d_carry, *d_xs])
+            dots = scatter(outs[n:], derived.is_active_out)
+            moved = _filled(dots[:k], carry_active, outs[:k])
+            return [*outs[:k], *moved, *outs[k:n], *(t for t in dots[k:] if t is not None)]
+
+        avals = self.split(self.body.in_avals)
+        flags = self.split(active)
+        kinds = [
+            aval
+            for part, mask in zip(avals, flags, strict=True)
+            for aval in (*part, *(a for a, on in zip(part, mask, strict=True) if on))
+        ]
+        return stage_closed(run, [a.strong() for a in kinds], f"jvp_{self.body.name}")
+
+    def _active_inputs(
+        self, tangents: Sequence[Any], results: Callable[[Mask], Sequence[bool]]
+    ) -> Mask:
+        """Which inputs of the body have tangents, once carried ones have come around."""
+        active = [t is not None for t in tangents]
+        a, b = self.n_consts, self.n_consts + self.n_carry
+        while True:
+            out = results(tuple(active))[: self.n_carry]
+            joined = [x or y for x, y in zip(active[a:b], out, strict=True)]
+            if joined == active[a:b]:
+                return tuple(active)
+            active[a:b] = joined
+
+    # Reverse mode.
+
+    def linearize(
+        self, primals: Sequence[Value], tangents: Sequence[Value | None]
+    ) -> tuple[Any, Any]:
+        active = self._active_inputs(
+            tangents, lambda m: linearize_program(self.body, m).is_active_out
+        )
+        plan = self.body.memo(("scan linearize", active, self), lambda: _Residuals(self, active))
+        consts, carry, xs = self.split(primals)
+        body, all_consts = hoisted(plan.forward, consts)
+        results = Scan(
+            body, len(all_consts), self.n_carry, self.length, self.reverse
+        ).bind(*all_consts, *carry, *xs)
+        n = len(self.body.outputs)
+        outs, stacked = results[:n], results[n:]
+        invariant = evaluate(plan.prelude, consts) if plan.prelude is not None else []
+        sources = {"const": consts, "x": xs, "y": outs[self.n_carry :], "stacked": stacked}
+        sources["invariant"] = invariant
+        fixed = [sources[kind][i] for kind, i in plan.fixed]
+        walked = [sources[kind][i] for kind, i in plan.walked]
+        dense = _instantiated(active, primals, tangents)
+        d_consts, d_carry, d_xs = ([t for t in d if t is not None] for d in self.split(dense))
+        if not d_consts and not d_carry and not d_xs:
+            return outs, [None] * n
+        dots = bind_scan(
+            plan.tangent,
+            [*fixed, *d_consts],
+            d_carry,
+            [*walked, *d_xs],
+            self.length,
+            self.reverse,
+        )
+        n_dots = len(d_carry)
+        carry_active = self.split(active)[1]
+        return outs, [
+            *scatter(dots[:n_dots], carry_active),
+            *scatter(dots[n_dots:], plan.y_active),
+        ]
+
+    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
+        consts, carry, xs = self.split(args)
+        # Carried values that start without a tangent start with a known zero.
+        linear = (
+            *(is_linear(a) for a in consts),
+            *(True for _ in carry),
+            *(is_linear(a) for a in xs),
+        )
+        k = self.n_carry
+        y_active = tuple(c is not None for c in ct[k:])
+        key = ("scan transpose", linear, y_active, self)
+        body, x_given = self.body.memo(key, lambda: self._transposed_body(linear, y_active))
+        ct_carry = [
+            zeros_like_aval(aval_of_linear(a)) if c is None else c
+            for c, a in zip(ct[:k], carry, strict=True)
+        ]
+        sums = [zeros_like_aval(a.aval) for a in consts if is_linear(a)]
+        results = bind_scan(
+            body,
+            [a for a in consts if not is_linear(a)],
+            [*ct_carry, *sums],
+            [*(a for a in xs if not is_linear(a)), *(c for c in ct[k:] if c is not None)],
+            self.length,
+            not self.reverse,
+        )
+        in_carry, in_consts, in_xs = _cut(results, k, len(sums))
+        ct_xs = scatter(in_xs, x_given)
+        rest = iter(in_consts)
+        ct_consts = [next(rest) if is_linear(a) else None for a in consts]
+        ct_init = [c if is_linear(a) else None for c, a in zip(in_carry, carry, strict=True)]
+        return [*ct_consts, *ct_init, *ct_xs]
+
+    def _transposed_body(self, linear: Mask, y_active: Mask) -> tuple[Program, Mask]:
+        """One step backwards, and which walked arrays get cotangents."""
+        k = self.n_carry
+        derived = transpose_program(self.body, linear, ((True,) * k + y_active))
+        lin_consts, _, lin_xs = self.split(linear)
+        avals = [a.strong() for a in self.body.in_avals]
+        const_avals, carry_avals, x_avals = self.split(avals)
+        y_avals = [a.strong() for a in self.body.out_avals[k:]]
+        known_consts = [a for a, lin in zip(const_avals, lin_consts, strict=True) if not lin]
+        sum_avals = [a for a, lin in zip(const_avals, lin_consts, strict=True) if lin]
+        known_xs = [a for a, lin in zip(x_avals, lin_xs, strict=True) if not lin]
+        ct_ys = [a for a, on in zip(y_avals, y_active, strict=True) if on]
+        x_given = tuple(self.split(derived.is_active_in)[2])
+
+        def run(*args: Any) -> list[Any]:
+            known, cts, sums, xs, ys = _cut(
+                args, len(known_consts), k, len(sum_avals), len(known_xs)
+            )
+            found = evaluate(derived.program, [*known, *xs, *cts, *ys])
+            all_cts = scatter(found, derived.is_active_in)
+            ct_consts, ct_carry, ct_xs = self.split(all_cts)
+            new_carry = [
+                zeros_like_aval(a) if c is None else c
+                for c, a in zip(ct_carry, carry_avals, strict=True)
+            ]
+            added = [c for c, lin in zip(ct_consts, lin_consts, strict=True) if lin]
+            new_sums = [
+                s if c is None else s + c for s, c in zip(sums, added, strict=True)
+            ]
+            return [
+                *new_carry,
+                *new_sums,
+                *(c for c, on in zip(ct_xs, x_given, strict=True) if on),
+            ]
+
+        in_avals = [*known_consts, *carry_avals, *sum_avals, *known_xs, *ct_ys]
+        return stage_closed(run, in_avals, f"transpose_{self.body.name}"), x_given
+
+    # Batching.
+
+    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
+        size = next(shape_of(a)[0] for a, d in zip(args, dims, strict=True) if d is not None)
+        mapped = [d is not None for d in dims]
+        a, b = self.n_consts, self.n_consts + self.n_carry
+        while True:
+            out = batch_program(self.body, tuple(mapped), size).is_mapped_out[: self.n_carry]
+            joined = [x or y for x, y in zip(mapped[a:b], out, strict=True)]
+            if joined == mapped[a:b]:
+                break
+            mapped[a:b] = joined
+        mask = tuple(mapped)
+        body = self.body.memo(
+            ("scan batch", mask, size, self), lambda: self._batched_body(mask, size)
+        )
+        y_mapped = batch_program(self.body, mask, size).is_mapped_out[self.n_carry :]
+        consts, carry, xs = self.split(args)
+        carry = [
+            x if d is not None or not on else broadcast_to(x, (size, *shape_of(x)))
+            for x, d, on in zip(carry, self.split(dims)[1], mask[a:b], strict=True)
+        ]
+        walked = [
+            x if d is None else exchange_front(x) for x, d in zip(xs, dims[b:], strict=True)
+        ]
+        outs = bind_scan(body, consts, carry, walked, self.length, self.reverse)
+        k = self.n_carry
+        ys = [exchange_front(y) if on else y for y, on in zip(outs[k:], y_mapped, strict=True)]
+        out_mapped = (*mask[a:b], *y_mapped)
+        return [*outs[:k], *ys], [0 if on else None for on in out_mapped]
+
+    def _batched_body(self, mask: Mask, size: int) -> Program:
+        derived = batch_program(self.body, mask, size)
+        k = self.n_carry
+        carry_mask = self.split(mask)[1]
+
+        def run(*args: Any) -> list[Any]:
+            outs = evaluate(derived.program, args)
+            carry = [
+                broadcast_to(x, (size, *shape_of(x))) if wanted and not got else x
+                for x, wanted, got in zip(outs[:k], carry_mask, derived.is_mapped_out, strict=False)
+            ]
+            return [*carry, *outs[k:]]
+
+        return stage_closed(run, derived.program.in_avals, derived.program.name)
+
+    def params(self) -> dict[str, Any]:
+        return {"length": self.length, "reverse": self.reverse, "body": self.body}
+
+
+def bind_scan(
+    body: Program,
+    consts: Sequence[Any],
+    carry: Sequence[Any],
+    xs: Sequence[Any],
+    length: int,
+    reverse: bool,
+) -> list[Any]:
+    """Run a scan, with what is the same in all steps computed before it."""
+    body, all_consts = hoisted(body, consts)
+    scan = Scan(body, len(all_consts), len(carry), length, reverse)
+    results: list[Any] = scan.bind(*all_consts, *carry, *xs)
+    return results
+
+
+class _Residuals:
+    """How a scan is split for linearisation.
+
+    Attributes:
+        forward: The body that also returns residuals.
+        prelude: Residuals that are the same in all steps, from the constants; or ``None``.
+        tangent: The linear body: fixed residuals and tangents of constants; tangents of the
+            carry; walked residuals and tangents.
+        fixed: Where fixed residuals come from.
+        walked: Where the others come from.
+        y_active: Which outputs have tangents.
+    """
+
+    def __init__(self, scan: Scan, active: Mask) -> None:
+        body, k = scan.body, scan.n_carry
+        split = linearize_program(body, active)
+        a, b, n = scan.n_consts, scan.n_consts + k, len(body.outputs)
+        forward = split.forward
+        invariant = invariant_vars(forward, a)
+        emitted: list[Any] = []
+        constant: list[Var] = []
+        places: list[tuple[str, int]] = []
+        for kind, i in split.residuals:
+            atom = forward.inputs[i] if kind == "in" else forward.outputs[i]
+            if kind == "in" and i < a:
+                places.append(("const", i))
+            elif kind == "in" and i >= b:
+                places.append(("x", i - b))
+            elif type(atom) is Var and atom in invariant:
+                places.append(("invariant", len(constant)))
+                constant.append(atom)
+            elif kind == "out" and k <= i < n:
+                places.append(("y", i - k))
+            else:
+                places.append(("stacked", len(emitted)))
+                emitted.append(atom)
+        self.forward = Program(
+            forward.inputs,
+            forward.equations,
+            [*forward.outputs[:n], *emitted],
+            forward.name,
+            forward.constants,
+        )
+        self.prelude = None
+        if constant:
+            equations = [e for e in forward.equations if e.outputs[0] in invariant]
+            self.prelude = Program(
+                forward.inputs[:a], equations, constant, f"before_{body.name}", forward.constants
+            )
+        is_fixed = [kind in ("const", "invariant") for kind, _ in places]
+        self.fixed = [p for p, fixed in zip(places, is_fixed, strict=True) if fixed]
+        self.walked = [p for p, fixed in zip(places, is_fixed, strict=True) if not fixed]
+        self.y_active = split.is_active_out[k:]
+        self.tangent = self._tangent_body(scan, active, split, is_fixed)
+
+    @staticmethod
+    def _tangent_body(scan: Scan, active: Mask, split: Any, is_fixed: list[bool]) -> Program:
+        k = scan.n_carry
+        act_consts, act_carry, act_xs = scan.split(active)
+        n_res = len(split.residuals)
+        avals = [a.strong() for a in split.tangent.in_avals]
+        res_avals, dot_avals = avals[:n_res], avals[n_res:]
+        n_fixed = sum(is_fixed)
+        dc, dk, dx = _cut(dot_avals, sum(act_consts), sum(act_carry))
+        carry_avals = [a.strong() for a in scan.split(scan.body.in_avals)[1]]
+
+        def run(*args: Any) -> list[Any]:
+            fixed, d_consts, d_carry, walked, d_xs = _cut(
+                args, n_fixed, len(dc), len(dk), n_res - n_fixed
+            )
+            take_fixed, take_walked = iter(fixed), iter(walked)
+            residuals = [next(take_fixed) if f else next(take_walked) for f in is_fixed]
+            found = evaluate(split.tangent, [*residuals, *d_consts, *d_carry, *d_xs])
+            dots = scatter(found, split.is_active_out)
+            moved = [
+                zeros_like_aval(aval) if t is None else t
+                for t, aval, on in zip(dots[:k], carry_avals, act_carry, strict=True)
+                if on
+            ]
+            return [*moved, *(t for t in dots[k:] if t is not None)]
+
+        fixed_avals = [a for a, f in zip(res_avals, is_fixed, strict=True) if f]
+        walked_avals = [a for a, f in zip(res_avals, is_fixed, strict=True) if not f]
+        in_avals = [*fixed_avals, *dc, *dk, *walked_avals, *dx]
+        return stage_closed(run, in_avals, f"tangent_{scan.body.name}")
+
+
+def _as_program(scan: Scan, avals: Sequence[ShapedArray]) -> Program:
+    return stage_closed(lambda *xs: scan.bind(*xs), avals, scan.body.name)
+
+
+def aval_of_linear(x: Any) -> ShapedArray:
+    """Type of an argument of a transpose rule."""
+    aval: ShapedArray = x.aval if is_linear(x) else aval_of(x)
+    return aval.strong()
+
+
+def _cut(values: Sequence[Any], *counts: int) -> list[list[Any]]:
+    """Consecutive parts of the given lengths, and the rest."""
+    parts, start = [], 0
+    for n in counts:
+        parts.append(list(values[start : start + n]))
+        start += n
+    return [*parts, list(values[start:])]
+
+
+def _filled(dots: Sequence[Any], wanted: Sequence[bool], like: Sequence[Any]) -> list[Any]:
+    """The wanted tangents, zeros where there are none."""
+    return [
+        zeros_like_aval(aval_of(x).strong()) if t is None else t
+        for t, on, x in zip(dots, wanted, like, strict=True)
+        if on
+    ]
+
+
+def _instantiated(
+    active: Mask, primals: Sequence[Any], tangents: Sequence[Any]
+) -> list[Any | None]:
+    """Tangents, with zeros for active inputs that have none."""
+    return [
+        (zeros_like_aval(aval_of(x).strong()) if t is None else t) if on else None
+        for on, x, t in zip(active, primals, tangents, strict=True)
+    ]
+
+
+def exchange_front(x: Any) -> Any:
+    """The first two axes exchanged."""
+    ndim = len(shape_of(x))
+    return Transpose((1, 0, *range(2, ndim))).bind(x)

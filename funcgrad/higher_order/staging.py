@@ -1,0 +1,85 @@
+"""User functions of pytrees as programs, for primitives that hold programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.program import Program, Var
+from funcgrad.core.source import current_location
+from funcgrad.errors import DtypeError
+from funcgrad.pytree import PyTreeDef, keystr, tree_flatten_with_path, tree_unflatten
+from funcgrad.transforms.stage import stage
+
+
+class Staged:
+    """A function of pytrees, traced.
+
+    Attributes:
+        program: Its leading inputs are the traced values that the function closes over.
+        captured: Those values.
+        out_tree: Structure of the result.
+        paths: Path of every result.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], in_tree: PyTreeDef, avals: Sequence[ShapedArray], what: str
+    ) -> None:
+        self.out_tree: PyTreeDef = in_tree
+        self.paths: list[str] = []
+
+        def flat(*leaves: Any) -> list[Any]:
+            out = function(*tree_unflatten(in_tree, leaves))
+            rows, self.out_tree = tree_flatten_with_path(out)
+            self.paths = [keystr(path) for path, _ in rows]
+            for path, leaf in rows:
+                check_leaf(leaf, f"result{keystr(path)}", what)
+            return [leaf for _, leaf in rows]
+
+        name = getattr(function, "__name__", type(function).__name__)
+        self.program, self.captured = stage(flat, avals, name, what)
+
+    @property
+    def out_avals(self) -> list[ShapedArray]:
+        return self.program.out_avals
+
+
+def check_leaf(leaf: Any, path: str, what: str) -> ShapedArray:
+    """The type of a leaf, or an error that names it."""
+    try:
+        return aval_of(leaf)
+    except (DtypeError, TypeError, ValueError):
+        raise DtypeError(
+            f"{what}: `{path}` is a {type(leaf).__name__}, which is neither an array nor a number."
+            f"{place()} Return arrays or pytrees of arrays."
+        ) from None
+
+
+def place() -> str:
+    """The user's line, for messages."""
+    location = current_location()
+    return f"\n  at            {location}\n" if location is not None else ""
+
+
+def join_captured(staged: Sequence[Staged]) -> tuple[list[Program], list[Any]]:
+    """Programs that take the captured values of all of them in front, and these values."""
+    values: dict[int, Any] = {}
+    for each in staged:
+        values.update((id(x), x) for x in each.captured)
+    position = {key: i for i, key in enumerate(values)}
+    programs = []
+    for each in staged:
+        inputs = [Var(aval_of(x).strong()) for x in values.values()]
+        for var, x in zip(each.program.inputs, each.captured, strict=False):
+            inputs[position[id(x)]] = var
+        own = each.program.inputs[len(each.captured) :]
+        p = each.program
+        programs.append(Program([*inputs, *own], p.equations, p.outputs, p.name, p.constants))
+    return programs, list(values.values())
+
+
+def leaves_with_paths(tree: Any, root: str) -> tuple[list[Any], list[str], PyTreeDef]:
+    """Leaves, their paths from ``root``, and the structure."""
+    rows, treedef = tree_flatten_with_path(tree)
+    return [leaf for _, leaf in rows], [root + keystr(path) for path, _ in rows], treedef
