@@ -166,7 +166,10 @@ def _contains(self: Tracer, value: Any) -> bool:
 
 def _iterate(self: Tracer) -> Iterator[Any]:
     if not self.ndim:
-        raise TypeError(f"iteration over a traced {self.aval}, which has no axes.")
+        raise ArgumentError(
+            f"iteration over a traced {self.aval} inside {self.owner.what}, which has no axes."
+            f"{_where()}"
+        )
     return (getitem(self, i) for i in range(self.shape[0]))
 
 
@@ -183,7 +186,7 @@ def _where() -> str:
 
 
 def _setitem(self: Tracer, index: Any, value: Any) -> NoReturn:
-    raise TypeError(
+    raise ArgumentError(
         f"`x[index] = value` would change a traced {self.aval} inside {self.owner.what}, and "
         f"traced arrays are immutable.{_where()}\n"
         "Write x = x.at[index].set(value), and x = x.at[index].add(value) for `x[index] += value`."
@@ -259,7 +262,7 @@ def _immutable(name: str) -> ArgumentError:
     return ArgumentError(
         f"{name}(..., out=y) would write into an array, but traced values cannot be written into "
         f"an ndarray, and traced arrays are immutable.{_where()}\n"
-        f"Leave `out` away and bind the result: y = np.{name}(...)."
+        f"Leave `out` away and bind the result: y = np.{name}(...); for `y += x` write y = y + x."
     )
 
 
@@ -312,7 +315,7 @@ def _ufunc_method(ufunc: np.ufunc, method: str, inputs: Any, kwargs: dict[str, A
         return _outer(ufunc, *inputs, **kwargs)
     name = f"np.{ufunc.__name__}.{method}"
     if method == "at":
-        raise TypeError(
+        raise ArgumentError(
             f"{name}(x, index, value) writes into x, and traced arrays are immutable. Write "
             "x = x.at[index].add(value), or one of .multiply, .min, .max, .set."
         )
@@ -394,7 +397,7 @@ def _imag(self: Tracer) -> Any:
 
 def _in_place(name: str, rewrite: str) -> Function:
     def refuse(self: Tracer, *args: Any, **kwargs: Any) -> NoReturn:
-        raise TypeError(
+        raise ArgumentError(
             f"x.{name}(...) changes an array in place, and traced arrays are immutable.{_where()}\n"
             f"Write {rewrite}."
         )

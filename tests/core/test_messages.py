@@ -1,0 +1,99 @@
+"""What users read when a traced value meets something that needs its contents."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import scipy.special
+
+import funcgrad as fg
+import funcgrad.numpy as fnp
+from funcgrad import errors
+
+X = np.arange(3.0)
+
+
+def message_of(kind: type[Exception], function, *args) -> str:
+    with pytest.raises(kind) as caught:
+        function(*args)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("transform", [fg.jit, fg.grad, lambda f: fg.jvp(f, (X,), (X,))])
+def test_errors_about_shapes_say_where(transform):
+    def product(x):
+        return fnp.sum(x @ np.ones((4, 2)))  # the line in question
+
+    text = message_of(errors.ShapeError, lambda: transform(product)(X))
+    assert "f64[3] and f64[4,2] do not fit" in text
+    assert "test_messages.py:" in text
+    assert "# the line in question" in text
+    assert text.count("\n  at ") == 1
+
+
+def test_only_the_innermost_place_is_named():
+    def inner(x):
+        return fnp.reshape(x, (2, 2)).sum()  # inside
+
+    text = message_of(errors.ShapeError, lambda: fg.jit(lambda x: fg.grad(inner)(x))(X))
+    assert "# inside" in text
+    assert text.count("\n  at ") == 1
+
+
+def test_places_are_in_users_files_not_in_scipys():
+    text = message_of(
+        errors.TracerArrayConversionError,
+        fg.grad(lambda x: scipy.special.logsumexp(x)),
+        X,
+    )
+    assert "test_messages.py:" in text
+    assert "_array_api" not in text
+    assert "counterparts in funcgrad.numpy and funcgrad.scipy" in text
+
+
+def test_np_array_of_traced_scalars():
+    text = message_of(
+        errors.TracerArrayConversionError, fg.grad(lambda x: np.array([x, 2 * x]).sum()), 1.0
+    )
+    assert "Instead of np.array([x, y]) write np.stack([x, y])" in text
+
+
+def test_functions_of_math():
+    text = message_of(errors.ConcretizationTypeError, fg.grad(lambda x: math.sin(x)), 1.0)
+    assert "np.sin(x) instead of math.sin(x)" in text
+
+
+def test_hash():
+    text = message_of(errors.ConcretizationTypeError, fg.jit(lambda x: {x: 1}), 1.0)
+    assert "must be hashable" in text
+    assert "argument `args[0]`" in text
+
+
+def test_unknown_attributes():
+    text = message_of(AttributeError, fg.jit(lambda x: x.numpy()), X)
+    assert "a traced f64[3] inside jit(<lambda>) has no attribute 'numpy'" in text
+
+
+def test_iteration_over_a_scalar():
+    text = message_of(errors.ArgumentError, fg.jit(lambda x: list(x)), 1.0)
+    assert "has no axes" in text
+    assert "test_messages.py:" in text
+
+
+def test_addition_in_place_into_an_ndarray():
+    def accumulate(x):
+        y = np.zeros(3)
+        y += x
+        return y.sum()
+
+    text = message_of(errors.ArgumentError, fg.grad(accumulate), X)
+    assert "for `y += x` write y = y + x" in text
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, fg.jit, fg.grad])
+def test_methods_are_not_hidden_by_what_tracers_keep(transform):
+    names = ("var", "std", "mean", "sum", "min", "max", "prod")
+    for name in names:
+        transform(lambda x, name=name: getattr(x, name)())(X)
