@@ -165,6 +165,7 @@ class Jitted:
 
     def _call_general(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         call = _Call(self, args, kwargs)
+        call.check_values()
         if any(isinstance(x, Tracer) for x in call.leaves) or current_trace() is not EVAL:
             entry = self._entry(call, count=False)
             outs = Jit(entry.staged.program).bind(*entry.staged.captured, *call.leaves)
@@ -172,17 +173,23 @@ class Jitted:
         entry = self._entry(call, count=True)
         executable = entry.executable or self._compile(entry, call)
         result = tree_unflatten(entry.out_tree, executable(*call.leaves))
-        if not kwargs and entry.path is None and len(call.leaves) <= _MAX_LEAVES:
+        if not kwargs and call.is_plain and entry.path not in self._paths:
             self._remember(entry, call)
         return result
 
     def _remember(self, entry: _Entry, call: _Call) -> None:
         """Make the next call with such arguments fast."""
         assert entry.executable is not None
-        trees = [tree_structure(arg) for arg in call.dynamic_args]
-        entry.path = call_path(
-            entry.executable, len(call.args), call.static_args, trees, call.leaves, entry.out_tree
-        )
+        if entry.path is None:
+            trees = [tree_structure(arg) for arg in call.dynamic_args]
+            entry.path = call_path(
+                entry.executable,
+                len(call.args),
+                call.static_args,
+                trees,
+                call.leaves,
+                entry.out_tree,
+            )
         # The latest first; a function with very many signatures gains nothing from a search.
         self._paths = [entry.path, *self._paths[: _MAX_PATHS - 1]]
 
@@ -255,6 +262,7 @@ class Jitted:
 
 _MAX_PATHS = 4
 _MAX_LEAVES = 1000
+_INT64 = np.iinfo(np.int64)
 
 _SCALAR_TYPES = frozenset(
     (bool, int, float, complex, np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8,
@@ -273,7 +281,7 @@ class _Selection:
         what: str,
     ) -> None:
         self.what = what
-        nums = () if argnums is None else (argnums,) if isinstance(argnums, int) else tuple(argnums)
+        nums = () if argnums is None else _listed(argnums)
         names = (
             ()
             if argnames is None
@@ -285,9 +293,11 @@ class _Selection:
         for num in nums:
             if not isinstance(num, int | np.integer):
                 raise ArgumentError(f"jit: {what}_argnums must be ints, got {num!r}.")
+            _check_position(fun, int(num), what)
         for name in names:
             if not isinstance(name, str):
                 raise ArgumentError(f"jit: {what}_argnames must be strings, got {name!r}.")
+            _check_name(fun, name, what)
         n = len(parameters)
         self.nums = {int(i) + n if i < 0 and n else int(i) for i in nums}
         self.names = set(names) | {parameters[i] for i in self.nums if 0 <= i < n}
@@ -297,13 +307,45 @@ class _Selection:
         return bool(self.nums or self.names)
 
 
-def _positional_parameters(fun: Function) -> list[str]:
+def _listed(argnums: Any) -> tuple[Any, ...]:
+    return tuple(argnums) if isinstance(argnums, Iterable) else (argnums,)
+
+
+def _parameters(fun: Function) -> list[inspect.Parameter] | None:
+    """The parameters of a function, or `None` if it does not tell."""
     try:
-        parameters = inspect.signature(fun).parameters.values()
+        return list(inspect.signature(fun).parameters.values())
     except (TypeError, ValueError):
-        return []
+        return None
+
+
+def _positional_parameters(fun: Function) -> list[str]:
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return [p.name for p in parameters if p.kind in kinds]
+    return [p.name for p in _parameters(fun) or [] if p.kind in kinds]
+
+
+def _check_position(fun: Function, num: int, what: str) -> None:
+    parameters = _parameters(fun)
+    if parameters is None or any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        return
+    n = len(_positional_parameters(fun))
+    if not -n <= num < n:
+        raise ArgumentError(
+            f"jit: {what}_argnums={num} names no argument of {name_of(fun)}, which takes {n} "
+            f"positional argument{'s' * (n != 1)}; positions count from 0."
+        )
+
+
+def _check_name(fun: Function, name: str, what: str) -> None:
+    parameters = _parameters(fun)
+    if parameters is None or any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return
+    names = [p.name for p in parameters if p.kind is not p.VAR_POSITIONAL]
+    if name not in names:
+        raise ArgumentError(
+            f"jit: {what}_argnames={name!r} names no argument of {name_of(fun)}, which takes "
+            f"{', '.join(names) or 'none'}."
+        )
 
 
 class _Call:
@@ -354,6 +396,42 @@ class _Call:
                     f"{type(value).__name__}: {value!r:.60}. Use a tuple instead of a list, or "
                     "pass arrays as ordinary arguments."
                 ) from None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the types of the leaves say what they are: not so for subclasses of arrays."""
+        return len(self.leaves) <= _MAX_LEAVES and all(
+            type(x) is np.ndarray or type(x) in _SCALAR_TYPES for x in self.leaves
+        )
+
+    def check_values(self) -> None:
+        """Raise for leaves that have a type but cannot be computed with."""
+        for i, leaf in enumerate(self.leaves):
+            if type(leaf) is int and not _INT64.min <= leaf <= _INT64.max:
+                raise OverflowError(
+                    f"argument `{self._path(i)}` of {self.jitted._what} is an int of {leaf.bit_length()} bits, "
+                    "which int64 cannot hold. Pass a float, or np.uint64 of it if that fits."
+                )
+            if type(leaf) is ShapeDtypeStruct:
+                raise ArgumentError(
+                    f"argument `{self._path(i)}` of {self.jitted._what} is a ShapeDtypeStruct, a "
+                    "type without values. Pass an array, or use .trace, .lower or eval_shape."
+                )
+            if isinstance(leaf, np.ma.MaskedArray):
+                raise ArgumentError(
+                    f"argument `{self._path(i)}` of {self.jitted._what} is a masked array, whose "
+                    "mask compiled code would ignore. Pass x.filled(value), or data and mask apart."
+                )
+
+    def _path(self, i: int) -> str:
+        """The path of a leaf."""
+        paths = [
+            path
+            for k, arg in enumerate(self.args)
+            if k not in self.static_args
+            for path in leaf_paths(arg, f"args[{k}]")
+        ]
+        return [*paths, *leaf_paths(self.dynamic_kwargs, "kwargs")][i]
 
     def function(self) -> Function:
         """The function of the traced arguments."""

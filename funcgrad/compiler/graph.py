@@ -151,7 +151,8 @@ class _Builder:
             self.graph.inputs.append(value)
             self.operands[var] = whole(value)
         for var, array in program.constants:
-            self.operands[var] = self._array(np.asarray(array))
+            # A copy: what a function closes over may be written to after it was compiled.
+            self.operands[var] = self._array(np.array(array, order="C"))
         for equation in program.equations:
             self._equation(equation)
         taken: set[int] = set()
