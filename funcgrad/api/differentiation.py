@@ -238,7 +238,8 @@ def _check_scalar(value: Any, holomorphic: bool, what: str) -> Any:
     if aval is None:
         raise ShapeError(
             f"{what} needs a function that returns one scalar, but it returned "
-            f"{_describe(value)}. To return more, use has_aux=True."
+            f"{_describe(value)}. "
+            + ("Is a return missing?" if value is None else "To return more, use has_aux=True.")
         )
     if aval.shape:
         raise ShapeError(

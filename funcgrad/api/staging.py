@@ -20,7 +20,7 @@ from funcgrad.core.printer import format_program
 from funcgrad.core.program import Equation, Program, evaluate
 from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.dtypes import check_dtype
-from funcgrad.errors import ArgumentError
+from funcgrad.errors import DtypeError
 from funcgrad.pytree import PyTreeDef, tree_flatten, tree_unflatten
 from funcgrad.transforms.stage import stage
 
@@ -141,9 +141,18 @@ class StagedFunction:
 
 
 def _check_result(leaf: Any, path: str, what: str) -> None:
-    if leaf is None or isinstance(leaf, str):
-        raise ArgumentError(f"{what} returned a {type(leaf).__name__} as `{path}`: return arrays.")
-    aval_of_argument(leaf, path, f"the result of {what}")
+    try:
+        aval_of_argument(leaf, path, what)
+    except DtypeError:
+        kind = (
+            f"an array of dtype {leaf.dtype}"
+            if isinstance(leaf, np.ndarray | np.generic)
+            else f"a {type(leaf).__name__}"
+        )
+        raise DtypeError(
+            f"{what} returned {kind} as `{path}`. Return arrays, numbers, and registered pytrees "
+            "of them; what Python computes from static arguments needs no transformation."
+        ) from None
 
 
 def make_jaxpr(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.api.arguments import Function, check_callable, leaf_paths, name_of
+from funcgrad.api.arguments import Function, aval_of_argument, check_callable, leaf_paths, name_of
 from funcgrad.errors import ArgumentError, ShapeError, TreeError
 from funcgrad.primitives.shape import (
     broadcast_to,
@@ -70,6 +70,8 @@ def vmap(
                 f"called with {len(args)} positional arguments."
             )
         leaves, treedef = tree_flatten((args, kwargs))
+        for x, path in zip(leaves, _paths(args, kwargs), strict=True):
+            aval_of_argument(x, path, what)
         axes = _leaf_axes(in_axes, args, kwargs, what)
         dims = [
             _normalize(x, a, p, what)

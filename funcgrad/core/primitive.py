@@ -122,7 +122,11 @@ class Primitive:
 
     def transpose(self, *ct_and_args: Any, **_: Any) -> Sequence[Value | None]:
         """``transpose(ct, *args)``: cotangents of the arguments, ``None`` for residuals."""
-        raise self.missing("transposition")
+        raise MissingRuleError(
+            f"{self.name} cannot be transposed, because it is not linear in this argument. "
+            "linear_transpose needs a function that is linear in its arguments (use vjp for "
+            "others), and rules of derivatives must be linear in the tangents."
+        )
 
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
         """Result and its batch dim (lists of them if `multiple_results`) for mapped arguments."""

@@ -108,6 +108,7 @@ empty_like = zeros_like
 
 def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) -> Any:
     """As `numpy.arange`, with known bounds."""
+    start, stop, step = (v.__index__() if isinstance(v, Tracer) else v for v in (start, stop, step))
     stop_, start_ = (start, 0) if stop is None else (stop, start)
     if dtype is None and all(type(v) is int for v in (start_, stop_, step or 1)):
         dtype = np.int64

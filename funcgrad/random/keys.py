@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
 
 from funcgrad import lax
 from funcgrad.core.avals import aval_of
+from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.lax.operands import Array, ArrayLike
 from funcgrad.primitives.random import UINT32, threefry2x32
@@ -99,9 +101,13 @@ def canonical_shape(name: str, shape: int | Sequence[int]) -> tuple[int, ...]:
     """A shape as a tuple of ints.
 
     Raises:
+        ArgumentError: If a length is not an integer.
         ShapeError: If a length is negative, or there are more elements than the counter counts.
     """
-    lengths = tuple(map(int, shape)) if isinstance(shape, Sequence | np.ndarray) else (int(shape),)
+    listed = shape if isinstance(shape, Sequence | np.ndarray) else (shape,)
+    if not all(isinstance(n, int | np.integer | Tracer) for n in listed):
+        raise ArgumentError(f"random.{name}: a shape consists of integers, got {shape!r}.")
+    lengths = tuple(map(index, listed))
     if any(n < 0 for n in lengths):
         raise ShapeError(f"random.{name}: lengths must not be negative, got {lengths}.")
     if math.prod(lengths) > _WORD:

@@ -97,3 +97,56 @@ def test_methods_are_not_hidden_by_what_tracers_keep(transform):
     names = ("var", "std", "mean", "sum", "min", "max", "prod")
     for name in names:
         transform(lambda x, name=name: getattr(x, name)())(X)
+
+
+def test_arange_of_a_traced_length():
+    text = message_of(errors.TracerIntegerConversionError, fg.jit(lambda n: fnp.arange(n)), 3)
+    assert "static argument" in text
+
+
+def test_linear_transpose_of_what_is_not_linear():
+    transposed = fg.linear_transpose(lambda x: x**2, X)
+    assert "it is not linear" in message_of(errors.MissingRuleError, transposed, X)
+
+
+def test_results_that_are_no_arrays():
+    text = message_of(errors.DtypeError, fg.jit(lambda x: {"a": np.sin}), X)
+    assert text.startswith("jit(<lambda>) returned a ufunc as `result['a']`. Return arrays")
+    text = message_of(errors.DtypeError, fg.jit(lambda x: "text"), X)
+    assert "returned a str as `result`" in text
+
+
+def test_gradient_of_a_function_that_returns_nothing():
+    assert "Is a return missing?" in message_of(errors.ShapeError, fg.grad(lambda x: None), X)
+
+
+@pytest.mark.parametrize("bad", ["relu", np.ones(3, np.longdouble), np.ones(3, np.float16)])
+def test_vmap_names_arguments_that_it_cannot_map(bad):
+    text = message_of(errors.DtypeError, fg.vmap(lambda x, y: x), X, bad)
+    assert "argument `args[1]` of vmap(<lambda>)" in text
+
+
+def test_shapes_of_samples_are_integers():
+    text = message_of(errors.ArgumentError, fg.random.normal, fg.random.key(0), 3.5)
+    assert "a shape consists of integers, got 3.5" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"static_argnums": 3}, "static_argnums=3 names no argument of f, which takes 2"),
+        ({"static_argnums": 1.5}, "static_argnums must be ints, got 1.5"),
+        ({"static_argnames": "z"}, "static_argnames='z' names no argument of f, which takes x, y"),
+        ({"donate_argnums": (0, -3)}, "donate_argnums=-3 names no argument"),
+    ],
+)
+def test_choices_of_arguments_are_checked(options, words):
+    def f(x, y):
+        return x
+
+    assert words in message_of(errors.ArgumentError, lambda: fg.jit(f, **options))
+
+
+def test_choices_of_arguments_that_cannot_be_checked():
+    fg.jit(lambda *args: args[0], static_argnums=2)
+    fg.jit(lambda x, **kwargs: x, static_argnames="mode")
