@@ -409,8 +409,8 @@ class _Call:
         for i, leaf in enumerate(self.leaves):
             if type(leaf) is int and not _INT64.min <= leaf <= _INT64.max:
                 raise OverflowError(
-                    f"argument `{self._path(i)}` of {self.jitted._what} is an int of {leaf.bit_length()} bits, "
-                    "which int64 cannot hold. Pass a float, or np.uint64 of it if that fits."
+                    f"argument `{self._path(i)}` of {self.jitted._what} is an int of "
+                    f"{leaf.bit_length()} bits, which int64 cannot hold. Pass a float, or np.uint64 of it if that fits."
                 )
             if type(leaf) is ShapeDtypeStruct:
                 raise ArgumentError(

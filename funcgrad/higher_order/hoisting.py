@@ -1,4 +1,4 @@
-"""Loop-invariant equations: what a loop's body computes from constants alone, once before the loop."""
+"""Loop-invariant equations: what the body of a loop computes from constants alone."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ class Scan(Primitive):
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         active = self._active_inputs(tangents, lambda m: jvp_program(self.body, m).is_active_out)
-        consts, carry, xs = self.split(active)
+        _consts, carry, _xs = self.split(active)
         n_ys = len(self.body.outputs) - self.n_carry
         derived = jvp_program(self.body, active)
         y_active = derived.is_active_out[self.n_carry :]
@@ -124,7 +124,7 @@ class Scan(Primitive):
         )
         k = self.n_carry
         n_dots = sum(carry)
-        out_carry, dot_carry, out_ys, dot_ys = _cut(outs, k, n_dots, n_ys)
+        out_carry, dot_carry, out_ys, dot_ys = cut(outs, k, n_dots, n_ys)
         return [*out_carry, *out_ys], [*scatter(dot_carry, carry), *scatter(dot_ys, y_active)]
 
     def _jvp_body(self, active: Mask) -> Program:
@@ -135,7 +135,7 @@ class Scan(Primitive):
         counts = [c for part in self.split(active) for c in (len(part), sum(part))]
 
         def run(*args: Any) -> list[Any]:
-            consts, d_consts, carry, d_carry, xs, d_xs = _cut(args, *counts[:-1])
+            consts, d_consts, carry, d_carry, xs, d_xs = cut(args, *counts[:-1])
             outs = evaluate(derived.program, [*consts, *carry, *xs, *d_consts, *d_carry, *d_xs])
             dots = scatter(outs[n:], derived.is_active_out)
             moved = _filled(dots[:k], carry_active, outs[:k])
@@ -174,9 +174,9 @@ class Scan(Primitive):
         plan = self.body.memo(("scan linearize", active, self), lambda: _Residuals(self, active))
         consts, carry, xs = self.split(primals)
         body, all_consts = hoisted(plan.forward, consts)
-        results = Scan(
-            body, len(all_consts), self.n_carry, self.length, self.reverse
-        ).bind(*all_consts, *carry, *xs)
+        results = Scan(body, len(all_consts), self.n_carry, self.length, self.reverse).bind(
+            *all_consts, *carry, *xs
+        )
         n = len(self.body.outputs)
         outs, stacked = results[:n], results[n:]
         invariant = evaluate(plan.prelude, consts) if plan.prelude is not None else []
@@ -228,7 +228,7 @@ class Scan(Primitive):
             self.length,
             not self.reverse,
         )
-        in_carry, in_consts, in_xs = _cut(results, k, len(sums))
+        in_carry, in_consts, in_xs = cut(results, k, len(sums))
         ct_xs = scatter(in_xs, x_given)
         rest = iter(in_consts)
         ct_consts = [next(rest) if is_linear(a) else None for a in consts]
@@ -250,7 +250,7 @@ class Scan(Primitive):
         x_given = tuple(self.split(derived.is_active_in)[2])
 
         def run(*args: Any) -> list[Any]:
-            known, cts, sums, xs, ys = _cut(
+            known, cts, sums, xs, ys = cut(
                 args, len(known_consts), k, len(sum_avals), len(known_xs)
             )
             found = evaluate(derived.program, [*known, *xs, *cts, *ys])
@@ -261,9 +261,7 @@ class Scan(Primitive):
                 for c, a in zip(ct_carry, carry_avals, strict=True)
             ]
             added = [c for c, lin in zip(ct_consts, lin_consts, strict=True) if lin]
-            new_sums = [
-                s if c is None else s + c for s, c in zip(sums, added, strict=True)
-            ]
+            new_sums = [s if c is None else s + c for s, c in zip(sums, added, strict=True)]
             return [
                 *new_carry,
                 *new_sums,
@@ -295,9 +293,7 @@ class Scan(Primitive):
             x if d is not None or not on else broadcast_to(x, (size, *shape_of(x)))
             for x, d, on in zip(carry, self.split(dims)[1], mask[a:b], strict=True)
         ]
-        walked = [
-            x if d is None else exchange_front(x) for x, d in zip(xs, dims[b:], strict=True)
-        ]
+        walked = [x if d is None else exchange_front(x) for x, d in zip(xs, dims[b:], strict=True)]
         outs = bind_scan(body, consts, carry, walked, self.length, self.reverse)
         k = self.n_carry
         ys = [exchange_front(y) if on else y for y, on in zip(outs[k:], y_mapped, strict=True)]
@@ -396,16 +392,16 @@ class _Residuals:
     @staticmethod
     def _tangent_body(scan: Scan, active: Mask, split: Any, is_fixed: list[bool]) -> Program:
         k = scan.n_carry
-        act_consts, act_carry, act_xs = scan.split(active)
+        act_consts, act_carry, _act_xs = scan.split(active)
         n_res = len(split.residuals)
         avals = [a.strong() for a in split.tangent.in_avals]
         res_avals, dot_avals = avals[:n_res], avals[n_res:]
         n_fixed = sum(is_fixed)
-        dc, dk, dx = _cut(dot_avals, sum(act_consts), sum(act_carry))
+        dc, dk, dx = cut(dot_avals, sum(act_consts), sum(act_carry))
         carry_avals = [a.strong() for a in scan.split(scan.body.in_avals)[1]]
 
         def run(*args: Any) -> list[Any]:
-            fixed, d_consts, d_carry, walked, d_xs = _cut(
+            fixed, d_consts, d_carry, walked, d_xs = cut(
                 args, n_fixed, len(dc), len(dk), n_res - n_fixed
             )
             take_fixed, take_walked = iter(fixed), iter(walked)
@@ -435,7 +431,7 @@ def aval_of_linear(x: Any) -> ShapedArray:
     return aval.strong()
 
 
-def _cut(values: Sequence[Any], *counts: int) -> list[list[Any]]:
+def cut(values: Sequence[Any], *counts: int) -> list[list[Any]]:
     """Consecutive parts of the given lengths, and the rest."""
     parts, start = [], 0
     for n in counts:

@@ -24,7 +24,11 @@ class Staged:
     """
 
     def __init__(
-        self, function: Callable[..., Any], in_tree: PyTreeDef, avals: Sequence[ShapedArray], what: str
+        self,
+        function: Callable[..., Any],
+        in_tree: PyTreeDef,
+        avals: Sequence[ShapedArray],
+        what: str,
     ) -> None:
         self.out_tree: PyTreeDef = in_tree
         self.paths: list[str] = []

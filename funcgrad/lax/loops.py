@@ -17,8 +17,8 @@ from funcgrad.errors import ArgumentError, ShapeError, TreeError
 from funcgrad.higher_order.scan import bind_scan
 from funcgrad.higher_order.staging import Staged, check_leaf, leaves_with_paths, place
 from funcgrad.primitives.elementwise import Convert
-from funcgrad.primitives.shape import Concatenate, Slice, reshape, shape_of
-from funcgrad.pytree import PyTreeDef, tree_flatten, tree_map, tree_structure, tree_unflatten
+from funcgrad.primitives.shape import shape_of
+from funcgrad.pytree import PyTreeDef, tree_structure, tree_unflatten
 
 Tree = Any
 
@@ -121,9 +121,7 @@ class _Carry:
     def __init__(self, init: Tree, what: str, root: str = "init") -> None:
         self.what = what
         self.leaves, self.paths, self.tree = leaves_with_paths(init, root)
-        self.avals = [
-            check_leaf(x, p, what) for x, p in zip(self.leaves, self.paths, strict=True)
-        ]
+        self.avals = [check_leaf(x, p, what) for x, p in zip(self.leaves, self.paths, strict=True)]
 
     def values(self) -> list[Any]:
         """The initial values, as arrays of the carried types."""
@@ -202,4 +200,3 @@ def _pair_tree(carry: PyTreeDef, x: PyTreeDef | None) -> PyTreeDef:
 
 
 __all__ = ["scan"]
-

@@ -1,0 +1,648 @@
+"""A loop that ends when its condition does, and its derivatives.
+
+Forward mode carries tangents along. Reverse mode cannot be one static program, because nobody
+knows how many steps there will be; so the derivative of a loop is an operation of its own, in three
+forms that are closed under differentiation, transposition and batching:
+
+* ``push : x, dx -> J(x) dx``, linear in ``dx``;
+* ``pull : x, ct -> J(x)^T ct``, linear in ``ct``, the transpose of ``push``;
+* ``pull' : x, ct, dx, dct -> d(pull)``, linear in ``(dx, dct)``.
+
+With the loop that carries tangents, ``F : (x, dx) -> (f(x), J(x) dx)``, the last one is the
+x-part of the pull of F at the cotangents ``(dct, ct)``, because second derivatives are symmetric;
+so no order of differentiation needs anything new.
+
+A pull runs the loop again in chunks of steps, each a `Scan` whose residuals are kept: a tape that
+grows. With a limit on the number of checkpoints only the states at the starts of some chunks are
+kept, at distances that double whenever there are too many, and the others are computed again from
+them (Griewank and Walther, Evaluating Derivatives, 2008, chapter 12).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear
+from funcgrad.core.program import Program, Var, evaluate
+from funcgrad.core.trace import EVAL, using_trace
+from funcgrad.higher_order.jit import executable_of, is_jit_disabled, scatter
+from funcgrad.higher_order.scan import Scan, aval_of_linear, cut
+from funcgrad.lowering import Call, Extern, Form
+from funcgrad.lowering import While as WhileForm
+from funcgrad.primitives.elementwise import bitwise_and, select, stop_gradient
+from funcgrad.primitives.families import zeros_like_aval
+from funcgrad.primitives.reductions import ReduceAny
+from funcgrad.primitives.shape import broadcast_to, reshape, shape_of
+from funcgrad.transforms.linearize import LinearMap, linearize_flat
+from funcgrad.transforms.programs import batch_program, jvp_program, linearize_program, stage_closed
+
+Mask = tuple[bool, ...]
+
+FIRST_CHUNK = 16
+LAST_CHUNK = 1024
+"""Steps per chunk of a tape: from the first, doubling, to the last."""
+
+
+@dataclass(frozen=True)
+class While(Primitive):
+    """Apply ``body`` to the carry while ``condition`` holds.
+
+    Arguments: constants of the condition, constants of the body, the initial carry.
+
+    Attributes:
+        condition: From its constants and the carry to one bool.
+        body: From its constants and the carry to the carry.
+        n_cond: Number of constants of the condition.
+        n_body: Number of constants of the body.
+        checkpoint_every: Steps per chunk when the loop is reversed, or ``None``.
+        max_checkpoints: Largest number of states that are kept then, or ``None``.
+    """
+
+    condition: Program
+    body: Program
+    n_cond: int
+    n_body: int
+    checkpoint_every: int | None = None
+    max_checkpoints: int | None = None
+
+    multiple_results = True
+
+    @property
+    def is_effectful(self) -> bool:  # type: ignore[override]
+        return self.body.is_effectful or self.condition.is_effectful
+
+    def split(self, args: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+        """Constants of the condition, constants of the body, carry."""
+        a, b = self.n_cond, self.n_cond + self.n_body
+        return list(args[:a]), list(args[a:b]), list(args[b:])
+
+    # Evaluation.
+
+    def impl(self, *args: Any) -> Any:
+        if is_jit_disabled():
+            with using_trace(EVAL):
+                return self._run(
+                    lambda *xs: evaluate(self.condition, xs),
+                    lambda *xs: evaluate(self.body, xs),
+                    args,
+                )
+        program = self.body.memo(
+            ("while", self),
+            lambda: stage_closed(
+                lambda *xs: self.bind(*xs), [aval_of(x).strong() for x in args], self.body.name
+            ),
+        )
+        return executable_of(program)(*args)
+
+    def impl_inside_plan(self, *args: Any) -> Any:
+        return self._run(executable_of(self.condition), executable_of(self.body), args)
+
+    def _run(self, condition: Any, body: Any, args: Sequence[Any]) -> list[Any]:
+        cond_consts, body_consts, carry = self.split(args)
+        while condition(*cond_consts, *carry)[0]:
+            carry = body(*body_consts, *carry)
+        return [np.asarray(x).copy()[()] for x in carry]
+
+    def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
+        return [a.strong() for a in self.body.out_avals]
+
+    def lower(self, *avals: ShapedArray) -> Form:
+        return WhileForm(self.n_cond, self.n_body)
+
+    # Differentiation.
+
+    def active(self, given: Sequence[bool]) -> Mask:
+        """Which arguments have tangents, once those of the carry have come around."""
+        _, consts, carry = self.split(given)
+        while True:
+            out = linearize_program(self.body, (*consts, *carry)).is_active_out
+            joined = [x or y for x, y in zip(carry, out, strict=True)]
+            if joined == carry:
+                return (*(False,) * self.n_cond, *consts, *carry)
+            carry = joined
+
+    def with_tangents(self, active: Mask) -> While:
+        """The loop that carries tangents too: each kind of argument followed by its tangents."""
+        return self.body.memo(("while jvp", active, self), lambda: self._with_tangents(active))
+
+    def _with_tangents(self, active: Mask) -> While:
+        _, const_active, carry_active = self.split(active)
+        derived = jvp_program(self.body, (*const_active, *carry_active))
+        k = len(carry_active)
+        counts = (self.n_body, sum(const_active), k)
+
+        def run(*args: Any) -> list[Any]:
+            consts, d_consts, carry, d_carry = cut(args, *counts)
+            outs = evaluate(derived.program, [*consts, *carry, *d_consts, *d_carry])
+            dots = scatter(outs[k:], derived.is_active_out)
+            moved = [
+                zeros_like_aval(aval_of(x).strong()) if t is None else t
+                for x, t, on in zip(outs[:k], dots, carry_active, strict=True)
+                if on
+            ]
+            return [*outs[:k], *moved]
+
+        avals = [a.strong() for a in self.body.in_avals]
+        consts, carry = avals[: self.n_body], avals[self.n_body :]
+        d_consts = [a for a, on in zip(consts, const_active, strict=True) if on]
+        d_carry = [a for a, on in zip(carry, carry_active, strict=True) if on]
+        body = stage_closed(run, [*consts, *d_consts, *carry, *d_carry], f"jvp_{self.body.name}")
+        c = self.condition
+        unused = [Var(a) for a in d_carry]
+        condition = Program([*c.inputs, *unused], c.equations, c.outputs, c.name, c.constants)
+        return replace(self, condition=condition, body=body, n_body=self.n_body + len(d_consts))
+
+    def interleaved(self, primals: Sequence[Any], dots: Sequence[Any], active: Mask) -> list[Any]:
+        """Arguments of the loop with tangents."""
+        cond_consts, consts, carry = self.split(primals)
+        n = sum(self.split(active)[1])
+        return [*cond_consts, *consts, *dots[:n], *carry, *dots[n:]]
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        active = self.active([t is not None for t in tangents])
+        dots = dense_tangents(active, primals, tangents)
+        outs = self.with_tangents(active).bind(*self.interleaved(primals, dots, active))
+        carry_active = self.split(active)[2]
+        k = len(carry_active)
+        return outs[:k], scatter(outs[k:], carry_active)
+
+    def linearize(
+        self, primals: Sequence[Value], tangents: Sequence[Value | None]
+    ) -> tuple[Any, Any]:
+        active = self.active([t is not None for t in tangents])
+        outs = self.bind(*primals)
+        carry_active = self.split(active)[2]
+        if not any(carry_active):
+            return outs, [None] * len(outs)
+        dots = dense_tangents(active, primals, tangents)
+        out_dots = WhilePush(self, active).bind(*primals, *dots)
+        return outs, scatter(out_dots, carry_active)
+
+    # Batching.
+
+    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
+        size = next(shape_of(a)[0] for a, d in zip(args, dims, strict=True) if d is not None)
+        loop, mask = self.batched(tuple(d is not None for d in dims), size)
+        wanted = [
+            broadcast_to(a, (size, *shape_of(a))) if on and d is None else a
+            for a, d, on in zip(args, dims, mask, strict=True)
+        ]
+        carry_mask = self.split(mask)[2]
+        return loop.bind(*wanted), [0 if on else None for on in carry_mask]
+
+    def batched(self, mask: Mask, size: int) -> tuple[While, Mask]:
+        """The loop over lanes, and which of its arguments have a lane axis."""
+        key = ("while batch", mask, size, self)
+        return self.body.memo(key, lambda: self._batched(mask, size))
+
+    def _batched(self, mask: Mask, size: int) -> tuple[While, Mask]:
+        cond_mask, const_mask, carry_mask = self.split(mask)
+        while True:
+            cond = batch_program(self.condition, (*cond_mask, *carry_mask), size)
+            body = batch_program(self.body, (*const_mask, *carry_mask), size)
+            by_lane = cond.is_mapped_out[0]
+            joined = [
+                by_lane or x or y for x, y in zip(carry_mask, body.is_mapped_out, strict=True)
+            ]
+            if joined == carry_mask:
+                break
+            carry_mask = joined
+        full = (*cond_mask, *const_mask, *carry_mask)
+        avals = [*body.program.in_avals]
+        if not by_lane:
+
+            def step(*xs: Any) -> list[Any]:
+                outs = evaluate(body.program, xs)
+                return _mapped(outs, body.is_mapped_out, carry_mask, size)
+
+            program = stage_closed(step, avals, body.program.name)
+            return replace(self, condition=cond.program, body=program), full
+        return self._by_lane(cond, body, cond_mask, carry_mask, size), full
+
+    def _by_lane(
+        self, cond: Any, body: Any, cond_mask: Sequence[bool], carry_mask: Sequence[bool], size: int
+    ) -> While:
+        """The loop that ends when every lane has ended; finished lanes keep their values."""
+        n_cond, n_body = self.n_cond, self.n_body
+
+        def condition(*xs: Any) -> list[Any]:
+            return [ReduceAny((0,)).bind(evaluate(cond.program, xs)[0])]
+
+        def step(*xs: Any) -> list[Any]:
+            cond_consts, consts, carry = cut(xs, n_cond, n_body)
+            is_active = evaluate(cond.program, [*cond_consts, *carry])[0]
+            gated = [gate(is_active, x) for x in carry]
+            outs = evaluate(body.program, [*consts, *gated])
+            outs = _mapped(outs, body.is_mapped_out, carry_mask, size)
+            return [choose(is_active, new, old) for new, old in zip(outs, carry, strict=True)]
+
+        cond_avals = cond.program.in_avals
+        body_avals = body.program.in_avals
+        return replace(
+            self,
+            condition=stage_closed(condition, cond_avals, cond.program.name),
+            body=stage_closed(step, [*cond_avals[:n_cond], *body_avals], body.program.name),
+            n_body=n_cond + n_body,
+        )
+
+    def params(self) -> dict[str, Any]:
+        return {"condition": self.condition, "body": self.body}
+
+
+def choose(flag: Any, x: Any, y: Any) -> Any:
+    """``x`` where ``flag`` (leading axes of both) holds, else ``y``."""
+    ndim = len(shape_of(x))
+    shape = shape_of(flag)
+    return select.bind(reshape(flag, (*shape, *(1,) * (ndim - len(shape)))), x, y)
+
+
+def gate(flag: Any, x: Any) -> Any:
+    """``x``, whose cotangent is zero where ``flag`` does not hold, whatever happens behind it."""
+    if aval_of(x).dtype.kind not in "fc":
+        return x
+    return choose(flag, x, stop_gradient.bind(x))
+
+
+def _mapped(
+    values: Sequence[Any], is_mapped: Sequence[bool], wanted: Sequence[bool], size: int
+) -> list[Any]:
+    return [
+        broadcast_to(x, (size, *shape_of(x))) if on and not given else x
+        for x, given, on in zip(values, is_mapped, wanted, strict=True)
+    ]
+
+
+def dense_tangents(active: Mask, primals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+    """Tangents of the active arguments, zeros where there are none."""
+    return [
+        zeros_like_aval(aval_of(x).strong()) if t is None else t
+        for x, t, on in zip(primals, tangents, active, strict=True)
+        if on
+    ]
+
+
+def all_mapped(args: Sequence[Any], dims: Sequence[BatchDim]) -> tuple[list[Any], int]:
+    """Arguments with a lane axis each, and its length."""
+    size = next(shape_of(a)[0] for a, d in zip(args, dims, strict=True) if d is not None)
+    return [
+        a if d is not None else broadcast_to(a, (size, *shape_of(a)))
+        for a, d in zip(args, dims, strict=True)
+    ], size
+
+
+@dataclass(frozen=True)
+class _Derivative(Primitive):
+    """Common parts of the derivatives of a loop.
+
+    Attributes:
+        loop: The loop.
+        active: Which of its arguments have tangents.
+    """
+
+    loop: While
+    active: Mask
+
+    multiple_results = True
+
+    @property
+    def n_primals(self) -> int:
+        return len(self.active)
+
+    @property
+    def carry_active(self) -> list[bool]:
+        return self.loop.split(self.active)[2]
+
+    def active_of(self, values: Sequence[Any]) -> list[Any]:
+        return [x for x, on in zip(values, self.active, strict=True) if on]
+
+    def out_avals(self) -> list[ShapedArray]:
+        """Types of the active results of the loop."""
+        outs = [a.strong() for a in self.loop.body.out_avals]
+        return [a for a, on in zip(outs, self.carry_active, strict=True) if on]
+
+    def batched_loop(self, size: int) -> tuple[While, Mask]:
+        """The loop with a lane axis on every argument, and its active arguments.
+
+        The loop over lanes takes the constants of the condition twice.
+        """
+        loop, _ = self.loop.batched((True,) * self.n_primals, size)
+        extra = loop.n_body - self.loop.n_body
+        a = self.loop.n_cond
+        return loop, (*self.active[:a], *(False,) * extra, *self.active[a:])
+
+    def batched_args(self, loop: While, args: Sequence[Any]) -> list[Any]:
+        extra = loop.n_body - self.loop.n_body
+        a = self.loop.n_cond
+        return [*args[:a], *args[:extra], *args[a:]]
+
+    def params(self) -> dict[str, Any]:
+        return {"loop": self.loop}
+
+
+@dataclass(frozen=True)
+class WhilePush(_Derivative):
+    """``push(*x, *dx)``: tangents of the active results, for those of the active arguments."""
+
+    @property
+    def program(self) -> Program:
+        """As a program that runs the loop with tangents."""
+        return self.loop.body.memo(("push", self), self._program)
+
+    def _program(self) -> Program:
+        loop, active = self.loop, self.active
+        k = len(self.carry_active)
+
+        def run(*args: Any) -> list[Any]:
+            primals, dots = cut(args, self.n_primals)
+            outs = loop.with_tangents(active).bind(*loop.interleaved(primals, dots, active))
+            return list(outs[k:])
+
+        avals = [*loop.condition.in_avals[: loop.n_cond], *loop.body.in_avals]
+        avals = [a.strong() for a in avals]
+        return stage_closed(run, [*avals, *self.active_of(avals)], f"push_{loop.body.name}")
+
+    def impl(self, *args: Any) -> Any:
+        with using_trace(EVAL):
+            if is_jit_disabled():
+                return evaluate(self.program, args)
+            return executable_of(self.program)(*args)
+
+    def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
+        return self.out_avals()
+
+    def lower(self, *avals: ShapedArray) -> Form:
+        return Call()
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        x, dx = cut(primals, self.n_primals)
+        t, dt = cut(tangents, self.n_primals)
+        out = self.bind(*primals)
+        dt = [zeros_like_aval(aval_of(v)) if d is None else d for v, d in zip(dx, dt, strict=True)]
+        if all(d is None for d in t):
+            return out, self.bind(*x, *dt)
+        loop, active = self.loop, self.active
+        inner = loop.with_tangents(active)
+        inner_x = loop.interleaved(x, dx, active)
+        inner_active = inner.active(loop.interleaved(active, [True] * len(dx), active))
+        # The dots of the inner loop: of the values, then of their tangents.
+        t_all = [
+            zeros_like_aval(aval_of(v).strong()) if d is None and on else d
+            for v, d, on in zip(x, t, active, strict=True)
+        ]
+        moved = loop.interleaved(t_all, dt, active)
+        dots = [d for d, on in zip(moved, inner_active, strict=True) if on]
+        found = WhilePush(inner, inner_active).bind(*inner_x, *dots)
+        return out, found[sum(self.carry_active) :]
+
+    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
+        x, _ = cut(args, self.n_primals)
+        cts = [
+            zeros_like_aval(a) if c is None else c
+            for c, a in zip(ct, self.out_avals(), strict=True)
+        ]
+        found = WhilePull(self.loop, self.active).bind(*x, *cts)
+        return [*(None for _ in x), *found]
+
+    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
+        mapped, size = all_mapped(args, dims)
+        loop, active = self.batched_loop(size)
+        x, dx = cut(mapped, self.n_primals)
+        outs = WhilePush(loop, active).bind(*self.batched_args(loop, x), *dx)
+        return outs, [0] * len(outs)
+
+
+@dataclass(frozen=True)
+class WhilePull(_Derivative):
+    """``pull(*x, *ct)``: cotangents of the active arguments, for those of the active results."""
+
+    def impl(self, *args: Any) -> Any:
+        primals, cts = cut(args, self.n_primals)
+        with using_trace(EVAL):
+            return _Tape(self.loop, self.active, primals).pull(cts)
+
+    def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
+        return [a.strong() for a in self.active_of(avals[: self.n_primals])]
+
+    def lower(self, *avals: ShapedArray) -> Form:
+        return Extern()
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        x, ct = cut(primals, self.n_primals)
+        t, dct = cut(tangents, self.n_primals)
+        dct = [
+            zeros_like_aval(aval_of(v)) if d is None else d for v, d in zip(ct, dct, strict=True)
+        ]
+        out = self.bind(*primals)
+        if all(d is None for d in t):
+            return out, self.bind(*x, *dct)
+        dx = dense_tangents(self.active, x, t)
+        return out, WhilePullTangent(self.loop, self.active).bind(*x, *ct, *dx, *dct)
+
+    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
+        x, _cts = cut(args, self.n_primals)
+        avals = self.active_of([aval_of(v).strong() for v in x])
+        dots = [zeros_like_aval(a) if c is None else c for c, a in zip(ct, avals, strict=True)]
+        found = WhilePush(self.loop, self.active).bind(*x, *dots)
+        return [*(None for _ in x), *found]
+
+    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
+        mapped, size = all_mapped(args, dims)
+        loop, active = self.batched_loop(size)
+        x, ct = cut(mapped, self.n_primals)
+        outs = WhilePull(loop, active).bind(*self.batched_args(loop, x), *ct)
+        return outs, [0] * len(outs)
+
+
+@dataclass(frozen=True)
+class WhilePullTangent(_Derivative):
+    """``pull'(*x, *ct, *dx, *dct)``: the tangent of a pull."""
+
+    def _parts(self, args: Sequence[Any]) -> list[list[Any]]:
+        n_out = sum(self.carry_active)
+        return cut(args, self.n_primals, n_out, sum(self.active))
+
+    def _inner(self) -> tuple[While, Mask]:
+        """The loop with tangents, all of them active."""
+        loop, active = self.loop, self.active
+        inner = loop.with_tangents(active)
+        return inner, tuple(loop.interleaved(active, [True] * sum(active), active))
+
+    def _values_of(self, interleaved: Sequence[Any]) -> list[Any]:
+        """Of cotangents of the active arguments of the inner loop, those of the values."""
+        n_consts = sum(self.loop.split(self.active)[1])
+        n_carry = sum(self.carry_active)
+        consts, _, carry, _ = cut(interleaved, n_consts, n_consts, n_carry)
+        return [*consts, *carry]
+
+    def impl(self, *args: Any) -> Any:
+        with using_trace(EVAL):
+            return self._as_pull(args)
+
+    def _as_pull(self, args: Sequence[Any]) -> list[Any]:
+        x, ct, dx, dct = self._parts(args)
+        inner, active = self._inner()
+        found = WhilePull(inner, active).bind(*self.loop.interleaved(x, dx, self.active), *dct, *ct)
+        return self._values_of(found)
+
+    def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
+        return [a.strong() for a in self.active_of(avals[: self.n_primals])]
+
+    def lower(self, *avals: ShapedArray) -> Form:
+        return Extern()
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        x, ct, dx, dct = self._parts(primals)
+        t_x, t_ct, t_dx, t_dct = self._parts(tangents)
+        out = self.bind(*primals)
+
+        def dense(values: Sequence[Any], dots: Sequence[Any]) -> list[Any]:
+            return [
+                zeros_like_aval(aval_of(v).strong()) if d is None else d
+                for v, d in zip(values, dots, strict=True)
+            ]
+
+        if all(d is None for d in (*t_x, *t_ct)):
+            return out, self.bind(*x, *ct, *dense(dx, t_dx), *dense(dct, t_dct))
+        inner, active = self._inner()
+        inner_x = self.loop.interleaved(x, dx, self.active)
+        moved = self.loop.interleaved(
+            [d if on else None for d, on in zip(dense(x, t_x), self.active, strict=True)],
+            dense(dx, t_dx),
+            self.active,
+        )
+        dots = [d for d, on in zip(moved, active, strict=True) if on]
+        found = WhilePullTangent(inner, active).bind(
+            *inner_x, *dct, *ct, *dots, *dense(dct, t_dct), *dense(ct, t_ct)
+        )
+        return out, self._values_of(found)
+
+    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
+        x, cts, dx, dct = self._parts(args)
+        avals = self.active_of([aval_of(v).strong() for v in x])
+        u = [zeros_like_aval(a) if c is None else c for c, a in zip(ct, avals, strict=True)]
+        zeros = [zeros_like_aval(aval_of_linear(v)) for v in dct]
+        ct_dx = self.bind(*x, *cts, *u, *zeros)
+        ct_dct = WhilePush(self.loop, self.active).bind(*x, *u)
+        return [
+            *(None for _ in (*x, *cts)),
+            *(c if is_linear(v) else None for v, c in zip(dx, ct_dx, strict=True)),
+            *(c if is_linear(v) else None for v, c in zip(dct, ct_dct, strict=True)),
+        ]
+
+    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
+        mapped, size = all_mapped(args, dims)
+        loop, active = self.batched_loop(size)
+        x, ct, dx, dct = self._parts(mapped)
+        outs = WhilePullTangent(loop, active).bind(*self.batched_args(loop, x), *ct, *dx, *dct)
+        return outs, [0] * len(outs)
+
+
+class _Tape:
+    """The states of a loop, recorded so that it can be run backwards once.
+
+    Args:
+        loop: The loop.
+        active: Which of its arguments have tangents.
+        primals: Its arguments.
+    """
+
+    def __init__(self, loop: While, active: Mask, primals: Sequence[Any]) -> None:
+        self.loop = loop
+        cond_consts, body_consts, carry = loop.split(primals)
+        self.consts = [*cond_consts, *body_consts]
+        _, const_active, carry_active = loop.split(active)
+        self.is_active = [*(False for _ in cond_consts), *const_active, *carry_active, False]
+        self.n_carry = len(carry)
+        self.carry_active = carry_active
+        self.state = [*carry, self._holds(cond_consts, carry)]
+
+    def _holds(self, consts: Sequence[Any], carry: Sequence[Any]) -> Any:
+        return np.bool_(evaluate(self.loop.condition, [*consts, *carry])[0])
+
+    def _chunk(self, length: int) -> Scan:
+        """Some steps of the loop; those after its end change nothing."""
+        return self.loop.body.memo(("chunk", length, self.loop), lambda: self._make_chunk(length))
+
+    def _make_chunk(self, length: int) -> Scan:
+        loop = self.loop
+        n_cond, n_consts = loop.n_cond, len(self.consts)
+
+        def step(*args: Any) -> list[Any]:
+            consts, state = cut(args, n_consts)
+            *carry, is_active = state
+            gated = [gate(is_active, x) for x in (*consts[n_cond:], *carry)]
+            outs = evaluate(loop.body, gated)
+            carry = [choose(is_active, new, old) for new, old in zip(outs, carry, strict=True)]
+            holds = evaluate(loop.condition, [*consts[:n_cond], *carry])[0]
+            return [*carry, bitwise_and.bind(is_active, holds)]
+
+        avals = [aval_of(x).strong() for x in (*self.consts, *self.state)]
+        body = stage_closed(step, avals, loop.body.name)
+        return Scan(body, n_consts, self.n_carry + 1, length, False)
+
+    def pull(self, cts: Sequence[Any]) -> list[Any]:
+        """Cotangents of the active arguments."""
+        if self.loop.max_checkpoints is None:
+            chunks = self._record()
+        else:
+            chunks = self._record_sparsely(self.loop.max_checkpoints)
+        n_consts = len(self.consts)
+        sums: list[Any] = [None] * n_consts
+        carried = scatter(cts, self.carry_active)
+        for linear in chunks:
+            found = linear.pull([*carried, None])
+            carried = found[n_consts:-1]
+            sums = [
+                s if c is None else c if s is None else s + c
+                for s, c in zip(sums, found[:n_consts], strict=True)
+            ]
+        given = [*sums, *carried]
+        values = [*self.consts, *self.state[:-1]]
+        return [
+            zeros_like_aval(aval_of(x).strong()) if c is None else c
+            for c, x, on in zip(given, values, self.is_active, strict=False)
+            if on
+        ]
+
+    def _linearize(self, state: Sequence[Any], length: int) -> tuple[list[Any], LinearMap]:
+        chunk = self._chunk(length)
+        return linearize_flat(
+            lambda *xs: chunk.bind(*xs), [*self.consts, *state], self.is_active, "while_loop"
+        )
+
+    def _record(self) -> list[LinearMap]:
+        """All chunks, the last one first."""
+        chunks = []
+        length = self.loop.checkpoint_every or FIRST_CHUNK
+        while self.state[-1]:
+            self.state, linear = self._linearize(self.state, length)
+            chunks.append(linear)
+            if self.loop.checkpoint_every is None:
+                length = min(2 * length, LAST_CHUNK)
+        return chunks[::-1]
+
+    def _record_sparsely(self, limit: int) -> Any:
+        """As `_record`, one chunk after the other, from at most ``limit`` states."""
+        length = self.loop.checkpoint_every or LAST_CHUNK
+        chunk = self._chunk(length)
+        kept: list[list[Any]] = []
+        stride, count = 1, 0
+        while self.state[-1]:
+            if count % stride == 0:
+                kept.append(self.state)
+                if len(kept) > max(limit, 1):
+                    kept = kept[::2]
+                    stride *= 2
+            self.state = chunk.bind(*self.consts, *self.state)
+            count += 1
+        for k in reversed(range(len(kept))):
+            states = [kept[k]]
+            for _ in range(min(stride, count - k * stride) - 1):
+                states.append(chunk.bind(*self.consts, *states[-1]))
+            while states:
+                yield self._linearize(states.pop(), length)[1]
