@@ -6,20 +6,24 @@ and a line number and reads no file. Text is only looked up when a message is ma
 
 from __future__ import annotations
 
+import importlib.util
 import linecache
 import os
 import sys
 from types import CodeType, FrameType, TracebackType
 
-import numpy as np
-import scipy
-
 _SEPARATOR = os.sep
-_INTERNAL_ROOTS = (
-    os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + _SEPARATOR,
-    os.path.dirname(os.path.abspath(np.__file__)) + _SEPARATOR,
-    os.path.dirname(os.path.abspath(scipy.__file__)) + _SEPARATOR,
-)
+
+
+def _folder_of(package: str) -> str:
+    """Where a package lies, found without importing it: SciPy is loaded at its first use."""
+    spec = importlib.util.find_spec(package)
+    assert spec is not None
+    assert spec.origin is not None
+    return os.path.dirname(os.path.abspath(spec.origin)) + _SEPARATOR
+
+
+_INTERNAL_ROOTS = tuple(map(_folder_of, ("funcgrad", "numpy", "scipy")))
 _INTERNAL_FILES = ("functools.py", "contextlib.py", "<__array_function__ internals>")
 _is_internal_code: dict[CodeType, bool] = {}
 
