@@ -18,6 +18,13 @@ from funcgrad import (
     tree_util,
 )
 from funcgrad.api.compilation import jit
+from funcgrad.api.custom import (
+    closure_convert,
+    custom_gradient,
+    custom_jvp,
+    custom_vjp,
+    custom_vmap,
+)
 from funcgrad.api.differentiation import (
     grad,
     hessian,
@@ -41,6 +48,11 @@ __version__ = "0.1.0"
 __all__ = [
     "ClosedJaxpr",
     "ShapeDtypeStruct",
+    "closure_convert",
+    "custom_gradient",
+    "custom_jvp",
+    "custom_vjp",
+    "custom_vmap",
     "disable_jit",
     "errors",
     "eval_shape",

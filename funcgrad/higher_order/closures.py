@@ -1,0 +1,136 @@
+"""Functions that close over traced values, made functions of those values.
+
+``lift : (b -> c) that uses a -> ((a, b) -> c)``
+
+A custom rule runs at another time, and below another transformation, than the function it was
+written for; the traced values that it closes over mean nothing there. So they are found when the
+function is called, become inputs of the call, and are replaced by what the inputs are when a rule
+runs. The replacement is a trace: whatever operation meets a closed-over value gets its stand-in.
+
+Values are found in closures, partial applications, bound methods, containers and attributes, not in
+global variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import Any, TypeVar
+
+import numpy as np
+
+from funcgrad.core.program import Program
+from funcgrad.core.trace import Trace, Tracer, current_trace, run_under
+
+T = TypeVar("T")
+
+# Searching ends here: a closure may hold an object from which the whole program can be reached.
+_MAX_VISITED = 10_000
+_ATOMS = (
+    bool, int, float, complex, str, bytes, np.ndarray, np.generic, np.ufunc, np.dtype, type,
+    ModuleType, BuiltinFunctionType, Trace, Program,
+)  # fmt: skip
+
+
+class LiftedTrace(Trace):
+    """Replaces closed-over values by their stand-ins, values of the parent trace.
+
+    Args:
+        parent: Receives every operation.
+        stand_ins: From the identity of a closed-over tracer to its stand-in.
+    """
+
+    __slots__ = ("stand_ins",)
+
+    def __init__(self, parent: Trace, stand_ins: dict[int, Any]) -> None:
+        super().__init__(parent, parent.what)
+        self.stand_ins = stand_ins
+
+    def process(self, primitive: Any, args: tuple[Any, ...]) -> Any:
+        assert self.parent is not None
+        return self.parent.process(primitive, tuple(map(self.replace, args)))
+
+    def replace(self, value: Any) -> Any:
+        """The stand-in of a closed-over tracer; any other value itself."""
+        return self.stand_ins.get(id(value), value) if isinstance(value, Tracer) else value
+
+
+def run_lifted(
+    captured: Sequence[Tracer], values: Sequence[Any], function: Callable[[], Sequence[Any]]
+) -> list[Any]:
+    """Flat results of ``function``, where ``values`` stand in for ``captured``."""
+    if not captured:
+        return list(function())
+    stand_ins = {id(tracer): value for tracer, value in zip(captured, values, strict=True)}
+    trace = LiftedTrace(current_trace(), stand_ins)
+    return [trace.replace(out) for out in run_under(trace, function)]
+
+
+def tracers_in(*roots: Any) -> list[Tracer]:
+    """The usable tracers that functions and containers hold, each once, in a fixed order."""
+    found: dict[int, Tracer] = {}
+    # Visited objects are kept, so that no identity is used twice.
+    visited: dict[int, Any] = {}
+    pending = list(reversed(roots))
+    while pending and len(visited) < _MAX_VISITED:
+        item = pending.pop()
+        if item is None or isinstance(item, _ATOMS) or id(item) in visited:
+            continue
+        visited[id(item)] = item
+        if isinstance(item, Tracer):
+            if item.owner.is_live or _has_stand_in(item):
+                found[id(item)] = item
+            continue
+        pending.extend(reversed(list(_parts_of(item))))
+    return list(found.values())
+
+
+def _has_stand_in(tracer: Tracer) -> bool:
+    """Whether an enclosing lifted function replaces it, though its transformation is over."""
+    trace: Trace | None = current_trace()
+    while trace is not None:
+        if isinstance(trace, LiftedTrace) and id(tracer) in trace.stand_ins:
+            return True
+        trace = trace.parent
+    return False
+
+
+def _parts_of(item: Any) -> Iterable[Any]:
+    if isinstance(item, FunctionType):
+        return _parts_of_function(item)
+    if isinstance(item, MethodType):
+        return (item.__self__, item.__func__)
+    if isinstance(item, partial):
+        return (item.func, *item.args, *item.keywords.values())
+    if isinstance(item, dict):
+        return item.values()
+    if isinstance(item, list | tuple | set | frozenset):
+        return item
+    return _attributes_of(item)
+
+
+def _parts_of_function(function: FunctionType) -> Iterable[Any]:
+    for cell in function.__closure__ or ():
+        try:
+            yield cell.cell_contents
+        except ValueError:  # The name has not been assigned yet.
+            continue
+    yield from function.__defaults__ or ()
+    yield from (function.__kwdefaults__ or {}).values()
+    yield from function.__dict__.values()
+
+
+def _attributes_of(item: Any) -> Iterable[Any]:
+    names = [
+        name
+        for kind in type(item).__mro__
+        for name in _as_tuple(kind.__dict__.get("__slots__", ()))
+        if not name.startswith("__")
+    ]
+    yield from (getattr(item, name) for name in names if hasattr(item, name))
+    yield from getattr(item, "__dict__", {}).values()
+
+
+def _as_tuple(slots: Any) -> tuple[str, ...]:
+    return (slots,) if isinstance(slots, str) else tuple(slots)

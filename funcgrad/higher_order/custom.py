@@ -1,0 +1,485 @@
+"""The call of a function with rules of its own.
+
+The rules stay Python functions of flat values until a transformation needs one: evaluated eagerly,
+they see concrete arrays. Staging records the call as one equation, whose program is that of the
+function; whoever differentiates or maps that program later meets the equation and its rules again.
+
+Forward mode uses the jvp rule, reverse mode the vjp rule. If only one of them exists the other mode
+follows from it by transposition. Values that the function closes over are inputs about which the
+rules say nothing: derivatives with respect to them are those of the function itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.primitive import BatchDim, Linear, Primitive, Value
+from funcgrad.core.program import Program
+from funcgrad.core.trace import EVAL, Trace, Tracer, current_trace, run_under, using_trace
+from funcgrad.errors import ArgumentError, MissingRuleError
+from funcgrad.higher_order.linear_call import (
+    LinearCall,
+    Values,
+    add_tangents,
+    is_zero,
+    map_groups,
+    map_to_front,
+    mapped_size,
+    push_forward,
+    push_linearized,
+    stage_closed,
+    sum_mapped,
+    to_front,
+    zeros,
+)
+from funcgrad.lowering import Call, Form
+from funcgrad.primitives.families import Elementwise
+from funcgrad.transforms.linearize import TangentTrace, TangentTracer, TapeEntry, record_linear
+
+Pull = Callable[[Values, Values], list[Any]]
+"""``(residuals, cotangents of the results) -> cotangents of the explicit inputs``."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What is known of a function, as functions of flat values.
+
+    Inputs are values that were closed over, then the explicit ones. ``None`` stands for a zero
+    tangent or cotangent.
+
+    Args:
+        name: Name of the function.
+        fun: From inputs to results.
+        jvp: From inputs and tangents of the explicit ones to results and their tangents.
+        vjp: From inputs to results, residuals, and the function that pulls cotangents back.
+        vmap: From the length of the mapped axis, flags of mapped explicit inputs, and the inputs,
+            to results that are all mapped.
+        is_closed_over: For each closed-over value whether the function uses it (rather than a
+            rule only), so that results may depend on it.
+        missing: Message if the call is differentiated, though it has neither rule.
+        missing_vmap: Message if the call is mapped, though it has no rule for it.
+    """
+
+    name: str
+    fun: Callable[..., list[Any]]
+    jvp: Callable[[Values, Values], tuple[list[Any], list[Any]]] | None = None
+    vjp: Callable[..., tuple[list[Any], list[Any], Pull]] | None = None
+    vmap: Callable[[int, list[bool], Values], list[Any]] | None = None
+    is_closed_over: tuple[bool, ...] = ()
+    missing: str | None = None
+    missing_vmap: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class CustomCall(Primitive):
+    """Apply a function that has rules."""
+
+    rules: Rules
+    in_avals: tuple[ShapedArray, ...]
+
+    multiple_results = True
+
+    @cached_property
+    def program(self) -> Program:
+        """The function as a program."""
+        return stage_closed(self.rules.fun, self.in_avals, self.rules.name)
+
+    def impl(self, *args: Any) -> Any:
+        with using_trace(EVAL):
+            return self.rules.fun(*args)
+
+    def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
+        return [a.strong() for a in self.program.out_avals]
+
+    def lower(self, *avals: ShapedArray) -> Form:
+        return Call()
+
+    def params(self) -> dict[str, Any]:
+        return {"name": self.rules.name, "program": self.program}
+
+    def jvp(self, primals: Values, tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        rules = self.rules
+        return self._differentiate(
+            primals, tangents, push_forward, self._apply_jvp if rules.jvp else self._derive_jvp
+        )
+
+    def linearize(self, primals: Values, tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        rules = self.rules
+        return self._differentiate(
+            primals, tangents, push_linearized, self._split_vjp if rules.vjp else self._record_jvp
+        )
+
+    def _differentiate(
+        self,
+        primals: Values,
+        tangents: Sequence[Value | None],
+        push: Callable[..., Any],
+        apply: Callable[[Values, Values], tuple[list[Any], list[Any]]],
+    ) -> tuple[Any, Any]:
+        """Rules for the explicit inputs, the function itself for what it closes over."""
+        rules = self.rules
+        n = len(rules.is_closed_over)
+        explicit = list(tangents[n:])
+        if any(t is not None for t in explicit) and rules.missing is not None:
+            raise MissingRuleError(rules.missing)
+        if all(t is None for t in explicit) or not (rules.jvp or rules.vjp):
+            outs, dots = push(rules.fun, primals, tangents, rules.name)
+            return outs, dots
+        outs, dots = apply(primals, explicit)
+        self._check_results(outs)
+        closed = [
+            t if used else None for t, used in zip(tangents[:n], rules.is_closed_over, strict=True)
+        ]
+        if any(t is not None for t in closed):
+            _, extra = push(rules.fun, primals, [*closed, *[None] * len(explicit)], rules.name)
+            dots = add_tangents(dots, extra)
+        return outs, dots
+
+    def _check_results(self, outs: Values) -> None:
+        """A rule must return what the function returns, as far as that is known by now."""
+        program = self.__dict__.get("program")
+        if program is None:
+            return
+        expected = [(a.shape, a.dtype) for a in program.out_avals]
+        if [(aval_of(x).shape, aval_of(x).dtype) for x in outs] != expected:
+            raise ArgumentError(
+                f"the rule of {self.rules.name} does not return what the function returns.\n"
+                f"  expected      {[a.strong() for a in program.out_avals]}\n"
+                f"  got           {[aval_of(x).strong() for x in outs]}"
+            )
+
+    # Forward mode.
+
+    def _apply_jvp(self, primals: Values, tangents: Values) -> tuple[list[Any], list[Any]]:
+        assert self.rules.jvp is not None
+        return self.rules.jvp(primals, tangents)
+
+    def _derive_jvp(self, primals: Values, tangents: Values) -> tuple[list[Any], list[Any]]:
+        """The tangent as the transpose of the backward pass, which is linear."""
+        assert self.rules.vjp is not None
+        outs, residuals, pull = self.rules.vjp(*primals)
+        avals = [aval_of(x).strong() for x in outs]
+        return outs, transpose_pull(self.rules.name, pull, residuals, avals, tangents)
+
+    # Reverse mode.
+
+    def _split_vjp(self, primals: Values, tangents: Values) -> tuple[list[Any], list[Any]]:
+        """Results, and one linear operation on the tangents whose transpose is the vjp rule."""
+        rules = self.rules
+        assert rules.vjp is not None
+        outs, residuals, pull = rules.vjp(*primals)
+        avals = [aval_of(x).strong() for x in outs]
+        inexact = [i for i, a in enumerate(avals) if a.dtype.kind in "fc"]
+        if not inexact:
+            return outs, [None] * len(outs)
+        # The primals are only kept where the derivative itself will ask for them.
+        kept = list(primals) if rules.jvp is not None else []
+        pair = _VjpPair(rules, pull, len(kept), avals, [t is not None for t in tangents])
+        linear = [t for t in tangents if t is not None]
+        inputs = [*kept, *residuals, *linear]
+        call = LinearCall(
+            f"tangent_{rules.name}",
+            pair.forward,
+            pair.backward,
+            len(kept) + len(residuals),
+            tuple(aval_of(x) for x in inputs),
+            tuple(avals[i] for i in inexact),
+        )
+        dots: list[Any] = [None] * len(outs)
+        for i, dot in zip(inexact, call.bind(*inputs), strict=True):
+            dots[i] = dot
+        return outs, dots
+
+    def _record_jvp(self, primals: Values, tangents: Values) -> tuple[list[Any], list[Any]]:
+        """The jvp rule on tangents without values, which must turn out to be linear in them."""
+        assert self.rules.jvp is not None
+        tape = current_trace()
+        assert isinstance(tape, TangentTrace)
+        start = len(tape.entries)
+        outs, dots = self.rules.jvp(primals, tangents)
+        entries = tape.entries[start:]
+        culprit = nonlinear_entry(entries)
+        if culprit is None and not any(_is_recorded(x, tape) for x in outs):
+            return outs, [self._checked_dot(t, tape) for t in dots]
+        if not any(hasattr(entry.primitive, "program") for entry in entries):
+            raise nonlinear_error(f"the jvp rule of {self.rules.name}", "tangents", culprit)
+        # A compiled call inside the rule computed results and tangents together. The rule is its
+        # own derivative in the tangents, and linearising takes such calls apart.
+        del tape.entries[start:]
+        return self._linearize_rule(primals, tangents)
+
+    def _linearize_rule(self, primals: Values, tangents: Values) -> tuple[list[Any], list[Any]]:
+        rule = self.rules.jvp
+        assert rule is not None
+        is_active = [t is not None for t in tangents]
+        n_outs = 0
+        is_nonzero: list[bool] = []
+
+        def of_tangents(*given: Any) -> list[Any]:
+            nonlocal n_outs
+            outs, dots = rule(primals, _spread(given, is_active))
+            n_outs = len(outs)
+            is_nonzero[:] = [t is not None for t in dots]
+            return [*outs, *(t for t in dots if t is not None)]
+
+        nonzero = [t for t in tangents if t is not None]
+        points = [zeros(aval_of(t)) for t in nonzero]
+        values, pushed = push_linearized(of_tangents, points, nonzero, self.rules.name)
+        return values[:n_outs], _spread(pushed[n_outs:], is_nonzero)
+
+    def _checked_dot(self, dot: Any, tape: TangentTrace) -> Any:
+        """A recorded tangent; one that does not depend on tangents must be zero."""
+        if dot is None or _is_recorded(dot, tape):
+            return dot
+        if not isinstance(dot, Tracer) and not is_zero(dot):
+            raise nonlinear_error(f"the jvp rule of {self.rules.name}", "tangents", None)
+        return None
+
+    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
+        """Of a call within a linear function: that of the function itself."""
+        mask = [type(a) is Linear for a in args]
+        _, linear = record_linear(self.rules.fun, args, mask, self.in_avals, self.rules.name)
+        return linear.pull(ct)
+
+    def batch(self, args: Values, dims: Sequence[BatchDim]) -> tuple[Any, Any]:
+        if self.rules.missing_vmap is not None:
+            raise MissingRuleError(self.rules.missing_vmap)
+        size = mapped_size(args, dims)
+        mapped = _MappedRules(self.rules, list(dims), size)
+        call = CustomCall(mapped.rules(), tuple(aval_of(x) for x in args))
+        outs = call.bind(*args)
+        return outs, [0] * len(outs)
+
+
+class _VjpPair:
+    """Both directions of the linear operation that a vjp rule defines."""
+
+    def __init__(
+        self,
+        rules: Rules,
+        pull: Pull,
+        n_primals: int,
+        out_avals: Sequence[ShapedArray],
+        is_active: Sequence[bool],
+    ) -> None:
+        self.rules = rules
+        self.pull = pull
+        self.n_primals = n_primals
+        self.out_avals = out_avals
+        self.is_active = is_active
+        self.is_inexact = [a.dtype.kind in "fc" for a in out_avals]
+
+    def forward(self, residuals: Values, tangents: Values) -> list[Any]:
+        full = _spread(tangents, self.is_active)
+        primals, rest = residuals[: self.n_primals], residuals[self.n_primals :]
+        if self.rules.jvp is not None:
+            _, dots = self.rules.jvp(primals, full)
+        else:
+            dots = transpose_pull(self.rules.name, self.pull, rest, self.out_avals, full)
+        return [
+            zeros(a) if t is None else t
+            for t, a, keep in zip(dots, self.out_avals, self.is_inexact, strict=True)
+            if keep
+        ]
+
+    def backward(self, residuals: Values, cts: Values) -> list[Any]:
+        pulled = self.pull(residuals[self.n_primals :], _spread(cts, self.is_inexact))
+        return [ct for ct, active in zip(pulled, self.is_active, strict=True) if active]
+
+
+def _spread(values: Values, mask: Sequence[bool]) -> list[Any]:
+    rest = iter(values)
+    return [next(rest) if here else None for here in mask]
+
+
+class _MappedRules:
+    """The rules of a call mapped over a leading axis of some inputs; all results are mapped."""
+
+    def __init__(self, rules: Rules, dims: list[BatchDim], size: int) -> None:
+        self.single = rules
+        self.dims = dims
+        self.size = size
+        self.n_closed = len(rules.is_closed_over)
+
+    def rules(self) -> Rules:
+        single = self.single
+        if single.vmap is not None and any(d is not None for d in self.dims[: self.n_closed]):
+            raise ArgumentError(
+                f"{single.name} has a batching rule, but closes over a value that is mapped too, "
+                "which the rule does not see. Pass that value as an argument."
+            )
+        return Rules(
+            name=single.name,
+            fun=self.fun if single.vmap is None else self.custom_fun,
+            jvp=None if single.jvp is None else self.jvp,
+            vjp=None if single.vjp is None else self.vjp,
+            is_closed_over=single.is_closed_over,
+            missing=single.missing,
+        )
+
+    def fun(self, *args: Any) -> list[Any]:
+        return map_to_front(lambda xs: self.single.fun(*xs), [args], [self.dims], self.size)
+
+    def custom_fun(self, *args: Any) -> list[Any]:
+        assert self.single.vmap is not None
+        is_mapped = [d is not None for d in self.dims[self.n_closed :]]
+        return self.single.vmap(self.size, is_mapped, args)
+
+    def jvp(self, primals: Values, tangents: Values) -> tuple[list[Any], list[Any]]:
+        rule = self.single.jvp
+        assert rule is not None
+        n_outs = 0
+
+        def both(xs: Values, dots: Values) -> list[Any]:
+            nonlocal n_outs
+            outs, out_dots = rule(xs, dots)
+            n_outs = len(outs)
+            return [*outs, *out_dots]
+
+        dims = [self.dims, self.dims[self.n_closed :]]
+        results = map_to_front(both, [primals, tangents], dims, self.size)
+        return results[:n_outs], results[n_outs:]
+
+    def vjp(self, *args: Any) -> tuple[list[Any], list[Any], Pull]:
+        rule = self.single.vjp
+        assert rule is not None
+        made: list[Any] = []
+
+        def run(xs: Values) -> list[Any]:
+            outs, residuals, pull = rule(*xs)
+            made[:] = [len(outs), pull]
+            return [*outs, *residuals]
+
+        values, dims = map_groups(run, [args], [self.dims], self.size)
+        n_outs, pull = made
+        outs = [to_front(x, d, self.size) for x, d in zip(values[:n_outs], dims, strict=False)]
+        return outs, values[n_outs:], _MappedPull(self, pull, dims[n_outs:])
+
+
+class _MappedPull:
+    """The backward pass of every example; inputs that the examples share get the sum."""
+
+    def __init__(self, owner: _MappedRules, pull: Pull, residual_dims: list[BatchDim]) -> None:
+        self.pull = pull
+        self.residual_dims = residual_dims
+        self.in_dims = owner.dims[owner.n_closed :]
+        self.size = owner.size
+
+    def __call__(self, residuals: Values, cts: Values) -> list[Any]:
+        dims: list[list[BatchDim]] = [self.residual_dims, [0] * len(cts)]
+        pulled, pulled_dims = map_groups(self.pull, [residuals, cts], dims, self.size)
+        return [
+            None
+            if ct is None
+            else sum_mapped(ct, dim, self.size)
+            if in_dim is None
+            else to_front(ct, dim, self.size)
+            for ct, dim, in_dim in zip(pulled, pulled_dims, self.in_dims, strict=True)
+        ]
+
+
+# Linearity.
+
+
+def transpose_pull(
+    name: str, pull: Pull, residuals: Values, out_avals: Sequence[ShapedArray], tangents: Values
+) -> list[Any]:
+    """Tangents of the results, from the backward pass that maps their cotangents."""
+    present: list[bool] = []
+
+    def run(*cts: Any) -> list[Any]:
+        pulled = pull(residuals, cts)
+        present[:] = [ct is not None for ct in pulled]
+        return [ct for ct in pulled if ct is not None]
+
+    mask = [a.dtype.kind in "fc" for a in out_avals]
+    known, linear = record_linear(run, [None] * len(mask), mask, out_avals, f"transpose({name})")
+    culprit = nonlinear_entry(linear.entries)
+    is_constant = any(k is not None and not isinstance(k, Tracer) and not is_zero(k) for k in known)
+    if culprit is not None or is_constant:
+        raise nonlinear_error(f"the backward rule of {name}", "cotangents", culprit)
+    return linear.pull([t for t, here in zip(tangents, present, strict=True) if here])
+
+
+def nonlinear_error(what: str, values: str, entry: TapeEntry | None) -> ArgumentError:
+    """The error for a rule that is not linear in its tangents or cotangents."""
+    how = f" (it applies {entry.primitive.name} to them)" if entry is not None else ""
+    return ArgumentError(
+        f"{what} is not linear in the {values}{how}, so it has no transpose. A rule may compute "
+        f"anything from the primals, but must only add up the {values} and multiply them by what "
+        "does not depend on them."
+    )
+
+
+def nonlinear_entry(entries: Sequence[TapeEntry]) -> TapeEntry | None:
+    """The first recorded operation that is not linear in what has no value yet."""
+    return next((entry for entry in entries if not _is_linear_entry(entry)), None)
+
+
+def _is_linear_entry(entry: TapeEntry) -> bool:
+    primitive = entry.primitive
+    if hasattr(primitive, "program"):
+        return True
+    if type(primitive).transpose is Primitive.transpose:
+        return False
+    if len(entry.inputs) == 1:
+        return True
+    return _transposes_without_values(entry)
+
+
+class _NeedsValue(Exception):
+    """A transpose rule used the value of an argument that has none."""
+
+
+class _ProbeTracer(Tracer):
+    """A value of known type, for a dry run of a transpose rule."""
+
+    __slots__ = ("_aval",)
+
+    def __init__(self, trace: Trace, aval: ShapedArray) -> None:
+        self.owner = trace
+        self._aval = aval
+
+    @property
+    def aval(self) -> ShapedArray:
+        return self._aval
+
+
+class _ProbeTrace(Trace):
+    """Computes types only, and refuses arguments without values."""
+
+    __slots__ = ()
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...]) -> Any:
+        if any(type(a) is Linear for a in args):
+            raise _NeedsValue
+        result = primitive.abstract_eval(*[aval_of(a) for a in args])
+        if primitive.multiple_results:
+            return [_ProbeTracer(self, a) for a in result]
+        return _ProbeTracer(self, result)
+
+
+def _transposes_without_values(entry: TapeEntry) -> bool:
+    """Whether the transpose rule reaches every argument without a value, and asks for none."""
+    trace = _ProbeTrace(EVAL, "a check of linearity")
+    is_elementwise = isinstance(entry.primitive, Elementwise)
+    inputs = [
+        _ProbeTracer(trace, aval_of(x)) if is_elementwise and type(x) is not Linear else x
+        for x in entry.inputs
+    ]
+    cts = [_ProbeTracer(trace, slot.aval) for slot in entry.outputs]
+    ct = cts if entry.primitive.multiple_results else cts[0]
+    try:
+        pulled = run_under(trace, entry.primitive.transpose, ct, *inputs)
+    except _NeedsValue:
+        return False
+    reached = zip(entry.inputs, pulled, strict=True)
+    return all(ct is not None for x, ct in reached if type(x) is Linear)
+
+
+def _is_recorded(value: Any, tape: Trace) -> bool:
+    return type(value) is TangentTracer and value.owner is tape
