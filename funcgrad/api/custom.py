@@ -29,7 +29,7 @@ from funcgrad.core.program import evaluate
 from funcgrad.core.trace import EVAL, Tracer, current_trace
 from funcgrad.dtypes import float0
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError, TreeError
-from funcgrad.higher_order.closures import run_lifted, tracers_in
+from funcgrad.higher_order.closures import HoldsFunctions, run_lifted, tracers_in
 from funcgrad.higher_order.custom import CustomCall, Pull, Rules
 from funcgrad.higher_order.linear_call import Values, to_front, zeros
 from funcgrad.primitives.elementwise import convert
@@ -54,7 +54,7 @@ class SymbolicZero:
         return f"SymbolicZero(shape={self.shape}, dtype={self.dtype})"
 
 
-class _CustomFunction:
+class _CustomFunction(HoldsFunctions):
     """A function and its rules; the base of the decorators."""
 
     kind = ""
@@ -169,6 +169,14 @@ class _CustomFunction:
         check_callable(vmap_rule, f"{self.name}.def_vmap")
         self.vmap_rule = vmap_rule
         return vmap_rule
+
+    def functions(self) -> list[Any]:
+        return [self.fun, *self.rules()]
+
+    def rules(self) -> list[Function]:
+        """The rules that were given."""
+        rules = (self.jvp_rule, self.fwd, self.bwd, self.vmap_rule)
+        return [rule for rule in rules if rule is not None]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if current_trace() is EVAL:
@@ -348,8 +356,7 @@ class _Call:
             for x, path in zip(self.leaves, self._paths(self.dynamic), strict=True)
         ]
         used = tracers_in(function.fun, self.static)
-        rules = [function.jvp_rule, function.fwd, function.bwd, function.vmap_rule]
-        self.captured = tracers_in(function.fun, self.static, rules)
+        self.captured = tracers_in(function.fun, self.static, function.rules())
         self.is_closed_over = tuple(any(tracer is u for u in used) for tracer in self.captured)
         self.out_tree: PyTreeDef | None = None
 

@@ -13,13 +13,15 @@ global variables.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any, TypeVar
 
 import numpy as np
 
+from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Program
 from funcgrad.core.trace import Trace, Tracer, current_trace, run_under
 
@@ -29,7 +31,7 @@ T = TypeVar("T")
 _MAX_VISITED = 10_000
 _ATOMS = (
     bool, int, float, complex, str, bytes, np.ndarray, np.generic, np.ufunc, np.dtype, type,
-    ModuleType, BuiltinFunctionType, Trace, Program,
+    ModuleType, BuiltinFunctionType, Trace, Program, Primitive,
 )  # fmt: skip
 
 
@@ -56,6 +58,14 @@ class LiftedTrace(Trace):
         return self.stand_ins.get(id(value), value) if isinstance(value, Tracer) else value
 
 
+class HoldsFunctions:
+    """Base of objects that call functions of the user, and also hold what is none of the user's."""
+
+    def functions(self) -> Iterable[Any]:
+        """The functions in which to look for traced values."""
+        raise NotImplementedError
+
+
 def run_lifted(
     captured: Sequence[Tracer], values: Sequence[Any], function: Callable[[], Sequence[Any]]
 ) -> list[Any]:
@@ -64,7 +74,21 @@ def run_lifted(
         return list(function())
     stand_ins = {id(tracer): value for tracer, value in zip(captured, values, strict=True)}
     trace = LiftedTrace(current_trace(), stand_ins)
-    return [trace.replace(out) for out in run_under(trace, function)]
+    with _usable(captured):
+        return [trace.replace(out) for out in run_under(trace, function)]
+
+
+@contextmanager
+def _usable(tracers: Sequence[Tracer]) -> Iterator[None]:
+    """Let tracers be used within a block, also those whose transformation is over."""
+    finished = {id(t.owner): t.owner for t in tracers if not t.owner.is_live}.values()
+    for owner in finished:
+        owner.is_live = True
+    try:
+        yield
+    finally:
+        for owner in finished:
+            owner.is_live = False
 
 
 def tracers_in(*roots: Any) -> list[Tracer]:
@@ -79,21 +103,11 @@ def tracers_in(*roots: Any) -> list[Tracer]:
             continue
         visited[id(item)] = item
         if isinstance(item, Tracer):
-            if item.owner.is_live or _has_stand_in(item):
+            if item.owner.is_live:
                 found[id(item)] = item
             continue
         pending.extend(reversed(list(_parts_of(item))))
     return list(found.values())
-
-
-def _has_stand_in(tracer: Tracer) -> bool:
-    """Whether an enclosing lifted function replaces it, though its transformation is over."""
-    trace: Trace | None = current_trace()
-    while trace is not None:
-        if isinstance(trace, LiftedTrace) and id(tracer) in trace.stand_ins:
-            return True
-        trace = trace.parent
-    return False
 
 
 def _parts_of(item: Any) -> Iterable[Any]:
@@ -107,6 +121,11 @@ def _parts_of(item: Any) -> Iterable[Any]:
         return item.values()
     if isinstance(item, list | tuple | set | frozenset):
         return item
+    if isinstance(item, HoldsFunctions):
+        return item.functions()
+    if callable(item) and hasattr(item, "__wrapped__"):
+        # What else such an object holds is its own: caches with the arguments of other calls.
+        return (item.__wrapped__,)
     return _attributes_of(item)
 
 
