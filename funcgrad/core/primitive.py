@@ -79,6 +79,8 @@ class Primitive:
     """Whether the operation returns a list of arrays instead of one array."""
     is_effectful: ClassVar[bool] = False
     """Whether equations must be kept, in order, even when nothing uses their results."""
+    may_run_forever: ClassVar[bool] = False
+    """Whether it may not end on values that it was not meant for."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -9,7 +9,13 @@ from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.program import Program, Var
 from funcgrad.core.source import current_location
 from funcgrad.errors import DtypeError
-from funcgrad.pytree import PyTreeDef, keystr, tree_flatten_with_path, tree_unflatten
+from funcgrad.pytree import (
+    PyTreeDef,
+    keystr,
+    tree_flatten_with_path,
+    tree_structure,
+    tree_unflatten,
+)
 from funcgrad.transforms.stage import stage
 
 
@@ -41,8 +47,7 @@ class Staged:
                 check_leaf(leaf, f"result{keystr(path)}", what)
             return [leaf for _, leaf in rows]
 
-        name = getattr(function, "__name__", type(function).__name__)
-        self.program, self.captured = stage(flat, avals, name, what)
+        self.program, self.captured = stage(flat, avals, name_of(function), what)
 
     @property
     def out_avals(self) -> list[ShapedArray]:
@@ -81,6 +86,16 @@ def join_captured(staged: Sequence[Staged]) -> tuple[list[Program], list[Any]]:
         p = each.program
         programs.append(Program([*inputs, *own], p.equations, p.outputs, p.name, p.constants))
     return programs, list(values.values())
+
+
+def name_of(function: Any) -> str:
+    """Name of a function, for messages."""
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def arguments_tree(*trees: PyTreeDef) -> PyTreeDef:
+    """The structure of a tuple of arguments."""
+    return tree_structure(tuple(tree_unflatten(t, [0] * t.num_leaves) for t in trees))
 
 
 def leaves_with_paths(tree: Any, root: str) -> tuple[list[Any], list[str], PyTreeDef]:

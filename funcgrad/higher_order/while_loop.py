@@ -31,13 +31,14 @@ from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear
 from funcgrad.core.program import Program, Var, evaluate
 from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.higher_order.jit import executable_of, is_jit_disabled, scatter
+from funcgrad.higher_order.lanes import broadcast_lanes, choose, gate, guard, may_run_forever
 from funcgrad.higher_order.scan import Scan, aval_of_linear, cut
 from funcgrad.lowering import Call, Extern, Form
 from funcgrad.lowering import While as WhileForm
-from funcgrad.primitives.elementwise import bitwise_and, select, stop_gradient
+from funcgrad.primitives.elementwise import bitwise_and
 from funcgrad.primitives.families import zeros_like_aval
 from funcgrad.primitives.reductions import ReduceAny
-from funcgrad.primitives.shape import broadcast_to, reshape, shape_of
+from funcgrad.primitives.shape import broadcast_to, shape_of
 from funcgrad.transforms.linearize import LinearMap, linearize_flat
 from funcgrad.transforms.programs import batch_program, jvp_program, linearize_program, stage_closed
 
@@ -71,6 +72,7 @@ class While(Primitive):
     max_checkpoints: int | None = None
 
     multiple_results = True
+    may_run_forever = True
 
     @property
     def is_effectful(self) -> bool:  # type: ignore[override]
@@ -192,8 +194,14 @@ class While(Primitive):
             broadcast_to(a, (size, *shape_of(a))) if on and d is None else a
             for a, d, on in zip(args, dims, mask, strict=True)
         ]
-        carry_mask = self.split(mask)[2]
-        return loop.bind(*wanted), [0 if on else None for on in carry_mask]
+        outs = loop.bind(*self.batched_args(loop, wanted))
+        return outs, [0 if on else None for on in self.split(mask)[2]]
+
+    def batched_args(self, loop: While, args: Sequence[Any]) -> list[Any]:
+        """Arguments of the loop over lanes, whose body may need the constants of the condition."""
+        extra = loop.n_body - self.n_body
+        a = self.n_cond
+        return [*args[:a], *args[:extra], *args[a:]]
 
     def batched(self, mask: Mask, size: int) -> tuple[While, Mask]:
         """The loop over lanes, and which of its arguments have a lane axis."""
@@ -218,7 +226,7 @@ class While(Primitive):
 
             def step(*xs: Any) -> list[Any]:
                 outs = evaluate(body.program, xs)
-                return _mapped(outs, body.is_mapped_out, carry_mask, size)
+                return broadcast_lanes(outs, body.is_mapped_out, carry_mask, size)
 
             program = stage_closed(step, avals, body.program.name)
             return replace(self, condition=cond.program, body=program), full
@@ -236,9 +244,12 @@ class While(Primitive):
         def step(*xs: Any) -> list[Any]:
             cond_consts, consts, carry = cut(xs, n_cond, n_body)
             is_active = evaluate(cond.program, [*cond_consts, *carry])[0]
-            gated = [gate(is_active, x) for x in carry]
+            if may_run_forever(self.body):
+                gated = guard(is_active, carry)
+            else:
+                gated = [gate(is_active, x) for x in carry]
             outs = evaluate(body.program, [*consts, *gated])
-            outs = _mapped(outs, body.is_mapped_out, carry_mask, size)
+            outs = broadcast_lanes(outs, body.is_mapped_out, carry_mask, size)
             return [choose(is_active, new, old) for new, old in zip(outs, carry, strict=True)]
 
         cond_avals = cond.program.in_avals
@@ -254,29 +265,6 @@ class While(Primitive):
         return {"condition": self.condition, "body": self.body}
 
 
-def choose(flag: Any, x: Any, y: Any) -> Any:
-    """``x`` where ``flag`` (leading axes of both) holds, else ``y``."""
-    ndim = len(shape_of(x))
-    shape = shape_of(flag)
-    return select.bind(reshape(flag, (*shape, *(1,) * (ndim - len(shape)))), x, y)
-
-
-def gate(flag: Any, x: Any) -> Any:
-    """``x``, whose cotangent is zero where ``flag`` does not hold, whatever happens behind it."""
-    if aval_of(x).dtype.kind not in "fc":
-        return x
-    return choose(flag, x, stop_gradient.bind(x))
-
-
-def _mapped(
-    values: Sequence[Any], is_mapped: Sequence[bool], wanted: Sequence[bool], size: int
-) -> list[Any]:
-    return [
-        broadcast_to(x, (size, *shape_of(x))) if on and not given else x
-        for x, given, on in zip(values, is_mapped, wanted, strict=True)
-    ]
-
-
 def dense_tangents(active: Mask, primals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
     """Tangents of the active arguments, zeros where there are none."""
     return [
@@ -286,7 +274,7 @@ def dense_tangents(active: Mask, primals: Sequence[Any], tangents: Sequence[Any]
     ]
 
 
-def all_mapped(args: Sequence[Any], dims: Sequence[BatchDim]) -> tuple[list[Any], int]:
+def allbroadcast_lanes(args: Sequence[Any], dims: Sequence[BatchDim]) -> tuple[list[Any], int]:
     """Arguments with a lane axis each, and its length."""
     size = next(shape_of(a)[0] for a, d in zip(args, dims, strict=True) if d is not None)
     return [
@@ -334,11 +322,6 @@ class _Derivative(Primitive):
         extra = loop.n_body - self.loop.n_body
         a = self.loop.n_cond
         return loop, (*self.active[:a], *(False,) * extra, *self.active[a:])
-
-    def batched_args(self, loop: While, args: Sequence[Any]) -> list[Any]:
-        extra = loop.n_body - self.loop.n_body
-        a = self.loop.n_cond
-        return [*args[:a], *args[:extra], *args[a:]]
 
     def params(self) -> dict[str, Any]:
         return {"loop": self.loop}
@@ -409,10 +392,10 @@ class WhilePush(_Derivative):
         return [*(None for _ in x), *found]
 
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
-        mapped, size = all_mapped(args, dims)
+        mapped, size = allbroadcast_lanes(args, dims)
         loop, active = self.batched_loop(size)
         x, dx = cut(mapped, self.n_primals)
-        outs = WhilePush(loop, active).bind(*self.batched_args(loop, x), *dx)
+        outs = WhilePush(loop, active).bind(*self.loop.batched_args(loop, x), *dx)
         return outs, [0] * len(outs)
 
 
@@ -451,10 +434,10 @@ class WhilePull(_Derivative):
         return [*(None for _ in x), *found]
 
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
-        mapped, size = all_mapped(args, dims)
+        mapped, size = allbroadcast_lanes(args, dims)
         loop, active = self.batched_loop(size)
         x, ct = cut(mapped, self.n_primals)
-        outs = WhilePull(loop, active).bind(*self.batched_args(loop, x), *ct)
+        outs = WhilePull(loop, active).bind(*self.loop.batched_args(loop, x), *ct)
         return outs, [0] * len(outs)
 
 
@@ -535,10 +518,10 @@ class WhilePullTangent(_Derivative):
         ]
 
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
-        mapped, size = all_mapped(args, dims)
+        mapped, size = allbroadcast_lanes(args, dims)
         loop, active = self.batched_loop(size)
         x, ct, dx, dct = self._parts(mapped)
-        outs = WhilePullTangent(loop, active).bind(*self.batched_args(loop, x), *ct, *dx, *dct)
+        outs = WhilePullTangent(loop, active).bind(*self.loop.batched_args(loop, x), *ct, *dx, *dct)
         return outs, [0] * len(outs)
 
 

@@ -3,6 +3,7 @@
 This module is a page of names; the work is in the modules that it names.
 """
 
+from funcgrad.lax.branches import cond, switch
 from funcgrad.lax.contraction import (
     DotDimensionNumbers,
     batch_matmul,
@@ -78,6 +79,8 @@ from funcgrad.lax.elementwise import (
     tan,
     tanh,
 )
+from funcgrad.lax.loops import fori_loop, map, scan, while_loop
+from funcgrad.lax.prefix import associative_scan
 from funcgrad.lax.reductions import (
     argmax,
     argmin,
@@ -157,6 +160,7 @@ __all__ = [
     "argmin",
     "asin",
     "asinh",
+    "associative_scan",
     "atan",
     "atan2",
     "atanh",
@@ -180,6 +184,7 @@ __all__ = [
     "collapse",
     "complex",
     "concatenate",
+    "cond",
     "conj",
     "convert_element_type",
     "cos",
@@ -210,6 +215,7 @@ __all__ = [
     "expand_dims",
     "expm1",
     "floor",
+    "fori_loop",
     "full",
     "full_like",
     "ge",
@@ -227,6 +233,7 @@ __all__ = [
     "log1p",
     "logistic",
     "lt",
+    "map",
     "max",
     "min",
     "mul",
@@ -251,6 +258,7 @@ __all__ = [
     "rev",
     "round",
     "rsqrt",
+    "scan",
     "select",
     "select_n",
     "shift_left",
@@ -270,11 +278,13 @@ __all__ = [
     "stack",
     "stop_gradient",
     "sub",
+    "switch",
     "tan",
     "tanh",
     "tile",
     "top_k",
     "transpose",
     "unstack",
+    "while_loop",
     "zeta",
 ]

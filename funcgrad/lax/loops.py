@@ -1,4 +1,4 @@
-"""Loops as values: scan, while_loop, fori_loop, map, associative_scan.
+"""Loops as values: scan, while_loop, fori_loop, map.
 
 Bodies are traced once. Everything works at every nesting with the transformations; loops run
 compiled also outside of `jit`.
@@ -13,12 +13,22 @@ import numpy as np
 
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.trace import Tracer
-from funcgrad.errors import ArgumentError, ShapeError, TreeError
+from funcgrad.errors import ArgumentError, DtypeError, ShapeError, TreeError
+from funcgrad.higher_order.lanes import broadcast_lanes
 from funcgrad.higher_order.scan import bind_scan
-from funcgrad.higher_order.staging import Staged, check_leaf, leaves_with_paths, place
-from funcgrad.primitives.elementwise import Convert
-from funcgrad.primitives.shape import shape_of
-from funcgrad.pytree import PyTreeDef, tree_structure, tree_unflatten
+from funcgrad.higher_order.staging import (
+    Staged,
+    arguments_tree,
+    check_leaf,
+    leaves_with_paths,
+    name_of,
+    place,
+)
+from funcgrad.higher_order.while_loop import While
+from funcgrad.primitives.elementwise import Convert, convert
+from funcgrad.primitives.shape import Concatenate, Slice, reshape, shape_of
+from funcgrad.pytree import PyTreeDef, tree_flatten, tree_map, tree_unflatten
+from funcgrad.transforms.batch import batch_flat
 
 Tree = Any
 
@@ -56,7 +66,7 @@ def scan(
         >>> print(total, partial)
         6.0 [0. 1. 3. 6.]
     """
-    what = f"scan({_name(f)})"
+    what = f"scan({name_of(f)})"
     x_leaves, x_paths, x_tree = leaves_with_paths(xs, "xs")
     n = _length(x_leaves, x_paths, length, what)
     x_avals = [aval_of(x).strong().update(shape=shape_of(x)[1:]) for x in x_leaves]
@@ -79,8 +89,233 @@ def scan(
     return tree_unflatten(loop.tree, results[:k]), tree_unflatten(y_tree, results[k:])
 
 
-def _name(f: Any) -> str:
-    return getattr(f, "__name__", type(f).__name__)
+def while_loop(
+    cond_fun: Callable[[Any], Any],
+    body_fun: Callable[[Any], Any],
+    init_val: Tree,
+    *,
+    checkpoint_every: int | None = None,
+    max_checkpoints: int | None = None,
+) -> Tree:
+    """Apply ``body_fun`` to a value while ``cond_fun`` of it holds.
+
+    Reverse mode works to any order: it records the steps on a tape that grows with their number.
+    With ``max_checkpoints`` it keeps at most so many states and computes the others again, so
+    that memory is bounded however many steps there are. (JAX has no reverse mode here.)
+
+    Args:
+        cond_fun: From the value to a scalar bool.
+        body_fun: From the value to the next one, of the same structure and types.
+        init_val: Initial value, a pytree.
+        checkpoint_every: Steps between recorded states; by default a growing number.
+        max_checkpoints: Largest number of recorded states; by default there is no limit.
+
+    Returns:
+        The first value for which ``cond_fun`` does not hold. Under `vmap` a lane keeps its value
+        from when its own condition ended.
+
+    Raises:
+        TreeError: If the value changes its structure.
+        ShapeError: If the value changes its type, or the condition is no scalar.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> def root(x):  # Newton's iteration
+        ...     improve = lambda y: (y + x / y) / 2
+        ...     return fg.lax.while_loop(lambda y: abs(y * y - x) > 1e-12 * x, improve, x)
+        >>> print(f"{root(2.0):.9f} {fg.grad(root)(2.0):.9f}")
+        1.414213562 0.353553391
+    """
+    what = f"while_loop({name_of(body_fun)})"
+    for name, number in (
+        ("checkpoint_every", checkpoint_every),
+        ("max_checkpoints", max_checkpoints),
+    ):
+        if number is not None and int(number.__index__()) < 1:
+            raise ArgumentError(f"{what}: {name} must be at least 1, got {number}.{place()}")
+    loop = _Carry(init_val, what, "init_val")
+    body = loop.stage(body_fun, None, has_outputs=False)
+    condition = Staged(cond_fun, arguments_tree(loop.tree), loop.avals, what)
+    _check_condition(condition, what, name_of(cond_fun))
+    loop_op = While(
+        condition.program,
+        body.program,
+        len(condition.captured),
+        len(body.captured),
+        checkpoint_every,
+        max_checkpoints,
+    )
+    results = loop_op.bind(*condition.captured, *body.captured, *loop.values())
+    return tree_unflatten(loop.tree, results)
+
+
+def _check_condition(condition: Staged, what: str, name: str) -> None:
+    avals = condition.out_avals
+    is_leaf = condition.out_tree.num_leaves == 1 and condition.paths == [""]
+    if not is_leaf or avals[0].shape != () or avals[0].dtype.kind != "b":
+        got = avals[0] if is_leaf else condition.out_tree
+        raise ShapeError(
+            f"{what}: {name} must return one bool, got {got}.{place()} Reduce it with .any() or "
+            ".all(), or compare numbers: x != 0."
+        )
+
+
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body_fun: Callable[[Any, Any], Any],
+    init_val: Tree,
+    *,
+    unroll: int | bool | None = None,
+    checkpoint_every: int | None = None,
+    max_checkpoints: int | None = None,
+) -> Tree:
+    """``for i in range(lower, upper): value = body_fun(i, value)``.
+
+    Args:
+        lower: First index, an integer.
+        upper: End of the range, excluded. Both may be traced.
+        body_fun: From the index and the value to the next value, of the same structure and types.
+        init_val: Initial value, a pytree.
+        unroll: Accepted for compatibility; the compiler decides.
+        checkpoint_every: For traced bounds, as in `while_loop`.
+        max_checkpoints: For traced bounds, as in `while_loop`.
+
+    Returns:
+        The final value.
+
+    Raises:
+        DtypeError: If a bound is not an integer.
+        TreeError: If the value changes its structure.
+        ShapeError: If the value changes its type, or a bound is not a scalar.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> power = lambda x, n: fg.lax.fori_loop(0, n, lambda i, y: y * x, 1.0)
+        >>> print(power(3.0, 4), fg.grad(power)(3.0, 4))
+        81.0 108.0
+    """
+    what = f"fori_loop({name_of(body_fun)})"
+    dtype = _index_dtype(lower, upper, what)
+    first, end = (_as_index(b, dtype) for b in (lower, upper))
+
+    def step(state: Any) -> Any:
+        i, value = state
+        return i + 1, body_fun(i, value)
+
+    step.__name__ = name_of(body_fun)
+    if isinstance(lower, Tracer) or isinstance(upper, Tracer):
+        state = while_loop(
+            lambda state: state[0] < end,
+            step,
+            (first, init_val),
+            checkpoint_every=checkpoint_every,
+            max_checkpoints=max_checkpoints,
+        )
+        return state[1]
+    length = max(0, int(end) - int(first))
+    state, _ = scan(lambda state, _: (step(state), None), (first, init_val), length=length)
+    return state[1]
+
+
+def _index_dtype(lower: Any, upper: Any, what: str) -> Any:
+    dtype: Any = None
+    for name, bound in (("lower", lower), ("upper", upper)):
+        aval = check_leaf(bound, name, what)
+        if aval.dtype.kind not in "iu":
+            raise DtypeError(
+                f"{what}: `{name}` must be an integer, got {aval}.{place()} Convert it with "
+                "int(...) or .astype(int)."
+            )
+        if aval.shape:
+            raise ShapeError(f"{what}: `{name}` must be a scalar, got {aval}.{place()}")
+        if not aval.weak_type:
+            dtype = aval.dtype if dtype is None else np.result_type(dtype, aval.dtype)
+    return np.dtype(np.int64) if dtype is None else dtype
+
+
+def _as_index(bound: Any, dtype: Any) -> Any:
+    return convert(bound, dtype) if isinstance(bound, Tracer) else dtype.type(bound)
+
+
+def map(f: Callable[[Any], Any], xs: Tree, *, batch_size: int | None = None) -> Tree:
+    """Apply a function to the elements along the leading axis, one after the other.
+
+    Args:
+        f: The function of one element.
+        xs: Pytree of arrays with equal leading lengths.
+        batch_size: Elements that are worked on at a time, vectorised as by `vmap`.
+
+    Returns:
+        The stacked results.
+
+    Raises:
+        ArgumentError: If there are no arrays, or ``batch_size`` is not positive.
+        ShapeError: If lengths differ.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.lax.map(lambda row: row.sum(), np.arange(6.0).reshape(3, 2))
+        array([1., 5., 9.])
+    """
+    if batch_size is None:
+        return scan(_without_carry(f), None, xs)[1]
+    what = f"map({name_of(f)})"
+    if int(batch_size.__index__()) < 1:
+        raise ArgumentError(f"{what}: batch_size must be at least 1, got {batch_size}.{place()}")
+    leaves, paths, tree = leaves_with_paths(xs, "xs")
+    n = _length(leaves, paths, None, what)
+    vectorised = _vectorised(f, tree)
+    n_full = n // batch_size
+    rows = [_array(x) for x in leaves]
+    parts = []
+    if n_full:
+        chunks = [
+            reshape(_rows(x, 0, n_full * batch_size), (n_full, batch_size, *shape_of(x)[1:]))
+            for x in rows
+        ]
+        results = scan(_without_carry(vectorised), None, chunks)[1]
+        parts.append(
+            tree_map(lambda y: reshape(y, (n_full * batch_size, *shape_of(y)[2:])), results)
+        )
+    if n_full * batch_size < n:
+        parts.append(vectorised([_rows(x, n_full * batch_size, n) for x in rows]))
+    if len(parts) == 1:
+        return parts[0]
+    return tree_map(lambda a, b: Concatenate(0).bind(a, b), *parts)
+
+
+def _without_carry(f: Callable[[Any], Any]) -> Callable[[Any, Any], tuple[None, Any]]:
+    def step(carry: None, x: Any) -> tuple[None, Any]:
+        return None, f(x)
+
+    step.__name__ = name_of(f)
+    return step
+
+
+def _vectorised(f: Callable[[Any], Any], tree: PyTreeDef) -> Callable[[Any], Any]:
+    """The function of a list of stacked leaves."""
+
+    def mapped(leaves: Any) -> Any:
+        out_tree = tree
+
+        def flat(*xs: Any) -> list[Any]:
+            nonlocal out_tree
+            results, out_tree = tree_flatten(f(tree_unflatten(tree, xs)))
+            return results
+
+        size = shape_of(leaves[0])[0]
+        outs, dims = batch_flat(flat, leaves, [0] * len(leaves), size, f"map({name_of(f)})")
+        full = broadcast_lanes(outs, [d is not None for d in dims], [True] * len(outs), size)
+        return tree_unflatten(out_tree, full)
+
+    mapped.__name__ = name_of(f)
+    return mapped
+
+
+def _rows(x: Any, start: int, stop: int) -> Any:
+    rest = shape_of(x)[1:]
+    return Slice((start, *(0,) * len(rest)), (stop, *rest), (1,) * (1 + len(rest))).bind(x)
 
 
 def _array(x: Any) -> Any:
@@ -145,28 +380,35 @@ class _Carry:
 
         Weak values (Python scalars) take the dtype that the function returns.
         """
-        arguments = tree_structure((0, 0)) if walked is not None else tree_structure((0,))
-        del arguments
         for _ in range(1 + sum(a.weak_type for a in self.avals)):
-            in_avals = [*self.avals, *(walked[1] if walked is not None else ())]
-            in_tree = _pair_tree(self.tree, walked[0] if walked is not None else None)
-            staged = Staged(function, in_tree, in_avals, self.what)
-            tree = staged.out_tree.children()[0] if has_outputs else staged.out_tree
-            if tree != self.tree:
-                raise TreeError(
-                    f"{self.what}: the carry must keep its structure.{place()}  initially     "
-                    f"{self.tree}\n  returned      {tree}"
-                )
+            staged = self._trace(function, walked, has_outputs)
             outs = staged.out_avals[: len(self.avals)]
             promoted = [self._join(a, b) for a, b in zip(self.avals, outs, strict=True)]
             if promoted == self.avals:
                 break
             self.avals = promoted
+        if any(a.weak_type for a in self.avals):
+            self.avals = [a.strong() for a in self.avals]
+            staged = self._trace(function, walked, has_outputs)
         self._check(staged.out_avals[: len(self.avals)])
-        self.avals = [a.strong() for a in self.avals]
-        return Staged(
-            function, in_tree, [*self.avals, *(walked[1] if walked is not None else ())], self.what
-        )
+        return staged
+
+    def _trace(
+        self,
+        function: Callable[..., Any],
+        walked: tuple[PyTreeDef, Sequence[ShapedArray]] | None,
+        has_outputs: bool,
+    ) -> Staged:
+        in_avals = [*self.avals, *(walked[1] if walked is not None else ())]
+        in_tree = arguments_tree(self.tree, *([walked[0]] if walked is not None else []))
+        staged = Staged(function, in_tree, in_avals, self.what)
+        tree = staged.out_tree.children()[0] if has_outputs else staged.out_tree
+        if tree != self.tree:
+            raise TreeError(
+                f"{self.what}: the carry must keep its structure.{place()}  initially     "
+                f"{self.tree}\n  returned      {tree}"
+            )
+        return staged
 
     @staticmethod
     def _join(before: ShapedArray, after: ShapedArray) -> ShapedArray:
@@ -189,14 +431,3 @@ class _Carry:
                 + "\n".join(wrong)
                 + "\nConvert the initial value or the returned one (.astype, np.broadcast_to)."
             )
-
-
-def _pair_tree(carry: PyTreeDef, x: PyTreeDef | None) -> PyTreeDef:
-    """The structure of the argument tuple."""
-    carry_tree = tree_unflatten(carry, [0] * carry.num_leaves)
-    if x is None:
-        return tree_structure((carry_tree,))
-    return tree_structure((carry_tree, tree_unflatten(x, [0] * x.num_leaves)))
-
-
-__all__ = ["scan"]

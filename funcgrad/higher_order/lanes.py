@@ -1,0 +1,71 @@
+"""Lanes of a batch that go different ways: gates in front of code that only some of them run.
+
+Under `vmap` the code of a branch, or of one more step of a loop, is evaluated for all lanes, and
+`choose` keeps the results of those that wanted it. The gate in front of it takes care of the
+others: no cotangent or tangent passes it, so nothing that happens behind it reaches a derivative;
+and where the code could run for ever on values that it was not meant for, it gets the values of a
+lane that does run it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from funcgrad.core.avals import aval_of
+from funcgrad.core.primitive import Primitive
+from funcgrad.core.program import Program
+from funcgrad.primitives.elementwise import select, stop_gradient
+from funcgrad.primitives.indexing import Gather
+from funcgrad.primitives.reductions import ArgMax
+from funcgrad.primitives.shape import broadcast_to, reshape, shape_of
+
+
+def choose(flag: Any, x: Any, y: Any) -> Any:
+    """``x`` where ``flag`` (leading axes of both) holds, else ``y``."""
+    shape = shape_of(flag)
+    trailing = len(shape_of(x)) - len(shape)
+    return select.bind(reshape(flag, (*shape, *(1,) * trailing)), x, y)
+
+
+def gate(flag: Any, x: Any) -> Any:
+    """``x``, whose derivative is zero where ``flag`` does not hold, whatever happens behind it."""
+    if aval_of(x).dtype.kind not in "fc":
+        return x
+    return choose(flag, x, stop_gradient.bind(x))
+
+
+def guard(flag: Any, values: Sequence[Any]) -> list[Any]:
+    """As `gate`; lanes where ``flag`` does not hold get the values of the first where it does."""
+    lane = ArgMax(0).bind(flag)
+    return [
+        choose(flag, x, broadcast_to(stop_gradient.bind(Gather((0,)).bind(x, lane)), shape_of(x)))
+        for x in values
+    ]
+
+
+def broadcast_lanes(
+    values: Sequence[Any], is_mapped: Sequence[bool], wanted: Sequence[bool], size: int
+) -> list[Any]:
+    """The values, with a lane axis where one is wanted."""
+    return [
+        broadcast_to(x, (size, *shape_of(x))) if on and not given else x
+        for x, given, on in zip(values, is_mapped, wanted, strict=True)
+    ]
+
+
+def may_run_forever(program: Program) -> bool:
+    """Whether a program contains, at any depth, an operation that may never end."""
+    return any(
+        e.primitive.may_run_forever or any(map(may_run_forever, subprograms(e.primitive)))
+        for e in program.equations
+    )
+
+
+def subprograms(primitive: Primitive) -> list[Program]:
+    """The programs among the parameters of a primitive."""
+    found = []
+    for value in primitive.params().values():
+        parts = value if isinstance(value, tuple) else (value,)
+        found.extend(part for part in parts if isinstance(part, Program))
+    return found

@@ -1,0 +1,304 @@
+"""One of several programs, chosen by an index.
+
+Derivatives are switches again, over the derivatives of the branches. Branches keep different
+residuals; a slot holds what each of them needs of one type, and zeros in the others. Under `vmap`
+an index that differs between lanes makes all branches run, each behind a gate.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear
+from funcgrad.core.program import Program, evaluate
+from funcgrad.core.trace import EVAL, using_trace
+from funcgrad.dtypes import INT64
+from funcgrad.higher_order.jit import executable_of, is_jit_disabled, scatter
+from funcgrad.higher_order.lanes import broadcast_lanes, choose, gate, guard, may_run_forever
+from funcgrad.higher_order.scan import cut
+from funcgrad.lowering import Branch, Form
+from funcgrad.primitives.elementwise import convert, equal, maximum, minimum
+from funcgrad.primitives.reductions import ReduceAny
+from funcgrad.primitives.shape import broadcast_to, shape_of
+from funcgrad.transforms.programs import (
+    LinearizedProgram,
+    batch_program,
+    jvp_program,
+    linearize_program,
+    stage_closed,
+    transpose_program,
+)
+
+Mask = tuple[bool, ...]
+Slot = tuple[tuple[int, ...], Any, int]
+"""A place for residuals: shape, dtype, and number among those of this type."""
+
+
+@dataclass(frozen=True)
+class Switch(Primitive):
+    """Run one of ``branches``: ``bind(index, *operands)``, the index clipped to those that exist.
+
+    Attributes:
+        branches: Programs with equal types of inputs and of outputs.
+    """
+
+    branches: tuple[Program, ...]
+
+    multiple_results = True
+
+    @property
+    def is_effectful(self) -> bool:  # type: ignore[override]
+        return any(b.is_effectful for b in self.branches)
+
+    def chosen(self, index: Any) -> Program:
+        """The branch of a concrete index."""
+        return self.branches[min(max(int(index), 0), len(self.branches) - 1)]
+
+    def impl(self, index: Any, *operands: Any) -> Any:
+        branch = self.chosen(index)
+        with using_trace(EVAL):
+            if is_jit_disabled():
+                return evaluate(branch, operands)
+            return executable_of(branch)(*operands)
+
+    def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
+        return [a.strong() for a in self.branches[0].out_avals]
+
+    def lower(self, *avals: ShapedArray) -> Form:
+        return Branch()
+
+    def params(self) -> dict[str, Any]:
+        return {"branches": self.branches}
+
+    def _memo(self, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+        return self.branches[0].memo((*key, self.branches), make)
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        active = tuple(t is not None for t in tangents[1:])
+        branches, is_active_out = self._memo(("switch jvp", active), lambda: self._jvp(active))
+        results = Switch(branches).bind(*primals, *(t for t in tangents if t is not None))
+        n = len(is_active_out)
+        return results[:n], scatter(results[n:], is_active_out)
+
+    def _jvp(self, active: Mask) -> tuple[tuple[Program, ...], Mask]:
+        derived = [jvp_program(b, active) for b in self.branches]
+        joined = _any(d.is_active_out for d in derived)
+        dot_avals = _where(self.abstract_eval(), joined)
+        n = len(joined)
+
+        def filled(program: Program, own: Mask) -> Program:
+            def run(*args: Any) -> list[Any]:
+                outs, dots = cut(evaluate(program, args), n)
+                return [*outs, *_fill(dots, own, joined, dot_avals)]
+
+            return stage_closed(run, program.in_avals, program.name)
+
+        return tuple(filled(d.program, d.is_active_out) for d in derived), joined
+
+    def linearize(
+        self, primals: Sequence[Value], tangents: Sequence[Value | None]
+    ) -> tuple[Any, Any]:
+        active = tuple(t is not None for t in tangents[1:])
+        split = self._memo(("switch linearize", active), lambda: _Linearized(self, active))
+        index, *operands = primals
+        results = Switch(split.forward).bind(*primals)
+        n = len(split.is_active_out)
+        if not any(split.is_active_out):
+            return results[:n], [None] * n
+        residuals = [operands[i] for i in split.forwarded]
+        residuals += [results[i] for i in split.returned]
+        nonzero = [t for t in tangents if t is not None]
+        dots = Switch(split.tangent).bind(index, *residuals, *results[n:], *nonzero)
+        return results[:n], scatter(dots, split.is_active_out)
+
+    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
+        index, *operands = args
+        linear = tuple(map(is_linear, operands))
+        given = tuple(c is not None for c in ct)
+        branches, is_active_in = self._memo(
+            ("switch transpose", linear, given), lambda: self._transposed(linear, given)
+        )
+        known = [x for x in operands if not is_linear(x)]
+        results = Switch(branches).bind(index, *known, *(c for c in ct if c is not None))
+        return [None, *scatter(results, is_active_in)]
+
+    def _transposed(self, linear: Mask, given: Mask) -> tuple[tuple[Program, ...], Mask]:
+        derived = [transpose_program(b, linear, given) for b in self.branches]
+        joined = _any(d.is_active_in for d in derived)
+        avals = _where([a.strong() for a in self.branches[0].in_avals], joined)
+
+        def filled(program: Program, own: Mask) -> Program:
+            def run(*args: Any) -> list[Any]:
+                return _fill(evaluate(program, args), own, joined, avals)
+
+            return stage_closed(run, program.in_avals, program.name)
+
+        return tuple(filled(d.program, d.is_active_in) for d in derived), joined
+
+    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
+        size = next(shape_of(a)[0] for a, d in zip(args, dims, strict=True) if d is not None)
+        index, *operands = args
+        mapped = tuple(d is not None for d in dims[1:])
+        if dims[0] is None:
+            key = ("switch batch", mapped, size)
+            branches, out_mapped = self._memo(key, lambda: self._batched(mapped, size))
+            outs = Switch(branches).bind(index, *operands)
+            return outs, [0 if on else None for on in out_mapped]
+        outs = self._by_lane(index, operands, mapped, size)
+        return outs, [0] * len(outs)
+
+    def _batched(self, mapped: Mask, size: int) -> tuple[tuple[Program, ...], Mask]:
+        derived = [batch_program(b, mapped, size) for b in self.branches]
+        joined = _any(d.is_mapped_out for d in derived)
+
+        def widened(program: Program, own: Mask) -> Program:
+            def run(*args: Any) -> list[Any]:
+                return broadcast_lanes(evaluate(program, args), own, joined, size)
+
+            return stage_closed(run, program.in_avals, program.name)
+
+        return tuple(widened(d.program, d.is_mapped_out) for d in derived), joined
+
+    def _by_lane(self, index: Any, operands: Sequence[Any], mapped: Mask, size: int) -> list[Any]:
+        """All branches, each for the lanes that want it."""
+        last = np.int64(len(self.branches) - 1)
+        index = minimum.bind(maximum.bind(convert(index, INT64), np.int64(0)), last)
+        everywhere = (True,) * len(operands)
+        full = broadcast_lanes(operands, mapped, everywhere, size)
+        outs: list[Any] = []
+        for i, branch in enumerate(self.branches):
+            flag = equal.bind(index, np.int64(i))
+            own = self._for_lanes(branch, flag, full, size)
+            outs = own if not i else [choose(flag, x, y) for x, y in zip(own, outs, strict=True)]
+        return outs
+
+    def _for_lanes(
+        self, branch: Program, flag: Any, operands: Sequence[Any], size: int
+    ) -> list[Any]:
+        everywhere = (True,) * len(operands)
+        derived = batch_program(branch, everywhere, size)
+        wanted = (True,) * len(derived.is_mapped_out)
+        if not may_run_forever(branch):
+            outs = evaluate(derived.program, [gate(flag, x) for x in operands])
+            return broadcast_lanes(outs, derived.is_mapped_out, wanted, size)
+        avals = [a.update(shape=(size, *a.shape)) for a in self.abstract_eval()]
+
+        def run(flag: Any, *args: Any) -> list[Any]:
+            outs = evaluate(derived.program, guard(flag, args))
+            return broadcast_lanes(outs, derived.is_mapped_out, wanted, size)
+
+        def skip(flag: Any, *args: Any) -> list[Any]:
+            return [_zeros(a) for a in avals]
+
+        in_avals = [aval_of(x).strong() for x in (flag, *operands)]
+        programs = [stage_closed(f, in_avals, branch.name) for f in (skip, run)]
+        is_wanted = ReduceAny((0,)).bind(flag)
+        outs = Switch(tuple(programs)).bind(is_wanted, flag, *operands)
+        return list(outs)
+
+
+class _Linearized:
+    """The branches of a switch, each split, with common residuals between the halves.
+
+    Attributes:
+        forward: Branches that return their results, then the slots.
+        tangent: Branches of ``forwarded`` operands, ``returned`` results, slots, and tangents.
+        forwarded: Operands that are residuals of some branch.
+        returned: Results that are residuals of some branch.
+        is_active_out: Which results have tangents.
+    """
+
+    def __init__(self, switch: Switch, active: Mask) -> None:
+        splits = [linearize_program(b, active) for b in switch.branches]
+        self.is_active_out = _any(s.is_active_out for s in splits)
+        self.out_avals = switch.abstract_eval()
+        self.in_avals = [a.strong() for a in switch.branches[0].in_avals]
+        self.active = active
+        n = len(self.out_avals)
+        sources = [source for s in splits for source in s.residuals]
+        self.forwarded = sorted({i for kind, i in sources if kind == "in"})
+        self.returned = sorted({i for kind, i in sources if kind == "out" and i < n})
+        self.places = [_slots(s) for s in splits]
+        self.slots = sorted({p for own in self.places for p in own.values()}, key=str)
+        pairs = list(zip(splits, self.places, strict=True))
+        self.forward = tuple(self._forward(s, own) for s, own in pairs)
+        self.tangent = tuple(self._tangent(s, own) for s, own in pairs)
+
+    def _slot_avals(self) -> list[ShapedArray]:
+        return [ShapedArray(shape, dtype) for shape, dtype, _ in self.slots]
+
+    def _forward(self, split: LinearizedProgram, own: dict[int, Slot]) -> Program:
+        held = {slot: i for i, slot in own.items()}
+
+        def run(*args: Any) -> list[Any]:
+            outs = evaluate(split.forward, args)
+            stored = [
+                outs[held[slot]] if slot in held else _zeros(aval)
+                for slot, aval in zip(self.slots, self._slot_avals(), strict=True)
+            ]
+            return [*outs[: split.n_outputs], *stored]
+
+        return stage_closed(run, split.forward.in_avals, split.forward.name)
+
+    def _tangent(self, split: LinearizedProgram, own: dict[int, Slot]) -> Program:
+        n_forwarded, n_returned = len(self.forwarded), len(self.returned)
+        dot_avals = _where(self.out_avals, self.is_active_out)
+
+        def run(*args: Any) -> list[Any]:
+            operands, results, stored, dots = cut(args, n_forwarded, n_returned, len(self.slots))
+            known: dict[tuple[str, int], Any] = {}
+            known.update(zip((("in", i) for i in self.forwarded), operands, strict=True))
+            known.update(zip((("out", i) for i in self.returned), results, strict=True))
+            at = dict(zip(self.slots, stored, strict=True))
+            known.update((("out", i), at[slot]) for i, slot in own.items())
+            outs = evaluate(split.tangent, [*(known[s] for s in split.residuals), *dots])
+            return _fill(outs, split.is_active_out, self.is_active_out, dot_avals)
+
+        avals = [
+            *(self.in_avals[i] for i in self.forwarded),
+            *(self.out_avals[i] for i in self.returned),
+            *self._slot_avals(),
+            *_where(self.in_avals, self.active),
+        ]
+        return stage_closed(run, avals, split.tangent.name)
+
+
+def _slots(split: LinearizedProgram) -> dict[int, Slot]:
+    """A slot for every residual that is neither an operand nor a result."""
+    counts: Counter[Any] = Counter()
+    slots = {}
+    for kind, i in split.residuals:
+        if kind == "out" and i >= split.n_outputs:
+            aval = split.forward.out_avals[i]
+            kind_of = (aval.shape, aval.dtype)
+            slots[i] = (*kind_of, counts[kind_of])
+            counts[kind_of] += 1
+    return slots
+
+
+def _any(masks: Any) -> Mask:
+    """Where any of the masks holds."""
+    return reduce(lambda a, b: tuple(x or y for x, y in zip(a, b, strict=True)), masks)
+
+
+def _where(values: Sequence[Any], mask: Sequence[bool]) -> list[Any]:
+    return [x for x, on in zip(values, mask, strict=True) if on]
+
+
+def _fill(
+    values: Sequence[Any], own: Mask, joined: Mask, avals: Sequence[ShapedArray]
+) -> list[Any]:
+    """The values that are wanted, zeros for those that this branch does not have."""
+    given = _where(scatter(values, own), joined)
+    return [_zeros(a) if x is None else x for x, a in zip(given, avals, strict=True)]
+
+
+def _zeros(aval: ShapedArray) -> Any:
+    return broadcast_to(aval.dtype.type(0), aval.shape)

@@ -1,0 +1,204 @@
+"""Choices as values: cond and switch.
+
+All branches are traced, one of them runs. Everything works at every nesting with the
+transformations; under `vmap`, where lanes choose differently, all branches run and the arms that a
+lane did not choose contribute nothing, not even to its derivatives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.program import Program, evaluate
+from funcgrad.core.trace import Tracer
+from funcgrad.dtypes import INT64
+from funcgrad.errors import ArgumentError, DtypeError, ShapeError, TreeError
+from funcgrad.higher_order.staging import (
+    Staged,
+    check_leaf,
+    join_captured,
+    leaves_with_paths,
+    name_of,
+    place,
+)
+from funcgrad.higher_order.switch import Switch
+from funcgrad.primitives.elementwise import convert, not_equal
+from funcgrad.pytree import tree_unflatten
+from funcgrad.transforms.programs import stage_closed
+
+
+def cond(
+    pred: Any,
+    true_fun: Callable[..., Any],
+    false_fun: Callable[..., Any],
+    *operands: Any,
+    operand: Any = None,
+) -> Any:
+    """``true_fun(*operands)`` if ``pred`` holds, else ``false_fun(*operands)``.
+
+    Args:
+        pred: Scalar bool; a number holds if it is not zero.
+        true_fun: The first branch.
+        false_fun: The second branch; its results have the structure and types of the first.
+        operands: Pytrees, the arguments of both.
+        operand: One argument, for programs that pass it by name.
+
+    Returns:
+        The results of the chosen branch.
+
+    Raises:
+        ShapeError: If ``pred`` is not a scalar, or the types of results differ.
+        TreeError: If the structures of results differ.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> safe_log = lambda x: fg.lax.cond(x > 0, fg.numpy.log, lambda x: 0.0, x)
+        >>> print(safe_log(1.0), fg.grad(safe_log)(0.0))
+        0.0 0.0
+    """
+    what = f"cond({name_of(true_fun)}, {name_of(false_fun)})"
+    if operand is not None:
+        if operands:
+            raise ArgumentError(f"{what}: pass operands by position, or one by name, not both.")
+        operands = (operand,)
+    _check_functions((true_fun, false_fun), what)
+    aval = check_leaf(pred, "pred", what)
+    if aval.shape:
+        raise ShapeError(
+            f"{what}: `pred` must be a scalar, got {aval}.{place()} Reduce it with .any() or "
+            ".all(), choose element by element with numpy.where, or map the function with vmap."
+        )
+    holds = pred if aval.dtype.kind == "b" else not_equal.bind(pred, aval.dtype.type(0))
+    return _choose(convert(holds, INT64), (false_fun, true_fun), operands, what)
+
+
+def switch(
+    index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = None
+) -> Any:
+    """``branches[index](*operands)``, the index clipped to the branches that exist.
+
+    Args:
+        index: Scalar integer.
+        branches: Functions whose results have equal structures and types.
+        operands: Pytrees, the arguments of all.
+        operand: One argument, for programs that pass it by name.
+
+    Returns:
+        The results of the chosen branch.
+
+    Raises:
+        ArgumentError: If there is no branch.
+        DtypeError: If the index is not an integer.
+        ShapeError: If the index is not a scalar, or the types of results differ.
+        TreeError: If the structures of results differ.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> branches = [fg.numpy.sin, fg.numpy.cos, lambda x: 3 * x]
+        >>> f = lambda i, x: fg.lax.switch(i, branches, x)
+        >>> print(f(2, 2.0), fg.grad(f, 1)(9, 2.0))
+        6.0 3.0
+    """
+    branches = tuple(branches)
+    what = f"switch({', '.join(map(name_of, branches))})"
+    if operand is not None:
+        operands = (*operands, operand)
+    if not branches:
+        raise ArgumentError(f"switch: there must be at least one branch.{place()}")
+    _check_functions(branches, what)
+    aval = check_leaf(index, "index", what)
+    if aval.shape:
+        raise ShapeError(
+            f"{what}: `index` must be a scalar, got {aval}.{place()} Map the function with vmap to "
+            "choose for every element."
+        )
+    if aval.dtype.kind not in "iu":
+        raise DtypeError(
+            f"{what}: `index` must be an integer, got {aval}.{place()} Convert it with "
+            ".astype(int), or use cond for a bool."
+        )
+    if len(branches) == 1:
+        return branches[0](*operands)
+    return _choose(convert(index, INT64), branches, operands, what)
+
+
+def _check_functions(functions: Sequence[Any], what: str) -> None:
+    for function in functions:
+        if not callable(function):
+            raise ArgumentError(
+                f"{what}: branches are functions, got a {type(function).__name__}.{place()} Wrap "
+                "values in a function: lambda *args: value."
+            )
+
+
+def _choose(
+    index: Any, branches: Sequence[Callable[..., Any]], operands: tuple[Any, ...], what: str
+) -> Any:
+    leaves, paths, tree = leaves_with_paths(operands, "operands")
+    avals = [check_leaf(x, p, what) for x, p in zip(leaves, paths, strict=True)]
+    staged = [Staged(f, tree, avals, what) for f in branches]
+    dtypes = _common_types(staged, [name_of(f) for f in branches], what)
+    programs, captured = join_captured(staged)
+    programs = [_converted(p, dtypes) for p in programs]
+    values = [
+        x if isinstance(x, Tracer) else np.asarray(x, a.dtype)
+        for x, a in zip(leaves, avals, strict=True)
+    ]
+    results = Switch(tuple(programs)).bind(index, *captured, *values)
+    return tree_unflatten(staged[0].out_tree, results)
+
+
+def _common_types(staged: Sequence[Staged], names: Sequence[str], what: str) -> list[Any]:
+    """The dtypes of results; Python's scalars take those of the other branches."""
+    first = staged[0]
+    for other, name in zip(staged[1:], names[1:], strict=True):
+        if other.out_tree != first.out_tree:
+            raise TreeError(
+                f"{what}: branches must return equal structures.{place()}  {names[0]:<13} "
+                f"{first.out_tree}\n  {name:<13} {other.out_tree}"
+            )
+    dtypes, wrong = [], []
+    for i, path in enumerate(first.paths):
+        avals = [s.out_avals[i] for s in staged]
+        dtype = _common_dtype(avals)
+        if dtype is None or any(a.shape != avals[0].shape for a in avals):
+            rows = (f"{a.strong()} from {name}" for a, name in zip(avals, names, strict=True))
+            wrong.append(f"  `result{path}`: {', '.join(rows)}")
+        dtypes.append(dtype)
+    if wrong:
+        raise ShapeError(
+            f"{what}: branches must return equal types.{place()}"
+            + "\n".join(wrong)
+            + "\nConvert them (.astype, np.broadcast_to)."
+        )
+    return dtypes
+
+
+def _common_dtype(avals: Sequence[ShapedArray]) -> Any:
+    strong = {a.dtype for a in avals if not a.weak_type}
+    if len(strong) > 1:
+        return None
+    weak = [a.dtype for a in avals if a.weak_type]
+    if not strong:
+        return np.result_type(*weak)
+    (dtype,) = strong
+    ranks = ["biufc".index(d.kind) for d in weak]
+    fits = all(rank <= "biufc".index(dtype.kind) for rank in ranks)
+    return dtype if fits else None
+
+
+def _converted(program: Program, dtypes: Sequence[Any]) -> Program:
+    if [a.dtype for a in program.out_avals] == list(dtypes):
+        return program
+
+    def run(*args: Any) -> list[Any]:
+        outs = evaluate(program, args)
+        return [
+            convert(x, d) if aval_of(x).dtype != d else x for x, d in zip(outs, dtypes, strict=True)
+        ]
+
+    return stage_closed(run, program.in_avals, program.name)
