@@ -226,7 +226,8 @@ class Executable:
         held: dict[Value, Any],
     ) -> None:
         operands = [self._array(x, frame, arrays, results, held) for x in node.operands]
-        outs = node.primitive.impl_inside_plan(*operands)
+        with np.errstate(all="ignore"):  # as in kernels
+            outs = node.primitive.impl_inside_plan(*operands)
         outs = outs if node.primitive.multiple_results else [outs]
         for value, out in zip(node.outs, outs, strict=True):
             array = np.require(np.asarray(out, value.dtype), requirements=["C", "A"])

@@ -14,7 +14,7 @@ import numpy as np
 from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.trace import Tracer
-from funcgrad.dtypes import BOOL, PYTHON_SCALARS, is_complex
+from funcgrad.dtypes import BOOL, FLOAT64, PYTHON_SCALARS, is_complex
 from funcgrad.errors import DtypeError
 from funcgrad.numpy.promotion import (
     as_value,
@@ -107,7 +107,7 @@ def _constant(value: bool) -> Function:
 add = _numeric(np.add, p.add)
 subtract = _numeric(np.subtract, p.sub)
 multiply = _numeric(np.multiply, p.mul)
-divide = true_divide = _register(np.true_divide, lambda x, y: p.div.bind(*promote_inexact(x, y)))
+divide = true_divide = _register(np.true_divide, lambda x, y: _divide(x, y))
 floor_divide = _numeric(np.floor_divide, p.floor_divide)
 mod = remainder = _numeric(np.remainder, p.remainder)
 fmod = _numeric(np.fmod, p.fmod)
@@ -122,6 +122,14 @@ maximum = _numeric(np.maximum, p.maximum)
 minimum = _numeric(np.minimum, p.minimum)
 square = _register(np.square, lambda x: _square(x))
 reciprocal = _register(np.reciprocal, lambda x: _reciprocal(x))
+
+
+def _divide(x: Any, y: Any) -> Any:
+    """Quotients of exact numbers are float64, also those of narrow ones."""
+    x, y = promote(x, y)
+    if aval_of(x).dtype.kind not in "fc":
+        x, y = to_dtype(x, FLOAT64), to_dtype(y, FLOAT64)
+    return p.div.bind(x, y)
 
 
 def _square(x: Any) -> Any:

@@ -4,12 +4,15 @@ A unary function is one row: its NumPy evaluation, its derivative given argument
 the scalar expression of its kernel. Binary functions give a partial derivative per argument.
 Derivatives are written with operators, so that they run on NumPy values and on tracers alike.
 
-Conventions at kinks: ``abs`` and ``sign`` have derivative 0 at 0, ``relu`` has 0 at 0, ``maximum``
-and ``minimum`` give one half to each argument in a tie.
+No rule multiplies a tangent by a coefficient with ``mul``: `scale` and `unscale` keep a tangent that
+is 0 at 0 whatever the coefficient is. So an arm of a `select` that was not taken contributes
+nothing, also where its derivative is infinite. `docs/derivatives.md` explains this and lists the
+conventions at kinks.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -43,7 +46,7 @@ class Unary(Elementwise):
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         (x,) = primals
         y = self.bind(x)
-        return y, mul.bind(tangents[0], self.derivative(x, y))
+        return y, scale.bind(tangents[0], coefficient(self.derivative, x, y))
 
 
 class Gated(Elementwise):
@@ -77,7 +80,7 @@ class Binary(Elementwise):
         x, y = primals
         out = self.bind(x, y)
         terms = [
-            mul.bind(t, partial(x, y, out))
+            scale.bind(t, coefficient(partial, x, y, out))
             for t, partial in zip(tangents, self.partials, strict=True)
             if t is not None
         ]
@@ -136,16 +139,22 @@ class Product(Elementwise):
         tx, ty = tangents
         out = self.bind(x, y)
         if ty is None:
-            return out, self.bind(tx, y)
+            return out, _scaled(tx, y)
         if tx is None:
-            return out, self.bind(x, ty)
-        return out, add.bind(self.bind(tx, y), self.bind(x, ty))
+            return out, _scaled(ty, x)
+        return out, add.bind(scale.bind(tx, y), scale.bind(ty, x))
 
     def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
         x, y = args
         if is_linear(x):
-            return unbroadcast(self.bind(ct, y), x.aval.shape), None
-        return None, unbroadcast(self.bind(x, ct), y.aval.shape)
+            return unbroadcast(_scaled(ct, y), x.aval.shape), None
+        return None, unbroadcast(_scaled(ct, x), y.aval.shape)
+
+
+def _scaled(t: Value, c: Value) -> Value:
+    """``scale``, or the plain product by a constant of the program, which is finite."""
+    is_constant = type(c) is int or (type(c) is float and math.isfinite(c))
+    return (mul if is_constant else scale).bind(t, c)
 
 
 class Quotient(Elementwise):
@@ -157,14 +166,128 @@ class Quotient(Elementwise):
         out = self.bind(x, y)
         terms = []
         if tx is not None:
-            terms.append(self.bind(tx, y))
+            terms.append(_unscaled(tx, y))
         if ty is not None:
-            terms.append(mul.bind(ty, -out / y))
+            terms.append(scale.bind(ty, coefficient(lambda: -out / y)))
         return out, terms[0] if len(terms) == 1 else add.bind(*terms)
 
     def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
         x, y = args
-        return unbroadcast(self.bind(ct, y), x.aval.shape), None
+        return unbroadcast(_unscaled(ct, y), x.aval.shape), None
+
+
+def _unscaled(t: Value, c: Value) -> Value:
+    """``unscale``, or the plain quotient by a constant of the program that is not zero."""
+    is_constant = type(c) is int or (type(c) is float and c == c)
+    return (div if is_constant and c else unscale).bind(t, c)
+
+
+class Scale(Elementwise):
+    """``t * c``, and 0 where the tangent ``t`` is 0, whatever ``c`` is. Linear in ``t``."""
+
+    def impl(self, *args: Any) -> Any:
+        t, c = args
+        if type(t) is np.float64 and isinstance(c, float):
+            return np.float64(float.__mul__(t, c)) if t else t
+        return super().impl(t, c)
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        t, c = primals
+        dt, dc = tangents
+        out = self.bind(t, c)
+        if dc is None:
+            return out, self.bind(dt, c)
+        change = pair.bind(t, dc)
+        return out, change if dt is None else add.bind(self.bind(dt, c), change)
+
+    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
+        t, c = args
+        return unbroadcast(self.bind(ct, c), t.aval.shape), None
+
+
+class Unscale(Elementwise):
+    """``t / c``, and 0 where the tangent ``t`` is 0, whatever ``c`` is. Linear in ``t``."""
+
+    def impl(self, *args: Any) -> Any:
+        t, c = args
+        if type(t) is np.float64 and isinstance(c, float) and c:
+            return np.float64(float.__truediv__(t, c)) if t else t
+        return super().impl(t, c)
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        t, c = primals
+        dt, dc = tangents
+        out = self.bind(t, c)
+        if dc is None:
+            return out, self.bind(dt, c)
+        change = pair.bind(neg.bind(coefficient(self.bind, out, c)), dc)
+        return out, change if dt is None else add.bind(self.bind(dt, c), change)
+
+    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
+        t, c = args
+        return unbroadcast(self.bind(ct, c), t.aval.shape), None
+
+
+class Pair(Elementwise):
+    """``t * s``, and 0 where either of the tangents is 0, whatever the other is. Bilinear.
+
+    The derivative of `scale` by its coefficient: an arm that is not taken shows in a zero of the
+    tangent that is scaled, or of the tangent of the coefficient.
+    """
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        t, s = primals
+        terms = [
+            self.bind(dx, other)
+            for dx, other in zip(tangents, (s, t), strict=True)
+            if dx is not None
+        ]
+        return self.bind(t, s), terms[0] if len(terms) == 1 else add.bind(*terms)
+
+    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
+        t, s = args
+        if is_linear(t):
+            return unbroadcast(self.bind(ct, s), t.aval.shape), None
+        return None, unbroadcast(self.bind(ct, t), s.aval.shape)
+
+
+_FEW = 4096
+"""Up to this size a sum of squares, by BLAS, is the fastest test for numbers that are finite."""
+
+
+def _is_finite(x: Any) -> bool:
+    if x.size <= _FEW:
+        return math.isfinite(np.vdot(x, x).real)
+    return bool(np.isfinite(x).all())
+
+
+def _zero_where_zero(operation: Any, count: int) -> Callable[[Any, Any], Any]:
+    """A NumPy operation whose result is 0 where one of the first ``count`` arguments is 0.
+
+    It does not warn of invalid values: most of them are replaced, and the others come from an
+    infinite tangent.
+    """
+
+    def evaluate(*args: Any) -> Any:
+        with np.errstate(invalid="ignore"):
+            out = operation(*args)
+        if _is_finite(out):
+            return out
+        for t in args[:count]:
+            out = np.where(np.equal(t, 0), t, out)[()]
+        return out
+
+    return evaluate
+
+
+def coefficient(derivative: Derivative, *args: Value) -> Value:
+    """The coefficient of a tangent.
+
+    NumPy does not warn of it: where it is infinite the tangent may be that of an arm that is not
+    taken.
+    """
+    with np.errstate(all="ignore"):
+        return derivative(*args)
 
 
 class Select(Elementwise):
@@ -203,7 +326,7 @@ def zero_of(x: Value) -> Value:
 
 
 _NUMBERS: dict[str, Any] = {"kinds": "iufc", "code_kinds": "iufc", "keeps_weak": True}
-_BOOL_NUMBERS: dict[str, Any] = {"kinds": "biufc", "code_kinds": "iufc", "keeps_weak": True}
+_BOOL_NUMBERS: dict[str, Any] = {"kinds": "biufc", "code_kinds": "biufc", "keeps_weak": True}
 
 # Arithmetic. On bools, + and * are NumPy's logical or and and.
 add = Sum("add", np.add, 1, "{0} + {1}", **_BOOL_NUMBERS)
@@ -231,6 +354,29 @@ fmod = Binary(
     lambda x, y, out: -trunc.bind(x / y),
     "fmod({0}, {1})",
     kinds="iuf",
+    code_kinds="iuf",
+)
+
+
+# What derivatives do with tangents.
+_TANGENTS: dict[str, Any] = {"kinds": "fc", "code_kinds": "fc", "keeps_weak": True}
+scale = Scale(
+    "scale",
+    _zero_where_zero(np.multiply, 1),
+    "select({0} == 0, {0}, {0} * {1})",
+    **_TANGENTS,
+)
+unscale = Unscale(
+    "unscale",
+    _zero_where_zero(np.true_divide, 1),
+    "select({0} == 0, {0}, {0} / {1})",
+    **_TANGENTS,
+)
+pair = Pair(
+    "pair",
+    _zero_where_zero(np.multiply, 2),
+    "select({0} == 0, {0}, select({1} == 0, {1}, {0} * {1}))",
+    **_TANGENTS,
 )
 
 
@@ -286,8 +432,10 @@ class IntegerPower(Primitive):
         # The derivative of x**1 is 1 and that of x**0 is 0, also where x is 0, inf or nan.
         if n == 0:
             return self.bind(x), None
-        slope = x * n if n == 2 else n * integer_power(x, n - 1)
-        return self.bind(x), tangents[0] if n == 1 else mul.bind(tangents[0], slope)
+        if n == 1:
+            return self.bind(x), tangents[0]
+        slope = coefficient(lambda: x * n if n == 2 else n * integer_power(x, n - 1))
+        return self.bind(x), scale.bind(tangents[0], slope)
 
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
         return self.bind(*args), 0
@@ -324,7 +472,7 @@ def _tie(better: Callable[[Value, Value], Value]) -> tuple[Derivative, Derivativ
     return (lambda x, y, out: share(x, y)), (lambda x, y, out: share(y, x))
 
 
-_CHOICE: dict[str, Any] = {"kinds": "biufc", "code_kinds": "iuf", "keeps_weak": True}
+_CHOICE: dict[str, Any] = {"kinds": "biufc", "code_kinds": "biuf", "keeps_weak": True}
 maximum = Binary("maximum", np.maximum, *_tie(lambda a, b: a > b), "maximum({0}, {1})", **_CHOICE)
 minimum = Binary("minimum", np.minimum, *_tie(lambda a, b: a < b), "minimum({0}, {1})", **_CHOICE)
 
@@ -356,13 +504,13 @@ copysign: Binary = Binary(
 nextafter = Constantlike("nextafter", np.nextafter, "nextafter({0}, {1})", "", "f")
 
 
-def _comparison(name: str, function: Any, symbol: str) -> Constantlike:
+def _comparison(name: str, function: Any, symbol: str, code_kinds: str = "biuf") -> Constantlike:
     code = f"{{0}} {symbol} {{1}}"
-    return Constantlike(name, function, code, "biuf", "biufc", result="bool")
+    return Constantlike(name, function, code, code_kinds, "biufc", result="bool")
 
 
-equal = _comparison("equal", np.equal, "==")
-not_equal = _comparison("not_equal", np.not_equal, "!=")
+equal = _comparison("equal", np.equal, "==", "biufc")
+not_equal = _comparison("not_equal", np.not_equal, "!=", "biufc")
 less = _comparison("less", np.less, "<")
 less_equal = _comparison("less_equal", np.less_equal, "<=")
 greater = _comparison("greater", np.greater, ">")
@@ -372,21 +520,21 @@ _BITS: dict[str, Any] = {"code_kinds": "biu", "kinds": "biu"}
 bitwise_and = Constantlike("bitwise_and", np.bitwise_and, "{0} & {1}", **_BITS)
 bitwise_or = Constantlike("bitwise_or", np.bitwise_or, "{0} | {1}", **_BITS)
 bitwise_xor = Constantlike("bitwise_xor", np.bitwise_xor, "{0} ^ {1}", **_BITS)
-bitwise_not = Constantlike("bitwise_not", np.invert, "~{0}", "iu", "biu")
+bitwise_not = Constantlike("bitwise_not", np.invert, "~{0}", **_BITS)
 left_shift = Constantlike("left_shift", np.left_shift, "left_shift({0}, {1})", "iu", "iu")
 right_shift = Constantlike("right_shift", np.right_shift, "right_shift({0}, {1})", "iu", "iu")
 
 select: Select = Select("select", np.where, "select({0}, {1}, {2})", "biufc", "biufc", mixed=False)
 
 # Rounding and classification.
-sign: Constantlike = Constantlike("sign", np.sign, "sign({0})", "f", "iufc", keeps_weak=True)
+sign: Constantlike = Constantlike("sign", np.sign, "sign({0})", "iuf", "iufc", keeps_weak=True)
 floor = Constantlike("floor", np.floor, "floor({0})", kinds="f")
 ceil = Constantlike("ceil", np.ceil, "ceil({0})", kinds="f")
 trunc: Constantlike = Constantlike("trunc", np.trunc, "trunc({0})", kinds="f")
 rint = Constantlike("rint", np.rint, "rint({0})", kinds="fc")
-isnan = Constantlike("isnan", np.isnan, "isnan({0})", "f", "fc", result="bool")
-isinf = Constantlike("isinf", np.isinf, "isinf({0})", "f", "fc", result="bool")
-isfinite = Constantlike("isfinite", np.isfinite, "isfinite({0})", "f", "fc", result="bool")
+isnan = Constantlike("isnan", np.isnan, "isnan({0})", "fc", "fc", result="bool")
+isinf = Constantlike("isinf", np.isinf, "isinf({0})", "fc", "fc", result="bool")
+isfinite = Constantlike("isfinite", np.isfinite, "isfinite({0})", "fc", "fc", result="bool")
 signbit = Constantlike("signbit", np.signbit, "signbit({0})", "f", "f", result="bool")
 
 
@@ -464,18 +612,18 @@ def _abs_jvp(self: Elementwise, primals: Any, tangents: Any) -> tuple[Any, Any]:
     (x,), (t,) = primals, tangents
     out = self.bind(x)
     if not is_complex(aval_of(x).dtype):
-        return out, mul.bind(t, sign.bind(x))
+        return out, scale.bind(t, sign.bind(x))
     # d|z| = Re(conj(z) dz) / |z|, and 0 at the origin.
     safe = select.bind(out == zero_of(out), ones_like(out), out)
     direction = conj.bind(x) / convert(safe, x.dtype)
-    return out, real.bind(mul.bind(t, direction))
+    return out, real.bind(scale.bind(t, direction))
 
 
 class _Absolute(Elementwise):
     jvp = _abs_jvp
 
 
-absolute = _Absolute("abs", np.absolute, "abs({0})", "if", "iufc", result="real", keeps_weak=True)
+absolute = _Absolute("abs", np.absolute, "abs({0})", "ifc", "iufc", result="real", keeps_weak=True)
 
 # Gates and elementary functions: name, NumPy, derivative, kernel.
 relu = Gated(

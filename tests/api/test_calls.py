@@ -97,8 +97,8 @@ def test_registered_dataclass() -> None:
 def test_other_structures_after_the_first() -> None:
     f = fg.jit(lambda t: t)
     trees: list[Any] = [
-        [X], (X,), {"a": X}, {"b": X}, {"a": X, "b": X}, X, None, np.float64(1), [X, None], [None, X],
-        Pair(X, X), (X, X), [[X], X], [X, [X]],
+        [X], (X,), {"a": X}, {"b": X}, {"a": X, "b": X}, X, None, [X, None], [None, X],
+        Pair(X, X), (X, X), [[X], X], [X, [X]], np.float64(1),
     ]  # fmt: skip
     for tree in trees * 3:
         assert repr(f(tree)) == repr(tree)

@@ -207,9 +207,10 @@ class Writer:
     def logic(self) -> None:
         i, j = self.pick("b"), self.pick("b")
         if i is not None and j is not None:
+            axes = self.axes(i)
             texts = [
-                f"v{i} & v{j}", f"v{i} | ~v{j}", f"v{i} ^ v{j}", f"np.any(v{i}, axis={self.axes(i)})",
-                f"np.all(v{i}, axis={self.axes(i)})", f"np.sum(v{i}, axis={self.axes(i)})",
+                f"v{i} & v{j}", f"v{i} | ~v{j}", f"v{i} ^ v{j}", f"np.any(v{i}, axis={axes})",
+                f"np.all(v{i}, axis={axes})", f"np.sum(v{i}, axis={axes})",
             ]  # fmt: skip
             self.add(self.choose(texts), is_exact=True)
 

@@ -1,0 +1,280 @@
+"""Values at the edges: NaN, infinities, signed zeros, overflow, subnormals, and result types.
+
+NumPy's own results are the reference; warnings about them are its business.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import funcgrad as fg
+
+EDGES = np.array(
+    [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, np.inf, -np.inf, np.nan, 1e308, -1e308, 5e-324, -5e-324,
+     2.2250738585072014e-308, np.pi, 1e-300]
+)  # fmt: skip
+INTS = "bhilBHIL"
+
+
+def edges_of(dtype: Any) -> np.ndarray:
+    dtype = np.dtype(dtype)
+    if dtype.kind == "b":
+        return np.array([False, True])
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        values = {0, 1, 2, 3, 7, info.max, info.max - 1, info.min, info.min + 1, info.max // 2}
+        values |= {-1, -2, -7} if dtype.kind == "i" else set()
+        return np.array(sorted(values), dtype)
+    with np.errstate(all="ignore"):
+        return EDGES.astype(dtype)
+
+
+# The sign of the larger of 0.0 and -0.0 depends on the length of the array in NumPy.
+CHOICES = [np.maximum, np.minimum, np.fmax, np.fmin, np.max, np.min]
+
+
+def assert_same(found: Any, expected: Any, rtol: float = 0.0, signs: bool = True) -> None:
+    found, expected = np.asarray(found), np.asarray(expected)
+    assert found.dtype == expected.dtype
+    assert found.shape == expected.shape
+    if rtol:
+        np.testing.assert_allclose(found, expected, rtol=rtol)
+    else:
+        np.testing.assert_array_equal(found, expected)
+    if expected.dtype.kind == "f" and signs:
+        same = np.isnan(expected) | (np.signbit(found) == np.signbit(expected))
+        assert same.all(), f"signs of {found} and {expected}"
+
+
+def check(fun: Callable[..., Any], *args: Any, rtol: float = 0.0) -> None:
+    with np.errstate(all="ignore"):
+        expected = fun(*args)
+    f = fg.jit(fun)
+    for _ in range(2):
+        assert_same(f(*args), expected, rtol, signs=fun not in CHOICES)
+
+
+BINARY = [
+    operator.add, operator.sub, operator.mul, np.maximum, np.minimum, np.fmax, np.fmin,
+    operator.lt, operator.le, operator.eq, operator.ne, operator.ge, operator.gt,
+]  # fmt: skip
+DIVISIONS = [operator.truediv, operator.floordiv, operator.mod, np.fmod]
+
+
+def named(values: list[Any]) -> Any:
+    return pytest.mark.parametrize("fun", values, ids=lambda f: getattr(f, "__name__", str(f)))
+
+
+@pytest.mark.parametrize("code", "fdbhilBHIL")
+@named(BINARY + DIVISIONS)
+def test_arithmetic(fun: Any, code: str) -> None:
+    x = edges_of(code)
+    check(fun, x[:, None], x[None, :])
+
+
+@pytest.mark.parametrize("code", "fd")
+def test_positive_zero_is_larger_than_negative_zero(code: str) -> None:
+    x = np.array([0.0, -0.0] * 20, code)
+    for choose in (np.maximum, np.fmax, lambda x, y: np.max(np.stack([x, y]), axis=0)):
+        assert not np.signbit(fg.jit(choose)(x, -x)).any()
+    for choose in (np.minimum, np.fmin, lambda x, y: np.min(np.stack([x, y]), axis=0)):
+        assert np.signbit(fg.jit(choose)(x, -x)).all()
+
+
+@pytest.mark.parametrize("code", "?" + INTS)
+@named([operator.and_, operator.or_, operator.xor, np.logical_and, np.logical_or, np.logical_xor])
+def test_bits(fun: Any, code: str) -> None:
+    x = edges_of(code)
+    check(fun, x[:, None], x[None, :])
+
+
+@pytest.mark.parametrize("code", INTS)
+@named([operator.lshift, operator.rshift])
+def test_shifts(fun: Any, code: str) -> None:
+    x = edges_of(code)
+    width = 8 * x.itemsize
+    n = np.array([k for k in (0, 1, 2, width - 1, width, width + 1, 100) if k < 128], x.dtype)
+    check(fun, x[:, None], n[None, :])
+
+
+@pytest.mark.parametrize("code", "fd")
+@named(
+    [operator.neg, np.abs, np.sign, np.sqrt, np.floor, np.ceil, np.trunc, np.rint, np.square,
+     np.reciprocal, np.isnan, np.isinf, np.isfinite, np.signbit, np.positive, np.nan_to_num]
+)  # fmt: skip
+def test_exact_functions(fun: Any, code: str) -> None:
+    check(fun, edges_of(code))
+
+
+@pytest.mark.parametrize("code", "fd")
+@named(
+    [np.exp, np.exp2, np.expm1, np.log, np.log2, np.log10, np.log1p, np.sin, np.cos, np.tan,
+     np.arcsin, np.arccos, np.arctan, np.sinh, np.cosh, np.tanh, np.arcsinh, np.arccosh,
+     np.arctanh, np.cbrt]
+)  # fmt: skip
+def test_elementary_functions(fun: Any, code: str) -> None:
+    x = edges_of(code)
+    if code == "f":  # single precision takes subnormal numbers for zero
+        x = x[(x == 0) | ~(np.abs(x) < np.finfo(np.float32).tiny)]
+    check(fun, x, rtol=1e-6 if code == "f" else 1e-14)
+
+
+@pytest.mark.parametrize("code", "fd")
+@named([np.power, np.arctan2, np.hypot, np.copysign, np.logaddexp, np.nextafter])
+def test_elementary_functions_of_two(fun: Any, code: str) -> None:
+    x = edges_of(code)
+    if code == "f":
+        x = x[(x == 0) | ~(np.abs(x) < np.finfo(np.float32).tiny)]
+        if fun is np.nextafter:
+            x = x[x != 0]
+    check(fun, x[:, None], x[None, :], rtol=1e-6 if code == "f" else 1e-14)
+
+
+def test_calls_of_numpy_inside_a_plan_warn_no_more_than_kernels() -> None:
+    x, y = np.array([1, 2]), np.array([0, 3])
+    f = fg.jit(lambda x, y: np.power(1.0 / x, y).astype(complex) ** (-1.0 / y))
+    with np.errstate(all="raise"):
+        assert np.isfinite(f(x, y)[1])
+
+
+# Reductions.
+
+
+@pytest.mark.parametrize("code", "?fdbhilBHIL")
+@named([np.sum, np.prod, np.max, np.min, np.any, np.all, np.argmax, np.argmin, np.mean])
+def test_reductions_of_edges(fun: Any, code: str) -> None:
+    x = edges_of(code)
+    for row in (x, x[::-1], x[:1], x[:2]):
+        check(fun, row, rtol=1e-6 if code == "f" or fun is np.mean else 1e-14 * (code == "d"))
+
+
+@pytest.mark.parametrize("code", "fd")
+@named([np.max, np.min, np.argmax, np.argmin, np.sum, np.prod])
+def test_reductions_of_nans(fun: Any, code: str) -> None:
+    nan = np.full((3, 40), np.nan, code)
+    some = np.arange(120.0).astype(code).reshape(3, 40)
+    some[0, 0] = some[1, -1] = np.nan
+    infinite = np.full((3, 40), -np.inf, code)
+    for x, axis in itertools.product((nan, some, infinite, -infinite), (None, 0, 1)):
+        check(lambda x, axis=axis: fun(x, axis=axis), x, rtol=1e-6)
+
+
+@pytest.mark.parametrize("code", "?fdFDbhilBHIL")
+@named([np.sum, np.prod])
+def test_empty_folds(fun: Any, code: str) -> None:
+    for shape, axis in itertools.product([(0,), (0, 3), (3, 0), (2, 0, 3)], (None, 0, -1)):
+        check(lambda x, axis=axis: fun(x, axis=axis), np.zeros(shape, code))
+
+
+@named([np.max, np.min, np.argmax])
+def test_empty_extrema_are_errors(fun: Any) -> None:
+    with pytest.raises(ValueError, match="has no value"):
+        fg.jit(fun)(np.zeros(0))
+    check(lambda x: fun(x, axis=0), np.zeros((3, 0)))
+
+
+@pytest.mark.parametrize("code", "bhilBHIL")
+def test_integer_sums_wrap(code: str) -> None:
+    x = np.full(1000, np.iinfo(code).max, code)
+    for fun in (np.sum, np.prod, np.cumsum, np.cumprod):
+        check(fun, x)
+    check(lambda x: np.sum(x.reshape(10, 100), axis=0), x)
+    check(lambda x: x * x + x - 3, x)
+    check(lambda x: x.sum(dtype=x.dtype), x)
+
+
+# Types.
+
+
+@pytest.mark.parametrize(("a", "b"), list(itertools.product("?fdFDbhilBHIL", repeat=2)))
+def test_types_of_results(a: str, b: str) -> None:
+    x, y = np.array([1, 0, 1], a), np.array([1, 1, 1], b)
+    functions: list[Callable[..., Any]] = [
+        lambda x, y: x + y, lambda x, y: x * y, lambda x, y: x / y, lambda x, y: x == y,
+        lambda x, y: np.where(x == 1, x, y), lambda x, y: np.concatenate([x, y]),
+        lambda x, y: x @ y,
+    ]  # fmt: skip
+    for fun in functions:
+        check(fun, x, y)
+
+
+@pytest.mark.parametrize("code", "?fdFDbhilBHIL")
+@pytest.mark.parametrize("number", [True, 2, 2.0, 2j, np.float32(2), np.float64(2), np.int8(2)])
+def test_types_with_scalars(code: str, number: Any) -> None:
+    x = np.array([1, 0, 1], code)
+    for fun in (operator.add, operator.mul, operator.truediv):
+        check(lambda x, fun=fun: fun(x, number), x)
+        check(lambda x, fun=fun: fun(number, x + 1), x)
+        check(lambda x, fun=fun: fun(x[0], number), x)
+
+
+@pytest.mark.parametrize(("source", "target"), list(itertools.product("?fdbhilBHILFD", repeat=2)))
+def test_casts(source: str, target: str) -> None:
+    values = [0, 1, 2, 100, 127] if source not in "?" else [0, 1]
+    if np.dtype(source).kind in "ifcd" and np.dtype(target).kind not in "u":
+        values += [-1, -100]
+    if np.dtype(source).kind == "c" and np.dtype(target).kind != "c":
+        return  # NumPy warns that it drops imaginary parts
+    check(lambda x: x.astype(target), np.array(values, source))
+    if np.dtype(source).kind in "iu" and np.dtype(target).kind in "iu":
+        check(lambda x: x.astype(target), edges_of(source))
+    if np.dtype(source).kind in "f":
+        x = np.array([1.9, -1.9, 0.5, 100.7], source)
+        check(lambda x: x.astype(target), np.abs(x) if np.dtype(target).kind == "u" else x)
+
+
+# Complex numbers.
+
+
+@pytest.mark.parametrize("code", "FD")
+def test_complex_arithmetic(code: str) -> None:
+    rng = np.random.default_rng(0)
+    x, y = ((rng.normal(size=7) + 1j * rng.normal(size=7)).astype(code) for _ in range(2))
+    rtol = 1e-5 if code == "F" else 1e-13
+    for fun in (
+        lambda x, y: x * y - x / y,
+        lambda x, y: np.exp(x) + np.sqrt(y),
+        lambda x, y: np.abs(x) + np.real(y) - np.imag(x) * np.angle(y),
+        lambda x, y: np.conj(x) * y,
+        lambda x, y: (x @ y) + np.sum(x) * np.prod(y) + np.mean(y),
+        lambda x, y: np.cumsum(x) + np.cumprod(y),
+        lambda x, y: np.where(x == y, x, y),
+        lambda x, y: x**2 + np.sin(y),
+        lambda x, y: np.outer(x, y).T @ np.outer(y, x),
+    ):
+        check(fun, x, y, rtol=rtol)
+
+
+def test_complex_edges() -> None:
+    parts = np.array([0.0, -0.0, 1.0, -2.0, np.inf, np.nan])
+    z = np.empty((6, 6), complex)
+    z.real, z.imag = parts[:, None], parts[None, :]
+    for fun in (np.isnan, np.isinf, np.isfinite, np.real, np.imag, np.abs):
+        check(fun, z)
+    check(lambda z: z + z, z)
+    check(lambda z: -z, z)
+    check(np.conj, z)
+
+
+# Subnormal numbers.
+
+
+def test_subnormals() -> None:
+    tiny = np.float32(1e-40)
+    assert fg.jit(lambda x: x * np.float32(0.5))(np.full(3, tiny)).max() == 0.0
+    # In double precision they are numbers like others, and so are those of float32 beside it.
+    check(lambda x: x * 0.5, np.full(3, 1e-310))
+    check(lambda x: (x * np.float32(0.5)).astype(np.float64), np.full(3, tiny))
+    # The mode of the processor is left as it was found.
+    assert (np.full(3, tiny) * np.float32(0.5)).min() > 0.0
+
+
+def test_flushing_can_be_turned_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FUNCGRAD_KEEP_SUBNORMALS", "1")
+    check(lambda x: x * np.float32(0.5), np.full(3, 1e-40, np.float32))
