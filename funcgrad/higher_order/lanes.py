@@ -64,7 +64,7 @@ def may_run_forever(program: Program) -> bool:
 
 def subprograms(primitive: Primitive) -> list[Program]:
     """The programs among the parameters of a primitive."""
-    found = []
+    found: list[Program] = []
     for value in primitive.params().values():
         parts = value if isinstance(value, tuple) else (value,)
         found.extend(part for part in parts if isinstance(part, Program))
