@@ -282,11 +282,26 @@ def bool_row(primitive: Primitive, n: int) -> Case:
     return Case(primitive, (bools(2, 3),) * n, "bool", "d", 0)
 
 
+def zeros_of_tangents() -> list[Case]:
+    """Tangents of 0 and coefficients that would spoil them."""
+    t = fixed([0.0, 0.0, 0.0, 2.0, 2.0, np.nan, 0.0])
+    c = fixed([np.inf, np.nan, 0.0, 0.0, np.inf, 1.0, 3.0])
+    return [
+        Case(p, args, label, "dfDF", 0)
+        for p in (el.scale, el.unscale, el.pair)
+        for label, args in (("zeros", (t, c)), ("zeros-exchanged", (c, t)))
+    ]
+
+
 ARITHMETIC = [
     *two(el.add, uniform, uniform, dtypes=ALL, linear=JOINTLY),
     *two(el.sub, uniform, uniform, dtypes=ALL, linear=JOINTLY),
     *two(el.mul, uniform, uniform, dtypes=ALL, linear=EACH),
     *two(el.div, uniform, nonzero, dtypes=ALL, linear=FIRST),
+    *two(el.scale, uniform, uniform, dtypes=ALL, linear=FIRST),
+    *two(el.unscale, uniform, nonzero, dtypes=ALL, linear=FIRST),
+    *two(el.pair, uniform, uniform, dtypes=ALL, linear=EACH),
+    *zeros_of_tangents(),
     *one(el.neg, -1, 1, ALL, linear=FIRST),
     *two(el.floor_divide, uniform, nonzero, order=1),
     *two(el.remainder, uniform, between(0.3, 0.5)),

@@ -22,15 +22,17 @@ from funcgrad.errors import DtypeError, ShapeError
 from funcgrad.lowering import Extern, Form, PrefixScan
 from funcgrad.primitives.elementwise import (
     add,
+    coefficient,
     convert,
-    div,
     equal,
     exp,
     isfinite,
     maximum,
-    mul,
+    pair,
+    scale,
     select,
     sub,
+    unscale,
 )
 from funcgrad.primitives.families import extern_lower, linear_jvp, shape_of
 from funcgrad.primitives.ordering import stacked
@@ -88,7 +90,8 @@ def shifted(x: Value, axis: int, distance: int, fill: Any) -> Value:
 class LinearRecurrence(Primitive):
     """``h[i] = a[i] * h[i-1] + b[i]`` along ``axis``, from ``h = 0``, or backwards if ``reverse``.
 
-    ``bind(a, b)``, both of one shape; linear in ``b``.
+    ``bind(a, b)``, both of one shape; linear in ``b``. As in `scale`, ``a[i] * h[i-1]`` is 0 where
+    ``h[i-1]`` is 0, whatever ``a[i]`` is.
     """
 
     axis: int
@@ -115,7 +118,7 @@ class LinearRecurrence(Primitive):
         out = self.bind(a, b)
         if ta is None:
             return out, self.bind(a, tb)
-        source = mul.bind(ta, shifted(out, self.axis, -1 if self.reverse else 1, 0))
+        source = pair.bind(ta, shifted(out, self.axis, -1 if self.reverse else 1, 0))
         return out, self.bind(a, source if tb is None else add.bind(source, tb))
 
     def transpose(self, ct: Any, a: Any, b: Any) -> Sequence[Any]:
@@ -133,6 +136,13 @@ _BLOCKED = 64
 
 def _recur(a: Any, b: Any) -> Any:
     """The recurrence along the first axis."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        out = _recur_fast(a, b)
+    return out if np.isfinite(out).all() else _recur_rows(a, b, scale.impl)[0]
+
+
+def _recur_fast(a: Any, b: Any) -> Any:
+    """The recurrence where no coefficient is infinite, nor any product of them."""
     n = len(b)
     width = math.prod(b.shape[1:])
     if n <= _BLOCKED or width >= n:
@@ -153,11 +163,11 @@ def _recur(a: Any, b: Any) -> Any:
     return out.swapaxes(0, 1).reshape(-1, *b.shape[1:])[:n]
 
 
-def _recur_rows(a: Any, b: Any) -> tuple[Any, Any]:
+def _recur_rows(a: Any, b: Any, times: Any = np.multiply) -> tuple[Any, Any]:
     """The recurrence, row by row, and the running product of its coefficients."""
     out, product = np.array(b), np.array(a)
     for i in range(1, len(b)):
-        out[i] += a[i] * out[i - 1]
+        out[i] += times(out[i - 1], a[i])
         product[i] *= product[i - 1]
     return out, product
 
@@ -191,7 +201,7 @@ class Cumprod(_Cumulative):
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         (x,), (t,) = primals, tangents
         out = self.bind(x)
-        source = mul.bind(t, self._previous(out, 1))
+        source = scale.bind(t, self._previous(out, 1))
         return out, LinearRecurrence(self.axis, self.reverse).bind(x, source)
 
 
@@ -209,7 +219,7 @@ class _RunningExtreme(_Cumulative):
         total = LinearRecurrence(self.axis, self.reverse)
         # At least one: from a nan on nothing attains the result, and the derivative is zero.
         count = maximum.bind(total.bind(is_same, attains), dtype.type(1))
-        return out, div.bind(total.bind(is_same, mul.bind(t, attains)), count)
+        return out, unscale.bind(total.bind(is_same, scale.bind(t, attains)), count)
 
 
 @dataclass(frozen=True)
@@ -252,6 +262,7 @@ class Cumlogsumexp(_Cumulative):
         zero = aval_of(x).dtype.type(0)
         # Where everything so far is -inf all weights are exp(-inf), not exp(-inf + inf).
         level = select.bind(isfinite.bind(out), out, zero)
-        kept = exp.bind(sub.bind(self._previous(out, -np.inf), level))
-        source = mul.bind(t, exp.bind(sub.bind(x, level)))
+        kept = coefficient(lambda: exp.bind(sub.bind(self._previous(out, -np.inf), level)))
+        weight = coefficient(lambda: exp.bind(sub.bind(x, level)))
+        source = scale.bind(t, weight)
         return out, LinearRecurrence(self.axis, self.reverse).bind(kept, source)

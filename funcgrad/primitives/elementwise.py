@@ -4,8 +4,8 @@ A unary function is one row: its NumPy evaluation, its derivative given argument
 the scalar expression of its kernel. Binary functions give a partial derivative per argument.
 Derivatives are written with operators, so that they run on NumPy values and on tracers alike.
 
-No rule multiplies a tangent by a coefficient with ``mul``: `scale` and `unscale` keep a tangent that
-is 0 at 0 whatever the coefficient is. So an arm of a `select` that was not taken contributes
+No rule multiplies a tangent by a coefficient with ``mul``: `scale` and `unscale` leave a tangent
+of 0 at 0, whatever the coefficient is. So an arm of a `select` that was not taken contributes
 nothing, also where its derivative is infinite. `docs/derivatives.md` explains this and lists the
 conventions at kinks.
 """

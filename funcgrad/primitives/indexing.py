@@ -30,7 +30,6 @@ from funcgrad.primitives.elementwise import (
     add,
     bitwise_and,
     convert,
-    div,
     equal,
     greater_equal,
     less,
@@ -38,7 +37,9 @@ from funcgrad.primitives.elementwise import (
     minimum,
     mul,
     remainder,
+    scale,
     select,
+    unscale,
 )
 from funcgrad.primitives.families import (
     broadcast_shapes,
@@ -432,7 +433,7 @@ class ScatterMul(_Scatter):
                 slope = mul.bind(slope, self._product_of_others(x, updates, indices))
             writing = ScatterAdd(self.axes, self.mode, self.unique_indices)
             zeros = zeros_like_aval(aval_of(x).strong())
-            terms.append(writing.bind(zeros, mul.bind(tu, slope), *indices))
+            terms.append(writing.bind(zeros, scale.bind(tu, slope), *indices))
         out = self.bind(x, updates, *indices)
         return out, (add.bind(*terms) if len(terms) == 2 else terms[0] if terms else None)
 
@@ -525,9 +526,9 @@ class _ScatterExtreme(_Scatter):
         total = ScatterAdd(self.axes, self.mode)
         # At least one: where the result is nan nothing attains it, and the derivative is zero.
         count = maximum.bind(total.bind(x_attains, u_attains, *indices), dtype.type(1))
-        tx_part = mul.bind(instantiate(tx, x), x_attains)
-        tu_part = mul.bind(instantiate(tu, updates), u_attains)
-        return out, div.bind(total.bind(tx_part, tu_part, *indices), count)
+        tx_part = scale.bind(instantiate(tx, x), x_attains)
+        tu_part = scale.bind(instantiate(tu, updates), u_attains)
+        return out, unscale.bind(total.bind(tx_part, tu_part, *indices), count)
 
 
 class ScatterMax(_ScatterExtreme):

@@ -45,9 +45,11 @@ from funcgrad.primitives.elementwise import (
     mul,
     neg,
     real,
+    scale,
     select,
     stop_gradient,
     sub,
+    unscale,
 )
 from funcgrad.primitives.families import extern_lower, shape_of
 from funcgrad.primitives.indexing import take_along_axis
@@ -478,13 +480,13 @@ class Cofactors(_Factorization):
         inverse = Inv().bind(a)
         trace = _trace_of_product(inverse, ta)
         turned = matmul(matrix_transpose(inverse), matmul(matrix_transpose(ta), out))
-        return out, sub.bind(mul.bind(reshape(trace, (*shape_of(trace), 1, 1)), out), turned)
+        return out, sub.bind(scale.bind(reshape(trace, (*shape_of(trace), 1, 1)), out), turned)
 
 
-def _trace_of_product(x: Value, y: Value) -> Value:
-    """``tr(x y)`` of every pair of matrices."""
+def _trace_of_product(x: Value, tangent: Value) -> Value:
+    """``tr(x tangent)`` of every pair of matrices."""
     ndim = len(shape_of(x))
-    return ReduceSum((ndim - 2, ndim - 1)).bind(mul.bind(matrix_transpose(x), y))
+    return ReduceSum((ndim - 2, ndim - 1)).bind(scale.bind(tangent, matrix_transpose(x)))
 
 
 @dataclass(frozen=True)
@@ -501,7 +503,7 @@ class Det(_Factorization):
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         (a,), (ta,) = primals, tangents
         ndim = len(shape_of(a))
-        change = ReduceSum((ndim - 2, ndim - 1)).bind(mul.bind(ta, Cofactors().bind(a)))
+        change = ReduceSum((ndim - 2, ndim - 1)).bind(scale.bind(ta, Cofactors().bind(a)))
         return self.bind(a), change
 
 
@@ -526,7 +528,7 @@ class Slogdet(_Factorization):
         if not is_complex(aval_of(a).dtype):
             return [sign, size], [None, trace]
         turning = mul.bind(convert(imag.bind(trace), aval_of(a).dtype), aval_of(a).dtype.type(1j))
-        return [sign, size], [mul.bind(turning, sign), real.bind(trace)]
+        return [sign, size], [scale.bind(turning, sign), real.bind(trace)]
 
 
 # ----------------------------------------------------------------------------------- factorizations
@@ -598,7 +600,7 @@ class Eigh(_Factorization):
         (a,), (ta,) = primals, tangents
         w, v = self.bind(a)
         inner = matmul(adjoint(v), matmul(_hermitian_of_lower(ta), v))
-        rotation = mul.bind(inner, convert(_inverse_gaps(w), aval_of(v).dtype))
+        rotation = scale.bind(inner, convert(_inverse_gaps(w), aval_of(v).dtype))
         return [w, v], [_real(_diagonal(inner)), matmul(v, rotation)]
 
 
@@ -639,8 +641,8 @@ class Eig(_Factorization):
         (a,), (ta,) = primals, tangents
         w, v = self.bind(a)
         inner = Solve().bind(v, matmul(convert(ta, aval_of(v).dtype), v))
-        free = matmul(v, mul.bind(inner, _inverse_gaps(w)))
-        return [w, v], [_diagonal(inner), add.bind(free, mul.bind(v, _columns(_back(v, free))))]
+        free = matmul(v, scale.bind(inner, _inverse_gaps(w)))
+        return [w, v], [_diagonal(inner), add.bind(free, scale.bind(_columns(_back(v, free)), v))]
 
 
 def _back(v: Value, dv: Value) -> Value:
@@ -648,13 +650,13 @@ def _back(v: Value, dv: Value) -> Value:
     ndim = len(shape_of(v))
     dtype = aval_of(v).dtype
     total = ReduceSum((ndim - 2,))
-    longer = real.bind(total.bind(mul.bind(_conj(v), dv)))
+    longer = real.bind(total.bind(scale.bind(dv, _conj(v))))
     if not shape_of(v)[-1]:
         return convert(neg.bind(longer), dtype)
     largest = ArgMax(ndim - 2).bind(stop_gradient.bind(absolute.bind(v)))
     is_largest = equal.bind(_columns(largest), np.arange(shape_of(v)[-2])[:, None])
     component = real.bind(total.bind(_where(is_largest, v)))
-    turning = div.bind(imag.bind(total.bind(_where(is_largest, dv))), component)
+    turning = unscale.bind(imag.bind(total.bind(_where(is_largest, dv))), component)
     turned = mul.bind(convert(turning, dtype), dtype.type(1j))
     return neg.bind(add.bind(convert(longer, dtype), turned))
 
@@ -784,13 +786,14 @@ def _svd_rotations(inner: Value, s: Value) -> tuple[Value, Value]:
     gaps = convert(_inverse_gaps(s, square=True), dtype)
     columns, rows = _columns(convert(s, dtype)), _rows(convert(s, dtype))
     turned = adjoint(inner)
-    turn_u = mul.bind(gaps, add.bind(mul.bind(inner, columns), mul.bind(rows, turned)))
-    turn_v = mul.bind(gaps, add.bind(mul.bind(rows, inner), mul.bind(turned, columns)))
+    turn_u = scale.bind(add.bind(scale.bind(inner, columns), scale.bind(turned, rows)), gaps)
+    turn_v = scale.bind(add.bind(scale.bind(inner, rows), scale.bind(turned, columns)), gaps)
     if is_complex(dtype):
         # Only the difference of both phases is determined: half to each.
         diagonal = _diagonal_part(inner)
         phase = sub.bind(diagonal, convert(real.bind(diagonal), dtype))
-        half = mul.bind(phase, _columns(mul.bind(_inverse_of(convert(s, dtype)), dtype.type(0.5))))
+        weight = mul.bind(_inverse_of(convert(s, dtype)), dtype.type(0.5))
+        half = scale.bind(phase, _columns(weight))
         turn_u, turn_v = add.bind(turn_u, half), sub.bind(turn_v, half)
     return turn_u, turn_v
 
@@ -805,7 +808,7 @@ def _inverse_of(s: Value) -> Value:
 def _from_outside(u: Value, moved: Value, s: Value) -> Value:
     """What comes from outside of the space of ``u``: ``(1 - u u^H) moved / s``."""
     outside = sub.bind(moved, matmul(u, matmul(adjoint(u), moved)))
-    return mul.bind(outside, _columns(_inverse_of(convert(s, aval_of(u).dtype))))
+    return scale.bind(outside, _columns(_inverse_of(convert(s, aval_of(u).dtype))))
 
 
 @dataclass(frozen=True)

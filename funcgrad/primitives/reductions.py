@@ -17,7 +17,7 @@ from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.dtypes import BOOL, INT64
 from funcgrad.errors import DtypeError, ShapeError
 from funcgrad.lowering import Extern, Form, Reduction
-from funcgrad.primitives.elementwise import convert, div, equal, mul
+from funcgrad.primitives.elementwise import coefficient, convert, div, equal, mul, scale
 from funcgrad.primitives.families import extern_lower, shape_of, zero_jvp
 from funcgrad.primitives.shape import (
     Concatenate,
@@ -66,8 +66,9 @@ class _Extreme(_Reduce):
         shape = shape_of(x)
         attained = convert(equal.bind(x, restore_axes(out, shape, self.axes)), x.dtype)
         total = ReduceSum(self.axes)
-        share = div.bind(attained, restore_axes(total.bind(attained), shape, self.axes))
-        return out, total.bind(mul.bind(t, share))
+        count = restore_axes(total.bind(attained), shape, self.axes)
+        share = coefficient(div.bind, attained, count)
+        return out, total.bind(scale.bind(t, share))
 
 
 @dataclass(frozen=True)
@@ -105,8 +106,8 @@ class ReduceProd(_Reduce):
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         (x,), (t,) = primals, tangents
-        others = _product_of_others(x, self.axes)
-        return self.bind(x), ReduceSum(self.axes).bind(mul.bind(t, others))
+        others = coefficient(_product_of_others, x, self.axes)
+        return self.bind(x), ReduceSum(self.axes).bind(scale.bind(t, others))
 
 
 def _product_of_others(x: Value, axes: tuple[int, ...]) -> Value:

@@ -25,6 +25,7 @@ from funcgrad.primitives.elementwise import (
     absolute,
     add,
     cbrt,
+    coefficient,
     exp,
     exp2,
     expm1,
@@ -32,8 +33,8 @@ from funcgrad.primitives.elementwise import (
     log,
     log1p,
     logistic,
-    mul,
     ones_like,
+    scale,
     select,
     sign,
     sin,
@@ -83,7 +84,7 @@ class Special(Elementwise):
         total: Value | None = None
         for t, partial in zip(tangents, self.partials, strict=True):
             if t is not None:
-                term = mul.bind(t, partial(*primals, out))
+                term = scale.bind(t, coefficient(partial, *primals, out))
                 total = term if total is None else add.bind(total, term)
         return out, broadcast_to(total, shape_of(out))
 
