@@ -60,6 +60,10 @@ class UnexpectedTracerError(FuncgradError, RuntimeError):
     """A traced value outlived the transformation that made it."""
 
 
+class AxisNameError(FuncgradError, NameError):
+    """A collective names an axis that no surrounding `vmap` has."""
+
+
 class OutOfBoundsError(FuncgradError, IndexError):
     """An index lies outside its axis."""
 

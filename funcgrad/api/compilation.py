@@ -21,6 +21,7 @@ from funcgrad.api.staging import ClosedJaxpr, ShapeDtypeStruct, StagedFunction, 
 from funcgrad.compiler.pipeline import compile_program
 from funcgrad.compiler.plan import Executable
 from funcgrad.core.avals import ShapedArray
+from funcgrad.core.axes import axes_in_scope
 from funcgrad.core.printer import format_program
 from funcgrad.core.program import Program
 from funcgrad.core.trace import EVAL, Tracer, current_trace, using_trace
@@ -173,7 +174,7 @@ class Jitted:
         entry = self._entry(call, count=True)
         executable = entry.executable or self._compile(entry, call)
         result = tree_unflatten(entry.out_tree, executable(*call.leaves))
-        if not kwargs and call.is_plain and entry.path not in self._paths:
+        if not kwargs and not call.axes and call.is_plain and entry.path not in self._paths:
             self._remember(entry, call)
         return result
 
@@ -363,7 +364,9 @@ class _Call:
         self.dynamic_args = [a for i, a in enumerate(args) if i not in self.static_args]
         self.dynamic_kwargs = {k: v for k, v in kwargs.items() if k not in self.static_kwargs}
         self.leaves, self.treedef = tree_flatten((tuple(self.dynamic_args), self.dynamic_kwargs))
-        self.key = self._key()
+        # Programs know the lengths of named axes.
+        self.axes = axes_in_scope()
+        self.key = (self._key(), self.axes) if self.axes else self._key()
 
     def _key(self) -> Any:
         signature: list[Any] = []
@@ -410,7 +413,8 @@ class _Call:
             if type(leaf) is int and not _INT64.min <= leaf <= _INT64.max:
                 raise OverflowError(
                     f"argument `{self._path(i)}` of {self.jitted._what} is an int of "
-                    f"{leaf.bit_length()} bits, which int64 cannot hold. Pass a float, or np.uint64 of it if that fits."
+                    f"{leaf.bit_length()} bits, which int64 cannot hold. Pass a float, or "
+                    "np.uint64 of it if that fits."
                 )
             if type(leaf) is ShapeDtypeStruct:
                 raise ArgumentError(

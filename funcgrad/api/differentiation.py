@@ -757,7 +757,7 @@ class _JacobianPoint:
             return [np.float64(0) if r is None else r for r in results]
 
         with np.errstate(**_QUIET):  # type: ignore[arg-type]
-            values, dims = batch_flat(dense, [basis], [0], basis.shape[0], self.what)
+            values, dims = batch_flat(dense, [basis], [0], basis.shape[0], self.what, None)
         return [(None if gone else v, d) for v, d, gone in zip(values, dims, absent, strict=True)]
 
 

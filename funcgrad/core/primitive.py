@@ -14,11 +14,12 @@ Conventions, everywhere in funcgrad:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any, ClassVar
 
 from funcgrad.core.avals import ShapedArray
+from funcgrad.core.axes import mapped_axis, mapping_axis
 from funcgrad.core.trace import current_trace
 from funcgrad.errors import MissingRuleError
 
@@ -65,6 +66,17 @@ class Linear:
 def is_linear(argument: Any) -> bool:
     """Whether an argument of a transpose rule is linear, that is, has no value."""
     return type(argument) is Linear
+
+
+def mapped_length(args: Sequence[Any], dims: Sequence[BatchDim]) -> int:
+    """Length of the axis that a batch rule maps."""
+    for arg, dim in zip(args, dims, strict=True):
+        if dim is not None:
+            size: int = arg.shape[0]
+            return size
+    axis = mapped_axis()
+    assert axis is not None, "something is mapped"
+    return axis[1]
 
 
 class Primitive:
@@ -133,6 +145,21 @@ class Primitive:
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
         """Result and its batch dim (lists of them if `multiple_results`) for mapped arguments."""
         raise self.missing("batching")
+
+    @property
+    def axis_names(self) -> tuple[Hashable, ...]:
+        """Names of the mapped axes along which the operation itself works."""
+        return ()
+
+    def batch_named(
+        self, args: Sequence[Value], dims: Sequence[BatchDim], size: int, axis_name: Hashable
+    ) -> tuple[Any, Any]:
+        """As `batch`, along an axis whose name the operation or one of its programs uses.
+
+        There need not be a mapped argument. Programs are mapped under the name.
+        """
+        with mapping_axis(axis_name, size):
+            return self.batch(args, dims)
 
     def lower(self, *avals: Any, **_: Any) -> Any:
         """What a kernel computes, as data: a form of `funcgrad.lowering`."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
 
 from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.axes import mapped_axis
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.source import SourceLocation
 
@@ -111,12 +112,37 @@ class Program:
     def is_effectful(self) -> bool:
         return any(e.primitive.is_effectful for e in self.equations)
 
+    @property
+    def axis_names(self) -> frozenset[Hashable]:
+        """Names of the mapped axes that collectives in it, at any depth, work along."""
+        return self.memo(
+            "axis names",
+            lambda: frozenset().union(*(axis_names_of(e.primitive) for e in self.equations)),
+        )
+
     def memo(self, key: Hashable, make: Callable[[], T]) -> T:
-        """A fact derived from this program, computed once and kept as long as the program."""
+        """A fact derived from this program, computed once and kept as long as the program.
+
+        What a batch rule derives depends on the name of the axis that it maps.
+        """
+        axis = mapped_axis()
+        if axis is not None:
+            key = (key, axis)
         if key not in self._memo:
             self._memo[key] = make()
         found: T = self._memo[key]
         return found
+
+
+def axis_names_of(value: Any) -> frozenset[Hashable]:
+    """Names of the mapped axes that a primitive, or the programs that it holds, work along."""
+    if isinstance(value, Program):
+        return value.axis_names
+    if isinstance(value, tuple):
+        return frozenset().union(*map(axis_names_of, value))
+    if isinstance(value, Primitive):
+        return frozenset(value.axis_names).union(*map(axis_names_of, value.params().values()))
+    return frozenset()
 
 
 def evaluate(program: Program, args: Sequence[Any]) -> list[Any]:

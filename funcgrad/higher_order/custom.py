@@ -17,7 +17,8 @@ from functools import cached_property
 from typing import Any
 
 from funcgrad.core.avals import ShapedArray, aval_of
-from funcgrad.core.primitive import BatchDim, Linear, Primitive, Value
+from funcgrad.core.axes import mapped_name
+from funcgrad.core.primitive import BatchDim, Linear, Primitive, Value, mapped_length
 from funcgrad.core.program import Program
 from funcgrad.core.trace import EVAL, Trace, Tracer, current_trace, run_under, using_trace
 from funcgrad.errors import ArgumentError, MissingRuleError
@@ -28,7 +29,6 @@ from funcgrad.higher_order.linear_call import (
     is_zero,
     map_groups,
     map_to_front,
-    mapped_size,
     push_forward,
     push_linearized,
     stage_closed,
@@ -248,7 +248,7 @@ class CustomCall(Primitive):
     def batch(self, args: Values, dims: Sequence[BatchDim]) -> tuple[Any, Any]:
         if self.rules.missing_vmap is not None:
             raise MissingRuleError(self.rules.missing_vmap)
-        size = mapped_size(args, dims)
+        size = mapped_length(args, dims)
         mapped = _MappedRules(self.rules, list(dims), size)
         call = CustomCall(mapped.rules(), tuple(aval_of(x) for x in args))
         outs = call.bind(*args)
@@ -303,6 +303,7 @@ class _MappedRules:
         self.single = rules
         self.dims = dims
         self.size = size
+        self.axis_name = mapped_name()
         self.n_closed = len(rules.is_closed_over)
 
     def rules(self) -> Rules:
@@ -322,7 +323,9 @@ class _MappedRules:
         )
 
     def fun(self, *args: Any) -> list[Any]:
-        return map_to_front(lambda xs: self.single.fun(*xs), [args], [self.dims], self.size)
+        return map_to_front(
+            lambda xs: self.single.fun(*xs), [args], [self.dims], self.size, self.axis_name
+        )
 
     def custom_fun(self, *args: Any) -> list[Any]:
         assert self.single.vmap is not None
@@ -341,7 +344,7 @@ class _MappedRules:
             return [*outs, *out_dots]
 
         dims = [self.dims, self.dims[self.n_closed :]]
-        results = map_to_front(both, [primals, tangents], dims, self.size)
+        results = map_to_front(both, [primals, tangents], dims, self.size, self.axis_name)
         return results[:n_outs], results[n_outs:]
 
     def vjp(self, *args: Any) -> tuple[list[Any], list[Any], Pull]:
@@ -354,7 +357,7 @@ class _MappedRules:
             made[:] = [len(outs), pull]
             return [*outs, *residuals]
 
-        values, dims = map_groups(run, [args], [self.dims], self.size)
+        values, dims = map_groups(run, [args], [self.dims], self.size, self.axis_name)
         n_outs, pull = made
         outs = [to_front(x, d, self.size) for x, d in zip(values[:n_outs], dims, strict=False)]
         return outs, values[n_outs:], _MappedPull(self, pull, dims[n_outs:])
@@ -368,10 +371,13 @@ class _MappedPull:
         self.residual_dims = residual_dims
         self.in_dims = owner.dims[owner.n_closed :]
         self.size = owner.size
+        self.axis_name = owner.axis_name
 
     def __call__(self, residuals: Values, cts: Values) -> list[Any]:
         dims: list[list[BatchDim]] = [self.residual_dims, [0] * len(cts)]
-        pulled, pulled_dims = map_groups(self.pull, [residuals, cts], dims, self.size)
+        pulled, pulled_dims = map_groups(
+            self.pull, [residuals, cts], dims, self.size, self.axis_name
+        )
         return [
             None
             if ct is None

@@ -16,7 +16,7 @@ from typing import Any
 from funcgrad.compiler.pipeline import compile_program
 from funcgrad.compiler.plan import Executable
 from funcgrad.core.avals import ShapedArray
-from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear
+from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
 from funcgrad.core.program import Program, evaluate
 from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.lowering import Call, Form
@@ -118,7 +118,7 @@ class Jit(Primitive):
 
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
         is_mapped = tuple(d is not None for d in dims)
-        size = next(a.shape[0] for a, mapped in zip(args, is_mapped, strict=True) if mapped)
+        size = mapped_length(args, dims)
         derived = batch_program(self.program, is_mapped, size)
         outs = Jit(derived.program).bind(*args)
         return outs, [0 if mapped else None for mapped in derived.is_mapped_out]

@@ -6,7 +6,7 @@ transpose are given as functions; custom reverse-mode rules and linear solvers a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import ShapedArray, aval_of
-from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear
+from funcgrad.core.axes import MAPPED_NOW, mapped_name
+from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
 from funcgrad.core.program import Program
 from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.errors import ArgumentError, UnexpectedTracerError
@@ -120,7 +121,7 @@ class LinearCall(Primitive):
         return [*[None] * self.n_residuals, *cts]
 
     def batch(self, args: Values, dims: Sequence[BatchDim]) -> tuple[Any, Any]:
-        size = mapped_size(args, dims)
+        size = mapped_length(args, dims)
         residuals, linear = self.split(args)
         residual_dims, linear_dims = self.split(dims)
         # With all linear arguments mapped, so are their cotangents; this sum is then a transpose.
@@ -150,6 +151,7 @@ class _BatchedLinear:
         self.call = call
         self.dims = list(dims)
         self.size = size
+        self.axis_name = mapped_name()
 
     def forward(self, residuals: Values, linear: Values) -> list[Any]:
         return self._map(self.call.forward, residuals, linear)
@@ -158,7 +160,9 @@ class _BatchedLinear:
         return self._map(self.call.backward, residuals, cts)
 
     def _map(self, rule: LinearRule, residuals: Values, values: Values) -> list[Any]:
-        return map_to_front(rule, (residuals, values), (self.dims, [0] * len(values)), self.size)
+        return map_to_front(
+            rule, (residuals, values), (self.dims, [0] * len(values)), self.size, self.axis_name
+        )
 
     def residual_rule(
         self, residuals: Values, dots: Values, linear: Values, outs: Values
@@ -167,7 +171,7 @@ class _BatchedLinear:
         mapped = [0] * len(linear)
         groups = (residuals, dots, linear, outs)
         dims = (self.dims, self.dims, mapped, [0] * len(outs))
-        return map_to_front(self.call.residual_rule, groups, dims, self.size)
+        return map_to_front(self.call.residual_rule, groups, dims, self.size, self.axis_name)
 
 
 # Shared by the primitives that carry functions.
@@ -213,11 +217,6 @@ def zeros(aval: ShapedArray) -> Any:
     return broadcast_to(aval.dtype.type(0), aval.shape)
 
 
-def mapped_size(args: Values, dims: Sequence[BatchDim]) -> int:
-    """Length of the mapped axis."""
-    return next(shape_of(a)[0] for a, d in zip(args, dims, strict=True) if d is not None)
-
-
 def to_front(value: Any, dim: BatchDim, size: int) -> Any:
     """A mapped value; one that is not mapped is repeated."""
     return value if dim is not None else broadcast_to(value, (size, *shape_of(value)))
@@ -233,6 +232,7 @@ def map_groups(
     groups: Sequence[Values],
     dims: Sequence[Sequence[BatchDim]],
     size: int,
+    axis_name: Hashable = MAPPED_NOW,
 ) -> tuple[list[Any], list[BatchDim]]:
     """Map a function of lists, in which and in whose result ``None`` may stand for zeros."""
     flat = [x for group in groups for x in group]
@@ -249,7 +249,7 @@ def map_groups(
 
     given = [x for x in flat if x is not None]
     given_dims = [d for d, here in zip(flat_dims, present, strict=True) if here]
-    values, out_dims = batch_flat(dense, given, given_dims, size, "vmap")
+    values, out_dims = batch_flat(dense, given, given_dims, size, "vmap", axis_name)
     pairs = iter(zip(values, out_dims, strict=True))
     found = [(None, None) if gone else next(pairs) for gone in absent]
     return [v for v, _ in found], [d for _, d in found]
@@ -260,9 +260,10 @@ def map_to_front(
     groups: Sequence[Values],
     dims: Sequence[Sequence[BatchDim]],
     size: int,
+    axis_name: Hashable = MAPPED_NOW,
 ) -> list[Any]:
     """As `map_groups`, with every result mapped that is not zero."""
-    values, out_dims = map_groups(function, groups, dims, size)
+    values, out_dims = map_groups(function, groups, dims, size, axis_name)
     return [
         None if v is None else to_front(v, d, size) for v, d in zip(values, out_dims, strict=True)
     ]

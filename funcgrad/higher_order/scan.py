@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import ShapedArray, aval_of
-from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear
+from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
 from funcgrad.core.program import Program, Var, evaluate
 from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.higher_order.hoisting import hoisted, invariant_vars
@@ -274,7 +274,7 @@ class Scan(Primitive):
     # Batching.
 
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
-        size = next(shape_of(a)[0] for a, d in zip(args, dims, strict=True) if d is not None)
+        size = mapped_length(args, dims)
         mapped = [d is not None for d in dims]
         a, b = self.n_consts, self.n_consts + self.n_carry
         while True:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import ShapedArray, aval_of
-from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear
+from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
 from funcgrad.core.program import Program, evaluate
 from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.dtypes import INT64
@@ -26,7 +26,7 @@ from funcgrad.higher_order.scan import cut
 from funcgrad.lowering import Branch, Form
 from funcgrad.primitives.elementwise import convert, equal, maximum, minimum
 from funcgrad.primitives.reductions import ReduceAny
-from funcgrad.primitives.shape import broadcast_to, shape_of
+from funcgrad.primitives.shape import broadcast_to
 from funcgrad.transforms.programs import (
     LinearizedProgram,
     batch_program,
@@ -143,7 +143,7 @@ class Switch(Primitive):
         return tuple(filled(d.program, d.is_active_in) for d in derived), joined
 
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
-        size = next(shape_of(a)[0] for a, d in zip(args, dims, strict=True) if d is not None)
+        size = mapped_length(args, dims)
         index, *operands = args
         mapped = tuple(d is not None for d in dims[1:])
         if dims[0] is None:

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import ShapedArray, aval_of
-from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear
+from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
 from funcgrad.core.program import Program, Var, evaluate
 from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.higher_order.jit import executable_of, is_jit_disabled, scatter
@@ -188,7 +188,7 @@ class While(Primitive):
     # Batching.
 
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
-        size = next(shape_of(a)[0] for a, d in zip(args, dims, strict=True) if d is not None)
+        size = mapped_length(args, dims)
         loop, mask = self.batched(tuple(d is not None for d in dims), size)
         wanted = [
             broadcast_to(a, (size, *shape_of(a))) if on and d is None else a
@@ -276,7 +276,7 @@ def dense_tangents(active: Mask, primals: Sequence[Any], tangents: Sequence[Any]
 
 def allbroadcast_lanes(args: Sequence[Any], dims: Sequence[BatchDim]) -> tuple[list[Any], int]:
     """Arguments with a lane axis each, and its length."""
-    size = next(shape_of(a)[0] for a, d in zip(args, dims, strict=True) if d is not None)
+    size = mapped_length(args, dims)
     return [
         a if d is not None else broadcast_to(a, (size, *shape_of(a)))
         for a, d in zip(args, dims, strict=True)

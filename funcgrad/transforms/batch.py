@@ -9,7 +9,9 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.axes import MAPPED_NOW, axis_scope, mapped_name
 from funcgrad.core.primitive import Primitive
+from funcgrad.core.program import axis_names_of
 from funcgrad.core.trace import Trace, Tracer, current_trace, enter_trace, leave_trace, run_under
 
 
@@ -58,11 +60,17 @@ class BatchTrace(Trace):
                 values.append(arg)
                 dims.append(None)
         assert self.parent is not None
-        if not is_mapped:
+        name = self.axis_name
+        is_named = name is not None and name in axis_names_of(primitive)
+        if not is_mapped and not is_named:
             return self.parent.process(primitive, args)
         token = enter_trace(self.parent)
         try:
-            out, out_dim = primitive.batch(values, dims)
+            out, out_dim = (
+                primitive.batch_named(values, dims, self.size, name)
+                if is_named
+                else primitive.batch(values, dims)
+            )
         finally:
             leave_trace(token)
         if primitive.multiple_results:
@@ -86,7 +94,7 @@ def batch_flat(
     dims: Sequence[int | None],
     size: int,
     what: str,
-    axis_name: Hashable = None,
+    axis_name: Hashable = MAPPED_NOW,
 ) -> tuple[list[Any], list[int | None]]:
     """Results, and their batch dims, of a function of flat arguments.
 
@@ -96,10 +104,14 @@ def batch_flat(
         dims: 0 for mapped arguments, else ``None``.
         size: Length of the mapped axis.
         what: How messages call the transformation.
-        axis_name: Name of the mapped axis.
+        axis_name: Name of the mapped axis, ``None`` for none; by default that of the axis which
+            the current batch rule maps.
     """
+    if axis_name is MAPPED_NOW:
+        axis_name = mapped_name()
     trace = BatchTrace(current_trace(), what, size, axis_name)
     wrapped = [trace.wrap(a, d) for a, d in zip(args, dims, strict=True)]
-    outputs = run_under(trace, lambda: list(function(*wrapped)))
+    with axis_scope(axis_name, size):
+        outputs = run_under(trace, lambda: list(function(*wrapped)))
     pairs = [trace.unwrap(out) for out in outputs]
     return [v for v, _ in pairs], [d for _, d in pairs]

@@ -1,0 +1,84 @@
+"""Names of mapped axes: which are in scope, and which one a batch rule is mapping now.
+
+The scope is that of the user's functions: collectives look up lengths in it when they are called.
+What is being mapped concerns rules: a rule of a primitive that holds programs with collectives maps
+these programs under the name, however deep they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from funcgrad.core.source import current_location
+from funcgrad.errors import AxisNameError
+
+Axes = tuple[tuple[Hashable, int], ...]
+
+_scope: ContextVar[Axes] = ContextVar("funcgrad_axes", default=())
+_mapped: ContextVar[tuple[Hashable, int] | None] = ContextVar("funcgrad_mapped", default=None)
+
+axes_in_scope = _scope.get
+"""Names and lengths of the named axes around the current code, outermost first."""
+
+mapped_axis = _mapped.get
+"""Name and length of the axis that the current batch rule maps, if it has a name."""
+
+
+def mapped_name() -> Hashable:
+    """Name of the axis that the current batch rule maps, or ``None``."""
+    axis = _mapped.get()
+    return None if axis is None else axis[0]
+
+
+MAPPED_NOW = object()
+"""Stands for the name of `mapped_axis`, where a name is given."""
+
+
+@contextmanager
+def axis_scope(name: Hashable, size: int) -> Iterator[None]:
+    """Bring a named axis into scope (none if the name is ``None``); nothing is being mapped."""
+    scope = _scope.get() if name is None else (*_scope.get(), (name, size))
+    tokens = _scope.set(scope), _mapped.set(None)
+    try:
+        yield
+    finally:
+        _scope.reset(tokens[0])
+        _mapped.reset(tokens[1])
+
+
+@contextmanager
+def mapping_axis(name: Hashable, size: int) -> Iterator[None]:
+    """Run a batch rule that maps a named axis."""
+    token = _mapped.set((name, size))
+    try:
+        yield
+    finally:
+        _mapped.reset(token)
+
+
+def size_of_axis(name: Hashable, operation: str) -> int:
+    """Length of the innermost axis of this name.
+
+    Raises:
+        AxisNameError: If there is none.
+    """
+    for known, size in reversed(_scope.get()):
+        if known == name:
+            return size
+    raise unbound_axis((name,), operation)
+
+
+def unbound_axis(names: Sequence[Any], operation: str) -> AxisNameError:
+    """The error for a collective along an axis that is not mapped."""
+    scope = ", ".join(f"{name!r} (length {size})" for name, size in _scope.get()) or "none"
+    listed = ", ".join(map(repr, names))
+    location = current_location()
+    place = f"\n  at            {location}" if location is not None else ""
+    return AxisNameError(
+        f"{operation}: no mapped axis is named {listed} here.{place}\n"
+        f"  in scope      {scope}\n"
+        f"Call the function inside vmap(f, axis_name={names[0]!r}), or use a name that is in scope."
+    )

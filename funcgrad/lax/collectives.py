@@ -1,0 +1,396 @@
+"""Collectives: operations along the named axes of `vmap`.
+
+Inside ``vmap(f, axis_name="i")`` the function sees one example; these functions combine the values
+of all examples along ``"i"``. An ``axis_name`` may be a tuple of names, which is read like one long
+axis, the last name varying fastest. Values may be pytrees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import aval_of
+from funcgrad.core.axes import size_of_axis
+from funcgrad.core.primitive import Primitive
+from funcgrad.core.trace import Tracer
+from funcgrad.errors import ArgumentError, ShapeError
+from funcgrad.higher_order.staging import place
+from funcgrad.primitives.collectives import (
+    AllGather,
+    AllToAll,
+    AxisIndex,
+    PMax,
+    PMin,
+    PPermute,
+    PSum,
+    ReduceScatter,
+    joined,
+)
+from funcgrad.primitives.elementwise import convert
+from funcgrad.primitives.shape import shape_of
+from funcgrad.pytree import tree_map
+
+AxisName = Hashable | tuple[Hashable, ...]
+Tree = Any
+
+
+def psum(x: Tree, axis_name: AxisName) -> Tree:
+    """Sum over the mapped axis.
+
+    Args:
+        x: Pytree of arrays. Bools are summed as ints. Constants give constants: ``psum(1, "i")``
+            is the length of the axis, a Python int.
+        axis_name: Name of a mapped axis, or a tuple of names.
+
+    Returns:
+        A pytree like ``x``, the same for all examples.
+
+    Raises:
+        AxisNameError: If no surrounding `vmap` has such an axis.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.vmap(lambda x: x / fg.lax.psum(x, "i"), axis_name="i")(np.array([1.0, 3.0]))
+        array([0.25, 0.75])
+    """
+    axes = _axes(axis_name, "psum")
+    size = prod(n for _, n in axes)
+
+    def of_leaf(leaf: Any) -> Any:
+        if aval_of(leaf).dtype == bool:
+            leaf = convert(leaf, np.dtype(np.int64)) if _is_array(leaf) else int(leaf)
+        if not isinstance(leaf, Tracer):
+            return leaf * size
+        return PSum(axes).bind(leaf) if axes else leaf
+
+    return tree_map(of_leaf, x)
+
+
+def pmean(x: Tree, axis_name: AxisName) -> Tree:
+    """Mean over the mapped axis.
+
+    Args:
+        x: Pytree of arrays.
+        axis_name: Name of a mapped axis, or a tuple of names.
+
+    Returns:
+        A pytree like ``x``, the same for all examples.
+
+    Raises:
+        AxisNameError: If no surrounding `vmap` has such an axis.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.vmap(lambda x: x - fg.lax.pmean(x, "i"), axis_name="i")(np.array([1.0, 3.0]))
+        array([-1.,  1.])
+    """
+    size = prod(n for _, n in _axes(axis_name, "pmean"))
+    return tree_map(lambda total: total / size, psum(x, axis_name))
+
+
+def pmax(x: Tree, axis_name: AxisName) -> Tree:
+    """Maximum over the mapped axis.
+
+    Args:
+        x: Pytree of arrays.
+        axis_name: Name of a mapped axis, or a tuple of names.
+
+    Returns:
+        A pytree like ``x``, the same for all examples. Its derivative is shared by ties.
+
+    Raises:
+        AxisNameError: If no surrounding `vmap` has such an axis.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.vmap(lambda x: x / fg.lax.pmax(x, "i"), axis_name="i")(np.array([1.0, 4.0]))
+        array([0.25, 1.  ])
+    """
+    axes = _axes(axis_name, "pmax")
+    return _of_traced(lambda leaf: PMax(axes).bind(leaf), x)
+
+
+def pmin(x: Tree, axis_name: AxisName) -> Tree:
+    """Minimum over the mapped axis.
+
+    Args:
+        x: Pytree of arrays.
+        axis_name: Name of a mapped axis, or a tuple of names.
+
+    Returns:
+        A pytree like ``x``, the same for all examples. Its derivative is shared by ties.
+
+    Raises:
+        AxisNameError: If no surrounding `vmap` has such an axis.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.vmap(lambda x: x - fg.lax.pmin(x, "i"), axis_name="i")(np.array([1.0, 4.0]))
+        array([0., 3.])
+    """
+    axes = _axes(axis_name, "pmin")
+    return _of_traced(lambda leaf: PMin(axes).bind(leaf), x)
+
+
+def axis_index(axis_name: AxisName) -> Any:
+    """Number of the example along the mapped axis.
+
+    Args:
+        axis_name: Name of a mapped axis, or a tuple of names.
+
+    Returns:
+        An int32 scalar, from 0.
+
+    Raises:
+        AxisNameError: If no surrounding `vmap` has such an axis.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.vmap(lambda x: x + fg.lax.axis_index("i"), axis_name="i")(np.zeros(3))
+        array([0., 1., 2.])
+    """
+    index: Any = np.int32(0)
+    for name, size in _axes(axis_name, "axis_index"):
+        index = index * np.int32(size) + AxisIndex(name, size).bind()
+    return index
+
+
+def axis_size(axis_name: AxisName) -> int:
+    """Length of the mapped axis, a Python int.
+
+    Args:
+        axis_name: Name of a mapped axis, or a tuple of names.
+
+    Returns:
+        The length; the product of lengths for several names.
+
+    Raises:
+        AxisNameError: If no surrounding `vmap` has such an axis.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.vmap(lambda x: x / fg.lax.axis_size("i"), axis_name="i")(np.ones(4))
+        array([0.25, 0.25, 0.25, 0.25])
+    """
+    return prod(n for _, n in _axes(axis_name, "axis_size"))
+
+
+def all_gather(x: Tree, axis_name: AxisName, *, axis: int = 0, tiled: bool = False) -> Tree:
+    """The values of all examples in one array.
+
+    Args:
+        x: Pytree of arrays.
+        axis_name: Name of a mapped axis, or a tuple of names.
+        axis: Where the mapped axis stands in the result.
+        tiled: Whether the values are joined along ``axis`` instead of stacked along a new one.
+
+    Returns:
+        A pytree like ``x``, the same for all examples.
+
+    Raises:
+        AxisNameError: If no surrounding `vmap` has such an axis.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.vmap(lambda x: fg.lax.all_gather(x, "i"), axis_name="i")(np.arange(2.0))
+        array([[0., 1.],
+               [0., 1.]])
+    """
+    axes = _axes(axis_name, "all_gather")
+
+    def of_leaf(leaf: Any) -> Any:
+        position = _normalized(axis, len(shape_of(leaf)) + (not tiled), "all_gather")
+        for i, (name, size) in enumerate(reversed(axes)):
+            leaf = AllGather(name, size, position, tiled).bind(leaf)
+            leaf = joined(leaf, position) if i and not tiled else leaf
+        return leaf
+
+    return tree_map(of_leaf, x)
+
+
+def psum_scatter(
+    x: Tree, axis_name: Hashable, *, scatter_dimension: int = 0, tiled: bool = False
+) -> Tree:
+    """Sum over the mapped axis, of which every example gets its own part.
+
+    Args:
+        x: Pytree of arrays.
+        axis_name: Name of a mapped axis.
+        scatter_dimension: Axis of the sum that is divided among the examples. Its length is that
+            of the mapped axis, or a multiple of it if ``tiled``.
+        tiled: Whether the divided axis is kept, with its part, instead of dropped.
+
+    Returns:
+        A pytree like ``x``.
+
+    Raises:
+        AxisNameError: If no surrounding `vmap` has such an axis.
+        ShapeError: If the axis cannot be divided.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.vmap(lambda x: fg.lax.psum_scatter(x, "i"), axis_name="i")(np.eye(2) + 1)
+        array([3., 3.])
+    """
+    size = size_of_axis(axis_name, "psum_scatter")
+
+    def of_leaf(leaf: Any) -> Any:
+        axis = _normalized(scatter_dimension, len(shape_of(leaf)), "psum_scatter")
+        return _bind_checked(ReduceScatter(axis_name, size, axis, tiled), leaf)
+
+    return tree_map(of_leaf, x)
+
+
+def ppermute(x: Tree, axis_name: Hashable, perm: Sequence[tuple[int, int]]) -> Tree:
+    """Send values from example to example.
+
+    Args:
+        x: Pytree of arrays.
+        axis_name: Name of a mapped axis.
+        perm: Pairs (source, destination). Examples that nobody sends to get zeros.
+
+    Returns:
+        A pytree like ``x``.
+
+    Raises:
+        AxisNameError: If no surrounding `vmap` has such an axis.
+        ArgumentError: If a source or a destination appears twice or does not exist.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> shift = lambda x: fg.lax.ppermute(x, "i", [(0, 1), (1, 2)])
+        >>> fg.vmap(shift, axis_name="i")(np.array([1.0, 2.0, 3.0]))
+        array([0., 1., 2.])
+    """
+    size = size_of_axis(axis_name, "ppermute")
+    pairs = tuple((int(source), int(destination)) for source, destination in perm)
+    for what, lanes in zip(("source", "destination"), zip(*pairs, strict=True), strict=False):
+        if len(set(lanes)) != len(lanes) or not all(0 <= lane < size for lane in lanes):
+            raise ArgumentError(
+                f"ppermute: every {what} must be named once and lie between 0 and {size - 1}, "
+                f"because axis {axis_name!r} has length {size}, got {list(lanes)}.{place()}"
+            )
+    return tree_map(lambda leaf: PPermute(axis_name, size, pairs).bind(leaf), x)
+
+
+def pshuffle(x: Tree, axis_name: Hashable, perm: Sequence[int]) -> Tree:
+    """Permute the examples: example ``k`` gets the value of example ``perm[k]``.
+
+    Args:
+        x: Pytree of arrays.
+        axis_name: Name of a mapped axis.
+        perm: A permutation of the examples.
+
+    Returns:
+        A pytree like ``x``.
+
+    Raises:
+        AxisNameError: If no surrounding `vmap` has such an axis.
+        ArgumentError: If ``perm`` is not a permutation.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.vmap(lambda x: fg.lax.pshuffle(x, "i", [2, 0, 1]), axis_name="i")(np.arange(3.0))
+        array([2., 0., 1.])
+    """
+    size = size_of_axis(axis_name, "pshuffle")
+    if sorted(perm) != list(range(size)):
+        raise ArgumentError(
+            f"pshuffle: perm must be a permutation of the {size} examples along {axis_name!r}, got "
+            f"{list(perm)}.{place()} To send to some of them only, use ppermute."
+        )
+    return ppermute(x, axis_name, list(zip(perm, range(size), strict=True)))
+
+
+def all_to_all(
+    x: Tree, axis_name: Hashable, split_axis: int, concat_axis: int, *, tiled: bool = False
+) -> Tree:
+    """Send part ``k`` of an axis to example ``k``, and put together what arrives.
+
+    Args:
+        x: Pytree of arrays.
+        axis_name: Name of a mapped axis.
+        split_axis: Axis that is divided. Its length is that of the mapped axis, or a multiple of
+            it if ``tiled``.
+        concat_axis: Axis of the result along which parts from different examples follow one
+            another.
+        tiled: Whether parts keep the divided axis and are joined along an existing one.
+
+    Returns:
+        A pytree like ``x``.
+
+    Raises:
+        AxisNameError: If no surrounding `vmap` has such an axis.
+        ShapeError: If the axis cannot be divided.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> f = fg.vmap(lambda x: fg.lax.all_to_all(x, "i", 0, 0), axis_name="i")
+        >>> f(np.array([[1, 2], [3, 4]]))
+        array([[1, 3],
+               [2, 4]])
+    """
+    size = size_of_axis(axis_name, "all_to_all")
+
+    def of_leaf(leaf: Any) -> Any:
+        split = _normalized(split_axis, len(shape_of(leaf)), "all_to_all")
+        concat = _normalized(concat_axis, len(shape_of(leaf)), "all_to_all")
+        return _bind_checked(AllToAll(axis_name, size, split, concat, tiled), leaf)
+
+    return tree_map(of_leaf, x)
+
+
+def pswapaxes(x: Tree, axis_name: Hashable, axis: int) -> Tree:
+    """Exchange the mapped axis with an axis of the same length.
+
+    Args:
+        x: Pytree of arrays.
+        axis_name: Name of a mapped axis.
+        axis: Axis of ``x``.
+
+    Returns:
+        A pytree like ``x``.
+
+    Raises:
+        AxisNameError: If no surrounding `vmap` has such an axis.
+        ShapeError: If the lengths differ.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> f = fg.vmap(lambda x: fg.lax.pswapaxes(x, "i", 0), axis_name="i")
+        >>> f(np.array([[1, 2], [3, 4]]))
+        array([[1, 3],
+               [2, 4]])
+    """
+    return all_to_all(x, axis_name, axis, axis)
+
+
+def _axes(axis_name: AxisName, operation: str) -> tuple[tuple[Hashable, int], ...]:
+    """Names and lengths, checked."""
+    names = axis_name if isinstance(axis_name, tuple | list) else (axis_name,)
+    return tuple((name, size_of_axis(name, operation)) for name in names)
+
+
+def _bind_checked(primitive: Primitive, leaf: Any) -> Any:
+    """Apply a primitive to what it can be applied to."""
+    primitive.abstract_eval(aval_of(leaf))
+    return primitive.bind(leaf)
+
+
+def _is_array(leaf: Any) -> bool:
+    return isinstance(leaf, Tracer | np.ndarray | np.generic)
+
+
+def _of_traced(operation: Callable[[Any], Any], x: Tree) -> Tree:
+    """Apply an operation that leaves what is equal in all lanes as it is."""
+    return tree_map(lambda leaf: operation(leaf) if isinstance(leaf, Tracer) else leaf, x)
+
+
+def _normalized(axis: int, ndim: int, operation: str) -> int:
+    if not -ndim <= axis < ndim:
+        raise ShapeError(f"{operation}: there is no axis {axis} among {ndim}.{place()}")
+    return axis % ndim

@@ -1,0 +1,344 @@
+"""Operations along named axes: what lanes of a mapped function tell each other.
+
+Inside ``vmap(f, axis_name="i")`` the function sees one lane; a collective on ``"i"`` combines the
+values of all lanes. The primitives say what the result is for every lane; how the axis is realised
+is the business of the interpreter that realises it, which asks for `batch_named`: as the leading
+axis of an array here. They keep the length of the axis, so that a program with collectives has its
+types wherever it is looked at.
+
+As functions of the values of all lanes they are linear, except the extremes: the sum over lanes is
+its own transpose, gathering and scattering are each other's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import ShapedArray, aval_of, shaped
+from funcgrad.core.axes import unbound_axis
+from funcgrad.core.primitive import BatchDim, Primitive, Value
+from funcgrad.errors import ShapeError
+from funcgrad.lowering import Form
+from funcgrad.primitives.elementwise import convert, div, equal, mul
+from funcgrad.primitives.families import linear_jvp, shape_of
+from funcgrad.primitives.indexing import Gather
+from funcgrad.primitives.reductions import ReduceMax, ReduceMin
+from funcgrad.primitives.shape import (
+    ReduceSum,
+    Transpose,
+    broadcast_to,
+    moveaxis_from_front,
+    moveaxis_to_front,
+    reshape,
+)
+
+Axis = tuple[Hashable, int]
+"""Name and length of a mapped axis."""
+
+
+class Collective(Primitive):
+    """Base of the operations along named axes: they have values only where the axis is mapped."""
+
+    def impl(self, *args: Any) -> Any:
+        raise unbound_axis(self.axis_names, self.name)
+
+    def lower(self, *avals: ShapedArray) -> Form:
+        raise unbound_axis(self.axis_names, self.name)
+
+
+# Reductions over lanes.
+
+
+@dataclass(frozen=True)
+class _AllReduce(Collective):
+    """The same combination of the values of all lanes, for every lane.
+
+    Attributes:
+        axes: Names and lengths of the axes that are combined.
+    """
+
+    axes: tuple[Axis, ...]
+
+    @property
+    def axis_names(self) -> tuple[Hashable, ...]:
+        return tuple(name for name, _ in self.axes)
+
+    def abstract_eval(self, x: ShapedArray) -> ShapedArray:
+        return x.strong()
+
+    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
+        return self.bind(*args), 0
+
+    def batch_named(
+        self,
+        args: Sequence[Value],
+        dims: Sequence[BatchDim],
+        size: int,
+        axis_name: Hashable,
+    ) -> tuple[Any, Any]:
+        combined = self.combine(args[0], dims[0], size)
+        rest = tuple(axis for axis in self.axes if axis[0] != axis_name)
+        return (replace(self, axes=rest).bind(combined) if rest else combined), None
+
+    def combine(self, x: Value, dim: BatchDim, size: int) -> Value:
+        """The combination of one mapped axis, which is in front unless all lanes are equal."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class PSum(_AllReduce):
+    """Sum over lanes."""
+
+    name = "psum"
+    jvp = linear_jvp
+
+    def combine(self, x: Value, dim: BatchDim, size: int) -> Value:
+        return times(x, size) if dim is None else ReduceSum((0,)).bind(x)
+
+    def transpose(self, ct: Any, x: Any) -> Sequence[Any]:
+        return (self.bind(ct),)
+
+
+@dataclass(frozen=True)
+class _AllExtreme(_AllReduce):
+    """The largest or smallest of the values of all lanes; ties share the derivative equally."""
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        (x,) = primals
+        out = self.bind(x)
+        dtype = aval_of(x).dtype
+        chosen = convert(equal.bind(x, out), dtype)
+        total = PSum(self.axes)
+        share = div.bind(mul.bind(chosen, tangents[0]), total.bind(chosen))
+        return out, total.bind(share)
+
+
+@dataclass(frozen=True)
+class PMax(_AllExtreme):
+    """Maximum over lanes."""
+
+    name = "pmax"
+
+    def combine(self, x: Value, dim: BatchDim, size: int) -> Value:
+        return x if dim is None else ReduceMax((0,)).bind(x)
+
+
+@dataclass(frozen=True)
+class PMin(_AllExtreme):
+    """Minimum over lanes."""
+
+    name = "pmin"
+
+    def combine(self, x: Value, dim: BatchDim, size: int) -> Value:
+        return x if dim is None else ReduceMin((0,)).bind(x)
+
+
+def times(x: Value, size: int) -> Value:
+    """The sum of ``size`` equal values."""
+    return mul.bind(x, aval_of(x).dtype.type(size))
+
+
+# Exchanges between lanes. Each is along one axis.
+
+
+@dataclass(frozen=True)
+class _Exchange(Collective):
+    """Base of the operations along one axis.
+
+    Attributes:
+        axis_name: Name of the mapped axis.
+        axis_size: Its length.
+    """
+
+    axis_name: Hashable
+    axis_size: int
+
+    jvp = linear_jvp
+
+    @property
+    def axis_names(self) -> tuple[Hashable, ...]:
+        return (self.axis_name,)
+
+    def batch_named(
+        self,
+        args: Sequence[Value],
+        dims: Sequence[BatchDim],
+        size: int,
+        axis_name: Hashable,
+    ) -> tuple[Any, Any]:
+        (x,) = args
+        lanes = x if dims[0] is not None else broadcast_to(x, (size, *shape_of(x)))
+        return self.exchange(lanes)
+
+    def exchange(self, x: Value) -> tuple[Any, Any]:
+        """Result and its batch dim for the values of all lanes, stacked in front."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class AxisIndex(_Exchange):
+    """The number of the lane, an int32."""
+
+    def abstract_eval(self) -> ShapedArray:
+        return shaped((), np.dtype(np.int32))
+
+    def batch_named(
+        self,
+        args: Sequence[Value],
+        dims: Sequence[BatchDim],
+        size: int,
+        axis_name: Hashable,
+    ) -> tuple[Any, Any]:
+        return np.arange(size, dtype=np.int32), 0
+
+
+@dataclass(frozen=True)
+class AllGather(_Exchange):
+    """The values of all lanes, stacked along a new axis, or joined along an old one if tiled."""
+
+    axis: int
+    tiled: bool
+
+    def abstract_eval(self, x: ShapedArray) -> ShapedArray:
+        shape = list(x.shape)
+        if self.tiled:
+            shape[self.axis] *= self.axis_size
+        else:
+            shape.insert(self.axis, self.axis_size)
+        return x.strong().update(shape=tuple(shape))
+
+    def exchange(self, x: Value) -> tuple[Any, Any]:
+        gathered = moveaxis_from_front(x, self.axis)
+        return (joined(gathered, self.axis) if self.tiled else gathered), None
+
+    def transpose(self, ct: Any, x: Any) -> Sequence[Any]:
+        return (ReduceScatter(self.axis_name, self.axis_size, self.axis, self.tiled).bind(ct),)
+
+    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
+        return replace(self, axis=self.axis + 1).bind(*args), 0
+
+
+@dataclass(frozen=True)
+class ReduceScatter(_Exchange):
+    """The sum over lanes, of which lane ``i`` gets element, or if tiled part, ``i`` of an axis."""
+
+    axis: int
+    tiled: bool
+
+    name = "psum_scatter"
+
+    def abstract_eval(self, x: ShapedArray) -> ShapedArray:
+        shape = list(x.shape)
+        _check_parts(self.name, x, self.axis, self.axis_size, self.tiled)
+        if self.tiled:
+            shape[self.axis] //= self.axis_size
+        else:
+            del shape[self.axis]
+        return x.strong().update(shape=tuple(shape))
+
+    def exchange(self, x: Value) -> tuple[Any, Any]:
+        total = ReduceSum((0,)).bind(x)
+        if self.tiled:
+            total = parted(total, self.axis, self.axis_size)
+        return moveaxis_to_front(total, self.axis), 0
+
+    def transpose(self, ct: Any, x: Any) -> Sequence[Any]:
+        return (AllGather(self.axis_name, self.axis_size, self.axis, self.tiled).bind(ct),)
+
+    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
+        return replace(self, axis=self.axis + 1).bind(*args), 0
+
+
+@dataclass(frozen=True)
+class PPermute(_Exchange):
+    """The value of another lane; zero for lanes that nobody sends to.
+
+    Attributes:
+        pairs: Sources and destinations; no lane twice among either.
+    """
+
+    pairs: tuple[tuple[int, int], ...]
+
+    name = "ppermute"
+
+    def abstract_eval(self, x: ShapedArray) -> ShapedArray:
+        return x.strong()
+
+    def exchange(self, x: Value) -> tuple[Any, Any]:
+        # A lane that nobody sends to reads behind the last one.
+        sources = np.full(self.axis_size, self.axis_size)
+        for source, destination in self.pairs:
+            sources[destination] = source
+        zero = aval_of(x).dtype.type(0)
+        return Gather((0,), "fill", zero).bind(x, sources), 0
+
+    def transpose(self, ct: Any, x: Any) -> Sequence[Any]:
+        back = tuple((destination, source) for source, destination in self.pairs)
+        return (replace(self, pairs=back).bind(ct),)
+
+    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
+        return self.bind(*args), 0
+
+
+@dataclass(frozen=True)
+class AllToAll(_Exchange):
+    """Part ``i`` of an axis goes to lane ``i``; what arrives is put together along another."""
+
+    split_axis: int
+    concat_axis: int
+    tiled: bool
+
+    def abstract_eval(self, x: ShapedArray) -> ShapedArray:
+        _check_parts(self.name, x, self.split_axis, self.axis_size, self.tiled)
+        shape = list(x.shape)
+        if self.tiled:
+            shape[self.split_axis] //= self.axis_size
+            shape[self.concat_axis] *= self.axis_size
+        else:
+            del shape[self.split_axis]
+            shape.insert(self.concat_axis, self.axis_size)
+        return x.strong().update(shape=tuple(shape))
+
+    def exchange(self, x: Value) -> tuple[Any, Any]:
+        if self.tiled:
+            x = parted(x, self.split_axis + 1, self.axis_size)
+        # Axis 0 is the sender, the split axis the receiver.
+        x = moveaxis_to_front(x, self.split_axis + 1)
+        rest = list(range(2, len(shape_of(x))))
+        rest.insert(self.concat_axis, 1)
+        x = Transpose((0, *rest)).bind(x)
+        return (joined(x, self.concat_axis + 1) if self.tiled else x), 0
+
+    def transpose(self, ct: Any, x: Any) -> Sequence[Any]:
+        back = replace(self, split_axis=self.concat_axis, concat_axis=self.split_axis)
+        return (back.bind(ct),)
+
+    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
+        shifted = replace(self, split_axis=self.split_axis + 1, concat_axis=self.concat_axis + 1)
+        return shifted.bind(*args), 0
+
+
+def joined(x: Value, axis: int) -> Value:
+    """An axis and the one behind it as one."""
+    shape = shape_of(x)
+    return reshape(x, (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :]))
+
+
+def parted(x: Value, axis: int, n: int) -> Value:
+    """One axis as two, the first of them of length ``n``."""
+    shape = shape_of(x)
+    return reshape(x, (*shape[:axis], n, shape[axis] // n, *shape[axis + 1 :]))
+
+
+def _check_parts(name: str, x: ShapedArray, axis: int, size: int, tiled: bool) -> None:
+    length = x.shape[axis]
+    if length % size if tiled else length != size:
+        wanted = f"a multiple of {size}" if tiled else str(size)
+        raise ShapeError(
+            f"{name}: axis {axis} of {x} must have length {wanted}, that of the mapped axis: one "
+            f"part for every lane.{'' if tiled else ' With tiled=True parts may be longer.'}"
+        )
