@@ -11,8 +11,8 @@ rules say nothing: derivatives with respect to them are those of the function it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -55,11 +55,14 @@ class Rules:
         name: Name of the function.
         fun: From inputs to results.
         jvp: From inputs and tangents of the explicit ones to results and their tangents.
-        vjp: From inputs to results, residuals, and the function that pulls cotangents back.
+        vjp: From inputs, and flags of explicit inputs with nonzero tangents, to results, residuals,
+            and the function that pulls cotangents back.
         vmap: From the length of the mapped axis, flags of mapped explicit inputs, and the inputs,
             to results that are all mapped.
         is_closed_over: For each closed-over value whether the function uses it (rather than a
             rule only), so that results may depend on it.
+        refused: Closed-over values with respect to which the call cannot be differentiated, and
+            how the user calls them.
         missing: Message if the call is differentiated, though it has neither rule.
         missing_vmap: Message if the call is mapped, though it has no rule for it.
     """
@@ -67,9 +70,10 @@ class Rules:
     name: str
     fun: Callable[..., list[Any]]
     jvp: Callable[[Values, Values], tuple[list[Any], list[Any]]] | None = None
-    vjp: Callable[..., tuple[list[Any], list[Any], Pull]] | None = None
+    vjp: Callable[[Values, Sequence[bool]], tuple[list[Any], list[Any], Pull]] | None = None
     vmap: Callable[[int, list[bool], Values], list[Any]] | None = None
     is_closed_over: tuple[bool, ...] = ()
+    refused: Mapping[int, str] = field(default_factory=dict)
     missing: str | None = None
     missing_vmap: str | None = None
 
@@ -126,11 +130,11 @@ class CustomCall(Primitive):
         explicit = list(tangents[n:])
         if any(t is not None for t in explicit) and rules.missing is not None:
             raise MissingRuleError(rules.missing)
+        self._check_refused(tangents)
         if all(t is None for t in explicit) or not (rules.jvp or rules.vjp):
             outs, dots = push(rules.fun, primals, tangents, rules.name)
             return outs, dots
         outs, dots = apply(primals, explicit)
-        self._check_results(outs)
         closed = [
             t if used else None for t, used in zip(tangents[:n], rules.is_closed_over, strict=True)
         ]
@@ -139,18 +143,14 @@ class CustomCall(Primitive):
             dots = add_tangents(dots, extra)
         return outs, dots
 
-    def _check_results(self, outs: Values) -> None:
-        """A rule must return what the function returns, as far as that is known by now."""
-        program = self.__dict__.get("program")
-        if program is None:
-            return
-        expected = [(a.shape, a.dtype) for a in program.out_avals]
-        if [(aval_of(x).shape, aval_of(x).dtype) for x in outs] != expected:
-            raise ArgumentError(
-                f"the rule of {self.rules.name} does not return what the function returns.\n"
-                f"  expected      {[a.strong() for a in program.out_avals]}\n"
-                f"  got           {[aval_of(x).strong() for x in outs]}"
-            )
+    def _check_refused(self, tangents: Sequence[Value | None]) -> None:
+        for i, path in self.rules.refused.items():
+            if tangents[i] is not None:
+                raise ArgumentError(
+                    f"{self.rules.name} is differentiated with respect to `{path}`, which is named "
+                    "in nondiff_argnums. Remove it from there and let the rules treat it (a "
+                    "backward rule may return None for it), or wrap it in funcgrad.stop_gradient."
+                )
 
     # Forward mode.
 
@@ -161,7 +161,7 @@ class CustomCall(Primitive):
     def _derive_jvp(self, primals: Values, tangents: Values) -> tuple[list[Any], list[Any]]:
         """The tangent as the transpose of the backward pass, which is linear."""
         assert self.rules.vjp is not None
-        outs, residuals, pull = self.rules.vjp(*primals)
+        outs, residuals, pull = self.rules.vjp(primals, [t is not None for t in tangents])
         avals = [aval_of(x).strong() for x in outs]
         return outs, transpose_pull(self.rules.name, pull, residuals, avals, tangents)
 
@@ -171,14 +171,15 @@ class CustomCall(Primitive):
         """Results, and one linear operation on the tangents whose transpose is the vjp rule."""
         rules = self.rules
         assert rules.vjp is not None
-        outs, residuals, pull = rules.vjp(*primals)
+        is_active = [t is not None for t in tangents]
+        outs, residuals, pull = rules.vjp(primals, is_active)
         avals = [aval_of(x).strong() for x in outs]
         inexact = [i for i, a in enumerate(avals) if a.dtype.kind in "fc"]
         if not inexact:
             return outs, [None] * len(outs)
         # The primals are only kept where the derivative itself will ask for them.
         kept = list(primals) if rules.jvp is not None else []
-        pair = _VjpPair(rules, pull, len(kept), avals, [t is not None for t in tangents])
+        pair = _VjpPair(rules, pull, len(kept), avals, is_active)
         linear = [t for t in tangents if t is not None]
         inputs = [*kept, *residuals, *linear]
         call = LinearCall(
@@ -319,6 +320,7 @@ class _MappedRules:
             jvp=None if single.jvp is None else self.jvp,
             vjp=None if single.vjp is None else self.vjp,
             is_closed_over=single.is_closed_over,
+            refused=single.refused,
             missing=single.missing,
         )
 
@@ -347,13 +349,13 @@ class _MappedRules:
         results = map_to_front(both, [primals, tangents], dims, self.size, self.axis_name)
         return results[:n_outs], results[n_outs:]
 
-    def vjp(self, *args: Any) -> tuple[list[Any], list[Any], Pull]:
+    def vjp(self, args: Values, is_active: Sequence[bool]) -> tuple[list[Any], list[Any], Pull]:
         rule = self.single.vjp
         assert rule is not None
         made: list[Any] = []
 
         def run(xs: Values) -> list[Any]:
-            outs, residuals, pull = rule(*xs)
+            outs, residuals, pull = rule(xs, is_active)
             made[:] = [len(outs), pull]
             return [*outs, *residuals]
 

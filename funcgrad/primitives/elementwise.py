@@ -168,7 +168,9 @@ class Quotient(Elementwise):
         if tx is not None:
             terms.append(_unscaled(tx, y))
         if ty is not None:
-            terms.append(scale.bind(ty, coefficient(lambda: -out / y)))
+            # Primitives, since Python's quotient of Python's floats raises where y is 0.
+            slope = coefficient(lambda: neg.bind(div.bind(out, y)))
+            terms.append(scale.bind(ty, slope))
         return out, terms[0] if len(terms) == 1 else add.bind(*terms)
 
     def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
@@ -351,7 +353,7 @@ fmod = Binary(
     "fmod",
     np.fmod,
     lambda x, y, out: ones_like(x),
-    lambda x, y, out: -trunc.bind(x / y),
+    lambda x, y, out: neg.bind(trunc.bind(div.bind(x, y))),
     "fmod({0}, {1})",
     kinds="iuf",
     code_kinds="iuf",
@@ -476,11 +478,19 @@ _CHOICE: dict[str, Any] = {"kinds": "biufc", "code_kinds": "biuf", "keeps_weak":
 maximum = Binary("maximum", np.maximum, *_tie(lambda a, b: a > b), "maximum({0}, {1})", **_CHOICE)
 minimum = Binary("minimum", np.minimum, *_tie(lambda a, b: a < b), "minimum({0}, {1})", **_CHOICE)
 
+
+def _or_zero(x: Value, size: Value) -> Value:
+    """``x / size``, and 0 where ``size`` is 0."""
+    is_origin = equal.bind(size, zero_of(size))
+    apart = select.bind(is_origin, ones_like(size), size)
+    return select.bind(is_origin, zero_of(size), x / apart)
+
+
 arctan2 = Binary(
     "arctan2",
     np.arctan2,
-    lambda x, y, out: y / (x * x + y * y),
-    lambda x, y, out: -x / (x * x + y * y),
+    lambda x, y, out: _or_zero(y, x * x + y * y),
+    lambda x, y, out: _or_zero(-x, x * x + y * y),
     "atan2({0}, {1})",
     kinds="f",
 )
@@ -488,8 +498,8 @@ hypot = Binary(
     "hypot",
     np.hypot,
     # At the origin the slope is 0 by convention, as for every norm.
-    lambda x, y, out: x / select.bind(out == zero_of(out), ones_like(out), out),
-    lambda x, y, out: y / select.bind(out == zero_of(out), ones_like(out), out),
+    lambda x, y, out: _or_zero(x, out),
+    lambda x, y, out: _or_zero(y, out),
     "hypot({0}, {1})",
     kinds="f",
 )
@@ -614,8 +624,7 @@ def _abs_jvp(self: Elementwise, primals: Any, tangents: Any) -> tuple[Any, Any]:
     if not is_complex(aval_of(x).dtype):
         return out, scale.bind(t, sign.bind(x))
     # d|z| = Re(conj(z) dz) / |z|, and 0 at the origin.
-    safe = select.bind(out == zero_of(out), ones_like(out), out)
-    direction = conj.bind(x) / convert(safe, x.dtype)
+    direction = coefficient(_or_zero, conj.bind(x), convert(out, aval_of(x).dtype))
     return out, real.bind(scale.bind(t, direction))
 
 
@@ -680,6 +689,9 @@ class _Identity(Elementwise):
 
     def impl(self, *args: Any) -> Any:
         return args[0]
+
+    def transpose(self, ct: Any, *args: Any) -> Sequence[Value | None]:
+        return [None]
 
 
 stop_gradient = _Identity("stop_gradient", lambda x: x, "{0}", "biufc", "biufc", keeps_weak=True)

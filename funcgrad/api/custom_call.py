@@ -1,0 +1,330 @@
+"""One call of a function that has rules, as the flat functions that `CustomCall` needs.
+
+Arguments of ``nondiff_argnums`` are bound, pytrees are taken apart, and the traced values that the
+function and its rules close over become inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+from funcgrad.api.arguments import Function, aval_of_argument, leaf_paths
+from funcgrad.api.rule_results import (
+    VALUE_TYPES,
+    Fit,
+    ResultType,
+    check_pair,
+    describe,
+    symbolic_zero,
+    title_of,
+    zero_tangent,
+)
+from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.trace import Tracer
+from funcgrad.errors import ArgumentError, DtypeError, TreeError
+from funcgrad.higher_order.closures import run_lifted, tracers_in
+from funcgrad.higher_order.custom import CustomCall, Pull, Rules
+from funcgrad.higher_order.linear_call import Values, to_front
+from funcgrad.pytree import tree_flatten, tree_leaves, tree_structure, tree_unflatten
+
+
+@dataclass
+class UserRules:
+    """A function and its rules, as the user gave them."""
+
+    name: str
+    fun: Function
+    nondiff_argnums: tuple[int, ...] = ()
+    jvp: Function | None = None
+    fwd: Function | None = None
+    bwd: Function | None = None
+    vmap: Function | None = None
+    jvp_takes_zeros: bool = False
+    vjp_takes_zeros: bool = False
+    missing: str | None = None
+    missing_vmap: str | None = None
+
+    def functions(self) -> list[Function]:
+        """The rules that were given."""
+        rules = (self.jvp, self.fwd, self.bwd, self.vmap)
+        return [rule for rule in rules if rule is not None]
+
+    def title(self, kind: str, rule: Function | None) -> str:
+        """How messages call a rule."""
+        return title_of(kind, self.name, rule)
+
+
+@dataclass(frozen=True)
+class CustomVJPPrimal:
+    """An argument of a forward rule made with ``symbolic_zeros=True``.
+
+    Attributes:
+        value: The argument.
+        perturbed: Whether its cotangent is asked for.
+    """
+
+    value: Any
+    perturbed: bool
+
+
+class Call:
+    """One call under a transformation."""
+
+    def __init__(self, user: UserRules, args: tuple[Any, ...]) -> None:
+        self.user = user
+        self.name = user.name
+        self.args = args
+        nondiff = user.nondiff_argnums
+        if nondiff and nondiff[-1] >= len(args):
+            raise ArgumentError(
+                f"{self.name} was called with {len(args)} argument{'s' * (len(args) != 1)}, but "
+                f"nondiff_argnums names argument {nondiff[-1]}."
+            )
+        self.static = [args[i] for i in nondiff]
+        self.places = [i for i in range(len(args)) if i not in nondiff]
+        self.dynamic = tuple(args[i] for i in self.places)
+        self.leaves, self.in_tree = tree_flatten(self.dynamic)
+        paths = [
+            path
+            for place, tree in zip(self.places, self.dynamic, strict=True)
+            for path in leaf_paths(tree, f"args[{place}]")
+        ]
+        self.avals = [
+            _argument_aval(x, path, self.name) for x, path in zip(self.leaves, paths, strict=True)
+        ]
+        used = tracers_in(user.fun, self.static)
+        self.captured = tracers_in(user.fun, self.static, user.functions())
+        self.is_closed_over = tuple(any(tracer is u for u in used) for tracer in self.captured)
+        self.result = ResultType(self.name)
+
+    def run(self) -> Any:
+        user = self.user
+        rules = Rules(
+            name=self.name,
+            fun=self._fun,
+            jvp=None if user.jvp is None else self._jvp,
+            vjp=None if user.fwd is None else self._vjp,
+            vmap=None if user.vmap is None else self._vmap,
+            is_closed_over=self.is_closed_over,
+            refused=self._refused(),
+            missing=user.missing if user.jvp is None and user.fwd is None else None,
+            missing_vmap=user.missing_vmap if user.vmap is None else None,
+        )
+        inputs = [*self.captured, *self.leaves]
+        outs = CustomCall(rules, tuple(aval_of(x) for x in inputs)).bind(*inputs)
+        assert self.result.tree is not None
+        return tree_unflatten(self.result.tree, outs)
+
+    def _refused(self) -> dict[int, str]:
+        """Positions among the captured values of those that are arguments without derivative."""
+        position = {id(tracer): i for i, tracer in enumerate(self.captured)}
+        return {
+            position[id(leaf)]: f"args[{place}]"
+            for place, arg in zip(self.user.nondiff_argnums, self.static, strict=True)
+            for leaf in tree_leaves(arg)
+            if isinstance(leaf, Tracer) and id(leaf) in position
+        }
+
+    def split(self, inputs: Values) -> tuple[Values, Values]:
+        """Captured values, and leaves of the arguments."""
+        n = len(self.captured)
+        return inputs[:n], inputs[n:]
+
+    def _full(self, leaves: Values) -> list[Any]:
+        """All arguments of the function."""
+        full = list(self.args)
+        dynamic = tree_unflatten(self.in_tree, leaves)
+        for place, arg in zip(self.places, dynamic, strict=True):
+            full[place] = arg
+        return full
+
+    def _fun(self, *inputs: Any) -> list[Any]:
+        values, leaves = self.split(inputs)
+        fun = self.user.fun
+        return run_lifted(
+            self.captured,
+            values,
+            lambda: self.result.flatten(fun(*self._full(leaves)), self.name),
+        )
+
+    # Forward mode.
+
+    def _jvp(self, inputs: Values, tangents: Values) -> tuple[list[Any], list[Any]]:
+        values, leaves = self.split(inputs)
+        results = lift_optional(
+            self.captured, values, lambda: list(chain(*self._apply_jvp(leaves, tangents)))
+        )
+        n = len(results) // 2
+        return results[:n], results[n:]
+
+    def _apply_jvp(self, leaves: Values, tangents: Values) -> tuple[list[Any], list[Any]]:
+        rule = self.user.jvp
+        assert rule is not None
+        what = self.user.title("jvp", rule)
+        make_zero = symbolic_zero if self.user.jvp_takes_zeros else zero_tangent
+        dense = [
+            make_zero(aval_of(x)) if t is None else t for x, t in zip(leaves, tangents, strict=True)
+        ]
+        primals = tree_unflatten(self.in_tree, leaves)
+        result = rule(*self.static, primals, tree_unflatten(self.in_tree, dense))
+        value, tangent = check_pair(result, what, "tangent")
+        outs = self.result.flatten(value, what)
+        avals = [aval_of(x) for x in outs]
+        fit = Fit(what, "tangent")
+        return outs, fit.leaves(tangent, tree_structure(value), avals, "result")
+
+    # Reverse mode.
+
+    def _vjp(self, inputs: Values, is_active: Sequence[bool]) -> tuple[list[Any], list[Any], Pull]:
+        values, leaves = self.split(inputs)
+        user = self.user
+        fwd = user.fwd
+        assert fwd is not None
+        what = user.title("forward", fwd)
+        made: list[Any] = []
+        if user.vjp_takes_zeros:
+            leaves = [
+                CustomVJPPrimal(x, active) for x, active in zip(leaves, is_active, strict=True)
+            ]
+
+        def run() -> list[Any]:
+            value, tree = check_pair(fwd(*self._full(leaves)), what, "residuals")
+            outs = self.result.flatten(value, what)
+            residuals = _Residuals(tree)
+            made[:] = [len(outs), residuals, [aval_of(x) for x in outs]]
+            return [*outs, *residuals.values]
+
+        results = run_lifted(self.captured, values, run)
+        n_outs, residuals, out_avals = made
+        pull = _BackwardPass(self, residuals, out_avals)
+        return results[:n_outs], [*values, *results[n_outs:]], pull
+
+    # Batching.
+
+    def _vmap(self, size: int, is_mapped: list[bool], inputs: Values) -> list[Any]:
+        values, leaves = self.split(inputs)
+        rule = self.user.vmap
+        assert rule is not None
+        what = self.user.title("batching", rule)
+
+        def run() -> list[Any]:
+            flags = list(tree_unflatten(self.in_tree, is_mapped))
+            result = rule(size, flags, *tree_unflatten(self.in_tree, leaves))
+            value, out_batched = check_pair(result, what, "out_batched")
+            outs = self.result.flatten_mapped(value, what)
+            batched, tree = tree_flatten(out_batched)
+            if tree != self.result.tree:
+                raise TreeError(
+                    f"{what}: out_batched must have the structure of the value.\n"
+                    f"  expected      {self.result.tree}\n  got           {tree}"
+                )
+            rows = zip(outs, batched, leaf_paths(value, "result"), strict=True)
+            return [self._mapped(x, mapped, size, path, what) for x, mapped, path in rows]
+
+        return run_lifted(self.captured, values, run)
+
+    def _mapped(self, value: Any, is_mapped: bool, size: int, path: str, what: str) -> Any:
+        if is_mapped and aval_of(value).shape[:1] != (size,):
+            raise TreeError(
+                f"{what}: `{path}` is {aval_of(value).strong()}, but out_batched says that it has "
+                f"the mapped axis of length {size} in front."
+            )
+        return to_front(value, 0 if is_mapped else None, size)
+
+
+class _Residuals:
+    """What ``fwd`` hands to ``bwd``: values, and functions that close over values.
+
+    Args:
+        tree: Any pytree.
+    """
+
+    def __init__(self, tree: Any) -> None:
+        leaves, self.treedef = tree_flatten(tree)
+        self.is_value = [isinstance(x, VALUE_TYPES) for x in leaves]
+        pairs = list(zip(leaves, self.is_value, strict=True))
+        self.captured = tracers_in([x for x, value in pairs if not value])
+        self.values = [*(x for x, value in pairs if value), *self.captured]
+        self.opaque = [None if value else x for x, value in pairs]
+
+    def tree(self, values: Values) -> Any:
+        """The pytree with other values."""
+        rest = iter(values)
+        leaves = [
+            next(rest) if value else x for x, value in zip(self.opaque, self.is_value, strict=True)
+        ]
+        return tree_unflatten(self.treedef, leaves)
+
+
+class _BackwardPass:
+    """The backward rule of one call, as a function of flat residuals and cotangents."""
+
+    def __init__(self, call: Call, residuals: _Residuals, out_avals: Sequence[ShapedArray]) -> None:
+        self.call = call
+        self.residuals = residuals
+        self.out_avals = out_avals
+        self.what = call.user.title("backward", call.user.bwd)
+
+    def __call__(self, values: Values, cts: Values) -> list[Any]:
+        outer, inner = self.call.split(values)
+        n = len(inner) - len(self.residuals.captured)
+        captured = [*self.call.captured, *self.residuals.captured]
+        stand_ins = [*outer, *inner[n:]]
+        return lift_optional(captured, stand_ins, lambda: self._apply(inner[:n], cts))
+
+    def _apply(self, values: Values, cts: Values) -> list[Any]:
+        call = self.call
+        bwd = call.user.bwd
+        assert bwd is not None
+        assert call.result.tree is not None
+        make_zero = symbolic_zero if call.user.vjp_takes_zeros else zero_tangent
+        dense = [
+            make_zero(a) if ct is None else ct for ct, a in zip(cts, self.out_avals, strict=True)
+        ]
+        ct_tree = tree_unflatten(call.result.tree, dense)
+        return self._leaves(bwd(*call.static, self.residuals.tree(values), ct_tree))
+
+    def _leaves(self, result: Any) -> list[Any]:
+        """Leaves of the cotangents of the differentiable arguments."""
+        call = self.call
+        n = len(call.dynamic)
+        if not isinstance(result, tuple | list) or len(result) != n:
+            is_sequence = isinstance(result, tuple | list)
+            got = f"{len(result)} of them" if is_sequence else describe(result)
+            raise TreeError(
+                f"{self.what} must return a tuple of {n} cotangent{'s' * (n != 1)}, one for every "
+                f"differentiable argument, but it returned {got}."
+            )
+        fit = Fit(self.what, "cotangent")
+        avals = iter(call.avals)
+        pulled: list[Any] = []
+        for place, arg, ct in zip(call.places, call.dynamic, result, strict=True):
+            tree = tree_structure(arg)
+            expected = [next(avals) for _ in range(tree.num_leaves)]
+            pulled += fit.leaves(ct, tree, expected, f"args[{place}]")
+        return pulled
+
+
+def lift_optional(captured: Sequence[Tracer], values: Values, function: Any) -> list[Any]:
+    """As `run_lifted`, for a function whose results may be ``None``."""
+    is_zero: list[bool] = []
+
+    def run() -> list[Any]:
+        results = function()
+        is_zero[:] = [x is None for x in results]
+        return [x for x in results if x is not None]
+
+    rest = iter(run_lifted(captured, values, run))
+    return [None if gone else next(rest) for gone in is_zero]
+
+
+def _argument_aval(leaf: Any, path: str, name: str) -> ShapedArray:
+    try:
+        return aval_of_argument(leaf, path, name)
+    except DtypeError as error:
+        raise DtypeError(
+            f"{error} Or name it in nondiff_argnums, so that the rules get it as it is."
+        ) from None

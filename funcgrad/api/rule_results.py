@@ -1,0 +1,223 @@
+"""What users' rules return: their structure and types are checked here, by path.
+
+Messages name the rule with the file and line of its definition.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from funcgrad.api.arguments import aval_of_argument, leaf_paths, same_type
+from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.trace import Tracer
+from funcgrad.dtypes import float0
+from funcgrad.errors import ArgumentError, DtypeError, ShapeError, TreeError
+from funcgrad.higher_order.linear_call import zeros
+from funcgrad.primitives.elementwise import convert
+from funcgrad.pytree import (
+    PyTreeDef,
+    keystr,
+    tree_flatten,
+    tree_flatten_with_path,
+    tree_leaves,
+    tree_structure,
+)
+
+VALUE_TYPES = (Tracer, np.ndarray, np.generic, bool, int, float, complex)
+
+
+class SymbolicZero:
+    """A tangent that is known to be zero, for rules made with ``symbolic_zeros=True``.
+
+    Args:
+        shape: Shape of the tangent.
+        dtype: Its dtype; ``float0`` for integers and bools.
+    """
+
+    __slots__ = ("dtype", "shape")
+
+    def __init__(self, shape: tuple[int, ...], dtype: Any) -> None:
+        self.shape = shape
+        self.dtype = np.dtype(dtype)
+
+    def __repr__(self) -> str:
+        return f"SymbolicZero(shape={self.shape}, dtype={self.dtype})"
+
+
+def zero_tangent(aval: ShapedArray) -> Any:
+    """Zeros of the tangent type."""
+    return zeros(aval) if aval.dtype.kind in "fc" else np.zeros(aval.shape, float0)
+
+
+def symbolic_zero(aval: ShapedArray) -> SymbolicZero:
+    """The tangent that is known to be zero."""
+    return SymbolicZero(aval.shape, aval.dtype if aval.dtype.kind in "fc" else float0)
+
+
+def is_zero_tree(tree: Any) -> bool:
+    """Whether all tangents of an argument are known to be zero."""
+    return all(isinstance(x, SymbolicZero) for x in tree_leaves(tree))
+
+
+def title_of(kind: str, name: str, rule: Any) -> str:
+    """How messages call a rule: with the place of its definition."""
+    place = place_of(rule)
+    return f"the {kind} rule of {name}" + (f" ({place})" if place else "")
+
+
+def place_of(function: Any) -> str:
+    """Name, file and line of a function; empty for those that are not written in Python."""
+    while not hasattr(function, "__code__"):
+        inner = getattr(function, "__wrapped__", None) or getattr(function, "func", None)
+        if inner is None:
+            return ""
+        function = inner
+    code = function.__code__
+    file = os.path.basename(code.co_filename)
+    return f"{function.__name__}, {file}:{code.co_firstlineno}"
+
+
+def describe(value: Any) -> str:
+    """A value as messages show it: arrays by their types."""
+    if isinstance(value, np.ndarray) and value.dtype == float0:
+        return f"float0[{','.join(map(str, value.shape))}]"
+    if isinstance(value, VALUE_TYPES):
+        return str(aval_of(value).strong())
+    if isinstance(value, tuple | list | dict):
+        return f"a pytree with structure {tree_structure(value)}"
+    return f"a {type(value).__name__}"
+
+
+def check_pair(result: Any, what: str, second: str) -> tuple[Any, Any]:
+    """The two results of a rule."""
+    if not isinstance(result, tuple | list) or len(result) != 2:
+        raise ArgumentError(
+            f"{what} must return a pair (value, {second}), but it returned {describe(result)}."
+        )
+    return result[0], result[1]
+
+
+class ResultType:
+    """Structure and types of what a function and all of its rules return.
+
+    The first result that is seen fixes them.
+
+    Args:
+        name: Name of the function.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.tree: PyTreeDef | None = None
+        self.avals: list[ShapedArray] | None = None
+
+    def flatten(self, out: Any, what: str) -> list[Any]:
+        """Leaves of a result."""
+        outs, paths = self.flatten_mapped(out, what), leaf_paths(out, "result")
+        avals = [aval_of(x).strong() for x in outs]
+        for got, expected, path in zip(avals, self.avals or avals, paths, strict=True):
+            if got != expected:
+                raise ShapeError(
+                    f"{what} must return what {self.name} returns, but `{path}` has another type."
+                    f"\n  expected      {expected}\n  got           {got}"
+                )
+        self.avals = avals
+        return outs
+
+    def flatten_mapped(self, out: Any, what: str) -> list[Any]:
+        """Leaves of a result of a batching rule, whose types have one more axis."""
+        outs, tree = tree_flatten(out)
+        if self.tree is not None and tree != self.tree:
+            raise TreeError(
+                f"{what} must return a value with the structure of {self.name}'s.\n"
+                f"  expected      {self.tree}\n  got           {tree}"
+            )
+        self.tree = tree
+        for x, path in zip(outs, leaf_paths(out, "result"), strict=True):
+            aval_of_argument(x, path, f"the result of {what}")
+        return outs
+
+
+class Fit:
+    """Takes tangents or cotangents apart that a rule returned.
+
+    Args:
+        what: The rule, as messages call it.
+        kind: ``"tangent"`` or ``"cotangent"``.
+    """
+
+    def __init__(self, what: str, kind: str) -> None:
+        self.what = what
+        self.kind = kind
+
+    def leaves(
+        self, tree: Any, treedef: PyTreeDef, avals: Sequence[ShapedArray], root: str
+    ) -> list[Any]:
+        """Leaves of the expected types, ``None`` where zero.
+
+        Args:
+            tree: What the rule returned; ``None`` stands for any subtree.
+            treedef: The structure that it should have.
+            avals: Types of the leaves of the primal.
+            root: Path of the primal.
+        """
+        rows: list[tuple[str, Any]] = []
+        self._collect(tree, treedef, root, rows)
+        return [self._leaf(x, aval, path) for (path, x), aval in zip(rows, avals, strict=True)]
+
+    def _collect(
+        self, tree: Any, treedef: PyTreeDef, path: str, rows: list[tuple[str, Any]]
+    ) -> None:
+        if tree is None:
+            rows.extend([(path, None)] * treedef.num_leaves)
+            return
+        children, got = tree_flatten_with_path(tree, is_leaf=lambda x: x is not tree)
+        if treedef.is_leaf and got.is_leaf:
+            rows.append((path, tree))
+            return
+        same = got.kind is treedef.kind and got.meta == treedef.meta
+        if not same or len(children) != len(treedef.children()):
+            raise TreeError(
+                f"{self.what} returned a {self.kind} of the wrong structure for `{path}`.\n"
+                f"  expected      {_describe_structure(treedef)}\n"
+                f"  got           {_describe_structure(tree_structure(tree))}\n"
+                "Return the structure of the primal; None may stand for zeros."
+            )
+        for (keys, part), child in zip(children, treedef.children(), strict=True):
+            self._collect(part, child, path + keystr(keys), rows)
+
+    def _leaf(self, value: Any, aval: ShapedArray, path: str) -> Any:
+        if value is None or isinstance(value, SymbolicZero):
+            return None
+        is_float0 = isinstance(value, np.ndarray) and value.dtype == float0
+        if aval.dtype.kind not in "fc":
+            if is_float0 and value.shape == aval.shape:
+                return None
+            raise DtypeError(
+                f"{self.what} returned a {self.kind} for `{path}`, but {aval.strong()} has none.\n"
+                f"  expected      None or float0[{','.join(map(str, aval.shape))}]\n"
+                f"  got           {describe(value)}"
+            )
+        if not is_float0:
+            got = aval_of_argument(value, path, self.what)
+            if same_type(got, aval):
+                return value
+            if _converts(got, aval):
+                return convert(value, aval.dtype)
+        raise ShapeError(
+            f"{self.what} returned a {self.kind} of the wrong type for `{path}`.\n"
+            f"  expected      {aval.strong()}\n  got           {describe(value)}"
+        )
+
+
+def _converts(got: ShapedArray, aval: ShapedArray) -> bool:
+    """Whether a Python number may stand for an array of a type."""
+    return got.weak_type and got.shape == aval.shape and got.dtype.kind in "iuf" + aval.dtype.kind
+
+
+def _describe_structure(treedef: PyTreeDef) -> str:
+    return "an array" if treedef.is_leaf else str(treedef)
