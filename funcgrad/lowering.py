@@ -146,6 +146,15 @@ class Call:
 
 
 @dataclass(frozen=True)
+class Barrier:
+    """The inputs, unchanged; what reads the outputs runs after everything that came before.
+
+    Operations behind it are neither merged with equal ones in front of it nor joined to their
+    kernels, so that what is computed a second time takes no memory before it is needed.
+    """
+
+
+@dataclass(frozen=True)
 class Loop:
     """Run the equation's ``body`` once per step.
 
@@ -195,6 +204,7 @@ Form = (
     | Assemble
     | Constant
     | Extern
+    | Barrier
     | Call
     | Loop
     | While

@@ -28,8 +28,18 @@ LADDER = (
     ("primitives", "compiler"),
     ("transforms",),
     ("higher_order",),
-    ("tree_util", "tree", "flatten_util", "lax", "random", "numpy", "scipy", "nn"),
-    ("api", "testing"),
+    (
+        "checkpoint_policies",
+        "tree_util",
+        "tree",
+        "flatten_util",
+        "lax",
+        "random",
+        "numpy",
+        "scipy",
+        "nn",
+    ),
+    ("api", "testing", "ad_checkpoint"),
     ("",),  # funcgrad/__init__.py
 )
 ORDERED = (0, 6, 7)

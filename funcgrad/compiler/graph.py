@@ -30,6 +30,7 @@ from funcgrad.core.program import Atom, Equation, Program, Var
 from funcgrad.core.source import SourceLocation
 from funcgrad.lowering import (
     Assemble,
+    Barrier,
     Constant,
     Contraction,
     Extern,
@@ -47,6 +48,8 @@ class Node:
 
     operands: tuple[Operand, ...]
     outs: tuple[Value, ...]
+    epoch: int = field(default=0, init=False)
+    """How many barriers come before it: nodes of different epochs share no kernel."""
 
     def __post_init__(self) -> None:
         for out in self.outs:
@@ -145,6 +148,7 @@ def build(program: Program) -> Graph:
 class _Builder:
     def __init__(self, program: Program) -> None:
         self.graph = Graph()
+        self.epoch = 0
         self.operands: dict[Var, Operand] = {}
         for var in program.inputs:
             value = Value(var.aval.shape, var.aval.dtype)
@@ -193,6 +197,7 @@ class _Builder:
         return self._copy(operand)
 
     def _add(self, node: Node) -> Node:
+        node.epoch = self.epoch
         self.graph.nodes.append(node)
         return node
 
@@ -297,6 +302,12 @@ class _Builder:
         outs = tuple(Value(v.aval.shape, v.aval.dtype) for v in equation.outputs)
         self._add(External(tuple(operands), outs, equation.primitive, equation.source))
         return [whole(out) for out in outs]
+
+    def _barrier(
+        self, form: Barrier, equation: Equation, operands: list[Operand]
+    ) -> Iterable[Operand]:
+        self.epoch += 1
+        return operands
 
     _loop = _while = _branch = _extern
 

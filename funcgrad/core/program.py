@@ -145,18 +145,48 @@ def axis_names_of(value: Any) -> frozenset[Hashable]:
     return frozenset()
 
 
-def evaluate(program: Program, args: Sequence[Any]) -> list[Any]:
-    """Run a program, one primitive after the other, under the current trace."""
+def evaluate(
+    program: Program, args: Sequence[Any], after: Callable[[Equation], None] | None = None
+) -> list[Any]:
+    """Run a program, one primitive after the other, under the current trace.
+
+    Intermediate results are dropped when their last reader has run, so that their memory is free.
+
+    Args:
+        program: The program.
+        args: Values of its inputs.
+        after: Called with every equation that has been run.
+    """
     environment: dict[Var, Any] = dict(program.constants)
     environment.update(zip(program.inputs, args, strict=True))
 
     def read(atom: Atom) -> Any:
         return environment[atom] if type(atom) is Var else atom.value  # type: ignore[union-attr]
 
-    for equation in program.equations:
+    for equation, dying in zip(program.equations, last_uses(program), strict=True):
         result = equation.primitive.bind(*map(read, equation.inputs))
         if equation.primitive.multiple_results:
             environment.update(zip(equation.outputs, result, strict=True))
         else:
             environment[equation.outputs[0]] = result
+        result = None
+        for var in dying:
+            del environment[var]
+        if after is not None:
+            after(equation)
     return [read(atom) for atom in program.outputs]
+
+
+def last_uses(program: Program) -> list[list[Var]]:
+    """For every equation the names that nothing reads after it."""
+    return program.memo("last uses", lambda: _last_uses(program))
+
+
+def _last_uses(program: Program) -> list[list[Var]]:
+    seen: set[Atom] = set(program.outputs)
+    dying = []
+    for equation in reversed(program.equations):
+        names = [a for a in (*equation.inputs, *equation.outputs) if type(a) is Var]
+        dying.append([var for var in dict.fromkeys(names) if var not in seen])
+        seen.update(names)
+    return dying[::-1]

@@ -87,16 +87,32 @@ def _linearize_program(program: Program, is_active: Mask) -> LinearizedProgram:
         inputs = [
             trace.new_input(a, f"argument {i} of {name}") for i, a in enumerate(program.in_avals)
         ]
+        replay = _Replay(trace, program)
         with using_trace(trace):
-            outs, linear = linearize_flat(
-                lambda *xs: evaluate(program, xs), inputs, is_active, f"grad({name})"
-            )
+            outs, linear = linearize_flat(replay, inputs, is_active, f"grad({name})")
         tangent, values = _tangent_program(linear, f"tangent_{name}")
         sources, extra = _classify_residuals(trace, inputs, outs, values)
         forward, captured = trace.program([*outs, *extra], f"forward_{name}")
     assert not captured, "programs are closed"
     active_out = tuple(slot is not None for slot in linear.outputs)
     return LinearizedProgram(forward, tangent, sources, active_out, len(outs))
+
+
+class _Replay:
+    """Runs a program while another is staged, whose equations get the user's lines of the first."""
+
+    def __init__(self, trace: StageTrace, program: Program) -> None:
+        self.trace = trace
+        self.program = program
+        self.length = 0
+
+    def __call__(self, *args: Any) -> list[Any]:
+        return evaluate(self.program, args, self._carry_source)
+
+    def _carry_source(self, equation: Equation) -> None:
+        for made in self.trace.equations[self.length :]:
+            made.source = equation.source
+        self.length = len(self.trace.equations)
 
 
 def _classify_residuals(

@@ -13,7 +13,7 @@ summed up in memory while the rows pass; one of per-row numbers over the outer a
 register. Results of the last two exist only when the walk is over.
 
 Nodes join greedily, each to the groups of its operands, if no other group would have to run in
-between. Everything else (matrix products, calls of NumPy) is a group of its own.
+between and no barrier is. Everything else (matrix products, calls of NumPy) is a group of its own.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ def _values(node: Node) -> Iterable[Value]:
 def _united(a: Group, b: Group) -> tuple[Shape, Walk | None] | None:
     """Space and walk of the union, or ``None`` if one kernel cannot compute it."""
     found = _same_space(a, b)
-    if found is None:
+    if found is None or a.nodes[0].epoch != b.nodes[0].epoch:
         return None
     space, walk = found
     nodes = a.nodes + b.nodes

@@ -1,0 +1,152 @@
+"""Policies: which results of a checkpointed function are kept for its derivative.
+
+A policy is a function ``policy(primitive, *avals, **params) -> bool``, asked about the operations
+whose results the derivative needs: whether they are saved rather than computed again. It decides
+by what an operation says of itself, its lowering form or its parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from funcgrad.core.avals import ShapedArray
+from funcgrad.core.primitive import Primitive
+from funcgrad.errors import ArgumentError
+from funcgrad.lowering import Contraction
+
+Policy = Callable[..., bool]
+
+
+def everything_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
+    """Save every residual; nothing is computed again."""
+    return True
+
+
+def nothing_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
+    """Save the arguments only; everything is computed again."""
+    return False
+
+
+def dots_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
+    """Save results of contractions, such as matrix products."""
+    return isinstance(primitive.lower(*avals), Contraction)
+
+
+def dots_with_no_batch_dims_saveable(
+    primitive: Primitive, *avals: ShapedArray, **params: Any
+) -> bool:
+    """Save results of contractions without batch axes, such as products with weights."""
+    form = primitive.lower(*avals)
+    return isinstance(form, Contraction) and not set(form.lhs) & set(form.rhs) & set(form.out)
+
+
+@dataclass(frozen=True)
+class _ByName:
+    """A policy about values that `checkpoint_name` has named."""
+
+    names: frozenset[str]
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__.strip('_')}({', '.join(sorted(self.names))})"
+
+    def excludes(self, name: str) -> bool:
+        """Whether the value of this name must not be saved, whatever computed it."""
+        return False
+
+
+class _SaveOnly(_ByName):
+    def __call__(self, primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
+        return params.get("value_name") in self.names
+
+
+class _SaveNamesExcept(_ByName):
+    def __call__(self, primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
+        return "value_name" in params and params["value_name"] not in self.names
+
+
+class _SaveAnythingExcept(_ByName):
+    def __call__(self, primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
+        return params.get("value_name") not in self.names
+
+    def excludes(self, name: str) -> bool:
+        return name in self.names
+
+
+@dataclass(frozen=True)
+class _Either:
+    first: Policy
+    second: Policy
+
+    def __call__(self, primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
+        return self.first(primitive, *avals, **params) or self.second(primitive, *avals, **params)
+
+
+def _names(names: tuple[Any, ...], function: str) -> frozenset[str]:
+    for name in names:
+        if not isinstance(name, str):
+            raise ArgumentError(
+                f"{function} takes names given to values by checkpoint_name, one by one, got "
+                f"{name!r}. Write {function}('a', 'b')."
+            )
+    return frozenset(names)
+
+
+def save_only_these_names(*names: str) -> Policy:
+    """Save the values of these names, and nothing else.
+
+    Args:
+        *names: Names given by `checkpoint_name`.
+    """
+    return _SaveOnly(_names(names, "save_only_these_names"))
+
+
+def save_any_names_but_these(*names: str) -> Policy:
+    """Save all values that have a name, except those of these names.
+
+    Args:
+        *names: Names given by `checkpoint_name`.
+    """
+    return _SaveNamesExcept(_names(names, "save_any_names_but_these"))
+
+
+def save_anything_except_these_names(*names: str) -> Policy:
+    """Save all residuals, named or not, except the values of these names.
+
+    Args:
+        *names: Names given by `checkpoint_name`.
+    """
+    return _SaveAnythingExcept(_names(names, "save_anything_except_these_names"))
+
+
+def save_from_both_policies(first: Policy, second: Policy) -> Policy:
+    """Save what one of two policies saves.
+
+    Args:
+        first: A policy.
+        second: A policy.
+    """
+    for policy in (first, second):
+        check_policy(policy, "save_from_both_policies")
+    return _Either(first, second)
+
+
+def check_policy(policy: Any, function: str) -> None:
+    """Raise unless ``policy`` can be asked."""
+    factories = (
+        save_only_these_names,
+        save_any_names_but_these,
+        save_anything_except_these_names,
+        save_from_both_policies,
+    )
+    if policy in factories:
+        raise ArgumentError(
+            f"{function}: {policy.__name__} makes a policy from names. Call it: "
+            f"policy={policy.__name__}(...)."
+        )
+    if not callable(policy):
+        raise ArgumentError(
+            f"{function}: a policy is a function of checkpoint_policies, such as dots_saveable, or "
+            f"policy(primitive, *avals, **params) -> bool; got {policy!r}."
+        )
