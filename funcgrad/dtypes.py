@@ -33,6 +33,7 @@ float0: np.dtype[Any] = np.dtype([("float0", np.void, 0)])
 """Dtype of the tangents of integers and booleans: a space with a single point, zero bytes wide."""
 
 BOOL = np.dtype(np.bool_)
+INT8 = np.dtype(np.int8)
 INT64 = np.dtype(np.int64)
 FLOAT64 = np.dtype(np.float64)
 COMPLEX128 = np.dtype(np.complex128)

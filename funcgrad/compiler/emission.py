@@ -231,7 +231,10 @@ def _float_to_int(x: Emitted, to: Any) -> Any:
 
 def _float_to_unsigned(x: Emitted, to: Any) -> Any:
     if to.width == 64:
-        return x.builder.fptoui(x.value, to)
+        # The upper half goes through the signed conversion, so that negative numbers wrap.
+        upper = x >= 2.0**63
+        low = Emitted(x.builder, x.builder.fptosi(upper.select(x - 2.0**63, x).value, to), "i")
+        return upper.select(low ^ -(2**63), low).value
     return _int_to_int(x.like(x.builder.fptosi(x.value, I64 if to.width == 32 else I32)), to)
 
 

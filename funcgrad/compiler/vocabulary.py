@@ -166,12 +166,14 @@ class Complex:
         real_is_larger = a.absolute() >= b.absolute()
         large, small = real_is_larger.select(a, b), real_is_larger.select(b, a)
         ratio = small / large
-        # Where both parts are 0 the quotient must be nan or inf: divide by that zero itself.
-        ratio = (large == 0).select(0, ratio)
         scale = large + small * ratio
         p, q = self.re, self.im
-        re = real_is_larger.select(p + q * ratio, p * ratio + q) / scale
-        im = real_is_larger.select(q - p * ratio, q * ratio - p) / scale
+        re = real_is_larger.select(p + q * ratio, p * ratio + q)
+        im = real_is_larger.select(q - p * ratio, q * ratio - p)
+        # By zero both parts are divided without regard to its sign, as in NumPy.
+        is_zero = (large == 0) & (small == 0)
+        scale = is_zero.select(large.absolute(), scale)
+        re, im = is_zero.select(p, re) / scale, is_zero.select(q, im) / scale
         return Complex(re, im)
 
     def __neg__(self) -> Complex:

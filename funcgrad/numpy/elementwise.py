@@ -14,7 +14,7 @@ import numpy as np
 from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.trace import Tracer
-from funcgrad.dtypes import BOOL, FLOAT64, PYTHON_SCALARS, is_complex
+from funcgrad.dtypes import BOOL, FLOAT64, INT8, PYTHON_SCALARS, is_complex
 from funcgrad.errors import DtypeError
 from funcgrad.numpy.promotion import (
     as_value,
@@ -68,6 +68,25 @@ def _numeric(ufunc: np.ufunc, primitive: Primitive) -> Function:
     return _register(ufunc, lambda *args: primitive.bind(*promote(*args)))
 
 
+def _widened(*args: Any) -> list[Any]:
+    """Promoted values; bools as int8, in which NumPy evaluates what it has no bool loop for."""
+    values = promote(*args)
+    is_exact = aval_of(values[0]).dtype == BOOL
+    return [to_dtype(v, INT8) for v in values] if is_exact else values
+
+
+def _countable(ufunc: np.ufunc, primitive: Primitive) -> Function:
+    """A function that is evaluated in the promoted dtype, int8 for bools."""
+    return _register(ufunc, lambda *args: primitive.bind(*_widened(*args)))
+
+
+def _real(x: Any, function: str) -> Any:
+    """A value that is not complex."""
+    if is_complex(aval_of(x).dtype):
+        raise DtypeError(f"{function} is not defined for complex numbers, got {aval_of(x)}.")
+    return x
+
+
 def _logical(ufunc: np.ufunc, primitive: Primitive) -> Function:
     """A function of truth values."""
     return _register(ufunc, lambda *args: primitive.bind(*map(truth, args)))
@@ -108,15 +127,17 @@ add = _numeric(np.add, p.add)
 subtract = _numeric(np.subtract, p.sub)
 multiply = _numeric(np.multiply, p.mul)
 divide = true_divide = _register(np.true_divide, lambda x, y: _divide(x, y))
-floor_divide = _numeric(np.floor_divide, p.floor_divide)
-mod = remainder = _numeric(np.remainder, p.remainder)
-fmod = _numeric(np.fmod, p.fmod)
+floor_divide = _countable(np.floor_divide, p.floor_divide)
+mod = remainder = _countable(np.remainder, p.remainder)
+fmod = _countable(np.fmod, p.fmod)
 negative = _numeric(np.negative, p.neg)
 positive = _register(np.positive, lambda x: x)
 abs = absolute = _register(
     np.absolute, lambda x: x if aval_of(x).dtype.kind in "bu" else p.absolute.bind(x)
 )
-fabs = _inexact(np.fabs, p.absolute)
+fabs = _register(
+    np.fabs, lambda x: p.absolute.bind(*map(strong, promote_inexact(_real(x, "fabs"))))
+)
 sign = _register(np.sign, lambda x: p.sign.bind(x))
 maximum = _numeric(np.maximum, p.maximum)
 minimum = _numeric(np.minimum, p.minimum)
@@ -135,13 +156,21 @@ def _divide(x: Any, y: Any) -> Any:
 def _square(x: Any) -> Any:
     if aval_of(x).dtype.kind in "fc":
         return p.integer_power(strong(x), 2)
-    return p.mul.bind(strong(x), strong(x))
+    (x,) = _widened(strong(x))
+    return p.mul.bind(x, x)
 
 
 def _reciprocal(x: Any) -> Any:
-    x = strong(x)
-    one = aval_of(x).dtype.type(1)
-    return p.div.bind(one, x) if aval_of(x).dtype.kind in "fc" else p.floor_divide.bind(one, x)
+    (x,) = _widened(strong(x))
+    dtype = aval_of(x).dtype
+    one = dtype.type(1)
+    if dtype.kind in "fc":
+        return p.div.bind(one, x)
+    # Truncated, the quotient is 1 or -1 for these numbers, and 0 for others.
+    is_unit = p.equal.bind(x, one)
+    if dtype.kind == "i":
+        is_unit = p.bitwise_or.bind(is_unit, p.equal.bind(x, dtype.type(-1)))
+    return p.select.bind(is_unit, x, dtype.type(0))
 
 
 def _fmax(x: Any, y: Any) -> Any:
@@ -170,7 +199,7 @@ def _power(x: Any, y: Any) -> Any:
     """Static small integer exponents of floats are exact products."""
     if type(y) is int and not isinstance(x, int) and aval_of(x).dtype.kind in "fc":
         return p.integer_power(x, y)
-    x, y = promote(x, y)
+    x, y = _widened(x, y)
     if aval_of(x).dtype.kind in "iu" and not isinstance(y, Tracer) and np.any(np.less(y, 0)):
         raise ValueError("Integers to negative integer powers are not allowed.")
     return p.power.bind(x, y)
@@ -212,7 +241,7 @@ nextafter = _inexact(np.nextafter, p.nextafter)
 
 def _scaled(factor: float) -> Function:
     def compute(x: Any) -> Any:
-        (x,) = map(strong, promote_inexact(x))
+        (x,) = map(strong, promote_inexact(_real(x, "a conversion of angles")))
         return p.mul.bind(x, aval_of(x).dtype.type(factor))
 
     return compute
@@ -235,7 +264,9 @@ def _logaddexp(x: Any, y: Any) -> Any:
     zero = aval_of(high).dtype.type(0)
     is_infinite = p.bitwise_and.bind(p.isinf.bind(high), p.equal.bind(high, low))
     distance = p.select.bind(is_infinite, zero, p.sub.bind(low, high))
-    return p.add.bind(high, p.log1p.bind(p.exp.bind(distance)))
+    out = p.add.bind(high, p.log1p.bind(p.exp.bind(distance)))
+    # Of two equal infinities neither decides: the derivative is zero.
+    return p.select.bind(is_infinite, p.stop_gradient.bind(high), out)
 
 
 def _logaddexp2(x: Any, y: Any) -> Any:
@@ -249,7 +280,7 @@ logaddexp2 = _register(np.logaddexp2, _logaddexp2)
 
 
 def _heaviside(x: Any, y: Any) -> Any:
-    x, y = map(strong, promote_inexact(x, y))
+    x, y = (strong(_real(v, "heaviside")) for v in promote_inexact(x, y))
     one, zero = aval_of(x).dtype.type(1), aval_of(x).dtype.type(0)
     step = p.select.bind(p.less.bind(x, zero), zero, p.select.bind(p.equal.bind(x, zero), y, one))
     return p.select.bind(p.isnan.bind(x), x, step)
@@ -272,9 +303,9 @@ bitwise_and = _numeric(np.bitwise_and, p.bitwise_and)
 bitwise_or = _numeric(np.bitwise_or, p.bitwise_or)
 bitwise_xor = _numeric(np.bitwise_xor, p.bitwise_xor)
 bitwise_not = bitwise_invert = invert = _numeric(np.invert, p.bitwise_not)
-left_shift = _register(np.left_shift, lambda x, y: p.left_shift.bind(*map(strong, promote(x, y))))
+left_shift = _register(np.left_shift, lambda x, y: p.left_shift.bind(*map(strong, _widened(x, y))))
 right_shift = _register(
-    np.right_shift, lambda x, y: p.right_shift.bind(*map(strong, promote(x, y)))
+    np.right_shift, lambda x, y: p.right_shift.bind(*map(strong, _widened(x, y)))
 )
 
 # Rounding and classification.
@@ -289,7 +320,7 @@ signbit = _inexact(np.signbit, p.signbit)
 
 
 def _conjugate(x: Any) -> Any:
-    return p.conj.bind(x) if is_complex(aval_of(x).dtype) else x
+    return p.conj.bind(x) if is_complex(aval_of(x).dtype) else _widened(x)[0]
 
 
 conj = conjugate = _register(np.conjugate, _conjugate)
