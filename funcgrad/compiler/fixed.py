@@ -1,7 +1,7 @@
-"""The two kinds of native code that are written by hand: the executor and the matrix product.
+"""The native code that is written by hand: the executor, loops and branches, matrix products.
 
-Both are LLVM assembly, compiled once per machine and kept in the disk cache like any kernel. The
-layouts of their tables are part of the kernel ABI (`docs/compiler.md`).
+All of it is LLVM assembly, compiled once per machine and kept in the disk cache like any kernel.
+The layouts of the tables are part of the kernel ABI (`docs/compiler.md`).
 """
 
 from __future__ import annotations
@@ -228,6 +228,211 @@ distinct:
   ret i64 0
 }
 """.replace("OVERLAP", str(OVERLAP))
+
+LOOP_SYMBOL = "fg_loop"
+
+LOOP_WORDS = [
+    "begin",
+    "end",
+    "length",
+    "executor",
+    "condition",
+    "condition_slot",
+    "condition_offset",
+    "body",
+    "n_sets",
+    "n_turns",
+    "n_moves",
+]
+"""Meaning of the first words of a loop's arguments.
+
+``condition`` and ``body`` are the addresses of tables of the executor; the condition is 0 for loops
+of ``length`` steps, else the loop ends when the byte at ``slots[condition_slot] +
+condition_offset`` is 0 after the condition has run. Then follow
+
+* sets ``(slot, source, bytes)``: before the loop, ``slots[slot] = slots[source] + bytes``;
+* turns ``(now, next, spare)``: after each step, ``now = next; next = spare; spare = now``;
+* moves ``(slot, bytes)``: after each step, ``slots[slot] += bytes``.
+"""
+
+# Common to loops and branches: the sets, from %sets on, %n_sets of them; then to %CONTINUE.
+_SETS = """
+  br label %sets.head
+
+sets.head:
+  %s = phi i64 [ 0, %entry ], [ %s.next, %set ]
+  %more.sets = icmp slt i64 %s, %n_sets
+  br i1 %more.sets, label %set, label %CONTINUE
+
+set:
+  %set.at = mul nsw i64 %s, 3
+  %set.to = getelementptr inbounds i64, ptr %sets, i64 %set.at
+  %set.from = getelementptr inbounds i64, ptr %set.to, i64 1
+  %set.bytes = getelementptr inbounds i64, ptr %set.to, i64 2
+  %to = load i64, ptr %set.to
+  %from = load i64, ptr %set.from
+  %bytes = load i64, ptr %set.bytes
+  %from.slot = getelementptr inbounds i64, ptr %slots, i64 %from
+  %from.address = load i64, ptr %from.slot
+  %to.address = add i64 %from.address, %bytes
+  %to.slot = getelementptr inbounds i64, ptr %slots, i64 %to
+  store i64 %to.address, ptr %to.slot
+  %s.next = add nsw i64 %s, 1
+  br label %sets.head
+"""
+
+_LOOP = """
+define i64 @fg_loop(ptr %slots, ptr %args) nounwind {
+entry:
+READS
+  %sets = getelementptr inbounds i64, ptr %args, i64 HEAD
+  %n_set_words = mul nsw i64 %n_sets, 3
+  %turns = getelementptr inbounds i64, ptr %sets, i64 %n_set_words
+  %n_turn_words = mul nsw i64 %n_turns, 3
+  %moves = getelementptr inbounds i64, ptr %turns, i64 %n_turn_words
+  %run = inttoptr i64 %executor to ptr
+  %body.table = inttoptr i64 %body to ptr
+  %condition.table = inttoptr i64 %condition to ptr
+  %has.condition = icmp ne i64 %condition, 0
+SETS
+head:
+  %i = phi i64 [ 0, %sets.head ], [ %i.next, %moves.head ]
+  %more = icmp slt i64 %i, %length
+  br i1 %more, label %ask, label %done
+
+ask:
+  br i1 %has.condition, label %test, label %step
+
+test:
+  %test.code = call i64 %run(ptr %slots, ptr %condition.table, i64 0)
+  %test.failed = icmp ne i64 %test.code, 0
+  br i1 %test.failed, label %stop, label %decide
+
+decide:
+  %flag.slot = getelementptr inbounds i64, ptr %slots, i64 %condition_slot
+  %flag.base = load ptr, ptr %flag.slot
+  %flag.place = getelementptr inbounds i8, ptr %flag.base, i64 %condition_offset
+  %flag = load i8, ptr %flag.place
+  %holds = icmp ne i8 %flag, 0
+  br i1 %holds, label %step, label %done
+
+step:
+  %code = call i64 %run(ptr %slots, ptr %body.table, i64 0)
+  %failed = icmp ne i64 %code, 0
+  br i1 %failed, label %stop, label %turns.head
+
+turns.head:
+  %t = phi i64 [ 0, %step ], [ %t.next, %turn ]
+  %more.turns = icmp slt i64 %t, %n_turns
+  br i1 %more.turns, label %turn, label %moves.head
+
+turn:
+  %turn.at = mul nsw i64 %t, 3
+  %now.place = getelementptr inbounds i64, ptr %turns, i64 %turn.at
+  %next.place = getelementptr inbounds i64, ptr %now.place, i64 1
+  %spare.place = getelementptr inbounds i64, ptr %now.place, i64 2
+  %now = load i64, ptr %now.place
+  %next = load i64, ptr %next.place
+  %spare = load i64, ptr %spare.place
+  %now.slot = getelementptr inbounds i64, ptr %slots, i64 %now
+  %next.slot = getelementptr inbounds i64, ptr %slots, i64 %next
+  %spare.slot = getelementptr inbounds i64, ptr %slots, i64 %spare
+  %next.address = load i64, ptr %next.slot
+  %spare.address = load i64, ptr %spare.slot
+  store i64 %next.address, ptr %now.slot
+  store i64 %spare.address, ptr %next.slot
+  store i64 %next.address, ptr %spare.slot
+  %t.next = add nsw i64 %t, 1
+  br label %turns.head
+
+moves.head:
+  %m = phi i64 [ 0, %turns.head ], [ %m.next, %move ]
+  %i.next = add nsw i64 %i, 1
+  %more.moves = icmp slt i64 %m, %n_moves
+  br i1 %more.moves, label %move, label %head
+
+move:
+  %move.at = mul nsw i64 %m, 2
+  %move.place = getelementptr inbounds i64, ptr %moves, i64 %move.at
+  %move.bytes = getelementptr inbounds i64, ptr %move.place, i64 1
+  %moved = load i64, ptr %move.place
+  %distance = load i64, ptr %move.bytes
+  %moved.slot = getelementptr inbounds i64, ptr %slots, i64 %moved
+  %moved.address = load i64, ptr %moved.slot
+  %moved.to = add i64 %moved.address, %distance
+  store i64 %moved.to, ptr %moved.slot
+  %m.next = add nsw i64 %m, 1
+  br label %moves.head
+
+stop:
+  %error = load i64, ptr %slots
+  ret i64 %error
+
+done:
+  ret i64 0
+}
+"""
+
+BRANCH_SYMBOL = "fg_branch"
+
+BRANCH_WORDS = ["begin", "end", "executor", "index_slot", "index_offset", "n_branches", "n_sets"]
+"""Meaning of the first words of a branch's arguments.
+
+The index is an int64 at ``slots[index_slot] + index_offset``, clipped to the branches. Then follow
+the sets, as of a loop, and the addresses of the branches' tables.
+"""
+
+_BRANCH = """
+define i64 @fg_branch(ptr %slots, ptr %args) nounwind {
+entry:
+READS
+  %sets = getelementptr inbounds i64, ptr %args, i64 HEAD
+  %n_set_words = mul nsw i64 %n_sets, 3
+  %tables = getelementptr inbounds i64, ptr %sets, i64 %n_set_words
+  %run = inttoptr i64 %executor to ptr
+SETS
+choose:
+  %index.slot = getelementptr inbounds i64, ptr %slots, i64 %index_slot
+  %index.base = load ptr, ptr %index.slot
+  %index.place = getelementptr inbounds i8, ptr %index.base, i64 %index_offset
+  %index = load i64, ptr %index.place
+  %last = sub nsw i64 %n_branches, 1
+  %below = icmp slt i64 %index, 0
+  %index.low = select i1 %below, i64 0, i64 %index
+  %above = icmp sgt i64 %index.low, %last
+  %chosen = select i1 %above, i64 %last, i64 %index.low
+  %table.place = getelementptr inbounds i64, ptr %tables, i64 %chosen
+  %table = load ptr, ptr %table.place
+  %code = call i64 %run(ptr %slots, ptr %table, i64 0)
+  %failed = icmp ne i64 %code, 0
+  br i1 %failed, label %stop, label %done
+
+stop:
+  %error = load i64, ptr %slots
+  ret i64 %error
+
+done:
+  ret i64 0
+}
+"""
+
+
+def _reads(words: list[str]) -> str:
+    """Instructions that load the first words of the arguments."""
+    lines = []
+    for i, word in enumerate(words):
+        lines.append(f"  %{word}.p = getelementptr inbounds i64, ptr %args, i64 {i}")
+        lines.append(f"  %{word} = load i64, ptr %{word}.p")
+    return "\n".join(lines)
+
+
+def _control(text: str, words: list[str], continuation: str) -> str:
+    text = text.replace("READS", _reads(words)).replace("HEAD", str(len(words)))
+    return text.replace("SETS", _SETS.replace("CONTINUE", continuation))
+
+
+LOOP = _control(_LOOP, LOOP_WORDS, "head")
+BRANCH = _control(_BRANCH, BRANCH_WORDS, "choose")
 
 GEMM_WORDS = [
     "begin",

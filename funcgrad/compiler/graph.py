@@ -1,7 +1,8 @@
 """From equations to nodes: what is computed into memory, and what is only a view.
 
 Views, repeated scalars and constants disappear here; products of matrices get the layouts that BLAS
-understands. What remains are six kinds of nodes, which the rest of the compiler arranges.
+understands. Loops and branches hold graphs of their own. What remains are a few kinds of nodes,
+which the rest of the compiler arranges.
 """
 
 from __future__ import annotations
@@ -20,11 +21,15 @@ from funcgrad.compiler.layout import (
     Value,
     View,
     broadcast,
+    contiguous_strides,
     reindexed,
     reshaped,
+    same_strides,
     whole,
 )
-from funcgrad.compiler.passes.inline import form_of
+from funcgrad.compiler.passes.inline import form_of, inline
+from funcgrad.compiler.passes.prune import prune
+from funcgrad.compiler.passes.share import share
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Atom, Equation, Program, Var
 from funcgrad.core.source import SourceLocation
@@ -40,6 +45,9 @@ from funcgrad.lowering import (
     Reindex,
     Reshape,
 )
+from funcgrad.lowering import Branch as BranchForm
+from funcgrad.lowering import Loop as LoopForm
+from funcgrad.lowering import While as WhileForm
 
 
 @dataclass(eq=False)
@@ -123,6 +131,71 @@ class External(Node):
     source: SourceLocation | None
 
 
+@dataclass(frozen=True)
+class Link:
+    """Memory of an inner value: that of an outer one.
+
+    Attributes:
+        inner: An input or a result of an inner graph.
+        outer: The value whose memory it has.
+        offset: Its first element there.
+        step: How many elements further it is with each iteration.
+    """
+
+    inner: Value
+    outer: Value
+    offset: int = 0
+    step: int = 0
+
+
+@dataclass(frozen=True)
+class Carry:
+    """A value that goes from iteration to iteration.
+
+    Attributes:
+        now: The input of the body.
+        next: The result of the body.
+        initial: Where ``now`` is at first.
+        final: The outer value that gets the last result.
+    """
+
+    now: Value
+    next: Value
+    initial: Link
+    final: Value
+
+
+@dataclass(eq=False)
+class Nest(Node):
+    """Inner graphs that run under the control of one step.
+
+    Attributes:
+        bodies: The inner graphs.
+        links: Inputs and results of the inner graphs that are parts of outer values.
+    """
+
+    bodies: tuple[Graph, ...]
+    links: tuple[Link, ...]
+
+
+@dataclass(eq=False)
+class Loop(Nest):
+    """The last body runs ``length`` times; or as long as the first one's result holds.
+
+    Attributes:
+        carries: What goes from iteration to iteration.
+        length: Number of iterations, or ``None`` where the first of two bodies is a condition.
+    """
+
+    carries: tuple[Carry, ...]
+    length: int | None
+
+
+@dataclass(eq=False)
+class Branch(Nest):
+    """One of the bodies runs: that of the number which the first operand holds."""
+
+
 @dataclass
 class Graph:
     """A program as nodes.
@@ -142,29 +215,39 @@ class Graph:
 
 def build(program: Program) -> Graph:
     """The graph of a program without calls."""
-    return _Builder(program).graph
+    graph = Graph(inputs=[Value(v.aval.shape, v.aval.dtype) for v in program.inputs])
+    return _Builder(graph, program, [whole(value) for value in graph.inputs]).graph
+
+
+def simplified(program: Program) -> Program:
+    """A program without calls, repetitions and dead code."""
+    found: Program = program.memo("simplified", lambda: prune(share(inline(program))))
+    return found
 
 
 class _Builder:
-    def __init__(self, program: Program) -> None:
-        self.graph = Graph()
+    """Builds the graph of a program that is applied to operands."""
+
+    def __init__(self, graph: Graph, program: Program, operands: Sequence[Operand]) -> None:
+        self.graph = graph
         self.epoch = 0
         self.operands: dict[Var, Operand] = {}
-        for var in program.inputs:
-            value = Value(var.aval.shape, var.aval.dtype)
-            self.graph.inputs.append(value)
-            self.operands[var] = whole(value)
+        taken: set[int] = set()
+        for operand in self._apply(program, operands):
+            value = self._output(operand, taken)
+            taken.add(id(value))
+            self.graph.outputs.append(value)
+        self._prune()
+
+    def _apply(self, program: Program, operands: Sequence[Operand]) -> list[Operand]:
+        """Append a program without calls; returns its results."""
+        self.operands.update(zip(program.inputs, operands, strict=True))
         for var, array in program.constants:
             # A copy: what a function closes over may be written to after it was compiled.
             self.operands[var] = self._array(np.array(array, order="C"))
         for equation in program.equations:
             self._equation(equation)
-        taken: set[int] = set()
-        for atom in program.outputs:
-            value = self._output(self._read(atom), taken)
-            taken.add(id(value))
-            self.graph.outputs.append(value)
-        self._prune()
+        return [self._read(atom) for atom in program.outputs]
 
     def _prune(self) -> None:
         """Drop nodes that nothing reads: an `Assemble` may use no element of an input."""
@@ -309,12 +392,235 @@ class _Builder:
         self.epoch += 1
         return operands
 
-    _loop = _while = _branch = _extern
+    # Loops and branches.
+
+    def _loop(
+        self, form: LoopForm, equation: Equation, operands: list[Operand]
+    ) -> Iterable[Operand]:
+        body: Program = simplified(equation.primitive.body)  # type: ignore[attr-defined]
+        a = form.n_consts + form.n_carry
+        if form.length == 0:
+            avals = [v.aval for v in equation.outputs[form.n_carry :]]
+            return [
+                *operands[form.n_consts : a],
+                *(Uniform(x.dtype.type(0), x.shape) for x in avals),
+            ]
+        if form.length == 1:
+            elements = [_element(x, 0) for x in operands[a:]]
+            results = self._apply(body, [*operands[:a], *elements])
+            ys = [_stack_of_one(y) for y in results[form.n_carry :]]
+            return [*results[: form.n_carry], *ys]
+        nester = _Nester(self, equation)
+        return nester.loop(form, body, operands) or self._extern(Extern(), equation, operands)
+
+    def _while(
+        self, form: WhileForm, equation: Equation, operands: list[Operand]
+    ) -> Iterable[Operand]:
+        condition: Program = simplified(equation.primitive.condition)  # type: ignore[attr-defined]
+        body: Program = simplified(equation.primitive.body)  # type: ignore[attr-defined]
+        results = _Nester(self, equation).while_loop(form, condition, body, operands)
+        return results or self._extern(Extern(), equation, operands)
+
+    def _branch(
+        self, form: BranchForm, equation: Equation, operands: list[Operand]
+    ) -> Iterable[Operand]:
+        branches = equation.primitive.branches  # type: ignore[attr-defined]
+        programs = [simplified(branch) for branch in branches]
+        index, *rest = operands
+        if isinstance(index, Uniform):
+            chosen = min(max(int(index.scalar), 0), len(programs) - 1)
+            return self._apply(programs[chosen], rest)
+        results = _Nester(self, equation).branch(programs, operands)
+        return results or self._extern(Extern(), equation, operands)
 
     def _contraction(
         self, form: Contraction, equation: Equation, operands: list[Operand]
     ) -> Iterable[Operand]:
         return [_Contractor(self, form, *operands).result]
+
+
+def _element(operand: Operand, i: int) -> Operand:
+    """One element along the first axis."""
+    if isinstance(operand, Uniform):
+        return Uniform(operand.scalar, operand.shape[1:])
+    offset = operand.offset + i * operand.strides[0]
+    return View(operand.value, operand.shape[1:], operand.strides[1:], offset)
+
+
+def _stack_of_one(operand: Operand) -> Operand:
+    shape = (1, *operand.shape)
+    if isinstance(operand, Uniform):
+        return Uniform(operand.scalar, shape)
+    return View(operand.value, shape, (0, *operand.strides), operand.offset)
+
+
+class _Nester:
+    """Makes a loop or branch a node with inner graphs.
+
+    Every method returns the results, or nothing where an inner graph calls NumPy: then there is no
+    native code that could call it.
+    """
+
+    def __init__(self, builder: _Builder, equation: Equation) -> None:
+        self.builder = builder
+        self.equation = equation
+        self.bases: dict[Value, Value] = {}
+        self.links: list[Link] = []
+        self.n_constants = len(builder.graph.constants)
+        self.n_nodes = len(builder.graph.nodes)
+
+    def loop(
+        self, form: LoopForm, body: Program, operands: list[Operand]
+    ) -> Iterable[Operand] | None:
+        a, b = form.n_consts, form.n_consts + form.n_carry
+        carried = _changing(body, a, b)
+        inner = [self._constant(x) for x in operands[:a]]
+        starts: list[tuple[Value, Link]] = []
+        for i in range(a, b):
+            inner.append(
+                self._start(operands[i], starts) if carried[i - a] else self._constant(operands[i])
+            )
+        inner += [self._walked(x, form) for x in operands[b:]]
+        wanted = [*(i for i in range(b - a) if carried[i]), *range(b - a, len(body.outputs))]
+        graph = self._graph(body, inner, wanted)
+        if graph is None:
+            return None
+        carries = self._carries(starts, graph.outputs)
+        ys = []
+        for value in graph.outputs[len(starts) :]:
+            stacked = Value((form.length, *value.shape), value.dtype)
+            size = math.prod(value.shape)
+            start, step = ((form.length - 1) * size, -size) if form.reverse else (0, size)
+            self.links.append(Link(value, stacked, start if stacked.nbytes else 0, step))
+            ys.append(stacked)
+        return self._results(
+            operands[a:b], carried, [c.final for c in carries], ys, (graph,), carries, form.length
+        )
+
+    def while_loop(
+        self, form: WhileForm, condition: Program, body: Program, operands: list[Operand]
+    ) -> Iterable[Operand] | None:
+        a, b = form.n_cond_consts, form.n_cond_consts + form.n_body_consts
+        carried = _changing(body, b - a, len(body.inputs))
+        consts = [self._constant(x) for x in operands[:b]]
+        starts: list[tuple[Value, Link]] = []
+        state = [
+            self._start(x, starts) if on else self._constant(x)
+            for x, on in zip(operands[b:], carried, strict=True)
+        ]
+        test = self._graph(condition, [*consts[:a], *state], [0])
+        wanted = [i for i, on in enumerate(carried) if on]
+        graph = self._graph(body, [*consts[a:], *state], wanted)
+        if test is None or graph is None:
+            return None
+        carries = self._carries(starts, graph.outputs)
+        finals = [c.final for c in carries]
+        return self._results(operands[b:], carried, finals, [], (test, graph), carries, None)
+
+    def branch(
+        self, programs: Sequence[Program], operands: list[Operand]
+    ) -> Iterable[Operand] | None:
+        index, *rest = operands
+        inner = [self._constant(x) for x in rest]
+        graphs = []
+        for program in programs:
+            graph = self._graph(program, inner, range(len(program.outputs)))
+            if graph is None:
+                return None
+            graphs.append(graph)
+        outs = [Value(v.shape, v.dtype) for v in graphs[0].outputs]
+        for graph in graphs:
+            self.links += [Link(value, out) for value, out in zip(graph.outputs, outs, strict=True)]
+        operands = [index, *self._outer(set(outs))]
+        self.builder._add(Branch(tuple(operands), tuple(outs), tuple(graphs), tuple(self.links)))
+        return [whole(out) for out in outs]
+
+    # Operands of the inner graphs.
+
+    def _constant(self, operand: Operand) -> Operand:
+        """The same operand, read from inside."""
+        if isinstance(operand, Uniform):
+            return operand
+        if operand.value not in self.bases:
+            inner = Value(operand.value.shape, operand.value.dtype)
+            self.bases[operand.value] = inner
+            self.links.append(Link(inner, operand.value))
+        return View(self.bases[operand.value], operand.shape, operand.strides, operand.offset)
+
+    def _walked(self, operand: Operand, form: LoopForm) -> Operand:
+        """An element along the first axis, another one in each iteration."""
+        if isinstance(operand, Uniform):
+            return _element(operand, 0)
+        first = _element(operand, form.length - 1 if form.reverse else 0)
+        assert isinstance(first, View)
+        inner = Value(first.shape, first.dtype)
+        step = -operand.strides[0] if form.reverse else operand.strides[0]
+        offset = first.offset if math.prod(operand.shape) else 0
+        self.links.append(Link(inner, operand.value, offset, step))
+        return View(inner, first.shape, first.strides)
+
+    def _start(self, operand: Operand, starts: list[tuple[Value, Link]]) -> Operand:
+        """A carried value; it starts in the memory of its initial value, which is only read."""
+        if isinstance(operand, Uniform) or not same_strides(
+            operand.shape, operand.strides, contiguous_strides(operand.shape)
+        ):
+            operand = whole(self.builder._copy(operand))
+        now = Value(operand.shape, operand.dtype)
+        starts.append((now, Link(now, operand.value, operand.offset)))
+        return whole(now)
+
+    def _graph(
+        self, program: Program, inner: Sequence[Operand], wanted: Iterable[int]
+    ) -> Graph | None:
+        """An inner graph; its constants are the outer one's. ``None`` if it calls NumPy."""
+        outputs = [program.outputs[i] for i in wanted]
+        part = Program(program.inputs, program.equations, outputs, program.name, program.constants)
+        graph = Graph(constants=self.builder.graph.constants)
+        _Builder(graph, prune(part), inner)
+        if any(isinstance(node, External) for node in graph.nodes):
+            del self.builder.graph.constants[self.n_constants :]
+            del self.builder.graph.nodes[self.n_nodes :]
+            return None
+        return graph
+
+    # Results.
+
+    @staticmethod
+    def _carries(starts: Sequence[tuple[Value, Link]], results: Sequence[Value]) -> list[Carry]:
+        return [
+            Carry(now, result, link, Value(now.shape, now.dtype))
+            for (now, link), result in zip(starts, results, strict=False)
+        ]
+
+    def _outer(self, made: set[Value]) -> list[Operand]:
+        """What the inner graphs read of the outer one."""
+        read = {link.outer: None for link in self.links if link.outer not in made}
+        return [whole(value) for value in read]
+
+    def _results(
+        self,
+        initial: Sequence[Operand],
+        carried: Sequence[bool],
+        finals: list[Value],
+        ys: list[Value],
+        graphs: tuple[Graph, ...],
+        carries: list[Carry],
+        length: int | None,
+    ) -> Iterable[Operand]:
+        outs = (*finals, *ys)
+        operands = self._outer(set(outs))
+        operands += [whole(c.initial.outer) for c in carries]
+        node = Loop(tuple(operands), outs, graphs, tuple(self.links), tuple(carries), length)
+        self.builder._add(node)
+        rest = iter(finals)
+        results = [whole(next(rest)) if on else x for x, on in zip(initial, carried, strict=True)]
+        return [*results, *map(whole, ys)]
+
+
+def _changing(body: Program, start: int, stop: int) -> list[bool]:
+    """Which of the carried inputs may come out different."""
+    inputs = body.inputs[start:stop]
+    return [body.outputs[i] is not var for i, var in enumerate(inputs)]
 
 
 class _Contractor:
@@ -427,14 +733,20 @@ def _spread(x: Operand, own: str, labels: str, space: Shape) -> Operand:
 
 
 __all__ = [
+    "Branch",
+    "Carry",
     "Copies",
     "External",
     "Fold",
     "Graph",
+    "Link",
+    "Loop",
     "Matrices",
+    "Nest",
     "Node",
     "Point",
     "Product",
     "Scan",
     "build",
+    "simplified",
 ]

@@ -8,8 +8,11 @@ from __future__ import annotations
 import bisect
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from funcgrad.compiler.graph import External, Graph, Node, Point
+import numpy as np
+
+from funcgrad.compiler.graph import External, Graph, Loop, Nest, Node, Point
 from funcgrad.compiler.layout import Uniform, Value, View
 from funcgrad.compiler.passes.fuse import Group
 
@@ -78,13 +81,13 @@ def reuse_inputs(graph: Graph, groups: Sequence[Group], donated: Sequence[bool])
                 break
 
 
-def place(graph: Graph, groups: Sequence[Group], scratch: Sequence[Sequence[Value]]) -> Memory:
-    """Give every stored value a slot and an offset.
+def place(graph: Graph, groups: Sequence[Group], jobs: Sequence[Sequence[Any]]) -> Memory:
+    """Give every stored value of a program a slot and an offset.
 
     Args:
         graph: The graph.
         groups: Its groups, in the order in which they run.
-        scratch: For every group, the values that exist only while it runs.
+        jobs: For every group, what runs it: kernels, nested sections, other nodes.
     """
     slot = FIRST_SLOT
     fresh = [value for value in graph.outputs if value.home is value]
@@ -106,26 +109,99 @@ def place(graph: Graph, groups: Sequence[Group], scratch: Sequence[Sequence[Valu
                     value.slot = slot
                     slot += 1
     memory.n_slots = slot
-    memory.arena_bytes = _fill_arena(groups, scratch, memory.arena_slot)
+    memory.arena_bytes = _fill_arena(graph, groups, jobs, memory.arena_slot, memory)
     return memory
 
 
+@dataclass
+class Section:
+    """An inner graph, arranged.
+
+    Attributes:
+        graph: The graph.
+        groups: Its groups, in the order in which they run.
+        jobs: For every group, what runs it.
+    """
+
+    graph: Graph
+    groups: list[Group]
+    jobs: list[list[Any]]
+
+
+@dataclass
+class Nested:
+    """A loop or branch with its inner graphs arranged.
+
+    Attributes:
+        node: The node.
+        sections: Its inner graphs.
+        spares: For every carried value, memory for results that are not the last.
+        spare_slots: For every carried value, the slot of the memory that is not in use.
+        arenas: Memory for the arena of every section.
+        arena_slots: Their slots.
+    """
+
+    node: Nest
+    sections: list[Section]
+    spares: list[list[Value]] = field(default_factory=list)
+    spare_slots: list[int] = field(default_factory=list)
+    arena_slots: list[int] = field(default_factory=list)
+    arenas: list[Value] = field(default_factory=list)
+
+    @property
+    def scratch(self) -> list[Value]:
+        """All memory that it needs while it runs."""
+        return [*self.arenas, *(v for row in self.spares for v in row)]
+
+
+def _place_nested(nested: Nested, memory: Memory) -> None:
+    """Slots of what the inner graphs see, and the sizes of their arenas."""
+
+    def new_slot() -> int:
+        memory.n_slots += 1
+        return memory.n_slots - 1
+
+    for link in nested.node.links:
+        link.inner.slot = new_slot()
+    if isinstance(nested.node, Loop):
+        for carry in nested.node.carries:
+            carry.now.slot, carry.next.slot = new_slot(), new_slot()
+            nested.spare_slots.append(new_slot())
+            n_spares = 2 if nested.node.length is None else 1
+            shape, dtype = carry.now.shape, carry.now.dtype
+            nested.spares.append([Value(shape, dtype) for _ in range(n_spares)])
+    for section in nested.sections:
+        slot = new_slot()
+        nbytes = _fill_arena(section.graph, section.groups, section.jobs, slot, memory)
+        nested.arena_slots.append(slot)
+        nested.arenas.append(Value((nbytes,), np.dtype(np.uint8)))
+
+
 def _fill_arena(
-    groups: Sequence[Group], scratch: Sequence[Sequence[Value]], arena_slot: int
+    graph: Graph,
+    groups: Sequence[Group],
+    jobs: Sequence[Sequence[Any]],
+    arena_slot: int,
+    memory: Memory,
 ) -> int:
     last: dict[Value, int] = {}
     for i, group in enumerate(groups):
         for value in _touched(group.nodes):
             last[value] = i
+    last.update((value, len(groups)) for value in graph.outputs)
     arena = _Arena()
-    freed: list[list[Value]] = [[] for _ in groups]
+    freed: list[list[Value]] = [[] for _ in range(len(groups) + 1)]
     for i, group in enumerate(groups):
+        for job in jobs[i]:
+            if isinstance(job, Nested):
+                _place_nested(job, memory)
+        scratch = [value for job in jobs[i] for value in getattr(job, "scratch", ())]
         made = [v for node in group.nodes for v in node.outs if v.is_stored and v.slot < 0]
         for value in made:
             freed[last[value]].append(value)
-        for value in (*made, *scratch[i]):
+        for value in (*made, *scratch):
             value.slot, value.offset = arena_slot, arena.take(value.nbytes)
-        for value in (*freed[i], *scratch[i]):
+        for value in (*freed[i], *scratch):
             arena.give(value.offset, value.nbytes)
     return arena.size
 

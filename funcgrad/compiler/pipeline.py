@@ -1,8 +1,8 @@
 """The compiler: ``Program -> Executable``.
 
 inline, share and prune rewrite the program; `graph.build` leaves only what computes; `fuse` forms
-groups; `codegen` writes one kernel per group; `memory` gives everything a place; `runtime` turns
-sources into native code.
+groups; `codegen` writes one kernel per group, `small` one per loop over few numbers; `memory` gives
+everything a place; `runtime` turns sources into native code.
 """
 
 from __future__ import annotations
@@ -13,14 +13,26 @@ from collections.abc import Iterator, Sequence
 
 from funcgrad.compiler import fixed, runtime
 from funcgrad.compiler.codegen import Kernel, Place, generate, generate_copy, generate_scan
-from funcgrad.compiler.graph import Copies, External, Fold, Graph, Point, Product, Scan, build
-from funcgrad.compiler.layout import Value, View
-from funcgrad.compiler.memory import mark_stored, place, reuse_inputs
+from funcgrad.compiler.graph import (
+    Copies,
+    External,
+    Fold,
+    Graph,
+    Link,
+    Loop,
+    Nest,
+    Node,
+    Point,
+    Product,
+    Scan,
+    build,
+    simplified,
+)
+from funcgrad.compiler.layout import Value, View, whole
+from funcgrad.compiler.memory import Nested, Section, mark_stored, place, reuse_inputs
 from funcgrad.compiler.passes.fuse import Group, fuse
-from funcgrad.compiler.passes.inline import inline
-from funcgrad.compiler.passes.prune import prune
-from funcgrad.compiler.passes.share import share
 from funcgrad.compiler.plan import Executable, KernelStats, Step, Stretch
+from funcgrad.compiler.small import generate_small, is_small
 from funcgrad.core.printer import format_program
 from funcgrad.core.program import Program
 from funcgrad.dtypes import short_name
@@ -40,18 +52,17 @@ def compile_program(
         A callable of the flat inputs.
     """
     before = _counters()
-    lowered = prune(share(inline(program)))
+    lowered = simplified(program)
     graph = build(lowered)
     groups = fuse(graph)
     mark_stored(graph, groups)
     reuse_inputs(graph, groups, donated)
     jobs = [list(_jobs(group)) for group in groups]
-    scratch = [[v for job in row if isinstance(job, Kernel) for v in job.scratch] for row in jobs]
-    memory = place(graph, groups, scratch)
-    sources = list(
-        dict.fromkeys(job.source for row in jobs for job in row if isinstance(job, Kernel))
-    )
+    memory = place(graph, groups, jobs)
+    sources = list(dict.fromkeys(kernel.source for kernel in _kernels(jobs)))
     addresses = dict(zip(sources, runtime.compile_kernels(sources), strict=True))
+    flush = _flushes(graph)
+    stepper = _Stepper(addresses, flush)
     parts: list[Stretch | External] = []
     for row in jobs:
         for job in row:
@@ -62,11 +73,10 @@ def compile_program(
                 parts.append(Stretch())
             stretch = parts[-1]
             assert isinstance(stretch, Stretch)
-            stretch.steps.append(_step(job, addresses))
+            stretch.steps.append(stepper.step(job))
     if not parts or isinstance(parts[0], External):
         # The first stretch turns the caller's objects into addresses.
         parts.insert(0, Stretch())
-    flush = _flushes(graph)
     written = [value.home for value in graph.outputs if value.home is not value]
     if written:
         first = parts[0]
@@ -78,7 +88,7 @@ def compile_program(
     stats = KernelStats(*(now - then for now, then in zip(_counters(), before, strict=True)))
     text = _text(lowered, graph, jobs, sources)
     _report(program, lowered, stats, text)
-    return Executable(graph, memory, parts, sources, text, stats)
+    return Executable(graph, memory, parts, sources, text, stats, stepper.stretches)
 
 
 def _counters() -> tuple[int, int, int]:
@@ -86,7 +96,7 @@ def _counters() -> tuple[int, int, int]:
     return stats.compiled, stats.loaded_from_disk, stats.memory_hits
 
 
-Job = Kernel | Product | External
+Job = Kernel | Product | External | Nested
 
 
 def _jobs(group: Group) -> Iterator[Job]:
@@ -98,21 +108,148 @@ def _jobs(group: Group) -> Iterator[Job]:
     elif isinstance(node, Copies):
         for operand, target in zip(node.operands, node.places, strict=True):
             yield generate_copy(operand, target)
+    elif isinstance(node, Nest):
+        yield from _nest_jobs(node)
     else:
         assert isinstance(node, Product | External)
         yield node
 
 
-def _step(job: Kernel | Product, addresses: dict[str, int]) -> Step:
-    if isinstance(job, Product):
-        return _product_step(job)
-    words = [0, job.length]
-    for word in job.words:
-        if isinstance(word, Place):
-            words += [word.value.slot, word.value.offset + word.offset]
-        else:
-            words.append(word)
-    return Step(addresses[job.source], words)
+def _nest_jobs(node: Nest) -> Iterator[Job]:
+    if is_small(node):
+        yield generate_small(node)
+        return
+    yield Nested(node, [_section(body) for body in node.bodies])
+    if isinstance(node, Loop) and node.length is None:
+        # Nobody knew which iteration would be the last one.
+        for carry in node.carries:
+            yield generate_copy(whole(carry.now), whole(carry.final))
+
+
+def _section(graph: Graph) -> Section:
+    groups = fuse(graph)
+    mark_stored(graph, groups)
+    return Section(graph, groups, [list(_jobs(group)) for group in groups])
+
+
+def _kernels(jobs: Sequence[Sequence[Job]]) -> Iterator[Kernel]:
+    """All kernels, those of inner graphs too."""
+    for row in jobs:
+        for job in row:
+            if isinstance(job, Kernel):
+                yield job
+            elif isinstance(job, Nested):
+                for section in job.sections:
+                    yield from _kernels(section.jobs)
+
+
+class _Stepper:
+    """Makes steps of jobs, when everything has its place.
+
+    Attributes:
+        stretches: The tables of inner graphs, which must live as long as the program.
+    """
+
+    def __init__(self, addresses: dict[str, int], flush: bool) -> None:
+        self.addresses = addresses
+        self.flush = flush
+        self.stretches: list[Stretch] = []
+
+    def step(self, job: Kernel | Product | Nested) -> Step:
+        if isinstance(job, Product):
+            return _product_step(job)
+        if isinstance(job, Kernel):
+            return self._kernel_step(job)
+        if isinstance(job.node, Loop):
+            return self._loop_step(job, job.node)
+        return self._branch_step(job)
+
+    def _kernel_step(self, job: Kernel) -> Step:
+        words = [0, job.length]
+        for word in job.words:
+            if isinstance(word, Place):
+                words += [word.value.slot, word.value.offset + word.offset]
+            else:
+                words.append(word)
+        return Step(self.addresses[job.source], words)
+
+    def _table(self, section: Section) -> int:
+        """Address of the table of an inner graph."""
+        stretch = Stretch([self.step(job) for row in section.jobs for job in row])
+        stretch.seal(self.flush, (), ())
+        self.stretches.append(stretch)
+        return stretch.address
+
+    def _loop_step(self, job: Nested, node: Loop) -> Step:
+        tables = [self._table(section) for section in job.sections]
+        sets = _sets(job)
+        turns = []
+        for carry, spares, spare_slot in zip(
+            node.carries, job.spares, job.spare_slots, strict=True
+        ):
+            buffers = spares if node.length is None else [*spares, carry.final]
+            if node.length is not None and node.length % 2:
+                buffers.reverse()  # the last iteration writes the final value
+            for slot, value in zip((carry.next.slot, spare_slot), buffers, strict=True):
+                sets.append((slot, value.slot, value.offset))
+            initial = carry.initial
+            sets.append((carry.now.slot, initial.outer.slot, _bytes_from(initial)))
+            turns.append((carry.now.slot, carry.next.slot, spare_slot))
+        moves = [
+            (link.inner.slot, link.step * link.inner.dtype.itemsize)
+            for link in node.links
+            if link.step
+        ]
+        test = node.bodies[0].outputs[0] if node.length is None else None
+        words = {
+            "begin": 0,
+            "end": 1,
+            "length": _ENDLESS if node.length is None else node.length,
+            "executor": runtime.executor_address(),
+            "condition": tables[0] if test is not None else 0,
+            "condition_slot": test.slot if test is not None else 0,
+            "condition_offset": test.offset if test is not None else 0,
+            "body": tables[-1],
+            "n_sets": len(sets),
+            "n_turns": len(turns),
+            "n_moves": len(moves),
+        }
+        head = [words[name] for name in fixed.LOOP_WORDS]
+        rest = [word for row in (*sets, *turns, *moves) for word in row]
+        return Step(runtime.loop_address(), head + rest)
+
+    def _branch_step(self, job: Nested) -> Step:
+        tables = [self._table(section) for section in job.sections]
+        sets = _sets(job)
+        index = job.node.operands[0]
+        assert isinstance(index, View)
+        words = {
+            "begin": 0,
+            "end": 1,
+            "executor": runtime.executor_address(),
+            "index_slot": index.value.slot,
+            "index_offset": index.value.offset + index.offset * index.dtype.itemsize,
+            "n_branches": len(tables),
+            "n_sets": len(sets),
+        }
+        head = [words[name] for name in fixed.BRANCH_WORDS]
+        return Step(runtime.branch_address(), [*head, *(w for row in sets for w in row), *tables])
+
+
+_ENDLESS = (1 << 63) - 1
+
+
+def _bytes_from(link: Link) -> int:
+    """Bytes from the slot of the outer value to the first element of the inner one."""
+    return link.outer.offset + link.offset * link.inner.dtype.itemsize
+
+
+def _sets(job: Nested) -> list[tuple[int, int, int]]:
+    """Slots of the inner graphs, from those of the outer one."""
+    sets = [(k.inner.slot, k.outer.slot, _bytes_from(k)) for k in job.node.links]
+    for slot, arena in zip(job.arena_slots, job.arenas, strict=True):
+        sets.append((slot, arena.slot, arena.offset))
+    return sets
 
 
 def _flushes(graph: Graph) -> bool:
@@ -123,8 +260,16 @@ def _flushes(graph: Graph) -> bool:
     """
     if os.environ.get("FUNCGRAD_KEEP_SUBNORMALS", "0") not in ("", "0"):
         return False
-    values = [*graph.inputs, *(v for node in graph.nodes for v in node.outs)]
+    values = [*graph.inputs, *(v for node in _all_nodes(graph) for v in node.outs)]
     return all(v.dtype.char not in "dD" for v in values)
+
+
+def _all_nodes(graph: Graph) -> Iterator[Node]:
+    for node in graph.nodes:
+        yield node
+        if isinstance(node, Nest):
+            for body in node.bodies:
+                yield from _all_nodes(body)
 
 
 def _disjoint_step(graph: Graph, written: Sequence[Value]) -> Step:
@@ -177,20 +322,32 @@ def _text(
 ) -> str:
     number = {source: i for i, source in enumerate(sources)}
     lines = ["program", format_program(program), "", "plan"]
-    for row in jobs:
-        for job in row:
-            if isinstance(job, Kernel):
-                lines.append(f"  kernel {number[job.source]}: {job.length} iterations")
-            elif isinstance(job, Product):
-                batch, m, n, k = job.sizes
-                lines.append(
-                    f"  matrix product {short_name(job.out.dtype)}: {batch} x [{m},{k}] @ [{k},{n}]"
-                )
-            else:
-                lines.append(f"  numpy: {job.primitive.name}")
+    lines += _plan_text(jobs, number, "  ")
     for i, source in enumerate(sources):
         lines += ["", f"# kernel {i}", source]
     return "\n".join(lines)
+
+
+def _plan_text(jobs: Sequence[Sequence[Job]], number: dict[str, int], indent: str) -> Iterator[str]:
+    for job in (job for row in jobs for job in row):
+        if isinstance(job, Kernel):
+            yield f"{indent}kernel {number[job.source]}: {job.length} iterations"
+        elif isinstance(job, Product):
+            batch, m, n, k = job.sizes
+            dtype = short_name(job.out.dtype)
+            yield f"{indent}matrix product {dtype}: {batch} x [{m},{k}] @ [{k},{n}]"
+        elif isinstance(job, External):
+            yield f"{indent}numpy: {job.primitive.name}"
+        else:
+            for head, section in zip(_heads(job.node), job.sections, strict=True):
+                yield indent + head
+                yield from _plan_text(section.jobs, number, indent + "  ")
+
+
+def _heads(node: Nest) -> list[str]:
+    if not isinstance(node, Loop):
+        return [f"branch {i}" for i in range(len(node.bodies))]
+    return ["while", "do"] if node.length is None else [f"{node.length} times"]
 
 
 def _debug_level() -> int:

@@ -114,7 +114,9 @@ class Executable:
         kernels: Sequence[str],
         text: str,
         stats: KernelStats,
+        nested: Sequence[Stretch] = (),
     ) -> None:
+        self._nested = tuple(nested)  # their tables are read while it runs
         self.stats = stats
         self.kernels = list(kernels)
         self._text = text

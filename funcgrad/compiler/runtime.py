@@ -30,6 +30,7 @@ from funcgrad.errors import CompilerError
 
 __all__ = [
     "Stats",
+    "branch_address",
     "cache_clear",
     "cache_dir",
     "cache_size",
@@ -40,6 +41,7 @@ __all__ = [
     "gemm_address",
     "gemm_function",
     "kernel_address",
+    "loop_address",
     "set_cache_dir",
     "stats",
 ]
@@ -116,6 +118,18 @@ def executor_address() -> int:
 def disjoint_address() -> int:
     """The native code of the check that donated arrays overlap with no other array."""
     return _address(fixed.DISJOINT, lambda symbol: fixed.DISJOINT, fixed.DISJOINT_SYMBOL)
+
+
+@cache
+def loop_address() -> int:
+    """The native code of a loop over a table of steps."""
+    return _address(fixed.LOOP, lambda symbol: fixed.LOOP, fixed.LOOP_SYMBOL)
+
+
+@cache
+def branch_address() -> int:
+    """The native code that runs one of several tables of steps."""
+    return _address(fixed.BRANCH, lambda symbol: fixed.BRANCH, fixed.BRANCH_SYMBOL)
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from funcgrad.compiler.passes.share import share
 from funcgrad.core.program import Program, Var, evaluate
 
 
@@ -37,11 +38,12 @@ def hoist(body: Program, n_consts: int) -> tuple[Program | None, Program]:
 
 
 def _hoist(body: Program, n_consts: int) -> tuple[Program | None, Program]:
+    body = share(body)  # what is hoisted twice would be two constants
     invariant = invariant_vars(body, n_consts)
     if not invariant:
         return None, body
-    before = [e for e in body.equations if e.outputs[0] in invariant]
-    inside = [e for e in body.equations if e.outputs[0] not in invariant]
+    before = [e for e in body.equations if not invariant.isdisjoint(e.outputs)]
+    inside = [e for e in body.equations if invariant.isdisjoint(e.outputs)]
     read = {atom for e in inside for atom in e.inputs} | set(body.outputs)
     extra = [var for e in before for var in e.outputs if var in read]
     name = body.name
