@@ -41,6 +41,7 @@ from funcgrad.primitives.elementwise import (
     div,
     equal,
     imag,
+    isnan,
     less_equal,
     mul,
     neg,
@@ -438,10 +439,17 @@ class Solve(_System):
 
 @dataclass(frozen=True)
 class Inv(_Factorization):
-    """The inverse of every matrix."""
+    """The inverse of every matrix.
+
+    Args:
+        nan_if_singular: Whether singular matrices have nan as their inverse, instead of an error:
+            for the derivatives of what exists for singular matrices as well.
+    """
+
+    nan_if_singular: bool = False
 
     def impl(self, a: Any) -> Any:
-        return np.linalg.inv(a)
+        return _inv_or_nan(np.asarray(a)) if self.nan_if_singular else np.linalg.inv(a)
 
     def abstract_eval(self, a: ShapedArray) -> ShapedArray:
         _check_square(self.name, a)
@@ -451,7 +459,29 @@ class Inv(_Factorization):
         # d(A^-1) = -A^-1 dA A^-1
         (a,), (ta,) = primals, tangents
         out = self.bind(a)
-        return out, neg.bind(matmul(out, matmul(ta, out)))
+        if not self.nan_if_singular:
+            return out, neg.bind(matmul(out, matmul(ta, out)))
+        known, spoiler = _without_nan(out)
+        return out, scale.bind(neg.bind(matmul(known, matmul(ta, known))), spoiler)
+
+
+def _without_nan(x: Value) -> tuple[Value, Value]:
+    """``x`` with 1 for nan, and what to `scale` a product of matrices with that should be nan.
+
+    Products of matrices spread nan to tangents that are 0; this does not.
+    """
+    one = aval_of(x).dtype.type(1)
+    is_nan = isnan.bind(x)
+    return select.bind(is_nan, one, x), select.bind(is_nan, aval_of(x).dtype.type(np.nan), one)
+
+
+def _inv_or_nan(a: Any) -> Any:
+    try:
+        return np.linalg.inv(a)
+    except np.linalg.LinAlgError:
+        if a.ndim == 2:
+            return np.full_like(a, np.nan)
+        return np.reshape(_per_matrix(_inv_or_nan, a), a.shape)
 
 
 # ------------------------------------------------------------------------------------- determinants
@@ -477,10 +507,11 @@ class Cofactors(_Factorization):
         # C = det(A) A^-T:  dC = tr(A^-1 dA) C - A^-T dA^T C, for regular A only.
         (a,), (ta,) = primals, tangents
         out = self.bind(a)
-        inverse = Inv().bind(a)
+        inverse, spoiler = _without_nan(Inv(nan_if_singular=True).bind(a))
         trace = _trace_of_product(inverse, ta)
         turned = matmul(matrix_transpose(inverse), matmul(matrix_transpose(ta), out))
-        return out, sub.bind(scale.bind(reshape(trace, (*shape_of(trace), 1, 1)), out), turned)
+        change = sub.bind(scale.bind(reshape(trace, (*shape_of(trace), 1, 1)), out), turned)
+        return out, scale.bind(change, spoiler)
 
 
 def _trace_of_product(x: Value, tangent: Value) -> Value:
@@ -524,7 +555,7 @@ class Slogdet(_Factorization):
         # d log det A = tr(A^-1 dA): the real part changes the size, the imaginary part the phase.
         (a,), (ta,) = primals, tangents
         sign, size = self.bind(a)
-        trace = _trace_of_product(Inv().bind(a), ta)
+        trace = _trace_of_product(Inv(nan_if_singular=True).bind(a), ta)
         if not is_complex(aval_of(a).dtype):
             return [sign, size], [None, trace]
         turning = mul.bind(convert(imag.bind(trace), aval_of(a).dtype), aval_of(a).dtype.type(1j))

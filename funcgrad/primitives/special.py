@@ -24,8 +24,10 @@ from funcgrad.primitives.elementwise import (
     Derivative,
     absolute,
     add,
+    bitwise_and,
     cbrt,
     coefficient,
+    equal,
     exp,
     exp2,
     expm1,
@@ -293,9 +295,26 @@ xlog1py = _special(
     code="select({0} == 0, {0}, {0} * log1p({1}))",
     kinds="fc",
 )
+
+
+def _off_origin(x: Value, y: Value, slope: Callable[[Value, Value], Value]) -> Value:
+    """``slope(x, y)``, and 0 where both arguments are 0: an event that both exclude."""
+    is_origin = bitwise_and.bind(equal.bind(x, zero_of(x)), equal.bind(y, zero_of(y)))
+    apart = [select.bind(is_origin, ones_like(v), v) for v in (x, y)]
+    return select.bind(is_origin, zero_of(x), slope(*apart))
+
+
 entr = _special("entr", lambda x, y: -log.bind(x) - 1)
-rel_entr = _special("rel_entr", lambda x, y, out: log.bind(x / y) + 1, lambda x, y, out: -x / y)
-kl_div = _special("kl_div", lambda x, y, out: log.bind(x / y), lambda x, y, out: 1 - x / y)
+rel_entr = _special(
+    "rel_entr",
+    lambda x, y, out: _off_origin(x, y, lambda x, y: log.bind(x / y) + 1),
+    lambda x, y, out: _off_origin(x, y, lambda x, y: -x / y),
+)
+kl_div = _special(
+    "kl_div",
+    lambda x, y, out: _off_origin(x, y, lambda x, y: log.bind(x / y)),
+    lambda x, y, out: _off_origin(x, y, lambda x, y: 1 - x / y),
+)
 logit = _special("logit", lambda x, y: 1 / (x * (1 - x)))
 log_expit = _special(
     "log_expit",

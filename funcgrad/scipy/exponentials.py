@@ -97,6 +97,8 @@ def log_sum(
     total = fold_sum(e, axes) if keepdims else ReduceSum(axes).bind(e)
     # The logarithm of an empty or vanishing sum is -inf, and no accident.
     with np.errstate(divide="ignore", invalid="ignore"):
+        if factors is None and not is_complex(aval_of(total).dtype):
+            return _logarithm_or_constant(total, shift, return_sign)
         return _logarithm(total, shift, return_sign)
 
 
@@ -132,6 +134,16 @@ def _logarithm(total: Any, shift: Any, return_sign: bool) -> Any:
     size = p.absolute.bind(total)
     shift = p.real.bind(shift) if is_complex(aval_of(shift).dtype) else shift
     return p.add.bind(p.log.bind(size), shift), p.sign.bind(total)
+
+
+def _logarithm_or_constant(total: Any, shift: Any, return_sign: bool) -> Any:
+    """The same for a sum that vanishes only where all exponents are -inf: its derivative is 0."""
+    is_zero = p.equal.bind(total, p.zero_of(total))
+    apart = p.select.bind(is_zero, p.ones_like(total), total)
+    out = _logarithm(apart, shift, return_sign)
+    size = out[0] if return_sign else out
+    size = p.select.bind(is_zero, aval_of(size).dtype.type(-np.inf), size)
+    return (size, p.sign.bind(total)) if return_sign else size
 
 
 def softmax(x: Any, axis: Axis = None) -> Any:
