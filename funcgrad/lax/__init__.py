@@ -93,6 +93,7 @@ from funcgrad.lax.elementwise import (
     tan,
     tanh,
 )
+from funcgrad.lax.implicit import custom_linear_solve, custom_root
 from funcgrad.lax.loops import fori_loop, map, scan, while_loop
 from funcgrad.lax.prefix import associative_scan
 from funcgrad.lax.reductions import (
@@ -212,6 +213,8 @@ __all__ = [
     "cummin",
     "cumprod",
     "cumsum",
+    "custom_linear_solve",
+    "custom_root",
     "digamma",
     "div",
     "dot",
