@@ -2,7 +2,9 @@
 
 The references here never use a derivative rule: central differences along random directions,
 compared with forward mode, and with reverse mode through the adjoint identity
-``<ct, J v> = <J^T ct, v>``. Higher orders check the derivative of the derivative.
+``<ct, J v> = <J^T ct, v>``. Higher orders check the derivative of the derivative. Custom rules are
+checked one by one, also for what holds up to rounding: linearity, and the adjoint identity between
+two rules of one function.
 """
 
 from __future__ import annotations
@@ -13,12 +15,15 @@ from typing import Any
 import numpy as np
 
 from funcgrad.api.arguments import leaf_paths
+from funcgrad.api.custom import CustomFunction
 from funcgrad.api.differentiation import jvp, vjp
+from funcgrad.api.vectorization import vmap
 from funcgrad.errors import ArgumentError, FuncgradError
 from funcgrad.pytree import tree_flatten, tree_leaves, tree_unflatten
 
 Function = Callable[..., Any]
 
+_ROUNDING = {4: 1e-4, 8: 1e-10, 16: 1e-10}
 _TOLERANCE = {"f": {4: 3e-2, 8: 1e-5}, "c": {8: 3e-2, 16: 1e-5}}
 
 
@@ -203,3 +208,237 @@ class _Checker:
 
 
 _MODES = {"fwd": "forward mode", "rev": "reverse mode"}
+
+
+class CustomRuleError(FuncgradError, AssertionError):
+    """A custom rule contradicts its function, itself, or another rule.
+
+    Attributes:
+        rule: ``"jvp"``, ``"vjp"`` or ``"vmap"``.
+        path: The argument or result that disagrees, such as ``args[0]['w']``.
+        error: Relative error.
+    """
+
+    def __init__(self, message: str, rule: str, path: str, error: float) -> None:
+        super().__init__(message)
+        self.rule = rule
+        self.path = path
+        self.error = error
+
+
+def check_custom_rule(
+    f: CustomFunction,
+    args: Sequence[Any],
+    atol: float | None = None,
+    rtol: float | None = None,
+    eps: float | None = None,
+    seed: int = 0,
+) -> None:
+    """Check the rules of a custom function at one point.
+
+    The values that rules return are compared with the function; tangents with finite differences
+    of it; cotangents with them by the adjoint identity. Rules must be linear in tangents and
+    cotangents, a forward-mode and a reverse-mode rule must be adjoint up to rounding, and a
+    batching rule must do what a loop does.
+
+    Args:
+        f: Made by `custom_jvp`, `custom_vjp`, `custom_vmap` or `custom_gradient`.
+        args: Tuple or list of arguments: the point. The function should be smooth there.
+        atol: Absolute tolerance of finite differences; by default from the dtype.
+        rtol: Relative tolerance; by default 1e-5 for double and 3e-2 for single precision.
+        eps: Step of the differences; by default the cube root of the machine epsilon.
+        seed: Seed of the directions.
+
+    Raises:
+        CustomRuleError: Naming the rule, the argument or result, and the relative error.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> @fg.custom_jvp
+        ... def square(x):
+        ...     return x * x
+        >>> square.defjvps(lambda t, value, x: 2 * x * t)
+        >>> fg.testing.check_custom_rule(square, (np.array([1.0, 2.0]),))
+    """
+    if not isinstance(f, CustomFunction) or not isinstance(args, tuple | list):
+        raise ArgumentError(
+            "check_custom_rule needs a function made by custom_jvp, custom_vjp, custom_vmap or "
+            f"custom_gradient, and a tuple of arguments, got {type(f).__name__} and "
+            f"{type(args).__name__}. For other functions use check_grads."
+        )
+    rules = f.rules
+    if not rules.functions():
+        raise ArgumentError(
+            f"{f!r} has no rules to check: give it some with defjvp, defvjp or def_vmap."
+        )
+    numbers = _Checker((), atol, rtol, eps, np.random.default_rng(seed))
+    checker = _RuleChecker(f, tuple(args), numbers)
+    if rules.jvp is not None:
+        checker.check_jvp()
+    if rules.fwd is not None:
+        checker.check_vjp()
+    if rules.vmap is not None:
+        checker.check_vmap()
+
+
+class _RuleChecker:
+    def __init__(self, f: CustomFunction, args: tuple[Any, ...], numbers: _Checker) -> None:
+        self.f = f
+        self.numbers = numbers
+        self.static = f.rules.nondiff_argnums
+        self.args = args
+        places = [i for i in range(len(args)) if i not in self.static]
+        self.leaves, self.treedef = tree_flatten([args[i] for i in places])
+        paths = [p for i in places for p in leaf_paths(args[i], f"args[{i}]")]
+        kept = [i for i, x in enumerate(self.leaves) if np.asarray(x).dtype.kind in "fc"]
+        self.active = kept
+        self.paths = [paths[i] for i in kept]
+        self.point = [np.asarray(self.leaves[i]) for i in kept]
+        self.directions = [numbers._direction(x) for x in self.point]
+        out = f.rules.fun(*args)
+        self.values = [np.asarray(x) for x in tree_leaves(out)]
+        self.result_paths = leaf_paths(out, "result")
+        self.numeric = [
+            numbers._difference(self.flat(f.rules.fun), self.point, d, i)
+            for i, d in enumerate(self.directions)
+        ]
+
+    def flat(self, function: Function) -> Function:
+        """A function as one of the floating leaves of its differentiable arguments."""
+
+        def of_active(*values: Any) -> list[Any]:
+            leaves = list(self.leaves)
+            for i, value in zip(self.active, values, strict=True):
+                leaves[i] = value
+            rest = iter(tree_unflatten(self.treedef, leaves))
+            full = [a if i in self.static else next(rest) for i, a in enumerate(self.args)]
+            return tree_leaves(function(*full))
+
+        return of_active
+
+    def title(self, rule: str) -> str:
+        rules = self.f.rules
+        if rule == "jvp":
+            return rules.title("jvp", rules.jvp)
+        if rule == "vmap":
+            return rules.title("batching", rules.vmap)
+        return f"{rules.title('forward', rules.fwd)} and {rules.title('backward', rules.bwd)}"
+
+    def check_values(self, values: Sequence[Any], rule: str) -> None:
+        for got, expected, path in zip(values, self.values, self.result_paths, strict=True):
+            self.compare(expected, got, rule, path, f"the value of {self.f.name} in", exact=True)
+
+    def check_jvp(self) -> None:
+        values, tangents = self.push(self.directions)
+        self.check_values(values, "jvp")
+        self.check_linear(lambda ds: self.push(ds)[1], self.directions, tangents, "jvp")
+        for i, path in enumerate(self.paths):
+            columns = zip(self.push_one(i), self.numeric[i], self.result_paths, strict=True)
+            for got, expected, out in columns:
+                against = f"finite differences of `{out}` with respect to"
+                self.compare(expected, got, "jvp", path, against)
+
+    def check_vjp(self) -> None:
+        values, pull = vjp(self.flat(self.f), *self.point)
+        self.check_values(values, "vjp")
+        cts = [self.numbers._direction(x) for x in self.values]
+        pulled = list(pull(cts))
+        self.check_linear(lambda c: list(pull(c)), cts, pulled, "vjp")
+        for i, path in enumerate(self.paths):
+            got = np.sum(np.asarray(pulled[i]) * self.directions[i]).real
+            self.check_product(cts, self.numeric[i], got, path, "finite differences", exact=False)
+            if self.f.rules.jvp is not None:
+                self.check_product(cts, self.push_one(i), got, path, "the jvp rule", exact=True)
+
+    def check_product(
+        self, cts: list[Any], dots: Sequence[Any], got: Any, path: str, source: str, exact: bool
+    ) -> None:
+        """The adjoint identity, along the direction of one argument."""
+        pairs = [(c, d) for c, d in zip(cts, dots, strict=True) if c.dtype.kind in "fc"]
+        expected = sum(np.sum(c * d).real for c, d in pairs)
+        scale = float(sum(np.sum(np.abs(c * d)) for c, d in pairs))
+        against = f"{source} (by <ct, J v> = <J^T ct, v>) with respect to"
+        self.compare(expected, got, "vjp", path, against, exact, scale)
+
+    def check_vmap(self) -> None:
+        """All arguments mapped, and every argument alone."""
+        n = len(self.point)
+        for mapped in [set(range(n)), *({i} for i in range(n) if n > 1)]:
+            axes = [0 if i in mapped else None for i in range(n)]
+            if not mapped:
+                continue
+            stacked = [
+                np.stack([x, x + d, x - d]) if i in mapped else x
+                for i, (x, d) in enumerate(zip(self.point, self.directions, strict=True))
+            ]
+            batched = vmap(self.flat(self.f), in_axes=tuple(axes))(*stacked)
+            rows = [
+                self.flat(self.f.rules.fun)(
+                    *(x[k] if i in mapped else x for i, x in enumerate(stacked))
+                )
+                for k in range(3)
+            ]
+            for got, column, path in zip(
+                batched, zip(*rows, strict=True), self.result_paths, strict=True
+            ):
+                names = ", ".join(self.paths[i] for i in sorted(mapped))
+                against = f"a loop over {names} in"
+                self.compare(np.stack(column), got, "vmap", path, against, exact=True)
+
+    def push(self, directions: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        values, tangents = jvp(self.flat(self.f), tuple(self.point), tuple(directions))
+        return values, tangents
+
+    def push_one(self, i: int) -> list[Any]:
+        moves = [d if k == i else np.zeros_like(d) for k, d in enumerate(self.directions)]
+        return [
+            np.zeros(np.shape(t)) if np.asarray(t).dtype.kind not in "fc" else t
+            for t in self.push(moves)[1]
+        ]
+
+    def check_linear(
+        self, apply: Function, first: list[Any], image: Sequence[Any], rule: str
+    ) -> None:
+        second = [self.numbers._direction(x) for x in first]
+        mixed = [
+            np.asarray(2 * a - 3 * b, a.dtype) if a.dtype.kind in "fc" else a
+            for a, b in zip(first, second, strict=True)
+        ]
+        paths = self.result_paths if rule == "jvp" else self.paths
+        against = f"itself: it is not linear in the {'co' * (rule == 'vjp')}tangents, as shown by"
+        for a, b, got, path in zip(image, apply(second), apply(mixed), paths, strict=True):
+            if np.asarray(got).dtype.kind in "fc":
+                expected = 2 * np.asarray(a) - 3 * np.asarray(b)
+                self.compare(expected, got, rule, path, against, exact=True)
+
+    def compare(
+        self,
+        expected: Any,
+        got: Any,
+        rule: str,
+        path: str,
+        against: str,
+        exact: bool = False,
+        scale: float = 0.0,
+    ) -> None:
+        expected, got = np.asarray(expected), np.asarray(got)
+        if expected.shape == got.shape and not expected.size:
+            return
+        dtype = got.dtype if got.dtype.kind in "fc" else np.dtype(np.float64)
+        default = _ROUNDING[dtype.itemsize] if exact else _TOLERANCE[dtype.kind][dtype.itemsize]
+        rtol = default if exact or self.numbers.rtol is None else self.numbers.rtol
+        atol = default if exact or self.numbers.atol is None else self.numbers.atol
+        scale = max(scale, float(np.max(np.abs(expected))))
+        difference = (
+            float(np.max(np.abs(expected - got))) if expected.shape == got.shape else np.inf
+        )
+        if not difference <= atol + rtol * scale:
+            error = difference / max(scale, float(np.finfo(dtype).tiny))
+            raise CustomRuleError(
+                f"{self.title(rule)} disagrees with {against} `{path}`: relative error "
+                f"{error:.2e} (absolute {difference:.2e}, size {scale:.2e}, tolerance "
+                f"{atol:.1e} + {rtol:.1e} * size).",
+                rule,
+                path,
+                error,
+            )

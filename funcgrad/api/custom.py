@@ -25,7 +25,7 @@ from funcgrad.higher_order.closures import HoldsFunctions
 from funcgrad.pytree import tree_flatten, tree_leaves, tree_structure, tree_unflatten
 
 
-class _CustomFunction(HoldsFunctions):
+class CustomFunction(HoldsFunctions):
     """A function and its rules; the base of the decorators."""
 
     kind = ""
@@ -183,7 +183,7 @@ class _CustomFunction(HoldsFunctions):
         return bound.args
 
 
-class custom_jvp(_CustomFunction):
+class custom_jvp(CustomFunction):
     """A function with a derivative of its own, in forward mode.
 
     Reverse mode follows by transposition, so the rule must be linear in the tangents. The rule
@@ -224,7 +224,7 @@ class custom_jvp(_CustomFunction):
         self.rules.missing = _missing(self, "differentiation", "defjvp(rule)")
 
 
-class custom_vjp(_CustomFunction):
+class custom_vjp(CustomFunction):
     """A function with a derivative of its own, in reverse mode.
 
     Forward mode uses the rule given with `defjvp`, if there is one; otherwise the tangent is the
@@ -258,7 +258,7 @@ class custom_vjp(_CustomFunction):
         self.rules.missing = _missing(self, "differentiation", "defvjp(fwd, bwd)")
 
 
-class custom_vmap(_CustomFunction):
+class custom_vmap(CustomFunction):
     """A function with a batching rule of its own.
 
     Without rules for differentiation, derivatives are those of the function, and under `vmap` those
@@ -286,7 +286,7 @@ class custom_vmap(_CustomFunction):
         self.rules.missing_vmap = _missing(self, "batching", "def_vmap(rule)")
 
 
-def _missing(function: _CustomFunction, what: str, call: str) -> str:
+def _missing(function: CustomFunction, what: str, call: str) -> str:
     """The message for a rule that was never given."""
     return f"{function.name} ({place_of(function)}) has no {what} rule: call {function.name}.{call}"
 
