@@ -2,9 +2,10 @@
 
 Under `vmap` the code of a branch, or of one more step of a loop, is evaluated for all lanes, and
 `choose` keeps the results of those that wanted it. The gate in front of it takes care of the
-others: no cotangent or tangent passes it, so nothing that happens behind it reaches a derivative;
-and where the code could run for ever on values that it was not meant for, it gets the values of a
-lane that does run it.
+others: no cotangent or tangent passes it, so nothing that happens behind it reaches a derivative.
+Where that is not enough the others get the values of a lane that does run the code: it could run
+for ever on values that it was not meant for, or make an infinity that meets, in a contraction with
+an array that all lanes share, the zeros of a gate.
 """
 
 from __future__ import annotations
@@ -42,6 +43,22 @@ def guard(flag: Any, values: Sequence[Any]) -> list[Any]:
         choose(flag, x, broadcast_to(stop_gradient.bind(Gather((0,)).bind(x, lane)), shape_of(x)))
         for x in values
     ]
+
+
+def is_guard_needed(program: Program, values: Sequence[Any], is_mapped: Sequence[bool]) -> bool:
+    """Whether gates are not enough in front of a program with these arguments."""
+    shared = [aval_of(x) for x, on in zip(values, is_mapped, strict=True) if not on]
+    return may_run_forever(program) or any(a.shape and a.dtype.kind in "fc" for a in shared)
+
+
+def shield(
+    program: Program, flag: Any, values: Sequence[Any], is_mapped: Sequence[bool]
+) -> list[Any]:
+    """Arguments for a program over lanes, with which those without ``flag`` do no harm."""
+    mapped = [x for x, on in zip(values, is_mapped, strict=True) if on]
+    is_guarded = is_guard_needed(program, values, is_mapped)
+    safe = iter(guard(flag, mapped) if is_guarded else [gate(flag, x) for x in mapped])
+    return [next(safe) if on else x for x, on in zip(values, is_mapped, strict=True)]
 
 
 def broadcast_lanes(

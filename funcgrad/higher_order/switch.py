@@ -21,7 +21,7 @@ from funcgrad.core.program import Program, evaluate
 from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.dtypes import INT64
 from funcgrad.higher_order.jit import executable_of, is_jit_disabled, scatter
-from funcgrad.higher_order.lanes import broadcast_lanes, choose, gate, guard, may_run_forever
+from funcgrad.higher_order.lanes import broadcast_lanes, choose, is_guard_needed, shield
 from funcgrad.higher_order.scan import cut
 from funcgrad.lowering import Branch, Form
 from funcgrad.primitives.elementwise import convert, equal, maximum, minimum
@@ -170,28 +170,29 @@ class Switch(Primitive):
         """All branches, each for the lanes that want it."""
         last = np.int64(len(self.branches) - 1)
         index = minimum.bind(maximum.bind(convert(index, INT64), np.int64(0)), last)
-        everywhere = (True,) * len(operands)
-        full = broadcast_lanes(operands, mapped, everywhere, size)
         outs: list[Any] = []
         for i, branch in enumerate(self.branches):
             flag = equal.bind(index, np.int64(i))
-            own = self._for_lanes(branch, flag, full, size)
+            own = self._for_lanes(branch, flag, operands, mapped, size)
             outs = own if not i else [choose(flag, x, y) for x, y in zip(own, outs, strict=True)]
         return outs
 
     def _for_lanes(
-        self, branch: Program, flag: Any, operands: Sequence[Any], size: int
+        self, branch: Program, flag: Any, operands: Sequence[Any], mapped: Mask, size: int
     ) -> list[Any]:
-        everywhere = (True,) * len(operands)
-        derived = batch_program(branch, everywhere, size)
-        wanted = (True,) * len(derived.is_mapped_out)
-        if not may_run_forever(branch):
-            outs = evaluate(derived.program, [gate(flag, x) for x in operands])
-            return broadcast_lanes(outs, derived.is_mapped_out, wanted, size)
+        wanted = (True,) * len(branch.outputs)
+        if not is_guard_needed(branch, operands, mapped):
+            everywhere = (True,) * len(operands)
+            derived = batch_program(branch, everywhere, size)
+            full = broadcast_lanes(operands, mapped, everywhere, size)
+            with np.errstate(all="ignore"):  # of lanes that do not want the branch
+                outs = evaluate(derived.program, shield(branch, flag, full, everywhere))
+                return broadcast_lanes(outs, derived.is_mapped_out, wanted, size)
+        derived = batch_program(branch, mapped, size)
         avals = [a.update(shape=(size, *a.shape)) for a in self.abstract_eval()]
 
         def run(flag: Any, *args: Any) -> list[Any]:
-            outs = evaluate(derived.program, guard(flag, args))
+            outs = evaluate(derived.program, shield(branch, flag, args, mapped))
             return broadcast_lanes(outs, derived.is_mapped_out, wanted, size)
 
         def skip(flag: Any, *args: Any) -> list[Any]:

@@ -31,8 +31,9 @@ from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mappe
 from funcgrad.core.program import Program, Var, evaluate
 from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.higher_order.jit import executable_of, is_jit_disabled, scatter
-from funcgrad.higher_order.lanes import broadcast_lanes, choose, gate, guard, may_run_forever
+from funcgrad.higher_order.lanes import broadcast_lanes, choose, gate, may_run_forever, shield
 from funcgrad.higher_order.scan import Scan, aval_of_linear, cut
+from funcgrad.higher_order.switch import Switch
 from funcgrad.lowering import Call, Extern, Form
 from funcgrad.lowering import While as WhileForm
 from funcgrad.primitives.elementwise import bitwise_and
@@ -109,6 +110,19 @@ class While(Primitive):
         while condition(*cond_consts, *carry)[0]:
             carry = body(*body_consts, *carry)
         return [np.asarray(x).copy()[()] for x in carry]
+
+    def advance_and_choose(
+        self, is_active: Any, consts: Sequence[Any], carry: Sequence[Any]
+    ) -> list[Any]:
+        """One more step, whose results are not taken after the end of the loop."""
+        outs = evaluate(self.body, [gate(is_active, x) for x in (*consts, *carry)])
+        return [choose(is_active, new, old) for new, old in zip(outs, carry, strict=True)]
+
+    def advance_if(self, is_active: Any, consts: Sequence[Any], carry: Sequence[Any]) -> list[Any]:
+        """One more step, or none after the end of the loop, where a step might never end."""
+        inputs = self.body.inputs
+        stay = Program(inputs, [], inputs[self.n_body :], f"stay_{self.body.name}")
+        return list(Switch((stay, self.body)).bind(is_active, *consts, *carry))
 
     def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
         return [a.strong() for a in self.body.out_avals]
@@ -230,13 +244,19 @@ class While(Primitive):
 
             program = stage_closed(step, avals, body.program.name)
             return replace(self, condition=cond.program, body=program), full
-        return self._by_lane(cond, body, cond_mask, carry_mask, size), full
+        return self._by_lane(cond, body, const_mask, carry_mask, size), full
 
     def _by_lane(
-        self, cond: Any, body: Any, cond_mask: Sequence[bool], carry_mask: Sequence[bool], size: int
+        self,
+        cond: Any,
+        body: Any,
+        const_mask: Sequence[bool],
+        carry_mask: Sequence[bool],
+        size: int,
     ) -> While:
         """The loop that ends when every lane has ended; finished lanes keep their values."""
         n_cond, n_body = self.n_cond, self.n_body
+        is_mapped = (*const_mask, *carry_mask)
 
         def condition(*xs: Any) -> list[Any]:
             return [ReduceAny((0,)).bind(evaluate(cond.program, xs)[0])]
@@ -244,11 +264,8 @@ class While(Primitive):
         def step(*xs: Any) -> list[Any]:
             cond_consts, consts, carry = cut(xs, n_cond, n_body)
             is_active = evaluate(cond.program, [*cond_consts, *carry])[0]
-            if may_run_forever(self.body):
-                gated = guard(is_active, carry)
-            else:
-                gated = [gate(is_active, x) for x in carry]
-            outs = evaluate(body.program, [*consts, *gated])
+            shielded = shield(self.body, is_active, [*consts, *carry], is_mapped)
+            outs = evaluate(body.program, shielded)
             outs = broadcast_lanes(outs, body.is_mapped_out, carry_mask, size)
             return [choose(is_active, new, old) for new, old in zip(outs, carry, strict=True)]
 
@@ -296,6 +313,7 @@ class _Derivative(Primitive):
     active: Mask
 
     multiple_results = True
+    may_run_forever = True
 
     @property
     def n_primals(self) -> int:
@@ -554,13 +572,12 @@ class _Tape:
     def _make_chunk(self, length: int) -> Scan:
         loop = self.loop
         n_cond, n_consts = loop.n_cond, len(self.consts)
+        advance = loop.advance_if if may_run_forever(loop.body) else loop.advance_and_choose
 
         def step(*args: Any) -> list[Any]:
             consts, state = cut(args, n_consts)
             *carry, is_active = state
-            gated = [gate(is_active, x) for x in (*consts[n_cond:], *carry)]
-            outs = evaluate(loop.body, gated)
-            carry = [choose(is_active, new, old) for new, old in zip(outs, carry, strict=True)]
+            carry = advance(is_active, consts[n_cond:], carry)
             holds = evaluate(loop.condition, [*consts[:n_cond], *carry])[0]
             return [*carry, bitwise_and.bind(is_active, holds)]
 

@@ -30,13 +30,16 @@ from funcgrad.primitives.elementwise import convert, not_equal
 from funcgrad.pytree import tree_unflatten
 from funcgrad.transforms.programs import stage_closed
 
+_NOT_GIVEN: Any = object()
+"""None is an operand: a pytree without leaves."""
+
 
 def cond(
     pred: Any,
     true_fun: Callable[..., Any],
     false_fun: Callable[..., Any],
     *operands: Any,
-    operand: Any = None,
+    operand: Any = _NOT_GIVEN,
 ) -> Any:
     """``true_fun(*operands)`` if ``pred`` holds, else ``false_fun(*operands)``.
 
@@ -61,10 +64,7 @@ def cond(
         0.0 0.0
     """
     what = f"cond({name_of(true_fun)}, {name_of(false_fun)})"
-    if operand is not None:
-        if operands:
-            raise ArgumentError(f"{what}: pass operands by position, or one by name, not both.")
-        operands = (operand,)
+    operands = _joined(operands, operand, what)
     _check_functions((true_fun, false_fun), what)
     aval = check_leaf(pred, "pred", what)
     if aval.shape:
@@ -77,7 +77,7 @@ def cond(
 
 
 def switch(
-    index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = None
+    index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _NOT_GIVEN
 ) -> Any:
     """``branches[index](*operands)``, the index clipped to the branches that exist.
 
@@ -105,10 +105,9 @@ def switch(
     """
     branches = tuple(branches)
     what = f"switch({', '.join(map(name_of, branches))})"
-    if operand is not None:
-        operands = (*operands, operand)
     if not branches:
         raise ArgumentError(f"switch: there must be at least one branch.{place()}")
+    operands = _joined(operands, operand, what)
     _check_functions(branches, what)
     aval = check_leaf(index, "index", what)
     if aval.shape:
@@ -124,6 +123,16 @@ def switch(
     if len(branches) == 1:
         return branches[0](*operands)
     return _choose(convert(index, INT64), branches, operands, what)
+
+
+def _joined(operands: tuple[Any, ...], operand: Any, what: str) -> tuple[Any, ...]:
+    if operand is _NOT_GIVEN:
+        return operands
+    if operands:
+        raise ArgumentError(
+            f"{what}: pass operands by position, or one by name, not both.{place()}"
+        )
+    return (operand,)
 
 
 def _check_functions(functions: Sequence[Any], what: str) -> None:
