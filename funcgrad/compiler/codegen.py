@@ -149,6 +149,11 @@ def word_of(dtype: np.dtype[Any]) -> str:
     return "b1" if dtype == BOOL else short_name(dtype)
 
 
+def is_expensive(expr: str) -> bool:
+    """Whether an expression calls an elementary function."""
+    return _EXPENSIVE.search(expr) is not None
+
+
 def neutral(init: str, dtype: np.dtype[Any]) -> Any:
     """The neutral element of a fold as a scalar."""
     if init in ("{lowest}", "{highest}"):
@@ -175,7 +180,8 @@ class _Sum:
     """An accumulator variable of a fold.
 
     Sums of floats are accurate: blocks are added up in float64, and blocks of float64 with the
-    rounding error carried along (Knuth's two-sum).
+    rounding error carried along (Knuth's two-sum). Within a block of contiguous float32 many lanes
+    share the additions; elsewhere one variable takes them all, which is then of float64, too.
     """
 
     def __init__(self, source: Source, fold: Fold, name: str) -> None:
@@ -184,6 +190,7 @@ class _Sum:
         self.dtype = fold.out.dtype
         self.name = name
         self.is_accurate = fold.form.accurate and self.dtype.kind == "f"
+        self.is_wide = False
         self.zero = source.literal(neutral(fold.form.init, self.dtype))
 
     def start(self) -> None:
@@ -196,7 +203,7 @@ class _Sum:
 
     def start_block(self) -> None:
         if self.is_accurate:
-            self.source.add(f"{self.name} = {self.zero}")
+            self.source.add(f"{self.name} = {'f64(0)' if self.is_wide else self.zero}")
 
     def step(self, value: str) -> None:
         """Fold a value into the accumulator of the block."""
@@ -306,7 +313,7 @@ class _Writer:
 
     def _keep_if_expensive(self, node: Node) -> None:
         assert isinstance(node, Point)
-        if node.out in self.kept or not _EXPENSIVE.search(node.expr):
+        if node.out in self.kept or not is_expensive(node.expr):
             return
         shape = tuple(self.space[a] for a in self.order[len(self.space) - self.n_row :])
         memory = Value(shape, node.out.dtype)
@@ -392,9 +399,9 @@ class _Writer:
                 self.sums[node] = self._column_access(node)
 
     def _column_access(self, node: Node) -> _Access:
-        """Where a column fold accumulates: in the result, sums of float32 in float64 beside it."""
+        """Where a column fold accumulates: in the result, sums of floats in float64 beside it."""
         assert isinstance(node, Fold)
-        if not (node.form.accurate and node.out.dtype == np.float32):
+        if not (node.form.accurate and node.out.dtype.kind == "f"):
             return self.outs[node]
         shape = tuple(self.space[a] for a in self.order[len(self.space) - self.n_row :])
         memory = Value(shape, np.dtype(np.float64))
@@ -467,9 +474,9 @@ class _Writer:
         return access.steps[self.loops.index(loop)]
 
     @contextmanager
-    def _over(self, loop: _Loop) -> Iterator[None]:
+    def _over(self, loop: _Loop, span: str = "") -> Iterator[None]:
         """A loop with pointers moved to its elements."""
-        with self.source.block(f"for {loop.variable} in range({self._range(loop)}):"):
+        with self.source.block(f"for {loop.variable} in range({span or self._range(loop)}):"):
             moved = []
             for access in self.accesses.values():
                 if self._step(access, loop):
@@ -542,6 +549,10 @@ class _Writer:
         }
         # Folds that carry something from one outer iteration to the next.
         self.crossing = [n for n in self.folds if self._kind(n) != "inner"]
+        # Columns of float64: blocks of rows are summed beside the result and then added to it.
+        self.blocks = [
+            n for n in self.sums if self.sums[n].dtype == n.out.dtype and self._beside(n)
+        ]
 
     def _batch(self, loops: list[_Loop]) -> None:
         if loops:
@@ -556,7 +567,7 @@ class _Writer:
         self._outer(self.outer)
         for node in self.crossing:
             if self._kind(node) == "column":
-                if self.sums[node] is not self.outs[node]:
+                if self._beside(node) and node not in self.blocks:
                     self._over_row(lambda node=node: self._end_column(node))
             else:
                 self._store(self.outs[node], self.folds[node].result(), False)
@@ -565,6 +576,17 @@ class _Writer:
         access = self.sums[node]
         zero = "0.0" if access.dtype != node.out.dtype else self.folds[node].zero
         self._store(access, zero, True)
+        if node in self.blocks:
+            self._store(self.outs[node], zero, True)
+
+    def _beside(self, node: Node) -> bool:
+        """Whether a column fold accumulates beside its result."""
+        return self.sums[node] is not self.outs[node]
+
+    def _end_block(self, node: Node) -> None:
+        total, block = (self._load_text(a, True) for a in (self.outs[node], self.sums[node]))
+        self._store(self.outs[node], f"{total} + {block}", True)
+        self._store(self.sums[node], self.folds[node].zero, True)
 
     def _end_column(self, node: Node) -> None:
         total = self._load_text(self.sums[node], True)
@@ -581,6 +603,17 @@ class _Writer:
             body()
 
     def _outer(self, loops: list[_Loop]) -> None:
+        if len(loops) == 1 and self.blocks:
+            begin, end = (
+                ("begin", "end") if loops[0] is self.first else ("0", self._range(loops[0]))
+            )
+            with self.source.block(f"for r in range({begin}, {end}, {BLOCK}):"):
+                self.source.add(f"last = minimum(r + {BLOCK}, {end})")
+                with self._over(loops[0], "r, last"):
+                    self._outer([])
+                for node in self.blocks:
+                    self._over_row(lambda node=node: self._end_block(node))
+            return
         if loops:
             with self._over(loops[0]):
                 self._outer(loops[1:])
@@ -609,6 +642,8 @@ class _Writer:
         blocked = [
             n for n in body if self._kind(n) in ("inner", "total") and self.folds[n].is_accurate
         ]
+        for node in blocked:
+            self.folds[node].is_wide = not self._is_contiguous(body)
         for node in inner:
             self.folds[node].start()
         self._hoist(body)
@@ -619,6 +654,15 @@ class _Writer:
             self.names[node.out] = name
             if node in self.outs:
                 self._store(self.outs[node], name, False)
+
+    def _is_contiguous(self, body: list[Node]) -> bool:
+        """Whether a pass over the row reads neighbours one after the other."""
+        return all(
+            self._step(self._operand_access(x, node), self.row[-1]) in (0, 1)
+            for node in body
+            for x in node.operands
+            if self._is_full(node) and isinstance(x, View) and x.value not in self.made
+        )
 
     def _hoist(self, body: list[Node]) -> None:
         """Loads that are the same all along the row."""
