@@ -6,6 +6,8 @@ a page of names; the work is in the modules that it names.
 """
 
 from funcgrad import (
+    ad_checkpoint,
+    checkpoint_policies,
     errors,
     flatten_util,
     lax,
@@ -16,6 +18,14 @@ from funcgrad import (
     testing,
     tree,
     tree_util,
+)
+from funcgrad.api.checkpointing import (
+    checkpoint,
+    checkpoint_name,
+    checkpoint_sequential,
+    print_saved_residuals,
+    remat,
+    saved_residuals,
 )
 from funcgrad.api.compilation import jit
 from funcgrad.api.custom import (
@@ -48,6 +58,11 @@ __version__ = "0.1.0"
 __all__ = [
     "ClosedJaxpr",
     "ShapeDtypeStruct",
+    "ad_checkpoint",
+    "checkpoint",
+    "checkpoint_name",
+    "checkpoint_policies",
+    "checkpoint_sequential",
     "closure_convert",
     "custom_gradient",
     "custom_jvp",
@@ -71,7 +86,10 @@ __all__ = [
     "make_jaxpr",
     "nn",
     "numpy",
+    "print_saved_residuals",
     "random",
+    "remat",
+    "saved_residuals",
     "scipy",
     "stop_gradient",
     "testing",

@@ -64,6 +64,10 @@ class AxisNameError(FuncgradError, NameError):
     """A collective names an axis that no surrounding `vmap` has."""
 
 
+class MemoryBudgetError(FuncgradError, MemoryError):
+    """A checkpointed function cannot keep to its memory budget."""
+
+
 class OutOfBoundsError(FuncgradError, IndexError):
     """An index lies outside its axis."""
 

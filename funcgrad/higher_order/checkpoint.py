@@ -17,7 +17,7 @@ from typing import Any
 
 from funcgrad.compiler.passes.prune import prune
 from funcgrad.core.avals import ShapedArray
-from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear
+from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
 from funcgrad.core.program import Atom, Equation, Program, Var, evaluate
 from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.higher_order.jit import Jit, scatter
@@ -25,7 +25,6 @@ from funcgrad.higher_order.policies import Policy, everything_saveable, nothing_
 from funcgrad.lowering import Barrier as BarrierForm
 from funcgrad.lowering import Call, Form, Reindex
 from funcgrad.primitives.families import linear_jvp
-from funcgrad.primitives.shape import shape_of
 from funcgrad.transforms.programs import (
     batch_program,
     jvp_program,
@@ -151,22 +150,30 @@ class Checkpoint(Primitive):
 
     def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
         mask = tuple(is_linear(a) for a in args)
-        is_active_ct = tuple(c is not None for c in ct)
-        derived = transpose_program(self.program, mask, is_active_ct)
-        program = derived.program
+        program, is_active_in = transposed_checkpoint(self, mask, tuple(c is not None for c in ct))
         known = [a for a in args if not is_linear(a)]
-        if known:
-            key = ("arranged", len(known), self.prevent_cse)
-            backward = _Backward(program, len(known))
-            program = program.memo(key, lambda: backward.arranged(self.prevent_cse))
         results = self.of(program).bind(*known, *(c for c in ct if c is not None))
-        return scatter(results, derived.is_active_in)
+        return scatter(results, is_active_in)
 
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
-        size = next(shape_of(a)[0] for a, d in zip(args, dims, strict=True) if d is not None)
+        size = mapped_length(args, dims)
         derived = batch_program(self.program, tuple(d is not None for d in dims), size)
         outs = self.of(derived.program).bind(*args)
         return outs, [0 if mapped else None for mapped in derived.is_mapped_out]
+
+
+def transposed_checkpoint(
+    call: Checkpoint, linear: Mask, is_active_ct: Mask
+) -> tuple[Program, Mask]:
+    """The program of the transpose of a checkpoint, and which linear inputs get cotangents."""
+    derived = transpose_program(call.program, linear, is_active_ct)
+    n_known = len(linear) - sum(linear)
+    if not n_known:
+        return derived.program, derived.is_active_in
+    key = ("arranged", n_known, call.prevent_cse)
+    backward = _Backward(derived.program, n_known)
+    arranged = derived.program.memo(key, lambda: backward.arranged(call.prevent_cse))
+    return arranged, derived.is_active_in
 
 
 class _Backward:
@@ -191,15 +198,15 @@ class _Backward:
         inputs = list(self.program.inputs)
         if with_barriers:
             made = {v for e in early for v in e.outputs}
-            read = {a for e in late for a in e.inputs} | set(self.program.outputs)
-            crossing = [v for e in early for v in e.outputs if v in read & made]
+            later = {a for e in late for a in e.inputs} | set(self.program.outputs)
+            crossing = [v for e in early for v in e.outputs if v in later & made]
             names = {v: Var(v.aval) for v in crossing}
             second = [Equation(Barrier(), crossing, list(names.values()))] if crossing else []
-            outputs = [_read(a, dict(names)) for a in self.program.outputs]
+            outputs = [read(a, dict(names)) for a in self.program.outputs]
             known = [Var(v.aval.strong()) for v in inputs[: self.n_known]]
             first = Equation(Barrier(), known, inputs[: self.n_known])
             inputs[: self.n_known] = known
-            equations = [first, *early, *second, *_rename(late, dict(names))]
+            equations = [first, *early, *second, *rename(late, dict(names))]
         else:
             outputs = list(self.program.outputs)
         p = self.program
@@ -279,6 +286,18 @@ class SplitProgram:
     n_outputs: int
 
 
+def effect_of(call: Checkpoint, is_active: Mask) -> str | None:
+    """Why a checkpoint computes nothing again, or ``None`` if it does."""
+    split = split_program(call.program, is_active, call.policy)
+    if split.n_recomputed:
+        return None
+    if not split.n_residuals:
+        return "the derivative needs no residuals."
+    if not split.saved:
+        return "the derivative needs nothing but the arguments."
+    return "its policy saves all residuals."
+
+
 def split_program(program: Program, is_active: Mask, policy: Policy) -> SplitProgram:
     """Split a program into what is run now and a linear program that computes residuals again.
 
@@ -328,8 +347,8 @@ class _Splitter:
             self._stand_in(forward.inputs[i] if kind == "in" else forward.outputs[i])
             for kind, i in linear.residuals
         ]
-        saved, again, read = self._choose(residuals)
-        inputs = tuple(i for i, v in enumerate(forward.inputs) if v in read)
+        saved, again, used = self._choose(residuals)
+        inputs = tuple(i for i, v in enumerate(forward.inputs) if v in used)
         names: Names = dict(zip(linear.tangent.inputs, residuals, strict=False))
         tangent = Program(
             [
@@ -337,11 +356,11 @@ class _Splitter:
                 *saved,
                 *linear.tangent.inputs[len(residuals) :],
             ],
-            [*_rename(again, self.stand_ins), *_rename(linear.tangent.equations, names)],
-            [_read(a, names) for a in linear.tangent.outputs],
+            [*rename(again, self.stand_ins), *rename(linear.tangent.equations, names)],
+            [read(a, names) for a in linear.tangent.outputs],
             linear.tangent.name,
             [
-                *((v, x) for v, x in forward.constants if v in read),
+                *((v, x) for v, x in forward.constants if v in used),
                 *linear.tangent.constants,
             ],
         )
@@ -365,19 +384,19 @@ class _Splitter:
         )
 
     def _stand_in(self, atom: Atom) -> Atom:
-        return _read(atom, self.stand_ins)
+        return read(atom, self.stand_ins)
 
     def _choose(self, residuals: Sequence[Atom]) -> tuple[list[Var], list[Equation], set[Var]]:
         """Residuals to save, equations to run again, and all that is read."""
         saved: dict[Var, None] = {}
         again: set[Equation] = set()
         pending = [a for a in residuals if type(a) is Var]
-        read: set[Var] = set()
+        seen: set[Var] = set()
         while pending:
             var = pending.pop()
-            if var in read:
+            if var in seen:
                 continue
-            read.add(var)
+            seen.add(var)
             equation = self.maker.get(var)
             if equation is None:
                 continue
@@ -387,21 +406,21 @@ class _Splitter:
                 again.add(equation)
                 pending += [a for a in map(self._stand_in, equation.inputs) if type(a) is Var]
         order = [v for e in self.forward.equations for v in e.outputs if v in saved]
-        return order, [e for e in self.forward.equations if e in again], read
+        return order, [e for e in self.forward.equations if e in again], seen
 
 
 def _never(name: str) -> bool:
     return False
 
 
-def _read(atom: Atom, names: Names) -> Atom:
+def read(atom: Atom, names: Names) -> Atom:
     return names.get(atom, atom) if type(atom) is Var else atom
 
 
-def _rename(equations: Iterable[Equation], names: Names) -> list[Equation]:
+def rename(equations: Iterable[Equation], names: Names) -> list[Equation]:
     """The equations with other names of their inputs."""
     return [
-        Equation(e.primitive, [_read(a, names) for a in e.inputs], e.outputs, e.source)
+        Equation(e.primitive, [read(a, names) for a in e.inputs], e.outputs, e.source)
         for e in equations
     ]
 
@@ -414,7 +433,7 @@ def without_jit(program: Program) -> Program:
     constants = list(program.constants)
     names: Names = {}
     _unpack(program, names, equations, constants)
-    outputs = [_read(a, names) for a in program.outputs]
+    outputs = [read(a, names) for a in program.outputs]
     return Program(program.inputs, equations, outputs, program.name, constants)
 
 
@@ -423,7 +442,7 @@ def _unpack(
 ) -> None:
     """Append equations; ``names`` maps the program's names to those of the result."""
     for equation in program.equations:
-        inputs = [_read(a, names) for a in equation.inputs]
+        inputs = [read(a, names) for a in equation.inputs]
         if not isinstance(equation.primitive, Jit):
             # A program that is called twice needs two names for each of its results.
             outputs = [Var(v.aval) for v in equation.outputs]
@@ -436,7 +455,7 @@ def _unpack(
             inner_names[var] = constant = Var(var.aval)
             constants.append((constant, array))
         _unpack(inner, inner_names, equations, constants)
-        results = [_read(a, inner_names) for a in inner.outputs]
+        results = [read(a, inner_names) for a in inner.outputs]
         names.update(zip(equation.outputs, results, strict=True))
 
 

@@ -1,0 +1,160 @@
+"""What programs cost: work and memory, estimated from forms and types.
+
+Memory is that of `core.program.evaluate`, which drops every value after its last reader: views take
+none, and programs held by an equation take theirs on top of what is live around it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+from funcgrad.core.program import Atom, Equation, Program, Var, last_uses
+from funcgrad.lowering import (
+    Barrier,
+    Call,
+    Constant,
+    Contraction,
+    Form,
+    Loop,
+    Pointwise,
+    Reindex,
+    Reshape,
+)
+
+# One unit of work is an arithmetic operation on one element, which is bound by memory. A function
+# such as exp takes several; the multiplications of a matrix product run at the speed of registers.
+_FUNCTION = 4.0
+_MULTIPLICATION = 1 / 16
+_CALL = re.compile(r"[a-z]\w*\(")
+
+
+def form_of(equation: Equation) -> Form:
+    """What an equation computes, as data."""
+    form: Form = equation.primitive.lower(*(a.aval for a in equation.inputs))
+    return form
+
+
+def work_of(equation: Equation) -> float:
+    """Work of an equation, in arithmetic operations on elements."""
+    form = form_of(equation)
+    if isinstance(form, Reindex | Reshape | Constant | Barrier):
+        return 0.0
+    if isinstance(form, Call):
+        return work_of_program(_attribute(equation, "program"))
+    if isinstance(form, Loop):
+        return form.length * work_of_program(_attribute(equation, "body"))
+    if isinstance(form, Contraction):
+        lengths: dict[str, int] = {}
+        for labels, atom in zip((form.lhs, form.rhs), equation.inputs, strict=True):
+            lengths.update(zip(labels, atom.aval.shape, strict=True))
+        return math.prod(lengths.values()) * _MULTIPLICATION
+    size = max(a.aval.size for a in (*equation.inputs, *equation.outputs))
+    if isinstance(form, Pointwise):
+        return size * (_FUNCTION if _CALL.search(form.expr) else 1.0)
+    return float(size)
+
+
+def work_of_program(program: Program) -> float:
+    """Work of all equations."""
+    return program.memo("work", lambda: sum(map(work_of, program.equations)))
+
+
+def density_of(equation: Equation) -> float:
+    """Work per byte of the results: what saving them is worth."""
+    nbytes = sum(v.aval.nbytes for v in equation.outputs)
+    return work_of(equation) / nbytes if nbytes else 0.0
+
+
+def peak_of_program(program: Program) -> int:
+    """The most bytes that evaluation takes at a time beyond the inputs."""
+    return _storage(program).highest
+
+
+def bytes_of_outputs(program: Program) -> int:
+    """Bytes that the results take, when everything else is gone."""
+    return _storage(program).live
+
+
+def _attribute(equation: Equation, name: str) -> Program:
+    program: Program = getattr(equation.primitive, name)
+    return program
+
+
+def _storage(program: Program) -> _Storage:
+    return program.memo("storage", lambda: _Storage(program))
+
+
+class _Storage:
+    """Follows which memory is in use while a program is evaluated.
+
+    Attributes:
+        owner: For every name that is in use, the one whose memory it shares: itself, or what it is
+            a view of.
+        live: Bytes in use that are not the inputs', in the end those of the results.
+        highest: The most there were.
+    """
+
+    def __init__(self, program: Program) -> None:
+        given = [*program.inputs, *(var for var, _ in program.constants)]
+        self.owner: dict[Var, Var] = {var: var for var in given}
+        self.users = dict.fromkeys(given, 1)
+        self.live = self.highest = 0
+        for equation, dying in zip(program.equations, last_uses(program), strict=True):
+            self.highest = max(self.highest, self.live + _peak_inside(equation))
+            self._make(equation)
+            self.highest = max(self.highest, self.live)
+            for var in dying:
+                self._drop(var, given)
+
+    def _make(self, equation: Equation) -> None:
+        for var, own in zip(equation.outputs, self._owners(equation), strict=True):
+            self.owner[var] = own
+            self.users[own] = self.users.get(own, 0) + 1
+            if self.users[own] == 1:
+                self.live += own.aval.nbytes
+
+    def _owners(self, equation: Equation) -> Sequence[Var]:
+        """What owns the memory of the results."""
+        form, outputs = form_of(equation), equation.outputs
+        if isinstance(form, Reindex | Reshape | Barrier):
+            operands = zip(equation.inputs, outputs, strict=False)
+            return [self._owner(a, var) for a, var in operands]
+        if not isinstance(form, Call):
+            return outputs
+        inner = _attribute(equation, "program")
+        storage = _storage(inner)
+        names: dict[Atom, Var] = {
+            v: self._owner(a, v) for v, a in zip(inner.inputs, equation.inputs, strict=True)
+        }
+        owners = [storage.owner[a] if type(a) is Var else a for a in inner.outputs]
+        return [names.setdefault(own, v) for own, v in zip(owners, outputs, strict=True)]
+
+    def _owner(self, atom: Atom, default: Var) -> Var:
+        return self.owner[atom] if type(atom) is Var else default
+
+    def _drop(self, var: Var, given: Sequence[Var]) -> None:
+        own = self.owner.pop(var)
+        self.users[own] -= 1
+        if not self.users[own] and own not in given:
+            self.live -= own.aval.nbytes
+
+
+def _peak_inside(equation: Equation) -> int:
+    form = form_of(equation)
+    if isinstance(form, Call):
+        return peak_of_program(_attribute(equation, "program"))
+    if isinstance(form, Loop):
+        stacked = sum(v.aval.nbytes for v in equation.outputs)
+        return stacked + peak_of_program(_attribute(equation, "body"))
+    return 0
+
+
+__all__ = [
+    "bytes_of_outputs",
+    "density_of",
+    "peak_of_program",
+    "work_of",
+    "work_of_program",
+]
