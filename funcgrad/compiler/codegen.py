@@ -550,9 +550,7 @@ class _Writer:
         # Folds that carry something from one outer iteration to the next.
         self.crossing = [n for n in self.folds if self._kind(n) != "inner"]
         # Columns of float64: blocks of rows are summed beside the result and then added to it.
-        self.blocks = [
-            n for n in self.sums if self.sums[n].dtype == n.out.dtype and self._beside(n)
-        ]
+        self.blocks = [n for n in self.sums if self._beside(n) and n.out.dtype == np.float64]
 
     def _batch(self, loops: list[_Loop]) -> None:
         if loops:
@@ -604,9 +602,8 @@ class _Writer:
 
     def _outer(self, loops: list[_Loop]) -> None:
         if len(loops) == 1 and self.blocks:
-            begin, end = (
-                ("begin", "end") if loops[0] is self.first else ("0", self._range(loops[0]))
-            )
+            is_first = loops[0] is self.first
+            begin, end = ("begin", "end") if is_first else ("0", self._range(loops[0]))
             with self.source.block(f"for r in range({begin}, {end}, {BLOCK}):"):
                 self.source.add(f"last = minimum(r + {BLOCK}, {end})")
                 with self._over(loops[0], "r, last"):

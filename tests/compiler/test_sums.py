@@ -1,0 +1,141 @@
+"""Sums: rounding errors do not grow with the length, whatever the layout of what is summed."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import funcgrad as fg
+
+LENGTH = 3 * 10**6
+
+# How many roundings of the result a sum may be away from the exact one.
+ROUNDINGS = {
+    ("f4", "contiguous"): 1.0,
+    ("f4", "strided"): 1.0,
+    ("f4", "columns"): 1.0,
+    ("f8", "contiguous"): 2.0,
+    ("f8", "strided"): 64.0,  # one variable takes the additions of a block
+    ("f8", "columns"): 512.0,
+}
+SUMS: dict[str, Any] = {
+    "contiguous": (lambda x: np.sum(x * 1, keepdims=True), lambda x: [x]),
+    "strided": (lambda x: np.sum(x[::-1], keepdims=True), lambda x: [x]),
+    "columns": (lambda x: np.sum(x.reshape(-1, 3), axis=0), lambda x: x.reshape(-1, 3).T),
+}
+
+
+def numbers(kind: str, dtype: str) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    drawn = {
+        "equal": lambda: np.full(LENGTH, 0.1),
+        "shifted": lambda: 1e5 + rng.normal(size=LENGTH),
+        "scattered": lambda: np.exp(3 * rng.normal(size=LENGTH)),
+    }
+    return np.asarray(drawn[kind](), dtype)
+
+
+@pytest.mark.parametrize("layout", SUMS)
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("kind", ["equal", "shifted", "scattered"])
+def test_long_sums(kind: str, dtype: str, layout: str) -> None:
+    x = numbers(kind, dtype)
+    fun, parts = SUMS[layout]
+    eps = np.finfo(dtype).eps
+    for total, part in zip(fg.jit(fun)(x), parts(x), strict=True):
+        exact = math.fsum(part.tolist())
+        assert abs(float(total) - exact) <= ROUNDINGS[dtype, layout] * eps * abs(exact)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_means_of_ten_million(dtype: str) -> None:
+    x = np.full(10**7, 0.1, dtype)
+    for fun in (np.mean, lambda x: np.sum(x) / x.size, lambda x: np.mean(x[::-1].reshape(10, -1))):
+        mean = float(fg.jit(fun)(x))
+        assert abs(mean - float(x[0])) <= 64 * np.finfo(dtype).eps * float(x[0])
+    assert fg.jit(np.var)(x) <= np.finfo(dtype).eps ** 2
+
+
+@pytest.mark.parametrize("places", [(0, 1), (0, -1), (511, 512), (5, 100_000)])
+def test_terms_that_cancel_leave_the_small_ones(places: tuple[int, int]) -> None:
+    x = np.ones(200_000)
+    x[places[0]], x[places[1]] = 1e14, -1e14
+    for fun in (np.sum, lambda x: np.sum(x * 1.0), lambda x: x @ np.ones_like(x)):
+        assert abs(fg.jit(fun)(x) - 199_998.0) <= 512 * 0.02  # a block loses what 1e14 rounds off
+
+
+def test_infinities_and_overflow() -> None:
+    rows = np.array([[1e308, 1e308], [np.inf, 1.0], [-np.inf, np.inf], [np.nan, 1.0], [-0.0, 0.0]])
+    wide = np.repeat(rows, 400, axis=1)
+    with np.errstate(all="ignore"):
+        narrow = (wide * 2e-270).astype("f4")
+        for x, axis in itertools.product((wide, narrow), (0, 1, None)):
+            f = fg.jit(lambda x, axis=axis: np.sum(x, axis=axis))
+            np.testing.assert_array_equal(f(x), np.sum(x, axis=axis))
+
+
+# Layouts: views inside a program are read in place, in every direction.
+
+
+def views(x: Any) -> Any:
+    """Views of an array of shape (4, 3, 5), and some without elements."""
+    return [
+        x,
+        np.transpose(x, (2, 0, 1)),
+        np.transpose(x, (1, 0, 2)),
+        x[::-1, :, ::-1],
+        x[::2, 1:, ::-2],
+        np.broadcast_to(x[:, :1, :], (4, 3, 5)),
+        np.broadcast_to(x[0], (2, 3, 5)),
+        x[:, None, 1],
+        np.reshape(np.transpose(x, (1, 0, 2))[:, ::-1], (2, 6, 5)),
+        x[:0],
+        x[:, :0],
+        x[..., :0],
+    ]
+
+
+FOLDS = {
+    "sum": np.sum,
+    "mean": np.mean,
+    "prod": np.prod,
+    "max": np.max,
+    "min": np.min,
+    "any": lambda x, **how: np.any(x > 1.0, **how),
+    "argmax": np.argmax,
+    "cumsum": np.cumsum,
+}
+
+
+@pytest.mark.parametrize("code", "fdi")
+@pytest.mark.parametrize("fold", FOLDS)
+def test_every_axis_of_every_view(fold: str, code: str) -> None:
+    fun = FOLDS[fold]
+    x = (np.random.default_rng(0).normal(size=(4, 3, 5)) * 2).astype(code)
+    axes: list[Any] = [None, *range(3)]
+    if fold not in ("argmax", "cumsum"):
+        axes += [(0, 1), (0, 2), (1, 2), (-1, 0), (0, 1, 2), ()]
+
+    def every(x: Any) -> list[Any]:
+        pairs = itertools.product(views(x), axes)
+        return [fun(view, axis=axis) for view, axis in pairs if has_value(view, axis, fold)]
+
+    with np.errstate(all="ignore"):
+        expected = every(x)
+    for found, reference in zip(fg.jit(every)(x), expected, strict=True):
+        assert np.asarray(found).dtype == reference.dtype
+        rtol = 1e-5 if reference.dtype == np.float32 else 1e-13
+        np.testing.assert_allclose(found, reference, rtol=rtol, atol=rtol)
+
+
+def has_value(view: Any, axis: Any, fold: str) -> bool:
+    """Whether NumPy gives a fold without a warning: means and extrema of nothing have none."""
+    if fold not in ("max", "min", "argmax", "mean"):
+        return True
+    axes = range(3) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    return all(view.shape[a] for a in axes)
