@@ -1,12 +1,31 @@
-"""Loop-invariant equations: what the body of a loop computes from constants alone."""
+"""What the body of a loop need not compute step by step.
+
+Equations that depend on constants alone run once, before the loop. Matrix products that depend on
+constants and walked arrays alone run before the loop for all steps at once: one large product is
+much faster than many small ones, and the transpose of a linear loop inherits that, so that the
+cotangent of a matrix which is the same in all steps is one product too.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from funcgrad.compiler.passes.inline import form_of
+from funcgrad.compiler.passes.prune import prune
 from funcgrad.compiler.passes.share import share
-from funcgrad.core.program import Program, Var, evaluate
+from funcgrad.core.avals import ShapedArray
+from funcgrad.core.program import Equation, Program, Var, evaluate
+from funcgrad.lowering import Contraction
+from funcgrad.transforms.programs import batch_program
+
+LEAST_WORK = 4096
+"""Multiplications of a product that is worth leaving a loop."""
+
+MEMORY_FACTOR = 2
+"""Products of all steps may take so many times the memory of the arrays that are walked along."""
 
 
 def invariant_vars(body: Program, n_consts: int) -> set[Var]:
@@ -58,3 +77,79 @@ def hoisted(body: Program, consts: Sequence[Any]) -> tuple[Program, list[Any]]:
     if prelude is None:
         return body, list(consts)
     return rest, [*consts, *evaluate(prelude, consts)]
+
+
+@dataclass(frozen=True)
+class Split:
+    """A loop's body without the products that run ahead.
+
+    Attributes:
+        ahead: From constants and walked arrays to the products of all steps.
+        body: The body, with an element of every product as a further walked input.
+    """
+
+    ahead: Program
+    body: Program
+
+
+def split_ahead(body: Program, n_consts: int, n_carry: int, length: int) -> Split | None:
+    """Take the products out of a loop that do not wait for carried values.
+
+    Args:
+        body: From constants, carried values and elements of walked arrays.
+        n_consts: Number of constants.
+        n_carry: Number of carried values.
+        length: Number of steps.
+
+    Returns:
+        The parts, or ``None`` if there is nothing to take out.
+    """
+    if length < 2:
+        return None
+    key = ("split ahead", n_consts, n_carry, length)
+    return body.memo(key, lambda: _split(body, n_consts, n_consts + n_carry, length))
+
+
+def _split(body: Program, a: int, b: int, length: int) -> Split | None:
+    walked = body.inputs[b:]
+    room = MEMORY_FACTOR * sum(map(_nbytes, (v.aval for v in walked)))
+    known = {*body.inputs[:a], *walked, *(var for var, _ in body.constants)}
+    varying = set(walked)
+    taken: list[Equation] = []
+    for equation in body.equations:
+        variables = [x for x in equation.inputs if type(x) is Var]
+        if equation.primitive.is_effectful or not known.issuperset(variables):
+            continue
+        known.update(equation.outputs)
+        if varying.isdisjoint(variables):
+            continue
+        varying.update(equation.outputs)
+        nbytes = sum(_nbytes(v.aval) for v in equation.outputs)
+        if _work(equation) >= LEAST_WORK and nbytes <= room:
+            taken.append(equation)
+            room -= nbytes
+    if not taken:
+        return None
+    outs = [v for e in taken for v in e.outputs]
+    inputs = [*body.inputs[:a], *walked]
+    equations = [e for e in body.equations if known.issuperset(e.outputs)]
+    name = body.name
+    ahead = prune(Program(inputs, equations, outs, f"ahead_{name}", body.constants))
+    mask = (*(False for _ in range(a)), *(True for _ in walked))
+    rest = [e for e in body.equations if e not in taken]
+    inner = Program([*body.inputs, *outs], rest, body.outputs, name, body.constants)
+    return Split(batch_program(ahead, mask, length).program, inner)
+
+
+def _nbytes(aval: ShapedArray) -> int:
+    return math.prod(aval.shape) * aval.dtype.itemsize
+
+
+def _work(equation: Equation) -> int:
+    """Multiplications of a product, 0 of anything else."""
+    form = form_of(equation)
+    if not isinstance(form, Contraction):
+        return 0
+    x, y = (atom.aval.shape for atom in equation.inputs)
+    lengths = dict(zip(form.lhs + form.rhs, (*x, *y), strict=True))
+    return math.prod(lengths.values())

@@ -25,6 +25,8 @@ class Library:
     numpy: ModuleType
     to_own_array: Callable[[np.ndarray], Any]
     wait: Callable[[Any], Any]
+    set_double: Callable[[bool], None]
+    """Keep float64 as it is, where a library would not do so by itself."""
 
     def own(self, tree: Any) -> Any:
         """Convert every NumPy array of a pytree to the array type that the library works on."""
@@ -34,13 +36,17 @@ class Library:
 def funcgrad_library() -> Library:
     """funcgrad: its arrays are NumPy's and its results are always ready."""
     root = importlib.import_module("funcgrad")
-    return Library("funcgrad", root, root.numpy, np.array, lambda tree: tree)
+    return Library("funcgrad", root, root.numpy, np.array, lambda tree: tree, lambda double: None)
 
 
 def jax_library() -> Library:
     """JAX: arrays live on its device, results arrive asynchronously."""
     root = importlib.import_module("jax")
-    return Library("jax", root, root.numpy, root.numpy.array, root.block_until_ready)
+
+    def set_double(double: bool) -> None:
+        root.config.update("jax_enable_x64", double)
+
+    return Library("jax", root, root.numpy, root.numpy.array, root.block_until_ready, set_double)
 
 
 CONSTRUCTORS: dict[str, Callable[[], Library]] = {

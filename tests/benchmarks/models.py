@@ -1,7 +1,9 @@
-"""The two training steps of the benchmarks, written once for every library.
+"""The programs of the benchmarks, written once for every library.
 
 ``digits_step``: the step of ``examples/train_digits.py``, MLP 64-256-128-10 with Adam.
 ``wide_step``: MLP 784-1024-1024-1024-10 with SGD and momentum, bound by matrix products.
+``lotka_volterra``: many steps of very little arithmetic.
+``recurrent_network``: steps that are matrix products.
 """
 
 from __future__ import annotations
@@ -17,6 +19,10 @@ Step = Callable[[Any, Any, Any], tuple[Any, Any]]
 
 DIGITS_SIZES = (64, 256, 128, 10)
 WIDE_SIZES = (784, 1024, 1024, 1024, 10)
+RECURRENT_SIZES = (100, 32, 128)
+"""Steps, batch, units."""
+ORBIT = (np.array([1.0, 1.0]), np.array([1.5, 1.0, 3.0, 1.0]))
+"""Initial populations, and rates."""
 
 
 def initial_layers(sizes: Sequence[int], rng: np.random.Generator) -> list[dict[str, np.ndarray]]:
@@ -131,3 +137,51 @@ def wide_training(
     rng = np.random.default_rng(0)
     state, data = momentum_state(sizes, rng), batch(sizes, count, rng)
     return Training(library, wide_step(library), state, data)
+
+
+def lotka_volterra(library: Library, steps: int) -> Callable[[Any, Any], Any]:
+    """Sum of both populations after so many steps of the classical Runge-Kutta method."""
+    xnp, scan = library.numpy, library.root.lax.scan
+    h = 0.01
+
+    def slope(y: Any, p: Any) -> Any:
+        return xnp.stack([p[0] * y[0] - p[1] * y[0] * y[1], p[3] * y[0] * y[1] - p[2] * y[1]])
+
+    def step(y: Any, p: Any) -> Any:
+        k1 = slope(y, p)
+        k2 = slope(y + h / 2 * k1, p)
+        k3 = slope(y + h / 2 * k2, p)
+        k4 = slope(y + h * k3, p)
+        return y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+
+    def run(y: Any, p: Any) -> Any:
+        return scan(lambda y, _: (step(y, p), None), y, None, length=steps)[0].sum()
+
+    return run
+
+
+def recurrent_network(library: Library) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Hidden states of an Elman network, and their mean square."""
+    xnp, scan = library.numpy, library.root.lax.scan
+
+    def forward(params: Any, xs: Any, h: Any) -> Any:
+        def step(h: Any, x: Any) -> Any:
+            h = xnp.tanh(h @ params["w"] + x @ params["u"] + params["b"])
+            return h, h
+
+        return scan(step, h, xs)[1]
+
+    def loss(params: Any, xs: Any, h: Any) -> Any:
+        return xnp.mean(forward(params, xs, h) ** 2)
+
+    return forward, loss
+
+
+def recurrent_arguments(steps: int, count: int, units: int) -> tuple[Any, Any, Any]:
+    """Parameters, a random sequence (steps, count, units), and a zero state, float32."""
+    rng = np.random.default_rng(0)
+    matrix = [rng.normal(size=(units, units)) / np.sqrt(units) for _ in range(2)]
+    w, u = (m.astype(np.float32) for m in matrix)
+    params = {"w": w, "u": u, "b": np.zeros(units, np.float32)}
+    xs = rng.normal(size=(steps, count, units)).astype(np.float32)
+    return params, xs, np.zeros((count, units), np.float32)

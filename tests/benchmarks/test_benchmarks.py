@@ -26,7 +26,19 @@ def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "row",
-    ["eager-grad", "small-call", "tree-call", "digits-step", "wide-step", "cold-compile", "import"],
+    [
+        "eager-grad",
+        "small-call",
+        "tree-call",
+        "digits-step",
+        "wide-step",
+        "orbit",
+        "orbit-gradient",
+        "recurrence",
+        "recurrence-gradient",
+        "cold-compile",
+        "import",
+    ],
 )
 def test_every_row_shows_funcgrad(row):
     done = run("--tiny", "--rounds", "1", "--rows", row)
