@@ -49,6 +49,12 @@ class CustomFunction(HoldsFunctions):
     def __repr__(self) -> str:
         return f"<{self._what}>"
 
+    def _check_rule(self, rule: Any, method: str) -> None:
+        if not callable(rule):
+            raise ArgumentError(
+                f"{self.name}.{method} needs a function, got {type(rule).__name__}."
+            )
+
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else MethodType(self, instance)
 
@@ -64,7 +70,7 @@ class CustomFunction(HoldsFunctions):
         Returns:
             ``jvp``, so that this is a decorator.
         """
-        check_callable(jvp, f"{self.name}.defjvp")
+        self._check_rule(jvp, "defjvp")
         self.rules.jvp = jvp
         self.rules.jvp_takes_zeros = symbolic_zeros
         return jvp
@@ -82,7 +88,7 @@ class CustomFunction(HoldsFunctions):
             )
         for rule in jvps:
             if rule is not None:
-                check_callable(rule, f"{self.name}.defjvps")
+                self._check_rule(rule, "defjvps")
 
         def jvp(primals: Any, tangents: Any) -> Any:
             if len(jvps) != len(primals):
@@ -127,8 +133,8 @@ class CustomFunction(HoldsFunctions):
             optimize_remat: Accepted for compatibility; results that nothing reads are never
                 computed in compiled programs.
         """
-        check_callable(fwd, f"{self.name}.defvjp")
-        check_callable(bwd, f"{self.name}.defvjp")
+        self._check_rule(fwd, "defvjp")
+        self._check_rule(bwd, "defvjp")
         self.rules.fwd = fwd
         self.rules.bwd = bwd
         self.rules.vjp_takes_zeros = symbolic_zeros
@@ -144,7 +150,7 @@ class CustomFunction(HoldsFunctions):
         Returns:
             ``vmap_rule``, so that this is a decorator.
         """
-        check_callable(vmap_rule, f"{self.name}.def_vmap")
+        self._check_rule(vmap_rule, "def_vmap")
         self.rules.vmap = vmap_rule
         return vmap_rule
 
@@ -158,10 +164,7 @@ class CustomFunction(HoldsFunctions):
 
     @cached_property
     def _signature(self) -> inspect.Signature | None:
-        try:
-            return inspect.signature(self.rules.fun)
-        except ValueError:  # Some builtin functions have none.
-            return None
+        return _signature_of(self.rules.fun)
 
     def _resolve(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """All arguments by position, defaults filled in."""
@@ -172,15 +175,28 @@ class CustomFunction(HoldsFunctions):
                     "says where they belong: pass them by position."
                 )
             return args
-        bound = self._signature.bind(*args, **kwargs)
-        bound.apply_defaults()
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise ArgumentError(f"{self.name}{self._signature}: {error}.") from None
         if bound.kwargs:
             names = ", ".join(bound.kwargs)
             raise ArgumentError(
                 f"{self.name} has keyword-only arguments ({names}), for which rules have no place: "
                 "make them positional, or bind them with functools.partial first."
             )
+        bound.apply_defaults()
         return bound.args
+
+
+def _signature_of(fun: Function) -> inspect.Signature | None:
+    """The signature, where it says which arguments a call has."""
+    if isinstance(inspect.unwrap(fun), np.ufunc):  # With `out`, which is an argument of none.
+        return None
+    try:
+        return inspect.signature(fun)
+    except ValueError:  # Some builtin functions have none.
+        return None
 
 
 class custom_jvp(CustomFunction):
@@ -300,10 +316,10 @@ def _positions(
     for number in numbers:
         if not isinstance(number, int | np.integer) or isinstance(number, bool):
             raise ArgumentError(f"{what}: nondiff_argnums must hold ints, got {number!r}.")
-    try:
-        parameters = list(inspect.signature(fun).parameters.values())
-    except ValueError:
+    signature = _signature_of(fun)
+    if signature is None:
         return tuple(sorted(int(n) for n in numbers))
+    parameters = list(signature.parameters.values())
     known = [p.name for p in parameters]
     unknown = [n for n in names if n not in known]
     if unknown:

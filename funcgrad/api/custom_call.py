@@ -110,6 +110,8 @@ class Call:
             vmap=None if user.vmap is None else self._vmap,
             is_closed_over=self.is_closed_over,
             refused=self._refused(),
+            jvp_title=user.title("jvp", user.jvp),
+            bwd_title=user.title("backward", user.bwd),
             missing=user.missing if user.jvp is None and user.fwd is None else None,
             missing_vmap=user.missing_vmap if user.vmap is None else None,
         )

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.api.arguments import aval_of_argument, leaf_paths, same_type
+from funcgrad.api.arguments import leaf_paths, same_type
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import float0
@@ -92,6 +92,17 @@ def describe(value: Any) -> str:
     return f"a {type(value).__name__}"
 
 
+def aval_of_result(leaf: Any, path: str, what: str) -> ShapedArray:
+    """Type of a leaf that a rule returned."""
+    try:
+        return aval_of(leaf)
+    except DtypeError:
+        raise DtypeError(
+            f"{what} returned a {type(leaf).__name__} as `{path}`, which is neither an array nor a "
+            "number. Return arrays or pytrees of arrays."
+        ) from None
+
+
 def check_pair(result: Any, what: str, second: str) -> tuple[Any, Any]:
     """The two results of a rule."""
     if not isinstance(result, tuple | list) or len(result) != 2:
@@ -138,7 +149,7 @@ class ResultType:
             )
         self.tree = tree
         for x, path in zip(outs, leaf_paths(out, "result"), strict=True):
-            aval_of_argument(x, path, f"the result of {what}")
+            aval_of_result(x, path, what)
         return outs
 
 
@@ -203,7 +214,7 @@ class Fit:
                 f"  got           {describe(value)}"
             )
         if not is_float0:
-            got = aval_of_argument(value, path, self.what)
+            got = aval_of_result(value, path, self.what)
             if same_type(got, aval):
                 return value
             if _converts(got, aval):

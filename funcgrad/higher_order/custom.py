@@ -16,12 +16,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.axes import mapped_name
 from funcgrad.core.primitive import BatchDim, Linear, Primitive, Value, mapped_length
-from funcgrad.core.program import Program
+from funcgrad.core.program import Program, evaluate
 from funcgrad.core.trace import EVAL, Trace, Tracer, current_trace, run_under, using_trace
 from funcgrad.errors import ArgumentError, MissingRuleError
+from funcgrad.higher_order.lanes import subprograms
 from funcgrad.higher_order.linear_call import (
     LinearCall,
     Values,
@@ -63,6 +66,8 @@ class Rules:
             rule only), so that results may depend on it.
         refused: Closed-over values with respect to which the call cannot be differentiated, and
             how the user calls them.
+        jvp_title: What messages call the jvp rule.
+        bwd_title: What messages call the function that pulls cotangents back.
         missing: Message if the call is differentiated, though it has neither rule.
         missing_vmap: Message if the call is mapped, though it has no rule for it.
     """
@@ -74,6 +79,8 @@ class Rules:
     vmap: Callable[[int, list[bool], Values], list[Any]] | None = None
     is_closed_over: tuple[bool, ...] = ()
     refused: Mapping[int, str] = field(default_factory=dict)
+    jvp_title: str = ""
+    bwd_title: str = ""
     missing: str | None = None
     missing_vmap: str | None = None
 
@@ -163,7 +170,7 @@ class CustomCall(Primitive):
         assert self.rules.vjp is not None
         outs, residuals, pull = self.rules.vjp(primals, [t is not None for t in tangents])
         avals = [aval_of(x).strong() for x in outs]
-        return outs, transpose_pull(self.rules.name, pull, residuals, avals, tangents)
+        return outs, transpose_pull(self.rules, pull, residuals, avals, tangents)
 
     # Reverse mode.
 
@@ -204,10 +211,15 @@ class CustomCall(Primitive):
         outs, dots = self.rules.jvp(primals, tangents)
         entries = tape.entries[start:]
         culprit = nonlinear_entry(entries)
-        if culprit is None and not any(_is_recorded(x, tape) for x in outs):
+        if culprit is not None:
+            raise nonlinear_error(self.rules.jvp_title, "tangents", culprit)
+        if not any(_is_recorded(x, tape) for x in outs):
             return outs, [self._checked_dot(t, tape) for t in dots]
-        if not any(hasattr(entry.primitive, "program") for entry in entries):
-            raise nonlinear_error(f"the jvp rule of {self.rules.name}", "tangents", culprit)
+        if not any(subprograms(entry.primitive) for entry in entries):
+            raise ArgumentError(
+                f"{self.rules.jvp_title} returned a value that depends on the tangents. Compute it "
+                "from the primals only; what is computed from tangents is the tangent."
+            )
         # A compiled call inside the rule computed results and tangents together. The rule is its
         # own derivative in the tangents, and linearising takes such calls apart.
         del tape.entries[start:]
@@ -237,7 +249,7 @@ class CustomCall(Primitive):
         if dot is None or _is_recorded(dot, tape):
             return dot
         if not isinstance(dot, Tracer) and not is_zero(dot):
-            raise nonlinear_error(f"the jvp rule of {self.rules.name}", "tangents", None)
+            raise nonlinear_error(self.rules.jvp_title, "tangents", None)
         return None
 
     def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
@@ -280,7 +292,7 @@ class _VjpPair:
         if self.rules.jvp is not None:
             _, dots = self.rules.jvp(primals, full)
         else:
-            dots = transpose_pull(self.rules.name, self.pull, rest, self.out_avals, full)
+            dots = transpose_pull(self.rules, self.pull, rest, self.out_avals, full)
         return [
             zeros(a) if t is None else t
             for t, a, keep in zip(dots, self.out_avals, self.is_inexact, strict=True)
@@ -321,6 +333,8 @@ class _MappedRules:
             vjp=None if single.vjp is None else self.vjp,
             is_closed_over=single.is_closed_over,
             refused=single.refused,
+            jvp_title=single.jvp_title,
+            bwd_title=single.bwd_title,
             missing=single.missing,
         )
 
@@ -394,7 +408,7 @@ class _MappedPull:
 
 
 def transpose_pull(
-    name: str, pull: Pull, residuals: Values, out_avals: Sequence[ShapedArray], tangents: Values
+    rules: Rules, pull: Pull, residuals: Values, out_avals: Sequence[ShapedArray], tangents: Values
 ) -> list[Any]:
     """Tangents of the results, from the backward pass that maps their cotangents."""
     present: list[bool] = []
@@ -405,19 +419,21 @@ def transpose_pull(
         return [ct for ct in pulled if ct is not None]
 
     mask = [a.dtype.kind in "fc" for a in out_avals]
-    known, linear = record_linear(run, [None] * len(mask), mask, out_avals, f"transpose({name})")
+    known, linear = record_linear(
+        run, [None] * len(mask), mask, out_avals, f"transpose({rules.name})"
+    )
     culprit = nonlinear_entry(linear.entries)
     is_constant = any(k is not None and not isinstance(k, Tracer) and not is_zero(k) for k in known)
     if culprit is not None or is_constant:
-        raise nonlinear_error(f"the backward rule of {name}", "cotangents", culprit)
+        raise nonlinear_error(rules.bwd_title, "cotangents", culprit)
     return linear.pull([t for t, here in zip(tangents, present, strict=True) if here])
 
 
 def nonlinear_error(what: str, values: str, entry: TapeEntry | None) -> ArgumentError:
     """The error for a rule that is not linear in its tangents or cotangents."""
-    how = f" (it applies {entry.primitive.name} to them)" if entry is not None else ""
+    how = "it returns a constant" if entry is None else f"it applies {entry.primitive.name} to them"
     return ArgumentError(
-        f"{what} is not linear in the {values}{how}, so it has no transpose. A rule may compute "
+        f"{what} is not linear in the {values} ({how}), so it has no transpose. A rule may compute "
         f"anything from the primals, but must only add up the {values} and multiply them by what "
         "does not depend on them."
     )
@@ -425,18 +441,58 @@ def nonlinear_error(what: str, values: str, entry: TapeEntry | None) -> Argument
 
 def nonlinear_entry(entries: Sequence[TapeEntry]) -> TapeEntry | None:
     """The first recorded operation that is not linear in what has no value yet."""
-    return next((entry for entry in entries if not _is_linear_entry(entry)), None)
+    return next(filter(None, map(_nonlinear_part, entries)), None)
+
+
+def _nonlinear_part(entry: TapeEntry) -> TapeEntry | None:
+    """The operation itself, or one in the program that it runs."""
+    primitive = entry.primitive
+    if isinstance(primitive, LinearCall):
+        return None
+    program = getattr(primitive, "program", None)
+    if program is not None:
+        mask = tuple(type(x) is Linear for x in entry.inputs)
+        found: TapeEntry | None = program.memo(
+            ("nonlinear", mask), lambda: _nonlinear_equation(program, mask)
+        )
+        return found
+    return None if subprograms(primitive) or _is_linear_entry(entry) else entry
+
+
+def _nonlinear_equation(program: Program, mask: Sequence[bool]) -> TapeEntry | None:
+    culprit: TapeEntry | None = None
+
+    def run(*args: Any) -> list[Any]:
+        nonlocal culprit
+        _, linear = record_linear(
+            lambda *xs: evaluate(program, xs), args, mask, program.in_avals, program.name
+        )
+        culprit = nonlinear_entry(linear.entries)
+        return []
+
+    stage_closed(run, program.in_avals, program.name)
+    return culprit
 
 
 def _is_linear_entry(entry: TapeEntry) -> bool:
-    primitive = entry.primitive
-    if hasattr(primitive, "program"):
-        return True
-    if type(primitive).transpose is Primitive.transpose:
+    if type(entry.primitive).transpose is Primitive.transpose:
         return False
     if len(entry.inputs) == 1:
         return True
-    return _transposes_without_values(entry)
+    return not _is_shifted(entry) and _transposes_without_values(entry)
+
+
+def _is_shifted(entry: TapeEntry) -> bool:
+    """Whether an elementwise operation adds a known constant: it maps zero to something else."""
+    values = [x for x in entry.inputs if type(x) is not Linear]
+    if not values or not isinstance(entry.primitive, Elementwise):
+        return False
+    if any(isinstance(x, Tracer) or is_zero(x) for x in values):
+        return False
+    sample = [np.asarray(type(x) is not Linear, aval_of(x).dtype) for x in entry.inputs]
+    with np.errstate(all="ignore"):
+        at_zero = entry.primitive.impl(*sample)
+    return bool(np.any(at_zero))
 
 
 class _NeedsValue(Exception):

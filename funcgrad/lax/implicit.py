@@ -159,14 +159,14 @@ class _Unknown:
         leaves, tree = tree_flatten(out)
         if tree != self.tree:
             raise TreeError(
-                f"{self.what}: {who} must return the structure of {self.root}.{place()}\n"
+                f"{self.what}: {who} must return the structure of {self.root}.{place()}"
                 f"  expected      {self.tree}\n  got           {tree}"
             )
         for x, aval, path in zip(leaves, self.avals, self.paths, strict=True):
             got = check_leaf(x, path, f"{self.what}: {who}")
             if got.strong() != aval:
                 raise ShapeError(
-                    f"{self.what}: {who} must return the types of {self.root}.{place()}\n"
+                    f"{self.what}: {who} must return the types of {self.root}.{place()}"
                     f"  expected      {aval} like `{path}`\n  got           {got.strong()}"
                 )
         return leaves
@@ -229,7 +229,8 @@ class _Root:
         self.solve = solve
         self.tangent_solve = tangent_solve
         self.captured = tracers_in(f, solve, tangent_solve)
-        self.rules = Rules(unknown.what, fun=self._fun, jvp=self._jvp)
+        title = f"tangent_solve of {unknown.what}"
+        self.rules = Rules(unknown.what, fun=self._fun, jvp=self._jvp, jvp_title=title)
 
     def run(self) -> Any:
         return self.unknown.result(self._bind([*self.captured, *self.unknown.leaves]))
