@@ -27,13 +27,20 @@ class _Inliner:
     def __init__(self) -> None:
         self.equations: list[Equation] = []
         self.constants: list[tuple[Var, Any]] = []
+        self.constant_of: dict[int, Var] = {}
+
+    def _constant(self, var: Var, array: Any) -> Var:
+        """One name for an array, however many programs close over it."""
+        if id(array) not in self.constant_of:
+            self.constant_of[id(array)] = constant = Var(var.aval)
+            self.constants.append((constant, array))
+        return self.constant_of[id(array)]
 
     def copy(self, program: Program, args: Sequence[Atom]) -> list[Atom]:
         """Append the equations of ``program`` applied to ``args``; returns its results."""
         names: dict[Var, Atom] = dict(zip(program.inputs, args, strict=True))
         for var, array in program.constants:
-            names[var] = constant = Var(var.aval)
-            self.constants.append((constant, array))
+            names[var] = self._constant(var, array)
 
         def rename(atom: Atom) -> Atom:
             return names[atom] if type(atom) is Var else atom
