@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import stat
 import threading
 import time
@@ -30,6 +31,7 @@ SIZE_VARIABLE = "FUNCGRAD_CACHE_SIZE"
 DEFAULT_SIZE = 512 * 2**20
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 _SUFFIXES = (".py", ".o", ".json")
+_OWN_NAME = re.compile(r"(\.new-.+-)?[0-9a-f]{64}\.(py|o|json)")
 _TEMPORARY = ".new-"
 _STALE_SECONDS = 3600
 
@@ -90,12 +92,11 @@ class DiskCache:
     """
 
     def __init__(self, folder: Path, limit: int = DEFAULT_SIZE) -> None:
-        self.folder = folder
+        self.folder = _made_private(folder)
         self.limit = limit
         self.damaged = 0
         self._size: int | None = None
         self._warned = False
-        _make_private(folder)
 
     def read(self, key: str, facts: dict[str, Any]) -> bytes | None:
         """The object file of ``key`` if it is there, whole, and made for the same ``facts``."""
@@ -105,7 +106,7 @@ class DiskCache:
             os.utime(self._path(key, ".json"))
         except FileNotFoundError:
             return None
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):  # the last for brackets without end
             self.damaged += 1
             return None
         if recorded != {**facts, "sha256": hashlib.sha256(code).hexdigest()}:
@@ -157,7 +158,7 @@ class DiskCache:
         found = []
         with os.scandir(self.folder) as entries:
             for entry in entries:
-                if entry.name.endswith(_SUFFIXES) or entry.name.startswith(_TEMPORARY):
+                if _OWN_NAME.fullmatch(entry.name):
                     try:
                         found.append((Path(entry.path), entry.stat(follow_symlinks=False)))
                     except FileNotFoundError:
@@ -190,22 +191,30 @@ class DiskCache:
         self._size = remaining
 
 
-def _make_private(folder: Path) -> None:
+def _made_private(folder: Path) -> Path:
+    """The folder that a path leads to now, made and found to be the user's own."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        status = folder.stat()
+        # From here on without symbolic links, which may lead elsewhere tomorrow.
+        real = folder.resolve(strict=True)
+        status = real.stat()
     except OSError as error:
         raise CacheError(
-            f"the folder of compiled kernels {str(folder)!r} cannot be created: {error}. "
-            f"Set {FOLDER_VARIABLE} to a folder that you can write to, or to 'off'."
+            f"the folder of compiled kernels {str(folder)!r} cannot be created: {error}. {_ADVICE}"
         ) from error
     if hasattr(os, "getuid"):
-        _check_owner(folder, status)
-    if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        _check_owner(real, status)
+        for parent in real.parents:
+            _check_parent(real, parent)
+    if not os.access(real, os.R_OK | os.W_OK | os.X_OK):
         raise CacheError(
             f"the folder of compiled kernels {str(folder)!r} is not readable and writable. "
-            f"Set {FOLDER_VARIABLE} to a folder that you can write to, or to 'off'."
+            f"{_ADVICE}"
         )
+    return real
+
+
+_ADVICE = f"Set {FOLDER_VARIABLE} to a folder that you can write to, or to 'off'."
 
 
 def _check_owner(folder: Path, status: os.stat_result) -> None:
@@ -220,4 +229,14 @@ def _check_owner(folder: Path, status: os.stat_result) -> None:
         raise CacheError(
             f"the folder of compiled kernels {str(folder)!r} is writable by others (mode "
             f"{stat.S_IMODE(status.st_mode):04o}). Run: chmod 700 {str(folder)!r}"
+        )
+
+
+def _check_parent(folder: Path, parent: Path) -> None:
+    # Whoever can rename a folder above can put their own in its place.
+    mode = parent.stat().st_mode
+    if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+        raise CacheError(
+            f"the folder of compiled kernels {str(folder)!r} lies in {str(parent)!r}, where "
+            f"everybody may rename it (mode {stat.S_IMODE(mode):04o}). {_ADVICE}"
         )

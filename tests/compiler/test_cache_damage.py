@@ -1,0 +1,294 @@
+"""The folder of compiled kernels: damage, strangers, full disks, and processes that share it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import funcgrad as fg
+from funcgrad.compiler import cache, runtime
+from funcgrad.compiler.cache import CacheWarning, DiskCache
+from funcgrad.errors import CacheError
+
+KEY = "0123456789abcdef" * 4
+FACTS = {"symbol": "f", "abi": 1}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A cold folder, used by a process that remembers no kernel but the executor."""
+    runtime.executor()
+    monkeypatch.setattr(runtime, "_ADDRESSES", {})
+    before = runtime.cache_dir()
+    runtime.set_cache_dir(tmp_path / "kernels")
+    yield tmp_path / "kernels"
+    runtime.set_cache_dir(before)
+
+
+def loss(x: Any) -> Any:
+    return np.cumsum(np.sin(x) * 3.25 + np.tanh(x)) / 1.75
+
+
+def compile_anew() -> tuple[int, int, int]:
+    """Kernels compiled, loaded and found damaged by a process that starts over."""
+    runtime._ADDRESSES.clear()
+    stats = runtime.stats()
+    before = (stats.compiled, stats.loaded_from_disk, stats.damaged)
+    x = np.linspace(0.0, 1.0, 50)
+    np.testing.assert_allclose(fg.jit(loss)(x), loss(x), rtol=1e-14)
+    after = (stats.compiled, stats.loaded_from_disk, stats.damaged)
+    return after[0] - before[0], after[1] - before[1], after[2] - before[2]
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-7])
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def garble(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 0x10
+    path.write_bytes(data)
+
+
+def replace_with_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def rewrite(change: Callable[[Any], Any]) -> Callable[[Path], None]:
+    return lambda path: path.write_text(json.dumps(change(json.loads(path.read_text()))))
+
+
+DAMAGES: list[tuple[str, Callable[[Path], None]]] = [
+    (".o", cut),
+    (".o", empty),
+    (".o", garble),
+    (".json", cut),
+    (".json", empty),
+    (".json", lambda path: path.write_bytes(b"\xff\xfe{")),
+    (".json", rewrite(lambda facts: [facts])),
+    (".json", rewrite(lambda facts: None)),
+    (".json", rewrite(lambda facts: {**facts, "cpu": "another"})),
+    (".json", rewrite(lambda facts: {**facts, "sha256": "0" * 64})),
+    (".json", rewrite(lambda facts: {"sha256": facts["sha256"]})),
+    (".json", lambda path: path.write_bytes(b"[" * 100_000)),
+]
+
+
+@pytest.mark.parametrize("number", range(len(DAMAGES)))
+def test_damaged_entries_are_compiled_again(folder: Path, number: int) -> None:
+    suffix, damage = DAMAGES[number]
+    compiled, loaded, _ = compile_anew()
+    assert compiled
+    assert not loaded
+    for path in folder.glob(f"*{suffix}"):
+        damage(path)
+    assert compile_anew() == (compiled, 0, compiled)
+    assert compile_anew() == (0, compiled, 0)
+
+
+def test_missing_parts_are_compiled_again(folder: Path) -> None:
+    compiled = compile_anew()[0]
+    for suffix in (".o", ".json"):
+        for path in folder.glob(f"*{suffix}"):
+            path.unlink()
+        assert compile_anew() == (compiled, 0, 0)
+    for path in folder.glob("*.py"):  # for readers only
+        path.unlink()
+    assert compile_anew() == (0, compiled, 0)
+
+
+def test_exchanged_objects_are_noticed(folder: Path) -> None:
+    compiled = compile_anew()[0]
+    first, second, *_ = sorted(folder.glob("*.o"))
+    a, b = first.read_bytes(), second.read_bytes()
+    first.write_bytes(b)
+    second.write_bytes(a)
+    assert compile_anew() == (2, compiled - 2, 2)
+
+
+def test_a_folder_in_the_place_of_a_file(folder: Path) -> None:
+    compiled = compile_anew()[0]
+    replace_with_folder(next(folder.glob("*.json")))
+    with pytest.warns(CacheWarning, match="is not kept"):
+        assert compile_anew() == (1, compiled - 1, 1)
+
+
+def test_a_full_disk_is_a_warning(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.warns(CacheWarning, match="No space left") as record:
+        compiled, _, _ = compile_anew()
+    assert len(record) == 1
+    assert compiled > 1
+    assert list(folder.iterdir()) == []
+
+
+def test_the_folder_vanishes(folder: Path) -> None:
+    compiled = compile_anew()[0]
+    for path in folder.iterdir():
+        path.unlink()
+    folder.rmdir()
+    with pytest.warns(CacheWarning, match="is not kept"):
+        assert compile_anew() == (compiled, 0, 0)
+
+
+def test_nothing_is_kept_without_a_folder(folder: Path) -> None:
+    runtime.set_cache_dir(None)
+    compiled = compile_anew()[0]
+    assert compile_anew() == (compiled, 0, 0)
+    assert not any(folder.iterdir())
+
+
+# Which folders are used.
+
+
+def test_folders_are_private(tmp_path: Path) -> None:
+    store = DiskCache(tmp_path / "deep" / "kernels")
+    store.write(KEY, "text", b"code", FACTS)
+    assert store.folder.stat().st_mode & 0o777 == 0o700
+    for path in store.folder.iterdir():
+        assert path.stat().st_mode & 0o777 == 0o600
+    assert store.read(KEY, FACTS) == b"code"
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o702, 0o720])
+def test_folders_that_others_can_write_to_are_refused(tmp_path: Path, mode: int) -> None:
+    tmp_path.chmod(mode)
+    with pytest.raises(CacheError, match=rf"writable by others \(mode {mode:04o}\)"):
+        DiskCache(tmp_path)
+    # Behind a symbolic link, too.
+    link = tmp_path.parent / f"link-{mode}"
+    link.symlink_to(tmp_path)
+    with pytest.raises(CacheError, match="writable by others"):
+        DiskCache(link)
+
+
+def test_folders_that_others_can_rename_are_refused(tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    with pytest.raises(CacheError, match="where everybody may rename it"):
+        DiskCache(shared / "kernels")
+    shared.chmod(0o1777)
+    DiskCache(shared / "kernels")
+
+
+def test_a_link_is_followed_once(tmp_path: Path) -> None:
+    mine, theirs, link = (tmp_path / name for name in ("mine", "theirs", "link"))
+    mine.mkdir(mode=0o700)
+    theirs.mkdir(mode=0o700)
+    link.symlink_to(mine)
+    store = DiskCache(link)
+    link.unlink()
+    link.symlink_to(theirs)
+    store.write(KEY, "text", b"code", FACTS)
+    assert len(list(mine.iterdir())) == 3
+    assert not any(theirs.iterdir())
+
+
+def test_folders_of_other_users_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "getuid", lambda: tmp_path.stat().st_uid + 1)
+    with pytest.raises(CacheError, match="belongs to user"):
+        DiskCache(tmp_path)
+
+
+def test_read_only_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # What the system says, also where root may write everywhere.
+    monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.W_OK)
+    with pytest.raises(CacheError, match="is not readable and writable"):
+        DiskCache(tmp_path)
+    monkeypatch.setenv("FUNCGRAD_CACHE_DIR", str(tmp_path))
+    with pytest.raises(CacheError):
+        cache.open_default()
+    monkeypatch.delenv("FUNCGRAD_CACHE_DIR")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.warns(CacheWarning, match="are not kept"):  # nobody asked for this folder
+        assert cache.open_default() is None
+
+
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.touch()
+    for place in (path, path / "kernels"):
+        with pytest.raises(CacheError, match="cannot be created"):
+            DiskCache(place)
+
+
+def test_files_of_others_are_not_touched(tmp_path: Path) -> None:
+    names = ["model.py", "results.json", "a.o", "notes.txt", ".new-thing", KEY[:-1] + ".py"]
+    for name in names:
+        (tmp_path / name).write_bytes(b"x" * 1000)
+    tmp_path.chmod(0o700)
+    store = DiskCache(tmp_path, limit=2000)
+    for k in range(10):
+        store.write(f"{k:064x}", "text", bytes(500), FACTS)
+    assert store.size() <= 2000
+    store.clear()
+    assert store.size() == 0
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(names)
+
+
+def test_the_oldest_kernels_go_first(tmp_path: Path) -> None:
+    store = DiskCache(tmp_path / "kernels", limit=10_000)
+    for k in range(30):
+        store.write(f"{k:064x}", "text", bytes(1000), FACTS)
+        for path in store.folder.glob(f"{k:064x}*"):
+            os.utime(path, (k, k))
+        assert store.size() <= 10_000
+    assert store.read(f"{29:064x}", FACTS) is not None
+    assert store.read(f"{0:064x}", FACTS) is None
+
+
+# Processes on one folder.
+
+PROCESS = """
+import sys
+import numpy as np
+import funcgrad as fg
+from funcgrad.compiler import runtime
+
+f = fg.jit(fg.value_and_grad(lambda w, x: np.sum(np.tanh(x @ w) ** 2) + np.mean(w)))
+value, slope = f(np.full(3, 0.25), np.linspace(0.0, 1.0, 12).reshape(4, 3))
+stats = runtime.stats()
+print(float(value).hex(), slope.tobytes().hex(), stats.compiled, stats.loaded_from_disk,
+      stats.damaged, "numba" in sys.modules)
+"""
+
+
+def test_processes_share_a_cold_folder(tmp_path: Path) -> None:
+    environment = {**os.environ, "FUNCGRAD_CACHE_DIR": str(tmp_path / "kernels")}
+    command = [sys.executable, "-W", "error", "-c", PROCESS]
+
+    def start() -> subprocess.Popen[str]:
+        return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+
+    def finish(process: subprocess.Popen[str]) -> list[str]:
+        out, _ = process.communicate(timeout=120)
+        assert process.returncode == 0
+        return out.split()
+
+    cold = [finish(process) for process in [start() for _ in range(4)]]
+    assert all(row[4] == "0" for row in cold)
+    warm = finish(start())
+    assert {tuple(row[:2]) for row in [*cold, warm]} == {tuple(warm[:2])}
+    assert (warm[2], warm[4], warm[5]) == ("0", "0", "False")
+    names = [path.name for path in (tmp_path / "kernels").iterdir()]
+    assert not [name for name in names if name.startswith(".new-")]
+    assert len(names) == 3 * int(warm[3])
