@@ -1,0 +1,203 @@
+"""Memory of compiled programs: the arena, donated arguments, and results that share nothing."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import funcgrad as fg
+from funcgrad.compiler.memory import _ALIGNMENT, _Arena
+
+# The arena.
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 400)), max_size=60))
+def test_the_arena_gives_nothing_twice(requests: list[tuple[int, int]]) -> None:
+    arena, live = _Arena(), []
+    for which, nbytes in requests:
+        if which < 2 and live:
+            arena.give(*live.pop(nbytes % len(live)))
+            continue
+        offset = arena.take(nbytes)
+        assert offset % _ALIGNMENT == 0
+        assert offset + nbytes <= arena.size
+        for other, size in live:
+            assert offset + max(nbytes, 1) <= other or other + max(size, 1) <= offset
+        live.append((offset, nbytes))
+    for entry in live:
+        arena.give(*entry)
+    # Everything is one free range again.
+    assert arena.free in ([], [(0, arena.size)])
+
+
+# Many values that live long: operations that no kernel joins keep everything in memory.
+
+BARRIERS = [
+    lambda x, y: np.cumsum(x, axis=0) * 0.25,
+    lambda x, y: np.cumsum(y[::-1], axis=1) * 0.25,
+    lambda x, y: x @ y * 0.125,
+    lambda x, y: x.T @ y * 0.125,
+    lambda x, y: np.sort(x, axis=0),
+    lambda x, y: np.concatenate([y[2:], x[:2]]),
+    lambda x, y: x - np.max(y, axis=1, keepdims=True) * 0.5,
+    lambda x, y: x[:, ::-1].T + y,
+    lambda x, y: np.sin(x) * np.sum(y * x, axis=0) * 0.125,
+    lambda x, y: x + np.mean(y),
+]
+
+
+@st.composite
+def histories(draw: Any) -> tuple[list[tuple[int, int, int]], list[int]]:
+    """Operations on values by number, and which values are results."""
+    steps = []
+    for k in range(draw(st.integers(5, 40))):
+        steps.append(
+            (
+                draw(st.integers(0, len(BARRIERS) - 1)),
+                draw(st.integers(0, k + 1)),
+                draw(st.integers(0, k + 1)),
+            )
+        )
+    outputs = draw(st.lists(st.integers(0, len(steps) + 1), min_size=1, max_size=6))
+    return steps, outputs
+
+
+def replay(history: Any, x: Any, y: Any) -> tuple[Any, ...]:
+    steps, outputs = history
+    values = [x, y]
+    for operation, i, j in steps:
+        values.append(np.clip(BARRIERS[operation](values[i], values[j]), -4.0, 4.0))
+    return tuple(values[i] for i in outputs)
+
+
+@given(histories(), st.sampled_from(["f4", "f8"]))
+def test_values_that_live_long(history: Any, dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    x, y = (rng.normal(size=(5, 5)).astype(dtype) for _ in range(2))
+    before = x.copy(), y.copy()
+    expected = replay(history, x, y)
+    f = fg.jit(lambda x, y: replay(history, x, y))
+    results = [f(x, y) for _ in range(2)]
+    rtol = 1e-3 if dtype == "f4" else 1e-10  # forty products in a row
+    for found in results:
+        for a, b in zip(found, expected, strict=True):
+            np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol)
+    assert_disjoint([*results[0], *results[1], x, y])
+    np.testing.assert_array_equal((x, y), before)
+
+
+def assert_disjoint(arrays: list[np.ndarray]) -> None:
+    for a, b in itertools.combinations(arrays, 2):
+        assert a is b or not np.shares_memory(a, b)
+
+
+@given(histories(), st.sampled_from([0, 1, (0, 1)]))
+def test_donated_arguments_change_nothing_else(history: Any, donated: Any) -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, 5, 5))
+    expected = replay(history, x, y)
+    f = fg.jit(lambda x, y: replay(history, x, y), donate_argnums=donated)
+    for _ in range(2):
+        given_x, given_y = x.copy(), y.copy()
+        found = f(given_x, given_y)
+        for a, b in zip(found, expected, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10)
+        assert_disjoint(list(found))
+        if donated == 0:
+            np.testing.assert_array_equal(given_y, y)
+        if donated == 1:
+            np.testing.assert_array_equal(given_x, x)
+
+
+# Donation.
+
+
+def test_swapped_and_shared_donations() -> None:
+    x, y = np.arange(6.0), np.arange(6.0) * 10
+    swap = fg.jit(lambda a, b: (b + 1, a + 1), donate_argnums=(0, 1))
+    for _ in range(3):
+        a, b = x.copy(), y.copy()
+        p, q = swap(a, b)
+        np.testing.assert_array_equal(p, y + 1)
+        np.testing.assert_array_equal(q, x + 1)
+        assert not np.shares_memory(p, q)
+        # One array, given twice, and parts of one array.
+        a = x.copy()
+        p, q = swap(a, a)
+        np.testing.assert_array_equal((p, q), (x + 1, x + 1))
+        assert not np.shares_memory(p, q)
+        buffer = np.arange(9.0)
+        p, q = swap(buffer[:6], buffer[3:])
+        np.testing.assert_array_equal(p, np.arange(3.0, 9.0) + 1)
+        np.testing.assert_array_equal(q, np.arange(6.0) + 1)
+        assert not np.shares_memory(p, q)
+
+
+def test_a_donated_array_that_another_argument_reads() -> None:
+    f = fg.jit(lambda a, b: (a * 2, np.cumsum(b)), donate_argnums=0)
+    for _ in range(3):
+        a = np.arange(5.0)
+        double, total = f(a, a)
+        np.testing.assert_array_equal(double, np.arange(5.0) * 2)
+        np.testing.assert_array_equal(total, np.cumsum(np.arange(5.0)))
+        np.testing.assert_array_equal(a, np.arange(5.0))  # the other argument was not given away
+        a = np.arange(5.0)
+        double, total = f(a, a[::-1])
+        np.testing.assert_array_equal(double, np.arange(5.0) * 2)
+        np.testing.assert_array_equal(total, np.cumsum(np.arange(5.0)[::-1]))
+
+
+def test_donated_arrays_that_cannot_be_written_to() -> None:
+    f = fg.jit(lambda x: x + 1.0, donate_argnums=0)
+    base = np.arange(12.0)
+    read_only = base.copy()
+    read_only.flags.writeable = False
+    unaligned = np.frombuffer(bytearray(b"x" + base.tobytes()), np.uint8)[1:].view(np.float64)
+    for x in (read_only, base[::2], base[::-1], np.broadcast_to(base[3], (4,)), unaligned):
+        for _ in range(2):
+            before = x.copy()
+            found = f(x)
+            np.testing.assert_array_equal(found, before + 1.0)
+            np.testing.assert_array_equal(x, before)
+            assert not np.shares_memory(found, x)
+            found += 1.0  # results can be written to
+
+
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda x: x[::-1] + 0.0,
+        lambda x: np.cumsum(x),
+        lambda x: np.roll(x, 1) + x,
+        lambda x: x - np.max(x),
+        lambda x: x.reshape(2, 3).T.reshape(6) * 2.0,
+        lambda x: np.concatenate([x[3:], x[:3]]),
+        lambda x: np.outer(x, x) @ x,
+        lambda x: np.sort(x),
+        lambda x: x,
+        lambda x: x / np.sqrt(np.sum(x * x)) + x[0],
+        lambda x: (x + 1.0)[::-1] * x,
+    ],
+)
+def test_results_that_read_their_donated_argument_in_another_order(fun: Any) -> None:
+    x = np.array([3.0, -1.0, 4.0, 1.5, -9.0, 2.5])
+    expected = fun(x)
+    f = fg.jit(fun, donate_argnums=0)
+    for _ in range(3):
+        np.testing.assert_allclose(f(x.copy()), expected, rtol=1e-14)
+
+
+def test_results_of_earlier_calls_are_never_written_to() -> None:
+    f = fg.jit(lambda x: (np.cumsum(x), np.sum(x), x * 2.0, np.sort(x)))
+    kept = []
+    for k in range(20):
+        x = np.arange(4.0) + k
+        kept.append((f(x), (np.cumsum(x), np.sum(x), x * 2.0, np.sort(x))))
+    for found, expected in kept:
+        for a, b in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(a, b)

@@ -1,0 +1,117 @@
+"""One compiled function in many threads."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+
+import funcgrad as fg
+
+THREADS = 8
+
+
+def together(work: Callable[[int], Any]) -> list[Any]:
+    """The results of ``work(k)`` in threads that start at the same moment."""
+    barrier = threading.Barrier(THREADS)
+
+    def run(k: int) -> Any:
+        barrier.wait()
+        return work(k)
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        return list(pool.map(run, range(THREADS)))
+
+
+FUNCTIONS: list[Callable[[Any], Any]] = [
+    lambda x: np.sum(np.sin(x) ** 2) + np.cumsum(x)[-1],
+    lambda x: (x @ x.T if x.ndim == 2 else x * 2) - np.mean(x),
+    lambda x: np.sort(x, axis=-1) * 2 + np.max(x),  # NumPy and kernels in turn
+    fg.grad(lambda x: np.sum(np.tanh(x) * np.max(x))),
+]
+
+
+@pytest.mark.parametrize("number", range(len(FUNCTIONS)))
+def test_other_shapes_in_every_thread(number: int) -> None:
+    fun = FUNCTIONS[number]
+    f = fg.jit(fun)
+
+    def work(k: int) -> None:
+        rng = np.random.default_rng(k)
+        arrays = [rng.normal(size=shape) for shape in ((3 + k,), (k + 1, 4), (50,), (2, 3 + k % 2))]
+        expected = [fun(x) for x in arrays]
+        for turn in range(40):
+            x, reference = arrays[turn % 4], expected[turn % 4]
+            np.testing.assert_allclose(f(x), reference, rtol=1e-12, atol=1e-12)
+
+    together(work)
+    info = f.cache_info()
+    assert info.calls == THREADS * 40
+    assert info.traces >= 8 + 8 + 1 + 2 - 1  # (1, 4) ... may coincide with (2, 4)
+
+
+def test_one_shape_in_every_thread_at_once() -> None:
+    for k in range(10):
+        traced = []
+        f = fg.jit(lambda x, k=k, traced=traced: (traced.append(k), np.sum(x * k) + x)[1])
+        x = np.arange(1000.0)
+        for found in together(lambda _, f=f, x=x: f(x)):
+            np.testing.assert_allclose(found, np.sum(x * k) + x)
+        assert 1 <= len(traced) <= THREADS
+
+
+def test_transformations_in_every_thread() -> None:
+    inner = fg.jit(lambda x: np.sin(x) * x)
+
+    def work(k: int) -> None:
+        x = np.linspace(0.0, 1.0, 5 + k)
+        for _ in range(10):
+            slope = fg.jit(fg.vmap(fg.grad(inner)))(x)
+            np.testing.assert_allclose(slope, np.cos(x) * x + np.sin(x), rtol=1e-12)
+            curvature = fg.vmap(fg.grad(fg.grad(inner)))(x)
+            np.testing.assert_allclose(curvature, 2 * np.cos(x) - np.sin(x) * x, atol=1e-12)
+
+    together(work)
+
+
+def test_donation_in_every_thread() -> None:
+    f = fg.jit(lambda x: np.cumsum(x) + x, donate_argnums=0)
+
+    def work(k: int) -> None:
+        x = np.full(100 + k % 2, float(k))
+        for _ in range(50):
+            np.testing.assert_array_equal(f(x.copy()), np.cumsum(x) + x)
+
+    together(work)
+
+
+def test_errors_in_some_threads_stay_there() -> None:
+    f = fg.jit(lambda a: np.linalg.solve(a, np.ones(2)) * 2)
+
+    def work(k: int) -> None:
+        for _ in range(30):
+            if k % 2:
+                with pytest.raises(np.linalg.LinAlgError):
+                    f(np.zeros((2, 2)))
+            else:
+                np.testing.assert_allclose(f(np.eye(2) * (k + 1)), np.full(2, 2 / (k + 1)))
+
+    together(work)
+
+
+def test_the_mode_of_subnormals_belongs_to_the_call() -> None:
+    f = fg.jit(lambda x: np.cumsum(x * np.float32(0.5)))
+    tiny = np.full(2000, 1e-40, np.float32)
+
+    def work(k: int) -> None:
+        for _ in range(50):
+            if k % 2:
+                assert f(tiny).max() == 0.0
+            else:
+                assert (tiny * np.float32(0.5)).min() > 0.0
+
+    together(work)
