@@ -130,6 +130,10 @@ class External(Node):
     primitive: Primitive
     source: SourceLocation | None
 
+    @property
+    def space(self) -> Shape:
+        return ()  # it may have no results
+
 
 @dataclass(frozen=True)
 class Link:
@@ -156,13 +160,14 @@ class Carry:
         now: The input of the body.
         next: The result of the body.
         initial: Where ``now`` is at first.
-        final: The outer value that gets the last result.
+        final: The outer value that gets the last result; ``None`` if all results are kept, so that
+            ``next`` has a link to their stack.
     """
 
     now: Value
     next: Value
     initial: Link
-    final: Value
+    final: Value | None
 
 
 @dataclass(eq=False)
@@ -481,21 +486,39 @@ class _Nester:
                 self._start(operands[i], starts) if carried[i - a] else self._constant(operands[i])
             )
         inner += [self._walked(x, form) for x in operands[b:]]
-        wanted = [*(i for i in range(b - a) if carried[i]), *range(b - a, len(body.outputs))]
-        graph = self._graph(body, inner, wanted)
+        results = body.outputs
+        k = form.n_carry
+        # Equal stacks are one. A carried value that is stacked, too, is carried in its stack.
+        stacks = list(dict.fromkeys(results[k:]))
+        changing = [x for x, on in zip(results, carried, strict=False) if on]
+        graph = self._graph(body, inner, [*stacks, *(x for x in changing if x not in stacks)])
         if graph is None:
             return None
-        carries = self._carries(starts, graph.outputs)
-        ys = []
-        for value in graph.outputs[len(starts) :]:
-            stacked = Value((form.length, *value.shape), value.dtype)
-            size = math.prod(value.shape)
-            start, step = ((form.length - 1) * size, -size) if form.reverse else (0, size)
-            self.links.append(Link(value, stacked, start if stacked.nbytes else 0, step))
-            ys.append(stacked)
-        return self._results(
-            operands[a:b], carried, [c.final for c in carries], ys, (graph,), carries, form.length
+        made = dict(zip(stacks, graph.outputs, strict=False))
+        stacked = {atom: self._stack(value, form) for atom, value in made.items()}
+        rest = iter(graph.outputs[len(stacks) :])
+        carries = [
+            Carry(now, made[atom], link, None)
+            if atom in made
+            else Carry(now, next(rest), link, Value(now.shape, now.dtype))
+            for (now, link), atom in zip(starts, changing, strict=True)
+        ]
+        self._add_loop([*stacked.values()], (graph,), carries, form.length)
+        last = 0 if form.reverse else form.length - 1
+        ends = iter(
+            _element(whole(stacked[atom]), last) if c.final is None else whole(c.final)
+            for c, atom in zip(carries, changing, strict=True)
         )
+        kept = [next(ends) if on else x for on, x in zip(carried, operands[a:b], strict=True)]
+        return [*kept, *(whole(stacked[atom]) for atom in results[k:])]
+
+    def _stack(self, value: Value, form: LoopForm) -> Value:
+        """The outer value that keeps a result of every iteration."""
+        stacked = Value((form.length, *value.shape), value.dtype)
+        size = math.prod(value.shape)
+        start, step = ((form.length - 1) * size, -size) if form.reverse else (0, size)
+        self.links.append(Link(value, stacked, start, step) if size else Link(value, stacked))
+        return stacked
 
     def while_loop(
         self, form: WhileForm, condition: Program, body: Program, operands: list[Operand]
@@ -508,14 +531,19 @@ class _Nester:
             self._start(x, starts) if on else self._constant(x)
             for x, on in zip(operands[b:], carried, strict=True)
         ]
-        test = self._graph(condition, [*consts[:a], *state], [0])
-        wanted = [i for i, on in enumerate(carried) if on]
-        graph = self._graph(body, [*consts[a:], *state], wanted)
+        test = self._graph(condition, [*consts[:a], *state], condition.outputs)
+        changing = [x for x, on in zip(body.outputs, carried, strict=True) if on]
+        graph = self._graph(body, [*consts[a:], *state], changing)
         if test is None or graph is None:
             return None
-        carries = self._carries(starts, graph.outputs)
-        finals = [c.final for c in carries]
-        return self._results(operands[b:], carried, finals, [], (test, graph), carries, None)
+        finals = [Value(now.shape, now.dtype) for now, _ in starts]
+        carries = [
+            Carry(now, result, link, final)
+            for (now, link), result, final in zip(starts, graph.outputs, finals, strict=True)
+        ]
+        self._add_loop([], (test, graph), carries, None)
+        rest = iter(finals)
+        return [whole(next(rest)) if on else x for on, x in zip(carried, operands[b:], strict=True)]
 
     def branch(
         self, programs: Sequence[Program], operands: list[Operand]
@@ -524,7 +552,7 @@ class _Nester:
         inner = [self._constant(x) for x in rest]
         graphs = []
         for program in programs:
-            graph = self._graph(program, inner, range(len(program.outputs)))
+            graph = self._graph(program, inner, program.outputs)
             if graph is None:
                 return None
             graphs.append(graph)
@@ -570,10 +598,9 @@ class _Nester:
         return whole(now)
 
     def _graph(
-        self, program: Program, inner: Sequence[Operand], wanted: Iterable[int]
+        self, program: Program, inner: Sequence[Operand], outputs: Sequence[Atom]
     ) -> Graph | None:
         """An inner graph; its constants are the outer one's. ``None`` if it calls NumPy."""
-        outputs = [program.outputs[i] for i in wanted]
         part = Program(program.inputs, program.equations, outputs, program.name, program.constants)
         graph = Graph(constants=self.builder.graph.constants)
         _Builder(graph, prune(part), inner)
@@ -585,36 +612,22 @@ class _Nester:
 
     # Results.
 
-    @staticmethod
-    def _carries(starts: Sequence[tuple[Value, Link]], results: Sequence[Value]) -> list[Carry]:
-        return [
-            Carry(now, result, link, Value(now.shape, now.dtype))
-            for (now, link), result in zip(starts, results, strict=False)
-        ]
-
     def _outer(self, made: set[Value]) -> list[Operand]:
         """What the inner graphs read of the outer one."""
         read = {link.outer: None for link in self.links if link.outer not in made}
         return [whole(value) for value in read]
 
-    def _results(
+    def _add_loop(
         self,
-        initial: Sequence[Operand],
-        carried: Sequence[bool],
-        finals: list[Value],
-        ys: list[Value],
+        stacks: list[Value],
         graphs: tuple[Graph, ...],
         carries: list[Carry],
         length: int | None,
-    ) -> Iterable[Operand]:
-        outs = (*finals, *ys)
-        operands = self._outer(set(outs))
-        operands += [whole(c.initial.outer) for c in carries]
-        node = Loop(tuple(operands), outs, graphs, tuple(self.links), tuple(carries), length)
-        self.builder._add(node)
-        rest = iter(finals)
-        results = [whole(next(rest)) if on else x for x, on in zip(initial, carried, strict=True)]
-        return [*results, *map(whole, ys)]
+    ) -> None:
+        outs = [*(c.final for c in carries if c.final is not None), *stacks]
+        operands = [*self._outer(set(outs)), *(whole(c.initial.outer) for c in carries)]
+        links = tuple(self.links)
+        self.builder._add(Loop(tuple(operands), tuple(outs), graphs, links, tuple(carries), length))
 
 
 def _changing(body: Program, start: int, stop: int) -> list[bool]:

@@ -135,8 +135,8 @@ class Nested:
     Attributes:
         node: The node.
         sections: Its inner graphs.
-        spares: For every carried value, memory for results that are not the last.
-        spare_slots: For every carried value, the slot of the memory that is not in use.
+        spares: For every carried value without a stack, memory for results that are not the last.
+        spare_slots: For each of them, the slot of the memory that is not in use.
         arenas: Memory for the arena of every section.
         arena_slots: Their slots.
     """
@@ -165,7 +165,10 @@ def _place_nested(nested: Nested, memory: Memory) -> None:
         link.inner.slot = new_slot()
     if isinstance(nested.node, Loop):
         for carry in nested.node.carries:
-            carry.now.slot, carry.next.slot = new_slot(), new_slot()
+            carry.now.slot = new_slot()
+            if carry.final is None:
+                continue
+            carry.next.slot = new_slot()
             nested.spare_slots.append(new_slot())
             n_spares = 2 if nested.node.length is None else 1
             shape, dtype = carry.now.shape, carry.now.dtype

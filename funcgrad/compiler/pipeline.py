@@ -123,6 +123,7 @@ def _nest_jobs(node: Nest) -> Iterator[Job]:
     if isinstance(node, Loop) and node.length is None:
         # Nobody knew which iteration would be the last one.
         for carry in node.carries:
+            assert carry.final is not None
             yield generate_copy(whole(carry.now), whole(carry.final))
 
 
@@ -184,16 +185,19 @@ class _Stepper:
         tables = [self._table(section) for section in job.sections]
         sets = _sets(job)
         turns = []
-        for carry, spares, spare_slot in zip(
-            node.carries, job.spares, job.spare_slots, strict=True
-        ):
-            buffers = spares if node.length is None else [*spares, carry.final]
-            if node.length is not None and node.length % 2:
-                buffers.reverse()  # the last iteration writes the final value
-            for slot, value in zip((carry.next.slot, spare_slot), buffers, strict=True):
-                sets.append((slot, value.slot, value.offset))
+        buffers = zip(job.spares, job.spare_slots, strict=True)
+        for carry in node.carries:
             initial = carry.initial
             sets.append((carry.now.slot, initial.outer.slot, _bytes_from(initial)))
+            if carry.final is None:
+                turns.append((carry.now.slot, carry.next.slot, carry.next.slot))
+                continue
+            spares, spare_slot = next(buffers)
+            pair = spares if node.length is None else [*spares, carry.final]
+            if node.length is not None and node.length % 2:
+                pair.reverse()  # the last iteration writes the final value
+            for slot, value in zip((carry.next.slot, spare_slot), pair, strict=True):
+                sets.append((slot, value.slot, value.offset))
             turns.append((carry.now.slot, carry.next.slot, spare_slot))
         moves = [
             (link.inner.slot, link.step * link.inner.dtype.itemsize)

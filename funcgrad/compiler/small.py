@@ -192,7 +192,8 @@ class _Unroller:
         starts: list[Names] = []
         for carry in node.carries:
             self._pointer(carry.now, carry.initial.outer, carry.initial.offset)
-            self._pointer(carry.final, carry.final, 0)
+            if carry.final is not None:
+                self._pointer(carry.final, carry.final, 0)
             size = math.prod(carry.now.shape)
             starts.append(self._load(*self.pointers[carry.now], range(size)))
         with self._iterations(node, starts) as t:
@@ -208,7 +209,8 @@ class _Unroller:
             for link in self.results:
                 self._store(link.inner, *self.pointers[link.inner])
         for carry in node.carries:
-            self._store(carry.final, *self.pointers[carry.final])
+            if carry.final is not None:
+                self._store(carry.final, *self.pointers[carry.final])
 
     def _root_branch(self, node: Nest) -> None:
         index = node.operands[0]
@@ -228,7 +230,9 @@ class _Unroller:
         """A loop: its carried variables are set before it and after each iteration."""
         variables = [{i: self._new(name) for i, name in start.items()} for start in starts]
         for carry, own in zip(node.carries, variables, strict=True):
-            self.names[carry.now] = self.names[carry.final] = own
+            self.names[carry.now] = own
+            if carry.final is not None:
+                self.names[carry.final] = own
         t = f"t{self.n_variables}"
         if node.length is None:
             holds = self._new(self._condition(node))
@@ -365,7 +369,8 @@ class _Unroller:
                     stack = stacked.setdefault(link.outer, {})
                     stack.update((start + i, x) for i, x in self.names[link.inner].items())
         for carry, names in zip(node.carries, state, strict=True):
-            self.names[carry.final] = names
+            if carry.final is not None:
+                self.names[carry.final] = names
         self.names.update(stacked)
 
     def _branch(self, node: Branch) -> None:
