@@ -8,6 +8,7 @@ a page of names; the work is in the modules that it names.
 from funcgrad import (
     ad_checkpoint,
     checkpoint_policies,
+    debug,
     errors,
     flatten_util,
     lax,
@@ -35,6 +36,13 @@ from funcgrad.api.custom import (
     custom_vjp,
     custom_vmap,
 )
+from funcgrad.api.debugging import (
+    checking_leaks,
+    debug_infs,
+    debug_nans,
+    io_callback,
+    pure_callback,
+)
 from funcgrad.api.differentiation import (
     grad,
     hessian,
@@ -59,6 +67,7 @@ __all__ = [
     "ClosedJaxpr",
     "ShapeDtypeStruct",
     "ad_checkpoint",
+    "checking_leaks",
     "checkpoint",
     "checkpoint_name",
     "checkpoint_policies",
@@ -68,6 +77,9 @@ __all__ = [
     "custom_jvp",
     "custom_vjp",
     "custom_vmap",
+    "debug",
+    "debug_infs",
+    "debug_nans",
     "disable_jit",
     "errors",
     "eval_shape",
@@ -75,6 +87,7 @@ __all__ = [
     "float0",
     "grad",
     "hessian",
+    "io_callback",
     "jacfwd",
     "jacobian",
     "jacrev",
@@ -87,6 +100,7 @@ __all__ = [
     "nn",
     "numpy",
     "print_saved_residuals",
+    "pure_callback",
     "random",
     "remat",
     "saved_residuals",

@@ -72,6 +72,10 @@ class OutOfBoundsError(FuncgradError, IndexError):
     """An index lies outside its axis."""
 
 
+class NonFiniteError(FuncgradError, FloatingPointError):
+    """An operation gave a NaN or an infinity, while `debug_nans` or `debug_infs` was on."""
+
+
 class CacheError(FuncgradError, OSError):
     """The folder of compiled kernels cannot be used."""
 

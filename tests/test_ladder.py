@@ -39,7 +39,7 @@ LADDER = (
         "scipy",
         "nn",
     ),
-    ("api", "testing", "ad_checkpoint"),
+    ("api", "testing", "ad_checkpoint", "debug"),
     ("",),  # funcgrad/__init__.py
 )
 ORDERED = (0, 6, 7)

@@ -26,7 +26,7 @@ from funcgrad.core.printer import format_program
 from funcgrad.core.program import Program
 from funcgrad.core.trace import EVAL, Tracer, current_trace, using_trace
 from funcgrad.errors import ArgumentError, DtypeError
-from funcgrad.higher_order.jit import Jit, is_jit_disabled
+from funcgrad.higher_order.jit import STEPWISE, Jit, is_jit_disabled
 from funcgrad.pytree import PyTreeDef, tree_flatten, tree_leaves, tree_structure, tree_unflatten
 
 
@@ -154,7 +154,9 @@ class Jitted:
         return self if instance is None else MethodType(self, instance)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if is_jit_disabled():
+        if mode := is_jit_disabled():
+            if mode is STEPWISE:
+                return self._call_general(args, kwargs)
             return self._fun(*args, **kwargs)
         if not kwargs and current_trace() is EVAL:
             for path in self._paths:
@@ -167,7 +169,8 @@ class Jitted:
     def _call_general(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         call = _Call(self, args, kwargs)
         call.check_values()
-        if any(isinstance(x, Tracer) for x in call.leaves) or current_trace() is not EVAL:
+        is_traced = any(isinstance(x, Tracer) for x in call.leaves)
+        if is_traced or current_trace() is not EVAL or is_jit_disabled():
             entry = self._entry(call, count=False)
             outs = Jit(entry.staged.program).bind(*entry.staged.captured, *call.leaves)
             return tree_unflatten(entry.out_tree, outs)
@@ -200,6 +203,7 @@ class Jitted:
             self._info.hits += count
             return found
         staged = StagedFunction(call.function(), call.dynamic_args, call.dynamic_kwargs, self._what)
+        staged.leaves = []  # what is remembered must not keep the arguments of this call alive
         entry = _Entry(staged, call.types())
         self._info.misses += count
         self._info.traces += 1

@@ -134,6 +134,10 @@ class External(Node):
     def space(self) -> Shape:
         return ()  # it may have no results
 
+    @property
+    def space(self) -> Shape:
+        return ()  # it may have no results
+
 
 @dataclass(frozen=True)
 class Link:

@@ -91,6 +91,8 @@ class Primitive:
     """Whether the operation returns a list of arrays instead of one array."""
     is_effectful: ClassVar[bool] = False
     """Whether equations must be kept, in order, even when nothing uses their results."""
+    is_composite: ClassVar[bool] = False
+    """Whether evaluation consists in evaluating the operations of programs."""
     may_run_forever: ClassVar[bool] = False
     """Whether it may not end on values that it was not meant for."""
 

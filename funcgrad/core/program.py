@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.axes import mapped_axis
 from funcgrad.core.primitive import Primitive
-from funcgrad.core.source import SourceLocation
+from funcgrad.core.source import SourceLocation, stands_for
 
 T = TypeVar("T")
 
@@ -145,6 +145,7 @@ def axis_names_of(value: Any) -> frozenset[Hashable]:
     return frozenset()
 
 
+@stands_for("equation")
 def evaluate(
     program: Program, args: Sequence[Any], after: Callable[[Equation], None] | None = None
 ) -> list[Any]:

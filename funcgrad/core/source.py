@@ -10,7 +10,9 @@ import importlib.util
 import linecache
 import os
 import sys
+from collections.abc import Callable
 from types import CodeType, FrameType, TracebackType
+from typing import Any, TypeVar
 
 _SEPARATOR = os.sep
 
@@ -26,6 +28,8 @@ def _folder_of(package: str) -> str:
 _INTERNAL_ROOTS = tuple(map(_folder_of, ("funcgrad", "numpy", "scipy")))
 _INTERNAL_FILES = ("functools.py", "contextlib.py", "<__array_function__ internals>")
 _is_internal_code: dict[CodeType, bool] = {}
+_stand_ins: dict[CodeType, str] = {}
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class SourceLocation:
@@ -72,10 +76,38 @@ def _is_internal(code: CodeType) -> bool:
     return known
 
 
+def stands_for(variable: str) -> Callable[[F], F]:
+    """Mark a function that runs on behalf of an earlier line of the user's.
+
+    Args:
+        variable: Its local variable whose ``source`` is that line: an equation that it evaluates,
+            or transposes.
+    """
+
+    def mark(function: F) -> F:
+        _stand_ins[function.__code__] = variable
+        return function
+
+    return mark
+
+
+def _location_for(frame: FrameType) -> SourceLocation | None:
+    """The line that a marked function stands for."""
+    carrier = frame.f_locals.get(_stand_ins[frame.f_code])
+    return None if carrier is None else carrier.source
+
+
 def current_location() -> SourceLocation | None:
-    """The innermost line outside funcgrad, NumPy and SciPy that is executing now."""
+    """The innermost line outside funcgrad, NumPy and SciPy that is executing now.
+
+    A function that `stands_for` an earlier line counts as that line.
+    """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and _is_internal(frame.f_code):
+        if frame.f_code in _stand_ins:
+            earlier = _location_for(frame)
+            if earlier is not None:
+                return earlier
         frame = frame.f_back
     return None if frame is None else SourceLocation(frame.f_code, frame.f_lineno)
 

@@ -17,7 +17,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NoReturn, TypeVar
 
+import numpy as np
+
 from funcgrad.core.avals import ShapedArray
+from funcgrad.core.finite import WATCH, inspect, watched_kinds
 from funcgrad.core.source import SourceLocation, current_location, location_of
 from funcgrad.errors import (
     ConcretizationTypeError,
@@ -44,12 +47,14 @@ class Trace:
         what: How messages call the transformation, such as ``grad(loss)``.
     """
 
-    __slots__ = ("is_live", "parent", "what")
+    __slots__ = ("is_live", "is_staged", "parent", "what")
 
     def __init__(self, parent: Trace | None, what: str) -> None:
         self.parent = parent
         self.what = what
         self.is_live = True
+        # Whether operations end up in a program, where they carry the user's lines.
+        self.is_staged: bool = parent is not None and parent.is_staged
 
     def process(self, primitive: Any, args: tuple[Any, ...]) -> Any:
         """Interpret one application of ``primitive``."""
@@ -65,7 +70,18 @@ class EvalTrace(Trace):
         for arg in args:
             if isinstance(arg, Tracer):
                 raise_leaked(arg)
+        if WATCH.users and watched_kinds():
+            return _watched(primitive, args)
         return primitive.impl(*args)
+
+
+def _watched(primitive: Any, args: tuple[Any, ...]) -> Any:
+    """Evaluate, and look for the first nan or infinity."""
+    with np.errstate(all="ignore"):
+        out = primitive.impl(*args)
+    if not primitive.is_composite:
+        inspect(primitive.name, args, out if primitive.multiple_results else [out])
+    return out
 
 
 EVAL = EvalTrace(None, "evaluation")

@@ -16,6 +16,7 @@ from typing import Any
 from funcgrad.compiler.pipeline import compile_program
 from funcgrad.compiler.plan import Executable
 from funcgrad.core.avals import ShapedArray
+from funcgrad.core.finite import WATCHED_FROM_START, watching
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
 from funcgrad.core.program import Program, evaluate
 from funcgrad.core.trace import EVAL, using_trace
@@ -27,8 +28,13 @@ from funcgrad.transforms.programs import (
     transpose_program,
 )
 
-_disabled: ContextVar[bool] = ContextVar(
-    "funcgrad_disable_jit", default=os.environ.get("FUNCGRAD_DISABLE_JIT", "0") not in ("0", "")
+STEPWISE = "stepwise"
+"""Instead of `True`: functions are traced to programs, which are run operation by operation."""
+
+_disabled: ContextVar[bool | str] = ContextVar(
+    "funcgrad_disable_jit",
+    default=os.environ.get("FUNCGRAD_DISABLE_JIT", "0") not in ("0", "")
+    or (STEPWISE if WATCHED_FROM_START else False),
 )
 
 
@@ -56,7 +62,19 @@ def disable_jit(disable: bool = True) -> Iterator[None]:
 
 
 is_jit_disabled = _disabled.get
-"""Whether the current context evaluates without compiling."""
+"""Whether the current context evaluates without compiling: not `False`, maybe `STEPWISE`."""
+
+
+@contextmanager
+def watching_stepwise(kind: str, enable: bool) -> Iterator[None]:
+    """Watch for "nan" or "inf" within a block; programs are run operation by operation then."""
+    with watching(kind, enable) as kinds:
+        mode = True if _disabled.get() is True else STEPWISE if kinds else False
+        token = _disabled.set(mode)
+        try:
+            yield
+        finally:
+            _disabled.reset(token)
 
 
 def executable_of(program: Program) -> Executable:
@@ -72,6 +90,7 @@ class Jit(Primitive):
     program: Program
 
     multiple_results = True
+    is_composite = True
 
     @property
     def is_effectful(self) -> bool:  # type: ignore[override]

@@ -16,9 +16,11 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.finite import add_step
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
 from funcgrad.core.program import Program, Var, evaluate
 from funcgrad.core.trace import EVAL, using_trace
+from funcgrad.errors import NonFiniteError
 from funcgrad.higher_order.hoisting import hoisted, invariant_vars
 from funcgrad.higher_order.jit import executable_of, is_jit_disabled, scatter
 from funcgrad.lowering import Form, Loop
@@ -57,6 +59,7 @@ class Scan(Primitive):
     reverse: bool
 
     multiple_results = True
+    is_composite = True
 
     @property
     def is_effectful(self) -> bool:  # type: ignore[override]
@@ -88,7 +91,12 @@ class Scan(Primitive):
             ys = [np.empty((self.length, *a.shape), a.dtype) for a in y_avals]
             order = range(self.length)
             for i in reversed(order) if self.reverse else order:
-                outs = step(*consts, *carry, *(x[i] for x in xs))
+                try:
+                    outs = step(*consts, *carry, *(x[i] for x in xs))
+                except NonFiniteError as error:
+                    if self.length > 1:
+                        add_step(error, i, self.body.name, self.length)
+                    raise
                 carry = list(outs[: self.n_carry])
                 for y, out in zip(ys, outs[self.n_carry :], strict=True):
                     y[i] = out
@@ -379,7 +387,7 @@ class _Residuals:
         )
         self.prelude = None
         if constant:
-            equations = [e for e in forward.equations if e.outputs[0] in invariant]
+            equations = [e for e in forward.equations if not invariant.isdisjoint(e.outputs)]
             self.prelude = Program(
                 forward.inputs[:a], equations, constant, f"before_{body.name}", forward.constants
             )

@@ -52,6 +52,7 @@ class Switch(Primitive):
     branches: tuple[Program, ...]
 
     multiple_results = True
+    is_composite = True
 
     @property
     def is_effectful(self) -> bool:  # type: ignore[override]

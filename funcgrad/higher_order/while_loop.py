@@ -27,9 +27,12 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.finite import add_step, watched_kinds
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
 from funcgrad.core.program import Program, Var, evaluate
 from funcgrad.core.trace import EVAL, using_trace
+from funcgrad.errors import NonFiniteError
+from funcgrad.higher_order.callback import without_debugging
 from funcgrad.higher_order.jit import executable_of, is_jit_disabled, scatter
 from funcgrad.higher_order.lanes import broadcast_lanes, choose, gate, may_run_forever, shield
 from funcgrad.higher_order.scan import Scan, aval_of_linear, cut
@@ -73,6 +76,7 @@ class While(Primitive):
     max_checkpoints: int | None = None
 
     multiple_results = True
+    is_composite = True
     may_run_forever = True
 
     @property
@@ -107,8 +111,14 @@ class While(Primitive):
 
     def _run(self, condition: Any, body: Any, args: Sequence[Any]) -> list[Any]:
         cond_consts, body_consts, carry = self.split(args)
-        while condition(*cond_consts, *carry)[0]:
-            carry = body(*body_consts, *carry)
+        count = 0
+        try:
+            while condition(*cond_consts, *carry)[0]:
+                carry = body(*body_consts, *carry)
+                count += 1
+        except NonFiniteError as error:
+            add_step(error, count, self.body.name)
+            raise
         return [np.asarray(x).copy()[()] for x in carry]
 
     def advance_and_choose(
@@ -313,6 +323,7 @@ class _Derivative(Primitive):
     active: Mask
 
     multiple_results = True
+    is_composite = True
     may_run_forever = True
 
     @property
@@ -423,7 +434,7 @@ class WhilePull(_Derivative):
 
     def impl(self, *args: Any) -> Any:
         primals, cts = cut(args, self.n_primals)
-        with using_trace(EVAL):
+        with using_trace(EVAL), without_debugging():
             return _Tape(self.loop, self.active, primals).pull(cts)
 
     def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
@@ -561,6 +572,7 @@ class _Tape:
         self.n_carry = len(carry)
         self.carry_active = carry_active
         self.state = [*carry, self._holds(cond_consts, carry)]
+        self.n_chunks = 0
 
     def _holds(self, consts: Sequence[Any], carry: Sequence[Any]) -> Any:
         return np.bool_(evaluate(self.loop.condition, [*consts, *carry])[0])
@@ -594,8 +606,12 @@ class _Tape:
         n_consts = len(self.consts)
         sums: list[Any] = [None] * n_consts
         carried = scatter(cts, self.carry_active)
-        for linear in chunks:
-            found = linear.pull([*carried, None])
+        for later, linear in enumerate(chunks):
+            try:
+                found = linear.pull([*carried, None])
+            except NonFiniteError as error:
+                add_step(error, self.n_chunks - 1 - later, self.loop.body.name)
+                raise
             carried = found[n_consts:-1]
             sums = [
                 s if c is None else c if s is None else s + c
@@ -615,20 +631,29 @@ class _Tape:
             lambda *xs: chunk.bind(*xs), [*self.consts, *state], self.is_active, "while_loop"
         )
 
+    def _chunk_length(self, default: int) -> int:
+        """Steps per chunk; one at a time where every operation is watched."""
+        return 1 if watched_kinds() else self.loop.checkpoint_every or default
+
     def _record(self) -> list[LinearMap]:
         """All chunks, the last one first."""
         chunks = []
-        length = self.loop.checkpoint_every or FIRST_CHUNK
+        length = self._chunk_length(FIRST_CHUNK)
         while self.state[-1]:
-            self.state, linear = self._linearize(self.state, length)
+            try:
+                self.state, linear = self._linearize(self.state, length)
+            except NonFiniteError as error:
+                add_step(error, self.n_chunks, self.loop.body.name)
+                raise
             chunks.append(linear)
-            if self.loop.checkpoint_every is None:
+            self.n_chunks += 1
+            if self.loop.checkpoint_every is None and length > 1:
                 length = min(2 * length, LAST_CHUNK)
         return chunks[::-1]
 
     def _record_sparsely(self, limit: int) -> Any:
         """As `_record`, one chunk after the other, from at most ``limit`` states."""
-        length = self.loop.checkpoint_every or LAST_CHUNK
+        length = self._chunk_length(LAST_CHUNK)
         chunk = self._chunk(length)
         kept: list[list[Any]] = []
         stride, count = 1, 0
@@ -640,6 +665,7 @@ class _Tape:
                     stride *= 2
             self.state = chunk.bind(*self.consts, *self.state)
             count += 1
+        self.n_chunks = count
         for k in reversed(range(len(kept))):
             states = [kept[k]]
             for _ in range(min(stride, count - k * stride) - 1):

@@ -10,6 +10,7 @@ from typing import Any
 
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.axes import MAPPED_NOW, axis_scope, mapped_name
+from funcgrad.core.leaks import check_ended
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import axis_names_of
 from funcgrad.core.trace import Trace, Tracer, current_trace, enter_trace, leave_trace, run_under
@@ -112,6 +113,8 @@ def batch_flat(
     trace = BatchTrace(current_trace(), what, size, axis_name)
     wrapped = [trace.wrap(a, d) for a, d in zip(args, dims, strict=True)]
     with axis_scope(axis_name, size):
-        outputs = run_under(trace, lambda: list(function(*wrapped)))
+        outputs = list(run_under(trace, function, *wrapped))
     pairs = [trace.unwrap(out) for out in outputs]
+    del wrapped, outputs
+    check_ended(trace)
     return [v for v, _ in pairs], [d for _, d in pairs]

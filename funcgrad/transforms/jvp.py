@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.finite import WATCH, inspect
+from funcgrad.core.leaks import check_ended
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.trace import Trace, Tracer, current_trace, enter_trace, leave_trace, run_under
 
@@ -54,6 +56,9 @@ class JVPTrace(Trace):
             out, out_dot = primitive.jvp(primals, tangents)
         finally:
             leave_trace(token)
+        if WATCH.users and not primitive.is_composite:
+            dots = out_dot if primitive.multiple_results else [out_dot]
+            inspect(f"the derivative of {primitive.name}", [*primals, *tangents], dots)
         if primitive.multiple_results:
             return [self.pair(x, t) for x, t in zip(out, out_dot, strict=True)]
         return self.pair(out, out_dot)
@@ -85,6 +90,8 @@ def jvp_flat(
     """
     trace = JVPTrace(current_trace(), what)
     args = [trace.pair(x, t) for x, t in zip(primals, tangents, strict=True)]
-    outputs = run_under(trace, lambda: list(function(*args)))
+    outputs = list(run_under(trace, function, *args))
     pairs = [trace.split(out) for out in outputs]
+    del args, outputs
+    check_ended(trace)
     return [p for p, _ in pairs], [t for _, t in pairs]

@@ -20,7 +20,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.finite import WATCH, inspect
+from funcgrad.core.leaks import check_ended
 from funcgrad.core.primitive import Linear, Primitive
+from funcgrad.core.source import SourceLocation, current_location, stands_for
 from funcgrad.core.trace import Trace, Tracer, current_trace, enter_trace, explain, leave_trace
 
 
@@ -41,11 +44,14 @@ class TangentTracer(Tracer):
 class TapeEntry:
     """One linear operation: ``outputs = primitive inputs``; residual inputs are values."""
 
-    __slots__ = ("inputs", "outputs", "primitive")
+    __slots__ = ("inputs", "outputs", "primitive", "source")
 
-    def __init__(self, primitive: Primitive, inputs: list[Any]) -> None:
+    def __init__(
+        self, primitive: Primitive, inputs: list[Any], source: SourceLocation | None = None
+    ) -> None:
         self.primitive = primitive
         self.inputs = inputs
+        self.source = source
         self.outputs: list[Linear] = []
 
     def out_aval(self) -> ShapedArray:
@@ -58,12 +64,14 @@ class TapeEntry:
 class TangentTrace(Trace):
     """Records what is applied to tangents; passes everything else on."""
 
-    __slots__ = ("entries", "length")
+    __slots__ = ("entries", "keeps_sources", "length")
 
     def __init__(self, parent: Trace, what: str) -> None:
         super().__init__(parent, what)
         self.entries: list[TapeEntry] = []
         self.length = 0
+        # Taking a location costs more than an entry, so it is only done where it will be seen.
+        self.keeps_sources = WATCH.users > 0 or parent.is_staged
 
     def new_slot(self, aval: ShapedArray | Callable[[], ShapedArray]) -> Linear:
         slot = Linear(aval, self.length)
@@ -80,7 +88,8 @@ class TangentTrace(Trace):
                 inputs.append(arg)
         if not is_linear:
             return self.parent.process(primitive, args)  # type: ignore[union-attr]
-        entry = TapeEntry(primitive, inputs)
+        source = current_location() if self.keeps_sources else None
+        entry = TapeEntry(primitive, inputs, source)
         self.entries.append(entry)
         if not primitive.multiple_results:
             slot = Linear(entry.out_aval, self.length)
@@ -135,11 +144,15 @@ class LinearizeTrace(Trace):
                 tangents.append(None)
         if not is_active:
             return self.parent.process(primitive, args)  # type: ignore[union-attr]
+        n_entries = len(self.tape.entries)
         token = enter_trace(self.tape)
         try:
             out, out_dot = primitive.linearize(primals, tangents)
         finally:
             leave_trace(token)
+        if WATCH.users and not primitive.is_composite:
+            residuals = [x for e in self.tape.entries[n_entries:] for x in e.inputs]
+            inspect(f"the derivative of {primitive.name}", primals, residuals)
         if primitive.multiple_results:
             return [self.pair(x, t) for x, t in zip(out, out_dot, strict=True)]
         return self.pair(out, out_dot)
@@ -181,6 +194,7 @@ class LinearMap:
         self.length = length
         self.outputs = outputs
 
+    @stands_for("entry")
     def push(self, tangents: Sequence[Any]) -> list[Any]:
         """Tangents of the outputs for tangents of the inputs (``None`` for zeros)."""
         values: list[Any] = [None] * self.length
@@ -219,6 +233,7 @@ def _accumulate(pending: list[Any], index: int, ct: Any) -> None:
     pending[index] = ct if known is None else known + ct
 
 
+@stands_for("entry")
 def _pull_entry(entry: TapeEntry, pending: list[Any]) -> None:
     primitive = entry.primitive
     if primitive.multiple_results:
@@ -231,10 +246,16 @@ def _pull_entry(entry: TapeEntry, pending: list[Any]) -> None:
         if ct is None:
             return
         pending[index] = None
-    for argument, arg_ct in zip(entry.inputs, primitive.transpose(ct, *entry.inputs), strict=True):
+    arg_cts = primitive.transpose(ct, *entry.inputs)
+    if WATCH.users and not primitive.is_composite:
+        given = ct if primitive.multiple_results else [ct]
+        inspect(f"the transpose of {primitive.name}", [*given, *entry.inputs], arg_cts)
+    for argument, arg_ct in zip(entry.inputs, arg_cts, strict=True):
         if arg_ct is not None and type(argument) is Linear:
             known = pending[argument.index]
-            pending[argument.index] = arg_ct if known is None else known + arg_ct
+            total = pending[argument.index] = arg_ct if known is None else known + arg_ct
+            if WATCH.users:
+                inspect("the sum of cotangents", [known, arg_ct], [total])
 
 
 def linearize_flat(
@@ -271,6 +292,8 @@ def linearize_flat(
         trace.is_live = tape.is_live = False
     pairs = [trace.split(result) for result in results]
     outputs = [slot for _, slot in pairs]
+    del args, results
+    check_ended(trace, tape)
     return [p for p, _ in pairs], LinearMap(inputs, tape.entries, tape.length, outputs)
 
 
@@ -312,4 +335,6 @@ def record_linear(
         tape.is_live = False
     slots = [r.slot if type(r) is TangentTracer and r.owner is tape else None for r in results]
     known = [r if s is None else None for r, s in zip(results, slots, strict=True)]
+    del full, results
+    check_ended(tape)
     return known, LinearMap(inputs, tape.entries, tape.length, slots)

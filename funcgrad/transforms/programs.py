@@ -178,7 +178,7 @@ def _tangent_program(linear: LinearMap, name: str) -> tuple[Program, list[Any]]:
         outputs = [Var(aval) for aval in avals]
         for slot, var in zip(entry.outputs, outputs, strict=True):
             names[slot.index] = var
-        equations.append(Equation(entry.primitive, inputs, outputs))
+        equations.append(Equation(entry.primitive, inputs, outputs, entry.source))
     outs = [names[slot.index] for slot in linear.outputs if slot is not None]
     all_inputs = [*residuals.values(), *tangent_inputs]
     return Program(all_inputs, equations, outs, name, tuple(constants.values())), values

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.leaks import check_ended
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Atom, Equation, Literal, Program, Var
 from funcgrad.core.source import SourceLocation, current_location
@@ -62,6 +63,7 @@ class StageTrace(Trace):
 
     def __init__(self, parent: Trace, what: str) -> None:
         super().__init__(parent, what)
+        self.is_staged = True
         self.equations: list[Equation] = []
         self.inputs: list[Var] = []
         self.captured: dict[int, tuple[Var, Any]] = {}
@@ -132,5 +134,8 @@ def stage(
     trace = StageTrace(current_trace(), what or f"jit({name})")
     names = argument_names or [f"argument {i} of {name}, {a}" for i, a in enumerate(avals)]
     tracers = [trace.new_input(a, n) for a, n in zip(avals, names, strict=True)]
-    outputs = run_under(trace, lambda: list(function(*tracers)))
-    return trace.program(outputs, name)
+    outputs = list(run_under(trace, function, *tracers))
+    program = trace.program(outputs, name)
+    del tracers, outputs
+    check_ended(trace)
+    return program

@@ -22,7 +22,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from funcgrad.compiler.graph import Fold, Graph, Node, Point
+from funcgrad.compiler.graph import External, Fold, Graph, Node, Point
 from funcgrad.compiler.layout import Shape, Uniform, Value, View, contiguous_strides, same_strides
 
 MAX_NODES = 64
@@ -90,6 +90,7 @@ class _Fuser:
         self.groups: dict[int, Group] = {}
         self.group_of: dict[Node, Group] = {}
         self.scalars: Group | None = None
+        self.effect: Group | None = None
         for i, node in enumerate(graph.nodes):
             self._append(i, node)
         self._merge_again()
@@ -115,6 +116,10 @@ class _Fuser:
         producers = {self.group_of[maker].index for maker in makers}
         for index in producers:
             self._depend(group, self.groups[index])
+        if isinstance(node, External) and node.primitive.is_effectful:
+            if self.effect is not None:
+                self._depend(group, self.effect)
+            self.effect = group
         if not group.is_fusable:
             return
         for index in sorted(producers, reverse=True):

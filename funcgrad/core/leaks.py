@@ -1,0 +1,121 @@
+"""Traced values that outlive their transformation, found where it ends.
+
+Without this a leak is only noticed when the value is used.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import CellType, FunctionType, ModuleType
+from typing import Any
+
+from funcgrad.core.trace import Trace, Tracer
+from funcgrad.errors import UnexpectedTracerError
+
+_checking: ContextVar[bool] = ContextVar("funcgrad_checking_leaks", default=False)
+_MAX_DEPTH = 4
+
+
+@contextmanager
+def checking_leaks(enable: bool = True) -> Iterator[None]:
+    """Raise at the end of every transformation of which a traced value is still alive.
+
+    Looking for such values takes a walk over all objects, so this is for finding a known leak.
+
+    Args:
+        enable: Whether to check.
+
+    Raises:
+        UnexpectedTracerError: Where a transformation ends; it says what holds the value.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> stash = []
+        >>> with fg.checking_leaks():
+        ...     try:
+        ...         fg.jit(lambda x: stash.append(x) or x)(1.0)
+        ...     except fg.errors.UnexpectedTracerError as error:
+        ...         print(str(error).splitlines()[0])
+        jit(<lambda>) has ended, but a traced ~f64[] of it is still alive.
+    """
+    token = _checking.set(enable)
+    try:
+        yield
+    finally:
+        _checking.reset(token)
+
+
+def check_ended(*traces: Trace) -> None:
+    """Look for live values of traces that have ended, if that is asked for."""
+    if not _checking.get():
+        return
+    gc.collect()
+    leaked = [x for x in gc.get_objects() if issubclass(type(x), Tracer) and _is_owned(x, traces)]
+    if leaked:
+        raise UnexpectedTracerError(_message(leaked[0], len(leaked)))
+
+
+def _is_owned(tracer: Tracer, traces: tuple[Trace, ...]) -> bool:
+    return any(getattr(tracer, "owner", None) is trace for trace in traces)
+
+
+def _message(tracer: Tracer, count: int) -> str:
+    lines = [f"{tracer.owner.what} has ended, but a traced {tracer.aval} of it is still alive."]
+    lines += tracer.origin()
+    holder = _holder(tracer, [tracer], 0)
+    lines.append(f"  held by       {holder or 'a local variable or a container'}")
+    if count > 1:
+        lines.append(f"  in all        {count} such values")
+    lines.append(
+        "A traced function must not store values in globals, attributes or lists that outlive the "
+        "call: return them instead (grad and value_and_grad pass extra results through has_aux)."
+    )
+    return "\n".join(lines)
+
+
+def _holder(value: Any, known: list[Any], depth: int) -> str | None:
+    """What keeps a value alive, as far as it has a name."""
+    referrers = [
+        r for r in gc.get_referrers(value) if not any(r is k for k in known) and _is_holder(r)
+    ]
+    for referrer in referrers:
+        found = _named(referrer, value)
+        if found is not None:
+            return found
+    if depth < _MAX_DEPTH:
+        for referrer in referrers:
+            found = _holder(referrer, [*known, referrers, referrer], depth + 1)
+            if found is not None:
+                return f"a {type(referrer).__name__} in {found}"
+    return None
+
+
+def _is_holder(referrer: Any) -> bool:
+    return isinstance(referrer, dict | list | tuple | set | CellType | FunctionType) or hasattr(
+        referrer, "__dict__"
+    )
+
+
+def _named(referrer: Any, value: Any) -> str | None:
+    if isinstance(referrer, dict):
+        keys = [k for k, v in referrer.items() if v is value]
+        key = keys[0] if keys else "?"
+        for owner in gc.get_referrers(referrer):
+            if isinstance(owner, ModuleType) and vars(owner) is referrer:
+                return f"the global variable `{key}` of {owner.__name__}"
+        return None
+    if isinstance(referrer, CellType):
+        for owner in gc.get_referrers(referrer):
+            if isinstance(owner, tuple):
+                for function in gc.get_referrers(owner):
+                    if isinstance(function, FunctionType) and function.__closure__ is owner:
+                        name = function.__code__.co_freevars[owner.index(referrer)]
+                        return f"the variable `{name}` of {function.__qualname__}"
+        return None
+    if isinstance(referrer, list | tuple | set | FunctionType):
+        return None
+    names = [k for k, v in vars(referrer).items() if v is value]
+    return f"the attribute `{names[0]}` of a {type(referrer).__name__}" if names else None
