@@ -373,8 +373,8 @@ class _Residuals:
             elif type(atom) is Var and atom in invariant:
                 places.append(("invariant", len(constant)))
                 constant.append(atom)
-            elif kind == "out" and k <= i < n:
-                places.append(("y", i - k))
+            elif (place := _place(atom, forward.outputs[k:n])) is not None:
+                places.append(("y", place))
             else:
                 places.append(("stacked", len(emitted)))
                 emitted.append(atom)
@@ -427,6 +427,11 @@ class _Residuals:
         walked_avals = [a for a, f in zip(res_avals, is_fixed, strict=True) if not f]
         in_avals = [*fixed_avals, *dc, *dk, *walked_avals, *dx]
         return stage_closed(run, in_avals, f"tangent_{scan.body.name}")
+
+
+def _place(atom: Any, atoms: Sequence[Any]) -> int | None:
+    """Where the very same atom is among others."""
+    return next((i for i, other in enumerate(atoms) if other is atom), None)
 
 
 def _as_program(scan: Scan, avals: Sequence[ShapedArray]) -> Program:

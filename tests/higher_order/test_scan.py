@@ -1,0 +1,168 @@
+"""`scan` under the transformations, against Python loops and complex steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import funcgrad as fg
+import funcgrad.numpy as fnp
+from tests.higher_order import plain
+from tests.higher_order.agreement import check
+
+W = np.array([[0.3, -0.4], [0.5, 0.2]])
+TIMES = np.linspace(0.1, 0.9, 4)
+POINTS = np.array([[0.7, -0.4], [-0.2, 1.1], [1.3, 0.6]])
+
+
+def polynomial(lax: Any, x: Any) -> Any:
+    """Batched constants, walked arrays without lanes, a carry that becomes batched."""
+    return lax.scan(lambda c, t: (c * x[0] + np.sin(t * x[1]), None), 1.0 + 0 * x[0], TIMES)[0]
+
+
+def recurrent(lax: Any, x: Any) -> Any:
+    """A carry that is a vector, shared weights, stacked results."""
+    carry, ys = lax.scan(lambda c, t: (np.tanh(W @ c + t * x), c.sum() * t), x, TIMES)
+    return np.concatenate([carry, ys])
+
+
+def backwards(lax: Any, x: Any) -> Any:
+    """Reverse, over batched elements, with a tree of results and None among them."""
+
+    def step(c: Any, row: Any) -> Any:
+        return {"total": c["total"] * row + 1, "other": c["other"]}, (c["total"], None, {"b": row})
+
+    rows = np.concatenate([x, np.exp(x)])
+    carry, (a, _, named) = lax.scan(
+        step, {"total": x[1], "other": (x[0], None)}, rows, reverse=True
+    )
+    return a * named["b"] + carry["total"] + carry["other"][0]
+
+
+def unused_parts(lax: Any, x: Any) -> Any:
+    """Results and carries without derivatives, integers, what does not depend on the carry."""
+
+    def step(c: Any, i: Any) -> Any:
+        n, y = c
+        return (n + 2 * i, y * x[0] + i), (n, y, x[1] ** 2, 2.0)
+
+    (n, y), (ns, ys, squares, twos) = lax.scan(step, (3, x[1]), np.arange(3))
+    return y * n + (ns * ys * squares * twos).sum()
+
+
+def nested(lax: Any, x: Any) -> Any:
+    """A scan in a scan, whose steps read both loops' values."""
+
+    def outer(c: Any, t: Any) -> Any:
+        inner = lax.scan(lambda d, s: (d * np.cos(s * x[0]) + t * c, d), c, TIMES[:2])
+        return inner[0], inner[1].sum()
+
+    carry, ys = lax.scan(outer, x[1], TIMES[:3])
+    return carry + ys.sum()
+
+
+def while_inside(lax: Any, x: Any) -> Any:
+    """The number of inner steps differs from step to step, and from lane to lane."""
+
+    def step(c: Any, t: Any) -> Any:
+        c = lax.while_loop(lambda v: v < 2 + t, lambda v: v * 1.5 + 0.1 * x[1] ** 2, c)
+        return c * t, c
+
+    carry, ys = lax.scan(step, x[0] ** 2 + 0.3, TIMES)
+    return carry + (ys**2).sum()
+
+
+def cond_inside(lax: Any, x: Any) -> Any:
+    def step(c: Any, row: Any) -> Any:
+        c = lax.cond(c < row, lambda v: v * np.exp(x[0]) + row, lambda v: np.sin(v) * x[1], c)
+        return c, c**2
+
+    return lax.scan(step, x[0], np.concatenate([x, x**2]))[1]
+
+
+def gathering(lax: Any, x: Any) -> Any:
+    """The index is the walked element; results are indexed by the carry."""
+    rows = np.stack([x, 2 * x + 1, x * x])
+    row = rows.__getitem__ if lax is plain else lambda i: fnp.take(rows, i, axis=0)
+    order = np.array([2, 0, 1, 2])
+    return lax.scan(lambda c, i: (c + row(i) @ x, row(i)[0] * c), x[0], order)[1]
+
+
+def counted(lax: Any, x: Any) -> Any:
+    return lax.fori_loop(1, 5, lambda i, v: v * x[0] / i + x[1], x[1] * x[0])
+
+
+def mapped(lax: Any, x: Any) -> Any:
+    return lax.map(lambda t: np.exp(t * x[0]) * x[1], TIMES)
+
+
+def mapped_in_batches(lax: Any, x: Any) -> Any:
+    return lax.map(lambda t: np.exp(t[0] * x[0]) * x[1] + t[1], (TIMES, TIMES**2), batch_size=3)
+
+
+PROGRAMS = [
+    polynomial,
+    recurrent,
+    backwards,
+    unused_parts,
+    nested,
+    while_inside,
+    cond_inside,
+    gathering,
+    counted,
+    mapped,
+    mapped_in_batches,
+]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
+def test_transformations(program):
+    check(program, POINTS)
+
+
+# What is kept for reverse mode.
+
+
+def stacked_shapes(step: Any, *args: Any) -> list[tuple[int, ...]]:
+    """Shapes of what the first loop of a gradient returns besides the carry."""
+
+    def total(*xs: Any) -> Any:
+        return fg.lax.scan(step(*xs), 1.0, XS)[0]
+
+    program = fg.make_jaxpr(fg.grad(total))(*args).program
+    loop = next(e for e in program.equations if e.primitive.name == "scan")
+    return [v.aval.shape for v in loop.outputs[1:]]
+
+
+XS = np.linspace(0.5, 1.5, 5)
+
+
+CASES = {
+    "walked arrays": (lambda w: lambda c, x: (c + x * w, None), 2.0, []),
+    "invariant results": (lambda w: lambda c, x: (c + np.exp(w) * x, None), 2.0, []),
+    "invariant matrices": (
+        lambda w: lambda c, x: (c + np.sum(np.sin(w @ w)) * x, None),
+        np.ones((3, 3)),
+        [],
+    ),
+    "constants and the carry": (lambda w: lambda c, x: (c * w, None), 2.0, [(5,)]),
+    "results": (lambda w: lambda c, x: (c * w, c), 2.0, [(5,)]),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_stacked(name):
+    step, w, expected = CASES[name]
+    assert stacked_shapes(step, w) == expected
+
+
+def test_invariant_work_is_done_once():
+    program = fg.make_jaxpr(
+        lambda w: fg.lax.scan(lambda c, x: (c + x * np.linalg.inv(w).sum(), None), 0.0, XS)
+    )(np.eye(3)).program
+    (body,) = [
+        e.primitive.params()["body"] for e in program.equations if e.primitive.name == "scan"
+    ]
+    assert {e.primitive.name for e in body.equations} <= {"mul", "add"}

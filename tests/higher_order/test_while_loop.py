@@ -1,0 +1,231 @@
+"""`while_loop` under the transformations; in reverse mode its number of steps is not bounded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import funcgrad as fg
+from tests.higher_order.agreement import check
+
+W = np.array([[0.3, -0.4], [0.5, 0.2]])
+POINTS = np.array([[0.7, 0.4], [0.2, 1.1], [1.3, 0.6]])
+
+
+def newton(lax: Any, x: Any) -> Any:
+    """Square roots: the number of steps depends on the value."""
+    a = 1 + x[0] * x[1]
+    return lax.while_loop(
+        lambda y: (y * y - a) ** 2 > 1e-28 * (1 + a), lambda y: (y + a / y) / 2, a
+    )
+
+
+def counter(lax: Any, x: Any) -> Any:
+    """An integer in the value; a condition without lanes."""
+    return lax.while_loop(
+        lambda s: s["n"] < 5,
+        lambda s: {"n": s["n"] + 1, "y": s["y"] * x[1] + s["n"] * x[0], "z": None},
+        {"n": 0, "y": x[0], "z": None},
+    )["y"]
+
+
+def vector(lax: Any, x: Any) -> Any:
+    """Shared weights, a condition that reads batched constants."""
+    return lax.while_loop(
+        lambda y: (y * y).sum() > 0.02 + 0.01 * x[0] ** 2, lambda y: np.sin(W @ y) + 0.01 * x, x
+    )
+
+
+def never(lax: Any, x: Any) -> Any:
+    """Lanes without any step."""
+    return lax.while_loop(lambda y: y < x[1], lambda y: y * (1.1 + x[0]), x[0]) + x[1] ** 2
+
+
+def many_steps(lax: Any, x: Any) -> Any:
+    """More steps than the first chunks of the tape have."""
+    return lax.while_loop(lambda s: s[0] < 70 + 9 * x[0], _euler(x), (0, x[1]))[1]
+
+
+def sparse(lax: Any, x: Any) -> Any:
+    return lax.while_loop(
+        lambda s: s[0] < 70 + 9 * x[0],
+        _euler(x),
+        (0, x[1]),
+        max_checkpoints=3,
+        checkpoint_every=4,
+    )[1]
+
+
+def _euler(x: Any) -> Any:
+    return lambda s: (s[0] + 1, s[1] + 0.01 * np.sin(s[1] * x[0]))
+
+
+def nested(lax: Any, x: Any) -> Any:
+    """The inner loop ends by what the outer one carries."""
+
+    def body(s: Any) -> Any:
+        n, y = s
+        y = lax.while_loop(
+            lambda v: v < n + x[1], lambda v: v + x[0] * np.sin(v) ** 2 * x[1] + 0.1, y
+        )
+        return n + 1, y * x[0] - 0.25
+
+    return lax.while_loop(lambda s: s[0] < 3, body, (0, x[0] * 0.5))[1]
+
+
+def scan_inside(lax: Any, x: Any) -> Any:
+    def body(y: Any) -> Any:
+        return lax.scan(lambda c, t: (c + t * x[0] * c, None), y, np.array([0.2, 0.3]))[0]
+
+    return lax.while_loop(lambda y: y < 3, body, x[1])
+
+
+def cond_inside(lax: Any, x: Any) -> Any:
+    def body(s: Any) -> Any:
+        n, y = s
+        return n + 1, lax.cond(y > 1, lambda v: v * x[0] * 0.5, lambda v: v + np.exp(x[1]), y)
+
+    return lax.while_loop(lambda s: s[0] < 4, body, (0, x[0]))[1]
+
+
+def traced_bound(lax: Any, x: Any) -> Any:
+    """fori_loop with a bound that is computed."""
+    if lax is fg.lax:
+        bound = fg.stop_gradient(np.floor(3 * x[1])).astype(int)
+    else:
+        bound = np.floor(3 * np.real(x[1]))
+    return lax.fori_loop(0, bound, lambda i, v: v * x[0] + i * x[1], x[0] * x[1])
+
+
+PROGRAMS = [
+    newton,
+    counter,
+    vector,
+    never,
+    many_steps,
+    sparse,
+    nested,
+    scan_inside,
+    cond_inside,
+    traced_bound,
+]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
+def test_transformations(program):
+    check(program, POINTS)
+
+
+# Newton's iteration for roots: closed forms.
+
+
+def root(x: Any) -> Any:
+    return fg.lax.while_loop(
+        lambda y: abs(y * y - x) > 1e-13 * x, lambda y: (y + x / y) / 2, 1.0 + 0 * x
+    )
+
+
+AREAS = np.array([0.01, 2.0, 150.0])
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, fg.jit], ids=["eager", "jit"])
+def test_derivatives_of_roots(wrap):
+    first, second = fg.grad(root), fg.grad(fg.grad(root))
+    for x in AREAS:
+        np.testing.assert_allclose(wrap(first)(x), 0.5 / np.sqrt(x), rtol=1e-10)
+        np.testing.assert_allclose(wrap(second)(x), -0.25 * x**-1.5, rtol=1e-8)
+    np.testing.assert_allclose(wrap(fg.vmap(first))(AREAS), 0.5 / np.sqrt(AREAS), rtol=1e-10)
+    np.testing.assert_allclose(wrap(fg.vmap(second))(AREAS), -0.25 * AREAS**-1.5, rtol=1e-8)
+    total = fg.grad(lambda xs: fg.vmap(root)(xs).sum())
+    np.testing.assert_allclose(wrap(total)(AREAS), 0.5 / np.sqrt(AREAS), rtol=1e-10)
+
+
+# Lanes that have ended.
+
+
+def squarings(x: Any, c: Any) -> Any:
+    """One more step than wanted would overflow, and its derivative with it."""
+    return fg.lax.while_loop(lambda y: y < 1e150, lambda y: y * y * c, x)
+
+
+STARTS = np.array([1.1, 3.0, 1e149, 1e200])
+
+
+def _squarings_reference(x: float) -> tuple[float, float, float]:
+    """Value and derivatives by x and c: y = x^n c^(n - 1) after log2(n) steps."""
+    n = 1
+    while x**n < 1e150:
+        n *= 2
+    return x**n, n * x ** (n - 1) if n > 1 else 1.0, (n - 1) * x**n if n > 1 else 0.0
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, fg.jit], ids=["eager", "jit"])
+def test_lanes_that_have_ended_stay(wrap):
+    starts = STARTS[[0, 1, 3]]
+    expected = np.array([_squarings_reference(x) for x in starts])
+    values = wrap(fg.vmap(squarings, (0, None)))(starts, 1.0)
+    np.testing.assert_allclose(values, expected[:, 0], rtol=1e-10)
+    slopes = wrap(fg.vmap(fg.grad(squarings, (0, 1)), (0, None)))(starts, 1.0)
+    np.testing.assert_allclose(slopes[0], expected[:, 1], rtol=1e-10)
+    np.testing.assert_allclose(slopes[1], expected[:, 2], rtol=1e-10)
+    forward = wrap(fg.vmap(fg.jacfwd(squarings), (0, None)))(starts, 1.0)
+    np.testing.assert_allclose(forward, expected[:, 1], rtol=1e-10)
+    shared = wrap(fg.grad(lambda c: fg.vmap(squarings, (0, None))(starts, c)[1:].sum()))(1.0)
+    np.testing.assert_allclose(shared, expected[1:, 2].sum(), rtol=1e-10)
+
+
+def test_infinite_slopes_of_further_steps_do_not_leak():
+    """At the end the step has the slope of sqrt(0), also in shared vectors and matrices."""
+
+    def approach(x: Any, w: Any) -> Any:
+        def body(y: Any) -> Any:
+            steep = np.sqrt(5 - y) * np.ones((2, 2))
+            return y + 1 + 0 * (steep @ w).sum() + 0 * (w / (5 - y)).sum()
+
+        return fg.lax.while_loop(lambda y: y < 5, body, x)
+
+    starts, w = np.array([1.0, 3.0, 5.0]), np.ones(2)
+    by_lane = fg.vmap(fg.grad(approach, (0, 1)), (0, None))
+    shared = fg.grad(lambda w: fg.vmap(approach, (0, None))(starts, w).sum())
+    for wrap in (lambda f: f, fg.jit):
+        slopes = wrap(by_lane)(starts, w)
+        np.testing.assert_allclose(slopes[0], np.ones(3))
+        np.testing.assert_allclose(slopes[1], np.zeros((3, 2)))
+        np.testing.assert_allclose(wrap(shared)(w), np.zeros(2))
+
+
+def test_inner_loops_that_would_never_end():
+    """A lane that has ended, and a tape that records further steps, must not run the body."""
+
+    def f(x: Any, pace: Any) -> Any:
+        def body(y: Any) -> Any:
+            return fg.lax.while_loop(lambda z: z < y + 3, lambda z: z + pace * (5 - y), y)
+
+        return fg.lax.while_loop(lambda y: y < 5, body, x)
+
+    starts, paces = np.array([1.0, 9.0]), np.array([1.0, 0.0])
+    # One step: x + p (5 - x).
+    np.testing.assert_allclose(fg.vmap(f)(starts, paces), [5.0, 9.0])
+    np.testing.assert_allclose(fg.grad(f, (0, 1))(1.0, 1.0), [0.0, 4.0])
+    slopes = fg.vmap(fg.grad(f, (0, 1)))(starts, paces)
+    np.testing.assert_allclose(slopes[0], [0.0, 1.0])
+    np.testing.assert_allclose(slopes[1], [4.0, 0.0])
+
+
+def test_condition_that_holds_for_no_lane():
+    f = fg.vmap(lambda x: fg.lax.while_loop(lambda y: y < 0, lambda y: y / 0.0, x))
+    np.testing.assert_array_equal(f(AREAS), AREAS)
+    np.testing.assert_array_equal(fg.grad(lambda x: f(x).sum())(AREAS), np.ones(3))
+
+
+@pytest.mark.parametrize("options", [{}, {"checkpoint_every": 7}, {"max_checkpoints": 2}])
+def test_checkpoints_change_no_derivative(options):
+    def power(x: Any) -> Any:
+        return fg.lax.while_loop(
+            lambda s: s[0] < 300, lambda s: (s[0] + 1, s[1] * x), (0, 1.0), **options
+        )[1]
+
+    np.testing.assert_allclose(fg.grad(power)(1.01), 300 * 1.01**299, rtol=1e-12)
+    np.testing.assert_allclose(fg.jit(fg.grad(power))(1.01), 300 * 1.01**299, rtol=1e-12)
