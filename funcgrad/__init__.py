@@ -55,6 +55,7 @@ from funcgrad.api.differentiation import (
     value_and_grad,
     vjp,
 )
+from funcgrad.api.rule_results import SymbolicZero
 from funcgrad.api.staging import ClosedJaxpr, ShapeDtypeStruct, eval_shape, make_jaxpr
 from funcgrad.api.vectorization import vmap
 from funcgrad.dtypes import float0
@@ -66,6 +67,7 @@ __version__ = "0.1.0"
 __all__ = [
     "ClosedJaxpr",
     "ShapeDtypeStruct",
+    "SymbolicZero",
     "ad_checkpoint",
     "checking_leaks",
     "checkpoint",

@@ -414,15 +414,18 @@ def closure_convert(fun: Function, *example_args: Any) -> tuple[Function, list[A
     check_callable(fun, "closure_convert")
     staged = StagedFunction(fun, example_args, {}, f"closure_convert({name_of(fun)})")
 
+    # Not `staged` itself: it holds the traced examples, which a custom rule would find in here.
+    program, in_tree, out_tree = staged.program, staged.in_tree, staged.out_tree
+    n_values = len(staged.captured)
+
     def converted(*args: Any) -> Any:
-        n = len(args) - len(staged.captured)
+        n = len(args) - n_values
         leaves, tree = tree_flatten((args[:n], {}))
-        if tree != staged.in_tree:
+        if tree != in_tree:
             raise TreeError(
                 f"closure_convert({name_of(fun)}): the arguments must have the structure of the "
-                f"examples.\n  expected      {staged.in_tree}\n  got           {tree}"
+                f"examples.\n  expected      {in_tree}\n  got           {tree}"
             )
-        outs = evaluate(staged.program, [*args[n:], *leaves])
-        return tree_unflatten(staged.out_tree, outs)
+        return tree_unflatten(out_tree, evaluate(program, [*args[n:], *leaves]))
 
     return converted, list(staged.captured)
