@@ -101,6 +101,7 @@ class Checkpoint(Primitive):
     prevent_cse: bool = True
 
     multiple_results = True
+    is_composite = True
 
     @property
     def is_effectful(self) -> bool:  # type: ignore[override]
@@ -337,8 +338,10 @@ class _Splitter:
             self.excluded.add(equation.inputs[0])
 
     def _is_saveable(self, equation: Equation) -> bool:
-        primitive = equation.primitive
-        return self.policy(primitive, *(a.aval for a in equation.inputs), **primitive.params())
+        primitive, params = equation.primitive, equation.primitive.params()
+        if primitive.is_effectful and "program" not in params:
+            return True  # what happens outside of the program happens once
+        return self.policy(primitive, *(a.aval for a in equation.inputs), **params)
 
     def split(self) -> SplitProgram:
         linear, forward = self.linear, self.forward

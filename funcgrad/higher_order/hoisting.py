@@ -17,6 +17,7 @@ from funcgrad.compiler.passes.inline import form_of
 from funcgrad.compiler.passes.prune import prune
 from funcgrad.compiler.passes.share import share
 from funcgrad.core.avals import ShapedArray
+from funcgrad.core.axes import axis_scope
 from funcgrad.core.program import Equation, Program, Var, evaluate
 from funcgrad.lowering import Contraction
 from funcgrad.transforms.programs import batch_program
@@ -132,13 +133,16 @@ def _split(body: Program, a: int, b: int, length: int) -> Split | None:
         return None
     outs = [v for e in taken for v in e.outputs]
     inputs = [*body.inputs[:a], *walked]
-    equations = [e for e in body.equations if known.issuperset(e.outputs)]
+    equations = [
+        e for e in body.equations if not e.primitive.is_effectful and known.issuperset(e.outputs)
+    ]
     name = body.name
     ahead = prune(Program(inputs, equations, outs, f"ahead_{name}", body.constants))
     mask = (*(False for _ in range(a)), *(True for _ in walked))
     rest = [e for e in body.equations if e not in taken]
     inner = Program([*body.inputs, *outs], rest, body.outputs, name, body.constants)
-    return Split(batch_program(ahead, mask, length).program, inner)
+    with axis_scope(None, length):  # the steps are not the axis that a batch rule maps
+        return Split(batch_program(ahead, mask, length).program, inner)
 
 
 def _nbytes(aval: ShapedArray) -> int:

@@ -149,6 +149,20 @@ def test_in_loops_that_are_differentiated_once_per_step(mode):
     assert log == [[1.5], [1.5**2]]
 
 
+def test_in_loops_with_large_products_once_per_step():
+    log = Log()
+    xs, w = np.ones((3, 64)), np.ones((64, 64))
+
+    def body(c, x):
+        fg.debug.callback(log, x[0], c[0])
+        return np.tanh(c + x @ w), None
+
+    fg.jit(fg.grad(lambda w: scan(body, np.zeros(64), xs * w[0, 0])[0].sum()))(w)
+    assert [row[0] for row in log] == [1.0, 1.0, 1.0]
+    assert log[0][1] == 0.0
+    assert log[1][1] == np.tanh(64.0)
+
+
 def test_callbacks_get_copies():
     kept = []
 
