@@ -292,6 +292,11 @@ def _product_step(node: Product) -> Step:
     assert isinstance(a, View)
     assert isinstance(b, View)
     layout_a, layout_b = node.layouts
+    strides = [layout_a.batch_stride, layout_b.batch_stride, m * n]
+    parts = _parts(m * n * k, m) if batch == 1 else 1
+    if parts > 1:
+        batch, m = parts, m // parts
+        strides = [m if layout_a.is_transposed else m * layout_a.row_stride, 0, m * n]
     words = {
         "begin": 0,
         "end": batch,
@@ -305,11 +310,27 @@ def _product_step(node: Product) -> Step:
         "trans_a": int(layout_a.is_transposed),
         "trans_b": int(layout_b.is_transposed),
         "accumulate": 0,
-        **_matrix_words("a", a.value, a.offset, layout_a.batch_stride),
-        **_matrix_words("b", b.value, b.offset, layout_b.batch_stride),
-        **_matrix_words("c", node.out, 0, m * n),
+        **_matrix_words("a", a.value, a.offset, strides[0]),
+        **_matrix_words("b", b.value, b.offset, strides[1]),
+        **_matrix_words("c", node.out, 0, strides[2]),
     }
     return Step(runtime.gemm_address(node.out.dtype), [words[name] for name in fixed.GEMM_WORDS])
+
+
+_ONE_THREAD = 1 << 19
+"""Multiplications up to which OpenBLAS uses one thread."""
+
+
+def _parts(work: int, rows: int) -> int:
+    """Into how many products of fewer rows a product is split.
+
+    A product of a few times 500,000 multiplications takes 10 to 40 microseconds. Waking a second
+    thread for it gains nothing, and costs milliseconds where that thread has no processor.
+    """
+    if not _ONE_THREAD < work <= 4 * _ONE_THREAD:
+        return 1
+    least = -(-work // _ONE_THREAD)
+    return next((p for p in range(least, 2 * least + 1) if rows % p == 0 and rows // p >= 8), 1)
 
 
 def _matrix_words(name: str, value: Value, offset: int, stride: int) -> dict[str, int]:
