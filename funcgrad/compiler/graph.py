@@ -134,10 +134,6 @@ class External(Node):
     def space(self) -> Shape:
         return ()  # it may have no results
 
-    @property
-    def space(self) -> Shape:
-        return ()  # it may have no results
-
 
 @dataclass(frozen=True)
 class Link:

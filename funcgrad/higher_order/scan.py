@@ -21,7 +21,7 @@ from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mappe
 from funcgrad.core.program import Program, Var, evaluate
 from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.errors import NonFiniteError
-from funcgrad.higher_order.hoisting import hoisted, invariant_vars
+from funcgrad.higher_order.hoisting import hoisted, invariant_vars, split_ahead
 from funcgrad.higher_order.jit import executable_of, is_jit_disabled, scatter
 from funcgrad.lowering import Form, Loop
 from funcgrad.primitives.families import zeros_like_aval
@@ -335,8 +335,12 @@ def bind_scan(
     length: int,
     reverse: bool,
 ) -> list[Any]:
-    """Run a scan, with what is the same in all steps computed before it."""
+    """Run a scan, with what does not need to wait for it computed before it."""
     body, all_consts = hoisted(body, consts)
+    split = split_ahead(body, len(all_consts), len(carry), length)
+    if split is not None:
+        xs = [*xs, *evaluate(split.ahead, [*all_consts, *xs])]
+        body = split.body
     scan = Scan(body, len(all_consts), len(carry), length, reverse)
     results: list[Any] = scan.bind(*all_consts, *carry, *xs)
     return results
