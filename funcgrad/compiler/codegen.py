@@ -9,6 +9,7 @@ places in memory and scalars are words of the step's arguments; so kernels serve
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -141,7 +142,16 @@ class Source:
         return f"{word} != 0" if dtype.kind == "b" else f"{word_of(dtype)}({word})"
 
     def text(self) -> str:
-        return "\n".join(["def kernel(slots, args):", *self.lines, "    return 0", ""])
+        lines = ["def kernel(slots, args):"]
+        for line, following in itertools.pairwise([*self.lines, "    return 0"]):
+            lines.append(line)
+            if line.endswith(":") and _indent(following) <= _indent(line):
+                lines.append(" " * (_indent(line) + 4) + "pass")
+        return "\n".join([*lines, "    return 0", ""])
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def word_of(dtype: np.dtype[Any]) -> str:

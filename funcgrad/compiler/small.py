@@ -294,7 +294,8 @@ class _Unroller:
         axes = node.form.axes
         kept = [i for i in range(len(node.space)) if i not in axes]
         names = np.array(self._elements(node.operands[0]), object).reshape(node.space)
-        rows = names.transpose((*kept, *axes)).reshape(math.prod(node.out.shape), -1)
+        length = math.prod(node.space[i] for i in axes)
+        rows = names.transpose((*kept, *axes)).reshape(math.prod(node.out.shape), length)
         start = self._neutral(node)
         self.names[node.out] = {
             i: self._folded(node, row, start)[-1] for i, row in enumerate(rows.tolist())
