@@ -271,7 +271,8 @@ class Residuals(list[Residual]):
 
     def __str__(self) -> str:
         lines = [str(row) for row in self]
-        lines.append(f"{len(self)} residuals, {format_bytes(self.nbytes)}")
+        noun = "residual" if len(self) == 1 else "residuals"
+        lines.append(f"{len(self)} {noun}, {format_bytes(self.nbytes)}")
         return "\n".join([*lines, *self.without_effect])
 
 
@@ -318,7 +319,7 @@ def print_saved_residuals(f: Function, *args: Any, **kwargs: Any) -> None:
         >>> import numpy as np, funcgrad as fg
         >>> fg.print_saved_residuals(lambda x: x * x, np.ones(3))
         f64[3]                24 B   argument `args[0]`
-        1 residuals, 24 B
+        1 residual, 24 B
     """
     print(saved_residuals(f, *args, **kwargs))
 

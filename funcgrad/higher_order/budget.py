@@ -28,7 +28,6 @@ from funcgrad.errors import MemoryBudgetError
 from funcgrad.higher_order.checkpoint import (
     Checkpoint,
     SplitProgram,
-    compiled,
     read,
     rename,
     split_program,
@@ -77,6 +76,7 @@ class MemoryPlan:
         extra_work: Work that is done twice, as a fraction of that of value and gradient.
         saved_bytes: Results and residuals between the passes.
         unlimited_peak_bytes: The peak if nothing were computed again.
+        is_compiled: Whether it runs compiled, because it calls compiled functions.
     """
 
     program: Program = field(repr=False)
@@ -87,6 +87,7 @@ class MemoryPlan:
     extra_work: float
     saved_bytes: int
     unlimited_peak_bytes: int
+    is_compiled: bool
 
     def __str__(self) -> str:
         return (
@@ -121,7 +122,7 @@ class Budgeted(Checkpoint):
     ) -> tuple[Any, Any]:
         is_active = tuple(t is not None for t in tangents)
         plan = plan_memory(self.program, is_active, self.limit, self.prevent_cse)
-        inner = Checkpoint(plan.program, everything_saveable, self.prevent_cse)
+        inner = Checkpoint(plan.program, everything_saveable, self.prevent_cse, plan.is_compiled)
         return inner.linearize(primals, tangents)
 
     def params(self) -> dict[str, Any]:
@@ -188,8 +189,8 @@ class _Measured:
 
 class _Planner:
     def __init__(self, program: Program, is_active: Mask, prevent_cse: bool) -> None:
+        self.program = program
         self.flat = without_jit(program)
-        self.is_compiled = self.flat is not program
         self.is_active = is_active
         self.prevent_cse = prevent_cse
         self.parts: dict[tuple[int, int], Program] = {}
@@ -207,6 +208,7 @@ class _Planner:
             "extra_work": max(found.work - plain.work, 0.0) / max(plain.work, 1.0),
             "saved_bytes": found.saved,
             "unlimited_peak_bytes": plain.peak,
+            "is_compiled": self.flat is not self.program,
         }
 
     def _search(self, limit: int, plain: _Measured) -> _Choice:
@@ -267,13 +269,8 @@ class _Planner:
         key = (start, stop)
         if key not in self.parts:
             inputs = self._reads(start, stop)
-            part = Program(
-                inputs,
-                self.flat.equations[start:stop],
-                self._results(start, stop),
-                self.flat.name,
-            )
-            self.parts[key] = compiled(part) if self.is_compiled else part
+            equations, outputs = self.flat.equations[start:stop], self._results(start, stop)
+            self.parts[key] = Program(inputs, equations, outputs, self.flat.name)
         return self.parts[key]
 
     def _reads(self, start: int, stop: int) -> list[Var]:

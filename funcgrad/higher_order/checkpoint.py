@@ -20,7 +20,7 @@ from funcgrad.core.avals import ShapedArray
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
 from funcgrad.core.program import Atom, Equation, Program, Var, evaluate
 from funcgrad.core.trace import EVAL, using_trace
-from funcgrad.higher_order.jit import Jit, scatter
+from funcgrad.higher_order.jit import Jit, executable_of, is_jit_disabled, scatter
 from funcgrad.higher_order.policies import Policy, everything_saveable, nothing_saveable
 from funcgrad.lowering import Barrier as BarrierForm
 from funcgrad.lowering import Call, Form, Reindex
@@ -94,11 +94,14 @@ class Checkpoint(Primitive):
         policy: Which residuals are saved.
         prevent_cse: Whether compiled code must not use results of the forward pass for what is
             to be computed again.
+        is_compiled: Whether the program runs compiled, because parts of it did in the user's
+            function.
     """
 
     program: Program
     policy: Policy = nothing_saveable
     prevent_cse: bool = True
+    is_compiled: bool = False
 
     multiple_results = True
     is_composite = True
@@ -109,6 +112,8 @@ class Checkpoint(Primitive):
 
     def impl(self, *args: Any) -> Any:
         with using_trace(EVAL):
+            if self.is_compiled and not is_jit_disabled():
+                return executable_of(self.program)(*args)
             return evaluate(self.program, args)
 
     def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
@@ -139,14 +144,15 @@ class Checkpoint(Primitive):
         self, primals: Sequence[Value], tangents: Sequence[Value | None]
     ) -> tuple[Any, Any]:
         split = split_program(self.program, tuple(t is not None for t in tangents), self.policy)
-        forward = self if not split.saved else self.of(split.forward)
+        call = replace(self, is_compiled=self.is_compiled or split.is_compiled)
+        forward = self if not split.saved else call.of(split.forward)
         results = forward.bind(*primals)
         outs, saved = results[: split.n_outputs], results[split.n_outputs :]
         if not any(split.is_active_out):
             return outs, [None] * len(outs)
         kept = [primals[i] for i in split.inputs]
         nonzero = [t for t in tangents if t is not None]
-        dots = self.of(split.tangent).bind(*kept, *saved, *nonzero)
+        dots = call.of(split.tangent).bind(*kept, *saved, *nonzero)
         return outs, scatter(dots, split.is_active_out)
 
     def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
@@ -275,6 +281,7 @@ class SplitProgram:
         n_residuals: How many residuals the derivative has.
         is_active_out: Which results have nonzero tangents.
         n_outputs: How many outputs of ``forward`` are results.
+        is_compiled: Whether there were compiled calls, which have been replaced by their equations.
     """
 
     forward: Program
@@ -285,6 +292,7 @@ class SplitProgram:
     n_residuals: int
     is_active_out: Mask
     n_outputs: int
+    is_compiled: bool
 
 
 def effect_of(call: Checkpoint, is_active: Mask) -> str | None:
@@ -374,16 +382,16 @@ class _Splitter:
             forward.name,
             forward.constants,
         )
-        primal = prune(primal)
         return SplitProgram(
-            compiled(primal) if self.is_compiled else primal,
-            compiled(tangent) if self.is_compiled else tangent,
+            prune(primal),
+            tangent,
             inputs,
             tuple((self.maker[v], self.maker[v].outputs.index(v)) for v in saved),
             len(again),
             len(residuals),
             linear.is_active_out,
             n,
+            self.is_compiled,
         )
 
     def _stand_in(self, atom: Atom) -> Atom:
@@ -460,10 +468,3 @@ def _unpack(
         _unpack(inner, inner_names, equations, constants)
         results = [read(a, inner_names) for a in inner.outputs]
         names.update(zip(equation.outputs, results, strict=True))
-
-
-def compiled(program: Program) -> Program:
-    """A program that calls another one, compiled."""
-    inputs = [Var(v.aval) for v in program.inputs]
-    outputs = [Var(a.aval) for a in program.outputs]
-    return Program(inputs, [Equation(Jit(program), inputs, outputs)], outputs, program.name)

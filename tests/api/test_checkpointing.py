@@ -345,9 +345,10 @@ def deep(w, x):
 W, BATCH = RNG.normal(size=(8, 8)) / 3, RNG.normal(size=(64, 8))
 
 
+@pytest.mark.parametrize("wrap", [lambda f: f, fg.jit], ids=["evaluated", "compiled"])
 @pytest.mark.parametrize("budget", ["52KiB", 60_000, "90 kB", "0.15MB", "1GB"])
-def test_budgets_are_kept_and_gradients_are_right(budget):
-    f = fg.checkpoint(deep, budget=budget)
+def test_budgets_are_kept_and_gradients_are_right(budget, wrap):
+    f = fg.checkpoint(wrap(deep), budget=budget)
     plan = f.plan(W, BATCH)
     limit = {"52KiB": 52 * 1024, "90 kB": 90_000, "0.15MB": 150_000, "1GB": 10**9}.get(
         budget, budget

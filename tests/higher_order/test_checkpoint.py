@@ -163,7 +163,7 @@ def test_loops_stack_only_what_is_saved():
     assert sorted(row.shape for row in around) == [X.shape, W.shape]
 
 
-def test_branches_and_custom_rules_inside():
+def test_custom_rules_inside():
     @fg.custom_vjp
     def clipped(x):
         return np.sin(x)
@@ -177,6 +177,55 @@ def test_branches_and_custom_rules_inside():
     expected = np.exp(np.sin(x)) * 2 * np.cos(x)
     for g in (fg.grad(fg.checkpoint(f)), fg.jit(fg.grad(fg.checkpoint(f)))):
         assert float(g(x)) == pytest.approx(expected, rel=1e-14)
+
+
+def test_branches_and_loops_of_unknown_length_inside():
+    def f(x):
+        branch = fg.lax.cond(x > 0, np.sin, np.cos, x)
+        last, _ = fg.lax.while_loop(lambda c: c[1] < 3, lambda c: (np.sin(c[0]), c[1] + 1), (x, 0))
+        return branch * last
+
+    x, h = 0.4, 1e-4
+
+    def value(x):
+        return np.sin(x) * np.sin(np.sin(np.sin(x)))
+
+    first = (value(x + h) - value(x - h)) / (2 * h)
+    second = (value(x + h) - 2 * value(x) + value(x - h)) / h**2
+    for g in (fg.checkpoint(f), fg.jit(fg.checkpoint(f)), fg.checkpoint(fg.checkpoint(f))):
+        assert float(fg.grad(g)(x)) == pytest.approx(first, rel=1e-6)
+        assert float(fg.grad(fg.grad(g))(x)) == pytest.approx(second, rel=1e-6)
+
+
+def test_named_axes_inside():
+    def f(x):
+        return np.sin(x) * fg.lax.psum(np.cos(x), "lanes")
+
+    x = np.arange(3.0)
+    found = fg.vmap(fg.checkpoint(f), axis_name="lanes")(x)
+    np.testing.assert_allclose(found, np.sin(x) * np.sum(np.cos(x)), rtol=1e-14)
+    gradient = fg.grad(lambda x: np.sum(fg.vmap(fg.checkpoint(f), axis_name="lanes")(x)))(x)
+    expected = np.cos(x) * np.sum(np.cos(x)) - np.sin(x) * np.sum(np.sin(x))
+    np.testing.assert_allclose(gradient, expected, rtol=1e-14, atol=1e-14)
+
+
+def test_linear_functions_are_transposed():
+    (found,) = fg.linear_transpose(fg.checkpoint(lambda x: x @ W), X)(X)
+    np.testing.assert_allclose(found, X @ W.T, rtol=1e-14)
+    _, linear = fg.linearize(fg.checkpoint(lambda x: np.sin(np.sin(x))), 1.0)
+    assert float(linear(2.0)) == pytest.approx(2 * np.cos(np.sin(1)) * np.cos(1), rel=1e-14)
+
+
+@pytest.mark.parametrize("policy", [policies.nothing_saveable, policies.dots_saveable])
+def test_what_is_printed_is_printed_once(policy, capsys):
+    def f(x):
+        fg.debug.print("x is {}", x)
+        return np.sin(np.sin(x))
+
+    fg.grad(fg.checkpoint(f, policy=policy))(1.0)
+    assert capsys.readouterr().out == "x is 1.0\n"
+    fg.jit(fg.grad(fg.checkpoint(f, policy=policy)))(1.0)
+    assert capsys.readouterr().out == "x is 1.0\n"
 
 
 def test_random_numbers_are_drawn_again_alike():
