@@ -173,9 +173,9 @@ def _fingerprint(program: Program) -> Hashable:
     for e in program.equations:
         number.update((var, len(number)) for var in e.outputs)
         inputs = tuple(number.get(a, -1) if type(a) is Var else -2 for a in e.inputs)
-        inner = e.primitive.params().get("program")
-        what = _fingerprint(inner) if isinstance(inner, Program) else e.primitive.name
-        rows.append((what, inputs, tuple(v.aval for v in e.outputs)))
+        params = e.primitive.params().values()
+        inner = tuple(_fingerprint(p) if isinstance(p, Program) else str(p) for p in params)
+        rows.append((e.primitive.name, inner, inputs, tuple(v.aval for v in e.outputs)))
     return tuple(v.aval for v in program.inputs), tuple(rows)
 
 
