@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 
 import funcgrad as fg
 from tests.compiler.programs import RandomProgram, programs
 
-EXAMPLES = 20
+EXAMPLES = int(os.environ.get("FUNCGRAD_TEST_EXAMPLES", "20"))
+"""Random programs per test: a few by default, hundreds where there is a night for them."""
 
 
 def assert_close(found: Any, expected: Any, rtol: float, scale: float) -> None:
@@ -76,11 +79,81 @@ def test_gradients(program: RandomProgram) -> None:
     check_gradients(program, 1e-10)
 
 
-@settings(max_examples=EXAMPLES)
-@given(programs("f8", is_smooth=True))
-def test_batches(program: RandomProgram) -> None:
+def check_batches(program: RandomProgram, rtol: float) -> None:
     expected = program.function(*program.args)
     stacked = [np.stack([a, a * 0.5]) for a in program.args]
     found = fg.jit(fg.vmap(program.function))(*stacked)
     for x, y in zip(found, expected, strict=True):
-        assert_close(x[0], y, 1e-11, program.scale)
+        assert_close(x[0], y, rtol, program.scale)
+
+
+@settings(max_examples=EXAMPLES)
+@given(programs("f8", is_smooth=True))
+def test_batches(program: RandomProgram) -> None:
+    check_batches(program, 1e-11)
+
+
+# Programs as bodies of loops and branches.
+
+
+def check_steps(program: RandomProgram, rtol: float) -> None:
+    """The body of a loop that walks along its arguments."""
+    expected = program.function(*program.args)
+    stacked = tuple(np.stack([a[::-1] if a.ndim else a, a, a]) for a in program.args)
+    f = fg.jit(lambda *args: fg.lax.map(lambda row: program.function(*row), args))
+    for _ in range(2):
+        for x, y in zip(f(*stacked), expected, strict=True):
+            assert_close(x[1], y, rtol, program.scale)
+
+
+def check_carried(program: RandomProgram, rtol: float) -> None:
+    """The body of a loop that carries its arguments along."""
+    expected = program.function(*program.args)
+    body = lambda carry, _: (carry, program.function(*carry))  # noqa: E731
+    found = fg.jit(lambda *args: fg.lax.scan(body, args, None, 2)[1])(*program.args)
+    for x, y in zip(found, expected, strict=True):
+        assert_close(x[0], y, rtol, program.scale)
+        assert_close(x[1], y, rtol, program.scale)
+
+
+def check_branches(program: RandomProgram, rtol: float) -> None:
+    def nothing(*args: Any) -> Any:
+        return tuple(x ^ x if x.dtype.kind == "b" else x * 0 for x in program.function(*args))
+
+    expected = program.function(*program.args)
+    f = fg.jit(lambda p, *args: fg.lax.cond(p, program.function, nothing, *args))
+    for x, y in zip(f(True, *program.args), expected, strict=True):
+        assert_close(x, y, rtol, program.scale)
+    for x, y in zip(f(False, *program.args), expected, strict=True):
+        assert_close(x, np.zeros_like(y), rtol, program.scale)
+
+
+def check_steps_back(program: RandomProgram, rtol: float) -> None:
+    """The derivative of a loop."""
+
+    def loss(*args: Any) -> Any:
+        return sum(np.sum(np.sin(x)) for x in program.function(*args))
+
+    argnums = tuple(range(len(program.args)))
+    expected = fg.grad(loss, argnums)(*program.args)
+    scale = program.scale * max(1.0, *(float(np.max(np.abs(g), initial=0.0)) for g in expected))
+    stacked = tuple(np.stack([a, a * 0.5]) for a in program.args)
+    total = lambda *args: np.sum(fg.lax.map(lambda row: loss(*row), args))  # noqa: E731
+    for x, y in zip(fg.jit(fg.grad(total, argnums))(*stacked), expected, strict=True):
+        assert_close(x[0], y, rtol, scale)
+
+
+IN_LOOPS = [check_steps, check_carried, check_branches]
+
+
+@pytest.mark.parametrize("check", IN_LOOPS)
+@settings(max_examples=EXAMPLES // 2)
+@given(programs("f8"))
+def test_bodies(check: Any, program: RandomProgram) -> None:
+    check(program, 1e-11)
+
+
+@settings(max_examples=EXAMPLES // 2)
+@given(programs("f8", is_smooth=True))
+def test_derivatives_of_loops(program: RandomProgram) -> None:
+    check_steps_back(program, 1e-10)
