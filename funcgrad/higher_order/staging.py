@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, SupportsIndex
+
+import numpy as np
 
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.program import Program, Var
 from funcgrad.core.source import current_location
-from funcgrad.errors import DtypeError
+from funcgrad.core.trace import Tracer
+from funcgrad.errors import ArgumentError, DtypeError
 from funcgrad.pytree import (
     PyTreeDef,
     keystr,
@@ -59,10 +62,59 @@ def check_leaf(leaf: Any, path: str, what: str) -> ShapedArray:
     try:
         return aval_of(leaf)
     except (DtypeError, TypeError, ValueError):
+        kind = type(leaf).__name__
+        cure = (
+            "Return numbers, arrays or pytrees of them."
+            if path.startswith("result")
+            else "Pass numbers, arrays or pytrees of them, and close over anything else."
+        )
         raise DtypeError(
-            f"{what}: `{path}` is a {type(leaf).__name__}, which is neither an array nor a number."
-            f"{place()} Return arrays or pytrees of arrays."
+            located(f"{what}: `{path}` is a {kind}, which is neither an array nor a number.", cure)
         ) from None
+
+
+def check_function(function: Any, name: str, what: str) -> None:
+    """An error if an argument that should be a function is none."""
+    if not callable(function):
+        raise ArgumentError(
+            located(
+                f"{what}: `{name}` must be a function, got {described(function)}.",
+                "Wrap values in a function: lambda *args: value.",
+            )
+        )
+
+
+def checked_integer(value: Any, name: str, what: str, least: int | None = None) -> int:
+    """An argument that must be a known integer."""
+    if not isinstance(value, SupportsIndex):
+        raise ArgumentError(
+            located(f"{what}: `{name}` must be an integer, got {described(value)}.")
+        )
+    found = value.__index__()
+    if least is not None and found < least:
+        raise ArgumentError(located(f"{what}: `{name}` must be at least {least}, got {found}."))
+    return found
+
+
+def described(value: Any) -> str:
+    """What a value is, for messages."""
+    if isinstance(value, tuple | list):
+        return f"a {type(value).__name__} of {len(value)}"
+    if isinstance(value, Tracer | np.ndarray | np.generic):
+        return str(aval_of(value).strong())
+    if isinstance(value, float | complex):
+        return repr(value)
+    if value is None:
+        return "None"
+    name = type(value).__name__
+    return f"an {name}" if name[0] in "aeiou" else f"a {name}"
+
+
+def located(problem: str, *lines: str) -> str:
+    """A message: what is wrong, the user's line, and what else there is to say, line by line."""
+    location = current_location()
+    where = [] if location is None else [f"  at            {location}"]
+    return "\n".join([problem, *where, *lines])
 
 
 def place() -> str:

@@ -19,11 +19,13 @@ from funcgrad.dtypes import INT64
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError, TreeError
 from funcgrad.higher_order.staging import (
     Staged,
+    check_function,
     check_leaf,
+    described,
     join_captured,
     leaves_with_paths,
+    located,
     name_of,
-    place,
 )
 from funcgrad.higher_order.switch import Switch
 from funcgrad.primitives.elementwise import convert, not_equal
@@ -65,15 +67,21 @@ def cond(
     """
     what = f"cond({name_of(true_fun)}, {name_of(false_fun)})"
     operands = _joined(operands, operand, what)
-    _check_functions((true_fun, false_fun), what)
+    check_function(true_fun, "true_fun", what)
+    check_function(false_fun, "false_fun", what)
     aval = check_leaf(pred, "pred", what)
     if aval.shape:
         raise ShapeError(
-            f"{what}: `pred` must be a scalar, got {aval}.{place()} Reduce it with .any() or "
-            ".all(), choose element by element with numpy.where, or map the function with vmap."
+            located(
+                f"{what}: `pred` must be a scalar, got {aval}.",
+                "Reduce it with .any() or .all(), choose element by element with numpy.where, or "
+                "map the function with vmap.",
+            )
         )
     holds = pred if aval.dtype.kind == "b" else not_equal.bind(pred, aval.dtype.type(0))
-    return _choose(convert(holds, INT64), (false_fun, true_fun), operands, what)
+    return _choose(
+        convert(holds, INT64), (false_fun, true_fun), ("false_fun", "true_fun"), operands, what
+    )
 
 
 def switch(
@@ -103,26 +111,35 @@ def switch(
         >>> print(f(2, 2.0), fg.grad(f, 1)(9, 2.0))
         6.0 3.0
     """
-    branches = tuple(branches)
+    if not isinstance(branches, Sequence):
+        raise ArgumentError(
+            located(f"switch: `branches` must be a list of functions, got {described(branches)}.")
+        )
     what = f"switch({', '.join(map(name_of, branches))})"
     if not branches:
-        raise ArgumentError(f"switch: there must be at least one branch.{place()}")
+        raise ArgumentError(located("switch: there must be at least one branch."))
     operands = _joined(operands, operand, what)
-    _check_functions(branches, what)
+    labels = [f"branches[{i}]" for i in range(len(branches))]
+    for branch, label in zip(branches, labels, strict=True):
+        check_function(branch, label, what)
     aval = check_leaf(index, "index", what)
     if aval.shape:
         raise ShapeError(
-            f"{what}: `index` must be a scalar, got {aval}.{place()} Map the function with vmap to "
-            "choose for every element."
+            located(
+                f"{what}: `index` must be a scalar, got {aval}.",
+                "Map the function with vmap to choose for every element.",
+            )
         )
     if aval.dtype.kind not in "iu":
         raise DtypeError(
-            f"{what}: `index` must be an integer, got {aval}.{place()} Convert it with "
-            ".astype(int), or use cond for a bool."
+            located(
+                f"{what}: `index` must be an integer, got {aval}.",
+                "Convert it with .astype(int), or use cond for a bool.",
+            )
         )
     if len(branches) == 1:
         return branches[0](*operands)
-    return _choose(convert(index, INT64), branches, operands, what)
+    return _choose(convert(index, INT64), branches, labels, operands, what)
 
 
 def _joined(operands: tuple[Any, ...], operand: Any, what: str) -> tuple[Any, ...]:
@@ -130,27 +147,22 @@ def _joined(operands: tuple[Any, ...], operand: Any, what: str) -> tuple[Any, ..
         return operands
     if operands:
         raise ArgumentError(
-            f"{what}: pass operands by position, or one by name, not both.{place()}"
+            located(f"{what}: pass operands by position, or one by name, not both.")
         )
     return (operand,)
 
 
-def _check_functions(functions: Sequence[Any], what: str) -> None:
-    for function in functions:
-        if not callable(function):
-            raise ArgumentError(
-                f"{what}: branches are functions, got a {type(function).__name__}.{place()} Wrap "
-                "values in a function: lambda *args: value."
-            )
-
-
 def _choose(
-    index: Any, branches: Sequence[Callable[..., Any]], operands: tuple[Any, ...], what: str
+    index: Any,
+    branches: Sequence[Callable[..., Any]],
+    labels: Sequence[str],
+    operands: tuple[Any, ...],
+    what: str,
 ) -> Any:
     leaves, paths, tree = leaves_with_paths(operands, "operands")
     avals = [check_leaf(x, p, what) for x, p in zip(leaves, paths, strict=True)]
     staged = [Staged(f, tree, avals, what) for f in branches]
-    dtypes = _common_types(staged, [name_of(f) for f in branches], what)
+    dtypes = _common_types(staged, labels, what)
     programs, captured = join_captured(staged)
     programs = [_converted(p, dtypes) for p in programs]
     values = [
@@ -164,12 +176,9 @@ def _choose(
 def _common_types(staged: Sequence[Staged], names: Sequence[str], what: str) -> list[Any]:
     """The dtypes of results; Python's scalars take those of the other branches."""
     first = staged[0]
-    for other, name in zip(staged[1:], names[1:], strict=True):
-        if other.out_tree != first.out_tree:
-            raise TreeError(
-                f"{what}: branches must return equal structures.{place()}  {names[0]:<13} "
-                f"{first.out_tree}\n  {name:<13} {other.out_tree}"
-            )
+    if any(other.out_tree != first.out_tree for other in staged):
+        trees = [f"  {n:<13} {s.out_tree}" for n, s in zip(names, staged, strict=True)]
+        raise TreeError(located(f"{what}: branches must return equal structures.", *trees))
     dtypes, wrong = [], []
     for i, path in enumerate(first.paths):
         avals = [s.out_avals[i] for s in staged]
@@ -180,9 +189,11 @@ def _common_types(staged: Sequence[Staged], names: Sequence[str], what: str) -> 
         dtypes.append(dtype)
     if wrong:
         raise ShapeError(
-            f"{what}: branches must return equal types.{place()}"
-            + "\n".join(wrong)
-            + "\nConvert them (.astype, np.broadcast_to)."
+            located(
+                f"{what}: branches must return equal types.",
+                *wrong,
+                "Convert them (.astype, np.broadcast_to).",
+            )
         )
     return dtypes
 

@@ -19,10 +19,13 @@ from funcgrad.higher_order.scan import bind_scan
 from funcgrad.higher_order.staging import (
     Staged,
     arguments_tree,
+    check_function,
     check_leaf,
+    checked_integer,
+    described,
     leaves_with_paths,
+    located,
     name_of,
-    place,
 )
 from funcgrad.higher_order.while_loop import While
 from funcgrad.primitives.elementwise import Convert, convert
@@ -67,23 +70,30 @@ def scan(
         6.0 [0. 1. 3. 6.]
     """
     what = f"scan({name_of(f)})"
-    x_leaves, x_paths, x_tree = leaves_with_paths(xs, "xs")
-    n = _length(x_leaves, x_paths, length, what)
-    x_avals = [aval_of(x).strong().update(shape=shape_of(x)[1:]) for x in x_leaves]
-    loop = _Carry(init, what)
+    check_function(f, "f", what)
+    walked = _Walked(xs, length, what)
+    return _scan(f, _Carry(init, "init", what), walked, reverse)
 
+
+def _scan(
+    f: Callable[[Any, Any], Any], loop: _Carry, walked: _Walked, reverse: bool = False
+) -> tuple[Tree, Tree]:
     def step(carry: Any, x: Any) -> Any:
         out = f(carry, x)
         if not isinstance(out, tuple | list) or len(out) != 2:
             raise TreeError(
-                f"{what}: the function must return a pair (carry, y), got a "
-                f"{type(out).__name__}.{place()} Return `carry, None` if there is nothing to stack."
+                located(
+                    f"{loop.what}: the function must return a pair (carry, y), got "
+                    f"{described(out)}.",
+                    "Return `carry, None` if there is nothing to stack.",
+                )
             )
         return tuple(out)
 
-    staged = loop.stage(step, (x_tree, x_avals), has_outputs=True)
-    arrays = [_array(x) for x in x_leaves]
-    results = bind_scan(staged.program, staged.captured, loop.values(), arrays, n, reverse)
+    staged = loop.stage(step, (walked.tree, walked.avals), has_outputs=True)
+    results = bind_scan(
+        staged.program, staged.captured, loop.values(), walked.arrays, walked.length, reverse
+    )
     k = len(loop.avals)
     y_tree = staged.out_tree.children()[1]
     return tree_unflatten(loop.tree, results[:k]), tree_unflatten(y_tree, results[k:])
@@ -127,16 +137,26 @@ def while_loop(
         1.414213562 0.353553391
     """
     what = f"while_loop({name_of(body_fun)})"
-    for name, number in (
-        ("checkpoint_every", checkpoint_every),
-        ("max_checkpoints", max_checkpoints),
-    ):
-        if number is not None and int(number.__index__()) < 1:
-            raise ArgumentError(f"{what}: {name} must be at least 1, got {number}.{place()}")
-    loop = _Carry(init_val, what, "init_val")
+    check_function(cond_fun, "cond_fun", what)
+    check_function(body_fun, "body_fun", what)
+    loop = _Carry(init_val, "init_val", what)
+    return _while(cond_fun, body_fun, loop, checkpoint_every, max_checkpoints)
+
+
+def _while(
+    cond_fun: Callable[[Any], Any],
+    body_fun: Callable[[Any], Any],
+    loop: _Carry,
+    checkpoint_every: int | None,
+    max_checkpoints: int | None,
+) -> Tree:
+    if checkpoint_every is not None:
+        checkpoint_every = checked_integer(checkpoint_every, "checkpoint_every", loop.what, 1)
+    if max_checkpoints is not None:
+        max_checkpoints = checked_integer(max_checkpoints, "max_checkpoints", loop.what, 1)
     body = loop.stage(body_fun, None, has_outputs=False)
-    condition = Staged(cond_fun, arguments_tree(loop.tree), loop.avals, what)
-    _check_condition(condition, what, name_of(cond_fun))
+    condition = Staged(cond_fun, arguments_tree(loop.tree), loop.avals, loop.what)
+    _check_condition(condition, loop.what, name_of(cond_fun))
     loop_op = While(
         condition.program,
         body.program,
@@ -155,8 +175,10 @@ def _check_condition(condition: Staged, what: str, name: str) -> None:
     if not is_leaf or avals[0].shape != () or avals[0].dtype.kind != "b":
         got = avals[0] if is_leaf else condition.out_tree
         raise ShapeError(
-            f"{what}: {name} must return one bool, got {got}.{place()} Reduce it with .any() or "
-            ".all(), or compare numbers: x != 0."
+            located(
+                f"{what}: {name} must return one bool, got {got}.",
+                "Reduce it with .any() or .all(), or compare numbers: x != 0.",
+            )
         )
 
 
@@ -196,6 +218,7 @@ def fori_loop(
         81.0 108.0
     """
     what = f"fori_loop({name_of(body_fun)})"
+    check_function(body_fun, "body_fun", what)
     dtype = _index_dtype(lower, upper, what)
     first, end = (_as_index(b, dtype) for b in (lower, upper))
 
@@ -204,17 +227,12 @@ def fori_loop(
         return i + 1, body_fun(i, value)
 
     step.__name__ = name_of(body_fun)
+    loop = _Carry((first, init_val), "init_val", what, is_counted=True)
     if isinstance(lower, Tracer) or isinstance(upper, Tracer):
-        state = while_loop(
-            lambda state: state[0] < end,
-            step,
-            (first, init_val),
-            checkpoint_every=checkpoint_every,
-            max_checkpoints=max_checkpoints,
-        )
+        state = _while(lambda state: state[0] < end, step, loop, checkpoint_every, max_checkpoints)
         return state[1]
-    length = max(0, int(end) - int(first))
-    state, _ = scan(lambda state, _: (step(state), None), (first, init_val), length=length)
+    walked = _Walked(None, max(0, int(end) - int(first)), what)
+    state, _ = _scan(lambda state, _: (step(state), None), loop, walked)
     return state[1]
 
 
@@ -224,11 +242,13 @@ def _index_dtype(lower: Any, upper: Any, what: str) -> Any:
         aval = check_leaf(bound, name, what)
         if aval.dtype.kind not in "iu":
             raise DtypeError(
-                f"{what}: `{name}` must be an integer, got {aval}.{place()} Convert it with "
-                "int(...) or .astype(int)."
+                located(
+                    f"{what}: `{name}` must be an integer, got {aval}.",
+                    "Convert it with int(...) or .astype(int).",
+                )
             )
         if aval.shape:
-            raise ShapeError(f"{what}: `{name}` must be a scalar, got {aval}.{place()}")
+            raise ShapeError(located(f"{what}: `{name}` must be a scalar, got {aval}."))
         if not aval.weak_type:
             dtype = aval.dtype if dtype is None else np.result_type(dtype, aval.dtype)
     return np.dtype(np.int64) if dtype is None else dtype
@@ -258,42 +278,47 @@ def map(f: Callable[[Any], Any], xs: Tree, *, batch_size: int | None = None) -> 
         >>> fg.lax.map(lambda row: row.sum(), np.arange(6.0).reshape(3, 2))
         array([1., 5., 9.])
     """
-    if batch_size is None:
-        return scan(_without_carry(f), None, xs)[1]
     what = f"map({name_of(f)})"
-    if int(batch_size.__index__()) < 1:
-        raise ArgumentError(f"{what}: batch_size must be at least 1, got {batch_size}.{place()}")
-    leaves, paths, tree = leaves_with_paths(xs, "xs")
-    n = _length(leaves, paths, None, what)
-    vectorised = _vectorised(f, tree)
-    n_full = n // batch_size
-    rows = [_array(x) for x in leaves]
+    check_function(f, "f", what)
+    walked = _Walked(xs, None, what)
+    if batch_size is None:
+        return _map(f, walked)
+    batch_size = checked_integer(batch_size, "batch_size", what, 1)
+    vectorised = _vectorised(f, walked.tree, what)
+    rows, n = walked.arrays, walked.length
+    n_whole = n // batch_size * batch_size
     parts = []
-    if n_full:
+    if n_whole:
         chunks = [
-            reshape(_rows(x, 0, n_full * batch_size), (n_full, batch_size, *shape_of(x)[1:]))
+            reshape(_rows(x, 0, n_whole), (n // batch_size, batch_size, *shape_of(x)[1:]))
             for x in rows
         ]
-        results = scan(_without_carry(vectorised), None, chunks)[1]
-        parts.append(
-            tree_map(lambda y: reshape(y, (n_full * batch_size, *shape_of(y)[2:])), results)
-        )
-    if n_full * batch_size < n:
-        parts.append(vectorised([_rows(x, n_full * batch_size, n) for x in rows]))
+        results = _map(vectorised, _Walked(chunks, None, what))
+        parts.append(tree_map(lambda y: reshape(y, (n_whole, *shape_of(y)[2:])), results))
+    if n_whole < n or not n:
+        parts.append(vectorised([_rows(x, n_whole, n) for x in rows]))
     if len(parts) == 1:
         return parts[0]
     return tree_map(lambda a, b: Concatenate(0).bind(a, b), *parts)
 
 
-def _without_carry(f: Callable[[Any], Any]) -> Callable[[Any, Any], tuple[None, Any]]:
+def _map(f: Callable[[Any], Any], walked: _Walked) -> Tree:
     def step(carry: None, x: Any) -> tuple[None, Any]:
-        return None, f(x)
+        return None, _checked(f(x), walked.what)
 
     step.__name__ = name_of(f)
-    return step
+    return _scan(step, _Carry(None, "", walked.what), walked)[1]
 
 
-def _vectorised(f: Callable[[Any], Any], tree: PyTreeDef) -> Callable[[Any], Any]:
+def _checked(result: Tree, what: str) -> Tree:
+    """What a function returned, if it consists of arrays."""
+    leaves, paths, _ = leaves_with_paths(result, "result")
+    for leaf, path in zip(leaves, paths, strict=True):
+        check_leaf(leaf, path, what)
+    return result
+
+
+def _vectorised(f: Callable[[Any], Any], tree: PyTreeDef, what: str) -> Callable[[Any], Any]:
     """The function of a list of stacked leaves."""
 
     def mapped(leaves: Any) -> Any:
@@ -301,11 +326,11 @@ def _vectorised(f: Callable[[Any], Any], tree: PyTreeDef) -> Callable[[Any], Any
 
         def flat(*xs: Any) -> list[Any]:
             nonlocal out_tree
-            results, out_tree = tree_flatten(f(tree_unflatten(tree, xs)))
+            results, out_tree = tree_flatten(_checked(f(tree_unflatten(tree, xs)), what))
             return results
 
         size = shape_of(leaves[0])[0]
-        outs, dims = batch_flat(flat, leaves, [0] * len(leaves), size, f"map({name_of(f)})")
+        outs, dims = batch_flat(flat, leaves, [0] * len(leaves), size, what)
         full = broadcast_lanes(outs, [d is not None for d in dims], [True] * len(outs), size)
         return tree_unflatten(out_tree, full)
 
@@ -322,40 +347,62 @@ def _array(x: Any) -> Any:
     return x if isinstance(x, Tracer | np.ndarray) else np.asarray(x)
 
 
-def _length(leaves: Sequence[Any], paths: Sequence[str], length: int | None, what: str) -> int:
-    if length is not None:
-        length = int(length.__index__())
-        if length < 0:
-            raise ArgumentError(f"{what}: length must not be negative, got {length}.{place()}")
-    known = length
-    for leaf, path in zip(leaves, paths, strict=True):
-        aval = check_leaf(leaf, path, what)
-        if not aval.shape:
-            raise ShapeError(
-                f"{what}: `{path}` is {aval}, which has no axis to walk along.{place()} Close over "
-                "it instead: what is the same in all steps needs no argument."
-            )
+class _Walked:
+    """The arrays that a loop walks along."""
+
+    def __init__(self, xs: Tree, length: int | None, what: str) -> None:
+        self.what = what
+        leaves, self.paths, self.tree = leaves_with_paths(xs, "xs")
+        self.own = [check_leaf(x, p, what) for x, p in zip(leaves, self.paths, strict=True)]
+        self.length = self._length(length)
+        self.avals = [a.strong().update(shape=a.shape[1:]) for a in self.own]
+        self.arrays = [_array(x) for x in leaves]
+
+    def _length(self, given: int | None) -> int:
+        known = None if given is None else checked_integer(given, "length", self.what, 0)
+        reason = f"length={known} was given"
+        for aval, path in zip(self.own, self.paths, strict=True):
+            if not aval.shape:
+                raise ShapeError(
+                    located(
+                        f"{self.what}: `{path}` is {aval}, which has no axis to walk along.",
+                        "Close over what is the same in all steps. A list of numbers is a pytree: "
+                        "make it an array.",
+                    )
+                )
+            if known is None:
+                known, reason = aval.shape[0], f"`{path}` has length {aval.shape[0]}"
+            elif aval.shape[0] != known:
+                raise ShapeError(
+                    located(
+                        f"{self.what}: `{path}` has length {aval.shape[0]}, but {reason}.",
+                        "All arrays of xs need equal leading lengths.",
+                    )
+                )
         if known is None:
-            known, source = aval.shape[0], f"`{path}` has length {aval.shape[0]}"
-        elif aval.shape[0] != known:
-            reason = f"length={length} was given" if length is not None else source
-            raise ShapeError(
-                f"{what}: `{path}` has length {aval.shape[0]}, but {reason}.{place()} All arrays "
-                "of xs need equal leading lengths."
+            cure = ["Pass length=..."] if self.what.startswith("scan") else []
+            raise ArgumentError(
+                located(f"{self.what}: xs has no arrays, so the number of steps is unknown.", *cure)
             )
-    if known is None:
-        raise ArgumentError(
-            f"{what}: xs has no arrays, so the number of steps is unknown.{place()} Pass length=..."
-        )
-    return known
+        return known
 
 
 class _Carry:
-    """The value that a loop carries: its types are found by tracing until they stay."""
+    """The value that a loop carries: its types are found by tracing until they stay.
 
-    def __init__(self, init: Tree, what: str, root: str = "init") -> None:
+    Args:
+        init: The initial value.
+        root: Its name in messages.
+        what: The loop, for messages.
+        is_counted: Whether the value is a pair of an index, which users do not see, and theirs.
+    """
+
+    def __init__(self, init: Tree, root: str, what: str, is_counted: bool = False) -> None:
         self.what = what
+        self.is_counted = is_counted
         self.leaves, self.paths, self.tree = leaves_with_paths(init, root)
+        if is_counted:
+            self.paths = ["index", *leaves_with_paths(init[1], root)[1]]
         self.avals = [check_leaf(x, p, what) for x, p in zip(self.leaves, self.paths, strict=True)]
 
     def values(self) -> list[Any]:
@@ -404,9 +451,13 @@ class _Carry:
         staged = Staged(function, in_tree, in_avals, self.what)
         tree = staged.out_tree.children()[0] if has_outputs else staged.out_tree
         if tree != self.tree:
+            shown = [t.children()[1] if self.is_counted else t for t in (self.tree, tree)]
             raise TreeError(
-                f"{self.what}: the carry must keep its structure.{place()}  initially     "
-                f"{self.tree}\n  returned      {tree}"
+                located(
+                    f"{self.what}: the carry must keep its structure.",
+                    f"  initially     {shown[0]}",
+                    f"  returned      {shown[1]}",
+                )
             )
         return staged
 
@@ -427,7 +478,9 @@ class _Carry:
         ]
         if wrong:
             raise ShapeError(
-                f"{self.what}: the carry must keep its types.{place()}"
-                + "\n".join(wrong)
-                + "\nConvert the initial value or the returned one (.astype, np.broadcast_to)."
+                located(
+                    f"{self.what}: the carry must keep its types.",
+                    *wrong,
+                    "Convert the initial value or the returned one (.astype, np.broadcast_to).",
+                )
             )

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from funcgrad.core.avals import aval_of
+from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.errors import ArgumentError, ShapeError, TreeError
-from funcgrad.higher_order.staging import check_leaf, leaves_with_paths, name_of, place
+from funcgrad.higher_order.staging import (
+    check_function,
+    check_leaf,
+    checked_integer,
+    leaves_with_paths,
+    located,
+    name_of,
+)
 from funcgrad.primitives.shape import Concatenate, Reverse, Slice, reshape, shape_of
-from funcgrad.pytree import tree_flatten, tree_unflatten
+from funcgrad.pytree import tree_unflatten
 
 
 def associative_scan(
@@ -31,7 +38,7 @@ def associative_scan(
 
     Raises:
         ArgumentError: If there are no arrays.
-        ShapeError: If lengths differ, or an array has no such axis.
+        ShapeError: If lengths differ, an array has no such axis, or ``fn`` changes types.
         TreeError: If ``fn`` changes the structure.
 
     Reference:
@@ -43,26 +50,34 @@ def associative_scan(
         array([1, 3, 3, 5, 5])
     """
     what = f"associative_scan({name_of(fn)})"
+    check_function(fn, "fn", what)
+    axis = checked_integer(axis, "axis", what)
     leaves, paths, tree = leaves_with_paths(elems, "elems")
-    if not leaves:
-        raise ArgumentError(f"{what}: elems has no arrays.{place()}")
-    lengths = []
-    for leaf, path in zip(leaves, paths, strict=True):
-        aval = check_leaf(leaf, path, what)
-        if not -aval.ndim <= axis < aval.ndim:
-            raise ShapeError(f"{what}: `{path}` is {aval}, which has no axis {axis}.{place()}")
-        lengths.append(aval.shape[axis])
-    if len(set(lengths)) > 1:
-        rows = ", ".join(f"`{p}` has {n}" for p, n in zip(paths, lengths, strict=True))
-        raise ShapeError(f"{what}: lengths along axis {axis} differ: {rows}.{place()}")
+    avals = [check_leaf(x, p, what) for x, p in zip(leaves, paths, strict=True)]
+    _check_lengths(avals, paths, axis, what)
 
     def combine(a: list[Any], b: list[Any]) -> list[Any]:
-        outs, out_tree = tree_flatten(fn(tree_unflatten(tree, a), tree_unflatten(tree, b)))
+        out = fn(tree_unflatten(tree, a), tree_unflatten(tree, b))
+        outs, out_paths, out_tree = leaves_with_paths(out, "result")
         if out_tree != tree:
             raise TreeError(
-                f"{what}: the function must keep the structure.{place()}  elems         {tree}\n"
-                f"  returned      {out_tree}"
+                located(
+                    f"{what}: the function must keep the structure.",
+                    f"  elems         {tree}",
+                    f"  returned      {out_tree}",
+                )
             )
+        for x, y, path in zip(a, outs, out_paths, strict=True):
+            wanted, got = aval_of(x).strong(), check_leaf(y, path, what).strong()
+            if wanted != got:
+                raise ShapeError(
+                    located(
+                        f"{what}: the function must keep the types of its arguments, which are "
+                        f"stacked along axis {axis}.",
+                        f"  `{path}`: {got} from {wanted}",
+                        "Convert the elements before (.astype), and reduce no axis.",
+                    )
+                )
         return outs
 
     axes = [axis % aval_of(x).ndim for x in leaves]
@@ -73,6 +88,20 @@ def associative_scan(
     if reverse:
         found = [Reverse((a,)).bind(x) for x, a in zip(found, axes, strict=True)]
     return tree_unflatten(tree, found)
+
+
+def _check_lengths(
+    avals: Sequence[ShapedArray], paths: Sequence[str], axis: int, what: str
+) -> None:
+    if not avals:
+        raise ArgumentError(located(f"{what}: elems has no arrays."))
+    for aval, path in zip(avals, paths, strict=True):
+        if not -aval.ndim <= axis < aval.ndim:
+            raise ShapeError(located(f"{what}: `{path}` is {aval}, which has no axis {axis}."))
+    lengths = [aval.shape[axis] for aval in avals]
+    if len(set(lengths)) > 1:
+        rows = ", ".join(f"`{p}` has {n}" for p, n in zip(paths, lengths, strict=True))
+        raise ShapeError(located(f"{what}: lengths along axis {axis} differ: {rows}."))
 
 
 def _prefixes(

@@ -90,7 +90,7 @@ def jacobian(f: Function, x: np.ndarray) -> np.ndarray:
 
 def hessian(f: Function, x: np.ndarray) -> np.ndarray:
     """Differences of fourth order of the Jacobian."""
-    h = 1e-3
+    h = 2e-4
 
     def along(e: np.ndarray) -> np.ndarray:
         near = jacobian(f, x + h * e) - jacobian(f, x - h * e)

@@ -68,7 +68,7 @@ def nested(lax: Any, x: Any) -> Any:
     def body(s: Any) -> Any:
         n, y = s
         y = lax.while_loop(
-            lambda v: v < n + x[1], lambda v: v + x[0] * np.sin(v) ** 2 * x[1] + 0.1, y
+            lambda v: v < n + x[1], lambda v: v + x[0] * np.sin(v) ** 2 * x[1] + 0.17, y
         )
         return n + 1, y * x[0] - 0.25
 
