@@ -11,6 +11,7 @@ Scalar expressions are templates over ``{0}``, ``{1}``, ... in the vocabulary of
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -131,6 +132,82 @@ class Assemble:
 
 
 @dataclass(frozen=True)
+class Lookup:
+    """Elements of the first input at places that the other inputs, arrays of integers, name.
+
+    The index arrays broadcast together; the output has their axes first, then those axes of the
+    first input that are not indexed, in order.
+
+    Args:
+        axes: The axis that each index array counts along, all different.
+        mode: What an index ``i`` means along an axis of length ``n``. ``"raise"``: ``-n .. n-1``,
+            negative ones from the end; others are refused (`Primitive.refusal`). ``"fill"``: the
+            same, others read ``fill``. ``"clip"``: the nearest of ``0 .. n-1``. ``"wrap"``:
+            ``i`` modulo ``n``. The last two need axes with elements.
+        fill: Scalar of the dtype of the output, for mode "fill".
+    """
+
+    axes: tuple[int, ...]
+    mode: str
+    fill: Any = None
+
+
+@dataclass(frozen=True)
+class Deposit:
+    """A copy of the first input in which places take in the second: the converse of `Lookup`.
+
+    The inputs after the second are index arrays; the second has the shape that a `Lookup` of the
+    first would have. Its elements are taken in one after the other, in row-major order.
+
+    Args:
+        axes: As in `Lookup`.
+        mode: As in `Lookup`; where it would fill, the element is left out.
+        step: Scalar expression: what the place holds when ``{1}`` comes to ``{0}``.
+    """
+
+    axes: tuple[int, ...]
+    mode: str
+    step: str
+
+
+@dataclass(frozen=True)
+class Window:
+    """The part of the first input that starts at the other inputs, one integer for every axis.
+
+    Starts are moved so that the part lies inside.
+
+    Args:
+        sizes: Shape of the part.
+    """
+
+    sizes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Replace:
+    """A copy of the first input with a part replaced by the second: the converse of `Window`.
+
+    The inputs after the second are its starts.
+    """
+
+
+@dataclass(frozen=True)
+class ArgReduction:
+    """The index of the first extreme element along one axis, which the output does not have.
+
+    Args:
+        axis: The axis.
+        step: Scalar expression: the more extreme of ``{0}`` and ``{1}``.
+        better: Scalar expression: whether ``{0}`` is more extreme than ``{1}``. It orders all
+            values, of which equal ones are extreme alike.
+    """
+
+    axis: int
+    step: str
+    better: str
+
+
+@dataclass(frozen=True)
 class Constant:
     """No inputs: evaluated once, when the plan is made."""
 
@@ -202,6 +279,11 @@ Form = (
     | PrefixScan
     | Contraction
     | Assemble
+    | Lookup
+    | Deposit
+    | Window
+    | Replace
+    | ArgReduction
     | Constant
     | Extern
     | Barrier

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.compiler.fixed import OVERLAP
 from funcgrad.compiler.memory import FIRST_SLOT
 from funcgrad.compiler.plan import Executable
 from funcgrad.pytree import PyTreeDef
@@ -172,10 +171,13 @@ class _Writer:
             f"code = {self.constant(executable.run)}"
             f"(frame.address, {executable.table_address}, {executable.n_objects})"
         )
-        self.line(f"{self.constant(executable.frames.append)}(frame)")
+        give_back = f"{self.constant(executable.frames.append)}(frame)"
         self.line("if code:")
-        self.line(f"    if code < 0 or frame.slots[0] == {OVERLAP}: return MISS")
-        self.line(f"    {self.constant(executable.check)}(code)")
+        self.line(f"    error = {self.constant(executable.explain)}(code, frame)")
+        self.line(f"    {give_back}")
+        self.line("    if error is None: return MISS")
+        self.line("    raise error")
+        self.line(give_back)
         for name, (shape, _) in zip(self.results, executable.out_types, strict=True):
             if shape == ():
                 self.line(f"{name} = {name}[()]")

@@ -4,7 +4,8 @@ The text depends on the structure of the group only: expressions, dtypes, how ma
 after neighbouring axes were merged, and which operands are contiguous or repeated. Sizes, strides,
 places in memory and scalars are words of the step's arguments; so kernels serve all shapes.
 
-``words`` may hold `Place` entries, which become a slot and a byte offset once memory is planned.
+``words`` may hold `Place` entries, which become a slot and a byte offset once memory is planned,
+and `Site` entries, which become numbers.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.compiler.graph import Fold, Node, Point, Scan
+from funcgrad.compiler.graph import Fold, Node, Origin, Point, Scan
 from funcgrad.compiler.layout import Operand, Shape, Uniform, Value, View, contiguous_strides
 from funcgrad.compiler.passes.fuse import Group, Walk, kind_of
 from funcgrad.dtypes import BOOL, short_name
@@ -37,6 +38,14 @@ class Place:
     offset: int
 
 
+@dataclass(frozen=True)
+class Site:
+    """A word: the number of this entry in the program's list of what kernels may refuse."""
+
+    origin: Origin
+    operand: int
+
+
 @dataclass
 class Kernel:
     """Source and arguments of one step.
@@ -51,7 +60,7 @@ class Kernel:
     """
 
     source: str
-    words: list[int | Place] = field(default_factory=list)
+    words: list[int | Place | Site] = field(default_factory=list)
     length: int = 1
     scratch: list[Value] = field(default_factory=list)
     is_parallel: bool = False
@@ -88,7 +97,7 @@ class Source:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
-        self.words: list[int | Place] = []
+        self.words: list[int | Place | Site] = []
         self.n_words = 2
         self.depth = 1
         self._literals: dict[Any, str] = {}
@@ -103,7 +112,7 @@ class Source:
         yield
         self.depth -= 1
 
-    def word(self, value: int) -> str:
+    def word(self, value: int | Site) -> str:
         """A word, as the expression that reads it."""
         self.words.append(value)
         self.n_words += 1

@@ -170,6 +170,9 @@ DISJOINT_SYMBOL = "fg_disjoint"
 OVERLAP = 1001
 """Error code of the check of donated arrays."""
 
+REFUSED = 1002
+"""Error code of kernels that meet an index which a primitive refuses."""
+
 DISJOINT = """
 ; int64 kernel(int64* slots, int64* args): whether donated arrays overlap with no other array.
 ;   args: begin, end, number of arrays, number of donated ones; (slot, bytes) of each, the donated

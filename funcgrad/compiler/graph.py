@@ -30,10 +30,12 @@ from funcgrad.compiler.layout import (
 from funcgrad.compiler.passes.inline import form_of, inline
 from funcgrad.compiler.passes.prune import prune
 from funcgrad.compiler.passes.share import share
+from funcgrad.core.avals import ShapedArray
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Atom, Equation, Program, Var
 from funcgrad.core.source import SourceLocation
 from funcgrad.lowering import (
+    ArgReduction,
     Assemble,
     Barrier,
     Constant,
@@ -46,8 +48,12 @@ from funcgrad.lowering import (
     Reshape,
 )
 from funcgrad.lowering import Branch as BranchForm
+from funcgrad.lowering import Deposit as DepositForm
+from funcgrad.lowering import Lookup as LookupForm
 from funcgrad.lowering import Loop as LoopForm
+from funcgrad.lowering import Replace as ReplaceForm
 from funcgrad.lowering import While as WhileForm
+from funcgrad.lowering import Window as WindowForm
 
 
 @dataclass(eq=False)
@@ -121,6 +127,60 @@ class Copies(Node):
     """Operand ``i`` is written to ``places[i]``, a part of the output, one after the other."""
 
     places: tuple[View, ...]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The equation that a node computes: what errors at run time speak of."""
+
+    primitive: Primitive
+    avals: tuple[ShapedArray, ...]
+    source: SourceLocation | None
+
+
+@dataclass(eq=False)
+class Lookup(Node):
+    """Elements of the first operand at places that the others name."""
+
+    form: LookupForm
+    origin: Origin
+
+    @property
+    def index_shape(self) -> Shape:
+        """What its index arrays broadcast to."""
+        n_rest = len(self.operands[0].shape) - len(self.form.axes)
+        return self.out.shape[: len(self.out.shape) - n_rest]
+
+
+@dataclass(eq=False)
+class Deposit(Node):
+    """The first operand with elements of the second taken in at places that the others name."""
+
+    form: DepositForm
+    origin: Origin
+
+    @property
+    def index_shape(self) -> Shape:
+        """What its index arrays broadcast to."""
+        shape = self.operands[1].shape
+        return shape[: len(shape) - (len(self.out.shape) - len(self.form.axes))]
+
+
+@dataclass(eq=False)
+class Window(Node):
+    """A part of the first operand; the others are its starts."""
+
+
+@dataclass(eq=False)
+class Replace(Node):
+    """The first operand with a part replaced by the second; the others are its starts."""
+
+
+@dataclass(eq=False)
+class ArgFold(Node):
+    """The place of the first extreme element along an axis of its operand."""
+
+    form: ArgReduction
 
 
 @dataclass(eq=False)
@@ -397,6 +457,88 @@ class _Builder:
         self.epoch += 1
         return operands
 
+    # Places that are computed.
+
+    def _lookup(
+        self, form: LookupForm, equation: Equation, operands: list[Operand]
+    ) -> Iterable[Operand]:
+        aval = equation.outputs[0].aval
+        x, *indices = operands
+        if isinstance(x, Uniform) and form.mode in ("clip", "wrap"):
+            return [Uniform(x.scalar, aval.shape)]
+        known = known_places(form, x.shape, indices)
+        if known is not None:
+            if None in known:
+                return [Uniform(form.fill, aval.shape)]
+            row = _row(x, form.axes, known)
+            return [broadcast(row, aval.shape)]
+        out = Value(aval.shape, aval.dtype)
+        node = Lookup((self._stored(x), *indices), (out,), form, _origin(equation))
+        return [whole(self._add(node).out)]
+
+    def _deposit(
+        self, form: DepositForm, equation: Equation, operands: list[Operand]
+    ) -> Iterable[Operand]:
+        aval = equation.outputs[0].aval
+        x, updates, *indices = operands
+        if not math.prod(updates.shape) and form.mode != "raise":
+            return [x]
+        out = Value(aval.shape, aval.dtype)
+        known = known_places(form, x.shape, indices)
+        is_one = all(math.prod(index.shape) == 1 for index in indices)
+        if known is not None and is_one and form.step == "{1}":
+            if None in known:
+                return [x]
+            place = _row(whole(out), form.axes, known)
+            assert isinstance(place, View)
+            update = reshaped(updates, place.shape)
+            assert update is not None  # only axes of length 1 go
+            return [self._overwritten(x, update, place)]
+        node = Deposit(tuple(operands), (out,), form, _origin(equation))
+        return [whole(self._add(node).out)]
+
+    def _overwritten(self, x: Operand, update: Operand, place: View) -> Operand:
+        """An array with a part of its copy, ``place.value``, replaced."""
+        out = place.value
+        if not math.prod(place.shape):
+            return x
+        return whole(self._add(Copies((x, update), (out,), (whole(out), place))).out)
+
+    def _window(
+        self, form: WindowForm, equation: Equation, operands: list[Operand]
+    ) -> Iterable[Operand]:
+        aval = equation.outputs[0].aval
+        x, *starts = operands
+        if isinstance(x, Uniform):
+            return [Uniform(x.scalar, aval.shape)]
+        cut = _known_cut(x.shape, form.sizes, starts)
+        if cut is not None:
+            return [reindexed(x, cut, form.sizes)]
+        out = Value(aval.shape, aval.dtype)
+        return [whole(self._add(Window(tuple(operands), (out,))).out)]
+
+    def _replace(
+        self, form: ReplaceForm, equation: Equation, operands: list[Operand]
+    ) -> Iterable[Operand]:
+        aval = equation.outputs[0].aval
+        x, update, *starts = operands
+        out = Value(aval.shape, aval.dtype)
+        cut = _known_cut(x.shape, update.shape, starts)
+        if cut is not None:
+            place = reindexed(whole(out), cut, update.shape)
+            assert isinstance(place, View)
+            return [self._overwritten(x, update, place)]
+        return [whole(self._add(Replace(tuple(operands), (out,))).out)]
+
+    def _argreduction(
+        self, form: ArgReduction, equation: Equation, operands: list[Operand]
+    ) -> Iterable[Operand]:
+        aval = equation.outputs[0].aval
+        if isinstance(operands[0], Uniform):
+            return [Uniform(aval.dtype.type(0), aval.shape)]
+        out = Value(aval.shape, aval.dtype)
+        return [whole(self._add(ArgFold((operands[0],), (out,), form)).out)]
+
     # Loops and branches.
 
     def _loop(
@@ -442,6 +584,57 @@ class _Builder:
         self, form: Contraction, equation: Equation, operands: list[Operand]
     ) -> Iterable[Operand]:
         return [_Contractor(self, form, *operands).result]
+
+
+def _origin(equation: Equation) -> Origin:
+    avals = tuple(atom.aval for atom in equation.inputs)
+    return Origin(equation.primitive, avals, equation.source)
+
+
+def known_places(
+    form: LookupForm | DepositForm, shape: Shape, indices: Sequence[Operand]
+) -> list[int | None] | None:
+    """Where scalar indices that are known now point to; ``None`` for one that is filled.
+
+    Nothing is known where an index is not, or is to be refused.
+    """
+    places: list[int | None] = []
+    for axis, index in zip(form.axes, indices, strict=True):
+        if not isinstance(index, Uniform):
+            return None
+        n = shape[axis]
+        i = int(index.scalar.astype(np.int64))
+        if form.mode in ("clip", "wrap"):
+            places.append(min(max(i, 0), n - 1) if form.mode == "clip" else i % n)
+        elif -n <= i < n:
+            places.append(i % n)
+        elif form.mode == "fill":
+            places.append(None)
+        else:
+            return None
+    return places
+
+
+def _row(operand: Operand, axes: Sequence[int], places: Sequence[int | None]) -> Operand:
+    """The part of an operand at one place along some axes."""
+    found = dict(zip(axes, places, strict=True))
+    kept = tuple(i for i in range(len(operand.shape)) if i not in found)
+    starts = tuple(found.get(i) or 0 for i in range(len(operand.shape)))
+    shape = tuple(operand.shape[i] for i in kept)
+    return reindexed(operand, Reindex(kept, starts, (1,) * len(kept)), shape)
+
+
+def _known_cut(shape: Shape, sizes: Shape, starts: Sequence[Operand]) -> Reindex | None:
+    """A window whose starts are known now."""
+    found = []
+    for n, m, start in zip(shape, sizes, starts, strict=True):
+        if n == m:
+            found.append(0)
+        elif isinstance(start, Uniform):
+            found.append(min(max(int(start.scalar), 0), n - m))
+        else:
+            return None
+    return Reindex(tuple(range(len(shape))), tuple(found), (1,) * len(shape))
 
 
 def _element(operand: Operand, i: int) -> Operand:
@@ -746,20 +939,26 @@ def _spread(x: Operand, own: str, labels: str, space: Shape) -> Operand:
 
 
 __all__ = [
+    "ArgFold",
     "Branch",
     "Carry",
     "Copies",
+    "Deposit",
     "External",
     "Fold",
     "Graph",
     "Link",
+    "Lookup",
     "Loop",
     "Matrices",
     "Nest",
     "Node",
+    "Origin",
     "Point",
     "Product",
+    "Replace",
     "Scan",
+    "Window",
     "build",
     "simplified",
 ]

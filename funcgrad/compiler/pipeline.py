@@ -9,26 +9,39 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from funcgrad.compiler import fixed, runtime
-from funcgrad.compiler.codegen import Kernel, Place, generate, generate_copy, generate_scan
+from funcgrad.compiler.codegen import Kernel, Place, Site, generate, generate_copy, generate_scan
 from funcgrad.compiler.graph import (
+    ArgFold,
     Copies,
+    Deposit,
     External,
     Fold,
     Graph,
     Link,
+    Lookup,
     Loop,
     Nest,
     Node,
     Point,
     Product,
+    Replace,
     Scan,
+    Window,
     build,
     simplified,
 )
 from funcgrad.compiler.layout import Value, View, whole
+from funcgrad.compiler.lookups import (
+    generate_argfold,
+    generate_deposit,
+    generate_lookup,
+    generate_replace,
+    generate_window,
+)
 from funcgrad.compiler.memory import Nested, Section, mark_stored, place, reuse_inputs
 from funcgrad.compiler.passes.fuse import Group, fuse
 from funcgrad.compiler.plan import Executable, KernelStats, Step, Stretch
@@ -88,7 +101,7 @@ def compile_program(
     stats = KernelStats(*(now - then for now, then in zip(_counters(), before, strict=True)))
     text = _text(lowered, graph, jobs, sources)
     _report(program, lowered, stats, text)
-    return Executable(graph, memory, parts, sources, text, stats, stepper.stretches)
+    return Executable(graph, memory, parts, sources, text, stats, stepper.stretches, stepper.sites)
 
 
 def _counters() -> tuple[int, int, int]:
@@ -110,9 +123,20 @@ def _jobs(group: Group) -> Iterator[Job]:
             yield generate_copy(operand, target)
     elif isinstance(node, Nest):
         yield from _nest_jobs(node)
+    elif type(node) in _GENERATORS:
+        yield from _GENERATORS[type(node)](node)
     else:
         assert isinstance(node, Product | External)
         yield node
+
+
+_GENERATORS: dict[type[Node], Callable[[Any], Iterator[Kernel]]] = {
+    Lookup: generate_lookup,
+    Deposit: generate_deposit,
+    Window: generate_window,
+    Replace: generate_replace,
+    ArgFold: generate_argfold,
+}
 
 
 def _nest_jobs(node: Nest) -> Iterator[Job]:
@@ -149,12 +173,14 @@ class _Stepper:
 
     Attributes:
         stretches: The tables of inner graphs, which must live as long as the program.
+        sites: What kernels may refuse, by the numbers that they know.
     """
 
     def __init__(self, addresses: dict[str, int], flush: bool) -> None:
         self.addresses = addresses
         self.flush = flush
         self.stretches: list[Stretch] = []
+        self.sites: list[Site] = []
 
     def step(self, job: Kernel | Product | Nested) -> Step:
         if isinstance(job, Product):
@@ -170,6 +196,9 @@ class _Stepper:
         for word in job.words:
             if isinstance(word, Place):
                 words += [word.value.slot, word.value.offset + word.offset]
+            elif isinstance(word, Site):
+                words.append(len(self.sites))
+                self.sites.append(word)
             else:
                 words.append(word)
         return Step(self.addresses[job.source], words)

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from funcgrad.compiler import runtime
-from funcgrad.compiler.fixed import OVERLAP
+from funcgrad.compiler.codegen import Site
+from funcgrad.compiler.fixed import OVERLAP, REFUSED
 from funcgrad.compiler.graph import External, Graph
 from funcgrad.compiler.layout import Operand, Uniform, Value
 from funcgrad.compiler.memory import FIRST_SLOT, Memory
@@ -115,8 +116,10 @@ class Executable:
         text: str,
         stats: KernelStats,
         nested: Sequence[Stretch] = (),
+        sites: Sequence[Site] = (),
     ) -> None:
         self._nested = tuple(nested)  # their tables are read while it runs
+        self._sites = tuple(sites)
         self.stats = stats
         self.kernels = list(kernels)
         self._text = text
@@ -168,6 +171,12 @@ class Executable:
             if source is None
         ]
         frame = self.take_frame()
+        try:
+            return self._call(frame, arrays, fresh)
+        finally:
+            self.frames.append(frame)
+
+    def _call(self, frame: Frame, arrays: list[Any], fresh: list[Any]) -> list[Any]:
         code = self._start(frame, arrays, fresh)
         while code:
             # Nothing has run yet: an argument needs another form.
@@ -184,8 +193,7 @@ class Executable:
             if isinstance(part, External):
                 self._call_numpy(part, frame, arrays, results, held)
             else:
-                self.check(self.run(frame.address, part.address, 0))
-        self.frames.append(frame)
+                self._check(self.run(frame.address, part.address, 0), frame)
         return [x[()] if x.ndim == 0 else x for x in results]
 
     def _start(self, frame: Frame, arrays: list[Any], fresh: list[Any]) -> int:
@@ -196,14 +204,32 @@ class Executable:
         """
         frame.pack(frame.slots, 8 * FIRST_SLOT, *map(id, arrays), *map(id, fresh))
         code = self.run(frame.address, self.table_address, self._n_objects)
-        return code if code > 0 and frame.slots[0] == OVERLAP else self.check(code)
-
-    @staticmethod
-    def check(code: int) -> int:
-        """Raise if a step has failed."""
-        if code > 0:
-            raise CompilerError(f"step {code - 1} of a compiled program failed.")
+        self._check(code, frame)
         return code
+
+    def _check(self, code: int, frame: Frame) -> None:
+        error = self.explain(code, frame) if code else None
+        if error is not None:
+            raise error
+
+    def explain(self, code: int, frame: Frame) -> Exception | None:
+        """Why the steps of a call have failed; nothing where arguments need another form.
+
+        Args:
+            code: What the executor returned, not 0.
+            frame: The memory of the call, not yet given back.
+        """
+        if code < 0 or frame.slots[0] == OVERLAP:
+            return None
+        reason, number, value, position = (int(word) for word in frame.slots[:FIRST_SLOT])
+        if reason != REFUSED:
+            return CompilerError(f"step {code - 1} of a compiled program failed.")
+        site = self._sites[number]
+        origin = site.origin
+        error: Exception = origin.primitive.refusal(site.operand, value, position, *origin.avals)
+        if origin.source is None:
+            return error
+        return type(error)(f"{error}\n  at            {origin.source}")
 
     def _converted(self, i: int, value: Any) -> np.ndarray:
         """An argument as the contiguous array of the right type that kernels read."""

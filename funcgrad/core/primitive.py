@@ -167,6 +167,17 @@ class Primitive:
         """What a kernel computes, as data: a form of `funcgrad.lowering`."""
         raise self.missing("compilation")
 
+    def refusal(self, operand: int, value: int, position: int, *avals: Any, **_: Any) -> Exception:
+        """The error of a kernel that met an index out of bounds.
+
+        Args:
+            operand: Which of the index arrays of the form, counted from 0.
+            value: The index.
+            position: Its row-major number in the array.
+            avals: Types of the arguments of the operation.
+        """
+        raise self.missing("refused indices")
+
     def missing(self, what: str) -> MissingRuleError:
         """The error that says that a rule is declared not to exist."""
         return MissingRuleError(

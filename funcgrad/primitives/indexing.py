@@ -26,6 +26,7 @@ from funcgrad.core.avals import Shape, ShapedArray, aval_of, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear
 from funcgrad.dtypes import INT64
 from funcgrad.errors import DtypeError, OutOfBoundsError, ShapeError
+from funcgrad.lowering import Deposit, Extern, Form, Lookup, Replace, Window
 from funcgrad.primitives.elementwise import (
     add,
     bitwise_and,
@@ -43,7 +44,6 @@ from funcgrad.primitives.elementwise import (
 )
 from funcgrad.primitives.families import (
     broadcast_shapes,
-    extern_lower,
     instantiate,
     shape_of,
     zeros_like_aval,
@@ -146,13 +146,31 @@ def out_of_bounds(x: Any, axis: int, index: Any) -> OutOfBoundsError:
     n = np.shape(x)[axis]
     wrong = np.argwhere((index < -n) | (index >= n)) if n else np.zeros((1, index.ndim), int)
     place = tuple(int(i) for i in wrong[0])
+    return _out_of_bounds_at(aval_of(x), axis, int(index[place]), place)
+
+
+def _out_of_bounds_at(x: ShapedArray, axis: int, index: int, place: Shape) -> OutOfBoundsError:
+    n = x.shape[axis]
     where = f" (element {list(place)} of the index array)" if place else ""
     valid = f"Valid are {-n} to {n - 1}" if n else "No index is valid"
     return OutOfBoundsError(
-        f"index {int(index[place])}{where} is out of bounds for axis {axis} of {aval_of(x)}, which "
+        f"index {index}{where} is out of bounds for axis {axis} of {x}, which "
         f'has length {n}. {valid}; to clip, wrap or drop such indices pass mode="clip", "wrap" or '
         '"fill", as in x.at[i].get(mode="clip").'
     )
+
+
+def _refused(
+    axes: Sequence[int], operand: int, value: int, position: int, x: ShapedArray, shape: Shape
+) -> OutOfBoundsError:
+    """The error of a compiled lookup."""
+    place = tuple(int(i) for i in np.unravel_index(position, shape))
+    return _out_of_bounds_at(x.strong(), axes[operand], value, place)
+
+
+def _is_native(axes: Sequence[int], mode: str, x: ShapedArray) -> bool:
+    """Whether a kernel can compute the places: along empty axes nothing can be clipped."""
+    return mode not in ("clip", "wrap") or all(x.shape[a] for a in axes)
 
 
 @dataclass(frozen=True)
@@ -171,8 +189,6 @@ class Gather(Primitive):
     axes: tuple[int, ...]
     mode: str = "raise"
     fill_value: Any = None
-
-    lower = extern_lower
 
     def impl(self, x: Any, *indices: Any) -> Any:
         x = np.asarray(x)
@@ -199,6 +215,17 @@ class Gather(Primitive):
         out = np.full((*mask.shape, *rest), fill, x.dtype)
         out[mask] = _front(x, self.axes)[tuple(indices)]
         return out
+
+    def lower(self, x: ShapedArray, *indices: ShapedArray) -> Form:
+        if not _is_native(self.axes, self.mode, x):
+            return Extern()
+        fill = default_fill(x.dtype) if self.fill_value is None else self.fill_value
+        return Lookup(self.axes, self.mode, np.full((), fill, x.dtype)[()])
+
+    def refusal(
+        self, operand: int, value: int, position: int, x: ShapedArray, *indices: ShapedArray
+    ) -> Exception:
+        return _refused(self.axes, operand, value, position, x, indices[operand].shape)
 
     def abstract_eval(self, x: ShapedArray, *indices: ShapedArray) -> ShapedArray:
         _check_indices(self.name, x, self.axes, indices)
@@ -277,7 +304,10 @@ class _Scatter(Primitive):
     unique_indices: bool = False
 
     ufunc: ClassVar[Any] = None
-    lower = extern_lower
+    step: ClassVar[str]
+    """Scalar expression: what a place holds when ``{1}`` comes to ``{0}``."""
+    kinds: ClassVar[str] = "biufc"
+    """Kinds of dtypes that the expression is for."""
 
     def impl(self, x: Any, updates: Any, *indices: Any) -> Any:
         x, updates = np.asarray(x), np.asarray(updates)
@@ -309,6 +339,22 @@ class _Scatter(Primitive):
             places = (places[:, None] * width + np.arange(width)).reshape(-1)
         with np.errstate(invalid="ignore"):  # maximum.at reports every nan
             self.ufunc.at(rows.reshape(-1), places, values.reshape(-1))
+
+    def lower(self, x: ShapedArray, updates: ShapedArray, *indices: ShapedArray) -> Form:
+        if x.dtype.kind not in self.kinds or not _is_native(self.axes, self.mode, x):
+            return Extern()
+        return Deposit(self.axes, self.mode, self.step)
+
+    def refusal(
+        self,
+        operand: int,
+        value: int,
+        position: int,
+        x: ShapedArray,
+        updates: ShapedArray,
+        *indices: ShapedArray,
+    ) -> Exception:
+        return _refused(self.axes, operand, value, position, x, indices[operand].shape)
 
     def abstract_eval(
         self, x: ShapedArray, updates: ShapedArray, *indices: ShapedArray
@@ -361,6 +407,7 @@ class ScatterAdd(_Scatter):
     """``x`` with the updates added, each as often as its place is named."""
 
     ufunc = np.add
+    step = "{0} + {1}"
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         x, updates, *indices = primals
@@ -375,6 +422,8 @@ class ScatterAdd(_Scatter):
 
 class ScatterSet(_Scatter):
     """``x`` with elements replaced; of several updates of one place the last one stays."""
+
+    step = "{1}"
 
     def _write(self, front: Any, index: Sequence[Any], updates: Any) -> None:
         front[tuple(index)] = updates
@@ -420,6 +469,7 @@ class ScatterMul(_Scatter):
     """``x`` with the updates multiplied in, each as often as its place is named."""
 
     ufunc = np.multiply
+    step = "{0} * {1}"
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         x, updates, *indices = primals
@@ -535,12 +585,16 @@ class ScatterMax(_ScatterExtreme):
     """``x`` with the maximum of itself and the updates at every named place."""
 
     ufunc = np.maximum
+    step = "maximum({0}, {1})"
+    kinds = "biuf"
 
 
 class ScatterMin(_ScatterExtreme):
     """``x`` with the minimum of itself and the updates at every named place."""
 
     ufunc = np.minimum
+    step = "minimum({0}, {1})"
+    kinds = "biuf"
 
 
 SCATTERS: dict[str, type[_Scatter]] = {
@@ -617,7 +671,8 @@ class DynamicSlice(Primitive):
 
     sizes: tuple[int, ...]
 
-    lower = extern_lower
+    def lower(self, x: ShapedArray, *starts: ShapedArray) -> Form:
+        return Window(self.sizes)
 
     def impl(self, x: Any, *starts: Any) -> Any:
         x = np.asarray(x)
@@ -673,7 +728,8 @@ class DynamicUpdateSlice(Primitive):
     ``bind(x, update, *starts)``. Starts are clamped so that the window lies inside (JAX's rule).
     """
 
-    lower = extern_lower
+    def lower(self, x: ShapedArray, update: ShapedArray, *starts: ShapedArray) -> Form:
+        return Replace()
 
     def impl(self, x: Any, update: Any, *starts: Any) -> Any:
         out = np.array(x)

@@ -16,9 +16,9 @@ from funcgrad.core.avals import ShapedArray, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.dtypes import BOOL, INT64
 from funcgrad.errors import DtypeError, ShapeError
-from funcgrad.lowering import Extern, Form, Reduction
+from funcgrad.lowering import ArgReduction, Extern, Form, Reduction
 from funcgrad.primitives.elementwise import coefficient, convert, div, equal, mul, scale
-from funcgrad.primitives.families import extern_lower, shape_of, zero_jvp
+from funcgrad.primitives.families import shape_of, zero_jvp
 from funcgrad.primitives.shape import (
     Concatenate,
     ReduceSum,
@@ -198,8 +198,17 @@ class _ArgExtreme(Primitive):
 
     axis: int
     function: ClassVar[Any]
+    step: ClassVar[str]
+    comparison: ClassVar[str]
     jvp = zero_jvp
-    lower = extern_lower
+
+    def lower(self, x: ShapedArray) -> Form:
+        if x.dtype.kind == "c":
+            return Extern()
+        better = f"{{0}} {self.comparison} {{1}}"
+        if x.dtype.kind == "f":  # nan is the most extreme
+            better = f"({better}) | (isnan({{0}}) & (not isnan({{1}})))"
+        return ArgReduction(self.axis, self.step, better)
 
     def impl(self, x: Any) -> Any:
         return self.function(x, axis=self.axis)
@@ -219,6 +228,8 @@ class ArgMax(_ArgExtreme):
 
     axis: int
     function: ClassVar[Any] = staticmethod(np.argmax)
+    step: ClassVar[str] = "maximum({0}, {1})"
+    comparison: ClassVar[str] = ">"
 
 
 @dataclass(frozen=True)
@@ -227,3 +238,5 @@ class ArgMin(_ArgExtreme):
 
     axis: int
     function: ClassVar[Any] = staticmethod(np.argmin)
+    step: ClassVar[str] = "minimum({0}, {1})"
+    comparison: ClassVar[str] = "<"
