@@ -271,6 +271,10 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     refuse_out(out, "round")
     x = strong(as_value(a, "round"))
     dtype = aval_of(x).dtype
+    if dtype == BOOL:
+        if decimals:
+            raise TypeError("round: bools have no decimals. Convert them with .astype(float).")
+        return p.convert(x, FLOAT64)  # where NumPy has float16
     if not is_inexact(dtype):
         return x if decimals >= 0 else p.convert(round(p.convert(x, FLOAT64), decimals), dtype)
     if decimals == 0:

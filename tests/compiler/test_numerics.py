@@ -135,6 +135,13 @@ def test_operators_of_exact_numbers(fun: Any, code: str) -> None:
         assert_same(a, b)
 
 
+def test_rounded_bools_are_floats() -> None:
+    x = np.array([True, False])
+    assert_same(fg.jit(np.round)(x), np.round(x).astype(np.float64))
+    with pytest.raises(TypeError):
+        fg.jit(lambda x: np.round(x, 1))(x)
+
+
 @pytest.mark.parametrize("code", "fd")
 def test_nan_to_num(code: str) -> None:
     check(np.nan_to_num, edges_of(code))
