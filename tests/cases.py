@@ -14,10 +14,20 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.primitive import Primitive
+from funcgrad.core.primitive import Linear, Primitive
 from funcgrad.primitives import elementwise as el
 from funcgrad.primitives import special as sp
 from funcgrad.primitives.bits import Bitcast, population_count
+from funcgrad.primitives.collectives import (
+    AllGather,
+    AllToAll,
+    AxisIndex,
+    PMax,
+    PMin,
+    PPermute,
+    PSum,
+    ReduceScatter,
+)
 from funcgrad.primitives.contraction import Contract
 from funcgrad.primitives.creation import Full, Iota
 from funcgrad.primitives.cumulative import (
@@ -80,6 +90,7 @@ from funcgrad.primitives.shape import (
     Transpose,
 )
 from funcgrad.primitives.sorting import Sort, TopK
+from funcgrad.transforms.batch import batch_flat
 
 Make = Callable[[np.random.Generator, np.dtype], Any]
 """Draws one argument; inexact ones in the dtype that is given."""
@@ -902,6 +913,66 @@ BITS = [
     *one(erfinv_giles, -0.9, 0.9, rtol=1e-5),
 ]
 
+LANES = 4
+
+
+class OverLanes:
+    """A collective as a function of the values of all lanes, stacked in front."""
+
+    multiple_results = False
+
+    def __init__(self, collective: Primitive) -> None:
+        self.collective = collective
+        self.name = collective.name
+
+    def bind(self, *args: Any) -> Any:
+        return self._mapped(self.collective.bind, *args)
+
+    def transpose(self, ct: Any, x: Any) -> Any:
+        lane = Linear(x.aval.update(shape=x.aval.shape[1:]))
+        return (self._mapped(lambda ct: self.collective.transpose(ct, lane)[0], ct),)
+
+    def abstract_eval(self, *avals: Any) -> Any:
+        out = self.collective.abstract_eval(*[a.update(shape=a.shape[1:]) for a in avals])
+        return out.update(shape=(LANES, *out.shape))
+
+    def batch(self, args: Any, dims: Any) -> Any:
+        size = next(a.shape[0] for a, d in zip(args, dims, strict=True) if d == 0)
+        outs, out_dims = batch_flat(lambda *xs: [self.bind(*xs)], args, dims, size, "law", None)
+        return outs[0], out_dims[0]
+
+    @staticmethod
+    def _mapped(function: Any, *args: Any) -> Any:
+        flags = [0] * len(args)
+        outs, dims = batch_flat(lambda *xs: [function(*xs)], args, flags, LANES, "law", "lanes")
+        if dims[0] is None:
+            return el.add.bind(np.zeros((LANES, *(1,) * outs[0].ndim), outs[0].dtype), outs[0])
+        return outs[0]
+
+
+def over_lanes(collective: Primitive, make: Make, what: str = "", order: int = 2) -> Case:
+    linear = FIRST if order else ()
+    if isinstance(collective, PMax | PMin):
+        linear = ()
+    return Case(OverLanes(collective), (make,), what, "dF" if linear else "d", order, linear)
+
+
+AXIS = ("lanes", LANES)
+
+COLLECTIVES = [
+    over_lanes(PSum((AXIS,)), uniform(LANES, 3)),
+    over_lanes(PMax((AXIS,)), distinct(LANES, 3)),
+    over_lanes(PMin((AXIS,)), distinct(LANES, 3)),
+    Case(OverLanes(AxisIndex(*AXIS)), (), "", "d", 0),
+    over_lanes(AllGather(*AXIS, 1, False), uniform(LANES, 2, 3)),
+    over_lanes(AllGather(*AXIS, 1, True), uniform(LANES, 2, 3), "tiled"),
+    over_lanes(ReduceScatter(*AXIS, 0, False), uniform(LANES, LANES, 3)),
+    over_lanes(ReduceScatter(*AXIS, 1, True), uniform(LANES, 3, 2 * LANES), "tiled"),
+    over_lanes(PPermute(*AXIS, ((0, 1), (1, 3))), uniform(LANES, 3)),
+    over_lanes(AllToAll(*AXIS, 0, 1, False), uniform(LANES, LANES, 3)),
+    over_lanes(AllToAll(*AXIS, 0, 1, True), uniform(LANES, 2 * LANES, 3), "tiled"),
+]
+
 CASES: Sequence[Case] = [
     *ARITHMETIC,
     *COMPARISONS,
@@ -919,12 +990,21 @@ CASES: Sequence[Case] = [
     *LINALG,
     *FOURIER,
     *BITS,
+    *COLLECTIVES,
 ]
 
 IMPOSSIBLE: dict[str, dict[str, str]] = {
+    "axis_index": {
+        "batch": "it has no arguments",
+    },
     "iota": {
         "jvp": "it has no arguments",
         "batch": "it has no arguments",
     },
 }
 """Rules that are declared not to exist, by name of the primitive, with the reason."""
+
+NOT_ADJOINT = {
+    "stop_gradient": "no cotangent passes it, whatever it does to values",
+}
+"""Primitives whose transpose rule is not the adjoint, with the reason."""
