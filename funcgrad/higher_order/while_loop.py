@@ -15,7 +15,8 @@ so no order of differentiation needs anything new.
 A pull runs the loop again in chunks of steps, each a `Scan` whose residuals are kept: a tape that
 grows. With a limit on the number of checkpoints only the states at the starts of some chunks are
 kept, at distances that double whenever there are too many, and the others are computed again from
-them (Griewank and Walther, Evaluating Derivatives, 2008, chapter 12).
+them, stretch by stretch in the same way (Griewank and Walther, Evaluating Derivatives, 2008,
+chapter 12).
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ Mask = tuple[bool, ...]
 
 FIRST_CHUNK = 16
 LAST_CHUNK = 1024
-"""Steps per chunk of a tape: from the first, doubling, to the last."""
+CHUNK_BYTES = 1 << 22
+"""Steps per chunk of a tape: from the first, doubling, to the last; and, where memory is limited,
+bytes of the states of one chunk."""
 
 
 @dataclass(frozen=True)
@@ -653,7 +656,8 @@ class _Tape:
 
     def _record_sparsely(self, limit: int) -> Any:
         """As `_record`, one chunk after the other, from at most ``limit`` states."""
-        length = self._chunk_length(LAST_CHUNK)
+        nbytes = sum(np.asarray(x).nbytes for x in self.state)
+        length = self._chunk_length(min(max(CHUNK_BYTES // nbytes, 1), LAST_CHUNK))
         chunk = self._chunk(length)
         kept: list[list[Any]] = []
         stride, count = 1, 0
@@ -666,9 +670,21 @@ class _Tape:
             self.state = chunk.bind(*self.consts, *self.state)
             count += 1
         self.n_chunks = count
-        for k in reversed(range(len(kept))):
-            states = [kept[k]]
-            for _ in range(min(stride, count - k * stride) - 1):
-                states.append(chunk.bind(*self.consts, *states[-1]))
-            while states:
-                yield self._linearize(states.pop(), length)[1]
+        while kept:
+            start = (len(kept) - 1) * stride
+            yield from self._backwards(chunk, kept.pop(), min(stride, count - start), limit)
+
+    def _backwards(self, chunk: Scan, state: list[Any], count: int, limit: int) -> Any:
+        """The chunks of a stretch, the last one first, with at most ``limit`` states at a time."""
+        if count == 1:
+            yield self._linearize(state, chunk.length)[1]
+            return
+        stride = -(-count // max(limit, 2))
+        states = [state]
+        for i in range(1, (count - 1) // stride * stride + 1):
+            state = chunk.bind(*self.consts, *state)
+            if i % stride == 0:
+                states.append(state)
+        while states:
+            start = (len(states) - 1) * stride
+            yield from self._backwards(chunk, states.pop(), min(stride, count - start), limit)
