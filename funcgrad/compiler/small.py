@@ -3,7 +3,9 @@
 Between kernels, a loop over arrays of a few elements would spend its time on everything but their
 arithmetic. Here the body is unrolled over the elements; views, concatenations and stacks are only
 other names of the same variables. What comes from outside is read before the loop, elements of
-walked arrays in it. Larger bodies are left to the executor (`pipeline`).
+walked arrays in it; so are elements of larger arrays at places that the loop computes. Among
+variables, such a place is found by comparing it with all. Larger bodies are left to the executor
+(`pipeline`).
 """
 
 from __future__ import annotations
@@ -14,22 +16,28 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from funcgrad.compiler.codegen import Kernel, Source, expression, is_expensive, neutral
+from funcgrad.compiler.codegen import Kernel, Site, Source, expression, is_expensive, neutral
 from funcgrad.compiler.graph import (
+    ArgFold,
     Branch,
     Copies,
+    Deposit,
     Fold,
     Graph,
     Link,
+    Lookup,
     Loop,
     Matrices,
     Nest,
     Node,
     Point,
     Product,
+    Replace,
     Scan,
+    Window,
 )
-from funcgrad.compiler.layout import Operand, Uniform, Value, View
+from funcgrad.compiler.layout import Operand, Shape, Uniform, Value, View
+from funcgrad.compiler.lookups import clamped, is_wrong, refuse, resolve
 
 MAX_ELEMENTS = 16
 """Larger arrays are worth loops of their own."""
@@ -77,6 +85,8 @@ def _node_cost(node: Node) -> float:
         return math.prod(node.sizes)
     if isinstance(node, Copies):
         return 0
+    if isinstance(node, Lookup | Deposit | Window | Replace | ArgFold):
+        return _places_cost(node)
     if isinstance(node, Branch):
         return sum(map(_cost, node.bodies))
     if isinstance(node, Loop):
@@ -84,6 +94,31 @@ def _node_cost(node: Node) -> float:
         assert times is not None  # only loops of known length walk
         return times * sum(map(_cost, node.bodies))
     return math.inf
+
+
+def _places_cost(node: Lookup | Deposit | Window | Replace | ArgFold) -> int:
+    """Statements that read or write at computed places."""
+    shape = node.operands[0].shape
+    if isinstance(node, ArgFold):
+        return 3 * math.prod(shape)
+    if isinstance(node, Window | Replace):
+        part = node.out.shape if isinstance(node, Window) else node.operands[1].shape
+        return math.prod(part) * (1 if _is_large(node) else math.prod(_rooms(shape, part)))
+    rows = 1 if _is_large(node) else math.prod(shape[a] for a in node.form.axes)
+    resolved = 4 * sum(math.prod(x.shape) for x in node.operands[1:])
+    moved = node.out if isinstance(node, Lookup) else node.operands[1]
+    return resolved + 2 * rows * math.prod(moved.shape)
+
+
+def _is_large(node: Node) -> bool:
+    """Whether the first operand is so large that it cannot be variables: it is read from memory."""
+    x = node.operands[0]
+    return isinstance(x, View) and x.value.nbytes > _limit(x.value)
+
+
+def _rooms(shape: Shape, part: Shape) -> Shape:
+    """How many starts a window has along every axis."""
+    return tuple(n - m + 1 for n, m in zip(shape, part, strict=True))
 
 
 def _is_walking(node: Nest) -> bool:
@@ -105,6 +140,33 @@ def _matrix_places(view: View, layout: Matrices, batch: int, row: int, column: i
     return view.offset + batch * layout.batch_stride + row * layout.row_stride + column
 
 
+class _Memory:
+    """Which inner values are parts of arrays outside of the kernel."""
+
+    def __init__(self, node: Nest) -> None:
+        self.carried: set[Value] = set()
+        self.outer: dict[Value, Value] = {}
+        self._collect(node)
+        for link in node.links:
+            self.outer.pop(link.inner, None)
+
+    def _collect(self, node: Nest) -> None:
+        if isinstance(node, Loop):
+            self.carried.update(carry.now for carry in node.carries)
+        self.outer.update((k.inner, k.outer) for k in node.links if k.inner.maker is None)
+        for inner in (n for body in node.bodies for n in body.nodes if isinstance(n, Nest)):
+            self._collect(inner)
+
+    def holds(self, operand: Operand) -> bool:
+        """Whether an operand can be read at a place that is not known before."""
+        if isinstance(operand, Uniform):
+            return False
+        value = operand.value
+        while value in self.outer:
+            value = self.outer[value]
+        return value.maker is None and value not in self.carried
+
+
 class _Unroller:
     """Writes the kernel of one loop or branch."""
 
@@ -116,8 +178,11 @@ class _Unroller:
         self.results = [k for k in node.links if k.inner.maker is not None and k.inner.nbytes]
         self.pointers: dict[Value, tuple[str, int]] = {}
         self.scopes: dict[Value, int] = {}
+        self.memory = _Memory(node)
+        self.parts: dict[Value, tuple[Value, int]] = {}
+        """Arrays in memory under inner names: those at the outermost level, and where."""
         self._literals(node.bodies)
-        needs = _needs(node.bodies)
+        needs = _needs(node.bodies, self.memory)
         self._outside(node, needs)
         if isinstance(node, Loop):
             self._root_loop(node, needs)
@@ -143,8 +208,29 @@ class _Unroller:
                     self._neutral(node)
                 elif isinstance(node, Product):
                     self.source.literal(node.out.dtype.type(0))
+                elif isinstance(node, Lookup | Deposit | Window | Replace):
+                    self._place_literals(node)
                 elif isinstance(node, Nest):
                     self._literals(node.bodies)
+
+    def _place_literals(self, node: Lookup | Deposit | Window | Replace) -> None:
+        x = node.operands[0]
+        if isinstance(node, Lookup | Deposit):
+            for axis in node.form.axes:
+                self._number(x.shape[axis])
+        else:
+            part = node.out.shape if isinstance(node, Window) else node.operands[1].shape
+            for n in _rooms(x.shape, part):
+                self._number(n - 1)
+        if isinstance(node, Lookup) and node.form.mode == "fill":
+            self.source.literal(node.form.fill)
+        if isinstance(x, View) and isinstance(node, Lookup | Window):
+            for stride in x.strides:
+                self._number(stride)
+
+    def _number(self, n: int) -> str:
+        """A variable that holds a size or a stride."""
+        return self.source.literal(np.int64(n))
 
     def _neutral(self, node: Fold | Scan) -> str:
         return self.source.literal(neutral(node.form.init, node.out.dtype))
@@ -341,6 +427,179 @@ class _Unroller:
             names.update(zip(_places(place), self._elements(operand), strict=True))
         self.names[node.out] = names
 
+    # Places that are computed.
+
+    def _resolved(
+        self, node: Lookup | Deposit, x: Shape, indices: Sequence[Operand]
+    ) -> Iterator[tuple[list[str], str]]:
+        """For every place, in order: its index along every axis, and whether it exists."""
+        columns = [
+            self._resolved_along(node, k, self._number(x[axis]), index)
+            for k, (axis, index) in enumerate(zip(node.form.axes, indices, strict=True))
+        ]
+        for row in zip(*(c.ravel().tolist() for c in np.broadcast_arrays(*columns)), strict=True):
+            tests = [f"({test})" for _, test in row if test]
+            yield [name for name, _ in row], self._new(" & ".join(tests)) if tests else ""
+
+    def _resolved_along(
+        self, node: Lookup | Deposit, k: int, length: str, index: Operand
+    ) -> np.ndarray:
+        """Places and tests of one index array, in an array of its shape."""
+        known: dict[str, tuple[str, str]] = {}
+        names = self._elements(index)
+        for position, name in enumerate(names):
+            if name in known:
+                continue
+            at = self._new(f"i64({name})")
+            if node.form.mode == "raise":
+                site = self.source.word(Site(node.origin, k))
+                with self.source.block(f"if {is_wrong(at, length)}:"):
+                    refuse(self.source, site, at, str(position))
+            place = self._new(at)
+            known[name] = place, resolve(self.source, node.form.mode, place, at, length)
+        found = np.empty(len(names), object)
+        found[:] = [known[name] for name in names]
+        return found.reshape(index.shape)
+
+    def _address(self, x: View, moves: Mapping[int, str]) -> tuple[str, str, int]:
+        """Pointer, first element and scope of an array in memory at places along some axes."""
+        root, start = self.parts.get(x.value, (x.value, 0))
+        pointer, scope = self.pointers[root]
+        terms = [str(start + x.offset)]
+        terms += [f"{place} * {self._number(x.strides[axis])}" for axis, place in moves.items()]
+        return pointer, self._new(f"i64({' + '.join(terms)})"), scope
+
+    def _read(self, x: View, moves: Mapping[int, str], places: Iterable[int]) -> list[str]:
+        """Elements of an array in memory, at fixed distances from a place."""
+        pointer, first, scope = self._address(x, moves)
+        return [self._new(f"load({pointer}, {first} + {i}, {scope})") for i in places]
+
+    def _chosen(self, number: str, candidates: Sequence[str]) -> str:
+        """The variable of a number; the first one where there is none."""
+        found = candidates[0]
+        for i, name in enumerate(candidates):
+            if i and name != found:
+                found = self._new(f"select({number} == {i}, {name}, {found})")
+        return found
+
+    def _counted(self, places: Sequence[str], lengths: Sequence[int]) -> str:
+        """The row-major number of a place."""
+        number = "i64(0)"
+        for place, n in zip(places, lengths, strict=True):
+            number = f"{number} * {n} + {place}"
+        return self._new(number)
+
+    def _rows(self, shape: Shape, axes: Sequence[int]) -> np.ndarray:
+        """Row-major numbers of all elements: one row for every place along some axes."""
+        rest = [i for i in range(len(shape)) if i not in axes]
+        numbers = np.arange(math.prod(shape)).reshape(shape).transpose((*axes, *rest))
+        return numbers.reshape(math.prod(shape[a] for a in axes), math.prod(shape[i] for i in rest))
+
+    def _lookup(self, node: Lookup) -> None:
+        x, *indices = node.operands
+        axes = node.form.axes
+        lengths = [x.shape[axis] for axis in axes]
+        in_memory = self.memory.holds(x)
+        rows = np.empty((1, 0), object)
+        if not in_memory:
+            rows = np.array(self._elements(x), object)[self._rows(x.shape, axes)]
+        results: list[str] = []
+        for places, test in self._resolved(node, x.shape, indices):
+            if not math.prod(lengths):  # all are filled
+                size = math.prod(node.out.shape) // math.prod(node.index_shape)
+                results += [self.source.literal(node.form.fill)] * size
+                continue
+            if in_memory:
+                assert isinstance(x, View)
+                row = self._memory_row(x, axes, places, test)
+            else:
+                number = self._counted(places, lengths)
+                row = [self._chosen(number, column) for column in rows.T.tolist()]
+            if test:
+                fill = self.source.literal(node.form.fill)
+                row = [self._new(f"select({test}, {name}, {fill})") for name in row]
+            results += row
+        self.names[node.out] = dict(enumerate(results))
+
+    def _memory_row(
+        self, x: View, axes: Sequence[int], places: Sequence[str], test: str
+    ) -> list[str]:
+        if test:  # nothing is read outside
+            places = [self._new(f"select({test}, {place}, 0)") for place in places]
+        rest = [i for i in range(len(x.shape)) if i not in axes]
+        row = View(x.value, tuple(x.shape[i] for i in rest), tuple(x.strides[i] for i in rest))
+        return self._read(x, dict(zip(axes, places, strict=True)), _places(row))
+
+    def _deposit(self, node: Deposit) -> None:
+        x, updates, *indices = node.operands
+        axes = node.form.axes
+        numbers = self._rows(x.shape, axes)
+        state = np.array(self._elements(x), object)
+        rest = iter(self._elements(updates))
+        for places, test in self._resolved(node, x.shape, indices):
+            number = self._counted(places, [x.shape[axis] for axis in axes])
+            row = [next(rest) for _ in range(numbers.shape[1])]
+            for r, elements in enumerate(numbers.tolist()):
+                is_here = self._new(f"({number} == {r})" + (f" & {test}" if test else ""))
+                for i, update in zip(elements, row, strict=True):
+                    value = self._new(node.form.step.format(state[i], update))
+                    state[i] = self._new(f"select({is_here}, {value}, {state[i]})")
+        self.names[node.out] = dict(enumerate(state.tolist()))
+
+    def _starts(
+        self, shape: Shape, part: Shape, starts: Sequence[Operand]
+    ) -> tuple[dict[int, str], str]:
+        """First indices of a window along the axes that it does not fill, and their number."""
+        rooms = _rooms(shape, part)
+        places = {
+            axis: self._new(clamped(self._elements(start)[0], start.dtype, self._number(n - 1)))
+            for axis, (n, start) in enumerate(zip(rooms, starts, strict=True))
+            if n > 1
+        }
+        return places, self._counted([*places.values()], [rooms[axis] for axis in places])
+
+    def _window(self, node: Window) -> None:
+        x, *starts = node.operands
+        part = node.out.shape
+        places, number = self._starts(x.shape, part, starts)
+        if self.memory.holds(x):
+            assert isinstance(x, View)
+            window = View(x.value, part, x.strides)
+            names = self._read(x, places, _places(window))
+        else:
+            elements = np.array(self._elements(x), object).reshape(x.shape)
+            windows = [elements[cut].ravel().tolist() for cut in _cuts(x.shape, part)]
+            names = [self._chosen(number, column) for column in zip(*windows, strict=True)]
+        self.names[node.out] = dict(enumerate(names))
+
+    def _replace(self, node: Replace) -> None:
+        x, update, *starts = node.operands
+        _, number = self._starts(x.shape, update.shape, starts)
+        state = np.array(self._elements(x), object).reshape(x.shape)
+        numbers = np.arange(state.size).reshape(x.shape)
+        state, names = state.ravel(), self._elements(update)
+        for k, cut in enumerate(_cuts(x.shape, update.shape)):
+            is_here = self._new(f"{number} == {k}")
+            for i, name in zip(numbers[cut].ravel().tolist(), names, strict=True):
+                state[i] = self._new(f"select({is_here}, {name}, {state[i]})")
+        self.names[node.out] = dict(enumerate(state.tolist()))
+
+    def _argfold(self, node: ArgFold) -> None:
+        (x,) = node.operands
+        names = np.array(self._elements(x), object).reshape(x.shape)
+        lines = np.moveaxis(names, node.form.axis, -1).reshape(-1, x.shape[node.form.axis])
+        results = []
+        for first, *rest in lines.tolist():
+            best, place = first, self._new("i64(0)")
+            for i, name in enumerate(rest, 1):
+                is_new = self._new(node.form.better.format(name, best))
+                best = self._new(f"select({is_new}, {name}, {best})")
+                place = self._new(f"select({is_new}, {i}, {place})")
+            results.append(place)
+        self.names[node.out] = dict(enumerate(results))
+
+    # Loops and branches inside.
+
     def _loop(self, node: Loop) -> None:
         if _is_walking(node):
             self._unrolled(node)
@@ -396,12 +655,14 @@ class _Unroller:
         start = link.offset + t * link.step
         size = math.prod(link.inner.shape)
         names = self.names.get(link.outer, {})
+        root, before = self.parts.get(link.outer, (link.outer, 0))
+        self.parts[link.inner] = root, before + start
         if link.step:
             # Strides of a walked element are those of the array that it is a part of.
             self.names[link.inner] = {i - start: name for i, name in names.items()}
         else:
             self.names[link.inner] = {
-                i: names[start + i] for i in range(size) if start + i in names
+                i - start: name for i, name in names.items() if 0 <= i - start < size
             }
 
     def _initial(self, link: Link, now: Value) -> Names:
@@ -409,21 +670,35 @@ class _Unroller:
         return {i: names[link.offset + i] for i in range(math.prod(now.shape))}
 
 
-def _needs(graphs: Iterable[Graph]) -> dict[Value, set[int]]:
-    """Which elements of every value are read, in these graphs and inside of them."""
+def _cuts(shape: Shape, part: Shape) -> Iterator[tuple[slice, ...]]:
+    """All windows of an array."""
+    for starts in np.ndindex(*_rooms(shape, part)):
+        yield tuple(slice(i, i + m) for i, m in zip(starts, part, strict=True))
+
+
+def _needs(graphs: Iterable[Graph], memory: _Memory) -> dict[Value, set[int]]:
+    """Which elements of every value are variables, in these graphs and inside of them.
+
+    An array in memory that is only read at computed places has an entry without elements.
+    """
     needs: dict[Value, set[int]] = {}
     for node in (node for graph in graphs for node in graph.nodes):
         if isinstance(node, Nest):
-            _add_nested_needs(node, needs)
+            _add_nested_needs(node, needs, memory)
             continue
-        for x in node.operands:
+        operands = node.operands
+        if isinstance(node, Lookup | Window) and memory.holds(operands[0]):
+            assert isinstance(operands[0], View)
+            needs.setdefault(operands[0].value, set())
+            operands = operands[1:]
+        for x in operands:
             if isinstance(x, View):
                 needs.setdefault(x.value, set()).update(_places(x))
     return needs
 
 
-def _add_nested_needs(node: Nest, needs: dict[Value, set[int]]) -> None:
-    inside = _needs(node.bodies)
+def _add_nested_needs(node: Nest, needs: dict[Value, set[int]], memory: _Memory) -> None:
+    inside = _needs(node.bodies, memory)
     iterations = range(node.length) if isinstance(node, Loop) and node.length else range(1)
     for link in node.links:
         if link.inner.maker is not None:
