@@ -103,7 +103,8 @@ def jit(
         ``cache_info`` and ``clear_cache``.
 
     Raises:
-        ArgumentError: If a static argument is not hashable, or a position does not exist.
+        ArgumentError: If a static argument is not hashable, a position does not exist, or
+            ``threads`` is not positive.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -121,6 +122,17 @@ def jit(
     if fun is None:
         return partial(jit, keep_unused=keep_unused, inline=inline, **options)
     return Jitted(fun, **options)
+
+
+def _checked_threads(threads: Any) -> int | None:
+    if threads is None:
+        return None
+    if not isinstance(threads, int) or threads < 1:
+        raise ArgumentError(
+            f"jit: threads must be a positive integer, got {threads!r}. Leave it out to use all "
+            "cores that this process may use."
+        )
+    return threads
 
 
 class Jitted:
@@ -142,7 +154,7 @@ class Jitted:
         self._what = f"jit({self._name})"
         self._static = _Selection(fun, static_argnums, static_argnames, "static")
         self._donated = _Selection(fun, donate_argnums, donate_argnames, "donate")
-        self._threads = threads
+        self._threads = _checked_threads(threads)
         self._cache: dict[Any, _Entry] = {}
         self._info = CacheInfo()
         self._paths: list[CallPath] = []

@@ -22,6 +22,7 @@ import numpy as np
 from funcgrad.compiler.graph import Fold, Node, Origin, Point, Scan
 from funcgrad.compiler.layout import Operand, Shape, Uniform, Value, View, contiguous_strides
 from funcgrad.compiler.passes.fuse import Group, Walk, kind_of
+from funcgrad.compiler.threads import part_ranges
 from funcgrad.dtypes import BOOL, short_name
 
 BLOCK = 512
@@ -55,8 +56,10 @@ class Kernel:
         words: Its arguments, after begin and end.
         length: Iterations of the outermost loop.
         scratch: Values that it needs memory for while it runs.
-        is_parallel: Whether parts of the outermost loop may run at the same time.
-        work: Elements that it walks over.
+        is_parallel: Whether parts of the outermost loop may run at the same time, if each has its
+            own scratch memory.
+        work: Elements that it reads and writes; an elementary function counts as several.
+        parts: Ranges of the outermost loop that are run, possibly at the same time.
     """
 
     source: str
@@ -65,6 +68,18 @@ class Kernel:
     scratch: list[Value] = field(default_factory=list)
     is_parallel: bool = False
     work: int = 0
+    parts: list[tuple[int, int]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.parts = [(0, self.length)]
+
+    def split(self, n_threads: int) -> None:
+        """Form parts for several threads, if it is large enough."""
+        if not self.is_parallel:
+            return
+        self.parts = part_ranges(self.length, self.work, n_threads)
+        for value in self.scratch:
+            value.shape = (len(self.parts), *value.shape)
 
 
 class _Access:
@@ -171,6 +186,10 @@ def word_of(dtype: np.dtype[Any]) -> str:
 def is_expensive(expr: str) -> bool:
     """Whether an expression calls an elementary function."""
     return _EXPENSIVE.search(expr) is not None
+
+
+def _is_function(node: Node) -> bool:
+    return isinstance(node, Point) and is_expensive(node.expr)
 
 
 def neutral(init: str, dtype: np.dtype[Any]) -> Any:
@@ -550,8 +569,8 @@ class _Writer:
             self.source.words,
             length,
             self.scratch,
-            self.first is not None and not self.scratch and (bool(self.batch) or not self.crossing),
-            work * len(self.accesses),
+            self.first is not None and (bool(self.batch) or not self.crossing),
+            work * (len(self.accesses) + 8 * sum(map(_is_function, self.nodes))),
         )
 
     def _literals(self) -> None:

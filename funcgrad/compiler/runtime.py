@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.compiler import blas, fixed
+from funcgrad.compiler import blas, fixed, threads
 from funcgrad.compiler.blas import gemm_function
 from funcgrad.compiler.cache import DiskCache, open_default, size_limit
 from funcgrad.errors import CompilerError
@@ -42,6 +42,8 @@ __all__ = [
     "gemm_function",
     "kernel_address",
     "loop_address",
+    "parallel_address",
+    "pool_address",
     "set_cache_dir",
     "stats",
 ]
@@ -130,6 +132,26 @@ def loop_address() -> int:
 def branch_address() -> int:
     """The native code that runs one of several tables of steps."""
     return _address(fixed.BRANCH, lambda symbol: fixed.BRANCH, fixed.BRANCH_SYMBOL)
+
+
+@cache
+def parallel_address() -> int:
+    """The native code of a step whose parts run on several threads."""
+    text = threads.assembly(threads.PARALLEL_SYMBOL)
+    return _address(text, lambda symbol: text, threads.PARALLEL_SYMBOL)
+
+
+def pool_address(n_threads: int) -> int:
+    """The pool, with workers for so many threads."""
+    found = threads.pool(_worker_address())
+    found.grow(n_threads - 1)
+    return found.address
+
+
+@cache
+def _worker_address() -> int:
+    text = threads.assembly(threads.WORKER_SYMBOL)
+    return _address(text, lambda symbol: text, threads.WORKER_SYMBOL)
 
 
 @cache

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +14,8 @@ import numpy as np
 import pytest
 
 import funcgrad as fg
+from funcgrad.compiler.threads import is_available
+from funcgrad.errors import ArgumentError
 
 THREADS = 8
 
@@ -115,3 +120,70 @@ def test_the_mode_of_subnormals_belongs_to_the_call() -> None:
                 assert (tiny * np.float32(0.5)).min() > 0.0
 
     together(work)
+
+
+# Large kernels are split into parts that several threads run.
+
+TALL = np.random.default_rng(0).normal(size=(3001, 700)).astype(np.float32)
+LARGE: dict[str, Callable[[Any], Any]] = {
+    "points": lambda x: np.exp(x) * 2 + x,
+    "transposed": lambda x: np.sqrt(np.abs(x.T)) - 1,
+    "rows": lambda x: np.sum(x * x, axis=1),
+    "softmax": fg.nn.softmax,
+    "gradient of softmax": fg.grad(lambda x: np.sum(fg.nn.softmax(x) ** 2)),
+    "columns": lambda x: np.sum(x * x, axis=0) + np.sum(x),
+    "columns of stacks": lambda x: np.sum(x.reshape(3001, 7, -1) ** 2, axis=1),
+    "running sums": lambda x: np.cumsum(x, axis=1),
+    "one loop": lambda x: fg.lax.scan(lambda c, _: (np.exp(-c), None), x, None, length=3)[0],
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_parts_of_kernels(name: str) -> None:
+    one = fg.jit(LARGE[name], threads=1)(TALL)
+    several = fg.jit(LARGE[name], threads=4)
+    for _ in range(3):
+        np.testing.assert_array_equal(several(TALL), one)
+
+
+@pytest.mark.skipif(not is_available(), reason="kernels run on one thread here")
+def test_only_large_kernels_are_split() -> None:
+    split = fg.jit(LARGE["softmax"], threads=4)
+    assert "parts" in split.lower(TALL).as_text()
+    assert "parts" not in split.lower(TALL[:10]).as_text()
+    assert "parts" not in fg.jit(LARGE["softmax"], threads=1).lower(TALL).as_text()
+
+
+def test_one_pool_for_many_programs_at_once() -> None:
+    functions = [fg.jit(f, threads=4) for f in LARGE.values()]
+    expected = [fg.jit(f, threads=1)(TALL) for f in LARGE.values()]
+
+    def work(k: int) -> bool:
+        chosen = [(k + i) % len(functions) for i in range(len(functions))]
+        return all(np.array_equal(functions[i](TALL), expected[i]) for i in chosen)
+
+    assert all(together(work))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_forked_process_has_its_own_workers() -> None:
+    program = (
+        "import os, numpy as np, funcgrad as fg\n"
+        "x = np.linspace(0, 1, 2_000_000)\n"
+        "f = fg.jit(lambda x: np.exp(x) + 1, threads=4)\n"
+        "y = f(x)\n"
+        "child = os.fork()\n"
+        "g = fg.jit(lambda x: np.exp(x) + 2, threads=4)\n"
+        "ok = np.array_equal(f(x), y) and np.allclose(g(x), y + 1)\n"
+        "if not child:\n"
+        "    os._exit(not ok)\n"
+        "raise SystemExit(os.waitpid(child, 0)[1] or not ok)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", program], timeout=120).returncode == 0
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1.5, "2"])
+def test_numbers_of_threads_are_checked(threads: Any) -> None:
+    with pytest.raises(ArgumentError, match="threads must be a positive integer"):
+        fg.jit(np.exp, threads=threads)
