@@ -43,7 +43,7 @@ class _Plan:
     """What an index does to an array of shape ``shape``.
 
     Args:
-        aval: Type of the indexed array.
+        aval: Type of the indexed array, with an axis of length 1 for every single bool.
         slices: One per axis; integers and index arrays leave a slice of everything.
         numbers: Known integers, by axis, in ``0 .. n-1``.
         arrays: Index arrays and traced integers, by axis.
@@ -119,7 +119,7 @@ def _entry(e: Any) -> Any:
         array = array.astype(np.intp)
     if array.dtype.kind in "iu":
         return int(array) if array.ndim == 0 else array
-    if array.dtype.kind != "b" or array.ndim == 0:
+    if array.dtype.kind != "b":
         raise IndexError(
             "only integers, slices (`:`), ellipsis (`...`), None and arrays of integers or "
             f"bools are valid indices, got {_describe(e)}.{_location()}"
@@ -166,7 +166,8 @@ def _is_advanced(e: Any) -> bool:
 def _plan(aval: ShapedArray, index: Any, mode: str | None) -> _Plan:
     """Take an index apart."""
     entries = _entries(index, aval.ndim)
-    plan = _Plan(aval)
+    plan = _Plan(_with_axes_of_bools(aval, entries))
+    entries = [_places_of_bool(e) for e in entries]
     advanced = [i for i, e in enumerate(entries) if _is_advanced(e)]
     has_gap = bool(advanced) and advanced[-1] - advanced[0] + 1 != len(advanced)
     for i, e in enumerate(entries):
@@ -174,6 +175,27 @@ def _plan(aval: ShapedArray, index: Any, mode: str | None) -> _Plan:
             plan.front = len(plan.layout)
         _add(plan, e, mode)
     return plan
+
+
+def _is_single_bool(e: Any) -> bool:
+    return _is_mask(e) and e.ndim == 0
+
+
+def _with_axes_of_bools(aval: ShapedArray, entries: list[Any]) -> ShapedArray:
+    """The array as one in which every single bool of the index has an axis to stand for."""
+    if not any(map(_is_single_bool, entries)):
+        return aval
+    shape, axis = list(aval.shape), 0
+    for e in entries:
+        if _is_single_bool(e):
+            shape.insert(axis, 1)
+        axis += 1 if _is_single_bool(e) else _axes_of(e)
+    return aval.update(shape=tuple(shape))
+
+
+def _places_of_bool(e: Any) -> Any:
+    """``True`` takes its axis of length 1, ``False`` nothing of it; others as they are."""
+    return np.zeros(int(e), np.int64) if _is_single_bool(e) else e
 
 
 def _add(plan: _Plan, e: Any, mode: str | None) -> None:
@@ -285,7 +307,7 @@ def _basic_steps(aval: ShapedArray, key: tuple[Any, ...]) -> tuple[Primitive, ..
 
 def _get(x: Any, plan: _Plan, mode: str | None, fill_value: Any) -> Any:
     """The elements that a plan names."""
-    x = strong(x)
+    x = reshape(strong(x), plan.shape)
     for step in _cutting(plan)[0]:
         x = step.bind(x)
     if not plan.arrays:
@@ -392,7 +414,11 @@ def _update(
         mode: What happens with indices out of bounds.
         unique: The caller's promise that no element is named twice.
     """
-    x = strong(x)
+    x, shape = reshape(strong(x), plan.shape), shape_of(x)
+    return reshape(_updated(x, plan, value, kind, mode, unique), shape)
+
+
+def _updated(x: Any, plan: _Plan, value: Any, kind: str, mode: str | None, unique: bool) -> Any:
     value = _fitted(value, plan, kind)
     if plan.arrays:
         return _scatter(x, plan, value, kind, mode, unique)

@@ -8,13 +8,11 @@ depends on values.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from funcgrad.core.avals import ShapedArray, aval_of, shaped
-from funcgrad.core.primitive import BatchDim, Primitive, Value
+from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import FLOAT64, is_complex, is_inexact, real_dtype
 from funcgrad.errors import ArgumentError, ShapeError
@@ -27,7 +25,6 @@ from funcgrad.numpy.shaping import matrix_transpose, ravel
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import linalg as primitives
 from funcgrad.primitives import shape as s
-from funcgrad.primitives.families import extern_lower
 from funcgrad.primitives.reductions import ReduceMax, ReduceMin
 from funcgrad.primitives.shape import ReduceSum, shape_of
 
@@ -78,21 +75,22 @@ class SVDResult(NamedTuple):
     Vh: Any
 
 
-def _floating(*args: Any, function: str) -> list[Any]:
+def floating(*args: Any, function: str) -> list[Any]:
     """Values of one floating or complex dtype; exact ones become float64."""
     values = [strong(v) for v in promote(*[as_value(a, function) for a in args])]
     return [v if is_inexact(aval_of(v).dtype) else p.convert(v, FLOAT64) for v in values]
 
 
-def _matrix(a: Any, function: str) -> Any:
-    (x,) = _floating(a, function=function)
+def matrix(a: Any, function: str) -> Any:
+    """A floating or complex value with two axes at least."""
+    (x,) = floating(a, function=function)
     if len(shape_of(x)) < 2:
         raise LinAlgError(f"{function} needs a matrix or a stack of matrices, got {aval_of(x)}.")
     return x
 
 
 def _square(a: Any, function: str) -> Any:
-    x = _matrix(a, function)
+    x = matrix(a, function)
     if shape_of(x)[-1] != shape_of(x)[-2]:
         raise LinAlgError(
             f"{function} needs square matrices (the last two axes equal), got {aval_of(x)}."
@@ -122,7 +120,7 @@ def solve(a: Any, b: Any) -> Any:
         >>> print(fg.numpy.linalg.solve(np.array([[2.0, 0.0], [0.0, 4.0]]), np.array([2.0, 2.0])))
         [1.  0.5]
     """
-    a, b = _floating(a, b, function="solve")
+    a, b = floating(a, b, function="solve")
     a = _square(a, "solve")
     is_vector = len(shape_of(b)) == 1
     if is_vector:
@@ -152,52 +150,13 @@ def inv(a: Any) -> Any:
     return primitives.Inv().bind(_square(a, "inv"))
 
 
-@dataclass(frozen=True)
-class Pinv(Primitive):
-    """The Moore-Penrose inverse of every matrix.
-
-    Args:
-        rcond: Singular values below this part of the greatest count as zero.
-    """
-
-    rcond: float
-
-    lower = extern_lower
-
-    def impl(self, a: Any) -> Any:
-        return np.linalg.pinv(a, rcond=self.rcond)
-
-    def abstract_eval(self, a: ShapedArray) -> ShapedArray:
-        *stack, m, n = a.shape
-        return shaped((*stack, n, m), a.dtype)
-
-    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
-        """``dP = -P dA P + P P^H dA^H (1 - A P) + (1 - P A) dA^H P^H P`` at constant rank.
-
-        Source: G. H. Golub and V. Pereyra, SIAM J. Numer. Anal. 10 (1973) 413.
-        """
-        (a,), (t,) = primals, tangents
-        matmul, adjoint = primitives.matmul, primitives.adjoint
-        out = self.bind(a)
-        turned = adjoint(t)
-        inside = matmul(out, matmul(t, out))
-        left = matmul(out, matmul(adjoint(out), turned))
-        right = matmul(turned, matmul(adjoint(out), out))
-        left = p.sub.bind(left, matmul(left, matmul(a, out)))
-        right = p.sub.bind(right, matmul(out, matmul(a, right)))
-        return out, p.sub.bind(p.add.bind(left, right), inside)
-
-    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
-        return self.bind(*args), 0
-
-
 def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
     """As `numpy.linalg.pinv`, with one known tolerance for all matrices.
 
     Derivatives are those at constant rank.
     """
-    x = _matrix(a, "pinv")
-    return Pinv(_tolerance(x, rcond, rtol, "pinv", 1e-15)).bind(x)
+    x = matrix(a, "pinv")
+    return primitives.Pinv(_tolerance(x, rcond, rtol, "pinv", 1e-15)).bind(x)
 
 
 def _tolerance(x: Any, rcond: Any, rtol: Any, function: str, default: float | None = None) -> float:
@@ -224,11 +183,11 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[Any, Any, Any, Any]:
         Solution; sums of squared residuals (empty if ``m <= n`` or the rank is known to be
         deficient); rank; singular values.
     """
-    a, b = _floating(a, b, function="lstsq")
-    if len(shape_of(_matrix(a, "lstsq"))) != 2 or len(shape_of(b)) not in (1, 2):
+    a, b = floating(a, b, function="lstsq")
+    if len(shape_of(matrix(a, "lstsq"))) != 2 or len(shape_of(b)) not in (1, 2):
         raise LinAlgError(f"lstsq needs one matrix and a vector or matrix, got {aval_of(b)}.")
     tolerance = _tolerance(a, rcond, None, "lstsq")
-    x = matmul(Pinv(tolerance).bind(a), b)
+    x = matmul(primitives.Pinv(tolerance).bind(a), b)
     values = primitives.SingularValues().bind(a)
     rank = _rank(values, tolerance)
     m, n = shape_of(a)
@@ -251,7 +210,7 @@ def _rank(values: Any, tolerance: float) -> Any:
 
 def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
     """As `numpy.linalg.matrix_rank`."""
-    (x,) = _floating(A, function="matrix_rank")
+    (x,) = floating(A, function="matrix_rank")
     if len(shape_of(x)) < 2:
         return p.convert(reducing.any(p.not_equal.bind(x, p.zero_of(x))), np.dtype(np.int64))
     values = primitives.SingularValues().bind(x)
@@ -264,7 +223,7 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any =
 
 def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
     """As `numpy.linalg.tensorsolve`."""
-    a, b = _floating(a, b, function="tensorsolve")
+    a, b = floating(a, b, function="tensorsolve")
     ndim = len(shape_of(a))
     if axes is not None:
         last = [normalize_axis(i, ndim, "tensorsolve") for i in axes]
@@ -281,7 +240,7 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
     """As `numpy.linalg.tensorinv`."""
     if ind <= 0:
         raise ValueError("Invalid ind argument.")
-    (x,) = _floating(a, function="tensorinv")
+    (x,) = floating(a, function="tensorinv")
     rows, columns = shape_of(x)[:ind], shape_of(x)[ind:]
     n = int(np.prod(columns, dtype=np.int64))
     return s.reshape(inv(s.reshape(x, (aval_of(x).size // max(n, 1), n))), (*columns, *rows))
@@ -312,7 +271,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     """As `numpy.linalg.qr`, with modes "reduced", "complete" and "r"."""
     if mode not in ("reduced", "complete", "r"):
         raise ArgumentError(f"qr: mode must be 'reduced', 'complete' or 'r', got {mode!r}.")
-    q, r = primitives.Qr(mode == "complete").bind(_matrix(a, "qr"))
+    q, r = primitives.Qr(mode == "complete").bind(matrix(a, "qr"))
     return r if mode == "r" else QRResult(q, r)
 
 
@@ -323,7 +282,7 @@ def svd(
 
     Derivatives of the vectors of matrices that are not square need ``full_matrices=False``.
     """
-    x = _matrix(a, "svd")
+    x = matrix(a, "svd")
     if not compute_uv:
         return primitives.SingularValues().bind(x)
     is_completed = full_matrices and shape_of(x)[-1] != shape_of(x)[-2]
@@ -332,7 +291,7 @@ def svd(
 
 def svdvals(x: Any, /) -> Any:
     """As `numpy.linalg.svdvals`."""
-    return primitives.SingularValues().bind(_matrix(x, "svdvals"))
+    return primitives.SingularValues().bind(matrix(x, "svdvals"))
 
 
 def _lower_of(a: Any, UPLO: str, function: str) -> Any:
@@ -440,7 +399,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
         >>> print(fg.grad(fg.numpy.linalg.norm)(np.zeros(2)))
         [0. 0.]
     """
-    (x,) = _floating(x, function="norm")
+    (x,) = floating(x, function="norm")
     shape = shape_of(x)
     if axis is None:
         axes = tuple(range(len(shape)))
@@ -460,7 +419,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
 
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
     """As `numpy.linalg.vector_norm`: over all elements, or over ``axis``."""
-    (x,) = _floating(x, function="vector_norm")
+    (x,) = floating(x, function="vector_norm")
     shape = shape_of(x)
     axes = normalize_axes(axis, len(shape), "vector_norm")
     return _kept(_vector_norm(x, axes, ord), shape, axes, keepdims)
@@ -468,12 +427,12 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
 
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     """As `numpy.linalg.matrix_norm`, of the last two axes."""
-    return norm(_matrix(x, "matrix_norm"), ord, (-2, -1), keepdims)
+    return norm(matrix(x, "matrix_norm"), ord, (-2, -1), keepdims)
 
 
 def cond(x: Any, p: Any = None) -> Any:
     """As `numpy.linalg.cond`."""
-    x = _matrix(x, "cond")
+    x = matrix(x, "cond")
     if p in (None, 2, -2):
         values = primitives.SingularValues().bind(x)
         first, last = getitem(values, (..., 0)), getitem(values, (..., -1))

@@ -52,7 +52,7 @@ from funcgrad.primitives.elementwise import (
     sub,
     unscale,
 )
-from funcgrad.primitives.families import extern_lower, shape_of
+from funcgrad.primitives.families import extern_lower, shape_of, zero_jvp
 from funcgrad.primitives.indexing import take_along_axis
 from funcgrad.primitives.ordering import stacked
 from funcgrad.primitives.reductions import ArgMax, ReduceMax
@@ -348,6 +348,29 @@ def _permutation_of(pivots: Any, rows: int) -> Any:
     return order
 
 
+@dataclass(frozen=True)
+class Permutation(_Factorization):
+    """The order of rows (int32) that the exchanges of an LU factorization lead to.
+
+    ``bind(pivots)``, integers of shape ``(..., n)``: row ``i`` is exchanged with row ``pivots[i]``,
+    from the first to the last.
+    """
+
+    jvp = zero_jvp
+
+    def impl(self, pivots: Any) -> Any:
+        pivots = np.asarray(pivots)
+        out = np.empty(pivots.shape, np.int32)
+        for place in np.ndindex(pivots.shape[:-1]):
+            out[place] = _permutation_of(pivots[place], pivots.shape[-1])
+        return out
+
+    def abstract_eval(self, pivots: ShapedArray) -> ShapedArray:
+        if not pivots.ndim or pivots.dtype.kind not in "iu":
+            raise ShapeError(f"{self.name} needs integers with at least one axis, got {pivots}.")
+        return shaped(pivots.shape, np.dtype(np.int32))
+
+
 def _identity_like(x: Value) -> Any:
     return np.eye(shape_of(x)[-1], dtype=aval_of(x).dtype)
 
@@ -482,6 +505,40 @@ def _inv_or_nan(a: Any) -> Any:
         if a.ndim == 2:
             return np.full_like(a, np.nan)
         return np.reshape(_per_matrix(_inv_or_nan, a), a.shape)
+
+
+@dataclass(frozen=True)
+class Pinv(_Factorization):
+    """The Moore-Penrose inverse of every matrix.
+
+    Args:
+        rcond: Singular values below this part of the greatest count as zero.
+    """
+
+    rcond: float
+
+    def impl(self, a: Any) -> Any:
+        return np.linalg.pinv(a, rcond=self.rcond)
+
+    def abstract_eval(self, a: ShapedArray) -> ShapedArray:
+        _check_matrix(self.name, a)
+        *stack, m, n = a.shape
+        return shaped((*stack, n, m), a.dtype)
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        """``dP = -P dA P + P P^H dA^H (1 - A P) + (1 - P A) dA^H P^H P`` at constant rank.
+
+        Source: G. H. Golub and V. Pereyra, SIAM J. Numer. Anal. 10 (1973) 413.
+        """
+        (a,), (ta,) = primals, tangents
+        out = self.bind(a)
+        turned = adjoint(ta)
+        inside = matmul(out, matmul(ta, out))
+        left = matmul(out, matmul(adjoint(out), turned))
+        right = matmul(turned, matmul(adjoint(out), out))
+        left = sub.bind(left, matmul(left, matmul(a, out)))
+        right = sub.bind(right, matmul(out, matmul(a, right)))
+        return out, sub.bind(add.bind(left, right), inside)
 
 
 # ------------------------------------------------------------------------------------- determinants

@@ -1,8 +1,8 @@
 """Counterparts of SciPy's modules on traced values.
 
-This module is a page of names; the work is in `funcgrad.scipy.special`.
+This module is a page of names; the work is in the modules that it names.
 """
 
-from funcgrad.scipy import special
+from funcgrad.scipy import linalg, special
 
-__all__ = ["special"]
+__all__ = ["linalg", "special"]

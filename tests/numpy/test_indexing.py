@@ -61,6 +61,17 @@ INDICES: list[Any] = [
     X[..., 0] > 10,
     (X[..., 0] > 10, 2),
     X > 20,
+    True,
+    False,
+    np.True_,
+    (None, True),
+    (True, 0),
+    (0, slice(None), True),
+    (slice(None), True, [0, 1]),
+    (slice(None), True, MASK, [[0]]),
+    (slice(None), [[0]], False),
+    (Ellipsis, True, slice(1, 3)),
+    (True, Ellipsis, False),
 ]
 UPDATES = {
     "set": None,
@@ -339,7 +350,7 @@ def test_masks_of_the_wrong_shape() -> None:
     assert "test_indexing.py" in message
 
 
-@pytest.mark.parametrize("index", ["a", 1.5, True])
+@pytest.mark.parametrize("index", ["a", 1.5])
 def test_what_is_no_index(index: Any) -> None:
     message = raised(IndexError, lambda x: x[index])
     assert "only integers, slices" in message
