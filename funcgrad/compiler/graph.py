@@ -8,7 +8,8 @@ which the rest of the compiler arranges.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -175,6 +176,9 @@ class Window(Node):
 class Replace(Node):
     """The first operand with a part replaced by the second; the others are its starts."""
 
+    step: str = "{1}"
+    """What an element of the part, ``{0}``, is replaced by when ``{1}`` comes to it."""
+
 
 @dataclass(eq=False)
 class ArgFold(Node):
@@ -228,6 +232,11 @@ class Carry:
     next: Value
     initial: Link
     final: Value | None
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether every iteration changes a part of it where it is: in the final value."""
+        return self.now.home is self.next
 
 
 @dataclass(eq=False)
@@ -303,6 +312,7 @@ class _Builder:
             taken.add(id(value))
             self.graph.outputs.append(value)
         self._prune()
+        self.graph.nodes = _with_sums_in_place(self.graph)
 
     def _apply(self, program: Program, operands: Sequence[Operand]) -> list[Operand]:
         """Append a program without calls; returns its results."""
@@ -331,8 +341,8 @@ class _Builder:
         return Uniform(atom.aval.dtype.type(atom.value), ())  # type: ignore[union-attr]
 
     def _array(self, array: np.ndarray) -> Operand:
-        if array.size == 1:
-            return Uniform(array.reshape(())[()], array.shape)
+        if _is_uniform(array):
+            return Uniform(array.reshape(-1)[0], array.shape)
         value = Value(array.shape, array.dtype)
         self.graph.constants.append((value, np.require(array, requirements=["C", "A"])))
         return whole(value)
@@ -584,6 +594,81 @@ class _Builder:
         self, form: Contraction, equation: Equation, operands: list[Operand]
     ) -> Iterable[Operand]:
         return [_Contractor(self, form, *operands).result]
+
+
+def _with_sums_in_place(graph: Graph) -> list[Node]:
+    """The nodes, without sums of an array and zeros into which something was taken.
+
+    Transposing a lookup gives zeros with the cotangent taken in, which are added to what there is
+    already: the same as taking it in there, without a walk over the whole array.
+    """
+    uses = Counter(v for node in graph.nodes for v in _read(node))
+    uses.update(graph.outputs)
+    nodes: dict[Node, None] = {}
+    for node in graph.nodes:
+        nodes[node] = None
+        if not isinstance(node, Point) or node.expr != "{0} + {1}":
+            continue
+        for k, operand in enumerate(node.operands):
+            chain = _taken_into_zeros(operand, node, uses)
+            other = node.operands[1 - k]
+            if chain and other.dtype == node.out.dtype:
+                for absorbed in (node, *chain):
+                    del nodes[absorbed]
+                nodes.update(dict.fromkeys(_rebased(chain, other, node)))
+                break
+    return list(nodes)
+
+
+def _read(node: Node) -> list[Value]:
+    return [x.value for x in node.operands if isinstance(x, View)]
+
+
+def _taken_into_zeros(
+    operand: Operand, reader: Node, uses: Counter[Value]
+) -> list[Deposit | Replace]:
+    """What made zeros, read by one node only, into an operand; nothing if that is not so."""
+    chain: list[Deposit | Replace] = []
+    while isinstance(operand, View):
+        node = operand.value.maker
+        is_whole = operand.is_whole and operand.shape == operand.value.shape == reader.out.shape
+        is_sum = isinstance(node, Deposit) and node.form.step == "{0} + {1}"
+        if not is_sum and not (isinstance(node, Replace) and not chain):
+            return []
+        if not is_whole or uses[operand.value] != 1 or node.epoch != reader.epoch:
+            return []
+        chain.insert(0, node)
+        operand = node.operands[0]
+    return chain if operand.scalar == 0 else []
+
+
+def _rebased(chain: Sequence[Deposit | Replace], start: Operand, node: Node) -> Iterator[Node]:
+    """The same taken into another array; the last one makes the result of a node."""
+    for link in chain:
+        out = node.out if link is chain[-1] else Value(node.out.shape, node.out.dtype)
+        operands = (start, *link.operands[1:])
+        new: Node
+        if isinstance(link, Deposit):
+            new = Deposit(operands, (out,), link.form, link.origin)
+        else:
+            new = Replace(operands, (out,), "{0} + {1}")
+        new.epoch = node.epoch
+        yield new
+        start = whole(out)
+
+
+def _is_uniform(array: np.ndarray) -> bool:
+    """Whether it has elements, and all have the same bits."""
+    if not array.size:
+        return False
+    # Most arrays differ between these three already.
+    few = array.reshape(-1)[[0, array.size // 2, -1]]
+    return _is_one(few) and _is_one(array)
+
+
+def _is_one(array: np.ndarray) -> bool:
+    rows = np.ascontiguousarray(array).reshape(-1, 1).view(np.uint8)
+    return bool((rows == rows[0]).all())
 
 
 def _origin(equation: Equation) -> Origin:

@@ -47,7 +47,7 @@ class _Cursor:
             self.strides: tuple[int, ...] = (0,) * len(operand.shape)
         else:
             self.strides = operand.strides
-            source.pointer(name, operand.value, operand.offset)
+            source.pointer(name, operand.value.home, operand.offset)
 
     def load(self) -> str:
         return self.literal or f"load({self.pointer}, {self.index}, {self.scope})"
@@ -392,8 +392,20 @@ def generate_lookup(node: Lookup) -> Iterator[Kernel]:
 
 def generate_deposit(node: Deposit) -> Iterator[Kernel]:
     """The kernels of a deposit: a copy, into which elements are then taken."""
-    yield generate_copy(node.operands[0], whole(node.out))
+    yield from _copied(node.operands[0], whole(node.out))
     yield _Deposit(node).kernel()
+
+
+def is_there(operand: Operand, place: View) -> bool:
+    """Whether an operand need not be copied to a place, since it is changed where it is."""
+    if isinstance(operand, Uniform) or not (operand.is_whole and place.is_whole):
+        return False
+    return operand.value.home is place.value.home
+
+
+def _copied(operand: Operand, place: View) -> Iterator[Kernel]:
+    if not is_there(operand, place):
+        yield generate_copy(operand, place)
 
 
 # Windows.
@@ -409,19 +421,20 @@ def clamped(start: str, dtype: np.dtype[np.generic], room: str) -> str:
 def generate_window(node: Window) -> Iterator[Kernel]:
     """The kernel that copies a window out of an array."""
     x, *starts = node.operands
-    yield _window_kernel(x, starts, whole(node.out), is_read=True)
+    yield _window_kernel(x, starts, whole(node.out))
 
 
 def generate_replace(node: Replace) -> Iterator[Kernel]:
     """The kernels of a replaced window: a copy of all, and one of the window."""
     x, update, *starts = node.operands
-    yield generate_copy(x, whole(node.out))
-    yield _window_kernel(whole(node.out), starts, update, is_read=False)
+    yield from _copied(x, whole(node.out))
+    yield _window_kernel(whole(node.out), starts, update, node.step)
 
 
 def _window_kernel(
-    array: Operand, starts: Sequence[Operand], part: Operand, is_read: bool
+    array: Operand, starts: Sequence[Operand], part: Operand, step: str = ""
 ) -> Kernel:
+    """Copies a window out of an array, or takes a part into it."""
     assert isinstance(array, View)
     source = Source()
     source.add("begin = args[0]")
@@ -442,7 +455,10 @@ def _window_kernel(
     moved = [(large, array.strides), (small, small.strides)]
     walk = _Walk(source, "a", part.shape, moved, is_outermost=True)
     with walk.inside():
-        source.add(small.store(large.load()) if is_read else large.store(small.load()))
+        if step:
+            source.add(large.store(step.format(large.load(), small.load())))
+        else:
+            source.add(small.store(large.load()))
     return Kernel(source.text(), source.words, walk.length, work=math.prod(part.shape))
 
 

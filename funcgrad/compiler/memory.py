@@ -12,7 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.compiler.graph import External, Graph, Loop, Nest, Node, Point
+from funcgrad.compiler.graph import (
+    Copies,
+    Deposit,
+    External,
+    Graph,
+    Loop,
+    Nest,
+    Node,
+    Point,
+    Replace,
+)
 from funcgrad.compiler.layout import Uniform, Value, View
 from funcgrad.compiler.passes.fuse import Group
 
@@ -68,10 +78,13 @@ def reuse_inputs(graph: Graph, groups: Sequence[Group], donated: Sequence[bool])
                 reads[x.value].append((i, x))
     for out in graph.outputs:
         i = home[out.maker]
-        if not isinstance(out.maker, Point):
+        is_changed = _changed(out.maker) is not None
+        if not isinstance(out.maker, Point) and not is_changed:
             continue
         is_plain = groups[i].walk is None
         for value in free:
+            if is_changed and _changed(out.maker) is not value:
+                continue
             if (value.shape, value.dtype) == (out.shape, out.dtype) and all(
                 j < i or (j == i and is_plain and x.is_whole and x.shape == out.shape)
                 for j, x in reads[value]
@@ -79,6 +92,53 @@ def reuse_inputs(graph: Graph, groups: Sequence[Group], donated: Sequence[bool])
                 out.home = value
                 free.remove(value)
                 break
+
+
+def _changed(node: Node) -> Value | None:
+    """The array of which a node changes a part only, if it reads that array nowhere else."""
+    if not isinstance(node, Deposit | Replace | Copies):
+        return None
+    if isinstance(node, Copies) and not node.places[0].is_whole:
+        return None
+    x, *others = node.operands
+    if isinstance(x, Uniform) or not x.is_whole:
+        return None
+    is_read = any(isinstance(y, View) and y.value is x.value for y in others)
+    return None if is_read else x.value
+
+
+def change_in_place(
+    graph: Graph, groups: Sequence[Group], carries: Sequence[tuple[Value, Value]] = ()
+) -> None:
+    """Let parts of arrays be changed where these are, if nothing needs them as they were.
+
+    Args:
+        graph: The graph.
+        groups: Its groups, in the order in which they run.
+        carries: Inputs that may be written to, each with the output that takes its place.
+    """
+    outputs = dict(carries)
+    last: dict[Value, int] = {}
+    for i, group in enumerate(groups):
+        for node in group.nodes:
+            is_numpy = isinstance(node, External)
+            last.update((value, len(groups) if is_numpy else i) for value in _read(node))
+    for i, group in reversed(list(enumerate(groups))):
+        out = group.nodes[0].outs[0] if group.nodes[0].outs else None
+        value = _changed(group.nodes[0])
+        if value is None or out is None or last[value] != i:
+            continue
+        if value.maker is None:
+            is_free = outputs.get(value) is out.home
+        else:
+            is_free = value not in graph.outputs and not isinstance(value.maker, External)
+            is_free = is_free and out.home not in graph.inputs
+        if is_free:
+            value.home = out.home
+
+
+def _read(node: Node) -> Iterable[Value]:
+    return (x.value for x in node.operands if isinstance(x, View))
 
 
 def place(graph: Graph, groups: Sequence[Group], jobs: Sequence[Sequence[Any]]) -> Memory:
@@ -169,6 +229,8 @@ def _place_nested(nested: Nested, memory: Memory) -> None:
             if carry.final is None:
                 continue
             carry.next.slot = new_slot()
+            if carry.is_in_place:
+                continue
             nested.spare_slots.append(new_slot())
             n_spares = 2 if nested.node.length is None else 1
             shape, dtype = carry.now.shape, carry.now.dtype
@@ -199,11 +261,14 @@ def _fill_arena(
             if isinstance(job, Nested):
                 _place_nested(job, memory)
         scratch = [value for job in jobs[i] for value in getattr(job, "scratch", ())]
-        made = [v for node in group.nodes for v in node.outs if v.is_stored and v.slot < 0]
+        stored = [v for node in group.nodes for v in node.outs if v.is_stored and v.slot < 0]
+        made = [v for v in dict.fromkeys(v.home for v in stored) if v.slot < 0]
         for value in made:
             freed[last[value]].append(value)
         for value in (*made, *scratch):
             value.slot, value.offset = arena_slot, arena.take(value.nbytes)
+        for value in stored:
+            value.slot, value.offset = value.home.slot, value.home.offset
         for value in (*freed[i], *scratch):
             arena.give(value.offset, value.nbytes)
     return arena.size
@@ -212,9 +277,7 @@ def _fill_arena(
 def _touched(nodes: Iterable[Node]) -> Iterable[Value]:
     for node in nodes:
         yield from node.outs
-        for x in node.operands:
-            if isinstance(x, View):
-                yield x.value
+        yield from _read(node)
 
 
 class _Arena:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from funcgrad.compiler import fixed, runtime
 from funcgrad.compiler.codegen import Kernel, Place, Site, generate, generate_copy, generate_scan
 from funcgrad.compiler.graph import (
     ArgFold,
+    Carry,
     Copies,
     Deposit,
     External,
@@ -41,11 +42,20 @@ from funcgrad.compiler.lookups import (
     generate_lookup,
     generate_replace,
     generate_window,
+    is_there,
 )
-from funcgrad.compiler.memory import Nested, Section, mark_stored, place, reuse_inputs
+from funcgrad.compiler.memory import (
+    Nested,
+    Section,
+    change_in_place,
+    mark_stored,
+    place,
+    reuse_inputs,
+)
 from funcgrad.compiler.passes.fuse import Group, fuse
 from funcgrad.compiler.plan import Executable, KernelStats, Step, Stretch
 from funcgrad.compiler.small import generate_small, is_small
+from funcgrad.compiler.threads import PARALLEL_WORDS, default_threads, is_available
 from funcgrad.core.printer import format_program
 from funcgrad.core.program import Program
 from funcgrad.dtypes import short_name
@@ -70,12 +80,16 @@ def compile_program(
     groups = fuse(graph)
     mark_stored(graph, groups)
     reuse_inputs(graph, groups, donated)
+    change_in_place(graph, groups)
     jobs = [list(_jobs(group)) for group in groups]
+    n_threads = _n_threads(threads)
+    for kernel in _kernels(jobs):
+        kernel.split(n_threads)
     memory = place(graph, groups, jobs)
     sources = list(dict.fromkeys(kernel.source for kernel in _kernels(jobs)))
     addresses = dict(zip(sources, runtime.compile_kernels(sources), strict=True))
     flush = _flushes(graph)
-    stepper = _Stepper(addresses, flush)
+    stepper = _Stepper(addresses, flush, n_threads)
     parts: list[Stretch | External] = []
     for row in jobs:
         for job in row:
@@ -120,7 +134,8 @@ def _jobs(group: Group) -> Iterator[Job]:
         yield generate_scan(node)
     elif isinstance(node, Copies):
         for operand, target in zip(node.operands, node.places, strict=True):
-            yield generate_copy(operand, target)
+            if not is_there(operand, target):
+                yield generate_copy(operand, target)
     elif isinstance(node, Nest):
         yield from _nest_jobs(node)
     elif type(node) in _GENERATORS:
@@ -143,17 +158,31 @@ def _nest_jobs(node: Nest) -> Iterator[Job]:
     if is_small(node):
         yield generate_small(node)
         return
-    yield Nested(node, [_section(body) for body in node.bodies])
+    carries = node.carries if isinstance(node, Loop) else ()
+    changing = [(carry.now, carry.next) for carry in carries if carry.final is not None]
+    sections = [_section(body, changing) for body in node.bodies]
+    for carry in carries:
+        if carry.is_in_place:
+            assert carry.final is not None
+            yield generate_copy(_initial(carry), whole(carry.final))
+    yield Nested(node, sections)
     if isinstance(node, Loop) and node.length is None:
         # Nobody knew which iteration would be the last one.
-        for carry in node.carries:
+        for carry in carries:
             assert carry.final is not None
-            yield generate_copy(whole(carry.now), whole(carry.final))
+            if not carry.is_in_place:
+                yield generate_copy(whole(carry.now), whole(carry.final))
 
 
-def _section(graph: Graph) -> Section:
+def _initial(carry: Carry) -> View:
+    """What a carried value is at first."""
+    return View(carry.initial.outer, carry.now.shape, carry.now.strides, carry.initial.offset)
+
+
+def _section(graph: Graph, carries: Sequence[tuple[Value, Value]]) -> Section:
     groups = fuse(graph)
     mark_stored(graph, groups)
+    change_in_place(graph, groups, carries)
     return Section(graph, groups, [list(_jobs(group)) for group in groups])
 
 
@@ -176,9 +205,10 @@ class _Stepper:
         sites: What kernels may refuse, by the numbers that they know.
     """
 
-    def __init__(self, addresses: dict[str, int], flush: bool) -> None:
+    def __init__(self, addresses: dict[str, int], flush: bool, n_threads: int) -> None:
         self.addresses = addresses
         self.flush = flush
+        self.n_threads = n_threads
         self.stretches: list[Stretch] = []
         self.sites: list[Site] = []
 
@@ -192,16 +222,25 @@ class _Stepper:
         return self._branch_step(job)
 
     def _kernel_step(self, job: Kernel) -> Step:
-        words = [0, job.length]
-        for word in job.words:
-            if isinstance(word, Place):
-                words += [word.value.slot, word.value.offset + word.offset]
-            elif isinstance(word, Site):
-                words.append(len(self.sites))
-                self.sites.append(word)
-            else:
-                words.append(word)
-        return Step(self.addresses[job.source], words)
+        address = self.addresses[job.source]
+        sites = {word: self._site(word) for word in job.words if isinstance(word, Site)}
+        parts = [_part_words(job, i, sites) for i in range(len(job.parts))]
+        if len(parts) == 1:
+            return Step(address, parts[0])
+        words = {
+            "begin": 0,
+            "end": 1,
+            "pool": runtime.pool_address(self.n_threads),
+            "count": len(parts),
+            "kernel": address,
+            "part_words": len(parts[0]),
+        }
+        head = [words[name] for name in PARALLEL_WORDS]
+        return Step(runtime.parallel_address(), [*head, *(w for part in parts for w in part)])
+
+    def _site(self, site: Site) -> int:
+        self.sites.append(site)
+        return len(self.sites) - 1
 
     def _table(self, section: Section) -> int:
         """Address of the table of an inner graph."""
@@ -217,6 +256,11 @@ class _Stepper:
         buffers = zip(job.spares, job.spare_slots, strict=True)
         for carry in node.carries:
             initial = carry.initial
+            if carry.is_in_place:
+                assert carry.final is not None
+                for value in (carry.now, carry.next):
+                    sets.append((value.slot, carry.final.slot, carry.final.offset))
+                continue
             sets.append((carry.now.slot, initial.outer.slot, _bytes_from(initial)))
             if carry.final is None:
                 turns.append((carry.now.slot, carry.next.slot, carry.next.slot))
@@ -267,6 +311,25 @@ class _Stepper:
         }
         head = [words[name] for name in fixed.BRANCH_WORDS]
         return Step(runtime.branch_address(), [*head, *(w for row in sets for w in row), *tables])
+
+
+def _n_threads(threads: int | None) -> int:
+    if not is_available():
+        return 1
+    return default_threads() if threads is None else threads
+
+
+def _part_words(job: Kernel, part: int, sites: Mapping[Site, int]) -> list[int]:
+    """The arguments of one part of a kernel: its range, and its share of scratch memory."""
+    words = list(job.parts[part])
+    for word in job.words:
+        if isinstance(word, Place):
+            value = word.value
+            share = part * value.nbytes // len(job.parts) if value in job.scratch else 0
+            words += [value.slot, value.offset + word.offset + share]
+        else:
+            words.append(sites[word] if isinstance(word, Site) else word)
+    return words
 
 
 _ENDLESS = (1 << 63) - 1
@@ -385,7 +448,8 @@ def _text(
 def _plan_text(jobs: Sequence[Sequence[Job]], number: dict[str, int], indent: str) -> Iterator[str]:
     for job in (job for row in jobs for job in row):
         if isinstance(job, Kernel):
-            yield f"{indent}kernel {number[job.source]}: {job.length} iterations"
+            parts = f" in {len(job.parts)} parts" if len(job.parts) > 1 else ""
+            yield f"{indent}kernel {number[job.source]}: {job.length} iterations{parts}"
         elif isinstance(job, Product):
             batch, m, n, k = job.sizes
             dtype = short_name(job.out.dtype)

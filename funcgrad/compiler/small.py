@@ -581,7 +581,8 @@ class _Unroller:
         for k, cut in enumerate(_cuts(x.shape, update.shape)):
             is_here = self._new(f"{number} == {k}")
             for i, name in zip(numbers[cut].ravel().tolist(), names, strict=True):
-                state[i] = self._new(f"select({is_here}, {name}, {state[i]})")
+                value = node.step.format(state[i], name)
+                state[i] = self._new(f"select({is_here}, {value}, {state[i]})")
         self.names[node.out] = dict(enumerate(state.tolist()))
 
     def _argfold(self, node: ArgFold) -> None:

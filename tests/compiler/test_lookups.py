@@ -582,3 +582,160 @@ def test_calls_of_many_threads_report_their_own_index() -> None:
     for thread in threads:
         thread.join()
     assert found == {k: {f"index {1000 + k}"} for k in range(4)}
+
+
+# Arrays that are changed where they are.
+
+WIDE2 = RNG.normal(size=40)
+PLACE = np.array([3, 9, 3])
+
+IN_PLACE: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "old values are kept": (
+        lambda x: lax.scan(lambda c, i: (c.at[i].set(c[i] * 0.5), c), x, np.arange(7)),
+        (WIDE,),
+    ),
+    "old values are read later": (
+        lambda x: lax.fori_loop(
+            0,
+            7,
+            lambda i, c: (c[0].at[i].add(1.0), np.sin(c[0]) + c[1] * c[0].at[i].add(1.0)),
+            (x, x),
+        ),
+        (WIDE,),
+    ),
+    "exchange": (
+        lambda x, y: lax.fori_loop(
+            0, 7, lambda i, c: (c[1].at[i].set(c[0][i + 1]), c[0].at[i].mul(2.0)), (x, y)
+        ),
+        (WIDE, WIDE2),
+    ),
+    "chain": (
+        lambda x: lax.fori_loop(
+            1, 7, lambda i, c: c.at[i].set(c[i - 1]).at[i + 1].add(c[i]).at[PLACE].mul(c[:3]), x
+        ),
+        (WIDE,),
+    ),
+    "updates are views of the array": (
+        lambda x: lax.fori_loop(
+            0, 7, lambda i, c: lax.dynamic_update_slice(c, c[::-1][:20], (i,)) * 0.9, x
+        ),
+        (WIDE,),
+    ),
+    "itself": (
+        lambda x: lax.fori_loop(0, 7, lambda i, c: lax.dynamic_update_slice(c, c[5:25], (i,)), x),
+        (WIDE,),
+    ),
+    "while": (
+        lambda x: lax.while_loop(
+            lambda c: c[0][c[1]] < 1.0,
+            lambda c: (c[0].at[c[1]].set(c[0][c[1] + 1]), c[1] + 1),
+            (x, 0),
+        ),
+        (WIDE,),
+    ),
+    "never": (
+        lambda x: lax.while_loop(lambda c: c[0] > 99, lambda c: c.at[c.argmax()].set(0), x),
+        (WIDE,),
+    ),
+    "in a loop": (
+        lambda x: lax.fori_loop(
+            0,
+            4,
+            lambda i, c: lax.fori_loop(0, 3, lambda j, d: d.at[i + j].add(d[j]), c).at[i].set(c[3]),
+            x,
+        ),
+        (WIDE,),
+    ),
+    "in a branch": (
+        lambda x: lax.fori_loop(
+            0,
+            9,
+            lambda i, c: lax.cond(i % 2 == 0, lambda: c.at[i].set(1.0), lambda: c.at[i].add(c[0])),
+            x,
+        ),
+        (WIDE,),
+    ),
+    "known places": (
+        lambda x: lax.fori_loop(0, 9, lambda i, c: c.at[3].set(c[4] + i).at[:4].set(c[4:8]), x),
+        (WIDE,),
+    ),
+    "the argument stays": (lambda x: (x.at[PLACE].add(1.0), x.at[PLACE].set(2.0), x * 2), (WIDE,)),
+    "one after the other": (
+        lambda x: (
+            (y := x * 2),
+            (z := y.at[PLACE].add(1.0)),
+            z.at[PLACE[:1]].set(5.0).at[0].set(y[1]),
+        )[2],
+        (WIDE,),
+    ),
+    "stored and changed": (
+        lambda x: ((y := np.sin(x)), y.at[PLACE].add(1.0), np.cumsum(y.at[PLACE].add(2.0) * 2)[:3])[
+            1:
+        ],
+        (WIDE,),
+    ),
+    "sums of updates of zeros": (
+        lambda x: (
+            (zeros := fg.numpy.zeros(40)),
+            x + zeros.at[PLACE].add(x[:3]).at[PLACE + 1].add(x[3:6]),
+            zeros.at[PLACE].add(x[:3]) + x * 2 + zeros.at[PLACE].add(x[:3]),
+            x + lax.dynamic_update_slice(zeros, x[:5], (np.argmax(x),)),
+            x + zeros.at[PLACE].set(x[:3]),
+        )[1:],
+        (WIDE,),
+    ),
+    "two lookups": (
+        fg.grad(
+            lambda x: lax.fori_loop(
+                1,
+                30,
+                lambda i, c: (
+                    np.sin(c) + x[i - 1] * x[i + 1] + lax.dynamic_slice(x, (i,), (3,)).sum()
+                ),
+                0.0,
+            )
+        ),
+        (WIDE,),
+    ),
+    "rows": (
+        fg.grad(
+            lambda x: lax.scan(
+                lambda c, i: (np.tanh(c * x[i]), None), np.ones(3), np.arange(-9, 9)
+            )[0].sum()
+        ),
+        (TABLE,),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_changes_in_place_change_nothing_else(name: str) -> None:
+    f, args = IN_PLACE[name]
+    before = [x.copy() for x in args]
+    agree(f, *args)
+    for x, old in zip(args, before, strict=True):
+        np.testing.assert_array_equal(x, old)
+
+
+def test_loops_that_change_few_elements_do_not_copy() -> None:
+    def plan(f: Callable[..., Any]) -> str:
+        text = fg.jit(f).lower(LINE).as_text()
+        return text.split("\nplan\n")[1].split("times\n")[1].split("# kernel")[0]
+
+    changing = plan(lambda x: lax.fori_loop(0, 99, lambda i, c: c.at[i].set(c[i + 1] * 2), x))
+    reverse = fg.grad(lambda x: lax.fori_loop(0, 99, lambda i, c: np.sin(c) + x[i], 0.0))
+    assert "1000 iterations" not in changing
+    assert "1000 iterations" not in plan(reverse).split("times\n")[-1]
+
+
+def test_donated_arrays_are_changed_in_place() -> None:
+    f = fg.jit(lambda x, u: x.at[PLACE].add(u), donate_argnums=0)
+    x = WIDE.copy()
+    expected = ScatterAdd((0,)).impl(x, np.ones(3), PLACE)
+    result = f(x, np.ones(3))
+    np.testing.assert_array_equal(result, expected)
+    assert "40 iterations" not in f.lower(WIDE.copy(), np.ones(3)).as_text()
+    g = fg.jit(lambda x: (x.at[PLACE].add(x[:3]), x.at[PLACE].set(x[5:8])), donate_argnums=0)
+    added, replaced = g(WIDE.copy())
+    np.testing.assert_array_equal(added, ScatterAdd((0,)).impl(WIDE, WIDE[:3], PLACE))
+    np.testing.assert_array_equal(replaced, ScatterSet((0,)).impl(WIDE, WIDE[5:8], PLACE))
