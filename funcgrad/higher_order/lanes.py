@@ -38,6 +38,8 @@ def gate(flag: Any, x: Any) -> Any:
 
 def guard(flag: Any, values: Sequence[Any]) -> list[Any]:
     """As `gate`; lanes where ``flag`` does not hold get the values of the first where it does."""
+    if not shape_of(flag)[0]:
+        return list(values)
     lane = ArgMax(0).bind(flag)
     return [
         choose(flag, x, broadcast_to(stop_gradient.bind(Gather((0,)).bind(x, lane)), shape_of(x)))

@@ -155,6 +155,39 @@ def test_endless_loops_in_arms_that_are_not_taken(wrap):
     np.testing.assert_allclose(wrap(fg.vmap(fg.hessian(f)))(X), [0.0, 8 * 8 + 12 * 4, 2.0])
     total = wrap(fg.grad(lambda x: fg.vmap(f)(x).sum()))(X)
     np.testing.assert_allclose(total, [1.0, 48.0, 7.0])
+    assert wrap(fg.vmap(fg.grad(f)))(X[:0]).shape == (0,)
+
+
+@WRAPS
+def test_endless_loops_behind_rules_and_checkpoints(wrap):
+    """The loop is inside of a function with rules of its own, or of a checkpoint."""
+
+    def doubled(v: Any) -> Any:
+        return fg.lax.while_loop(lambda y: y < 10, lambda y: y * (1 + v), v)
+
+    ruled = fg.custom_vjp(lambda v: doubled(v))
+    ruled.defvjp(lambda v: (doubled(v), v), lambda v, ct: (ct * doubled(v),))
+    for inner, slopes in ((ruled, [1.0, 16.0, 12.0]), (fg.checkpoint(doubled), [1.0, 48.0, 7.0])):
+
+        def f(x: Any, inner: Any = inner) -> Any:
+            return fg.lax.cond(x > 0, inner, lambda v: v, x)
+
+        np.testing.assert_allclose(wrap(fg.vmap(f))(X), [0.0, 16.0, 12.0])
+        np.testing.assert_allclose(wrap(fg.vmap(fg.grad(f)))(X), slopes)
+
+
+@WRAPS
+def test_transpose_of_lanes_of_a_linear_map(wrap):
+    """What was linearised lane by lane is transposed over all lanes."""
+
+    def f(x: Any) -> Any:
+        return fg.lax.cond(x > 0, np.log, lambda v: 2 * v, x)
+
+    def pushed(x: Any, t: Any) -> Any:
+        return fg.linearize(f, x)[1](t)
+
+    total = fg.grad(lambda t: fg.vmap(pushed)(X, t).sum())
+    np.testing.assert_allclose(wrap(total)(np.ones(3)), [2.0, 1.0, 1 / 3])
 
 
 def test_only_one_arm_runs():
@@ -171,3 +204,21 @@ def test_only_one_arm_runs():
         assert wrap(fg.grad(f))(1.0) == 2.0
         assert wrap(fg.grad(fg.grad(f)))(1.0) == 2.0
         np.testing.assert_array_equal(wrap(fg.vmap(lambda x: f(x) * 1))(np.ones(2)), [1.0, 1.0])
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_whether_a_lane_wants_an_arm_is_one_byte_but_the_index_has_eight(seed):
+    """Memory of bools is used again for bools, with what other values left behind them."""
+    c, w = np.random.default_rng(seed).normal(size=(2, 2, 5, 5))
+
+    def f(c: Any, w: Any) -> Any:
+        def step(c: Any, _: None) -> Any:
+            v = fg.lax.cond(c[0, 0] > w[0, 0], lambda p, q: q, lambda p, q: p, c, w)
+            k = fg.numpy.ones((5, 5)) * 0.3
+            return v * 0.9, fg.lax.cond(k[0, 0] > v[0, 0], lambda p, q: q, lambda p, q: p, k, v)[0]
+
+        return fg.lax.scan(step, c, None, length=4)[1]
+
+    with fg.disable_jit():
+        expected = fg.vmap(f)(c, w)
+    np.testing.assert_array_equal(fg.jit(fg.vmap(f))(c, w), expected)
