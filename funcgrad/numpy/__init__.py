@@ -34,8 +34,8 @@ from funcgrad.numpy.shaping import (
     broadcast_arrays, broadcast_to, column_stack, concat, concatenate, dstack, empty,
     empty_like, expand_dims, eye, flip, fliplr, flipud, full, full_like, hsplit, hstack,
     identity, linspace, matrix_transpose, meshgrid, moveaxis, ones, ones_like, permute_dims,
-    ravel, reshape, roll, rot90, split, squeeze, stack, swapaxes, tile, transpose, tri, tril,
-    triu, unstack, vsplit, vstack, zeros, zeros_like,
+    ravel, reshape, roll, rollaxis, rot90, split, squeeze, stack, swapaxes, tile, transpose, tri,
+    tril, triu, unstack, vsplit, vstack, zeros, zeros_like,
 )  # fmt: skip
 from funcgrad.numpy.inspecting import (
     allclose, angle, array_equal, array_equiv, broadcast_shapes, can_cast, copy, finfo, iinfo,
@@ -53,6 +53,8 @@ from funcgrad.numpy.reducing import *
 from funcgrad.numpy.selecting import *
 from funcgrad.numpy.contracting import *
 from funcgrad.numpy.ordering import *
+from funcgrad.numpy.mapping import *
+from funcgrad.numpy.polynomials import *
 from funcgrad.numpy import fft, linalg
 
 

@@ -30,7 +30,7 @@ from funcgrad.numpy.promotion import (
     strong,
     to_dtype,
 )
-from funcgrad.numpy.reducing import average, max, mean, median, min, refuse_out, sum
+from funcgrad.numpy.reducing import average, cumsum, max, mean, median, min, refuse_out, sum
 from funcgrad.numpy.shaping import (
     atleast_1d,
     broadcast_arrays,
@@ -61,8 +61,9 @@ __all__ = [
     "around", "bartlett", "bincount", "blackman", "block", "choose", "clip", "compress", "convolve",
     "corrcoef", "correlate", "cov", "delete", "diag", "diag_indices", "diagflat", "diagonal",
     "diff", "digitize", "ediff1d", "extract", "fix", "geomspace", "gradient", "hamming", "hanning",
-    "histogram", "histogram_bin_edges", "i0", "indices", "interp", "isin", "isneginf", "isposinf",
-    "ix_", "kaiser", "ldexp", "logspace", "nan_to_num", "pad", "piecewise", "polyval",
+    "histogram", "histogram_bin_edges", "i0", "indices", "insert", "interp", "isin", "isneginf",
+    "isposinf", "ix_", "kaiser", "ldexp", "logspace", "mgrid", "nan_to_num", "ogrid", "pad",
+    "piecewise", "polyval",
     "ravel_multi_index", "repeat", "resize", "round", "select", "sinc", "take", "take_along_axis",
     "trapezoid", "tril_indices", "tril_indices_from", "triu_indices", "triu_indices_from",
     "unravel_index", "unwrap", "vander", "where",
@@ -70,6 +71,7 @@ __all__ = [
 
 # What depends on numbers known before tracing is NumPy's own.
 diag_indices, indices, ix_ = np.diag_indices, np.indices, np.ix_
+mgrid, ogrid = np.mgrid, np.ogrid
 ravel_multi_index, unravel_index = np.ravel_multi_index, np.unravel_index
 bartlett, blackman, hamming, hanning, kaiser = (
     np.bartlett, np.blackman, np.hamming, np.hanning, np.kaiser,
@@ -464,13 +466,57 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     return getitem(x, (*(slice(None),) * axis, kept))
 
 
-def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
-    """As `numpy.repeat`, by known numbers of times."""
+def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
+    """As `numpy.insert`, at known places.
+
+    Example:
+        >>> import numpy as np
+        >>> import funcgrad as fg
+        >>> print(fg.numpy.insert(np.array([1.0, 2.0]), 1, 5.0))
+        [1. 5. 2.]
+    """
+    x = strong(as_value(arr, "insert"))
+    if axis is None:
+        x, axis = ravel(x), 0
+    shape = shape_of(x)
+    axis = normalize_axis(axis, len(shape), "insert")
+    added = to_dtype(as_value(values, "insert"), aval_of(x).dtype)
+    added = reshape(added, (1,) * (len(shape) - len(shape_of(added))) + shape_of(added))
+    if not isinstance(obj, slice) and not np.ndim(obj):
+        added = moveaxis(added, 0, axis)
+    places = range(*obj.indices(shape[axis])) if isinstance(obj, slice) else np.atleast_1d(obj)
+    count = shape_of(added)[axis] if len(places) == 1 else len(places)
+    order = np.insert(np.arange(shape[axis]), obj, shape[axis] + np.arange(count))
+    added = broadcast_to(added, (*shape[:axis], count, *shape[axis + 1 :]))
+    return getitem(concatenate([x, added], axis), (*(slice(None),) * axis, order))
+
+
+def repeat(
+    a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None
+) -> Any:
+    """As `numpy.repeat`.
+
+    Args:
+        a: Array.
+        repeats: How often to take every element, one number for all or one for each. They must be
+            known, unless ``total_repeat_length`` is given.
+        axis: The axis to repeat along; ``None`` for the flattened array.
+        total_repeat_length: Length of the result along ``axis``: cut there, or filled up with the
+            last element.
+    """
     x = strong(as_value(a, "repeat"))
     if axis is None:
         x, axis = ravel(x), 0
     axis = normalize_axis(axis, len(shape_of(x)), "repeat")
     shape = shape_of(x)
+    if total_repeat_length is not None:
+        index = _repeated_places(repeats, shape[axis], total_repeat_length)
+        return getitem(x, (*(slice(None),) * axis, index))
+    if isinstance(repeats, Tracer):
+        raise ConcretizationTypeError(
+            f"the length of repeat's result depends on a traced {repeats.aval}: pass "
+            "total_repeat_length=."
+        )
     counts = np.asarray(repeats)
     if counts.size != 1:
         index = np.repeat(np.arange(shape[axis]), counts)
@@ -481,6 +527,12 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
     before, after = shape[: axis + 1], shape[axis + 1 :]
     wide = s.broadcast_to(reshape(x, (*before, 1, *after)), (*before, times, *after))
     return reshape(wide, (*shape[:axis], shape[axis] * times, *after))
+
+
+def _repeated_places(repeats: Any, n: int, total: int) -> Any:
+    """Which of ``n`` elements stands at each of ``total`` places."""
+    ends = cumsum(broadcast_to(as_value(repeats, "repeat"), (n,)))
+    return e.minimum(searchsorted(ends, np.arange(total), "right"), n - 1)
 
 
 def resize(a: Any, new_shape: Any) -> Any:

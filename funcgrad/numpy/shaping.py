@@ -222,6 +222,14 @@ def matrix_transpose(x: Any) -> Any:
     return swapaxes(x, -1, -2)
 
 
+def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
+    """As `numpy.rollaxis`: move an axis to before another."""
+    ndim = len(shape_of(as_value(a, "rollaxis")))
+    axis = normalize_axis(axis, ndim, "rollaxis")
+    start = ndim if start == ndim else normalize_axis(start, ndim, "rollaxis")
+    return moveaxis(a, axis, start - 1 if axis < start else start)
+
+
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     """As `numpy.swapaxes`."""
     a = as_value(a, "swapaxes")

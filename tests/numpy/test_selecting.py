@@ -93,6 +93,20 @@ CASES = [
     ("compress", ([True, False, True], X2), {"axis": 0}),
     ("compress", ([False, True], X2), {}),
     ("extract", (X2 > 0, X2), {}),
+    ("insert", (X1, 2, 5), {}),
+    ("insert", (X1, -1, [5, 6, 7]), {}),
+    ("insert", (X1, [2], [5, 6]), {}),
+    ("insert", (X1, [1, 1, 7], [5, 6, 8]), {}),
+    ("insert", (X1, slice(0, 5, 2), 3), {}),
+    ("insert", (X2, 3, 1.5), {}),
+    ("insert", (X2, 1, X2[0]), {"axis": 0}),
+    ("insert", (X2, 4, X2[:, 0]), {"axis": 1}),
+    ("insert", (X2, [0, 2], X2[:, :2]), {"axis": -1}),
+    ("insert", (X2, [0], X2[:, :1]), {"axis": 1}),
+    ("insert", (N2, 1, 2.0), {"axis": 1}),
+    ("rollaxis", (X3, 2), {}),
+    ("rollaxis", (X3, 0, 3), {}),
+    ("rollaxis", (X3, -1, 1), {}),
     ("delete", (X2, [0, 2]), {"axis": 1}),
     ("delete", (X1, slice(None, None, 2)), {}),
     ("repeat", (X2, 3), {}),
@@ -328,3 +342,17 @@ def test_where_of_python_numbers_stays_weak():
 def test_refusals(call, error):
     with pytest.raises(error):
         call()
+
+
+def test_repeat_to_a_known_length():
+    for repeats in (np.array([2, 0, 1, 1, 0, 3, 1]), 2):
+        full = np.repeat(X1, repeats)
+        cut = fnp.repeat(X1, repeats, total_repeat_length=3)
+        np.testing.assert_array_equal(cut, full[:3])
+        wide = fg.jit(lambda r: fnp.repeat(X1, r, total_repeat_length=20))(repeats)
+        np.testing.assert_array_equal(wide, np.append(full, [X1[-1]] * (20 - len(full))))
+
+
+def test_repeat_of_traced_numbers_asks_for_a_length():
+    with pytest.raises(ConcretizationTypeError, match="total_repeat_length="):
+        fg.jit(lambda r: fnp.repeat(X1, r))(2)

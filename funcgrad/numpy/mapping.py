@@ -1,0 +1,187 @@
+"""Functions of one line, one reduction or one element, applied to all of an array.
+
+Where NumPy calls the function again and again, it is called once here, with traced values that
+stand for all calls, as under `vmap`: a Python ``if`` on such a value cannot be decided.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import numpy as np
+
+from funcgrad.errors import ArgumentError, ShapeError
+from funcgrad.higher_order.staging import name_of
+from funcgrad.numpy.promotion import as_value, normalize_axis, strong
+from funcgrad.numpy.shaping import expand_dims, moveaxis
+from funcgrad.primitives.shape import broadcast_to, reshape, shape_of
+from funcgrad.pytree import tree_flatten, tree_unflatten
+from funcgrad.transforms.batch import batch_flat
+
+__all__ = ["apply_along_axis", "apply_over_axes", "vectorize"]
+
+
+def _mapped(function: Callable[..., Any], stacks: Sequence[Any], what: str) -> Any:
+    """Results, stacked in front, of a function of the rows of arrays of equal length."""
+    size = shape_of(stacks[0])[0]
+    trees: list[Any] = []
+
+    def flat(*rows: Any) -> list[Any]:
+        leaves, tree = tree_flatten(function(*rows))
+        trees.append(tree)
+        return [strong(as_value(x, what)) for x in leaves]
+
+    outs, dims = batch_flat(flat, stacks, [0] * len(stacks), size, what, None)
+    full = [
+        out if dim is not None else broadcast_to(out, (size, *shape_of(out)))
+        for out, dim in zip(outs, dims, strict=True)
+    ]
+    return tree_unflatten(trees[0], full)
+
+
+def apply_along_axis(
+    func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any
+) -> Any:
+    """As `numpy.apply_along_axis`: a function of every line along an axis.
+
+    Args:
+        func1d: Takes an array of one axis, and returns an array of any shape. It is called once,
+            with a traced array that stands for all lines.
+        axis: The axis of the lines.
+        arr: Array.
+        *args: Further arguments of ``func1d``.
+        **kwargs: Further keyword arguments of ``func1d``.
+
+    Returns:
+        The results, with their axes in the place of ``axis``.
+
+    Example:
+        >>> import numpy as np
+        >>> import funcgrad as fg
+        >>> x = np.array([[1.0, 3.0], [4.0, 2.0]])
+        >>> print(fg.numpy.apply_along_axis(lambda line: line / line.sum(), 0, x))
+        [[0.2 0.6]
+         [0.8 0.4]]
+    """
+    x = strong(as_value(arr, "apply_along_axis"))
+    shape = shape_of(x)
+    axis = normalize_axis(axis, len(shape), "apply_along_axis")
+    lead = shape[:axis] + shape[axis + 1 :]
+    size = int(np.prod(lead, dtype=np.int64))
+    lines = reshape(moveaxis(x, axis, -1), (size, shape[axis]))
+    what = f"apply_along_axis({name_of(func1d)})"
+    out = _mapped(lambda line: func1d(line, *args, **kwargs), [lines], what)
+    own = shape_of(out)[1:]
+    places = range(len(own))
+    out = reshape(out, (*lead, *own))
+    return moveaxis(out, [len(lead) + i for i in places], [axis + i for i in places])
+
+
+def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: int | Sequence[int]) -> Any:
+    """As `numpy.apply_over_axes`: a reduction along one axis after another, which are kept."""
+    x = as_value(a, "apply_over_axes")
+    ndim = len(shape_of(x))
+    for given in np.atleast_1d(np.asarray(axes)):
+        axis = normalize_axis(int(given), ndim, "apply_over_axes")
+        out = func(x, axis)
+        x = out if len(shape_of(out)) == ndim else expand_dims(out, axis)
+        if len(shape_of(x)) != ndim:
+            raise ShapeError(
+                f"apply_over_axes: {name_of(func)} must keep the number of axes, {ndim}, or leave "
+                f"out one, but returned {len(shape_of(out))}."
+            )
+    return x
+
+
+_CORE = r"\(\s*(?:\w+(?:\s*,\s*\w+)*)?\s*\)"
+_SIGNATURE = re.compile(rf"\s*{_CORE}(?:\s*,\s*{_CORE})*\s*->\s*{_CORE}(?:\s*,\s*{_CORE})*\s*")
+
+
+def _core_axes(signature: str | None, count: int, what: str) -> list[list[str]]:
+    """The names of the core axes of every argument; none without a signature."""
+    if signature is None:
+        return [[]] * count
+    if not _SIGNATURE.fullmatch(signature):
+        raise ArgumentError(f"{what}: {signature!r} is no signature such as '(m,n),(n)->(m)'.")
+    cores = re.findall(_CORE, signature.split("->")[0])
+    if len(cores) != count:
+        raise ArgumentError(
+            f"{what}: the signature {signature!r} has {len(cores)} arguments, but {count} are "
+            "mapped."
+        )
+    return [re.findall(r"\w+", core) for core in cores]
+
+
+def _check_core(values: Sequence[Any], cores: Sequence[Sequence[str]], what: str) -> None:
+    """Core axes of one name have one length."""
+    lengths: dict[str, int] = {}
+    for x, names in zip(values, cores, strict=True):
+        shape = shape_of(x)
+        if len(shape) < len(names):
+            raise ShapeError(f"{what}: an argument of shape {shape} lacks core axes {names}.")
+        for name, n in zip(names, shape[len(shape) - len(names) :], strict=True):
+            if lengths.setdefault(name, n) != n:
+                raise ShapeError(
+                    f"{what}: the core axis {name!r} has lengths {lengths[name]}, {n}."
+                )
+
+
+def vectorize(
+    pyfunc: Callable[..., Any],
+    *,
+    excluded: Collection[int | str] = frozenset(),
+    signature: str | None = None,
+) -> Callable[..., Any]:
+    """A function of elements, or of core arrays, made one of arrays that broadcast.
+
+    `numpy.vectorize` cannot be differentiated through; this can.
+
+    Args:
+        pyfunc: Takes scalars, or arrays with the axes that ``signature`` names. It is called once,
+            with traced values that stand for all elements.
+        excluded: Positions of arguments that are passed on as they are. Keyword arguments always
+            are.
+        signature: Core axes of arguments and results, such as ``"(m,n),(n)->(m)"``.
+
+    Returns:
+        The function of arrays.
+
+    Raises:
+        ArgumentError: If the signature cannot be read or does not fit the arguments.
+
+    Example:
+        >>> import numpy as np
+        >>> import funcgrad as fg
+        >>> dot = fg.numpy.vectorize(lambda x, y: x @ y, signature="(n),(n)->()")
+        >>> print(dot(np.eye(3), np.array([1.0, 2.0, 3.0])))
+        [1. 2. 3.]
+    """
+    what = f"vectorize({name_of(pyfunc)})"
+
+    def of_arrays(*args: Any, **kwargs: Any) -> Any:
+        mapped = [i for i in range(len(args)) if i not in excluded]
+        values = [strong(as_value(args[i], what)) for i in mapped]
+        cores = _core_axes(signature, len(values), what)
+        _check_core(values, cores, what)
+        ends = [len(shape_of(x)) - len(c) for x, c in zip(values, cores, strict=True)]
+        lead = np.broadcast_shapes(*[shape_of(x)[:n] for x, n in zip(values, ends, strict=True)])
+        size = int(np.prod(lead, dtype=np.int64))
+
+        def of_rows(*rows: Any) -> Any:
+            full = list(args)
+            for i, row in zip(mapped, rows, strict=True):
+                full[i] = row
+            return pyfunc(*full, **kwargs)
+
+        if not values:
+            return of_rows()
+        stacks = []
+        for x, n in zip(values, ends, strict=True):
+            core = shape_of(x)[n:]
+            stacks.append(reshape(broadcast_to(x, (*lead, *core)), (size, *core)))
+        leaves, tree = tree_flatten(_mapped(of_rows, stacks, what))
+        return tree_unflatten(tree, [reshape(x, (*lead, *shape_of(x)[1:])) for x in leaves])
+
+    return of_arrays
