@@ -257,30 +257,45 @@ class _Access:
 
     def _write(self) -> None:
         loops = self.places.loops
-        if self.mode != "raise":
+        if self.mode not in ("raise", "wrap"):
             with self.places.inside():
-                self._place()
+                self._place(self.mode)
             return
         if not loops:
-            self._check_one()
-            self._place()
+            if self.mode == "raise":
+                self._check_one()
+            self._place(self.mode)
             return
         last = loops[-1]
         with self.places.inside(loops[:-1]):
+            depth = self.source.depth + 1
             begin, end = ("begin", "end") if last is loops[0] else ("0", last.length)
             with self.source.block(f"for q in range({begin}, {end}, {BLOCK}):"):
                 self.source.add(f"stop = minimum(q + {BLOCK}, {end})")
-                self._check_block(last)
+                tests = self._extremes(last)
+                if self.mode == "raise":
+                    self._refuse_any(tests)
+                else:
+                    self._wrapped(last, tests)
+                    self.source.add("else:")
+                    self.source.depth += 1
                 with self.places.over(last, "q, stop"):
-                    self._place()
+                    self._place("raise")
+                self.source.depth = depth
 
     def _check_one(self) -> None:
         for k, cursor in enumerate(self.indices):
             self.source.add(f"at{k} = i64({cursor.load()})")
         self._refuse_any([is_wrong(f"at{k}", n) for k, n in enumerate(self.lengths)])
 
-    def _check_block(self, loop: _Loop) -> None:
-        """Look at the extreme indices of a block."""
+    def _wrapped(self, loop: _Loop, tests: Sequence[str]) -> None:
+        """A block with indices out of bounds: quotients cost more than all the rest."""
+        test = " | ".join(f"({test})" for test in tests)
+        with self.source.block(f"if {test}:"), self.places.over(loop, "q, stop"):
+            self._place("wrap")
+
+    def _extremes(self, loop: _Loop) -> list[str]:
+        """Tests of whether the extreme indices of a block are out of bounds."""
         numbers = range(len(self.indices))
         for k in numbers:
             self.source.add(f"low{k} = i64(0)")
@@ -290,9 +305,7 @@ class _Access:
                 self.source.add(f"at{k} = i64({cursor.load()})")
                 self.source.add(f"low{k} = minimum(low{k}, at{k})")
                 self.source.add(f"high{k} = maximum(high{k}, at{k})")
-        self._refuse_any(
-            [f"(low{k} < -{n}) | (high{k} >= {n})" for k, n in enumerate(self.lengths)]
-        )
+        return [f"(low{k} < -{n}) | (high{k} >= {n})" for k, n in enumerate(self.lengths)]
 
     def _refuse_any(self, tests: Sequence[str]) -> None:
         """Find the first wrong index if there is one."""
@@ -319,13 +332,13 @@ class _Access:
                 refuse(source, site, f"at{k}", number)
         cursor.pointer, cursor.index = saved
 
-    def _place(self) -> None:
+    def _place(self, mode: str) -> None:
         """The row of one place."""
         source, tests = self.source, []
         moves = []
         for k, (cursor, n) in enumerate(zip(self.indices, self.lengths, strict=True)):
             source.add(f"at{k} = i64({cursor.load()})")
-            tests.append(resolve(source, self.mode, f"k{k}", f"at{k}", n))
+            tests.append(resolve(source, mode, f"k{k}", f"at{k}", n))
             moves.append(f"k{k} * s{k}")
         test = " & ".join(f"({test})" for test in tests if test)
         if not test:
