@@ -73,6 +73,7 @@ class Switch(Primitive):
         return [a.strong() for a in self.branches[0].out_avals]
 
     def lower(self, *avals: ShapedArray) -> Form:
+        assert avals[0].dtype == INT64, "native code reads eight bytes"
         return Branch()
 
     def params(self) -> dict[str, Any]:
@@ -201,7 +202,7 @@ class Switch(Primitive):
 
         in_avals = [aval_of(x).strong() for x in (flag, *operands)]
         programs = [stage_closed(f, in_avals, branch.name) for f in (skip, run)]
-        is_wanted = ReduceAny((0,)).bind(flag)
+        is_wanted = convert(ReduceAny((0,)).bind(flag), INT64)
         outs = Switch(tuple(programs)).bind(is_wanted, flag, *operands)
         return list(outs)
 

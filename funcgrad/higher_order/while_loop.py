@@ -40,7 +40,7 @@ from funcgrad.higher_order.scan import Scan, aval_of_linear, cut
 from funcgrad.higher_order.switch import Switch
 from funcgrad.lowering import Call, Extern, Form
 from funcgrad.lowering import While as WhileForm
-from funcgrad.primitives.elementwise import bitwise_and
+from funcgrad.primitives.elementwise import bitwise_and, convert
 from funcgrad.primitives.families import zeros_like_aval
 from funcgrad.primitives.reductions import ReduceAny
 from funcgrad.primitives.shape import broadcast_to, shape_of
@@ -135,7 +135,8 @@ class While(Primitive):
         """One more step, or none after the end of the loop, where a step might never end."""
         inputs = self.body.inputs
         stay = Program(inputs, [], inputs[self.n_body :], f"stay_{self.body.name}")
-        return list(Switch((stay, self.body)).bind(is_active, *consts, *carry))
+        index = convert(is_active, np.dtype(np.int64))
+        return list(Switch((stay, self.body)).bind(index, *consts, *carry))
 
     def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
         return [a.strong() for a in self.body.out_avals]
