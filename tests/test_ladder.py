@@ -38,6 +38,7 @@ LADDER = (
         "numpy",
         "scipy",
         "nn",
+        "ops",
     ),
     ("api", "testing", "ad_checkpoint", "debug"),
     ("",),  # funcgrad/__init__.py

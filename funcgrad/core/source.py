@@ -112,6 +112,16 @@ def current_location() -> SourceLocation | None:
     return None if frame is None else SourceLocation(frame.f_code, frame.f_lineno)
 
 
+def asking_library() -> str:
+    """``"SciPy"`` if its code runs between the user's line and this call, else ``"NumPy"``."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and _is_internal(frame.f_code):
+        if frame.f_code.co_filename.startswith(_INTERNAL_ROOTS[2]):
+            return "SciPy"
+        frame = frame.f_back
+    return "NumPy"
+
+
 def location_of(traceback: TracebackType | None) -> SourceLocation | None:
     """The innermost line outside funcgrad, NumPy and SciPy that an exception passed."""
     found = None

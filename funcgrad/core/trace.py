@@ -21,7 +21,12 @@ import numpy as np
 
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.finite import WATCH, inspect, watched_kinds
-from funcgrad.core.source import SourceLocation, current_location, location_of
+from funcgrad.core.source import (
+    SourceLocation,
+    asking_library,
+    current_location,
+    location_of,
+)
 from funcgrad.errors import (
     ConcretizationTypeError,
     FuncgradError,
@@ -36,6 +41,18 @@ T = TypeVar("T")
 _INTO_ARRAY = (
     "If it was being written into an ndarray, `y[i] = x`, write "
     "y = funcgrad.numpy.at(y)[i].set(x), or collect the parts in a list and call np.stack."
+)
+
+_INSTEAD_OF_NUMPY = (
+    "Instead of np.array([x, y]) write np.stack([x, y]) or funcgrad.numpy.array([x, y]); other "
+    "functions that NumPy does not redirect (np.full, np.asarray, np.vectorize) have counterparts "
+    "in funcgrad.numpy. " + _INTO_ARRAY
+)
+_INSTEAD_OF_SCIPY = (
+    "Of SciPy's functions only the ufuncs are redirected. Others have counterparts in "
+    "funcgrad.scipy.special and funcgrad.scipy.linalg (scipy.fft in funcgrad.numpy.fft); the rest "
+    "can be written with funcgrad.numpy, or, if its values need no derivative, called by "
+    "funcgrad.pure_callback."
 )
 
 
@@ -238,12 +255,11 @@ class Tracer:
         )
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        library = asking_library()
         raise TracerArrayConversionError(
             self._message(
-                "NumPy asked for the values of an array, but it is",
-                "Instead of np.array([x, y]) write np.stack([x, y]) or funcgrad.numpy.array([x, y])"
-                "; other functions that NumPy does not redirect (np.full, np.asarray), and "
-                "SciPy's, have counterparts in funcgrad.numpy and funcgrad.scipy. " + _INTO_ARRAY,
+                f"{library} asked for the values of an array, but it is",
+                _INSTEAD_OF_SCIPY if library == "SciPy" else _INSTEAD_OF_NUMPY,
             )
         )
 

@@ -50,13 +50,15 @@ def test_places_are_in_users_files_not_in_scipys():
     )
     assert "test_messages.py:" in text
     assert "_array_api" not in text
-    assert "counterparts in funcgrad.numpy and funcgrad.scipy" in text
+    assert text.startswith("SciPy asked for the values")
+    assert "counterparts in funcgrad.scipy.special" in text
 
 
 def test_np_array_of_traced_scalars():
     text = message_of(
         errors.TracerArrayConversionError, fg.grad(lambda x: np.array([x, 2 * x]).sum()), 1.0
     )
+    assert text.startswith("NumPy asked for the values")
     assert "Instead of np.array([x, y]) write np.stack([x, y])" in text
 
 

@@ -1,0 +1,146 @@
+"""Reductions of segments: rows of an array that have the same number, in any order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import aval_of
+from funcgrad.core.trace import Tracer
+from funcgrad.errors import ConcretizationTypeError, DtypeError, ShapeError
+from funcgrad.numpy.elementwise import less
+from funcgrad.numpy.indexing import at
+from funcgrad.numpy.promotion import as_value, strong
+from funcgrad.numpy.selecting import where
+from funcgrad.primitives.shape import shape_of
+
+__all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
+
+
+def _checked_ids(data: Any, segment_ids: Any, function: str) -> Any:
+    ids = as_value(segment_ids, function)
+    if aval_of(ids).dtype.kind not in "iu":
+        raise DtypeError(f"{function}: segment_ids must be integers, got {aval_of(ids)}.")
+    if len(shape_of(ids)) != 1 or shape_of(data)[:1] != shape_of(ids):
+        raise ShapeError(
+            f"{function} needs one segment number for every row, got data {aval_of(data)} and "
+            f"segment_ids {aval_of(ids)}."
+        )
+    return ids
+
+
+def _count(ids: Any, num_segments: int | None, function: str) -> int:
+    if num_segments is not None:
+        return int(num_segments.__index__())
+    if isinstance(ids, Tracer):
+        raise ConcretizationTypeError(
+            f"{function}: the length of the result depends on a traced {ids.aval}: pass "
+            "num_segments=."
+        )
+    return int(ids.max(initial=-1)) + 1
+
+
+def _reduced(
+    function: str,
+    data: Any,
+    segment_ids: Any,
+    num_segments: int | None,
+    start: float | np.generic,
+    unique_indices: bool,
+) -> Any:
+    data = strong(as_value(data, function))
+    ids = _checked_ids(data, segment_ids, function)
+    n = _count(ids, num_segments, function)
+    kind = function.removeprefix("segment_")
+    # A number below 0 would count from the end.
+    places = where(less(ids, 0), n, ids)
+    full = np.full((n, *shape_of(data)[1:]), start, aval_of(data).dtype)
+    method = getattr(
+        at(full)[places], "mul" if kind == "prod" else "add" if kind == "sum" else kind
+    )
+    return method(data, mode="drop", unique_indices=unique_indices)
+
+
+def _extreme(data: Any, is_max: bool) -> Any:
+    """What a maximum (or minimum) starts from."""
+    dtype = aval_of(as_value(data, "segment_max")).dtype
+    if dtype.kind == "b":
+        return dtype.type(not is_max)
+    if dtype.kind in "iu":
+        return np.iinfo(dtype).min if is_max else np.iinfo(dtype).max
+    return dtype.type(-np.inf if is_max else np.inf)
+
+
+def segment_sum(
+    data: Any,
+    segment_ids: Any,
+    num_segments: int | None = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+) -> Any:
+    """Sums of the rows of every segment.
+
+    Args:
+        data: Rows, ``(m, ...)``.
+        segment_ids: The segment of each row, integers ``(m,)``. Rows with numbers outside of
+            ``0 .. num_segments - 1`` are left out.
+        num_segments: How many segments there are; one more than the greatest number by default,
+            which needs known numbers.
+        indices_are_sorted: Accepted and of no use here.
+        unique_indices: The caller's promise that no segment has two rows.
+
+    Returns:
+        One row per segment, ``(num_segments, ...)``: 0 for those without rows.
+
+    Raises:
+        ShapeError: If there is not one number for every row.
+
+    Example:
+        >>> import numpy as np
+        >>> import funcgrad as fg
+        >>> print(fg.ops.segment_sum(np.array([1.0, 2.0, 4.0]), np.array([0, 1, 0]), 3))
+        [5. 2. 0.]
+    """
+    return _reduced("segment_sum", data, segment_ids, num_segments, 0, unique_indices)
+
+
+def segment_prod(
+    data: Any,
+    segment_ids: Any,
+    num_segments: int | None = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+) -> Any:
+    """Products of the rows of every segment, 1 without rows; arguments as of `segment_sum`."""
+    return _reduced("segment_prod", data, segment_ids, num_segments, 1, unique_indices)
+
+
+def segment_max(
+    data: Any,
+    segment_ids: Any,
+    num_segments: int | None = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+) -> Any:
+    """Greatest elements of every segment; arguments as of `segment_sum`.
+
+    Segments without rows have the least number of the dtype, -inf if it is floating.
+    """
+    start = _extreme(data, is_max=True)
+    return _reduced("segment_max", data, segment_ids, num_segments, start, unique_indices)
+
+
+def segment_min(
+    data: Any,
+    segment_ids: Any,
+    num_segments: int | None = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+) -> Any:
+    """Least elements of every segment; arguments as of `segment_sum`.
+
+    Segments without rows have the greatest number of the dtype, inf if it is floating.
+    """
+    start = _extreme(data, is_max=False)
+    return _reduced("segment_min", data, segment_ids, num_segments, start, unique_indices)
