@@ -653,18 +653,12 @@ class _Unroller:
 
     def _alias(self, link: Link, t: int) -> None:
         """An inner value by the names of the outer one."""
+        # Strides of a walked element are those of the array that it is a part of.
         start = link.offset + t * link.step
-        size = math.prod(link.inner.shape)
         names = self.names.get(link.outer, {})
         root, before = self.parts.get(link.outer, (link.outer, 0))
         self.parts[link.inner] = root, before + start
-        if link.step:
-            # Strides of a walked element are those of the array that it is a part of.
-            self.names[link.inner] = {i - start: name for i, name in names.items()}
-        else:
-            self.names[link.inner] = {
-                i - start: name for i, name in names.items() if 0 <= i - start < size
-            }
+        self.names[link.inner] = {i - start: name for i, name in names.items()}
 
     def _initial(self, link: Link, now: Value) -> Names:
         names = self.names.get(link.outer, {})

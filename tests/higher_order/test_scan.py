@@ -102,9 +102,6 @@ def mapped_in_batches(lax: Any, x: Any) -> Any:
     return lax.map(lambda t: np.exp(t[0] * x[0]) * x[1] + t[1], (TIMES, TIMES**2), batch_size=3)
 
 
-STRIDED = pytest.mark.xfail(
-    raises=KeyError, reason="compiler/small.py: branches that read strided elements of a loop"
-)
 PROGRAMS = [
     polynomial,
     recurrent,
@@ -112,7 +109,7 @@ PROGRAMS = [
     unused_parts,
     nested,
     while_inside,
-    pytest.param(cond_inside, marks=STRIDED),
+    cond_inside,
     gathering,
     counted,
     mapped,
