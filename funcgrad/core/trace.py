@@ -46,7 +46,12 @@ _INTO_ARRAY = (
 _INSTEAD_OF_NUMPY = (
     "Instead of np.array([x, y]) write np.stack([x, y]) or funcgrad.numpy.array([x, y]); other "
     "functions that NumPy does not redirect (np.full, np.asarray, np.vectorize) have counterparts "
-    "in funcgrad.numpy. " + _INTO_ARRAY
+    "in funcgrad.numpy. If an ndarray was being indexed, `y[i]`, write np.take(y, i, axis=0). "
+    + _INTO_ARRAY
+)
+_INSTEAD_OF_INDEX = (
+    "If it is an index into an ndarray, `y[i]`, write funcgrad.numpy.at(y)[i].get(), or "
+    "funcgrad.numpy.take(y, i, axis=0); or pass y as an argument, so that it is traced too. "
 )
 _INSTEAD_OF_SCIPY = (
     "Of SciPy's functions only the ufuncs are redirected. Others have counterparts in "
@@ -259,8 +264,18 @@ class Tracer:
         raise TracerArrayConversionError(
             self._message(
                 f"{library} asked for the values of an array, but it is",
-                _INSTEAD_OF_SCIPY if library == "SciPy" else _INSTEAD_OF_NUMPY,
+                self._instead(library),
             )
+        )
+
+    def _instead(self, library: str) -> str:
+        """What to write where a library wanted an array."""
+        if library == "SciPy":
+            return _INSTEAD_OF_SCIPY
+        return (
+            _INSTEAD_OF_NUMPY
+            if self._is_differentiable()
+            else _INSTEAD_OF_INDEX + _INSTEAD_OF_NUMPY
         )
 
     def _no_scalar(self, what: str) -> NoReturn:

@@ -62,6 +62,12 @@ def test_np_array_of_traced_scalars():
     assert "Instead of np.array([x, y]) write np.stack([x, y])" in text
 
 
+def test_ndarrays_with_a_traced_index():
+    text = message_of(errors.TracerArrayConversionError, fg.jit(lambda i: X[i]), 1)
+    assert "If it is an index into an ndarray, `y[i]`" in text
+    assert fg.jit(lambda i: fnp.at(X)[i].get())(1) == fg.jit(lambda i: fnp.take(X, i, 0))(1) == 1.0
+
+
 def test_functions_of_math():
     text = message_of(errors.ConcretizationTypeError, fg.grad(lambda x: math.sin(x)), 1.0)
     assert "np.sin(x) instead of math.sin(x)" in text
