@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Atom, Equation, Literal, Program, Var
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -87,6 +88,10 @@ def _split_params(params: dict[str, Any]) -> tuple[str, list[tuple[str, Program]
             programs.append((key, value))
         elif isinstance(value, tuple) and value and all(isinstance(v, Program) for v in value):
             programs += [(f"{key}[{i}]", v) for i, v in enumerate(value)]
+        elif isinstance(value, Primitive):  # of which this one is a derivative
+            own, inner = _split_params(value.params())
+            plain.append(f"{key}={value.name}{own}")
+            programs += [(f"{key}.{name}", v) for name, v in inner]
         else:
             plain.append(f"{key}={_param(value)}")
     return ("[" + " ".join(plain) + "]" if plain else ""), programs

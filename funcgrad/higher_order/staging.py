@@ -61,7 +61,9 @@ def check_leaf(leaf: Any, path: str, what: str) -> ShapedArray:
     """The type of a leaf, or an error that names it."""
     try:
         return aval_of(leaf)
-    except (DtypeError, TypeError, ValueError):
+    except (DtypeError, TypeError, ValueError) as error:
+        if isinstance(leaf, np.ndarray | np.generic):  # an array of a dtype that is not supported
+            raise DtypeError(located(f"{what}: `{path}`: {error}")) from None
         kind = type(leaf).__name__
         cure = (
             "Return numbers, arrays or pytrees of them."

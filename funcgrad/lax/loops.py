@@ -90,6 +90,7 @@ def _scan(
             )
         return tuple(out)
 
+    step.__name__ = name_of(f)
     staged = loop.stage(step, (walked.tree, walked.avals), has_outputs=True)
     results = bind_scan(
         staged.program, staged.captured, loop.values(), walked.arrays, walked.length, reverse
@@ -237,6 +238,7 @@ def fori_loop(
 
 
 def _index_dtype(lower: Any, upper: Any, what: str) -> Any:
+    """Dtype of the index; ``None`` if both bounds are Python numbers, and so is the index."""
     dtype: Any = None
     for name, bound in (("lower", lower), ("upper", upper)):
         aval = check_leaf(bound, name, what)
@@ -251,10 +253,12 @@ def _index_dtype(lower: Any, upper: Any, what: str) -> Any:
             raise ShapeError(located(f"{what}: `{name}` must be a scalar, got {aval}."))
         if not aval.weak_type:
             dtype = aval.dtype if dtype is None else np.result_type(dtype, aval.dtype)
-    return np.dtype(np.int64) if dtype is None else dtype
+    return dtype
 
 
 def _as_index(bound: Any, dtype: Any) -> Any:
+    if dtype is None:
+        return bound
     return convert(bound, dtype) if isinstance(bound, Tracer) else dtype.type(bound)
 
 
@@ -434,8 +438,11 @@ class _Carry:
             if promoted == self.avals:
                 break
             self.avals = promoted
-        if any(a.weak_type for a in self.avals):
-            self.avals = [a.strong() for a in self.avals]
+        strong = [a.strong() for a in self.avals]
+        if self.is_counted:
+            strong[0] = self.avals[0]  # `i * x` has the dtype of x, as in Python's loops
+        if strong != self.avals:
+            self.avals = strong
             staged = self._trace(function, walked, has_outputs)
         self._check(staged.out_avals[: len(self.avals)])
         return staged

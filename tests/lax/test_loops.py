@@ -543,3 +543,36 @@ def test_python_conditions_in_bodies():
         lax.while_loop(lambda c: c < 1 and c > 0, lambda c: c + 1, 0.0)
     with pytest.raises(errors.TracerBoolConversionError, match=r"lax\.cond"):
         lax.scan(lambda c, x: (c if x > 0 else -c, None), 1.0, X)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, fg.jit], ids=["eager", "jit"])
+def test_indices_between_python_numbers_promote_as_in_python(wrap):
+    x = np.float32(2.0)
+    assert wrap(lambda x: lax.fori_loop(0, 3, lambda i, c: c + i * x, 0.0))(x).dtype == np.float32
+    traced = wrap(lambda x, n: lax.fori_loop(0, n, lambda i, c: c + i * x, x))(x, 3)
+    assert (traced, traced.dtype) == (8.0, np.float32)
+    index = wrap(lambda n: lax.fori_loop(0, n, lambda i, c: i, 0))(3)
+    assert (index, index.dtype) == (2, np.int64)
+    strong = wrap(lambda x: lax.fori_loop(np.int64(0), 3, lambda i, c: c + i * x, 0.0))(x)
+    assert strong.dtype == np.float64
+
+
+def test_arrays_of_other_dtypes_are_refused_by_their_dtype():
+    with pytest.raises(errors.DtypeError, match=r"`xs`: .* float16 has no arithmetic on CPUs"):
+        lax.scan(lambda c, x: (c + x, None), 0.0, np.ones(2, np.float16))
+
+
+def test_tracers_of_steps_are_named_for_the_function_of_the_user():
+    def add(c: Any, x: Any) -> Any:
+        return float(c) + x, None
+
+    with pytest.raises(errors.FuncgradError, match=r"argument 0 of add"):
+        lax.scan(add, 0.0, X)
+
+
+def test_printed_derivatives_of_loops_show_the_loop():
+    slope = fg.grad(lambda x: lax.while_loop(lambda c: c < 10, lambda c: c * x, x))
+    text = str(fg.make_jaxpr(slope)(2.0))
+    assert "while_pull[loop=while]" in text
+    assert "loop.body:" in text
+    assert "object at" not in text
