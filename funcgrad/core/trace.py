@@ -46,8 +46,8 @@ _INTO_ARRAY = (
 _INSTEAD_OF_NUMPY = (
     "Instead of np.array([x, y]) write np.stack([x, y]) or funcgrad.numpy.array([x, y]); other "
     "functions that NumPy does not redirect (np.full, np.asarray, np.vectorize) have counterparts "
-    "in funcgrad.numpy. If an ndarray was being indexed, `y[i]`, write np.take(y, i, axis=0). "
-    + _INTO_ARRAY
+    "in funcgrad.numpy. If an ndarray was being indexed, `y[i]`, write np.take(y, i, axis=0); "
+    "instead of np.float32(x) write x.astype(np.float32). " + _INTO_ARRAY
 )
 _INSTEAD_OF_INDEX = (
     "If it is an index into an ndarray, `y[i]`, write funcgrad.numpy.at(y)[i].get(), or "
