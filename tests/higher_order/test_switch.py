@@ -204,21 +204,3 @@ def test_only_one_arm_runs():
         assert wrap(fg.grad(f))(1.0) == 2.0
         assert wrap(fg.grad(fg.grad(f)))(1.0) == 2.0
         np.testing.assert_array_equal(wrap(fg.vmap(lambda x: f(x) * 1))(np.ones(2)), [1.0, 1.0])
-
-
-@pytest.mark.parametrize("seed", range(16))
-def test_whether_a_lane_wants_an_arm_is_one_byte_but_the_index_has_eight(seed):
-    """Memory of bools is used again for bools, with what other values left behind them."""
-    c, w = np.random.default_rng(seed).normal(size=(2, 2, 5, 5))
-
-    def f(c: Any, w: Any) -> Any:
-        def step(c: Any, _: None) -> Any:
-            v = fg.lax.cond(c[0, 0] > w[0, 0], lambda p, q: q, lambda p, q: p, c, w)
-            k = fg.numpy.ones((5, 5)) * 0.3
-            return v * 0.9, fg.lax.cond(k[0, 0] > v[0, 0], lambda p, q: q, lambda p, q: p, k, v)[0]
-
-        return fg.lax.scan(step, c, None, length=4)[1]
-
-    with fg.disable_jit():
-        expected = fg.vmap(f)(c, w)
-    np.testing.assert_array_equal(fg.jit(fg.vmap(f))(c, w), expected)
