@@ -67,7 +67,7 @@ def emit(name: str, *args: Emitted) -> Emitted:
     first, *others = args
     if name in INTRINSICS:
         return first.intrinsic(INTRINSICS[name], *others)
-    if name in vecmath.FORMULAS:
+    if (name, first.width) in vecmath.FORMULAS:
         function = _function(first.builder.module, name, first, len(args))
         return first.like(first.builder.call(function, [x.value for x in args]))
     return first.call(LIBM[name], *others)
@@ -83,5 +83,5 @@ def _function(module: ir.Module, name: str, like: Emitted, count: int) -> ir.Fun
     function.attributes.add("alwaysinline")
     builder = ir.IRBuilder(function.append_basic_block())
     values: list[Any] = [Emitted(builder, value, "f") for value in function.args]
-    builder.ret(vecmath.FORMULAS[name](*values).value)
+    builder.ret(vecmath.FORMULAS[name, like.width](*values).value)
     return function

@@ -197,6 +197,14 @@ class Emitted:
         """Conversion between real types as NumPy's ``astype`` does it on values in range."""
         return Emitted(self.builder, _CASTS[self.kind + kind](self, to), kind)
 
+    def widened(self) -> Emitted:
+        """A float of 32 bits with 64."""
+        return Emitted(self.builder, self.builder.fpext(self.value, F64), "f")
+
+    def narrowed(self) -> Emitted:
+        """The nearest float of 32 bits."""
+        return Emitted(self.builder, self.builder.fptrunc(self.value, F32), "f")
+
     def call(self, name: str, *others: Emitted) -> Emitted:
         """Call a function of libm (``sin``, or ``sinf`` for 32 bits)."""
         values = [self.value, *(other.value for other in others)]

@@ -58,7 +58,13 @@ _TRANSLATORS = (
     "frontend",
     "native",
     "threefry",
-    "vecmath",
+    "vecmath/__init__",
+    "vecmath/arithmetic",
+    "vecmath/exponentials",
+    "vecmath/gaussian",
+    "vecmath/logarithms",
+    "vecmath/powers",
+    "vecmath/trigonometric",
     "vocabulary",
 )
 
@@ -210,7 +216,7 @@ def _environment() -> dict[str, Any]:
     """What the object code of a given source depends on besides the source."""
     own = hashlib.sha256()
     for name in _TRANSLATORS:
-        own.update(Path(__file__).with_name(f"{name}.py").read_bytes())
+        own.update((Path(__file__).parent / f"{name}.py").read_bytes())
     return {
         "abi": ABI,
         "translator": own.hexdigest(),

@@ -1,0 +1,33 @@
+"""Elementary functions as branch-free formulas that vectorise.
+
+Every function takes and gives scalars of one float type (32 or 64 bits) with Python's operators and
+the methods of `compiler.emission.Emitted`; LLVM turns a loop around it into vector code, because it
+holds selections instead of branches. All are right for signed zeros, subnormals, infinities and
+NaN. Polynomials are Chebyshev fits of the remainder after the exact leading terms; their errors
+stay below 0.15 units in the last place, and rounding does the rest. Bounds are asserted by
+`tests/compiler/test_vecmath.py`.
+
+This package knows arithmetic only. Functions that are not here are libm's (`compiler.elementary`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from funcgrad.compiler.vecmath.exponentials import cosh, exp, exp2, expit, expm1, sinh, tanh
+from funcgrad.compiler.vecmath.gaussian import erf, erfc
+from funcgrad.compiler.vecmath.logarithms import acosh, asinh, atanh, log, log1p, log2, log10
+from funcgrad.compiler.vecmath.powers import cbrt, hypot, pow
+from funcgrad.compiler.vecmath.trigonometric import acos, asin, atan, atan2, cos, sin, tan
+
+_ALL = (exp, exp2, expm1, log, log2, log10, log1p, sinh, cosh, tanh, expit, asinh, acosh, atanh,
+        cbrt, hypot, pow, erf, erfc, asin, acos, atan, atan2)  # fmt: skip
+
+FORMULAS: dict[tuple[str, int], Callable[..., Any]] = {
+    **{(function.__name__, width): function for function in _ALL for width in (32, 64)},
+    ("sin", 32): sin,
+    ("cos", 32): cos,
+    ("tan", 32): tan,
+}
+"""Formulas by function and width."""
