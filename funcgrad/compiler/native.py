@@ -66,6 +66,10 @@ def optimize(assembly: str) -> Any:
     options.slp_vectorization = True
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
+    # The vectoriser may have put calls of `compiler.rare` into loops.
+    inliner = llvm.create_new_module_pass_manager()
+    inliner.add_always_inliner_pass()
+    inliner.run(module, builder)
     return module
 
 

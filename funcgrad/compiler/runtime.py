@@ -57,6 +57,7 @@ _TRANSLATORS = (
     "emission",
     "frontend",
     "native",
+    "rare",
     "threefry",
     "vecmath/__init__",
     "vecmath/arithmetic",

@@ -52,9 +52,10 @@ class Points:
     def turns(self) -> np.ndarray:
         """Numbers near multiples of pi / 2, small and huge."""
         powers = np.pi / 2 * 2.0 ** np.arange(self.info.maxexp - 1)
-        if self.info.dtype == np.float64:  # libm's errors grow near large multiples
-            return np.concatenate([np.arange(1, N) * np.pi / 2, powers])
-        return np.concatenate([np.arange(1, N) * np.pi / 2, powers, hardest(self.info.dtype)])
+        hard = hardest(self.info.dtype)
+        if self.info.dtype == np.float64:  # huge ones are libm's, whose errors are larger there
+            hard = hard[np.abs(hard) < 2.0**30]
+        return np.concatenate([np.arange(1, N) * np.pi / 2, powers, hard])
 
 
 def hardest(dtype: Any) -> np.ndarray:
@@ -66,7 +67,7 @@ def hardest(dtype: Any) -> np.ndarray:
     info: Any = np.finfo(dtype)
     found = []
     with mpmath.workprec(2 * info.maxexp + 200):
-        for exponent in range(-info.nmant, info.maxexp - info.nmant, 1 + info.maxexp // 128):
+        for exponent in range(-info.nmant, info.maxexp - info.nmant, 1 + info.maxexp // 512):
             ratio = mpmath.ldexp(1, exponent) / (mpmath.pi / 2)
             before, last, rest = 0, 1, ratio
             while last < 2 ** (info.nmant + 1):
@@ -129,7 +130,7 @@ EXACT: dict[str, Callable[..., Any]] = {
     "expit": lambda x: 1 / (1 + mpmath.exp(-x)),
 }
 # Units in the last place; 1.5 where nothing is said.
-BOUNDS = {"tanh": 2.7, "expit": 2.7, "expm1": 1.8, "power": 2.0, "erfc": 2.0, "tan": 2.0}
+BOUNDS = {"tanh": 2.7, "expit": 2.7, "expm1": 1.8, "power": 2.0, "erfc": 2.0}
 
 
 def function(name: str) -> Callable[..., Any]:
@@ -194,6 +195,17 @@ def test_errors_of_two_arguments(name: str, dtype: Any) -> None:
         x, y = (a.astype(dtype) for a in pairs(name, Points(dtype, name)))
     some = np.isfinite(x) & np.isfinite(y)
     check(name, [x[some], y[some]])
+
+
+def test_rare_arguments_among_others() -> None:
+    """Arguments that formulas do not cover, at all places of a vector, for several functions."""
+    x = np.linspace(-9, 9, 103)
+    for place in range(20):
+        huge = x.copy()
+        huge[place :: 20 + place] *= 1e80
+        found = fg.jit(lambda x: np.sin(x) + 2 * np.cos(x) + 4 * np.tan(x))(huge)
+        expected = np.sin(huge) + 2 * np.cos(huge) + 4 * np.tan(huge)
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 EDGES = [0.0, 1.0, 0.5, 2.0, 3.0, 2.5, 1e-310, 5e-324, 1e-40, 1e308, 1e38, 3e9, np.inf]

@@ -21,13 +21,15 @@ from funcgrad.compiler.vecmath.logarithms import acosh, asinh, atanh, log, log1p
 from funcgrad.compiler.vecmath.powers import cbrt, hypot, pow
 from funcgrad.compiler.vecmath.trigonometric import acos, asin, atan, atan2, cos, sin, tan
 
-_ALL = (exp, exp2, expm1, log, log2, log10, log1p, sinh, cosh, tanh, expit, asinh, acosh, atanh,
-        cbrt, hypot, pow, erf, erfc, asin, acos, atan, atan2)  # fmt: skip
+_FORMULAS: dict[str, Callable[..., Any]] = {
+    **{f.__name__: f for f in (
+        exp, exp2, expm1, log, log2, log10, log1p, sinh, cosh, tanh, expit, asinh, acosh, atanh,
+        cbrt, hypot, pow, erf, erfc, asin, acos, atan, atan2,
+    )},
+    "sin": sin,
+    "cos": cos,
+    "tan": tan,
+}  # fmt: skip
 
-FORMULAS: dict[tuple[str, int], Callable[..., Any]] = {
-    **{(function.__name__, width): function for function in _ALL for width in (32, 64)},
-    ("sin", 32): sin,
-    ("cos", 32): cos,
-    ("tan", 32): tan,
-}
+FORMULAS = {(name, width): formula for name, formula in _FORMULAS.items() for width in (32, 64)}
 """Formulas by function and width."""

@@ -52,13 +52,15 @@ def _complement(digits: int, a: Any) -> Any:
     t = (a - _CENTER) / (a + _CENTER)
     square = a * a
     rest = -a.fma(a, -square)
-    p = polynomial(t, _ERFC[digits])
+    *outer, first = _ERFC[digits]
+    slope = polynomial(t, outer)
+    p = slope.fma(t, first)
     denominator = a * 2 + 1
     quotient = p / denominator
     if digits == 64:
-        # What rounding lost in the quotient, relatively; p is near 1.2.
-        lost = (a * 2 - denominator) + 1
-        rest = rest + (quotient.fma(-denominator, p) - quotient * lost) * 0.83
+        # What rounding lost in p and in the quotient, relatively; p is near 1.2.
+        lost = quotient.fma(-denominator, p) - quotient * ((a * 2 - denominator) + 1)
+        rest = rest + (lost + slope.fma(t, first - p)) * 0.83
     return quotient * exp_of_sum(digits, -square, rest)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from funcgrad.compiler.rare import call_where
 from funcgrad.compiler.vecmath.arithmetic import (
     INF,
     by_double,
@@ -76,11 +77,81 @@ def _short_tan(x: Any) -> Any:
     return (tangent.bits() ^ (x.bits() & -(2**63))).as_float()
 
 
-def _short(core: Any) -> Any:
-    return lambda x: core(x.widened()).narrowed()
+# (sin(r) - r) / r**3 and (cos(r) - 1 + r**2 / 2) / r**4 by powers of r**2 on |r| <= pi / 4.
+_SIN = (
+    1.5918129294866608e-10, -2.5051131845003624e-08, 2.755731610255244e-06,
+    -0.00019841269836758574, 0.008333333333330948, -0.16666666666666666,
+)  # fmt: skip
+_COS = (
+    -1.1382632425521717e-11, 2.08761462684032e-09, -2.7557317271729793e-07,
+    2.480158729876569e-05, -0.0013888888888887398, 0.041666666666666664,
+)  # fmt: skip
+# pi / 2 in three parts (Cody and Waite 1980, with fused products), and where they suffice.
+_HALF_PI = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33)
+_ORDINARY = 2.0**30
 
 
-sin, cos, tan = _short(_short_sin), _short(_short_cos), _short(_short_tan)
+def _quarter_turns(x: Any) -> tuple[Any, Any, Any]:
+    """``x`` less the nearest multiple of pi / 2, in two parts, and that multiple's integer."""
+    n, k = nearest(x, 2 / math.pi)
+    head = n.fma(-_HALF_PI[0], x)  # exact
+    product = n * _HALF_PI[1]
+    r = head - product
+    # What the difference and the product lost (Knuth's sum).
+    taken = r - head
+    lost = (head - (r - taken)) - (product + taken)
+    return r, n.fma(-_HALF_PI[2], lost - n.fma(_HALF_PI[1], -product)), k
+
+
+def _sin_and_cos(r: Any, rest: Any) -> tuple[Any, Any, Any, Any]:
+    """Sine and cosine of ``r + rest`` for ``|r| <= pi / 4``, each as a large part and a small."""
+    z = r * r
+    half = z * 0.5
+    first = 1 - half
+    small = ((1 - first) - half) + (z * z).fma(polynomial(z, _COS), -(r * rest))
+    return r, (r * z).fma(polynomial(z, _SIN), rest), first, small
+
+
+def _long_sin(x: Any) -> Any:
+    r, rest, k = _quarter_turns(x)
+    sine, sine_low, cosine, cosine_low = _sin_and_cos(r, rest)
+    value = ((k & 1) == 0).select(sine + sine_low, cosine + cosine_low)
+    value = (value.bits() ^ ((k >> 1) << 63)).as_float()
+    value = (x == 0).select(x, value)
+    return call_where(x.absolute() > _ORDINARY, "sin", x, value)
+
+
+def _long_cos(x: Any) -> Any:
+    r, rest, k = _quarter_turns(x)
+    sine, sine_low, cosine, cosine_low = _sin_and_cos(r, rest)
+    value = ((k & 1) == 0).select(cosine + cosine_low, sine + sine_low)
+    value = (value.bits() ^ (((k + 1) >> 1) << 63)).as_float()
+    return call_where(x.absolute() > _ORDINARY, "cos", x, value)
+
+
+def _long_tan(x: Any) -> Any:
+    r, rest, k = _quarter_turns(x)
+    sine, sine_low, cosine, cosine_low = _sin_and_cos(r, rest)
+    even = (k & 1) == 0
+    top, top_low = even.select(sine, -cosine), even.select(sine_low, -cosine_low)
+    bottom, bottom_low = even.select(cosine, sine), even.select(cosine_low, sine_low)
+    over, under = top + top_low, bottom + bottom_low
+    quotient = over / under
+    # What rounding lost in the two sums and the quotient.
+    lost = quotient.fma(-under, over) + ((top - over) + top_low)
+    lost = lost - quotient * ((bottom - under) + bottom_low)
+    value = quotient + lost / under
+    value = (x == 0).select(x, value)
+    return call_where(x.absolute() > _ORDINARY, "tan", x, value)
+
+
+def _of_both(short: Any, long: Any) -> Any:
+    return lambda x: long(x) if x.width == 64 else short(x.widened()).narrowed()
+
+
+sin = _of_both(_short_sin, _long_sin)
+cos = _of_both(_short_cos, _long_cos)
+tan = _of_both(_short_tan, _long_tan)
 
 # ------------------------------------------------------------------------------------- inverses
 
