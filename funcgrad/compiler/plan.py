@@ -8,7 +8,7 @@ in between. The tables of steps are immutable and shared by all threads; a call 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -96,6 +96,81 @@ class Frame:
             self.slots[slot] = array.ctypes.data
 
 
+Source = Callable[[Frame, list[Any], list[Any], dict[Value, Any]], Any]
+"""Finds an operand in the memory, arguments, results and values held of one call."""
+
+
+class NumpyCall:
+    """A step that calls NumPy.
+
+    Where its operands are, and how it sees them, is worked out once.
+    """
+
+    def __init__(
+        self, node: External, graph: Graph, memory: Memory, constants: Sequence[np.ndarray]
+    ) -> None:
+        self.evaluate = node.primitive.impl_inside_plan
+        self.has_list = node.primitive.multiple_results
+        self.sources = [_source(x, graph, memory, constants) for x in node.operands]
+        place = {value: i for i, value in enumerate(graph.outputs)}
+        self.targets = [(value, place.get(value)) for value in node.outs]
+
+    def __call__(
+        self, frame: Frame, arrays: list[Any], results: list[Any], held: dict[Value, Any]
+    ) -> None:
+        outs = self.evaluate(*(find(frame, arrays, results, held) for find in self.sources))
+        for (value, k), out in zip(self.targets, outs if self.has_list else [outs], strict=True):
+            if k is not None:
+                results[k][...] = out
+                continue
+            array = np.asarray(out, value.dtype)
+            if not array.flags.carray:
+                array = np.require(array, requirements=["C", "A"])
+            if array.base is not None and np.may_share_memory(array, frame.arena):
+                array = array.copy()  # an operand, whose memory others will use
+            held[value] = array
+            frame.slots[value.slot] = array.ctypes.data
+
+
+def _source(
+    operand: Operand, graph: Graph, memory: Memory, constants: Sequence[np.ndarray]
+) -> Source:
+    """How a call finds an operand."""
+    if isinstance(operand, Uniform):
+        fixed = np.broadcast_to(operand.scalar, operand.shape)[()]
+        return lambda frame, arrays, results, held: fixed
+    value = operand.value
+    find = _base(value, graph, memory, constants)
+    if operand.is_whole and operand.shape == value.shape:
+        if operand.shape:
+            return find
+        return lambda *call: find(*call)[()]
+    itemsize = value.dtype.itemsize
+    strides = tuple(s * itemsize for s in operand.strides)
+    offset, shape, dtype = operand.offset * itemsize, operand.shape, value.dtype
+    if 0 in shape:
+        empty = np.empty(shape, dtype)
+        return lambda *call: empty
+    return lambda *call: np.ndarray(shape, dtype, find(*call), offset, strides)[()]
+
+
+def _base(value: Value, graph: Graph, memory: Memory, constants: Sequence[np.ndarray]) -> Source:
+    """How a call finds the array that a value is stored in."""
+    shape, dtype, offset = value.shape, value.dtype, value.offset
+    if value in graph.outputs:
+        k = graph.outputs.index(value)
+        return lambda frame, arrays, results, held: results[k]
+    if value.slot == memory.arena_slot:
+        return lambda frame, *_: np.ndarray(shape, dtype, frame.arena, offset)
+    index = value.slot - FIRST_SLOT
+    if index < len(graph.inputs):
+        return lambda frame, arrays, *_: arrays[index]
+    if value.slot in memory.constants:
+        array = constants[memory.constants.index(value.slot)]
+        return lambda *call: array
+    return lambda frame, arrays, results, held: held[value]
+
+
 class Executable:
     """A compiled program.
 
@@ -127,6 +202,10 @@ class Executable:
         self._memory = memory
         self._parts = list(parts)
         self._constants = [array for _, array in graph.constants]
+        self._rest = [
+            NumpyCall(part, graph, memory, self._constants) if isinstance(part, External) else part
+            for part in self._parts[1:]
+        ]
         self.in_types = [(v.shape, np.dtype(v.dtype.char)) for v in graph.inputs]
         self.out_types = [(v.shape, v.dtype) for v in graph.outputs]
         self._n_objects = memory.n_objects
@@ -188,12 +267,14 @@ class Executable:
             code = self._start(frame, arrays, fresh)
         rest = iter(fresh)
         results = [next(rest) if i is None else arrays[i] for i in self.sources]
-        held: dict[Value, Any] = {}
-        for part in self._parts[1:]:
-            if isinstance(part, External):
-                self._call_numpy(part, frame, arrays, results, held)
-            else:
-                self._check(self.run(frame.address, part.address, 0), frame)
+        if not self.is_native:
+            held: dict[Value, Any] = {}
+            with np.errstate(all="ignore"):  # as in kernels
+                for part in self._rest:
+                    if isinstance(part, NumpyCall):
+                        part(frame, arrays, results, held)
+                    else:
+                        self._check(self.run(frame.address, part.address, 0), frame)
         return [x[()] if x.ndim == 0 else x for x in results]
 
     def _start(self, frame: Frame, arrays: list[Any], fresh: list[Any]) -> int:
@@ -242,66 +323,3 @@ class Executable:
         converted = np.empty(shape, dtype)
         converted[...] = array
         return converted
-
-    # Calls of NumPy.
-
-    def _call_numpy(
-        self,
-        node: External,
-        frame: Frame,
-        arrays: list[Any],
-        results: list[Any],
-        held: dict[Value, Any],
-    ) -> None:
-        operands = [self._array(x, frame, arrays, results, held) for x in node.operands]
-        with np.errstate(all="ignore"):  # as in kernels
-            outs = node.primitive.impl_inside_plan(*operands)
-        outs = outs if node.primitive.multiple_results else [outs]
-        for value, out in zip(node.outs, outs, strict=True):
-            array = np.require(np.asarray(out, value.dtype), requirements=["C", "A"])
-            if value in self._graph.outputs:
-                results[self._graph.outputs.index(value)][...] = array
-            else:
-                held[value] = array
-                frame.slots[value.slot] = array.ctypes.data
-
-    def _array(
-        self,
-        operand: Operand,
-        frame: Frame,
-        arrays: list[Any],
-        results: list[Any],
-        held: dict[Value, Any],
-    ) -> Any:
-        """An operand as NumPy sees it."""
-        if isinstance(operand, Uniform):
-            if operand.shape == ():
-                return operand.scalar
-            return np.broadcast_to(operand.scalar, operand.shape)
-        value = operand.value
-        n_inputs = len(self._graph.inputs)
-        index = value.slot - FIRST_SLOT
-        if value in held:
-            base = held[value]
-        elif value in self._graph.outputs:
-            base = results[self._graph.outputs.index(value)]
-        elif value.slot == self._memory.arena_slot:
-            part = frame.arena[value.offset : value.offset + value.nbytes]
-            base = part.view(value.dtype).reshape(value.shape)
-        elif index < n_inputs:
-            base = arrays[index]
-        else:
-            base = self._constants[self._memory.constants.index(value.slot)]
-        if operand.is_whole:
-            return (
-                base.reshape(operand.shape)[()]
-                if operand.shape == ()
-                else base.reshape(operand.shape)
-            )
-        itemsize = value.dtype.itemsize
-        flat = base.reshape(-1)[operand.offset :]
-        strides = tuple(s * itemsize for s in operand.strides)
-        if not flat.size:
-            return np.empty(operand.shape, value.dtype)
-        view = np.lib.stride_tricks.as_strided(flat, operand.shape, strides, writeable=False)
-        return view[()] if operand.shape == () else view
