@@ -11,6 +11,7 @@ variables, such a place is found by comparing it with all. Larger bodies are lef
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
@@ -46,6 +47,12 @@ MAX_COST = 1200
 """Statements of the longest kernel; an elementary function counts as several."""
 
 _FUNCTION_COST = 8
+
+# Formulas are made for vectors. Of few numbers libm's branches and tables give these sooner; of up
+# to `MAX_ELEMENTS`, those that LLVM does not join to vectors here, or that are long.
+_FEW = 4
+_CALLED = re.compile(r"\b(sin|cos|tan|pow|erf|erfc)\(")
+_CALLED_OF_FEW = re.compile(r"\b(exp|exp2|log|log2|log10|log1p|asin|acos|atan|atan2|asinh|acosh)\(")
 
 Names = Mapping[int, str]
 """Variables that hold the elements of a value, by their place in its storage."""
@@ -371,9 +378,13 @@ class _Unroller:
         if node.expr == "{0}" and dtypes[0] == node.out.dtype:
             self.names[node.out] = dict(enumerate(rows[0]))
             return
+        count = math.prod(node.out.shape)
+        expr = _CALLED.sub(r"libm_\1(", node.expr)
+        if count <= _FEW:
+            expr = _CALLED_OF_FEW.sub(r"libm_\1(", expr)
         self.names[node.out] = {
-            i: self._new(expression(node.expr, [row[i] for row in rows], dtypes, node.out.dtype))
-            for i in range(math.prod(node.out.shape))
+            i: self._new(expression(expr, [row[i] for row in rows], dtypes, node.out.dtype))
+            for i in range(count)
         }
 
     def _fold(self, node: Fold) -> None:

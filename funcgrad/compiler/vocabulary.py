@@ -23,6 +23,7 @@ from numba.core.typing import Signature, signature
 from funcgrad.compiler import elementary
 from funcgrad.compiler.emission import F32, F64, I1, I8, I64, POINTER, Emitted
 from funcgrad.compiler.threefry import threefry2x32
+from funcgrad.compiler.vecmath import FORMULAS
 
 # ---------------------------------------------------------------------------------------- types
 
@@ -547,6 +548,16 @@ for _name in [
 for _name in ["pow", "atan2", "hypot", "copysign", "nextafter"]:
     simple(_name, "f", _elementary(_name))
 simple("fma", "f", _elementary("fma"), count=3)
+
+
+def _libm(name: str) -> Callable[..., Emitted]:
+    return lambda first, *others: first.call(elementary.LIBM[name], *others)
+
+
+# Functions that have a formula, but by a call: for code that does not vectorise.
+_COUNTS = {"pow": 2, "atan2": 2, "hypot": 2}
+for _name in sorted({_name for _name, _ in FORMULAS} & elementary.LIBM.keys()):
+    simple(f"libm_{_name}", "f", _libm(_name), count=_COUNTS.get(_name, 1))
 
 
 def _reassociated(instruction: str) -> Callable[[Any, Any], Any]:

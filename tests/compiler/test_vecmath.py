@@ -208,6 +208,21 @@ def test_rare_arguments_among_others() -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [1, 8])
+@pytest.mark.parametrize("name", DOMAINS)
+def test_loops_over_few_numbers(name: str, n: int, dtype: Any) -> None:
+    """They may call libm where arrays use formulas; results differ by rounding only."""
+    f = function(name)
+    x = np.linspace(0.2, 0.9, n).astype(dtype) + (name == "arccosh")
+
+    def step(carry: Any, _: Any) -> tuple[Any, None]:
+        return f(x + 0 * carry), None
+
+    found = fg.jit(lambda x: fg.lax.scan(step, x, None, length=3)[0])(x)
+    np.testing.assert_array_max_ulp(found, fg.jit(f)(x), maxulp=4)
+
+
 EDGES = [0.0, 1.0, 0.5, 2.0, 3.0, 2.5, 1e-310, 5e-324, 1e-40, 1e308, 1e38, 3e9, np.inf]
 
 
