@@ -123,7 +123,8 @@ def _value_and_grad(
         dynamic = args[chosen[0]] if isinstance(argnums, int) else tuple(args[i] for i in chosen)
         leaves, treedef = tree_flatten(dynamic)
         is_active = [
-            _is_differentiable(x, holomorphic, allow_int) or _refuse_input(args, chosen, what, x)
+            _is_differentiable(x, holomorphic, allow_int, True)
+            or _refuse_input(args, chosen, what, x)
             for x in leaves
         ]
         aux_tree: list[PyTreeDef] = []
@@ -180,14 +181,14 @@ def _plain_scalar(value: Any) -> Any:
     return value[()] if type(value) is np.ndarray and value.ndim == 0 else value
 
 
-def _is_differentiable(x: Any, holomorphic: bool, allow_int: bool) -> Any:
+def _is_differentiable(x: Any, holomorphic: bool, allow_int: bool, is_reverse: bool) -> Any:
     if type(x) is float:
         return not holomorphic
     try:
         kind = aval_of(x).dtype.kind
     except DtypeError:
         return False
-    if kind == ("c" if holomorphic else "f"):
+    if kind == ("c" if holomorphic else "f") or (kind == "c" and is_reverse):
         return True
     return "exact" if allow_int and kind in "biu" else False
 
@@ -202,9 +203,9 @@ def _refuse_input(args: Sequence[Any], chosen: Sequence[int], what: str, bad: An
     aval = aval_of_argument(bad, path, what)
     if aval.dtype.kind == "c":
         raise DtypeError(
-            f"{what} cannot differentiate argument `{path}`, {aval}: the gradient of a real "
-            "function of complex numbers is ambiguous. Pass real and imaginary parts, use vjp, or "
-            "set holomorphic=True if the function is holomorphic."
+            f"{what} cannot differentiate argument `{path}`, {aval}: forward mode has no one "
+            "derivative of a function of complex numbers that is not holomorphic. Pass real and "
+            "imaginary parts, use jacrev if the results are real, or set holomorphic=True."
         )
     if aval.dtype.kind == "f":
         raise DtypeError(
@@ -683,8 +684,11 @@ class _JacobianPoint:
         chosen = normalize_argnums(argnums, len(args), what)
         dynamic = args[chosen[0]] if isinstance(argnums, int) else tuple(args[i] for i in chosen)
         self.leaves, self.in_tree = tree_flatten(dynamic)
+        self.holomorphic = holomorphic
+        is_reverse = transformation == "jacrev"
         active = [
-            _is_differentiable(x, holomorphic, allow_int) or _refuse_input(args, chosen, what, x)
+            _is_differentiable(x, holomorphic, allow_int, is_reverse)
+            or _refuse_input(args, chosen, what, x)
             for x in self.leaves
         ]
 
@@ -733,6 +737,12 @@ class _JacobianPoint:
         out = aval_of(self.outs[j]).strong()
         if out.dtype.kind not in "fc":
             raise DtypeError(f"{self.what} needs floating-point results, got {out}.")
+        if out.dtype.kind == "c" and not self.holomorphic:
+            raise DtypeError(
+                f"{self.what} needs real results, got {out}. Return real and imaginary parts, use "
+                "jacfwd if the arguments are real, or set holomorphic=True if the function is "
+                "holomorphic."
+            )
 
         def pull(unit: Any) -> list[Any]:
             n = len(self.linear.outputs)
