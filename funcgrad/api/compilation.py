@@ -519,7 +519,7 @@ def _difference(before: list[str], now: list[str]) -> str:
     if len(before) != len(now):
         return f"{len(now)} array arguments instead of {len(before)}"
     rows = [f"{b} -> {n.split(': ', 1)[-1]}" for b, n in zip(before, now, strict=True) if b != n]
-    return "; ".join(rows[:4]) or "another pytree structure"
+    return "; ".join(rows[:4]) or "another pytree structure, or scalars instead of arrays"
 
 
 class Traced:
