@@ -34,7 +34,6 @@ from funcgrad.higher_order.linear_call import (
     map_to_front,
     push_forward,
     push_linearized,
-    stage_closed,
     sum_mapped,
     to_front,
     zeros,
@@ -42,6 +41,7 @@ from funcgrad.higher_order.linear_call import (
 from funcgrad.lowering import Call, Form
 from funcgrad.primitives.families import Elementwise
 from funcgrad.transforms.linearize import TangentTrace, TangentTracer, TapeEntry, record_linear
+from funcgrad.transforms.programs import stage_closed
 
 Pull = Callable[[Values, Values], list[Any]]
 """``(residuals, cotangents of the results) -> cotangents of the explicit inputs``."""

@@ -18,14 +18,14 @@ from funcgrad.core.axes import MAPPED_NOW, mapped_name
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
 from funcgrad.core.program import Program
 from funcgrad.core.trace import EVAL, using_trace
-from funcgrad.errors import ArgumentError, UnexpectedTracerError
+from funcgrad.errors import ArgumentError
 from funcgrad.lowering import Call, Form
 from funcgrad.primitives.families import shape_of
 from funcgrad.primitives.shape import ReduceSum, broadcast_to
 from funcgrad.transforms.batch import batch_flat
 from funcgrad.transforms.jvp import jvp_flat
 from funcgrad.transforms.linearize import linearize_flat
-from funcgrad.transforms.stage import stage
+from funcgrad.transforms.programs import stage_closed
 
 Values = Sequence[Any]
 LinearRule = Callable[[Values, Values], list[Any]]
@@ -175,19 +175,6 @@ class _BatchedLinear:
 
 
 # Shared by the primitives that carry functions.
-
-
-def stage_closed(function: Callable[..., Any], avals: Sequence[ShapedArray], name: str) -> Program:
-    """The program of a function that closes over no traced value."""
-    with using_trace(EVAL):
-        program, captured = stage(function, avals, name)
-    if captured:
-        raise UnexpectedTracerError(
-            f"{name} uses a traced {aval_of(captured[0])} of {captured[0].owner.what} that is "
-            "neither an argument nor in the closure of the function or of its rules: it was found "
-            "through a global variable. Pass it as an argument."
-        )
-    return program
 
 
 def push_forward(

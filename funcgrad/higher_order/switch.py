@@ -22,11 +22,11 @@ from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.dtypes import INT64
 from funcgrad.higher_order.jit import executable_of, is_jit_disabled, scatter
 from funcgrad.higher_order.lanes import broadcast_lanes, choose, is_guard_needed, shield
+from funcgrad.higher_order.linear_call import zeros
 from funcgrad.higher_order.scan import cut
 from funcgrad.lowering import Branch, Form
 from funcgrad.primitives.elementwise import convert, equal, maximum, minimum
 from funcgrad.primitives.reductions import ReduceAny
-from funcgrad.primitives.shape import broadcast_to
 from funcgrad.transforms.programs import (
     LinearizedProgram,
     batch_program,
@@ -198,7 +198,7 @@ class Switch(Primitive):
             return broadcast_lanes(outs, derived.is_mapped_out, wanted, size)
 
         def skip(flag: Any, *args: Any) -> list[Any]:
-            return [_zeros(a) for a in avals]
+            return [zeros(a) for a in avals]
 
         in_avals = [aval_of(x).strong() for x in (flag, *operands)]
         programs = [stage_closed(f, in_avals, branch.name) for f in (skip, run)]
@@ -243,7 +243,7 @@ class _Linearized:
         def run(*args: Any) -> list[Any]:
             outs = evaluate(split.forward, args)
             stored = [
-                outs[held[slot]] if slot in held else _zeros(aval)
+                outs[held[slot]] if slot in held else zeros(aval)
                 for slot, aval in zip(self.slots, self._slot_avals(), strict=True)
             ]
             return [*outs[: split.n_outputs], *stored]
@@ -300,8 +300,4 @@ def _fill(
 ) -> list[Any]:
     """The values that are wanted, zeros for those that this branch does not have."""
     given = _where(scatter(values, own), joined)
-    return [_zeros(a) if x is None else x for x, a in zip(given, avals, strict=True)]
-
-
-def _zeros(aval: ShapedArray) -> Any:
-    return broadcast_to(aval.dtype.type(0), aval.shape)
+    return [zeros(a) if x is None else x for x, a in zip(given, avals, strict=True)]

@@ -20,12 +20,12 @@ from funcgrad.higher_order.linear_call import (
     LinearCall,
     Values,
     push_linearized,
-    stage_closed,
     zeros,
 )
 from funcgrad.higher_order.staging import check_leaf, leaves_with_paths, place
 from funcgrad.pytree import PyTreeDef, tree_flatten, tree_structure, tree_unflatten
 from funcgrad.transforms.linearize import linearize_flat, record_linear
+from funcgrad.transforms.programs import stage_closed
 
 Tree = Any
 Function = Callable[[Tree], Tree]

@@ -16,6 +16,7 @@ from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Linear
 from funcgrad.core.program import Atom, Equation, Literal, Program, Var, evaluate
 from funcgrad.core.trace import EVAL, using_trace
+from funcgrad.errors import UnexpectedTracerError
 from funcgrad.transforms.batch import batch_flat
 from funcgrad.transforms.jvp import jvp_flat
 from funcgrad.transforms.linearize import LinearMap, TapeEntry, linearize_flat, record_linear
@@ -264,8 +265,17 @@ def _batch_program(program: Program, is_mapped: Mask, size: int) -> BatchedProgr
 
 
 def stage_closed(function: Any, avals: Sequence[Any], name: str) -> Program:
-    """Stage a function of flat arguments that closes over no traced value."""
+    """Stage a function of flat arguments that closes over no traced value.
+
+    Raises:
+        UnexpectedTracerError: If it does, which only functions of the user can.
+    """
     with using_trace(EVAL):
         program, captured = stage(function, avals, name)
-    assert not captured, "programs are closed"
+    if captured:
+        raise UnexpectedTracerError(
+            f"{name} uses a traced {aval_of(captured[0])} of {captured[0].owner.what} that is "
+            "neither an argument nor in the closure of the function or of its rules: it was found "
+            "through a global variable. Pass it as an argument."
+        )
     return program
