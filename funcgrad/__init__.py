@@ -8,6 +8,8 @@ a page of names; the work is in the modules that it names.
 from funcgrad import (
     ad_checkpoint,
     checkpoint_policies,
+    custom_batching,
+    custom_derivatives,
     debug,
     errors,
     flatten_util,
@@ -21,6 +23,7 @@ from funcgrad import (
     tree,
     tree_util,
 )
+from funcgrad.api.arrays import Array, block_until_ready, device_get, device_put, named_scope
 from funcgrad.api.checkpointing import (
     checkpoint,
     checkpoint_name,
@@ -66,16 +69,20 @@ jacobian = jacrev
 __version__ = "0.1.0"
 
 __all__ = [
+    "Array",
     "ClosedJaxpr",
     "ShapeDtypeStruct",
     "SymbolicZero",
     "ad_checkpoint",
+    "block_until_ready",
     "checking_leaks",
     "checkpoint",
     "checkpoint_name",
     "checkpoint_policies",
     "checkpoint_sequential",
     "closure_convert",
+    "custom_batching",
+    "custom_derivatives",
     "custom_gradient",
     "custom_jvp",
     "custom_vjp",
@@ -83,6 +90,8 @@ __all__ = [
     "debug",
     "debug_infs",
     "debug_nans",
+    "device_get",
+    "device_put",
     "disable_jit",
     "errors",
     "eval_shape",
@@ -100,6 +109,7 @@ __all__ = [
     "linear_transpose",
     "linearize",
     "make_jaxpr",
+    "named_scope",
     "nn",
     "numpy",
     "ops",

@@ -40,7 +40,7 @@ LADDER = (
         "nn",
         "ops",
     ),
-    ("api", "testing", "ad_checkpoint", "debug"),
+    ("api", "testing", "ad_checkpoint", "custom_batching", "custom_derivatives", "debug"),
     ("",),  # funcgrad/__init__.py
 )
 ORDERED = (0, 6, 7)

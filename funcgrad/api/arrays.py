@@ -1,0 +1,118 @@
+"""JAX's names about arrays and devices, in a library whose arrays are NumPy's.
+
+Results are ready when a call returns, and there is one device; so these functions do little. They
+exist so that programs written for JAX run after their imports were changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import aval_of
+from funcgrad.core.trace import Tracer
+from funcgrad.errors import ArgumentError
+from funcgrad.pytree import tree_map
+
+
+class _ArrayType(type):
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, np.ndarray | np.generic | Tracer)
+
+
+class Array(metaclass=_ArrayType):
+    """What arrays and traced values have in common, for annotations and ``isinstance``.
+
+    Raises:
+        TypeError: If it is called: arrays are made by NumPy or `funcgrad.numpy`.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> isinstance(np.ones(3), fg.Array), isinstance([1.0], fg.Array)
+        (True, False)
+    """
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Array:
+        raise TypeError("funcgrad.Array is for annotations; make arrays with numpy.array.")
+
+
+def block_until_ready(x: Any) -> Any:
+    """The argument: results are ready when a call returns.
+
+    Args:
+        x: A pytree.
+
+    Returns:
+        The same pytree.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.block_until_ready(fg.jit(lambda x: x + 1)(1.0))
+        2.0
+    """
+    return x
+
+
+def device_put(x: Any, device: None = None) -> Any:
+    """The leaves of a pytree as arrays.
+
+    Args:
+        x: A pytree of arrays and numbers.
+        device: Must be ``None``.
+
+    Returns:
+        The pytree with an array for every leaf; arrays stay the same objects.
+
+    Raises:
+        ArgumentError: If a device is given.
+        DtypeError: If a leaf is neither an array nor a number.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.device_put([1.0, 2])
+        [array(1.), array(2)]
+    """
+    if device is not None:
+        raise ArgumentError(
+            f"device_put: there is one device, the CPU; got device={device!r}. Leave it out."
+        )
+    return tree_map(_as_array, x)
+
+
+def device_get(x: Any) -> Any:
+    """The leaves of a pytree as arrays; see `device_put`.
+
+    Args:
+        x: A pytree of arrays and numbers.
+
+    Returns:
+        The pytree with an array for every leaf.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.device_get({"a": 1.0})
+        {'a': array(1.)}
+    """
+    return device_put(x)
+
+
+def _as_array(leaf: Any) -> Any:
+    return leaf if isinstance(leaf, Tracer) else np.asarray(leaf, aval_of(leaf).dtype)
+
+
+@contextmanager
+def named_scope(name: str) -> Iterator[None]:
+    """A block with a name, for readers: equations know their lines in the source by themselves.
+
+    Args:
+        name: The name.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> with fg.named_scope("layer"):
+        ...     y = 1.0
+    """
+    yield

@@ -1,0 +1,6 @@
+"""Derivative rules by the user, under the names of ``jax.custom_derivatives``."""
+
+from funcgrad.api.custom import closure_convert, custom_gradient, custom_jvp, custom_vjp
+from funcgrad.api.rule_results import SymbolicZero
+
+__all__ = ["SymbolicZero", "closure_convert", "custom_gradient", "custom_jvp", "custom_vjp"]
