@@ -50,7 +50,7 @@ def block_until_ready(x: Any) -> Any:
 
     Example:
         >>> import funcgrad as fg
-        >>> fg.block_until_ready(fg.jit(lambda x: x + 1)(1.0))
+        >>> print(fg.block_until_ready(fg.jit(lambda x: x + 1)(1.0)))
         2.0
     """
     return x
