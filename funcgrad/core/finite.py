@@ -8,6 +8,7 @@ came in from outside is not reported, and neither is what only passes it on.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -114,8 +115,13 @@ def describe(value: Any) -> str:
     return f"{aval.strong()} {text if len(text) <= _MAX_TEXT else text[:_MAX_TEXT] + ' ...'}"
 
 
+_DERIVED = re.compile(r"^((forward|tangent|transpose|jvp|push|vmap|ahead|before)_)+")
+"""What transformations put in front of the name of a program."""
+
+
 def add_step(error: NonFiniteError, step: int, loop: str, length: int | None = None) -> None:
     """Say in which step of a loop the operation ran."""
+    loop = _DERIVED.sub("", loop)
     of = f" of {length}" if length is not None else ""
     *lines, now = str(error).split("\n")
     error.args = ("\n".join([*lines, f"  in step       {step}{of} of the loop {loop}", now]),)

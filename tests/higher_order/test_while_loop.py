@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -229,3 +231,37 @@ def test_checkpoints_change_no_derivative(options):
 
     np.testing.assert_allclose(fg.grad(power)(1.01), 300 * 1.01**299, rtol=1e-12)
     np.testing.assert_allclose(fg.jit(fg.grad(power))(1.01), 300 * 1.01**299, rtol=1e-12)
+
+
+PEAK = """
+import resource
+import numpy as np
+import funcgrad as fg
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+def f(x, n):  # y' = x sin(y), by Euler's method
+    step = lambda i, y: y + 1e-6 * np.sin(y) * x
+    return fg.lax.fori_loop(0, n, step, x, max_checkpoints=64)
+
+slope = fg.jit(fg.grad(f))
+slope(1.0, 5000)
+before = peak()
+found = slope(1.0, 1_000_000)
+print(found, (peak() - before) * 1024)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the unit of the peak differs elsewhere")
+def test_a_million_steps_are_reversed_in_little_memory() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PEAK], capture_output=True, text=True, check=True, timeout=300
+    )
+    found, nbytes = map(float, done.stdout.split())
+    # Closed form: tan(y/2) = tan(x/2) exp(x t) at t = 1, differentiated at x = 1.
+    x = 1.0
+    half = np.tan(x / 2) * np.exp(x)
+    exact = 2 * (np.exp(x) / (2 * np.cos(x / 2) ** 2) + half) / (1 + half**2)
+    assert found == pytest.approx(exact, rel=1e-5)
+    assert nbytes < 64e6
