@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.compiler.graph import Fold, Node, Origin, Point, Scan
 from funcgrad.compiler.layout import Operand, Shape, Uniform, Value, View, contiguous_strides
+from funcgrad.compiler.nodes import Fold, Node, Origin, Point, Scan
 from funcgrad.compiler.passes.fuse import Group, Walk, kind_of
 from funcgrad.compiler.threads import part_ranges
 from funcgrad.dtypes import BOOL, short_name

@@ -26,9 +26,9 @@ INTRINSICS = {
     "fma": "fma",
 }
 
-LIBM = {
-    name: name
-    for name in [
+# What libm has under the same name.
+LIBM = frozenset(
+    (
         "exp",
         "exp2",
         "expm1",
@@ -58,8 +58,8 @@ LIBM = {
         "tgamma",
         "fmod",
         "nextafter",
-    ]
-}
+    )
+)
 
 
 def emit(name: str, *args: Emitted) -> Emitted:
@@ -70,7 +70,8 @@ def emit(name: str, *args: Emitted) -> Emitted:
     if (name, first.width) in vecmath.FORMULAS:
         function = _function(first.builder.module, name, first, len(args))
         return first.like(first.builder.call(function, [x.value for x in args]))
-    return first.call(LIBM[name], *others)
+    assert name in LIBM, name
+    return first.call(name, *others)
 
 
 def _function(module: ir.Module, name: str, like: Emitted, count: int) -> ir.Function:

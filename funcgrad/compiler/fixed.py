@@ -420,12 +420,12 @@ done:
 """
 
 
-def _reads(words: list[str]) -> str:
-    """Instructions that load the first words of the arguments."""
+def _reads(words: list[str], suffix: str = "") -> str:
+    """Instructions that load the first words of the arguments into registers of their names."""
     lines = []
     for i, word in enumerate(words):
         lines.append(f"  %{word}.p = getelementptr inbounds i64, ptr %args, i64 {i}")
-        lines.append(f"  %{word} = load i64, ptr %{word}.p")
+        lines.append(f"  %{word}{suffix} = load i64, ptr %{word}.p")
     return "\n".join(lines)
 
 
@@ -565,14 +565,7 @@ def gemm_symbol(letter: str) -> str:
 
 def gemm_assembly(letter: str) -> str:
     """The batched matrix product for BLAS's type ``letter``: s, d, c or z."""
-    reads = [
-        line
-        for i, word in enumerate(GEMM_WORDS)
-        for line in (
-            f"  %{word}.p = getelementptr inbounds i64, ptr %args, i64 {i}",
-            f"  %{word}.w = load i64, ptr %{word}.p",
-        )
-    ]
+    reads = [_reads(GEMM_WORDS, ".w")]
     reads += [f"  %{w}.32 = trunc i64 %{w}.w to i32" for w in ("m", "n", "k", "lda", "ldb", "ldc")]
     return (
         _GEMM.replace("SYMBOL", gemm_symbol(letter))

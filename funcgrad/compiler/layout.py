@@ -164,3 +164,11 @@ def reshaped(operand: Operand, shape: Shape) -> Operand | None:
         length //= n
         strides.append(length * stride)
     return View(operand.value, shape, tuple(strides), operand.offset)
+
+
+def element(operand: Operand, i: int) -> Operand:
+    """One element along the first axis."""
+    if isinstance(operand, Uniform):
+        return Uniform(operand.scalar, operand.shape[1:])
+    offset = operand.offset + i * operand.strides[0]
+    return View(operand.value, operand.shape[1:], operand.strides[1:], offset)

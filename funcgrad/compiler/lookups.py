@@ -19,7 +19,6 @@ import numpy as np
 
 from funcgrad.compiler.codegen import BLOCK, Kernel, Site, Source, generate_copy
 from funcgrad.compiler.fixed import REFUSED
-from funcgrad.compiler.graph import ArgFold, Deposit, Lookup, Replace, Window
 from funcgrad.compiler.layout import (
     Operand,
     Shape,
@@ -30,6 +29,7 @@ from funcgrad.compiler.layout import (
     contiguous_strides,
     whole,
 )
+from funcgrad.compiler.nodes import ArgFold, Deposit, Lookup, Replace, Window
 
 
 class _Cursor:

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.compiler.graph import (
+from funcgrad.compiler.layout import Uniform, Value, View
+from funcgrad.compiler.nodes import (
     Copies,
     Deposit,
     External,
@@ -23,7 +24,6 @@ from funcgrad.compiler.graph import (
     Point,
     Replace,
 )
-from funcgrad.compiler.layout import Uniform, Value, View
 from funcgrad.compiler.passes.fuse import Group
 
 FIRST_SLOT = 4

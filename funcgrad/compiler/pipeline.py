@@ -14,7 +14,25 @@ from typing import Any
 
 from funcgrad.compiler import fixed, runtime
 from funcgrad.compiler.codegen import Kernel, Place, Site, generate, generate_copy, generate_scan
-from funcgrad.compiler.graph import (
+from funcgrad.compiler.graph import build, simplified
+from funcgrad.compiler.layout import Value, View, whole
+from funcgrad.compiler.lookups import (
+    generate_argfold,
+    generate_deposit,
+    generate_lookup,
+    generate_replace,
+    generate_window,
+    is_there,
+)
+from funcgrad.compiler.memory import (
+    Nested,
+    Section,
+    change_in_place,
+    mark_stored,
+    place,
+    reuse_inputs,
+)
+from funcgrad.compiler.nodes import (
     ArgFold,
     Carry,
     Copies,
@@ -32,25 +50,6 @@ from funcgrad.compiler.graph import (
     Replace,
     Scan,
     Window,
-    build,
-    simplified,
-)
-from funcgrad.compiler.layout import Value, View, whole
-from funcgrad.compiler.lookups import (
-    generate_argfold,
-    generate_deposit,
-    generate_lookup,
-    generate_replace,
-    generate_window,
-    is_there,
-)
-from funcgrad.compiler.memory import (
-    Nested,
-    Section,
-    change_in_place,
-    mark_stored,
-    place,
-    reuse_inputs,
 )
 from funcgrad.compiler.passes.fuse import Group, fuse
 from funcgrad.compiler.plan import Executable, KernelStats, Step, Stretch

@@ -17,9 +17,9 @@ import numpy as np
 from funcgrad.compiler import runtime
 from funcgrad.compiler.codegen import Site
 from funcgrad.compiler.fixed import OVERLAP, REFUSED
-from funcgrad.compiler.graph import External, Graph
 from funcgrad.compiler.layout import Operand, Uniform, Value
 from funcgrad.compiler.memory import FIRST_SLOT, Memory
+from funcgrad.compiler.nodes import External, Graph
 from funcgrad.errors import CompilerError, ShapeError
 
 _BEHAVED = 0x101

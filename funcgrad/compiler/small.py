@@ -18,7 +18,9 @@ from contextlib import contextmanager
 import numpy as np
 
 from funcgrad.compiler.codegen import Kernel, Site, Source, expression, is_expensive, neutral
-from funcgrad.compiler.graph import (
+from funcgrad.compiler.layout import Operand, Shape, Uniform, Value, View
+from funcgrad.compiler.lookups import clamped, is_wrong, refuse, resolve
+from funcgrad.compiler.nodes import (
     ArgFold,
     Branch,
     Copies,
@@ -37,8 +39,6 @@ from funcgrad.compiler.graph import (
     Scan,
     Window,
 )
-from funcgrad.compiler.layout import Operand, Shape, Uniform, Value, View
-from funcgrad.compiler.lookups import clamped, is_wrong, refuse, resolve
 
 MAX_ELEMENTS = 16
 """Larger arrays are worth loops of their own."""

@@ -551,12 +551,12 @@ simple("fma", "f", _elementary("fma"), count=3)
 
 
 def _libm(name: str) -> Callable[..., Emitted]:
-    return lambda first, *others: first.call(elementary.LIBM[name], *others)
+    return lambda first, *others: first.call(name, *others)
 
 
 # Functions that have a formula, but by a call: for code that does not vectorise.
 _COUNTS = {"pow": 2, "atan2": 2, "hypot": 2}
-for _name in sorted({_name for _name, _ in FORMULAS} & elementary.LIBM.keys()):
+for _name in sorted({_name for _name, _ in FORMULAS} & elementary.LIBM):
     simple(f"libm_{_name}", "f", _libm(_name), count=_COUNTS.get(_name, 1))
 
 

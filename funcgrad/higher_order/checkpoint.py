@@ -20,7 +20,7 @@ from funcgrad.core.avals import ShapedArray
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
 from funcgrad.core.program import Atom, Equation, Program, Var, evaluate
 from funcgrad.core.trace import EVAL, using_trace
-from funcgrad.higher_order.jit import Jit, executable_of, is_jit_disabled, scatter
+from funcgrad.higher_order.jit import Jit, run_program, scatter
 from funcgrad.higher_order.policies import Policy, everything_saveable, nothing_saveable
 from funcgrad.lowering import Barrier as BarrierForm
 from funcgrad.lowering import Call, Form, Reindex
@@ -111,9 +111,9 @@ class Checkpoint(Primitive):
         return self.program.is_effectful
 
     def impl(self, *args: Any) -> Any:
+        if self.is_compiled:
+            return run_program(self.program, args)
         with using_trace(EVAL):
-            if self.is_compiled and not is_jit_disabled():
-                return executable_of(self.program)(*args)
             return evaluate(self.program, args)
 
     def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:

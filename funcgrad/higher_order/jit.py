@@ -83,6 +83,14 @@ def executable_of(program: Program) -> Executable:
     return found
 
 
+def run_program(program: Program, args: Sequence[Any]) -> Any:
+    """Evaluate a program: compiled, unless that is disabled."""
+    with using_trace(EVAL):
+        if is_jit_disabled():
+            return evaluate(program, args)
+        return executable_of(program)(*args)
+
+
 @dataclass(frozen=True)
 class Jit(Primitive):
     """Run ``program``, compiled."""
@@ -97,10 +105,7 @@ class Jit(Primitive):
         return self.program.is_effectful
 
     def impl(self, *args: Any) -> Any:
-        with using_trace(EVAL):
-            if is_jit_disabled():
-                return evaluate(self.program, args)
-            return executable_of(self.program)(*args)
+        return run_program(self.program, args)
 
     def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
         return [a.strong() for a in self.program.out_avals]

@@ -24,7 +24,7 @@ from funcgrad.errors import NonFiniteError
 from funcgrad.higher_order.hoisting import hoisted, invariant_vars, split_ahead
 from funcgrad.higher_order.jit import executable_of, is_jit_disabled, scatter
 from funcgrad.lowering import Form, Loop
-from funcgrad.primitives.families import zeros_like_aval
+from funcgrad.primitives.families import instantiate, zeros_like_aval
 from funcgrad.primitives.shape import Transpose, broadcast_to, shape_of
 from funcgrad.transforms.programs import (
     batch_program,
@@ -114,7 +114,7 @@ class Scan(Primitive):
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         active = self._active_inputs(tangents, lambda m: jvp_program(self.body, m).is_active_out)
-        _consts, carry, _xs = self.split(active)
+        _, carry, _ = self.split(active)
         n_ys = len(self.body.outputs) - self.n_carry
         derived = jvp_program(self.body, active)
         y_active = derived.is_active_out[self.n_carry :]
@@ -459,11 +459,7 @@ def cut(values: Sequence[Any], *counts: int) -> list[list[Any]]:
 
 def _filled(dots: Sequence[Any], wanted: Sequence[bool], like: Sequence[Any]) -> list[Any]:
     """The wanted tangents, zeros where there are none."""
-    return [
-        zeros_like_aval(aval_of(x).strong()) if t is None else t
-        for t, on, x in zip(dots, wanted, like, strict=True)
-        if on
-    ]
+    return [instantiate(t, x) for t, on, x in zip(dots, wanted, like, strict=True) if on]
 
 
 def _instantiated(
@@ -471,7 +467,7 @@ def _instantiated(
 ) -> list[Any | None]:
     """Tangents, with zeros for active inputs that have none."""
     return [
-        (zeros_like_aval(aval_of(x).strong()) if t is None else t) if on else None
+        instantiate(t, x) if on else None
         for on, x, t in zip(active, primals, tangents, strict=True)
     ]
 

@@ -18,9 +18,8 @@ import numpy as np
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
 from funcgrad.core.program import Program, evaluate
-from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.dtypes import INT64
-from funcgrad.higher_order.jit import executable_of, is_jit_disabled, scatter
+from funcgrad.higher_order.jit import run_program, scatter
 from funcgrad.higher_order.lanes import broadcast_lanes, choose, is_guard_needed, shield
 from funcgrad.higher_order.linear_call import zeros
 from funcgrad.higher_order.scan import cut
@@ -63,11 +62,7 @@ class Switch(Primitive):
         return self.branches[min(max(int(index), 0), len(self.branches) - 1)]
 
     def impl(self, index: Any, *operands: Any) -> Any:
-        branch = self.chosen(index)
-        with using_trace(EVAL):
-            if is_jit_disabled():
-                return evaluate(branch, operands)
-            return executable_of(branch)(*operands)
+        return run_program(self.chosen(index), operands)
 
     def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
         return [a.strong() for a in self.branches[0].out_avals]

@@ -11,12 +11,6 @@ forms that are closed under differentiation, transposition and batching:
 With the loop that carries tangents, ``F : (x, dx) -> (f(x), J(x) dx)``, the last one is the
 x-part of the pull of F at the cotangents ``(dct, ct)``, because second derivatives are symmetric;
 so no order of differentiation needs anything new.
-
-A pull runs the loop again in chunks of steps, each a `Scan` whose residuals are kept: a tape that
-grows. With a limit on the number of checkpoints only the states at the starts of some chunks are
-kept, at distances that double whenever there are too many, and the others are computed again from
-them, stretch by stretch in the same way (Griewank and Walther, Evaluating Derivatives, 2008,
-chapter 12).
 """
 
 from __future__ import annotations
@@ -28,32 +22,25 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import ShapedArray, aval_of
-from funcgrad.core.finite import add_step, watched_kinds
+from funcgrad.core.finite import add_step
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
 from funcgrad.core.program import Program, Var, evaluate
 from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.errors import NonFiniteError
 from funcgrad.higher_order.callback import without_debugging
-from funcgrad.higher_order.jit import executable_of, is_jit_disabled, scatter
-from funcgrad.higher_order.lanes import broadcast_lanes, choose, gate, may_run_forever, shield
-from funcgrad.higher_order.scan import Scan, aval_of_linear, cut
+from funcgrad.higher_order.jit import executable_of, is_jit_disabled, run_program, scatter
+from funcgrad.higher_order.lanes import broadcast_lanes, choose, gate, shield
+from funcgrad.higher_order.scan import aval_of_linear, cut
 from funcgrad.higher_order.switch import Switch
+from funcgrad.higher_order.tape import Tape
 from funcgrad.lowering import Call, Extern, Form
 from funcgrad.lowering import While as WhileForm
-from funcgrad.primitives.elementwise import bitwise_and, convert
-from funcgrad.primitives.families import zeros_like_aval
+from funcgrad.primitives.elementwise import convert
+from funcgrad.primitives.families import instantiate, zeros_like_aval
 from funcgrad.primitives.reductions import ReduceAny
-from funcgrad.primitives.shape import broadcast_to, shape_of
-from funcgrad.transforms.linearize import LinearMap, linearize_flat
 from funcgrad.transforms.programs import batch_program, jvp_program, linearize_program, stage_closed
 
 Mask = tuple[bool, ...]
-
-FIRST_CHUNK = 16
-LAST_CHUNK = 1024
-CHUNK_BYTES = 1 << 22
-"""Steps per chunk of a tape: from the first, doubling, to the last; and, where memory is limited,
-bytes of the states of one chunk."""
 
 
 @dataclass(frozen=True)
@@ -171,7 +158,7 @@ class While(Primitive):
             outs = evaluate(derived.program, [*consts, *carry, *d_consts, *d_carry])
             dots = scatter(outs[k:], derived.is_active_out)
             moved = [
-                zeros_like_aval(aval_of(x).strong()) if t is None else t
+                instantiate(t, x)
                 for x, t, on in zip(outs[:k], dots, carry_active, strict=True)
                 if on
             ]
@@ -218,10 +205,7 @@ class While(Primitive):
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
         size = mapped_length(args, dims)
         loop, mask = self.batched(tuple(d is not None for d in dims), size)
-        wanted = [
-            broadcast_to(a, (size, *shape_of(a))) if on and d is None else a
-            for a, d, on in zip(args, dims, mask, strict=True)
-        ]
+        wanted = broadcast_lanes(args, [d is not None for d in dims], mask, size)
         outs = loop.bind(*self.batched_args(loop, wanted))
         return outs, [0 if on else None for on in self.split(mask)[2]]
 
@@ -298,20 +282,19 @@ class While(Primitive):
 
 def dense_tangents(active: Mask, primals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
     """Tangents of the active arguments, zeros where there are none."""
-    return [
-        zeros_like_aval(aval_of(x).strong()) if t is None else t
-        for x, t, on in zip(primals, tangents, active, strict=True)
-        if on
-    ]
+    return [instantiate(t, x) for x, t, on in zip(primals, tangents, active, strict=True) if on]
 
 
-def allbroadcast_lanes(args: Sequence[Any], dims: Sequence[BatchDim]) -> tuple[list[Any], int]:
+def dense_all(values: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+    """Tangents or cotangents of values, zeros where there are none."""
+    return [instantiate(t, x) for x, t in zip(values, tangents, strict=True)]
+
+
+def on_all_lanes(args: Sequence[Any], dims: Sequence[BatchDim]) -> tuple[list[Any], int]:
     """Arguments with a lane axis each, and its length."""
     size = mapped_length(args, dims)
-    return [
-        a if d is not None else broadcast_to(a, (size, *shape_of(a)))
-        for a, d in zip(args, dims, strict=True)
-    ], size
+    is_mapped = [d is not None for d in dims]
+    return broadcast_lanes(args, is_mapped, [True] * len(args), size), size
 
 
 @dataclass(frozen=True)
@@ -383,10 +366,7 @@ class WhilePush(_Derivative):
         return stage_closed(run, [*avals, *self.active_of(avals)], f"push_{loop.body.name}")
 
     def impl(self, *args: Any) -> Any:
-        with using_trace(EVAL):
-            if is_jit_disabled():
-                return evaluate(self.program, args)
-            return executable_of(self.program)(*args)
+        return run_program(self.program, args)
 
     def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
         return self.out_avals()
@@ -398,7 +378,7 @@ class WhilePush(_Derivative):
         x, dx = cut(primals, self.n_primals)
         t, dt = cut(tangents, self.n_primals)
         out = self.bind(*primals)
-        dt = [zeros_like_aval(aval_of(v)) if d is None else d for v, d in zip(dx, dt, strict=True)]
+        dt = dense_all(dx, dt)
         if all(d is None for d in t):
             return out, self.bind(*x, *dt)
         loop, active = self.loop, self.active
@@ -406,10 +386,7 @@ class WhilePush(_Derivative):
         inner_x = loop.interleaved(x, dx, active)
         inner_active = inner.active(loop.interleaved(active, [True] * len(dx), active))
         # The dots of the inner loop: of the values, then of their tangents.
-        t_all = [
-            zeros_like_aval(aval_of(v).strong()) if d is None and on else d
-            for v, d, on in zip(x, t, active, strict=True)
-        ]
+        t_all = [instantiate(d, v) if on else d for v, d, on in zip(x, t, active, strict=True)]
         moved = loop.interleaved(t_all, dt, active)
         dots = [d for d, on in zip(moved, inner_active, strict=True) if on]
         found = WhilePush(inner, inner_active).bind(*inner_x, *dots)
@@ -425,7 +402,7 @@ class WhilePush(_Derivative):
         return [*(None for _ in x), *found]
 
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
-        mapped, size = allbroadcast_lanes(args, dims)
+        mapped, size = on_all_lanes(args, dims)
         loop, active = self.batched_loop(size)
         x, dx = cut(mapped, self.n_primals)
         outs = WhilePush(loop, active).bind(*self.loop.batched_args(loop, x), *dx)
@@ -439,7 +416,7 @@ class WhilePull(_Derivative):
     def impl(self, *args: Any) -> Any:
         primals, cts = cut(args, self.n_primals)
         with using_trace(EVAL), without_debugging():
-            return _Tape(self.loop, self.active, primals).pull(cts)
+            return Tape(self.loop, self.active, primals).pull(cts)
 
     def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
         return [a.strong() for a in self.active_of(avals[: self.n_primals])]
@@ -450,9 +427,7 @@ class WhilePull(_Derivative):
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         x, ct = cut(primals, self.n_primals)
         t, dct = cut(tangents, self.n_primals)
-        dct = [
-            zeros_like_aval(aval_of(v)) if d is None else d for v, d in zip(ct, dct, strict=True)
-        ]
+        dct = dense_all(ct, dct)
         out = self.bind(*primals)
         if all(d is None for d in t):
             return out, self.bind(*x, *dct)
@@ -460,14 +435,13 @@ class WhilePull(_Derivative):
         return out, WhilePullTangent(self.loop, self.active).bind(*x, *ct, *dx, *dct)
 
     def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
-        x, _cts = cut(args, self.n_primals)
-        avals = self.active_of([aval_of(v).strong() for v in x])
-        dots = [zeros_like_aval(a) if c is None else c for c, a in zip(ct, avals, strict=True)]
+        x, _ = cut(args, self.n_primals)
+        dots = dense_all(self.active_of(x), ct)
         found = WhilePush(self.loop, self.active).bind(*x, *dots)
         return [*(None for _ in x), *found]
 
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
-        mapped, size = allbroadcast_lanes(args, dims)
+        mapped, size = on_all_lanes(args, dims)
         loop, active = self.batched_loop(size)
         x, ct = cut(mapped, self.n_primals)
         outs = WhilePull(loop, active).bind(*self.loop.batched_args(loop, x), *ct)
@@ -516,31 +490,24 @@ class WhilePullTangent(_Derivative):
         t_x, t_ct, t_dx, t_dct = self._parts(tangents)
         out = self.bind(*primals)
 
-        def dense(values: Sequence[Any], dots: Sequence[Any]) -> list[Any]:
-            return [
-                zeros_like_aval(aval_of(v).strong()) if d is None else d
-                for v, d in zip(values, dots, strict=True)
-            ]
-
         if all(d is None for d in (*t_x, *t_ct)):
-            return out, self.bind(*x, *ct, *dense(dx, t_dx), *dense(dct, t_dct))
+            return out, self.bind(*x, *ct, *dense_all(dx, t_dx), *dense_all(dct, t_dct))
         inner, active = self._inner()
         inner_x = self.loop.interleaved(x, dx, self.active)
         moved = self.loop.interleaved(
-            [d if on else None for d, on in zip(dense(x, t_x), self.active, strict=True)],
-            dense(dx, t_dx),
+            [d if on else None for d, on in zip(dense_all(x, t_x), self.active, strict=True)],
+            dense_all(dx, t_dx),
             self.active,
         )
         dots = [d for d, on in zip(moved, active, strict=True) if on]
         found = WhilePullTangent(inner, active).bind(
-            *inner_x, *dct, *ct, *dots, *dense(dct, t_dct), *dense(ct, t_ct)
+            *inner_x, *dct, *ct, *dots, *dense_all(dct, t_dct), *dense_all(ct, t_ct)
         )
         return out, self._values_of(found)
 
     def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
         x, cts, dx, dct = self._parts(args)
-        avals = self.active_of([aval_of(v).strong() for v in x])
-        u = [zeros_like_aval(a) if c is None else c for c, a in zip(ct, avals, strict=True)]
+        u = dense_all(self.active_of(x), ct)
         zeros = [zeros_like_aval(aval_of_linear(v)) for v in dct]
         ct_dx = self.bind(*x, *cts, *u, *zeros)
         ct_dct = WhilePush(self.loop, self.active).bind(*x, *u)
@@ -551,141 +518,8 @@ class WhilePullTangent(_Derivative):
         ]
 
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
-        mapped, size = allbroadcast_lanes(args, dims)
+        mapped, size = on_all_lanes(args, dims)
         loop, active = self.batched_loop(size)
         x, ct, dx, dct = self._parts(mapped)
         outs = WhilePullTangent(loop, active).bind(*self.loop.batched_args(loop, x), *ct, *dx, *dct)
         return outs, [0] * len(outs)
-
-
-class _Tape:
-    """The states of a loop, recorded so that it can be run backwards once.
-
-    Args:
-        loop: The loop.
-        active: Which of its arguments have tangents.
-        primals: Its arguments.
-    """
-
-    def __init__(self, loop: While, active: Mask, primals: Sequence[Any]) -> None:
-        self.loop = loop
-        cond_consts, body_consts, carry = loop.split(primals)
-        self.consts = [*cond_consts, *body_consts]
-        _, const_active, carry_active = loop.split(active)
-        self.is_active = [*(False for _ in cond_consts), *const_active, *carry_active, False]
-        self.n_carry = len(carry)
-        self.carry_active = carry_active
-        self.state = [*carry, self._holds(cond_consts, carry)]
-        self.n_chunks = 0
-
-    def _holds(self, consts: Sequence[Any], carry: Sequence[Any]) -> Any:
-        return np.bool_(evaluate(self.loop.condition, [*consts, *carry])[0])
-
-    def _chunk(self, length: int) -> Scan:
-        """Some steps of the loop; those after its end change nothing."""
-        return self.loop.body.memo(("chunk", length, self.loop), lambda: self._make_chunk(length))
-
-    def _make_chunk(self, length: int) -> Scan:
-        loop = self.loop
-        n_cond, n_consts = loop.n_cond, len(self.consts)
-        advance = loop.advance_if if may_run_forever(loop.body) else loop.advance_and_choose
-
-        def step(*args: Any) -> list[Any]:
-            consts, state = cut(args, n_consts)
-            *carry, is_active = state
-            carry = advance(is_active, consts[n_cond:], carry)
-            holds = evaluate(loop.condition, [*consts[:n_cond], *carry])[0]
-            return [*carry, bitwise_and.bind(is_active, holds)]
-
-        avals = [aval_of(x).strong() for x in (*self.consts, *self.state)]
-        body = stage_closed(step, avals, loop.body.name)
-        return Scan(body, n_consts, self.n_carry + 1, length, False)
-
-    def pull(self, cts: Sequence[Any]) -> list[Any]:
-        """Cotangents of the active arguments."""
-        if self.loop.max_checkpoints is None:
-            chunks = self._record()
-        else:
-            chunks = self._record_sparsely(self.loop.max_checkpoints)
-        n_consts = len(self.consts)
-        sums: list[Any] = [None] * n_consts
-        carried = scatter(cts, self.carry_active)
-        for later, linear in enumerate(chunks):
-            try:
-                found = linear.pull([*carried, None])
-            except NonFiniteError as error:
-                add_step(error, self.n_chunks - 1 - later, self.loop.body.name)
-                raise
-            carried = found[n_consts:-1]
-            sums = [
-                s if c is None else c if s is None else s + c
-                for s, c in zip(sums, found[:n_consts], strict=True)
-            ]
-        given = [*sums, *carried]
-        values = [*self.consts, *self.state[:-1]]
-        return [
-            zeros_like_aval(aval_of(x).strong()) if c is None else c
-            for c, x, on in zip(given, values, self.is_active, strict=False)
-            if on
-        ]
-
-    def _linearize(self, state: Sequence[Any], length: int) -> tuple[list[Any], LinearMap]:
-        chunk = self._chunk(length)
-        return linearize_flat(
-            lambda *xs: chunk.bind(*xs), [*self.consts, *state], self.is_active, "while_loop"
-        )
-
-    def _chunk_length(self, default: int) -> int:
-        """Steps per chunk; one at a time where every operation is watched."""
-        return 1 if watched_kinds() else self.loop.checkpoint_every or default
-
-    def _record(self) -> list[LinearMap]:
-        """All chunks, the last one first."""
-        chunks = []
-        length = self._chunk_length(FIRST_CHUNK)
-        while self.state[-1]:
-            try:
-                self.state, linear = self._linearize(self.state, length)
-            except NonFiniteError as error:
-                add_step(error, self.n_chunks, self.loop.body.name)
-                raise
-            chunks.append(linear)
-            self.n_chunks += 1
-            if self.loop.checkpoint_every is None and length > 1:
-                length = min(2 * length, LAST_CHUNK)
-        return chunks[::-1]
-
-    def _record_sparsely(self, limit: int) -> Any:
-        """As `_record`, one chunk after the other, from at most ``limit`` states."""
-        nbytes = sum(np.asarray(x).nbytes for x in self.state)
-        length = self._chunk_length(min(max(CHUNK_BYTES // nbytes, 1), LAST_CHUNK))
-        chunk = self._chunk(length)
-        kept: list[list[Any]] = []
-        stride, count = 1, 0
-        while self.state[-1]:
-            if count % stride == 0:
-                kept.append(self.state)
-                if len(kept) > max(limit, 1):
-                    kept = kept[::2]
-                    stride *= 2
-            self.state = chunk.bind(*self.consts, *self.state)
-            count += 1
-        self.n_chunks = count
-        while kept:
-            start = (len(kept) - 1) * stride
-            yield from self._backwards(chunk, kept.pop(), min(stride, count - start), limit)
-
-    def _backwards(self, chunk: Scan, state: list[Any], count: int, limit: int) -> Any:
-        """The chunks of a stretch, the last one first, with at most ``limit`` states at a time."""
-        if count == 1:
-            yield self._linearize(state, chunk.length)[1]
-            return
-        stride = -(-count // max(limit, 2))
-        states = [state]
-        for i in range(1, (count - 1) // stride * stride + 1):
-            state = chunk.bind(*self.consts, *state)
-            if i % stride == 0:
-                states.append(state)
-        while states:
-            start = (len(states) - 1) * stride
-            yield from self._backwards(chunk, states.pop(), min(stride, count - start), limit)

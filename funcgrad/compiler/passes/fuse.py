@@ -22,8 +22,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from funcgrad.compiler.graph import External, Fold, Graph, Node, Point
 from funcgrad.compiler.layout import Shape, Uniform, Value, View, contiguous_strides, same_strides
+from funcgrad.compiler.nodes import External, Fold, Graph, Node, Point
 
 MAX_NODES = 64
 """Larger kernels take longer to compile than they save."""
