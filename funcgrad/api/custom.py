@@ -29,6 +29,8 @@ class CustomFunction(HoldsFunctions):
     """A function and its rules; the base of the decorators."""
 
     kind = ""
+    derivative_call: str | None = None
+    """How to give the derivative that the decorator cannot do without."""
 
     def __init__(
         self,
@@ -41,6 +43,8 @@ class CustomFunction(HoldsFunctions):
         self.name = name_of(fun)
         positions = _positions(fun, nondiff_argnums, nondiff_argnames, self._what)
         self.rules = UserRules(self.name, fun, positions)
+        if self.derivative_call is not None:
+            self.rules.missing = _missing(self, "differentiation", self.derivative_call)
 
     @property
     def _what(self) -> str:
@@ -229,15 +233,7 @@ class custom_jvp(CustomFunction):
     """
 
     kind = "custom_jvp"
-
-    def __init__(
-        self,
-        fun: Function,
-        nondiff_argnums: int | Sequence[int] = (),
-        nondiff_argnames: str | Sequence[str] = (),
-    ) -> None:
-        super().__init__(fun, nondiff_argnums, nondiff_argnames)
-        self.rules.missing = _missing(self, "differentiation", "defjvp(rule)")
+    derivative_call = "defjvp(rule)"
 
 
 class custom_vjp(CustomFunction):
@@ -263,15 +259,7 @@ class custom_vjp(CustomFunction):
     """
 
     kind = "custom_vjp"
-
-    def __init__(
-        self,
-        fun: Function,
-        nondiff_argnums: int | Sequence[int] = (),
-        nondiff_argnames: str | Sequence[str] = (),
-    ) -> None:
-        super().__init__(fun, nondiff_argnums, nondiff_argnames)
-        self.rules.missing = _missing(self, "differentiation", "defvjp(fwd, bwd)")
+    derivative_call = "defvjp(fwd, bwd)"
 
 
 class custom_vmap(CustomFunction):
