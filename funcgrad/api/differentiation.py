@@ -24,6 +24,7 @@ from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import float0
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError, TreeError
 from funcgrad.primitives.elementwise import stop_gradient as stop_gradient_p
+from funcgrad.primitives.families import zeros_like_aval
 from funcgrad.primitives.shape import Transpose, reshape
 from funcgrad.pytree import PyTreeDef, tree_flatten, tree_map, tree_structure, tree_unflatten
 from funcgrad.transforms.batch import batch_flat
@@ -717,7 +718,7 @@ class _JacobianPoint:
         basis = _basis(in_avals[i])
 
         def push(unit: Any) -> list[Any]:
-            dots = [unit if k == i else _zeros(a) for k, a in enumerate(in_avals)]
+            dots = [unit if k == i else zeros_like_aval(a) for k, a in enumerate(in_avals)]
             return self.linear.push(dots)[: len(self.outs)]
 
         pushed = self._probe(push, basis)
@@ -779,10 +780,6 @@ def _wrap_tree(treedef: PyTreeDef) -> PyTreeDef:
 def _basis(aval: ShapedArray) -> Any:
     """All unit vectors of a space, stacked in front."""
     return np.eye(aval.size, dtype=aval.dtype).reshape((aval.size, *aval.shape))
-
-
-def _zeros(aval: ShapedArray) -> Any:
-    return np.zeros(aval.shape, aval.dtype)
 
 
 def _tangent_dtype(x: Any) -> Any:

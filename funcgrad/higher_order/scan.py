@@ -146,7 +146,7 @@ class Scan(Primitive):
             consts, d_consts, carry, d_carry, xs, d_xs = cut(args, *counts[:-1])
             outs = evaluate(derived.program, [*consts, *carry, *xs, *d_consts, *d_carry, *d_xs])
             dots = scatter(outs[n:], derived.is_active_out)
-            moved = _filled(dots[:k], carry_active, outs[:k])
+            moved = dense_tangents(carry_active, outs[:k], dots[:k])
             return [*outs[:k], *moved, *outs[k:n], *(t for t in dots[k:] if t is not None)]
 
         avals = self.split(self.body.in_avals)
@@ -457,9 +457,11 @@ def cut(values: Sequence[Any], *counts: int) -> list[list[Any]]:
     return [*parts, list(values[start:])]
 
 
-def _filled(dots: Sequence[Any], wanted: Sequence[bool], like: Sequence[Any]) -> list[Any]:
-    """The wanted tangents, zeros where there are none."""
-    return [instantiate(t, x) for t, on, x in zip(dots, wanted, like, strict=True) if on]
+def dense_tangents(
+    active: Sequence[bool], primals: Sequence[Any], dots: Sequence[Any]
+) -> list[Any]:
+    """Tangents of the active values, zeros where there are none."""
+    return [instantiate(t, x) for x, t, on in zip(primals, dots, active, strict=True) if on]
 
 
 def _instantiated(

@@ -30,7 +30,7 @@ from funcgrad.errors import NonFiniteError
 from funcgrad.higher_order.callback import without_debugging
 from funcgrad.higher_order.jit import executable_of, is_jit_disabled, run_program, scatter
 from funcgrad.higher_order.lanes import broadcast_lanes, choose, gate, shield
-from funcgrad.higher_order.scan import aval_of_linear, cut
+from funcgrad.higher_order.scan import aval_of_linear, cut, dense_tangents
 from funcgrad.higher_order.switch import Switch
 from funcgrad.higher_order.tape import Tape
 from funcgrad.lowering import Call, Extern, Form
@@ -157,12 +157,7 @@ class While(Primitive):
             consts, d_consts, carry, d_carry = cut(args, *counts)
             outs = evaluate(derived.program, [*consts, *carry, *d_consts, *d_carry])
             dots = scatter(outs[k:], derived.is_active_out)
-            moved = [
-                instantiate(t, x)
-                for x, t, on in zip(outs[:k], dots, carry_active, strict=True)
-                if on
-            ]
-            return [*outs[:k], *moved]
+            return [*outs[:k], *dense_tangents(carry_active, outs[:k], dots)]
 
         avals = [a.strong() for a in self.body.in_avals]
         consts, carry = avals[: self.n_body], avals[self.n_body :]
@@ -278,11 +273,6 @@ class While(Primitive):
 
     def params(self) -> dict[str, Any]:
         return {"condition": self.condition, "body": self.body}
-
-
-def dense_tangents(active: Mask, primals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
-    """Tangents of the active arguments, zeros where there are none."""
-    return [instantiate(t, x) for x, t, on in zip(primals, tangents, active, strict=True) if on]
 
 
 def dense_all(values: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:

@@ -184,7 +184,28 @@ def _unscaled(t: Value, c: Value) -> Value:
     return (div if is_constant and c else unscale).bind(t, c)
 
 
-class Scale(Elementwise):
+class _OfTangent(Elementwise):
+    """An operation on a tangent, in which it is linear, and a coefficient."""
+
+    def change(self, t: Value, c: Value, out: Value, dc: Value) -> Value:
+        """The derivative along a change of the coefficient."""
+        raise NotImplementedError
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        t, c = primals
+        dt, dc = tangents
+        out = self.bind(t, c)
+        if dc is None:
+            return out, self.bind(dt, c)
+        change = self.change(t, c, out, dc)
+        return out, change if dt is None else add.bind(self.bind(dt, c), change)
+
+    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
+        t, c = args
+        return unbroadcast(self.bind(ct, c), t.aval.shape), None
+
+
+class Scale(_OfTangent):
     """``t * c``, and 0 where the tangent ``t`` is 0, whatever ``c`` is. Linear in ``t``."""
 
     def impl(self, *args: Any) -> Any:
@@ -193,21 +214,11 @@ class Scale(Elementwise):
             return np.float64(float.__mul__(t, c)) if t else t
         return super().impl(t, c)
 
-    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
-        t, c = primals
-        dt, dc = tangents
-        out = self.bind(t, c)
-        if dc is None:
-            return out, self.bind(dt, c)
-        change = pair.bind(t, dc)
-        return out, change if dt is None else add.bind(self.bind(dt, c), change)
-
-    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
-        t, c = args
-        return unbroadcast(self.bind(ct, c), t.aval.shape), None
+    def change(self, t: Value, c: Value, out: Value, dc: Value) -> Value:
+        return pair.bind(t, dc)
 
 
-class Unscale(Elementwise):
+class Unscale(_OfTangent):
     """``t / c``, and 0 where the tangent ``t`` is 0, whatever ``c`` is. Linear in ``t``."""
 
     def impl(self, *args: Any) -> Any:
@@ -216,18 +227,8 @@ class Unscale(Elementwise):
             return np.float64(float.__truediv__(t, c)) if t else t
         return super().impl(t, c)
 
-    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
-        t, c = primals
-        dt, dc = tangents
-        out = self.bind(t, c)
-        if dc is None:
-            return out, self.bind(dt, c)
-        change = pair.bind(neg.bind(coefficient(self.bind, out, c)), dc)
-        return out, change if dt is None else add.bind(self.bind(dt, c), change)
-
-    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
-        t, c = args
-        return unbroadcast(self.bind(ct, c), t.aval.shape), None
+    def change(self, t: Value, c: Value, out: Value, dc: Value) -> Value:
+        return pair.bind(neg.bind(coefficient(self.bind, out, c)), dc)
 
 
 class Pair(Elementwise):
