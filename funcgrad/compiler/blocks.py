@@ -12,11 +12,14 @@ from __future__ import annotations
 import ast
 import operator
 from collections import defaultdict
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 from numba.core import ir
 from numba.core.bytecode import FunctionIdentity
 from numba.core.errors import UnsupportedError
+
+from funcgrad.compiler.hoist import hoist
 
 _BINARY: dict[type, Any] = {
     ast.Add: operator.add,
@@ -47,6 +50,13 @@ _COMPARE: dict[type, Any] = {
 }
 
 
+class Word(Protocol):
+    """What is asked here of a word that kernels may call."""
+
+    is_pure: bool
+    """Whether it neither reads nor writes memory."""
+
+
 def kernel(slots: Any, args: Any) -> int:
     """Stands for every kernel where Numba wants to know the Python function."""
     raise NotImplementedError
@@ -55,8 +65,8 @@ def kernel(slots: Any, args: Any) -> int:
 _IDENTITY = FunctionIdentity.from_function(kernel)
 
 
-def write(source: str, words: dict[str, Any]) -> ir.FunctionIR:
-    """The blocks of a kernel.
+def write(source: str, words: Mapping[str, Word]) -> ir.FunctionIR:
+    """The blocks of a kernel, with what does not vary in its loops moved out of them.
 
     Args:
         source: Text of ``def kernel(slots, args): ...``.
@@ -67,6 +77,7 @@ def write(source: str, words: dict[str, Any]) -> ir.FunctionIR:
     """
     [function] = ast.parse(source).body
     assert isinstance(function, ast.FunctionDef)
+    hoist(function, lambda name: name in words and words[name].is_pure)
     return Writer(words).write(function)
 
 
@@ -76,7 +87,7 @@ class Writer:
     Labels grow along the source, so that type inference meets definitions before uses.
     """
 
-    def __init__(self, words: dict[str, Any]) -> None:
+    def __init__(self, words: Mapping[str, Word]) -> None:
         self.words = words
         self.loc = ir.Loc("<kernel>", 1)
         self.scope = ir.Scope(None, self.loc)

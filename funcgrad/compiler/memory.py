@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.compiler.layout import Uniform, Value, View
+from funcgrad.compiler.layout import Shape, Uniform, Value, View
 from funcgrad.compiler.nodes import (
     Copies,
     Deposit,
@@ -69,28 +69,33 @@ def mark_stored(graph: Graph, groups: Sequence[Group]) -> None:
 
 def reuse_inputs(graph: Graph, groups: Sequence[Group], donated: Sequence[bool]) -> None:
     """Let outputs replace donated inputs of their type that nothing needs any more."""
-    free = [value for value, given in zip(graph.inputs, donated, strict=False) if given]
+    free: dict[tuple[Shape, Any], list[Value]] = {}
+    reads: dict[Value, list[tuple[int, View]]] = {}
+    for value, given in zip(graph.inputs, donated, strict=False):
+        if given:
+            free.setdefault((value.shape, value.dtype), []).append(value)
+            reads[value] = []
     home = {node: i for i, group in enumerate(groups) for node in group.nodes}
-    reads: dict[Value, list[tuple[int, View]]] = {value: [] for value in free}
     for node, i in home.items():
         for x in node.operands:
             if isinstance(x, View) and x.value in reads:
                 reads[x.value].append((i, x))
     for out in graph.outputs:
         i = home[out.maker]
-        is_changed = _changed(out.maker) is not None
-        if not isinstance(out.maker, Point) and not is_changed:
+        candidates = free.get((out.shape, out.dtype), [])
+        changed = _changed(out.maker)
+        if changed is not None:
+            candidates = [value for value in candidates if value is changed]
+        elif not isinstance(out.maker, Point):
             continue
         is_plain = groups[i].walk is None
-        for value in free:
-            if is_changed and _changed(out.maker) is not value:
-                continue
-            if (value.shape, value.dtype) == (out.shape, out.dtype) and all(
+        for value in candidates:
+            if all(
                 j < i or (j == i and is_plain and x.is_whole and x.shape == out.shape)
                 for j, x in reads[value]
             ):
                 out.home = value
-                free.remove(value)
+                free[out.shape, out.dtype].remove(value)
                 break
 
 
@@ -117,7 +122,8 @@ def change_in_place(
         groups: Its groups, in the order in which they run.
         carries: Inputs that may be written to, each with the output that takes its place.
     """
-    outputs = dict(carries)
+    replaced = dict(carries)
+    inputs, outputs = set(graph.inputs), set(graph.outputs)
     last: dict[Value, int] = {}
     for i, group in enumerate(groups):
         for node in group.nodes:
@@ -129,10 +135,10 @@ def change_in_place(
         if value is None or out is None or last[value] != i:
             continue
         if value.maker is None:
-            is_free = outputs.get(value) is out.home
+            is_free = replaced.get(value) is out.home
         else:
-            is_free = value not in graph.outputs and not isinstance(value.maker, External)
-            is_free = is_free and out.home not in graph.inputs
+            is_free = value not in outputs and not isinstance(value.maker, External)
+            is_free = is_free and out.home not in inputs
         if is_free:
             value.home = out.home
 
@@ -281,11 +287,13 @@ def _touched(nodes: Iterable[Node]) -> Iterable[Value]:
 
 
 class _Arena:
-    """First-fit allocation of a range that grows as needed."""
+    """Best-fit allocation of a range that grows as needed."""
 
     def __init__(self) -> None:
         self.size = 0
-        self.free: list[tuple[int, int]] = []  # (offset, length), ascending, never adjacent
+        self.lengths: dict[int, int] = {}  # of free ranges, by where they begin; never adjacent
+        self.ends: dict[int, int] = {}  # where free ranges begin, by where they end
+        self.fits: list[tuple[int, int]] = []  # (length, begin) of free ranges, ascending
 
     @staticmethod
     def _rounded(nbytes: int) -> int:
@@ -293,25 +301,37 @@ class _Arena:
 
     def take(self, nbytes: int) -> int:
         length = self._rounded(nbytes)
-        fits = [(size, offset) for offset, size in self.free if size >= length]
-        if fits:
-            size, offset = min(fits)
-            i = bisect.bisect_left(self.free, (offset, 0))
-            self.free[i : i + 1] = [(offset + length, size - length)] if size > length else []
+        i = bisect.bisect_left(self.fits, (length, 0))
+        if i < len(self.fits):
+            found, offset = self.fits[i]
+            self._remove(offset)
+            if found > length:
+                self._add(offset + length, found - length)
             return offset
         offset = self.size
-        if self.free and sum(self.free[-1]) == self.size:
-            offset = self.free.pop()[0]
+        if self.size in self.ends:
+            offset = self.ends[self.size]
+            self._remove(offset)
         self.size = offset + length
         return offset
 
     def give(self, offset: int, nbytes: int) -> None:
         length = self._rounded(nbytes)
-        i = bisect.bisect_left(self.free, (offset, 0))
-        if i < len(self.free) and offset + length == self.free[i][0]:
-            length += self.free.pop(i)[1]
-        if i and sum(self.free[i - 1]) == offset:
-            i -= 1
-            offset, before = self.free.pop(i)
-            length += before
-        self.free.insert(i, (offset, length))
+        if offset + length in self.lengths:
+            length += self._remove(offset + length)
+        if offset in self.ends:
+            before = self.ends[offset]
+            length += self._remove(before)
+            offset = before
+        self._add(offset, length)
+
+    def _add(self, offset: int, length: int) -> None:
+        self.lengths[offset] = length
+        self.ends[offset + length] = offset
+        bisect.insort(self.fits, (length, offset))
+
+    def _remove(self, offset: int) -> int:
+        length = self.lengths.pop(offset)
+        del self.ends[offset + length]
+        del self.fits[bisect.bisect_left(self.fits, (length, offset))]
+        return length

@@ -4,12 +4,22 @@
 address`` links it into the process. Loading needs no compiler, hence no Numba: a warm process runs
 only that.
 
+LLVM runs on a thread of its own: whoever waits for it can be interrupted, and stops waiting after
+a bound that no kernel comes near. llvmlite lets one thread at a time into LLVM; its two long calls
+are made without that lock, each on a context, module and code generator of its own, which is what
+LLVM asks of concurrent users. So kernels are compiled side by side, and an emission that does not
+end keeps nobody else from compiling.
+
 Loaded by `compiler.runtime` on first use, because it imports llvmlite.
 """
 
 from __future__ import annotations
 
+import atexit
+import ctypes
 import sys
+import threading
+import time
 from functools import cache
 from typing import Any
 
@@ -17,6 +27,12 @@ import llvmlite
 import llvmlite.binding as llvm
 
 OPTIMIZATION = 3
+
+MAX_SECONDS = 120.0
+"""Processor time that LLVM may take for one kernel; the largest ones take a few seconds."""
+
+_LOOK_SECONDS = 1.0
+_GRACE_SECONDS = 5.0
 
 
 @cache
@@ -27,9 +43,8 @@ def cpu() -> tuple[str, str]:
     return llvm.get_host_cpu_name(), features
 
 
-@cache
 def target_machine() -> Any:
-    """The code generator for this CPU."""
+    """A new code generator for this CPU."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     name, features = cpu()
@@ -43,8 +58,9 @@ def target_machine() -> Any:
 def engine() -> Any:
     """The linker of loaded objects; it lives as long as the process."""
     empty = llvm.parse_assembly("")
-    empty.triple = target_machine().triple
-    found = llvm.create_mcjit_compiler(empty, target_machine())
+    machine = target_machine()
+    empty.triple = machine.triple
+    found = llvm.create_mcjit_compiler(empty, machine)
     add_math_symbols()
     return found
 
@@ -55,17 +71,16 @@ def add_math_symbols() -> None:
         llvm.load_library_permanently("libm.so.6")
 
 
-def optimize(assembly: str) -> Any:
-    """The optimised module of LLVM assembly."""
-    machine = target_machine()
-    module = llvm.parse_assembly(assembly)
+def optimize(assembly: str, machine: Any) -> Any:
+    """The optimised module of LLVM assembly, in a context of its own."""
+    module = llvm.parse_assembly(assembly, llvm.create_context())
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)
     options = llvm.create_pipeline_tuning_options(speed_level=OPTIMIZATION)
     options.loop_vectorization = True
     options.slp_vectorization = True
     builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(module, builder)
+    _unlocked("LLVMPY_RunNewModulePassManager")(builder.getModulePassManager(), module, builder)
     # The vectoriser may have put calls of `compiler.rare` into loops.
     inliner = llvm.create_new_module_pass_manager()
     inliner.add_always_inliner_pass()
@@ -73,10 +88,110 @@ def optimize(assembly: str) -> Any:
     return module
 
 
-def emit(assembly: str) -> bytes:
-    """The object file of LLVM assembly, optimised for this CPU."""
-    code: bytes = target_machine().emit_object(optimize(assembly))
+def _unlocked(name: str) -> Any:
+    """A function of llvmlite's library without the lock around it."""
+    return getattr(llvm.ffi.lib, name)._cfn
+
+
+_IDLE: list[Any] = []
+"""Code generators that no emission uses."""
+
+
+def _object_file(assembly: str) -> bytes:
+    machine = _IDLE.pop() if _IDLE else target_machine()
+    code = _emitted(optimize(assembly, machine), machine)
+    _IDLE.append(machine)
     return code
+
+
+def _emitted(module: Any, machine: Any) -> bytes:
+    with llvm.ffi.OutputString() as message:
+        emit_to_memory = _unlocked("LLVMPY_TargetMachineEmitToMemory")
+        buffer = emit_to_memory(machine, module, 1, message)
+        if not buffer:
+            raise RuntimeError(str(message))
+    lib = llvm.ffi.lib
+    try:
+        return ctypes.string_at(lib.LLVMPY_GetBufferStart(buffer), lib.LLVMPY_GetBufferSize(buffer))
+    finally:
+        lib.LLVMPY_DisposeMemoryBuffer(buffer)
+
+
+class Emission(threading.Thread):
+    """The object file of LLVM assembly, optimised for this CPU, while it is made.
+
+    Args:
+        assembly: The module.
+    """
+
+    def __init__(self, assembly: str) -> None:
+        super().__init__(name="funcgrad-llvm", daemon=True)
+        self._assembly = assembly
+        self._done = threading.Event()
+        self._clock: int | None = None
+        self._code = b""
+        self._error: BaseException | None = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            if hasattr(time, "pthread_getcpuclockid"):
+                self._clock = time.pthread_getcpuclockid(threading.get_ident())
+            self._code = _object_file(self._assembly)
+        except BaseException as error:  # raised where it is waited for
+            self._error = error
+        finally:
+            self._done.set()
+
+    def result(self) -> bytes:
+        """The object file, when it is there.
+
+        Raises:
+            TimeoutError: LLVM has taken more than `MAX_SECONDS` of processor time.
+        """
+        started = time.monotonic()
+        try:
+            while not self._done.wait(_LOOK_SECONDS):
+                if self._seconds(started) > MAX_SECONDS:
+                    raise TimeoutError(
+                        f"LLVM was still busy with it after {MAX_SECONDS:g} seconds; it goes on in "
+                        "a thread that nobody waits for"
+                    )
+        except BaseException:
+            _ABANDONED.append(self)
+            raise
+        if self._error is not None:
+            raise self._error
+        return self._code
+
+    def _seconds(self, started: float) -> float:
+        """Processor time so far, which other processes do not count in."""
+        if self._clock is None:
+            return time.monotonic() - started
+        try:
+            return time.clock_gettime(self._clock)
+        except OSError:  # the thread has just ended
+            return 0.0
+
+
+_ABANDONED: list[Emission] = []
+"""Emissions that nobody waits for any more, because of an interrupt or their time."""
+
+
+@atexit.register
+def _await_abandoned() -> None:
+    """Let them end before LLVM is unloaded under their feet."""
+    for emission in _ABANDONED:
+        emission.join(_GRACE_SECONDS)
+
+
+def emit(assembly: str) -> bytes:
+    """The object file of LLVM assembly, optimised for this CPU.
+
+    Raises:
+        TimeoutError: LLVM has taken more than `MAX_SECONDS` of processor time.
+    """
+    return Emission(assembly).result()
 
 
 def load(code: bytes, symbol: str) -> int:

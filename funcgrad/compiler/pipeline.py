@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from funcgrad.compiler import fixed, runtime
@@ -112,7 +113,7 @@ def compile_program(
         if isinstance(part, Stretch):
             part.seal(flush, graph.inputs if i == 0 else (), written)
     stats = KernelStats(*(now - then for now, then in zip(_counters(), before, strict=True)))
-    text = _text(lowered, graph, jobs, sources)
+    text = partial(_text, lowered, jobs, sources)
     _report(program, lowered, stats, text)
     return Executable(graph, memory, parts, sources, text, stats, stepper.stretches, stepper.sites)
 
@@ -433,9 +434,7 @@ def _matrix_words(name: str, value: Value, offset: int, stride: int) -> dict[str
     }
 
 
-def _text(
-    program: Program, graph: Graph, jobs: Sequence[Sequence[Job]], sources: Sequence[str]
-) -> str:
+def _text(program: Program, jobs: Sequence[Sequence[Job]], sources: Sequence[str]) -> str:
     number = {source: i for i, source in enumerate(sources)}
     lines = ["program", format_program(program), "", "plan"]
     lines += _plan_text(jobs, number, "  ")
@@ -472,7 +471,9 @@ def _debug_level() -> int:
     return int(level) if level.isdigit() else 1
 
 
-def _report(program: Program, lowered: Program, stats: KernelStats, text: str) -> None:
+def _report(
+    program: Program, lowered: Program, stats: KernelStats, text: Callable[[], str]
+) -> None:
     level = _debug_level()
     if level >= 1:
         print(
@@ -481,4 +482,4 @@ def _report(program: Program, lowered: Program, stats: KernelStats, text: str) -
             file=sys.stderr,
         )
     if level >= 2:
-        print(text, file=sys.stderr)
+        print(text(), file=sys.stderr)

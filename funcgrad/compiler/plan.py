@@ -62,6 +62,7 @@ class Stretch:
             written: Those of them that results replace.
         """
         n = len(self.steps)
+        replaced = set(written)
         offset = 4 + 2 * n
         total = offset + sum(len(step.words) for step in self.steps)
         words = [n, len(guards), total, int(flush)]
@@ -71,7 +72,7 @@ class Stretch:
         for step in self.steps:
             words += step.words
         for value in guards:
-            flags = _BEHAVED | (_WRITEABLE if value in written else 0)
+            flags = _BEHAVED | (_WRITEABLE if value in replaced else 0)
             dtype = np.dtype(value.dtype.char)
             words += [id(np.ndarray), id(dtype), flags, len(value.shape), *value.shape]
         # Addresses may have the highest bit set.
@@ -106,14 +107,11 @@ class NumpyCall:
     Where its operands are, and how it sees them, is worked out once.
     """
 
-    def __init__(
-        self, node: External, graph: Graph, memory: Memory, constants: Sequence[np.ndarray]
-    ) -> None:
+    def __init__(self, node: External, finder: _Finder) -> None:
         self.evaluate = node.primitive.impl_inside_plan
         self.has_list = node.primitive.multiple_results
-        self.sources = [_source(x, graph, memory, constants) for x in node.operands]
-        place = {value: i for i, value in enumerate(graph.outputs)}
-        self.targets = [(value, place.get(value)) for value in node.outs]
+        self.sources = [finder.source(x) for x in node.operands]
+        self.targets = [(value, finder.outputs.get(value)) for value in node.outs]
 
     def __call__(
         self, frame: Frame, arrays: list[Any], results: list[Any], held: dict[Value, Any]
@@ -132,43 +130,49 @@ class NumpyCall:
             frame.slots[value.slot] = array.ctypes.data
 
 
-def _source(
-    operand: Operand, graph: Graph, memory: Memory, constants: Sequence[np.ndarray]
-) -> Source:
-    """How a call finds an operand."""
-    if isinstance(operand, Uniform):
-        fixed = np.broadcast_to(operand.scalar, operand.shape)[()]
-        return lambda frame, arrays, results, held: fixed
-    value = operand.value
-    find = _base(value, graph, memory, constants)
-    if operand.is_whole and operand.shape == value.shape:
-        if operand.shape:
-            return find
-        return lambda *call: find(*call)[()]
-    itemsize = value.dtype.itemsize
-    strides = tuple(s * itemsize for s in operand.strides)
-    offset, shape, dtype = operand.offset * itemsize, operand.shape, value.dtype
-    if 0 in shape:
-        empty = np.empty(shape, dtype)
-        return lambda *call: empty
-    return lambda *call: np.ndarray(shape, dtype, find(*call), offset, strides)[()]
+class _Finder:
+    """Works out how calls find operands."""
 
+    def __init__(self, graph: Graph, memory: Memory, constants: Sequence[np.ndarray]) -> None:
+        self.outputs = {value: i for i, value in enumerate(graph.outputs)}
+        self.n_inputs = len(graph.inputs)
+        self.arena_slot = memory.arena_slot
+        self.constants = dict(zip(memory.constants, constants, strict=True))
 
-def _base(value: Value, graph: Graph, memory: Memory, constants: Sequence[np.ndarray]) -> Source:
-    """How a call finds the array that a value is stored in."""
-    shape, dtype, offset = value.shape, value.dtype, value.offset
-    if value in graph.outputs:
-        k = graph.outputs.index(value)
-        return lambda frame, arrays, results, held: results[k]
-    if value.slot == memory.arena_slot:
-        return lambda frame, *_: np.ndarray(shape, dtype, frame.arena, offset)
-    index = value.slot - FIRST_SLOT
-    if index < len(graph.inputs):
-        return lambda frame, arrays, *_: arrays[index]
-    if value.slot in memory.constants:
-        array = constants[memory.constants.index(value.slot)]
-        return lambda *call: array
-    return lambda frame, arrays, results, held: held[value]
+    def source(self, operand: Operand) -> Source:
+        """How a call finds an operand."""
+        if isinstance(operand, Uniform):
+            fixed = np.broadcast_to(operand.scalar, operand.shape)[()]
+            return lambda frame, arrays, results, held: fixed
+        value = operand.value
+        find = self._base(value)
+        if operand.is_whole and operand.shape == value.shape:
+            if operand.shape:
+                return find
+            return lambda *call: find(*call)[()]
+        itemsize = value.dtype.itemsize
+        strides = tuple(s * itemsize for s in operand.strides)
+        offset, shape, dtype = operand.offset * itemsize, operand.shape, value.dtype
+        if 0 in shape:
+            empty = np.empty(shape, dtype)
+            return lambda *call: empty
+        return lambda *call: np.ndarray(shape, dtype, find(*call), offset, strides)[()]
+
+    def _base(self, value: Value) -> Source:
+        """How a call finds the array that a value is stored in."""
+        shape, dtype, offset = value.shape, value.dtype, value.offset
+        if value in self.outputs:
+            k = self.outputs[value]
+            return lambda frame, arrays, results, held: results[k]
+        if value.slot == self.arena_slot:
+            return lambda frame, *_: np.ndarray(shape, dtype, frame.arena, offset)
+        index = value.slot - FIRST_SLOT
+        if index < self.n_inputs:
+            return lambda frame, arrays, *_: arrays[index]
+        if value.slot in self.constants:
+            array = self.constants[value.slot]
+            return lambda *call: array
+        return lambda frame, arrays, results, held: held[value]
 
 
 class Executable:
@@ -188,7 +192,7 @@ class Executable:
         memory: Memory,
         parts: Sequence[Stretch | External],
         kernels: Sequence[str],
-        text: str,
+        text: Callable[[], str],
         stats: KernelStats,
         nested: Sequence[Stretch] = (),
         sites: Sequence[Site] = (),
@@ -202,21 +206,23 @@ class Executable:
         self._memory = memory
         self._parts = list(parts)
         self._constants = [array for _, array in graph.constants]
+        finder = _Finder(graph, memory, self._constants)
         self._rest = [
-            NumpyCall(part, graph, memory, self._constants) if isinstance(part, External) else part
+            NumpyCall(part, finder) if isinstance(part, External) else part
             for part in self._parts[1:]
         ]
         self.in_types = [(v.shape, np.dtype(v.dtype.char)) for v in graph.inputs]
         self.out_types = [(v.shape, v.dtype) for v in graph.outputs]
         self._n_objects = memory.n_objects
         # Where results come from: the index of a donated argument, or None for a new array.
-        self.sources = [None if v.home is v else graph.inputs.index(v.home) for v in graph.outputs]
+        place = {value: i for i, value in enumerate(graph.inputs)}
+        self.sources = [None if v.home is v else place[v.home] for v in graph.outputs]
         self.frames: list[Frame] = []
         self.run = runtime.executor()
 
     def as_text(self) -> str:
         """The steps, and the source of the kernels."""
-        return self._text
+        return self._text()
 
     @property
     def is_native(self) -> bool:

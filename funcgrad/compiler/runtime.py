@@ -56,6 +56,7 @@ _TRANSLATORS = (
     "elementary",
     "emission",
     "frontend",
+    "hoist",
     "native",
     "rare",
     "threefry",

@@ -237,13 +237,22 @@ def constant(t: Any, number: Any) -> Any:
 
 
 class Word:
-    """One word: ``rule(arg types) -> signature`` and ``emission(signature, values) -> value``."""
+    """One word: ``rule(arg types) -> signature`` and ``emission(signature, values) -> value``.
+
+    Attributes:
+        is_pure: Whether it neither reads nor writes memory, so that it can be computed at any time.
+    """
 
     def __init__(
-        self, name: str, rule: Callable[[Any], Signature], emission: Callable[..., Any]
+        self,
+        name: str,
+        rule: Callable[[Any], Signature],
+        emission: Callable[..., Any],
+        is_pure: bool = True,
     ) -> None:
         self.name = name
         self.emission = emission
+        self.is_pure = is_pure
         self.type = WordType(self, rule)
 
     def __call__(self, *args: Any) -> Any:
@@ -309,11 +318,11 @@ WORDS: dict[str, Word] = {}
 OPERATORS: dict[Any, Word] = {}
 
 
-def define(name: str, rule: Any, *operators: Any) -> Callable[[Any], Any]:
+def define(name: str, rule: Any, *operators: Any, is_pure: bool = True) -> Callable[[Any], Any]:
     """Register the decorated emission as word ``name`` and for Python operators."""
 
     def register(emission: Callable[..., Any]) -> Callable[..., Any]:
-        word = Word(name, rule, emission)
+        word = Word(name, rule, emission, is_pure)
         WORDS[name] = word
         for symbol in operators:
             OPERATORS[symbol] = word
@@ -695,7 +704,7 @@ def _store_rule(args: Any) -> Signature:
     return signature(types.none, args[0], types.int64, args[0].element, _scope_of(args))
 
 
-@define("load", _load_rule)
+@define("load", _load_rule, is_pure=False)
 def _load(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Any:
     t, scope = sig.return_type, sig.args[-1].literal_value
     pointer, index = values[0], values[1]
@@ -715,7 +724,7 @@ def _load_part(builder: ir.IRBuilder, pointer: Any, index: Emitted, t: Any, scop
     return Emitted(builder, value, _PARTS[t][0])
 
 
-@define("store", _store_rule)
+@define("store", _store_rule, is_pure=False)
 def _store(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> None:
     pointer, index, value, _ = values
     scope = sig.args[-1].literal_value
@@ -742,7 +751,7 @@ def _word_rule(args: Any) -> Signature:
     return signature(types.int64, args[0], types.int64)
 
 
-@define("read_word", _word_rule, operator.getitem)
+@define("read_word", _word_rule, operator.getitem, is_pure=False)
 def _read_word(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Any:
     address = builder.gep(values[0], [values[1].value], inbounds=True, source_etype=I64)
     value = builder.load(address, typ=I64)
@@ -757,7 +766,7 @@ def _write_rule(args: Any) -> Signature:
     return signature(types.none, args[0], types.int64, types.int64)
 
 
-@define("write_word", _write_rule, operator.setitem)
+@define("write_word", _write_rule, operator.setitem, is_pure=False)
 def _write_word(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> None:
     address = builder.gep(values[0], [values[1].value], inbounds=True, source_etype=I64)
     builder.module.note_access(builder.store(values[2].value, address), sig.args[0].name)

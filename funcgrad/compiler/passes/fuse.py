@@ -19,11 +19,12 @@ between and no barrier is. Everything else (matrix products, calls of NumPy) is 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from funcgrad.compiler.layout import Shape, Uniform, Value, View, contiguous_strides, same_strides
+from funcgrad.compiler.layout import Shape, Value, View, contiguous_strides, same_strides
 from funcgrad.compiler.nodes import External, Fold, Graph, Node, Point
+from funcgrad.compiler.passes.segment import segments
 
 MAX_NODES = 64
 """Larger kernels take longer to compile than they save."""
@@ -46,9 +47,19 @@ class Walk:
 
 
 class Group:
-    """Nodes that run together."""
+    """Nodes that run together.
 
-    __slots__ = ("ancestors", "deps", "index", "nodes", "space", "walk")
+    Attributes:
+        index: Its number: that of its first node when it was alone.
+        nodes: The nodes.
+        space: The index space that it walks.
+        walk: How it walks it, if a reduction has fixed that.
+        deps: Groups whose results it reads.
+        users: Groups that read its results.
+        ancestors: The bits of all groups that must run before it.
+    """
+
+    __slots__ = ("ancestors", "deps", "index", "nodes", "space", "users", "walk")
 
     def __init__(self, index: int, node: Node) -> None:
         self.index = index
@@ -56,6 +67,7 @@ class Group:
         self.space: Shape = node.space
         self.walk: Walk | None = None
         self.deps: set[int] = set()
+        self.users: set[int] = set()
         self.ancestors = 0
 
     @property
@@ -82,16 +94,16 @@ def row_shapes(space: Shape, walk: Walk) -> tuple[Shape, Shape]:
 
 def fuse(graph: Graph) -> list[Group]:
     """The groups of a graph, in an order in which they can run."""
-    return _Fuser(graph).ordered()
+    return [group for part in segments(graph.nodes) for group in _Fuser(part).ordered()]
 
 
 class _Fuser:
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, nodes: Sequence[Node]) -> None:
         self.groups: dict[int, Group] = {}
         self.group_of: dict[Node, Group] = {}
         self.scalars: Group | None = None
         self.effect: Group | None = None
-        for i, node in enumerate(graph.nodes):
+        for i, node in enumerate(nodes):
             self._append(i, node)
         self._merge_again()
 
@@ -113,7 +125,7 @@ class _Fuser:
         self.groups[i] = group
         self.group_of[node] = group
         makers = {v.maker for v in _values(node) if v.maker is not None}
-        producers = {self.group_of[maker].index for maker in makers}
+        producers = {self.group_of[maker].index for maker in makers if maker in self.group_of}
         for index in producers:
             self._depend(group, self.groups[index])
         if isinstance(node, External) and node.primitive.is_effectful:
@@ -133,6 +145,7 @@ class _Fuser:
 
     def _depend(self, group: Group, on: Group) -> None:
         group.deps.add(on.index)
+        on.users.add(group.index)
         group.ancestors |= on.ancestors | 1 << on.index
 
     def _merge(self, a: Group, b: Group) -> Group:
@@ -146,19 +159,33 @@ class _Fuser:
             return b
         a.space, a.walk = merged
         a.nodes += b.nodes
+        for dep in b.deps:
+            users = self.groups[dep].users
+            users.discard(b.index)
+            users.add(a.index)
+        for user in b.users:
+            deps = self.groups[user].deps
+            deps.discard(b.index)
+            deps.add(a.index)
         a.deps = (a.deps | b.deps) - {a.index, b.index}
+        a.users = (a.users | b.users) - {a.index, b.index}
         a.ancestors = (a.ancestors | b.ancestors) & ~(1 << a.index | 1 << b.index)
         del self.groups[b.index]
         for node in b.nodes:
             self.group_of[node] = a
-        both = 1 << a.index | 1 << b.index
-        for group in self.groups.values():
-            if group.ancestors & both:
-                group.ancestors = group.ancestors & ~(1 << b.index) | 1 << a.index | a.ancestors
-                if b.index in group.deps:
-                    group.deps.discard(b.index)
-                    group.deps.add(a.index)
+        self._tell_descendants(a, b)
         return a
+
+    def _tell_descendants(self, a: Group, b: Group) -> None:
+        """Replace the bit of ``b``, which is now a part of ``a``, in all that come after."""
+        waiting = [self.groups[i] for i in a.users]
+        told = set(a.users)
+        while waiting:
+            group = waiting.pop()
+            group.ancestors = group.ancestors & ~(1 << b.index) | 1 << a.index | a.ancestors
+            fresh = group.users - told
+            told |= fresh
+            waiting += [self.groups[i] for i in fresh]
 
     def _is_between(self, a: Group, b: Group) -> bool:
         """Whether another group depends on one of the two and is needed by the other."""
@@ -200,18 +227,29 @@ def _united(a: Group, b: Group) -> tuple[Shape, Walk | None] | None:
     if found is None or a.nodes[0].epoch != b.nodes[0].epoch:
         return None
     space, walk = found
-    nodes = a.nodes + b.nodes
+    for group, other in ((a, b), (b, a)):
+        is_same = (group.space, group.walk) == (space, walk)
+        if is_same and other.index not in group.deps:
+            continue  # it was possible alone, and reads nothing of the other
+        if not _fits(group.nodes, a.nodes + b.nodes, space, walk):
+            return None
+    return space, walk
+
+
+def _fits(nodes: Sequence[Node], made_by: Sequence[Node], space: Shape, walk: Walk | None) -> bool:
+    """Whether nodes can be computed in one walk together with those whose results they read."""
     if walk is not None and walk.batch and any(_needs_no_batch(n, space, walk) for n in nodes):
-        return None
-    made = {node.out: node for node in nodes}
-    late = {out for out, node in made.items() if is_late(node, space, walk)}
+        return False
+    together = set(made_by)
     for node in nodes:
         for operand in node.operands:
-            if isinstance(operand, Uniform) or operand.value not in made:
+            maker = operand.value.maker if isinstance(operand, View) else None
+            if maker not in together:
                 continue
-            if operand.value in late or not is_aligned(operand, node, space, walk):
-                return None
-    return space, walk
+            assert isinstance(operand, View)
+            if is_late(maker, space, walk) or not is_aligned(operand, node, space, walk):
+                return False
+    return True
 
 
 def _same_space(a: Group, b: Group) -> tuple[Shape, Walk | None] | None:
