@@ -12,19 +12,27 @@ class FuncgradError(Exception):
     """Base class of all errors raised by funcgrad."""
 
 
-class TreeError(FuncgradError, ValueError):
+class _MisuseError(FuncgradError, TypeError, ValueError):
+    """Whether a wrong argument is a wrong type or a wrong value is a matter of taste.
+
+    NumPy and JAX often raise different ones for the same mistake; programs that were written for
+    either catch these.
+    """
+
+
+class TreeError(_MisuseError):
     """Pytrees do not have the structure that an operation needs, or cannot be registered."""
 
 
-class DtypeError(FuncgradError, TypeError):
+class DtypeError(_MisuseError):
     """An array has a dtype that funcgrad, or this operation, does not support."""
 
 
-class ShapeError(FuncgradError, ValueError):
+class ShapeError(_MisuseError):
     """Shapes do not fit together."""
 
 
-class ArgumentError(FuncgradError, TypeError):
+class ArgumentError(_MisuseError):
     """An argument of a public function is of the wrong kind or value."""
 
 

@@ -136,8 +136,9 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
 
 def array_equiv(a1: Any, a2: Any) -> Any:
     """Whether shapes broadcast together and all elements are then equal."""
+    shapes = shape(a1), shape(a2)
     try:
-        np.broadcast_shapes(shape(a1), shape(a2))
+        np.broadcast_shapes(*shapes)
     except ValueError:
         return False
     return _all(elementwise.equal(a1, a2))
