@@ -7,6 +7,7 @@ Nothing here transforms anything. Names of arguments in messages are paths such 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -66,8 +67,32 @@ def _bad_argument(leaf: Any, dtype: np.dtype[Any], path: str, function: str) -> 
             return str(error)
     return (
         f"{what} is a {type(leaf).__name__}, which is neither an array nor a number nor a "
-        "registered pytree. Make it static (jit(..., static_argnums=...)), or register its class "
-        "with funcgrad.tree_util.register_pytree_node or register_dataclass."
+        f"registered pytree. {_way_out(leaf, path, function)}"
+    )
+
+
+def _way_out(leaf: Any, path: str, function: str) -> str:
+    """What to do with an argument that is no array."""
+    register = (
+        "register its class with funcgrad.tree_util.register_dataclass or "
+        "register_pytree_node_class, so that the arrays in it are traced"
+    )
+    if not function.startswith("jit("):
+        return f"Close over it, or {register}."
+    whole = re.fullmatch(r"args\[(\d+)\]|kwargs\['(\w+)'\]", path)
+    static = "it static"
+    if whole is not None and whole[1] is not None:
+        static = f"it static, static_argnums={whole[1]}"
+    elif whole is not None:
+        static = f"it static, static_argnames={whole[2]!r}"
+    elif path.startswith("args["):
+        static = f"`{path.partition(']')[0]}]` static, static_argnums={path[5:].partition(']')[0]}"
+    if isinstance(leaf, str | bytes | type | np.ufunc) or inspect.isroutine(leaf):
+        return f"Make {static}."
+    return (
+        f"If it has data, {register}. If it never changes, make {static}: it is compared by its "
+        "`==` and hash, and what the function reads of it is read once. (The first argument of a "
+        "method is its instance.)"
     )
 
 

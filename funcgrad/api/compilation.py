@@ -17,7 +17,7 @@ import numpy as np
 
 from funcgrad.api.arguments import Function, check_callable, leaf_paths, name_of
 from funcgrad.api.calls import MISS, CallPath, call_path
-from funcgrad.api.staging import ClosedJaxpr, ShapeDtypeStruct, StagedFunction, eval_shape
+from funcgrad.api.staging import ClosedJaxpr, ShapeDtypeStruct, StagedFunction
 from funcgrad.compiler.pipeline import compile_program
 from funcgrad.compiler.plan import Executable
 from funcgrad.core.avals import ShapedArray
@@ -26,7 +26,7 @@ from funcgrad.core.printer import format_program
 from funcgrad.core.program import Program
 from funcgrad.core.trace import EVAL, Tracer, current_trace, using_trace
 from funcgrad.errors import ArgumentError, DtypeError
-from funcgrad.higher_order.jit import STEPWISE, Jit, is_jit_disabled
+from funcgrad.higher_order.jit import STEPWISE, Jit, executable_of, is_jit_disabled
 from funcgrad.pytree import PyTreeDef, tree_flatten, tree_leaves, tree_structure, tree_unflatten
 
 
@@ -92,11 +92,14 @@ def jit(
             traced anew for every new value.
         static_argnames: The same by name.
         donate_argnums: Positions of arguments whose memory the results may reuse. Such arrays
-            hold arbitrary values after the call.
+            hold arbitrary values after the call. Under a transformation, which may need them again,
+            they are left alone.
         donate_argnames: The same by name.
         keep_unused: Accepted for compatibility; arguments are never dropped.
         inline: Accepted for compatibility; nested compiled functions are always inlined.
-        threads: How many threads large kernels may use; all cores by default.
+        threads: How many threads large kernels may use, here and in what transformations make of
+            the function; all cores by default. A function that is compiled as part of another one
+            limits the whole, unless that has a limit of its own.
 
     Returns:
         A function of the same arguments, with ``trace``, ``lower``, ``eval_shape``,
@@ -184,7 +187,8 @@ class Jitted:
         is_traced = any(isinstance(x, Tracer) for x in call.leaves)
         if is_traced or current_trace() is not EVAL or is_jit_disabled():
             entry = self._entry(call, count=False)
-            outs = Jit(entry.staged.program).bind(*entry.staged.captured, *call.leaves)
+            call_op = Jit(entry.staged.program, self._threads)
+            outs = call_op.bind(*entry.staged.captured, *call.leaves)
             return tree_unflatten(entry.out_tree, outs)
         entry = self._entry(call, count=True)
         executable = entry.executable or self._compile(entry, call)
@@ -214,7 +218,7 @@ class Jitted:
         if found is not None:
             self._info.hits += count
             return found
-        staged = StagedFunction(call.function(), call.dynamic_args, call.dynamic_kwargs, self._what)
+        staged = call.staged()
         staged.leaves = []  # what is remembered must not keep the arguments of this call alive
         entry = _Entry(staged, call.types())
         self._info.misses += count
@@ -227,12 +231,11 @@ class Jitted:
 
     def _compile(self, entry: _Entry, call: _Call) -> Executable:
         program = entry.staged.program
-        options = {} if self._threads is None else {"threads": self._threads}
         donated = call.donated()
-        if any(donated) or options:
-            executable = compile_program(program, donated, **options)
+        if any(donated):
+            executable = compile_program(program, donated, self._threads)
         else:
-            executable = program.memo("executable", lambda: compile_program(program))
+            executable = executable_of(program, self._threads)
         entry.executable = executable
         self._info.kernels_compiled += executable.stats.compiled
         self._info.kernels_loaded += executable.stats.loaded
@@ -252,9 +255,7 @@ class Jitted:
         """Trace the function for arguments of these types (values or `ShapeDtypeStruct`)."""
         call = _Call(self, args, kwargs)
         with using_trace(EVAL):
-            staged = StagedFunction(
-                call.function(), call.dynamic_args, call.dynamic_kwargs, self._what
-            )
+            staged = call.staged()
         return Traced(staged, call.donated(), self._threads)
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
@@ -263,8 +264,8 @@ class Jitted:
 
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """Shapes and dtypes of the results, as `funcgrad.eval_shape`."""
-        call = _Call(self, args, kwargs)
-        return eval_shape(call.function(), *call.dynamic_args, **call.dynamic_kwargs)
+        with using_trace(EVAL):
+            return _Call(self, args, kwargs).staged().out_info()
 
     def cache_info(self) -> CacheInfo:
         """What was traced and compiled so far, and why."""
@@ -373,9 +374,6 @@ class _Call:
         static = jitted._static
         self.args = args
         self.static_args = {i: a for i, a in enumerate(args) if i in static.nums}
-        if args and 0 not in self.static_args and _is_opaque_object(args[0]):
-            # The instance of a method: Python compares it by its own __eq__ and __hash__.
-            self.static_args[0] = args[0]
         self.static_kwargs = {k: v for k, v in kwargs.items() if k in static.names}
         self.dynamic_args = [a for i, a in enumerate(args) if i not in self.static_args]
         self.dynamic_kwargs = {k: v for k, v in kwargs.items() if k not in self.static_kwargs}
@@ -445,13 +443,24 @@ class _Call:
 
     def _path(self, i: int) -> str:
         """The path of a leaf."""
+        return self._paths()[i]
+
+    def _paths(self) -> list[str]:
+        """The paths of all leaves."""
         paths = [
             path
             for k, arg in enumerate(self.args)
             if k not in self.static_args
             for path in leaf_paths(arg, f"args[{k}]")
         ]
-        return [*paths, *leaf_paths(self.dynamic_kwargs, "kwargs")][i]
+        return paths + (leaf_paths(self.dynamic_kwargs, "kwargs") if self.dynamic_kwargs else [])
+
+    def staged(self) -> StagedFunction:
+        """The function, traced."""
+        what = self.jitted._what
+        return StagedFunction(
+            self.function(), self.dynamic_args, self.dynamic_kwargs, what, self._paths()
+        )
 
     def function(self) -> Function:
         """The function of the traced arguments."""
@@ -470,9 +479,7 @@ class _Call:
 
     def types(self) -> list[str]:
         """Every argument with its path and type, for messages."""
-        paths = leaf_paths(tuple(self.dynamic_args))
-        paths += leaf_paths(self.dynamic_kwargs, "kwargs") if self.dynamic_kwargs else []
-        rows = [f"{p}: {_type_text(x)}" for p, x in zip(paths, self.leaves, strict=True)]
+        rows = [f"{p}: {_type_text(x)}" for p, x in zip(self._paths(), self.leaves, strict=True)]
         rows += [f"static args[{i}] = {a!r:.40}" for i, a in self.static_args.items()]
         return rows + [f"static {k} = {v!r:.40}" for k, v in self.static_kwargs.items()]
 
@@ -492,16 +499,6 @@ class _Call:
 
 def _first(row: tuple[int, Any]) -> int:
     return row[0]
-
-
-def _is_opaque_object(value: Any) -> bool:
-    """Whether a value is an instance of a user's class that is no pytree and no array."""
-    if isinstance(value, np.ndarray | np.generic | Tracer | str | bytes | ShapeDtypeStruct):
-        return False
-    if type(value) in _SCALAR_TYPES or type(value).__module__ in ("builtins", "functools"):
-        return False
-    leaves, _ = tree_flatten(value)
-    return len(leaves) == 1 and leaves[0] is value and not hasattr(value, "__array__")
 
 
 def _type_text(leaf: Any) -> str:
@@ -543,8 +540,7 @@ class Traced:
     @property
     def out_info(self) -> Any:
         """Types of the results, a pytree of `ShapeDtypeStruct`."""
-        structs = [ShapeDtypeStruct(a.shape, a.dtype) for a in self.program.out_avals]
-        return tree_unflatten(self._staged.out_tree, structs)
+        return self._staged.out_info()
 
     def as_text(self) -> str:
         """The typed program, with the user's lines."""
@@ -561,9 +557,8 @@ class Lowered:
     def __init__(
         self, staged: StagedFunction, donated: tuple[bool, ...], threads: int | None
     ) -> None:
-        options = {} if threads is None else {"threads": threads}
         self._staged = staged
-        self._executable = compile_program(staged.program, donated, **options)
+        self._executable = compile_program(staged.program, donated, threads)
 
     def as_text(self) -> str:
         """The plan and the source of its kernels."""

@@ -117,12 +117,20 @@ class StagedFunction:
         args: Positional arguments (values or `ShapeDtypeStruct`).
         kwargs: Keyword arguments.
         what: How messages call the transformation.
+        paths: How messages call the leaves of the arguments, if these are not all of them.
     """
 
-    def __init__(self, fun: Function, args: Sequence[Any], kwargs: dict[str, Any], what: str):
+    def __init__(
+        self,
+        fun: Function,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        what: str,
+        paths: Sequence[str] | None = None,
+    ) -> None:
         self.leaves, self.in_tree = tree_flatten((tuple(args), kwargs))
-        paths = leaf_paths(tuple(args))
-        paths += leaf_paths(kwargs, "kwargs") if kwargs else []
+        if paths is None:
+            paths = leaf_paths(tuple(args)) + (leaf_paths(kwargs, "kwargs") if kwargs else [])
         self.avals = [aval_like(x, p, what) for x, p in zip(self.leaves, paths, strict=True)]
         self.out_tree: PyTreeDef = self.in_tree
         names = [
@@ -138,6 +146,11 @@ class StagedFunction:
             return outs
 
         self.program, self.captured = stage(flat, self.avals, name_of(fun), what, names)
+
+    def out_info(self) -> Any:
+        """Types of the results, a pytree of `ShapeDtypeStruct`."""
+        structs = [ShapeDtypeStruct(a.shape, a.dtype) for a in self.program.out_avals]
+        return tree_unflatten(self.out_tree, structs)
 
 
 def _check_result(leaf: Any, path: str, what: str) -> None:
@@ -192,14 +205,9 @@ def make_jaxpr(
         of_dynamic.__name__ = name_of(fun)
         staged = StagedFunction(of_dynamic, dynamic, kwargs, f"make_jaxpr({name_of(fun)})")
         closed = ClosedJaxpr(staged.program, staged.captured)
-        return (closed, _shapes(staged)) if return_shape else closed
+        return (closed, staged.out_info()) if return_shape else closed
 
     return jaxpr_f
-
-
-def _shapes(staged: StagedFunction) -> Any:
-    structs = [ShapeDtypeStruct(a.shape, a.dtype) for a in staged.program.out_avals]
-    return tree_unflatten(staged.out_tree, structs)
 
 
 def eval_shape(fun: Function, *args: Any, **kwargs: Any) -> Any:
@@ -220,5 +228,4 @@ def eval_shape(fun: Function, *args: Any, **kwargs: Any) -> Any:
     """
     check_callable(fun, "eval_shape")
     with using_trace(EVAL):
-        staged = StagedFunction(fun, args, kwargs, f"eval_shape({name_of(fun)})")
-    return _shapes(staged)
+        return StagedFunction(fun, args, kwargs, f"eval_shape({name_of(fun)})").out_info()

@@ -69,7 +69,8 @@ def compile_program(
     Args:
         program: The program.
         donated: For every input whether its memory may be used for results.
-        threads: How many threads large kernels may use; ``None`` for all cores.
+        threads: How many threads large kernels may use; ``None`` for the least limit of the calls
+            in the program, or else all cores.
 
     Returns:
         A callable of the flat inputs.
@@ -82,7 +83,7 @@ def compile_program(
     reuse_inputs(graph, groups, donated)
     change_in_place(graph, groups)
     jobs = [list(_jobs(group)) for group in groups]
-    n_threads = _n_threads(threads)
+    n_threads = _n_threads(program.thread_limit if threads is None else threads)
     for kernel in _kernels(jobs):
         kernel.split(n_threads)
     memory = place(graph, groups, jobs)

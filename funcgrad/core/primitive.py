@@ -149,6 +149,11 @@ class Primitive:
         raise self.missing("batching")
 
     @property
+    def thread_limit(self) -> int | None:
+        """The most threads that evaluation may use; ``None`` for no limit of its own."""
+        return None
+
+    @property
     def axis_names(self) -> tuple[Hashable, ...]:
         """Names of the mapped axes along which the operation itself works."""
         return ()

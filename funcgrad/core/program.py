@@ -8,7 +8,7 @@ traced ones became leading inputs. So the transformations of a program can be me
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from funcgrad.core.avals import ShapedArray, aval_of
@@ -120,6 +120,13 @@ class Program:
             lambda: frozenset().union(*(axis_names_of(e.primitive) for e in self.equations)),
         )
 
+    @property
+    def thread_limit(self) -> int | None:
+        """The least limit of the primitives in it, at any depth, to the number of threads."""
+        return self.memo(
+            "thread limit", lambda: _least(thread_limit_of(e.primitive) for e in self.equations)
+        )
+
     def memo(self, key: Hashable, make: Callable[[], T]) -> T:
         """A fact derived from this program, computed once and kept as long as the program.
 
@@ -132,6 +139,21 @@ class Program:
             self._memo[key] = make()
         found: T = self._memo[key]
         return found
+
+
+def thread_limit_of(value: Any) -> int | None:
+    """The least limit of a primitive, or of the programs that it holds."""
+    if isinstance(value, Program):
+        return value.thread_limit
+    if isinstance(value, tuple):
+        return _least(map(thread_limit_of, value))
+    if isinstance(value, Primitive):
+        return _least((value.thread_limit, *map(thread_limit_of, value.params().values())))
+    return None
+
+
+def _least(limits: Iterable[int | None]) -> int | None:
+    return min((n for n in limits if n is not None), default=None)
 
 
 def axis_names_of(value: Any) -> frozenset[Hashable]:

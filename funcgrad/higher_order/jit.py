@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from funcgrad.compiler.pipeline import compile_program
@@ -77,25 +77,34 @@ def watching_stepwise(kind: str, enable: bool) -> Iterator[None]:
             _disabled.reset(token)
 
 
-def executable_of(program: Program) -> Executable:
-    """The compiled form of a program, compiled once."""
-    found: Executable = program.memo("executable", lambda: compile_program(program))
+def executable_of(program: Program, threads: int | None = None) -> Executable:
+    """The compiled form of a program, compiled once for every number of threads."""
+    found: Executable = program.memo(
+        ("executable", threads), lambda: compile_program(program, threads=threads)
+    )
     return found
 
 
-def run_program(program: Program, args: Sequence[Any]) -> Any:
+def run_program(program: Program, args: Sequence[Any], threads: int | None = None) -> Any:
     """Evaluate a program: compiled, unless that is disabled."""
     with using_trace(EVAL):
         if is_jit_disabled():
             return evaluate(program, args)
-        return executable_of(program)(*args)
+        return executable_of(program, threads)(*args)
 
 
 @dataclass(frozen=True)
 class Jit(Primitive):
-    """Run ``program``, compiled."""
+    """Run ``program``, compiled.
+
+    Attributes:
+        program: The program.
+        threads: How many threads large kernels may use; ``None`` for no limit. What is derived
+            from the call keeps to it.
+    """
 
     program: Program
+    threads: int | None = None
 
     multiple_results = True
     is_composite = True
@@ -104,8 +113,12 @@ class Jit(Primitive):
     def is_effectful(self) -> bool:  # type: ignore[override]
         return self.program.is_effectful
 
+    @property
+    def thread_limit(self) -> int | None:
+        return self.threads
+
     def impl(self, *args: Any) -> Any:
-        return run_program(self.program, args)
+        return run_program(self.program, args, self.threads)
 
     def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
         return [a.strong() for a in self.program.out_avals]
@@ -113,7 +126,9 @@ class Jit(Primitive):
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         is_active = tuple(t is not None for t in tangents)
         derived = jvp_program(self.program, is_active)
-        results = Jit(derived.program).bind(*primals, *(t for t in tangents if t is not None))
+        results = replace(self, program=derived.program).bind(
+            *primals, *(t for t in tangents if t is not None)
+        )
         n = len(self.program.outputs)
         return results[:n], scatter(results[n:], derived.is_active_out)
 
@@ -122,13 +137,13 @@ class Jit(Primitive):
     ) -> tuple[Any, Any]:
         is_active = tuple(t is not None for t in tangents)
         split = linearize_program(self.program, is_active)
-        results = Jit(split.forward).bind(*primals)
+        results = replace(self, program=split.forward).bind(*primals)
         outs = results[: split.n_outputs]
         if not any(split.is_active_out):
             return outs, [None] * len(outs)
         residuals = [primals[i] if kind == "in" else results[i] for kind, i in split.residuals]
         nonzero = [t for t in tangents if t is not None]
-        out_dots = Jit(split.tangent).bind(*residuals, *nonzero)
+        out_dots = replace(self, program=split.tangent).bind(*residuals, *nonzero)
         return outs, scatter(out_dots, split.is_active_out)
 
     def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
@@ -136,7 +151,9 @@ class Jit(Primitive):
         is_active_ct = tuple(c is not None for c in ct)
         derived = transpose_program(self.program, mask, is_active_ct)
         known = [a for a in args if not is_linear(a)]
-        results = Jit(derived.program).bind(*known, *(c for c in ct if c is not None))
+        results = replace(self, program=derived.program).bind(
+            *known, *(c for c in ct if c is not None)
+        )
         cts = iter(scatter(results, derived.is_active_in))
         return list(cts)
 
@@ -144,14 +161,15 @@ class Jit(Primitive):
         is_mapped = tuple(d is not None for d in dims)
         size = mapped_length(args, dims)
         derived = batch_program(self.program, is_mapped, size)
-        outs = Jit(derived.program).bind(*args)
+        outs = replace(self, program=derived.program).bind(*args)
         return outs, [0 if mapped else None for mapped in derived.is_mapped_out]
 
     def lower(self, *avals: ShapedArray) -> Form:
         return Call()
 
     def params(self) -> dict[str, Any]:
-        return {"name": self.program.name, "program": self.program}
+        limit = {} if self.threads is None else {"threads": self.threads}
+        return {"name": self.program.name, **limit, "program": self.program}
 
 
 def scatter(values: Sequence[Any], mask: Sequence[bool]) -> list[Any]:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import funcgrad as fg
-from funcgrad import errors
+from funcgrad import errors, tree_util
 
 Pair = namedtuple("Pair", ["left", "right"])
 X = np.linspace(-1.0, 2.0, 5)
@@ -297,7 +297,7 @@ def test_methods() -> None:
         def __init__(self, w: float) -> None:
             self.w = w
 
-        @fg.jit
+        @functools.partial(fg.jit, static_argnums=0)
         def apply(self, x: Any) -> Any:
             return self.w * x
 
@@ -306,6 +306,30 @@ def test_methods() -> None:
         np.testing.assert_array_equal(a.apply(X), 2 * X)
         np.testing.assert_array_equal(b.apply(X), 3 * X)
     np.testing.assert_array_equal(fg.jit(a.apply)(X), 2 * X)
+
+
+def test_methods_of_pytrees_see_what_changes() -> None:
+    @tree_util.register_pytree_node_class
+    class Model:
+        def __init__(self, w: float) -> None:
+            self.w = w
+
+        def tree_flatten(self) -> Any:
+            return (self.w,), None
+
+        @classmethod
+        def tree_unflatten(cls, _: None, children: Any) -> Any:
+            return cls(*children)
+
+        @fg.jit
+        def apply(self, x: Any) -> Any:
+            return self.w * x
+
+    model = Model(2.0)
+    for w in (2.0, 3.0, 4.0):
+        model.w = w
+        np.testing.assert_array_equal(model.apply(X), w * X)
+    assert Model.apply.cache_info().traces == 1
 
 
 def test_partial_lambda_and_callable_object() -> None:

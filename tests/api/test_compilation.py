@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import funcgrad as fg
-from funcgrad import errors
+from funcgrad import errors, tree_util
 
 X = np.linspace(-1.0, 2.0, 7)
 
@@ -83,13 +83,101 @@ def test_methods() -> None:
         def __init__(self, factor: float) -> None:
             self.factor = factor
 
-        @fg.jit
+        @fg.jit(static_argnums=0)
         def __call__(self, x: Any) -> Any:
             return x * self.factor
 
     assert Model(3.0)(2.0) == 6.0
     assert Model(4.0)(2.0) == 8.0
     assert fg.grad(Model(5.0))(1.0) == 5.0
+
+
+class Options:
+    """An object that is no pytree."""
+
+    lr = 0.1
+
+
+@pytest.mark.parametrize(
+    ("place", "static"),
+    [
+        (0, "make it static, static_argnums=0"),
+        (1, "make it static, static_argnums=1"),
+        (2, "make it static, static_argnums=2"),
+        ("name", "make it static, static_argnames='name'"),
+    ],
+)
+@pytest.mark.parametrize("how", ["call", "trace", "lower", "eval_shape", "grad", "vmap", "jit"])
+def test_opaque_arguments_are_refused_everywhere(place: Any, static: str, how: str) -> None:
+    def f(*args: Any, **kwargs: Any) -> Any:
+        return sum(x for x in args if not isinstance(x, Options)) * 1.0
+
+    jitted = fg.jit(f)
+    args: list[Any] = [X.sum(), X.sum(), X.sum()]
+    kwargs = {}
+    if isinstance(place, int):
+        args[place] = Options()
+    else:
+        kwargs[place] = Options()
+    traced = 1 if place == 0 else 0
+    calls = {
+        "call": lambda: jitted(*args, **kwargs),
+        "trace": lambda: jitted.trace(*args, **kwargs),
+        "lower": lambda: jitted.lower(*args, **kwargs),
+        "eval_shape": lambda: jitted.eval_shape(*args, **kwargs),
+        "grad": lambda: fg.grad(jitted, argnums=traced)(*args, **kwargs),
+        "vmap": lambda: fg.vmap(lambda x: jitted(*args, x, **kwargs))(X),
+        "jit": lambda: fg.jit(lambda x: jitted(*args, x, **kwargs))(X),
+    }
+    path = f"args[{place}]" if isinstance(place, int) else f"kwargs['{place}']"
+    for _ in range(2):
+        with pytest.raises(errors.DtypeError) as caught:
+            calls[how]()
+        message = str(caught.value)
+        start = f"argument `{path}` of jit(f) is a Options, which is neither an array nor a number"
+        assert message.startswith(start)
+        assert static in message
+        assert "tree_util.register_dataclass or register_pytree_node_class" in message
+
+
+def test_opaque_objects_in_containers_and_functions_are_refused() -> None:
+    with pytest.raises(errors.DtypeError, match=r"make `args\[1\]` static, static_argnums=1"):
+        fg.jit(lambda x, o: x)(1.0, {"o": Options()})
+    with pytest.raises(
+        errors.DtypeError, match=r"`args\[0\]` .* is a function, .* static_argnums=0\."
+    ):
+        fg.jit(lambda g, x: g(x))(lambda x: x, 1.0)
+    with pytest.raises(errors.DtypeError, match=r"Close over it, or register its class"):
+        fg.vmap(lambda o, x: x)(Options(), X)
+
+
+def test_paths_count_static_arguments_too() -> None:
+    f = fg.jit(lambda n, x, y: y if y else x, static_argnums=0)
+    with pytest.raises(errors.TracerBoolConversionError, match=r"argument `args\[2\]`"):
+        f(3, 1.0, 2.0)
+    with pytest.raises(errors.DtypeError, match=r"`args\[2\]`"):
+        f(3, 1.0, Options())
+    g = fg.jit(lambda n, x: x, static_argnums=0)
+    g(1, 1.0)
+    g(1, 1)
+    assert "args[1]: float -> int" in g.cache_info().reasons[-1]
+
+
+def test_a_step_with_a_changing_object_is_not_baked_in() -> None:
+    step = fg.jit(lambda o, p, g: p - o.lr * g)
+    with pytest.raises(errors.DtypeError, match="static_argnums=0"):
+        step(Options(), 1.0, 1.0)
+    tree_util.register_pytree_node(
+        Options, lambda o: ((o.lr,), None), lambda _, c: _with_rate(c[0])
+    )
+    assert step(_with_rate(0.5), 1.0, 1.0) == 0.5
+    assert step(_with_rate(0.25), 1.0, 1.0) == 0.75
+
+
+def _with_rate(lr: Any) -> Options:
+    found = Options()
+    found.lr = lr
+    return found
 
 
 def test_inputs_are_never_changed_and_outputs_share_no_memory() -> None:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import funcgrad as fg
+from funcgrad.compiler.codegen import Kernel
 from funcgrad.compiler.threads import is_available
 from funcgrad.errors import ArgumentError
 
@@ -187,3 +188,63 @@ def test_a_forked_process_has_its_own_workers() -> None:
 def test_numbers_of_threads_are_checked(threads: Any) -> None:
     with pytest.raises(ArgumentError, match="threads must be a positive integer"):
         fg.jit(np.exp, threads=threads)
+
+
+LIMIT = 3
+limited = fg.jit(lambda x: np.sum(np.sin(x) * x), threads=LIMIT)
+rows = np.linspace(0.1, 1.0, 6).reshape(2, 3)
+
+# Everything that may be made of a function that has a limit.
+DERIVED: dict[str, Callable[[], Any]] = {
+    "call": lambda: limited(rows),
+    "lower": lambda: limited.lower(rows),
+    "grad": lambda: fg.grad(limited)(rows),
+    "value_and_grad": lambda: fg.value_and_grad(limited)(rows),
+    "vjp": lambda: fg.vjp(limited, rows)[1](1.0),
+    "jvp": lambda: fg.jvp(limited, (rows,), (rows,)),
+    "linearize": lambda: fg.linearize(limited, rows)[1](rows),
+    "jacfwd": lambda: fg.jacfwd(limited)(rows),
+    "jacrev": lambda: fg.jacrev(limited)(rows),
+    "hessian": lambda: fg.hessian(limited)(rows),
+    "vmap": lambda: fg.vmap(limited)(rows),
+    "grad of vmap": lambda: fg.grad(lambda x: fg.vmap(limited)(x).sum())(rows),
+    "vmap of grad": lambda: fg.vmap(fg.grad(limited))(rows),
+    "checkpoint": lambda: fg.grad(fg.checkpoint(limited))(rows),
+    "jit": lambda: fg.jit(limited)(rows),
+    "jit of grad": lambda: fg.jit(fg.grad(limited))(rows),
+    "jit of vmap of grad": lambda: fg.jit(fg.vmap(fg.grad(limited)))(rows),
+    "jit of jit": lambda: fg.jit(fg.jit(lambda x: limited(x) + 1))(rows),
+    "scan": lambda: fg.lax.scan(lambda c, x: (c + limited(x), c), 0.0, rows),
+    "grad of scan": lambda: fg.grad(
+        lambda x: fg.lax.scan(lambda c, y: (c + limited(y), None), 0.0, x)[0]
+    )(rows),
+    "while_loop": lambda: fg.lax.while_loop(lambda c: c < 1.0, lambda c: c + limited(c) + 1, 0.1),
+    "cond": lambda: fg.lax.cond(True, limited, lambda x: 0.0, rows),
+    "partial": lambda: fg.jit(threads=LIMIT)(np.sin)(rows),
+}
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The numbers of threads for which kernels are made."""
+    found: list[int] = []
+    split = Kernel.split
+    monkeypatch.setattr(Kernel, "split", lambda k, n: found.append(n) or split(k, n))
+    limited.clear_cache()
+    return found
+
+
+@pytest.mark.skipif(not is_available(), reason="one thread only")
+@pytest.mark.parametrize("name", DERIVED)
+def test_a_limit_holds_for_what_is_made_of_a_function(name: str, seen: list[int]) -> None:
+    DERIVED[name]()
+    assert set(seen) == {LIMIT}
+
+
+@pytest.mark.skipif(not is_available(), reason="one thread only")
+def test_a_limit_of_the_whole_comes_before_those_of_the_parts(seen: list[int]) -> None:
+    fg.jit(lambda x: limited(x) + fg.jit(np.sum, threads=2)(x))(rows)
+    assert set(seen) == {2}
+    seen.clear()
+    fg.jit(lambda x: limited(x) + 1.0, threads=5)(rows)
+    assert set(seen) == {5}
