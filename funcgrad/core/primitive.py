@@ -14,9 +14,9 @@ Conventions, everywhere in funcgrad:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.axes import mapped_axis, mapping_axis
@@ -29,27 +29,56 @@ Value = Any
 BatchDim = int | None
 
 
+class LinearOperation(Protocol):
+    """What a placeholder is computed by: an operation on placeholders and values."""
+
+    inputs: Sequence[Any]
+
+    def out_aval(self) -> ShapedArray:
+        """Type of its one result, when those of the inputs are known."""
+
+
 class Linear:
     """Placeholder of an argument that an equation is linear in.
 
     Args:
-        aval: Its abstract value, or a function that computes it when it is first asked for
-            (most backward passes never ask).
+        aval: Its abstract value, or the operation that it is the result of: then the type is found
+            when it is first asked for (most backward passes never ask).
         index: Position of the value on its tape.
     """
 
     __slots__ = ("_aval", "index")
 
-    def __init__(self, aval: ShapedArray | Callable[[], ShapedArray], index: int = -1) -> None:
+    def __init__(self, aval: ShapedArray | LinearOperation, index: int = -1) -> None:
         self._aval = aval
         self.index = index
 
     @property
     def aval(self) -> ShapedArray:
         aval = self._aval
-        if not isinstance(aval, ShapedArray):
-            aval = self._aval = aval()
-        return aval
+        return aval if type(aval) is ShapedArray else self._find_aval()
+
+    def _find_aval(self) -> ShapedArray:
+        """Find the type, after those of all placeholders that it follows from.
+
+        There may be as many of them as the program is long, so they wait on a list of our own.
+        """
+        pending = [self]
+        while pending:
+            made_by = pending[-1]._aval
+            if isinstance(made_by, ShapedArray):
+                pending.pop()
+                continue
+            unknown = [
+                x
+                for x in made_by.inputs
+                if type(x) is Linear and not isinstance(x._aval, ShapedArray)
+            ]
+            if unknown:
+                pending += unknown
+            else:
+                pending.pop()._aval = made_by.out_aval()
+        return self.aval
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -535,7 +535,7 @@ def _transposes_without_values(entry: TapeEntry) -> bool:
         _ProbeTracer(trace, aval_of(x)) if is_elementwise and type(x) is not Linear else x
         for x in entry.inputs
     ]
-    cts = [_ProbeTracer(trace, slot.aval) for slot in entry.outputs]
+    cts = [_ProbeTracer(trace, aval) for aval in entry.out_avals()]
     ct = cts if entry.primitive.multiple_results else cts[0]
     try:
         pulled = run_under(trace, entry.primitive.transpose, ct, *inputs)

@@ -42,23 +42,49 @@ class TangentTracer(Tracer):
 
 
 class TapeEntry:
-    """One linear operation: ``outputs = primitive inputs``; residual inputs are values."""
+    """One linear operation: ``outputs = primitive inputs``; residual inputs are values.
 
-    __slots__ = ("inputs", "outputs", "primitive", "source")
+    Args:
+        primitive: The operation.
+        inputs: Its arguments: placeholders and values.
+        first: Tape position of the first result. Placeholders refer to the entry that makes them
+            and not the other way round, so that a tape is freed with its last reader.
+        source: The user's line.
+    """
+
+    __slots__ = ("count", "first", "inputs", "primitive", "source")
 
     def __init__(
-        self, primitive: Primitive, inputs: list[Any], source: SourceLocation | None = None
+        self,
+        primitive: Primitive,
+        inputs: list[Any],
+        first: int,
+        source: SourceLocation | None = None,
     ) -> None:
         self.primitive = primitive
         self.inputs = inputs
+        self.first = first
+        self.count = 1
         self.source = source
-        self.outputs: list[Linear] = []
+
+    @property
+    def outputs(self) -> range:
+        """Tape positions of the results."""
+        return range(self.first, self.first + self.count)
 
     def out_aval(self) -> ShapedArray:
         """Type of the single output."""
-        avals = [x.aval if type(x) is Linear else aval_of(x) for x in self.inputs]
-        aval: ShapedArray = self.primitive.abstract_eval(*avals)
+        aval: ShapedArray = self._abstract_eval()
         return aval
+
+    def out_avals(self) -> list[ShapedArray]:
+        """Types of the outputs."""
+        result = self._abstract_eval()
+        return result if self.primitive.multiple_results else [result]
+
+    def _abstract_eval(self) -> Any:
+        avals = [x.aval if type(x) is Linear else aval_of(x) for x in self.inputs]
+        return self.primitive.abstract_eval(*avals)
 
 
 class TangentTrace(Trace):
@@ -73,7 +99,7 @@ class TangentTrace(Trace):
         # Taking a location costs more than an entry, so it is only done where it will be seen.
         self.keeps_sources = WATCH.users > 0 or parent.is_staged
 
-    def new_slot(self, aval: ShapedArray | Callable[[], ShapedArray]) -> Linear:
+    def new_slot(self, aval: ShapedArray | TapeEntry) -> Linear:
         slot = Linear(aval, self.length)
         self.length += 1
         return slot
@@ -89,18 +115,13 @@ class TangentTrace(Trace):
         if not is_linear:
             return self.parent.process(primitive, args)  # type: ignore[union-attr]
         source = current_location() if self.keeps_sources else None
-        entry = TapeEntry(primitive, inputs, source)
+        entry = TapeEntry(primitive, inputs, self.length, source)
         self.entries.append(entry)
         if not primitive.multiple_results:
-            slot = Linear(entry.out_aval, self.length)
-            self.length += 1
-            entry.outputs.append(slot)
-            return TangentTracer(self, slot)
-        avals = primitive.abstract_eval(
-            *[x.aval if type(x) is Linear else aval_of(x) for x in inputs]
-        )
-        entry.outputs.extend(self.new_slot(aval) for aval in avals)
-        return [TangentTracer(self, slot) for slot in entry.outputs]
+            return TangentTracer(self, self.new_slot(entry))
+        avals = entry.out_avals()
+        entry.count = len(avals)
+        return [TangentTracer(self, self.new_slot(aval)) for aval in avals]
 
 
 class LinearizeTracer(Tracer):
@@ -204,9 +225,11 @@ class LinearMap:
         for entry in self.entries:
             args = [_read(x, values) for x in entry.inputs]
             result = entry.primitive.bind(*args)
-            results = result if entry.primitive.multiple_results else [result]
-            for slot, value in zip(entry.outputs, results, strict=True):
-                values[slot.index] = value
+            if entry.primitive.multiple_results:
+                for index, value in zip(entry.outputs, result, strict=True):
+                    values[index] = value
+            else:
+                values[entry.first] = result
         return [None if slot is None else values[slot.index] for slot in self.outputs]
 
     def pull(self, cts: Sequence[Any]) -> list[Any]:
@@ -237,15 +260,16 @@ def _accumulate(pending: list[Any], index: int, ct: Any) -> None:
 def _pull_entry(entry: TapeEntry, pending: list[Any]) -> None:
     primitive = entry.primitive
     if primitive.multiple_results:
-        ct: Any = [pending[slot.index] for slot in entry.outputs]
+        ct: Any = [pending[index] for index in entry.outputs]
         if all(c is None for c in ct):
             return
+        for index in entry.outputs:
+            pending[index] = None
     else:
-        index = entry.outputs[0].index
-        ct = pending[index]
+        ct = pending[entry.first]
         if ct is None:
             return
-        pending[index] = None
+        pending[entry.first] = None
     arg_cts = primitive.transpose(ct, *entry.inputs)
     if WATCH.users and not primitive.is_composite:
         given = ct if primitive.multiple_results else [ct]

@@ -141,7 +141,7 @@ def _live_entries(linear: LinearMap) -> list[TapeEntry]:
     needed = {slot.index for slot in linear.outputs if slot is not None}
     live = []
     for entry in reversed(linear.entries):
-        if any(slot.index in needed for slot in entry.outputs):
+        if not needed.isdisjoint(entry.outputs):
             live.append(entry)
             needed.update(x.index for x in entry.inputs if type(x) is Linear)
     return live[::-1]
@@ -177,8 +177,7 @@ def _tangent_program(linear: LinearMap, name: str) -> tuple[Program, list[Any]]:
         result = entry.primitive.abstract_eval(*[a.aval for a in inputs])
         avals = result if entry.primitive.multiple_results else [result]
         outputs = [Var(aval) for aval in avals]
-        for slot, var in zip(entry.outputs, outputs, strict=True):
-            names[slot.index] = var
+        names.update(zip(entry.outputs, outputs, strict=True))
         equations.append(Equation(entry.primitive, inputs, outputs, entry.source))
     outs = [names[slot.index] for slot in linear.outputs if slot is not None]
     all_inputs = [*residuals.values(), *tangent_inputs]
