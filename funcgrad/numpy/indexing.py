@@ -90,7 +90,10 @@ def _location() -> str:
 
 
 def _entries(index: Any, ndim: int) -> list[Any]:
-    """The index as one entry per axis (masks: per group of axes), the ellipsis spelled out."""
+    """The index as one entry per axis (masks: per group of axes), the ellipsis spelled out.
+
+    An ellipsis that stands for no axis stays: index arrays on its two sides are apart.
+    """
     entries = list(index) if isinstance(index, tuple) else [index]
     entries = [_entry(e) for e in entries]
     used = sum(_axes_of(e) for e in entries)
@@ -100,7 +103,7 @@ def _entries(index: Any, ndim: int) -> list[Any]:
     if used > ndim:
         raise IndexError(f"too many indices: the array has {ndim} axes, {used} were indexed.")
     i = places[0] if places else len(entries)
-    entries[i : i + 1] = [slice(None)] * (ndim - used)
+    entries[i : i + 1] = [slice(None)] * (ndim - used) or [Ellipsis]
     return entries
 
 
@@ -160,7 +163,7 @@ def _axes_of(e: Any) -> int:
 
 
 def _is_advanced(e: Any) -> bool:
-    return not (e is None or isinstance(e, slice))
+    return not (e is None or e is Ellipsis or isinstance(e, slice))
 
 
 def _plan(aval: ShapedArray, index: Any, mode: str | None) -> _Plan:
@@ -200,6 +203,8 @@ def _places_of_bool(e: Any) -> Any:
 
 def _add(plan: _Plan, e: Any, mode: str | None) -> None:
     """Extend a plan by one entry of the index."""
+    if e is Ellipsis:
+        return
     if e is None:
         plan.layout.append(None)
         return
