@@ -174,7 +174,7 @@ def _check_condition(condition: Staged, what: str, name: str) -> None:
     avals = condition.out_avals
     is_leaf = condition.out_tree.num_leaves == 1 and condition.paths == [""]
     if not is_leaf or avals[0].shape != () or avals[0].dtype.kind != "b":
-        got = avals[0] if is_leaf else condition.out_tree
+        got = avals[0].strong() if is_leaf else condition.out_tree
         raise ShapeError(
             located(
                 f"{what}: {name} must return one bool, got {got}.",
@@ -429,22 +429,17 @@ class _Carry:
     ) -> Staged:
         """Trace ``function(carry, x) -> (carry, y)``, or ``function(carry) -> carry``.
 
-        Weak values (Python scalars) take the dtype that the function returns.
+        Weak values (Python scalars) take the dtype that the function returns. Those that it keeps
+        weak are so in every step: `i * x` has the dtype of x, as in Python's loops.
         """
-        for _ in range(1 + sum(a.weak_type for a in self.avals)):
+        while True:
             staged = self._trace(function, walked, has_outputs)
             outs = staged.out_avals[: len(self.avals)]
-            promoted = [self._join(a, b) for a, b in zip(self.avals, outs, strict=True)]
-            if promoted == self.avals:
+            joined = [self._join(a, b) for a, b in zip(self.avals, outs, strict=True)]
+            if joined == self.avals:
                 break
-            self.avals = promoted
-        strong = [a.strong() for a in self.avals]
-        if self.is_counted:
-            strong[0] = self.avals[0]  # `i * x` has the dtype of x, as in Python's loops
-        if strong != self.avals:
-            self.avals = strong
-            staged = self._trace(function, walked, has_outputs)
-        self._check(staged.out_avals[: len(self.avals)])
+            self.avals = joined
+        self._check(outs)
         return staged
 
     def _trace(

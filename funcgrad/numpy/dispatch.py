@@ -148,7 +148,7 @@ def divmod(x1: Any, x2: Any) -> tuple[Any, Any]:
 
 def modf(x: Any) -> tuple[Any, Any]:
     """Fractional and integral part, both with the sign of ``x``, as `numpy.modf`."""
-    (x,) = map(strong, elementwise.promote_inexact(as_value(x, "modf")))
+    (x,) = elementwise.promote_inexact(as_value(x, "modf"))
     finite = p.select.bind(p.isinf.bind(x), p.zero_of(x), x)
     rest = p.sub.bind(finite, p.trunc.bind(finite))
     return p.copysign.bind(rest, x), p.trunc.bind(x)

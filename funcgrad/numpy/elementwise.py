@@ -14,13 +14,23 @@ import numpy as np
 from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.trace import Tracer
-from funcgrad.dtypes import BOOL, FLOAT64, INT8, PYTHON_SCALARS, is_complex
+from funcgrad.dtypes import (
+    BOOL,
+    FLOAT64,
+    INT8,
+    PYTHON_SCALARS,
+    UINT64,
+    is_complex,
+    is_inexact,
+)
 from funcgrad.errors import DtypeError
 from funcgrad.numpy.promotion import (
     as_value,
     checked_dtype,
     promote,
     promote_inexact,
+    promote_quotient,
+    result_dtype,
     strong,
     to_dtype,
 )
@@ -58,7 +68,7 @@ def _inexact(ufunc: np.ufunc, primitive: Primitive) -> Function:
     """A function that is evaluated in floating point (or complex)."""
 
     def compute(*args: Any) -> Any:
-        return primitive.bind(*[strong(a) for a in promote_inexact(*args)])
+        return primitive.bind(*promote_inexact(*args))
 
     return _register(ufunc, compute)
 
@@ -73,6 +83,54 @@ def _widened(*args: Any) -> list[Any]:
     values = promote(*args)
     is_exact = aval_of(values[0]).dtype == BOOL
     return [to_dtype(v, INT8) for v in values] if is_exact else values
+
+
+def _comparison(ufunc: np.ufunc, primitive: Primitive) -> Function:
+    """A comparison; that of integers is exact, whatever dtypes they have."""
+
+    def compute(x: Any, y: Any) -> Any:
+        if is_inexact(aval_of(x).dtype) or is_inexact(aval_of(y).dtype):
+            return primitive.bind(*promote(x, y))
+        dtype = _common_integer(x, y)
+        if _is_beyond(y, x, dtype):
+            return _constant(bool(ufunc(0, 1 if y > 0 else -1)))(x)
+        if _is_beyond(x, y, dtype):
+            return _constant(bool(ufunc(1 if x > 0 else -1, 0)))(y)
+        if dtype == FLOAT64:
+            return _compare_signs(ufunc, primitive, x, y)
+        return primitive.bind(to_dtype(x, dtype), to_dtype(y, dtype))
+
+    return _register(ufunc, compute)
+
+
+def _common_integer(x: Any, y: Any) -> np.dtype[Any]:
+    """The dtype that integers and bools are compared in; float64 if there is no integer one.
+
+    Python's integers are weak. Weak traced values are not: they may not fit.
+    """
+    avals = [aval_of(v) if type(v) is int else aval_of(v).strong() for v in (x, y)]
+    return result_dtype(avals)
+
+
+def _is_beyond(x: Any, other: Any, dtype: np.dtype[Any]) -> bool:
+    """Whether ``x`` is a Python integer outside of the range in which ``other`` is compared.
+
+    Beside a bool it is none: NumPy raises OverflowError then, and so does the conversion here.
+    """
+    if type(x) is not int or dtype.kind not in "iu" or aval_of(other).dtype == BOOL:
+        return False
+    info = np.iinfo(dtype)
+    return not info.min <= x <= info.max
+
+
+def _compare_signs(ufunc: np.ufunc, primitive: Primitive, x: Any, y: Any) -> Any:
+    """int64 with uint64: a negative number decides by its sign, others are compared as uint64."""
+    is_first = aval_of(x).dtype.kind == "i"
+    signed = x if is_first else y
+    of_negative = ufunc(-1, 0) if is_first else ufunc(0, -1)
+    is_negative = p.less.bind(strong(signed), p.zero_of(signed))
+    order = primitive.bind(to_dtype(x, UINT64), to_dtype(y, UINT64))
+    return p.select.bind(is_negative, of_negative, order)
 
 
 def _countable(ufunc: np.ufunc, primitive: Primitive) -> Function:
@@ -126,7 +184,7 @@ def _constant(value: bool) -> Function:
 add = _numeric(np.add, p.add)
 subtract = _numeric(np.subtract, p.sub)
 multiply = _numeric(np.multiply, p.mul)
-divide = true_divide = _register(np.true_divide, lambda x, y: _divide(x, y))
+divide = true_divide = _register(np.true_divide, lambda x, y: p.div.bind(*promote_quotient(x, y)))
 floor_divide = _countable(np.floor_divide, p.floor_divide)
 mod = remainder = _countable(np.remainder, p.remainder)
 fmod = _countable(np.fmod, p.fmod)
@@ -135,22 +193,12 @@ positive = _register(np.positive, lambda x: x)
 abs = absolute = _register(
     np.absolute, lambda x: x if aval_of(x).dtype.kind in "bu" else p.absolute.bind(x)
 )
-fabs = _register(
-    np.fabs, lambda x: p.absolute.bind(*map(strong, promote_inexact(_real(x, "fabs"))))
-)
+fabs = _register(np.fabs, lambda x: p.absolute.bind(*promote_inexact(_real(x, "fabs"))))
 sign = _register(np.sign, lambda x: p.sign.bind(x))
 maximum = _numeric(np.maximum, p.maximum)
 minimum = _numeric(np.minimum, p.minimum)
 square = _register(np.square, lambda x: _square(x))
 reciprocal = _register(np.reciprocal, lambda x: _reciprocal(x))
-
-
-def _divide(x: Any, y: Any) -> Any:
-    """Quotients of exact numbers are float64, also those of narrow ones."""
-    x, y = promote(x, y)
-    if aval_of(x).dtype.kind not in "fc":
-        x, y = to_dtype(x, FLOAT64), to_dtype(y, FLOAT64)
-    return p.div.bind(x, y)
 
 
 def _square(x: Any) -> Any:
@@ -208,7 +256,7 @@ def _power(x: Any, y: Any) -> Any:
 power = _register(np.power, _power)
 float_power = _register(
     np.float_power,
-    lambda x, y: p.power.bind(*promote(*(strong(v) for v in promote(x, y, np.float64(0))[:2]))),
+    lambda x, y: p.power.bind(*promote_inexact(x, y, np.float64(0))[:2]),
 )
 
 # Elementary functions.
@@ -241,7 +289,7 @@ nextafter = _inexact(np.nextafter, p.nextafter)
 
 def _scaled(factor: float) -> Function:
     def compute(x: Any) -> Any:
-        (x,) = map(strong, promote_inexact(_real(x, "a conversion of angles")))
+        (x,) = promote_inexact(_real(x, "a conversion of angles"))
         return p.mul.bind(x, aval_of(x).dtype.type(factor))
 
     return compute
@@ -258,7 +306,7 @@ def _logaddexp(x: Any, y: Any) -> Any:
     Which argument is the higher one is a choice, not an operation, so that all derivatives are
     right where they are equal, too.
     """
-    x, y = map(strong, promote_inexact(x, y))
+    x, y = promote_inexact(x, y)
     is_ordered = p.greater_equal.bind(x, y)
     high, low = p.select.bind(is_ordered, x, y), p.select.bind(is_ordered, y, x)
     zero = aval_of(high).dtype.type(0)
@@ -270,7 +318,7 @@ def _logaddexp(x: Any, y: Any) -> Any:
 
 
 def _logaddexp2(x: Any, y: Any) -> Any:
-    (x, y) = map(strong, promote_inexact(x, y))
+    x, y = promote_inexact(x, y)
     ln2 = aval_of(x).dtype.type(np.log(2.0))
     return p.div.bind(_logaddexp(p.mul.bind(x, ln2), p.mul.bind(y, ln2)), ln2)
 
@@ -280,7 +328,7 @@ logaddexp2 = _register(np.logaddexp2, _logaddexp2)
 
 
 def _heaviside(x: Any, y: Any) -> Any:
-    x, y = (strong(_real(v, "heaviside")) for v in promote_inexact(x, y))
+    x, y = (_real(v, "heaviside") for v in promote_inexact(x, y))
     one, zero = aval_of(x).dtype.type(1), aval_of(x).dtype.type(0)
     step = p.select.bind(p.less.bind(x, zero), zero, p.select.bind(p.equal.bind(x, zero), y, one))
     return p.select.bind(p.isnan.bind(x), x, step)
@@ -289,12 +337,12 @@ def _heaviside(x: Any, y: Any) -> Any:
 heaviside = _register(np.heaviside, _heaviside)
 
 # Comparison, logic, bits.
-equal = _numeric(np.equal, p.equal)
-not_equal = _numeric(np.not_equal, p.not_equal)
-less = _numeric(np.less, p.less)
-less_equal = _numeric(np.less_equal, p.less_equal)
-greater = _numeric(np.greater, p.greater)
-greater_equal = _numeric(np.greater_equal, p.greater_equal)
+equal = _comparison(np.equal, p.equal)
+not_equal = _comparison(np.not_equal, p.not_equal)
+less = _comparison(np.less, p.less)
+less_equal = _comparison(np.less_equal, p.less_equal)
+greater = _comparison(np.greater, p.greater)
+greater_equal = _comparison(np.greater_equal, p.greater_equal)
 logical_and = _logical(np.logical_and, p.bitwise_and)
 logical_or = _logical(np.logical_or, p.bitwise_or)
 logical_xor = _logical(np.logical_xor, p.bitwise_xor)
@@ -331,7 +379,7 @@ def of_scipy(primitive: Primitive) -> Function:
 
     def compute(*args: Any) -> Any:
         values = [as_value(a, primitive.name) for a in args]
-        return primitive.bind(*[strong(v) for v in promote_inexact(*values)])
+        return primitive.bind(*promote_inexact(*values))
 
     return compute
 

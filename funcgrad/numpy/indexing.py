@@ -103,7 +103,8 @@ def _entries(index: Any, ndim: int) -> list[Any]:
     if used > ndim:
         raise IndexError(f"too many indices: the array has {ndim} axes, {used} were indexed.")
     i = places[0] if places else len(entries)
-    entries[i : i + 1] = [slice(None)] * (ndim - used) or [Ellipsis]
+    rest: list[Any] = [slice(None)] * (ndim - used)
+    entries[i : i + 1] = rest or [Ellipsis]
     return entries
 
 

@@ -103,7 +103,7 @@ def iscomplex(x: Any) -> Any:
 
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """``|a - b| <= atol + rtol |b|``, as `numpy.isclose`; infinities are close to themselves."""
-    a, b = map(strong, promote_inexact(as_value(a, "isclose"), as_value(b, "isclose")))
+    a, b = promote_inexact(as_value(a, "isclose"), as_value(b, "isclose"))
     distance, bound = abs(elementwise.subtract(a, b)), atol + rtol * elementwise.absolute(b)
     near = elementwise.logical_and(elementwise.less_equal(distance, bound), elementwise.isfinite(b))
     near = elementwise.logical_or(near, elementwise.equal(a, b))

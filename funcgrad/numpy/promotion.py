@@ -13,7 +13,15 @@ import numpy as np
 
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.trace import Tracer
-from funcgrad.dtypes import PYTHON_SCALARS, check_dtype, inexact_dtype, weak_representative
+from funcgrad.dtypes import (
+    BOOL,
+    FLOAT64,
+    PYTHON_SCALARS,
+    check_dtype,
+    inexact_dtype,
+    is_inexact,
+    weak_representative,
+)
 from funcgrad.errors import DtypeError
 from funcgrad.primitives.elementwise import Convert, convert
 from funcgrad.primitives.shape import Concatenate, reshape, shape_of
@@ -102,7 +110,7 @@ def promote(*args: Any) -> list[Any]:
         if type(args[1]) is float and x.dtype.kind == "f" and not x.weak_type:
             return [args[0], x.dtype.type(args[1])]
     dtype = result_dtype(avals)
-    if all(a.weak_type for a in avals):
+    if all(v.weak_type or type(a) is bool for a, v in zip(args, avals, strict=True)):
         return [
             a if v.dtype == dtype else _weak_to(a, dtype) for a, v in zip(args, avals, strict=True)
         ]
@@ -115,15 +123,35 @@ def promote(*args: Any) -> list[Any]:
 def _weak_to(x: Any, dtype: np.dtype[Any]) -> Any:
     if type(x) in PYTHON_SCALARS:
         return dtype.type(x).item()
-    return convert(x, dtype)
+    return Convert(dtype, weak=True).bind(x)
 
 
 def promote_inexact(*args: Any) -> list[Any]:
-    """As `promote`, with integers and bools made floating as NumPy's ufuncs do."""
-    values = promote(*args)
-    dtype = aval_of(values[0]).dtype
-    target = inexact_dtype(dtype)
-    return values if dtype == target else [to_dtype(v, target) for v in values]
+    """Strong values of the floating dtype in which NumPy's ufuncs evaluate these arguments.
+
+    Python's integers become floating at once, however large they are.
+    """
+    dtype = _inexact_result_dtype([aval_of(a) for a in args])
+    return [to_dtype(a, dtype) for a in args]
+
+
+def _inexact_result_dtype(avals: Sequence[ShapedArray]) -> np.dtype[Any]:
+    """Every argument finds its floating dtype by itself: int8 with uint16 is float32."""
+    dtype = result_dtype(avals)
+    if is_inexact(dtype):
+        return dtype
+    deciding = [a.dtype for a in avals if not a.weak_type and a.dtype != BOOL] or [dtype]
+    return np.result_type(*map(inexact_dtype, deciding))
+
+
+def promote_quotient(x: Any, y: Any) -> list[Any]:
+    """Dividend and divisor: quotients of exact numbers are float64, also those of narrow ones."""
+    avals = [aval_of(x), aval_of(y)]
+    if is_inexact(result_dtype(avals)):
+        return promote(x, y)
+    if all(a.weak_type for a in avals):
+        return [_weak_to(x, FLOAT64), _weak_to(y, FLOAT64)]
+    return [to_dtype(x, FLOAT64), to_dtype(y, FLOAT64)]
 
 
 def normalize_axis(axis: Any, ndim: int, function: str) -> int:

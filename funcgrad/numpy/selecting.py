@@ -15,7 +15,7 @@ import numpy as np
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import BOOL, FLOAT64, INT64, is_complex, is_inexact
-from funcgrad.errors import ArgumentError, ConcretizationTypeError, ShapeError
+from funcgrad.errors import ArgumentError, ConcretizationTypeError, DtypeError, ShapeError
 from funcgrad.numpy import elementwise as e
 from funcgrad.numpy.contracting import dot
 from funcgrad.numpy.indexing import getitem
@@ -198,10 +198,18 @@ def clip(
     min: Any = None,
     max: Any = None,
 ) -> Any:
-    """As `numpy.clip`: elements outside of bounds become the bound they are beyond."""
+    """As `numpy.clip`: elements outside of bounds become the bound they are beyond.
+
+    Python's integers beyond the range of the array's dtype are no bounds.
+    """
     refuse_out(out, "clip")
     low, high = (a_min if min is None else min), (a_max if max is None else max)
-    x = as_value(a, "clip")
+    x = strong(as_value(a, "clip"))
+    dtype = aval_of(x).dtype
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        low = None if type(low) is int and low <= info.min else low
+        high = None if type(high) is int and high >= info.max else high
     bounds = [as_value(b, "clip") for b in (low, high) if b is not None]
     x, *bounds = promote(x, *bounds)
     if low is not None:
@@ -296,12 +304,29 @@ def fix(x: Any, out: None = None) -> Any:
 
 
 def ldexp(x1: Any, x2: Any) -> Any:
-    """As `numpy.ldexp`: ``x1 * 2**x2``. The power is split, so that it overflows last."""
-    (x,) = map(strong, promote_inexact(as_value(x1, "ldexp")))
-    n = p.convert(strong(as_value(x2, "ldexp")), aval_of(x).dtype)
-    half = p.trunc.bind(p.div.bind(n, aval_of(x).dtype.type(2)))
-    rest = p.sub.bind(n, half)
-    return p.mul.bind(p.mul.bind(x, p.exp2.bind(half)), p.exp2.bind(rest))
+    """As `numpy.ldexp`: ``x1 * 2**x2``, rounded once.
+
+    The power may lie outside of the numbers of the dtype, so it is multiplied in three steps. All
+    of them but one are by 1 where it does not, and a step that may leave the normal numbers is
+    followed by none that rounds again.
+    """
+    (x,) = promote_inexact(as_value(x1, "ldexp"))
+    dtype = aval_of(x).dtype
+    n = as_value(x2, "ldexp")
+    if is_complex(dtype) or not np.can_cast(aval_of(n).dtype, INT64):
+        raise DtypeError(
+            f"ldexp multiplies a real number by a power of 2 whose exponent is an integer that "
+            f"int64 can hold, got {aval_of(x)} and {aval_of(n)}."
+        )
+    n, info = to_dtype(n, INT64), np.finfo(dtype)
+    highest, lowest = np.int64(info.maxexp - 1), np.int64(info.minexp)
+    for _ in range(2):
+        down = p.select.bind(p.less.bind(n, lowest), lowest + np.int64(info.nmant + 1), n)
+        step = p.select.bind(p.greater.bind(n, highest), highest, down)
+        x = p.mul.bind(x, p.exp2.bind(p.convert(step, dtype)))
+        n = p.sub.bind(n, step)
+    rest = p.maximum.bind(p.minimum.bind(n, highest), lowest)
+    return p.mul.bind(x, p.exp2.bind(p.convert(rest, dtype)))
 
 
 _SINC = (1.0, -1 / 6, 1 / 120, -1 / 5040, 1 / 362880, -1 / 39916800)
@@ -309,7 +334,7 @@ _SINC = (1.0, -1 / 6, 1 / 120, -1 / 5040, 1 / 362880, -1 / 39916800)
 
 def sinc(x: Any) -> Any:
     """As `numpy.sinc`: ``sin(pi x) / (pi x)``, with derivatives of every order at 0."""
-    (x,) = map(strong, promote_inexact(as_value(x, "sinc")))
+    (x,) = promote_inexact(as_value(x, "sinc"))
     dtype = aval_of(x).dtype
     z = p.mul.bind(x, dtype.type(np.pi))
     is_small = p.less.bind(p.absolute.bind(z), np.empty(0, dtype).real.dtype.type(0.1))
@@ -341,7 +366,7 @@ def polyval(p: Any, x: Any) -> Any:
 
 def i0(x: Any) -> Any:
     """As `numpy.i0`: the modified Bessel function of order 0."""
-    (x,) = map(strong, promote_inexact(as_value(x, "i0")))
+    (x,) = promote_inexact(as_value(x, "i0"))
     return bessel_i0.bind(x)
 
 
@@ -368,7 +393,7 @@ def geomspace(
     axis: int = 0,
 ) -> Any:
     """As `numpy.geomspace`, for real bounds of one sign; they may be traced."""
-    start, stop = map(strong, promote_inexact(as_value(start), as_value(stop)))
+    start, stop = promote_inexact(as_value(start), as_value(stop))
     if is_complex(aval_of(start).dtype):
         raise ArgumentError("geomspace: complex bounds are not supported.")
     logarithms = e.log(e.absolute(start)), e.log(e.absolute(stop))
@@ -776,7 +801,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
 
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
     """As `numpy.gradient`: central differences, one-sided at the ends."""
-    (x,) = map(strong, promote_inexact(as_value(f, "gradient")))
+    (x,) = promote_inexact(as_value(f, "gradient"))
     axes = normalize_axes(axis, len(shape_of(x)), "gradient")
     if isinstance(axis, tuple | list):
         axes = tuple(normalize_axis(i, len(shape_of(x)), "gradient") for i in axis)

@@ -551,16 +551,26 @@ signbit = Constantlike("signbit", np.signbit, "signbit({0})", "f", "f", result="
 
 @dataclass(frozen=True)
 class Convert(Primitive):
-    """Conversion to another dtype. Real-linear between inexact dtypes."""
+    """Conversion to another dtype. Real-linear between inexact dtypes.
+
+    Args:
+        dtype: The dtype.
+        weak: Whether the result is weak, as the argument must be then.
+    """
 
     dtype: np.dtype[Any]
+    weak: bool = False
 
     def impl(self, x: Any) -> Any:
+        if self.weak and type(x) in PYTHON_NUMBERS:
+            return self.dtype.type(x).item()
         x = np.asarray(x)
         # Dropping an imaginary part is meant here, and casts of nan to integers stay silent.
         return (x.real if x.dtype.kind == "c" and self.dtype.kind != "c" else x).astype(self.dtype)
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
+        if self.weak:
+            return ShapedArray(x.shape, self.dtype, True)
         return shaped(x.shape, self.dtype)
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
@@ -581,7 +591,7 @@ class Convert(Primitive):
         return Pointwise(f"{_CASTS[self.dtype]}({{0}})")
 
     def params(self) -> dict[str, Any]:
-        return {"dtype": short_name(self.dtype)}
+        return {"dtype": ("~" if self.weak else "") + short_name(self.dtype)}
 
 
 _CASTS = {

@@ -14,7 +14,7 @@ import numpy as np
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import is_complex
 from funcgrad.numpy.elementwise import truth
-from funcgrad.numpy.promotion import as_value, normalize_axes, promote_inexact, strong
+from funcgrad.numpy.promotion import as_value, normalize_axes, promote_inexact
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.reductions import ReduceMax
 from funcgrad.primitives.shape import ReduceSum, broadcast_to, drop_axes, reshape, shape_of
@@ -24,7 +24,7 @@ Axis = int | tuple[int, ...] | None
 
 def floating(name: str, *args: Any) -> list[Any]:
     """The arguments as values of one floating or complex dtype, none of them weak."""
-    return [strong(x) for x in promote_inexact(*[as_value(a, name) for a in args])]
+    return promote_inexact(*[as_value(a, name) for a in args])
 
 
 def kept(x: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
