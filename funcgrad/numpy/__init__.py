@@ -13,9 +13,13 @@ from typing import Any
 
 import numpy as np
 from numpy import (
-    bool_, complex64, complex128, complexfloating, dtype, e, euler_gamma, float32, float64,
-    floating, generic, inexact, inf, int8, int16, int32, int64, int_, integer, intp, nan, newaxis,
-    number, pi, signedinteger, uint, uint8, uint16, uint32, uint64, unsignedinteger,
+    complexfloating, dtype, e, euler_gamma, floating, generic, inexact, inf, integer, nan, newaxis,
+    number, pi, signedinteger, unsignedinteger,
+)  # fmt: skip
+
+from funcgrad.numpy.scalars import (
+    bool_, bool_ as bool, complex64, complex128, float32, float64, int8, int16, int32, int64,
+    int64 as int_, int64 as intp, uint8, uint16, uint32, uint64, uint64 as uint,
 )  # fmt: skip
 
 from funcgrad.numpy.elementwise import (
@@ -48,7 +52,7 @@ from funcgrad.numpy.elementwise import (
     right_shift as bitwise_right_shift,
 )  # fmt: skip
 from funcgrad.numpy.indexing import at
-from funcgrad.numpy.dispatch import divmod, install as _install, modf
+from funcgrad.numpy.dispatch import divmod, install as _install, is_function as _is_function, modf
 from funcgrad.numpy.reducing import *
 from funcgrad.numpy.selecting import *
 from funcgrad.numpy.contracting import *
@@ -72,10 +76,6 @@ def _table() -> dict[Any, Any]:
             if _is_function(known) and _is_function(function) and known is not function:
                 table[known] = function
     return table
-
-
-def _is_function(x: Any) -> bool:
-    return callable(x) and not isinstance(x, type)
 
 
 _install(_table(), sys.modules[__name__])

@@ -441,6 +441,11 @@ Not ``trace``: that attribute of a tracer is its interpreter. ``np.trace(x)`` is
 """
 
 
+def is_function(x: Any) -> bool:
+    """Whether a member of a module is a function, not a type."""
+    return callable(x) and not isinstance(x, type)
+
+
 def install(functions: Mapping[Any, Function], namespace: ModuleType) -> None:
     """Give traced arrays their operators, methods and NumPy's protocols.
 

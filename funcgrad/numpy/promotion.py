@@ -42,7 +42,7 @@ def as_value(x: Any, function: str = "this function") -> Any:
     if isinstance(x, _ARRAYS) or type(x) in PYTHON_SCALARS:
         return x
     if isinstance(x, list | tuple):
-        if _holds_tracer(x):
+        if holds_tracer(x):
             return stack_nested(x)
         return _checked(np.asarray(x), function)
     if hasattr(x, "__array__"):
@@ -58,9 +58,10 @@ def _checked(x: np.ndarray, function: str) -> np.ndarray:
     return x
 
 
-def _holds_tracer(x: Any) -> bool:
+def holds_tracer(x: Any) -> bool:
+    """Whether ``x`` is traced, or a nested list of what is."""
     if isinstance(x, list | tuple):
-        return any(map(_holds_tracer, x))
+        return any(map(holds_tracer, x))
     return isinstance(x, Tracer)
 
 
