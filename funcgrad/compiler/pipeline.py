@@ -75,7 +75,13 @@ def compile_program(
     Returns:
         A callable of the flat inputs.
     """
-    before = _counters()
+    with runtime.counting() as counts:
+        return _compile_program(program, donated, threads, counts)
+
+
+def _compile_program(
+    program: Program, donated: Sequence[bool], threads: int | None, counts: runtime.Stats
+) -> Executable:
     lowered = simplified(program)
     graph = build(lowered)
     groups = fuse(graph)
@@ -113,15 +119,10 @@ def compile_program(
     for i, part in enumerate(parts):
         if isinstance(part, Stretch):
             part.seal(flush, graph.inputs if i == 0 else (), written)
-    stats = KernelStats(*(now - then for now, then in zip(_counters(), before, strict=True)))
+    stats = KernelStats(counts.compiled, counts.loaded_from_disk, counts.memory_hits)
     text = partial(_text, lowered, jobs, sources)
     _report(program, lowered, stats, text)
     return Executable(graph, memory, parts, sources, text, stats, stepper.stretches, stepper.sites)
-
-
-def _counters() -> tuple[int, int, int]:
-    stats = runtime.stats()
-    return stats.compiled, stats.loaded_from_disk, stats.memory_hits
 
 
 Job = Kernel | Product | External | Nested

@@ -15,7 +15,8 @@ import importlib.util
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -35,6 +36,7 @@ __all__ = [
     "cache_dir",
     "cache_size",
     "compile_kernels",
+    "counting",
     "disjoint_address",
     "executor",
     "executor_address",
@@ -50,25 +52,6 @@ __all__ = [
 
 ABI = 4
 """Version of the kernel ABI: the meaning of slots, args and the words."""
-
-_TRANSLATORS = (
-    "blocks",
-    "elementary",
-    "emission",
-    "frontend",
-    "hoist",
-    "native",
-    "rare",
-    "threefry",
-    "vecmath/__init__",
-    "vecmath/arithmetic",
-    "vecmath/exponentials",
-    "vecmath/gaussian",
-    "vecmath/logarithms",
-    "vecmath/powers",
-    "vecmath/trigonometric",
-    "vocabulary",
-)
 
 
 @dataclass
@@ -94,6 +77,32 @@ def stats() -> Stats:
     return _STATS
 
 
+class _Tallies(threading.local):
+    """The counters that are open in this thread."""
+
+    def __init__(self) -> None:
+        self.open: list[Stats] = []
+
+
+_TALLIES = _Tallies()
+
+
+@contextmanager
+def counting() -> Iterator[Stats]:
+    """Counters of what this thread asks for within a block."""
+    tally = Stats()
+    _TALLIES.open.append(tally)
+    try:
+        yield tally
+    finally:
+        _TALLIES.open.remove(tally)
+
+
+def _count(origin: str) -> None:
+    for tally in (_STATS, *_TALLIES.open):
+        setattr(tally, origin, getattr(tally, origin) + 1)
+
+
 def kernel_address(source: str) -> int:
     """The native code of a kernel.
 
@@ -108,7 +117,7 @@ def kernel_address(source: str) -> int:
     """
     found = _ADDRESSES.get(source)
     if found is not None:
-        _STATS.memory_hits += 1
+        _count("memory_hits")
         return found
     return _address(source, lambda symbol: _frontend().translate(source, symbol))
 
@@ -184,7 +193,7 @@ def _address(text: str, translate: Callable[[str], str], symbol: str | None = No
     with _LOCK:
         found = _ADDRESSES.get(text)
         if found is not None:
-            _STATS.memory_hits += 1
+            _count("memory_hits")
             return found
         start = time.perf_counter()
         digest = hashlib.sha256(text.encode()).hexdigest()
@@ -206,7 +215,7 @@ def _code(text: str, digest: str, translate: Callable[[str], str], symbol: str) 
     code = disk.read(key, facts)
     _STATS.damaged += disk.damaged - damaged
     if code is not None:
-        _STATS.loaded_from_disk += 1
+        _count("loaded_from_disk")
         return code
     code = _compile(text, translate, symbol)
     disk.write(key, text, code, facts)
@@ -216,15 +225,25 @@ def _code(text: str, digest: str, translate: Callable[[str], str], symbol: str) 
 @cache
 def _environment() -> dict[str, Any]:
     """What the object code of a given source depends on besides the source."""
-    own = hashlib.sha256()
-    for name in _TRANSLATORS:
-        own.update((Path(__file__).parent / f"{name}.py").read_bytes())
     return {
         "abi": ABI,
-        "translator": own.hexdigest(),
+        "translator": sources_digest(Path(__file__).parent),
         "numba": _numba_version(),
         **_native().facts(),
     }
+
+
+def sources_digest(folder: Path) -> str:
+    """Digest of all sources in a folder.
+
+    Some of the compiler's files have no part in the translation of kernels; that a change of one of
+    them compiles kernels again costs less than one forgotten in a list.
+    """
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(f"{path.relative_to(folder).as_posix()}\0".encode())
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
 
 
 def _numba_version() -> str:
@@ -292,7 +311,7 @@ def _compile(text: str, translate: Callable[[str], str], symbol: str) -> bytes:
             f"a generated kernel does not compile, which is a defect of funcgrad: {error}\n"
             f"Please report it with this source:\n\n{text}"
         ) from error
-    _STATS.compiled += 1
+    _count("compiled")
     return code
 
 

@@ -1,0 +1,84 @@
+"""What compiled kernels depend on, and who is told where they came from."""
+
+from __future__ import annotations
+
+import ast
+import shutil
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import funcgrad as fg
+from funcgrad.compiler import pipeline, runtime
+
+FOLDER = Path(runtime.__file__).parent
+
+
+def test_every_source_of_the_compiler_is_part_of_the_key(tmp_path: Path) -> None:
+    copy = tmp_path / "compiler"
+    shutil.copytree(FOLDER, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    digests = {runtime.sources_digest(copy)}
+    paths = sorted(copy.rglob("*.py"))
+    assert copy / "vecmath" / "powers.py" in paths
+    for path in paths:
+        text = path.read_bytes()
+        path.write_bytes(text + b"\n# changed\n")
+        digests.add(runtime.sources_digest(copy))
+        path.write_bytes(text)
+    (copy / "vecmath" / "new.py").write_text("A = 1\n")
+    digests.add(runtime.sources_digest(copy))
+    (copy / "vecmath" / "new.py").rename(copy / "vecmath" / "renamed.py")
+    digests.add(runtime.sources_digest(copy))
+    assert len(digests) == len(paths) + 3
+
+
+def test_the_key_does_not_depend_on_the_place(tmp_path: Path) -> None:
+    shutil.copytree(FOLDER, tmp_path / "a", ignore=shutil.ignore_patterns("__pycache__"))
+    assert runtime.sources_digest(tmp_path / "a") == runtime.sources_digest(FOLDER)
+    assert runtime._environment()["translator"] == runtime.sources_digest(FOLDER)
+
+
+def test_what_translates_kernels_lies_in_the_folder_of_the_compiler() -> None:
+    pending, found = ["frontend", "native"], set()
+    while pending:
+        name = pending.pop()
+        path = FOLDER / (name.replace(".", "/") + ".py")
+        path = path if path.exists() else FOLDER / name.replace(".", "/") / "__init__.py"
+        if name in found or not path.exists():
+            continue
+        found.add(name)
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("funcgrad"):
+                assert node.module is not None
+                assert node.module.startswith("funcgrad.compiler"), f"{name}: {node.module}"
+                inside = node.module.removeprefix("funcgrad.compiler").lstrip(".")
+                pending += [inside] if inside else []
+                pending += [f"{inside}.{a.name}".lstrip(".") for a in node.names]
+    assert {"vocabulary", "vecmath", "vecmath.arithmetic", "emission"} <= found
+
+
+def test_functions_that_are_compiled_at_once_count_their_own_kernels(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    x = np.linspace(0.0, 1.0, 5)
+    first = fg.jit(lambda x: np.cumsum(x * 1.03125) * 2)
+    second = fg.jit(lambda x: (np.sin(x * 1.0625), np.sum(np.cos(x) / 1.09375), np.cumprod(x - 3)))
+    place = pipeline.place
+    others: list[threading.Thread] = []
+
+    def place_while_others_compile(*args: Any) -> Any:
+        if not others:
+            others.append(threading.Thread(target=second, args=(x,)))
+            others[0].start()
+            others[0].join()
+        return place(*args)
+
+    monkeypatch.setattr(pipeline, "place", place_while_others_compile)
+    first(x)
+    for f in (first, second):
+        info = f.cache_info()
+        kernels = f.lower(x).as_text().count("# kernel ")
+        assert info.kernels_compiled + info.kernels_loaded + info.kernels_reused == kernels
