@@ -8,11 +8,14 @@ on the path of every compiled call, hence the tables keyed by type and by key tu
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from funcgrad.errors import TreeError
 
@@ -85,6 +88,101 @@ class _Node:
         self.flatten_with_keys = flatten_with_keys
 
 
+class _Frozen:
+    """Auxiliary data that has no hash, such as a dict of settings, as it was at some time.
+
+    Structures are keys of caches and outlive the containers that they were taken from, which may be
+    changed in place. So they keep a copy, and give copies.
+    """
+
+    __slots__ = ("_form", "_value")
+
+    def __init__(self, value: Any) -> None:
+        self._value = _copied(value)
+        self._form = _form(self._value)
+
+    def thaw(self) -> Any:
+        """The data, for a container that may change it."""
+        return _copied(self._value)
+
+    def __hash__(self) -> int:
+        return hash(self._form)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Frozen) and self._form == other._form
+
+    def __repr__(self) -> str:
+        return repr(self._value)
+
+    def __reduce__(self) -> Any:
+        return _Frozen, (self._value,)
+
+
+class _Compared:
+    """A value that has ``==`` but no hash."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __hash__(self) -> int:
+        return hash(type(self.value))
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, _Compared)
+            and type(self.value) is type(other.value)
+            and bool(self.value == other.value)
+        )
+
+
+def _is_hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _copied(value: Any) -> Any:
+    """The same data in containers and arrays of its own."""
+    kind = type(value)
+    if kind is dict:
+        return {key: _copied(x) for key, x in value.items()}
+    if kind is list or kind is tuple:
+        return kind([_copied(x) for x in value])
+    if _is_hashable(value):
+        return value
+    try:
+        return copy.deepcopy(value)
+    except Exception as error:
+        raise TreeError(
+            f"the auxiliary data of a pytree node holds a {kind.__name__} that has no hash and "
+            f"cannot be copied ({error}). Give its class __eq__ and __hash__, or leave it out."
+        ) from None
+
+
+def _form(value: Any) -> Hashable:
+    """What tells data apart, types included."""
+    kind = type(value)
+    if isinstance(value, dict):
+        return kind, frozenset((key, _form(x)) for key, x in value.items())
+    if isinstance(value, list | tuple):
+        return kind, tuple(map(_form, value))
+    if kind is np.ndarray and not value.dtype.hasobject:
+        return kind, value.shape, value.dtype, value.tobytes()
+    if kind is float:
+        return kind, value.hex()
+    if _is_hashable(value):
+        return kind, value
+    return kind, frozenset(value) if isinstance(value, set) else _Compared(value)
+
+
+def _comparable(meta: Any) -> Hashable:
+    return meta if _is_hashable(meta) else _Frozen(meta)
+
+
 class PyTreeDef:
     """The structure of a pytree: what remains when the leaves are taken out."""
 
@@ -124,7 +222,24 @@ class PyTreeDef:
     @property
     def meta(self) -> Any:
         """What the container holds besides its children; the sorted keys of a dict."""
-        return self._meta
+        return self.fresh_meta()
+
+    def fresh_meta(self) -> Any:
+        """As `meta`: a copy, where containers may change it."""
+        return self._meta.thaw() if type(self._meta) is _Frozen else self._meta
+
+    @property
+    def is_meta_changeable(self) -> bool:
+        """Whether containers may change their `meta` in place."""
+        return type(self._meta) is _Frozen
+
+    def has_meta(self, meta: Any) -> bool:
+        """Whether the container at the root holds ``meta`` besides its children."""
+        return meta is self._meta or _comparable(meta) == self._meta
+
+    def has_root_of(self, other: PyTreeDef) -> bool:
+        """Whether the containers at the roots have one kind and hold equal data."""
+        return self._node is other._node and self._meta == other._meta
 
     @property
     def flatten_root(self) -> Callable[[Any], tuple[Sequence[Any], Hashable]]:
@@ -160,13 +275,16 @@ class PyTreeDef:
         if node is None:
             return leaves[start]
         children = self._children
+        meta = self._meta
+        if type(meta) is _Frozen:
+            meta = meta.thaw()
         if self.num_leaves == len(children) and all(c is _LEAF for c in children):
-            return node.unflatten(self._meta, leaves[start : start + len(children)])
+            return node.unflatten(meta, leaves[start : start + len(children)])
         parts = []
         for child in children:
             parts.append(child._build(leaves, start))
             start += child.num_leaves
-        return node.unflatten(self._meta, parts)
+        return node.unflatten(meta, parts)
 
     def flatten_up_to(self, tree: Any) -> list[Any]:
         """The subtrees of ``tree`` at the places of this structure's leaves."""
@@ -185,7 +303,7 @@ class PyTreeDef:
                 f"{_describe_value(tree)}."
             )
         children, meta = node.flatten(tree)
-        if meta != self._meta or len(children) != len(self._children):
+        if not self.has_meta(meta) or len(children) != len(self._children):
             raise TreeError(
                 f"trees differ in structure at {_place(path)}: expected {self}, got "
                 f"{tree_structure(tree)}."
@@ -197,6 +315,42 @@ class PyTreeDef:
     def __repr__(self) -> str:
         return f"PyTreeDef({_format(self)})"
 
+    def __reduce__(self) -> Any:
+        return _treedef_of_rows, (_rows_of(self),)
+
+
+Row = tuple[type | None, Any, int]
+"""Kind of a container, or ``None`` for a leaf; its meta; the number of its children."""
+
+
+def _rows_of(treedef: PyTreeDef) -> list[Row]:
+    """The nodes of a structure, every one before its children."""
+    rows: list[Row] = []
+    pending = [treedef]
+    while pending:
+        node = pending.pop()
+        rows.append((node.kind, node._meta, len(node._children)))
+        pending.extend(reversed(node._children))
+    return rows
+
+
+def _treedef_of_rows(rows: Sequence[Row]) -> PyTreeDef:
+    """The inverse of `_rows_of`."""
+    done: list[PyTreeDef] = []
+    for kind, meta, n_children in reversed(rows):
+        if kind is None:
+            done.append(_LEAF)
+            continue
+        node = _node_of(kind)
+        if node is None:
+            raise TreeError(
+                f"a structure that was pickled holds a {kind.__name__}, which is not registered as "
+                "a pytree in this process. Import the module that registers it first."
+            )
+        children = tuple(done.pop() for _ in range(n_children))
+        done.append(_intern(node, meta, children))
+    return done.pop()
+
 
 _LEAF = PyTreeDef(None, None, ())
 _interned: dict[tuple[_Node, Hashable, tuple[PyTreeDef, ...]], PyTreeDef] = {}
@@ -204,11 +358,15 @@ _INTERN_LIMIT = 65536
 
 
 def _intern(node: _Node, meta: Hashable, children: tuple[PyTreeDef, ...]) -> PyTreeDef:
-    key = (node, meta, children)
-    found = _interned.get(key)
+    try:
+        found = _interned.get((node, meta, children))
+    except TypeError:
+        meta = _Frozen(meta)
+        found = _interned.get((node, meta, children))
     if found is None:
         if len(_interned) >= _INTERN_LIMIT:
             _interned.clear()
+        key = (node, meta, children)
         found = _interned.setdefault(key, PyTreeDef(node, meta, children))
     return found
 
@@ -353,7 +511,8 @@ def register_pytree_node(
 
     Args:
         nodetype: The class; its subclasses are not included.
-        flatten_func: Returns the children and hashable auxiliary data.
+        flatten_func: Returns the children and auxiliary data, which is compared by ``==`` and is
+            best hashable. Of what is not (dicts, lists, arrays), structures hold copies.
         unflatten_func: Makes an instance of auxiliary data and children.
         flatten_with_keys_func: As ``flatten_func`` with ``(key, child)`` pairs as children.
 

@@ -162,7 +162,7 @@ def register_pytree_with_keys(
 
     Args:
         nodetype: The class.
-        flatten_with_keys: Returns ``(key, child)`` pairs and hashable auxiliary data.
+        flatten_with_keys: Returns ``(key, child)`` pairs and auxiliary data.
         unflatten_func: Makes an instance of auxiliary data and children.
         flatten_func: A faster version without keys.
     """
@@ -196,7 +196,7 @@ def register_dataclass(
         nodetype: The dataclass.
         data_fields: Fields that hold subtrees. By default all fields but those declared with
             ``dataclasses.field(metadata={"static": True})``.
-        meta_fields: Fields that hold hashable values and belong to the structure.
+        meta_fields: Fields that belong to the structure.
         drop_fields: Fields that are neither, and take their default.
 
     Raises:

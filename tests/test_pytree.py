@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import copy
+import os
+import pickle
+import subprocess
+import sys
 from collections import OrderedDict, defaultdict, namedtuple
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import funcgrad as fg
 import funcgrad.tree_util as tu
+from funcgrad import pytree
 from funcgrad.errors import ArgumentError, TreeError
 from funcgrad.pytree import broadcast_prefix
 
@@ -158,3 +167,186 @@ def test_register_dataclass_checks_fields() -> None:
 
     with pytest.raises(ArgumentError, match="must name each of its fields"):
         tu.register_dataclass(Point, ["x"], [])
+
+
+# Auxiliary data without a hash.
+
+
+class Settings:
+    """A value with ``==`` and no hash."""
+
+    def __init__(self, mode: str) -> None:
+        self.mode = mode
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Settings) and self.mode == other.mode
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Layer:
+    """A node with one leaf and any auxiliary data."""
+
+    def __init__(self, w: Any, aux: Any) -> None:
+        self.w = w
+        self.aux = aux
+
+
+tu.register_pytree_node(Layer, lambda x: ((x.w,), x.aux), lambda aux, c: Layer(c[0], aux))
+
+# Pairs of data that differ, and how the first becomes the second in place, if it can.
+UNHASHABLE: dict[str, tuple[Any, Any, Any]] = {
+    "dict": ({"a": 1}, {"a": 2}, lambda x: x.update(a=2)),
+    "dict of another length": ({"a": 1}, {"a": 1, "b": 2}, lambda x: x.update(b=2)),
+    "bool and int": ({"a": 1}, {"a": True}, lambda x: x.update(a=True)),
+    "signs of zeros": ({"a": 0.0}, {"a": -0.0}, lambda x: x.update(a=-0.0)),
+    "list": ([1, 2], [1, 3], lambda x: x.__setitem__(1, 3)),
+    "set": ({1, 2}, {1, 3}, lambda x: (x.discard(2), x.add(3))),
+    "nested": (({"a": [1, {"b": 2}]}, 3), ({"a": [1, {"b": 5}]}, 3), None),
+    "array": (np.ones(3), np.zeros(3), lambda x: x.fill(0)),
+    "array of another dtype": (np.ones(3), np.ones(3, np.float32), None),
+    "array in a dict": ({"a": np.ones(3)}, {"a": np.zeros(3)}, lambda x: x["a"].fill(0)),
+    "array and None": ((np.ones(3), 1), (None, 1), None),
+    "object": (Settings("a"), Settings("b"), lambda x: setattr(x, "mode", "b")),
+    "object in a list": ([Settings("a")], [Settings("b")], lambda x: setattr(x[0], "mode", "b")),
+}
+
+
+@pytest.mark.parametrize("name", UNHASHABLE)
+def test_auxiliary_data_without_a_hash(name: str) -> None:
+    first, second, _ = copy.deepcopy(UNHASHABLE[name])
+    tree = {"x": Layer(1.0, first), "y": 2.0}
+    leaves, treedef = tu.tree_flatten(tree)
+    assert leaves == [1.0, 2.0]
+    same = tu.tree_structure({"x": Layer(5.0, copy.deepcopy(first)), "y": 2.0})
+    assert treedef == same
+    assert hash(treedef) == hash(same)
+    assert treedef != tu.tree_structure({"x": Layer(1.0, second), "y": 2.0})
+    back = tu.tree_map(lambda a, b: a + b, tree, tree)
+    assert back["x"].w == 2.0
+    assert type(back["x"].aux) is type(first)
+    assert tu.tree_structure(back) == treedef
+    with pytest.raises(TreeError, match=r"differ in structure at `\['x'\]`"):
+        tu.tree_map(lambda a, b: a, tree, {"x": Layer(1.0, second), "y": 2.0})
+    assert pickle.loads(pickle.dumps(treedef)) == treedef
+
+
+@pytest.mark.parametrize("name", [n for n, row in UNHASHABLE.items() if row[2] is not None])
+def test_structures_do_not_follow_data_that_is_changed_in_place(name: str) -> None:
+    first, second, change = copy.deepcopy(UNHASHABLE[name])
+    layer = Layer(1.0, first)
+    before = tu.tree_structure(layer)
+    unchanged = tu.tree_unflatten(before, [1.0])
+    change(layer.aux)
+    assert tu.tree_structure(layer) == tu.tree_structure(Layer(1.0, second))
+    assert tu.tree_structure(layer) != before
+    assert tu.tree_structure(unchanged) == before
+    change(unchanged.aux)
+    assert tu.tree_structure(tu.tree_unflatten(before, [1.0])) == before
+
+
+@pytest.mark.parametrize("name", UNHASHABLE)
+def test_transformations_of_nodes_with_such_data(name: str) -> None:
+    first, second, change = copy.deepcopy(UNHASHABLE[name])
+    layer = Layer(np.array([1.0, 2.0]), first)
+    gradient = fg.grad(lambda x: (x.w**2).sum())(layer)
+    np.testing.assert_array_equal(gradient.w, [2.0, 4.0])
+    mapped = fg.vmap(lambda x: tu.tree_map(lambda w: 3 * w, x))(layer)
+    np.testing.assert_array_equal(mapped.w, [3.0, 6.0])
+    seen = []
+
+    @fg.jit
+    def double(x: Any) -> Any:
+        seen.append(x.aux)
+        return Layer(2 * x.w, x.aux)
+
+    for _ in range(3):
+        out = double(layer)
+        np.testing.assert_array_equal(out.w, [2.0, 4.0])
+        assert tu.tree_structure(out) == tu.tree_structure(layer)
+    assert len(seen) == 1
+    if change is not None:
+        change(layer.aux)
+    else:
+        layer.aux = second
+    for _ in range(3):
+        out = double(layer)
+        assert tu.tree_structure(out) == tu.tree_structure(Layer(1.0, second))
+        if change is not None:
+            out.aux = None
+    assert len(seen) == 2
+    carry, _ = fg.lax.scan(lambda c, _: (double(c), None), layer, None, length=2)
+    np.testing.assert_array_equal(carry.w, [4.0, 8.0])
+
+
+def test_data_that_cannot_be_kept_is_named() -> None:
+    class Opaque(Settings):
+        def __deepcopy__(self, memo: Any) -> Any:
+            raise RuntimeError("no copies")
+
+    with pytest.raises(TreeError, match=r"holds a Opaque that has no hash and cannot be copied"):
+        tu.tree_structure(Layer(1.0, {"a": Opaque("x")}))
+
+
+# Structures between processes.
+
+
+@given(TREES)
+def test_structures_survive_pickling_and_copying(tree: Any) -> None:
+    treedef = tu.tree_structure(tree)
+    for back in (
+        *(pickle.loads(pickle.dumps(treedef, protocol)) for protocol in range(6)),
+        copy.copy(treedef),
+        copy.deepcopy(treedef),
+    ):
+        assert back == treedef
+        assert hash(back) == hash(treedef)
+        assert back is treedef
+        assert repr(back) == repr(treedef)
+
+
+def test_deep_structures_survive_pickling() -> None:
+    treedef = tu.tree_structure(None)
+    deep: Any = 1.0
+    for i in range(300):
+        deep = (deep, None) if i % 2 else {"a": deep, "b": [2.0]}
+    treedef = tu.tree_structure(deep)
+    limit = sys.getrecursionlimit()
+    data = pickle.dumps(treedef)
+    sys.setrecursionlimit(200)
+    try:
+        assert pickle.loads(data) is treedef
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+def test_structures_are_equal_in_another_process(tmp_path: Path) -> None:
+    tree = {"b": (1.0, [None, Pair(2.0, 3.0)]), "a": OrderedDict(z=1.0)}
+    program = (
+        "import pickle, sys\n"
+        "from collections import OrderedDict\n"
+        "import funcgrad.tree_util as tu\n"
+        "from tests.test_pytree import Layer, Pair\n"
+        "treedef = pickle.load(open(sys.argv[1], 'rb'))\n"
+        "tree = {'b': (1.0, [None, Pair(2.0, 3.0)]), 'a': OrderedDict(z=1.0)}\n"
+        "assert treedef[0] == tu.tree_structure(tree)\n"
+        "assert hash(treedef[0]) == hash(tu.tree_structure(tree))\n"
+        "assert treedef[1] == tu.tree_structure(Layer(1.0, {'a': 'text'}))\n"
+    )
+    file = tmp_path / "treedef"
+    file.write_bytes(
+        pickle.dumps((tu.tree_structure(tree), tu.tree_structure(Layer(1.0, {"a": "text"}))))
+    )
+    root = str(Path(__file__).parents[1])
+    environment = {**os.environ, "PYTHONPATH": root, "PYTHONHASHSEED": "7"}
+    subprocess.run(
+        [sys.executable, "-c", program, str(file)], check=True, timeout=120, env=environment
+    )
+
+
+def test_a_structure_of_an_unregistered_class_is_refused() -> None:
+    class Here:
+        pass
+
+    with pytest.raises(TreeError, match=r"holds a Here, which is not registered"):
+        pytree._treedef_of_rows([(Here, None, 0)])

@@ -119,7 +119,9 @@ class _Writer:
             if tree.kind not in (list, tuple):
                 values, meta = self.variable(), self.variable()
                 self.line(f"{values}, {meta} = {self.constant(tree.flatten_root)}({name})")
-                self.unless(f"{meta} == {self.constant(tree.meta)}")
+                # Not `==`: data that is no longer hashable, such as an array, may have no bool.
+                known = f"{self.constant(tree.has_meta)}({meta})"
+                self.unless(f"{meta} is None" if tree.meta is None else known)
             self.unless(f"len({values}) == {len(parts)}")
             if parts:
                 self.line(f"{', '.join(parts)}, = {values}")
@@ -205,7 +207,10 @@ class _Writer:
             return listed
         if tree.kind is tuple:
             return "(" + "".join(part + ", " for part in parts) + ")"
-        return f"{self.constant(tree.unflatten_root)}({self.constant(tree.meta)}, {listed})"
+        unflatten = self.constant(tree.unflatten_root)
+        if tree.is_meta_changeable:
+            return f"{unflatten}({self.constant(tree.fresh_meta)}(), {listed})"
+        return f"{unflatten}({self.constant(tree.meta)}, {listed})"
 
     def function(self) -> CallPath:
         source = "\n".join(["def call(args):", *self.lines])

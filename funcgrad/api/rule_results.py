@@ -190,8 +190,7 @@ class Fit:
         if treedef.is_leaf and got.is_leaf:
             rows.append((path, tree))
             return
-        same = got.kind is treedef.kind and got.meta == treedef.meta
-        if not same or len(children) != len(treedef.children()):
+        if not got.has_root_of(treedef) or len(children) != len(treedef.children()):
             raise TreeError(
                 f"{self.what} returned a {self.kind} of the wrong structure for `{path}`.\n"
                 f"  expected      {_describe_structure(treedef)}\n"
