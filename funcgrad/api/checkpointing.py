@@ -21,7 +21,7 @@ from funcgrad.api.arguments import (
 )
 from funcgrad.api.staging import StagedFunction
 from funcgrad.core.avals import ShapedArray
-from funcgrad.core.program import Equation, Program, Var
+from funcgrad.core.program import Equation, Program, Var, makers
 from funcgrad.core.trace import EVAL, current_trace, using_trace
 from funcgrad.errors import ArgumentError
 from funcgrad.higher_order.budget import Budgeted, MemoryPlan, format_bytes, plan_memory
@@ -338,9 +338,9 @@ def _output(equation: Equation, i: int) -> Residual:
     inner = equation.primitive.params().get("program")
     if isinstance(inner, Program) and len(inner.outputs) == len(equation.outputs):
         out = inner.outputs[i]
-        for made in inner.equations:
-            if out in made.outputs:
-                return _output(made, made.outputs.index(out))
+        made = makers(inner).get(out)
+        if made is not None:
+            return _output(*made)
     name = equation.primitive.params().get("value_name")
     what = f"output of {equation.primitive.name}" if name is None else f"named `{name}`"
     return Residual(aval.shape, aval.dtype, what, str(equation.source or ""))

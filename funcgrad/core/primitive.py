@@ -32,7 +32,9 @@ BatchDim = int | None
 class LinearOperation(Protocol):
     """What a placeholder is computed by: an operation on placeholders and values."""
 
-    inputs: Sequence[Any]
+    @property
+    def inputs(self) -> Sequence[Any]:
+        """Its arguments: placeholders and values."""
 
     def out_aval(self) -> ShapedArray:
         """Type of its one result, when those of the inputs are known."""

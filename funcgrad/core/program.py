@@ -8,7 +8,7 @@ traced ones became leading inputs. So the transformations of a program can be me
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from funcgrad.core.avals import ShapedArray, aval_of
@@ -110,7 +110,9 @@ class Program:
 
     @property
     def is_effectful(self) -> bool:
-        return any(e.primitive.is_effectful for e in self.equations)
+        return self.memo(
+            "is effectful", lambda: any(e.primitive.is_effectful for e in self.equations)
+        )
 
     @property
     def axis_names(self) -> frozenset[Hashable]:
@@ -200,16 +202,33 @@ def evaluate(
     return [read(atom) for atom in program.outputs]
 
 
-def last_uses(program: Program) -> list[list[Var]]:
-    """For every equation the names that nothing reads after it."""
-    return program.memo("last uses", lambda: _last_uses(program))
+def makers(program: Program) -> dict[Atom, tuple[Equation, int]]:
+    """For every intermediate result the equation that makes it, and which of its results it is."""
+    return program.memo(
+        "makers",
+        lambda: {v: (e, i) for e in program.equations for i, v in enumerate(e.outputs)},
+    )
 
 
-def _last_uses(program: Program) -> list[list[Var]]:
+def last_uses(program: Program) -> Iterator[list[Var]]:
+    """For every equation, in order, the names that nothing reads after it."""
+    # One long list instead of many short ones, of which the garbage collector would have the work.
+    dying, ends = program.memo("last uses", lambda: _last_uses(program))
+    start = 0
+    for end in ends:
+        yield dying[start:end]
+        start = end
+
+
+def _last_uses(program: Program) -> tuple[list[Var], list[int]]:
+    """The names in the order of their last uses, and how many have died after every equation."""
     seen: set[Atom] = set(program.outputs)
-    dying = []
+    dying: list[Var] = []
+    counts = []
     for equation in reversed(program.equations):
         names = [a for a in (*equation.inputs, *equation.outputs) if type(a) is Var]
-        dying.append([var for var in dict.fromkeys(names) if var not in seen])
+        counts.append(len(dying))
+        dying += [var for var in dict.fromkeys(reversed(names)) if var not in seen]
         seen.update(names)
-    return dying[::-1]
+    dying.reverse()
+    return dying, [len(dying) - count for count in reversed(counts)]

@@ -23,7 +23,7 @@ from funcgrad.compiler.passes.prune import prune
 from funcgrad.compiler.passes.share import share
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.primitive import Primitive, Value
-from funcgrad.core.program import Equation, Program, Var
+from funcgrad.core.program import Atom, Equation, Program, Var
 from funcgrad.errors import MemoryBudgetError
 from funcgrad.higher_order.checkpoint import (
     Checkpoint,
@@ -191,6 +191,11 @@ class _Planner:
     def __init__(self, program: Program, is_active: Mask, prevent_cse: bool) -> None:
         self.program = program
         self.flat = without_jit(program)
+        n = len(self.flat.equations)
+        self.last_read: dict[Atom, int] = {
+            a: i for i, e in enumerate(self.flat.equations) for a in e.inputs
+        }
+        self.last_read.update(dict.fromkeys(self.flat.outputs, n))
         self.is_active = is_active
         self.prevent_cse = prevent_cse
         self.parts: dict[tuple[int, int], Program] = {}
@@ -282,9 +287,8 @@ class _Planner:
 
     def _results(self, start: int, stop: int) -> list[Var]:
         """What later segments or the caller need of a segment."""
-        later = {a for e in self.flat.equations[stop:] for a in e.inputs}
-        later.update(self.flat.outputs)
-        return [v for e in self.flat.equations[start:stop] for v in e.outputs if v in later]
+        part = self.flat.equations[start:stop]
+        return [v for e in part for v in e.outputs if self.last_read.get(v, -1) >= stop]
 
     # Measures.
 
@@ -354,12 +358,8 @@ class _Planner:
 
     def _widths(self) -> list[int]:
         """Bytes that cross every place between two equations."""
-        last: dict[Var, int] = {}
-        n = len(self.flat.equations)
-        for i, e in enumerate(self.flat.equations):
-            last.update((a, i) for a in e.inputs if type(a) is Var)
-        last.update((a, n) for a in self.flat.outputs if type(a) is Var)
-        steps = [0] * (n + 2)
+        last = self.last_read
+        steps = [0] * (len(self.flat.equations) + 2)
         for i, e in enumerate(self.flat.equations):
             for v in e.outputs:
                 if last.get(v, i) > i:

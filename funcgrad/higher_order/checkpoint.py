@@ -18,7 +18,7 @@ from typing import Any
 from funcgrad.compiler.passes.prune import prune
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
-from funcgrad.core.program import Atom, Equation, Program, Var, evaluate
+from funcgrad.core.program import Atom, Equation, Program, Var, evaluate, makers
 from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.higher_order.jit import Jit, run_program, scatter
 from funcgrad.higher_order.policies import Policy, everything_saveable, nothing_saveable
@@ -204,9 +204,8 @@ class _Backward:
         equations = [*early, *late]
         inputs = list(self.program.inputs)
         if with_barriers:
-            made = {v for e in early for v in e.outputs}
             later = {a for e in late for a in e.inputs} | set(self.program.outputs)
-            crossing = [v for e in early for v in e.outputs if v in later & made]
+            crossing = [v for e in early for v in e.outputs if v in later]
             names = {v: Var(v.aval) for v in crossing}
             second = [Equation(Barrier(), crossing, list(names.values()))] if crossing else []
             outputs = [read(a, dict(names)) for a in self.program.outputs]
@@ -329,7 +328,7 @@ class _Splitter:
             flat = without_jit(self.forward)
             self.is_compiled = flat is not self.forward
             self.forward = flat
-        self.maker = {v: e for e in self.forward.equations for v in e.outputs}
+        self.makers = makers(self.forward)
         self.stand_ins: Names = {}
         self.excluded: set[Var] = set()
         for equation in self.forward.equations:
@@ -386,7 +385,7 @@ class _Splitter:
             prune(primal),
             tangent,
             inputs,
-            tuple((self.maker[v], self.maker[v].outputs.index(v)) for v in saved),
+            tuple(self.makers[v] for v in saved),
             len(again),
             len(residuals),
             linear.is_active_out,
@@ -408,9 +407,9 @@ class _Splitter:
             if var in seen:
                 continue
             seen.add(var)
-            equation = self.maker.get(var)
-            if equation is None:
+            if var not in self.makers:
                 continue
+            equation, _ = self.makers[var]
             if var not in self.excluded and self._is_saveable(equation):
                 saved[var] = None
             elif equation not in again:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from funcgrad.core.program import Atom, Equation, Program, Var, last_uses
 from funcgrad.lowering import (
@@ -97,7 +97,7 @@ class _Storage:
     """
 
     def __init__(self, program: Program) -> None:
-        given = [*program.inputs, *(var for var, _ in program.constants)]
+        given = dict.fromkeys([*program.inputs, *(var for var, _ in program.constants)])
         self.owner: dict[Var, Var] = {var: var for var in given}
         self.users = dict.fromkeys(given, 1)
         self.live = self.highest = 0
@@ -134,7 +134,7 @@ class _Storage:
     def _owner(self, atom: Atom, default: Var) -> Var:
         return self.owner[atom] if type(atom) is Var else default
 
-    def _drop(self, var: Var, given: Sequence[Var]) -> None:
+    def _drop(self, var: Var, given: Container[Var]) -> None:
         own = self.owner.pop(var)
         self.users[own] -= 1
         if not self.users[own] and own not in given:

@@ -116,7 +116,7 @@ def _split(body: Program, a: int, b: int, length: int) -> Split | None:
     room = MEMORY_FACTOR * sum(map(_nbytes, (v.aval for v in walked)))
     known = {*body.inputs[:a], *walked, *(var for var, _ in body.constants)}
     varying = set(walked)
-    taken: list[Equation] = []
+    taken: dict[Equation, None] = {}  # in order
     for equation in body.equations:
         variables = [x for x in equation.inputs if type(x) is Var]
         if equation.primitive.is_effectful or not known.issuperset(variables):
@@ -127,7 +127,7 @@ def _split(body: Program, a: int, b: int, length: int) -> Split | None:
         varying.update(equation.outputs)
         nbytes = sum(_nbytes(v.aval) for v in equation.outputs)
         if _work(equation) >= LEAST_WORK and nbytes <= room:
-            taken.append(equation)
+            taken[equation] = None
             room -= nbytes
     if not taken:
         return None

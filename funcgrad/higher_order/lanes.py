@@ -75,9 +75,12 @@ def broadcast_lanes(
 
 def may_run_forever(program: Program) -> bool:
     """Whether a program contains, at any depth, an operation that may never end."""
-    return any(
-        e.primitive.may_run_forever or any(map(may_run_forever, subprograms(e.primitive)))
-        for e in program.equations
+    return program.memo(
+        "may run forever",
+        lambda: any(
+            e.primitive.may_run_forever or any(map(may_run_forever, subprograms(e.primitive)))
+            for e in program.equations
+        ),
     )
 
 

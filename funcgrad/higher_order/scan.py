@@ -365,6 +365,7 @@ class _Residuals:
         a, b, n = scan.n_consts, scan.n_consts + k, len(body.outputs)
         forward = split.forward
         invariant = invariant_vars(forward, a)
+        emitted_as_y = {id(y): i for i, y in enumerate(forward.outputs[k:n])}
         emitted: list[Any] = []
         constant: list[Var] = []
         places: list[tuple[str, int]] = []
@@ -377,8 +378,8 @@ class _Residuals:
             elif type(atom) is Var and atom in invariant:
                 places.append(("invariant", len(constant)))
                 constant.append(atom)
-            elif (place := _place(atom, forward.outputs[k:n])) is not None:
-                places.append(("y", place))
+            elif id(atom) in emitted_as_y:
+                places.append(("y", emitted_as_y[id(atom)]))
             else:
                 places.append(("stacked", len(emitted)))
                 emitted.append(atom)
@@ -431,11 +432,6 @@ class _Residuals:
         walked_avals = [a for a, f in zip(res_avals, is_fixed, strict=True) if not f]
         in_avals = [*fixed_avals, *dc, *dk, *walked_avals, *dx]
         return stage_closed(run, in_avals, f"tangent_{scan.body.name}")
-
-
-def _place(atom: Any, atoms: Sequence[Any]) -> int | None:
-    """Where the very same atom is among others."""
-    return next((i for i, other in enumerate(atoms) if other is atom), None)
 
 
 def _as_program(scan: Scan, avals: Sequence[ShapedArray]) -> Program:

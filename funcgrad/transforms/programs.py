@@ -43,8 +43,8 @@ def _jvp_program(program: Program, is_active: Mask) -> JvpProgram:
     active_out: list[bool] = []
 
     def run(*args: Any) -> list[Any]:
-        primals, rest = args[: len(avals)], list(args[len(avals) :])
-        tangents = [rest.pop(0) if active else None for active in is_active]
+        primals, rest = args[: len(avals)], iter(args[len(avals) :])
+        tangents = [next(rest) if active else None for active in is_active]
         outs, out_dots = jvp_flat(
             lambda *xs: evaluate(program, xs), primals, tangents, f"jvp({program.name})"
         )
@@ -212,9 +212,9 @@ def _transpose_program(program: Program, is_linear: Mask, is_active_ct: Mask) ->
     active_in: list[bool] = []
 
     def run(*args: Any) -> list[Any]:
-        known, rest = list(args[: len(known_avals)]), list(args[len(known_avals) :])
-        full = [None if lin else known.pop(0) for lin in is_linear]
-        cts = [rest.pop(0) if active else None for active in is_active_ct]
+        rest = iter(args)
+        full = [None if lin else next(rest) for lin in is_linear]
+        cts = [next(rest) if active else None for active in is_active_ct]
         _, linear = record_linear(
             lambda *xs: evaluate(program, xs),
             full,
