@@ -1,8 +1,7 @@
 """Where in the user's code something happened.
 
 A location is taken at every staged equation, so taking one must be cheap: it keeps a code object
-and a line number and reads no file, and a line has one location however often it runs. Text is
-only looked up when a message is made.
+and a line number and reads no file. Text is only looked up when a message is made.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ def _folder_of(package: str) -> str:
 
 _INTERNAL_ROOTS = tuple(map(_folder_of, ("funcgrad", "numpy", "scipy")))
 _INTERNAL_FILES = ("functools.py", "contextlib.py", "<__array_function__ internals>")
-_MAX_CODES = 1 << 16
+_is_internal_code: dict[CodeType, bool] = {}
 _stand_ins: dict[CodeType, str] = {}
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 class SourceLocation:
-    """A line of the user's code.
+    """A line of the user's code: one object, however many equations it makes.
 
     Args:
         code: Code object of the user's function.
@@ -42,10 +41,23 @@ class SourceLocation:
     """
 
     __slots__ = ("code", "line")
+    code: CodeType
+    line: int
 
-    def __init__(self, code: CodeType, line: int) -> None:
-        self.code = code
-        self.line = line
+    def __new__(cls, code: CodeType, line: int) -> SourceLocation:
+        # By identity: equal code objects may be of different files. A location keeps its code.
+        key = (id(code), line)
+        found = _locations.get(key)
+        if found is None:
+            if len(_locations) >= _MAX_LOCATIONS:
+                _locations.clear()
+            found = _locations[key] = super().__new__(cls)
+            found.code = code
+            found.line = line
+        return found
+
+    def __reduce__(self) -> Any:
+        return SourceLocation, (self.code, self.line)
 
     @property
     def file(self) -> str:
@@ -68,47 +80,17 @@ class SourceLocation:
         return f"{self.short()}   {text}" if text else f"{self.short()} in {self.function}"
 
 
-class _Code:
-    """What is known of a code object.
-
-    Attributes:
-        code: The object; kept, so that its identity is not used twice. Equal ones may be of
-            different files.
-        is_internal: Whether it belongs to funcgrad, NumPy or SciPy.
-        carrier: The local variable with the earlier line that a function `stands_for`.
-        lines: The locations in it that have been taken.
-    """
-
-    __slots__ = ("carrier", "code", "is_internal", "lines")
-
-    def __init__(self, code: CodeType) -> None:
-        self.code = code
-        name = code.co_filename
-        self.is_internal = name.startswith(_INTERNAL_ROOTS) or name.endswith(_INTERNAL_FILES)
-        self.carrier = _stand_ins.get(code)
-        self.lines: dict[int, SourceLocation] = {}
-
-    def location(self, line: int) -> SourceLocation:
-        found = self.lines.get(line)
-        if found is None:
-            found = self.lines[line] = SourceLocation(self.code, line)
-        return found
-
-
-_codes: dict[int, _Code] = {}
-
-
-def _known(code: CodeType) -> _Code:
-    found = _codes.get(id(code))
-    if found is None:
-        if len(_codes) >= _MAX_CODES:
-            _codes.clear()
-        found = _codes[id(code)] = _Code(code)
-    return found
+_locations: dict[tuple[int, int], SourceLocation] = {}
+_MAX_LOCATIONS = 1 << 16
 
 
 def _is_internal(code: CodeType) -> bool:
-    return _known(code).is_internal
+    known = _is_internal_code.get(code)
+    if known is None:
+        name = code.co_filename
+        known = name.startswith(_INTERNAL_ROOTS) or name.endswith(_INTERNAL_FILES)
+        _is_internal_code[code] = known
+    return known
 
 
 def stands_for(variable: str) -> Callable[[F], F]:
@@ -126,23 +108,25 @@ def stands_for(variable: str) -> Callable[[F], F]:
     return mark
 
 
+def _location_for(frame: FrameType) -> SourceLocation | None:
+    """The line that a marked function stands for."""
+    carrier = frame.f_locals.get(_stand_ins[frame.f_code])
+    return None if carrier is None else carrier.source
+
+
 def current_location() -> SourceLocation | None:
     """The innermost line outside funcgrad, NumPy and SciPy that is executing now.
 
     A function that `stands_for` an earlier line counts as that line.
     """
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        known = _known(frame.f_code)
-        if not known.is_internal:
-            return known.location(frame.f_lineno)
-        if known.carrier is not None:
-            earlier = frame.f_locals.get(known.carrier)
+    while frame is not None and _is_internal(frame.f_code):
+        if frame.f_code in _stand_ins:
+            earlier = _location_for(frame)
             if earlier is not None:
-                found: SourceLocation | None = earlier.source
-                return found
+                return earlier
         frame = frame.f_back
-    return None
+    return None if frame is None else SourceLocation(frame.f_code, frame.f_lineno)
 
 
 def asking_library() -> str:
