@@ -64,6 +64,7 @@ from funcgrad.api.staging import ClosedJaxpr, ShapeDtypeStruct, eval_shape, make
 from funcgrad.api.vectorization import vmap
 from funcgrad.dtypes import float0
 from funcgrad.higher_order.jit import disable_jit
+from funcgrad.namespaces import present
 
 jacobian = jacrev
 __version__ = "0.1.0"
@@ -127,3 +128,5 @@ __all__ = [
     "vjp",
     "vmap",
 ]
+
+present(__name__)

@@ -7,6 +7,28 @@ text is made where the facts are; this file only names the kinds. It imports not
 
 from __future__ import annotations
 
+__all__ = [
+    "ArgumentError",
+    "AxisNameError",
+    "CacheError",
+    "CompilerError",
+    "ConcretizationTypeError",
+    "DtypeError",
+    "FuncgradError",
+    "MemoryBudgetError",
+    "MissingRuleError",
+    "NonConcreteBooleanIndexError",
+    "NonFiniteError",
+    "OutOfBoundsError",
+    "ProgramTypeError",
+    "ShapeError",
+    "TracerArrayConversionError",
+    "TracerBoolConversionError",
+    "TracerIntegerConversionError",
+    "TreeError",
+    "UnexpectedTracerError",
+]
+
 
 class FuncgradError(Exception):
     """Base class of all errors raised by funcgrad."""

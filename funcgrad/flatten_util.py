@@ -13,6 +13,10 @@ from funcgrad.primitives.elementwise import convert
 from funcgrad.primitives.shape import Concatenate, Slice, reshape, shape_of
 from funcgrad.pytree import tree_flatten
 
+__all__ = [
+    "ravel_pytree",
+]
+
 
 def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
     """All leaves of a tree as one vector, and the way back.

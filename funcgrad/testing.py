@@ -21,6 +21,13 @@ from funcgrad.api.vectorization import vmap
 from funcgrad.errors import ArgumentError, FuncgradError
 from funcgrad.pytree import tree_flatten, tree_leaves, tree_unflatten
 
+__all__ = [
+    "CustomRuleError",
+    "GradientError",
+    "check_custom_rule",
+    "check_grads",
+]
+
 Function = Callable[..., Any]
 
 _ROUNDING = {4: 1e-4, 8: 1e-10, 16: 1e-10}

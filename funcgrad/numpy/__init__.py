@@ -6,12 +6,11 @@ and NumPy's protocols (`funcgrad.numpy.dispatch`). This module is a page of name
 """
 # ruff: noqa: F401, F403, I001 -- every import is a re-export, some shadow builtins
 
-from __future__ import annotations
+import sys as _sys
+from types import ModuleType as _Module
+from typing import Any as _Any
 
-import sys
-from typing import Any
-
-import numpy as np
+import numpy as _np
 from numpy import (
     complexfloating, dtype, e, euler_gamma, floating, generic, inexact, inf, integer, nan, newaxis,
     number, pi, signedinteger, unsignedinteger,
@@ -62,14 +61,14 @@ from funcgrad.numpy.polynomials import *
 from funcgrad.numpy import fft, linalg
 
 
-def _table() -> dict[Any, Any]:
+def _table() -> dict[_Any, _Any]:
     """NumPy's function -> ours, for every function here that has the name of one of NumPy's."""
-    here = sys.modules[__name__]
+    here = _sys.modules[__name__]
     table = {}
     for module, original in (
-        (here, np),
-        (fft, np.fft),
-        (linalg, np.linalg),
+        (here, _np),
+        (fft, _np.fft),
+        (linalg, _np.linalg),
     ):
         for name, function in vars(module).items():
             known = getattr(original, name, None)
@@ -78,4 +77,14 @@ def _table() -> dict[Any, Any]:
     return table
 
 
-_install(_table(), sys.modules[__name__])
+def _is_function(x: _Any) -> bool:
+    return callable(x) and not isinstance(x, type)
+
+
+_install(_table(), _sys.modules[__name__])
+
+__all__ = [
+    name
+    for name, value in vars().copy().items()
+    if not name.startswith("_") and (value in (fft, linalg) if isinstance(value, _Module) else True)
+]

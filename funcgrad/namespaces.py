@@ -1,0 +1,186 @@
+"""What public modules show in `dir`, and what they say of a name that they do not have.
+
+``dir`` is what completion shows: it lists the public names only. A name that is missing is looked
+up, when it is asked for, among what funcgrad does not have on purpose, then in the other public
+modules, then among similar names here.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from types import ModuleType
+
+_ONE_MACHINE = "funcgrad computes on the processor it runs on, with NumPy arrays; "
+_SHARDS = _ONE_MACHINE + "map over examples with vmap, and jit uses all cores for large arrays."
+_NO_DEVICES = _ONE_MACHINE + "there are no devices to choose or to list, and nothing to transfer."
+_FORMATS = "funcgrad computes in float32, float64, complex64 and complex128; x.astype converts."
+_IMAGES = (
+    "there are no convolutions of images. funcgrad.numpy.convolve serves vectors; a small filter "
+    "is a sum of shifted slices, sum(w[k] * x[k : k + n] for k in range(len(w)))."
+)
+_WINDOWS = (
+    "write windows that do not overlap with reshape and a reduction, others as a reduction of "
+    "shifted slices; running folds are lax.cumsum, cummax, cummin and lax.associative_scan."
+)
+_SOLVERS = (
+    "SciPy's own takes concrete values only. For derivatives write the iteration with "
+    "lax.while_loop or lax.scan, or let lax.custom_root differentiate the solution."
+)
+
+INSTEAD: dict[str, str] = {
+    "funcgrad.config": (
+        "funcgrad has no global switches: precision follows NumPy's rules; debug_nans, debug_infs, "
+        "disable_jit and checking_leaks are context managers."
+    ),
+    "funcgrad.check_tracer_leaks": "it is called funcgrad.checking_leaks here.",
+    "funcgrad.clear_caches": "a jitted function f forgets its programs by f.clear_cache().",
+    "funcgrad.default_backend": _NO_DEVICES,
+    "funcgrad.default_device": _NO_DEVICES,
+    "funcgrad.device_count": _NO_DEVICES,
+    "funcgrad.devices": _NO_DEVICES,
+    "funcgrad.distributed": _SHARDS,
+    "funcgrad.default_matmul_precision": "products have the precision of their dtype.",
+    "funcgrad.enable_x64": "float64 is always on: results have the dtypes that NumPy gives.",
+    "funcgrad.experimental": (
+        "what is there is public: funcgrad.lax, funcgrad.nn, funcgrad.ops, funcgrad.testing."
+    ),
+    "funcgrad.export": (
+        "compiled kernels are kept on disk by themselves, and the next process loads them; "
+        "jit(f).lower(x).as_text() shows them."
+    ),
+    "funcgrad.image": _IMAGES,
+    "funcgrad.live_arrays": "arrays are NumPy arrays, which Python frees; look with gc.",
+    "funcgrad.local_device_count": _NO_DEVICES,
+    "funcgrad.local_devices": _NO_DEVICES,
+    "funcgrad.log_compiles": "set FUNCGRAD_DEBUG=1, or read f.cache_info() of a jitted function f.",
+    "funcgrad.make_mesh": _SHARDS,
+    "funcgrad.named_call": "it is called funcgrad.named_scope here.",
+    "funcgrad.pmap": _SHARDS,
+    "funcgrad.process_count": _SHARDS,
+    "funcgrad.process_index": _SHARDS,
+    "funcgrad.profiler": "a profiler of Python sees every call, such as cProfile or perf.",
+    "funcgrad.shard_map": _SHARDS,
+    "funcgrad.sharding": _SHARDS,
+    "funcgrad.transfer_guard": _NO_DEVICES,
+    "funcgrad.lax.conv": _IMAGES,
+    "funcgrad.lax.conv_general_dilated": _IMAGES,
+    "funcgrad.lax.conv_transpose": _IMAGES,
+    "funcgrad.lax.conv_with_general_padding": _IMAGES,
+    "funcgrad.lax.reduce_window": _WINDOWS,
+    "funcgrad.lax.with_sharding_constraint": _SHARDS,
+    "funcgrad.nn.avg_pool": _WINDOWS,
+    "funcgrad.nn.max_pool": _WINDOWS,
+    "funcgrad.numpy.bfloat16": _FORMATS,
+    "funcgrad.numpy.float16": _FORMATS,
+    "funcgrad.numpy.half": _FORMATS,
+    "funcgrad.numpy.longdouble": _FORMATS,
+    "funcgrad.numpy.random": (
+        "random numbers come from explicit keys: funcgrad.random.normal(key, shape), with a key of "
+        "funcgrad.random.key(seed)."
+    ),
+    "funcgrad.scipy.fft": "it is called funcgrad.numpy.fft here.",
+    "funcgrad.scipy.integrate": _SOLVERS,
+    "funcgrad.scipy.optimize": _SOLVERS,
+    "funcgrad.scipy.stats": (
+        "write the density with funcgrad.numpy and funcgrad.scipy.special, and draw with "
+        "funcgrad.random."
+    ),
+}
+"""What to use instead of names that funcgrad does not have on purpose."""
+
+_NUMPYS = {
+    "funcgrad.numpy": "numpy",
+    "funcgrad.numpy.linalg": "numpy.linalg",
+    "funcgrad.numpy.fft": "numpy.fft",
+}
+
+
+def present(package: str) -> None:
+    """Let a package and its public modules show the names in their ``__all__``, and no others.
+
+    Args:
+        package: Its name; it is imported already.
+    """
+    modules = public_modules(sys.modules[package])
+    for module in modules:
+        _present(module, modules)
+
+
+def public_modules(package: ModuleType) -> list[ModuleType]:
+    """A package and all modules that can be reached by public names from there."""
+    return list(dict.fromkeys([package, *_modules_in(package)]))
+
+
+def _modules_in(module: ModuleType) -> Iterator[ModuleType]:
+    for name in module.__all__:
+        value = vars(module)[name]
+        if isinstance(value, ModuleType):
+            yield value
+            yield from _modules_in(value)
+
+
+def _present(module: ModuleType, modules: Sequence[ModuleType]) -> None:
+    def __dir__() -> list[str]:
+        return sorted(module.__all__)
+
+    def __getattr__(name: str) -> None:
+        message = f"module {module.__name__!r} has no attribute {name!r}"
+        if not name.startswith("_"):  # Protocols that others ask for: no message is read.
+            hint = _hint(module, name, modules)
+            message += f": {hint}" if hint else "."
+        # With its name, but without the module, for which Python would add a guess of its own.
+        raise AttributeError(message, name=name)
+
+    # Not written into the modules: type checkers would accept every name there.
+    vars(module).update(__dir__=__dir__, __getattr__=__getattr__)
+
+
+def _hint(module: ModuleType, name: str, modules: Sequence[ModuleType]) -> str:
+    """What was meant, or what to use instead; empty if there is nothing to say."""
+    known = INSTEAD.get(f"{module.__name__}.{name}")
+    if known is not None:
+        return known
+    elsewhere = [m.__name__ for m in modules if m is not module and name in m.__all__]
+    if elsewhere:
+        return f"it is {' or '.join(f'{m}.{name}' for m in elsewhere[:3])}."
+    similar = _similar(name, module.__all__)
+    if similar:
+        return f"did you mean {' or '.join(similar)}?"
+    original = _NUMPYS.get(module.__name__)
+    if original is not None and name in sys.modules[original].__all__:
+        return (
+            f"{original}.{name} has no counterpart for traced values. Call it outside of the "
+            "transformed function, or, if its values need no derivative, by "
+            "funcgrad.pure_callback."
+        )
+    return ""
+
+
+def _similar(name: str, names: Iterable[str]) -> list[str]:
+    """The names nearest to ``name``, up to three, if they differ by a slip of the fingers."""
+    most = 1 if len(name) < 5 else 2
+    rows = sorted((_slips(name.lower(), other.lower(), most), other) for other in names)
+    return [other for slips, other in rows if slips == rows[0][0] <= most][:3]
+
+
+def _slips(a: str, b: str, most: int) -> int:
+    """How many letters were added, left out, replaced or swapped with their neighbour.
+
+    The distance of optimal string alignment; counting stops beyond ``most``.
+    """
+    if abs(len(a) - len(b)) > most:
+        return most + 1
+    before: list[int] = []
+    last = list(range(len(b) + 1))
+    for i, x in enumerate(a):
+        row = [i + 1]
+        for j, y in enumerate(b):
+            best = min(last[j] + (x != y), last[j + 1] + 1, row[j] + 1)
+            if i and j and x == b[j - 1] and a[i - 1] == y:
+                best = min(best, before[j - 1] + 1)
+            row.append(best)
+        if min(row) > most:
+            return most + 1
+        before, last = last, row
+    return last[-1]
