@@ -7,8 +7,11 @@ text is made where the facts are; this file only names the kinds. It imports not
 
 from __future__ import annotations
 
+import numpy as np
+
 __all__ = [
     "ArgumentError",
+    "AxisError",
     "AxisNameError",
     "CacheError",
     "CompilerError",
@@ -88,6 +91,24 @@ class NonConcreteBooleanIndexError(FuncgradError, IndexError):
 
 class UnexpectedTracerError(FuncgradError, RuntimeError):
     """A traced value outlived the transformation that made it."""
+
+
+class AxisError(FuncgradError, np.exceptions.AxisError):
+    """An axis that an array does not have.
+
+    Attributes:
+        axis: The axis that was asked for.
+        ndim: How many there are.
+    """
+
+    def __init__(self, message: str, axis: int | None = None, ndim: int | None = None) -> None:
+        super().__init__(message)
+        self.args = (message,)  # NumPy's class leaves there what it was made of
+        self.axis = axis
+        self.ndim = ndim
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class AxisNameError(FuncgradError, NameError):

@@ -89,11 +89,24 @@ INSTEAD: dict[str, str] = {
 }
 """What to use instead of names that funcgrad does not have on purpose."""
 
+_COUNTERPARTS = (
+    ("numpy.random", "funcgrad.random"),
+    ("numpy", "funcgrad.numpy"),
+    ("scipy.linalg", "funcgrad.scipy.linalg"),
+    ("scipy.linalg", "funcgrad.numpy.linalg"),
+    ("scipy.fft", "funcgrad.numpy.fft"),
+    ("scipy", "funcgrad.scipy"),
+)
+"""Where counterparts of NumPy's and SciPy's modules are looked for."""
+
 _NUMPYS = {
     "funcgrad.numpy": "numpy",
     "funcgrad.numpy.linalg": "numpy.linalg",
     "funcgrad.numpy.fft": "numpy.fft",
 }
+
+
+_presented: dict[str, ModuleType] = {}
 
 
 def present(package: str) -> None:
@@ -105,6 +118,22 @@ def present(package: str) -> None:
     modules = public_modules(sys.modules[package])
     for module in modules:
         _present(module, modules)
+        _presented[module.__name__] = module
+
+
+def counterpart(path: str) -> str | None:
+    """The public function of funcgrad for one of NumPy or SciPy, or `None`.
+
+    Args:
+        path: Such as ``scipy.special.logsumexp``.
+    """
+    module, _, name = path.rpartition(".")
+    for theirs, ours in _COUNTERPARTS:
+        if module == theirs or module.startswith(theirs + "."):
+            found = _presented.get(ours + module.removeprefix(theirs))
+            if found is not None and name in found.__all__:
+                return f"{found.__name__}.{name}"
+    return None
 
 
 def public_modules(package: ModuleType) -> list[ModuleType]:

@@ -5,6 +5,7 @@ Everything here works in compiled code, in loops and under every transformation.
 
 from __future__ import annotations
 
+import re
 import string
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -29,6 +30,7 @@ from funcgrad.higher_order.jit import watching_stepwise
 from funcgrad.higher_order.staging import place
 from funcgrad.pytree import keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
 
+_FORMATTED = re.compile(r"Traced<.*> in ")
 _NUMBERS = bool | int | float | complex | np.generic
 
 
@@ -131,6 +133,12 @@ def _check_format(fmt: str, args: Any, kwargs: Any) -> None:
         raise ArgumentError(
             f"debug.print: the first argument must be a format string, got a {type(fmt).__name__}."
             f'{place()} Write debug.print("{{}}", x).'
+        )
+    if _FORMATTED.search(fmt):
+        raise ArgumentError(
+            f"debug.print: {fmt!r} holds a traced value that an f-string, or str(), has formatted "
+            f"before there were values.{place()} Leave the values out of the text and pass them "
+            'behind it: debug.print("x = {}", x).'
         )
     names = _FieldNames()
     try:

@@ -20,6 +20,8 @@ from funcgrad.compiler.fixed import OVERLAP, REFUSED
 from funcgrad.compiler.layout import Operand, Uniform, Value
 from funcgrad.compiler.memory import FIRST_SLOT, Memory
 from funcgrad.compiler.nodes import External, Graph
+from funcgrad.core.source import is_raised_by_us
+from funcgrad.core.trace import add_place
 from funcgrad.errors import CompilerError, ShapeError
 
 _BEHAVED = 0x101
@@ -110,13 +112,19 @@ class NumpyCall:
     def __init__(self, node: External, finder: _Finder) -> None:
         self.evaluate = node.primitive.impl_inside_plan
         self.has_list = node.primitive.multiple_results
+        self.line = node.source
         self.sources = [finder.source(x) for x in node.operands]
         self.targets = [(value, finder.outputs.get(value)) for value in node.outs]
 
     def __call__(
         self, frame: Frame, arrays: list[Any], results: list[Any], held: dict[Value, Any]
     ) -> None:
-        outs = self.evaluate(*(find(frame, arrays, results, held) for find in self.sources))
+        try:
+            outs = self.evaluate(*(find(frame, arrays, results, held) for find in self.sources))
+        except Exception as error:
+            if is_raised_by_us(error.__traceback__):
+                add_place(error, self.line)
+            raise
         for (value, k), out in zip(self.targets, outs if self.has_list else [outs], strict=True):
             if k is not None:
                 results[k][...] = out

@@ -1,5 +1,9 @@
 """Where in the user's code something happened.
 
+The user's line is the innermost one that is neither funcgrad's, NumPy's or SciPy's own nor Python's
+or an installed package's: a line of pandas helps nobody. Where everything that runs is installed,
+it is the innermost one of these.
+
 A location is taken at every staged equation, so taking one must be cheap: it keeps a code object
 and a line number and reads no file. Text is only looked up when a message is made.
 """
@@ -25,9 +29,21 @@ def _folder_of(package: str) -> str:
     return os.path.dirname(os.path.abspath(spec.origin)) + _SEPARATOR
 
 
-_INTERNAL_ROOTS = tuple(map(_folder_of, ("funcgrad", "numpy", "scipy")))
-_INTERNAL_FILES = ("functools.py", "contextlib.py", "<__array_function__ internals>")
-_is_internal_code: dict[CodeType, bool] = {}
+_OWN_ROOTS = tuple(map(_folder_of, ("funcgrad", "numpy", "scipy")))
+_OWN_FILES = ("<__array_function__ internals>", "<call path>")
+# Python's own modules, and what starts programs that are installed.
+_INSTALLED_ROOTS = tuple(
+    os.path.dirname(os.path.abspath(path)) + _SEPARATOR
+    for path in (os.__file__, sys.executable)
+    if path
+)
+_INSTALLED_FOLDERS = tuple(
+    f"{_SEPARATOR}{name}{_SEPARATOR}" for name in ("site-packages", "dist-packages")
+)
+
+# Whose code it is.
+_OWN, _INSTALLED, _USERS = range(3)
+_owners: dict[CodeType, int] = {}
 _stand_ins: dict[CodeType, str] = {}
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -84,13 +100,27 @@ _locations: dict[tuple[int, int], SourceLocation] = {}
 _MAX_LOCATIONS = 1 << 16
 
 
-def _is_internal(code: CodeType) -> bool:
-    known = _is_internal_code.get(code)
+def _owner(code: CodeType) -> int:
+    known = _owners.get(code)
     if known is None:
         name = code.co_filename
-        known = name.startswith(_INTERNAL_ROOTS) or name.endswith(_INTERNAL_FILES)
-        _is_internal_code[code] = known
+        if name.startswith(_OWN_ROOTS) or name in _OWN_FILES:
+            known = _OWN
+        else:
+            known = _INSTALLED if _is_installed(name) else _USERS
+        _owners[code] = known
     return known
+
+
+def _is_installed(name: str) -> bool:
+    return name.startswith((*_INSTALLED_ROOTS, "<frozen ")) or any(
+        folder in name for folder in _INSTALLED_FOLDERS
+    )
+
+
+def is_own(code: CodeType) -> bool:
+    """Whether code belongs to funcgrad, NumPy or SciPy."""
+    return _owner(code) == _OWN
 
 
 def stands_for(variable: str) -> Callable[[F], F]:
@@ -115,36 +145,60 @@ def _location_for(frame: FrameType) -> SourceLocation | None:
 
 
 def current_location() -> SourceLocation | None:
-    """The innermost line outside funcgrad, NumPy and SciPy that is executing now.
+    """The user's line that is executing now.
 
     A function that `stands_for` an earlier line counts as that line.
     """
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and _is_internal(frame.f_code):
-        if frame.f_code in _stand_ins:
+    installed: FrameType | None = None
+    while frame is not None:
+        owner = _owner(frame.f_code)
+        if owner == _USERS:
+            return SourceLocation(frame.f_code, frame.f_lineno)
+        if owner == _INSTALLED:
+            installed = installed or frame
+        elif frame.f_code in _stand_ins:
             earlier = _location_for(frame)
             if earlier is not None:
                 return earlier
         frame = frame.f_back
-    return None if frame is None else SourceLocation(frame.f_code, frame.f_lineno)
+    return None if installed is None else SourceLocation(installed.f_code, installed.f_lineno)
 
 
-def asking_library() -> str:
-    """``"SciPy"`` if its code runs between the user's line and this call, else ``"NumPy"``."""
+def frames_to_user() -> list[FrameType]:
+    """The frames from the caller's, which is funcgrad's, outwards to the user's line."""
+    frames: list[FrameType] = []
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and _is_internal(frame.f_code):
-        if frame.f_code.co_filename.startswith(_INTERNAL_ROOTS[2]):
-            return "SciPy"
+    while frame is not None:
+        frames.append(frame)
+        if _owner(frame.f_code) == _USERS:
+            return frames
         frame = frame.f_back
-    return "NumPy"
+    is_installed = [_owner(frame.f_code) == _INSTALLED for frame in frames]
+    return frames[: is_installed.index(True) + 1] if any(is_installed) else frames
+
+
+def called_function(folder: str) -> str | None:
+    """Name of the function in a folder of funcgrad that the user's line has called."""
+    root = _OWN_ROOTS[0] + folder + _SEPARATOR
+    frames = [f for f in frames_to_user() if f.f_code.co_filename.startswith(root)]
+    return frames[-1].f_code.co_name if frames else None
 
 
 def location_of(traceback: TracebackType | None) -> SourceLocation | None:
-    """The innermost line outside funcgrad, NumPy and SciPy that an exception passed."""
-    found = None
+    """The user's line, the innermost one that an exception passed."""
+    found: dict[int, SourceLocation] = {}
     while traceback is not None:
         code = traceback.tb_frame.f_code
-        if not _is_internal(code):
-            found = SourceLocation(code, traceback.tb_lineno)
+        found[_owner(code)] = SourceLocation(code, traceback.tb_lineno)
         traceback = traceback.tb_next
-    return found
+    return found.get(_USERS) or found.get(_INSTALLED)
+
+
+def is_raised_by_us(traceback: TracebackType | None) -> bool:
+    """Whether an exception was raised by funcgrad, NumPy or SciPy."""
+    if traceback is None:
+        return False
+    while traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    return is_own(traceback.tb_frame.f_code)

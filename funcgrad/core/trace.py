@@ -19,14 +19,10 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
+from funcgrad.core.asking import Asker
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.finite import WATCH, inspect, watched_kinds
-from funcgrad.core.source import (
-    SourceLocation,
-    asking_library,
-    current_location,
-    location_of,
-)
+from funcgrad.core.source import SourceLocation, current_location, is_raised_by_us, location_of
 from funcgrad.errors import (
     ConcretizationTypeError,
     FuncgradError,
@@ -37,28 +33,6 @@ from funcgrad.errors import (
 )
 
 T = TypeVar("T")
-
-_INTO_ARRAY = (
-    "If it was being written into an ndarray, `y[i] = x`, write "
-    "y = funcgrad.numpy.at(y)[i].set(x), or collect the parts in a list and call np.stack."
-)
-
-_INSTEAD_OF_NUMPY = (
-    "Instead of np.array([x, y]) write np.stack([x, y]) or funcgrad.numpy.array([x, y]); other "
-    "functions that NumPy does not redirect (np.full, np.asarray, np.vectorize) have counterparts "
-    "in funcgrad.numpy. If an ndarray was being indexed, `y[i]`, write np.take(y, i, axis=0); "
-    "instead of np.float32(x) write x.astype(np.float32). " + _INTO_ARRAY
-)
-_INSTEAD_OF_INDEX = (
-    "If it is an index into an ndarray, `y[i]`, write funcgrad.numpy.at(y)[i].get(), or "
-    "funcgrad.numpy.take(y, i, axis=0); or pass y as an argument, so that it is traced too. "
-)
-_INSTEAD_OF_SCIPY = (
-    "Of SciPy's functions only the ufuncs are redirected. Others have counterparts in "
-    "funcgrad.scipy.special and funcgrad.scipy.linalg (scipy.fft in funcgrad.numpy.fft); the rest "
-    "can be written with funcgrad.numpy, or, if its values need no derivative, called by "
-    "funcgrad.pure_callback."
-)
 
 
 class Trace:
@@ -197,6 +171,7 @@ class Tracer:
         return self.aval.shape[0]
 
     def __hash__(self) -> NoReturn:
+        self._check_live()
         raise ConcretizationTypeError(
             self._message(
                 "keys of dicts, members of sets and static arguments must be hashable, but this is",
@@ -225,8 +200,7 @@ class Tracer:
         raise TracerBoolConversionError(
             self._message(
                 "`if`, `while`, `and`, `or`, `not` and `bool()` need a concrete bool, but this is",
-                "Use np.where(condition, a, b), or lax.cond, or make the argument that it depends "
-                "on static: jit(f, static_argnums=...).",
+                Asker().instead_of_bool(),
             )
         )
 
@@ -253,46 +227,36 @@ class Tracer:
         raise TracerIntegerConversionError(
             self._message(
                 "an index, a shape or a length must be a concrete integer, but this is",
-                "Shapes and Python's range() need known integers: pass the value as a static "
-                "argument (jit(f, static_argnums=...)), or index with funcgrad.numpy.take / "
-                "x[traced_index], which accepts traced integers.",
+                Asker().instead_of_integer(),
             )
         )
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        library = asking_library()
+        self._check_live()
+        asker = Asker()
         raise TracerArrayConversionError(
             self._message(
-                f"{library} asked for the values of an array, but it is",
-                self._instead(library),
+                f"{asker.library} asked for the values of an array, but it is",
+                asker.instead_of_array(self._is_differentiable()),
             )
         )
 
-    def _instead(self, library: str) -> str:
-        """What to write where a library wanted an array."""
-        if library == "SciPy":
-            return _INSTEAD_OF_SCIPY
-        return (
-            _INSTEAD_OF_NUMPY
-            if self._is_differentiable()
-            else _INSTEAD_OF_INDEX + _INSTEAD_OF_NUMPY
-        )
-
     def _no_scalar(self, what: str) -> NoReturn:
+        self._check_live()
         raise ConcretizationTypeError(
             self._message(
-                f"{what} needs a concrete value, but this is",
-                "Keep the value an array: np.sin(x) instead of math.sin(x), x.astype(...) to "
-                "convert it; or compute what depends on it outside of the transformed function. "
-                + _INTO_ARRAY,
+                f"{what} needs a concrete value, but this is", Asker().instead_of_scalar()
             )
         )
 
     def _known(self, kind: str) -> Any:
         """The concrete value behind the tracer, if Python may branch on it."""
+        self._check_live()
+        return self.concrete()
+
+    def _check_live(self) -> None:
         if not self.owner.is_live:
             raise_leaked(self)
-        return self.concrete()
 
     def _message(self, what: str, now: str) -> str:
         location = current_location()
@@ -310,7 +274,8 @@ def raise_leaked(tracer: Tracer) -> NoReturn:
     origin = "".join("\n" + line for line in tracer.origin())
     state = "has returned" if not tracer.owner.is_live else "is not the one that runs now"
     raise UnexpectedTracerError(
-        f"a traced {tracer.aval} was used, but {tracer.owner.what}, which made it, {state}."
+        f"a traced {tracer.aval} has escaped: it was used, but {tracer.owner.what}, which made it, "
+        f"{state}."
         f"{where}{origin}\n"
         "A traced function must not store values in globals, attributes or lists that outlive the "
         "call: return them instead (grad and value_and_grad pass extra results through has_aux)."
@@ -318,24 +283,26 @@ def raise_leaked(tracer: Tracer) -> NoReturn:
 
 
 def explain(error: Exception) -> None:
-    """Say where in the user's code an error of ours was met, if its message does not.
+    """Say where in the user's code an error of ours or of NumPy's was met, if it does not.
 
     Raises:
         FuncgradError: The cause, if NumPy has hidden it behind an error of its own, as
             ``y[i] = x`` does.
     """
-    if isinstance(error, FuncgradError):
-        _locate(error)
-    elif isinstance(error.__cause__, FuncgradError):
-        _locate(error.__cause__)
-        raise error.__cause__ from None
+    cause = error.__cause__
+    if isinstance(cause, FuncgradError) and not isinstance(error, FuncgradError):
+        add_place(cause, location_of(cause.__traceback__))
+        raise cause from None
+    if isinstance(error, FuncgradError) or is_raised_by_us(error.__traceback__):
+        add_place(error, location_of(error.__traceback__))
 
 
-def _locate(error: FuncgradError) -> None:
-    message = str(error)
-    location = location_of(error.__traceback__)
-    if location is not None and "at       " not in message:
-        error.args = ("\n".join([message, *describe_location(location, "at")]),)
+def add_place(error: Exception, location: SourceLocation | None) -> None:
+    """Add a line of the user's to the text of an error, unless it has one already."""
+    text = str(error)
+    if location is None or "at       " in text or error.args != (text,):
+        return
+    error.args = ("\n".join([text, *describe_location(location, "at")]),)
 
 
 def describe_location(location: SourceLocation | None, label: str) -> list[str]:

@@ -77,10 +77,6 @@ def _table() -> dict[_Any, _Any]:
     return table
 
 
-def _is_function(x: _Any) -> bool:
-    return callable(x) and not isinstance(x, type)
-
-
 _install(_table(), _sys.modules[__name__])
 
 __all__ = [

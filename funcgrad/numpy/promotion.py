@@ -22,7 +22,7 @@ from funcgrad.dtypes import (
     is_inexact,
     weak_representative,
 )
-from funcgrad.errors import DtypeError
+from funcgrad.errors import AxisError, DtypeError
 from funcgrad.primitives.elementwise import Convert, convert
 from funcgrad.primitives.shape import Concatenate, reshape, shape_of
 
@@ -156,10 +156,11 @@ def promote_quotient(x: Any, y: Any) -> list[Any]:
 
 
 def normalize_axis(axis: Any, ndim: int, function: str) -> int:
-    """A non-negative axis, or numpy's AxisError."""
+    """A non-negative axis, or an `AxisError`."""
     index = int(axis.__index__())
     if not -ndim <= index < ndim:
-        raise np.exceptions.AxisError(index, ndim, f"{function}")
+        what = f"{function}: axis {index} is out of bounds for array of dimension {ndim}"
+        raise AxisError(what, index, ndim)
     return index % ndim
 
 

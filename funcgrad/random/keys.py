@@ -15,6 +15,7 @@ import numpy as np
 
 from funcgrad import lax
 from funcgrad.core.avals import aval_of
+from funcgrad.core.source import called_function
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.lax.operands import Array, ArrayLike
@@ -88,8 +89,10 @@ def words_of(name: str, key: ArrayLike) -> tuple[Array, Array]:
     if aval.dtype != UINT32 or aval.shape != (2,):
         many = aval.dtype == UINT32 and aval.shape[-1:] == (2,)
         advice = "Use vmap over the keys." if many else "Make one with random.key(seed)."
+        # Distributions are drawn by way of others: the user knows the one that was called.
+        called = called_function("random") or name
         raise ArgumentError(
-            f"random.{name} needs one key, an array u32[2] as made by random.key, got {aval}. "
+            f"random.{called} needs one key, an array u32[2] as made by random.key, got {aval}. "
             f"{advice}"
         )
     if isinstance(key, np.ndarray):

@@ -262,8 +262,8 @@ def test_leaked_tracer() -> None:
     with pytest.raises(errors.UnexpectedTracerError) as info:
         _ = leaked[0] + 1
     text = str(info.value)
-    assert "a traced f64[] was used, but grad(f), which made it, has returned" in text.replace(
-        "~", ""
+    assert "a traced f64[] has escaped: it was used, but grad(f), which made it, has returned" in (
+        text.replace("~", "")
     )
     assert "test_differentiation.py" in text
     assert "has_aux" in text

@@ -51,7 +51,7 @@ def test_places_are_in_users_files_not_in_scipys():
     assert "test_messages.py:" in text
     assert "_array_api" not in text
     assert text.startswith("SciPy asked for the values")
-    assert "counterparts in funcgrad.scipy.special" in text
+    assert "Write funcgrad.scipy.special.logsumexp instead of scipy.special.logsumexp" in text
 
 
 def test_np_array_of_traced_scalars():
@@ -64,13 +64,13 @@ def test_np_array_of_traced_scalars():
 
 def test_ndarrays_with_a_traced_index():
     text = message_of(errors.TracerArrayConversionError, fg.jit(lambda i: X[i]), 1)
-    assert "If it is an index into an ndarray, `y[i]`" in text
+    assert text.splitlines()[-1].startswith("If it is an index into an ndarray, `y[i]`")
     assert fg.jit(lambda i: fnp.at(X)[i].get())(1) == fg.jit(lambda i: fnp.take(X, i, 0))(1) == 1.0
 
 
 def test_functions_of_math():
     text = message_of(errors.ConcretizationTypeError, fg.grad(lambda x: math.sin(x)), 1.0)
-    assert "np.sin(x) instead of math.sin(x)" in text
+    assert "Write np.sin(x) instead of math.sin(x)" in text
 
 
 def test_hash():

@@ -1,0 +1,318 @@
+"""Who asked for the values of a traced array, and what to write instead.
+
+Python keeps the place of every instruction: where a value is asked for, the expression of the
+user's that does it is found in the source, and the function that it calls is looked up by its name.
+Where there is no source (a console, generated code), the advice is general.
+
+Only errors come here, so nothing needs to be quick.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from collections.abc import Iterator
+from itertools import islice
+from types import FrameType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.source import frames_to_user, is_own
+from funcgrad.namespaces import INSTEAD, counterpart
+
+_AT_PLACE = (
+    "write y = funcgrad.numpy.at(y)[i].set(x), or collect the parts in a list and call np.stack."
+)
+_INTO_ARRAY = "If it was being written into an ndarray, `y[i] = x`, " + _AT_PLACE
+_INSTEAD_OF_STACKING = (
+    "Instead of np.array([x, y]) write np.stack([x, y]) or funcgrad.numpy.array([x, y])."
+)
+_INSTEAD_OF_NUMPY = (
+    _INSTEAD_OF_STACKING + " Other functions that NumPy does not redirect (np.full, np.asarray, "
+    "np.vectorize) have counterparts in funcgrad.numpy. If an ndarray was being indexed, `y[i]`, "
+    "write np.take(y, i, axis=0); instead of np.float32(x) write x.astype(np.float32). "
+    + _INTO_ARRAY
+)
+_INSTEAD_OF_INDEX = (
+    "If it is an index into an ndarray, `y[i]`, write funcgrad.numpy.at(y)[i].get(), or "
+    "funcgrad.numpy.take(y, i, axis=0); or pass y as an argument, so that it is traced too. "
+)
+_INSTEAD_OF_LIBRARY = (
+    "Compute it with funcgrad.numpy, or, if its values need no derivative, call it by "
+    "funcgrad.pure_callback, which passes arrays."
+)
+_INSTEAD_OF_SCIPY = (
+    "Of SciPy's functions only the ufuncs are redirected. Others have counterparts in "
+    "funcgrad.scipy.special and funcgrad.scipy.linalg (scipy.fft in funcgrad.numpy.fft); the rest "
+    "can be written with funcgrad.numpy, or, if its values need no derivative, called by "
+    "funcgrad.pure_callback."
+)
+_INSTEAD_OF_SCALAR = (
+    "Keep the value an array: np.sin(x) instead of math.sin(x), x.astype(...) to convert it; or "
+    "compute what depends on it outside of the transformed function. " + _INTO_ARRAY
+)
+_INSTEAD_OF_RANDOM = (
+    "Random numbers of traced functions come from explicit keys: funcgrad.random.{name}(key, ...), "
+    "with a key of funcgrad.random.key(seed) that is an argument. Scale and shift them yourself: "
+    "mean + scale * funcgrad.random.normal(key, shape)."
+)
+_INSTEAD_OF_BOOL = (
+    "Use np.where(condition, a, b), or lax.cond, or make the argument that it depends on static: "
+    "jit(f, static_argnums=...)."
+)
+_INSTEAD_OF_INTEGER = (
+    "Shapes and Python's range() need known integers: pass the value as a static argument "
+    "(jit(f, static_argnums=...)), or index with funcgrad.numpy.take / x[traced_index], which "
+    "accepts traced integers."
+)
+
+_INSTEAD_OF_LIST = (
+    "Python's lists cannot be read at a traced place: make an array of the items, "
+    "funcgrad.numpy.stack(items)[i], or choose between functions with lax.switch."
+)
+_INSTEAD_OF_SLICE = (
+    "How long a slice is must be known: write lax.dynamic_slice_in_dim(x, start, length) for one "
+    "that starts at a traced place, or mask with np.where(np.arange(n) < stop, x, 0)."
+)
+
+_CONDITIONS: dict[type[ast.AST], str] = {
+    ast.While: (
+        "Use lax.while_loop(condition, body, state), where `state` holds what the loop changes, or "
+        "make what the condition depends on static: jit(f, static_argnums=...)."
+    ),
+    ast.If: _INSTEAD_OF_BOOL,
+    ast.IfExp: "Instead of `a if condition else b` write np.where(condition, a, b), or lax.cond.",
+    ast.Assert: (
+        "An assertion is checked while the function is traced, when there are no values: check "
+        "them in a function that funcgrad.debug.callback calls."
+    ),
+    ast.comprehension: (
+        "What is kept would depend on values: choose with np.where(condition, value, 0)."
+    ),
+}
+_AND_OR = (
+    "Instead of `a and b` write a & b (np.logical_and), instead of `a or b` write a | b "
+    "(np.logical_or), with every comparison in parentheses. "
+)
+_BUILTINS = {
+    "all": "np.all(x)",
+    "any": "np.any(x)",
+    "max": "np.maximum(a, b), or np.max(x)",
+    "min": "np.minimum(a, b), or np.min(x)",
+    "sorted": "np.sort(x)",
+}
+_PLAIN = ("builtins", "math", "cmath", "operator", "_operator")
+
+
+class Asker:
+    """The expression of the user's that needs the values of a traced array now.
+
+    Attributes:
+        library: The package whose function it calls: ``NumPy``, ``SciPy``, ``pandas``.
+        function: The function as the user calls it, or an empty string where that is unknown.
+    """
+
+    def __init__(self) -> None:
+        frames = frames_to_user()
+        self._frame = frames[-1]
+        is_users = not is_own(self._frame.f_code)
+        self._nodes = list(_nodes_of(self._frame)) if is_users else []
+        self._callee = self._resolved(self._call.func) if self._call else None
+        between = frames[-2::-1] if is_users else frames[::-1]
+        path = self._path_of(between)
+        self._path = path
+        package = path.split(".")[0]
+        is_ours = package in ("numpy", "funcgrad", *_PLAIN)
+        self.library = "NumPy" if is_ours else "SciPy" if package == "scipy" else package
+        self.function = ast.unparse(self._call.func) if self._call else ""
+
+    @property
+    def _call(self) -> ast.Call | None:
+        """The call that is being made."""
+        found = self._nodes[0] if self._nodes else None
+        return found if isinstance(found, ast.Call) else None
+
+    def _resolved(self, node: ast.AST) -> Any:
+        """What a name stands for; nothing is run to find out."""
+        if isinstance(node, ast.Name):
+            frame = self._frame
+            for names in (frame.f_locals, frame.f_globals, frame.f_builtins):
+                if node.id in names:
+                    return names[node.id]
+        if isinstance(node, ast.Attribute):
+            value = self._resolved(node.value)
+            if isinstance(value, ModuleType | np.ndarray) or _is_generator(value):
+                return getattr(value, node.attr, None)
+            return getattr(value, "__dict__", {}).get(node.attr)
+        return None
+
+    def _path_of(self, between: list[FrameType]) -> str:
+        """Dotted public name of the function that the user's line calls.
+
+        Args:
+            between: Frames inwards from the user's line.
+        """
+        callee = self._callee
+        name = getattr(callee, "__name__", None)
+        module = getattr(callee, "__module__", None)
+        if isinstance(name, str) and isinstance(module, str):
+            return _public(f"{module}.{name}")
+        for frame in between:
+            module = str(frame.f_globals.get("__name__", ""))
+            if module.split(".")[0] != "funcgrad":
+                return _public(f"{module}.{frame.f_code.co_name}")
+        return "numpy"
+
+    # What to write instead, by what was asked for.
+
+    def instead_of_array(self, is_differentiable: bool) -> str:
+        """Where a library needs an array."""
+        special = self._special()
+        if special:
+            return special
+        if self.library == "NumPy":
+            if self._path == "numpy.array" and self.function:
+                return _INSTEAD_OF_STACKING
+            ours = counterpart(self._path) if self.function else None
+            if ours is not None:
+                return f"NumPy does not redirect {self.function}: write {ours}."
+            return _INSTEAD_OF_NUMPY if is_differentiable else _INSTEAD_OF_INDEX + _INSTEAD_OF_NUMPY
+        return self._instead_of_library()
+
+    def instead_of_scalar(self) -> str:
+        """Where a Python number is needed."""
+        special = self._special()
+        if special:
+            return special
+        module, _, name = self._path.rpartition(".")
+        if module in ("math", "cmath") and self.function:
+            ours = f"np.{name}" if hasattr(np, name) else counterpart(f"scipy.special.{name}")
+            if ours is not None:
+                return f"Write {ours}(x) instead of {self.function}(x), which takes numbers only."
+        return _INSTEAD_OF_SCALAR if self.library == "NumPy" else self._instead_of_library()
+
+    def instead_of_bool(self) -> str:
+        """Where a condition must be true or false."""
+        call = self._call
+        if call is not None:
+            advice = _BUILTINS.get(getattr(call.func, "id", ""))
+            return (
+                _INSTEAD_OF_BOOL
+                if advice is None
+                else f"Instead of {self.function}(...) write {advice}."
+            )
+        inner = None
+        for node in self._nodes:
+            if isinstance(node, ast.BoolOp):
+                return _AND_OR + _INSTEAD_OF_BOOL
+            if isinstance(node, ast.Compare) and len(node.ops) > 1:
+                return "Instead of `a < b < c` write (a < b) & (b < c). " + _INSTEAD_OF_BOOL
+            if inner is None or inner in (getattr(node, "test", 0), *getattr(node, "ifs", ())):
+                advice = _CONDITIONS.get(type(node))
+                if advice is not None:
+                    return advice
+            inner = node
+        return _INSTEAD_OF_BOOL
+
+    def instead_of_integer(self) -> str:
+        """Where an index, a shape or a length is needed."""
+        node = self._nodes[0] if self._nodes else None
+        if isinstance(node, ast.Subscript):
+            if isinstance(self._resolved(node.value), list | tuple):
+                return _INSTEAD_OF_LIST
+            if any(isinstance(part, ast.Slice) for part in ast.walk(node.slice)):
+                return _INSTEAD_OF_SLICE
+        return _INSTEAD_OF_INTEGER
+
+    def _special(self) -> str:
+        """Advice for expressions that are the same, whatever they were about to read."""
+        node = self._nodes[0] if self._nodes else None
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            return "Instead of `y[i] = x` " + _AT_PLACE
+        if isinstance(node, ast.Subscript):
+            return _INSTEAD_OF_INDEX.removesuffix(" ")
+        call = self._call
+        if call is None or not isinstance(call.func, ast.Attribute | ast.Name):
+            return ""
+        method = call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id
+        owner = getattr(self._callee, "__self__", None)
+        if _is_generator(owner) or self._draws_random_numbers(call.func):
+            known = counterpart(f"numpy.random.{method}") is not None
+            return _INSTEAD_OF_RANDOM.format(name=method if known else "normal")
+        if isinstance(self._callee, type) and issubclass(self._callee, np.generic):
+            return f"Instead of {self.function}(x) write x.astype({self.function})."
+        if isinstance(call.func, ast.Attribute) and isinstance(owner, np.ndarray):
+            array, args = ast.unparse(call.func.value), ", ".join(map(ast.unparse, call.args))
+            better = f"{array} @ {args}" if method == "dot" else f"np.{method}({array}, {args})"
+            write = f"write {better}, or " if hasattr(np, method) else ""
+            return (
+                f"Methods of an ndarray are not redirected: instead of {array}.{method}({args}) "
+                f"{write}pass {array} as an argument, so that it is traced too."
+            )
+        return ""
+
+    def _draws_random_numbers(self, function: ast.AST) -> bool:
+        """Whether a function that could not be looked up is called as NumPy's are."""
+        text = ast.unparse(function)
+        return self._callee is None and ("random." in text or "default_rng(" in text)
+
+    def _instead_of_library(self) -> str:
+        """Where a function of another package needs arrays or numbers."""
+        ours = counterpart(self._path)
+        if ours is not None:
+            return f"Write {ours} instead of {self.function or self._path}."
+        package, _, rest = self._path.partition(".")
+        if package != "scipy":
+            return f"{self.function or self._path} cannot be traced. {_INSTEAD_OF_LIBRARY}"
+        known = INSTEAD.get(f"funcgrad.scipy.{rest.split('.')[0]}")
+        name = self.function or self._path
+        if known is not None:
+            return f"{name} cannot be traced: {known}"
+        if rest.startswith(("special.", "linalg.")):
+            return (
+                f"{name} has no counterpart in funcgrad.scipy.{rest.split('.')[0]}. Write it with "
+                "funcgrad.numpy, or, if its values need no derivative, call it by "
+                "funcgrad.pure_callback."
+            )
+        return _INSTEAD_OF_SCIPY
+
+
+def _is_generator(value: Any) -> bool:
+    """Whether it is one of NumPy's sources of random numbers."""
+    return type(value).__module__.startswith("numpy.random")
+
+
+def _public(path: str) -> str:
+    """A dotted name without the parts that are private."""
+    *modules, name = path.split(".")
+    return ".".join([*(part for part in modules if not part.startswith("_")), name])
+
+
+def _nodes_of(frame: FrameType) -> Iterator[ast.AST]:
+    """The expressions and statements that a frame executes, from the innermost outwards."""
+    place = next(islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), (None,) * 4)
+    line, end_line, column, end_column = place
+    if line is None or end_line is None or column is None or end_column is None:
+        return
+    source = "".join(linecache.getlines(frame.f_code.co_filename, frame.f_globals))
+    try:
+        tree: ast.AST = ast.parse(source)
+    except (SyntaxError, ValueError):  # not the source that was compiled
+        return
+    start, end = (line, column), (end_line, end_column)
+    chain: list[ast.AST] = []
+    node: ast.AST | None = tree
+    while node is not None:
+        chain.append(node)
+        node = next((c for c in ast.iter_child_nodes(node) if _covers(c, start, end)), None)
+    yield from reversed(chain)
+
+
+def _covers(node: ast.AST, start: tuple[int, int], end: tuple[int, int]) -> bool:
+    if not isinstance(node, ast.expr | ast.stmt):  # the clauses of a statement have no place
+        return any(_covers(child, start, end) for child in ast.iter_child_nodes(node))
+    first = (node.lineno, node.col_offset)
+    last = (node.end_lineno or node.lineno, node.end_col_offset or node.col_offset)
+    decorators = getattr(node, "decorator_list", ())
+    return (first <= start and end <= last) or any(_covers(d, start, end) for d in decorators)
