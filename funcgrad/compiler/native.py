@@ -131,6 +131,7 @@ class Emission(threading.Thread):
         self._clock: int | None = None
         self._code = b""
         self._error: BaseException | None = None
+        _RUNNING.add(self)
         self.start()
 
     def run(self) -> None:
@@ -141,6 +142,7 @@ class Emission(threading.Thread):
         except BaseException as error:  # raised where it is waited for
             self._error = error
         finally:
+            _RUNNING.discard(self)
             self._done.set()
 
     def result(self) -> bytes:
@@ -150,16 +152,12 @@ class Emission(threading.Thread):
             TimeoutError: LLVM has taken more than `MAX_SECONDS` of processor time.
         """
         started = time.monotonic()
-        try:
-            while not self._done.wait(_LOOK_SECONDS):
-                if self._seconds(started) > MAX_SECONDS:
-                    raise TimeoutError(
-                        f"LLVM was still busy with it after {MAX_SECONDS:g} seconds; it goes on in "
-                        "a thread that nobody waits for"
-                    )
-        except BaseException:
-            _ABANDONED.append(self)
-            raise
+        while not self._done.wait(_LOOK_SECONDS):
+            if self._seconds(started) > MAX_SECONDS:
+                raise TimeoutError(
+                    f"LLVM was still busy with it after {MAX_SECONDS:g} seconds; it goes on in a "
+                    "thread that nobody waits for"
+                )
         if self._error is not None:
             raise self._error
         return self._code
@@ -174,24 +172,14 @@ class Emission(threading.Thread):
             return 0.0
 
 
-_ABANDONED: list[Emission] = []
-"""Emissions that nobody waits for any more, because of an interrupt or their time."""
+_RUNNING: set[Emission] = set()
 
 
 @atexit.register
-def _await_abandoned() -> None:
-    """Let them end before LLVM is unloaded under their feet."""
-    for emission in _ABANDONED:
+def _await_running() -> None:
+    """Let emissions end that nobody waits for, before LLVM is unloaded under their feet."""
+    for emission in list(_RUNNING):
         emission.join(_GRACE_SECONDS)
-
-
-def emit(assembly: str) -> bytes:
-    """The object file of LLVM assembly, optimised for this CPU.
-
-    Raises:
-        TimeoutError: LLVM has taken more than `MAX_SECONDS` of processor time.
-    """
-    return Emission(assembly).result()
 
 
 def load(code: bytes, symbol: str) -> int:

@@ -12,10 +12,12 @@ import ctypes
 import hashlib
 import importlib
 import importlib.util
+import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -115,47 +117,53 @@ def kernel_address(source: str) -> int:
     Raises:
         CompilerError: The source does not compile.
     """
-    found = _ADDRESSES.get(source)
-    if found is not None:
-        _count("memory_hits")
-        return found
-    return _address(source, lambda symbol: _frontend().translate(source, symbol))
+    return compile_kernels([source])[0]
 
 
 def compile_kernels(sources: list[str]) -> list[int]:
-    """`kernel_address` of several sources."""
-    return [kernel_address(source) for source in sources]
+    """`kernel_address` of several sources; what has to be compiled is compiled side by side."""
+    missing = [source for source in sources if source not in _ADDRESSES]
+    for _ in range(len(sources) - len(missing)):
+        _count("memory_hits")
+    if missing:
+        _build([_Build(source, _translate) for source in missing])
+    return [_ADDRESSES[source] for source in sources]
+
+
+def _translate(source: str, symbol: str) -> str:
+    assembly: str = _frontend().translate(source, symbol)
+    return assembly
 
 
 def executor_address() -> int:
     """The native code of ``int64 run(int64* slots, int64* table, int64 n_objects)``."""
     assembly = fixed.executor_assembly(_array_offsets())
-    return _address(assembly, lambda symbol: assembly, fixed.EXECUTOR_SYMBOL)
+    return _address(assembly, fixed.EXECUTOR_SYMBOL)
 
 
 @cache
 def disjoint_address() -> int:
     """The native code of the check that donated arrays overlap with no other array."""
-    return _address(fixed.DISJOINT, lambda symbol: fixed.DISJOINT, fixed.DISJOINT_SYMBOL)
+    return _address(fixed.DISJOINT, fixed.DISJOINT_SYMBOL)
 
 
 @cache
 def loop_address() -> int:
     """The native code of a loop over a table of steps."""
-    return _address(fixed.LOOP, lambda symbol: fixed.LOOP, fixed.LOOP_SYMBOL)
+    return _address(fixed.LOOP, fixed.LOOP_SYMBOL)
 
 
 @cache
 def branch_address() -> int:
     """The native code that runs one of several tables of steps."""
-    return _address(fixed.BRANCH, lambda symbol: fixed.BRANCH, fixed.BRANCH_SYMBOL)
+    return _address(fixed.BRANCH, fixed.BRANCH_SYMBOL)
 
 
 @cache
 def parallel_address() -> int:
     """The native code of a step whose parts run on several threads."""
     text = threads.assembly(threads.PARALLEL_SYMBOL)
-    return _address(text, lambda symbol: text, threads.PARALLEL_SYMBOL)
+    return _address(text, threads.PARALLEL_SYMBOL)
 
 
 def pool_address(n_threads: int) -> int:
@@ -168,7 +176,7 @@ def pool_address(n_threads: int) -> int:
 @cache
 def _worker_address() -> int:
     text = threads.assembly(threads.WORKER_SYMBOL)
-    return _address(text, lambda symbol: text, threads.WORKER_SYMBOL)
+    return _address(text, threads.WORKER_SYMBOL)
 
 
 @cache
@@ -186,40 +194,96 @@ def gemm_address(dtype: Any) -> int:
     """The native code of the matrix product kernel for ``dtype`` (f32, f64, c64 or c128)."""
     letter = blas.LETTERS[np.dtype(dtype).char]
     assembly = fixed.gemm_assembly(letter)
-    return _address(assembly, lambda symbol: assembly, fixed.gemm_symbol(letter))
+    return _address(assembly, fixed.gemm_symbol(letter))
 
 
-def _address(text: str, translate: Callable[[str], str], symbol: str | None = None) -> int:
+def _address(text: str, symbol: str) -> int:
+    """The native code of LLVM assembly."""
+    if text in _ADDRESSES:
+        _count("memory_hits")
+    else:
+        _build([_Build(text, lambda text, symbol: text, symbol)])
+    return _ADDRESSES[text]
+
+
+def _build(builds: Sequence[_Build]) -> None:
+    """Bring several texts into memory, as many at a time as there are processors."""
     with _LOCK:
-        found = _ADDRESSES.get(text)
-        if found is not None:
-            _count("memory_hits")
-            return found
+        waiting: deque[_Build] = deque()
+        for build in builds:
+            if build.text in _ADDRESSES:  # by another thread, meanwhile
+                _count("memory_hits")
+                continue
+            if len(waiting) == _N_AT_ONCE:
+                waiting.popleft().finish()
+            build.begin()
+            waiting.append(build)
+        for build in waiting:
+            build.finish()
+
+
+_N_AT_ONCE = max(2, os.cpu_count() or 1)
+
+
+class _Build:
+    """A text on its way to native code.
+
+    Args:
+        text: The source of a kernel, or LLVM assembly.
+        translate: Makes LLVM assembly of it and a symbol.
+        symbol: Name of the native function; by default made of the text.
+    """
+
+    def __init__(
+        self, text: str, translate: Callable[[str, str], str], symbol: str | None = None
+    ) -> None:
+        self.text = text
+        self.translate = translate
+        self.digest = hashlib.sha256(text.encode()).hexdigest()
+        self.symbol = symbol or f"fg_{self.digest[:32]}"
+        self.seconds = 0.0
+
+    def begin(self) -> None:
+        """Read the object file from disk if it is there, else start to compile it."""
         start = time.perf_counter()
-        digest = hashlib.sha256(text.encode()).hexdigest()
-        symbol = symbol or f"fg_{digest[:32]}"
-        code = _code(text, digest, translate, symbol)
-        _ADDRESSES[text] = address = _native().load(code, symbol)
-        _STATS.log.append((digest, time.perf_counter() - start))
-        return address
+        self.disk = _disk()
+        self.code: bytes | None = None
+        if self.disk is not None:
+            self.facts = {**_environment(), "source": self.digest, "symbol": self.symbol}
+            self.key = hashlib.sha256(repr(self.facts).encode()).hexdigest()
+            damaged = self.disk.damaged
+            self.code = self.disk.read(self.key, self.facts)
+            _STATS.damaged += self.disk.damaged - damaged
+        if self.code is not None:
+            _count("loaded_from_disk")
+        else:
+            with self._reported():
+                self.emission = _native().Emission(self.translate(self.text, self.symbol))
+        self.seconds += time.perf_counter() - start
 
+    def finish(self) -> None:
+        """Wait for the object file, keep it, and link it into the process."""
+        start = time.perf_counter()
+        if self.code is None:
+            with self._reported():
+                self.code = self.emission.result()
+            _count("compiled")
+            if self.disk is not None:
+                self.disk.write(self.key, self.text, self.code, self.facts)
+        _ADDRESSES[self.text] = _native().load(self.code, self.symbol)
+        self.seconds += time.perf_counter() - start
+        _STATS.log.append((self.digest, self.seconds))
 
-def _code(text: str, digest: str, translate: Callable[[str], str], symbol: str) -> bytes:
-    """The object file, from disk if it is there."""
-    disk = _disk()
-    if disk is None:
-        return _compile(text, translate, symbol)
-    facts = {**_environment(), "source": digest, "symbol": symbol}
-    key = hashlib.sha256(repr(facts).encode()).hexdigest()
-    damaged = disk.damaged
-    code = disk.read(key, facts)
-    _STATS.damaged += disk.damaged - damaged
-    if code is not None:
-        _count("loaded_from_disk")
-        return code
-    code = _compile(text, translate, symbol)
-    disk.write(key, text, code, facts)
-    return code
+    @contextmanager
+    def _reported(self) -> Iterator[None]:
+        """Errors as a defect of funcgrad, with the text that caused it."""
+        try:
+            yield
+        except Exception as error:
+            raise CompilerError(
+                f"a generated kernel does not compile, which is a defect of funcgrad: {error}\n"
+                f"Please report it with this source:\n\n{self.text}"
+            ) from error
 
 
 @cache
@@ -301,18 +365,6 @@ def cache_clear() -> None:
     disk = _disk()
     if disk is not None:
         disk.clear()
-
-
-def _compile(text: str, translate: Callable[[str], str], symbol: str) -> bytes:
-    try:
-        code: bytes = _native().emit(translate(symbol))
-    except Exception as error:
-        raise CompilerError(
-            f"a generated kernel does not compile, which is a defect of funcgrad: {error}\n"
-            f"Please report it with this source:\n\n{text}"
-        ) from error
-    _count("compiled")
-    return code
 
 
 def _array_offsets() -> dict[str, int]:
