@@ -16,6 +16,7 @@ from typing import Any
 from funcgrad.compiler import fixed, runtime
 from funcgrad.compiler.codegen import Kernel, Place, Site, generate, generate_copy, generate_scan
 from funcgrad.compiler.graph import build, simplified
+from funcgrad.compiler.lanes import generate_lanes, lanes_of
 from funcgrad.compiler.layout import Value, View, whole
 from funcgrad.compiler.lookups import (
     generate_argfold,
@@ -159,6 +160,10 @@ _GENERATORS: dict[type[Node], Callable[[Any], Iterator[Kernel]]] = {
 def _nest_jobs(node: Nest) -> Iterator[Job]:
     if is_small(node):
         yield generate_small(node)
+        return
+    lanes = lanes_of(node) if isinstance(node, Loop) else None
+    if lanes is not None:
+        yield generate_lanes(lanes)
         return
     carries = node.carries if isinstance(node, Loop) else ()
     changing = [(carry.now, carry.next) for carry in carries if carry.final is not None]

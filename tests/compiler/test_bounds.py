@@ -1,7 +1,7 @@
 """Compilation ends: bounds on what LLVM is given, on its time, and on the length of programs.
 
 Kernels of chains of elementary functions are made as text, on operands that vary in the loop and on
-such as do not; what becomes of them is measured in LLVM's instructions and its processor time.
+such as do not; what becomes of them is measured in bytes of object code and in processor time.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from funcgrad.errors import CompilerError
 SECONDS = 20.0
 """Processor time for one kernel; the slowest of thousands took 0.15 s."""
 
-LINES = 600
-"""Lines of optimised assembly per call of an elementary function; the longest has 200."""
+BYTES = 4000
+"""Object code per call of an elementary function; the longest takes half of that."""
 
 _TWO = {"pow", "atan2", "hypot", "copysign", "maximum", "minimum", "fmod", "nextafter"}
 _NAMES = {name for name, _ in FORMULAS} | elementary.LIBM | set(elementary.INTRINSICS)
@@ -78,10 +78,8 @@ def chain_kernel(rng: random.Random, functions: list[str], width: int, n_results
 
 def assert_bounded(source: str, n_calls: int) -> None:
     """LLVM's time and the size of its result stay within their bounds."""
-    native.Emission(frontend.translate(source, "kernel")).result()  # within MAX_SECONDS
-    module = native.optimize(frontend.translate(source, "kernel"), native.target_machine())
-    n_lines = str(module).count("\n")
-    assert n_lines <= 1000 + LINES * n_calls, f"{n_lines} lines\n{source}"
+    code = native.Emission(frontend.translate(source, "kernel")).result()  # within MAX_SECONDS
+    assert len(code) <= BYTES * (1 + n_calls), f"{len(code)} bytes\n{source}"
 
 
 def check_chains(seed: int, count: int) -> None:
@@ -112,9 +110,9 @@ def test_chains_of_elementary_functions(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(100, 120))
+@pytest.mark.parametrize("seed", range(100, 108))
 def test_many_chains_of_elementary_functions(seed: int) -> None:
-    check_chains(seed, 200)
+    check_chains(seed, 120)
 
 
 def test_invariant_chains_with_several_results() -> None:
