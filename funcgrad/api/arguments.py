@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import ShapedArray, aval_of
-from funcgrad.core.trace import Tracer
+from funcgrad.core.finite import WATCH, check_results, describe, holds_nan
+from funcgrad.core.trace import EVAL, Tracer, current_trace
 from funcgrad.dtypes import check_dtype, float0
 from funcgrad.errors import ArgumentError, DtypeError
-from funcgrad.pytree import keystr, tree_flatten_with_path
+from funcgrad.pytree import keystr, tree_flatten_with_path, tree_leaves
 
 
 def name_of(function: Any) -> str:
@@ -112,6 +113,20 @@ def normalize_argnums(argnums: int | Sequence[int], n_args: int, function: str) 
     if len(set(normalized)) != len(normalized):
         raise ArgumentError(f"argnums={argnums!r} names an argument twice.")
     return normalized
+
+
+def check_for_nans(what: str, results: Sequence[Any], args: Any, kwargs: Any = None) -> None:
+    """Raise if flat results contain a NaN that came in, within a block of `debug_nans`."""
+
+    def holders() -> list[str]:
+        leaves, paths = tree_leaves(args), leaf_paths(args)
+        if kwargs:
+            leaves, paths = leaves + tree_leaves(kwargs), paths + leaf_paths(kwargs, "kwargs")
+        rows = zip(leaves, paths, strict=True)
+        return [f"  argument      `{path}`, {describe(x)}" for x, path in rows if holds_nan(x)]
+
+    if WATCH.users and current_trace() is EVAL:
+        check_results(what, results, holders)
 
 
 def zeros_for(aval: ShapedArray) -> Any:

@@ -15,7 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.api.arguments import Function, check_callable, leaf_paths, name_of
+from funcgrad.api.arguments import (
+    Function,
+    check_callable,
+    check_for_nans,
+    leaf_paths,
+    name_of,
+)
 from funcgrad.api.calls import MISS, CallPath, call_path
 from funcgrad.api.staging import ClosedJaxpr, ShapeDtypeStruct, StagedFunction
 from funcgrad.compiler.pipeline import compile_program
@@ -189,6 +195,7 @@ class Jitted:
             entry = self._entry(call, count=False)
             call_op = Jit(entry.staged.program, self._threads)
             outs = call_op.bind(*entry.staged.captured, *call.leaves)
+            check_for_nans(self._what, outs, args, kwargs)
             return tree_unflatten(entry.out_tree, outs)
         entry = self._entry(call, count=True)
         executable = entry.executable or self._compile(entry, call)

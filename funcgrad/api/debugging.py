@@ -298,9 +298,10 @@ def debug_nans(enable: bool = True) -> Iterator[None]:
     """Raise at the operation in which the first NaN appears, within a block.
 
     Functions under `jit` are run one operation after the other then, loops and derivatives too, so
-    that the error names the user's line, the operation, its operands and the step of the loop. NaNs
-    that come in from outside are no error; only an operation is that makes one. Operations of plain
-    NumPy on concrete arrays, outside of any transformation, are not seen.
+    that the error names the user's line, the operation, its operands and the step of the loop. A
+    NaN that comes in from outside, in an argument or a constant, may be replaced; if the results of
+    a transformed function contain one, the error names the argument and the line that has read it.
+    Operations of plain NumPy on concrete arrays, outside of any transformation, are not seen.
 
     The environment variable ``FUNCGRAD_DEBUG_NANS=1`` does the same for a whole process.
 
@@ -326,7 +327,7 @@ def debug_nans(enable: bool = True) -> Iterator[None]:
 
 @contextmanager
 def debug_infs(enable: bool = True) -> Iterator[None]:
-    """As `debug_nans`, for infinities. Both may be on.
+    """As `debug_nans`, for infinities that operations make. Both may be on.
 
     The environment variable ``FUNCGRAD_DEBUG_INFS=1`` does the same for a whole process.
 

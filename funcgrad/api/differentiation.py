@@ -13,6 +13,7 @@ from funcgrad.api.arguments import (
     Owner,
     aval_of_argument,
     check_callable,
+    check_for_nans,
     leaf_paths,
     name_of,
     normalize_argnums,
@@ -26,7 +27,14 @@ from funcgrad.errors import ArgumentError, DtypeError, ShapeError, TreeError
 from funcgrad.primitives.elementwise import stop_gradient as stop_gradient_p
 from funcgrad.primitives.families import zeros_like_aval
 from funcgrad.primitives.shape import Transpose, reshape
-from funcgrad.pytree import PyTreeDef, tree_flatten, tree_map, tree_structure, tree_unflatten
+from funcgrad.pytree import (
+    PyTreeDef,
+    tree_flatten,
+    tree_leaves,
+    tree_map,
+    tree_structure,
+    tree_unflatten,
+)
 from funcgrad.transforms.batch import batch_flat
 from funcgrad.transforms.jvp import jvp_flat
 from funcgrad.transforms.linearize import linearize_flat, record_linear
@@ -151,6 +159,7 @@ def _value_and_grad(
             for ct, x in zip(cts, leaves, strict=True)
         ]
         value = _plain_scalar(value)
+        check_for_nans(what, [value, *gradient], args, kwargs)
         if has_aux:
             value = (value, tree_unflatten(aux_tree[0], outs[1:]))
         return value, tree_unflatten(treedef, gradient)
@@ -317,9 +326,11 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
         filled = [
             zeros_for(a) if ct is None else own(ct) for ct, a in zip(pulled, avals, strict=True)
         ]
+        check_for_nans(what, filled, (primals, cotangent))
         found: tuple[Any, ...] = tree_unflatten(treedef, filled)
         return found
 
+    check_for_nans(what, outs, primals)
     return (tree_unflatten(flat.out_tree, outs), vjp_fun, *aux)
 
 
@@ -438,6 +449,7 @@ def jvp(
         zeros_for(aval_of(x)) if t is None else own(t)
         for x, t in zip(outs, out_dots[: len(outs)], strict=True)
     ]
+    check_for_nans(what, [*outs, *filled], (*primals, *tangents))
     tree = flat.out_tree
     return (tree_unflatten(tree, outs), tree_unflatten(tree, filled), *aux)
 
@@ -514,8 +526,10 @@ def linearize(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any,
             zeros_for(a) if t is None else own(t)
             for t, a in zip(pushed[: len(outs)], out_avals, strict=True)
         ]
+        check_for_nans(what, filled, (*primals, *tangents))
         return tree_unflatten(flat.out_tree, filled)
 
+    check_for_nans(what, outs, primals)
     return (tree_unflatten(flat.out_tree, outs), f_jvp, *aux)
 
 
@@ -709,6 +723,7 @@ class _JacobianPoint:
         return tree_unflatten(self.in_tree, blocks)
 
     def result(self, rows: Sequence[Any]) -> Any:
+        check_for_nans(self.what, tree_leaves(rows), tree_unflatten(self.in_tree, self.leaves))
         jacobian = tree_unflatten(self.flat.out_tree, rows)
         return (jacobian, *self.aux) if self.aux else jacobian
 

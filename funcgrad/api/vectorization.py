@@ -8,7 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.api.arguments import Function, aval_of_argument, check_callable, leaf_paths, name_of
+from funcgrad.api.arguments import (
+    Function,
+    aval_of_argument,
+    check_callable,
+    check_for_nans,
+    leaf_paths,
+    name_of,
+)
 from funcgrad.errors import ArgumentError, ShapeError, TreeError
 from funcgrad.primitives.shape import (
     broadcast_to,
@@ -97,6 +104,7 @@ def vmap(
         placed = [
             _place(*row, size, what) for row in zip(outs, out_dims, places, paths, strict=True)
         ]
+        check_for_nans(what, placed, args, kwargs)
         return tree_unflatten(out_tree[0], placed)
 
     return mapped

@@ -1,15 +1,19 @@
 """Watching for the operation in which the first NaN or infinity appears.
 
 While a block watches, everything that is evaluated is inspected, forwards and backwards: an
-operation is reported whose results contain what is watched for though its operands do not. What
-came in from outside is not reported, and neither is what only passes it on.
+operation is reported whose results contain what is watched for though its operands do not.
+
+A NaN that came in from outside, in an argument or a constant, is only remembered where it is first
+read: it may stand for what is missing, and be replaced. It is reported if the results of the
+transformed function contain one. An infinity that came in is never reported: -inf is an ordinary
+value of a mask.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -51,16 +55,22 @@ class _Watch:
 WATCH = _Watch()
 
 
+_first_reader: ContextVar[list[str]] = ContextVar("funcgrad_first_reader", default=[])  # noqa: B039
+"""Lines about the first operation that has read a NaN from outside, if there is one."""
+
+
 @contextmanager
 def watching(kind: str, enable: bool) -> Iterator[Kinds]:
     """Watch for one kind of values within a block, or stop it; gives all that is watched for."""
     kinds = watched_kinds() | {kind} if enable else watched_kinds() - {kind}
     token = _kinds.set(kinds)
+    reader = _first_reader.set([])
     WATCH.users += 1
     try:
         yield kinds
     finally:
         WATCH.users -= 1
+        _first_reader.reset(reader)
         _kinds.reset(token)
 
 
@@ -71,9 +81,49 @@ def inspect(operation: str, operands: Sequence[Any], results: Sequence[Any]) -> 
         NonFiniteError: With the user's line, types and values.
     """
     for kind in sorted(watched_kinds(), reverse=True):
-        for i, result in enumerate(results):
-            if _contains(result, kind) and not any(_contains(x, kind) for x in operands):
-                raise NonFiniteError(_message(operation, kind, operands, results[i]))
+        for result in results:
+            if not _contains(result, kind):
+                continue
+            given = [x for x in operands if _contains(x, kind)]
+            if not given:
+                raise NonFiniteError(_message(operation, kind, operands, result))
+            if kind == "nan" and not _first_reader.get():
+                _first_reader.get().extend(_reader(operation, given))
+
+
+def _reader(operation: str, given: Sequence[Any]) -> list[str]:
+    location = current_location()
+    lines = [] if location is None else [f"  at            {location}"]
+    lines.append(f"  read by       {operation}")
+    return lines + [f"  operand       {describe(x)}" for x in given]
+
+
+def check_results(what: str, results: Sequence[Any], holders: Callable[[], list[str]]) -> None:
+    """Raise if results contain a NaN, while NaNs are watched for: none of the operations made it.
+
+    Args:
+        what: How messages call what was evaluated, such as ``jit(f)``.
+        results: Its flat results.
+        holders: Lines that name the arguments with a NaN.
+
+    Raises:
+        NonFiniteError: With the first operation that has read a NaN.
+    """
+    reader = list(_first_reader.get())
+    _first_reader.get().clear()
+    if "nan" in watched_kinds() and any(_contains(x, "nan") for x in results):
+        lines = [f"{what} returned a nan that no operation has made: it came in from outside."]
+        lines += [*reader, *holders()]
+        lines.append(
+            "Look where that argument, or the constant that the function closes over, was made. "
+            "If it stands for what is missing, replace it: np.where(np.isnan(x), 0, x)."
+        )
+        raise NonFiniteError("\n".join(lines))
+
+
+def holds_nan(value: Any) -> bool:
+    """Whether it is a number or an array, not traced, with a NaN."""
+    return _contains(value, "nan")
 
 
 def _contains(value: Any, kind: str) -> bool:
@@ -96,8 +146,9 @@ def _message(operation: str, kind: str, operands: Sequence[Any], result: Any) ->
         count = int(_TESTS[kind](array).sum())
         lines.append(f"  {'first at':<13} [{', '.join(map(str, place))}], {count} in all")
     lines.append(
-        "Keep the operands in the range where the operation and its derivative are finite (for "
-        "example np.where on the argument, not only on the result)."
+        "Keep the operands in the range where the operation and its derivative are finite. What "
+        "np.where computes and does not choose is reported too, though it spoils no derivative: "
+        "to be rid of the report choose on the argument, np.log(np.where(x > 0, x, 1))."
     )
     return "\n".join(lines)
 

@@ -98,8 +98,8 @@ def where(
 ) -> Any:
     """As `numpy.where`: elements of ``x`` where the condition holds, of ``y`` elsewhere.
 
-    Derivatives of the side that is not chosen count as zeros; they are still computed, and
-    ``0 * inf`` is nan, so that arguments out of bounds should be replaced before, not after.
+    The side that is not chosen is computed, and contributes nothing to derivatives, however
+    singular it is: no argument needs to be replaced beforehand.
 
     Args:
         condition: Array of truth values.
@@ -113,6 +113,8 @@ def where(
         >>> import funcgrad as fg
         >>> print(fg.numpy.where(np.array([True, False]), 1.0, np.array([2.0, 3.0])))
         [1. 3.]
+        >>> float(fg.grad(lambda x: fg.numpy.where(x > 0, np.sqrt(x), 2 * x))(0.0))
+        2.0
     """
     if x is None and y is None:
         return nonzero(condition, size=size, fill_value=fill_value)

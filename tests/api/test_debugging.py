@@ -429,16 +429,106 @@ def test_steps_of_while_loops(mode):
     assert "in step       0 of the loop" in message
 
 
-def test_what_comes_in_is_not_reported():
-    f = fg.jit(lambda x: np.where(np.isnan(x), 0.0, x) + x * 0 + np.float64(np.inf))
+def test_what_comes_in_and_is_replaced_is_not_reported():
+    f = fg.jit(lambda x: np.where(np.isnan(x), 0.0, 2 * x) + np.float64(np.inf))
     with fg.debug_nans(), fg.debug_infs():
-        out = f(np.array([np.nan, 1.0]))
-    assert np.isnan(out[0])
+        np.testing.assert_array_equal(f(np.array([np.nan, 1.0])), [np.inf, np.inf])
     with fg.debug_nans():
         assert fg.jit(lambda x: 1 / x)(0.0) == np.inf
     with fg.debug_nans(), fg.debug_nans(False):
         assert np.isnan(fg.jit(np.log)(-1.0))
+        assert np.isnan(fg.jit(lambda x: x)(np.nan))
     assert np.isnan(fg.jit(np.log)(-1.0))
+
+
+HOLE = np.array([1.0, np.nan])
+WEIGHTS = {"w": HOLE, "b": np.ones(2)}
+
+
+def affine(p, x):
+    y = x * 2
+    return (p["w"] * y + p["b"]).sum()  # reads it
+
+
+def with_constant(x):
+    return (x * HOLE).sum()  # reads it
+
+
+def with_scalar(x):
+    return np.where(x > 5, x, np.nan).sum()  # reads it
+
+
+def with_marker(x):
+    return np.sum(np.where(x > 5, x, np.full(2, np.nan)) * 2)  # reads it
+
+
+def in_a_loop(x):
+    return scan(lambda c, h: (c + h * x.sum(), None), 0.0, HOLE)[0]  # reads it
+
+
+def affine_of(x):
+    return affine(WEIGHTS, x)
+
+
+FUNCTIONS = [affine_of, with_constant, with_scalar, with_marker, in_a_loop]
+OF_VALUES = {
+    "jit": lambda f: fg.jit(fg.value_and_grad(f)),
+    "value_and_grad": lambda f: fg.value_and_grad(fg.jit(f)),
+    "vmap": lambda f: lambda x: fg.vmap(f)(np.stack([x, x])),
+    "jvp": lambda f: lambda x: fg.jvp(f, (x,), (x,)),
+    "vjp": lambda f: lambda x: fg.vjp(f, x),
+    "linearize": lambda f: lambda x: fg.linearize(f, x),
+}
+OF_DERIVATIVES = {
+    "grad": fg.grad,
+    "jacfwd": fg.jacfwd,
+    "jacrev": fg.jacrev,
+}
+
+
+@pytest.mark.parametrize(
+    ("what", "transform", "f"),
+    [
+        *((what, t, f) for what, t in OF_VALUES.items() for f in FUNCTIONS),
+        *((what, t, f) for what, t in OF_DERIVATIVES.items() for f in FUNCTIONS[:2]),
+    ],
+)
+def test_nans_of_constants_are_reported_with_the_line_that_reads_them(what, transform, f):
+    with fg.debug_nans(), pytest.raises(NonFiniteError) as caught:
+        transform(f)(np.ones(2))
+    message = located(caught, "# reads it")
+    assert message.startswith(f"{what}(")
+    assert "returned a nan that no operation has made: it came in from outside." in message
+    assert "operand       f64" in message
+    assert "np.where(np.isnan(x), 0, x)" in message
+
+
+@pytest.mark.parametrize("inner", [identity, fg.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("transform", [fg.jit, fg.grad, fg.value_and_grad])
+def test_nans_of_arguments_are_reported_with_their_path(transform, inner):
+    with fg.debug_nans(), pytest.raises(NonFiniteError) as caught:
+        transform(inner(affine))(WEIGHTS, np.ones(2))
+    message = located(caught, "# reads it")
+    assert "argument      `args[0]['w']`, f64[2] [ 1. nan]" in message
+    assert "['b']" not in message
+    with fg.debug_nans(), pytest.raises(NonFiniteError, match=r"`kwargs\['x'\]`"):
+        transform(inner(affine))({"w": np.ones(2), "b": np.ones(2)}, x=HOLE)
+
+
+def test_a_nan_that_nothing_reads():
+    with fg.debug_nans(), pytest.raises(NonFiniteError, match=r"`args\[0\]`"):
+        fg.jit(lambda x: x)(np.nan)
+    with fg.debug_nans(), pytest.raises(NonFiniteError, match="came in from outside"):
+        fg.jit(lambda x: (x, np.nan))(1.0)
+
+
+def test_what_an_earlier_call_read_is_not_blamed():
+    clean = fg.jit(lambda x: np.where(np.isnan(x), 0.0, x * 2))
+    with fg.debug_nans():
+        clean(HOLE)
+        with pytest.raises(NonFiniteError) as caught:
+            fg.jit(lambda x: x + 1)(HOLE)  # the second
+        located(caught, "# the second")
 
 
 @MODES
