@@ -131,5 +131,6 @@ def test_star_imports_give_functions_and_no_helpers():
     namespace: dict[str, object] = {}
     exec("from funcgrad.numpy import *", namespace)
     assert namespace["sin"] is fg.numpy.sin
-    assert namespace["float64"] is np.float64
+    assert namespace["float64"] is fg.numpy.float64
+    assert namespace["pi"] is np.pi
     assert not {"np", "Any", "sys", "install", "annotations"} & set(namespace)

@@ -43,7 +43,8 @@ _INSTALLED_FOLDERS = tuple(
 
 # Whose code it is.
 _OWN, _INSTALLED, _USERS = range(3)
-_owners: dict[CodeType, int] = {}
+_owners: dict[str, int] = {}
+"""By file name."""
 _stand_ins: dict[CodeType, str] = {}
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -101,14 +102,14 @@ _MAX_LOCATIONS = 1 << 16
 
 
 def _owner(code: CodeType) -> int:
-    known = _owners.get(code)
+    name = code.co_filename
+    known = _owners.get(name)
     if known is None:
-        name = code.co_filename
         if name.startswith(_OWN_ROOTS) or name in _OWN_FILES:
             known = _OWN
         else:
             known = _INSTALLED if _is_installed(name) else _USERS
-        _owners[code] = known
+        _owners[name] = known
     return known
 
 
