@@ -44,6 +44,7 @@ from funcgrad.api.debugging import (
     checking_leaks,
     debug_infs,
     debug_nans,
+    debug_python_loops,
     io_callback,
     pure_callback,
 )
@@ -91,6 +92,7 @@ __all__ = [
     "debug",
     "debug_infs",
     "debug_nans",
+    "debug_python_loops",
     "device_get",
     "device_put",
     "disable_jit",

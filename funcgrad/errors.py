@@ -1,4 +1,4 @@
-"""Every error that funcgrad raises on purpose.
+"""Every error that funcgrad raises on purpose, and every warning.
 
 Each class derives from `FuncgradError` and from the builtin exception that a Python user would
 catch. A message says what happened, where (the user's file and line) and what to do now. The
@@ -18,12 +18,16 @@ __all__ = [
     "ConcretizationTypeError",
     "DtypeError",
     "FuncgradError",
+    "FuncgradWarning",
+    "ImpureFunctionWarning",
+    "LongProgramWarning",
     "MemoryBudgetError",
     "MissingRuleError",
     "NonConcreteBooleanIndexError",
     "NonFiniteError",
     "OutOfBoundsError",
     "ProgramTypeError",
+    "PythonLoopWarning",
     "ShapeError",
     "TracerArrayConversionError",
     "TracerBoolConversionError",
@@ -133,3 +137,19 @@ class CacheError(FuncgradError, OSError):
 
 class CompilerError(FuncgradError, RuntimeError):
     """Generated code did not compile: a defect of funcgrad, reported with the source."""
+
+
+class FuncgradWarning(UserWarning):
+    """Base class of all warnings of funcgrad."""
+
+
+class ImpureFunctionWarning(FuncgradWarning):
+    """A traced function has used something that changes, and whose changes will not be seen."""
+
+
+class LongProgramWarning(FuncgradWarning):
+    """A loop that Python has unrolled made a very long program."""
+
+
+class PythonLoopWarning(FuncgradWarning):
+    """A loop of a compiled program is run by Python, while `debug_python_loops` looks for it."""

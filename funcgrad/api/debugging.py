@@ -16,6 +16,7 @@ import numpy as np
 from funcgrad.api.arguments import check_callable, name_of
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.leaks import checking_leaks
+from funcgrad.core.notices import debug_python_loops
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import check_dtype
 from funcgrad.errors import ArgumentError, TreeError
@@ -357,6 +358,7 @@ __all__ = [
     "debug_infs",
     "debug_nans",
     "debug_print",
+    "debug_python_loops",
     "io_callback",
     "pure_callback",
 ]

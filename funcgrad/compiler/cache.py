@@ -24,7 +24,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from funcgrad.errors import CacheError
+from funcgrad.errors import CacheError, FuncgradWarning
 
 FOLDER_VARIABLE = "FUNCGRAD_CACHE_DIR"
 SIZE_VARIABLE = "FUNCGRAD_CACHE_SIZE"
@@ -36,7 +36,7 @@ _TEMPORARY = ".new-"
 _STALE_SECONDS = 3600
 
 
-class CacheWarning(RuntimeWarning):
+class CacheWarning(FuncgradWarning, RuntimeWarning):
     """Kernels are not kept on disk, and every process compiles its own."""
 
 

@@ -237,11 +237,21 @@ class Builder:
         return [self._array(np.asarray(equation.primitive.impl()))]
 
     def _extern(
-        self, form: Extern, equation: Equation, operands: list[Operand]
+        self,
+        form: Extern,
+        equation: Equation,
+        operands: list[Operand],
+        obstacle: External | None = None,
     ) -> Iterable[Operand]:
         outs = tuple(Value(v.aval.shape, v.aval.dtype) for v in equation.outputs)
-        self.add(External(tuple(operands), outs, equation.primitive, equation.source))
+        self.add(External(tuple(operands), outs, equation.primitive, equation.source, obstacle))
         return [whole(out) for out in outs]
+
+    def _by_python(
+        self, nester: Nester, equation: Equation, operands: list[Operand]
+    ) -> Iterable[Operand]:
+        """A loop or branch that Python runs, because something in it calls NumPy."""
+        return self._extern(Extern(), equation, operands, nester.obstacle)
 
     def _barrier(
         self, form: Barrier, equation: Equation, operands: list[Operand]
@@ -350,15 +360,17 @@ class Builder:
             ys = [_stack_of_one(y) for y in results[form.n_carry :]]
             return [*results[: form.n_carry], *ys]
         nester = Nester(self)
-        return nester.loop(form, body, operands) or self._extern(Extern(), equation, operands)
+        looped = nester.loop(form, body, operands)
+        return looped or self._by_python(nester, equation, operands)
 
     def _while(
         self, form: WhileForm, equation: Equation, operands: list[Operand]
     ) -> Iterable[Operand]:
         condition: Program = simplified(equation.primitive.condition)  # type: ignore[attr-defined]
         body: Program = simplified(equation.primitive.body)  # type: ignore[attr-defined]
-        results = Nester(self).while_loop(form, condition, body, operands)
-        return results or self._extern(Extern(), equation, operands)
+        nester = Nester(self)
+        results = nester.while_loop(form, condition, body, operands)
+        return results or self._by_python(nester, equation, operands)
 
     def _branch(
         self, form: BranchForm, equation: Equation, operands: list[Operand]
@@ -369,8 +381,9 @@ class Builder:
         if isinstance(index, Uniform):
             chosen = min(max(int(index.scalar), 0), len(programs) - 1)
             return self._apply(programs[chosen], rest)
-        results = Nester(self).branch(programs, operands)
-        return results or self._extern(Extern(), equation, operands)
+        nester = Nester(self)
+        results = nester.branch(programs, operands)
+        return results or self._by_python(nester, equation, operands)
 
     def _contraction(
         self, form: Contraction, equation: Equation, operands: list[Operand]

@@ -35,10 +35,14 @@ class Nester:
 
     Every method returns the results, or nothing where an inner graph calls NumPy: then there is no
     native code that could call it.
+
+    Attributes:
+        obstacle: The call of NumPy for which there is no result.
     """
 
     def __init__(self, builder: Builder) -> None:
         self.builder = builder
+        self.obstacle: External | None = None
         self.bases: dict[Value, Value] = {}
         self.links: list[Link] = []
         self.n_constants = len(builder.graph.constants)
@@ -174,7 +178,9 @@ class Nester:
         part = Program(program.inputs, program.equations, outputs, program.name, program.constants)
         graph = Graph(constants=self.builder.graph.constants)
         type(self.builder)(graph, prune(part), inner)
-        if any(isinstance(node, External) for node in graph.nodes):
+        external = next((node for node in graph.nodes if isinstance(node, External)), None)
+        if external is not None:
+            self.obstacle = external.obstacle or external
             del self.builder.graph.constants[self.n_constants :]
             del self.builder.graph.nodes[self.n_nodes :]
             return None

@@ -151,10 +151,22 @@ class ArgFold(Node):
 
 @dataclass(eq=False)
 class External(Node):
-    """A call of NumPy."""
+    """A call of NumPy, or a loop or branch that Python runs.
+
+    Attributes:
+        primitive: What is evaluated.
+        source: The user's line.
+        obstacle: The call of NumPy inside, for which a loop or branch is not native.
+    """
 
     primitive: Primitive
     source: SourceLocation | None
+    obstacle: External | None = None
+
+    @property
+    def is_run_by_python(self) -> bool:
+        """Whether it is a loop or branch."""
+        return self.primitive.is_composite
 
     @property
     def space(self) -> Shape:

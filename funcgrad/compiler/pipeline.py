@@ -57,9 +57,11 @@ from funcgrad.compiler.passes.fuse import Group, fuse
 from funcgrad.compiler.plan import Executable, KernelStats, Step, Stretch
 from funcgrad.compiler.small import generate_small, is_small
 from funcgrad.compiler.threads import PARALLEL_WORDS, default_threads, is_available
+from funcgrad.core.notices import are_python_loops_reported, warn_at, warn_of_length
 from funcgrad.core.printer import format_program
 from funcgrad.core.program import Program
 from funcgrad.dtypes import short_name
+from funcgrad.errors import PythonLoopWarning
 
 
 def compile_program(
@@ -84,6 +86,7 @@ def _compile_program(
     program: Program, donated: Sequence[bool], threads: int | None, counts: runtime.Stats
 ) -> Executable:
     lowered = simplified(program)
+    warn_of_length(program.name, [equation.source for equation in lowered.equations])
     graph = build(lowered)
     groups = fuse(graph)
     mark_stored(graph, groups)
@@ -120,6 +123,8 @@ def _compile_program(
     for i, part in enumerate(parts):
         if isinstance(part, Stretch):
             part.seal(flush, graph.inputs if i == 0 else (), written)
+    if are_python_loops_reported():
+        _warn_of_python_loops(program, jobs)
     stats = KernelStats(counts.compiled, counts.loaded_from_disk, counts.memory_hits)
     text = partial(_text, lowered, jobs, sources)
     _report(program, lowered, stats, text)
@@ -460,11 +465,38 @@ def _plan_text(jobs: Sequence[Sequence[Job]], number: dict[str, int], indent: st
             dtype = short_name(job.out.dtype)
             yield f"{indent}matrix product {dtype}: {batch} x [{m},{k}] @ [{k},{n}]"
         elif isinstance(job, External):
-            yield f"{indent}numpy: {job.primitive.name}"
+            yield indent + _external_text(job)
         else:
             for head, section in zip(_heads(job.node), job.sections, strict=True):
                 yield indent + head
                 yield from _plan_text(section.jobs, number, indent + "  ")
+
+
+def _external_text(node: External) -> str:
+    """What a step outside of native code is, why, and whose line it is."""
+    line = "" if node.source is None else f"   # {node.source}"
+    if not node.is_run_by_python:
+        return f"numpy: {node.primitive.name}{line}"
+    reason = "" if node.obstacle is None else f", for {node.obstacle.primitive.name} is NumPy's"
+    return f"python: {node.primitive.name}, step by step{reason}{line}"
+
+
+def _warn_of_python_loops(program: Program, jobs: Sequence[Sequence[Job]]) -> None:
+    """Name the loops and branches that Python runs, if that is asked for."""
+    for job in (job for row in jobs for job in row):
+        if isinstance(job, External) and job.is_run_by_python:
+            warn_at(job.source, PythonLoopWarning(_python_loop_text(program, job)))
+
+
+def _python_loop_text(program: Program, node: External) -> str:
+    what = f"{node.primitive.name} in {program.name} is run by Python, step by step"
+    if node.obstacle is None:
+        return f"{what}: it keeps what it needs for the way back in a list."
+    lines = [f"{what}, because only NumPy evaluates {node.obstacle.primitive.name}."]
+    if node.obstacle.source is not None:
+        lines.append(f"  at            {node.obstacle.source}")
+    lines.append("Move that operation out of the loop, or write it with operations that compile.")
+    return "\n".join(lines)
 
 
 def _heads(node: Nest) -> list[str]:

@@ -25,6 +25,8 @@ from funcgrad.compiler.vecmath import FORMULAS
 from funcgrad.compiler.vocabulary import WORDS
 from funcgrad.errors import CompilerError
 
+pytestmark = pytest.mark.filterwarnings("ignore::funcgrad.errors.LongProgramWarning")
+
 SECONDS = 20.0
 """Processor time for one kernel; the slowest of thousands took 0.15 s."""
 

@@ -1,0 +1,194 @@
+"""Warnings about lines that are legal and slow: loops of Python, by request, and long programs."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+import funcgrad as fg
+import funcgrad.numpy as fnp
+from funcgrad import lax
+from funcgrad.errors import FuncgradWarning, LongProgramWarning, PythonLoopWarning
+
+M = np.eye(3) * 2 + 0.1
+V = np.array([3.0, 1.0, 2.0])
+
+
+def sorting(x):
+    return lax.fori_loop(0, 3, lambda i, c: np.sort(c) * 2, x)  # NumPy's
+
+
+def solving(x):
+    def step(c):
+        c = np.linalg.solve(M, c)  # NumPy's
+        return c + 1
+
+    return lax.while_loop(lambda c: c.sum() < 2, step, x)
+
+
+def ordering(x):
+    return lax.while_loop(lambda c: np.sort(c)[0] < 8, lambda c: c * 2, x)  # NumPy's
+
+
+def choosing(x):
+    return lax.cond(x[0] > 0, np.sort, lambda c: c + 1, x)  # NumPy's
+
+
+def multiplying(x):
+    def loss(c):
+        return lax.scan(lambda c, _: (np.cumprod(c) / 2, None), c, length=3)[0].sum()  # NumPy's
+
+    return fg.grad(loss)(x)
+
+
+def nested(x):
+    def inner(i, c):
+        return np.sort(c) + i  # NumPy's
+
+    return lax.fori_loop(0, 2, lambda i, c: lax.fori_loop(0, 3, inner, c), x)
+
+
+def calling(x):
+    kind = fg.ShapeDtypeStruct((3,), np.float64)
+    return lax.fori_loop(0, 3, lambda i, c: fg.pure_callback(np.sort, kind, c), x)  # NumPy's
+
+
+PYTHON = {
+    "scan": (sorting, "scan", "sort"),
+    "body": (solving, "while", "solve"),
+    "condition": (ordering, "while", "sort"),
+    "branch": (choosing, "switch", "sort"),
+    "gradient": (multiplying, "scan", "linear_recurrence"),
+    "nested": (nested, "scan", "sort"),
+    "callback": (calling, "scan", "pure_callback"),
+}
+TRANSFORMS = {
+    "jit": lambda f: fg.jit(f),
+    "jit jit": lambda f: fg.jit(fg.jit(f)),
+    "vmap": lambda f: fg.jit(lambda x: fg.vmap(f)(np.stack([x, x]))),
+}
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize("name", PYTHON)
+def test_loops_of_python_are_reported_with_operation_and_line(name, transform):
+    function, loop, operation = PYTHON[name]
+    if (name, transform) == ("callback", "vmap"):
+        pytest.skip("a callback without a method for vmap")
+    if (name, transform) == ("branch", "vmap"):
+        pytest.skip("both branches are computed, without a branch")
+    with fg.debug_python_loops(), pytest.warns(PythonLoopWarning) as caught:
+        TRANSFORMS[transform](function)(V)
+    for warning in caught:
+        text = str(warning.message)
+        assert re.search(rf"^{loop}\w* in \S+ is run by Python, step by step, because only", text)
+        assert re.search(rf"NumPy evaluates \w*{operation}\w*\.", text)
+        place = next(row for row in text.splitlines() if row.startswith("  at "))
+        assert "test_notices.py:" in place
+        assert "# NumPy's" in place
+        assert warning.filename == __file__
+    # Python compiles the inner loop for itself, when it takes the steps of the outer one.
+    assert len(caught) == (2 if name == "nested" else 1)
+
+
+@pytest.mark.parametrize("name", PYTHON)
+def test_plans_say_so_without_being_asked(name):
+    function, loop, operation = PYTHON[name]
+    plan = fg.jit(function).lower(V).as_text().partition("\nplan\n")[2].partition("# kernel")[0]
+    row = next(row for row in plan.splitlines() if row.strip().startswith("python: "))
+    assert re.search(rf"python: {loop}\w*, step by step, for \w*{operation}\w* is NumPy's", row)
+    assert "# test_notices.py:" in row
+
+
+def test_plans_give_the_line_of_every_call_of_numpy():
+    plan = fg.jit(lambda x: np.sort(np.sin(x)) + 1).lower(V).as_text()  # sorted here
+    row = next(row for row in plan.splitlines() if row.strip().startswith("numpy: sort"))
+    assert "# sorted here" in row
+
+
+def test_backward_passes_of_while_loops_are_reported():
+    def f(x):
+        return lax.while_loop(lambda c: c.sum() < 9, lambda c: c * 1.5, x).sum()
+
+    with fg.debug_python_loops(), pytest.warns(PythonLoopWarning, match="keeps what it needs"):
+        fg.jit(fg.grad(f))(V)
+
+
+def test_native_loops_and_other_times_are_silent():
+    def native(x):
+        y = np.sort(x)
+        return lax.scan(lambda c, r: (np.tanh(c + r), c), y, np.ones((4, 3)))
+
+    with fg.debug_python_loops():
+        fg.jit(native)(V)
+        with fg.debug_python_loops(False):
+            fg.jit(lambda x: sorting(x) + 1)(V)
+    fg.jit(lambda x: sorting(x) + 2)(V)
+
+
+def test_environment_variable():
+    code = (
+        "import funcgrad as fg, numpy as np\n"
+        "fg.jit(lambda x: fg.lax.fori_loop(0, 2, lambda i, c: np.sort(c), x))(np.ones(3))"
+    )
+    env = {**os.environ, "FUNCGRAD_DEBUG_PYTHON_LOOPS": "1"}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    assert done.returncode == 0
+    assert "PythonLoopWarning: scan in <lambda> is run by Python" in done.stderr
+
+
+# Long programs.
+
+
+def unrolled(x):
+    for _ in range(1500):
+        x = np.sin(x) * 0.5 + 1  # the loop
+        x = x * x
+        x = x - 0.1
+    return x
+
+
+def test_unrolled_loops_are_reported_once_with_the_line():
+    f = fg.jit(unrolled)
+    with pytest.warns(LongProgramWarning) as caught:
+        f(1.0)
+    f(np.float32(1.0))
+    assert len(caught) == 1
+    text = str(caught[0].message)
+    assert re.match(r"unrolled has 7\d\d\d operations, \d\d\d\d of them from one line\.", text)
+    assert "# the loop" in text
+    assert "lax.scan" in text
+    assert issubclass(LongProgramWarning, FuncgradWarning)
+
+
+def test_gradients_are_counted_too():
+    def f(x):
+        for _ in range(900):
+            x = np.sin(x) * 0.9 + 0.1  # in the gradient
+        return x
+
+    with pytest.warns(LongProgramWarning, match="# in the gradient"):
+        fg.jit(fg.grad(f))(1.0)
+
+
+def test_ordinary_programs_are_silent():
+    def f(x):
+        for _ in range(1000):
+            x = np.sin(x) + 1
+        return x
+
+    lines = "\n".join(f"    x = x + {i}.5" for i in range(5001))
+    namespace: dict = {}
+    exec(f"def g(x):\n{lines}\n    return x", namespace)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fg.jit(f)(1.0)
+        fg.jit(namespace["g"]).trace(1.0)
+        fg.grad(unrolled)(1.0)
+        fg.jit(lambda x: lax.fori_loop(0, 10**5, lambda i, c: fnp.sin(c), x))(1.0)
