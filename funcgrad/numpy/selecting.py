@@ -484,17 +484,48 @@ def extract(condition: Any, arr: Any) -> Any:
 
 
 def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
-    """As `numpy.delete`, at known places."""
+    """As `numpy.delete`, at known places or at one traced place, which is clamped to the array."""
     x = strong(as_value(arr, "delete"))
     if axis is None:
         x, axis = ravel(x), 0
     axis = normalize_axis(axis, len(shape_of(x)), "delete")
-    kept = np.delete(np.arange(shape_of(x)[axis]), obj)
+    n = shape_of(x)[axis]
+    traced = _traced_places(obj, "delete")
+    if traced is None:
+        kept = np.delete(np.arange(n), obj)
+    elif traced.size == 1 and n:
+        kept = np.arange(n - 1)
+        kept = kept + (kept >= _counted_from_start(ravel(traced), n, n - 1))
+    else:
+        raise ConcretizationTypeError(
+            f"the length of delete's result depends on how many places a traced {traced.aval} "
+            "names: delete one at a time, or keep the shape with np.where."
+        )
     return getitem(x, (*(slice(None),) * axis, kept))
 
 
+def _traced_places(obj: Any, function: str) -> Any:
+    """Places in an array that are traced integers, ``None`` for known ones."""
+    if isinstance(obj, slice):
+        return None
+    places = as_value(obj, function)
+    if not isinstance(places, Tracer):
+        return None
+    if places.dtype.kind not in "iu":
+        raise ConcretizationTypeError(
+            f"{function} needs integers as places if they are traced, got a traced {places.aval}. "
+            "A mask would decide the length of the result; keep the shape with np.where."
+        )
+    return p.convert(places, INT64)
+
+
+def _counted_from_start(places: Any, n: int, last: int) -> Any:
+    """Traced places between 0 and ``last``, negative ones counted from the end of ``n``."""
+    return clip(where(places < 0, places + n, places), 0, last)
+
+
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
-    """As `numpy.insert`, at known places.
+    """As `numpy.insert`; traced places are clamped to the array.
 
     Example:
         >>> import numpy as np
@@ -509,11 +540,20 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     axis = normalize_axis(axis, len(shape), "insert")
     added = to_dtype(as_value(values, "insert"), aval_of(x).dtype)
     added = reshape(added, (1,) * (len(shape) - len(shape_of(added))) + shape_of(added))
-    if not isinstance(obj, slice) and not np.ndim(obj):
+    n = shape[axis]
+    traced = _traced_places(obj, "insert")
+    places = traced if traced is not None else obj
+    if not isinstance(places, slice) and not np.ndim(places):
         added = moveaxis(added, 0, axis)
-    places = range(*obj.indices(shape[axis])) if isinstance(obj, slice) else np.atleast_1d(obj)
+    places = np.arange(n)[places] if isinstance(places, slice) else atleast_1d(places)
     count = shape_of(added)[axis] if len(places) == 1 else len(places)
-    order = np.insert(np.arange(shape[axis]), obj, shape[axis] + np.arange(count))
+    if traced is None:
+        order = np.insert(np.arange(n), obj, n + np.arange(count))
+    else:
+        # New elements stand before old ones of their place, and in their own order.
+        new = broadcast_to(_counted_from_start(places, n, n), (count,))
+        ranks = ArgSort(0, True).bind(concatenate([new, np.arange(n)]))
+        order = (ranks + n) % (n + count)
     added = broadcast_to(added, (*shape[:axis], count, *shape[axis + 1 :]))
     return getitem(concatenate([x, added], axis), (*(slice(None),) * axis, order))
 

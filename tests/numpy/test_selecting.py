@@ -356,3 +356,64 @@ def test_repeat_to_a_known_length():
 def test_repeat_of_traced_numbers_asks_for_a_length():
     with pytest.raises(ConcretizationTypeError, match="total_repeat_length="):
         fg.jit(lambda r: fnp.repeat(X1, r))(2)
+
+
+# Places that are traced: the array, the places, the values, the axis.
+PLACES = [
+    *((X1, i, 5.0, None) for i in (-7, -1, 0, 3, 6, np.int32(2), np.uint8(4))),
+    *((X1, i, X1[:2], None) for i in (-7, -1, 0, 3, 7)),
+    *((X2, i, 1.5, axis) for i in (-2, 0, 2) for axis in (None, 0, 1, -1)),
+    (X2, 3, X2[:, 0], 1),
+    (X2, [1], X2[:, :2], 1),
+    (X1, [1, 1, 7], [5.0, 6.0, 8.0], None),
+    (X1, [5, 2, 2, -1], 3.0, None),
+    (X2, [0, 3, 1], X2[:, :3], 1),
+    (N2, [2, 0], 7, 0),
+]
+TRACED = {
+    "jit": lambda f: fg.jit(f),
+    "staged": lambda f: lambda i: fg.make_jaxpr(f)(i).eval(i)[0],
+    "vmap": lambda f: lambda i: fg.vmap(f)(np.stack([i, i]))[1],
+}
+
+
+@pytest.mark.parametrize("transformation", TRACED)
+@pytest.mark.parametrize("module", [np, fnp])
+def test_insert_and_delete_at_traced_places(module, transformation):
+    traced = TRACED[transformation]
+    for x, places, values, axis in PLACES:
+        inserted = traced(lambda i, x=x, v=values, axis=axis: module.insert(x, i, v, axis))
+        check(inserted(np.array(places)), np.insert(x, places, values, axis))
+        length = x.size if axis is None else x.shape[axis]
+        if np.size(places) == 1 and np.max(places) < length:
+            deleted = traced(lambda i, x=x, axis=axis: module.delete(x, i, axis))
+            check(deleted(np.array(places)), np.delete(x, places, axis))
+
+
+def test_traced_places_beyond_the_array_are_clamped():
+    check(fg.jit(lambda i: fnp.insert(X1, i, 5.0))(9), np.insert(X1, 7, 5.0))
+    check(fg.jit(lambda i: fnp.insert(X1, i, 5.0))(-9), np.insert(X1, 0, 5.0))
+    check(fg.jit(lambda i: fnp.delete(X1, i))(9), np.delete(X1, 6))
+
+
+def test_gradient_of_insert_and_delete_at_traced_places():
+    w = np.arange(8.0)
+    slope = fg.jit(fg.grad(lambda x, i: fnp.insert(x, i, 2 * x[0]) @ w))(X1, 2)
+    check(slope, np.delete(w, 2) + np.array([4.0, *np.zeros(6)]))
+    slope = fg.jit(fg.grad(lambda x, i: fnp.delete(x, i) @ w[:6]))(X1, 2)
+    check(slope, np.insert(w[:6], 2, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("function", "places", "text"),
+    [
+        (lambda i: fnp.insert(X1, i, 1.0), X1 > 0, r"insert needs integers .* traced bool\[7\]"),
+        (lambda i: fnp.delete(X1, i), X1 > 0, r"delete needs integers .* traced bool\[7\]"),
+        (lambda i: fnp.delete(X1, i), 1.5, r"delete needs integers .* traced ~f64\[\]"),
+        (lambda i: fnp.delete(X1, i), [1, 2], r"the length of delete's result .* traced i64\[2\]"),
+        (lambda i: fnp.delete(X1[:0], i), 0, r"the length of delete's result"),
+    ],
+)
+def test_traced_places_that_would_decide_the_length(function, places, text):
+    with pytest.raises(ConcretizationTypeError, match=text):
+        fg.jit(function)(np.array(places) if isinstance(places, list) else places)
