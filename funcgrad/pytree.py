@@ -3,7 +3,8 @@
 A container is a dict (leaves in order of sorted keys), list, tuple, namedtuple, OrderedDict,
 defaultdict, ``None`` (no leaves) or an instance of a registered class; everything else is a leaf.
 Structures are interned, so that comparing two of them is mostly an identity check. Flattening is
-on the path of every compiled call, hence the tables keyed by type and by key tuples.
+on the path of every compiled call, hence the tables keyed by type and by key tuples. Nothing
+recurses: trees may be nested as deep as they like.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import copy
 import threading
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -186,13 +187,14 @@ def _comparable(meta: Any) -> Hashable:
 class PyTreeDef:
     """The structure of a pytree: what remains when the leaves are taken out."""
 
-    __slots__ = ("_children", "_hash", "_meta", "_node", "num_leaves")
+    __slots__ = ("_children", "_hash", "_is_flat", "_meta", "_node", "num_leaves")
 
     def __init__(self, node: _Node | None, meta: Hashable, children: tuple[PyTreeDef, ...]) -> None:
         self._node = node
         self._meta = meta
         self._children = children
         self.num_leaves: int = 1 if node is None else sum(c.num_leaves for c in children)
+        self._is_flat = node is not None and all(c._node is None for c in children)
         self._hash = hash((None if node is None else node.kind, meta, children))
 
     def __hash__(self) -> int:
@@ -201,13 +203,17 @@ class PyTreeDef:
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        return (
-            isinstance(other, PyTreeDef)
-            and self._hash == other._hash
-            and self._node is other._node
-            and self._meta == other._meta
-            and self._children == other._children
-        )
+        if not isinstance(other, PyTreeDef):
+            return False
+        pending = [(self, other)]
+        while pending:
+            a, b = pending.pop()
+            if a is b:
+                continue
+            if a._hash != b._hash or not a.has_root_of(b) or len(a._children) != len(b._children):
+                return False
+            pending.extend(zip(a._children, b._children, strict=True))
+        return True
 
     @property
     def is_leaf(self) -> bool:
@@ -268,49 +274,100 @@ class PyTreeDef:
             raise TreeError(
                 f"unflatten: the structure {self} has {self.num_leaves} leaves, got {len(leaves)}."
             )
-        return self._build(leaves, 0)
+        return self.fold(leaves, PyTreeDef._assemble)
 
-    def _build(self, leaves: Sequence[Any], start: int) -> Any:
-        node = self._node
-        if node is None:
-            return leaves[start]
-        children = self._children
+    def fold(
+        self, leaves: Sequence[Any], assemble: Callable[[PyTreeDef, Sequence[Any]], Any]
+    ) -> Any:
+        """Put leaves together, from the innermost containers outwards.
+
+        Args:
+            leaves: As many as the structure has.
+            assemble: Called with the structure of a container and what stands for its children;
+                returns what stands for the container.
+        """
+        if self._node is None:
+            return leaves[0]
+        # Containers that wait for parts, with the structures of these and the parts there are.
+        waiting: list[tuple[PyTreeDef, Iterator[PyTreeDef], list[Any]]] = []
+        parts: list[Any] = []
+        rest = iter((self,))
+        start = 0
+        while True:
+            for treedef in rest:
+                stop = start + treedef.num_leaves
+                if treedef._node is None:
+                    parts.append(leaves[start])
+                elif treedef._is_flat:
+                    parts.append(assemble(treedef, leaves[start:stop]))
+                else:
+                    waiting.append((treedef, rest, parts))
+                    rest, parts = iter(treedef._children), []
+                    break
+                start = stop
+            else:
+                if not waiting:
+                    return parts[0]
+                complete, (treedef, rest, parts) = parts, waiting.pop()
+                parts.append(assemble(treedef, complete))
+
+    def _assemble(self, parts: Sequence[Any]) -> Any:
+        """A container of the kind of the root that holds ``parts``."""
         meta = self._meta
-        if type(meta) is _Frozen:
-            meta = meta.thaw()
-        if self.num_leaves == len(children) and all(c is _LEAF for c in children):
-            return node.unflatten(meta, leaves[start : start + len(children)])
-        parts = []
-        for child in children:
-            parts.append(child._build(leaves, start))
-            start += child.num_leaves
-        return node.unflatten(meta, parts)
+        return self.unflatten_root(meta.thaw() if type(meta) is _Frozen else meta, parts)
 
     def flatten_up_to(self, tree: Any) -> list[Any]:
-        """The subtrees of ``tree`` at the places of this structure's leaves."""
+        """The subtrees of ``tree`` at the places of this structure's leaves.
+
+        Raises:
+            TreeError: If this is no prefix of the tree, with the path where they differ.
+        """
         found: list[Any] = []
-        self._collect(tree, (), found)
+        pending = [(self, tree)]
+        while pending:
+            treedef, part = pending.pop()
+            if treedef._node is None:
+                found.append(part)
+                continue
+            children = treedef._take_apart(part)
+            if children is None:
+                raise self._difference(tree)
+            if treedef._is_flat:
+                found.extend(children)
+            else:
+                pending.extend(zip(reversed(treedef._children), reversed(children), strict=True))
         return found
 
-    def _collect(self, tree: Any, path: KeyPath, found: list[Any]) -> None:
-        if self._node is None:
-            found.append(tree)
-            return
-        node = _node_of(type(tree))
-        if node is not self._node:
-            raise TreeError(
-                f"trees differ in structure at {_place(path)}: expected {_describe(self)}, got "
-                f"{_describe_value(tree)}."
-            )
+    def _take_apart(self, tree: Any) -> Sequence[Any] | None:
+        """The children of a container like the root; ``None`` if the tree is something else."""
+        node = self._node
+        if node is None or _node_of(type(tree)) is not node:
+            return None
         children, meta = node.flatten(tree)
-        if not self.has_meta(meta) or len(children) != len(self._children):
-            raise TreeError(
-                f"trees differ in structure at {_place(path)}: expected {self}, got "
-                f"{tree_structure(tree)}."
-            )
-        keys = [key for key, _ in node.flatten_with_keys(tree)]
-        for key, child, subtree in zip(keys, self._children, children, strict=True):
-            child._collect(subtree, (*path, key), found)
+        fits = len(children) == len(self._children) and self.has_meta(meta)
+        return children if fits else None
+
+    def _difference(self, tree: Any) -> TreeError:
+        """The error for a tree that differs, with the first place where it does."""
+        pending: list[tuple[PyTreeDef, Any, _Path]] = [(self, tree, None)]
+        while True:
+            treedef, part, path = pending.pop()
+            node = treedef._node
+            if node is None:
+                continue
+            children = treedef._take_apart(part)
+            if children is None:
+                break
+            keys = [key for key, _ in node.flatten_with_keys(part)]
+            rows = list(zip(treedef._children, children, keys, strict=True))
+            pending.extend((child, sub, (path, key)) for child, sub, key in reversed(rows))
+        place = keystr(_keys_of(path))
+        if _node_of(type(part)) is not node:
+            expected, got = f"a {node.kind.__name__}", f"a {type(part).__name__}"
+        else:
+            expected, got = str(treedef), str(tree_structure(part))
+        where = f"`{place}`" if place else "the root"
+        return TreeError(f"trees differ in structure at {where}: expected {expected}, got {got}.")
 
     def __repr__(self) -> str:
         return f"PyTreeDef({_format(self)})"
@@ -371,33 +428,46 @@ def _intern(node: _Node, meta: Hashable, children: tuple[PyTreeDef, ...]) -> PyT
     return found
 
 
-def _place(path: KeyPath) -> str:
-    return f"`{keystr(path)}`" if path else "the root"
+_Path = tuple["_Path", Any] | None
+"""A path as it is walked: the path of the container and the key in it; ``None`` at the root."""
 
 
-def _describe(treedef: PyTreeDef) -> str:
-    return f"a {treedef._node.kind.__name__}" if treedef._node else "a leaf"
-
-
-def _describe_value(tree: Any) -> str:
-    return f"a {type(tree).__name__}"
+def _keys_of(path: _Path) -> KeyPath:
+    keys = []
+    while path is not None:
+        path, key = path
+        keys.append(key)
+    return tuple(reversed(keys))
 
 
 def _format(treedef: PyTreeDef) -> str:
-    if treedef._node is None:
-        return "*"
-    parts = [_format(c) for c in treedef._children]
-    kind = treedef._node.kind
-    if kind is dict:
-        keys: Any = treedef._meta
-        return "{" + ", ".join(f"{k!r}: {p}" for k, p in zip(keys, parts, strict=True)) + "}"
-    if kind is list:
-        return "[" + ", ".join(parts) + "]"
-    if kind is tuple:
-        return "(" + ", ".join(parts) + ("," if len(parts) == 1 else "") + ")"
-    if kind is type(None):
-        return "None"
-    return f"{kind.__name__}({', '.join(parts)})"
+    texts: list[str] = []
+    pending: list[str | PyTreeDef] = [treedef]
+    while pending:
+        piece = pending.pop()
+        if isinstance(piece, str):
+            texts.append(piece)
+        else:
+            pending.extend(reversed(list(_pieces(piece))))
+    return "".join(texts)
+
+
+def _pieces(treedef: PyTreeDef) -> Iterator[str | PyTreeDef]:
+    """The text of a container, with its children in their places."""
+    kind, children = treedef.kind, treedef._children
+    if kind is None or kind is type(None):
+        yield "*" if kind is None else "None"
+        return
+    before, after = _BRACKETS.get(kind, (f"{kind.__name__}(", ")"))
+    names = [f"{key!r}: " for key in treedef.meta] if kind is dict else [""] * len(children)
+    yield before
+    for i, (name, child) in enumerate(zip(names, children, strict=True)):
+        yield f", {name}" if i else name
+        yield child
+    yield "," + after if kind is tuple and len(children) == 1 else after
+
+
+_BRACKETS: dict[type, tuple[str, str]] = {list: ("[", "]"), tuple: ("(", ")"), dict: ("{", "}")}
 
 
 # The registry.
@@ -560,35 +630,43 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDe
         >>> tree_util.tree_flatten({"b": 2, "a": (1, None)})
         ([1, 2], PyTreeDef({'a': (*, None), 'b': *}))
     """
+    if type(tree) in _leaf_types:
+        return [tree], _LEAF
     leaves: list[Any] = []
-    if is_leaf is not None:
-        return leaves, _flatten_until(tree, leaves, is_leaf)
-    return leaves, _flatten(tree, leaves)
+    return leaves, _flatten(tree, leaves, is_leaf)
 
 
-def _flatten(tree: Any, leaves: list[Any]) -> PyTreeDef:
-    kind = type(tree)
-    if kind in _leaf_types:
-        leaves.append(tree)
-        return _LEAF
-    node = _node_of(kind)
-    if node is None:
-        leaves.append(tree)
-        return _LEAF
-    children, meta = node.flatten(tree)
-    if _leaf_types.issuperset(map(type, children)):
-        leaves.extend(children)
-        return _intern(node, meta, (_LEAF,) * len(children))
-    return _intern(node, meta, tuple([_flatten(child, leaves) for child in children]))
+def _flatten(tree: Any, leaves: list[Any], is_leaf: IsLeaf) -> PyTreeDef:
+    """The structure of a tree, whose leaves are appended to ``leaves``."""
+    # Containers that wait for the structures of parts, with the parts and the structures there are.
+    waiting: list[tuple[_Node, Hashable, Iterator[Any], list[PyTreeDef]]] = []
+    made: list[PyTreeDef] = []
+    rest = iter((tree,))
+    while True:
+        for part in rest:
+            node = _container(part, is_leaf)
+            if node is None:
+                leaves.append(part)
+                made.append(_LEAF)
+                continue
+            parts, meta = node.flatten(part)
+            if is_leaf is None and _leaf_types.issuperset(map(type, parts)):
+                leaves.extend(parts)
+                made.append(_intern(node, meta, (_LEAF,) * len(parts)))
+                continue
+            waiting.append((node, meta, rest, made))
+            rest, made = iter(parts), []
+            break
+        else:
+            if not waiting:
+                return made[0]
+            complete, (node, meta, rest, made) = made, waiting.pop()
+            made.append(_intern(node, meta, tuple(complete)))
 
 
-def _flatten_until(tree: Any, leaves: list[Any], is_leaf: Callable[[Any], bool]) -> PyTreeDef:
-    node = None if is_leaf(tree) else _node_of(type(tree))
-    if node is None:
-        leaves.append(tree)
-        return _LEAF
-    children, meta = node.flatten(tree)
-    return _intern(node, meta, tuple([_flatten_until(c, leaves, is_leaf) for c in children]))
+def _container(tree: Any, is_leaf: IsLeaf) -> _Node | None:
+    """How to take a tree apart; ``None`` if it counts as a leaf."""
+    return None if is_leaf is not None and is_leaf(tree) else _node_of(type(tree))
 
 
 def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
@@ -638,17 +716,33 @@ def tree_flatten_with_path(
 ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
     """As `tree_flatten`, every leaf paired with its path."""
     rows: list[tuple[KeyPath, Any]] = []
-    _walk(tree, (), rows, is_leaf)
+    _walk(tree, rows, is_leaf)
     return rows, tree_structure(tree, is_leaf)
 
 
-def _walk(tree: Any, path: KeyPath, rows: list[tuple[KeyPath, Any]], is_leaf: IsLeaf) -> None:
-    node = None if is_leaf is not None and is_leaf(tree) else _node_of(type(tree))
+def _walk(tree: Any, rows: list[tuple[KeyPath, Any]], is_leaf: IsLeaf) -> None:
+    node = _container(tree, is_leaf)
     if node is None:
-        rows.append((path, tree))
+        rows.append(((), tree))
         return
-    for key, child in node.flatten_with_keys(tree):
-        _walk(child, (*path, key), rows, is_leaf)
+    path: _Path = None
+    prefix: KeyPath | None = ()
+    rest = iter(node.flatten_with_keys(tree))
+    waiting: list[tuple[_Path, KeyPath | None, Iterator[Any]]] = []
+    while True:
+        for key, part in rest:
+            node = _container(part, is_leaf)
+            if node is not None:
+                waiting.append((path, prefix, rest))
+                path, prefix, rest = (path, key), None, iter(node.flatten_with_keys(part))
+                break
+            if prefix is None:  # Put together only where there are leaves, for trees may be deep.
+                prefix = _keys_of(path)
+            rows.append(((*prefix, key), part))
+        else:
+            if not waiting:
+                return
+            path, prefix, rest = waiting.pop()
 
 
 def broadcast_prefix(prefix: Any, tree: Any, is_leaf: IsLeaf = None) -> list[Any]:

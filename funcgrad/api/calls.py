@@ -10,7 +10,7 @@ constants that it refers to by number.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -95,18 +95,20 @@ class _Writer:
                 f"{names[i]} is {known} or type({names[i]}) is {kind} and {names[i]} == {known}"
             )
         dynamic = [name for i, name in enumerate(names) if i not in statics]
-        for name, tree in zip(dynamic, trees, strict=True):
-            self.unpack(name, tree)
+        pending = list(zip(dynamic, trees, strict=True))
+        pending.reverse()
+        while pending:
+            pending.extend(reversed(self.unpack(*pending.pop())))
 
-    def unpack(self, name: str, tree: PyTreeDef) -> None:
-        """Take a container apart."""
+    def unpack(self, name: str, tree: PyTreeDef) -> list[tuple[str, PyTreeDef]]:
+        """Take a container apart; its children are left to be taken apart in turn."""
         children = tree.children()
         if tree.is_leaf:
             self.leaves.append(name)
-            return
+            return []
         if tree.kind is type(None):
             self.unless(f"{name} is None")
-            return
+            return []
         self.unless(f"type({name}) is {self.constant(tree.kind)}")
         parts = [self.variable() for _ in children]
         if tree.kind is dict:
@@ -125,8 +127,7 @@ class _Writer:
             self.unless(f"len({values}) == {len(parts)}")
             if parts:
                 self.line(f"{', '.join(parts)}, = {values}")
-        for part, child in zip(parts, children, strict=True):
-            self.unpack(part, child)
+        return list(zip(parts, children, strict=True))
 
     def check_leaves(self, leaves: list[Any]) -> None:
         """Convert scalars; arrays are checked by the executor, or here if NumPy is called."""
@@ -188,17 +189,18 @@ class _Writer:
 
     def build(self, tree: PyTreeDef) -> str:
         """The expression of the result."""
-        rest = iter(self.results)
-        text = self._build(tree, rest)
-        assert next(rest, None) is None
-        return text
+        expression: str = tree.fold(self.results, self._assemble)
+        return expression
 
-    def _build(self, tree: PyTreeDef, rest: Any) -> str:
-        if tree.is_leaf:
-            return str(next(rest))
+    def _assemble(self, tree: PyTreeDef, parts: Sequence[str]) -> str:
+        """Name a container of named parts: expressions of deep trees would nest too deeply."""
+        name = self.variable()
+        self.line(f"{name} = {self._container(tree, parts)}")
+        return name
+
+    def _container(self, tree: PyTreeDef, parts: Sequence[str]) -> str:
         if tree.kind is type(None):
             return "None"
-        parts = [self._build(child, rest) for child in tree.children()]
         if tree.kind is dict:
             keys = [self.constant(key) for key in tree.meta]
             return "{" + ", ".join(f"{k}: {p}" for k, p in zip(keys, parts, strict=True)) + "}"

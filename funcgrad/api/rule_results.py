@@ -177,19 +177,22 @@ class Fit:
             root: Path of the primal.
         """
         rows: list[tuple[str, Any]] = []
-        self._collect(tree, treedef, root, rows)
+        pending = [(tree, treedef, root)]
+        while pending:
+            pending.extend(reversed(self._parts(*pending.pop(), rows)))
         return [self._leaf(x, aval, path) for (path, x), aval in zip(rows, avals, strict=True)]
 
-    def _collect(
+    def _parts(
         self, tree: Any, treedef: PyTreeDef, path: str, rows: list[tuple[str, Any]]
-    ) -> None:
+    ) -> list[tuple[Any, PyTreeDef, str]]:
+        """The children of a container, with their structures and paths; a leaf goes to ``rows``."""
         if tree is None:
             rows.extend([(path, None)] * treedef.num_leaves)
-            return
+            return []
         children, got = tree_flatten_with_path(tree, is_leaf=lambda x: x is not tree)
         if treedef.is_leaf and got.is_leaf:
             rows.append((path, tree))
-            return
+            return []
         if not got.has_root_of(treedef) or len(children) != len(treedef.children()):
             raise TreeError(
                 f"{self.what} returned a {self.kind} of the wrong structure for `{path}`.\n"
@@ -197,8 +200,10 @@ class Fit:
                 f"  got           {_describe_structure(tree_structure(tree))}\n"
                 "Return the structure of the primal; None may stand for zeros."
             )
-        for (keys, part), child in zip(children, treedef.children(), strict=True):
-            self._collect(part, child, path + keystr(keys), rows)
+        return [
+            (part, child, path + keystr(keys))
+            for (keys, part), child in zip(children, treedef.children(), strict=True)
+        ]
 
     def _leaf(self, value: Any, aval: ShapedArray, path: str) -> Any:
         if value is None or isinstance(value, SymbolicZero):
