@@ -74,7 +74,7 @@ def keystr(keys: KeyPath) -> str:
 class _Node:
     """How one type of container is taken apart and put together."""
 
-    __slots__ = ("flatten", "flatten_with_keys", "kind", "unflatten")
+    __slots__ = ("flatten", "flatten_with_keys", "is_transient", "kind", "unflatten")
 
     def __init__(
         self,
@@ -82,7 +82,9 @@ class _Node:
         flatten: Callable[[Any], tuple[Sequence[Any], Hashable]],
         unflatten: Callable[[Any, Sequence[Any]], Any],
         flatten_with_keys: Callable[[Any], Iterable[Any]],
+        is_transient: bool = False,
     ) -> None:
+        self.is_transient = is_transient
         self.kind = kind
         self.flatten = flatten
         self.unflatten = unflatten
@@ -187,12 +189,24 @@ def _comparable(meta: Any) -> Hashable:
 class PyTreeDef:
     """The structure of a pytree: what remains when the leaves are taken out."""
 
-    __slots__ = ("_children", "_hash", "_is_flat", "_meta", "_node", "num_leaves")
+    __slots__ = (
+        "_children",
+        "_hash",
+        "_is_flat",
+        "_meta",
+        "_node",
+        "is_transient",
+        "num_leaves",
+    )
 
     def __init__(self, node: _Node | None, meta: Hashable, children: tuple[PyTreeDef, ...]) -> None:
         self._node = node
         self._meta = meta
         self._children = children
+        # Whether it is not worth remembering, for each is met once and may be large.
+        self.is_transient: bool = node is not None and (
+            node.is_transient or any(c.is_transient for c in children)
+        )
         self.num_leaves: int = 1 if node is None else sum(c.num_leaves for c in children)
         self._is_flat = node is not None and all(c._node is None for c in children)
         self._hash = hash((None if node is None else node.kind, meta, children))
@@ -423,8 +437,9 @@ def _intern(node: _Node, meta: Hashable, children: tuple[PyTreeDef, ...]) -> PyT
     if found is None:
         if len(_interned) >= _INTERN_LIMIT:
             _interned.clear()
-        key = (node, meta, children)
-        found = _interned.setdefault(key, PyTreeDef(node, meta, children))
+        found = PyTreeDef(node, meta, children)
+        if not found.is_transient:
+            found = _interned.setdefault((node, meta, children), found)
     return found
 
 
@@ -576,6 +591,8 @@ def register_pytree_node(
     flatten_func: Callable[[Any], tuple[Iterable[Any], Hashable]],
     unflatten_func: Callable[[Any, Sequence[Any]], Any],
     flatten_with_keys_func: Callable[[Any], tuple[Iterable[Any], Hashable]] | None = None,
+    *,
+    is_transient: bool = False,
 ) -> None:
     """Make a class a pytree.
 
@@ -585,6 +602,8 @@ def register_pytree_node(
             best hashable. Of what is not (dicts, lists, arrays), structures hold copies.
         unflatten_func: Makes an instance of auxiliary data and children.
         flatten_with_keys_func: As ``flatten_func`` with ``(key, child)`` pairs as children.
+        is_transient: Whether auxiliary data is rarely the same twice, so that structures need not
+            be remembered.
 
     Raises:
         TreeError: If the class is registered already.
@@ -609,7 +628,7 @@ def register_pytree_node(
             return list(flatten_with_keys_func(tree)[0])
         return [(FlattenedIndexKey(i), x) for i, x in enumerate(flatten(tree)[0])]
 
-    _add(_Node(nodetype, flatten, unflatten_func, with_keys))
+    _add(_Node(nodetype, flatten, unflatten_func, with_keys, is_transient))
 
 
 # Flattening.

@@ -78,6 +78,8 @@ def _way_out(leaf: Any, path: str, function: str) -> str:
         "register its class with funcgrad.tree_util.register_dataclass or "
         "register_pytree_node_class, so that the arrays in it are traced"
     )
+    if function.startswith("vmap("):
+        return f"Pass it along with in_axes=None, or {register}."
     if not function.startswith("jit("):
         return f"Close over it, or {register}."
     whole = re.fullmatch(r"args\[(\d+)\]|kwargs\['(\w+)'\]", path)

@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import wraps
 from itertools import pairwise
 from typing import Any
 
@@ -23,6 +22,7 @@ from funcgrad.api.staging import StagedFunction
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.program import Equation, Program, Var, makers
 from funcgrad.core.trace import EVAL, current_trace, using_trace
+from funcgrad.core.transformed import Transformed
 from funcgrad.errors import ArgumentError
 from funcgrad.higher_order.budget import Budgeted, MemoryPlan, format_bytes, plan_memory
 from funcgrad.higher_order.checkpoint import (
@@ -105,8 +105,7 @@ def checkpoint(
         of_dynamic.__name__ = name_of(fun)
         return StagedFunction(of_dynamic, dynamic, kwargs, what)
 
-    @wraps(fun, updated=())
-    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+    def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if current_trace() is EVAL:
             return fun(*args, **kwargs)
         staged = staged_call(args, kwargs)
@@ -122,6 +121,15 @@ def checkpoint(
         assert limit is not None
         return plan_memory(staged.program, is_active, limit, prevent_cse)
 
+    checkpointed = Transformed(
+        run,
+        checkpoint,
+        fun,
+        prevent_cse=prevent_cse,
+        policy=policy,
+        static_argnums=static_argnums,
+        budget=budget,
+    )
     if limit is not None:
         checkpointed.plan = plan  # type: ignore[attr-defined]
     return checkpointed
@@ -191,18 +199,23 @@ def checkpoint_sequential(
         )
     count = min(int(count), max(n, 1))
     bounds = [n * i // count for i in range(count + 1)]
-    parts = [checkpoint(_composed(steps[a:b]), policy=policy) for a, b in pairwise(bounds)]
-    return _composed(parts, "checkpoint_sequential")
+    parts = [
+        checkpoint(Composition(steps[a:b], "segment"), policy=policy) for a, b in pairwise(bounds)
+    ]
+    return Composition(parts, "checkpoint_sequential")
 
 
-def _composed(steps: Sequence[Function], name: str = "segment") -> Function:
-    def composition(x: Any) -> Any:
-        for step in steps:
+class Composition:
+    """Functions of one argument, one after the other."""
+
+    def __init__(self, steps: Sequence[Function], name: str) -> None:
+        self.steps = steps
+        self.__name__ = self.__qualname__ = name
+
+    def __call__(self, x: Any) -> Any:
+        for step in self.steps:
             x = step(x)
         return x
-
-    composition.__name__ = composition.__qualname__ = name
-    return composition
 
 
 def checkpoint_name(x: Any, name: str) -> Any:

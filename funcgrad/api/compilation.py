@@ -23,7 +23,12 @@ from funcgrad.api.arguments import (
     name_of,
 )
 from funcgrad.api.calls import MISS, CallPath, call_path
-from funcgrad.api.staging import ClosedJaxpr, ShapeDtypeStruct, StagedFunction
+from funcgrad.api.staging import (
+    ClosedJaxpr,
+    ShapeDtypeStruct,
+    StagedFunction,
+    without_float0,
+)
 from funcgrad.compiler.pipeline import compile_program
 from funcgrad.compiler.plan import Executable
 from funcgrad.core.avals import ShapedArray
@@ -31,6 +36,7 @@ from funcgrad.core.axes import axes_in_scope
 from funcgrad.core.printer import format_program
 from funcgrad.core.program import Program
 from funcgrad.core.trace import EVAL, Tracer, current_trace, using_trace
+from funcgrad.core.transformed import global_name
 from funcgrad.errors import ArgumentError, DtypeError
 from funcgrad.higher_order.jit import STEPWISE, Jit, executable_of, is_jit_disabled
 from funcgrad.pytree import PyTreeDef, tree_flatten, tree_leaves, tree_structure, tree_unflatten
@@ -158,11 +164,23 @@ class Jitted:
     ) -> None:
         check_callable(fun, "jit")
         update_wrapper(self, fun, updated=())
+        self._options = {
+            "static_argnums": _kept(static_argnums),
+            "static_argnames": _kept(static_argnames),
+            "donate_argnums": _kept(donate_argnums),
+            "donate_argnames": _kept(donate_argnames),
+            "threads": threads,
+        }
         self._fun = fun
         self._name = name_of(fun)
         self._what = f"jit({self._name})"
-        self._static = _Selection(fun, static_argnums, static_argnames, "static")
-        self._donated = _Selection(fun, donate_argnums, donate_argnames, "donate")
+        options = self._options
+        self._static = _Selection(
+            fun, options["static_argnums"], options["static_argnames"], "static"
+        )
+        self._donated = _Selection(
+            fun, options["donate_argnums"], options["donate_argnames"], "donate"
+        )
         self._threads = _checked_threads(threads)
         self._cache: dict[Any, _Entry] = {}
         self._info = CacheInfo()
@@ -173,6 +191,9 @@ class Jitted:
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else MethodType(self, instance)
+
+    def __reduce__(self) -> Any:
+        return global_name(self) or (partial(jit, **self._options), (self._fun,))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if mode := is_jit_disabled():
@@ -332,6 +353,11 @@ class _Selection:
         return bool(self.nums or self.names)
 
 
+def _kept(option: Any) -> Any:
+    """An option that can be read more than once."""
+    return option if option is None or isinstance(option, str | int) else tuple(_listed(option))
+
+
 def _listed(argnums: Any) -> tuple[Any, ...]:
     return tuple(argnums) if isinstance(argnums, Iterable) else (argnums,)
 
@@ -379,15 +405,28 @@ class _Call:
     def __init__(self, jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.jitted = jitted
         static = jitted._static
-        self.args = args
         self.static_args = {i: a for i, a in enumerate(args) if i in static.nums}
+        self.args = args
         self.static_kwargs = {k: v for k, v in kwargs.items() if k in static.names}
         self.dynamic_args = [a for i, a in enumerate(args) if i not in self.static_args]
         self.dynamic_kwargs = {k: v for k, v in kwargs.items() if k not in self.static_kwargs}
         self.leaves, self.treedef = tree_flatten((tuple(self.dynamic_args), self.dynamic_kwargs))
+        self.has_float0 = any(x.dtype.kind == "V" for x in self.leaves if type(x) is np.ndarray)
+        if self.has_float0:
+            self._take_out_float0()
         # Programs know the lengths of named axes.
         self.axes = axes_in_scope()
         self.key = (self._key(), self.axes) if self.axes else self._key()
+
+    def _take_out_float0(self) -> None:
+        """Let zeros of dtype float0 be part of the structure."""
+        dynamic = without_float0((self.dynamic_args, self.dynamic_kwargs))
+        self.dynamic_args, self.dynamic_kwargs = dynamic
+        rest = iter(self.dynamic_args)
+        self.args = tuple(
+            a if i in self.static_args else next(rest) for i, a in enumerate(self.args)
+        )
+        self.leaves, self.treedef = tree_flatten((tuple(self.dynamic_args), self.dynamic_kwargs))
 
     def _key(self) -> Any:
         signature: list[Any] = []
@@ -424,8 +463,10 @@ class _Call:
     @property
     def is_plain(self) -> bool:
         """Whether the types of the leaves say what they are: not so for subclasses of arrays."""
-        return len(self.leaves) <= _MAX_LEAVES and all(
-            type(x) is np.ndarray or type(x) in _SCALAR_TYPES for x in self.leaves
+        return (
+            len(self.leaves) <= _MAX_LEAVES
+            and not self.has_float0
+            and all(type(x) is np.ndarray or type(x) in _SCALAR_TYPES for x in self.leaves)
         )
 
     def check_values(self) -> None:
@@ -588,6 +629,7 @@ class Compiled:
         return self._executable.as_text()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        args, kwargs = without_float0((args, kwargs))
         leaves, treedef = tree_flatten((args, kwargs))
         if treedef != self._staged.in_tree:
             raise ArgumentError(

@@ -20,6 +20,7 @@ from funcgrad.api.rule_results import describe, is_zero_tree, place_of
 from funcgrad.api.staging import StagedFunction
 from funcgrad.core.program import evaluate
 from funcgrad.core.trace import EVAL, current_trace
+from funcgrad.core.transformed import global_name
 from funcgrad.errors import ArgumentError, TreeError
 from funcgrad.higher_order.closures import HoldsFunctions
 from funcgrad.pytree import tree_flatten, tree_leaves, tree_structure, tree_unflatten
@@ -29,6 +30,7 @@ class CustomFunction(HoldsFunctions):
     """A function and its rules; the base of the decorators."""
 
     kind = ""
+    _made_by: Any = None
     derivative_call: str | None = None
     """How to give the derivative that the decorator cannot do without."""
 
@@ -45,6 +47,9 @@ class CustomFunction(HoldsFunctions):
         self.rules = UserRules(self.name, fun, positions)
         if self.derivative_call is not None:
             self.rules.missing = _missing(self, "differentiation", self.derivative_call)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return global_name(self) or self._made_by or super().__reduce_ex__(protocol)
 
     @property
     def _what(self) -> str:
@@ -371,6 +376,7 @@ def custom_gradient(fun: Function) -> Function:
     update_wrapper(value, fun, updated=())
     function = custom_vjp(value)
     function.defvjp(fwd, bwd)
+    function._made_by = (custom_gradient, (fun,))
     return function
 
 

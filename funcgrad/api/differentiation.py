@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -17,13 +16,21 @@ from funcgrad.api.arguments import (
     leaf_paths,
     name_of,
     normalize_argnums,
-    same_type,
     zeros_for,
+)
+from funcgrad.api.linear_functions import (
+    QUIET,
+    JvpFunction,
+    Signature,
+    VjpFunction,
+    check_cotangents,
+    check_tangents,
 )
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.trace import Tracer
+from funcgrad.core.transformed import Transformed
 from funcgrad.dtypes import float0
-from funcgrad.errors import ArgumentError, DtypeError, ShapeError, TreeError
+from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 from funcgrad.primitives.elementwise import stop_gradient as stop_gradient_p
 from funcgrad.primitives.families import zeros_like_aval
 from funcgrad.primitives.shape import Transpose, reshape
@@ -37,9 +44,7 @@ from funcgrad.pytree import (
 )
 from funcgrad.transforms.batch import batch_flat
 from funcgrad.transforms.jvp import jvp_flat
-from funcgrad.transforms.linearize import linearize_flat, record_linear
-
-_QUIET = {"divide": "ignore", "invalid": "ignore", "over": "ignore", "under": "ignore"}
+from funcgrad.transforms.linearize import LinearMap, linearize_flat, record_linear
 
 
 def grad(
@@ -78,12 +83,19 @@ def grad(
     check_callable(fun, "grad")
     both = _value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, "grad")
 
-    @wraps(fun, updated=())
-    def grad_f(*args: Any, **kwargs: Any) -> Any:
+    def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         value, gradient = both(args, kwargs)
         return (gradient, value[1]) if has_aux else gradient
 
-    return grad_f
+    return Transformed(
+        run,
+        grad,
+        fun,
+        argnums=argnums,
+        has_aux=has_aux,
+        holomorphic=holomorphic,
+        allow_int=allow_int,
+    )
 
 
 def value_and_grad(
@@ -110,11 +122,15 @@ def value_and_grad(
     check_callable(fun, "value_and_grad")
     both = _value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, "value_and_grad")
 
-    @wraps(fun, updated=())
-    def value_and_grad_f(*args: Any, **kwargs: Any) -> Any:
-        return both(args, kwargs)
-
-    return value_and_grad_f
+    return Transformed(
+        both,
+        value_and_grad,
+        fun,
+        argnums=argnums,
+        has_aux=has_aux,
+        holomorphic=holomorphic,
+        allow_int=allow_int,
+    )
 
 
 def _value_and_grad(
@@ -148,7 +164,7 @@ def _value_and_grad(
             out = fun(*full, **kwargs)
             return [out] if not has_aux else _split_aux(out, aux_tree, what)
 
-        with np.errstate(**_QUIET):  # type: ignore[arg-type]
+        with np.errstate(**QUIET):
             outs, linear = linearize_flat(flat, leaves, [a is True for a in is_active], what)
             value = outs[0]
             one = _check_scalar(value, holomorphic, what)
@@ -296,7 +312,8 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     Returns:
         ``(value, vjp_fun)``, with ``has_aux`` also ``extra``. ``vjp_fun(cotangent)`` takes a
         pytree like the value and returns a tuple with a cotangent for every primal; it may be
-        called several times. Integer primals have ``float0`` cotangents.
+        called several times. It is a pytree of what it keeps, so `jit` can return it. Integer
+        primals have ``float0`` cotangents.
 
     Raises:
         TreeError: If ``vjp_fun`` gets a cotangent of another structure.
@@ -313,25 +330,22 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     leaves, treedef = tree_flatten(primals)
     avals = _avals(leaves, primals, what)
     flat = _Flat(fun, treedef, has_aux, what)
-    with np.errstate(**_QUIET):  # type: ignore[arg-type]
+    with np.errstate(**QUIET):
         results, linear = linearize_flat(flat, leaves, [a.dtype.kind in "fc" for a in avals], what)
     outs, aux = flat.split(results)
-    out_avals = [aval_of(x) for x in outs]
-
-    def vjp_fun(cotangent: Any) -> tuple[Any, ...]:
-        cts = _check_cotangents(cotangent, flat.out_tree, out_avals, what)
-        with np.errstate(**_QUIET):  # type: ignore[arg-type]
-            pulled = linear.pull(cts + [None] * (len(results) - len(cts)))
-        own = Owner([*leaves, *cts])
-        filled = [
-            zeros_for(a) if ct is None else own(ct) for ct, a in zip(pulled, avals, strict=True)
-        ]
-        check_for_nans(what, filled, (primals, cotangent))
-        found: tuple[Any, ...] = tree_unflatten(treedef, filled)
-        return found
-
+    pull = VjpFunction(*_signed(flat, outs, avals, linear, what), leaves)
     check_for_nans(what, outs, primals)
-    return (tree_unflatten(flat.out_tree, outs), vjp_fun, *aux)
+    return (tree_unflatten(flat.out_tree, outs), pull, *aux)
+
+
+def _signed(
+    flat: _Flat, outs: Sequence[Any], avals: Sequence[ShapedArray], linear: LinearMap, what: str
+) -> tuple[Signature, LinearMap]:
+    """The types of a function, and its derivative without that of extra results."""
+    out_avals = tuple(aval_of(x) for x in outs)
+    signature = Signature(what, flat.treedef, tuple(avals), flat.out_tree, out_avals)
+    outputs = linear.outputs[: len(outs)]
+    return signature, LinearMap(linear.inputs, linear.entries, linear.length, outputs)
 
 
 def _avals(leaves: Sequence[Any], tree: Any, what: str) -> list[ShapedArray]:
@@ -377,35 +391,6 @@ class _Flat:
         return list(flat[:n]), (tree_unflatten(self.aux_tree[0], flat[n:]),)
 
 
-def _check_cotangents(
-    cotangent: Any, treedef: PyTreeDef, avals: Sequence[ShapedArray], what: str
-) -> list[Any]:
-    leaves, structure = tree_flatten(cotangent)
-    if structure != treedef:
-        raise TreeError(
-            f"the cotangent for {what} must have the structure of the function's result.\n"
-            f"  expected      {treedef}\n  got           {structure}"
-        )
-    paths = leaf_paths(cotangent, "cotangent")
-    return [_check_ct(ct, a, p, what) for ct, a, p in zip(leaves, avals, paths, strict=True)]
-
-
-def _check_ct(ct: Any, aval: ShapedArray, path: str, what: str) -> Any:
-    if aval.dtype.kind not in "fc":
-        return None
-    if isinstance(ct, np.ndarray) and ct.dtype == float0:
-        return None
-    if type(ct) in (int, float, complex) and not aval.shape:
-        return aval.dtype.type(ct)
-    got = aval_of(ct)
-    if not same_type(got, aval):
-        raise ShapeError(
-            f"the cotangent `{path}` for {what} must have the type of the function's result, "
-            f"{aval.strong()}, but is {got.strong()}."
-        )
-    return ct
-
-
 def jvp(
     fun: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
 ) -> tuple[Any, ...]:
@@ -439,9 +424,10 @@ def jvp(
             f"{type(primals).__name__} and {type(tangents).__name__}. Write jvp(f, (x,), (t,))."
         )
     leaves, treedef = tree_flatten(tuple(primals))
-    dots = _check_tangents(tuple(primals), leaves, treedef, tuple(tangents), what)
+    avals = _avals(leaves, tuple(primals), what)
+    dots = check_tangents(treedef, avals, tuple(tangents), what)
     flat = _Flat(fun, treedef, has_aux, what)
-    with np.errstate(**_QUIET):  # type: ignore[arg-type]
+    with np.errstate(**QUIET):
         results, out_dots = jvp_flat(flat, leaves, dots, what)
     outs, aux = flat.split(results)
     own = Owner([*leaves, *dots, *outs])
@@ -454,41 +440,6 @@ def jvp(
     return (tree_unflatten(tree, outs), tree_unflatten(tree, filled), *aux)
 
 
-def _check_tangents(
-    primals: Any, leaves: Sequence[Any], treedef: PyTreeDef, tangents: Any, what: str
-) -> list[Any]:
-    dots, structure = tree_flatten(tangents)
-    if structure != treedef:
-        raise TreeError(
-            f"the tangents for {what} must have the structure of the primals.\n"
-            f"  expected      {treedef}\n  got           {structure}"
-        )
-    avals = _avals(leaves, primals, what)
-    paths = leaf_paths(primals, "tangents")
-    return [_check_tangent(t, a, p, what) for t, a, p in zip(dots, avals, paths, strict=True)]
-
-
-def _check_tangent(tangent: Any, aval: ShapedArray, path: str, what: str) -> Any:
-    if isinstance(tangent, np.ndarray) and tangent.dtype == float0:
-        if aval.dtype.kind in "fc":
-            raise DtypeError(f"{what}: the tangent `{path}` is float0, its primal is {aval}.")
-        return None
-    if type(tangent) in (int, float, complex) and not aval.shape and aval.dtype.kind in "fc":
-        return aval.dtype.type(tangent)
-    got = aval_of(tangent)
-    if aval.dtype.kind not in "fc":
-        raise DtypeError(
-            f"{what}: the primal of `{path}` is {aval}, which has no derivative, so its tangent "
-            f"must be np.zeros({aval.shape}, funcgrad.float0), but is {got}. Close over it instead."
-        )
-    if not same_type(got, aval):
-        raise ShapeError(
-            f"{what}: the tangent `{path}` must have the type of its primal, {aval.strong()}, but "
-            f"is {got.strong()}."
-        )
-    return tangent
-
-
 def linearize(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """Value of a function, and its derivative at a point as a linear function.
 
@@ -499,7 +450,8 @@ def linearize(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any,
 
     Returns:
         ``(value, f_jvp)``, with ``has_aux`` also ``extra``. ``f_jvp(*tangents)`` returns the
-        tangent of the value; the function itself is not evaluated again.
+        tangent of the value; the function itself is not evaluated again. It is a pytree, as the
+        function that `vjp` returns.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -512,25 +464,12 @@ def linearize(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any,
     leaves, treedef = tree_flatten(primals)
     avals = _avals(leaves, primals, what)
     flat = _Flat(fun, treedef, has_aux, what)
-    with np.errstate(**_QUIET):  # type: ignore[arg-type]
+    with np.errstate(**QUIET):
         results, linear = linearize_flat(flat, leaves, [a.dtype.kind in "fc" for a in avals], what)
     outs, aux = flat.split(results)
-    out_avals = [aval_of(x) for x in outs]
-
-    def f_jvp(*tangents: Any) -> Any:
-        dots = _check_tangents(primals, leaves, treedef, tangents, f"the linear map of {what}")
-        with np.errstate(**_QUIET):  # type: ignore[arg-type]
-            pushed = linear.push(dots)
-        own = Owner([*leaves, *dots])
-        filled = [
-            zeros_for(a) if t is None else own(t)
-            for t, a in zip(pushed[: len(outs)], out_avals, strict=True)
-        ]
-        check_for_nans(what, filled, (*primals, *tangents))
-        return tree_unflatten(flat.out_tree, filled)
-
+    push = JvpFunction(*_signed(flat, outs, avals, linear, what), leaves)
     check_for_nans(what, outs, primals)
-    return (tree_unflatten(flat.out_tree, outs), f_jvp, *aux)
+    return (tree_unflatten(flat.out_tree, outs), push, *aux)
 
 
 def linear_transpose(fun: Function, *primals: Any) -> Function:
@@ -570,7 +509,7 @@ def linear_transpose(fun: Function, *primals: Any) -> Function:
     ]
 
     def transposed(cotangent: Any) -> tuple[Any, ...]:
-        cts = _check_cotangents(cotangent, flat.out_tree, out_avals, what)
+        cts = check_cotangents(cotangent, flat.out_tree, out_avals, what)
         own = Owner(cts)
         pulled = [
             zeros_for(a) if ct is None else own(ct)
@@ -618,8 +557,7 @@ def jacfwd(
     """
     check_callable(fun, "jacfwd")
 
-    @wraps(fun, updated=())
-    def jacobian_f(*args: Any, **kwargs: Any) -> Any:
+    def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         point = _JacobianPoint(fun, args, kwargs, argnums, has_aux, holomorphic, "jacfwd")
         columns = [point.push_basis(i) for i in range(len(point.leaves))]
         rows = [
@@ -628,7 +566,7 @@ def jacfwd(
         ]
         return point.result(rows)
 
-    return jacobian_f
+    return Transformed(run, jacfwd, fun, argnums=argnums, has_aux=has_aux, holomorphic=holomorphic)
 
 
 def jacrev(
@@ -650,15 +588,22 @@ def jacrev(
     """
     check_callable(fun, "jacrev")
 
-    @wraps(fun, updated=())
-    def jacobian_f(*args: Any, **kwargs: Any) -> Any:
+    def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         point = _JacobianPoint(
             fun, args, kwargs, argnums, has_aux, holomorphic, "jacrev", allow_int
         )
         rows = [point.tree_like_argument(point.pull_basis(j)) for j in range(len(point.outs))]
         return point.result(rows)
 
-    return jacobian_f
+    return Transformed(
+        run,
+        jacrev,
+        fun,
+        argnums=argnums,
+        has_aux=has_aux,
+        holomorphic=holomorphic,
+        allow_int=allow_int,
+    )
 
 
 def hessian(
@@ -713,7 +658,7 @@ class _JacobianPoint:
             return fun(*(replaced.get(i, a) for i, a in enumerate(args)), **kwargs)
 
         self.flat = _Flat(of_chosen, _wrap_tree(self.in_tree), has_aux, what)
-        with np.errstate(**_QUIET):  # type: ignore[arg-type]
+        with np.errstate(**QUIET):
             results, self.linear = linearize_flat(
                 self.flat, self.leaves, [a is True for a in active], what
             )
@@ -782,7 +727,7 @@ class _JacobianPoint:
             absent.extend(r is None for r in results)
             return [np.float64(0) if r is None else r for r in results]
 
-        with np.errstate(**_QUIET):  # type: ignore[arg-type]
+        with np.errstate(**QUIET):
             values, dims = batch_flat(dense, [basis], [0], basis.shape[0], self.what, None)
         return [(None if gone else v, d) for v, d, gone in zip(values, dims, absent, strict=True)]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -19,9 +18,16 @@ from funcgrad.core.avals import ShapedArray
 from funcgrad.core.printer import format_program
 from funcgrad.core.program import Equation, Program, evaluate
 from funcgrad.core.trace import EVAL, using_trace
-from funcgrad.dtypes import check_dtype
+from funcgrad.core.transformed import Transformed
+from funcgrad.dtypes import check_dtype, float0
 from funcgrad.errors import DtypeError
-from funcgrad.pytree import PyTreeDef, tree_flatten, tree_unflatten
+from funcgrad.pytree import (
+    PyTreeDef,
+    register_pytree_node,
+    tree_flatten,
+    tree_map,
+    tree_unflatten,
+)
 from funcgrad.transforms.stage import stage
 
 
@@ -42,7 +48,9 @@ class ShapeDtypeStruct:
 
     def __init__(self, shape: Sequence[int], dtype: Any) -> None:
         self.shape = tuple(int(n) for n in shape)
-        self.dtype = check_dtype(np.dtype(dtype), "ShapeDtypeStruct")
+        self.dtype = np.dtype(dtype)
+        if self.dtype != float0:
+            check_dtype(self.dtype, "ShapeDtypeStruct")
 
     @property
     def ndim(self) -> int:
@@ -62,6 +70,33 @@ class ShapeDtypeStruct:
 
     def __hash__(self) -> int:
         return hash((self.shape, self.dtype))
+
+
+class _Float0:
+    """Stands for a zero of dtype float0, which holds nothing: a node without leaves.
+
+    To programs such zeros are part of the structure of arguments and results.
+    """
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.shape = shape
+
+
+register_pytree_node(
+    _Float0, lambda zero: ((), zero.shape), lambda shape, _: np.zeros(shape, float0)
+)
+
+
+def _is_float0(leaf: Any) -> bool:
+    return isinstance(leaf, np.ndarray) and leaf.dtype.kind == "V" and leaf.dtype == float0
+
+
+def without_float0(tree: Any) -> Any:
+    """The tree, in which float0 arrays are no leaves; unflattening brings them back."""
+    leaves, treedef = tree_flatten(tree)
+    if not any(map(_is_float0, leaves)):
+        return tree
+    return tree_unflatten(treedef, [_Float0(x.shape) if _is_float0(x) else x for x in leaves])
 
 
 class ClosedJaxpr:
@@ -128,9 +163,10 @@ class StagedFunction:
         what: str,
         paths: Sequence[str] | None = None,
     ) -> None:
-        self.leaves, self.in_tree = tree_flatten((tuple(args), kwargs))
+        args, kwargs = without_float0((tuple(args), kwargs))
+        self.leaves, self.in_tree = tree_flatten((args, kwargs))
         if paths is None:
-            paths = leaf_paths(tuple(args)) + (leaf_paths(kwargs, "kwargs") if kwargs else [])
+            paths = leaf_paths(args) + (leaf_paths(kwargs, "kwargs") if kwargs else [])
         self.avals = [aval_like(x, p, what) for x, p in zip(self.leaves, paths, strict=True)]
         self.out_tree: PyTreeDef = self.in_tree
         names = [
@@ -139,7 +175,7 @@ class StagedFunction:
 
         def flat(*inner: Any) -> list[Any]:
             inner_args, inner_kwargs = tree_unflatten(self.in_tree, inner)
-            out = fun(*inner_args, **inner_kwargs)
+            out = without_float0(fun(*inner_args, **inner_kwargs))
             outs, self.out_tree = tree_flatten(out)
             for x, p in zip(outs, leaf_paths(out, "result"), strict=True):
                 _check_result(x, p, what)
@@ -150,7 +186,8 @@ class StagedFunction:
     def out_info(self) -> Any:
         """Types of the results, a pytree of `ShapeDtypeStruct`."""
         structs = [ShapeDtypeStruct(a.shape, a.dtype) for a in self.program.out_avals]
-        return tree_unflatten(self.out_tree, structs)
+        out = tree_unflatten(self.out_tree, structs)
+        return tree_map(lambda x: ShapeDtypeStruct(x.shape, x.dtype), out)
 
 
 def _check_result(leaf: Any, path: str, what: str) -> None:
@@ -193,8 +230,7 @@ def make_jaxpr(
     check_callable(fun, "make_jaxpr")
     static = {static_argnums} if isinstance(static_argnums, int) else set(static_argnums)
 
-    @wraps(fun, updated=())
-    def jaxpr_f(*args: Any, **kwargs: Any) -> Any:
+    def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         dynamic = [a for i, a in enumerate(args) if i not in static]
 
         def of_dynamic(*inner: Any, **inner_kwargs: Any) -> Any:
@@ -207,7 +243,9 @@ def make_jaxpr(
         closed = ClosedJaxpr(staged.program, staged.captured)
         return (closed, staged.out_info()) if return_shape else closed
 
-    return jaxpr_f
+    return Transformed(
+        run, make_jaxpr, fun, static_argnums=static_argnums, return_shape=return_shape
+    )
 
 
 def eval_shape(fun: Function, *args: Any, **kwargs: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from functools import wraps
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,9 @@ from funcgrad.api.arguments import (
     leaf_paths,
     name_of,
 )
-from funcgrad.errors import ArgumentError, ShapeError, TreeError
+from funcgrad.core.avals import aval_of
+from funcgrad.core.transformed import Transformed
+from funcgrad.errors import ArgumentError, DtypeError, ShapeError, TreeError
 from funcgrad.primitives.shape import (
     broadcast_to,
     moveaxis_from_front,
@@ -39,8 +41,9 @@ def vmap(
     Args:
         fun: Function of single examples.
         in_axes: Which axis of every positional argument is mapped: an int, ``None`` for an
-            argument that is not mapped, or a tuple or list with one entry per argument, each
-            possibly a pytree prefix of it. Keyword arguments are mapped along axis 0.
+            argument that is not mapped (which may then be any object), or a tuple or list with one
+            entry per argument, each possibly a pytree prefix of it. Keyword arguments are mapped
+            along axis 0.
         out_axes: Where the mapped axis stands in the results: an int, ``None`` for results that
             do not depend on mapped arguments, or a pytree prefix of the result.
         axis_name: Name of the mapped axis.
@@ -69,28 +72,31 @@ def vmap(
     _check_axes(out_axes, "out_axes")
     what = f"vmap({name_of(fun)})"
 
-    @wraps(fun, updated=())
-    def mapped(*args: Any, **kwargs: Any) -> Any:
+    def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ArgumentError(
                 f"{what}: in_axes={in_axes!r} has {len(in_axes)} entries, but the function was "
                 f"called with {len(args)} positional arguments."
             )
         leaves, treedef = tree_flatten((args, kwargs))
-        for x, path in zip(leaves, _paths(args, kwargs), strict=True):
-            aval_of_argument(x, path, what)
+        paths = _paths(args, kwargs)
         axes = _leaf_axes(in_axes, args, kwargs, what)
-        dims = [
-            _normalize(x, a, p, what)
-            for x, a, p in zip(leaves, axes, _paths(args, kwargs), strict=True)
-        ]
-        size = _common_size(leaves, dims, _paths(args, kwargs), axis_size, what)
+        # Functions and other objects may be passed along, but not mapped.
+        is_value = [a is not None or _is_value(x) for x, a in zip(leaves, axes, strict=True)]
+        passed = [None if here else x for x, here in zip(leaves, is_value, strict=True)]
+        leaves, axes, paths = (list(compress(row, is_value)) for row in (leaves, axes, paths))
+        for x, path in zip(leaves, paths, strict=True):
+            aval_of_argument(x, path, what)
+        dims = [_normalize(x, a, p, what) for x, a, p in zip(leaves, axes, paths, strict=True)]
+        size = _common_size(leaves, dims, paths, axis_size, what)
         fronted = [
             x if d is None else moveaxis_to_front(x, d) for x, d in zip(leaves, dims, strict=True)
         ]
         out_tree: list[Any] = []
 
-        def flat(*inner: Any) -> list[Any]:
+        def flat(*values: Any) -> list[Any]:
+            rest = iter(values)
+            inner = [next(rest) if here else x for x, here in zip(passed, is_value, strict=True)]
             inner_args, inner_kwargs = tree_unflatten(treedef, inner)
             outs, tree = tree_flatten(fun(*inner_args, **inner_kwargs))
             out_tree.append(tree)
@@ -100,14 +106,30 @@ def vmap(
         outs, out_dims = batch_flat(flat, fronted, flags, size, what, axis_name)
         result = tree_unflatten(out_tree[0], outs)
         places = _prefix(out_axes, result, "out_axes", what)
-        paths = leaf_paths(result, "result")
+        names = leaf_paths(result, "result")
         placed = [
-            _place(*row, size, what) for row in zip(outs, out_dims, places, paths, strict=True)
+            _place(*row, size, what) for row in zip(outs, out_dims, places, names, strict=True)
         ]
         check_for_nans(what, placed, args, kwargs)
         return tree_unflatten(out_tree[0], placed)
 
-    return mapped
+    return Transformed(
+        run,
+        vmap,
+        fun,
+        in_axes=in_axes,
+        out_axes=out_axes,
+        axis_name=axis_name,
+        axis_size=axis_size,
+    )
+
+
+def _is_value(leaf: Any) -> bool:
+    try:
+        aval_of(leaf)
+    except DtypeError:
+        return False
+    return True
 
 
 def _check_axes(axes: Any, name: str) -> None:

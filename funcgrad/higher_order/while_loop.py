@@ -217,12 +217,18 @@ class While(Primitive):
 
     def _batched(self, mask: Mask, size: int) -> tuple[While, Mask]:
         cond_mask, const_mask, carry_mask = self.split(mask)
+        # What every step hands on unchanged is the same whenever a lane ends.
+        is_kept = [
+            out is var
+            for out, var in zip(self.body.outputs, self.body.inputs[self.n_body :], strict=True)
+        ]
         while True:
             cond = batch_program(self.condition, (*cond_mask, *carry_mask), size)
             body = batch_program(self.body, (*const_mask, *carry_mask), size)
             by_lane = cond.is_mapped_out[0]
             joined = [
-                by_lane or x or y for x, y in zip(carry_mask, body.is_mapped_out, strict=True)
+                x or y or (by_lane and not kept)
+                for x, y, kept in zip(carry_mask, body.is_mapped_out, is_kept, strict=True)
             ]
             if joined == carry_mask:
                 break
@@ -260,7 +266,10 @@ class While(Primitive):
             shielded = shield(self.body, is_active, [*consts, *carry], is_mapped)
             outs = evaluate(body.program, shielded)
             outs = broadcast_lanes(outs, body.is_mapped_out, carry_mask, size)
-            return [choose(is_active, new, old) for new, old in zip(outs, carry, strict=True)]
+            return [
+                choose(is_active, new, old) if on else old
+                for new, old, on in zip(outs, carry, carry_mask, strict=True)
+            ]
 
         cond_avals = cond.program.in_avals
         body_avals = body.program.in_avals

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.core.transformed import Transformed
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.higher_order.staging import name_of
 from funcgrad.numpy.promotion import as_value, normalize_axis, strong
@@ -184,4 +185,7 @@ def vectorize(
         leaves, tree = tree_flatten(_mapped(of_rows, stacks, what))
         return tree_unflatten(tree, [reshape(x, (*lead, *shape_of(x)[1:])) for x in leaves])
 
-    return of_arrays
+    def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return of_arrays(*args, **kwargs)
+
+    return Transformed(run, vectorize, pyfunc, excluded=excluded, signature=signature)

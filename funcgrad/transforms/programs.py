@@ -136,7 +136,7 @@ def _classify_residuals(
     return tuple(sources), extra
 
 
-def _live_entries(linear: LinearMap) -> list[TapeEntry]:
+def live_entries(linear: LinearMap) -> list[TapeEntry]:
     """The entries that the outputs depend on."""
     needed = {slot.index for slot in linear.outputs if slot is not None}
     live = []
@@ -172,7 +172,7 @@ def _tangent_program(linear: LinearMap, name: str) -> tuple[Program, list[Any]]:
         return Literal(x[()] if isinstance(x, np.ndarray) else x)
 
     equations = []
-    for entry in _live_entries(linear):
+    for entry in live_entries(linear):
         inputs = [atom(x) for x in entry.inputs]
         result = entry.primitive.abstract_eval(*[a.aval for a in inputs])
         avals = result if entry.primitive.multiple_results else [result]

@@ -147,7 +147,7 @@ def test_opaque_objects_in_containers_and_functions_are_refused() -> None:
         errors.DtypeError, match=r"`args\[0\]` .* is a function, .* static_argnums=0\."
     ):
         fg.jit(lambda g, x: g(x))(lambda x: x, 1.0)
-    with pytest.raises(errors.DtypeError, match=r"Close over it, or register its class"):
+    with pytest.raises(errors.DtypeError, match=r"in_axes=None, or register its class"):
         fg.vmap(lambda o, x: x)(Options(), X)
 
 
@@ -367,3 +367,60 @@ def test_leak_from_jit() -> None:
     fg.jit(lambda x: leaked.append(x) or x)(1.0)
     with pytest.raises(errors.UnexpectedTracerError, match="which made it, has returned"):
         leaked[0] + 1
+
+
+# Zeros of dtype float0.
+
+NOTHING = np.zeros(3, fg.float0)
+
+
+def is_nothing(x: Any, shape: tuple[int, ...]) -> bool:
+    return type(x) is np.ndarray and x.dtype == fg.float0 and x.shape == shape
+
+
+def test_float0_passes_through() -> None:
+    f = fg.jit(lambda x, zero, n: {"z": zero, "y": (x * 2, zero), "n": n})
+    for _ in range(3):
+        out = f(X, NOTHING, 4)
+        assert is_nothing(out["z"], (3,))
+        assert is_nothing(out["y"][1], (3,))
+        np.testing.assert_array_equal(out["y"][0], 2 * X)
+        out = f(X, n=4, zero=NOTHING[:2])
+        assert is_nothing(out["z"], (2,))
+    assert f.cache_info().traces == 2
+
+
+def test_float0_in_all_stages() -> None:
+    f = fg.jit(lambda x, zero: (zero, x + zero.shape[0]), static_argnums=())
+    types = fg.ShapeDtypeStruct((3,), fg.float0), fg.ShapeDtypeStruct((7,), np.float64)
+    assert f.eval_shape(X, NOTHING) == types
+    assert fg.eval_shape(f, X, NOTHING) == types
+    assert f.trace(X, NOTHING).out_info == types
+    compiled = f.lower(X, NOTHING).compile()
+    zero, y = compiled(X, NOTHING)
+    assert is_nothing(zero, (3,))
+    np.testing.assert_array_equal(y, X + 3)
+    with pytest.raises(errors.ArgumentError, match="takes arguments of structure"):
+        compiled(X, NOTHING[:2])
+    assert "f64[7]" in str(fg.make_jaxpr(f)(X, NOTHING))
+
+
+def test_derivatives_of_integers_in_compiled_functions() -> None:
+    def f(x: Any, n: Any) -> Any:
+        return np.sum(x * n)
+
+    n = np.arange(7)
+    dx, dn = fg.jit(fg.grad(f, argnums=(0, 1), allow_int=True))(X, n)
+    np.testing.assert_array_equal(dx, n)
+    assert is_nothing(dn, (7,))
+    zero = np.zeros(7, fg.float0)
+    push = fg.jit(lambda x, t, n, z: fg.jvp(f, (x, n), (t, z))[1])
+    assert push(X, X, n, zero) == pytest.approx(float(np.sum(X * n)))
+    pulled = fg.jit(lambda x, n: fg.vjp(f, x, n)[1](1.0))(X, n)
+    assert is_nothing(pulled[1], (7,))
+    mapped = fg.vmap(fg.jit(fg.grad(f, argnums=1, allow_int=True)))(X, n)
+    assert is_nothing(mapped, (7,))
+    assert fg.grad(lambda x: np.sum(fg.jit(lambda z, x: x * 2)(zero, x)))(1.0) == 2.0
+    assert fg.grad(fg.checkpoint(lambda x, z: 2 * x))(1.0, zero) == 2.0
+    donated = fg.jit(lambda z, x: (z, x + 1), donate_argnums=(0, 1))
+    assert is_nothing(donated(zero, X.copy())[0], (7,))

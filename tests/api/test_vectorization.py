@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import funcgrad as fg
-from funcgrad import errors
+from funcgrad import errors, lax
 
 A = np.arange(24.0).reshape(2, 3, 4)
 
@@ -58,6 +58,66 @@ def test_vmap_of_grad_and_grad_of_vmap() -> None:
 def test_nested_vmap_is_an_outer_product() -> None:
     outer = fg.vmap(fg.vmap(lambda a, b: a * b, (None, 0)), (0, None))
     np.testing.assert_allclose(outer(X3, X3 + 1), np.outer(X3, X3 + 1))
+
+
+class Opaque:
+    """An object that is no pytree."""
+
+    factor = 3.0
+
+
+@pytest.mark.parametrize("passed", [np.sin, lambda x: 2 * x, "text", Opaque(), Opaque, object()])
+def test_what_is_not_mapped_may_be_anything(passed: Any) -> None:
+    seen = []
+
+    def f(x: Any, other: Any) -> Any:
+        seen.append(other["o"])
+        return x * 2
+
+    for in_axes in ((0, None), (0, {"o": None}), [0, None]):
+        np.testing.assert_array_equal(fg.vmap(f, in_axes)(X3, {"o": passed}), 2 * X3)
+    nested = fg.vmap(fg.vmap(f, (0, None)), (0, None))(A[0], {"o": passed})
+    np.testing.assert_array_equal(nested, 2 * A[0])
+    assert all(s is passed for s in seen)
+    with pytest.raises(errors.DtypeError, match=r"`args\[1\]\['o'\]` of vmap\(f\).*in_axes=None"):
+        fg.vmap(f)(X3, {"o": passed})
+
+
+def test_functions_as_arguments() -> None:
+    apply = lambda f, x: f(x)  # noqa: E731
+    np.testing.assert_array_equal(fg.vmap(apply, (None, 0))(np.sin, X3), np.sin(X3))
+    slopes = fg.vmap(lambda f, x: fg.grad(f)(x), (None, 0))(np.sin, X3)
+    np.testing.assert_allclose(slopes, np.cos(X3), rtol=1e-15)
+    jitted = fg.jit(lambda x: fg.vmap(apply, (None, 0))(np.cos, x))
+    np.testing.assert_allclose(jitted(X3), np.cos(X3), rtol=1e-14)
+
+
+LOOPS: dict[str, Any] = {
+    "while": lambda x, c: lax.while_loop(
+        lambda s: s[0] < x, lambda s: (s[0] + 1, s[1], s[2] * 2), (0.0, c, 1.0)
+    )[1],
+    "while with a shared end": lambda x, c: lax.while_loop(
+        lambda s: s[0] < 3, lambda s: (s[0] + 1, s[1], s[2] * x), (0, c, 1.0)
+    )[1],
+    "fori with mapped bounds": lambda x, c: lax.fori_loop(
+        0, x.astype(np.int64), lambda i, s: (s[0] + x, s[1]), (0.0, c)
+    )[1],
+    "fori": lambda x, c: lax.fori_loop(0, 3, lambda i, s: (s[0] + x, s[1]), (0.0, c))[1],
+    "scan": lambda x, c: lax.scan(lambda s, y: ((s[0] + x, s[1]), None), (0.0, c), X3)[0][1],
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+@pytest.mark.parametrize("carried", [5.0, np.arange(4.0)])
+def test_what_a_loop_hands_on_is_not_mapped(name: str, carried: Any) -> None:
+    loop = LOOPS[name]
+    for f in (loop, fg.jit(loop), lambda x, c: fg.jvp(lambda c: loop(x, c), (c,), (c,))[1]):
+        found = fg.vmap(f, (0, None), out_axes=None)(X3, carried)
+        np.testing.assert_array_equal(found, carried)
+    both = fg.vmap(fg.vmap(loop, (0, None), None), (0, None), None)(np.stack([X3, X3]), carried)
+    np.testing.assert_array_equal(both, carried)
+    gradient = fg.grad(lambda c: np.sum(fg.vmap(loop, (0, None), None)(X3, c)))(carried)
+    np.testing.assert_array_equal(gradient, np.ones_like(carried))
 
 
 @pytest.mark.parametrize(

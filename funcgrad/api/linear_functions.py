@@ -1,0 +1,183 @@
+"""The functions that `vjp` and `linearize` return.
+
+Both are pytrees, whose leaves are what they keep of the point: so compiled functions can return
+them and take them, and `vmap` can map them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from funcgrad.api.arguments import Owner, check_for_nans, leaf_paths, same_type, zeros_for
+from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.dtypes import float0
+from funcgrad.errors import DtypeError, ShapeError, TreeError
+from funcgrad.pytree import PyTreeDef, register_pytree_node, tree_flatten, tree_unflatten
+from funcgrad.transforms.linearize import LinearMap
+from funcgrad.transforms.residuals import Skeleton, split
+
+QUIET: dict[str, Any] = {
+    "divide": "ignore",
+    "invalid": "ignore",
+    "over": "ignore",
+    "under": "ignore",
+}
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Structures and types of the arguments and results of a function at a point."""
+
+    what: str
+    in_tree: PyTreeDef
+    in_avals: tuple[ShapedArray, ...]
+    out_tree: PyTreeDef
+    out_avals: tuple[ShapedArray, ...]
+
+
+class LinearFunction:
+    """A derivative at a point.
+
+    Args:
+        signature: Of the function that it is the derivative of.
+        linear: From tangents of all arguments to those of all results.
+        kept: Values that results must not share memory with.
+    """
+
+    def __init__(self, signature: Signature, linear: LinearMap, kept: Sequence[Any]) -> None:
+        self.signature = signature
+        self.linear = linear
+        self.kept = kept
+
+    @cached_property
+    def parts(self) -> tuple[list[Any], Skeleton]:
+        """The residuals, and the linear map without them."""
+        return split(self.linear)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.signature.what}>"
+
+
+class VjpFunction(LinearFunction):
+    """From a cotangent of the result to a tuple with one for every argument."""
+
+    def __call__(self, cotangent: Any) -> tuple[Any, ...]:
+        s = self.signature
+        cts = check_cotangents(cotangent, s.out_tree, s.out_avals, s.what)
+        with np.errstate(**QUIET):
+            pulled = self.linear.pull(cts)
+        own = Owner([*self.kept, *cts])
+        filled = [
+            zeros_for(a) if ct is None else own(ct)
+            for ct, a in zip(pulled, s.in_avals, strict=True)
+        ]
+        check_for_nans(s.what, filled, (list(self.kept), cotangent))
+        found: tuple[Any, ...] = tree_unflatten(s.in_tree, filled)
+        return found
+
+
+class JvpFunction(LinearFunction):
+    """From tangents of the arguments to that of the result."""
+
+    def __call__(self, *tangents: Any) -> Any:
+        s = self.signature
+        what = f"the linear map of {s.what}"
+        dots = check_tangents(s.in_tree, s.in_avals, tangents, what)
+        with np.errstate(**QUIET):
+            pushed = self.linear.push(dots)
+        own = Owner([*self.kept, *dots])
+        filled = [
+            zeros_for(a) if t is None else own(t) for t, a in zip(pushed, s.out_avals, strict=True)
+        ]
+        check_for_nans(s.what, filled, (*self.kept, *tangents))
+        return tree_unflatten(s.out_tree, filled)
+
+
+def _flatten(function: LinearFunction) -> tuple[list[Any], tuple[Signature, Skeleton]]:
+    residuals, skeleton = function.parts
+    return residuals, (function.signature, skeleton)
+
+
+def _register(kind: type[LinearFunction]) -> None:
+    def unflatten(meta: tuple[Signature, Skeleton], residuals: Sequence[Any]) -> LinearFunction:
+        signature, skeleton = meta
+        function = kind(signature, skeleton.fill(residuals), residuals)
+        # Not found again, for the residuals may be anything now.
+        function.parts = list(residuals), skeleton
+        return function
+
+    register_pytree_node(kind, _flatten, unflatten, is_transient=True)
+
+
+_register(VjpFunction)
+_register(JvpFunction)
+
+
+def check_cotangents(
+    cotangent: Any, treedef: PyTreeDef, avals: Sequence[ShapedArray], what: str
+) -> list[Any]:
+    """Leaves of a cotangent of the structure and types of a result, ``None`` where zero."""
+    leaves, structure = tree_flatten(cotangent)
+    if structure != treedef:
+        raise TreeError(
+            f"the cotangent for {what} must have the structure of the function's result.\n"
+            f"  expected      {treedef}\n  got           {structure}"
+        )
+    paths = leaf_paths(cotangent, "cotangent")
+    return [_check_ct(ct, a, p, what) for ct, a, p in zip(leaves, avals, paths, strict=True)]
+
+
+def _check_ct(ct: Any, aval: ShapedArray, path: str, what: str) -> Any:
+    if aval.dtype.kind not in "fc":
+        return None
+    if isinstance(ct, np.ndarray) and ct.dtype == float0:
+        return None
+    if type(ct) in (int, float, complex) and not aval.shape:
+        return aval.dtype.type(ct)
+    got = aval_of(ct)
+    if not same_type(got, aval):
+        raise ShapeError(
+            f"the cotangent `{path}` for {what} must have the type of the function's result, "
+            f"{aval.strong()}, but is {got.strong()}."
+        )
+    return ct
+
+
+def check_tangents(
+    treedef: PyTreeDef, avals: Sequence[ShapedArray], tangents: Any, what: str
+) -> list[Any]:
+    """Leaves of tangents of the structure and types of their primals, ``None`` for float0."""
+    dots, structure = tree_flatten(tangents)
+    if structure != treedef:
+        raise TreeError(
+            f"the tangents for {what} must have the structure of the primals.\n"
+            f"  expected      {treedef}\n  got           {structure}"
+        )
+    paths = leaf_paths(tangents, "tangents")
+    return [_check_tangent(t, a, p, what) for t, a, p in zip(dots, avals, paths, strict=True)]
+
+
+def _check_tangent(tangent: Any, aval: ShapedArray, path: str, what: str) -> Any:
+    if isinstance(tangent, np.ndarray) and tangent.dtype == float0:
+        if aval.dtype.kind in "fc":
+            raise DtypeError(f"{what}: the tangent `{path}` is float0, its primal is {aval}.")
+        return None
+    if type(tangent) in (int, float, complex) and not aval.shape and aval.dtype.kind in "fc":
+        return aval.dtype.type(tangent)
+    got = aval_of(tangent)
+    if aval.dtype.kind not in "fc":
+        raise DtypeError(
+            f"{what}: the primal of `{path}` is {aval}, which has no derivative, so its tangent "
+            f"must be np.zeros({aval.shape}, funcgrad.float0), but is {got}. Close over it instead."
+        )
+    if not same_type(got, aval):
+        raise ShapeError(
+            f"{what}: the tangent `{path}` must have the type of its primal, {aval.strong()}, but "
+            f"is {got.strong()}."
+        )
+    return tangent
