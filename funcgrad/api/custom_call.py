@@ -23,6 +23,7 @@ from funcgrad.api.rule_results import (
     zero_tangent,
 )
 from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.leaks import KeepsTracers, excuse
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, DtypeError, TreeError
 from funcgrad.higher_order.closures import run_lifted, tracers_in
@@ -70,13 +71,16 @@ class CustomVJPPrimal:
     perturbed: bool
 
 
-class Call:
-    """One call under a transformation."""
+class Call(KeepsTracers):
+    """One call under a transformation.
+
+    It becomes a part of programs, so it keeps the structure and the types of the arguments, and of
+    their values only those that are bound.
+    """
 
     def __init__(self, user: UserRules, args: tuple[Any, ...]) -> None:
         self.user = user
         self.name = user.name
-        self.args = args
         nondiff = user.nondiff_argnums
         if nondiff and nondiff[-1] >= len(args):
             raise ArgumentError(
@@ -85,18 +89,21 @@ class Call:
             )
         self.static = [args[i] for i in nondiff]
         self.places = [i for i in range(len(args)) if i not in nondiff]
-        self.dynamic = tuple(args[i] for i in self.places)
-        self.leaves, self.in_tree = tree_flatten(self.dynamic)
+        self.n_args = len(args)
+        dynamic = tuple(args[i] for i in self.places)
+        self.leaves, self.in_tree = tree_flatten(dynamic)
+        self.trees = self.in_tree.children()
         paths = [
             path
-            for place, tree in zip(self.places, self.dynamic, strict=True)
-            for path in leaf_paths(tree, f"args[{place}]")
+            for place, arg in zip(self.places, dynamic, strict=True)
+            for path in leaf_paths(arg, f"args[{place}]")
         ]
         self.avals = [
             _argument_aval(x, path, self.name) for x, path in zip(self.leaves, paths, strict=True)
         ]
         used = tracers_in(user.fun, self.static)
         self.captured = tracers_in(user.fun, self.static, user.functions())
+        excuse(self)
         self.is_closed_over = tuple(any(tracer is u for u in used) for tracer in self.captured)
         self.result = ResultType(self.name)
 
@@ -116,6 +123,7 @@ class Call:
             missing_vmap=user.missing_vmap if user.vmap is None else None,
         )
         inputs = [*self.captured, *self.leaves]
+        self.leaves = []
         outs = CustomCall(rules, tuple(aval_of(x) for x in inputs)).bind(*inputs)
         assert self.result.tree is not None
         return tree_unflatten(self.result.tree, outs)
@@ -137,7 +145,9 @@ class Call:
 
     def _full(self, leaves: Values) -> list[Any]:
         """All arguments of the function."""
-        full = list(self.args)
+        full: list[Any] = [None] * self.n_args
+        for place, arg in zip(self.user.nondiff_argnums, self.static, strict=True):
+            full[place] = arg
         dynamic = tree_unflatten(self.in_tree, leaves)
         for place, arg in zip(self.places, dynamic, strict=True):
             full[place] = arg
@@ -197,7 +207,7 @@ class Call:
             outs = self.result.flatten(value, what)
             residuals = _Residuals(tree)
             made[:] = [len(outs), residuals, [aval_of(x) for x in outs]]
-            return [*outs, *residuals.values]
+            return [*outs, *residuals.take_values()]
 
         results = run_lifted(self.captured, values, run)
         n_outs, residuals, out_avals = made
@@ -237,7 +247,7 @@ class Call:
         return to_front(value, 0 if is_mapped else None, size)
 
 
-class _Residuals:
+class _Residuals(KeepsTracers):
     """What ``fwd`` hands to ``bwd``: values, and functions that close over values.
 
     Args:
@@ -249,8 +259,14 @@ class _Residuals:
         self.is_value = [isinstance(x, VALUE_TYPES) for x in leaves]
         pairs = list(zip(leaves, self.is_value, strict=True))
         self.captured = tracers_in([x for x, value in pairs if not value])
-        self.values = [*(x for x, value in pairs if value), *self.captured]
+        excuse(self)
+        self._values = [*(x for x, value in pairs if value), *self.captured]
         self.opaque = [None if value else x for x, value in pairs]
+
+    def take_values(self) -> list[Any]:
+        """The values, once: what stays may outlive them."""
+        values, self._values = self._values, []
+        return values
 
     def tree(self, values: Values) -> Any:
         """The pytree with other values."""
@@ -292,7 +308,7 @@ class _BackwardPass:
     def _leaves(self, result: Any) -> list[Any]:
         """Leaves of the cotangents of the differentiable arguments."""
         call = self.call
-        n = len(call.dynamic)
+        n = len(call.trees)
         if not isinstance(result, tuple | list) or len(result) != n:
             is_sequence = isinstance(result, tuple | list)
             got = f"{len(result)} of them" if is_sequence else describe(result)
@@ -303,8 +319,7 @@ class _BackwardPass:
         fit = Fit(self.what, "cotangent")
         avals = iter(call.avals)
         pulled: list[Any] = []
-        for place, arg, ct in zip(call.places, call.dynamic, result, strict=True):
-            tree = tree_structure(arg)
+        for place, tree, ct in zip(call.places, call.trees, result, strict=True):
             expected = [next(avals) for _ in range(tree.num_leaves)]
             pulled += fit.leaves(ct, tree, expected, f"args[{place}]")
         return pulled

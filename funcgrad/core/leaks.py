@@ -6,16 +6,33 @@ Without this a leak is only noticed when the value is used.
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import CellType, FunctionType, ModuleType
 from typing import Any
+from weakref import WeakSet
 
 from funcgrad.core.trace import Trace, Tracer
 from funcgrad.errors import UnexpectedTracerError
 
-_checking: ContextVar[bool] = ContextVar("funcgrad_checking_leaks", default=False)
+
+
+class KeepsTracers:
+    """Base of parts of programs that refer to traced values for a good reason.
+
+    Functions with rules close over such values; programs put others in their place before they call
+    the functions. That they stay alive is no leak.
+    """
+
+    captured: Sequence[Tracer] = ()
+    """The values."""
+
+
+_keepers: ContextVar[WeakSet[KeepsTracers] | None] = ContextVar(
+    "funcgrad_checking_leaks", default=None
+)
+"""Those of which leaks are looked for; `None` if nobody does."""
 _MAX_DEPTH = 4
 
 
@@ -41,19 +58,46 @@ def checking_leaks(enable: bool = True) -> Iterator[None]:
         ...         print(str(error).splitlines()[0])
         jit(<lambda>) has ended, but a traced ~f64[] of it is still alive.
     """
-    token = _checking.set(enable)
+    token = _keepers.set(WeakSet() if enable else None)
     try:
         yield
     finally:
-        _checking.reset(token)
+        _keepers.reset(token)
+
+
+def excuse(keeper: KeepsTracers) -> None:
+    """While leaks are looked for: do not take for one what this object keeps."""
+    keepers = _keepers.get()
+    if keepers is not None and keeper.captured:
+        keepers.add(keeper)
+
+
+def _kept(keepers: Iterable[KeepsTracers]) -> set[int]:
+    """Identities of the values that objects keep, and of those that these consist of."""
+    pending: list[Any] = [tracer for keeper in keepers for tracer in keeper.captured]
+    found: set[int] = set()
+    while pending:
+        tracer = pending.pop()
+        if id(tracer) not in found:
+            found.add(id(tracer))
+            names = [n for kind in type(tracer).__mro__ for n in getattr(kind, "__slots__", ())]
+            parts = [getattr(tracer, name, None) for name in names]
+            pending += [part for part in parts if isinstance(part, Tracer)]
+    return found
 
 
 def check_ended(*traces: Trace) -> None:
     """Look for live values of traces that have ended, if that is asked for."""
-    if not _checking.get():
+    keepers = _keepers.get()
+    if keepers is None:
         return
     gc.collect()
-    leaked = [x for x in gc.get_objects() if issubclass(type(x), Tracer) and _is_owned(x, traces)]
+    kept = _kept(list(keepers))
+    leaked = [
+        x
+        for x in gc.get_objects()
+        if issubclass(type(x), Tracer) and _is_owned(x, traces) and id(x) not in kept
+    ]
     if leaked:
         raise UnexpectedTracerError(_message(leaked[0], len(leaked)))
 

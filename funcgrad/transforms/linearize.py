@@ -316,9 +316,11 @@ def linearize_flat(
         trace.is_live = tape.is_live = False
     pairs = [trace.split(result) for result in results]
     outputs = [slot for _, slot in pairs]
+    # Not the trace's any more: tracers that outlive it, in rules, would keep all residuals.
+    entries, tape.entries = tape.entries, []
     del args, results
     check_ended(trace, tape)
-    return [p for p, _ in pairs], LinearMap(inputs, tape.entries, tape.length, outputs)
+    return [p for p, _ in pairs], LinearMap(inputs, entries, tape.length, outputs)
 
 
 def record_linear(

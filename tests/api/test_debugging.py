@@ -628,3 +628,106 @@ def test_no_leaks_are_seen_where_there_are_none():
         fg.jit(fg.value_and_grad(fg.jit(loss)))(0.5)
         fg.hessian(loss)(0.5)
         fg.jit(fg.vmap(fg.grad(loss)))(np.ones(2))
+
+
+def free_rule(kind):
+    """A function with a rule that closes over nothing."""
+    if kind == "custom_jvp":
+        f = fg.custom_jvp(lambda x: x * 2.0)
+        f.defjvp(lambda p, t: (f(*p), 2.0 * t[0]))
+    elif kind == "custom_vjp":
+        f = fg.custom_vjp(lambda x: x * 2.0)
+        f.defvjp(lambda x: (x * 2.0, x), lambda res, ct: (2.0 * ct,))
+    elif kind == "custom_vmap":
+        f = fg.custom_vmap(lambda x: x * 2.0)
+        f.def_vmap(lambda n, batched, x: (x * 2.0, batched[0]))
+    else:
+        f = fg.custom_gradient(lambda x: (x * 2.0, lambda ct: 2.0 * ct))
+    return f
+
+
+def closing_rule(kind):
+    """A function of a function with a rule that closes over a value."""
+
+    def outer(x):
+        y = x + 1.0
+        if kind == "custom_jvp":
+            f = fg.custom_jvp(lambda z: z * y)
+            f.defjvp(lambda p, t: (p[0] * y, y * t[0]))
+        elif kind == "custom_vjp":
+            f = fg.custom_vjp(lambda z: z * y)
+            f.defvjp(lambda z: (z * y, z), lambda res, ct: (y * ct,))
+        elif kind == "custom_vmap":
+            f = fg.custom_vmap(lambda z: z * y)
+            f.def_vmap(lambda n, batched, z: (z * y, batched[0]))
+        else:
+            f = fg.custom_gradient(lambda z: (z * y, lambda ct: y * ct))
+        return f(x)
+
+    return outer
+
+
+THREE = np.ones(3)
+HOLDERS = {
+    "jit": lambda f: fg.jit(f)(1.0),
+    "grad": lambda f: fg.grad(f)(1.0),
+    "jit of grad": lambda f: fg.jit(fg.grad(f))(1.0),
+    "grad of jit": lambda f: fg.grad(fg.jit(f))(1.0),
+    "grad of grad": lambda f: fg.grad(fg.grad(lambda x: f(x) * x))(1.0),
+    "jvp": lambda f: fg.jvp(f, (1.0,), (1.0,)),
+    "vmap": lambda f: fg.vmap(f)(THREE),
+    "jit of vmap": lambda f: fg.jit(fg.vmap(f))(THREE),
+    "vmap of grad": lambda f: fg.vmap(fg.grad(f))(THREE),
+    "scan": lambda f: fg.lax.scan(lambda c, x: (f(c), x), 1.0, THREE),
+    "grad of scan": lambda f: fg.grad(lambda x: fg.lax.scan(lambda c, y: (f(c), y), x, THREE)[0])(
+        1.0
+    ),
+    "while": lambda f: fg.lax.while_loop(lambda c: c < 5, lambda c: f(c) + 1, 1.0),
+    "grad of while": lambda f: fg.grad(
+        lambda x: fg.lax.while_loop(lambda c: c < 5, lambda c: f(c) + 1, x)
+    )(1.0),
+    "cond": lambda f: fg.lax.cond(True, f, f, 1.0),
+    "checkpoint": lambda f: fg.grad(fg.checkpoint(f))(1.0),
+    "hessian": lambda f: fg.hessian(f)(1.0),
+    "jacfwd": lambda f: fg.jacfwd(f)(1.0),
+    "linearize": lambda f: fg.linearize(f, 1.0)[1](1.0),
+    "vjp returned by jit": lambda f: fg.jit(lambda x: fg.vjp(f, x))(1.0)[1](1.0),
+    "make_jaxpr": lambda f: fg.make_jaxpr(f)(1.0),
+    "eval_shape": lambda f: fg.eval_shape(f, 1.0),
+}
+
+
+@pytest.mark.parametrize("how", HOLDERS)
+@pytest.mark.parametrize("make", [free_rule, closing_rule])
+@pytest.mark.parametrize("kind", ["custom_jvp", "custom_vjp", "custom_vmap", "custom_gradient"])
+def test_rules_in_programs_are_no_leaks(kind, make, how):
+    if make is closing_rule and kind == "custom_vmap" and "vmap" in how:
+        return  # refused: the rule would not see the closed-over value that is mapped too
+    with fg.checking_leaks():
+        HOLDERS[how](make(kind))
+
+
+@pytest.mark.parametrize("kind", ["custom_jvp", "custom_vjp"])
+def test_leaks_from_rules_are_found(kind):
+    stash = []
+    f = fg.custom_jvp(lambda x: x * 2.0)
+    f.defjvp(lambda p, t: (stash.append(p[0]) or p[0] * 2.0, t[0]))
+    g = fg.custom_vjp(lambda x: x * 2.0)
+    g.defvjp(lambda x: (stash.append(x) or x * 2.0, x), lambda res, ct: (ct,))
+    rule = {"custom_jvp": f, "custom_vjp": g}[kind]
+    with fg.checking_leaks(), pytest.raises(UnexpectedTracerError, match="still alive"):
+        fg.jit(fg.grad(rule))(1.0)
+
+
+def test_an_argument_that_a_rule_closes_over_is_a_leak_elsewhere():
+    stash = []
+
+    def outer(x):
+        f = fg.custom_jvp(lambda z: z * x)
+        f.defjvp(lambda p, t: (p[0] * x, x * t[0]))
+        y = x + 1.0
+        stash.append(y)
+        return f(x)
+
+    with fg.checking_leaks(), pytest.raises(UnexpectedTracerError, match="still alive"):
+        fg.jit(outer)(1.0)
