@@ -270,8 +270,9 @@ class custom_vjp(CustomFunction):
 class custom_vmap(CustomFunction):
     """A function with a batching rule of its own.
 
-    Without rules for differentiation, derivatives are those of the function, and under `vmap` those
-    of its batching rule.
+    Without rules for differentiation, derivatives are those of the function, and those of its
+    batching rule where they are mapped: in ``vmap(grad(f))`` and in ``jacfwd(f)`` too. The backward
+    pass evaluates the function once more.
 
     Args:
         fun: Function of arrays or pytrees. Keyword arguments are resolved to positions.

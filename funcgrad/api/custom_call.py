@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
+import numpy as np
+
 from funcgrad.api.arguments import Function, aval_of_argument, leaf_paths
 from funcgrad.api.rule_results import (
     VALUE_TYPES,
@@ -25,10 +27,11 @@ from funcgrad.api.rule_results import (
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.leaks import KeepsTracers, excuse
 from funcgrad.core.trace import Tracer
-from funcgrad.errors import ArgumentError, DtypeError, TreeError
+from funcgrad.errors import ArgumentError, DtypeError, ShapeError, TreeError
 from funcgrad.higher_order.closures import run_lifted, tracers_in
 from funcgrad.higher_order.custom import CustomCall, Pull, Rules
 from funcgrad.higher_order.linear_call import Values, to_front
+from funcgrad.primitives.elementwise import convert
 from funcgrad.pytree import tree_flatten, tree_leaves, tree_structure, tree_unflatten
 
 
@@ -233,16 +236,29 @@ class Call(KeepsTracers):
                     f"{what}: out_batched must have the structure of the value.\n"
                     f"  expected      {self.result.tree}\n  got           {tree}"
                 )
-            rows = zip(outs, batched, leaf_paths(value, "result"), strict=True)
-            return [self._mapped(x, mapped, size, path, what) for x, mapped, path in rows]
+            assert self.result.avals is not None
+            rows = zip(outs, batched, self.result.avals, leaf_paths(value, "result"), strict=True)
+            return [self._mapped(*row, size, what) for row in rows]
 
         return run_lifted(self.captured, values, run)
 
-    def _mapped(self, value: Any, is_mapped: bool, size: int, path: str, what: str) -> Any:
+    def _mapped(
+        self, value: Any, is_mapped: bool, expected: ShapedArray, path: str, size: int, what: str
+    ) -> Any:
         if is_mapped and aval_of(value).shape[:1] != (size,):
             raise TreeError(
                 f"{what}: `{path}` is {aval_of(value).strong()}, but out_batched says that it has "
                 f"the mapped axis of length {size} in front."
+            )
+        aval = aval_of(value)
+        if aval.weak_type and np.can_cast(aval.dtype, expected.dtype, "same_kind"):
+            value = convert(value, expected.dtype)
+            aval = aval_of(value)
+        lane = aval.update(shape=aval.shape[1:]).strong() if is_mapped else aval.strong()
+        if lane != expected:
+            raise ShapeError(
+                f"{what} must return what {self.name} returns for every example, but `{path}` has "
+                f"another type.\n  expected      {expected}\n  got           {lane}"
             )
         return to_front(value, 0 if is_mapped else None, size)
 

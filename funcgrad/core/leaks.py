@@ -17,7 +17,6 @@ from funcgrad.core.trace import Trace, Tracer
 from funcgrad.errors import UnexpectedTracerError
 
 
-
 class KeepsTracers:
     """Base of parts of programs that refer to traced values for a good reason.
 

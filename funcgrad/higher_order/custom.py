@@ -5,8 +5,10 @@ they see concrete arrays. Staging records the call as one equation, whose progra
 function; whoever differentiates or maps that program later meets the equation and its rules again.
 
 Forward mode uses the jvp rule, reverse mode the vjp rule. If only one of them exists the other mode
-follows from it by transposition. Values that the function closes over are inputs about which the
-rules say nothing: derivatives with respect to them are those of the function itself.
+follows from it by transposition. A function that has a batching rule only is differentiated by
+calls that are mapped by the derivative of that rule. Values that the function closes over are
+inputs about which the rules say nothing: derivatives with respect to them are those of the function
+itself.
 """
 
 from __future__ import annotations
@@ -40,7 +42,13 @@ from funcgrad.higher_order.linear_call import (
 )
 from funcgrad.lowering import Call, Form
 from funcgrad.primitives.families import Elementwise
-from funcgrad.transforms.linearize import TangentTrace, TangentTracer, TapeEntry, record_linear
+from funcgrad.transforms.linearize import (
+    TangentTrace,
+    TangentTracer,
+    TapeEntry,
+    linearize_flat,
+    record_linear,
+)
 from funcgrad.transforms.programs import stage_closed
 
 Pull = Callable[[Values, Values], list[Any]]
@@ -84,6 +92,12 @@ class Rules:
     missing: str | None = None
     missing_vmap: str | None = None
 
+    @property
+    def is_special(self) -> bool:
+        """Whether there is anything to be kept under differentiation."""
+        given = (self.jvp, self.vjp, self.vmap, self.missing_vmap)
+        return any(rule is not None for rule in given)
+
 
 @dataclass(frozen=True, eq=False)
 class CustomCall(Primitive):
@@ -104,7 +118,7 @@ class CustomCall(Primitive):
             return self.rules.fun(*args)
 
     def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
-        return [a.strong() for a in self.program.out_avals]
+        return self.out_avals
 
     def lower(self, *avals: ShapedArray) -> Form:
         return Call()
@@ -114,15 +128,19 @@ class CustomCall(Primitive):
 
     def jvp(self, primals: Values, tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         rules = self.rules
-        return self._differentiate(
-            primals, tangents, push_forward, self._apply_jvp if rules.jvp else self._derive_jvp
-        )
+        if not rules.jvp and not rules.vjp:
+            apply = self._push_mappable
+        else:
+            apply = self._apply_jvp if rules.jvp else self._derive_jvp
+        return self._differentiate(primals, tangents, push_forward, apply)
 
     def linearize(self, primals: Values, tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         rules = self.rules
-        return self._differentiate(
-            primals, tangents, push_linearized, self._split_vjp if rules.vjp else self._record_jvp
-        )
+        if not rules.jvp and not rules.vjp:
+            apply = self._split_mappable
+        else:
+            apply = self._split_vjp if rules.vjp else self._record_jvp
+        return self._differentiate(primals, tangents, push_linearized, apply)
 
     def _differentiate(
         self,
@@ -138,7 +156,7 @@ class CustomCall(Primitive):
         if any(t is not None for t in explicit) and rules.missing is not None:
             raise MissingRuleError(rules.missing)
         self._check_refused(tangents)
-        if all(t is None for t in explicit) or not (rules.jvp or rules.vjp):
+        if all(t is None for t in explicit) or not rules.is_special:
             outs, dots = push(rules.fun, primals, tangents, rules.name)
             return outs, dots
         outs, dots = apply(primals, explicit)
@@ -252,6 +270,47 @@ class CustomCall(Primitive):
             raise nonlinear_error(self.rules.jvp_title, "tangents", None)
         return None
 
+    # Of a function that has no more than a batching rule.
+
+    def _push_mappable(self, primals: Values, tangents: Values) -> tuple[list[Any], list[Any]]:
+        mappable = _Mappable(self.rules, [t is not None for t in tangents])
+        nonzero = [t for t in tangents if t is not None]
+        results = mappable.call(mappable.pushed(), primals, nonzero)
+        n_outs = len(self.program.outputs)
+        return results[:n_outs], _spread(results[n_outs:], self._is_inexact())
+
+    def _split_mappable(self, primals: Values, tangents: Values) -> tuple[list[Any], list[Any]]:
+        mappable = _Mappable(self.rules, [t is not None for t in tangents])
+        outs = self.bind(*primals)
+        is_inexact = self._is_inexact()
+        n_outs = len(outs)
+
+        def forward(residuals: Values, dots: Values) -> list[Any]:
+            return mappable.call(mappable.pushed(), residuals, dots)[n_outs:]
+
+        def backward(residuals: Values, cts: Values) -> list[Any]:
+            dense = [zeros(a) if ct is None else ct for ct, a in zip(cts, avals, strict=True)]
+            return mappable.call(mappable.pulled(is_inexact), residuals, dense)
+
+        avals = tuple(a for a, on in zip(self.out_avals, is_inexact, strict=True) if on)
+        inputs = [*primals, *(t for t in tangents if t is not None)]
+        call = LinearCall(
+            f"tangent_{self.rules.name}",
+            forward,
+            backward,
+            len(primals),
+            tuple(aval_of(x) for x in inputs),
+            avals,
+        )
+        return outs, _spread(call.bind(*inputs) if avals else [], is_inexact)
+
+    @property
+    def out_avals(self) -> list[ShapedArray]:
+        return [a.strong() for a in self.program.out_avals]
+
+    def _is_inexact(self) -> list[bool]:
+        return [a.dtype.kind in "fc" for a in self.out_avals]
+
     def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
         """Of a call within a linear function: that of the function itself."""
         mask = [type(a) is Linear for a in args]
@@ -261,6 +320,8 @@ class CustomCall(Primitive):
     def batch(self, args: Values, dims: Sequence[BatchDim]) -> tuple[Any, Any]:
         if self.rules.missing_vmap is not None:
             raise MissingRuleError(self.rules.missing_vmap)
+        if self.rules.vmap is not None:
+            _ = self.program  # The types of the function's results, to which the rule must keep.
         size = mapped_length(args, dims)
         mapped = _MappedRules(self.rules, list(dims), size)
         call = CustomCall(mapped.rules(), tuple(aval_of(x) for x in args))
@@ -302,6 +363,102 @@ class _VjpPair:
     def backward(self, residuals: Values, cts: Values) -> list[Any]:
         pulled = self.pull(residuals[self.n_primals :], _spread(cts, self.is_inexact))
         return [ct for ct, active in zip(pulled, self.is_active, strict=True) if active]
+
+
+class _Mappable:
+    """Derivatives of a function that has a batching rule only, with the derivatives of that rule.
+
+    Each is a function of what is closed over, the other inputs, and tangents or cotangents.
+
+    Args:
+        rules: Of the function.
+        is_active: Which inputs that are not closed over have tangents.
+    """
+
+    def __init__(self, rules: Rules, is_active: Sequence[bool]) -> None:
+        self.single = rules
+        self.is_active = list(is_active)
+        self.n_closed = len(rules.is_closed_over)
+        self.n_inputs = self.n_closed + len(self.is_active)
+
+    def call(self, rules: Rules, primals: Values, others: Values) -> list[Any]:
+        inputs = [*primals, *others]
+        found: list[Any] = CustomCall(rules, tuple(aval_of(x) for x in inputs)).bind(*inputs)
+        return found
+
+    def _rules(self, what: str, fun: Callable[..., list[Any]], vmap: Any) -> Rules:
+        single = self.single
+        return Rules(
+            name=f"{what}_{single.name}",
+            fun=fun,
+            vmap=None if single.vmap is None else vmap,
+            is_closed_over=single.is_closed_over,
+            missing_vmap=single.missing_vmap,
+        )
+
+    def _mask(self) -> list[bool]:
+        return [False] * self.n_closed + self.is_active
+
+    def _rule(self, size: int, is_mapped: list[bool]) -> Callable[..., list[Any]]:
+        """The batching rule of the function for inputs mapped in this way."""
+        rule = self.single.vmap
+        assert rule is not None
+        return lambda *xs: rule(size, is_mapped, xs)
+
+    def pushed(self) -> Rules:
+        """From tangents to results and the tangents of those that have any."""
+        return self._rules("jvp", lambda *xs: self._push(self.single.fun, xs), self._push_mapped)
+
+    def _push(self, fun: Callable[..., list[Any]], inputs: Values) -> list[Any]:
+        primals, given = inputs[: self.n_inputs], inputs[self.n_inputs :]
+        outs, dots = push_forward(fun, primals, _spread(given, self._mask()), self.single.name)
+        return [*outs, *_dense(dots, outs)]
+
+    def _push_mapped(self, size: int, is_mapped: list[bool], inputs: Values) -> list[Any]:
+        n = len(self.is_active)
+        of_dots = _spread(is_mapped[n:], self.is_active)
+        joined = [p or bool(t) for p, t in zip(is_mapped[:n], of_dots, strict=True)]
+        wanted = [*joined, *(m for m, on in zip(joined, self.is_active, strict=True) if on)]
+        return self._push(self._rule(size, joined), self._fronted(inputs, is_mapped, wanted, size))
+
+    def pulled(self, is_inexact: Sequence[bool]) -> Rules:
+        """From cotangents of results, where these have any, to those of the active inputs."""
+
+        def fun(*inputs: Any) -> list[Any]:
+            return self._pull(self.single.fun, inputs, is_inexact)
+
+        def vmap(size: int, is_mapped: list[bool], inputs: Values) -> list[Any]:
+            # Every lane has cotangents of its own, also of inputs that all share.
+            n = len(self.is_active)
+            joined = [m or on for m, on in zip(is_mapped, self.is_active, strict=False)]
+            wanted = [*joined, *[True] * (len(is_mapped) - n)]
+            fronted = self._fronted(inputs, is_mapped, wanted, size)
+            return self._pull(self._rule(size, joined), fronted, is_inexact)
+
+        return self._rules("vjp", fun, vmap)
+
+    def _pull(
+        self, fun: Callable[..., list[Any]], inputs: Values, is_inexact: Sequence[bool]
+    ) -> list[Any]:
+        primals, cts = inputs[: self.n_inputs], inputs[self.n_inputs :]
+        _, linear = linearize_flat(fun, primals, self._mask(), self.single.name)
+        pulled = linear.pull(_spread(cts, is_inexact))
+        pairs = zip(pulled, primals, self._mask(), strict=True)
+        return [zeros(aval_of(x)) if ct is None else ct for ct, x, on in pairs if on]
+
+    def _fronted(
+        self, inputs: Values, is_mapped: Sequence[bool], wanted: Sequence[bool], size: int
+    ) -> list[Any]:
+        """Inputs with the mapped axis in front of all that are wanted so."""
+        rows = zip(inputs[self.n_closed :], is_mapped, wanted, strict=True)
+        explicit = [to_front(x, None, size) if want and not has else x for x, has, want in rows]
+        return [*inputs[: self.n_closed], *explicit]
+
+
+def _dense(dots: Sequence[Any], values: Values) -> list[Any]:
+    """Tangents of floating values, zeros included."""
+    pairs = [(t, aval_of(x)) for t, x in zip(dots, values, strict=True)]
+    return [zeros(a) if t is None else t for t, a in pairs if a.dtype.kind in "fc"]
 
 
 def _spread(values: Values, mask: Sequence[bool]) -> list[Any]:

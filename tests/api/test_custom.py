@@ -686,3 +686,173 @@ def test_check_custom_rule_needs_rules() -> None:
         check_custom_rule(copy, (X,))  # type: ignore[arg-type]
     with pytest.raises(errors.ArgumentError, match=r"<custom_jvp\(copy\)> has no rules to check"):
         check_custom_rule(fg.custom_jvp(copy), (X,))
+
+
+# The derivatives of batching rules.
+
+
+def tenfold() -> Any:
+    """``a * x ** 3``, whose batching rule computes ten times as much, so that its use shows."""
+    f = fg.custom_vmap(lambda a, x: a * x**3)
+
+    @f.def_vmap
+    def rule(size: int, in_batched: Any, a: Any, x: Any) -> Any:
+        return 10.0 * a * x**3, in_batched[0] or in_batched[1]
+
+    return f
+
+
+P = np.array([0.5, 1.5, -2.0])
+A3 = np.array([2.0, 3.0, 4.0])
+
+# Functions of f, and their values where f is k * a * x ** 3: k is 10 where f is mapped.
+MAPPED: dict[str, tuple[Any, Any]] = {
+    "vmap": (lambda f: fg.vmap(f)(A3, P), 10 * A3 * P**3),
+    "vmap of jvp": (
+        lambda f: fg.vmap(lambda a, x: fg.jvp(f, (a, x), (1.0, 2.0))[1])(A3, P),
+        10 * (P**3 + 2 * 3 * A3 * P**2),
+    ),
+    "vmap of jvp, shared": (
+        lambda f: fg.vmap(lambda x: fg.jvp(lambda x: f(2.0, x), (x,), (1.0,))[1])(P),
+        10 * 2 * 3 * P**2,
+    ),
+    "vmap of tangents": (
+        lambda f: fg.vmap(lambda t: fg.jvp(f, (2.0, 3.0), (t, 0.0))[1])(P),
+        10 * P * 27,
+    ),
+    "vmap of grad": (lambda f: fg.vmap(fg.grad(f, 1))(A3, P), 10 * 3 * A3 * P**2),
+    "vmap of value_and_grad": (
+        lambda f: fg.vmap(fg.value_and_grad(f, (0, 1)))(A3, P)[1][0],
+        10 * P**3,
+    ),
+    "grad of vmap": (
+        lambda f: fg.grad(lambda a, x: fg.vmap(f)(a, x).sum(), 1)(A3, P),
+        10 * 3 * A3 * P**2,
+    ),
+    "grad of vmap, shared": (
+        lambda f: fg.grad(lambda a: fg.vmap(f, (None, 0))(a, P).sum())(2.0),
+        10 * np.sum(P**3),
+    ),
+    "jvp of vmap": (
+        lambda f: fg.jvp(lambda x: fg.vmap(f, (None, 0))(2.0, x), (P,), (A3,))[1],
+        10 * 2 * 3 * P**2 * A3,
+    ),
+    "jacfwd": (lambda f: fg.jacfwd(f, (0, 1))(2.0, 3.0)[1], 10 * 2 * 3 * 9.0),
+    "jacrev": (lambda f: fg.jacrev(f, (0, 1))(2.0, 3.0)[0], 10 * 27.0),
+    # Mapped twice; the rule is a function like others for the second time.
+    "hessian": (lambda f: fg.hessian(f, 1)(2.0, 3.0), 10 * 2 * 6 * 3.0),
+    "vmap of grad of grad": (
+        lambda f: fg.vmap(fg.grad(fg.grad(f, 1), 1))(A3, P),
+        10 * 6 * A3 * P,
+    ),
+    "vmap of jvp of jvp": (
+        lambda f: fg.vmap(
+            lambda x: fg.jvp(lambda x: fg.jvp(lambda x: f(2.0, x), (x,), (1.0,))[1], (x,), (1.0,))[
+                1
+            ]
+        )(P),
+        10 * 2 * 6 * P,
+    ),
+    "vmap of linearize": (
+        lambda f: fg.vmap(lambda a, x: fg.linearize(f, a, x)[1](1.0, 2.0))(A3, P),
+        10 * (P**3 + 2 * 3 * A3 * P**2),
+    ),
+    "vmap of vjp": (
+        lambda f: fg.vmap(lambda a, x: fg.vjp(f, a, x)[1](2.0)[1])(A3, P),
+        10 * 2 * 3 * A3 * P**2,
+    ),
+    "not mapped: grad": (lambda f: fg.grad(f, 1)(2.0, 3.0), 2 * 3 * 9.0),
+    "not mapped: jvp": (lambda f: fg.jvp(f, (2.0, 3.0), (1.0, 0.0))[1], 27.0),
+    "not mapped: second": (lambda f: fg.grad(fg.grad(f, 1), 1)(2.0, 3.0), 2 * 6 * 3.0),
+}
+
+
+@pytest.mark.parametrize("jit", ["eager", "jit inside", "jit outside", "checkpoint"])
+@pytest.mark.parametrize("name", MAPPED)
+def test_batching_rules_are_not_bypassed(name: str, jit: str) -> None:
+    call, expected = MAPPED[name]
+    f = tenfold()
+    wrap = {"jit inside": fg.jit, "checkpoint": fg.checkpoint}.get(jit, lambda g: g)
+    found = fg.jit(lambda: call(f))() if jit == "jit outside" else call(wrap(f))
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_derivatives_with_respect_to_what_is_closed_over_are_those_of_the_function() -> None:
+    def outer(c: Any, x: Any) -> Any:
+        f = fg.custom_vmap(lambda x: c * x**2)
+        f.def_vmap(lambda n, batched, x: (10 * c * x**2, batched[0]))
+        return f(x)
+
+    dc, dx = fg.grad(outer, (0, 1))(2.0, 3.0)
+    assert (dc, dx) == (9.0, 12.0)
+    slopes = fg.vmap(lambda x: fg.grad(lambda x: outer(2.0, x))(x))(P)
+    np.testing.assert_allclose(slopes, 10 * 2 * 2 * P)
+
+
+def test_integers_and_several_results_of_batching_rules() -> None:
+    f = fg.custom_vmap(lambda x, n: {"y": x * n, "n": n + 1, "z": np.sum(x)})
+
+    @f.def_vmap
+    def rule(size: int, in_batched: Any, x: Any, n: Any) -> Any:
+        flags = {"y": True, "n": in_batched[1], "z": in_batched[0]}
+        x2 = x if in_batched[0] else x[None]
+        y = x2 * (n[:, None] if in_batched[1] else n) * np.ones((size, 1))
+        z = np.sum(x2, axis=1)
+        return {"y": y, "n": n + 1, "z": z if in_batched[0] else z[0]}, flags
+
+    xs = np.arange(6.0).reshape(3, 2)
+    ns = np.array([2, 3, 4])
+    value, pull = fg.vjp(lambda x: fg.vmap(f)(x, ns), xs)
+    np.testing.assert_array_equal(value["n"], ns + 1)
+    (ct,) = pull({"y": np.ones((3, 2)), "n": np.zeros(3, fg.float0), "z": np.full(3, 10.0)})
+    np.testing.assert_array_equal(ct, np.repeat(ns[:, None] + 10.0, 2, axis=1))
+    jacobian = fg.jacfwd(lambda x: f(x, 5)["y"])(xs[0])
+    np.testing.assert_array_equal(jacobian, 5 * np.eye(2))
+    pulled = fg.vmap(lambda ct: fg.vjp(lambda x: f(x, 5)["z"], xs[0])[1](ct)[0])(P)
+    np.testing.assert_array_equal(pulled, np.repeat(P[:, None], 2, axis=1))
+
+
+@pytest.mark.parametrize(
+    ("value", "flags", "kind", "text"),
+    [
+        (lambda x: (x, x), (True, True), errors.TreeError, "a value with the structure"),
+        (lambda x: [x], [True], errors.TreeError, "a value with the structure"),
+        (lambda x: x, [True], errors.TreeError, "out_batched must have the structure"),
+        (lambda x: np.stack([x, x], 1), True, errors.ShapeError, "f64[]\n  got           f64[2]"),
+        (lambda x: x.astype(np.float32), True, errors.ShapeError, "got           f32[]"),
+        (lambda x: x > 0, True, errors.ShapeError, "got           bool[]"),
+        (lambda x: x[:1], True, errors.TreeError, "has the mapped axis of length 3"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("how", ["vmap", "vmap of jvp", "vmap of grad", "jit of vmap"])
+def test_results_of_batching_rules_are_checked(
+    value: Any, flags: Any, kind: Any, text: str, how: str
+) -> None:
+    f = fg.custom_vmap(lambda x: x * 2.0)
+    f.def_vmap(lambda size, in_batched, x: (value(x), flags))
+    calls = {
+        "vmap": fg.vmap(f),
+        "vmap of jvp": fg.vmap(lambda x: fg.jvp(f, (x,), (x,))),
+        "vmap of grad": fg.vmap(fg.grad(f)),
+        "jit of vmap": fg.jit(fg.vmap(f)),
+    }
+    with pytest.raises(kind) as caught:
+        calls[how](P)
+    assert text in str(caught.value)
+
+
+def test_python_numbers_from_batching_rules() -> None:
+    f = fg.custom_vmap(lambda x: x * 0.0)
+    f.def_vmap(lambda size, in_batched, x: (0.0, False))
+    np.testing.assert_array_equal(fg.vmap(f)(P.astype(np.float32)), np.zeros(3))
+    assert fg.vmap(f)(P.astype(np.float32)).dtype == np.float32
+
+
+def test_a_missing_batching_rule_is_missed_under_derivatives_too() -> None:
+    f = fg.custom_vmap(lambda x: x * 2.0)
+    assert fg.grad(f)(1.0) == 2.0
+    for call in (fg.vmap(fg.grad(f)), fg.vmap(lambda x: fg.jvp(f, (x,), (x,))), fg.vmap(f)):
+        with pytest.raises(errors.MissingRuleError, match="has no batching rule"):
+            call(P)
+    with pytest.raises(errors.MissingRuleError, match="has no batching rule"):
+        fg.jacfwd(f)(P)
