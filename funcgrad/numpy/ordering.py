@@ -17,7 +17,14 @@ from funcgrad.dtypes import COMPLEX128, INT64, is_complex, is_inexact
 from funcgrad.errors import ArgumentError, ConcretizationTypeError, ShapeError
 from funcgrad.numpy.elementwise import truth
 from funcgrad.numpy.indexing import getitem
-from funcgrad.numpy.promotion import as_value, normalize_axis, promote, strong, to_dtype
+from funcgrad.numpy.promotion import (
+    as_value,
+    normalize_axis,
+    promote,
+    strong,
+    strong_if_exact,
+    to_dtype,
+)
 from funcgrad.numpy.reducing import sum as total
 from funcgrad.numpy.shaping import concatenate, ravel, reshape, stack
 from funcgrad.primitives import elementwise as p
@@ -116,7 +123,8 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
     ordered = as_value(a, "searchsorted")
     if sorter is not None:
         ordered = getitem(ordered, as_value(sorter, "searchsorted"))
-    ordered, values = map(strong, promote(ordered, as_value(v, "searchsorted")))
+    values = strong_if_exact(as_value(v, "searchsorted"))
+    ordered, values = map(strong, promote(ordered, values))
     if len(shape_of(ordered)) != 1:
         raise ShapeError(
             f"searchsorted: the sorted array must have one axis, got {aval_of(ordered)}."

@@ -82,6 +82,11 @@ def strong(x: Any) -> Any:
     return Convert(aval.dtype).bind(x) if aval.weak_type else x
 
 
+def strong_if_exact(x: Any) -> Any:
+    """As `strong` for integers and bools: beside a narrow dtype they need not fit into it."""
+    return x if is_inexact(aval_of(x).dtype) else strong(x)
+
+
 def result_dtype(avals: Sequence[ShapedArray]) -> np.dtype[Any]:
     """The dtype to which values of these types promote."""
     first = avals[0]

@@ -28,6 +28,7 @@ from funcgrad.numpy.promotion import (
     promote,
     promote_inexact,
     strong,
+    strong_if_exact,
     to_dtype,
 )
 from funcgrad.numpy.reducing import average, cumsum, max, mean, median, min, refuse_out, sum
@@ -82,6 +83,9 @@ tril_indices, triu_indices = np.tril_indices, np.triu_indices
 def part(x: Any, axis: int, start: int | None, stop: int | None, step: int | None = None) -> Any:
     """``x[start:stop:step]`` along one axis, non-negative."""
     return getitem(x, (*(slice(None),) * axis, slice(start, stop, step)))
+
+
+_INT64 = np.iinfo(np.int64)
 
 
 # Choice by conditions.
@@ -206,17 +210,25 @@ def clip(
     """
     refuse_out(out, "clip")
     low, high = (a_min if min is None else min), (a_max if max is None else max)
-    x = strong(as_value(a, "clip"))
+    x = as_value(a, "clip")
     dtype = aval_of(x).dtype
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
-        low = None if type(low) is int and low <= info.min else low
-        high = None if type(high) is int and high >= info.max else high
+        low = None if type(low) is int and low <= info.min else _within(low, info)
+        high = None if type(high) is int and high >= info.max else _within(high, info)
     bounds = [as_value(b, "clip") for b in (low, high) if b is not None]
     x, *bounds = promote(x, *bounds)
     if low is not None:
         x = p.maximum.bind(x, bounds[0])
     return x if high is None else p.minimum.bind(x, bounds[-1])
+
+
+def _within(bound: Any, info: np.iinfo) -> Any:
+    """A traced Python integer as the nearest one that the dtype of the array can hold."""
+    if not isinstance(bound, Tracer) or not aval_of(bound).weak_type:
+        return bound
+    least, largest = builtins.max(info.min, _INT64.min), builtins.min(info.max, _INT64.max)
+    return e.minimum(e.maximum(bound, least), largest)
 
 
 def nan_to_num(
@@ -261,7 +273,8 @@ def isin(
     kind: Any = None,
 ) -> Any:
     """As `numpy.isin`, by binary search in the sorted test elements."""
-    x, tests = map(strong, promote(as_value(element, "isin"), as_value(test_elements, "isin")))
+    x, tests = (strong_if_exact(as_value(v, "isin")) for v in (element, test_elements))
+    x, tests = map(strong, promote(x, tests))
     if not aval_of(tests).size:
         found = zeros(shape_of(x), BOOL)
     elif is_complex(aval_of(x).dtype):
@@ -1015,7 +1028,8 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
     """As `numpy.correlate`."""
     x, y = map(strong, promote(*[atleast_1d(as_value(q, "correlate")) for q in (a, v)]))
     m, n = shape_of(x)[0], shape_of(y)[0]
-    full = convolve(x, e.conj(flip(y, 0)), "full")
+    y = flip(y, 0)
+    full = convolve(x, e.conj(y) if is_complex(aval_of(y).dtype) else y, "full")
     if m >= n:
         return _of_mode(full, m, n, mode, (n - 1) // 2)
     return _of_mode(full, n, m, mode, m // 2)

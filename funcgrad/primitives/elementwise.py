@@ -565,8 +565,10 @@ class Convert(Primitive):
         if self.weak and type(x) in PYTHON_NUMBERS:
             return self.dtype.type(x).item()
         x = np.asarray(x)
-        # Dropping an imaginary part is meant here, and casts of nan to integers stay silent.
-        return (x.real if x.dtype.kind == "c" and self.dtype.kind != "c" else x).astype(self.dtype)
+        # Dropping an imaginary part is meant here, and casts of nan to integers stay silent. As a
+        # truth value a complex number counts as a whole.
+        drops = x.dtype.kind == "c" and self.dtype.kind not in "cb"
+        return (x.real if drops else x).astype(self.dtype)
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
         if self.weak:
