@@ -225,7 +225,8 @@ def clip(
 
 def _within(bound: Any, info: np.iinfo) -> Any:
     """A traced Python integer as the nearest one that the dtype of the array can hold."""
-    if not isinstance(bound, Tracer) or not aval_of(bound).weak_type:
+    aval = aval_of(bound) if isinstance(bound, Tracer) else None
+    if aval is None or not aval.weak_type or is_inexact(aval.dtype):
         return bound
     least, largest = builtins.max(info.min, _INT64.min), builtins.min(info.max, _INT64.max)
     return e.minimum(e.maximum(bound, least), largest)
