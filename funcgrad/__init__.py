@@ -60,6 +60,7 @@ from funcgrad.api.differentiation import (
     value_and_grad,
     vjp,
 )
+from funcgrad.api.precision import numpy_dtype_promotion
 from funcgrad.api.rule_results import SymbolicZero
 from funcgrad.api.staging import ClosedJaxpr, ShapeDtypeStruct, eval_shape, make_jaxpr
 from funcgrad.api.vectorization import vmap
@@ -115,6 +116,7 @@ __all__ = [
     "named_scope",
     "nn",
     "numpy",
+    "numpy_dtype_promotion",
     "ops",
     "print_saved_residuals",
     "pure_callback",

@@ -57,6 +57,10 @@ class DtypeError(_MisuseError):
     """An array has a dtype that funcgrad, or this operation, does not support."""
 
 
+class DtypePromotionError(DtypeError):
+    """Operands of different dtypes met where their promotion was to be an error."""
+
+
 class ShapeError(_MisuseError):
     """Shapes do not fit together."""
 

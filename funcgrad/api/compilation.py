@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial, update_wrapper
 from types import MethodType
@@ -33,6 +34,7 @@ from funcgrad.compiler.pipeline import compile_program
 from funcgrad.compiler.plan import Executable
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.axes import axes_in_scope
+from funcgrad.core.drift import DRIFT, PROMOTIONS, STANDARD, promotion_mode, watching_promotion
 from funcgrad.core.printer import format_program
 from funcgrad.core.program import Program
 from funcgrad.core.trace import EVAL, Tracer, current_trace, using_trace
@@ -93,6 +95,7 @@ def jit(
     keep_unused: bool = False,
     inline: bool = False,
     threads: int | None = None,
+    dtype_drift: str = "allow",
 ) -> Any:
     """Compile a function to native code, for the types that it is called with.
 
@@ -112,14 +115,16 @@ def jit(
         threads: How many threads large kernels may use, here and in what transformations make of
             the function; all cores by default. A function that is compiled as part of another one
             limits the whole, unless that has a limit of its own.
+        dtype_drift: With ``"error"``, tracing raises at the first line where a floating value
+            becomes wider, such as float32 beside a float64 scalar of NumPy.
 
     Returns:
         A function of the same arguments, with ``trace``, ``lower``, ``eval_shape``,
         ``cache_info`` and ``clear_cache``.
 
     Raises:
-        ArgumentError: If a static argument is not hashable, a position does not exist, or
-            ``threads`` is not positive.
+        ArgumentError: If a static argument is not hashable, a position does not exist,
+            ``threads`` is not positive, or ``dtype_drift`` is neither "allow" nor "error".
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -133,6 +138,7 @@ def jit(
         "donate_argnums": donate_argnums,
         "donate_argnames": donate_argnames,
         "threads": threads,
+        "dtype_drift": dtype_drift,
     }
     if fun is None:
         return partial(jit, keep_unused=keep_unused, inline=inline, **options)
@@ -150,6 +156,13 @@ def _checked_threads(threads: Any) -> int | None:
     return threads
 
 
+def _checked_drift(dtype_drift: Any) -> bool:
+    """Whether widened floating values are errors."""
+    if dtype_drift not in ("allow", "error"):
+        raise ArgumentError(f'jit: dtype_drift must be "allow" or "error", got {dtype_drift!r}.')
+    return bool(dtype_drift == "error")
+
+
 class Jitted:
     """A function that compiles itself; made by `jit`."""
 
@@ -161,6 +174,7 @@ class Jitted:
         donate_argnums: int | Sequence[int] | None,
         donate_argnames: str | Iterable[str] | None,
         threads: int | None,
+        dtype_drift: str,
     ) -> None:
         check_callable(fun, "jit")
         update_wrapper(self, fun, updated=())
@@ -182,6 +196,7 @@ class Jitted:
             fun, options["donate_argnums"], options["donate_argnames"], "donate"
         )
         self._threads = _checked_threads(threads)
+        self._refuses_drift = _checked_drift(dtype_drift)
         self._cache: dict[Any, _Entry] = {}
         self._info = CacheInfo()
         self._paths: list[CallPath] = []
@@ -200,7 +215,7 @@ class Jitted:
             if mode is STEPWISE:
                 return self._call_general(args, kwargs)
             return self._fun(*args, **kwargs)
-        if not kwargs and current_trace() is EVAL:
+        if not kwargs and current_trace() is EVAL and not PROMOTIONS.users:
             for path in self._paths:
                 result = path(args)
                 if result is not MISS:
@@ -246,7 +261,7 @@ class Jitted:
         if found is not None:
             self._info.hits += count
             return found
-        staged = call.staged()
+        staged = self._stage(call)
         staged.leaves = []  # what is remembered must not keep the arguments of this call alive
         entry = _Entry(staged, call.types())
         self._info.misses += count
@@ -256,6 +271,15 @@ class Jitted:
             # A program that closes over values of an outer transformation belongs to this call.
             self._cache[call.key] = entry
         return entry
+
+    def _stage(self, call: _Call) -> StagedFunction:
+        with self._watching():
+            return call.staged()
+
+    def _watching(self) -> AbstractContextManager[None]:
+        """What tracing runs under."""
+        refuses = self._refuses_drift and promotion_mode() == STANDARD
+        return watching_promotion(DRIFT) if refuses else nullcontext()
 
     def _compile(self, entry: _Entry, call: _Call) -> Executable:
         program = entry.staged.program
@@ -283,7 +307,7 @@ class Jitted:
         """Trace the function for arguments of these types (values or `ShapeDtypeStruct`)."""
         call = _Call(self, args, kwargs)
         with using_trace(EVAL):
-            staged = call.staged()
+            staged = self._stage(call)
         return Traced(staged, call.donated(), self._threads)
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
@@ -292,8 +316,9 @@ class Jitted:
 
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """Shapes and dtypes of the results, as `funcgrad.eval_shape`."""
+        call = _Call(self, args, kwargs)
         with using_trace(EVAL):
-            return _Call(self, args, kwargs).staged().out_info()
+            return self._stage(call).out_info()
 
     def cache_info(self) -> CacheInfo:
         """What was traced and compiled so far, and why."""
@@ -417,6 +442,8 @@ class _Call:
         # Programs know the lengths of named axes.
         self.axes = axes_in_scope()
         self.key = (self._key(), self.axes) if self.axes else self._key()
+        if (mode := promotion_mode()) != STANDARD:  # what was traced unwatched was not checked
+            self.key = (self.key, mode)
 
     def _take_out_float0(self) -> None:
         """Let zeros of dtype float0 be part of the structure."""

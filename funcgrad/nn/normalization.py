@@ -11,7 +11,14 @@ from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import FLOAT64
 from funcgrad.errors import ArgumentError, DtypeError
 from funcgrad.numpy.elementwise import truth
-from funcgrad.numpy.promotion import as_value, checked_dtype, normalize_axes, normalize_axis, strong
+from funcgrad.numpy.promotion import (
+    as_value,
+    checked_dtype,
+    normalize_axes,
+    normalize_axis,
+    promote,
+    strong,
+)
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.shape import broadcast_to, drop_axes, reshape, shape_of
 from funcgrad.scipy.exponentials import (
@@ -175,9 +182,11 @@ def standardize(
     def average(values: Array) -> Array:
         return fold_sum(masked(values, where, 0.0), axes) / count
 
-    centered = x - (average(x) if mean is None else strong(as_value(mean)))
+    centered = x - (average(x) if mean is None else as_value(mean))
     if variance is None:
         variance = average(centered * centered)
+    else:
+        variance = promote(centered, as_value(variance))[1]
     return centered * p.rsqrt.bind(*floating("standardize", variance + epsilon))
 
 

@@ -27,10 +27,10 @@ from funcgrad.errors import DtypeError
 from funcgrad.numpy.promotion import (
     as_value,
     checked_dtype,
+    noted_dtype,
     promote,
     promote_inexact,
     promote_quotient,
-    result_dtype,
     strong,
     to_dtype,
 )
@@ -90,7 +90,7 @@ def _comparison(ufunc: np.ufunc, primitive: Primitive) -> Function:
 
     def compute(x: Any, y: Any) -> Any:
         if is_inexact(aval_of(x).dtype) or is_inexact(aval_of(y).dtype):
-            return primitive.bind(*promote(x, y))
+            return primitive.bind(*promote(x, y, is_compared=True))
         dtype = _common_integer(x, y)
         if _is_beyond(y, x, dtype):
             return _constant(bool(ufunc(0, 1 if y > 0 else -1)))(x)
@@ -109,7 +109,7 @@ def _common_integer(x: Any, y: Any) -> np.dtype[Any]:
     Python's integers are weak. Weak traced values are not: they may not fit.
     """
     avals = [aval_of(v) if type(v) is int else aval_of(v).strong() for v in (x, y)]
-    return result_dtype(avals)
+    return noted_dtype((x, y), avals, is_compared=True)
 
 
 def _is_beyond(x: Any, other: Any, dtype: np.dtype[Any]) -> bool:

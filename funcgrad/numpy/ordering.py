@@ -20,9 +20,8 @@ from funcgrad.numpy.indexing import getitem
 from funcgrad.numpy.promotion import (
     as_value,
     normalize_axis,
-    promote,
+    promote_to_compare,
     strong,
-    strong_if_exact,
     to_dtype,
 )
 from funcgrad.numpy.reducing import sum as total
@@ -123,8 +122,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
     ordered = as_value(a, "searchsorted")
     if sorter is not None:
         ordered = getitem(ordered, as_value(sorter, "searchsorted"))
-    values = strong_if_exact(as_value(v, "searchsorted"))
-    ordered, values = map(strong, promote(ordered, values))
+    ordered, values = promote_to_compare(ordered, as_value(v, "searchsorted"))
     if len(shape_of(ordered)) != 1:
         raise ShapeError(
             f"searchsorted: the sorted array must have one axis, got {aval_of(ordered)}."

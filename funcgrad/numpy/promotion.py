@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.drift import PROMOTIONS, refuse_promotion
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import (
     BOOL,
@@ -82,9 +83,11 @@ def strong(x: Any) -> Any:
     return Convert(aval.dtype).bind(x) if aval.weak_type else x
 
 
-def strong_if_exact(x: Any) -> Any:
-    """As `strong` for integers and bools: beside a narrow dtype they need not fit into it."""
-    return x if is_inexact(aval_of(x).dtype) else strong(x)
+def promote_to_compare(x: Any, y: Any) -> list[Any]:
+    """Strong values of one dtype, in which Python's integers need not fit into a narrow one."""
+    if not is_inexact(aval_of(x).dtype) and not is_inexact(aval_of(y).dtype):
+        x, y = strong(x), strong(y)
+    return [strong(v) for v in promote(x, y, is_compared=True)]
 
 
 def result_dtype(avals: Sequence[ShapedArray]) -> np.dtype[Any]:
@@ -105,7 +108,21 @@ def to_dtype(x: Any, dtype: np.dtype[Any]) -> Any:
     return convert(x, dtype)
 
 
-def promote(*args: Any) -> list[Any]:
+def noted_dtype(
+    args: Sequence[Any], avals: Sequence[ShapedArray], is_compared: bool = False
+) -> np.dtype[Any]:
+    """As `result_dtype`, refused if promotions are watched for.
+
+    Raises:
+        DtypePromotionError: If the context does not allow this promotion.
+    """
+    dtype = result_dtype(avals)
+    if PROMOTIONS.users:
+        refuse_promotion(args, avals, dtype, is_compared)
+    return dtype
+
+
+def promote(*args: Any, is_compared: bool = False) -> list[Any]:
     """Values of one dtype, as NumPy promotes; values that are all weak stay so."""
     avals = [aval_of(a) for a in args]
     if len(avals) == 2:
@@ -115,7 +132,7 @@ def promote(*args: Any) -> list[Any]:
         # An array with a Python float, the most frequent pair.
         if type(args[1]) is float and x.dtype.kind == "f" and not x.weak_type:
             return [args[0], x.dtype.type(args[1])]
-    dtype = result_dtype(avals)
+    dtype = noted_dtype(args, avals, is_compared)
     if all(v.weak_type or type(a) is bool for a, v in zip(args, avals, strict=True)):
         return [
             a if v.dtype == dtype else _weak_to(a, dtype) for a, v in zip(args, avals, strict=True)
@@ -137,13 +154,13 @@ def promote_inexact(*args: Any) -> list[Any]:
 
     Python's integers become floating at once, however large they are.
     """
-    dtype = _inexact_result_dtype([aval_of(a) for a in args])
+    avals = [aval_of(a) for a in args]
+    dtype = _inexact_dtype_of(avals, noted_dtype(args, avals))
     return [to_dtype(a, dtype) for a in args]
 
 
-def _inexact_result_dtype(avals: Sequence[ShapedArray]) -> np.dtype[Any]:
+def _inexact_dtype_of(avals: Sequence[ShapedArray], dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Every argument finds its floating dtype by itself: int8 with uint16 is float32."""
-    dtype = result_dtype(avals)
     if is_inexact(dtype):
         return dtype
     deciding = [a.dtype for a in avals if not a.weak_type and a.dtype != BOOL] or [dtype]
@@ -153,7 +170,7 @@ def _inexact_result_dtype(avals: Sequence[ShapedArray]) -> np.dtype[Any]:
 def promote_quotient(x: Any, y: Any) -> list[Any]:
     """Dividend and divisor: quotients of exact numbers are float64, also those of narrow ones."""
     avals = [aval_of(x), aval_of(y)]
-    if is_inexact(result_dtype(avals)):
+    if is_inexact(noted_dtype((x, y), avals)):
         return promote(x, y)
     if all(a.weak_type for a in avals):
         return [_weak_to(x, FLOAT64), _weak_to(y, FLOAT64)]

@@ -14,7 +14,7 @@ import numpy as np
 
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
-from funcgrad.dtypes import BOOL, FLOAT64, INT64, is_complex, is_inexact
+from funcgrad.dtypes import BOOL, FLOAT64, INT64, is_complex, is_inexact, real_dtype
 from funcgrad.errors import ArgumentError, ConcretizationTypeError, DtypeError, ShapeError
 from funcgrad.numpy import elementwise as e
 from funcgrad.numpy.contracting import dot
@@ -27,8 +27,8 @@ from funcgrad.numpy.promotion import (
     normalize_axis,
     promote,
     promote_inexact,
+    promote_to_compare,
     strong,
-    strong_if_exact,
     to_dtype,
 )
 from funcgrad.numpy.reducing import average, cumsum, max, mean, median, min, refuse_out, sum
@@ -274,8 +274,7 @@ def isin(
     kind: Any = None,
 ) -> Any:
     """As `numpy.isin`, by binary search in the sorted test elements."""
-    x, tests = (strong_if_exact(as_value(v, "isin")) for v in (element, test_elements))
-    x, tests = map(strong, promote(x, tests))
+    x, tests = promote_to_compare(as_value(element, "isin"), as_value(test_elements, "isin"))
     if not aval_of(tests).size:
         found = zeros(shape_of(x), BOOL)
     elif is_complex(aval_of(x).dtype):
@@ -886,7 +885,10 @@ def _slopes(x: Any, spacing: Any, axis: int, edge_order: int) -> Any:
     steps = diff(x, axis=axis)
     n = shape_of(x)[axis]
     h = spacing if not shape_of(spacing) else diff(spacing)
-    (h,) = promote_inexact(h)
+    if aval_of(h).weak_type:
+        h = to_dtype(h, real_dtype(aval_of(x).dtype))
+    else:
+        (h,) = promote_inexact(h)
     h = broadcast_to(h, (n - 1,))
     column = [-1 if i == axis else 1 for i in range(len(shape_of(x)))]
     h = reshape(h, column)

@@ -458,4 +458,4 @@ def test_every_function_has_numpy_s_name_and_serves_numpy_s_own() -> None:
         assert callable(getattr(fnp, name))
     assert fnp.pi == np.pi
     assert fnp.newaxis is None
-    assert fnp.float32 is np.float32
+    assert fnp.float32 == np.float32

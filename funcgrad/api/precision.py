@@ -1,0 +1,43 @@
+"""Keeping dtypes: the block in which nothing is promoted silently."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from funcgrad.core.drift import STANDARD, STRICT, watching_promotion
+from funcgrad.errors import ArgumentError
+
+
+@contextmanager
+def numpy_dtype_promotion(mode: str) -> Iterator[None]:
+    """A block in which operands of different dtypes are an error, or are promoted again.
+
+    Concerns what transformations trace, and the functions of `funcgrad.numpy`. What NumPy itself
+    computes of its own arrays is not seen. Functions compiled by `jit` are traced anew for the
+    block. Python's numbers take the dtype of what they meet, so they are no error as long as they
+    do not change it.
+
+    Args:
+        mode: ``"strict"`` or ``"standard"``.
+
+    Raises:
+        ArgumentError: If the mode is another.
+        DtypePromotionError: Inside of a strict block, at the first line that promotes.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> scale = fg.jit(lambda x: x * np.sqrt(2 / x.size))
+        >>> with fg.numpy_dtype_promotion("strict"):
+        ...     scale(np.ones(3, np.float32))
+        Traceback (most recent call last):
+        ...
+        funcgrad.errors.DtypePromotionError: f32[3] becomes f64 beside f64[], a scalar of NumPy...
+    """
+    if mode not in (STANDARD, STRICT):
+        raise ArgumentError(
+            f'numpy_dtype_promotion takes "strict" or "standard", got {mode!r}. For floating '
+            'values that become wider there is jit(dtype_drift="error").'
+        )
+    with watching_promotion(mode):
+        yield

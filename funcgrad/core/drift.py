@@ -1,0 +1,125 @@
+"""Watching for the first operation that makes a value of one dtype one of another.
+
+Promotion is silent by default, as NumPy's is. While a block watches, an operation whose operands
+have different dtypes raises instead: any such operation ("strict"), or one that makes a floating
+value wider ("drift"). Python's numbers have no dtype of their own and never count, unless they
+change the dtype of what they meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import ShapedArray
+from funcgrad.core.source import current_location
+from funcgrad.core.trace import Tracer, describe_location
+from funcgrad.dtypes import is_inexact, real_dtype, short_name
+from funcgrad.errors import DtypePromotionError
+
+STANDARD, DRIFT, STRICT = "standard", "drift", "strict"
+_mode: ContextVar[str] = ContextVar("funcgrad_promotion", default=STANDARD)
+
+promotion_mode = _mode.get
+"""What is refused in this thread and context: nothing, `DRIFT` or `STRICT`."""
+
+
+class _Watch:
+    """How many blocks watch, in any thread: nothing is looked up while none does."""
+
+    __slots__ = ("users",)
+
+    def __init__(self) -> None:
+        self.users = 0
+
+
+PROMOTIONS = _Watch()
+_lock = Lock()
+
+
+@contextmanager
+def watching_promotion(mode: str) -> Iterator[None]:
+    """Refuse what ``mode`` says within a block."""
+    token = _mode.set(mode)
+    with _lock:
+        PROMOTIONS.users += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            PROMOTIONS.users -= 1
+        _mode.reset(token)
+
+
+def refuse_promotion(
+    values: Sequence[Any], avals: Sequence[ShapedArray], dtype: np.dtype[Any], is_compared: bool
+) -> None:
+    """Raise if operands may not be converted to ``dtype`` in this context.
+
+    Args:
+        values: The operands.
+        avals: Their types.
+        dtype: What they promote to.
+        is_compared: Whether they are only compared, so that no value drifts.
+
+    Raises:
+        DtypePromotionError: With the user's line, and the line that the wider operand came from.
+    """
+    mode = promotion_mode()
+    if mode == STANDARD or (mode == DRIFT and is_compared):
+        return
+    for aval in avals:
+        if not aval.weak_type and _is_refused(aval.dtype, dtype, mode):
+            raise DtypePromotionError(_message(values, avals, aval, dtype, mode))
+
+
+def _is_refused(own: np.dtype[Any], dtype: np.dtype[Any], mode: str) -> bool:
+    if mode == STRICT:
+        return own != dtype
+    return is_inexact(own) and real_dtype(own).itemsize < real_dtype(dtype).itemsize
+
+
+def _message(
+    values: Sequence[Any],
+    avals: Sequence[ShapedArray],
+    narrow: ShapedArray,
+    dtype: np.dtype[Any],
+    mode: str,
+) -> str:
+    asked = 'numpy_dtype_promotion("strict")' if mode == STRICT else 'jit(dtype_drift="error")'
+    i = next(
+        (i for i, a in enumerate(avals) if not a.weak_type and a.dtype == dtype),
+        next(i for i, a in enumerate(avals) if a.dtype != narrow.dtype),
+    )
+    other = values[i]
+    lines = [
+        f"{narrow} becomes {short_name(dtype)} beside {_described(other, avals[i])}, which "
+        f"{asked} refuses.",
+        *describe_location(current_location(), "at"),
+        *(other.origin() if isinstance(other, Tracer) else []),
+        _advice(other, avals[i], narrow, dtype),
+    ]
+    return "\n".join(lines)
+
+
+def _described(value: Any, aval: ShapedArray) -> str:
+    if isinstance(value, np.generic):
+        return f"{aval}, a scalar of NumPy"
+    return f"a Python {type(value).__name__}" if aval.weak_type else f"{aval}"
+
+
+def _advice(other: Any, other_aval: ShapedArray, narrow: ShapedArray, dtype: np.dtype[Any]) -> str:
+    if other_aval.weak_type:
+        return f"Say that it is meant: .astype(np.{dtype})."
+    advice = f"Convert one of them, .astype(np.{narrow.dtype}) or .astype(np.{dtype})"
+    if isinstance(other, np.generic):
+        advice += (
+            "; or make the scalar a Python number, which has no dtype: float(np.sqrt(n)), or "
+            "math.sqrt(n)"
+        )
+    return advice + "."
