@@ -557,6 +557,69 @@ def test_indices_between_python_numbers_promote_as_in_python(wrap):
     assert strong.dtype == np.float64
 
 
+WEAK_FORMULAS = {
+    "i * 0.1": lambda i: i * 0.1,
+    "0.1 * i": lambda i: 0.1 * i,
+    "i / 2": lambda i: i / 2,
+    "1 / (i + 1)": lambda i: 1 / (i + 1),
+    "0.5 ** i": lambda i: 0.5**i,
+    "i ** 0.5": lambda i: i**0.5,
+    "i ** 2": lambda i: i**2,
+    "i // 2 + i % 2": lambda i: i // 2 + i % 2,
+    "i // 1.5": lambda i: i // 1.5,
+    "-i * 0.1": lambda i: -i * 0.1,
+    "abs(i - 2)": lambda i: abs(i - 2),
+    "i * True": lambda i: i * True,
+    "1 - 0.9 ** (i + 1)": lambda i: 1 - 0.9 ** (i + 1),
+    "i * 0.5 + i * 2 - 1": lambda i: i * 0.5 + i * 2 - 1,
+}
+
+
+@pytest.mark.parametrize("formula", WEAK_FORMULAS.values(), ids=WEAK_FORMULAS)
+def test_counters_are_weak_as_python_s(formula: Any):
+    x = np.linspace(0.5, 1.5, 3, dtype=np.float32)
+    expected = x
+    for i in range(4):
+        expected = expected + x * formula(i)
+    loops = {
+        "fori_loop": lambda x: lax.fori_loop(0, 4, lambda i, c: c + x * formula(i), x),
+        "fori_loop, traced end": lambda x, n: lax.fori_loop(
+            0, n, lambda i, c: c + x * formula(i), x
+        ),
+        "while_loop": lambda x: lax.while_loop(
+            lambda c: c[0] < 4, lambda c: (c[0] + 1, c[1] + x * formula(c[0])), (0, x)
+        )[1],
+        "scan": lambda x: lax.scan(
+            lambda c, _: ((c[0] + 1, c[1] + x * formula(c[0])), None), (0, x), None, length=4
+        )[0][1],
+        "unrolled": lambda x, n: sum((x * formula(n - k) for k in range(4, 0, -1)), x),
+    }
+    for name, loop in loops.items():
+        args = (x, 4) if "traced" in name or name == "unrolled" else (x,)
+        for run in (fg.jit(loop), *([] if name == "unrolled" else [loop])):
+            got = run(*args)
+            assert got.dtype == np.float32, name
+            np.testing.assert_allclose(got, expected, rtol=1e-6, err_msg=name)
+        in_axes = (0, None)[: len(args)]
+        assert fg.jit(fg.vmap(loop, in_axes))(*args).dtype == np.float32, name
+        slope = fg.jit(fg.grad(lambda *a, loop=loop: loop(*a).sum()))(*args)
+        assert slope.dtype == np.float32, name
+        np.testing.assert_allclose(slope, expected / x, rtol=1e-6, err_msg=name)
+
+
+def test_carried_numbers_become_arrays_of_their_own_dtype_at_the_end():
+    for function in (
+        lambda: lax.fori_loop(0, 3, lambda i, c: c + i, 0),
+        lambda: lax.while_loop(lambda c: c < 3, lambda c: c + 1, 0),
+    ):
+        for run in (function, fg.jit(function)):
+            assert (run(), run().dtype) == (3, np.int64)
+    x = np.ones(2, np.float32)
+    for run in (lambda f: f, fg.jit):
+        total = run(lambda x: x * lax.fori_loop(0, 3, lambda i, c: c * 0.5, 1.0))(x)
+        assert total.dtype == np.float64  # a result of a loop is an array, in every mode
+
+
 def test_arrays_of_other_dtypes_are_refused_by_their_dtype():
     with pytest.raises(errors.DtypeError, match=r"`xs`: .* float16 has no arithmetic on CPUs"):
         lax.scan(lambda c, x: (c + x, None), 0.0, np.ones(2, np.float16))
