@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial, update_wrapper
 from types import MethodType
 from typing import Any
@@ -44,7 +44,13 @@ from funcgrad.higher_order.jit import STEPWISE, Jit, executable_of, is_jit_disab
 from funcgrad.pytree import PyTreeDef, tree_flatten, tree_leaves, tree_structure, tree_unflatten
 
 
-@dataclass
+MAX_REASONS = 50
+"""How many reasons for traces are remembered."""
+_SHOWN_REASONS = 3
+_REASON_LENGTH = 300
+
+
+@dataclass(repr=False)
 class CacheInfo:
     """What a jitted function has traced and compiled so far.
 
@@ -55,7 +61,7 @@ class CacheInfo:
         kernels_compiled: Kernels that had to be compiled.
         kernels_loaded: Kernels that came from the disk.
         kernels_reused: Kernels that this process had already.
-        reasons: Why each trace was needed.
+        reasons: Why each of the last traces was needed, 50 at most.
     """
 
     hits: int = 0
@@ -70,6 +76,23 @@ class CacheInfo:
     def calls(self) -> int:
         """Calls with concrete arguments."""
         return self.hits + self.misses
+
+    def add_reason(self, reason: str) -> None:
+        """Remember why a trace was needed, and forget the oldest reason if there are many."""
+        if len(reason) > _REASON_LENGTH:
+            reason = reason[: _REASON_LENGTH - 3] + "..."
+        self.reasons.append(reason)
+        del self.reasons[:-MAX_REASONS]
+
+    def __repr__(self) -> str:
+        counts = ", ".join(
+            f"{f.name}={getattr(self, f.name)}" for f in fields(self) if f.name != "reasons"
+        )
+        earlier = self.traces - len(self.reasons[-_SHOWN_REASONS:])
+        shown = list(map(repr, self.reasons[-_SHOWN_REASONS:]))
+        if earlier > 0:
+            shown.insert(0, f"... {earlier} earlier")
+        return f"CacheInfo({counts}, reasons=[{', '.join(shown)}])"
 
 
 class _Entry:
@@ -184,6 +207,7 @@ class Jitted:
             "donate_argnums": _kept(donate_argnums),
             "donate_argnames": _kept(donate_argnames),
             "threads": threads,
+            "dtype_drift": dtype_drift,
         }
         self._fun = fun
         self._name = name_of(fun)
@@ -266,7 +290,7 @@ class Jitted:
         entry = _Entry(staged, call.types())
         self._info.misses += count
         self._info.traces += 1
-        self._info.reasons.append(self._reason(call, entry))
+        self._info.add_reason(self._reason(call, entry))
         if not staged.captured:
             # A program that closes over values of an outer transformation belongs to this call.
             self._cache[call.key] = entry

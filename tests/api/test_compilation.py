@@ -424,3 +424,22 @@ def test_derivatives_of_integers_in_compiled_functions() -> None:
     assert fg.grad(fg.checkpoint(lambda x, z: 2 * x))(1.0, zero) == 2.0
     donated = fg.jit(lambda z, x: (z, x + 1), donate_argnums=(0, 1))
     assert is_nothing(donated(zero, X.copy())[0], (7,))
+
+
+def test_reasons_are_bounded() -> None:
+    f = fg.jit(lambda x, mode: x + 1, static_argnums=1)
+    assert repr(f.cache_info()).endswith("reasons=[])")
+    for i in range(120):
+        f(1.0, (i, "x" * 1000))
+    info = f.cache_info()
+    assert info.traces == 120
+    assert len(info.reasons) == 50
+    assert all(len(reason) <= 300 for reason in info.reasons)
+    text = repr(info)
+    assert len(text) < 1500
+    assert "misses=120, traces=120" in text
+    assert "reasons=[... 117 earlier, " in text
+    g = fg.jit(lambda tree: tree)
+    for i in range(2):
+        g({f"a long name of a parameter number {k}": np.ones(i + 1) for k in range(300)})
+    assert len(g.cache_info().reasons[-1]) <= 300
