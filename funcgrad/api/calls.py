@@ -17,6 +17,7 @@ import numpy as np
 
 from funcgrad.compiler.memory import FIRST_SLOT
 from funcgrad.compiler.plan import Executable
+from funcgrad.core.surroundings import Surroundings
 from funcgrad.pytree import PyTreeDef
 
 MISS = object()
@@ -32,6 +33,7 @@ def call_path(
     trees: list[PyTreeDef],
     leaves: list[Any],
     out_tree: PyTreeDef,
+    around: Surroundings | None = None,
 ) -> CallPath:
     """The call path for arguments like these.
 
@@ -42,11 +44,14 @@ def call_path(
         trees: Structure of every other argument.
         leaves: Their leaves, in order: arrays, or scalars.
         out_tree: Structure of the result.
+        around: What the function reads around it; where that is to be looked at, it gives `MISS`.
 
     Returns:
         A function of the tuple of positional arguments.
     """
     writer = _Writer(executable)
+    if around is not None:
+        writer.count_calls(around)
     writer.unpack_arguments(n_args, statics, trees)
     writer.check_leaves(leaves)
     writer.run()
@@ -78,6 +83,11 @@ class _Writer:
 
     def unless(self, condition: str) -> None:
         self.line(f"if not ({condition}): return MISS")
+
+    def count_calls(self, around: Surroundings) -> None:
+        name = self.constant(around)
+        self.unless(f"{name}.left > 0")
+        self.line(f"{name}.left -= 1")
 
     # Arguments.
 

@@ -37,6 +37,7 @@ from funcgrad.core.axes import axes_in_scope
 from funcgrad.core.drift import DRIFT, PROMOTIONS, STANDARD, promotion_mode, watching_promotion
 from funcgrad.core.printer import format_program
 from funcgrad.core.program import Program
+from funcgrad.core.surroundings import Surroundings
 from funcgrad.core.trace import EVAL, Tracer, current_trace, using_trace
 from funcgrad.core.transformed import global_name
 from funcgrad.errors import ArgumentError, DtypeError
@@ -98,9 +99,12 @@ class CacheInfo:
 class _Entry:
     """What one combination of argument types and static values needs to run."""
 
-    __slots__ = ("executable", "out_tree", "path", "staged", "types")
+    __slots__ = ("around", "executable", "out_tree", "path", "staged", "types")
 
-    def __init__(self, staged: StagedFunction, types: list[str]) -> None:
+    def __init__(
+        self, staged: StagedFunction, types: list[str], around: Surroundings | None
+    ) -> None:
+        self.around = around
         self.staged = staged
         self.out_tree: PyTreeDef = staged.out_tree
         self.types = types
@@ -276,6 +280,7 @@ class Jitted:
                 trees,
                 call.leaves,
                 entry.out_tree,
+                entry.around,
             )
         # The latest first; a function with very many signatures gains nothing from a search.
         self._paths = [entry.path, *self._paths[: _MAX_PATHS - 1]]
@@ -284,10 +289,15 @@ class Jitted:
         found = self._cache.get(call.key)
         if found is not None:
             self._info.hits += count
+            if found.around is not None:
+                found.around.check(self._what)
             return found
-        staged = self._stage(call)
+        around = Surroundings(self._fun)
+        with around.noticing_draws(self._what):
+            staged = self._stage(call)
+        around.add_constants(staged.program)
         staged.leaves = []  # what is remembered must not keep the arguments of this call alive
-        entry = _Entry(staged, call.types())
+        entry = _Entry(staged, call.types(), None if around.is_empty else around)
         self._info.misses += count
         self._info.traces += 1
         self._info.add_reason(self._reason(call, entry))

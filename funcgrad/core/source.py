@@ -124,6 +124,11 @@ def is_own(code: CodeType) -> bool:
     return _owner(code) == _OWN
 
 
+def is_users(code: CodeType) -> bool:
+    """Whether code is neither funcgrad's nor installed."""
+    return _owner(code) == _USERS
+
+
 def stands_for(variable: str) -> Callable[[F], F]:
     """Mark a function that runs on behalf of an earlier line of the user's.
 

@@ -10,6 +10,7 @@ import numpy as np
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.program import Program, Var
 from funcgrad.core.source import current_location
+from funcgrad.core.surroundings import noticing_draws
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, DtypeError
 from funcgrad.pytree import (
@@ -50,7 +51,8 @@ class Staged:
                 check_leaf(leaf, f"result{keystr(path)}", what)
             return [leaf for _, leaf in rows]
 
-        self.program, self.captured = stage(flat, avals, name_of(function), what)
+        with noticing_draws(what, function):
+            self.program, self.captured = stage(flat, avals, name_of(function), what)
 
     @property
     def out_avals(self) -> list[ShapedArray]:

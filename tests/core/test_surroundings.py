@@ -1,0 +1,320 @@
+"""What is baked into compiled functions and changes later, and random numbers drawn by tracing."""
+
+from __future__ import annotations
+
+import functools
+import random
+import threading
+import types
+import warnings
+
+import numpy as np
+import pytest
+from numpy import random as npr
+
+import funcgrad as fg
+import funcgrad.numpy as fnp
+from funcgrad.core import surroundings
+from funcgrad.errors import ImpureFunctionWarning
+
+ONES = np.ones(3)
+SCALE = 2.0
+COUNT = 0
+FLAG = True
+TABLE = np.arange(3.0)
+LARGE = np.zeros((300, 100))
+RNG = np.random.default_rng(0)
+OLD_RNG = np.random.RandomState(0)
+
+
+def scaled(x):
+    return x * SCALE  # reads it
+
+
+def until_warned(f, *args, calls=1):
+    """What a function warns of, and after how many calls."""
+
+    def call():
+        for _ in range(calls):
+            f(*args)
+
+    with pytest.warns(ImpureFunctionWarning) as caught:
+        call()
+    assert len(caught) == 1, "once"
+    assert caught[0].filename == __file__
+    return str(caught[0].message)
+
+
+def slope(f):
+    return fg.grad(lambda x: f(x).sum())
+
+
+def place_of(text):
+    return next(row for row in text.splitlines() if row.startswith(("  read at ", "  at ")))
+
+
+# Variables.
+
+
+class Model:
+    def loss(self, x):
+        return x * SCALE  # reads it
+
+
+READERS = {
+    "itself": lambda: lambda x: x * SCALE,  # reads it
+    "helper": lambda: lambda x: scaled(x) + 1,
+    "inner": lambda: lambda x: (lambda y: y * SCALE)(x),  # reads it
+    "partial": lambda: functools.partial(lambda k, x: k * scaled(x), 2.0),
+    "method": lambda: Model().loss,
+    "gradient": lambda: fg.grad(lambda x: (x * SCALE).sum()),  # reads it
+    "mapped": lambda: fg.vmap(scaled),
+    "compiled": lambda: fg.jit(scaled),
+}
+
+
+@pytest.fixture(autouse=True)
+def forget_draws(monkeypatch):
+    monkeypatch.setattr(surroundings, "_reported_draws", {})
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_global_number_that_is_set_anew(name, monkeypatch):
+    f = fg.jit(READERS[name]())
+    before = f(ONES)
+    monkeypatch.setitem(globals(), "SCALE", 3.0)
+    text = until_warned(f, ONES, calls=5)
+    assert "the global variable `SCALE` was 2.0 when it was traced, and is 3.0 now" in text
+    assert "# reads it" in place_of(text)
+    assert "Pass it as an argument, or forget what was compiled after a change" in text
+    np.testing.assert_array_equal(f(ONES), before)
+    if name != "compiled":  # the inner one has a cache of its own
+        f.clear_cache()
+        assert (f(ONES) > before).all()
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "shown"),
+    [
+        (1, 2, "was 1 when it was traced, and is 2 now"),
+        (1, 1.0, "was 1 when it was traced, and is 1.0 now"),
+        (True, False, "was True when it was traced, and is False now"),
+        (np.float32(1), np.float32(2), "is np.float32(2.0) now"),
+        (1.0, ONES, "is a ndarray now"),
+        (ONES, ONES + 1, "is another array than when it was traced"),
+        (np.nan, 1.0, "was nan"),
+    ],
+)
+def test_a_closed_over_variable_that_is_set_anew(first, second, shown):
+    value = first
+
+    @fg.jit
+    def f(x):
+        return x + value  # the reader
+
+    f(ONES)
+    value = second
+    text = until_warned(f, ONES)
+    assert "jit(f): the variable `value`" in text
+    assert shown in text
+    assert "# the reader" in place_of(text)
+
+
+def arrays():
+    large = np.zeros((300, 100))
+    yield "closed over", (w := np.ones(3)), lambda x: x + w, "the array `w` (f64[3])"
+    yield "a view of it", (v := np.ones((3, 1))), lambda x: x + v.T[0], "the array `v`"
+    yield "an element", (u := np.ones(3)), lambda x: x + u[0], "the array `u`"
+    yield "in a list", (t := [np.ones(3)])[0], lambda x: x + t[0], "an array (f64[3])"
+    holder = types.SimpleNamespace(w=np.ones(3))
+    yield "attribute", holder.w, lambda x: x + holder.w, "an array (f64[3])"
+    b = np.ones(3)
+    yield "in a loop", b, lambda x: fg.lax.fori_loop(0, 3, lambda i, c: c + b, x), "the array `b`"
+    yield (
+        "in a branch",
+        holder.__dict__.setdefault("v", np.ones(3)),
+        lambda x: fg.lax.cond(x[0] > 0, lambda c: c * holder.v, lambda c: c, x),
+        "an array (f64[3])",
+    )
+    yield "large", large, lambda x: x.sum() + large.sum() + fnp.sum(large), "the array `large`"
+
+
+@pytest.mark.parametrize(("what", "array", "f", "name"), list(arrays()), ids=lambda x: str(x)[:12])
+@pytest.mark.parametrize(
+    "transform", [lambda f: f, fg.jit, lambda f: fg.grad(lambda x: f(x).sum())]
+)
+def test_an_array_that_is_written_to(what, array, f, name, transform):
+    compiled = fg.jit(transform(f))
+    compiled(ONES)
+    array[:] += 5
+    text = until_warned(compiled, ONES, calls=4)
+    assert name in text
+    assert "has been written to since it was traced" in text
+    assert "test_surroundings.py:" in place_of(text)
+
+
+def test_every_call_path_notices():
+    w = np.ones(3)
+    f = fg.jit(lambda x, k=1.0: x * k + w)
+    f(x=ONES)
+    w[0] = 7
+    with pytest.warns(ImpureFunctionWarning, match="`w`"):
+        f(x=ONES)
+    g = fg.jit(lambda x: x + w)
+    fg.grad(lambda x: g(x).sum())(ONES)
+    w[0] = 8
+    with pytest.warns(ImpureFunctionWarning, match="`w`"):
+        fg.grad(lambda x: g(x).sum())(ONES)
+
+
+def test_late_changes_are_noticed_within_twice_the_calls():
+    w = np.ones(3)
+    f = fg.jit(lambda x: x + w)
+    for _ in range(100):
+        f(ONES)
+    w[1] = 2
+    assert "`w`" in until_warned(f, ONES, calls=101)
+
+
+def test_what_does_not_change_is_silent():
+    global COUNT
+    value, other, unset = 1.0, np.array([np.nan, 1.0, 2.0]), float("nan")
+    count = 0
+
+    @fg.jit
+    def f(x):
+        global COUNT
+        nonlocal count
+        COUNT += 1
+        count += 1
+        if FLAG:
+            x = x + value * TABLE + other
+        return x + np.ones(3) + unset
+
+    @fg.jit
+    def of_argument(value):
+        return value + 1
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for k in range(40):
+            f(ONES)
+            of_argument(ONES)
+            COUNT += 1
+            count += 1
+            other = np.array(other) if k < 0 else other
+    assert f.cache_info().traces == 1
+
+
+def test_an_attribute_with_the_name_of_a_variable_is_no_variable(monkeypatch):
+    holder = types.SimpleNamespace(SCALE=1.0)
+    f = fg.jit(lambda x: x * holder.SCALE)
+    f(ONES)
+    monkeypatch.setitem(globals(), "SCALE", 4.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(9):
+            f(ONES)
+
+
+def test_functions_without_surroundings_keep_the_short_path():
+    f = fg.jit(lambda x: x + np.ones(3) * 2)
+    f(ONES)
+    (entry,) = f._cache.values()
+    assert entry.around is None
+
+
+# Random numbers.
+
+
+def drawn_by_a_helper():
+    return np.random.normal()  # draws
+
+
+DRAWS = {
+    "np.random": lambda x: x + np.random.normal(),  # draws
+    "renamed": lambda x: x + npr.uniform(),  # draws
+    "helper": lambda x: x + drawn_by_a_helper(),
+    "generator": lambda x: x + RNG.normal(),  # draws
+    "RandomState": lambda x: x + OLD_RNG.normal(),  # draws
+    "random": lambda x: x + random.random(),  # draws
+    "permuted": lambda x: x[np.random.permutation(3)],  # draws
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+@pytest.mark.parametrize(
+    "transform",
+    [
+        lambda f: f,
+        lambda f: fg.grad(lambda x: f(x).sum()),
+        lambda f: fg.vmap(lambda x: f(x * ONES)),
+    ],
+    ids=["itself", "grad", "vmap"],
+)
+def test_random_numbers_that_tracing_draws(name, transform):
+    f = fg.jit(transform(DRAWS[name]))
+    text = until_warned(f, ONES, calls=3)
+    assert "has drawn random numbers from" in text
+    assert "# draws" in place_of(text)
+    assert "funcgrad.random, from a key that is an argument" in text
+
+
+LOOPS = {
+    "scan": lambda body: fg.lax.scan(lambda c, _: (body(c), None), 1.0, length=3),
+    "fori_loop": lambda body: fg.lax.fori_loop(0, 3, lambda i, c: body(c), 1.0),
+    "while_loop": lambda body: fg.lax.while_loop(lambda c: c < 9, lambda c: body(c) + 10, 1.0),
+    "cond": lambda body: fg.lax.cond(True, body, lambda c: c, 1.0),
+}
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_random_numbers_that_loops_draw(loop):
+    with pytest.warns(ImpureFunctionWarning, match=f"{loop}.* has drawn random numbers") as caught:
+        LOOPS[loop](lambda c: c + np.random.normal())
+    assert len(caught) == 1
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_an_outer_function_does_not_repeat_it(loop):
+    def f(x):
+        y = LOOPS[loop](lambda c: c + np.random.normal())
+        return x + (y[0] if loop == "scan" else y)
+
+    with pytest.warns(ImpureFunctionWarning) as caught:
+        fg.jit(f)(ONES)
+    assert len(caught) == 1
+
+
+def test_random_numbers_outside_of_the_trace_are_silent():
+    noise = np.random.normal(size=3)
+
+    def f(x):
+        fg.debug.callback(lambda v: np.random.normal(), x)
+        return x + noise + fg.random.normal(fg.random.key(0), (3,))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(3):
+            np.random.normal()
+            fg.jit(f)(ONES)
+            fg.grad(lambda x: (x * np.random.normal()).sum())(ONES)
+
+
+def test_what_another_thread_draws_is_not_blamed():
+    stop = threading.Event()
+
+    def draw():
+        while not stop.is_set():
+            np.random.normal()
+
+    thread = threading.Thread(target=draw)
+    thread.start()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for k in range(20):
+                fg.jit(lambda x, k=k: x * float(k) + 1)(ONES)
+    finally:
+        stop.set()
+        thread.join()
