@@ -44,7 +44,6 @@ from funcgrad.errors import ArgumentError, DtypeError
 from funcgrad.higher_order.jit import STEPWISE, Jit, executable_of, is_jit_disabled
 from funcgrad.pytree import PyTreeDef, tree_flatten, tree_leaves, tree_structure, tree_unflatten
 
-
 MAX_REASONS = 50
 """How many reasons for traces are remembered."""
 _SHOWN_REASONS = 3
