@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.errors import DtypeError
+from funcgrad.scalars import ScalarComplex, ScalarFloat, ScalarInt
 
 SUPPORTED: dict[np.dtype[Any], str] = {
     np.dtype(np.bool_): "bool",
@@ -44,6 +45,9 @@ PYTHON_SCALARS: dict[type, np.dtype[Any]] = {
     int: INT64,
     float: FLOAT64,
     complex: COMPLEX128,
+    ScalarInt: INT64,
+    ScalarFloat: FLOAT64,
+    ScalarComplex: COMPLEX128,
 }
 """Types of the weak scalars and the dtype that each has on its own."""
 

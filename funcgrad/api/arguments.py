@@ -18,7 +18,8 @@ from funcgrad.core.finite import WATCH, check_results, describe, holds_nan
 from funcgrad.core.trace import EVAL, Tracer, current_trace
 from funcgrad.dtypes import check_dtype, float0
 from funcgrad.errors import ArgumentError, DtypeError
-from funcgrad.pytree import keystr, tree_flatten_with_path, tree_leaves
+from funcgrad.pytree import keystr, tree_flatten_with_path, tree_leaves, tree_map
+from funcgrad.scalars import plain_number, scalar_number
 
 
 def name_of(function: Any) -> str:
@@ -97,6 +98,21 @@ def _way_out(leaf: Any, path: str, function: str) -> str:
         "`==` and hash, and what the function reads of it is read once. (The first argument of a "
         "method is its instance.)"
     )
+
+
+def call_untraced(
+    function: Function, args: Sequence[Any], kwargs: dict[str, Any], kept: Sequence[int] = ()
+) -> Any:
+    """Call a function with concrete arguments, whose numbers get the attributes of arrays.
+
+    Args:
+        function: A user's function, which may expect traced values.
+        args: Its arguments.
+        kwargs: Its keyword arguments.
+        kept: Positions of arguments that are handed over as they are.
+    """
+    given = [a if i in kept else tree_map(scalar_number, a) for i, a in enumerate(args)]
+    return tree_map(plain_number, function(*given, **tree_map(scalar_number, kwargs)))
 
 
 def normalize_argnums(argnums: int | Sequence[int], n_args: int, function: str) -> tuple[int, ...]:

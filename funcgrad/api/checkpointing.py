@@ -13,6 +13,7 @@ import numpy as np
 
 from funcgrad.api.arguments import (
     Function,
+    call_untraced,
     check_callable,
     leaf_paths,
     name_of,
@@ -93,8 +94,11 @@ def checkpoint(
         raise ArgumentError(f"{what}: give a policy or a budget, not both: a budget chooses.")
     limit = None if budget is None else parse_bytes(budget, what)
 
+    def static_positions(args: tuple[Any, ...]) -> tuple[int, ...]:
+        return normalize_argnums(static_argnums, len(args), what) if static_argnums != () else ()
+
     def staged_call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> StagedFunction:
-        static = normalize_argnums(static_argnums, len(args), what) if static_argnums != () else ()
+        static = static_positions(args)
         dynamic = [a for i, a in enumerate(args) if i not in static]
 
         def of_dynamic(*inner: Any, **inner_kwargs: Any) -> Any:
@@ -107,7 +111,7 @@ def checkpoint(
 
     def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if current_trace() is EVAL:
-            return fun(*args, **kwargs)
+            return call_untraced(fun, args, kwargs, static_positions(args))
         staged = staged_call(args, kwargs)
         if limit is not None:
             call: Checkpoint = Budgeted(staged.program, prevent_cse=prevent_cse, limit=limit)

@@ -43,6 +43,7 @@ from funcgrad.core.transformed import global_name
 from funcgrad.errors import ArgumentError, DtypeError
 from funcgrad.higher_order.jit import STEPWISE, Jit, executable_of, is_jit_disabled
 from funcgrad.pytree import PyTreeDef, tree_flatten, tree_leaves, tree_structure, tree_unflatten
+from funcgrad.scalars import SCALAR_NUMBERS
 
 MAX_REASONS = 50
 """How many reasons for traces are remembered."""
@@ -370,7 +371,8 @@ _INT64 = np.iinfo(np.int64)
 
 _SCALAR_TYPES = frozenset(
     (bool, int, float, complex, np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8,
-     np.uint16, np.uint32, np.uint64, np.float32, np.float64, np.complex64, np.complex128)
+     np.uint16, np.uint32, np.uint64, np.float32, np.float64, np.complex64, np.complex128,
+     *SCALAR_NUMBERS)
 )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.api.arguments import Function, check_callable, name_of
+from funcgrad.api.arguments import Function, call_untraced, check_callable, name_of
 from funcgrad.api.custom_call import Call, UserRules
 from funcgrad.api.rule_results import describe, is_zero_tree, place_of
 from funcgrad.api.staging import StagedFunction
@@ -168,7 +168,7 @@ class CustomFunction(HoldsFunctions):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if current_trace() is EVAL:
-            return self.rules.fun(*args, **kwargs)
+            return call_untraced(self.rules.fun, args, kwargs, self.rules.nondiff_argnums)
         return Call(self.rules, self._resolve(args, kwargs)).run()
 
     @cached_property

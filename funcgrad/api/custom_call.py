@@ -33,6 +33,7 @@ from funcgrad.higher_order.custom import CustomCall, Pull, Rules
 from funcgrad.higher_order.linear_call import Values, to_front
 from funcgrad.primitives.elementwise import convert
 from funcgrad.pytree import tree_flatten, tree_leaves, tree_structure, tree_unflatten
+from funcgrad.scalars import plain_number, scalar_number
 
 
 @dataclass
@@ -151,10 +152,14 @@ class Call(KeepsTracers):
         full: list[Any] = [None] * self.n_args
         for place, arg in zip(self.user.nondiff_argnums, self.static, strict=True):
             full[place] = arg
-        dynamic = tree_unflatten(self.in_tree, leaves)
+        dynamic = self._dynamic(leaves)
         for place, arg in zip(self.places, dynamic, strict=True):
             full[place] = arg
         return full
+
+    def _dynamic(self, leaves: Values) -> Any:
+        """The arguments that are not bound, as rules are given them."""
+        return tree_unflatten(self.in_tree, [scalar_number(x) for x in leaves])
 
     def _fun(self, *inputs: Any) -> list[Any]:
         values, leaves = self.split(inputs)
@@ -183,7 +188,7 @@ class Call(KeepsTracers):
         dense = [
             make_zero(aval_of(x)) if t is None else t for x, t in zip(leaves, tangents, strict=True)
         ]
-        primals = tree_unflatten(self.in_tree, leaves)
+        primals = self._dynamic(leaves)
         result = rule(*self.static, primals, tree_unflatten(self.in_tree, dense))
         value, tangent = check_pair(result, what, "tangent")
         outs = self.result.flatten(value, what)
@@ -202,7 +207,8 @@ class Call(KeepsTracers):
         made: list[Any] = []
         if user.vjp_takes_zeros:
             leaves = [
-                CustomVJPPrimal(x, active) for x, active in zip(leaves, is_active, strict=True)
+                CustomVJPPrimal(scalar_number(x), active)
+                for x, active in zip(leaves, is_active, strict=True)
             ]
 
         def run() -> list[Any]:
@@ -227,7 +233,7 @@ class Call(KeepsTracers):
 
         def run() -> list[Any]:
             flags = list(tree_unflatten(self.in_tree, is_mapped))
-            result = rule(size, flags, *tree_unflatten(self.in_tree, leaves))
+            result = rule(size, flags, *self._dynamic(leaves))
             value, out_batched = check_pair(result, what, "out_batched")
             outs = self.result.flatten_mapped(value, what)
             batched, tree = tree_flatten(out_batched)
@@ -276,7 +282,7 @@ class _Residuals(KeepsTracers):
         pairs = list(zip(leaves, self.is_value, strict=True))
         self.captured = tracers_in([x for x, value in pairs if not value])
         excuse(self)
-        self._values = [*(x for x, value in pairs if value), *self.captured]
+        self._values = [*(plain_number(x) for x, value in pairs if value), *self.captured]
         self.opaque = [None if value else x for x, value in pairs]
 
     def take_values(self) -> list[Any]:
@@ -287,9 +293,8 @@ class _Residuals(KeepsTracers):
     def tree(self, values: Values) -> Any:
         """The pytree with other values."""
         rest = iter(values)
-        leaves = [
-            next(rest) if value else x for x, value in zip(self.opaque, self.is_value, strict=True)
-        ]
+        pairs = zip(self.opaque, self.is_value, strict=True)
+        leaves = [scalar_number(next(rest)) if value else x for x, value in pairs]
         return tree_unflatten(self.treedef, leaves)
 
 

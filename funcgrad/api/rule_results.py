@@ -26,6 +26,7 @@ from funcgrad.pytree import (
     tree_leaves,
     tree_structure,
 )
+from funcgrad.scalars import plain_number
 
 VALUE_TYPES = (Tracer, np.ndarray, np.generic, bool, int, float, complex)
 
@@ -150,7 +151,7 @@ class ResultType:
         self.tree = tree
         for x, path in zip(outs, leaf_paths(out, "result"), strict=True):
             aval_of_result(x, path, what)
-        return outs
+        return [plain_number(x) for x in outs]
 
 
 class Fit:
@@ -191,7 +192,7 @@ class Fit:
             return []
         children, got = tree_flatten_with_path(tree, is_leaf=lambda x: x is not tree)
         if treedef.is_leaf and got.is_leaf:
-            rows.append((path, tree))
+            rows.append((path, plain_number(tree)))
             return []
         if not got.has_root_of(treedef) or len(children) != len(treedef.children()):
             raise TreeError(

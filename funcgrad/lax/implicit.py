@@ -23,7 +23,8 @@ from funcgrad.higher_order.linear_call import (
     zeros,
 )
 from funcgrad.higher_order.staging import check_leaf, leaves_with_paths, place
-from funcgrad.pytree import PyTreeDef, tree_flatten, tree_structure, tree_unflatten
+from funcgrad.pytree import PyTreeDef, tree_flatten, tree_map, tree_structure, tree_unflatten
+from funcgrad.scalars import plain_number, scalar_number
 from funcgrad.transforms.linearize import linearize_flat, record_linear
 from funcgrad.transforms.programs import stage_closed
 
@@ -181,7 +182,8 @@ class _Unknown:
         def function(x: Tree) -> Tree:
             return tree_unflatten(self.tree, apply(self(x, "the argument of a linear function")))
 
-        out, aux = solve(function, tree_unflatten(self.tree, start)), None
+        guess = tree_unflatten(self.tree, [scalar_number(x) for x in start])
+        out, aux = tree_map(plain_number, solve(function, guess)), None
         if self.has_aux:
             if not isinstance(out, tuple | list) or len(out) != 2:
                 raise ArgumentError(

@@ -15,10 +15,11 @@ import numpy as np
 
 from funcgrad.core.avals import Shape, ShapedArray, aval_of, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value
+from funcgrad.dtypes import PYTHON_SCALARS
 from funcgrad.errors import DtypeError, ShapeError
 from funcgrad.lowering import Extern, Pointwise
 
-PYTHON_NUMBERS = frozenset((bool, int, float, complex))
+PYTHON_NUMBERS = frozenset(PYTHON_SCALARS)
 
 
 def zeros_like_aval(aval: ShapedArray) -> Any:
