@@ -326,7 +326,7 @@ class _Access:
         with walk.inside():
             number = "i64(0)"
             for loop in walk.loops:
-                number = f"{number} * {loop.length} + {loop.variable}"
+                number = f"({number}) * {loop.length} + {loop.variable}"
             source.add(f"at{k} = i64({cursor.load()})")
             with source.block(f"if {is_wrong(f'at{k}', self.lengths[k])}:"):
                 refuse(source, site, f"at{k}", number)

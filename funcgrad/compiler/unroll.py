@@ -370,7 +370,7 @@ class Unroller:
         """The row-major number of a place."""
         number = "i64(0)"
         for place, n in zip(places, lengths, strict=True):
-            number = f"{number} * {n} + {place}"
+            number = f"({number}) * {n} + {place}"
         return self._new(number)
 
     def _rows(self, shape: Shape, axes: Sequence[int]) -> np.ndarray:

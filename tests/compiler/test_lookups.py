@@ -446,6 +446,25 @@ def test_deposits_in_loops_over_few_numbers(mode: str, kind: str) -> None:
     agree(run, FEW, k, m, u)
 
 
+@pytest.mark.parametrize("axes", [(0, 1, 2), (1, 2, 3), (3, 1, 0, 2)])
+@pytest.mark.parametrize("kind", SCATTERS)
+def test_many_axes_in_loops_over_few_numbers(kind: str, axes: tuple[int, ...]) -> None:
+    x = RNG.normal(size=(2, 1, 3, 2))
+    places = [RNG.integers(0, x.shape[axis], (20, 2, 3)) for axis in axes]
+    rest = [n for axis, n in enumerate(x.shape) if axis not in axes]
+    updates = RNG.normal(size=(20, 2, 3, *rest))
+
+    def run(x: Any, updates: Any, *places: Any) -> Any:
+        def step(c: Any, row: Any) -> Any:
+            u, *at = row
+            c = np.tanh(SCATTERS[kind](axes, "raise").bind(c, u, *at))
+            return c, Gather(axes).bind(c, *at)
+
+        return lax.scan(step, x, (updates, *places))
+
+    agree(run, x, updates, *places)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_dtypes_in_loops_over_few_numbers(dtype: str) -> None:
     x, u, i = numbers(4, dtype), numbers(9, dtype), indices("fill", 4, 9)
@@ -521,6 +540,10 @@ WRONG: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "far": (Gather((0,)).bind, (LINE, FAR)),
     "unsigned": (Gather((0,)).bind, (X, np.array([1, 200], np.uint8))),
     "deposit": (ScatterMax((1,)).bind, (X, np.ones((2, 5, 3)), np.array([0, 4]))),
+    "turned": (
+        lambda x, i: Gather((0,)).bind(x, np.transpose(i, (2, 1, 0))),
+        (X, np.where(np.arange(24) == 17, 9, 0).reshape(2, 3, 4)),
+    ),
     "empty axis": (Gather((0,)).bind, (np.zeros((0, 3)), np.array([0]))),
     "no row": (Gather((0,)).bind, (np.zeros((5, 0)), np.array([0, 5]))),
 }  # fmt: skip
