@@ -10,8 +10,8 @@ import numpy as np
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.errors import DtypeError, ShapeError
 from funcgrad.primitives.elementwise import convert
+from funcgrad.primitives.objects import flatten_values
 from funcgrad.primitives.shape import Concatenate, Slice, reshape, shape_of
-from funcgrad.pytree import tree_flatten
 
 __all__ = [
     "ravel_pytree",
@@ -41,7 +41,7 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
         >>> unravel(2 * vector)
         {'a': array([2., 2.]), 'b': np.float64(6.0)}
     """
-    leaves, treedef = tree_flatten(pytree)
+    leaves, treedef = flatten_values(pytree)
     avals = [aval_of(x) for x in leaves]
     if not leaves:
         return np.zeros(0), lambda vector: treedef.unflatten([])

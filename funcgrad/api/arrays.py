@@ -15,7 +15,7 @@ import numpy as np
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError
-from funcgrad.pytree import tree_map
+from funcgrad.primitives.objects import map_values
 
 
 class _ArrayType(type):
@@ -79,7 +79,7 @@ def device_put(x: Any, device: None = None) -> Any:
         raise ArgumentError(
             f"device_put: there is one device, the CPU; got device={device!r}. Leave it out."
         )
-    return tree_map(_as_array, x)
+    return map_values(_as_array, x)
 
 
 def device_get(x: Any) -> Any:

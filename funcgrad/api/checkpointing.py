@@ -38,7 +38,8 @@ from funcgrad.higher_order.policies import (
     everything_saveable,
     nothing_saveable,
 )
-from funcgrad.pytree import tree_map, tree_unflatten
+from funcgrad.primitives.objects import map_values
+from funcgrad.pytree import tree_unflatten
 
 
 def checkpoint(
@@ -239,7 +240,7 @@ def checkpoint_name(x: Any, name: str) -> Any:
     """
     if not isinstance(name, str):
         raise ArgumentError(f"checkpoint_name(x, name) needs a str as name, got {name!r}.")
-    return tree_map(CheckpointName(name).bind, x)
+    return map_values(CheckpointName(name).bind, x)
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,7 @@ from funcgrad.core.trace import EVAL, Tracer, current_trace, using_trace
 from funcgrad.core.transformed import global_name
 from funcgrad.errors import ArgumentError, DtypeError
 from funcgrad.higher_order.jit import STEPWISE, Jit, executable_of, is_jit_disabled
+from funcgrad.primitives.objects import flatten_values
 from funcgrad.pytree import PyTreeDef, tree_flatten, tree_leaves, tree_structure, tree_unflatten
 from funcgrad.scalars import SCALAR_NUMBERS
 
@@ -470,7 +471,7 @@ class _Call:
         self.static_kwargs = {k: v for k, v in kwargs.items() if k in static.names}
         self.dynamic_args = [a for i, a in enumerate(args) if i not in self.static_args]
         self.dynamic_kwargs = {k: v for k, v in kwargs.items() if k not in self.static_kwargs}
-        self.leaves, self.treedef = tree_flatten((tuple(self.dynamic_args), self.dynamic_kwargs))
+        self.leaves, self.treedef = flatten_values((tuple(self.dynamic_args), self.dynamic_kwargs))
         self.has_float0 = any(x.dtype.kind == "V" for x in self.leaves if type(x) is np.ndarray)
         if self.has_float0:
             self._take_out_float0()
@@ -692,7 +693,7 @@ class Compiled:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         args, kwargs = without_float0((args, kwargs))
-        leaves, treedef = tree_flatten((args, kwargs))
+        leaves, treedef = flatten_values((args, kwargs))
         if treedef != self._staged.in_tree:
             raise ArgumentError(
                 f"this compiled function takes arguments of structure {self._staged.in_tree}, got "

@@ -23,7 +23,8 @@ from funcgrad.core.trace import EVAL, current_trace
 from funcgrad.core.transformed import global_name
 from funcgrad.errors import ArgumentError, TreeError
 from funcgrad.higher_order.closures import HoldsFunctions
-from funcgrad.pytree import tree_flatten, tree_leaves, tree_structure, tree_unflatten
+from funcgrad.primitives.objects import flatten_values
+from funcgrad.pytree import tree_leaves, tree_structure, tree_unflatten
 
 
 class CustomFunction(HoldsFunctions):
@@ -415,7 +416,7 @@ def closure_convert(fun: Function, *example_args: Any) -> tuple[Function, list[A
 
     def converted(*args: Any) -> Any:
         n = len(args) - n_values
-        leaves, tree = tree_flatten((args[:n], {}))
+        leaves, tree = flatten_values((args[:n], {}))
         if tree != in_tree:
             raise TreeError(
                 f"closure_convert({name_of(fun)}): the arguments must have the structure of the "

@@ -32,6 +32,7 @@ from funcgrad.higher_order.closures import run_lifted, tracers_in
 from funcgrad.higher_order.custom import CustomCall, Pull, Rules
 from funcgrad.higher_order.linear_call import Values, to_front
 from funcgrad.primitives.elementwise import convert
+from funcgrad.primitives.objects import flatten_extra, flatten_values
 from funcgrad.pytree import tree_flatten, tree_leaves, tree_structure, tree_unflatten
 from funcgrad.scalars import plain_number, scalar_number
 
@@ -95,7 +96,7 @@ class Call(KeepsTracers):
         self.places = [i for i in range(len(args)) if i not in nondiff]
         self.n_args = len(args)
         dynamic = tuple(args[i] for i in self.places)
-        self.leaves, self.in_tree = tree_flatten(dynamic)
+        self.leaves, self.in_tree = flatten_values(dynamic)
         self.trees = self.in_tree.children()
         paths = [
             path
@@ -277,7 +278,7 @@ class _Residuals(KeepsTracers):
     """
 
     def __init__(self, tree: Any) -> None:
-        leaves, self.treedef = tree_flatten(tree)
+        leaves, self.treedef = flatten_extra(tree)
         self.is_value = [isinstance(x, VALUE_TYPES) for x in leaves]
         pairs = list(zip(leaves, self.is_value, strict=True))
         self.captured = tracers_in([x for x, value in pairs if not value])

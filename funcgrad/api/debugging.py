@@ -29,6 +29,7 @@ from funcgrad.higher_order.callback import (
 )
 from funcgrad.higher_order.jit import watching_stepwise
 from funcgrad.higher_order.staging import place
+from funcgrad.primitives.objects import flatten_extra, flatten_values
 from funcgrad.pytree import keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
 
 _FORMATTED = re.compile(r"Traced<.*> in ")
@@ -61,7 +62,7 @@ def debug_callback(
         True
     """
     check_callable(callback, "debug.callback")
-    leaves, treedef = tree_flatten((args, kwargs))
+    leaves, treedef = flatten_extra((args, kwargs))
     is_value = [isinstance(x, Tracer | np.ndarray | _NUMBERS) for x in leaves]
     fixed = [None if v else x for x, v in zip(leaves, is_value, strict=True)]
 
@@ -260,8 +261,8 @@ class _Call:
         types, self.out_tree = tree_flatten(promised)
         self.avals = tuple(_promised(x, what) for x in types)
         rows, in_tree = tree_flatten_with_path((args, kwargs))
-        self.operands = [x for _, x in rows]
-        for path, x in rows:
+        self.operands = flatten_values((args, kwargs))[0]
+        for (path, _), x in zip(rows, self.operands, strict=True):
             if not isinstance(x, Tracer | np.ndarray | _NUMBERS):
                 raise ArgumentError(
                     f"{self.label}\nargument {keystr(path)} is a {type(x).__name__}, which is no "

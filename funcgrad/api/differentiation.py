@@ -33,12 +33,12 @@ from funcgrad.dtypes import float0
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 from funcgrad.primitives.elementwise import stop_gradient as stop_gradient_p
 from funcgrad.primitives.families import zeros_like_aval
+from funcgrad.primitives.objects import flatten_extra, flatten_values, map_values, settled
 from funcgrad.primitives.shape import Transpose, reshape
 from funcgrad.pytree import (
     PyTreeDef,
     tree_flatten,
     tree_leaves,
-    tree_map,
     tree_structure,
     tree_unflatten,
 )
@@ -146,11 +146,11 @@ def _value_and_grad(
     def both(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
         chosen = (0,) if argnums == 0 and args else normalize_argnums(argnums, len(args), what)
         dynamic = args[chosen[0]] if isinstance(argnums, int) else tuple(args[i] for i in chosen)
-        leaves, treedef = tree_flatten(dynamic)
+        leaves, treedef = flatten_values(dynamic)
         is_active = [
             _is_differentiable(x, holomorphic, allow_int, True)
-            or _refuse_input(args, chosen, what, x)
-            for x in leaves
+            or _refuse_input(args, chosen, what, i, x)
+            for i, x in enumerate(leaves)
         ]
         aux_tree: list[PyTreeDef] = []
 
@@ -162,7 +162,7 @@ def _value_and_grad(
                 replaced = dict(zip(chosen, inner, strict=True))
                 full = tuple(replaced.get(i, a) for i, a in enumerate(args))
             out = fun(*full, **kwargs)
-            return [out] if not has_aux else _split_aux(out, aux_tree, what)
+            return [settled(out)] if not has_aux else _split_aux(out, aux_tree, what)
 
         with np.errstate(**QUIET):
             outs, linear = linearize_flat(flat, leaves, [a is True for a in is_active], what)
@@ -190,9 +190,9 @@ def _split_aux(out: Any, aux_tree: list[PyTreeDef], what: str) -> list[Any]:
             f"{what} was made with has_aux=True, so the function must return a pair "
             f"(value, extra), but it returned {_describe(out)}."
         )
-    leaves, treedef = tree_flatten(out[1])
+    leaves, treedef = flatten_extra(out[1])
     aux_tree.append(treedef)
-    return [out[0], *leaves]
+    return [settled(out[0]), *leaves]
 
 
 def _typed_like(ct: Any, x: Any) -> Any:
@@ -219,13 +219,10 @@ def _is_differentiable(x: Any, holomorphic: bool, allow_int: bool, is_reverse: b
     return "exact" if allow_int and kind in "biu" else False
 
 
-def _refuse_input(args: Sequence[Any], chosen: Sequence[int], what: str, bad: Any) -> bool:
-    path = next(
-        f"args[{i}]{path}"
-        for i in chosen
-        for leaf, path in zip(tree_flatten(args[i])[0], leaf_paths(args[i], ""), strict=True)
-        if leaf is bad
-    )
+def _refuse_input(
+    args: Sequence[Any], chosen: Sequence[int], what: str, number: int, bad: Any
+) -> bool:
+    path = [path for i in chosen for path in leaf_paths(args[i], f"args[{i}]")][number]
     aval = aval_of_argument(bad, path, what)
     if aval.dtype.kind == "c":
         raise DtypeError(
@@ -298,7 +295,7 @@ def stop_gradient(x: Any) -> Any:
         >>> float(fg.grad(lambda x: x * fg.stop_gradient(x))(3.0))
         3.0
     """
-    return tree_map(lambda leaf: stop_gradient_p.bind(leaf), x)
+    return map_values(stop_gradient_p.bind, x)
 
 
 def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
@@ -327,7 +324,7 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """
     check_callable(fun, "vjp")
     what = f"vjp({name_of(fun)})"
-    leaves, treedef = tree_flatten(primals)
+    leaves, treedef = flatten_values(primals)
     avals = _avals(leaves, primals, what)
     flat = _Flat(fun, treedef, has_aux, what)
     with np.errstate(**QUIET):
@@ -380,7 +377,7 @@ class _Flat:
         extra: list[Any] = []
         if self.has_aux:
             out, *extra = _split_aux(out, self.aux_tree, self.what)
-        outs, self.out_tree = tree_flatten(out)
+        outs, self.out_tree = flatten_values(out)
         return [*outs, *extra]
 
     def split(self, flat: Sequence[Any]) -> tuple[list[Any], tuple[Any, ...]]:
@@ -423,7 +420,7 @@ def jvp(
             f"{what}: primals and tangents must be tuples or lists of arguments, got "
             f"{type(primals).__name__} and {type(tangents).__name__}. Write jvp(f, (x,), (t,))."
         )
-    leaves, treedef = tree_flatten(tuple(primals))
+    leaves, treedef = flatten_values(tuple(primals))
     avals = _avals(leaves, tuple(primals), what)
     dots = check_tangents(treedef, avals, tuple(tangents), what)
     flat = _Flat(fun, treedef, has_aux, what)
@@ -461,7 +458,7 @@ def linearize(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any,
     """
     check_callable(fun, "linearize")
     what = f"linearize({name_of(fun)})"
-    leaves, treedef = tree_flatten(primals)
+    leaves, treedef = flatten_values(primals)
     avals = _avals(leaves, primals, what)
     flat = _Flat(fun, treedef, has_aux, what)
     with np.errstate(**QUIET):
@@ -643,13 +640,13 @@ class _JacobianPoint:
         self.what = what = f"{transformation}({name_of(fun)})"
         chosen = normalize_argnums(argnums, len(args), what)
         dynamic = args[chosen[0]] if isinstance(argnums, int) else tuple(args[i] for i in chosen)
-        self.leaves, self.in_tree = tree_flatten(dynamic)
+        self.leaves, self.in_tree = flatten_values(dynamic)
         self.holomorphic = holomorphic
         is_reverse = transformation == "jacrev"
         active = [
             _is_differentiable(x, holomorphic, allow_int, is_reverse)
-            or _refuse_input(args, chosen, what, x)
-            for x in self.leaves
+            or _refuse_input(args, chosen, what, i, x)
+            for i, x in enumerate(self.leaves)
         ]
 
         def of_chosen(inner: Any) -> Any:

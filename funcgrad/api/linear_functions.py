@@ -17,7 +17,8 @@ from funcgrad.api.arguments import Owner, check_for_nans, leaf_paths, same_type,
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.dtypes import float0
 from funcgrad.errors import DtypeError, ShapeError, TreeError
-from funcgrad.pytree import PyTreeDef, register_pytree_node, tree_flatten, tree_unflatten
+from funcgrad.primitives.objects import flatten_values
+from funcgrad.pytree import PyTreeDef, register_pytree_node, tree_unflatten
 from funcgrad.transforms.linearize import LinearMap
 from funcgrad.transforms.residuals import Skeleton, split
 
@@ -122,7 +123,7 @@ def check_cotangents(
     cotangent: Any, treedef: PyTreeDef, avals: Sequence[ShapedArray], what: str
 ) -> list[Any]:
     """Leaves of a cotangent of the structure and types of a result, ``None`` where zero."""
-    leaves, structure = tree_flatten(cotangent)
+    leaves, structure = flatten_values(cotangent)
     if structure != treedef:
         raise TreeError(
             f"the cotangent for {what} must have the structure of the function's result.\n"
@@ -152,7 +153,7 @@ def check_tangents(
     treedef: PyTreeDef, avals: Sequence[ShapedArray], tangents: Any, what: str
 ) -> list[Any]:
     """Leaves of tangents of the structure and types of their primals, ``None`` for float0."""
-    dots, structure = tree_flatten(tangents)
+    dots, structure = flatten_values(tangents)
     if structure != treedef:
         raise TreeError(
             f"the tangents for {what} must have the structure of the primals.\n"

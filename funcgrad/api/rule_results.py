@@ -18,10 +18,10 @@ from funcgrad.dtypes import float0
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError, TreeError
 from funcgrad.higher_order.linear_call import zeros
 from funcgrad.primitives.elementwise import convert
+from funcgrad.primitives.objects import flatten_values, settled
 from funcgrad.pytree import (
     PyTreeDef,
     keystr,
-    tree_flatten,
     tree_flatten_with_path,
     tree_leaves,
     tree_structure,
@@ -142,7 +142,7 @@ class ResultType:
 
     def flatten_mapped(self, out: Any, what: str) -> list[Any]:
         """Leaves of a result of a batching rule, whose types have one more axis."""
-        outs, tree = tree_flatten(out)
+        outs, tree = flatten_values(out)
         if self.tree is not None and tree != self.tree:
             raise TreeError(
                 f"{what} must return a value with the structure of {self.name}'s.\n"
@@ -209,6 +209,7 @@ class Fit:
     def _leaf(self, value: Any, aval: ShapedArray, path: str) -> Any:
         if value is None or isinstance(value, SymbolicZero):
             return None
+        value = settled(value)
         is_float0 = isinstance(value, np.ndarray) and value.dtype == float0
         if aval.dtype.kind not in "fc":
             if is_float0 and value.shape == aval.shape:

@@ -21,6 +21,7 @@ from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.core.transformed import Transformed
 from funcgrad.dtypes import check_dtype, float0
 from funcgrad.errors import DtypeError
+from funcgrad.primitives.objects import flatten_values
 from funcgrad.pytree import (
     PyTreeDef,
     register_pytree_node,
@@ -164,7 +165,7 @@ class StagedFunction:
         paths: Sequence[str] | None = None,
     ) -> None:
         args, kwargs = without_float0((tuple(args), kwargs))
-        self.leaves, self.in_tree = tree_flatten((args, kwargs))
+        self.leaves, self.in_tree = flatten_values((args, kwargs))
         if paths is None:
             paths = leaf_paths(args) + (leaf_paths(kwargs, "kwargs") if kwargs else [])
         self.avals = [aval_like(x, p, what) for x, p in zip(self.leaves, paths, strict=True)]
@@ -176,7 +177,7 @@ class StagedFunction:
         def flat(*inner: Any) -> list[Any]:
             inner_args, inner_kwargs = tree_unflatten(self.in_tree, inner)
             out = without_float0(fun(*inner_args, **inner_kwargs))
-            outs, self.out_tree = tree_flatten(out)
+            outs, self.out_tree = flatten_values(out)
             for x, p in zip(outs, leaf_paths(out, "result"), strict=True):
                 _check_result(x, p, what)
             return outs

@@ -19,13 +19,14 @@ from funcgrad.api.arguments import (
 from funcgrad.core.avals import aval_of
 from funcgrad.core.transformed import Transformed
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError, TreeError
+from funcgrad.primitives.objects import flatten_values
 from funcgrad.primitives.shape import (
     broadcast_to,
     moveaxis_from_front,
     moveaxis_to_front,
     shape_of,
 )
-from funcgrad.pytree import broadcast_prefix, tree_flatten, tree_leaves, tree_unflatten
+from funcgrad.pytree import broadcast_prefix, tree_leaves, tree_unflatten
 from funcgrad.transforms.batch import batch_flat
 
 
@@ -78,7 +79,7 @@ def vmap(
                 f"{what}: in_axes={in_axes!r} has {len(in_axes)} entries, but the function was "
                 f"called with {len(args)} positional arguments."
             )
-        leaves, treedef = tree_flatten((args, kwargs))
+        leaves, treedef = flatten_values((args, kwargs))
         paths = _paths(args, kwargs)
         axes = _leaf_axes(in_axes, args, kwargs, what)
         # Functions and other objects may be passed along, but not mapped.
@@ -98,7 +99,7 @@ def vmap(
             rest = iter(values)
             inner = [next(rest) if here else x for x, here in zip(passed, is_value, strict=True)]
             inner_args, inner_kwargs = tree_unflatten(treedef, inner)
-            outs, tree = tree_flatten(fun(*inner_args, **inner_kwargs))
+            outs, tree = flatten_values(fun(*inner_args, **inner_kwargs))
             out_tree.append(tree)
             return outs
 

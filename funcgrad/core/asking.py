@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.source import frames_to_user, is_own
+from funcgrad.errors import FuncgradError
 from funcgrad.namespaces import INSTEAD, counterpart
 
 _AT_PLACE = (
@@ -26,13 +27,18 @@ _AT_PLACE = (
 )
 _INTO_ARRAY = "If it was being written into an ndarray, `y[i] = x`, " + _AT_PLACE
 _INSTEAD_OF_STACKING = (
-    "Instead of np.array([x, y]) write np.stack([x, y]) or funcgrad.numpy.array([x, y])."
+    "Instead of np.array([x, y], dtype=float) write np.stack([x, y]), or np.array([x, y]) without "
+    "a dtype."
 )
 _INSTEAD_OF_NUMPY = (
-    _INSTEAD_OF_STACKING + " Other functions that NumPy does not redirect (np.full, np.asarray, "
-    "np.vectorize) have counterparts in funcgrad.numpy. If an ndarray was being indexed, `y[i]`, "
-    "write np.take(y, i, axis=0); instead of np.float32(x) write x.astype(np.float32). "
-    + _INTO_ARRAY
+    _INSTEAD_OF_STACKING + " Other functions that NumPy does not redirect have counterparts in "
+    "funcgrad.numpy. If an ndarray was being indexed, `y[i]`, write np.take(y, i, axis=0); instead "
+    "of np.float32(x) write x.astype(np.float32). " + _INTO_ARRAY
+)
+INSTEAD_OF_OBJECTS = (
+    "An ndarray that was made of traced numbers, np.array([x, y]), holds them as objects, which "
+    "NumPy can add, multiply and move, but not compare, and few ufuncs take them. Write "
+    "np.stack([x, y]), which is traced as a whole."
 )
 _INSTEAD_OF_INDEX = (
     "If it is an index into an ndarray, `y[i]`, write funcgrad.numpy.at(y)[i].get(), or "
@@ -276,6 +282,13 @@ class Asker:
                 "funcgrad.pure_callback."
             )
         return _INSTEAD_OF_SCIPY
+
+
+def is_about_objects(error: Exception) -> bool:
+    """Whether NumPy or SciPy refuse the dtype of an array of objects."""
+    text = str(error)
+    is_theirs = isinstance(error, TypeError) and not isinstance(error, FuncgradError)
+    return is_theirs and ("ufunc" in text or "object" in text or "dtype('O')" in text)
 
 
 def _is_generator(value: Any) -> bool:

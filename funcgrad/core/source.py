@@ -10,6 +10,7 @@ and a line number and reads no file. Text is only looked up when a message is ma
 
 from __future__ import annotations
 
+import dis
 import importlib.util
 import linecache
 import os
@@ -189,6 +190,30 @@ def called_function(folder: str) -> str | None:
     root = _OWN_ROOTS[0] + folder + _SEPARATOR
     frames = [f for f in frames_to_user() if f.f_code.co_filename.startswith(root)]
     return frames[-1].f_code.co_name if frames else None
+
+
+def asking_function() -> str:
+    """Name of the function that called the caller of this one."""
+    return sys._getframe(2).f_code.co_name
+
+
+_SUBSCRIPTS = ("BINARY_SUBSCR", "BINARY_SLICE")
+
+
+def is_subscript_asking() -> bool:
+    """Whether the caller of this function's caller is at an expression ``a[b]``."""
+    frame = sys._getframe(2)
+    code, place = frame.f_code.co_code, frame.f_lasti
+    name = dis.opname[code[place]]
+    # Since Python 3.14 it is an operator like others, told apart by its argument.
+    return name in _SUBSCRIPTS or (
+        name == "BINARY_OP" and dis._nb_ops[code[place + 1]][0] == "NB_SUBSCR"  # type: ignore[attr-defined]
+    )
+
+
+def is_called_by_scipy() -> bool:
+    """Whether SciPy's code runs between the user's line and this call."""
+    return any(f.f_code.co_filename.startswith(_OWN_ROOTS[2]) for f in frames_to_user())
 
 
 def location_of(traceback: TracebackType | None) -> SourceLocation | None:

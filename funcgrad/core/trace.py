@@ -19,7 +19,7 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
-from funcgrad.core.asking import Asker
+from funcgrad.core.asking import INSTEAD_OF_OBJECTS, Asker, is_about_objects
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.finite import WATCH, inspect, watched_kinds
 from funcgrad.core.source import SourceLocation, current_location, is_raised_by_us, location_of
@@ -43,12 +43,14 @@ class Trace:
         what: How messages call the transformation, such as ``grad(loss)``.
     """
 
-    __slots__ = ("is_live", "is_staged", "parent", "what")
+    __slots__ = ("gave_objects", "is_live", "is_staged", "parent", "what")
 
     def __init__(self, parent: Trace | None, what: str) -> None:
         self.parent = parent
         self.what = what
         self.is_live = True
+        # Whether NumPy got an array of objects that stand for a value of this trace.
+        self.gave_objects = False
         # Whether operations end up in a program, where they carry the user's lines.
         self.is_staged: bool = parent is not None and parent.is_staged
 
@@ -107,7 +109,7 @@ def run_under(trace: Trace, function: Callable[..., T], *args: Any) -> T:
     try:
         return function(*args)
     except Exception as error:
-        explain(error)
+        explain(error, trace)
         raise
     finally:
         leave_trace(token)
@@ -127,6 +129,8 @@ class Tracer:
 
     # NumPy's operators must defer to ours when an ndarray stands on the left.
     __array_priority__ = 1000.0
+    # As those of pandas, which asks for a number above its own.
+    __pandas_priority__ = 5000
 
     @property
     def aval(self) -> ShapedArray:
@@ -200,7 +204,7 @@ class Tracer:
         raise TracerBoolConversionError(
             self._message(
                 "`if`, `while`, `and`, `or`, `not` and `bool()` need a concrete bool, but this is",
-                Asker().instead_of_bool(),
+                Asker().instead_of_bool() + self._about_objects(),
             )
         )
 
@@ -231,15 +235,20 @@ class Tracer:
             )
         )
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+    def refuse_array(self) -> NoReturn:
+        """Raise the error for a library that wants the values."""
         self._check_live()
         asker = Asker()
         raise TracerArrayConversionError(
             self._message(
                 f"{asker.library} asked for the values of an array, but it is",
-                asker.instead_of_array(self._is_differentiable()),
+                asker.instead_of_array(self._is_differentiable()) + self._about_objects(),
             )
         )
+
+    def _about_objects(self) -> str:
+        """What to write if the value was asked for on behalf of an array of objects."""
+        return " " + INSTEAD_OF_OBJECTS if self.owner.gave_objects else ""
 
     def _no_scalar(self, what: str) -> NoReturn:
         self._check_live()
@@ -282,13 +291,23 @@ def raise_leaked(tracer: Tracer) -> NoReturn:
     )
 
 
-def explain(error: Exception) -> None:
+def explain(error: Exception, trace: Trace) -> None:
     """Say where in the user's code an error of ours or of NumPy's was met, if it does not.
 
     Raises:
         FuncgradError: The cause, if NumPy has hidden it behind an error of its own, as
             ``y[i] = x`` does.
+        TracerArrayConversionError: If a function does not take the objects that stand for traced
+            values.
     """
+    if trace.gave_objects and is_about_objects(error):
+        refused = TracerArrayConversionError(
+            f"an array of objects that stand for traced values inside {trace.what} met a function "
+            f"that does not take objects ({error})."
+        )
+        add_place(refused, location_of(error.__traceback__))
+        refused.args = (f"{refused}\n{INSTEAD_OF_OBJECTS}",)
+        raise refused from error
     cause = error.__cause__
     if isinstance(cause, FuncgradError) and not isinstance(error, FuncgradError):
         add_place(cause, location_of(cause.__traceback__))

@@ -13,6 +13,7 @@ from funcgrad.core.source import current_location
 from funcgrad.core.surroundings import noticing_draws
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, DtypeError
+from funcgrad.primitives.objects import settled
 from funcgrad.pytree import (
     PyTreeDef,
     keystr,
@@ -45,11 +46,11 @@ class Staged:
 
         def flat(*leaves: Any) -> list[Any]:
             out = function(*tree_unflatten(in_tree, leaves))
-            rows, self.out_tree = tree_flatten_with_path(out)
-            self.paths = [keystr(path) for path, _ in rows]
-            for path, leaf in rows:
-                check_leaf(leaf, f"result{keystr(path)}", what)
-            return [leaf for _, leaf in rows]
+            results, paths, self.out_tree = leaves_with_paths(out, "")
+            self.paths = paths
+            for leaf, path in zip(results, paths, strict=True):
+                check_leaf(leaf, f"result{path}", what)
+            return results
 
         with noticing_draws(what, function):
             self.program, self.captured = stage(flat, avals, name_of(function), what)
@@ -157,4 +158,4 @@ def arguments_tree(*trees: PyTreeDef) -> PyTreeDef:
 def leaves_with_paths(tree: Any, root: str) -> tuple[list[Any], list[str], PyTreeDef]:
     """Leaves, their paths from ``root``, and the structure."""
     rows, treedef = tree_flatten_with_path(tree)
-    return [leaf for _, leaf in rows], [root + keystr(path) for path, _ in rows], treedef
+    return [settled(x) for _, x in rows], [root + keystr(path) for path, _ in rows], treedef

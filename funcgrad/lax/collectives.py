@@ -31,6 +31,7 @@ from funcgrad.primitives.collectives import (
     joined,
 )
 from funcgrad.primitives.elementwise import convert
+from funcgrad.primitives.objects import map_values
 from funcgrad.primitives.shape import shape_of
 from funcgrad.pytree import tree_map
 
@@ -67,7 +68,7 @@ def psum(x: Tree, axis_name: AxisName) -> Tree:
             return leaf * size
         return PSum(axes).bind(leaf) if axes else leaf
 
-    return tree_map(of_leaf, x)
+    return map_values(of_leaf, x)
 
 
 def pmean(x: Tree, axis_name: AxisName) -> Tree:
@@ -209,7 +210,7 @@ def all_gather(x: Tree, axis_name: AxisName, *, axis: int = 0, tiled: bool = Fal
             leaf = joined(leaf, position) if i and not tiled else leaf
         return leaf
 
-    return tree_map(of_leaf, x)
+    return map_values(of_leaf, x)
 
 
 def psum_scatter(
@@ -242,7 +243,7 @@ def psum_scatter(
         axis = _normalized(scatter_dimension, len(shape_of(leaf)), "psum_scatter")
         return _bind_checked(ReduceScatter(axis_name, size, axis, tiled), leaf)
 
-    return tree_map(of_leaf, x)
+    return map_values(of_leaf, x)
 
 
 def ppermute(x: Tree, axis_name: Hashable, perm: Sequence[tuple[int, int]]) -> Tree:
@@ -274,7 +275,7 @@ def ppermute(x: Tree, axis_name: Hashable, perm: Sequence[tuple[int, int]]) -> T
                 f"ppermute: every {what} must be named once and lie between 0 and {size - 1}, "
                 f"because axis {axis_name!r} has length {size}, got {list(lanes)}.{place()}"
             )
-    return tree_map(lambda leaf: PPermute(axis_name, size, pairs).bind(leaf), x)
+    return map_values(lambda leaf: PPermute(axis_name, size, pairs).bind(leaf), x)
 
 
 def pshuffle(x: Tree, axis_name: Hashable, perm: Sequence[int]) -> Tree:
@@ -341,7 +342,7 @@ def all_to_all(
         concat = _normalized(concat_axis, len(shape_of(leaf)), "all_to_all")
         return _bind_checked(AllToAll(axis_name, size, split, concat, tiled), leaf)
 
-    return tree_map(of_leaf, x)
+    return map_values(of_leaf, x)
 
 
 def pswapaxes(x: Tree, axis_name: Hashable, axis: int) -> Tree:
@@ -387,7 +388,7 @@ def _is_array(leaf: Any) -> bool:
 
 def _of_traced(operation: Callable[[Any], Any], x: Tree) -> Tree:
     """Apply an operation that leaves what is equal in all lanes as it is."""
-    return tree_map(lambda leaf: operation(leaf) if isinstance(leaf, Tracer) else leaf, x)
+    return map_values(lambda leaf: operation(leaf) if isinstance(leaf, Tracer) else leaf, x)
 
 
 def _normalized(axis: int, ndim: int, operation: str) -> int:

@@ -1,6 +1,7 @@
 """Functions of corresponding elements: arithmetic, comparison, bits, elementary functions.
 
-Arguments have one dtype and one shape; scalars may stand next to arrays.
+Arguments have one dtype and one number of axes, whose lengths are equal or 1; scalars may stand
+next to arrays.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from funcgrad.lax.operands import (
     canonical_dtype,
     check_kinds,
     check_operand,
+    check_shapes,
     same_dtype,
-    same_shape,
 )
 from funcgrad.primitives import bits
 from funcgrad.primitives import elementwise as primitive
 from funcgrad.primitives.families import Elementwise, shape_of
-from funcgrad.pytree import tree_map
+from funcgrad.primitives.objects import map_values, settled
 
 
 def _unary(
@@ -37,7 +38,8 @@ def _unary(
     accepted = kinds or operation.kinds
 
     def function(x: ArrayLike) -> Array:
-        check_kinds(name, aval_of(check_operand(name, x)).dtype, accepted)
+        x = check_operand(name, x)
+        check_kinds(name, aval_of(x).dtype, accepted)
         return operation.bind(x)
 
     return _document(function, name, summary, accepted)
@@ -46,12 +48,12 @@ def _unary(
 def _binary(
     name: str, operation: Elementwise, summary: str, kinds: str = ""
 ) -> Callable[..., Array]:
-    """A public function of two arguments of one dtype and shape."""
+    """A public function of two arguments of one dtype and number of axes."""
     accepted = kinds or operation.kinds
 
     def function(x: ArrayLike, y: ArrayLike) -> Array:
         x, y = same_dtype(name, x, y)
-        same_shape(name, x, y)
+        check_shapes(name, x, y)
         check_kinds(name, aval_of(x).dtype, accepted)
         return operation.bind(x, y)
 
@@ -156,7 +158,7 @@ def div(x: ArrayLike, y: ArrayLike) -> Array:
     kind = aval_of(x).dtype.kind
     if kind not in "iu":
         return _float_quotient(x, y)
-    same_shape("div", x, y)
+    check_shapes("div", x, y)
     down = primitive.floor_divide.bind(x, y)
     if kind == "u":
         return down
@@ -181,8 +183,8 @@ def pow(x: ArrayLike, y: ArrayLike) -> Array:
     """
     if type(y) is int:
         return integer_pow(x, y)
-    exponent = aval_of(check_operand("pow", y))
-    if exponent.dtype.kind in "iu":
+    x, y = check_operand("pow", x), check_operand("pow", y)
+    if aval_of(y).dtype.kind in "iu":
         y = primitive.convert(y, aval_of(x).dtype)
     return _float_power(x, y)
 
@@ -203,7 +205,8 @@ def integer_pow(x: ArrayLike, y: int) -> Array:
         >>> print(lax.integer_pow(np.float32(3), -1).dtype)
         float32
     """
-    dtype = aval_of(check_operand("integer_pow", x)).dtype
+    x = check_operand("integer_pow", x)
+    dtype = aval_of(x).dtype
     check_kinds("integer_pow", dtype, "iufc")
     if dtype.kind in "fc":
         return primitive.integer_power(x, int(y))
@@ -247,7 +250,8 @@ def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FR
         >>> print(lax.round(np.array([0.5, 2.5]), lax.RoundingMethod.TO_NEAREST_EVEN))
         [0. 2.]
     """
-    dtype = aval_of(check_operand("round", x)).dtype
+    x = check_operand("round", x)
+    dtype = aval_of(x).dtype
     check_kinds("round", dtype, "f")
     if rounding_method == RoundingMethod.TO_NEAREST_EVEN:
         return primitive.rint.bind(x)
@@ -354,7 +358,7 @@ def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Array:
         An array of that dtype.
     """
     x, y = same_dtype("shift_right_logical", x, y)
-    same_shape("shift_right_logical", x, y)
+    check_shapes("shift_right_logical", x, y)
     dtype = aval_of(x).dtype
     check_kinds("shift_right_logical", dtype, "iu")
     unsigned = np.dtype(f"u{dtype.itemsize}")
@@ -364,7 +368,8 @@ def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Array:
 
 def conj(x: ArrayLike) -> Array:
     """Complex conjugate; a real argument becomes complex."""
-    dtype = aval_of(check_operand("conj", x)).dtype
+    x = check_operand("conj", x)
+    dtype = aval_of(x).dtype
     check_kinds("conj", dtype, "fc")
     return primitive.conj.bind(primitive.convert(x, complex_dtype(dtype)))
 
@@ -380,7 +385,7 @@ def complex(x: ArrayLike, y: ArrayLike) -> Array:
         complex64 for float32 parts, complex128 for float64.
     """
     x, y = same_dtype("complex", x, y)
-    same_shape("complex", x, y)
+    check_shapes("complex", x, y)
     dtype = aval_of(x).dtype
     check_kinds("complex", dtype, "f")
     target = complex_dtype(dtype)
@@ -439,7 +444,7 @@ def stop_gradient(x: Any) -> Any:
         >>> print(fg.grad(lambda x: x * fg.lax.stop_gradient(x))(3.0))
         3.0
     """
-    return tree_map(primitive.stop_gradient.bind, x)
+    return map_values(primitive.stop_gradient.bind, x)
 
 
 def dtype(x: Any) -> np.dtype[Any]:
@@ -450,4 +455,4 @@ def dtype(x: Any) -> np.dtype[Any]:
     """
     if x is None:
         raise DtypeError("lax.dtype: None is no array.")
-    return aval_of(x).dtype
+    return aval_of(settled(x)).dtype

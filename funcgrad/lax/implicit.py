@@ -23,7 +23,8 @@ from funcgrad.higher_order.linear_call import (
     zeros,
 )
 from funcgrad.higher_order.staging import check_leaf, leaves_with_paths, place
-from funcgrad.pytree import PyTreeDef, tree_flatten, tree_map, tree_structure, tree_unflatten
+from funcgrad.primitives.objects import flatten_extra, flatten_values
+from funcgrad.pytree import PyTreeDef, tree_map, tree_structure, tree_unflatten
 from funcgrad.scalars import plain_number, scalar_number
 from funcgrad.transforms.linearize import linearize_flat, record_linear
 from funcgrad.transforms.programs import stage_closed
@@ -157,7 +158,7 @@ class _Unknown:
 
     def __call__(self, out: Any, who: str) -> list[Any]:
         """Leaves of a value that must be like the unknown."""
-        leaves, tree = tree_flatten(out)
+        leaves, tree = flatten_values(out)
         if tree != self.tree:
             raise TreeError(
                 f"{self.what}: {who} must return the structure of {self.root}.{place()}"
@@ -191,7 +192,7 @@ class _Unknown:
                     f"but it returned a {type(out).__name__}.{place()}"
                 )
             out, aux = out
-        extra, self.aux_tree = tree_flatten(aux)
+        extra, self.aux_tree = flatten_extra(aux)
         return [*self(out, who), *extra]
 
     def evaluate(self, solve: Solver, apply: FlatFunction) -> Any:

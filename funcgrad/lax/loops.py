@@ -29,8 +29,9 @@ from funcgrad.higher_order.staging import (
 )
 from funcgrad.higher_order.while_loop import While
 from funcgrad.primitives.elementwise import Convert, convert
+from funcgrad.primitives.objects import flatten_values
 from funcgrad.primitives.shape import Concatenate, Slice, reshape, shape_of
-from funcgrad.pytree import PyTreeDef, tree_flatten, tree_map, tree_unflatten
+from funcgrad.pytree import PyTreeDef, tree_map, tree_unflatten
 from funcgrad.transforms.batch import batch_flat
 
 Tree = Any
@@ -330,7 +331,7 @@ def _vectorised(f: Callable[[Any], Any], tree: PyTreeDef, what: str) -> Callable
 
         def flat(*xs: Any) -> list[Any]:
             nonlocal out_tree
-            results, out_tree = tree_flatten(_checked(f(tree_unflatten(tree, xs)), what))
+            results, out_tree = flatten_values(_checked(f(tree_unflatten(tree, xs)), what))
             return results
 
         size = shape_of(leaves[0])[0]

@@ -17,6 +17,8 @@ from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import PYTHON_SCALARS, check_dtype, short_name
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 from funcgrad.primitives.elementwise import convert
+from funcgrad.primitives.families import shape_of
+from funcgrad.primitives.objects import settled
 
 Array = Any
 """An `numpy.ndarray`, a NumPy scalar, or a traced array."""
@@ -31,7 +33,8 @@ _KIND_NAMES = {"b": "bool", "i": "int", "u": "unsigned int", "f": "float", "c": 
 
 
 def check_operand(name: str, value: Any) -> ArrayLike:
-    """``value``, or an `ArgumentError` if it is a container rather than an array."""
+    """The value of an operand, or an `ArgumentError` if it is a container rather than an array."""
+    value = settled(value)
     if isinstance(value, list | tuple | dict | str) or value is None:
         raise ArgumentError(
             f"lax.{name} needs arrays or scalars, got a {type(value).__name__}. Make it an array "
@@ -42,9 +45,8 @@ def check_operand(name: str, value: Any) -> ArrayLike:
 
 def array_operand(name: str, value: ArrayLike) -> Array:
     """``value`` as something that has a shape and a dtype."""
-    if isinstance(value, np.ndarray | np.generic | Tracer):
-        return value
-    return np.asarray(check_operand(name, value))
+    value = check_operand(name, value)
+    return value if isinstance(value, np.ndarray | np.generic | Tracer) else np.asarray(value)
 
 
 def same_dtype(name: str, *operands: ArrayLike) -> list[ArrayLike]:
@@ -53,7 +55,8 @@ def same_dtype(name: str, *operands: ArrayLike) -> list[ArrayLike]:
     Raises:
         DtypeError: If the others differ, or a scalar is of a higher kind than they are.
     """
-    avals = [aval_of(check_operand(name, x)) for x in operands]
+    operands = tuple(check_operand(name, x) for x in operands)
+    avals = [aval_of(x) for x in operands]
     strong = next((a.dtype for a in avals if not a.weak_type), None)
     if strong is None:
         highest = max((a.dtype for a in avals), key=lambda dtype: _RANK[dtype.kind])
@@ -84,18 +87,20 @@ def _differing_dtypes(name: str, avals: Sequence[ShapedArray]) -> DtypeError:
     )
 
 
-def same_shape(name: str, *operands: ArrayLike) -> None:
-    """Check that all operands are scalars or of one shape.
+def check_shapes(name: str, *operands: ArrayLike) -> None:
+    """Check that operands are scalars, or agree in every axis or have length 1 there.
 
     Raises:
-        ShapeError: If they are not.
+        ShapeError: If they do not, or differ in their number of axes.
     """
-    shapes = {x.shape for x in operands if hasattr(x, "shape")} - {()}
-    if len(shapes) > 1:
+    shapes = {shape_of(x) for x in operands} - {()}
+    ranks = {len(shape) for shape in shapes}
+    if len(ranks) > 1 or any(len(set(axis) - {1}) > 1 for axis in zip(*shapes, strict=False)):
         types = ", ".join(str(aval_of(x)) for x in operands)
         raise ShapeError(
-            f"lax.{name} needs scalars and arrays of one shape, got {types}. The functions of "
-            "funcgrad.lax do not broadcast: use lax.broadcast_in_dim, or funcgrad.numpy."
+            f"lax.{name} needs scalars and arrays whose axes are equal in number, and each equal "
+            f"in length or of length 1, got {types}. The functions of funcgrad.lax add no axes: "
+            "use lax.broadcast_in_dim, or funcgrad.numpy."
         )
 
 

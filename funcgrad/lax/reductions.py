@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Primitive
-from funcgrad.errors import ArgumentError
+from funcgrad.errors import ArgumentError, ShapeError, TreeError
+from funcgrad.higher_order.staging import check_function, name_of
 from funcgrad.lax import elementwise
 from funcgrad.lax.operands import (
     Array,
@@ -23,11 +25,14 @@ from funcgrad.lax.operands import (
     checked,
     same_dtype,
 )
-from funcgrad.lax.shapes import transpose
+from funcgrad.lax.shapes import broadcast, concatenate, reshape, transpose
 from funcgrad.primitives import cumulative, reductions, sorting
 from funcgrad.primitives.elementwise import convert
 from funcgrad.primitives.families import shape_of
+from funcgrad.primitives.objects import flatten_values
 from funcgrad.primitives.shape import ReduceSum
+from funcgrad.pytree import PyTreeDef
+from funcgrad.transforms.batch import batch_flat
 
 
 def _reduction(name: str, kind: type[Primitive], summary: str, kinds: str) -> Callable[..., Array]:
@@ -78,41 +83,144 @@ _MONOIDS: dict[Any, _Monoid] = {
 
 
 def reduce(
-    operands: ArrayLike,
-    init_values: ArrayLike,
-    computation: Callable[[Array, Array], Array],
+    operands: Any,
+    init_values: Any,
+    computation: Callable[[Any, Any], Any],
     dimensions: Sequence[int],
-) -> Array:
+) -> Any:
     """A fold over ``dimensions`` that starts with ``init_values``.
 
+    Elements that stand next to each other are combined in pairs, then the results, and so on:
+    ``computation`` is traced about ``log2(n)`` times for ``n`` elements. Sums, products, extremes
+    and those of bools (``add``, ``mul``, ``max``, ``min``, ``bitwise_or``, ``bitwise_and`` of
+    `lax`, `operator` or NumPy) are operations of their own.
+
     Args:
-        operands: Array.
-        init_values: Scalar of its dtype.
-        computation: One of the known associative operations: ``add``, ``mul``, ``max``, ``min``,
-            and for bools ``bitwise_or``, ``bitwise_and``, of `lax`, `operator` or NumPy.
+        operands: Array, or pytree of arrays of one shape, which are folded together.
+        init_values: Scalar of its dtype, or pytree of them.
+        computation: Associative, from two scalars (pytrees of scalars) to one.
         dimensions: The axes, which are dropped.
 
     Returns:
-        The folded array.
+        The folded array, or pytree of them.
 
     Raises:
-        ArgumentError: For any other ``computation``.
+        ArgumentError: If ``computation`` is no function.
+        ShapeError: If shapes of operands differ, or ``computation`` changes types.
+        TreeError: If structures differ.
 
     Example:
         >>> import numpy as np
         >>> from funcgrad import lax
         >>> print(lax.reduce(np.arange(4.0), 10.0, lax.add, (0,)))
         16.0
+        >>> print(lax.reduce(np.arange(4.0), -np.inf, np.logaddexp, (0,)).round(4))
+        3.4402
     """
-    if computation not in _MONOIDS:
-        raise ArgumentError(
-            f"lax.reduce knows lax.add, mul, max, min, bitwise_or and bitwise_and, not "
-            f"{getattr(computation, '__name__', computation)!r}. For other associative operations "
-            "use lax.associative_scan, for any operation lax.scan."
+    check_function(computation, "computation", "reduce")
+    leaves, treedef = flatten_values(operands)
+    if treedef.is_leaf and isinstance(computation, Hashable) and computation in _MONOIDS:
+        combine, fold = _MONOIDS[computation]
+        x, init = same_dtype("reduce", array_operand("reduce", operands), init_values)
+        return combine(init, fold(x, dimensions))
+    starts, start_tree = flatten_values(init_values)
+    if start_tree != treedef:
+        raise TreeError(
+            "lax.reduce: init_values must have the structure of operands.\n"
+            f"  expected      {treedef}\n  got           {start_tree}"
         )
-    combine, fold = _MONOIDS[computation]
-    x, init = same_dtype("reduce", array_operand("reduce", operands), init_values)
-    return combine(init, fold(x, dimensions))
+    pairs = [
+        same_dtype("reduce", array_operand("reduce", x), v)
+        for x, v in zip(leaves, starts, strict=True)
+    ]
+    fold_pairs = _Fold(computation, treedef, [x for x, _ in pairs], [v for _, v in pairs])
+    return treedef.unflatten(fold_pairs.along(dimensions))
+
+
+class _Fold:
+    """A fold by an associative function of pytrees of scalars."""
+
+    def __init__(
+        self,
+        computation: Callable[[Any, Any], Any],
+        treedef: PyTreeDef,
+        arrays: list[Array],
+        starts: list[Array],
+    ) -> None:
+        self.computation = computation
+        self.treedef = treedef
+        self.arrays = arrays
+        self.starts = starts
+        self.what = f"lax.reduce({name_of(computation)})"
+        shapes = {shape_of(x) for x in arrays}
+        if len(shapes) != 1 or any(shape_of(v) for v in starts):
+            types = ", ".join(str(aval_of(x)) for x in (*arrays, *starts))
+            raise ShapeError(
+                f"{self.what}: operands must have one shape and init_values must be scalars, got "
+                f"{types}."
+            )
+        (self.shape,) = shapes
+
+    def along(self, dimensions: Sequence[int]) -> list[Array]:
+        """The results for every position in the other axes."""
+        ndim = len(self.shape)
+        axes = tuple(sorted(canonical_axes("reduce", dimensions, ndim)))
+        kept = [i for i in range(ndim) if i not in axes]
+        rest = tuple(self.shape[i] for i in kept)
+        n, width = prod(self.shape[i] for i in axes), prod(rest)
+        lines = [reshape(transpose(x, [*axes, *kept]), (n, width)) for x in self.arrays]
+        while n > 1:
+            lines, n = self.halved(lines, n), (n + 1) // 2
+        if n:
+            lines = self.combined(self.starts, [x[0] for x in lines], width, False)
+        else:
+            lines = [broadcast(v, (width,)) for v in self.starts]
+        return [reshape(x, rest) for x in lines]
+
+    def halved(self, lines: list[Array], n: int) -> list[Array]:
+        """Neighbours combined; the last row of an odd number stays as it is."""
+        m, width = n // 2, shape_of(lines[0])[1]
+        left, right = ([reshape(x[i : 2 * m : 2], (m * width,)) for x in lines] for i in (0, 1))
+        pairs = [reshape(x, (m, width)) for x in self.combined(left, right, m * width, True)]
+        if n % 2:
+            return [concatenate([x, y[-1:]], 0) for x, y in zip(pairs, lines, strict=True)]
+        return pairs
+
+    def combined(
+        self, left: list[Array], right: list[Array], size: int, is_left_mapped: bool
+    ) -> list[Array]:
+        """The function mapped over corresponding elements."""
+        k = len(left)
+
+        def flat(*scalars: Array) -> list[Array]:
+            out = self.computation(
+                self.treedef.unflatten(scalars[:k]), self.treedef.unflatten(scalars[k:])
+            )
+            outs, tree = flatten_values(out)
+            if tree != self.treedef:
+                raise TreeError(
+                    f"{self.what}: the function must keep the structure.\n"
+                    f"  expected      {self.treedef}\n  got           {tree}"
+                )
+            return [self.fitting(x, v) for x, v in zip(outs, self.starts, strict=True)]
+
+        dims = [0 if is_left_mapped else None] * k + [0] * k
+        outs, out_dims = batch_flat(flat, [*left, *right], dims, size, self.what, None)
+        return [
+            x if d is not None else broadcast(x, (size,))
+            for x, d in zip(outs, out_dims, strict=True)
+        ]
+
+    def fitting(self, out: Array, start: Array) -> Array:
+        """A result of the function, which has the type of its operands."""
+        expected = aval_of(start).strong()
+        got = aval_of(out)
+        if got.shape or (got.dtype != expected.dtype and not got.weak_type):
+            raise ShapeError(
+                f"{self.what}: the function must return {expected} as it is given, but it "
+                f"returned {got.strong()}."
+            )
+        return convert(out, expected.dtype)
 
 
 def argmax(operand: ArrayLike, axis: int, index_dtype: Any = np.int64) -> Array:

@@ -283,10 +283,9 @@ def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array
     x = array_operand("split", operand)
     own = shape_of(x)
     place = canonical_axis("split", axis, len(own))
+    sizes = tuple(int(n.__index__()) for n in sizes)
     if sum(sizes) != own[place]:
-        raise ShapeError(
-            f"lax.split: sizes {tuple(sizes)} do not add up to axis {place} of {aval_of(x)}."
-        )
+        raise ShapeError(f"lax.split: sizes {sizes} do not add up to axis {place} of {aval_of(x)}.")
     pieces, start = [], 0
     for size in sizes:
         starts = tuple(start if i == place else 0 for i in range(len(own)))

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from funcgrad.core.avals import aval_of
-from funcgrad.lax.operands import Array, ArrayLike, check_kinds, same_dtype, same_shape
+from funcgrad.lax.operands import Array, ArrayLike, check_kinds, check_shapes, same_dtype
 from funcgrad.primitives import special as primitive
 from funcgrad.primitives.families import Elementwise
 
 
 def _special(name: str, operation: Elementwise, summary: str) -> Callable[..., Array]:
-    """A public function of arguments of one floating dtype and shape."""
+    """A public function of arguments of one floating dtype."""
 
     def function(*args: ArrayLike) -> Array:
         operands = same_dtype(name, *args)
-        same_shape(name, *operands)
+        check_shapes(name, *operands)
         check_kinds(name, aval_of(operands[0]).dtype, "f")
         return operation.bind(*operands)
 

@@ -58,13 +58,15 @@ from funcgrad.numpy.contracting import *
 from funcgrad.numpy.ordering import *
 from funcgrad.numpy.mapping import *
 from funcgrad.numpy.polynomials import *
-from funcgrad.numpy import fft, linalg
+from funcgrad.numpy import fft, linalg, shaping as _shaping
 
 
 def _table() -> dict[_Any, _Any]:
     """NumPy's function -> ours, for every function here that has the name of one of NumPy's."""
     here = _sys.modules[__name__]
-    table = {}
+    table: dict[_Any, _Any] = {
+        _np.lib.stride_tricks.sliding_window_view: _shaping.sliding_window_view
+    }
     for module, original in (
         (here, _np),
         (fft, _np.fft),

@@ -327,7 +327,7 @@ def _difference(a: Any, b: Any, c: Any, d: Any) -> Any:
 def cross(
     a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Any:
-    """As `numpy.cross`, for vectors of three components, or of two in both arguments."""
+    """As `numpy.cross`, for vectors of three components or two; a missing third one is 0."""
     if axis is not None:
         axisa = axisb = axisc = axis
     x, y = _operands("cross", a, b)
@@ -336,11 +336,11 @@ def cross(
     if lengths == (2, 2):
         (x0, x1), (y0, y1) = _components(x), _components(y)
         return _difference(x0, y1, x1, y0)
-    if lengths != (3, 3):
+    if not {2, 3}.issuperset(lengths):
         raise ShapeError(
-            f"cross: vectors must have 3 components (or 2 in both), got {aval_of(x)} and "
-            f"{aval_of(y)}."
+            f"cross: vectors must have 2 or 3 components, got {aval_of(x)} and {aval_of(y)}."
         )
+    x, y = (_with_third(v) for v in (x, y))
     (x0, x1, x2), (y0, y1, y2) = _components(x), _components(y)
     parts = [
         _difference(x1, y2, x2, y1),
@@ -350,6 +350,16 @@ def cross(
     shape = shape_of(parts[0])
     joined = s.Concatenate(0).bind(*[s.reshape(q, (1, *shape)) for q in parts])
     return s.moveaxis_from_front(joined, normalize_axis(axisc, len(shape) + 1, "cross"))
+
+
+def _with_third(vectors: Any) -> Any:
+    """Vectors of two components in space."""
+    *rest, n = shape_of(vectors)
+    if n == 3:
+        return vectors
+    none = (0,) * len(rest)
+    zero = aval_of(vectors).dtype.type(0)
+    return s.Pad((*none, 0), (*none, 1), (*none, 0)).bind(vectors, zero)
 
 
 # Sums by labels.

@@ -8,7 +8,7 @@ primitive, because they are what an eager gradient spends its time on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -25,12 +25,14 @@ from funcgrad.numpy.promotion import as_value, strong
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.cumulative import Cumlogsumexp, Cummax, Cummin
 from funcgrad.primitives.families import Elementwise, shape_of
+from funcgrad.primitives.objects import Element, Refused, array_for_numpy, settled
 from funcgrad.primitives.special import SCIPY_UFUNCS
 
 Function = Callable[..., Any]
 
 _ARRAYS = (Tracer, np.ndarray, np.generic)
-_OPERANDS = (*_ARRAYS, bool, int, float, complex, list, tuple)
+_OPERANDS = (*_ARRAYS, Element, bool, int, float, complex, list, tuple)
+_DISPATCHING = (*_ARRAYS, Element)
 
 # Kinds of dtypes that absorb a Python scalar of each type without changing, and Python's types.
 _ABSORBING = {float: "fc", int: "iufc", complex: "c"}
@@ -96,7 +98,7 @@ def _binary(primitive: Primitive, function: Function, kinds: str) -> tuple[Funct
 
 
 def _is_operand(x: Any) -> bool:
-    return isinstance(x, _OPERANDS) or hasattr(x, "__array__")
+    return isinstance(x, _OPERANDS) or hasattr(x, "__array__") or hasattr(x, "__jax_array__")
 
 
 _ARITHMETIC: dict[str, tuple[Elementwise, Function, str]] = {
@@ -344,7 +346,7 @@ def _array_function(
     self: Tracer, func: Any, types: Sequence[type], args: Sequence[Any], kwargs: dict[str, Any]
 ) -> Any:
     """What NumPy calls for its other functions on traced arguments."""
-    if not all(issubclass(t, _ARRAYS) for t in types):
+    if not all(issubclass(t, _DISPATCHING) for t in types):
         return NotImplemented
     function = _functions.get(func)
     if function is None:
@@ -405,15 +407,21 @@ def _in_place(name: str, rewrite: str) -> Function:
     return refuse
 
 
+def _to_device(self: Tracer, device: Any, /, *, stream: None = None) -> Tracer:
+    if device != "cpu":
+        raise ValueError(f"x.to_device: there is one device, 'cpu', got {device!r}.")
+    return self
+
+
 _IN_PLACE = {
     "sort": "x = np.sort(x)",
     "partition": "x = np.partition(x, kth)",
     "fill": "x = np.full_like(x, value)",
     "put": "x = x.at[index].set(value)",
     "resize": "x = np.resize(x, shape)",
-    "view": "x.astype(dtype) to convert values; the bits of a traced array have no other view",
 }
 _METHODS: dict[str, Any] = {
+    "__array__": array_for_numpy,
     "__array_ufunc__": _array_ufunc,
     "__array_function__": _array_function,
     "reshape": _reshape,
@@ -421,7 +429,14 @@ _METHODS: dict[str, Any] = {
     "astype": _astype,
     "item": _item,
     "tolist": _tolist,
+    "compress": lambda self, condition, axis=None, out=None: _functions[np.compress](
+        condition, self, axis, out
+    ),
     "copy": lambda self, order="C": self,
+    "device": "cpu",
+    "flat": property(shaping.ravel),
+    "to_device": _to_device,
+    "view": shaping.view,
     "flatten": shaping.ravel,
     "T": property(shaping.transpose),
     "mT": property(shaping.matrix_transpose),
@@ -433,12 +448,60 @@ _METHODS: dict[str, Any] = {
 _SAME_AS_FUNCTION = (
     "all", "any", "argmax", "argmin", "argsort", "clip", "conj", "conjugate", "cumprod", "cumsum",
     "diagonal", "dot", "max", "mean", "min", "nonzero", "prod", "ravel", "repeat", "round",
-    "searchsorted", "squeeze", "std", "sum", "swapaxes", "take", "var",
+    "searchsorted", "squeeze", "std", "sum", "swapaxes", "take", "trace", "var", "argpartition",
+    "choose", "ptp",
 )  # fmt: skip
-"""Methods that are NumPy's function of the same name with the array as first argument.
+"""Methods that are NumPy's function of the same name with the array as first argument."""
 
-Not ``trace``: that attribute of a tracer is its interpreter. ``np.trace(x)`` is the matrix's.
-"""
+_METHODS_OF_OBJECTS = (
+    "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "cbrt", "cos", "cosh",
+    "deg2rad", "degrees", "exp", "exp2", "expm1", "fabs", "fmod", "hypot", "log", "log10", "log1p",
+    "log2", "rad2deg", "radians", "rint", "sin", "sinh", "sqrt", "tan", "tanh",
+)  # fmt: skip
+"""Ufuncs that NumPy evaluates on arrays of objects by the method of that name of every element."""
+
+
+# Numbers of traced arrays in arrays of objects.
+
+_SEQUENCES = ("__getitem__", "__setitem__", "__iter__", "__contains__", "__copy__", "__deepcopy__")
+"""Operators of arrays that NumPy would take for those of a sequence, and of containers."""
+_CONVERSIONS = ("__bool__", "__int__", "__float__", "__complex__", "__index__")
+
+
+def _of_element(name: str) -> Function:
+    """An operator of a traced number for an element of an array of objects."""
+
+    def forward(self: Element, *args: Any) -> Any:
+        if self.source.is_exhausted:
+            return Refused(self.source)
+        return getattr(self.__jax_array__(), name)(*args)
+
+    return forward
+
+
+def _converted_element(name: str) -> Function:
+    return lambda self: getattr(self.__jax_array__(), name)()
+
+
+def _refuse(self: Refused) -> NoReturn:
+    raise self.error()
+
+
+def _ufunc_of_element(
+    self: Element, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any
+) -> Any:
+    return getattr(ufunc, method)(*[settled(x) for x in inputs], **kwargs)
+
+
+def _install_elements(operators: Iterable[str]) -> None:
+    for name in operators:
+        setattr(Element, name, _of_element(name))
+        setattr(Refused, name, lambda self, *args: self)
+    for name in _CONVERSIONS:
+        setattr(Element, name, _converted_element(name))
+        setattr(Refused, name, _refuse)
+    Element.__array_ufunc__ = _ufunc_of_element  # type: ignore[attr-defined]
+    Element.__array_function__ = _array_function  # type: ignore[attr-defined]
 
 
 def is_function(x: Any) -> bool:
@@ -459,7 +522,12 @@ def install(functions: Mapping[Any, Function], namespace: ModuleType) -> None:
         setattr(Tracer, f"__{name}__", _PAIRS[name][0])
     for name in _ARITHMETIC:
         setattr(Tracer, f"__r{name}__", _PAIRS[name][1])
-    by_name = {name: _functions[getattr(np, name)] for name in _SAME_AS_FUNCTION}
+    same = (*_SAME_AS_FUNCTION, *_METHODS_OF_OBJECTS)
+    by_name = {name: _functions[getattr(np, name)] for name in same}
     for name, member in (_SPECIAL | by_name | _METHODS).items():
         setattr(Tracer, name, member)
+    binary = (*_ARITHMETIC, *_COMPARISONS, *(f"r{name}" for name in _ARITHMETIC))
+    _install_elements(
+        [*(f"__{name}__" for name in binary), *(n for n in _SPECIAL if n not in _SEQUENCES)]
+    )
     Tracer.__array_namespace__ = lambda self, api_version=None: namespace  # type: ignore[attr-defined]

@@ -21,10 +21,13 @@ from funcgrad.core.source import current_location
 from funcgrad.core.trace import Tracer, describe_location
 from funcgrad.dtypes import INT64
 from funcgrad.errors import ArgumentError, DtypeError, NonConcreteBooleanIndexError, ShapeError
+from funcgrad.lax.loops import while_loop
 from funcgrad.numpy import elementwise
 from funcgrad.numpy.promotion import as_value, result_dtype, stack_nested, strong, to_dtype
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.indexing import SCATTERS, DynamicUpdateSlice, Gather, out_of_bounds
+from funcgrad.primitives.objects import settled
+from funcgrad.primitives.reductions import ReduceAny
 from funcgrad.primitives.shape import (
     Pad,
     Reshape,
@@ -112,6 +115,7 @@ def _entry(e: Any) -> Any:
     """One component of an index, with arrays of integers or bools made arrays."""
     if e is None or e is Ellipsis or isinstance(e, slice) or type(e) is int:
         return e
+    e = settled(e)
     if isinstance(e, Tracer):
         return _traced_entry(e)
     if isinstance(e, list | tuple) and any(isinstance(v, Tracer) for v in e):
@@ -531,6 +535,29 @@ def _rows_first(value: Any, plan: _Plan, partial: list[int]) -> Any:
     return value if order == tuple(range(len(shape))) else Transpose(order).bind(value)
 
 
+def _repeated(x: Any, applied: Callable[[Any, Any], Any], times: Any) -> Any:
+    """Further rounds of an update, in which an element takes part that is named more often.
+
+    Args:
+        x: The array after the first round.
+        applied: A round, of the array and of the places that take part.
+        times: How often the element at each place is named.
+    """
+    if not isinstance(times, Tracer):
+        for done in range(1, int(np.max(times, initial=0))):
+            x = applied(x, times > done)
+        return x
+
+    def is_left(state: tuple[Any, Any]) -> Any:
+        return ReduceAny(tuple(range(len(times.shape)))).bind(p.greater.bind(times, state[0]))
+
+    def one_more(state: tuple[Any, Any]) -> tuple[Any, Any]:
+        done, x = state
+        return p.add.bind(done, np.int64(1)), applied(x, p.greater.bind(times, done))
+
+    return while_loop(is_left, one_more, (np.int64(1), x))[1]
+
+
 class IndexUpdateRef:
     """Elements of an array, named by an index: ``x.at[index]``.
 
@@ -579,10 +606,37 @@ class IndexUpdateRef:
         unique_indices: bool = False,
         indices_are_sorted: bool = False,
     ) -> Any:
-        """``x[index] = function(x[index])``; once for an element that is named twice."""
+        """``x[index] = function(x[index])``; an element that is named twice gets it twice.
+
+        The function is one of arrays, which works element by element.
+        """
         plan = self._plan(mode)
-        value = function(_get(self.array, plan, mode, None))
-        return _update(self.array, plan, value, "set", mode, unique_indices)
+
+        def applied(x: Any, again: Any = None) -> Any:
+            old = _get(x, plan, mode, None)
+            new = function(old)
+            if again is not None:
+                new = p.select.bind(again, to_dtype(as_value(new), aval_of(old).dtype), old)
+            return _update(x, plan, new, "set", mode, unique_indices)
+
+        once = applied(self.array)
+        if unique_indices or not plan.arrays:
+            return once
+        return _repeated(once, applied, self._times_named(plan, mode))
+
+    def _times_named(self, plan: _Plan, mode: str | None) -> Any:
+        """How often the element is named that stands at each place of ``x[index]``."""
+        if plan.is_traced or mode is not None:
+            zeros = np.zeros(shape_of(self.array), np.int64)
+            counts = IndexUpdateRef(zeros, self.index).add(1, mode=mode)
+            return IndexUpdateRef(counts, self.index).get(mode=mode)
+        places = np.zeros(plan.index_shape, np.int64)
+        for axis, index in plan.arrays.items():
+            places = places * plan.shape[axis] + index
+        _, number, counts = np.unique(places, return_inverse=True, return_counts=True)
+        layout = plan.layout_shape
+        shape = (*(1,) * plan.front, *plan.index_shape, *(1,) * (len(layout) - plan.front))
+        return np.broadcast_to(counts[number.ravel()].reshape(shape), plan.result_shape)
 
     def set(
         self,
@@ -660,8 +714,15 @@ class IndexUpdateRef:
         )
 
     def power(self, value: Any, **options: Any) -> Any:
-        """``x[index] **= value``; once for an element that is named twice."""
-        return self.apply(lambda x: elementwise.power(x, value), **options)
+        """``x[index] **= value``; an element that is named twice is raised twice."""
+        mode = options.get("mode")
+        if not self._plan(mode).arrays:
+            return self.set(elementwise.power(self.get(mode=mode), value), **options)
+        # Of an element that is named twice, both places see the product of its exponents.
+        ones = np.ones(shape_of(self.array), aval_of(self.array).dtype)
+        exponents = IndexUpdateRef(ones, self.index).mul(value, **options)
+        exponents = IndexUpdateRef(exponents, self.index).get(mode=mode)
+        return self.set(elementwise.power(self.get(mode=mode), exponents), **options)
 
 
 def _filling(fill_value: Any) -> str | None:

@@ -15,6 +15,7 @@ from funcgrad.dtypes import is_complex, weak_representative
 from funcgrad.numpy import elementwise, shaping
 from funcgrad.numpy.promotion import as_value, promote_inexact, strong
 from funcgrad.primitives import elementwise as p
+from funcgrad.primitives.objects import settled
 from funcgrad.primitives.reductions import ReduceAll
 from funcgrad.primitives.shape import shape_of
 
@@ -58,6 +59,7 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
 
 
 def _promotes_as(x: Any) -> Any:
+    x = settled(x)
     if not isinstance(x, Tracer):
         return x
     return weak_representative(x.aval.dtype) if x.aval.weak_type else x.aval.dtype
@@ -65,6 +67,7 @@ def _promotes_as(x: Any) -> Any:
 
 def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
     """As `numpy.can_cast`."""
+    from_ = settled(from_)
     return np.can_cast(from_.dtype if isinstance(from_, Tracer) else from_, to, casting)
 
 

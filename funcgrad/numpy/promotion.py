@@ -25,9 +25,11 @@ from funcgrad.dtypes import (
 )
 from funcgrad.errors import AxisError, DtypeError
 from funcgrad.primitives.elementwise import Convert, convert
+from funcgrad.primitives.objects import settled
 from funcgrad.primitives.shape import Concatenate, reshape, shape_of
 
 _ARRAYS = (np.ndarray, np.generic, Tracer)
+_LISTS = (list, tuple)
 
 
 def as_value(x: Any, function: str = "this function") -> Any:
@@ -40,36 +42,45 @@ def as_value(x: Any, function: str = "this function") -> Any:
     Raises:
         DtypeError: If ``x`` is no array or has a dtype that is not supported.
     """
-    if isinstance(x, _ARRAYS) or type(x) in PYTHON_SCALARS:
+    if type(x) in PYTHON_SCALARS or isinstance(x, Tracer | np.generic):
         return x
-    if isinstance(x, list | tuple):
+    if isinstance(x, _LISTS):
         if holds_tracer(x):
             return stack_nested(x)
         return _checked(np.asarray(x), function)
-    if hasattr(x, "__array__"):
-        return _checked(np.asarray(x), function)
+    if isinstance(x, np.ndarray):
+        return x if x.dtype.char != "O" else _checked(settled(x), function)
+    value = settled(x)
+    if isinstance(value, _ARRAYS) or type(value) in PYTHON_SCALARS:
+        return _checked(value, function)
     raise DtypeError(
         f"{function} needs arrays or numbers, got a {type(x).__name__}. Pytrees are handled by "
         "funcgrad.tree.map."
     )
 
 
-def _checked(x: np.ndarray, function: str) -> np.ndarray:
-    check_dtype(x.dtype, f"an argument of {function}")
+def _checked(x: Any, function: str) -> Any:
+    check_dtype(
+        x.dtype if isinstance(x, _ARRAYS) else aval_of(x).dtype, f"an argument of {function}"
+    )
     return x
 
 
 def holds_tracer(x: Any) -> bool:
-    """Whether ``x`` is traced, or a nested list of what is."""
-    if isinstance(x, list | tuple):
+    """Whether nested lists hold what NumPy cannot join: traced values, or what stands for them."""
+    if isinstance(x, _LISTS):
         return any(map(holds_tracer, x))
-    return isinstance(x, Tracer)
+    if type(x) in PYTHON_SCALARS or isinstance(x, np.generic):
+        return False
+    if isinstance(x, np.ndarray):
+        return x.dtype.char == "O"
+    return isinstance(x, Tracer) or hasattr(x, "__jax_array__")
 
 
 def stack_nested(x: Any) -> Any:
     """Nested lists of values and tracers as one array."""
-    if not isinstance(x, list | tuple):
-        return x
+    if not isinstance(x, _LISTS):
+        return settled(x)
     rows = promote(*[stack_nested(row) for row in x])
     lifted = [reshape(row, (1, *shape_of(row))) for row in map(strong, rows)]
     return Concatenate(0).bind(*lifted)

@@ -29,7 +29,7 @@ from funcgrad.numpy.promotion import (
     strong,
     to_dtype,
 )
-from funcgrad.numpy.shaping import ravel
+from funcgrad.numpy.shaping import eye, ravel
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import shape as s
 from funcgrad.primitives.cumulative import Cumprod, Cumsum
@@ -845,14 +845,14 @@ def cumulative_prod(
 def trace(
     a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
 ) -> Any:
-    """As `numpy.trace`."""
+    """As `numpy.trace`; ``offset`` may be traced."""
     refuse_out(out, "trace")
     x = _summand(a, dtype, "trace")
     shape = shape_of(x)
     i, j = normalize_axis(axis1, len(shape), "trace"), normalize_axis(axis2, len(shape), "trace")
     if i == j:
         raise ValueError("axis1 and axis2 cannot be the same")
-    mask = np.eye(shape[i], shape[j], offset, dtype=BOOL)
+    mask = eye(shape[i], shape[j], offset, BOOL)
     mask = mask if i < j else mask.T
     mask = mask.reshape([n if k in (i, j) else 1 for k, n in enumerate(shape)])
     axes = tuple(builtins.sorted((i, j)))

@@ -192,6 +192,7 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
     refuse_out(out, "choose")
     values = promote(*[as_value(c, "choose") for c in choices])
     index, *rows = broadcast_arrays(as_value(a, "choose"), *values)
+    index = p.convert(index, INT64) if aval_of(index).dtype == BOOL else index
     return getitem_along(stack(rows), reshape(index, (1, *shape_of(index))), 0, mode)[0]
 
 
@@ -292,7 +293,11 @@ def isin(
 
 
 def round(a: Any, decimals: int = 0, out: None = None) -> Any:
-    """As `numpy.round`: halves go to the even neighbour; the derivative is 0."""
+    """As `numpy.round`: halves go to the even neighbour; the derivative is 0.
+
+    Where there are more ``decimals`` than the dtype has digits, ``x`` is its own rounding (NumPy's
+    intermediate product overflows to nan).
+    """
     refuse_out(out, "round")
     x = strong(as_value(a, "round"))
     dtype = aval_of(x).dtype
@@ -304,7 +309,11 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
         return x if decimals >= 0 else p.convert(round(p.convert(x, FLOAT64), decimals), dtype)
     if decimals == 0:
         return p.rint.bind(x)
-    factor = dtype.type(10.0 ** builtins.abs(decimals))
+    places = decimals.__index__()
+    if builtins.abs(places) > np.finfo(dtype).maxexp * np.log10(2):
+        # The factor overflows: there are no such digits, or no number is that large.
+        return x if places > 0 else e.multiply(x, 0)
+    factor = dtype.type(10.0 ** builtins.abs(places))
     forth, back = (p.mul, p.div) if decimals > 0 else (p.div, p.mul)
     return back.bind(p.rint.bind(forth.bind(x, factor)), factor)
 
@@ -394,7 +403,13 @@ def logspace(
     dtype: Any = None,
     axis: int = 0,
 ) -> Any:
-    """As `numpy.logspace`, for one base; bounds and base may be traced."""
+    """As `numpy.logspace`; bounds and bases may be traced."""
+    values = [as_value(v, "logspace") for v in (start, stop, base)]
+    if shape_of(values[2]):
+        rank = builtins.max(len(shape_of(v)) for v in values)
+        values = [reshape(v, (*(1,) * (rank - len(shape_of(v))), *shape_of(v))) for v in values]
+        values[2] = expand_dims(values[2], axis)
+    start, stop, base = values
     out = e.power(base, linspace(start, stop, num, endpoint, axis=axis))
     return out if dtype is None else p.convert(out, checked_dtype(dtype, "logspace"))
 
@@ -407,13 +422,20 @@ def geomspace(
     dtype: Any = None,
     axis: int = 0,
 ) -> Any:
-    """As `numpy.geomspace`, for real bounds of one sign; they may be traced."""
-    start, stop = promote_inexact(as_value(start), as_value(stop))
-    if is_complex(aval_of(start).dtype):
-        raise ArgumentError("geomspace: complex bounds are not supported.")
-    logarithms = e.log(e.absolute(start)), e.log(e.absolute(stop))
-    sign = e.sign(start)
-    out = e.multiply(sign, e.exp(linspace(*logarithms, num, endpoint, axis=axis)))
+    """As `numpy.geomspace`: bounds of one sign, or complex ones; they may be traced."""
+    bounds = [as_value(v, "geomspace") for v in (start, stop)]
+    if builtins.any(not isinstance(v, Tracer) and np.any(np.equal(v, 0)) for v in bounds):
+        raise ValueError("Geometric sequence cannot include zero")
+    start, stop = broadcast_arrays(*promote_inexact(*bounds))
+    # The direction of `start`, of which the result does not depend if it is turned back.
+    sign = p.stop_gradient.bind(e.sign(start))
+    first, last = e.divide(start, sign), e.divide(stop, sign)
+    line = e.exp(linspace(e.log(first), e.log(last), num, endpoint))
+    places = np.arange(num).reshape((num, *(1,) * len(shape_of(start))))
+    line = where(places == 0, first, line)
+    if endpoint and num > 1:
+        line = where(places == num - 1, last, line)
+    out = moveaxis(e.multiply(sign, line), 0, axis)
     return out if dtype is None else p.convert(out, checked_dtype(dtype, "geomspace"))
 
 
@@ -585,8 +607,8 @@ def repeat(
             last element.
     """
     x = strong(as_value(a, "repeat"))
-    if axis is None:
-        x, axis = ravel(x), 0
+    if axis is None or not shape_of(x):
+        x, axis = ravel(x), axis or 0
     axis = normalize_axis(axis, len(shape_of(x)), "repeat")
     shape = shape_of(x)
     if total_repeat_length is not None:
@@ -652,8 +674,11 @@ def block(arrays: Any) -> Any:
 
 
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    """As `numpy.diagonal`: diagonals along a new last axis."""
-    x = strong(as_value(a, "diagonal"))
+    """As `numpy.diagonal`: diagonals along a new last axis.
+
+    Their length depends on ``offset``, which must be known.
+    """
+    x, offset = strong(as_value(a, "diagonal")), offset.__index__()
     ndim = len(shape_of(x))
     i, j = normalize_axis(axis1, ndim, "diagonal"), normalize_axis(axis2, ndim, "diagonal")
     if i == j:
@@ -668,7 +693,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 
 def diag(v: Any, k: int = 0) -> Any:
     """As `numpy.diag`: the diagonal of a matrix, or a matrix with a diagonal."""
-    x = strong(as_value(v, "diag"))
+    x, k = strong(as_value(v, "diag")), k.__index__()
     if len(shape_of(x)) == 2:
         return diagonal(x, k)
     if len(shape_of(x)) != 1:
@@ -916,12 +941,12 @@ def _edge(slopes: Any, h: Any, axis: int, near: int, far: int) -> Any:
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     """As `numpy.trapezoid`."""
-    y = strong(as_value(y, "trapezoid"))
+    y, given = strong(as_value(y, "trapezoid")), axis
     axis = normalize_axis(axis, len(shape_of(y)), "trapezoid")
     if x is None:
         widths = as_value(dx, "trapezoid")
     else:
-        widths = diff(x) if len(shape_of(as_value(x))) == 1 else diff(x, axis=axis)
+        widths = diff(x) if len(shape_of(as_value(x))) == 1 else diff(x, axis=given)
         if len(shape_of(widths)) == 1:
             column = [-1 if i == axis else 1 for i in range(len(shape_of(y)))]
             widths = reshape(widths, column)

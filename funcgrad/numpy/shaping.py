@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -10,8 +11,8 @@ import numpy as np
 
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
-from funcgrad.dtypes import PYTHON_SCALARS
-from funcgrad.errors import ShapeError
+from funcgrad.dtypes import INT64, PYTHON_SCALARS, real_dtype
+from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy.promotion import (
     as_value,
     checked_dtype,
@@ -22,8 +23,24 @@ from funcgrad.numpy.promotion import (
     to_dtype,
 )
 from funcgrad.primitives import shape as s
+from funcgrad.primitives.bits import Bitcast
 from funcgrad.primitives.creation import Full, Iota
-from funcgrad.primitives.elementwise import Convert, add, convert, mul, select
+from funcgrad.primitives.elementwise import (
+    Convert,
+    add,
+    convert,
+    equal,
+    greater_equal,
+    imag,
+    less_equal,
+    mul,
+    real,
+    remainder,
+    select,
+    sub,
+)
+from funcgrad.primitives.indexing import Gather
+from funcgrad.primitives.objects import settled
 from funcgrad.primitives.shape import shape_of
 
 
@@ -131,23 +148,46 @@ def linspace(
     """As `numpy.linspace`; the bounds may be traced."""
     start, stop = (strong(v) for v in promote(*map(as_value, (start, stop)), 0.0)[:2])
     ends = add.bind(start, mul.bind(stop, aval_of(stop).dtype.type(0)))
-    real = aval_of(ends).dtype
+    wanted = aval_of(ends).dtype
     divisions = num - 1 if endpoint else num
-    weights = np.arange(num, dtype=real) / real.type(max(divisions, 1))
+    weights = np.arange(num, dtype=wanted) / wanted.type(max(divisions, 1))
     column = weights.reshape((num, *(1,) * len(shape_of(ends))))
     span = stop - start
     line = add.bind(mul.bind(column, span), start)
     if endpoint and num > 1:
         last = np.arange(num).reshape(column.shape) == num - 1
-        line = select.bind(last, add.bind(stop, mul.bind(line, real.type(0))), line)
+        line = select.bind(last, add.bind(stop, mul.bind(line, wanted.type(0))), line)
     line = s.moveaxis_from_front(line, normalize_axis(axis, len(shape_of(line)), "linspace"))
     line = line if dtype is None else astype(line, dtype)
     return (line, span / max(divisions, 1)) if retstep else line
 
 
+def _diagonals(rows: int, columns: int) -> np.ndarray:
+    """The number of the diagonal on which every element of a matrix lies."""
+    return np.arange(columns)[None, :] - np.arange(rows)[:, None]
+
+
+def traced_integer(k: Any, function: str) -> Any:
+    """A number of a diagonal, a distance or a count as a traced int64, or None if it is known."""
+    k = settled(k)
+    if not isinstance(k, Tracer):
+        return None
+    if k.dtype.kind not in "iu" or k.shape:
+        raise ArgumentError(
+            f"{function} needs an integer, got a traced {k.aval} inside {k.owner.what}. Convert it "
+            "with .astype(int)."
+        )
+    return convert(k, INT64)
+
+
 def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
-    """As `numpy.eye`."""
-    return np.eye(N, M, k, dtype=checked_dtype(dtype or np.float64, "eye"))
+    """As `numpy.eye`; ``k`` may be traced."""
+    wanted = checked_dtype(dtype or np.float64, "eye")
+    diagonal = traced_integer(k, "eye")
+    if diagonal is None:
+        return np.eye(N, M, k, dtype=wanted)
+    (rows,), (columns,) = _ints(N), _ints(N if M is None else M)
+    return convert(equal.bind(_diagonals(rows, columns), diagonal), wanted)
 
 
 def identity(n: int, dtype: Any = None) -> Any:
@@ -156,8 +196,10 @@ def identity(n: int, dtype: Any = None) -> Any:
 
 
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
-    """As `numpy.tri`."""
-    return np.tri(N, M, k, dtype=checked_dtype(dtype or np.float64, "tri"))
+    """As `numpy.tri`; ``k`` may be traced."""
+    (rows,), (columns,) = _ints(N), _ints(N if M is None else M)
+    wanted = checked_dtype(dtype or np.float64, "tri")
+    return convert(_triangle(rows, columns, k, "tri"), wanted)
 
 
 def _masked(x: Any, mask: Any) -> Any:
@@ -165,20 +207,29 @@ def _masked(x: Any, mask: Any) -> Any:
     return select.bind(mask, x, aval_of(x).dtype.type(0))
 
 
-def _triangle(m: Any, k: int) -> np.ndarray:
-    """Where the last two axes of ``m`` are below its diagonal ``k``."""
-    rows, columns = shape_of(as_value(m))[-2:]
-    return np.tri(rows, columns, k, dtype=np.bool_)
+def _triangle(rows: int, columns: int, k: Any, function: str) -> Any:
+    """Where a matrix is on or below its diagonal ``k``."""
+    diagonal = traced_integer(k, function)
+    if diagonal is None:
+        return np.tri(rows, columns, int(k.__index__()), dtype=np.bool_)
+    return less_equal.bind(_diagonals(rows, columns), diagonal)
 
 
 def tril(m: Any, k: int = 0) -> Any:
-    """The lower triangle, as `numpy.tril`."""
-    return _masked(m, _triangle(m, k))
+    """The lower triangle, as `numpy.tril`; ``k`` may be traced."""
+    m = as_value(m, "tril")
+    rows, columns = shape_of(m)[-2:]
+    return _masked(m, _triangle(rows, columns, k, "tril"))
 
 
 def triu(m: Any, k: int = 0) -> Any:
-    """The upper triangle, as `numpy.triu`."""
-    return _masked(m, ~_triangle(m, k - 1))
+    """The upper triangle, as `numpy.triu`; ``k`` may be traced."""
+    m = as_value(m, "triu")
+    rows, columns = shape_of(m)[-2:]
+    diagonal = traced_integer(k, "triu")
+    if diagonal is None:
+        return _masked(m, ~np.tri(rows, columns, int(k.__index__()) - 1, dtype=np.bool_))
+    return _masked(m, greater_equal.bind(_diagonals(rows, columns), diagonal))
 
 
 def reshape(a: Any, shape: Any = None, order: str = "C", *, newshape: Any = None) -> Any:
@@ -210,7 +261,7 @@ def transpose(a: Any, axes: Any = None) -> Any:
     if axes is None:
         order = tuple(reversed(range(ndim)))
     else:
-        order = tuple(normalize_axis(i, ndim, "transpose") for i in axes)
+        order = tuple(normalize_axis(i, ndim, "transpose") for i in np.atleast_1d(axes))
     return a if order == tuple(range(ndim)) else s.Transpose(order).bind(a)
 
 
@@ -447,7 +498,10 @@ def flipud(m: Any) -> Any:
 
 
 def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
-    """As `numpy.rot90`."""
+    """As `numpy.rot90`; for squares ``k`` may be traced."""
+    turns = traced_integer(k, "rot90")
+    if turns is not None:
+        return _rotated(strong(as_value(m, "rot90")), turns, axes)
     i, j = axes
     k %= 4
     if k == 0:
@@ -457,11 +511,29 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     return swapaxes(flip(m, j), i, j) if k == 1 else flip(swapaxes(m, i, j), j)
 
 
+def _rotated(m: Any, turns: Any, axes: tuple[int, int]) -> Any:
+    """A square turned by a traced number of quarters."""
+    lengths = {shape_of(m)[axis] for axis in axes}
+    if len(lengths) > 1:
+        raise ShapeError(
+            f"rot90: by a traced number of quarters, the shape of {aval_of(m)} would depend on a "
+            "value. Pass a known k, or a square."
+        )
+    quarter = remainder.bind(turns, np.int64(4))
+    out = m
+    for k in (1, 2, 3):
+        out = select.bind(equal.bind(quarter, np.int64(k)), rot90(m, k, axes), out)
+    return out
+
+
 def roll(a: Any, shift: Any, axis: Any = None) -> Any:
-    """As `numpy.roll`, by known distances."""
+    """As `numpy.roll`; the distances may be traced."""
     a = as_value(a, "roll")
     if axis is None:
         return reshape(roll(ravel(a), shift, 0), shape_of(a))
+    shift = as_value(shift, "roll")
+    if isinstance(shift, Tracer):
+        return _rolled(a, shift, np.atleast_1d(axis))
     shifts, axes = np.broadcast_arrays(np.atleast_1d(shift), np.atleast_1d(axis))
     for distance, ax in zip(shifts.tolist(), axes.tolist(), strict=True):
         index = normalize_axis(ax, len(shape_of(a)), "roll")
@@ -470,6 +542,89 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
         if k:
             a = concatenate([_cut(a, index, n - k, n), _cut(a, index, 0, n - k)], index)
     return a
+
+
+def _rolled(a: Any, shift: Tracer, axes: np.ndarray) -> Any:
+    """``a`` moved by traced distances."""
+    if shift.dtype.kind not in "iu":
+        raise ArgumentError(f"roll needs integer distances, got {shift.aval}: use .astype(int).")
+    (count,) = np.broadcast_shapes(atleast_1d(shift).shape, axes.shape)
+    distances = s.broadcast_to(convert(strong(shift), INT64), (count,))
+    for i, axis in enumerate(np.broadcast_to(axes, (count,)).tolist()):
+        index = normalize_axis(axis, len(shape_of(a)), "roll")
+        n = shape_of(a)[index]
+        if n:
+            distance = s.reshape(_cut(distances, 0, i, i + 1), ())
+            places = remainder.bind(sub.bind(np.arange(n), distance), np.int64(n))
+            a = s.moveaxis_from_front(Gather((index,)).bind(a, places), index)
+    return a
+
+
+def sliding_window_view(
+    x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
+) -> Any:
+    """As `numpy.lib.stride_tricks.sliding_window_view`; a copy where ``x`` is traced."""
+    x = as_value(x, "sliding_window_view")
+    if writeable:
+        raise ArgumentError(
+            "sliding_window_view: traced arrays are immutable. Leave `writeable` away."
+        )
+    lengths = _ints(window_shape)
+    ndim = len(shape_of(x))
+    given = range(ndim) if axis is None else np.atleast_1d(axis).tolist()
+    axes = [normalize_axis(i, ndim, "sliding_window_view") for i in given]
+    if len(lengths) != len(axes):
+        raise ValueError(
+            f"sliding_window_view: {len(lengths)} window lengths were given for {len(axes)} axes."
+        )
+    for i, length in zip(axes, lengths, strict=True):
+        count = shape_of(x)[i] - length + 1
+        if length < 0 or count < 1:
+            raise ValueError(
+                f"sliding_window_view: a window of length {length} does not fit into axis {i} of "
+                f"{aval_of(x)}."
+            )
+        places = np.arange(count)[:, None] + np.arange(length)
+        # The axes of the index come first: one takes the place of the axis, one becomes the last.
+        windows = moveaxis(Gather((i,)).bind(x, places), 1, -1)
+        x = moveaxis(windows, 0, i)
+    return x
+
+
+def view(x: Any, dtype: Any = None, type: Any = None) -> Any:
+    """As `numpy.ndarray.view`: the bytes of the last axis read as another dtype, in a copy.
+
+    Complex numbers and their parts keep derivatives; other bits have none.
+    """
+    if dtype is None or (isinstance(dtype, builtins.type) and issubclass(dtype, np.ndarray)):
+        return x
+    x, wanted = strong(x), checked_dtype(dtype, "view")
+    own, shape = aval_of(x).dtype, shape_of(x)
+    if wanted == own:
+        return x
+    if wanted.itemsize != own.itemsize and (
+        not shape or shape[-1] * own.itemsize % wanted.itemsize
+    ):
+        raise ShapeError(
+            f"x.view({wanted}): the last axis of {aval_of(x)} does not hold a whole number of "
+            "elements of that dtype."
+        )
+    if own.kind == "c" and wanted == real_dtype(own):
+        parts = stack([real.bind(x), imag.bind(x)], -1)
+        return s.reshape(parts, (*shape[:-1], 2 * shape[-1]))
+    if wanted.kind == "c" and own == real_dtype(wanted):
+        pairs = s.reshape(x, (*shape[:-1], shape[-1] // 2, 2))
+        re, im = (convert(part, wanted) for part in unstack(pairs, -1))
+        return add.bind(re, mul.bind(im, wanted.type(1j)))
+    if own.kind == "b" and wanted.itemsize == 1:
+        return convert(x, wanted)
+    ratio = wanted.itemsize // own.itemsize
+    if ratio > 1:
+        return Bitcast(wanted).bind(s.reshape(x, (*shape[:-1], shape[-1] // ratio, ratio)))
+    bits = Bitcast(wanted).bind(x)
+    if ratio:
+        return bits
+    return s.reshape(bits, (*shape[:-1], shape[-1] * own.itemsize // wanted.itemsize))
 
 
 def tile(A: Any, reps: Any) -> Any:

@@ -344,14 +344,15 @@ def block_diag(*arrs: Any) -> Any:
 
 
 def toeplitz(c: Any, r: Any = None) -> Any:
-    """A matrix that is constant along diagonals.
+    """A matrix that is constant along diagonals, or a stack of them.
 
     Args:
-        c: First column.
-        r: First row, of which the first element is not read; ``conj(c)`` by default.
+        c: First column, ``(..., m)``.
+        r: First row, ``(..., n)``, of which the first element is not read; ``conj(c)`` by default.
+            Leading axes broadcast with those of ``c``.
 
     Returns:
-        The matrix, ``(len(c), len(r))``.
+        The matrices, ``(..., m, n)``.
 
     Example:
         >>> import numpy as np
@@ -361,8 +362,11 @@ def toeplitz(c: Any, r: Any = None) -> Any:
          [2 1 2]
          [3 2 1]]
     """
-    column = shaping.ravel(as_value(c, "toeplitz"))
-    row = shaping.ravel(elementwise.conj(column) if r is None else as_value(r, "toeplitz"))
-    m, n = shape_of(column)[0], shape_of(row)[0]
-    line = shaping.concatenate([shaping.flip(column), row[1:]])
-    return line[(m - 1) - np.arange(m)[:, None] + np.arange(n)]
+    columns = shaping.atleast_1d(as_value(c, "toeplitz"))
+    rows = elementwise.conj(columns) if r is None else shaping.atleast_1d(as_value(r, "toeplitz"))
+    m, n = shape_of(columns)[-1], shape_of(rows)[-1]
+    lead = np.broadcast_shapes(shape_of(columns)[:-1], shape_of(rows)[:-1])
+    columns = shaping.broadcast_to(columns, (*lead, m))
+    rows = shaping.broadcast_to(rows, (*lead, n))
+    line = shaping.concatenate([shaping.flip(columns, -1), rows[..., 1:]], -1)
+    return line[..., (m - 1) - np.arange(m)[:, None] + np.arange(n)]

@@ -309,7 +309,7 @@ def linearize_flat(
     try:
         results = list(function(*args))
     except Exception as error:
-        explain(error)
+        explain(error, trace)
         raise
     finally:
         leave_trace(token)
@@ -354,7 +354,7 @@ def record_linear(
     try:
         results = list(function(*full))
     except Exception as error:
-        explain(error)
+        explain(error, tape)
         raise
     finally:
         leave_trace(token)

@@ -54,12 +54,12 @@ def test_places_are_in_users_files_not_in_scipys():
     assert "Write funcgrad.scipy.special.logsumexp instead of scipy.special.logsumexp" in text
 
 
-def test_np_array_of_traced_scalars():
+def test_np_array_with_a_dtype():
     text = message_of(
-        errors.TracerArrayConversionError, fg.grad(lambda x: np.array([x, 2 * x]).sum()), 1.0
+        errors.TracerArrayConversionError, fg.grad(lambda x: np.array([x, 2 * x], float).sum()), 1.0
     )
     assert text.startswith("NumPy asked for the values")
-    assert "Instead of np.array([x, y]) write np.stack([x, y])" in text
+    assert "Instead of np.array([x, y], dtype=float) write np.stack([x, y])" in text
 
 
 def test_ndarrays_with_a_traced_index():

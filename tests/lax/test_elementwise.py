@@ -94,11 +94,23 @@ def test_binary_refuses_mixed_dtypes(name):
         getattr(lax, name)(sample(first), sample(second if second != "bool" else "int8"))
 
 
+@pytest.mark.parametrize("shapes", [((2, 3), (2, 1)), ((1, 3), (2, 1)), ((1, 1), (2, 3))])
 @pytest.mark.parametrize("name", BINARY)
-def test_binary_refuses_to_broadcast(name):
+def test_axes_of_length_1_are_repeated(name, shapes):
+    reference, dtypes, (low, high) = BINARY[name]
+    x, y = (
+        sample(dtypes[0], shape, seed, low=low, high=high)
+        for shape, seed in zip(shapes, (1, 2), strict=True)
+    )
+    check(getattr(lax, name), reference, x, y)
+
+
+@pytest.mark.parametrize("shapes", [((2, 3), (3,)), ((2, 3), (2, 2)), ((1,), (2, 3))])
+@pytest.mark.parametrize("name", BINARY)
+def test_binary_adds_no_axes(name, shapes):
     dtype = BINARY[name][1][0]
-    with pytest.raises(ShapeError, match=rf"lax\.{name} .*one shape"):
-        getattr(lax, name)(sample(dtype, (2, 3)), sample(dtype, (3,)))
+    with pytest.raises(ShapeError, match=rf"lax\.{name} .*equal in number"):
+        getattr(lax, name)(*(sample(dtype, shape) for shape in shapes))
 
 
 @pytest.mark.parametrize("name", [n for n in (*UNARY, *BINARY) if n not in ("square", "pow")])

@@ -7,11 +7,13 @@ import operator
 import numpy as np
 import pytest
 
+import funcgrad as fg
 from funcgrad import lax
-from funcgrad.errors import ArgumentError, DtypeError, ShapeError
+from funcgrad.errors import ArgumentError, DtypeError, ShapeError, TreeError
 from tests.lax.agreement import FLOATS, NUMBERS, REAL, check, sample
 
 X = (3, 4, 5)
+V5 = np.arange(5.0)
 FOLDS = {
     "reduce_sum": (lambda x, axes: np.sum(x, axes, dtype=x.dtype), NUMBERS),
     "reduce_prod": (lambda x, axes: np.prod(x, axes, dtype=x.dtype), NUMBERS),
@@ -96,14 +98,97 @@ def test_reduce(computation, reference):
     )
 
 
-def test_reduce_of_bools_and_of_unknown_operations():
+def test_reduce_of_bools():
     x = sample("bool", X)
     check(lambda a: lax.reduce(a, False, lax.bitwise_or, (1,)), lambda a: np.any(a, 1), x)
     check(lambda a: lax.reduce(a, True, lax.bitwise_and, (1,)), lambda a: np.all(a, 1), x)
-    with pytest.raises(ArgumentError, match="associative_scan"):
-        lax.reduce(np.ones(3), 0.0, lambda a, b: a, (0,))
     with pytest.raises(DtypeError, match=r"lax\.reduce"):
         lax.reduce(np.ones(3), np.float32(0), lax.add, (0,))
+
+
+def folded(function, x, start, axes):
+    """A fold from the left, by Python."""
+    kept = [i for i in range(x.ndim) if i not in axes]
+    rest = [x.shape[i] for i in kept]
+    out = np.full(rest, start, x.dtype)
+    for row in x.transpose([*axes, *kept]).reshape(-1, *rest):
+        out = function(out, row)
+    return out
+
+
+@pytest.mark.parametrize("length", [0, 1, 2, 3, 7])
+@pytest.mark.parametrize("axes", [(0,), (2, 1), (0, 1, 2)])
+@pytest.mark.parametrize(
+    ("computation", "start", "dtype"),
+    [
+        (np.logaddexp, -np.inf, "float64"),
+        (lambda a, b: a + b + a * b, 0.0, "float64"),  # 1 + a times 1 + b, less 1
+        (lambda a, b: a, 0.5, "float32"),
+        (lambda a, b: b, 2, "int64"),
+        (np.bitwise_xor, 0, "int32"),
+        (np.hypot, 0.0, "float64"),
+    ],
+)
+def test_reduce_by_any_associative_function(computation, start, dtype, axes, length):
+    x = sample(dtype, (length, 2, 3))
+    check(
+        lambda a: lax.reduce(a, start, computation, axes),
+        lambda a: folded(computation, a, start, axes),
+        x,
+        rtol=LOOSE.get(dtype, 0),
+    )
+
+
+def test_reduce_of_several_arrays_by_a_function_of_scalars():
+    def largest(a, b):
+        keep = a[0] >= b[0]
+        return lax.cond(keep, lambda: a, lambda: b)
+
+    x, places = sample("float64", (3, 4)), np.arange(12).reshape(3, 4)
+    got = fg.jit(lambda x: lax.reduce((x, places), (-np.inf, -1), largest, (1,)))(x)
+    np.testing.assert_array_equal(got[0], x.max(1))
+    np.testing.assert_array_equal(got[1], x.argmax(1) + np.array([0, 4, 8]))
+    slope = fg.grad(lambda x: lax.reduce((x, places), (-np.inf, -1), largest, (1,))[0].sum())(x)
+    np.testing.assert_array_equal(slope, x == x.max(1, keepdims=True))
+
+
+def test_the_derivative_of_a_fold():
+    x = sample("float64", (5,))
+    slope = fg.jit(fg.grad(lambda x: lax.reduce(x, -np.inf, np.logaddexp, (0,))))(x)
+    np.testing.assert_allclose(slope, np.exp(x) / np.exp(x).sum(), rtol=1e-12)
+
+
+def test_reduce_calls_the_function_a_logarithmic_number_of_times():
+    calls = 0
+
+    def count(a, b):
+        nonlocal calls
+        calls += 1
+        return a + b
+
+    assert lax.reduce(np.arange(1000), 0, count, (0,)) == 499500
+    assert calls <= 11
+
+
+REDUCE_ERRORS = {
+    "type": (lambda: lax.reduce(V5, 0.0, lambda a, b: a > b, (0,)), ShapeError, "must return f64"),
+    "shape": (
+        lambda: lax.reduce(V5, 0.0, lambda a, b: np.stack([a, b]), (0,)), ShapeError, "must return"
+    ),
+    "structure": (lambda: lax.reduce(V5, 0.0, lambda a, b: (a, b), (0,)), TreeError, "structure"),
+    "start": (lambda: lax.reduce((V5,), 0.0, lambda a, b: a, (0,)), TreeError, "init_values"),
+    "shapes": (
+        lambda: lax.reduce((V5, V5[1:]), (0.0, 0.0), lambda a, b: a, (0,)), ShapeError, "one shape"
+    ),
+    "function": (lambda: lax.reduce(V5, 0.0, 3, (0,)), ArgumentError, "computation"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REDUCE_ERRORS)
+def test_wrong_folds_are_refused(case):
+    call, kind, text = REDUCE_ERRORS[case]
+    with pytest.raises(kind, match=text):
+        call()
 
 
 @pytest.mark.parametrize("dtype", ["bool", *REAL])

@@ -195,6 +195,31 @@ def test_cross_of_plane_vectors():
     assert fnp.cross([1.0, 2.0], [3.0, 5.0]) == -1.0
 
 
+@pytest.mark.parametrize(
+    ("left", "right", "axes"),
+    [
+        ((2,), (3,), {}),
+        ((3,), (2,), {}),
+        ((4, 2), (3,), {}),
+        ((2, 4), (4, 3), {"axisa": 0, "axisc": 0}),
+        ((3, 5), (2, 5), {"axis": 0}),
+    ],
+)
+def test_cross_of_a_plane_vector_and_one_in_space(left, right, axes):
+    x, y = sample(left), sample(right)
+    axis = {name: axes.get(name, axes.get("axis", -1)) for name in ("axisa", "axisb", "axisc")}
+
+    def in_space(v, axis):
+        widths = [(0, 0)] * v.ndim
+        widths[axis] = (0, 3 - v.shape[axis])
+        return np.pad(v, widths)
+
+    expected = np.cross(in_space(x, axis["axisa"]), in_space(y, axis["axisb"]), **axes)
+    for transform in (lambda f: f, fg.jit):
+        check(transform(lambda x, y: fnp.cross(x, y, **axes))(x, y), expected)
+    fg.testing.check_grads(lambda a, b: fnp.cross(a, b, **axes), (x, y), order=1)
+
+
 def test_vmap_of_matmul():
     x, y = sample((5, 2, 3)), sample((3, 4, 5))
     out = fg.vmap(fnp.matmul, in_axes=(0, 2))(x, y)

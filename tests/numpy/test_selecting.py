@@ -82,6 +82,16 @@ CASES = [
     ("logspace", (0, 3, 4), {"base": 2.0, "endpoint": False}),
     ("geomspace", (1, 1000, 7), {}),
     ("geomspace", (-1.0, -8.0, 4), {}),
+    ("geomspace", (np.abs(X2) + 1, 8.0, 5), {}),
+    ("geomspace", (np.array([1.0, -2.0]), np.array([[3.0], [5.0]]) * [1, -1], 5), {"axis": 1}),
+    ("geomspace", (np.array([1, 2]), 64, 4), {"axis": -1, "endpoint": False}),
+    ("geomspace", (1j, 8j, 4), {}),
+    ("geomspace", (np.array([1 + 1j, 2.0]), 3 - 2j, 4), {"axis": 1}),
+    ("geomspace", (5.0, 5.0, 1), {}),
+    ("logspace", (np.array([0.0, 1.0]), np.array([[2.0], [3.0]]), 4), {"axis": -1}),
+    ("logspace", (0.0, 2.0, 5), {"base": np.array([2.0, 3.0, 10.0])}),
+    ("logspace", (0.0, np.array([1.0, 2.0]), 4), {"base": np.array([2.0, 3.0]), "axis": -1}),
+    ("logspace", (np.zeros((2, 1)), 2.0, 4), {"base": np.array([2.0, 3.0, 4.0]), "axis": 1}),
     ("take", (X2, [0, -1, 5]), {}),
     ("take", (X2, [[0, -1], [1, 1]]), {"axis": 1}),
     ("take", (X2, 1), {"axis": 0}),
@@ -110,6 +120,10 @@ CASES = [
     ("delete", (X2, [0, 2]), {"axis": 1}),
     ("delete", (X1, slice(None, None, 2)), {}),
     ("repeat", (X2, 3), {}),
+    ("repeat", (np.float64(2.5), 3), {"axis": 0}),
+    ("repeat", (np.float64(2.5), 3), {"axis": -1}),
+    ("repeat", (np.array(2.5), np.array([2])), {"axis": 0}),
+    ("choose", (X2[:2] > 0, [X2[:2], 1.0]), {}),
     ("repeat", (X2, 2), {"axis": 1}),
     ("repeat", (X2, [1, 0, 2]), {"axis": 0}),
     ("resize", (X2, (5, 3)), {}),
@@ -161,6 +175,11 @@ CASES = [
     ("trapezoid", (X2, np.array([0.0, 1.0, 3.0, 4.0])), {}),
     ("trapezoid", (X2, np.abs(X2)), {"axis": 0}),
     ("trapezoid", (N2,), {}),
+    ("trapezoid", (X3, UP[:4]), {}),
+    ("trapezoid", (X3, np.abs(X2)), {}),
+    ("trapezoid", (X3, np.abs(X2)), {"axis": -2}),
+    ("trapezoid", (X3, UP[:3]), {"axis": 1}),
+    ("trapezoid", (X3, np.abs(X3)), {"axis": -3}),
     ("unwrap", (np.array([0.0, 3.0, 6.5, -6.0, 0.1]),), {}),
     ("unwrap", (X2 * 9,), {"axis": 0, "period": 4}),
     ("unwrap", (X2 * 9,), {"discont": 5.0}),
@@ -417,3 +436,32 @@ def test_gradient_of_insert_and_delete_at_traced_places():
 def test_traced_places_that_would_decide_the_length(function, places, text):
     with pytest.raises(ConcretizationTypeError, match=text):
         fg.jit(function)(np.array(places) if isinstance(places, list) else places)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.int64, np.int16])
+@pytest.mark.parametrize("decimals", [40, 400, 10**6, np.int64(400)])
+def test_rounding_to_digits_that_do_not_exist(decimals, dtype):
+    x = np.array([1.5, -2.25, 3.0e4]).astype(dtype)
+    for transform in (lambda f: f, fg.jit):
+        got = transform(lambda x: fnp.round(x, decimals))(x)
+        assert got.dtype == dtype
+        np.testing.assert_array_equal(got, x)
+        np.testing.assert_array_equal(transform(lambda x: fnp.round(x, -decimals))(x), 0 * x)
+
+
+def test_geometric_lines_of_traced_bounds():
+    start = np.array([1.0, -2.0, 3.0])
+    for transform in (lambda f: f, fg.jit):
+        got = transform(lambda a: fnp.geomspace(a, 8 * a, 4))(start)
+        np.testing.assert_allclose(got, np.geomspace(start, 8 * start, 4), rtol=1e-12)
+        np.testing.assert_array_equal(got[[0, -1]], [start, 8 * start])
+    fg.testing.check_grads(lambda a, b: fnp.geomspace(a, b, 5), (start, 4 * start), order=2)
+    fg.testing.check_grads(lambda a: fnp.logspace(0.0, 2.0, 3, base=a), (np.abs(start),), order=2)
+    with pytest.raises(ValueError, match="cannot include zero"):
+        fnp.geomspace(0.0, 1.0)
+
+
+def test_split_at_an_array_of_sizes():
+    got = fg.jit(lambda x: fg.lax.split(x, np.array([1, 3, 3])))(X1)
+    for part, expected in zip(got, np.split(X1, [1, 4]), strict=True):
+        np.testing.assert_array_equal(part, expected)

@@ -147,6 +147,41 @@ def test_toeplitz():
     np.testing.assert_array_equal(linalg.toeplitz(c, r), reference.toeplitz(c, r))
 
 
+def slid(c, r):
+    """A matrix that is constant along diagonals, by its definition."""
+    return np.array(
+        [[c[i - j] if i >= j else r[j - i] for j in range(len(r))] for i in range(len(c))]
+    )
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128, np.int32])
+@pytest.mark.parametrize(
+    ("columns", "rows"),
+    [
+        ((2, 3), None),
+        ((2, 3), (4,)),
+        ((3,), (2, 4)),
+        ((5, 1, 3), (2, 3)),
+        ((1,), (1, 1)),
+        ((), None),
+    ],
+)
+def test_stacks_of_toeplitz_matrices(columns, rows, dtype):
+    factor = 1j if dtype is np.complex128 else 1
+    c = (factor * (np.arange(np.prod(columns)) + 1)).astype(dtype).reshape(columns)
+    r = None if rows is None else (np.arange(np.prod(rows)) - 20).reshape(rows).astype(dtype)
+    cs, rs = np.atleast_1d(c), np.conj(np.atleast_1d(c)) if r is None else r
+    lead = np.broadcast_shapes(cs.shape[:-1], rs.shape[:-1])
+    cs, rs = np.broadcast_to(cs, (*lead, cs.shape[-1])), np.broadcast_to(rs, (*lead, rs.shape[-1]))
+    expected = np.empty((*lead, cs.shape[-1], rs.shape[-1]), dtype)
+    for place in np.ndindex(lead):
+        expected[place] = slid(cs[place], rs[place])
+    for transform in (lambda f: f, fg.jit):
+        got = transform(lambda c: linalg.toeplitz(c, r))(c)
+        assert got.dtype == dtype
+        np.testing.assert_array_equal(got, expected)
+
+
 SYMMETRIC = positive(3)
 FUNCTIONS = {
     "solve_triangular": lambda a: linalg.solve_triangular(a, a[0], trans=1, lower=True),
