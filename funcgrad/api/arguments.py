@@ -81,7 +81,7 @@ def _way_out(leaf: Any, path: str, function: str) -> str:
     )
     if function.startswith("vmap("):
         return f"Pass it along with in_axes=None, or {register}."
-    if not function.startswith("jit("):
+    if not function.startswith(("jit(", "checkpoint(")):
         return f"Close over it, or {register}."
     whole = re.fullmatch(r"args\[(\d+)\]|kwargs\['(\w+)'\]", path)
     static = "it static"

@@ -16,6 +16,7 @@ import pytest
 
 import funcgrad as fg
 from funcgrad import errors, tree_util
+from funcgrad.errors import ImpureFunctionWarning
 
 Pair = namedtuple("Pair", ["left", "right"])
 X = np.linspace(-1.0, 2.0, 5)
@@ -370,12 +371,14 @@ def test_arrays_closed_over_are_constants() -> None:
     f(np.zeros(3))
     w[:] = 5.0
     single[:] = 5.0
-    for _ in range(2):
-        total, product, same = f(np.zeros(3))
+    with pytest.warns(ImpureFunctionWarning, match="has been written to"):
+        results = [f(np.zeros(3)) for _ in range(2)]
+    for total, product, same in results:
         np.testing.assert_array_equal(total, np.ones(3))
         np.testing.assert_array_equal(product, np.zeros(3))
         np.testing.assert_array_equal(same, np.ones(3))
         same[:] = 7.0
+    np.testing.assert_array_equal(f(np.zeros(3))[2], np.ones(3))
 
 
 def test_an_error_while_tracing_leaves_nothing_behind() -> None:
