@@ -94,3 +94,18 @@ def links_of(page: Path) -> list[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_links_lead_somewhere(page):
     assert [link for link in links_of(page) if not (page.parent / link).exists()] == []
+
+
+def test_links_lead_to_headings():
+    pages = {page.name: page.read_text() for page in PAGES}
+    for name, text in pages.items():
+        for file, anchor in re.findall(r"\]\(([a-z_]*(?:\.md)?)#([a-z-]+)\)", text):
+            headings = re.findall(r"^#+ (.*)$", pages[file or name], re.MULTILINE)
+            anchors = {re.sub(r"[^a-z0-9 -]", "", h.lower()).replace(" ", "-") for h in headings}
+            assert anchor in anchors, f"{name}: {file}#{anchor}"
+
+
+def test_every_error_and_warning_is_listed():
+    page = (ROOT / "docs" / "errors.md").read_text()
+    listed = set(re.findall(r"^\| `(\w+)`", page, re.MULTILINE)) | {"FuncgradError"}
+    assert set(funcgrad.errors.__all__) - listed == {"FuncgradWarning"}

@@ -1,0 +1,84 @@
+"""The tables of docs/compiler.md say what the compiler knows."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from funcgrad.compiler import fixed, threads
+from funcgrad.compiler.vocabulary import WORDS
+from funcgrad.core.avals import aval_of
+from funcgrad.core.primitive import Primitive
+from funcgrad.lowering import Extern
+from tests.cases import CASES
+
+PAGE = (Path(__file__).parents[2] / "docs" / "compiler.md").read_text()
+
+
+def table(heading: str) -> dict[str, list[str]]:
+    """First cell -> names in backticks of the second, for every row of a section."""
+    section = PAGE.partition(f"## {heading}\n")[2].partition("\n## ")[0]
+    rows = [row.split("|")[1:3] for row in section.splitlines() if row.startswith("| ")]
+    return {first.strip(): re.findall(r"`([^`]+)`", second) for first, second in rows}
+
+
+def native_and_external() -> dict[str, tuple[set[str], set[str]]]:
+    """For every primitive the kinds of dtypes that have kernels, and those that have none."""
+    found: dict[str, tuple[set[str], set[str]]] = defaultdict(lambda: (set(), set()))
+    for case in CASES:
+        primitive = case.primitive
+        if not isinstance(primitive, Primitive):
+            continue
+        for dtype in case.dtypes:
+            avals = [aval_of(x) for x in case.draw(dtype)]
+            outs = primitive.abstract_eval(*avals)
+            outs = outs if primitive.multiple_results else [outs]
+            kinds = {aval.dtype.kind for aval in (*avals, *outs)}
+            kind = "complex" if "c" in kinds else "floating" if "f" in kinds else "exact"
+            found[primitive.name][isinstance(primitive.lower(*avals), Extern)].add(kind)
+    return found
+
+
+def test_what_only_numpy_evaluates_is_listed():
+    rows = table("What only NumPy evaluates")
+    found = native_and_external()
+    some = {name: external for name, (native, external) in found.items() if native and external}
+    assert rows["all"] == sorted(name for name, (native, _) in found.items() if not native)
+    assert rows["complex"] == sorted(name for name, kinds in some.items() if "complex" in kinds)
+    assert rows["some integers and bools"] == sorted(n for n, k in some.items() if "exact" in k)
+    assert not [name for name, kinds in some.items() if "floating" in kinds]
+    assert len(found) > 150
+
+
+def test_the_vocabulary_is_listed():
+    section = PAGE.partition("## The vocabulary of kernels\n")[2].partition("\n## ")[0]
+    first = [row.split("|")[1] for row in section.splitlines() if row.startswith("| ")]
+    listed = [name for cell in first for name in re.findall(r"`([^`]+)`", cell)]
+    families = [name.removesuffix("*") for name in listed if name.endswith("*")]
+    single = [name for name in listed if not name.endswith("*")]
+    assert all(any(word.startswith(family) for word in WORDS) for family in families)
+    others = {word for word in WORDS if not word.startswith(tuple(families))}
+    assert sorted(single) == sorted(others)
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ("loop", fixed.LOOP_WORDS),
+        ("branch", fixed.BRANCH_WORDS),
+        ("product", fixed.GEMM_WORDS),
+        ("parallel", threads.PARALLEL_WORDS),
+    ],
+)
+def test_the_words_of_steps_are_listed(row, words):
+    assert table("The tables of the executor")[row] == list(words)
+
+
+def test_no_section_is_told_twice():
+    headings = re.findall(r"^## (.*)$", PAGE, re.MULTILINE)
+    assert len(set(headings)) == len(headings)
+    assert PAGE.count("FUNCGRAD_KEEP_SUBNORMALS=1") == 1
+    assert PAGE.count("donate_argnums") == 1
