@@ -272,9 +272,10 @@ def _slots(split: LinearizedProgram) -> dict[int, Slot]:
     """A slot for every residual that is neither an operand nor a result."""
     counts: Counter[Any] = Counter()
     slots = {}
+    out_avals = split.forward.out_avals
     for kind, i in split.residuals:
         if kind == "out" and i >= split.n_outputs:
-            aval = split.forward.out_avals[i]
+            aval = out_avals[i]
             kind_of = (aval.shape, aval.dtype)
             slots[i] = (*kind_of, counts[kind_of])
             counts[kind_of] += 1

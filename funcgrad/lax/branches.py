@@ -180,8 +180,7 @@ def _common_types(staged: Sequence[Staged], names: Sequence[str], what: str) -> 
         trees = [f"  {n:<13} {s.out_tree}" for n, s in zip(names, staged, strict=True)]
         raise TreeError(located(f"{what}: branches must return equal structures.", *trees))
     dtypes, wrong = [], []
-    for i, path in enumerate(first.paths):
-        avals = [s.out_avals[i] for s in staged]
+    for path, *avals in zip(first.paths, *(s.out_avals for s in staged), strict=True):
         dtype = _common_dtype(avals)
         if dtype is None or any(a.shape != avals[0].shape for a in avals):
             rows = (f"{a.strong()} from {name}" for a, name in zip(avals, names, strict=True))
