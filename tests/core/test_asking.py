@@ -65,7 +65,10 @@ def spread(x):
 
 
 ARRAYS = {
-    "asarray": (lambda x: np.asarray(x), "NumPy does not redirect np.asarray: write funcgrad"),
+    "asarray": (
+        lambda x: np.asarray(x, float),
+        "NumPy does not redirect np.asarray: write funcgrad",
+    ),
     "float32": (lambda x: np.float32(x), "Instead of np.float32(x) write x.astype(np.float32)."),
     "index": (lambda x: V[x], "If it is an index into an ndarray"),
     "store": (store, "Instead of `y[i] = x` write y = funcgrad.numpy.at(y)[i].set(x)"),
@@ -188,7 +191,7 @@ def test_an_integer_is_needed(function, words):
 
 def test_without_source_the_advice_is_general():
     namespace = {"np": np}
-    exec(compile("def f(x): return np.asarray(x)", "<typed>", "exec"), namespace)
+    exec(compile("def f(x): return np.asarray(x, float)", "<typed>", "exec"), namespace)
     assert "Other functions that NumPy does not redirect" in text_of(fg.jit(namespace["f"]), 1.0)
     exec(compile("def g(x): return 1 if x else 2", "<typed>", "exec"), namespace)
     assert "np.where(condition, a, b)" in text_of(fg.jit(namespace["g"]), 1.0)
@@ -216,7 +219,7 @@ def installed(tmp_path):
     folder.mkdir(parents=True)
     (folder / "__init__.py").write_text(
         "import numpy as np\n"
-        "def column(x):\n    return np.asarray(x)\n"
+        "def column(x):\n    return np.asarray(x, float)\n"
         "def through(f, x):\n    return f(x)\n"
         "def product(x):\n    return x @ np.ones((7, 7))\n"
         "def outer(f, x):\n    return f(x)(x)\n"
