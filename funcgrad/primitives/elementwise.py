@@ -1,7 +1,7 @@
 """Elementwise operations: arithmetic, comparison, bits, and the elementary functions.
 
 A unary function is one row: its NumPy evaluation, its derivative given argument and result, and
-the scalar expression of its kernel. Binary functions give a partial derivative per argument.
+the scalar expression of its kernel. Others give a partial derivative per argument.
 Derivatives are written with operators, so that they run on NumPy values and on tracers alike.
 
 No rule multiplies a tangent by a coefficient with ``mul``: `scale` and `unscale` leave a tangent
@@ -12,6 +12,7 @@ conventions at kinks.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -67,27 +68,54 @@ class Constantlike(Elementwise):
     jvp = zero_jvp
 
 
-class Binary(Elementwise):
-    """A differentiable function of two arguments, with a partial derivative for each."""
+class Smooth(Elementwise):
+    """A differentiable function of any number of arguments, with a partial derivative for each.
+
+    Partials that are right everywhere but where they meet ``0 * inf`` or ``0 / 0`` say so with
+    `scale` and `unscale`, whose own derivatives are right there. They never replace an argument:
+    the replacement would be differentiated.
+
+    Args:
+        name: Its name in programs.
+        function: The NumPy evaluation.
+        partials: Called with all arguments and the result.
+        code: Scalar expression of the kernel.
+        level_at: Where the function has no derivative and counts as level: all its partial
+            derivatives, of every order, are 0 where this function of the arguments holds.
+        **options: Those of `Elementwise`.
+    """
 
     def __init__(
-        self, name: str, function: Any, dx: Derivative, dy: Derivative, code: str, **options: Any
+        self,
+        name: str,
+        function: Any,
+        partials: Sequence[Derivative],
+        code: str,
+        level_at: Derivative | None = None,
+        **options: Any,
     ):
         super().__init__(name, function, code, **options)
-        self.partials = (dx, dy)
+        self.partials = tuple(partials)
+        self.level_at = level_at
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
-        x, y = primals
-        out = self.bind(x, y)
-        terms = [
-            scale.bind(t, coefficient(partial, x, y, out))
-            for t, partial in zip(tangents, self.partials, strict=True)
-            if t is not None
-        ]
-        if len(terms) == 1:
-            # A partial derivative that is constant has not been broadcast yet.
-            return out, broadcast_to(terms[0], shape_of(out))
-        return out, add.bind(*terms)
+        out = self.bind(*primals)
+        is_level = None if self.level_at is None else self.level_at(*primals)
+        total: Value | None = None
+        for t, partial in zip(tangents, self.partials, strict=True):
+            if t is not None:
+                slope = coefficient(partial, *primals, out)
+                if is_level is not None:
+                    slope = select.bind(is_level, zero_of(out), slope)
+                term = scale.bind(t, slope)
+                total = term if total is None else add.bind(total, term)
+        # A single partial derivative that is constant has not been broadcast yet.
+        return out, broadcast_to(total, shape_of(out))
+
+
+def is_origin(x: Value, y: Value) -> Value:
+    """Whether both arguments are 0."""
+    return bitwise_and.bind(equal.bind(x, zero_of(x)), equal.bind(y, zero_of(y)))
 
 
 class LinearUnary(Elementwise):
@@ -340,21 +368,19 @@ neg: LinearUnary = LinearUnary("neg", np.negative, lambda ct, x: neg.bind(ct), "
 floor_divide = Constantlike(
     "floor_divide", np.floor_divide, "floor_divide({0}, {1})", "iuf", "iuf", keeps_weak=True
 )
-remainder = Binary(
+remainder = Smooth(
     "remainder",
     np.remainder,
-    lambda x, y, out: ones_like(x),
-    lambda x, y, out: -floor_divide.bind(x, y),
+    [lambda x, y, out: ones_like(x), lambda x, y, out: -floor_divide.bind(x, y)],
     "remainder({0}, {1})",
     kinds="iuf",
     code_kinds="iuf",
     keeps_weak=True,
 )
-fmod = Binary(
+fmod = Smooth(
     "fmod",
     np.fmod,
-    lambda x, y, out: ones_like(x),
-    lambda x, y, out: neg.bind(trunc.bind(div.bind(x, y))),
+    [lambda x, y, out: ones_like(x), lambda x, y, out: neg.bind(trunc.bind(div.bind(x, y)))],
     "fmod({0}, {1})",
     kinds="iuf",
     code_kinds="iuf",
@@ -388,28 +414,60 @@ def ones_like(x: Value) -> Value:
     return aval_of(x).dtype.type(1)
 
 
-def _power_dy(x: Value, y: Value, out: Value) -> Value:
-    # d/dy x**y = x**y log x, with the limit 0 where x is 0.
-    return out * log.bind(select.bind(x == zero_of(x), ones_like(x), x))
+_POWER: dict[str, Any] = {"kinds": "iufc", "code_kinds": "f", "keeps_weak": True}
 
 
-def _power_dx(x: Value, y: Value, out: Value) -> Value:
-    # d/dx x**y = y x**(y-1); the factor y decides where y is 0, also for x = 0.
-    one = ones_like(y)
-    exponent = select.bind(y == zero_of(y), one, y - one)
-    return y * power.bind(x, exponent)
+def _power_slopes(n: int) -> list[Derivative]:
+    """Derivatives of ``x**y log(x)**n`` in ``x`` and ``y``, which are made of such functions."""
+
+    def in_x(x: Value, y: Value) -> Value:
+        # y x**(y-1) log(x)**n, where the factor y decides if it is 0, also for x = 0.
+        below = y - ones_like(y)
+        power_below = plain_power.bind(x, below)
+        first = scale.bind(y, _times_log(n, power_below, x, below))
+        return first + n * _times_log(n - 1, power_below, x, below) if n else first
+
+    def in_y(out: Value, x: Value, y: Value) -> Value:
+        return _times_log(1, out, x, y) if n == 0 else power_log(n + 1).bind(out, x, y)
+
+    if n == 0:
+        return [lambda x, y, out: in_x(x, y), lambda x, y, out: in_y(out, x, y)]
+    # The power is a value that is there already; it changes by x and y alone.
+    return [
+        lambda out, x, y, _: zero_of(x),
+        lambda out, x, y, _: in_x(x, y),
+        lambda out, x, y, _: in_y(out, x, y),
+    ]
 
 
-power = Binary(
+def _times_log(n: int, power_of_x: Value, x: Value, y: Value) -> Value:
+    return power_log(n).bind(stop_gradient.bind(power_of_x), x, y) if n else power_of_x
+
+
+@functools.cache
+def power_log(n: int) -> Smooth:
+    """``x**y log(x)**n`` for ``n > 0``, given ``x**y``, ``x`` and ``y``; 0 where ``x**y`` is 0."""
+    code = "log({1})" if n == 1 else f"pow(log({{1}}), {n}.0)"
+    return Smooth(
+        f"power_log{n}",
+        _zero_where_zero(lambda power_of_x, x, y: power_of_x * np.log(x) ** n, 1),
+        _power_slopes(n),
+        f"select({{0}} == 0, {{0}}, {{0}} * {code})",
+        **_POWER,
+    )
+
+
+power = Smooth(
     "power",
     np.power,
-    _power_dx,
-    _power_dy,
+    _power_slopes(0),
     "pow({0}, {1})",
-    kinds="iufc",
-    code_kinds="f",
-    keeps_weak=True,
+    # A jump in y: 0**y is 1 there and 0 beyond.
+    level_at=is_origin,
+    **_POWER,
 )
+plain_power = Smooth("plain_power", np.power, _power_slopes(0), "pow({0}, {1})", **_POWER)
+"""The power in derivatives, whose own slope at the origin is what it is: infinite."""
 
 
 @dataclass(frozen=True)
@@ -476,39 +534,44 @@ def _tie(better: Callable[[Value, Value], Value]) -> tuple[Derivative, Derivativ
 
 
 _CHOICE: dict[str, Any] = {"kinds": "biufc", "code_kinds": "biuf", "keeps_weak": True}
-maximum = Binary("maximum", np.maximum, *_tie(lambda a, b: a > b), "maximum({0}, {1})", **_CHOICE)
-minimum = Binary("minimum", np.minimum, *_tie(lambda a, b: a < b), "minimum({0}, {1})", **_CHOICE)
+maximum = Smooth("maximum", np.maximum, _tie(lambda a, b: a > b), "maximum({0}, {1})", **_CHOICE)
+minimum = Smooth("minimum", np.minimum, _tie(lambda a, b: a < b), "minimum({0}, {1})", **_CHOICE)
 
 
-def _or_zero(x: Value, size: Value) -> Value:
-    """``x / size``, and 0 where ``size`` is 0."""
-    is_origin = equal.bind(size, zero_of(size))
-    apart = select.bind(is_origin, ones_like(size), size)
-    return select.bind(is_origin, zero_of(size), x / apart)
-
-
-arctan2 = Binary(
+arctan2 = Smooth(
     "arctan2",
     np.arctan2,
-    lambda x, y, out: _or_zero(y, x * x + y * y),
-    lambda x, y, out: _or_zero(-x, x * x + y * y),
+    # Divided twice, since the square of the distance overflows and vanishes early.
+    [
+        lambda x, y, out: _direction(y, hypot.bind(x, y)),
+        lambda x, y, out: _direction(-x, hypot.bind(x, y)),
+    ],
     "atan2({0}, {1})",
+    level_at=is_origin,
     kinds="f",
 )
-hypot = Binary(
+
+
+def _direction(x: Value, distance: Value) -> Value:
+    return x / distance / distance
+
+
+hypot: Smooth = Smooth(
     "hypot",
     np.hypot,
-    # At the origin the slope is 0 by convention, as for every norm.
-    lambda x, y, out: _or_zero(x, out),
-    lambda x, y, out: _or_zero(y, out),
+    [lambda x, y, out: x / out, lambda x, y, out: y / out],
     "hypot({0}, {1})",
+    # As every norm.
+    level_at=is_origin,
     kinds="f",
 )
-copysign: Binary = Binary(
+copysign: Smooth = Smooth(
     "copysign",
     np.copysign,
-    lambda x, y, out: sign.bind(x) * copysign.bind(ones_like(x), y),
-    lambda x, y, out: zero_of(x) * out,
+    [
+        lambda x, y, out: sign.bind(x) * copysign.bind(ones_like(x), y),
+        lambda x, y, out: zero_of(x),
+    ],
     "copysign({0}, {1})",
     kinds="f",
 )
@@ -637,8 +700,9 @@ def _abs_jvp(self: Elementwise, primals: Any, tangents: Any) -> tuple[Any, Any]:
     if not is_complex(aval_of(x).dtype):
         return out, scale.bind(t, sign.bind(x))
     # d|z| = Re(conj(z) dz) / |z|, and 0 at the origin.
-    direction = coefficient(_or_zero, conj.bind(x), convert(out, aval_of(x).dtype))
-    return out, real.bind(scale.bind(t, direction))
+    direction = coefficient(lambda: conj.bind(x) / convert(out, aval_of(x).dtype))
+    is_zero = equal.bind(out, zero_of(out))
+    return out, real.bind(scale.bind(t, select.bind(is_zero, zero_of(x), direction)))
 
 
 class _Absolute(Elementwise):

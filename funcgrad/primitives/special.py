@@ -10,9 +10,10 @@ of them is evaluated, so that importing funcgrad does not pay for it.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,28 +23,25 @@ from funcgrad.core.primitive import Primitive, Value
 from funcgrad.errors import MissingRuleError
 from funcgrad.primitives.elementwise import (
     Derivative,
+    Smooth,
     absolute,
     add,
-    bitwise_and,
     cbrt,
-    coefficient,
-    equal,
     exp,
     exp2,
     expm1,
+    is_origin,
     less,
     log,
     log1p,
     logistic,
     ones_like,
-    scale,
     select,
     sign,
     sin,
-    zero_of,
+    sub,
+    unscale,
 )
-from funcgrad.primitives.families import Elementwise, shape_of
-from funcgrad.primitives.shape import broadcast_to
 
 _SQRT_PI = math.sqrt(math.pi)
 _SQRT_2PI = math.sqrt(2 * math.pi)
@@ -69,32 +67,10 @@ class ScipyFunction:
         return self._function(*args)
 
 
-class Special(Elementwise):
-    """A function of any number of arguments with a partial derivative for each.
-
-    Each partial is called with all arguments and the result.
-    """
-
-    def __init__(
-        self, name: str, function: Any, partials: Sequence[Derivative], code: str, **options: Any
-    ):
-        super().__init__(name, function, code, **options)
-        self.partials = tuple(partials)
-
-    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
-        out = self.bind(*primals)
-        total: Value | None = None
-        for t, partial in zip(tangents, self.partials, strict=True):
-            if t is not None:
-                term = scale.bind(t, coefficient(partial, *primals, out))
-                total = term if total is None else add.bind(total, term)
-        return out, broadcast_to(total, shape_of(out))
-
-
-def _special(name: str, *partials: Derivative, code: str = "", **options: Any) -> Special:
+def _special(name: str, *partials: Derivative, code: str = "", **options: Any) -> Smooth:
     """A row: a function of SciPy of the same name."""
     kinds = {"kinds": "f", "code_kinds": "f" if code else "", **options}
-    return Special(name, ScipyFunction(name), partials, code or f"{name}({{0}})", **kinds)
+    return Smooth(name, ScipyFunction(name), partials, code or f"{name}({{0}})", **kinds)
 
 
 def _undefined(name: str, argument: str) -> Derivative:
@@ -108,11 +84,6 @@ def _undefined(name: str, argument: str) -> Derivative:
         )
 
     return partial
-
-
-def _nonzero(x: Value) -> Value:
-    """``x``, with 1 where it is 0: a denominator whose quotient is not used there."""
-    return select.bind(x == zero_of(x), ones_like(x), x)
 
 
 # Error functions, DLMF 7.
@@ -133,7 +104,7 @@ ndtri = _special("ndtri", lambda x, y: _SQRT_2PI * exp.bind(0.5 * y * y))
 log_ndtr = _special("log_ndtr", lambda x, y: (1 / _SQRT_2PI) * exp.bind(-0.5 * x * x - y))
 
 # The gamma function and its relatives, DLMF 5 and 25.11.
-lgamma = Special(
+lgamma = Smooth(
     "lgamma",
     ScipyFunction("gammaln"),
     [lambda x, y: digamma.bind(x)],
@@ -142,7 +113,7 @@ lgamma = Special(
 )
 gamma = _special("gamma", lambda x, y: y * digamma.bind(x))
 rgamma = _special("rgamma", lambda x, y: -y * digamma.bind(x))
-digamma: Special = Special(
+digamma: Smooth = Smooth(
     "digamma",
     ScipyFunction("psi"),
     [lambda x, y: polygamma.bind(ones_like(x), x)],
@@ -157,7 +128,7 @@ def _zeta(x: Any, q: Any) -> Any:
     return np.asarray(_zeta_of_scipy(x, q)).astype(aval_of(q).dtype, copy=False)[()]
 
 
-zeta: Special = Special(
+zeta: Smooth = Smooth(
     "zeta",
     _zeta,
     [_undefined("zeta", "x (the exponent)"), lambda x, q, y: -x * zeta.bind(x + 1, q)],
@@ -179,7 +150,7 @@ def _polygamma(n: Any, x: Any) -> Any:
 
 _gamma_of_scipy = ScipyFunction("gamma")
 _psi_of_scipy = ScipyFunction("psi")
-polygamma: Special = Special(
+polygamma: Smooth = Smooth(
     "polygamma",
     _polygamma,
     [_undefined("polygamma", "n (the order)"), lambda n, x, y: polygamma.bind(n + 1, x)],
@@ -241,7 +212,7 @@ def _in_dtype(function: Callable[..., Any]) -> Callable[..., Any]:
     return cast
 
 
-gammainc_da = Special(
+gammainc_da = Smooth(
     "gammainc_da",
     _in_dtype(_gammainc_da),
     [
@@ -284,36 +255,38 @@ betainc = _special("betainc", _undefined("betainc", "a"), _undefined("betainc", 
 xlogy = _special(
     "xlogy",
     lambda x, y, out: log.bind(y),
-    lambda x, y, out: x / select.bind(x == zero_of(x), ones_like(y), y),
+    lambda x, y, out: unscale.bind(x, y),
     code="select({0} == 0, {0}, {0} * log({1}))",
     kinds="fc",
 )
 xlog1py = _special(
     "xlog1py",
     lambda x, y, out: log1p.bind(y),
-    lambda x, y, out: x / select.bind(x == zero_of(x), ones_like(y), 1 + y),
+    lambda x, y, out: unscale.bind(x, 1 + y),
     code="select({0} == 0, {0}, {0} * log1p({1}))",
     kinds="fc",
 )
-
-
-def _off_origin(x: Value, y: Value, slope: Callable[[Value, Value], Value]) -> Value:
-    """``slope(x, y)``, and 0 where both arguments are 0: an event that both exclude."""
-    is_origin = bitwise_and.bind(equal.bind(x, zero_of(x)), equal.bind(y, zero_of(y)))
-    apart = [select.bind(is_origin, ones_like(v), v) for v in (x, y)]
-    return select.bind(is_origin, zero_of(x), slope(*apart))
-
-
+log_ratio = Smooth(
+    "log_ratio",
+    lambda x, y: np.log(x / y),
+    [lambda x, y, out: 1 / x, lambda x, y, out: -1 / y],
+    "log({0} / {1})",
+    kinds="f",
+)
+"""``log(x / y)``, whose derivatives do not meet the quotient."""
 entr = _special("entr", lambda x, y: -log.bind(x) - 1)
+# Where both arguments are 0 the event is excluded, and changes nothing.
 rel_entr = _special(
     "rel_entr",
-    lambda x, y, out: _off_origin(x, y, lambda x, y: log.bind(x / y) + 1),
-    lambda x, y, out: _off_origin(x, y, lambda x, y: -x / y),
+    lambda x, y, out: log_ratio.bind(x, y) + 1,
+    lambda x, y, out: -unscale.bind(x, y),
+    level_at=is_origin,
 )
 kl_div = _special(
     "kl_div",
-    lambda x, y, out: _off_origin(x, y, lambda x, y: log.bind(x / y)),
-    lambda x, y, out: _off_origin(x, y, lambda x, y: 1 - x / y),
+    lambda x, y, out: log_ratio.bind(x, y),
+    lambda x, y, out: 1 - unscale.bind(x, y),
+    level_at=is_origin,
 )
 logit = _special("logit", lambda x, y: 1 / (x * (1 - x)))
 log_expit = _special(
@@ -323,27 +296,63 @@ log_expit = _special(
 )
 
 
-# Bessel functions of integer order, DLMF 10. Quotients by x have the limit 1/2 at 0.
-def _limit_half(x: Value, value: Value) -> Value:
-    half = aval_of(x).dtype.type(0.5)
-    return select.bind(x == zero_of(x), half, value)
+# Bessel functions of integer order, DLMF 10. Derivatives of those that are finite at 0 are made of
+# the neighbouring orders (DLMF 10.6.1, 10.29.1), which needs no quotient by x.
+@functools.cache
+def bessel_j(order: int) -> Smooth:
+    """The Bessel function of the first kind of an integer order from 2 on."""
+    return _of_order("jv", order, f"j{order}", lambda x, y: _mean(sub, _J, bessel_j, order, x))
+
+
+@functools.cache
+def bessel_i(order: int) -> Smooth:
+    """The modified Bessel function of the first kind of an integer order from 2 on."""
+    return _of_order("iv", order, f"i{order}", lambda x, y: _mean(add, _I, bessel_i, order, x))
+
+
+@functools.cache
+def bessel_ie(order: int) -> Smooth:
+    """``exp(-|x|)`` times `bessel_i`."""
+
+    def slope(x: Value, y: Value) -> Value:
+        return _mean(add, _IE, bessel_ie, order, x) - sign.bind(x) * y
+
+    return _of_order("ive", order, f"i{order}e", slope)
+
+
+def _of_order(function: str, order: int, name: str, slope: Derivative) -> Smooth:
+    of_scipy = ScipyFunction(function)
+    evaluate = _in_dtype(lambda x: of_scipy(order, x))
+    return Smooth(name, evaluate, [slope], f"{name}({{0}})", kinds="f", code_kinds="")
+
+
+def _mean(
+    operation: Primitive,
+    low: tuple[Primitive, ...],
+    family: Callable[[int], Primitive],
+    order: int,
+    x: Value,
+) -> Value:
+    """Half the sum, or difference, of the functions of the orders below and above."""
+    below, above = (low[n] if n < len(low) else family(n) for n in (order - 1, order + 1))
+    return 0.5 * operation.bind(below.bind(x), above.bind(x))
 
 
 i0 = _special("i0", lambda x, y: i1.bind(x))
-i1: Special = _special("i1", lambda x, y: _limit_half(x, i0.bind(x) - y / _nonzero(x)))
+i1: Smooth = _special("i1", lambda x, y: _mean(add, _I, bessel_i, 1, x))
 i0e = _special("i0e", lambda x, y: i1e.bind(x) - sign.bind(x) * y)
-i1e: Special = _special(
-    "i1e",
-    lambda x, y: _limit_half(x, i0e.bind(x) - y * (sign.bind(x) + 1 / _nonzero(x))),
-)
+i1e: Smooth = _special("i1e", lambda x, y: _mean(add, _IE, bessel_ie, 1, x) - sign.bind(x) * y)
 k0 = _special("k0", lambda x, y: -k1.bind(x))
-k1: Special = _special("k1", lambda x, y: -k0.bind(x) - y / x)
+k1: Smooth = _special("k1", lambda x, y: -k0.bind(x) - y / x)
 k0e = _special("k0e", lambda x, y: y - k1e.bind(x))
-k1e: Special = _special("k1e", lambda x, y: y - k0e.bind(x) - y / x)
+k1e: Smooth = _special("k1e", lambda x, y: y - k0e.bind(x) - y / x)
 j0 = _special("j0", lambda x, y: -j1.bind(x))
-j1: Special = _special("j1", lambda x, y: _limit_half(x, j0.bind(x) - y / _nonzero(x)))
+j1: Smooth = _special("j1", lambda x, y: _mean(sub, _J, bessel_j, 1, x))
 y0 = _special("y0", lambda x, y: -y1.bind(x))
-y1: Special = _special("y1", lambda x, y: y0.bind(x) - y / x)
+y1: Smooth = _special("y1", lambda x, y: y0.bind(x) - y / x)
+_I: tuple[Smooth, ...] = (i0, i1)
+_IE: tuple[Smooth, ...] = (i0e, i1e)
+_J: tuple[Smooth, ...] = (j0, j1)
 
 # Exponential integrals, DLMF 6, and the dilogarithm, DLMF 25.12.
 expi = _special("expi", lambda x, y: exp.bind(x) / x, kinds="fc")
