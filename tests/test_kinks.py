@@ -66,6 +66,7 @@ def zeros(n: int) -> Any:
     return np.zeros((n, n))
 
 
+LN2 = np.log(2)
 TIE = [[0.25, -0.25], [-0.25, 0.25]]
 
 KINKS = [
@@ -135,6 +136,7 @@ KINKS = [
     Kink("x**y", of_two(np.power), [0, 1], [1, 0]),
     Kink("x**y", of_two(np.power), [0, 2], [0, 0], [[2, 0], [0, 0]]),
     Kink("x**y", of_two(np.power), [-2, 2], [-4, NAN]),
+    Kink("x**y", of_two(np.power), [2, 0], [0, LN2], [[0, 0.5], [0.5, LN2**2]]),
     Kink("0.0**y", lambda y: np.power(0.0, y), 2, 0, 0),
     # Logarithms of sums, and products with logarithms.
     Kink("logaddexp(x, y)", of_two(np.logaddexp), [0, 0], [0.5, 0.5], TIE),
@@ -158,6 +160,9 @@ KINKS = [
         [[0, 0, 0], [0, -0.25, 0.25], [0, 0.25, -0.25]],
     ),
     Kink("scipy.special.xlogy(x, y)", of_two(special.xlogy), [0, 1], [0, 0], [[0, 1], [1, 0]]),
+    Kink(
+        "scipy.special.xlogy(x, y)", of_two(special.xlogy), [0, 2], [LN2, 0], [[0, 0.5], [0.5, 0]]
+    ),
     Kink("scipy.special.xlogy(x, y)", of_two(special.xlogy), [0, 0], [-INF, 0]),
     Kink("scipy.special.xlog1py(x, y)", of_two(special.xlog1py), [0, -1], [-INF, 0]),
     Kink("scipy.special.rel_entr(x, y)", of_two(special.rel_entr), [0, 0], [0, 0], zeros(2)),

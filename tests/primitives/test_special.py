@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.special
 
+import funcgrad as fg
 from funcgrad.errors import MissingRuleError
 from funcgrad.primitives import special as sp
 
@@ -95,6 +96,27 @@ def test_incomplete_beta():
 )
 def test_limits_at_zero(primitive, expected):
     assert slope(primitive, 0.0) == expected
+
+
+@pytest.mark.parametrize(
+    ("primitive", "function"),
+    [
+        (sp.j0, lambda x: mpmath.besselj(0, x)),
+        (sp.j1, lambda x: mpmath.besselj(1, x)),
+        (sp.i0, lambda x: mpmath.besseli(0, x)),
+        (sp.i1, lambda x: mpmath.besseli(1, x)),
+        (sp.exprel, lambda x: mpmath.expm1(x) / x if x else mpmath.mpf(1)),
+    ],
+)
+@pytest.mark.parametrize("x", [0.0, 0.7])
+def test_high_derivatives_at_zero(primitive, function, x):
+    derivative = primitive.bind
+    for order in range(1, 6):
+        derivative = fg.grad(derivative)
+        with mpmath.workdps(60):
+            expected = float(mpmath.diff(function, x, order, h=mpmath.mpf(10) ** -9))
+        for f in (derivative, fg.jit(derivative)):
+            np.testing.assert_allclose(f(x), expected, 1e-7, 1e-9)
 
 
 def test_limit_of_the_dilogarithm_at_one():
