@@ -6,6 +6,7 @@ weak; everything else keeps its dtype. Nothing here computes.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -190,7 +191,7 @@ def promote_quotient(x: Any, y: Any) -> list[Any]:
 
 def normalize_axis(axis: Any, ndim: int, function: str) -> int:
     """A non-negative axis, or an `AxisError`."""
-    index = int(axis.__index__())
+    index = operator.index(axis)
     if not -ndim <= index < ndim:
         what = f"{function}: axis {index} is out of bounds for array of dimension {ndim}"
         raise AxisError(what, index, ndim)

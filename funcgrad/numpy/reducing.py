@@ -16,8 +16,8 @@ import numpy as np
 from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.trace import Tracer
-from funcgrad.dtypes import BOOL, FLOAT64, INT64, is_complex, is_inexact, real_dtype
-from funcgrad.errors import ArgumentError, ShapeError
+from funcgrad.dtypes import BOOL, FLOAT64, INT64, PYTHON_SCALARS, is_complex, is_inexact, real_dtype
+from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 from funcgrad.numpy.elementwise import truth
 from funcgrad.numpy.promotion import (
     as_value,
@@ -32,7 +32,7 @@ from funcgrad.numpy.promotion import (
 from funcgrad.numpy.shaping import eye, ravel
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import shape as s
-from funcgrad.primitives.cumulative import Cumprod, Cumsum
+from funcgrad.primitives.cumulative import Cummax, Cummin, Cumprod, Cumsum
 from funcgrad.primitives.indexing import Gather, take_along_axis
 from funcgrad.primitives.reductions import (
     ArgMax,
@@ -78,24 +78,53 @@ def _summand(a: Any, dtype: Any, function: str) -> Any:
     return p.convert(x, wanted)
 
 
+def _mean_dtype(x: Any, dtype: Any, function: str) -> np.dtype[Any]:
+    """The dtype of the mean of ``x``: the one that is asked for, or a floating one."""
+    if dtype is not None:
+        return checked_dtype(dtype, function)
+    own = aval_of(x).dtype
+    return own if is_inexact(own) else FLOAT64
+
+
 def _measured(a: Any, dtype: Any, function: str) -> Any:
     """``a`` in the dtype of its mean."""
     x = strong(as_value(a, function))
-    own = aval_of(x).dtype
-    if dtype is not None:
-        return p.convert(x, checked_dtype(dtype, function))
-    return x if is_inexact(own) else p.convert(x, FLOAT64)
+    return p.convert(x, _mean_dtype(x, dtype, function))
+
+
+def _divisible(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype in which sums of ``dtype`` are divided."""
+    return dtype if is_inexact(dtype) else FLOAT64
 
 
 def _mask(where: Any, x: Any, function: str) -> Any:
-    """A mask of the shape of ``x``."""
-    mask = truth(as_value(where, function))
+    """A mask of the shape of ``x``, or None if there is none: for True, and as in JAX for None."""
+    if where is None or where is True:
+        return None
+    mask = as_value(where, function)
+    if aval_of(mask).dtype != BOOL and type(mask) not in PYTHON_SCALARS:
+        raise DtypeError(
+            f"{function}: where= must be a bool array, got {aval_of(mask)}. Compare it: where != 0."
+        )
+    mask = truth(mask)
     shape, own = shape_of(x), shape_of(mask)
     if len(own) > len(shape) or np.broadcast_shapes(own, shape) != shape:
         raise ShapeError(
             f"{function}: where= has shape {own}, which does not broadcast to that of {aval_of(x)}."
         )
     return s.broadcast_to(mask, shape)
+
+
+def _start(initial: Any, dtype: np.dtype[Any], function: str) -> Any:
+    """The scalar with which a fold starts."""
+    start = as_value(initial, function)
+    if shape_of(start):
+        raise ShapeError(
+            f"{function}: initial= must be a scalar, got {aval_of(start)}. Combine the result with "
+            "an array afterwards."
+        )
+    # As a Python number, so that one that is out of range is refused.
+    return to_dtype(start.item() if isinstance(start, np.ndarray | np.generic) else start, dtype)
 
 
 def _kept(out: Any, shape: tuple[int, ...], axes: Sequence[int], keepdims: Any) -> Any:
@@ -105,9 +134,16 @@ def _kept(out: Any, shape: tuple[int, ...], axes: Sequence[int], keepdims: Any) 
     return s.reshape(out, tuple(1 if i in axes else n for i, n in enumerate(shape)))
 
 
+def _axes(axis: Any, ndim: int, name: str) -> tuple[int, ...]:
+    """The folded axes; a list of them is refused, as NumPy does."""
+    if isinstance(axis, list):
+        raise ArgumentError(f"{name}: axis must be an int, a tuple of them or None, got {axis}.")
+    return normalize_axes(axis, ndim, name)
+
+
 def _fold(primitive: Callable[..., Primitive], x: Any, axis: Any, keepdims: Any, name: str) -> Any:
     shape = shape_of(x)
-    axes = normalize_axes(axis, len(shape), name)
+    axes = _axes(axis, len(shape), name)
     return _kept(primitive(axes).bind(x) if axes else x, shape, axes, keepdims)
 
 
@@ -123,12 +159,13 @@ def sum(
     """As `numpy.sum`."""
     refuse_out(out, "sum")
     x = _summand(a, dtype, "sum")
-    if where is not True:
-        x = p.select.bind(_mask(where, x, "sum"), x, p.zero_of(x))
+    mask = _mask(where, x, "sum")
+    if mask is not None:
+        x = p.select.bind(mask, x, p.zero_of(x))
     total = _fold(ReduceSum, x, axis, keepdims, "sum")
     if initial is None:
         return total
-    return p.add.bind(total, to_dtype(as_value(initial), aval_of(x).dtype))
+    return p.add.bind(total, _start(initial, aval_of(x).dtype, "sum"))
 
 
 def prod(
@@ -143,12 +180,13 @@ def prod(
     """As `numpy.prod`. Its derivative is exact where elements are 0."""
     refuse_out(out, "prod")
     x = _summand(a, dtype, "prod")
-    if where is not True:
-        x = p.select.bind(_mask(where, x, "prod"), x, p.ones_like(x))
+    mask = _mask(where, x, "prod")
+    if mask is not None:
+        x = p.select.bind(mask, x, p.ones_like(x))
     product = _fold(ReduceProd, x, axis, keepdims, "prod")
     if initial is None:
         return product
-    return p.mul.bind(product, to_dtype(as_value(initial), aval_of(x).dtype))
+    return p.mul.bind(product, _start(initial, aval_of(x).dtype, "prod"))
 
 
 def _extreme(primitive: Callable[..., Primitive], pairwise: Any, name: str) -> Callable[..., Any]:
@@ -162,16 +200,17 @@ def _extreme(primitive: Callable[..., Primitive], pairwise: Any, name: str) -> C
     ) -> Any:
         refuse_out(out, name)
         x = strong(as_value(a, name))
+        mask = _mask(where, x, name)
         if initial is None:
-            if where is not True:
+            if mask is not None:
                 raise ValueError(
                     f"{name}: where= needs initial=, the result where nothing is left."
                 )
             return _fold(primitive, x, axis, keepdims, name)
-        x, start = map(strong, promote(x, as_value(initial)))
-        if where is not True:
-            x = p.select.bind(_mask(where, x, name), x, start)
-        shape, axes = shape_of(x), normalize_axes(axis, len(shape_of(x)), name)
+        start = _start(initial, aval_of(x).dtype, name)
+        if mask is not None:
+            x = p.select.bind(mask, x, start)
+        shape, axes = shape_of(x), _axes(axis, len(shape_of(x)), name)
         if not aval_of(x).size:
             found = s.broadcast_to(start, s.drop_axes(shape, axes))
             return _kept(found, shape, axes, keepdims)
@@ -192,8 +231,9 @@ def any(
     """As `numpy.any`."""
     refuse_out(out, "any")
     x = truth(as_value(a, "any"))
-    if where is not True:
-        x = p.bitwise_and.bind(_mask(where, x, "any"), x)
+    mask = _mask(where, x, "any")
+    if mask is not None:
+        x = p.bitwise_and.bind(mask, x)
     return _fold(ReduceAny, x, axis, keepdims, "any")
 
 
@@ -203,8 +243,9 @@ def all(
     """As `numpy.all`."""
     refuse_out(out, "all")
     x = truth(as_value(a, "all"))
-    if where is not True:
-        x = p.bitwise_or.bind(p.bitwise_not.bind(_mask(where, x, "all")), x)
+    mask = _mask(where, x, "all")
+    if mask is not None:
+        x = p.bitwise_or.bind(p.bitwise_not.bind(mask), x)
     return _fold(ReduceAll, x, axis, keepdims, "all")
 
 
@@ -243,9 +284,9 @@ def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> A
 # Moments.
 
 
-def _count(x: Any, axes: Sequence[int], keepdims: Any, mask: Any) -> Any:
-    """How many elements are folded, in the real dtype of ``x``."""
-    dtype = real_dtype(aval_of(x).dtype)
+def _count(x: Any, axes: Sequence[int], keepdims: Any, mask: Any, dtype: np.dtype[Any]) -> Any:
+    """How many elements are folded, in the real dtype in which sums of ``dtype`` are divided."""
+    dtype = real_dtype(_divisible(dtype))
     if mask is None:
         number = 1
         for axis in axes:
@@ -255,10 +296,14 @@ def _count(x: Any, axes: Sequence[int], keepdims: Any, mask: Any) -> Any:
 
 
 def _mean(x: Any, axis: Any, keepdims: Any, mask: Any, name: str) -> Any:
-    axes = normalize_axes(axis, len(shape_of(x)), name)
+    """The mean in the dtype of ``x``: truncated if that is exact."""
+    axes = _axes(axis, len(shape_of(x)), name)
     kept = x if mask is None else p.select.bind(mask, x, p.zero_of(x))
     total = _fold(ReduceSum, kept, axes, keepdims, name)
-    return p.div.bind(total, p.convert(_count(x, axes, keepdims, mask), aval_of(x).dtype))
+    own = aval_of(x).dtype
+    divided = _divisible(own)
+    count = p.convert(_count(x, axes, keepdims, mask, own), divided)
+    return p.convert(p.div.bind(p.convert(total, divided), count), own)
 
 
 def mean(
@@ -273,27 +318,72 @@ def mean(
     """As `numpy.mean`."""
     refuse_out(out, "mean")
     x = _measured(a, dtype, "mean")
-    return _mean(x, axis, keepdims, None if where is True else _mask(where, x, "mean"), "mean")
+    return _mean(x, axis, keepdims, _mask(where, x, "mean"), "mean")
 
 
 def _variance(
-    x: Any, axis: Any, keepdims: Any, mask: Any, ddof: Any, name: str, center: Any = None
+    a: Any,
+    axis: Any,
+    dtype: Any,
+    ddof: Any,
+    keepdims: Any,
+    where: Any,
+    mean: Any,
+    correction: Any,
+    name: str,
 ) -> Any:
-    """Mean of squared distances from the mean, with ``ddof`` taken off the count."""
-    axes = normalize_axes(axis, len(shape_of(x)), name)
-    if center is None:
-        center = _mean(x, axes, True, mask, name)
-    distance = p.sub.bind(x, center)
-    if is_complex(aval_of(x).dtype):
-        square = p.real.bind(p.mul.bind(distance, p.conj.bind(distance)))
-    else:
-        square = p.integer_power(distance, 2)
+    """Mean of squared distances from the mean, with ``ddof`` taken off the count.
+
+    What skips nan, by its name, is nan where nothing is left of the count.
+    """
+    skips_nan = name.startswith("nan")
+    if correction is not None and ddof != 0:
+        raise ValueError(f"{name}: ddof= and correction= are two names of one number, give one.")
+    ddof = ddof if correction is None else correction
+    x = strong(as_value(a, name))
+    if skips_nan:
+        _check_inexact(x, dtype, name)
+    inner = _mean_dtype(x, dtype, name)
+    # Distances from a mean that lost its fraction or imaginary part do not lose theirs.
+    loses = not is_inexact(inner) or (is_complex(aval_of(x).dtype) and not is_complex(inner))
+    x = x if loses else p.convert(x, inner)
+    mask = _nan_mask(x, where, name) if skips_nan else _mask(where, x, name)
+    if mask is not None:
+        x = p.select.bind(mask, x, p.zero_of(x))
+    axes = _axes(axis, len(shape_of(x)), name)
+    center = (
+        _mean(p.convert(x, inner), axes, True, mask, name)
+        if mean is None
+        else to_dtype(as_value(mean), inner)
+    )
+    square = _square_size(p.sub.bind(*promote(x, center)))
     if mask is not None:
         square = p.select.bind(mask, square, p.zero_of(square))
-    total = _fold(ReduceSum, square, axes, keepdims, name)
-    count = _count(x, axes, keepdims, mask)
-    free = p.maximum.bind(p.sub.bind(count, to_dtype(ddof, aval_of(count).dtype)), p.zero_of(count))
-    return p.div.bind(total, free)
+    summed = inner if dtype is not None and not is_inexact(inner) else real_dtype(inner)
+    total = _fold(ReduceSum, p.convert(square, summed), axes, keepdims, name)
+    count = _count(x, axes, keepdims, mask, summed)
+    left = p.sub.bind(count, to_dtype(ddof, aval_of(count).dtype))
+    zero = p.zero_of(left)
+    out = p.div.bind(p.convert(total, aval_of(left).dtype), p.maximum.bind(left, zero))
+    if skips_nan:
+        nan = aval_of(out).dtype.type(np.nan)
+        out = p.select.bind(p.less_equal.bind(left, zero), nan, out)
+    return without_axes(out if dtype is None else p.convert(out, inner))
+
+
+def _square_size(distance: Any) -> Any:
+    dtype = aval_of(distance).dtype
+    if is_complex(dtype):
+        return p.real.bind(p.mul.bind(distance, p.conj.bind(distance)))
+    if is_inexact(dtype):
+        return p.integer_power(distance, 2)
+    return p.mul.bind(distance, distance)
+
+
+def _root(square: Any) -> Any:
+    """The standard deviation for a variance."""
+    dtype = aval_of(square).dtype
+    return p.convert(safe_sqrt(p.convert(square, _divisible(dtype))), dtype)
 
 
 def safe_sqrt(x: Any) -> Any:
@@ -322,11 +412,7 @@ def var(
 ) -> Any:
     """As `numpy.var`."""
     refuse_out(out, "var")
-    x = _measured(a, dtype, "var")
-    mask = None if where is True else _mask(where, x, "var")
-    center = None if mean is None else to_dtype(as_value(mean), aval_of(x).dtype)
-    ddof = ddof if correction is None else correction
-    return _variance(x, axis, keepdims, mask, ddof, "var", center)
+    return _variance(a, axis, dtype, ddof, keepdims, where, mean, correction, "var")
 
 
 def std(
@@ -342,8 +428,8 @@ def std(
     correction: Any = None,
 ) -> Any:
     """As `numpy.std`. Where it is 0 its derivative is taken to be 0."""
-    square = var(a, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction)
-    return safe_sqrt(square)
+    refuse_out(out, "std")
+    return _root(_variance(a, axis, dtype, ddof, keepdims, where, mean, correction, "std"))
 
 
 def _fitted_weights(weights: Any, x: Any, axis: Any) -> Any:
@@ -372,10 +458,12 @@ def average(
 ) -> Any:
     """As `numpy.average`."""
     x = _measured(a, None, "average")
+    axis = tuple(axis) if isinstance(axis, list) else axis
     if weights is None:
-        result = mean(x, axis, keepdims=keepdims)
-        axes = normalize_axes(axis, len(shape_of(x)), "average")
-        total = p.convert(_count(x, axes, keepdims, None), aval_of(x).dtype)
+        axes = _axes(axis, len(shape_of(x)), "average")
+        result = mean(x, axes, keepdims=keepdims)
+        dtype = aval_of(x).dtype
+        total = p.convert(_count(x, axes, keepdims, None, dtype), dtype)
     else:
         w = _fitted_weights(weights, x, axis)
         x, w = promote(x, w)
@@ -658,11 +746,21 @@ def nanprod(
     return prod(_filled(a, 1, "nanprod"), axis, dtype, out, keepdims, initial, where)
 
 
+def _check_inexact(x: Any, dtype: Any, name: str) -> None:
+    """Raise if numbers that may be nan are asked for in a dtype that has no nan."""
+    own = aval_of(x).dtype
+    if is_inexact(own) and not is_inexact(_mean_dtype(x, dtype, name)):
+        raise DtypeError(
+            f"{name}: dtype={np.dtype(dtype)} has no nan, which the result for {aval_of(x)} may "
+            "be. Leave dtype= away and convert the result."
+        )
+
+
 def _nan_mask(x: Any, where: Any, name: str) -> Any:
-    present = _present(x)
-    if where is True or present is None:
-        return present if where is True else _mask(where, x, name)
-    return p.bitwise_and.bind(present, _mask(where, x, name))
+    present, mask = _present(x), _mask(where, x, name)
+    if present is None or mask is None:
+        return present if mask is None else mask
+    return p.bitwise_and.bind(present, mask)
 
 
 def nanmean(
@@ -676,7 +774,9 @@ def nanmean(
 ) -> Any:
     """As `numpy.nanmean`."""
     refuse_out(out, "nanmean")
-    x = _measured(a, dtype, "nanmean")
+    x = strong(as_value(a, "nanmean"))
+    _check_inexact(x, dtype, "nanmean")
+    x = _measured(x, dtype, "nanmean")
     return _mean(x, axis, keepdims, _nan_mask(x, where, "nanmean"), "nanmean")
 
 
@@ -694,12 +794,7 @@ def nanvar(
 ) -> Any:
     """As `numpy.nanvar`."""
     refuse_out(out, "nanvar")
-    x = _measured(a, dtype, "nanvar")
-    center = None if mean is None else to_dtype(as_value(mean), aval_of(x).dtype)
-    ddof = ddof if correction is None else correction
-    mask = _nan_mask(x, where, "nanvar")
-    x = x if mask is None else p.select.bind(mask, x, p.zero_of(x))
-    return _variance(x, axis, keepdims, mask, ddof, "nanvar", center)
+    return _variance(a, axis, dtype, ddof, keepdims, where, mean, correction, "nanvar")
 
 
 def nanstd(
@@ -715,10 +810,8 @@ def nanstd(
     correction: Any = None,
 ) -> Any:
     """As `numpy.nanstd`. Where it is 0 its derivative is taken to be 0."""
-    square = nanvar(
-        a, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction
-    )
-    return safe_sqrt(square)
+    refuse_out(out, "nanstd")
+    return _root(_variance(a, axis, dtype, ddof, keepdims, where, mean, correction, "nanstd"))
 
 
 def _nan_extreme(extreme: Callable[..., Any], fill: float, name: str) -> Callable[..., Any]:
@@ -771,7 +864,15 @@ nanargmin = _nan_place(argmin, np.inf, "nanargmin")
 # Running folds.
 
 
+def _along(x: Any, primitive: Callable[..., Primitive]) -> Callable[..., Primitive]:
+    """The running fold of the dtype of ``x``: sums of bools are "or", products are "and"."""
+    if aval_of(x).dtype != BOOL:
+        return primitive
+    return Cummax if primitive is Cumsum else Cummin
+
+
 def _running(x: Any, axis: Any, primitive: Callable[..., Primitive], name: str) -> Any:
+    primitive = _along(x, primitive)
     if axis is None:
         return primitive(0).bind(ravel(x))
     return primitive(normalize_axis(axis, len(shape_of(x)), name)).bind(x)
@@ -800,11 +901,12 @@ def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: None = None) ->
 
 
 def _with_initial(x: Any, axis: Any, primitive: Any, first: int, include: bool, name: str) -> Any:
+    x = x if shape_of(x) else s.reshape(x, (1,))
     shape = shape_of(x)
     if axis is None and len(shape) != 1:
         raise ValueError(f"{name} of {aval_of(x)} needs an axis.")
     index = normalize_axis(0 if axis is None else axis, len(shape), name)
-    out = primitive(index).bind(x)
+    out = _along(x, primitive)(index).bind(x)
     if not include:
         return out
     zeros = (0,) * len(shape)
