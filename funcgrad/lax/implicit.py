@@ -179,8 +179,11 @@ class _Unknown:
 
     def solved(self, solve: Solver, apply: FlatFunction, start: Values, who: str) -> list[Any]:
         """Leaves of what a solver returns: the solution, and what else there is."""
+        was_called = False
 
         def function(x: Tree) -> Tree:
+            nonlocal was_called
+            was_called = True
             return tree_unflatten(self.tree, apply(self(x, "the argument of a linear function")))
 
         guess = tree_unflatten(self.tree, [scalar_number(x) for x in start])
@@ -193,7 +196,11 @@ class _Unknown:
                 )
             out, aux = out
         extra, self.aux_tree = flatten_extra(aux)
-        return [*self(out, who), *extra]
+        solution = self(out, who)
+        if not was_called:
+            # A solver that did not look at the equation has not shown that its types are right.
+            apply(solution)
+        return [*solution, *extra]
 
     def evaluate(self, solve: Solver, apply: FlatFunction) -> Any:
         """What a solver returns, outside of all transformations."""

@@ -312,9 +312,20 @@ def _logaddexp(x: Any, y: Any) -> Any:
     zero = aval_of(high).dtype.type(0)
     is_infinite = p.bitwise_and.bind(p.isinf.bind(high), p.equal.bind(high, low))
     distance = p.select.bind(is_infinite, zero, p.sub.bind(low, high))
-    out = p.add.bind(high, p.log1p.bind(p.exp.bind(distance)))
+    out = _principal(p.add.bind(high, p.log1p.bind(p.exp.bind(distance))))
     # Of two equal infinities neither decides: the derivative is zero.
     return p.select.bind(is_infinite, p.stop_gradient.bind(high), out)
+
+
+def _principal(x: Any) -> Any:
+    """A complex logarithm with its imaginary part in ``(-pi, pi]``; real ones as they are."""
+    dtype = aval_of(x).dtype
+    if not is_complex(dtype):
+        return x
+    height = p.imag.bind(x)
+    pi, turn = (aval_of(height).dtype.type(v) for v in (np.pi, 2 * np.pi))
+    turns = p.ceil.bind(p.div.bind(p.sub.bind(height, pi), turn))
+    return p.sub.bind(x, p.mul.bind(p.convert(p.mul.bind(turns, turn), dtype), dtype.type(1j)))
 
 
 def _logaddexp2(x: Any, y: Any) -> Any:

@@ -100,23 +100,28 @@ _CORE = r"\(\s*(?:\w+(?:\s*,\s*\w+)*)?\s*\)"
 _SIGNATURE = re.compile(rf"\s*{_CORE}(?:\s*,\s*{_CORE})*\s*->\s*{_CORE}(?:\s*,\s*{_CORE})*\s*")
 
 
-def _core_axes(signature: str | None, count: int, what: str) -> list[list[str]]:
-    """The names of the core axes of every argument; none without a signature."""
+Cores = list[list[str]]
+"""The names of the core axes of every argument, or of every result."""
+
+
+def _core_axes(signature: str | None, count: int, what: str) -> tuple[Cores, Cores | None]:
+    """The core axes of arguments and results; without a signature there are none."""
     if signature is None:
-        return [[]] * count
+        return [[]] * count, None
     if not _SIGNATURE.fullmatch(signature):
         raise ArgumentError(f"{what}: {signature!r} is no signature such as '(m,n),(n)->(m)'.")
-    cores = re.findall(_CORE, signature.split("->")[0])
+    cores, results = (re.findall(_CORE, side) for side in signature.split("->"))
     if len(cores) != count:
         raise ArgumentError(
             f"{what}: the signature {signature!r} has {len(cores)} arguments, but {count} are "
             "mapped."
         )
-    return [re.findall(r"\w+", core) for core in cores]
+    names, result_names = ([re.findall(r"\w+", c) for c in side] for side in (cores, results))
+    return names, result_names
 
 
-def _check_core(values: Sequence[Any], cores: Sequence[Sequence[str]], what: str) -> None:
-    """Core axes of one name have one length."""
+def _check_core(values: Sequence[Any], cores: Sequence[Sequence[str]], what: str) -> dict[str, int]:
+    """The lengths of core axes; those of one name have one length."""
     lengths: dict[str, int] = {}
     for x, names in zip(values, cores, strict=True):
         shape = shape_of(x)
@@ -127,6 +132,29 @@ def _check_core(values: Sequence[Any], cores: Sequence[Sequence[str]], what: str
                 raise ShapeError(
                     f"{what}: the core axis {name!r} has lengths {lengths[name]}, {n}."
                 )
+    return lengths
+
+
+def _check_results(
+    leaves: Sequence[Any], cores: Cores | None, lengths: dict[str, int], what: str
+) -> None:
+    """Results, stacked in front, have the core axes that the signature says; by default none."""
+    if cores is not None and len(leaves) != len(cores):
+        raise ArgumentError(
+            f"{what}: the signature has {len(cores)} results, but the function returned "
+            f"{len(leaves)}."
+        )
+    for x, names in zip(leaves, [[]] * len(leaves) if cores is None else cores, strict=True):
+        shape = shape_of(x)[1:]
+        fits = len(shape) == len(names)
+        if not fits or any(
+            lengths.setdefault(c, n) != n for c, n in zip(names, shape, strict=True)
+        ):
+            expected = ", ".join(f"{c}={lengths[c]}" if c in lengths else c for c in names)
+            raise ShapeError(
+                f"{what}: a result has shape {shape}, but its core axes are ({expected}). "
+                "Say them in signature=, such as '(n)->(n)'."
+            )
 
 
 def vectorize(
@@ -150,7 +178,9 @@ def vectorize(
         The function of arrays.
 
     Raises:
-        ArgumentError: If the signature cannot be read or does not fit the arguments.
+        ArgumentError: If the signature cannot be read or does not fit the number of arguments or
+            results.
+        ShapeError: If the core axes of arguments or results are not those of the signature.
 
     Example:
         >>> import numpy as np
@@ -164,8 +194,8 @@ def vectorize(
     def of_arrays(*args: Any, **kwargs: Any) -> Any:
         mapped = [i for i in range(len(args)) if i not in excluded]
         values = [strong(as_value(args[i], what)) for i in mapped]
-        cores = _core_axes(signature, len(values), what)
-        _check_core(values, cores, what)
+        cores, result_cores = _core_axes(signature, len(values), what)
+        lengths = _check_core(values, cores, what)
         ends = [len(shape_of(x)) - len(c) for x, c in zip(values, cores, strict=True)]
         lead = np.broadcast_shapes(*[shape_of(x)[:n] for x, n in zip(values, ends, strict=True)])
         size = int(np.prod(lead, dtype=np.int64))
@@ -183,6 +213,7 @@ def vectorize(
             core = shape_of(x)[n:]
             stacks.append(reshape(broadcast_to(x, (*lead, *core)), (size, *core)))
         leaves, tree = tree_flatten(_mapped(of_rows, stacks, what))
+        _check_results(leaves, result_cores, lengths, what)
         return tree_unflatten(tree, [reshape(x, (*lead, *shape_of(x)[1:])) for x in leaves])
 
     def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

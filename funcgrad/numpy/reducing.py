@@ -336,11 +336,11 @@ def _variance(
 
     What skips nan, by its name, is nan where nothing is left of the count.
     """
-    skips_nan = name.startswith("nan")
     if correction is not None and ddof != 0:
         raise ValueError(f"{name}: ddof= and correction= are two names of one number, give one.")
     ddof = ddof if correction is None else correction
     x = strong(as_value(a, name))
+    skips_nan = name.startswith("nan") and is_inexact(aval_of(x).dtype)
     if skips_nan:
         _check_inexact(x, dtype, name)
     inner = _mean_dtype(x, dtype, name)

@@ -219,6 +219,11 @@ def clip(
         high = None if type(high) is int and high >= info.max else _within(high, info)
     bounds = [as_value(b, "clip") for b in (low, high) if b is not None]
     x, *bounds = promote(x, *bounds)
+    if is_complex(aval_of(x).dtype):
+        raise DtypeError(
+            f"clip: complex numbers have no order, got {aval_of(x)}. Clip the real and the "
+            "imaginary part, or scale by the absolute value."
+        )
     if low is not None:
         x = p.maximum.bind(x, bounds[0])
     return x if high is None else p.minimum.bind(x, bounds[-1])
@@ -1172,9 +1177,17 @@ def cov(
     dtype: Any = None,
 ) -> Any:
     """As `numpy.cov`."""
-    x = _variables(m, rowvar, dtype)
+    if ddof is not None and ddof != int(ddof):
+        raise ValueError(f"cov: ddof must be an integer, got {ddof}.")
+    m = as_value(m, "cov")
+    x = _variables(m, not rowvar and len(shape_of(m)) == 2, dtype)
+    if not shape_of(x)[0]:
+        return np.zeros((0, 0))
     if y is not None:
-        x = concatenate([x, _variables(y, rowvar, dtype)], 0)
+        y = as_value(y, "cov")
+        # As in NumPy, a single row of the second argument is one variable in any case.
+        is_table = len(shape_of(y)) == 2 and shape_of(y)[0] != 1
+        x = concatenate([x, _variables(y, not rowvar and is_table, dtype)], 0)
     ddof = (0 if bias else 1) if ddof is None else ddof
     w = _weights_of(fweights, aweights)
     if w is None:
@@ -1192,19 +1205,19 @@ def cov(
             )
         x = e.subtract(x, reshape(center, (-1, 1)))
         weighted = e.multiply(x, w)
-    out = e.divide(dot(x, e.conj(weighted).T), size)
+    # With as many degrees of freedom as observations, or more, nothing is left.
+    out = e.divide(dot(x, e.conj(weighted).T), e.maximum(size, 0))
     n = shape_of(out)[0]
     return reshape(out, ()) if n == 1 else out
 
 
-def _variables(m: Any, rowvar: bool, dtype: Any) -> Any:
+def _variables(x: Any, is_transposed: bool, dtype: Any) -> Any:
     """Observations as a floating matrix with a row per variable."""
-    x = as_value(m, "cov")
     if len(shape_of(x)) > 2:
         raise ValueError("m has more than 2 dimensions")
     if len(shape_of(x)) < 2:
         x = reshape(strong(x), (1, aval_of(x).size))
-    elif not rowvar and shape_of(x)[0] != 1:
+    elif is_transposed:
         x = s.Transpose((1, 0)).bind(x)
     wanted = np.result_type(aval_of(x).dtype, np.float64) if dtype is None else dtype
     return p.convert(strong(x), checked_dtype(wanted, "cov"))
@@ -1218,5 +1231,6 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -
     deviation = e.sqrt(e.absolute(diagonal(c)))
     out = e.divide(e.divide(c, expand_dims(deviation, 1)), expand_dims(deviation, 0))
     if is_complex(aval_of(out).dtype):
-        return out
+        height = e.multiply(clip(p.imag.bind(out), -1, 1), 1j)
+        return e.add(clip(p.real.bind(out), -1, 1), height)
     return clip(out, -1, 1)

@@ -11,8 +11,8 @@ import numpy as np
 
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
-from funcgrad.dtypes import INT64, PYTHON_SCALARS, real_dtype
-from funcgrad.errors import ArgumentError, ShapeError
+from funcgrad.dtypes import INT64, PYTHON_SCALARS, is_complex, real_dtype
+from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 from funcgrad.numpy.promotion import (
     as_value,
     checked_dtype,
@@ -126,6 +126,12 @@ empty_like = zeros_like
 def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) -> Any:
     """As `numpy.arange`, with known bounds."""
     start, stop, step = (v.__index__() if isinstance(v, Tracer) else v for v in (start, stop, step))
+    for bound in (start, stop, step):
+        if bound is not None and is_complex(aval_of(bound).dtype):
+            raise DtypeError(
+                f"arange: complex numbers have no order, got {bound}. Use dtype=complex for a "
+                "complex result."
+            )
     stop_, start_ = (start, 0) if stop is None else (stop, start)
     if dtype is None and all(type(v) is int for v in (start_, stop_, step or 1)):
         dtype = np.int64

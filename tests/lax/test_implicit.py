@@ -250,6 +250,31 @@ MISTAKES: list[tuple[type[Exception], Function, list[str]]] = [
 ]
 
 
+@pytest.mark.parametrize("wrap", [lambda f: f, fg.jit, fg.grad])
+def test_structures_that_no_solver_looked_at(wrap: Any) -> None:
+    """Also where the solver does not call the function."""
+    cases: list[tuple[Any, Function, str]] = [
+        (
+            errors.TreeError,
+            lambda x: lax.custom_root(lambda y: (y, y - x), x, lambda f, y: y, divide),
+            "f must return the structure of initial_guess",
+        ),
+        (
+            errors.ShapeError,
+            lambda x: lax.custom_root(lambda y: (y - x) * B, x, lambda f, y: y, divide),
+            "f must return the types of initial_guess",
+        ),
+        (
+            errors.TreeError,
+            lambda x: lax.custom_linear_solve(lambda y: [y], x, lambda f, b: b, symmetric=True),
+            "matvec must return the structure of b",
+        ),
+    ]
+    for error, run, text in cases:
+        with pytest.raises(error, match=text):
+            wrap(run)(1.0)
+
+
 @pytest.mark.parametrize(("error", "run", "parts"), MISTAKES)
 def test_messages(error: Any, run: Function, parts: list[str]) -> None:
     with pytest.raises(error) as caught:

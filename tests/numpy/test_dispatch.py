@@ -579,3 +579,27 @@ def test_every_function_has_numpy_s_name_and_serves_numpy_s_own() -> None:
     assert fnp.pi == np.pi
     assert fnp.newaxis is None
     assert fnp.float32 == np.float32
+
+
+HEIGHTS = [0.0, 1.0, 3.0, -3.0, np.pi, -np.pi, 4.0, -4.0, 12.0, -7.5]
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, fg.jit, fg.vmap])
+def test_complex_logaddexp_is_a_principal_value(wrap: Any) -> None:
+    """Its imaginary part is in (-pi, pi], as that of the logarithm of the sum."""
+    x = np.repeat(np.array(HEIGHTS), len(HEIGHTS)) * 1j + 0.3
+    y = np.tile(np.array(HEIGHTS), len(HEIGHTS)) * 1j - 0.2
+    found = wrap(fnp.logaddexp)(x, y)
+    assert np.all(np.abs(found.imag) <= np.pi + 1e-15)
+    np.testing.assert_allclose(np.exp(found), np.exp(x) + np.exp(y), 1e-12)
+    plain = np.log(np.exp(x) + np.exp(y))
+    is_far = np.abs(plain.imag) < np.pi - 1e-9
+    np.testing.assert_allclose(found[is_far], plain[is_far], 1e-12)
+
+
+def test_derivatives_of_complex_logaddexp() -> None:
+    x, y = 0.3 + 4j, -0.2 + 3.5j
+    _, pull = fg.vjp(fnp.logaddexp, x, y)
+    sum_of_both = np.exp(x) + np.exp(y)
+    for got, term in zip(pull(1 + 0j), (x, y), strict=True):
+        np.testing.assert_allclose(got, np.exp(term) / sum_of_both, 1e-12)

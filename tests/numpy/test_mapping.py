@@ -97,8 +97,33 @@ def test_vectorize_leaves_out_arguments():
         ("(n)->()", (X, X), ArgumentError, "2 are mapped"),
         ("(n),(n)->()", (X, X[..., :2]), ShapeError, "'n' has lengths 4, 2"),
         ("(m,n)->()", (X[0, 0],), ShapeError, "lacks core axes"),
+        ("(n),(n)->(n)", (X, X), ShapeError, r"a result has shape \(\), .* are \(n=4\)"),
+        ("(n),(n)->(),()", (X, X), ArgumentError, "has 2 results, but the function returned 1"),
+        ("(n),(n)->(),(k)", (X, X), ArgumentError, "has 2 results"),
     ],
 )
 def test_vectorize_messages(signature, args, error, words):
     with pytest.raises(error, match=words):
         fnp.vectorize(np.dot, signature=signature)(*args)
+
+
+@pytest.mark.parametrize(
+    ("signature", "function", "words"),
+    [
+        (None, lambda x: np.stack([x, x]), r"a result has shape \(2,\), .* are \(\)"),
+        ("(n)->()", lambda x: x, r"shape \(4,\), .* are \(\)"),
+        ("(n)->(n)", lambda x: x[1:], r"shape \(3,\), .* are \(n=4\)"),
+        ("(n)->(n,n)", lambda x: x, r"are \(n=4, n=4\)"),
+        ("(n)->(m,m)", lambda x: x[:, None] * x[:2], r"shape \(4, 2\)"),
+        ("(n)->(m),(m)", lambda x: (x, x[1:]), r"shape \(3,\), .* are \(m=4\)"),
+    ],
+)
+def test_vectorize_checks_core_axes_of_results(signature, function, words):
+    for wrap in (lambda f: f, fg.jit):
+        with pytest.raises(ShapeError, match=words):
+            wrap(fnp.vectorize(function, signature=signature))(X)
+
+
+def test_vectorize_with_new_core_axes():
+    outer = fnp.vectorize(lambda x: (x[:2], x[:2] * x[0]), signature="(n)->(k),(k)")
+    assert [out.shape for out in outer(X)] == [(2, 3, 2), (2, 3, 2)]

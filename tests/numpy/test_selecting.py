@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import functools
+import itertools
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +11,12 @@ from hypothesis import strategies as st
 
 import funcgrad as fg
 from funcgrad import numpy as fnp
-from funcgrad.errors import ArgumentError, ConcretizationTypeError, NonConcreteBooleanIndexError
+from funcgrad.errors import (
+    ArgumentError,
+    ConcretizationTypeError,
+    DtypeError,
+    NonConcreteBooleanIndexError,
+)
 
 RNG = np.random.default_rng(0)
 X1 = RNG.normal(size=7)
@@ -361,6 +370,64 @@ def test_where_of_python_numbers_stays_weak():
 def test_refusals(call, error):
     with pytest.raises(error):
         call()
+
+
+SAMPLES = [(5,), (1, 5), (5, 1), (3, 4), (1, 1), (1,), (2, 0), (0, 2)]
+COVARIANCE_KEYWORDS = [{}, {"bias": True}, {"ddof": 0}, {"ddof": 9}, {"ddof": 1.5}, {"dtype": "f4"}]
+
+
+@pytest.mark.parametrize("rowvar", [True, False])
+@pytest.mark.parametrize("shape", SAMPLES, ids=str)
+def test_covariances_of_every_shape(shape, rowvar):
+    """Vectors, single rows and single columns, alone and in pairs, real and complex."""
+    rng = np.random.default_rng(1)
+    for dtype, own in itertools.product("dD", [None, (5,), (1, 5), (5, 1), (3, 4), (2, 4)]):
+        x = rng.normal(size=shape) * (1 + 2j if dtype == "D" else 1)
+        y = None if own is None else rng.normal(size=own)
+        for keywords in COVARIANCE_KEYWORDS[: 5 if dtype == "D" else None]:
+            names = ("cov", "corrcoef") if not keywords else ("cov",)
+            for name, wrap in itertools.product(names, (lambda f: f, fg.jit)):
+                plain, own_function = (
+                    functools.partial(getattr(module, name), rowvar=rowvar, **keywords)
+                    for module in (np, fnp)
+                )
+                theirs, ours = outcome(plain, x, y), outcome(wrap(own_function), x, y)
+                if isinstance(theirs, Exception):
+                    assert isinstance(ours, Exception)
+                else:
+                    single = np.asarray(theirs).dtype == np.float32
+                    assert np.shape(ours) == np.shape(theirs)
+                    np.testing.assert_allclose(
+                        ours, theirs, *((1e-4,) * 2 if single else (1e-9,) * 2)
+                    )
+
+
+def outcome(function, *args):
+    """The value, or the exception."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            return function(*args)
+        except Exception as error:
+            return error
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, fg.jit])
+def test_complex_numbers_have_no_order(wrap):
+    for bounds in ((0.0, 1.0), (None, 1.0), (0.0, None)):
+        with pytest.raises(
+            DtypeError, match=r"clip: complex numbers have no order, got c128\[3,4\]"
+        ):
+            wrap(lambda x, b=bounds: fnp.clip(x, *b))(Z2)
+    with pytest.raises(DtypeError, match="clip: complex"):
+        wrap(lambda x: fnp.clip(x, 1j))(X1)
+
+
+@pytest.mark.parametrize("args", [(3j,), (0, 3 + 0j), (0, 3, 1j), (np.complex64(2),)])
+def test_a_complex_range_is_refused(args):
+    with pytest.raises(DtypeError, match="arange: complex numbers have no order"):
+        fnp.arange(*args)
+    np.testing.assert_array_equal(fnp.arange(3, dtype=complex), np.arange(3, dtype=complex))
 
 
 def test_repeat_to_a_known_length():
