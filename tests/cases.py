@@ -28,7 +28,7 @@ from funcgrad.primitives.collectives import (
     PSum,
     ReduceScatter,
 )
-from funcgrad.primitives.contraction import Contract
+from funcgrad.primitives.contraction import Contract, Convolve
 from funcgrad.primitives.creation import Full, Iota
 from funcgrad.primitives.cumulative import (
     Cumlogsumexp,
@@ -571,6 +571,22 @@ CONTRACTIONS = [
     Case(Contract("ij", "jk", "ik"), (uniform(2, 3), uniform(3, 4)), "matmul", ALL, 2, EACH),
     Case(
         Contract("bij", "kjb", "bki"), (uniform(2, 3, 4), uniform(2, 4, 2)), "batched", ALL, 2, EACH
+    ),
+    *(
+        Case(
+            Convolve(mode),
+            (uniform(*stack, m), uniform(*stack, n)),
+            f"{mode}{m}{n}{stack}",
+            ALL,
+            2,
+            EACH,
+        )
+        for mode, m, n, stack in (
+            ("full", 4, 2, ()),
+            ("full", 2, 3, (2,)),
+            ("valid", 5, 2, ()),
+            ("valid", 3, 3, (2,)),
+        )
     ),
     Case(Contract("i", "i", ""), (uniform(5), uniform(5)), "dot", ALL, 2, EACH),
     Case(Contract("i", "j", "ij"), (uniform(2), uniform(3)), "outer", ALL, 2, EACH),

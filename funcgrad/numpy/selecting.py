@@ -51,6 +51,7 @@ from funcgrad.numpy.shaping import (
 )
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import shape as s
+from funcgrad.primitives.contraction import Convolve
 from funcgrad.primitives.cumulative import Cumsum
 from funcgrad.primitives.indexing import ScatterAdd
 from funcgrad.primitives.indexing import take_along_axis as gather_along_axis
@@ -1034,8 +1035,15 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Any:
         raise ValueError(("a" if not m else "v") + " cannot be empty")
     if n > m:
         x, y, m, n = y, x, n, m
-    full = _skewed_sum(p.mul.bind(reshape(y, (n, 1)), reshape(x, (1, m))))
+    if m * n <= _FEW_PRODUCTS:
+        full = _skewed_sum(p.mul.bind(reshape(y, (n, 1)), reshape(x, (1, m))))
+    else:
+        full = Convolve("full").bind(x, y)
     return _of_mode(full, m, n, mode, (n - 1) // 2)
+
+
+_FEW_PRODUCTS = 1 << 14
+"""Up to this number all products are made at once: kernels can do that, also inside of loops."""
 
 
 def _skewed_sum(products: Any) -> Any:

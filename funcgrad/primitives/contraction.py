@@ -1,15 +1,15 @@
-"""Sums of products of two arrays, by labels: every matrix product there is.
+"""Sums of products of two arrays, by labels: every matrix product there is; and convolutions.
 
 ``Contract("bij", "bjk", "bik")`` says it all: letters of both operands and the result are batch
 axes, letters of both operands only are summed. Transposition permutes the three strings, batching
-adds a fresh letter.
+adds a fresh letter. The transpose of a convolution is one with the other sequence reversed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -18,8 +18,24 @@ from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear
 from funcgrad.errors import DtypeError, ShapeError
 from funcgrad.lowering import Contraction, Extern, Form
 from funcgrad.primitives.elementwise import add
+from funcgrad.primitives.families import extern_lower, shape_of, stacked_batch
+from funcgrad.primitives.shape import Reverse
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def bilinear_jvp(
+    self: Primitive, primals: Sequence[Value], tangents: Sequence[Value | None]
+) -> tuple[Any, Any]:
+    """JVP rule of a product of two arguments, linear in each."""
+    x, y = primals
+    tx, ty = tangents
+    out = self.bind(x, y)
+    if ty is None:
+        return out, self.bind(tx, y)
+    if tx is None:
+        return out, self.bind(x, ty)
+    return out, add.bind(self.bind(tx, y), self.bind(x, ty))
 
 
 @dataclass(frozen=True)
@@ -32,6 +48,8 @@ class Contract(Primitive):
     lhs: str
     rhs: str
     out: str
+
+    jvp = bilinear_jvp
 
     def impl(self, x: Any, y: Any) -> Any:
         plan = _matmul_plan(self.lhs, self.rhs, self.out)
@@ -62,16 +80,6 @@ class Contract(Primitive):
 
     def _equation(self) -> str:
         return f"{self.lhs},{self.rhs}->{self.out}"
-
-    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
-        x, y = primals
-        tx, ty = tangents
-        out = self.bind(x, y)
-        if ty is None:
-            return out, self.bind(tx, y)
-        if tx is None:
-            return out, self.bind(x, ty)
-        return out, add.bind(self.bind(tx, y), self.bind(x, ty))
 
     def transpose(self, ct: Any, x: Any, y: Any) -> Sequence[Any]:
         if is_linear(x):
@@ -127,3 +135,52 @@ def _matmul_plan(lhs: str, rhs: str, out: str) -> _MatmulPlan | None:
     if key not in _PLANS:
         _PLANS[key] = _MatmulPlan(lhs, rhs, out)
     return _PLANS[key]
+
+
+@dataclass(frozen=True)
+class Convolve(Primitive):
+    """The convolution of stacks of sequences, ``out[k] = sum over i of x[i] * y[k - i]``.
+
+    Args:
+        mode: ``"full"``, or ``"valid"`` for the elements to which all of ``y`` contributes, which
+            must not be longer than ``x``.
+    """
+
+    mode: Literal["full", "valid"]
+
+    lower = extern_lower
+    batch = stacked_batch
+    jvp = bilinear_jvp
+
+    def impl(self, x: Any, y: Any) -> Any:
+        x, y = np.asarray(x), np.asarray(y)
+        if x.ndim == 1:
+            return np.convolve(x, y, self.mode)
+        stack, m, n = x.shape[:-1], x.shape[-1], y.shape[-1]
+        rows = zip(x.reshape(-1, m), y.reshape(-1, n), strict=True)
+        out = np.empty((int(np.prod(stack)), self._length(m, n)), x.dtype)
+        for target, (x_row, y_row) in zip(out, rows, strict=True):
+            target[:] = np.convolve(x_row, y_row, self.mode)
+        return out.reshape(*stack, -1)
+
+    def _length(self, m: int, n: int) -> int:
+        return m + n - 1 if self.mode == "full" else m - n + 1
+
+    def abstract_eval(self, x: ShapedArray, y: ShapedArray) -> ShapedArray:
+        if x.dtype != y.dtype or x.shape[:-1] != y.shape[:-1] or not x.size or not y.size:
+            raise ShapeError(
+                f"{self.name} needs stacks of one shape and dtype of sequences that are not empty, "
+                f"got {x} and {y}."
+            )
+        return shaped((*x.shape[:-1], self._length(x.shape[-1], y.shape[-1])), x.dtype)
+
+    def transpose(self, ct: Any, x: Any, y: Any) -> Sequence[Any]:
+        last = Reverse((len(shape_of(ct)) - 1,))
+        if self.mode == "full":
+            valid = Convolve("valid")
+            if is_linear(x):
+                return valid.bind(ct, last.bind(y)), None
+            return None, valid.bind(ct, last.bind(x))
+        if is_linear(x):
+            return Convolve("full").bind(ct, last.bind(y)), None
+        return None, last.bind(self.bind(x, last.bind(ct)))

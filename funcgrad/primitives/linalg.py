@@ -533,12 +533,21 @@ class Pinv(_Factorization):
         (a,), (ta,) = primals, tangents
         out = self.bind(a)
         turned = adjoint(ta)
-        inside = matmul(out, matmul(ta, out))
-        left = matmul(out, matmul(adjoint(out), turned))
-        right = matmul(turned, matmul(adjoint(out), out))
-        left = sub.bind(left, matmul(left, matmul(a, out)))
-        right = sub.bind(right, matmul(out, matmul(a, right)))
+        inside = _narrow_product(out, ta, out)
+        left = _narrow_product(out, adjoint(out), turned)
+        right = _narrow_product(turned, adjoint(out), out)
+        left = sub.bind(left, _narrow_product(left, a, out))
+        right = sub.bind(right, _narrow_product(out, a, right))
         return out, sub.bind(add.bind(left, right), inside)
+
+
+def _narrow_product(x: Value, y: Value, z: Value) -> Value:
+    """``x y z`` of a flat, a tall and a flat matrix, or the reverse, by way of the small product.
+
+    A matrix as large as the square of the long side is never made.
+    """
+    rows, columns = shape_of(x)[-2:]
+    return matmul(matmul(x, y), z) if rows <= columns else matmul(x, matmul(y, z))
 
 
 # ------------------------------------------------------------------------------------- determinants

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import math
+import re
+
 import numpy as np
 import pytest
 
@@ -246,3 +249,51 @@ def test_numpy_names_on_traced_arrays():
 def test_refusals(call, error):
     with pytest.raises(error):
         call()
+
+
+TALL = 2000
+
+
+@pytest.mark.parametrize("shape", [(TALL, 2), (2, TALL), (3, TALL, 2)], ids=str)
+@pytest.mark.parametrize(
+    "function",
+    [
+        linalg.pinv,
+        lambda a: linalg.lstsq(a, np.ones(a.shape[0]))[0] if a.ndim == 2 else a,
+        linalg.svdvals,
+        lambda a: linalg.svd(a, full_matrices=False)[0],
+        lambda a: linalg.norm(a, 2, (-2, -1)),
+        lambda a: linalg.norm(a, "nuc", (-2, -1)),
+    ],
+    ids=["pinv", "lstsq", "svdvals", "svd", "norm", "nuclear"],
+)
+def test_derivatives_of_long_matrices_make_no_square_ones(function, shape):
+    """No value of the program has the size of the square of the long side."""
+
+    def loss(a):
+        return np.sum(np.square(function(a)))
+
+    def curvature(a):
+        return fg.grad(lambda a: np.sum(fg.grad(loss)(a) * a))(a)
+
+    a = np.random.default_rng(0).normal(size=shape)
+    for derivative in (fg.grad(loss), lambda a: fg.jvp(loss, (a,), (a,))[1], curvature):
+        shapes = re.findall(r"\[([\d,]+)\]", str(fg.make_jaxpr(derivative)(a)))
+        sizes = [math.prod(map(int, s.split(","))) for s in shapes]
+        assert max(sizes) <= 4 * a.size
+
+
+@pytest.mark.parametrize("shape", [(5, 2), (2, 5), (4, 4), (3, 5, 2)], ids=str)
+@pytest.mark.parametrize("dtype", [float, complex])
+def test_derivative_of_pinv_against_differences(shape, dtype):
+    rng = np.random.default_rng(1)
+    a, t = (
+        rng.normal(size=shape) + (1j * rng.normal(size=shape) if dtype is complex else 0)
+        for _ in "at"
+    )
+    expected = (np.linalg.pinv(a + 1e-6 * t) - np.linalg.pinv(a - 1e-6 * t)) / 2e-6
+    np.testing.assert_allclose(fg.jvp(linalg.pinv, (a,), (t,))[1], expected, 1e-6, 1e-7)
+    if dtype is float:
+        w = rng.normal(size=expected.shape)
+        gradient = fg.grad(lambda a: np.sum(w * linalg.pinv(a)))(a)
+        np.testing.assert_allclose(np.sum(gradient * t), np.sum(w * expected), 1e-5)

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
+import re
 import warnings
 
 import numpy as np
@@ -370,6 +372,57 @@ def test_where_of_python_numbers_stays_weak():
 def test_refusals(call, error):
     with pytest.raises(error):
         call()
+
+
+LENGTHS = [(300, 200), (200, 300), (129, 129), (20000, 3)]
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize("lengths", LENGTHS, ids=str)
+@pytest.mark.parametrize("dtype", ["d", "f", "D", "i8", "?"])
+def test_long_convolutions(lengths, mode, dtype):
+    """Long ones are an operation of their own."""
+    rng = np.random.default_rng(0)
+    x, y = ((4 * rng.normal(size=n)).astype(dtype) for n in lengths)
+    for name in ("convolve", "correlate"):
+        ours, theirs = getattr(fnp, name), getattr(np, name)(x, y, mode)
+        for wrap in (lambda f: f, fg.jit):
+            found = wrap(lambda x, y, f=ours: f(x, y, mode))(x, y)
+            assert found.dtype == theirs.dtype
+            np.testing.assert_allclose(
+                found, theirs, *((1e-4, 1e-3) if dtype == "f" else (1e-11, 1e-11))
+            )
+        mapped = fg.vmap(lambda x, y, f=ours: f(x, y, mode), (0, None))(np.stack([x, x[::-1]]), y)
+        np.testing.assert_allclose(mapped[1], getattr(np, name)(x[::-1], y, mode), 1e-4, 1e-3)
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize("lengths", LENGTHS, ids=str)
+def test_derivatives_of_long_convolutions(lengths, mode):
+    rng = np.random.default_rng(0)
+    x, y = (rng.normal(size=n) for n in lengths)
+    w = rng.normal(size=np.convolve(x, y, mode).shape)
+    tangents = tx, ty = np.cos(x), np.sin(y)
+    expected = np.dot(w, np.convolve(tx, y, mode) + np.convolve(x, ty, mode))
+
+    def loss(x, y):
+        return np.dot(w, np.convolve(x, y, mode))
+
+    for wrap in (lambda f: f, fg.jit):
+        gx, gy = wrap(fg.grad(loss, (0, 1)))(x, y)
+        np.testing.assert_allclose(np.dot(gx, tx) + np.dot(gy, ty), expected, 1e-10)
+        dot = wrap(lambda x, y: fg.jvp(loss, (x, y), tangents)[1])(x, y)
+        np.testing.assert_allclose(dot, expected, 1e-10)
+    mixed = fg.jvp(lambda y: fg.grad(loss)(x, y), (y,), (ty,))[1]
+    np.testing.assert_allclose(np.dot(mixed, tx), np.dot(w, np.convolve(tx, ty, mode)), 1e-10)
+
+
+def test_long_convolutions_need_little_memory():
+    """A hundred thousand times twenty thousand products, of which none are kept."""
+    x, y = np.ones(100_000), np.ones(20_000)
+    program = str(fg.make_jaxpr(fg.grad(lambda x, y: np.sum(np.convolve(x, y) ** 2), (0, 1)))(x, y))
+    sizes = [math.prod(map(int, s.split(","))) for s in re.findall(r"\[([\d,]+)\]", program)]
+    assert max(sizes) <= 200_000
 
 
 SAMPLES = [(5,), (1, 5), (5, 1), (3, 4), (1, 1), (1,), (2, 0), (0, 2)]
