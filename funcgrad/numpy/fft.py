@@ -214,6 +214,8 @@ def rfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None =
     lengths, indices = _lengths(x, s, axes, "rfftn")
     if not indices:
         raise ShapeError("rfftn needs at least one axis.")
+    # Lengths are those of the argument, also of an axis that is transformed again.
+    lengths = [shape_of(x)[i] if n is None else n for n, i in zip(lengths, indices, strict=True)]
     x = rfft(x, lengths[-1], indices[-1], norm)
     return _transformed(x, lengths[:-1], indices[:-1], norm, False, "rfftn")
 

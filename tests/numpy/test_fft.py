@@ -103,3 +103,19 @@ def test_refusals():
         fft.fft(REAL, 0)
     with pytest.raises(ValueError, match="lengths"):
         fft.fftn(REAL, (2, 2), (0,))
+
+
+@pytest.mark.parametrize("axes", [(0, 0), (1, 1), (-1, 1), (0, 1, 0), (0, 1, 1)])
+@pytest.mark.parametrize("norm", [None, "ortho", "forward"])
+@pytest.mark.parametrize(
+    "name", ["fftn", "ifftn", "rfftn", "irfftn", "fft2", "ifft2", "rfft2", "irfft2"]
+)
+def test_axes_may_repeat(name, axes, norm):
+    """NumPy transforms such an axis again and again."""
+    x = np.random.default_rng(0).normal(size=(4, 6))
+    expected = getattr(np.fft, name)(x, axes=axes, norm=norm)
+    ours = getattr(fg.numpy.fft, name)
+    for f in (ours, fg.jit(lambda x: ours(x, axes=axes, norm=norm))):
+        found = f(x, axes=axes, norm=norm) if f is ours else f(x)
+        assert found.shape == expected.shape
+        np.testing.assert_allclose(found, expected, 1e-10, 1e-12)
