@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.compiler.memory import FIRST_SLOT
+from funcgrad.compiler.fixed import FIRST_SLOT
 from funcgrad.compiler.plan import Executable
 from funcgrad.core.surroundings import Surroundings
 from funcgrad.pytree import PyTreeDef

@@ -10,9 +10,18 @@ import platform
 
 EXECUTOR_SYMBOL = "fg_run"
 
+ERROR_WORDS = 4
+"""The first slots, in which a kernel that refuses an argument says why."""
+
+LANES_SLOT = ERROR_WORDS
+"""The slot whose bits say which lanes of scratch memory are in use; 0 between steps."""
+
+FIRST_SLOT = LANES_SLOT + 1
+"""The slot of the first object of a call."""
+
 _EXECUTOR = """
 ; int64 run(int64* slots, int64* table, int64 n_objects)
-;   slots[4 + k], k < n_objects: address of a Python object, replaced by that of its data.
+;   slots[FIRST_SLOT + k], k < n_objects: address of a Python object, replaced by that of its data.
 ;   table: number of steps; number of guarded objects; word offset of the guards; whether
 ;   subnormal numbers are zero while the steps run (on processors that can); for each step
 ;   (kernel address, word offset of its arguments); arguments; guards.
@@ -22,7 +31,7 @@ _EXECUTOR = """
 ;   anything has run, -1 - the index of the first object that does not agree.
 define i64 @fg_run(ptr %slots, ptr %table, i64 %n_objects) nounwind {
 entry:
-  %objects = getelementptr inbounds i64, ptr %slots, i64 4
+  %objects = getelementptr inbounds i64, ptr %slots, i64 FIRST_SLOT
   %some = icmp sgt i64 %n_objects, 0
   br i1 %some, label %header, label %count
 
@@ -554,7 +563,7 @@ def executor_assembly(offsets: dict[str, int]) -> str:
     is_x86 = platform.machine().lower() in ("x86_64", "amd64")
     for name, replacement in _X86_MODE.items():
         text = text.replace(name, replacement if is_x86 else "")
-    for name, offset in offsets.items():
+    for name, offset in {**offsets, "FIRST_SLOT": FIRST_SLOT}.items():
         text = text.replace(name, str(offset))
     return text
 

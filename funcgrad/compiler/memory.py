@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.compiler.fixed import FIRST_SLOT
 from funcgrad.compiler.layout import Shape, Uniform, Value, View
 from funcgrad.compiler.nodes import (
     Copies,
@@ -25,9 +26,6 @@ from funcgrad.compiler.nodes import (
     Replace,
 )
 from funcgrad.compiler.passes.fuse import Group
-
-FIRST_SLOT = 4
-"""Slots before it are for errors."""
 
 _ALIGNMENT = 64
 

@@ -71,11 +71,17 @@ def add_math_symbols() -> None:
         llvm.load_library_permanently("libm.so.6")
 
 
-def optimize(assembly: str, machine: Any) -> Any:
-    """The optimised module of LLVM assembly, in a context of its own."""
+def parse(assembly: str, machine: Any) -> Any:
+    """The module of LLVM assembly, in a context of its own."""
     module = llvm.parse_assembly(assembly, llvm.create_context())
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)
+    return module
+
+
+def optimize(assembly: str, machine: Any) -> Any:
+    """The optimised module of LLVM assembly."""
+    module = parse(assembly, machine)
     options = llvm.create_pipeline_tuning_options(speed_level=OPTIMIZATION)
     options.loop_vectorization = True
     options.slp_vectorization = True
@@ -97,9 +103,9 @@ _IDLE: list[Any] = []
 """Code generators that no emission uses."""
 
 
-def _object_file(assembly: str) -> bytes:
+def _object_file(assembly: str, is_final: bool) -> bytes:
     machine = _IDLE.pop() if _IDLE else target_machine()
-    code = _emitted(optimize(assembly, machine), machine)
+    code = _emitted((parse if is_final else optimize)(assembly, machine), machine)
     _IDLE.append(machine)
     return code
 
@@ -122,11 +128,13 @@ class Emission(threading.Thread):
 
     Args:
         assembly: The module.
+        is_final: Whether it is written as it should be, so that there is nothing to optimise.
     """
 
-    def __init__(self, assembly: str) -> None:
+    def __init__(self, assembly: str, is_final: bool = False) -> None:
         super().__init__(name="funcgrad-llvm", daemon=True)
         self._assembly = assembly
+        self._is_final = is_final
         self._done = threading.Event()
         self._clock: int | None = None
         self._code = b""
@@ -138,7 +146,7 @@ class Emission(threading.Thread):
         try:
             if hasattr(time, "pthread_getcpuclockid"):
                 self._clock = time.pthread_getcpuclockid(threading.get_ident())
-            self._code = _object_file(self._assembly)
+            self._code = _object_file(self._assembly, self._is_final)
         except BaseException as error:  # raised where it is waited for
             self._error = error
         finally:

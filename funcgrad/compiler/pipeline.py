@@ -54,13 +54,13 @@ from funcgrad.compiler.nodes import (
     Window,
 )
 from funcgrad.compiler.passes.fuse import Group, fuse
-from funcgrad.compiler.plan import Executable, KernelStats, Step, Stretch
+from funcgrad.compiler.plan import Executable, KernelStats, Step, Stretch, parallel_step
+from funcgrad.compiler.products import Multiplication
 from funcgrad.compiler.small import generate_small, is_small
-from funcgrad.compiler.threads import PARALLEL_WORDS, default_threads, is_available
+from funcgrad.compiler.threads import default_threads, is_available
 from funcgrad.core.notices import are_python_loops_reported, warn_at, warn_of_length
 from funcgrad.core.printer import format_program
 from funcgrad.core.program import Program
-from funcgrad.dtypes import short_name
 from funcgrad.errors import PythonLoopWarning
 
 
@@ -94,8 +94,7 @@ def _compile_program(
     change_in_place(graph, groups)
     jobs = [list(_jobs(group)) for group in groups]
     n_threads = _n_threads(program.thread_limit if threads is None else threads)
-    for kernel in _kernels(jobs):
-        kernel.split(n_threads)
+    _split(jobs, n_threads)
     memory = place(graph, groups, jobs)
     sources = list(dict.fromkeys(kernel.source for kernel in _kernels(jobs)))
     addresses = dict(zip(sources, runtime.compile_kernels(sources), strict=True))
@@ -131,7 +130,7 @@ def _compile_program(
     return Executable(graph, memory, parts, sources, text, stats, stepper.stretches, stepper.sites)
 
 
-Job = Kernel | Product | External | Nested
+Job = Kernel | Multiplication | External | Nested
 
 
 def _jobs(group: Group) -> Iterator[Job]:
@@ -148,8 +147,10 @@ def _jobs(group: Group) -> Iterator[Job]:
         yield from _nest_jobs(node)
     elif type(node) in _GENERATORS:
         yield from _GENERATORS[type(node)](node)
+    elif isinstance(node, Product):
+        yield Multiplication(node)
     else:
-        assert isinstance(node, Product | External)
+        assert isinstance(node, External)
         yield node
 
 
@@ -209,6 +210,18 @@ def _kernels(jobs: Sequence[Sequence[Job]]) -> Iterator[Kernel]:
                     yield from _kernels(section.jobs)
 
 
+def _split(jobs: Sequence[Sequence[Job]], n_threads: int, is_repeated: bool = False) -> None:
+    """Form parts of what is large enough for several threads."""
+    for job in (job for row in jobs for job in row):
+        if isinstance(job, Kernel):
+            job.split(n_threads)
+        elif isinstance(job, Multiplication):
+            job.split(n_threads, is_repeated)
+        elif isinstance(job, Nested):
+            for section in job.sections:
+                _split(section.jobs, n_threads, is_repeated or isinstance(job.node, Loop))
+
+
 class _Stepper:
     """Makes steps of jobs, when everything has its place.
 
@@ -224,9 +237,9 @@ class _Stepper:
         self.stretches: list[Stretch] = []
         self.sites: list[Site] = []
 
-    def step(self, job: Kernel | Product | Nested) -> Step:
-        if isinstance(job, Product):
-            return _product_step(job)
+    def step(self, job: Kernel | Multiplication | Nested) -> Step:
+        if isinstance(job, Multiplication):
+            return job.step(self.n_threads)
         if isinstance(job, Kernel):
             return self._kernel_step(job)
         if isinstance(job.node, Loop):
@@ -239,16 +252,7 @@ class _Stepper:
         parts = [_part_words(job, i, sites) for i in range(len(job.parts))]
         if len(parts) == 1:
             return Step(address, parts[0])
-        words = {
-            "begin": 0,
-            "end": 1,
-            "pool": runtime.pool_address(self.n_threads),
-            "count": len(parts),
-            "kernel": address,
-            "part_words": len(parts[0]),
-        }
-        head = [words[name] for name in PARALLEL_WORDS]
-        return Step(runtime.parallel_address(), [*head, *(w for part in parts for w in part)])
+        return parallel_step(address, parts, self.n_threads)
 
     def _site(self, site: Site) -> int:
         self.sites.append(site)
@@ -389,63 +393,6 @@ def _disjoint_step(graph: Graph, written: Sequence[Value]) -> Step:
     return Step(runtime.disjoint_address(), words)
 
 
-def _product_step(node: Product) -> Step:
-    """The words of a matrix product, in the order of `fixed.GEMM_WORDS`."""
-    batch, m, n, k = node.sizes
-    a, b = node.operands
-    assert isinstance(a, View)
-    assert isinstance(b, View)
-    layout_a, layout_b = node.layouts
-    strides = [layout_a.batch_stride, layout_b.batch_stride, m * n]
-    parts = _parts(m * n * k, m) if batch == 1 else 1
-    if parts > 1:
-        batch, m = parts, m // parts
-        strides = [m if layout_a.is_transposed else m * layout_a.row_stride, 0, m * n]
-    words = {
-        "begin": 0,
-        "end": batch,
-        "function": runtime.gemm_function(node.out.dtype),
-        "m": m,
-        "n": n,
-        "k": k,
-        "lda": layout_a.row_stride,
-        "ldb": layout_b.row_stride,
-        "ldc": max(n, 1),
-        "trans_a": int(layout_a.is_transposed),
-        "trans_b": int(layout_b.is_transposed),
-        "accumulate": 0,
-        **_matrix_words("a", a.value, a.offset, strides[0]),
-        **_matrix_words("b", b.value, b.offset, strides[1]),
-        **_matrix_words("c", node.out, 0, strides[2]),
-    }
-    return Step(runtime.gemm_address(node.out.dtype), [words[name] for name in fixed.GEMM_WORDS])
-
-
-_ONE_THREAD = 1 << 19
-"""Multiplications up to which OpenBLAS uses one thread."""
-
-
-def _parts(work: int, rows: int) -> int:
-    """Into how many products of fewer rows a product is split.
-
-    A product of a few times 500,000 multiplications takes 10 to 40 microseconds. Waking a second
-    thread for it gains nothing, and costs milliseconds where that thread has no processor.
-    """
-    if not _ONE_THREAD < work <= 4 * _ONE_THREAD:
-        return 1
-    least = -(-work // _ONE_THREAD)
-    return next((p for p in range(least, 2 * least + 1) if rows % p == 0 and rows // p >= 8), 1)
-
-
-def _matrix_words(name: str, value: Value, offset: int, stride: int) -> dict[str, int]:
-    itemsize = value.dtype.itemsize
-    return {
-        f"slot_{name}": value.slot,
-        f"offset_{name}": value.offset + offset * itemsize,
-        f"stride_{name}": stride * itemsize,
-    }
-
-
 def _text(program: Program, jobs: Sequence[Sequence[Job]], sources: Sequence[str]) -> str:
     number = {source: i for i, source in enumerate(sources)}
     lines = ["program", format_program(program), "", "plan"]
@@ -460,10 +407,8 @@ def _plan_text(jobs: Sequence[Sequence[Job]], number: dict[str, int], indent: st
         if isinstance(job, Kernel):
             parts = f" in {len(job.parts)} parts" if len(job.parts) > 1 else ""
             yield f"{indent}kernel {number[job.source]}: {job.length} iterations{parts}"
-        elif isinstance(job, Product):
-            batch, m, n, k = job.sizes
-            dtype = short_name(job.out.dtype)
-            yield f"{indent}matrix product {dtype}: {batch} x [{m},{k}] @ [{k},{n}]"
+        elif isinstance(job, Multiplication):
+            yield f"{indent}{job.text()}"
         elif isinstance(job, External):
             yield indent + _external_text(job)
         else:

@@ -16,10 +16,11 @@ import numpy as np
 
 from funcgrad.compiler import runtime
 from funcgrad.compiler.codegen import Site
-from funcgrad.compiler.fixed import OVERLAP, REFUSED
+from funcgrad.compiler.fixed import ERROR_WORDS, FIRST_SLOT, OVERLAP, REFUSED
 from funcgrad.compiler.layout import Operand, Uniform, Value
-from funcgrad.compiler.memory import FIRST_SLOT, Memory
+from funcgrad.compiler.memory import Memory
 from funcgrad.compiler.nodes import External, Graph
+from funcgrad.compiler.threads import PARALLEL_WORDS
 from funcgrad.core.source import is_raised_by_us
 from funcgrad.core.trace import add_place
 from funcgrad.errors import CompilerError, ShapeError
@@ -45,6 +46,27 @@ class Step:
 
     address: int
     words: list[int]
+
+
+def parallel_step(kernel: int, parts: Sequence[Sequence[int]], n_threads: int) -> Step:
+    """The step whose parts run on up to so many threads.
+
+    Args:
+        kernel: The address of its code.
+        parts: The argument words of every part, equally many.
+        n_threads: How many threads may take part.
+    """
+    words = {
+        "begin": 0,
+        "end": 1,
+        "pool": runtime.pool_address(n_threads),
+        "count": len(parts),
+        "kernel": kernel,
+        "part_words": len(parts[0]),
+        "threads": n_threads,
+    }
+    head = [words[name] for name in PARALLEL_WORDS]
+    return Step(runtime.parallel_address(), [*head, *(word for part in parts for word in part)])
 
 
 @dataclass
@@ -316,7 +338,7 @@ class Executable:
         """
         if code < 0 or frame.slots[0] == OVERLAP:
             return None
-        reason, number, value, position = (int(word) for word in frame.slots[:FIRST_SLOT])
+        reason, number, value, position = (int(word) for word in frame.slots[:ERROR_WORDS])
         if reason != REFUSED:
             return CompilerError(f"step {code - 1} of a compiled program failed.")
         site = self._sites[number]

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.compiler import blas, fixed, threads
+from funcgrad.compiler import blas, fixed, threads, tiles
 from funcgrad.compiler.blas import gemm_function
 from funcgrad.compiler.cache import DiskCache, open_default, size_limit
 from funcgrad.errors import CompilerError
@@ -50,6 +50,8 @@ __all__ = [
     "pool_address",
     "set_cache_dir",
     "stats",
+    "tile_shape",
+    "tiles_address",
 ]
 
 ABI = 4
@@ -197,12 +199,26 @@ def gemm_address(dtype: Any) -> int:
     return _address(assembly, fixed.gemm_symbol(letter))
 
 
-def _address(text: str, symbol: str) -> int:
+@cache
+def tile_shape(dtype: Any) -> tiles.Shape:
+    """The inner loop of the products of matrices of ``dtype`` (f32, f64, c64 or c128)."""
+    return tiles.inner_shape(np.zeros((), dtype).real.itemsize, _native().cpu()[1])
+
+
+@cache
+def tiles_address(dtype: Any) -> int:
+    """The native code of tiles of a product for ``dtype`` (f32, f64, c64 or c128)."""
+    letter = blas.LETTERS[np.dtype(dtype).char]
+    text = tiles.tiles_assembly(letter, tile_shape(dtype))
+    return _address(text, tiles.tiles_symbol(letter), is_final=True)
+
+
+def _address(text: str, symbol: str, is_final: bool = False) -> int:
     """The native code of LLVM assembly."""
     if text in _ADDRESSES:
         _count("memory_hits")
     else:
-        _build([_Build(text, lambda text, symbol: text, symbol)])
+        _build([_Build(text, lambda text, symbol: text, symbol, is_final)])
     return _ADDRESSES[text]
 
 
@@ -232,13 +248,19 @@ class _Build:
         text: The source of a kernel, or LLVM assembly.
         translate: Makes LLVM assembly of it and a symbol.
         symbol: Name of the native function; by default made of the text.
+        is_final: Whether that assembly is not to be optimised any further.
     """
 
     def __init__(
-        self, text: str, translate: Callable[[str, str], str], symbol: str | None = None
+        self,
+        text: str,
+        translate: Callable[[str, str], str],
+        symbol: str | None = None,
+        is_final: bool = False,
     ) -> None:
         self.text = text
         self.translate = translate
+        self.is_final = is_final
         self.digest = hashlib.sha256(text.encode()).hexdigest()
         self.symbol = symbol or f"fg_{self.digest[:32]}"
         self.seconds = 0.0
@@ -258,7 +280,8 @@ class _Build:
             _count("loaded_from_disk")
         else:
             with self._reported():
-                self.emission = _native().Emission(self.translate(self.text, self.symbol))
+                assembly = self.translate(self.text, self.symbol)
+                self.emission = _native().Emission(assembly, self.is_final)
         self.seconds += time.perf_counter() - start
 
     def finish(self) -> None:

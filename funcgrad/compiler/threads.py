@@ -1,13 +1,15 @@
 """Large kernels on several threads: a pool whose workers run native code only.
 
-A step that is worth it is split into parts of its outermost loop. The thread that runs the program
-offers them in the pool and takes part itself, so that it never waits for a worker to wake up, only
-for parts that a worker has begun. One program at a time uses the pool; others meanwhile run their
-parts alone. Results do not depend on who ran what.
+A step that is worth it is split into more parts than there are threads. The thread that runs the
+program offers them in the pool and takes part itself, so that it never waits for a worker to wake
+up, only for parts that a worker has begun: a worker without a processor costs one part. One program
+at a time uses the pool; others meanwhile run their parts alone. Results do not depend on who ran
+what.
 
-Workers spin for some microseconds, then sleep in the kernel (a futex): this file therefore does
-nothing except on Linux. They are Python threads that call native code once, which never returns,
-so no part of Python waits for them, not even when the process ends or forks.
+Whoever has to wait spins for some microseconds, then sleeps in the kernel (a futex), so that the
+processor is free for the one that is waited for: this file therefore does nothing except on Linux.
+Workers are Python threads that call native code once, which never returns, so no part of Python
+waits for them, not even when the process ends or forks.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ import numpy as np
 PARALLEL_SYMBOL = "fg_parallel"
 WORKER_SYMBOL = "fg_worker"
 
-PARALLEL_WORDS = ["begin", "end", "pool", "count", "kernel", "part_words"]
+PARALLEL_WORDS = ["begin", "end", "pool", "count", "kernel", "part_words", "threads"]
 """Meaning of the first words of a parallel step's arguments; then follow those of its parts."""
 
 POOL_WORDS = 64
@@ -35,21 +37,28 @@ POOL_WORDS = 64
 #   0  ticket: number of the job (32 bits), its parts (16), the next part to be taken (16)
 #  64  parts that have been run
 # 128  whether a program uses the pool
-# 192  the job: slots, arguments of the first part, bytes per part, kernel, error, control register
+# 192  the job: slots, arguments of the first part, bytes per part, kernel, error, control register,
+#      number of threads, number of parts
 # 256  workers that sleep
 # 320  the futex that they sleep on
+# 384  the futex that the program sleeps on: 1 where it has to be woken
 _COMMON = """
-define internal i64 @take(ptr %pool) alwaysinline nounwind {
-; The number of a part that the caller has to run now, or -1.
+define internal i64 @take(ptr %pool, i64 %worker) alwaysinline nounwind {
+; The number of a part that the caller has to run now, or -1. The first worker has number 1, the
+; program 0.
 entry:
+  %threads.place = getelementptr inbounds i8, ptr %pool, i64 240
   br label %look
 
 look:
   %ticket = load atomic i64, ptr %pool seq_cst, align 8
+  %threads = load atomic i64, ptr %threads.place seq_cst, align 8
   %next = and i64 %ticket, 65535
   %shifted = lshr i64 %ticket, 16
   %count = and i64 %shifted, 65535
-  %some = icmp ult i64 %next, %count
+  %open = icmp ult i64 %next, %count
+  %invited = icmp slt i64 %worker, %threads
+  %some = and i1 %open, %invited
   br i1 %some, label %claim, label %nothing
 
 claim:
@@ -88,13 +97,31 @@ note:
   br label %count
 
 count:
+  %parts.place = getelementptr inbounds i8, ptr %pool, i64 248
+  %parts = load i64, ptr %parts.place
   %done = getelementptr inbounds i8, ptr %pool, i64 64
   %before = atomicrmw add ptr %done, i64 1 seq_cst
+  %after = add i64 %before, 1
+  %last = icmp eq i64 %after, %parts
+  br i1 %last, label %look, label %leave
+
+look:
+  %sleeper = getelementptr inbounds i8, ptr %pool, i64 384
+  %sleeps = load atomic i32, ptr %sleeper seq_cst, align 4
+  %asleep = icmp ne i32 %sleeps, 0
+  br i1 %asleep, label %wake, label %leave
+
+wake:
+  ; If the job has ended meanwhile, this wakes the program during its next one: it looks again.
+  store atomic i32 0, ptr %sleeper seq_cst, align 4
+  %woken = call i64 (i64, ...) @syscall(i64 FUTEX, ptr %sleeper, i64 129, i64 1)
+  br label %leave
+
+leave:
   ret void
 }
 
 declare i64 @syscall(i64, ...)
-declare i32 @sched_yield()
 DECLARATIONS
 """
 
@@ -110,7 +137,9 @@ entry:
   %kernel = load ptr, ptr %kernel.place
   %words.place = getelementptr inbounds i64, ptr %args, i64 5
   %words = load i64, ptr %words.place
-  %first = getelementptr inbounds i64, ptr %args, i64 6
+  %threads.place = getelementptr inbounds i64, ptr %args, i64 6
+  %threads = load i64, ptr %threads.place
+  %first = getelementptr inbounds i64, ptr %args, i64 7
   %bytes = shl i64 %words, 3
   %owner = getelementptr inbounds i8, ptr %pool, i64 128
   %pair = cmpxchg ptr %owner, i64 0, i64 1 seq_cst seq_cst
@@ -154,6 +183,10 @@ READ_MODE
   %job.control = getelementptr inbounds i8, ptr %pool, i64 232
   %control.value = load i32, ptr %control
   store i32 %control.value, ptr %job.control
+  %job.threads = getelementptr inbounds i8, ptr %pool, i64 240
+  store atomic i64 %threads, ptr %job.threads seq_cst, align 8
+  %job.count = getelementptr inbounds i8, ptr %pool, i64 248
+  store i64 %count, ptr %job.count
   %done = getelementptr inbounds i8, ptr %pool, i64 64
   store atomic i64 0, ptr %done seq_cst, align 8
   %old = load atomic i64, ptr %pool seq_cst, align 8
@@ -171,11 +204,11 @@ READ_MODE
 wake:
   %futex = getelementptr inbounds i8, ptr %pool, i64 320
   %before = atomicrmw add ptr %futex, i32 1 seq_cst
-  %woken = call i64 (i64, ...) @syscall(i64 FUTEX, ptr %futex, i64 129, i64 2147483647)
+  %woken = call i64 (i64, ...) @syscall(i64 FUTEX, ptr %futex, i64 129, i64 %count)
   br label %work
 
 work:
-  %part = call i64 @take(ptr %pool)
+  %part = call i64 @take(ptr %pool, i64 0)
   %none = icmp slt i64 %part, 0
   br i1 %none, label %wait, label %run
 
@@ -184,23 +217,37 @@ run:
   br label %work
 
 wait:
-  %waited = phi i64 [ 0, %work ], [ %waited.next, %pause ], [ %waited.next, %yield ]
+  %sleeper = getelementptr inbounds i8, ptr %pool, i64 384
+  br label %look
+
+look:
+  %waited = phi i64 [ 0, %wait ], [ %waited.next, %pause ]
   %n.done = load atomic i64, ptr %done seq_cst, align 8
   %all = icmp eq i64 %n.done, %count
   br i1 %all, label %finish, label %again
 
 again:
   %waited.next = add i64 %waited, 1
-  %patient = icmp ult i64 %waited, 1000
-  br i1 %patient, label %pause, label %yield
+  %patient = icmp ult i64 %waited, SPINS
+  br i1 %patient, label %pause, label %sleep
 
 pause:
   PAUSE
-  br label %wait
+  br label %look
 
-yield:
-  %yielded = call i32 @sched_yield()
-  br label %wait
+sleep:
+  store atomic i32 1, ptr %sleeper seq_cst, align 4
+  %now.done = load atomic i64, ptr %done seq_cst, align 8
+  %now.all = icmp eq i64 %now.done, %count
+  br i1 %now.all, label %rise, label %rest
+
+rest:
+  %ended = call i64 (i64, ...) @syscall(i64 FUTEX, ptr %sleeper, i64 128, i32 1, ptr null)
+  br label %sleep
+
+rise:
+  store atomic i32 0, ptr %sleeper seq_cst, align 4
+  br label %finish
 
 finish:
   %result = load atomic i64, ptr %error seq_cst, align 8
@@ -210,7 +257,7 @@ finish:
 """
 
 _WORKER = """
-define i64 @fg_worker(ptr %pool) nounwind {
+define i64 @fg_worker(ptr %pool, i64 %worker) nounwind {
 entry:
   %control = alloca i32
   %sleepers = getelementptr inbounds i8, ptr %pool, i64 256
@@ -219,7 +266,7 @@ entry:
 
 look:
   %spins = phi i64 [ 0, %entry ], [ 0, %run ], [ %spins.next, %spin ], [ 0, %slept ]
-  %part = call i64 @take(ptr %pool)
+  %part = call i64 @take(ptr %pool, i64 %worker)
   %none = icmp slt i64 %part, 0
   br i1 %none, label %idle, label %run
 
@@ -278,8 +325,11 @@ _MACHINES = {
     },
 }
 
-SPINS = 200
-"""How often an idle worker looks for work before it sleeps: some 10 microseconds."""
+SPINS = 2000
+"""How often a thread that waits looks before it sleeps: less than 100 microseconds."""
+
+PARTS_PER_THREAD = 4
+"""The last part of a thread without a processor is what everybody waits for: it has to be small."""
 
 LEAST_WORK = 1 << 18
 """Work (see `codegen.Kernel`) of the smallest part that is worth a thread."""
@@ -318,7 +368,9 @@ class Pool:
         raw = np.zeros(POOL_WORDS + 8, np.int64)
         self._raw = raw
         self.address = int(raw.ctypes.data) + -int(raw.ctypes.data) % 64
-        self._run: Callable[[int], int] = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(worker)
+        self._run: Callable[[int, int], int] = ctypes.CFUNCTYPE(
+            ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64
+        )(worker)
         self._n_workers = 0
         self._lock = threading.Lock()
 
@@ -326,11 +378,13 @@ class Pool:
         """Start workers until there are so many."""
         with self._lock:
             while self._n_workers < n_workers:
-                name = f"funcgrad-worker-{self._n_workers}"
-                threading.Thread(
-                    target=self._run, args=(self.address,), name=name, daemon=True
-                ).start()
                 self._n_workers += 1
+                threading.Thread(
+                    target=self._run,
+                    args=(self.address, self._n_workers),
+                    name=f"funcgrad-worker-{self._n_workers}",
+                    daemon=True,
+                ).start()
 
 
 @cache
@@ -345,7 +399,7 @@ def pool(worker: int) -> Pool:
 
 def part_ranges(length: int, work: int, threads: int) -> list[tuple[int, int]]:
     """Ranges of an outermost loop that are worth a thread each; one range if it is too small."""
-    count = min(2 * threads, work // LEAST_WORK, length, 1024) if threads > 1 else 1
+    count = min(PARTS_PER_THREAD * threads, work // LEAST_WORK, length, 1024) if threads > 1 else 1
     if count < 2:
         return [(0, length)]
     size = -(-length // count)

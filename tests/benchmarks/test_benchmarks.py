@@ -11,11 +11,12 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(__file__).parent / "run.py"
+BUSY = Path(__file__).parent / "busy.py"
 
 
-def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+def run(*arguments: str | Path, program: Path = PROGRAM) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, PROGRAM, *arguments],
+        [sys.executable, program, *arguments],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
@@ -58,6 +59,31 @@ def test_a_second_process_and_a_new_batch_size_compile_nothing():
         assert "new batch size: 0 compiled" in line
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("row", ["digits-step", "recurrence-gradient", "wide-step", "example"])
+def test_every_row_of_the_busy_machine(row):
+    done = run("--calls", "1", "--rows", row, program=BUSY)
+    assert done.returncode == 0, done.stderr
+    assert "| funcgrad" in done.stdout
+
+
+@pytest.mark.slow
+def test_a_busy_machine_costs_its_share():
+    # Other programs than the one that the benchmark starts may run here.
+    attempts = []
+    while len(attempts) < 3:
+        attempts.append(run("--check", program=BUSY))
+        if attempts[-1].returncode == 0:
+            return
+    pytest.fail("\n".join(done.stdout + done.stderr for done in attempts))
+
+
+def test_calls_beside_a_process_that_spins():
+    done = run("--calls", "3", "--rows", "small-network", program=BUSY)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("| funcgrad") == 1
+
+
 def test_the_result_replaces_what_is_below_the_marker(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("# Kept\n")
@@ -71,9 +97,15 @@ def test_the_result_replaces_what_is_below_the_marker(tmp_path):
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(["--rounds", "0"], "argument --rounds"), (["--rows", "speed"], "invalid choice: 'speed'")],
+    [
+        ([PROGRAM, "--rounds", "0"], "argument --rounds"),
+        ([PROGRAM, "--rows", "speed"], "invalid choice: 'speed'"),
+        ([BUSY, "--calls", "0"], "argument --calls"),
+        ([BUSY, "--rows", "speed"], "invalid choice: 'speed'"),
+    ],
 )
 def test_bad_values_end_with_a_message_and_code_2(arguments, message):
-    done = run(*arguments)
+    program, *rest = arguments
+    done = run(*rest, program=program)
     assert done.returncode == 2
     assert message in done.stderr

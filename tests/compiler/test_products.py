@@ -1,0 +1,280 @@
+"""Products of matrices: tiles on every inner loop, their sharing among threads, and what waits."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import funcgrad as fg
+import funcgrad.numpy as fnp
+from funcgrad.compiler import native
+from funcgrad.compiler.fixed import FIRST_SLOT, LANES_SLOT
+from funcgrad.compiler.threads import is_available
+from funcgrad.compiler.tiles import DEPTH, TILE_WORDS, inner_shape, tiles_assembly, tiles_symbol
+
+pytestmark = pytest.mark.skipif(not is_available(), reason="products are calls of BLAS here")
+
+LETTERS = {"s": np.float32, "d": np.float64, "c": np.complex64, "z": np.complex128}
+FEATURES = {"512 bits": "+avx512f,+avx", "256 bits": "+avx", "neon": "+neon", "128 bits": "+sse2"}
+TOLERANCE = {np.float32: 1e-4, np.float64: 1e-12, np.complex64: 1e-4, np.complex128: 1e-12}
+
+_NUMBERS = itertools.count()
+
+Kernel = Callable[[int, int], int]
+
+
+def kernel(letter: str, features: str) -> tuple[Kernel, Any]:
+    """The native code of tiles for a processor with these features, run on this one."""
+    dtype = LETTERS[letter]
+    shape = inner_shape(np.zeros((), dtype).real.itemsize, features)
+    symbol = f"{tiles_symbol(letter)}_{next(_NUMBERS)}"
+    text = tiles_assembly(letter, shape).replace(tiles_symbol(letter), symbol)
+    address = native.load(native.Emission(text, is_final=True).result(), symbol)
+    word = ctypes.c_int64
+    return ctypes.CFUNCTYPE(word, ctypes.c_void_p, ctypes.c_void_p)(address), shape
+
+
+def multiply(
+    run: Kernel, shape: Any, a: Any, b: Any, trans: tuple[bool, bool], tile: tuple[int, int]
+) -> Any:
+    """Stacks of matrices, multiplied tile by tile, the last tile first."""
+    batch, m, k = a.shape if not trans[0] else a.transpose(0, 2, 1).shape
+    n = b.shape[1 if trans[1] else 2]
+    out = np.full((batch, m, n), np.nan, a.dtype)
+    unit = 2 if a.dtype.kind == "c" else 1
+    tiles = -(-m // tile[0]), -(-n // tile[1])
+    lane = DEPTH * (unit * tile[1] + shape.lanes) * a.real.itemsize
+    scratch = np.full(lane, 255, np.uint8)  # NaN
+    slots = np.zeros(FIRST_SLOT + 4, np.int64)
+    arrays = (a, b, out, scratch)
+    slots[FIRST_SLOT:] = [x.ctypes.data for x in arrays]
+    words = {
+        "m": m,
+        "n": n,
+        "k": k,
+        "tile_m": tile[0],
+        "tile_n": tile[1],
+        "rows": tiles[0],
+        "columns": tiles[1],
+        "lane": lane,
+        "line_a": a.strides[1],
+        "line_b": b.strides[1],
+        "trans_a": int(trans[0]),
+        "trans_b": int(trans[1]),
+        **{f"slot_{x}": FIRST_SLOT + i for i, x in enumerate("abc")},
+        **{f"offset_{x}": 0 for x in "abc"},
+        **{f"stride_{x}": array.strides[0] for x, array in zip("abc", arrays, strict=False)},
+        "scratch": FIRST_SLOT + 3,
+        "scratch_offset": 0,
+    }
+    for first in reversed(range(batch * tiles[0] * tiles[1])):
+        words |= {"begin": first, "end": first + 1}
+        args = np.array([words[name] for name in TILE_WORDS], np.int64)
+        assert run(slots.ctypes.data, args.ctypes.data) == 0
+        assert slots[LANES_SLOT] == 0
+    return out
+
+
+def random(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    x = rng.normal(size=shape)
+    return (x + 1j * rng.normal(size=shape) if dtype().dtype.kind == "c" else x).astype(dtype)
+
+
+@pytest.mark.parametrize("features", FEATURES)
+@pytest.mark.parametrize("letter", LETTERS)
+def test_tiles_of_all_sizes(letter: str, features: str) -> None:
+    run, shape = kernel(letter, FEATURES[features])
+    dtype = LETTERS[letter]
+    rng = np.random.default_rng(0)
+    grain = shape.width // (2 if letter in "cz" else 1)
+    sizes = [(1, 1, 1), (2, 3, 0), (8, grain, 256), (9, grain + 1, 257), (5, 2 * grain - 1, 600)]
+    sizes += [tuple(int(x) for x in rng.integers(1, 60, 3)) for _ in range(25)]
+    for (m, n, k), trans in itertools.product(sizes, itertools.product((False, True), repeat=2)):
+        batch = int(rng.integers(1, 3))
+        a, b = random(rng, (batch, m, k), dtype), random(rng, (batch, k, n), dtype)
+        stored = [
+            np.ascontiguousarray(x.transpose(0, 2, 1)) if t else x
+            for x, t in zip((a, b), trans, strict=True)
+        ]
+        tile = int(rng.choice([4, 8, 24, 64])), int(rng.choice([1, 2, 4])) * grain
+        found = multiply(run, shape, *stored, trans, tile)
+        wide = np.result_type(dtype, np.float64)
+        expected = a.astype(wide) @ b.astype(wide)
+        scale = TOLERANCE[dtype] * max(k, 1) ** 0.5
+        np.testing.assert_allclose(found, expected, atol=scale, rtol=0, err_msg=f"{m} {n} {k}")
+
+
+@pytest.mark.parametrize("dtype", LETTERS.values())
+@pytest.mark.parametrize("threads", [1, 3])
+def test_sizes_of_zero_and_one(dtype: Any, threads: int) -> None:
+    f = fg.jit(lambda a, b: (a @ b, fnp.swapaxes(b, 1, 2) @ fnp.swapaxes(a, 1, 2)), threads=threads)
+    rng = np.random.default_rng(0)
+    for batch, m, n, k in itertools.product((0, 1, 3), (0, 1, 5), (0, 1, 7), (0, 1, 4)):
+        a, b = random(rng, (batch, m, k), dtype), random(rng, (batch, k, n), dtype)
+        product = a @ b
+        tolerance = 20 * np.finfo(dtype).eps
+        for found, expected in zip(f(a, b), (product, product.swapaxes(1, 2)), strict=True):
+            assert found.shape == expected.shape
+            np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+
+
+def test_what_fills_up_a_tile_reaches_no_result() -> None:
+    # The neighbours of the operands in memory are infinite.
+    x = np.full((70, 70), np.inf)
+    x[:37, :37] = 1.0
+    f = fg.jit(lambda x: (x[:37, :37] @ x[:37, :37], x[:37, :37].T @ x[:37, :37]))
+    for product in f(x):
+        np.testing.assert_array_equal(product, np.full((37, 37), 37.0))
+
+
+PRODUCTS: dict[str, tuple[str, tuple[int, ...], tuple[int, ...]]] = {
+    "matrices": ("ij,jk->ik", (300, 500), (500, 700)),
+    "transposed": ("ji,kj->ik", (500, 300), (700, 500)),
+    "one column": ("ij,j->i", (3000, 3000), (3000,)),
+    "one column, transposed": ("ji,j->i", (3000, 3001), (3000,)),
+    "one row": ("j,jk->k", (3000,), (3000, 3000)),
+    "one row, transposed": ("j,kj->k", (3000,), (3001, 3000)),
+    "few columns": ("ij,jk->ik", (100_000, 20), (20, 7)),
+    "a stack": ("bij,bjk->bik", (40, 70, 80), (40, 80, 90)),
+    "no sum": ("i,j->ij", (2000,), (2000,)),
+    "a long sum": ("ij,jk->ik", (10, 200_000), (200_000, 12)),
+}
+
+
+@pytest.mark.parametrize("dtype", LETTERS.values())
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_results_do_not_depend_on_the_number_of_threads(name: str, dtype: Any) -> None:
+    labels, *shapes = PRODUCTS[name]
+    rng = np.random.default_rng(0)
+    a, b = (random(rng, shape, dtype) for shape in shapes)
+    results = [
+        fg.jit(lambda a, b: fnp.einsum(labels, a, b), threads=n)(a, b) for n in (1, 2, 3, 70)
+    ]
+    for other in results[1:]:
+        np.testing.assert_array_equal(other, results[0])
+    wide = np.result_type(dtype, np.float64)
+    expected = np.einsum(labels, a.astype(wide), b.astype(wide), optimize=True)
+    bound = 20 * np.finfo(dtype).eps * np.sqrt(shapes[0][-1]) * 10
+    np.testing.assert_allclose(results[0], expected, atol=bound, rtol=100 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("dtype", LETTERS.values())
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_blas_where_there_is_no_pool(
+    name: str, dtype: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("funcgrad.compiler.products.is_available", lambda: False)
+    labels, *shapes = PRODUCTS[name]
+    rng = np.random.default_rng(0)
+    a, b = (random(rng, tuple(-(-n // 10) for n in shape), dtype) for shape in shapes)
+    found = fg.jit(lambda a, b: fnp.einsum(labels, a, b))(a, b)
+    wide = np.result_type(dtype, np.float64)
+    expected = np.einsum(labels, a.astype(wide), b.astype(wide), optimize=True)
+    np.testing.assert_allclose(found, expected, atol=1e4 * np.finfo(dtype).eps)
+
+
+def plan(f: Callable[..., Any], *args: Any) -> list[str]:
+    """The lines of a plan on products."""
+    text = fg.jit(f, threads=4).lower(*args).as_text()
+    return [line.strip() for line in text.splitlines() if line.strip().startswith("matrix product")]
+
+
+def test_only_large_products_are_shared() -> None:
+    def line(f: Callable[..., Any], size: int) -> str:
+        (found,) = plan(f, np.ones((size, size), np.float32))
+        return found
+
+    def repeated(x: Any) -> Any:
+        return fg.lax.fori_loop(0, 10, lambda i, c: fnp.tanh(c @ c), x)
+
+    assert "parts" not in line(lambda x: x @ x, 128)
+    assert line(lambda x: x @ x, 256).endswith("parts")
+    assert "parts" not in line(repeated, 256)
+    assert line(repeated, 512).endswith("parts")
+
+
+def test_in_many_programs_at_once() -> None:
+    rng = np.random.default_rng(0)
+    a, b = random(rng, (400, 300), np.float32), random(rng, (300, 500), np.float32)
+    f = fg.jit(lambda a, b: fnp.tanh(a @ b) @ b.T, threads=3)
+    expected = f(a, b)
+    results: list[bool] = []
+
+    def work() -> None:
+        results.extend(np.array_equal(f(a, b), expected) for _ in range(30))
+
+    threads = [threading.Thread(target=work) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 150
+    assert all(results)
+
+
+def fresh(program: str) -> None:
+    """Run a program in a process of its own."""
+    subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        check=True,
+        timeout=300,
+        env={**os.environ, "FUNCGRAD_NUM_THREADS": "2"},
+    )
+
+
+def test_blas_and_its_threads_are_not_loaded() -> None:
+    fresh(
+        """
+        import numpy as np, funcgrad as fg
+        x = np.ones((512, 512), np.float32)
+        assert fg.jit(lambda x: x @ x)(x)[0, 0] == 512
+        assert "scipy_openblas-" not in open("/proc/self/maps").read()
+        """
+    )
+
+
+def test_nobody_spins_between_calls() -> None:
+    x = np.ones((600, 600), np.float32)
+    f = fg.jit(lambda x: fnp.tanh(x @ x) + 1, threads=2)
+    f(x)
+    time.sleep(0.3)  # what NumPy's threads were doing
+    idle, seconds = 0.0, 0.02
+    for _ in range(10):
+        f(x)
+        before = time.process_time()
+        time.sleep(seconds)
+        idle += time.process_time() - before
+    assert idle < 10 * seconds / 4
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs affinities")
+def test_who_waits_leaves_the_processor_to_the_one_that_works() -> None:
+    # Both threads share one processor: it is of no use to spin until the other one has finished.
+    fresh(
+        """
+        import os, time
+        import numpy as np, funcgrad as fg
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+        x = np.ones((1000, 1000), np.float32)
+        one, two = (fg.jit(lambda x: x @ x, threads=n) for n in (1, 2))
+        def seconds(f):
+            f(x)
+            start = time.process_time()
+            for _ in range(10):
+                f(x)
+            return time.process_time() - start
+        ratios = sorted(seconds(two) / seconds(one) for _ in range(5))
+        assert ratios[2] < 1.5, ratios
+        """
+    )
