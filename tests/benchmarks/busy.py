@@ -38,6 +38,9 @@ from stopwatch import Side, Spread
 MEDIAN_BOUND, WORST_BOUND = 3.0, 6.0
 """Multiples of the quiet median that a call beside one spinning process may take."""
 
+INTERRUPTION = 5e-4
+"""Seconds that the system itself may interrupt any program for: no shorter call is too long."""
+
 PAUSE_SECONDS = 0.2
 """From the start of the other process to the first call: the system spreads both over the cores."""
 
@@ -63,9 +66,9 @@ class Row:
     share: float = 1.0
 
 
-def benchmark(key: str) -> Row:
+def benchmark(key: str, title: str = "") -> Row:
     """A row of the benchmarks."""
-    return Row(ROWS[key].title, lambda libraries: ROWS[key].sides(libraries, False))
+    return Row(title or ROWS[key].title, lambda libraries: ROWS[key].sides(libraries, False))
 
 
 def small_network(libraries: Mapping[str, Library]) -> list[Side]:
@@ -115,7 +118,9 @@ class SilentBar:
 BUSY_ROWS = {
     "small-network": Row("train step, MLP 2-16-16-1, momentum, batch 32, float32", small_network),
     "digits-step": benchmark("digits-step"),
-    "recurrence-gradient": benchmark("recurrence-gradient"),
+    "recurrence-gradient": benchmark(
+        "recurrence-gradient", "loss and gradient of the recurrent network"
+    ),
     "wide-step": benchmark("wide-step"),
     "example": Row("examples/train_digits.py: 25 epochs", example, 0.05),
 }
@@ -164,8 +169,9 @@ class Result:
 
     @property
     def is_within_bounds(self) -> bool:
-        median, worst = map(self.multiple, (statistics.median(self.busy), max(self.busy)))
-        return median <= MEDIAN_BOUND and worst <= WORST_BOUND
+        longest = max(self.busy)
+        is_short = self.multiple(longest) <= WORST_BOUND or longest <= INTERRUPTION
+        return is_short and self.multiple(statistics.median(self.busy)) <= MEDIAN_BOUND
 
     def cells(self) -> list[str]:
         """The figures of a line of the table."""
