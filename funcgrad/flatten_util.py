@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from funcgrad.errors import DtypeError, ShapeError
 from funcgrad.primitives.elementwise import convert
 from funcgrad.primitives.objects import flatten_values
 from funcgrad.primitives.shape import Concatenate, Slice, reshape, shape_of
+from funcgrad.pytree import PyTreeDef
 
 __all__ = [
     "ravel_pytree",
@@ -42,28 +44,33 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
         {'a': array([2., 2.]), 'b': np.float64(6.0)}
     """
     leaves, treedef = flatten_values(pytree)
-    avals = [aval_of(x) for x in leaves]
-    if not leaves:
-        return np.zeros(0), lambda vector: treedef.unflatten([])
-    dtype = np.result_type(*(a.dtype for a in avals))
+    avals = tuple(aval_of(x).strong() for x in leaves)
+    dtype = np.result_type(*(a.dtype for a in avals)) if avals else np.dtype(np.float64)
     rows = [
         reshape(convert(x, dtype), (a.size,)) if a.shape else reshape(convert(x, dtype), (1,))
         for x, a in zip(leaves, avals, strict=True)
     ]
-    vector = Concatenate(0).bind(*rows)
-
-    def unravel(flat: Any) -> Any:
-        _check_vector(flat, sum(a.size for a in avals), dtype)
-        return treedef.unflatten(_split(flat, avals))
-
-    return vector, unravel
+    vector = Concatenate(0).bind(*rows) if rows else np.zeros(0)
+    return vector, _Unravel(treedef, avals, dtype)
 
 
-def _check_vector(flat: Any, size: int, dtype: Any) -> None:
-    if shape_of(flat) != (size,):
-        raise ShapeError(f"unravel needs a vector of shape ({size},), got shape {shape_of(flat)}.")
-    if aval_of(flat).dtype != dtype:
-        raise DtypeError(f"unravel needs a vector of dtype {dtype}, got {aval_of(flat)}.")
+@dataclass(frozen=True)
+class _Unravel:
+    """From a vector to a tree; those of equal structures and types are equal, and pickle."""
+
+    treedef: PyTreeDef
+    avals: tuple[ShapedArray, ...]
+    dtype: np.dtype[Any]
+
+    def __call__(self, flat: Any) -> Any:
+        size = sum(a.size for a in self.avals)
+        if shape_of(flat) != (size,):
+            raise ShapeError(
+                f"unravel needs a vector of shape ({size},), got shape {shape_of(flat)}."
+            )
+        if self.avals and aval_of(flat).dtype != self.dtype:
+            raise DtypeError(f"unravel needs a vector of dtype {self.dtype}, got {aval_of(flat)}.")
+        return self.treedef.unflatten(_split(flat, self.avals))
 
 
 def _split(flat: Any, avals: Sequence[ShapedArray]) -> list[Any]:

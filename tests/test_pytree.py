@@ -21,6 +21,7 @@ import funcgrad as fg
 import funcgrad.tree_util as tu
 from funcgrad import pytree
 from funcgrad.errors import ArgumentError, TreeError
+from funcgrad.flatten_util import ravel_pytree
 from funcgrad.pytree import broadcast_prefix
 
 Pair = namedtuple("Pair", ["a", "b"])
@@ -350,3 +351,42 @@ def test_a_structure_of_an_unregistered_class_is_refused() -> None:
 
     with pytest.raises(TreeError, match=r"holds a Here, which is not registered"):
         pytree._treedef_of_rows([(Here, None, 0)])
+
+
+# Vectors of leaves.
+
+
+@pytest.mark.parametrize(
+    ("tree", "other"),
+    [
+        ({"a": np.ones(2), "b": 3.0}, {"a": np.ones(3), "b": 3.0}),
+        ([np.ones(2, np.float32)], [np.ones(2)]),
+        ((np.ones((2, 3)), None), (np.ones((3, 2)), None)),
+        ([], ()),
+        (1.0, [1.0]),
+    ],
+)
+def test_ways_back_from_equal_trees_are_equal(tree: Any, other: Any) -> None:
+    vector, unravel = ravel_pytree(tree)
+    same = ravel_pytree(tu.tree_map(lambda x: 2 * x, tree))[1]
+    assert unravel == same
+    assert hash(unravel) == hash(same)
+    assert unravel != ravel_pytree(other)[1]
+    copied = pickle.loads(pickle.dumps(unravel))
+    assert copied == unravel
+    assert tu.tree_structure(copied(vector)) == tu.tree_structure(tree)
+    f = fg.jit(lambda back, v: back(v), static_argnums=0)
+    f(unravel, vector)
+    f(same, vector)
+    assert f.cache_info().hits == 1
+
+
+def test_ways_back_are_traced_through_once() -> None:
+    vector, _ = ravel_pytree({"a": np.ones(2), "b": 3.0})
+    counts = []
+    for scale in (1.0, 2.0):
+        unravel = ravel_pytree({"a": scale * np.ones(2), "b": scale})[1]
+        f = fg.jit(lambda v, unravel=unravel: unravel(v)["a"] * 2)
+        np.testing.assert_array_equal(f(vector), [2.0, 2.0])
+        counts.append(f.cache_info().traces)
+    assert counts == [1, 0]

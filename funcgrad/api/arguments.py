@@ -81,7 +81,9 @@ def _way_out(leaf: Any, path: str, function: str) -> str:
     )
     if function.startswith("vmap("):
         return f"Pass it along with in_axes=None, or {register}."
-    if not function.startswith(("jit(", "checkpoint(")):
+    is_jit = function.startswith("jit(")
+    may_be_static = function.startswith(("checkpoint(", "make_jaxpr(")) and path.startswith("args")
+    if not is_jit and not may_be_static:
         return f"Close over it, or {register}."
     whole = re.fullmatch(r"args\[(\d+)\]|kwargs\['(\w+)'\]", path)
     static = "it static"
@@ -93,6 +95,8 @@ def _way_out(leaf: Any, path: str, function: str) -> str:
         static = f"`{path.partition(']')[0]}]` static, static_argnums={path[5:].partition(']')[0]}"
     if isinstance(leaf, str | bytes | type | np.ufunc) or inspect.isroutine(leaf):
         return f"Make {static}."
+    if not is_jit:
+        return f"If it has data, {register}; or make {static}."
     return (
         f"If it has data, {register}. If it never changes, make {static}: it is compared by its "
         "`==` and hash, and what the function reads of it is read once. (The first argument of a "

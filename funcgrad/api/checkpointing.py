@@ -19,12 +19,17 @@ from funcgrad.api.arguments import (
     name_of,
     normalize_argnums,
 )
-from funcgrad.api.staging import StagedFunction
-from funcgrad.core.avals import ShapedArray
+from funcgrad.api.staging import (
+    ShapeDtypeStruct,
+    StagedFunction,
+    argument_paths,
+    without_float0,
+)
+from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.program import Equation, Program, Var, makers
 from funcgrad.core.trace import EVAL, current_trace, using_trace
 from funcgrad.core.transformed import Transformed
-from funcgrad.errors import ArgumentError
+from funcgrad.errors import ArgumentError, DtypeError
 from funcgrad.higher_order.budget import Budgeted, MemoryPlan, format_bytes, plan_memory
 from funcgrad.higher_order.checkpoint import (
     Checkpoint,
@@ -38,8 +43,9 @@ from funcgrad.higher_order.policies import (
     everything_saveable,
     nothing_saveable,
 )
+from funcgrad.higher_order.remembered import remembered
 from funcgrad.primitives.objects import map_values
-from funcgrad.pytree import tree_unflatten
+from funcgrad.pytree import tree_flatten, tree_unflatten
 
 
 def checkpoint(
@@ -98,7 +104,10 @@ def checkpoint(
     def static_positions(args: tuple[Any, ...]) -> tuple[int, ...]:
         return normalize_argnums(static_argnums, len(args), what) if static_argnums != () else ()
 
-    def staged_call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> StagedFunction:
+    def staged_call(
+        args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[StagedFunction, list[Any]]:
+        """The function, traced now or before, and the values of its arguments."""
         static = static_positions(args)
         dynamic = [a for i, a in enumerate(args) if i not in static]
 
@@ -108,20 +117,31 @@ def checkpoint(
             return fun(*full, **inner_kwargs)
 
         of_dynamic.__name__ = name_of(fun)
-        return StagedFunction(of_dynamic, dynamic, kwargs, what)
+
+        def stage() -> StagedFunction:
+            made = StagedFunction(
+                of_dynamic, dynamic, kwargs, what, argument_paths(args, kwargs, static)
+            )
+            made.leaves = []  # what is remembered must not keep the arguments of this call alive
+            return made
+
+        leaves, in_tree = tree_flatten(without_float0((tuple(dynamic), kwargs)))
+        key = ("checkpoint", in_tree, *(_signature_of(x) for x in leaves))
+        fixed = [(i, args[i]) for i in sorted(static)]
+        return remembered([fun, fixed], key, stage, lambda s: not s.captured), leaves
 
     def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if current_trace() is EVAL:
             return call_untraced(fun, args, kwargs, static_positions(args))
-        staged = staged_call(args, kwargs)
+        staged, leaves = staged_call(args, kwargs)
         if limit is not None:
             call: Checkpoint = Budgeted(staged.program, prevent_cse=prevent_cse, limit=limit)
         else:
             call = Checkpoint(staged.program, policy or nothing_saveable, prevent_cse)
-        return tree_unflatten(staged.out_tree, call.bind(*staged.captured, *staged.leaves))
+        return tree_unflatten(staged.out_tree, call.bind(*staged.captured, *leaves))
 
     def plan(*args: Any, **kwargs: Any) -> MemoryPlan:
-        staged = staged_call(args, kwargs)
+        staged, _ = staged_call(args, kwargs)
         is_active = tuple(a.dtype.kind in "fc" for a in staged.program.in_avals)
         assert limit is not None
         return plan_memory(staged.program, is_active, limit, prevent_cse)
@@ -138,6 +158,16 @@ def checkpoint(
     if limit is not None:
         checkpointed.plan = plan  # type: ignore[attr-defined]
     return checkpointed
+
+
+def _signature_of(leaf: Any) -> Any:
+    """What decides the type of an argument."""
+    if isinstance(leaf, ShapeDtypeStruct):
+        return leaf
+    try:
+        return aval_of(leaf)
+    except DtypeError:
+        return type(leaf)  # refused when it is traced
 
 
 remat = checkpoint

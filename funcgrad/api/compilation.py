@@ -7,11 +7,10 @@ that depends on the types only is decided once.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields, replace
 from functools import partial, update_wrapper
-from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from funcgrad.api.staging import (
     ClosedJaxpr,
     ShapeDtypeStruct,
     StagedFunction,
+    argument_paths,
     without_float0,
 )
 from funcgrad.compiler.pipeline import compile_program
@@ -39,9 +39,10 @@ from funcgrad.core.printer import format_program
 from funcgrad.core.program import Program
 from funcgrad.core.surroundings import Surroundings
 from funcgrad.core.trace import EVAL, Tracer, current_trace, using_trace
-from funcgrad.core.transformed import global_name
+from funcgrad.core.transformed import MadeOf
 from funcgrad.errors import ArgumentError, DtypeError
 from funcgrad.higher_order.jit import STEPWISE, Jit, executable_of, is_jit_disabled
+from funcgrad.higher_order.remembered import remembered
 from funcgrad.primitives.objects import flatten_values
 from funcgrad.pytree import PyTreeDef, tree_flatten, tree_leaves, tree_structure, tree_unflatten
 from funcgrad.scalars import SCALAR_NUMBERS
@@ -191,7 +192,7 @@ def _checked_drift(dtype_drift: Any) -> bool:
     return bool(dtype_drift == "error")
 
 
-class Jitted:
+class Jitted(MadeOf):
     """A function that compiles itself; made by `jit`."""
 
     def __init__(
@@ -206,7 +207,9 @@ class Jitted:
     ) -> None:
         check_callable(fun, "jit")
         update_wrapper(self, fun, updated=())
-        self._options = {
+        self.transformation = jit
+        self.original = fun
+        self.options = {
             "static_argnums": _kept(static_argnums),
             "static_argnames": _kept(static_argnames),
             "donate_argnums": _kept(donate_argnums),
@@ -214,10 +217,9 @@ class Jitted:
             "threads": threads,
             "dtype_drift": dtype_drift,
         }
-        self._fun = fun
         self._name = name_of(fun)
         self._what = f"jit({self._name})"
-        options = self._options
+        options = self.options
         self._static = _Selection(
             fun, options["static_argnums"], options["static_argnames"], "static"
         )
@@ -229,21 +231,16 @@ class Jitted:
         self._cache: dict[Any, _Entry] = {}
         self._info = CacheInfo()
         self._paths: list[CallPath] = []
+        self._is_shared = True
 
     def __repr__(self) -> str:
         return f"<{self._what}>"
-
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else MethodType(self, instance)
-
-    def __reduce__(self) -> Any:
-        return global_name(self) or (partial(jit, **self._options), (self._fun,))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if mode := is_jit_disabled():
             if mode is STEPWISE:
                 return self._call_general(args, kwargs)
-            return self._fun(*args, **kwargs)
+            return self.original(*args, **kwargs)
         if not kwargs and current_trace() is EVAL and not PROMOTIONS.users:
             for path in self._paths:
                 result = path(args)
@@ -293,19 +290,34 @@ class Jitted:
             if found.around is not None:
                 found.around.check(self._what)
             return found
-        around = Surroundings(self._fun)
-        with around.noticing_draws(self._what):
-            staged = self._stage(call)
-        around.add_constants(staged.program)
-        staged.leaves = []  # what is remembered must not keep the arguments of this call alive
-        entry = _Entry(staged, call.types(), None if around.is_empty else around)
+        made: list[_Entry] = []
+
+        def make() -> _Entry:
+            around = Surroundings(self.original)
+            with around.noticing_draws(self._what):
+                staged = self._stage(call)
+            around.add_constants(staged.program)
+            staged.leaves = []  # what is remembered must not keep the arguments of this call alive
+            made.append(_Entry(staged, call.types(), None if around.is_empty else around))
+            return made[0]
+
+        entry = self._made_before(call, make)
         self._info.misses += count
-        self._info.traces += 1
-        self._info.add_reason(self._reason(call, entry))
-        if not staged.captured:
+        if made:
+            self._info.traces += 1
+            self._info.add_reason(self._reason(call, entry))
+        if not entry.staged.captured:
             # A program that closes over values of an outer transformation belongs to this call.
             self._cache[call.key] = entry
         return entry
+
+    def _made_before(self, call: _Call, make: Callable[[], _Entry]) -> _Entry:
+        """What another `jit` of the same function has made for such a call, or a new entry."""
+        if not self._is_shared:
+            return make()
+        options = (self._threads, self._refuses_drift, self._donated.key, self._static.key)
+        key = ("jit", self._what, call.key, call.donated(), options)
+        return remembered([self.original], key, make, lambda entry: not entry.staged.captured)
 
     def _stage(self, call: _Call) -> StagedFunction:
         with self._watching():
@@ -364,6 +376,7 @@ class Jitted:
         self._cache.clear()
         self._paths = []
         self._info = CacheInfo()
+        self._is_shared = False
 
 
 _MAX_PATHS = 4
@@ -409,6 +422,11 @@ class _Selection:
         self.nums = {int(i) + n if i < 0 and n else int(i) for i in nums}
         self.names = set(names) | {parameters[i] for i in self.nums if 0 <= i < n}
         self.nums |= {parameters.index(name) for name in names if name in parameters}
+
+    @property
+    def key(self) -> Any:
+        """What tells selections apart."""
+        return frozenset(self.nums), frozenset(self.names)
 
     def __bool__(self) -> bool:
         return bool(self.nums or self.names)
@@ -558,13 +576,7 @@ class _Call:
 
     def _paths(self) -> list[str]:
         """The paths of all leaves."""
-        paths = [
-            path
-            for k, arg in enumerate(self.args)
-            if k not in self.static_args
-            for path in leaf_paths(arg, f"args[{k}]")
-        ]
-        return paths + (leaf_paths(self.dynamic_kwargs, "kwargs") if self.dynamic_kwargs else [])
+        return argument_paths(self.args, self.dynamic_kwargs, self.static_args)
 
     def staged(self) -> StagedFunction:
         """The function, traced."""
@@ -576,8 +588,8 @@ class _Call:
     def function(self) -> Function:
         """The function of the traced arguments."""
         if not self.static_args and not self.static_kwargs:
-            return self.jitted._fun
-        fun, static_args, static_kwargs = self.jitted._fun, self.static_args, self.static_kwargs
+            return self.jitted.original
+        fun, static_args, static_kwargs = self.jitted.original, self.static_args, self.static_kwargs
         n = len(self.args)
 
         def of_dynamic(*dynamic: Any, **kwargs: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -98,6 +98,19 @@ def without_float0(tree: Any) -> Any:
     if not any(map(_is_float0, leaves)):
         return tree
     return tree_unflatten(treedef, [_Float0(x.shape) if _is_float0(x) else x for x in leaves])
+
+
+def argument_paths(
+    args: Sequence[Any], kwargs: Mapping[str, Any], static: Collection[int]
+) -> list[str]:
+    """The paths of the leaves of all arguments that are not static."""
+    paths = [
+        path
+        for i, arg in enumerate(args)
+        if i not in static
+        for path in leaf_paths(without_float0(arg), f"args[{i}]")
+    ]
+    return paths + (leaf_paths(without_float0(dict(kwargs)), "kwargs") if kwargs else [])
 
 
 class ClosedJaxpr:
@@ -240,7 +253,8 @@ def make_jaxpr(
             return fun(*full, **inner_kwargs)
 
         of_dynamic.__name__ = name_of(fun)
-        staged = StagedFunction(of_dynamic, dynamic, kwargs, f"make_jaxpr({name_of(fun)})")
+        paths = argument_paths(args, kwargs, static)
+        staged = StagedFunction(of_dynamic, dynamic, kwargs, f"make_jaxpr({name_of(fun)})", paths)
         closed = ClosedJaxpr(staged.program, staged.captured)
         return (closed, staged.out_info()) if return_shape else closed
 

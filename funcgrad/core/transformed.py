@@ -25,7 +25,27 @@ def global_name(value: Any) -> str | None:
     return name if found is value else None
 
 
-class Transformed:
+class MadeOf:
+    """Base of functions that know what they are made of.
+
+    Attributes:
+        transformation: The public function that made it.
+        original: Its first argument.
+        options: Its keyword arguments.
+    """
+
+    transformation: Callable[..., Any]
+    original: Any
+    options: dict[str, Any]
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else MethodType(self, instance)  # type: ignore[arg-type]
+
+    def __reduce__(self) -> Any:
+        return global_name(self) or (partial(self.transformation, **self.options), (self.original,))
+
+
+class Transformed(MadeOf):
     """A function made of another one.
 
     Args:
@@ -44,19 +64,13 @@ class Transformed:
     ) -> None:
         update_wrapper(self, fun, updated=())
         self._run = run
-        self._transformation = transformation
-        self._options = options
+        self.transformation = transformation
+        self.original = fun
+        self.options = options
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._run(args, kwargs)
 
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else MethodType(self, instance)
-
     def __repr__(self) -> str:
-        inner = getattr(self, "__name__", None) or repr(self.__wrapped__)  # type: ignore[attr-defined]
-        return f"<{self._transformation.__name__}({inner})>"
-
-    def __reduce__(self) -> Any:
-        made = partial(self._transformation, **self._options)
-        return global_name(self) or (made, (self.__wrapped__,))  # type: ignore[attr-defined]
+        inner = getattr(self, "__name__", None) or repr(self.original)
+        return f"<{self.transformation.__name__}({inner})>"

@@ -13,6 +13,7 @@ from funcgrad.core.source import current_location
 from funcgrad.core.surroundings import noticing_draws
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, DtypeError
+from funcgrad.higher_order.remembered import remembered
 from funcgrad.primitives.objects import settled
 from funcgrad.pytree import (
     PyTreeDef,
@@ -58,6 +59,18 @@ class Staged:
     @property
     def out_avals(self) -> list[ShapedArray]:
         return self.program.out_avals
+
+
+def stage_once(
+    function: Callable[..., Any], in_tree: PyTreeDef, avals: Sequence[ShapedArray], what: str
+) -> Staged:
+    """A function of pytrees, traced now or when it was given before."""
+    return remembered(
+        [function],
+        ("staged", in_tree, tuple(avals), what),
+        lambda: Staged(function, in_tree, avals, what),
+        lambda staged: not staged.captured,
+    )
 
 
 def check_leaf(leaf: Any, path: str, what: str) -> ShapedArray:
@@ -134,6 +147,8 @@ def join_captured(staged: Sequence[Staged]) -> tuple[list[Program], list[Any]]:
     for each in staged:
         values.update((id(x), x) for x in each.captured)
     position = {key: i for i, key in enumerate(values)}
+    if not values:
+        return [each.program for each in staged], []
     programs = []
     for each in staged:
         inputs = [Var(aval_of(x).strong()) for x in values.values()]

@@ -26,6 +26,7 @@ from funcgrad.higher_order.staging import (
     leaves_with_paths,
     located,
     name_of,
+    stage_once,
 )
 from funcgrad.higher_order.switch import Switch
 from funcgrad.primitives.elementwise import convert, not_equal
@@ -161,7 +162,7 @@ def _choose(
 ) -> Any:
     leaves, paths, tree = leaves_with_paths(operands, "operands")
     avals = [check_leaf(x, p, what) for x, p in zip(leaves, paths, strict=True)]
-    staged = [Staged(f, tree, avals, what) for f in branches]
+    staged = [stage_once(f, tree, avals, what) for f in branches]
     dtypes = _common_types(staged, labels, what)
     programs, captured = join_captured(staged)
     programs = [_converted(p, dtypes) for p in programs]
@@ -214,10 +215,13 @@ def _converted(program: Program, dtypes: Sequence[Any]) -> Program:
     if [a.dtype for a in program.out_avals] == list(dtypes):
         return program
 
-    def run(*args: Any) -> list[Any]:
+    def convert_results(*args: Any) -> list[Any]:
         outs = evaluate(program, args)
         return [
             convert(x, d) if aval_of(x).dtype != d else x for x, d in zip(outs, dtypes, strict=True)
         ]
 
-    return stage_closed(run, program.in_avals, program.name)
+    return program.memo(
+        ("converted", tuple(dtypes)),
+        lambda: stage_closed(convert_results, program.in_avals, program.name),
+    )

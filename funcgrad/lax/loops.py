@@ -26,6 +26,7 @@ from funcgrad.higher_order.staging import (
     leaves_with_paths,
     located,
     name_of,
+    stage_once,
 )
 from funcgrad.higher_order.while_loop import While
 from funcgrad.primitives.elementwise import Convert, convert
@@ -79,13 +80,14 @@ def scan(
 def _scan(
     f: Callable[[Any, Any], Any], loop: _Carry, walked: _Walked, reverse: bool = False
 ) -> tuple[Tree, Tree]:
+    what = loop.what  # not the loop, whose values differ from call to call
+
     def step(carry: Any, x: Any) -> Any:
         out = f(carry, x)
         if not isinstance(out, tuple | list) or len(out) != 2:
             raise TreeError(
                 located(
-                    f"{loop.what}: the function must return a pair (carry, y), got "
-                    f"{described(out)}.",
+                    f"{what}: the function must return a pair (carry, y), got {described(out)}.",
                     "Return `carry, None` if there is nothing to stack.",
                 )
             )
@@ -157,7 +159,7 @@ def _while(
     if max_checkpoints is not None:
         max_checkpoints = checked_integer(max_checkpoints, "max_checkpoints", loop.what, 1)
     body = loop.stage(body_fun, None, has_outputs=False)
-    condition = Staged(cond_fun, arguments_tree(loop.tree), loop.avals, loop.what)
+    condition = stage_once(cond_fun, arguments_tree(loop.tree), loop.avals, loop.what)
     _check_condition(condition, loop.what, name_of(cond_fun))
     loop_op = While(
         condition.program,
@@ -308,8 +310,10 @@ def map(f: Callable[[Any], Any], xs: Tree, *, batch_size: int | None = None) -> 
 
 
 def _map(f: Callable[[Any], Any], walked: _Walked) -> Tree:
+    what = walked.what
+
     def step(carry: None, x: Any) -> tuple[None, Any]:
-        return None, _checked(f(x), walked.what)
+        return None, _checked(f(x), what)
 
     step.__name__ = name_of(f)
     return _scan(step, _Carry(None, "", walked.what), walked)[1]
@@ -451,7 +455,7 @@ class _Carry:
     ) -> Staged:
         in_avals = [*self.avals, *(walked[1] if walked is not None else ())]
         in_tree = arguments_tree(self.tree, *([walked[0]] if walked is not None else []))
-        staged = Staged(function, in_tree, in_avals, self.what)
+        staged = stage_once(function, in_tree, in_avals, self.what)
         tree = staged.out_tree.children()[0] if has_outputs else staged.out_tree
         if tree != self.tree:
             shown = [t.children()[1] if self.is_counted else t for t in (self.tree, tree)]
