@@ -17,7 +17,7 @@ from funcgrad.compiler.fixed import GEMM_WORDS
 from funcgrad.compiler.layout import Value, View
 from funcgrad.compiler.nodes import Product
 from funcgrad.compiler.plan import Step, parallel_step
-from funcgrad.compiler.threads import PARTS_PER_THREAD, is_available
+from funcgrad.compiler.threads import MOST_PARTS, PARTS_PER_THREAD, is_available
 from funcgrad.compiler.tiles import DEPTH, TILE_WORDS
 from funcgrad.dtypes import short_name
 
@@ -78,7 +78,7 @@ class Multiplication:
         grain = shape.rows[0], shape.width // unit
         self.tile = _tile(batch, (m, n), widest // unit, grain, n_threads)
         n_tiles = batch * math.prod(self._grid)
-        count = min(PARTS_PER_THREAD * n_threads, n_tiles, work // LEAST_WORK)
+        count = min(PARTS_PER_THREAD * n_threads, n_tiles, work // LEAST_WORK, MOST_PARTS)
         count = max(count, 1) if n_threads > 1 else 1
         bounds = [n_tiles * i // count for i in range(count + 1)]
         self.parts = list(itertools.pairwise(bounds))

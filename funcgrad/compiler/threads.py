@@ -331,6 +331,9 @@ SPINS = 2000
 PARTS_PER_THREAD = 4
 """The last part of a thread without a processor is what everybody waits for: it has to be small."""
 
+MOST_PARTS = 1024
+"""Parts of a step, whatever the number of threads is."""
+
 LEAST_WORK = 1 << 18
 """Work (see `codegen.Kernel`) of the smallest part that is worth a thread."""
 
@@ -399,7 +402,11 @@ def pool(worker: int) -> Pool:
 
 def part_ranges(length: int, work: int, threads: int) -> list[tuple[int, int]]:
     """Ranges of an outermost loop that are worth a thread each; one range if it is too small."""
-    count = min(PARTS_PER_THREAD * threads, work // LEAST_WORK, length, 1024) if threads > 1 else 1
+    count = (
+        min(PARTS_PER_THREAD * threads, work // LEAST_WORK, length, MOST_PARTS)
+        if threads > 1
+        else 1
+    )
     if count < 2:
         return [(0, length)]
     size = -(-length // count)
@@ -409,8 +416,10 @@ def part_ranges(length: int, work: int, threads: int) -> list[tuple[int, int]]:
 
 
 __all__: list[Any] = [
+    "MOST_PARTS",
     "PARALLEL_SYMBOL",
     "PARALLEL_WORDS",
+    "PARTS_PER_THREAD",
     "WORKER_SYMBOL",
     "assembly",
     "default_threads",
