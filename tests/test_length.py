@@ -236,6 +236,24 @@ def test_nothing_recurses_along_a_program(program: str, transformation: str) -> 
     check(result, f, order)
 
 
+FUNCTIONS = sorted(name for name in fnp.__all__ if callable(getattr(fnp, name)))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_no_function_meets_itself_when_numpy_is_asked(name: str) -> None:
+    """NumPy hands traced values back to funcgrad, wherever they stand among the arguments."""
+    x = np.arange(1.0, 8.0)
+    for function in (getattr(fnp, name), getattr(np, name, None)):
+        for before, after in (((x,), ()), ((x,), (1,)), ((), (x,))):
+            call = lambda i, f=function, a=before, b=after: f(*a, i, *b)  # noqa: E731
+            try:
+                fg.make_jaxpr(call)(2)
+            except RecursionError:
+                pytest.fail(f"{name} recurses with a traced integer between {before} and {after}")
+            except Exception:
+                continue  # arguments that it does not take
+
+
 # Linear time.
 
 

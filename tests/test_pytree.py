@@ -390,3 +390,84 @@ def test_ways_back_are_traced_through_once() -> None:
         np.testing.assert_array_equal(f(vector), [2.0, 2.0])
         counts.append(f.cache_info().traces)
     assert counts == [1, 0]
+
+
+# Depth: nothing recurses along a tree. All of these are deeper than Python's stack.
+
+DEPTH = 5000
+NESTS: dict[str, Any] = {
+    "lists": lambda tree: [tree],
+    "tuples": lambda tree: (tree,),
+    "dicts": lambda tree: {"b": None, "a": tree},
+    "named tuples": lambda tree: Pair(tree, ()),
+    "linked list": lambda tree: (tree, 2.5),
+}
+
+
+def nested(kind: str, leaf: Any = 1.5, depth: int = DEPTH) -> Any:
+    tree = leaf
+    for _ in range(depth):
+        tree = NESTS[kind](tree)
+    return tree
+
+
+def innermost(tree: Any) -> Any:
+    while isinstance(tree, list | tuple | dict):
+        tree = tree["a"] if isinstance(tree, dict) else tree[0]
+    return tree
+
+
+@pytest.mark.parametrize("kind", NESTS)
+def test_trees_may_be_deep(kind: str) -> None:
+    tree = nested(kind)
+    leaves, treedef = tu.tree_flatten(tree)
+    assert leaves == [1.5] + [2.5] * (len(leaves) - 1)
+    assert treedef == tu.tree_structure(nested(kind))
+    assert treedef != tu.tree_structure(nested(kind, leaf=[1.5]))
+    assert hash(treedef) == hash(tu.tree_structure(nested(kind)))
+    assert innermost(tu.tree_unflatten(treedef, range(len(leaves)))) == 0
+    assert innermost(tu.tree_map(lambda a, b: a + b, tree, nested(kind, 4.0))) == 5.5
+    assert innermost(tu.tree_map(lambda x: x, tree, is_leaf=lambda x: x == 1.5)) == 1.5
+    assert pickle.loads(pickle.dumps(treedef)) == treedef
+    text = str(treedef)
+    assert text.count("*") == len(leaves)
+    assert text.startswith(f"PyTreeDef({str(tu.tree_structure(NESTS[kind](0)))[10:].split('*')[0]}")
+
+
+@pytest.mark.parametrize("kind", ["lists", "dicts"])
+def test_paths_of_deep_trees(kind: str) -> None:
+    ((path, leaf),), _ = tu.tree_flatten_with_path(nested(kind))
+    assert len(path) == DEPTH
+    assert leaf == 1.5
+    step = "[0]" if kind == "lists" else "['a']"
+    with pytest.raises(TreeError, match="trees differ in structure at `") as caught:
+        tu.tree_map(lambda a, b: a, nested(kind, leaf=(1.5,)), nested(kind, leaf=[1.5]))
+    assert str(caught.value).endswith(f"{step}`: expected a tuple, got a list.")
+    assert str(caught.value).count(step) == DEPTH
+
+
+def test_structures_that_were_made_apart_are_compared_without_recursion() -> None:
+    """Interned ones are the same objects; these are what is left when the table has been emptied."""
+    one = tu.tree_structure(nested("lists"))
+    pytree._interned.clear()
+    other = tu.tree_structure(nested("lists"))
+    assert one.children()[0] is not other.children()[0]
+    assert one == other
+
+
+@pytest.mark.parametrize("kind", ["lists", "tuples", "dicts"])
+def test_deep_trees_pass_transformations(kind: str) -> None:
+    def square(tree: Any) -> Any:
+        return tu.tree_reduce(lambda a, x: a + x * x, tree, 0.0)
+
+    rule = fg.custom_vjp(square)
+    rule.defvjp(lambda tree: (square(tree), tree), lambda tree, ct: (tree,))
+    tree = nested(kind, depth=1200)
+    assert innermost(fg.grad(square)(tree)) == 3.0
+    assert innermost(fg.grad(fg.checkpoint(square))(tree)) == 3.0
+    assert innermost(fg.grad(rule)(tree)) == 1.5
+    assert fg.jvp(square, (tree,), (tree,))[1] == 4.5
+    assert fg.vmap(square)(nested(kind, np.array([1.5, 2.0]), 1200))[1] == 4.0
+    identity = fg.jit(lambda x: x)
+    for _ in range(3):
+        assert innermost(identity(tree)) == 1.5
