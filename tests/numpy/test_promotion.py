@@ -139,7 +139,9 @@ def expected(name: str, x: Any, y: Any) -> Any:
         return OverflowError()  # NumPy wraps silently
     if name == "where by comparison" and not numbers_fit:
         return OverflowError()
-    if name.startswith("clip") and type(x) in (bool, int, float, complex):
+    if name.startswith("clip") and "c" in dtype_of(x).kind + dtype_of(y).kind:
+        return TypeError()  # complex numbers have no order
+    if name.startswith("clip") and type(x) in (bool, int, float):
         return None  # weak here, an array of 64 bits in NumPy
     if name == "ldexp" and type(y) is int and abs(y) >= 2**31 and dtype_of(x).kind != "c":
         return None  # exponents have 64 bits here, 32 bits in NumPy
