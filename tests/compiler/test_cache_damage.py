@@ -17,6 +17,7 @@ import funcgrad as fg
 from funcgrad.compiler import cache, runtime
 from funcgrad.compiler.cache import CacheWarning, DiskCache
 from funcgrad.errors import CacheError
+from funcgrad.higher_order.remembered import forget_all
 
 KEY = "0123456789abcdef" * 4
 FACTS = {"symbol": "f", "abi": 1}
@@ -40,6 +41,7 @@ def loss(x: Any) -> Any:
 def compile_anew() -> tuple[int, int, int]:
     """Kernels compiled, loaded and found damaged by a process that starts over."""
     runtime._ADDRESSES.clear()
+    forget_all()
     stats = runtime.stats()
     before = (stats.compiled, stats.loaded_from_disk, stats.damaged)
     x = np.linspace(0.0, 1.0, 50)

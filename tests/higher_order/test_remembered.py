@@ -182,6 +182,7 @@ IMPURE: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::funcgrad.errors.ImpureFunctionWarning")
 @pytest.mark.parametrize("way", [w for w in WAYS if not w.startswith("jit")])
 @pytest.mark.parametrize("name", IMPURE)
 def test_what_is_not_in_the_code_is_asked_again(name: str, way: str) -> None:
