@@ -447,7 +447,7 @@ def test_paths_of_deep_trees(kind: str) -> None:
 
 
 def test_structures_that_were_made_apart_are_compared_without_recursion() -> None:
-    """Interned ones are the same objects; these are what is left when the table has been emptied."""
+    """Interned ones are the same objects, unless the table has been emptied between them."""
     one = tu.tree_structure(nested("lists"))
     pytree._interned.clear()
     other = tu.tree_structure(nested("lists"))
