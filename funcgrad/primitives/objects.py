@@ -33,6 +33,7 @@ MAX_NUMBERS = 2**20
 MAX_TAKEN = 2**10
 """How often single numbers of a traced array may be computed with: each is an operation."""
 
+_NUMBERS = (*PYTHON_SCALARS, np.generic)
 _READY: set[type] = {*PYTHON_SCALARS, type(None), str, bytes}
 """Types whose values are settled, or stand for no array; NumPy's scalars and tracers join."""
 
@@ -206,7 +207,7 @@ def _holds_numbers(objects: np.ndarray) -> bool:
 
 
 def _is_number(x: Any) -> bool:
-    return type(x) in PYTHON_SCALARS or isinstance(x, np.generic) or hasattr(x, "__jax_array__")
+    return isinstance(x, _NUMBERS) or hasattr(x, "__jax_array__")
 
 
 def _joined(objects: np.ndarray) -> Value:
@@ -239,7 +240,7 @@ class _Pool:
         x = settled(x)
         if isinstance(x, Tracer) and not x.shape:
             return self.start_of(x)
-        if type(x) not in PYTHON_SCALARS and not isinstance(x, np.generic):
+        if not isinstance(x, _NUMBERS):
             what = str(aval_of(x)) if isinstance(x, Tracer) else f"a {type(x).__name__}"
             raise DtypeError(
                 f"an array of objects can stand for an array if it holds numbers, traced or not; "

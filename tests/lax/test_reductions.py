@@ -111,7 +111,8 @@ def folded(function, x, start, axes):
     kept = [i for i in range(x.ndim) if i not in axes]
     rest = [x.shape[i] for i in kept]
     out = np.full(rest, start, x.dtype)
-    for row in x.transpose([*axes, *kept]).reshape(-1, *rest):
+    count = int(np.prod([x.shape[i] for i in axes]))
+    for row in x.transpose([*axes, *kept]).reshape(count, *rest):
         out = function(out, row)
     return out
 
