@@ -44,8 +44,8 @@ from funcgrad.higher_order.policies import (
     nothing_saveable,
 )
 from funcgrad.higher_order.remembered import remembered
-from funcgrad.primitives.objects import map_values
-from funcgrad.pytree import tree_flatten, tree_unflatten
+from funcgrad.primitives.objects import flatten_values, map_values
+from funcgrad.pytree import tree_unflatten
 
 
 def checkpoint(
@@ -125,7 +125,7 @@ def checkpoint(
             made.leaves = []  # what is remembered must not keep the arguments of this call alive
             return made
 
-        leaves, in_tree = tree_flatten(without_float0((tuple(dynamic), kwargs)))
+        leaves, in_tree = flatten_values(without_float0((tuple(dynamic), kwargs)))
         key = ("checkpoint", in_tree, *(_signature_of(x) for x in leaves))
         fixed = [(i, args[i]) for i in sorted(static)]
         return remembered([fun, fixed], key, stage, lambda s: not s.captured), leaves
