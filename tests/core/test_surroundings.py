@@ -97,7 +97,7 @@ def test_a_global_number_that_is_set_anew(name, monkeypatch):
     ("first", "second", "shown"),
     [
         (1, 2, "was 1 when it was traced, and is 2 now"),
-        (1, 1.0, "was 1 when it was traced, and is 1.0 now"),
+        (7, 7.0, "was 7 when it was traced, and is 7.0 now"),
         (True, False, "was True when it was traced, and is False now"),
         (np.float32(1), np.float32(2), "is np.float32(2.0) now"),
         (1.0, ONES, "is a ndarray now"),
