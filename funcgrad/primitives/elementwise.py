@@ -113,8 +113,10 @@ class Smooth(Elementwise):
         return out, broadcast_to(total, shape_of(out))
 
 
-def is_origin(x: Value, y: Value) -> Value:
-    """Whether both arguments are 0."""
+def is_origin(x: Value, y: Value) -> Value | None:
+    """Whether both arguments are 0; ``None`` if a number that is known is not."""
+    if any(isinstance(v, float | np.generic) and v != 0 for v in (x, y)):
+        return None
     return bitwise_and.bind(equal.bind(x, zero_of(x)), equal.bind(y, zero_of(y)))
 
 
