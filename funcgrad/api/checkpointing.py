@@ -27,7 +27,7 @@ from funcgrad.api.staging import (
 )
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.program import Equation, Program, Var, makers
-from funcgrad.core.trace import EVAL, current_trace, using_trace
+from funcgrad.core.trace import EVAL, Tracer, current_trace, using_trace
 from funcgrad.core.transformed import Transformed
 from funcgrad.errors import ArgumentError, DtypeError
 from funcgrad.higher_order.budget import Budgeted, MemoryPlan, format_bytes, plan_memory
@@ -44,8 +44,8 @@ from funcgrad.higher_order.policies import (
     nothing_saveable,
 )
 from funcgrad.higher_order.remembered import remembered
-from funcgrad.primitives.objects import flatten_values, map_values
-from funcgrad.pytree import tree_unflatten
+from funcgrad.primitives.objects import map_values
+from funcgrad.pytree import tree_flatten, tree_unflatten
 
 
 def checkpoint(
@@ -125,7 +125,11 @@ def checkpoint(
             made.leaves = []  # what is remembered must not keep the arguments of this call alive
             return made
 
-        leaves, in_tree = flatten_values(without_float0((tuple(dynamic), kwargs)))
+        leaves, in_tree = tree_flatten(without_float0((tuple(dynamic), kwargs)))
+        if not all(isinstance(x, _PLAIN) for x in leaves) or any(map(_holds_objects, leaves)):
+            paths = argument_paths(args, kwargs, static)
+            staged = StagedFunction(of_dynamic, dynamic, kwargs, what, paths)
+            return staged, staged.leaves
         key = ("checkpoint", in_tree, *(_signature_of(x) for x in leaves))
         fixed = [(i, args[i]) for i in sorted(static)]
         return remembered([fun, fixed], key, stage, lambda s: not s.captured), leaves
@@ -158,6 +162,14 @@ def checkpoint(
     if limit is not None:
         checkpointed.plan = plan  # type: ignore[attr-defined]
     return checkpointed
+
+
+_PLAIN = (bool, int, float, complex, np.ndarray, np.generic, Tracer, ShapeDtypeStruct)
+"""Arguments that programs take as they are."""
+
+
+def _holds_objects(leaf: Any) -> bool:
+    return isinstance(leaf, np.ndarray) and leaf.dtype.hasobject
 
 
 def _signature_of(leaf: Any) -> Any:

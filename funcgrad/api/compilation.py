@@ -113,6 +113,12 @@ class _Entry:
         self.executable: Executable | None = None
         self.path: CallPath | None = None
 
+    def with_surroundings(self, around: Surroundings | None) -> _Entry:
+        """The same for another function of the same code, which has variables of its own."""
+        found = _Entry(self.staged, self.types, around)
+        found.executable = self.executable
+        return found
+
 
 def jit(
     fun: Function | None = None,
@@ -302,6 +308,11 @@ class Jitted(MadeOf):
             return made[0]
 
         entry = self._made_before(call, make)
+        if not made:
+            # Its surroundings are those of the function that it was made of.
+            around = Surroundings(self.original)
+            around.add_constants(entry.staged.program)
+            entry = entry.with_surroundings(None if around.is_empty else around)
         self._info.misses += count
         if made:
             self._info.traces += 1

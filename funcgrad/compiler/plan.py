@@ -294,9 +294,12 @@ class Executable:
     def _call(self, frame: Frame, arrays: list[Any], fresh: list[Any]) -> list[Any]:
         code = self._start(frame, arrays, fresh)
         while code:
-            # Nothing has run yet: an argument needs another form.
+            # Nothing has run yet: an argument needs another form; most likely others do, too.
             if code < 0:
-                arrays[-1 - code] = self._converted(-1 - code, arrays[-1 - code])
+                first = -1 - code
+                for i, x in enumerate(arrays[first:], first):
+                    if i == first or type(x) is not np.ndarray or not x.flags.c_contiguous:
+                        arrays[i] = self._converted(i, x)
             else:
                 for i in {i for i in self.sources if i is not None}:
                     arrays[i] = self._converted(i, arrays[i])

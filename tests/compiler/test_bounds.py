@@ -152,15 +152,15 @@ def test_chains_of_complex_functions(which: str) -> None:
 # ---------------------------------------------------------------------------- bounds in time
 
 
-def spinning(seconds: float) -> Callable[[str], bytes]:
+def spinning(seconds: float) -> Callable[..., bytes]:
     """What LLVM would do if it did not end for so long."""
     emit = native._object_file
 
-    def spin(assembly: str) -> bytes:
+    def spin(*args: Any) -> bytes:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             sum(range(1000))
-        return emit(assembly)
+        return emit(*args)
 
     return spin
 
@@ -293,6 +293,19 @@ def test_steps_of_an_unrolled_loop_share_kernels(transform: Callable[..., Any]) 
         compiled = fg.jit(transform(rk4(n))).lower(np.ones(2)).compile()
         kernels.append(compiled.as_text().count("def kernel"))
     assert kernels[1] <= kernels[0] + 4
+
+
+def test_arguments_of_other_forms_are_converted_at_once() -> None:
+    f = fg.jit(lambda xs: sum(xs[1:], xs[0]))
+    xs = [float(i) for i in range(1200)]
+    executable = f.lower(xs).compile()._executable
+    starts = []
+    start = executable._start
+    executable._start = lambda *args: starts.append(1) or start(*args)
+    assert executable(*xs) == [sum(xs)]
+    assert len(starts) == 2
+    views = [np.arange(6.0)[::2] + i for i in range(100)]
+    np.testing.assert_array_equal(f([v[::-1] for v in views]), sum(v[::-1] for v in views))
 
 
 @pytest.mark.slow
