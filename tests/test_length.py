@@ -413,7 +413,7 @@ def check_time(run: Callable[[int], Any], short: int, long: int, factor: float) 
     return result
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_gradient_of_a_hundred_thousand_operations(program: str) -> None:
     make = PROGRAMS[program]
@@ -421,7 +421,7 @@ def test_gradient_of_a_hundred_thousand_operations(program: str) -> None:
     check(result, make(100_000), 1)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("transformation", TRANSFORMATIONS)
 @pytest.mark.parametrize("program", ["chain", "runge-kutta"])
 def test_twenty_thousand_operations(program: str, transformation: str) -> None:
@@ -431,13 +431,13 @@ def test_twenty_thousand_operations(program: str, transformation: str) -> None:
     check(result, make(20_000), order)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", WIDE)
 def test_ten_thousand_inputs(name: str) -> None:
     check_time(WIDE[name], 500, 10_000, 3.5)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_tape_of_a_million_operations_is_freed() -> None:
     _, push = fg.linearize(chain(1_000_000), X)
     del push

@@ -67,7 +67,7 @@ def test_every_row_of_the_busy_machine(row):
     assert "| funcgrad" in done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_busy_machine_costs_its_share():
     # Other programs than the one that the benchmark starts may run here.
     attempts = []

@@ -111,7 +111,7 @@ def test_chains_of_elementary_functions(seed: int) -> None:
     check_chains(seed, 15)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(100, 108))
 def test_many_chains_of_elementary_functions(seed: int) -> None:
     check_chains(seed, 120)
@@ -308,7 +308,7 @@ def test_arguments_of_other_forms_are_converted_at_once() -> None:
     np.testing.assert_array_equal(f([v[::-1] for v in views]), sum(v[::-1] for v in views))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("family", [chain, wide, mixed, many_results])
 def test_programs_of_twenty_thousand_operations(family: Callable[[int], Any]) -> None:
     x = np.linspace(0.2, 1.0, 8)
@@ -319,7 +319,7 @@ def test_programs_of_twenty_thousand_operations(family: Callable[[int], Any]) ->
         np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_five_hundred_unrolled_steps_and_their_gradient() -> None:
     x = np.array([1.0, 0.5])
     value, gradient = fg.jit(fg.value_and_grad(rk4(500)))(x)

@@ -164,7 +164,7 @@ def test_keywords(name: str) -> None:
     agrees(name, 0, 40)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(1, 6))
 @pytest.mark.parametrize("name", KEYWORDS)
 def test_more_keywords(name: str, seed: int) -> None:

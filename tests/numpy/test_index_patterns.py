@@ -218,7 +218,7 @@ def test_an_ellipsis_that_stands_for_no_axis_separates_index_arrays(case: Case) 
     np.testing.assert_array_equal(got, reference.read)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("length", [4, 5])
 @pytest.mark.parametrize("way", WAYS)
 def test_all_patterns_of_four_and_five_items(way: str, length: int) -> None:
@@ -226,12 +226,12 @@ def test_all_patterns_of_four_and_five_items(way: str, length: int) -> None:
         WAYS[way](case)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("length", [4, 5])
 def test_all_patterns_of_four_and_five_items_compiled(length: int) -> None:
     check_all_compiled(cases(length), "values")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_derivatives_of_all_patterns_of_up_to_three_items_compiled() -> None:
     check_all_compiled(SHORT, "derivatives", size=50)

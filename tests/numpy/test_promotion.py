@@ -310,7 +310,7 @@ def test_traced_numbers(name: str) -> None:
         check_traced_numbers(name, dtype)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_compiled_in_full(name: str, dtype: np.dtype[Any]) -> None:
