@@ -39,7 +39,8 @@ _MAX_DEPTH = 4
 def checking_leaks(enable: bool = True) -> Iterator[None]:
     """Raise at the end of every transformation of which a traced value is still alive.
 
-    Looking for such values takes a walk over all objects, so this is for finding a known leak.
+    Looking for such values takes a walk over all objects that were made within the block, so this is
+    for finding a known leak.
 
     Args:
         enable: Whether to check.
@@ -58,10 +59,16 @@ def checking_leaks(enable: bool = True) -> Iterator[None]:
         jit(<lambda>) has ended, but a traced ~f64[] of it is still alive.
     """
     token = _keepers.set(WeakSet() if enable else None)
+    # Traced values of the block are younger than everything that is there now.
+    is_ours = enable and not gc.get_freeze_count()
+    if is_ours:
+        gc.freeze()
     try:
         yield
     finally:
         _keepers.reset(token)
+        if is_ours:
+            gc.unfreeze()
 
 
 def excuse(keeper: KeepsTracers) -> None:
@@ -98,6 +105,7 @@ def check_ended(*traces: Trace) -> None:
         if issubclass(type(x), Tracer) and _is_owned(x, traces) and id(x) not in kept
     ]
     if leaked:
+        gc.unfreeze()  # what holds the value may be older than the block
         raise UnexpectedTracerError(_message(leaked[0], len(leaked)))
 
 
