@@ -12,7 +12,8 @@ Every element of the result is a sum of blocks, each a chain of fused multiplica
 the same whatever the tiles are and whoever computes them.
 
 Complex numbers are pairs of real ones: where B's element is ``c + di``, its panel has two rows
-``(c, d)`` and ``(-d, c)``, which A's ``a`` and ``b`` of ``a + bi`` are multiplied with.
+``(c, d)`` and ``(-d, c)``, which A's ``a`` and ``b`` of ``a + bi`` are multiplied with, in two sums
+of their own: so the product of a matrix and its own adjoint has a diagonal that is real.
 """
 
 from __future__ import annotations
@@ -348,7 +349,7 @@ class _Assembly:
                     self.do(f"store {self.scalar} 0.0, ptr {self.at(to, (j, self.size))}")
 
     def _pack_complex_rows(self) -> None:
-        """A panel of A: real parts of ``width`` rows, then their imaginary parts, ``k`` times.
+        """A panel of A: real parts of ``width`` rows, ``k`` times; then their imaginary parts.
 
         Rows beyond the last one repeat it; nobody reads what becomes of them.
         """
@@ -361,7 +362,7 @@ class _Assembly:
                 with self.count("0", "%k") as p:
                     source = self.at(line, (p, "%column"))
                     for q in range(2):
-                        row = self.add(self.mul(p, 2), str(q))
+                        row = self.add(self.mul("%k", q), p)
                         place = self.at(to, (self.mul(row, "%width"), self.size))
                         self.copy(self.scalar, place, self.at(source, (str(q), self.size)))
 
@@ -487,11 +488,15 @@ class _Assembly:
                         to = self.let(f"select i1 {is_whole}, ptr {place}, ptr {edge}")
                         line = self.let(f"select i1 {is_whole}, i64 %c.line, i64 {width * size}")
                         adds_here = self.let(f"and i1 {is_whole}, {adds}")
-                        self.do(
-                            f"call void @choose(i64 {chosen}, i64 {vectors}, i64 {turns}, "
-                            f"ptr {panel}, ptr {from_b}, i64 {step}, ptr {to}, i64 {line}, "
-                            f"i1 {adds_here})"
-                        )
+                        half = self.mul(self.mul(k, chosen), size)
+                        for part in range(self.unit):
+                            from_a = self.at(panel, (half, part))
+                            part_of_b = self.at(from_b, (step, part))
+                            self.do(
+                                f"call void @choose(i64 {chosen}, i64 {vectors}, i64 {k}, "
+                                f"ptr {from_a}, ptr {part_of_b}, i64 {self.mul(step, self.unit)}, "
+                                f"ptr {to}, i64 {line}, i1 {'true' if part else adds_here})"
+                            )
                         with self.when(self.let(f"xor i1 {is_whole}, true")):
                             self.do(
                                 f"call void @put(ptr {place}, i64 %c.line, ptr {edge}, "

@@ -115,6 +115,14 @@ def test_tiles_of_all_sizes(letter: str, features: str) -> None:
         np.testing.assert_allclose(found, expected, atol=scale, rtol=0, err_msg=f"{m} {n} {k}")
 
 
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+@pytest.mark.parametrize("shape", [(1, 5), (3, 50), (40, 700), (130, 3)])
+def test_a_product_with_its_adjoint_has_a_real_diagonal(dtype: Any, shape: Any) -> None:
+    x = random(np.random.default_rng(0), shape, dtype)
+    found = fg.jit(lambda x: x @ np.conj(x).T)(x)
+    assert (np.diag(found).imag == 0).all()
+
+
 @pytest.mark.parametrize("dtype", LETTERS.values())
 @pytest.mark.parametrize("threads", [1, 3])
 def test_sizes_of_zero_and_one(dtype: Any, threads: int) -> None:

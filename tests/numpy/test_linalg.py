@@ -251,10 +251,10 @@ def test_refusals(call, error):
         call()
 
 
-TALL = 2000
+LONG = 2000
 
 
-@pytest.mark.parametrize("shape", [(TALL, 2), (2, TALL), (3, TALL, 2)], ids=str)
+@pytest.mark.parametrize("shape", [(LONG, 2), (2, LONG), (3, LONG, 2)], ids=str)
 @pytest.mark.parametrize(
     "function",
     [
