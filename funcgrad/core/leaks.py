@@ -39,8 +39,8 @@ _MAX_DEPTH = 4
 def checking_leaks(enable: bool = True) -> Iterator[None]:
     """Raise at the end of every transformation of which a traced value is still alive.
 
-    Looking for such values takes a walk over all objects that were made within the block, so this is
-    for finding a known leak.
+    Looking for such values takes a walk over all objects made within the block, so this is for
+    finding a known leak.
 
     Args:
         enable: Whether to check.
