@@ -22,6 +22,7 @@ import pytest
 import funcgrad as fg
 import funcgrad.numpy as fnp
 from funcgrad import lax
+from funcgrad.higher_order.remembered import forget_all
 
 X = 0.7
 POLICIES = fg.checkpoint_policies
@@ -402,6 +403,7 @@ def check_time(run: Callable[[int], Any], short: int, long: int, factor: float) 
     """
 
     def timed(n: int) -> tuple[float, Any]:
+        forget_all()  # every program is traced anew
         gc.collect()
         start = time.process_time()
         result = run(n)
