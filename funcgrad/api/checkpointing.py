@@ -132,7 +132,7 @@ def checkpoint(
             return staged, staged.leaves
         key = ("checkpoint", in_tree, *(_signature_of(x) for x in leaves))
         fixed = [(i, args[i]) for i in sorted(static)]
-        return remembered([fun, fixed], key, stage, lambda s: not s.captured), leaves
+        return remembered([fun, fixed], key, stage, lambda s: s), leaves
 
     def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if current_trace() is EVAL:

@@ -328,7 +328,7 @@ class Jitted(MadeOf):
             return make()
         options = (self._threads, self._refuses_drift, self._donated.key, self._static.key)
         key = ("jit", self._what, call.key, call.donated(), options)
-        return remembered([self.original], key, make, lambda entry: not entry.staged.captured)
+        return remembered([self.original], key, make, lambda entry: entry.staged)
 
     def _stage(self, call: _Call) -> StagedFunction:
         with self._watching():

@@ -124,6 +124,8 @@ class Primitive:
     """Whether equations must be kept, in order, even when nothing uses their results."""
     is_composite: ClassVar[bool] = False
     """Whether evaluation consists in evaluating the operations of programs."""
+    calls_users: ClassVar[bool] = False
+    """Whether it holds functions of the user's, which run later than they are traced."""
     may_run_forever: ClassVar[bool] = False
     """Whether it may not end on values that it was not meant for."""
 

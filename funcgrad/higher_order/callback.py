@@ -58,6 +58,7 @@ class _Callback(Primitive):
     out_avals: tuple[ShapedArray, ...]
 
     multiple_results = True
+    calls_users = True
     lower = extern_lower
 
     def impl(self, *args: Any) -> Any:

@@ -107,6 +107,7 @@ class CustomCall(Primitive):
     in_avals: tuple[ShapedArray, ...]
 
     multiple_results = True
+    calls_users = True
 
     @cached_property
     def program(self) -> Program:

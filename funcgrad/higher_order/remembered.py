@@ -6,6 +6,9 @@ again if all that it can read, besides its arguments, is the same: what it close
 defaults, the global names in its code, and the same of the functions among these. What is found
 there is compared by value where it can be changed in place. Where anything is found that cannot be
 judged (an object of the user's, a file, a random state, a traced value), nothing is remembered.
+
+A program that calls functions of the user's later, callbacks or derivative rules, refers to the
+variables, lists and functions that it was traced with; it is used again for these alone.
 """
 
 from __future__ import annotations
@@ -19,16 +22,18 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cache, partial
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from funcgrad.core.axes import axes_in_scope
 from funcgrad.core.drift import promotion_mode
 from funcgrad.core.primitive import Primitive
+from funcgrad.core.program import Program
 from funcgrad.core.transformed import MadeOf
 from funcgrad.higher_order.closures import HoldsFunctions
 from funcgrad.higher_order.jit import is_jit_disabled
+from funcgrad.higher_order.lanes import subprograms
 from funcgrad.pytree import PyTreeDef
 
 T = TypeVar("T")
@@ -38,9 +43,15 @@ _MAX_VISITED = 500
 _MAX_BYTES = 1 << 18
 _LIBRARIES = frozenset({"numpy", "scipy", "funcgrad"})
 _PURE_MODULES = _LIBRARIES | {"math", "cmath", "operator", "functools", "itertools", "typing"}
-# Parts of libraries whose functions read or change a state.
+# Parts of libraries, and names in them, that read or change a state.
 _STATEFUL = ("numpy.random", "scipy.stats", "scipy.io")
-_STATEFUL_NAMES = frozenset({"random", "stats", "io", "memmap", "load", "fromfile"})
+_STATEFUL_NAMES = frozenset(
+    {"DataSource", "fromfile", "fromregex", "genfromtxt", "get_printoptions", "getbufsize",
+     "geterr", "geterrcall", "io", "load", "loadtxt", "memmap", "random", "save", "savetxt", "savez",
+     "savez_compressed", "set_printoptions", "setbufsize", "seterr", "seterrcall", "stats",
+     "tofile",
+     "attrgetter", "methodcaller"}  # what they read is named by strings
+)  # fmt: skip
 # What these give, or do, is not in the code.
 _IMPURE_BUILTINS = frozenset(
     {"breakpoint", "compile", "delattr", "dir", "eval", "exec", "getattr", "globals", "hasattr",
@@ -68,16 +79,38 @@ class _Walk:
     def __init__(self) -> None:
         self.kept: list[Any] = []
         self.places: dict[int, int] = {}
+        self.names: set[str] = set()
+        self.modules: list[ModuleType] = []
+        self.meets_libraries = False
 
-    def visit(self, value: Any, names: frozenset[str] = frozenset()) -> Hashable:
-        """A description of a value, of a module that of what ``names`` mean in it."""
+    def all_of(self, functions: Sequence[Any]) -> Hashable:
+        """A description of functions, and of what any name in them means in any of the modules.
+
+        A module may reach a function in a variable, in a list or as an argument.
+        """
+        found: list[Hashable] = [self.visit(function) for function in functions]
+        seen: set[tuple[int, str]] = set()
+        while new := [
+            (i, name)
+            for i, module in enumerate(self.modules)
+            for name in sorted(self.names & module.__dict__.keys())
+            if (i, name) not in seen
+        ]:
+            seen.update(new)
+            found += [(i, name, self.visit(self.modules[i].__dict__[name])) for i, name in new]
+        if self.meets_libraries and not self.names.isdisjoint(_STATEFUL_NAMES):
+            raise _Unknown
+        return tuple(found)
+
+    def visit(self, value: Any) -> Hashable:
+        """A description of a value."""
         kind = type(value)
         if kind in _CONSTANTS:
             return kind, value
         if kind is float or kind is complex:
             return kind, repr(value)
         if isinstance(value, np.generic):
-            return kind, value.tobytes()
+            return kind, value.dtype, value.tobytes()
         if isinstance(value, np.dtype | np.ufunc | _DISPATCHER):
             return value
         if id(value) in self.places:
@@ -86,9 +119,9 @@ class _Walk:
             raise _Unknown
         self.places[id(value)] = len(self.places)
         self.kept.append(value)
-        return kind, self._describe(value, names)
+        return kind, self._describe(value)
 
-    def _describe(self, value: Any, names: frozenset[str]) -> Hashable:
+    def _describe(self, value: Any) -> Hashable:
         kind = type(value)
         if kind is np.ndarray:
             return self._array(value)
@@ -101,7 +134,7 @@ class _Walk:
         if isinstance(value, FunctionType):
             return self._function(value)
         if isinstance(value, ModuleType):
-            return self._module(value, names)
+            return self._module(value)
         if isinstance(value, partial):
             return self.visit((value.func, value.args, value.keywords))
         if isinstance(value, MadeOf):
@@ -126,25 +159,21 @@ class _Walk:
         inside = [self._cell(cell) for cell in function.__closure__ or ()]
         inside += [self.visit(x) for x in function.__defaults__ or ()]
         inside += [self.visit(x) for x in (function.__kwdefaults__ or {}).items()]
-        if _root(function.__module__) in _LIBRARIES:
-            if function.__module__.startswith(_STATEFUL):
+        # Not `__module__`, which `functools.wraps` copies.
+        home = str(function.__globals__.get("__name__", ""))
+        if _root(home) in _LIBRARIES:
+            if home.startswith(_STATEFUL) or function.__name__ in _STATEFUL_NAMES:
                 raise _Unknown
             return code, tuple(inside)
         names, is_impure = _names_of(code)
         if is_impure:
             raise _Unknown
         inside += [self.visit(x) for x in function.__dict__.items()]
+        self.names |= names
         space = function.__globals__
         for name in sorted(names):
             if name in space:
-                found = space[name]
-                if (
-                    isinstance(found, ModuleType)
-                    and names & _STATEFUL_NAMES
-                    and _root(found.__name__) in ("numpy", "scipy")
-                ):
-                    raise _Unknown
-                inside.append((name, self.visit(found, names)))
+                inside.append((name, self.visit(space[name])))
             elif name in _IMPURE_BUILTINS and hasattr(builtins, name):
                 raise _Unknown
         return code, id(space), tuple(inside)
@@ -155,14 +184,18 @@ class _Walk:
         except ValueError:  # The name has not been assigned yet.
             raise _Unknown from None
 
-    def _module(self, module: ModuleType, names: frozenset[str]) -> Hashable:
+    def _module(self, module: ModuleType) -> Hashable:
         name = module.__name__
-        if _root(name) in _PURE_MODULES and not name.startswith(_STATEFUL):
-            return name
-        if _root(name) in sys.stdlib_module_names:
+        root = _root(name)
+        if name.startswith(_STATEFUL):
             raise _Unknown
-        known = [n for n in sorted(names) if n in module.__dict__]
-        return name, tuple([(n, self.visit(module.__dict__[n], names)) for n in known])
+        if root in _PURE_MODULES:
+            self.meets_libraries |= root in ("numpy", "scipy", "operator")
+        elif root in sys.stdlib_module_names:
+            raise _Unknown
+        else:
+            self.modules.append(module)
+        return name
 
 
 def _is_own_data(value: Any) -> bool:
@@ -183,6 +216,8 @@ def _is_pure(value: Any) -> bool:
     module = value.__module__ or ""
     if isinstance(value, type) and module == "builtins":
         return True
+    if value.__name__ in _STATEFUL_NAMES:
+        return False
     is_known = _root(module) in _PURE_MODULES and not module.startswith(_STATEFUL)
     return is_known or (module == "builtins" and value.__name__ not in _IMPURE_BUILTINS)
 
@@ -204,22 +239,32 @@ def _dependencies(functions: Sequence[Any]) -> tuple[Hashable, list[Any]] | None
     """All that functions depend on, and what must be kept while this is compared."""
     walk = _Walk()
     try:
-        key = tuple([walk.visit(function) for function in functions])
+        key = walk.all_of(functions)
         hash(key)
     except (_Unknown, TypeError):
         return None
     return key, walk.kept
 
 
-_remembered: OrderedDict[Hashable, tuple[Any, list[Any]]] = OrderedDict()
+class Traced(Protocol):
+    """A function that was traced."""
+
+    @property
+    def program(self) -> Program:
+        """Its program."""
+
+    @property
+    def captured(self) -> Sequence[Any]:
+        """The values of surrounding transformations that it closes over."""
+
+
+_remembered: OrderedDict[Hashable, tuple[Any, list[Any], bool]] = OrderedDict()
+"""What was made, what its key describes, and whether only the very same functions may use it."""
 _lock = threading.Lock()
 
 
 def remembered(
-    functions: Iterable[Any],
-    what: Hashable,
-    make: Callable[[], T],
-    is_closed: Callable[[T], bool],
+    functions: Iterable[Any], what: Hashable, make: Callable[[], T], traced: Callable[[T], Traced]
 ) -> T:
     """What ``make`` gives, or gave when the functions depended on the same things.
 
@@ -227,28 +272,59 @@ def remembered(
         functions: Those that ``make`` calls.
         what: What else decides the result.
         make: Makes it.
-        is_closed: Whether a result belongs to no surrounding transformation.
+        traced: The part of a result that was traced.
     """
     given = list(functions)
     before = _dependencies(given)
     if before is None:
         return make()
-    key = (what, before[0], axes_in_scope(), promotion_mode(), is_jit_disabled())
+    description, kept = before
+    key = (what, description, axes_in_scope(), promotion_mode(), is_jit_disabled())
     with _lock:
         found = _remembered.get(key)
-        if found is not None:
+        if found is not None and (not found[2] or _are_same(found[1], kept)):
             _remembered.move_to_end(key)
             result: T = found[0]
             return result
     made = make()
     after = _dependencies(given)
-    # Not what a function made that changes what it depends on, by counting its calls for example.
-    if after is not None and after[0] == before[0] and is_closed(made):
+    # Not what a function made that changes what it depends on, by counting its calls for example,
+    # nor what belongs to a surrounding transformation.
+    if after is None or after[0] != description or traced(made).captured:
+        return made
+    program = traced(made).program
+    if _constant_bytes(program) <= _MAX_BYTES:
         with _lock:
-            _remembered[key] = (made, before[1])
+            _remembered[key] = (made, kept, calls_users(program))
             while len(_remembered) > _MAX_REMEMBERED:
                 _remembered.popitem(last=False)
     return made
+
+
+def _are_same(kept: Sequence[Any], others: Sequence[Any]) -> bool:
+    """Whether two walks have met the same objects; tuples are made on the way."""
+    return all(a is b or type(a) is tuple for a, b in zip(kept, others, strict=True))
+
+
+def calls_users(program: Program) -> bool:
+    """Whether a program calls functions of the user's, at any depth."""
+    return program.memo(
+        "calls users",
+        lambda: any(
+            e.primitive.calls_users or any(map(calls_users, subprograms(e.primitive)))
+            for e in program.equations
+        ),
+    )
+
+
+def _constant_bytes(program: Program) -> int:
+    """Size of the arrays that a program holds."""
+
+    def count() -> int:
+        inner = [p for e in program.equations for p in subprograms(e.primitive)]
+        return sum(x.nbytes for _, x in program.constants) + sum(map(_constant_bytes, inner))
+
+    return program.memo("constant bytes", count)
 
 
 def forget_all() -> None:

@@ -69,7 +69,7 @@ def stage_once(
         [function],
         ("staged", in_tree, tuple(avals), what),
         lambda: Staged(function, in_tree, avals, what),
-        lambda staged: not staged.captured,
+        lambda staged: staged,
     )
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 import time
 from collections.abc import Callable
-from types import SimpleNamespace
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ import pytest
 
 import funcgrad as fg
 from funcgrad import lax
+from funcgrad.core.program import Program
 from funcgrad.core.trace import Tracer
 from funcgrad.higher_order import remembered as memory
 from funcgrad.transforms import stage as staging
@@ -117,6 +120,33 @@ def default(x: Any, y: Any = NAMES) -> Any:
     return x * y["factor"]
 
 
+SETTINGS = ModuleType("settings")
+SETTINGS.scale = SETTINGS.offset = 1.0  # type: ignore[attr-defined]
+MODULES = [SETTINGS]
+
+
+def offset(x: Any) -> Any:
+    return x * SETTINGS.offset  # type: ignore[attr-defined]
+
+
+def scale_in(module: Any, x: Any) -> Any:
+    return x * module.scale
+
+
+@functools.wraps(fg.numpy.dot)
+def named_as_a_library(x: Any) -> Any:
+    return x * FACTOR
+
+
+def around_a_module() -> Callable[[Any], Any]:
+    module = SETTINGS
+    return lambda x: x * module.scale  # type: ignore[attr-defined]
+
+
+def set_settings(scale: float) -> None:
+    SETTINGS.scale = SETTINGS.offset = scale  # type: ignore[attr-defined]
+
+
 def set_global(scale: float) -> None:
     globals()["FACTOR"] = scale
 
@@ -142,6 +172,17 @@ CHANGES: dict[str, tuple[Callable[[Any], Any], Callable[[float], Any]]] = {
     "large array": (lambda x: x * np.sum(BIG) / 100_000, lambda s: BIG.fill(s)),
     "function attribute": (lambda x: x * helper.scale, lambda s: setattr(helper, "scale", s)),
     "named lookup": (lambda x: x * globals()["FACTOR"], set_global),
+    "module": (lambda x: x * SETTINGS.scale, set_settings),  # type: ignore[attr-defined]
+    "module of two readers": (
+        lambda x: offset(x) * SETTINGS.scale / SETTINGS.scale,  # type: ignore[attr-defined]
+        set_settings,
+    ),
+    "module in a variable": (around_a_module(), set_settings),
+    "module in a list": (lambda x: x * MODULES[0].scale, set_settings),  # type: ignore[attr-defined]
+    "module as argument": (lambda x: scale_in(SETTINGS, x), set_settings),
+    "attribute named by a string": (
+        lambda x: x * operator.attrgetter("scale")(SETTINGS), set_settings),
+    "wrapper of a library's function": (named_as_a_library, set_global),
     "attribute by name": (lambda x: x * BOX.scale, lambda s: setattr(BOX, "scale", s)),
     "sign of zero": (
         lambda x: x * np.copysign(1.0, FACTOR),
@@ -172,10 +213,18 @@ def test_what_changes_is_seen(change: str, way: str) -> None:
     finally:
         set_scale(1.0)
         set_global(1.0)
+        set_settings(1.0)
+
+
+def local_numpy() -> Callable[[Any], Any]:
+    import numpy
+
+    return lambda x: x + numpy.random.rand()
 
 
 IMPURE: dict[str, Callable[[Any], Any]] = {
     "random state": lambda x: x + np.random.rand(),
+    "random state of a local name": local_numpy(),
     "generator": lambda x: x + RNG.random(),
     "time": lambda x: x + time.perf_counter(),
     "import": lambda x: x + __import__("time").perf_counter(),
@@ -212,6 +261,88 @@ def test_functions_that_count_their_calls_are_called(way: str) -> None:
         assert len(seen) > before[1], i
 
 
+@pytest.mark.parametrize("reader", [np.load, np.loadtxt])
+def test_files_are_read_again(reader: Any, tmp_path: Path) -> None:
+    path = tmp_path / "scale.npy"
+    write = np.save if reader is np.load else np.savetxt
+    for by_name in (lambda x: x * reader(path), lambda x: x * np.load(path)):
+        for scale in (1.0, 2.0):
+            write(path, scale if reader is np.load else [scale])
+            if reader is np.load or "reader" in by_name.__code__.co_freevars:
+                assert fg.jit(by_name)(5.0) == 5.0 * scale
+
+
+# What runs later than it is traced belongs to one function only, also where another one is equal.
+
+
+def calls_back(log: list[float], x: Any) -> Any:
+    fg.debug.callback(lambda v: log.append(float(v)), x)
+    return x * 2.0
+
+
+def calls_pure(log: list[float], x: Any) -> Any:
+    def kept(v: Any) -> Any:
+        log.append(float(v))
+        return np.asarray(v) * 2.0
+
+    return fg.pure_callback(kept, fg.ShapeDtypeStruct((), np.float64), x)
+
+
+def has_rule(log: list[float], x: Any) -> Any:
+    @fg.custom_jvp
+    def twice(y: Any) -> Any:
+        return y * 2.0
+
+    @twice.defjvp
+    def twice_jvp(primals: Any, tangents: Any) -> Any:
+        log.append(2.0)
+        return twice(*primals), tangents[0] * 2.0
+
+    return twice(x)
+
+
+@pytest.mark.parametrize("way", ["jit", "while_loop", "scan", "cond"])
+@pytest.mark.parametrize("body", [calls_back, calls_pure, has_rule])
+def test_functions_that_run_later_are_the_latest(body: Any, way: str) -> None:
+    def run() -> list[float]:
+        log: list[float] = []
+        value = lambda x: WAYS[way](lambda y: body(log, y), x)  # noqa: E731
+        if body is has_rule:
+            assert fg.jvp(value, (1.0,), (1.0,))[1] == 2.0
+        else:
+            assert value(1.0) == 2.0
+        return log
+
+    assert run()
+    assert run()
+
+
+def test_variables_of_functions_that_run_later_are_the_latest() -> None:
+    def run(final: float) -> Any:
+        scale = 1.0
+
+        def read(v: Any) -> Any:
+            return np.asarray(v) * scale
+
+        f = fg.jit(lambda x: fg.pure_callback(read, fg.ShapeDtypeStruct((), np.float64), x))
+        f(1.0)
+        scale = final
+        return f(1.0)
+
+    assert [run(s) for s in (2.0, 3.0)] == [2.0, 3.0]
+
+
+def test_large_constants_are_not_kept() -> None:
+    def total(n: int) -> None:
+        fg.jit(lambda x: x + np.arange(float(n))[::-1].copy())(1.0)
+
+    memory.forget_all()
+    total(100)
+    assert len(memory._remembered) == 1
+    total(1_000_000)
+    assert len(memory._remembered) == 1
+
+
 def test_traced_values_are_never_remembered() -> None:
     def outer(a: Any) -> Any:
         return lax.while_loop(lambda s: s[0] < 2, lambda s: (s[0] + 1, s[1] * a), (0, a))[1]
@@ -219,7 +350,7 @@ def test_traced_values_are_never_remembered() -> None:
     for x in (2.0, 3.0):
         assert fg.grad(outer)(x) == 3 * x**2
         assert fg.jit(fg.grad(outer))(x) == 3 * x**2
-    kept = [entry for entry, _ in memory._remembered.values()]
+    kept = [entry for entry, *_ in memory._remembered.values()]
     assert not any(isinstance(x, Tracer) for e in kept for x in getattr(e, "leaves", ()))
 
 
@@ -247,11 +378,12 @@ def test_options_and_names_tell_functions_apart(traces: list[str]) -> None:
 
 
 def test_the_memory_is_bounded() -> None:
+    traced = SimpleNamespace(program=Program([], [], []), captured=[])
     memory.forget_all()
     for i in range(memory._MAX_REMEMBERED + 20):
-        memory.remembered([squares], i, lambda i=i: i, lambda _: True)
+        memory.remembered([squares], i, lambda i=i: i, lambda _: traced)
     assert len(memory._remembered) == memory._MAX_REMEMBERED
-    assert memory.remembered([squares], 5, lambda: "new", lambda _: True) == "new"
+    assert memory.remembered([squares], 5, lambda: "new", lambda _: traced) == "new"
     memory.forget_all()
 
 
