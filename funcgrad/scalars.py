@@ -90,10 +90,10 @@ def _plain_nested(x: Any) -> Any:
 def _closed(operation: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """An operator of Python's numbers whose results have the attributes again; its reflection."""
 
-    def forward(self: Any, other: Any) -> Any:
+    def forward(self: Any, other: Any, *modulus: Any) -> Any:
         if type(other) not in _NUMBERS:
             return NotImplemented  # Arrays and traced values compute with plain numbers.
-        return scalar_number(operation(plain_number(self), plain_number(other)))
+        return scalar_number(operation(*map(plain_number, (self, other, *modulus))))
 
     def reflected(self: Any, other: Any) -> Any:
         if type(other) not in _NUMBERS:
@@ -110,7 +110,7 @@ def _closed_sign(operation: Callable[[Any], Any]) -> Callable[[Any], Any]:
 _NUMBERS = frozenset((*_OF_PLAIN, *SCALAR_NUMBERS))
 _BINARY = (
     operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod,
-    operator.pow, operator.lshift, operator.rshift, operator.and_, operator.or_, operator.xor,
+    pow, operator.lshift, operator.rshift, operator.and_, operator.or_, operator.xor,
 )  # fmt: skip
 for _operation in _BINARY:
     _name = _operation.__name__.strip("_")

@@ -205,3 +205,11 @@ def test_python_s_conditions_work_eagerly() -> None:
     f = fg.checkpoint(lambda x, n: sum((x for _ in range(n)), 0.0) if x > 0 else -x)
     assert f(1.5, 3) == 4.5
     assert type(f(1.5, 3)) is float
+
+
+def test_powers_with_a_modulus() -> None:
+    found = []
+    power = fg.custom_jvp(lambda n: found.append(pow(n, 5, 7)) or n)
+    power.defjvp(lambda primals, tangents: (primals[0], tangents[0]))
+    power(3)
+    assert found == [pow(3, 5, 7)]

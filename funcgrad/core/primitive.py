@@ -140,6 +140,11 @@ class Primitive:
 
     __call__ = bind
 
+    @property
+    def callees(self) -> tuple[Any, ...]:
+        """Functions of the user's that evaluation calls, and tracing does not."""
+        return ()
+
     # The rules. A subclass gives, derives or declares impossible each of them. Those that take one
     # parameter per argument of the operation leave its number open here.
 

@@ -40,6 +40,7 @@ _MAX_FUNCTIONS = 100
 _LONGEST_PAUSE = 4096
 _MERSENNE_BYTES = 625 * 4
 _MISSING = object()
+_OF_TYPES = frozenset({"dtype", "itemsize", "nbytes", "ndim", "shape", "size"})
 _WRITTEN = "has been written to since it was traced; compiled code uses what was there"
 _PASS_IT = (
     "What a traced function reads around it is a constant of the compiled function. Pass it as an "
@@ -60,6 +61,7 @@ class Surroundings:
 
     __slots__ = (
         "_arrays",
+        "_function",
         "_functions",
         "_generators",
         "_pause",
@@ -72,6 +74,7 @@ class Surroundings:
         self.left = 0
         self._pause = 0
         self._reported: set[str] = set()
+        self._function = function
         self._functions = list(_users_functions(function))
         self._variables: list[_Variable] = []
         self._generators: list[_Variable] = []
@@ -88,7 +91,20 @@ class Surroundings:
                     self._generators.append(variable)
 
     def add_constants(self, program: Program) -> None:
-        """Watch the arrays that a program closes over and that others hold, too."""
+        """Watch the arrays that a program closes over and that others hold, too.
+
+        What is read by functions that the program calls whenever it runs is no constant.
+        """
+        later = {
+            code
+            for each in _programs_in(program)
+            for equation in each.equations
+            for callee in equation.primitive.callees
+            for function in _users_functions(callee, is_deep=False)
+            for code in _codes_of(function.__code__)
+        }
+        if later:
+            self._leave_out(frozenset(later))
         known = {id(array.now()) for array in self._arrays}
         for each in _programs_in(program):
             shared: dict[Any, Any] = {}
@@ -101,6 +117,15 @@ class Surroundings:
             for equation in each.equations if shared else ():
                 for atom in shared.keys() & equation.inputs:
                     self._arrays.append(_Array(shared.pop(atom), equation.source))
+
+    def _leave_out(self, codes: frozenset[CodeType]) -> None:
+        """Do not watch what is read in these alone."""
+        functions = _users_functions(self._function, codes)
+        read = {v.key for each in functions for v in _variables_of(each, codes)}
+        self._variables = [v for v in self._variables if v.key in read]
+        self._arrays = [a for a in self._arrays if a.key is None or a.key in read]
+        for variable in self._variables:
+            variable.left_out = codes
 
     @property
     def is_empty(self) -> bool:
@@ -152,14 +177,20 @@ class _Variable:
         code: The code that reads it.
     """
 
-    __slots__ = ("code", "holder", "name", "value")
+    __slots__ = ("code", "holder", "left_out", "name", "sample", "value")
 
     def __init__(self, name: str, holder: dict[str, Any] | CellType, code: CodeType) -> None:
         self.name = name
         self.holder = holder
         self.code = code
+        self.left_out: frozenset[CodeType] = frozenset()
         value = self.now()
         self.value = weakref.ref(value) if isinstance(value, np.ndarray) else value
+        self.sample = 0
+
+    @property
+    def key(self) -> tuple[int, str]:
+        return id(self.holder), self.name
 
     def now(self) -> Any:
         if isinstance(self.holder, dict):
@@ -174,7 +205,9 @@ class _Variable:
     def has_changed(self) -> bool:
         now = self.now()
         if isinstance(self.value, weakref.ref):
-            return now is not self.value()
+            if now is self.value():
+                return False
+            return not isinstance(now, np.ndarray) or _sample(now) != self.sample
         value = self.value
         if type(now) is not type(value):
             return True
@@ -190,15 +223,19 @@ class _Variable:
     def line(self) -> SourceLocation | None:
         """Where it is read; nothing if it is also assigned there, or only looks as if it was."""
         wanted = "GLOBAL" if isinstance(self.holder, dict) else "DEREF"
+        is_array = isinstance(self.value, weakref.ref)
         found = None
-        for code in _codes_of(self.code):
-            for instruction in dis.get_instructions(code):
+        for code in _codes_of(self.code, self.left_out):
+            instructions = list(dis.get_instructions(code))
+            for i, instruction in enumerate(instructions):
                 operation, _, kind = instruction.opname.partition("_")
                 if instruction.argval != self.name or wanted not in kind:
                     continue
                 if operation == "STORE":
                     return None
                 positions = instruction.positions
+                if is_array and _is_type_asked(instructions, i):
+                    continue
                 if operation == "LOAD" and found is None and positions and positions.lineno:
                     found = SourceLocation(code, positions.lineno)
         return found
@@ -218,6 +255,13 @@ class _Array:
         self.now: Callable[[], np.ndarray | None] = weakref.ref(array)
         self._reader = reader
         self._sample = _sample(array)
+        if isinstance(reader, _Variable):
+            reader.sample = self._sample
+
+    @property
+    def key(self) -> tuple[int, str] | None:
+        """That of the variable that it was found in, if one is left."""
+        return self._reader.key if isinstance(self._reader, _Variable) else None
 
     @property
     def name(self) -> str:
@@ -236,9 +280,18 @@ class _Array:
 
 
 def _sample(array: np.ndarray) -> int:
-    """A number that stands for the elements of a sample."""
+    """A number that stands for the type and the elements of a sample."""
     step = max(1, array.size // _SAMPLE)
-    return hash(array.flat[::step].tobytes())
+    return hash((array.shape, array.dtype, array.flat[::step].tobytes()))
+
+
+def _is_type_asked(instructions: Sequence[dis.Instruction], i: int) -> bool:
+    """Whether the array that an instruction loads is asked for its type only."""
+    after = instructions[i + 1 : i + 2]
+    if any(a.opname == "LOAD_ATTR" and a.argval in _OF_TYPES for a in after):
+        return True
+    is_called = any("CALL" in a.opname for a in instructions[i + 1 : i + 3])
+    return is_called and any(b.argval == "len" for b in instructions[max(0, i - 2) : i])
 
 
 def _programs_in(value: Any) -> Iterator[Program]:
@@ -256,17 +309,28 @@ def _programs_in(value: Any) -> Iterator[Program]:
 # Functions and the names in them.
 
 
-def _users_functions(function: Any) -> Iterator[FunctionType]:
-    """The user's functions behind a callable: itself, and those that it finds by name."""
+def _users_functions(
+    function: Any, left_out: frozenset[CodeType] = frozenset(), is_deep: bool = True
+) -> Iterator[FunctionType]:
+    """The user's functions behind a callable: itself, and those that it finds by name.
+
+    Args:
+        function: The callable.
+        left_out: Codes that are passed over.
+        is_deep: Whether names are looked up.
+    """
     waiting, seen = [function], set[int]()
     while waiting and len(seen) < _MAX_FUNCTIONS:
         function = _underlying(waiting.pop(0))
         if function is None or id(function) in seen:
             continue
         seen.add(id(function))
+        if function.__code__ in left_out:
+            continue
         if is_users(function.__code__):
             yield function
-            waiting += (v.now() for v in _variables_of(function))
+            if is_deep:
+                waiting += (v.now() for v in _variables_of(function, left_out))
         else:  # a transformation's, that has the user's function in a cell
             waiting += map(_content, function.__closure__ or ())
 
@@ -286,9 +350,11 @@ def _underlying(function: Any) -> FunctionType | None:
     return function
 
 
-def _variables_of(function: FunctionType) -> Iterator[_Variable]:
+def _variables_of(
+    function: FunctionType, left_out: frozenset[CodeType] = frozenset()
+) -> Iterator[_Variable]:
     code = function.__code__
-    names = {name for each in _codes_of(code) for name in each.co_names}
+    names = {name for each in _codes_of(code, left_out) for name in each.co_names}
     for name in names:
         if name in function.__globals__:
             yield _Variable(name, function.__globals__, code)
@@ -296,12 +362,12 @@ def _variables_of(function: FunctionType) -> Iterator[_Variable]:
         yield _Variable(name, cell, code)
 
 
-def _codes_of(code: CodeType) -> Iterator[CodeType]:
-    """A code object and those of the functions inside."""
+def _codes_of(code: CodeType, left_out: frozenset[CodeType] = frozenset()) -> Iterator[CodeType]:
+    """A code object and those of the functions inside, but for some."""
     yield code
     for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _codes_of(constant)
+        if isinstance(constant, CodeType) and constant not in left_out:
+            yield from _codes_of(constant, left_out)
 
 
 def _names_read(code: CodeType) -> Iterator[tuple[CodeType, str, int]]:

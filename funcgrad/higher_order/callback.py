@@ -61,6 +61,10 @@ class _Callback(Primitive):
     calls_users = True
     lower = extern_lower
 
+    @property
+    def callees(self) -> tuple[Any, ...]:
+        return (self.function,)
+
     def impl(self, *args: Any) -> Any:
         with using_trace(EVAL):
             results = self.function(*map(_copied, args))
@@ -141,6 +145,7 @@ class _ByLane:
     """A function of all lanes that calls another one for each."""
 
     def __init__(self, single: _Callback, dims: tuple[BatchDim, ...], size: int) -> None:
+        self.__wrapped__ = single.function
         self.single = single
         self.dims = dims
         self.size = size

@@ -47,8 +47,8 @@ _PURE_MODULES = _LIBRARIES | {"math", "cmath", "operator", "functools", "itertoo
 _STATEFUL = ("numpy.random", "scipy.stats", "scipy.io")
 _STATEFUL_NAMES = frozenset(
     {"DataSource", "fromfile", "fromregex", "genfromtxt", "get_printoptions", "getbufsize",
-     "geterr", "geterrcall", "io", "load", "loadtxt", "memmap", "random", "save", "savetxt", "savez",
-     "savez_compressed", "set_printoptions", "setbufsize", "seterr", "seterrcall", "stats",
+     "geterr", "geterrcall", "io", "load", "loadtxt", "memmap", "random", "save", "savetxt",
+     "savez", "savez_compressed", "set_printoptions", "setbufsize", "seterr", "seterrcall", "stats",
      "tofile",
      "attrgetter", "methodcaller"}  # what they read is named by strings
 )  # fmt: skip

@@ -120,6 +120,83 @@ def test_a_closed_over_variable_that_is_set_anew(first, second, shown):
     assert "# the reader" in place_of(text)
 
 
+def until_silent(change, f, *args):
+    """Nothing is warned of, whatever changes between the calls."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for i in range(1, 6):
+            f(*args)
+            change(i)
+
+
+def printed(x):
+    return (x, SCALE)
+
+
+def shown(v):
+    printed(v)
+
+
+CALLED_LATER = {
+    "a callback": lambda x: fg.debug.callback(lambda v: (v, SCALE), x),
+    "a callback by name": lambda x: fg.debug.callback(printed, x),
+    "what a callback calls": lambda x: fg.debug.callback(shown, x),
+    "a callback with options": lambda x: fg.debug.callback(functools.partial(printed), x),
+    "a pure callback": lambda x: fg.pure_callback(
+        lambda v: np.asarray(v) * SCALE, fg.ShapeDtypeStruct((3,), np.float64), x
+    ),
+    "a callback of every lane": lambda x: fg.vmap(
+        lambda y: fg.debug.callback(lambda v: (v, SCALE), y)
+    )(x),
+    "a callback in a loop": lambda x: fg.lax.fori_loop(
+        0, 3, lambda i, c: (fg.debug.callback(printed, c), c)[1], x
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CALLED_LATER)
+def test_what_callbacks_read_is_not_baked_in(name, monkeypatch):
+    body = CALLED_LATER[name]
+    f = fg.jit(lambda x: (body(x), x * 2)[1])
+    until_silent(lambda i: monkeypatch.setitem(globals(), "SCALE", float(i)), f, ONES)
+
+
+def test_what_a_callback_and_the_function_read_is_baked_in(monkeypatch):
+    def f(x):
+        fg.debug.callback(printed, x)
+        return x * SCALE  # reads it
+
+    compiled = fg.jit(f)
+    compiled(ONES)
+    monkeypatch.setitem(globals(), "SCALE", 3.0)
+    assert "# reads it" in place_of(until_warned(compiled, ONES))
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda a: lambda x: x * a.shape[0],
+        lambda a: lambda x: x * a.size + a.ndim,
+        lambda a: lambda x: x * len(a),
+        lambda a: lambda x: x.astype(a.dtype),
+    ],
+)
+def test_types_of_arrays_do_not_change(read):
+    a = np.zeros(4)
+    until_silent(a.fill, fg.jit(read(a)), ONES)
+
+
+def test_an_equal_array_is_no_change():
+    a = np.arange(3.0)
+    f = fg.jit(lambda x: x + a)
+
+    def change(i):
+        nonlocal a
+        a = a.copy()
+
+    until_silent(change, f, ONES)
+
+
 def arrays():
     large = np.zeros((300, 100))
     yield "closed over", (w := np.ones(3)), lambda x: x + w, "the array `w` (f64[3])"

@@ -217,8 +217,7 @@ def test_what_changes_is_seen(change: str, way: str) -> None:
 
 
 def local_numpy() -> Callable[[Any], Any]:
-    import numpy
-
+    numpy = np
     return lambda x: x + numpy.random.rand()
 
 
