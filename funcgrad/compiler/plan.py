@@ -8,6 +8,8 @@ in between. The tables of steps are immutable and shared by all threads; a call 
 from __future__ import annotations
 
 import struct
+import threading
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -119,6 +121,43 @@ class Frame:
         self.slots[memory.arena_slot] = raw.ctypes.data + start
         for slot, array in zip(memory.constants, constants, strict=True):
             self.slots[slot] = array.ctypes.data
+
+
+class _LargeFrames(list[Frame]):
+    """Memory of calls that have ended, of an executable that needs much of it.
+
+    All executables together keep `MAX_IDLE_BYTES`, and one of them, the last that ran, whatever it
+    needs: an executable lives as long as its program, which may be remembered and never run again.
+    """
+
+    def __init__(self, arena_bytes: int) -> None:
+        self.arena_bytes = arena_bytes
+
+    def append(self, frame: Frame) -> None:
+        super().append(frame)
+        if not _idle or _idle[-1]() is not self:
+            self._come_last()
+
+    def _come_last(self) -> None:
+        with _idle_lock:
+            kept = [ref for ref in _idle if (found := ref()) is not None and found is not self]
+            kept.append(weakref.ref(self))
+            left = MAX_IDLE_BYTES - len(self) * self.arena_bytes
+            for ref in kept[-2::-1]:
+                frames = ref()
+                if frames is not None:
+                    left -= len(frames) * frames.arena_bytes
+                    if left < 0:
+                        frames.clear()
+            _idle[:] = kept
+
+
+_LARGE_ARENA = 1 << 20
+MAX_IDLE_BYTES = 1 << 29
+"""How much memory executables keep for further calls, besides the last that ran."""
+_idle: list[weakref.ref[_LargeFrames]] = []
+"""Those with large frames, in the order in which they ran last."""
+_idle_lock = threading.Lock()
 
 
 Source = Callable[[Frame, list[Any], list[Any], dict[Value, Any]], Any]
@@ -247,7 +286,8 @@ class Executable:
         # Where results come from: the index of a donated argument, or None for a new array.
         place = {value: i for i, value in enumerate(graph.inputs)}
         self.sources = [None if v.home is v else place[v.home] for v in graph.outputs]
-        self.frames: list[Frame] = []
+        is_large = memory.arena_bytes > _LARGE_ARENA
+        self.frames: list[Frame] = _LargeFrames(memory.arena_bytes) if is_large else []
         self.run = runtime.executor()
 
     def as_text(self) -> str:

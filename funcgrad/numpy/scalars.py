@@ -37,7 +37,8 @@ class ScalarType(type):
         return subclass is cls or issubclass(subclass, cls.of)
 
     def __eq__(cls, other: object) -> bool:
-        return other is cls or other is cls.of
+        # A dtype says itself that it equals the type.
+        return other is cls or other is cls.of or NotImplemented
 
     def __hash__(cls) -> int:
         return hash(cls.of)

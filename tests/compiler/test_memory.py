@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import funcgrad as fg
+from funcgrad.compiler import plan
 from funcgrad.compiler.memory import _ALIGNMENT, _Arena
 
 # The arena.
@@ -201,3 +202,33 @@ def test_results_of_earlier_calls_are_never_written_to() -> None:
     for found, expected in kept:
         for a, b in zip(found, expected, strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+# Memory between calls.
+
+
+def test_executables_keep_a_bounded_amount_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "_idle", [])
+    x = np.ones(400_000)
+    needed = 2 * x.nbytes
+    monkeypatch.setattr(plan, "MAX_IDLE_BYTES", 3 * needed)
+
+    def idle() -> list[int]:
+        refs = [ref() for ref in plan._idle]
+        return [len(f) * f.arena_bytes for f in refs if f is not None]
+
+    for k in range(12):
+        scale = 1.0 + k
+        f = fg.jit(lambda x, s=scale: np.sum(np.cumsum(x * s)[::-1] * np.cumsum(np.sin(x))))
+        values = [f(x) for _ in range(3)]
+        assert values[0] == values[1] == values[2]
+        assert sum(idle()) <= plan.MAX_IDLE_BYTES
+        assert idle()[-1] > 0, "the last that ran keeps its own"
+    assert len([n for n in idle() if n]) > 1
+    monkeypatch.setattr(plan, "MAX_IDLE_BYTES", 1)
+    g = fg.jit(lambda x: np.sum(np.cumsum(np.cos(x))[::-1] * np.cumsum(np.sin(x))))
+    expected = np.sum(np.cumsum(np.cos(x))[::-1] * np.cumsum(np.sin(x)))
+    for _ in range(3):
+        np.testing.assert_allclose(g(x), expected)
+        assert [n > 0 for n in idle()][-1]
+        assert sum(n > 0 for n in idle()) == 1

@@ -110,3 +110,16 @@ def test_wrong_calls_are_numpy_s_errors() -> None:
         fnp.float32(1, 2)
     with pytest.raises(OverflowError, match="out of bounds for uint8"):
         fnp.uint8(300)
+
+
+@pytest.mark.parametrize("name", ["float32", "int8", "bool_", "complex64"])
+def test_types_equal_dtypes_from_both_sides(name: str) -> None:
+    own, numpys = getattr(fnp, name), getattr(np, name)
+    others = [np.dtype(numpys), numpys, own, np.dtype(np.float16), np.float16, name, None, 3]
+    for other in others:
+        expected = numpys == (numpys if other is own else other)
+        assert (own == other) is expected
+        assert (other == own) is expected
+        assert (own != other) is not expected
+    assert np.dtype(numpys) in (fnp.float16, own)
+    assert np.dtype(numpys) in [own]
