@@ -191,11 +191,16 @@ class _Walk:
             raise _Unknown
         if root in _PURE_MODULES:
             self.meets_libraries |= root in ("numpy", "scipy", "operator")
-        elif root in sys.stdlib_module_names:
+        elif root in sys.stdlib_module_names or _makes_attributes(module):
             raise _Unknown
         else:
             self.modules.append(module)
         return name
+
+
+def _makes_attributes(module: ModuleType) -> bool:
+    """Whether what a name means in a module may come from a function."""
+    return type(module) is not ModuleType or "__getattr__" in module.__dict__
 
 
 def _is_own_data(value: Any) -> bool:

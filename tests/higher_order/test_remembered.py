@@ -123,6 +123,19 @@ def default(x: Any, y: Any = NAMES) -> Any:
 SETTINGS = ModuleType("settings")
 SETTINGS.scale = SETTINGS.offset = 1.0  # type: ignore[attr-defined]
 MODULES = [SETTINGS]
+LAZY = ModuleType("lazy")
+LAZY.__getattr__ = lambda name: SETTINGS.scale  # type: ignore[method-assign]
+
+
+class Computed(ModuleType):
+    """A module of a class of its own."""
+
+    @property
+    def scale(self) -> float:
+        return float(SETTINGS.scale)
+
+
+COMPUTED = Computed("computed")
 
 
 def offset(x: Any) -> Any:
@@ -177,6 +190,8 @@ CHANGES: dict[str, tuple[Callable[[Any], Any], Callable[[float], Any]]] = {
         lambda x: offset(x) * SETTINGS.scale / SETTINGS.scale,  # type: ignore[attr-defined]
         set_settings,
     ),
+    "module with a function for names": (lambda x: x * LAZY.scale, set_settings),
+    "module with properties": (lambda x: x * COMPUTED.scale, set_settings),
     "module in a variable": (around_a_module(), set_settings),
     "module in a list": (lambda x: x * MODULES[0].scale, set_settings),  # type: ignore[attr-defined]
     "module as argument": (lambda x: scale_in(SETTINGS, x), set_settings),
