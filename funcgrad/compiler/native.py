@@ -104,7 +104,10 @@ _IDLE: list[Any] = []
 
 
 def _object_file(assembly: str, is_final: bool) -> bytes:
-    machine = _IDLE.pop() if _IDLE else target_machine()
+    try:
+        machine = _IDLE.pop()
+    except IndexError:
+        machine = target_machine()
     code = _emitted((parse if is_final else optimize)(assembly, machine), machine)
     _IDLE.append(machine)
     return code

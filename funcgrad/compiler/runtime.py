@@ -73,7 +73,12 @@ class Stats:
 
 _STATS = Stats()
 _ADDRESSES: dict[str, int] = {}
-_LOCK = threading.Lock()
+_LOCK = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    # In a child, nobody would finish what another thread is compiling; so a fork waits for it.
+    os.register_at_fork(
+        before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release
+    )
 
 
 def stats() -> Stats:

@@ -394,10 +394,15 @@ class Pool:
 def pool(worker: int) -> Pool:
     """The pool, made when the first large kernel is planned."""
     found = Pool(worker)
+    _POOLS.append(found)
     if hasattr(os, "register_at_fork"):
         # A child has no workers; programs that were planned before run their parts alone.
         os.register_at_fork(after_in_child=pool.cache_clear)
     return found
+
+
+_POOLS: list[Pool] = []
+"""All pools: programs know their addresses, also those that a child has from its parent."""
 
 
 def part_ranges(length: int, work: int, threads: int) -> list[tuple[int, int]]:

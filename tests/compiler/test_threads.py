@@ -179,9 +179,58 @@ def test_a_forked_process_has_its_own_workers() -> None:
         "ok = np.array_equal(f(x), y) and np.allclose(g(x), y + 1)\n"
         "if not child:\n"
         "    os._exit(not ok)\n"
-        "raise SystemExit(os.waitpid(child, 0)[1] or not ok)\n"
+        "raise SystemExit(os.waitpid(child, 0)[1] != 0 or not ok)\n"
     )
     assert subprocess.run([sys.executable, "-c", program], timeout=120).returncode == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_process_writes_to_no_memory_but_its_own() -> None:
+    program = (
+        "import os, numpy as np, funcgrad as fg\n"
+        "x = np.linspace(0, 1, 2_000_000)\n"
+        "m = np.linspace(0, 1, 512 * 512).reshape(512, 512)\n"
+        "f = fg.jit(lambda x: np.exp(x) + 1, threads=4)\n"
+        "g = fg.jit(lambda m: m @ m, threads=4)\n"
+        "y, z = f(x), g(m)\n"
+        "child = os.fork()\n"
+        "others = [np.zeros(n) for n in range(1, 128) for _ in range(4)]\n"
+        "ok = np.array_equal(f(x), y) and np.array_equal(g(m), z)\n"
+        "ok = ok and not any(other.any() for other in others)\n"
+        "if not child:\n"
+        "    os._exit(not ok)\n"
+        "raise SystemExit(os.waitpid(child, 0)[1] != 0 or not ok)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", program], timeout=120).returncode == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_process_compiles_while_its_parent_does() -> None:
+    program = (
+        "import os, threading, numpy as np, funcgrad as fg\n"
+        "from funcgrad.compiler import native\n"
+        "fg.jit(np.exp)(1.0)\n"
+        "x, started = np.linspace(0, 1, 8), threading.Event()\n"
+        "emitted = native._emitted\n"
+        "def slowly(*args):\n"
+        "    started.set()\n"
+        "    threading.Event().wait(0.5)\n"
+        "    return emitted(*args)\n"
+        "native._emitted = slowly\n"
+        "compiling = threading.Thread(target=fg.jit(lambda x: np.sin(x) * 3.25), args=(x,))\n"
+        "compiling.start()\n"
+        "assert started.wait(60)\n"
+        "child = os.fork()\n"
+        "y = fg.jit(lambda x: np.sin(x) * 4.5)(x)\n"
+        "ok = np.allclose(y, np.sin(x) * 4.5)\n"
+        "if not child:\n"
+        "    os._exit(not ok)\n"
+        "compiling.join()\n"
+        "raise SystemExit(os.waitpid(child, 0)[1] != 0 or not ok)\n"
+    )
+    environment = {**os.environ, "FUNCGRAD_CACHE_DIR": "off"}
+    run = subprocess.run([sys.executable, "-c", program], timeout=60, env=environment)
+    assert run.returncode == 0
 
 
 @pytest.mark.parametrize("threads", [0, -1, 1.5, "2"])
