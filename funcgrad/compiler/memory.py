@@ -123,14 +123,16 @@ def change_in_place(
     replaced = dict(carries)
     inputs, outputs = set(graph.inputs), set(graph.outputs)
     last: dict[Value, int] = {}
+    seen_by_numpy: set[Value] = set()  # which looks for them where they were made
     for i, group in enumerate(groups):
         for node in group.nodes:
-            is_numpy = isinstance(node, External)
-            last.update((value, len(groups) if is_numpy else i) for value in _read(node))
+            last.update((value, i) for value in _read(node))
+            if isinstance(node, External):
+                seen_by_numpy.update(_read(node))
     for i, group in reversed(list(enumerate(groups))):
         out = group.nodes[0].outs[0] if group.nodes[0].outs else None
         value = _changed(group.nodes[0])
-        if value is None or out is None or last[value] != i:
+        if value is None or out is None or last[value] != i or value in seen_by_numpy:
             continue
         if value.maker is None:
             is_free = replaced.get(value) is out.home

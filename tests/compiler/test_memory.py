@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import funcgrad as fg
+import funcgrad.numpy as fnp
 from funcgrad.compiler import plan
 from funcgrad.compiler.memory import _ALIGNMENT, _Arena
 
@@ -232,3 +233,76 @@ def test_executables_keep_a_bounded_amount_of_memory(monkeypatch: pytest.MonkeyP
         np.testing.assert_allclose(g(x), expected)
         assert [n > 0 for n in idle()][-1]
         assert sum(n > 0 for n in idle()) == 1
+
+
+# What NumPy has seen of a value before a part of it is changed.
+
+
+def written(t: np.ndarray, place: Any, new: Any) -> np.ndarray:
+    t = t.copy()
+    t[place] = new
+    return t
+
+
+ROW = fg.ShapeDtypeStruct((5,), np.float64)
+AT = 1  # where the traced place is
+
+# How a part is changed, and the same in NumPy.
+CHANGES: dict[str, tuple[Any, Any]] = {
+    "at a known place": (lambda t, i: fnp.at(t)[2].set(7.0), lambda t: written(t, 2, 7.0)),
+    "at a traced place": (lambda t, i: fnp.at(t)[i].set(7.0), lambda t: written(t, AT, 7.0)),
+    "at traced places": (
+        lambda t, i: fnp.at(t)[fnp.stack([i, i + 2])].add(7.0),
+        lambda t: written(t, [AT, AT + 2], t[[AT, AT + 2]] + 7.0),
+    ),
+    "a known window": (
+        lambda t, i: fg.lax.dynamic_update_slice(t, np.ones(2), (2,)),
+        lambda t: written(t, slice(2, 4), 1.0),
+    ),
+    "a traced window": (
+        lambda t, i: fg.lax.dynamic_update_slice(t, np.ones(2), (i,)),
+        lambda t: written(t, slice(AT, AT + 2), 1.0),
+    ),
+    "an end": (
+        lambda t, i: fnp.concatenate([t[:4], t[1:2]]),
+        lambda t: np.concatenate([t[:4], t[1:2]]),
+    ),
+}
+
+
+def doubled(t: Any) -> Any:
+    return fg.pure_callback(lambda a: a * 2.0, ROW, t)
+
+
+# What calls NumPy, and the result.
+CALLS: dict[str, tuple[Any, Any]] = {
+    "callback": (doubled, lambda t: t * 2.0),
+    "the same array": (lambda t: fg.pure_callback(lambda a: a, ROW, t), lambda t: t),
+    "another order": (lambda t: fg.pure_callback(lambda a: a[::-1], ROW, t), lambda t: t[::-1]),
+    "sorting": (np.sort, np.sort),
+    "of a view": (lambda t: fg.pure_callback(lambda a: a, ROW, t[::-1]), lambda t: t[::-1]),
+    "branch": (lambda t: fg.lax.cond(np.sum(t) > 0, lambda t: t, doubled, t), lambda t: t),
+    "loop": (lambda t: fg.lax.fori_loop(0, 2, lambda k, t: doubled(t), t), lambda t: t * 4.0),
+}
+
+
+@pytest.mark.parametrize("is_donated", [False, True])
+@pytest.mark.parametrize("is_made", [False, True], ids=["argument", "made"])
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("call", CALLS)
+def test_changes_of_what_numpy_has_seen(
+    call: str, change: str, is_made: bool, is_donated: bool
+) -> None:
+    def f(x: Any, i: Any) -> Any:
+        t = np.cumsum(x) if is_made else x
+        seen = CALLS[call][0](t)
+        return CHANGES[change][0](t, i), seen, np.sort(seen) + 1.0
+
+    x = np.array([0.5, 2.0, -1.0, 3.0, 0.25])
+    t = np.cumsum(x) if is_made else x
+    seen = CALLS[call][1](t)
+    expected = CHANGES[change][1](t), seen, np.sort(seen) + 1.0
+    compiled = fg.jit(f, donate_argnums=(0,) if is_donated else ())
+    for _ in range(2):
+        for found, wanted in zip(compiled(x.copy(), np.int64(AT)), expected, strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-14)
