@@ -414,7 +414,8 @@ def check_time(run: Callable[[int], Any], short: int, long: int) -> Any:
             gc.enable()
 
     fast = min(timed(short)[0] for _ in range(5))
-    slow, result = timed(long)
+    # The first run takes its memory from the system, page by page.
+    slow, result = min((timed(long) for _ in range(2)), key=lambda run: run[0])
     assert slow < 2 * fast
     return result
 
