@@ -154,10 +154,10 @@ class Sum(Elementwise):
 
     def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
         x, y = args
-        ct_x = unbroadcast(ct, x.aval.shape) if is_linear(x) else None
+        ct_x = unbroadcast(ct, x) if is_linear(x) else None
         if not is_linear(y):
             return ct_x, None
-        ct_y = unbroadcast(ct, y.aval.shape)
+        ct_y = unbroadcast(ct, y)
         return ct_x, ct_y if self.sign == 1 else neg.bind(ct_y)
 
 
@@ -177,8 +177,8 @@ class Product(Elementwise):
     def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
         x, y = args
         if is_linear(x):
-            return unbroadcast(_scaled(ct, y), x.aval.shape), None
-        return None, unbroadcast(_scaled(ct, x), y.aval.shape)
+            return unbroadcast(_scaled(ct, y), x), None
+        return None, unbroadcast(_scaled(ct, x), y)
 
 
 def _scaled(t: Value, c: Value) -> Value:
@@ -205,7 +205,7 @@ class Quotient(Elementwise):
 
     def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
         x, y = args
-        return unbroadcast(_unscaled(ct, y), x.aval.shape), None
+        return unbroadcast(_unscaled(ct, y), x), None
 
 
 def _unscaled(t: Value, c: Value) -> Value:
@@ -232,7 +232,7 @@ class _OfTangent(Elementwise):
 
     def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
         t, c = args
-        return unbroadcast(self.bind(ct, c), t.aval.shape), None
+        return unbroadcast(self.bind(ct, c), t), None
 
 
 class Scale(_OfTangent):
@@ -280,8 +280,8 @@ class Pair(Elementwise):
     def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
         t, s = args
         if is_linear(t):
-            return unbroadcast(self.bind(ct, s), t.aval.shape), None
-        return None, unbroadcast(self.bind(ct, t), s.aval.shape)
+            return unbroadcast(self.bind(ct, s), t), None
+        return None, unbroadcast(self.bind(ct, t), s)
 
 
 _FEW = 4096
@@ -348,8 +348,8 @@ class Select(Elementwise):
     def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
         condition, x, y = args
         zero = zero_of(ct)
-        ct_x = unbroadcast(self.bind(condition, ct, zero), x.aval.shape) if is_linear(x) else None
-        ct_y = unbroadcast(self.bind(condition, zero, ct), y.aval.shape) if is_linear(y) else None
+        ct_x = unbroadcast(self.bind(condition, ct, zero), x) if is_linear(x) else None
+        ct_y = unbroadcast(self.bind(condition, zero, ct), y) if is_linear(y) else None
         return None, ct_x, ct_y
 
 

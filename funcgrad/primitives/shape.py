@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import Shape, ShapedArray
-from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear
+from funcgrad.core.primitive import BatchDim, Linear, Primitive, Value, is_linear
 from funcgrad.errors import ShapeError
 from funcgrad.lowering import Assemble, Form, Piece, Reduction, Reindex
 from funcgrad.lowering import Reshape as ReshapeForm
@@ -125,7 +125,7 @@ class BroadcastTo(Primitive):
         return x.update(shape=self.shape)
 
     def transpose(self, ct: Any, x: Any) -> Sequence[Any]:
-        return (unbroadcast(ct, x.shape),)
+        return (unbroadcast(ct, x),)
 
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
         size, *rest = shape_of(args[0])
@@ -182,9 +182,12 @@ def restore_axes(x: Value, shape: Shape, axes: Sequence[int]) -> Value:
     return broadcast_to(reshape(x, kept), shape)
 
 
-def unbroadcast(ct: Value, shape: Shape) -> Value:
-    """The adjoint of broadcasting from ``shape``: sum over everything that was repeated."""
+def unbroadcast(ct: Value, argument: Linear) -> Value:
+    """The adjoint of broadcasting an argument: sum over everything that was repeated."""
     own = shape_of(ct)
+    if not own:  # nothing was repeated, and the argument's type need not be found
+        return ct
+    shape = argument.aval.shape
     if own == shape:
         return ct
     lead = len(own) - len(shape)

@@ -99,7 +99,7 @@ class TangentTrace(Trace):
         # Taking a location costs more than an entry, so it is only done where it will be seen.
         self.keeps_sources = WATCH.users > 0 or parent.is_staged
 
-    def new_slot(self, aval: ShapedArray | TapeEntry) -> Linear:
+    def new_slot(self, aval: ShapedArray) -> Linear:
         slot = Linear(aval, self.length)
         self.length += 1
         return slot
@@ -118,7 +118,9 @@ class TangentTrace(Trace):
         entry = TapeEntry(primitive, inputs, self.length, source)
         self.entries.append(entry)
         if not primitive.multiple_results:
-            return TangentTracer(self, self.new_slot(entry))
+            slot = Linear(entry, self.length)
+            self.length += 1
+            return TangentTracer(self, slot)
         avals = entry.out_avals()
         entry.count = len(avals)
         return [TangentTracer(self, self.new_slot(aval)) for aval in avals]
