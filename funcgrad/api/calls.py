@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.compiler.fixed import FIRST_SLOT
-from funcgrad.compiler.plan import Executable
+from funcgrad.compiler.abi import FIRST_SLOT
+from funcgrad.compiler.runtime.executable import Executable
 from funcgrad.core.surroundings import Surroundings
 from funcgrad.pytree import PyTreeDef
 

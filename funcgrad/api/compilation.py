@@ -31,7 +31,7 @@ from funcgrad.api.staging import (
     without_float0,
 )
 from funcgrad.compiler.pipeline import compile_program
-from funcgrad.compiler.plan import Executable
+from funcgrad.compiler.runtime.executable import Executable
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.axes import axes_in_scope
 from funcgrad.core.drift import DRIFT, PROMOTIONS, STANDARD, promotion_mode, watching_promotion

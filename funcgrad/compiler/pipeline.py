@@ -1,8 +1,8 @@
 """The compiler: ``Program -> Executable``.
 
-inline, share and prune rewrite the program; `graph.build` leaves only what computes; `fuse` forms
-groups; `codegen` writes one kernel per group, `small` one per loop over few numbers; `memory` gives
-everything a place; `runtime` turns sources into native code.
+`passes` rewrite the program; `lower.build` leaves only what computes; `fuse` forms groups;
+`codegen` writes one kernel per group, `scalarize` one per loop over few numbers; `allocate` gives
+everything a place; `kernel_store` turns sources into native code.
 """
 
 from __future__ import annotations
@@ -13,12 +13,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from funcgrad.compiler import fixed, runtime
-from funcgrad.compiler.codegen import Kernel, Place, Site, generate, generate_copy, generate_scan
-from funcgrad.compiler.graph import build, simplified
-from funcgrad.compiler.lanes import generate_lanes, lanes_of
-from funcgrad.compiler.layout import Value, View, whole
-from funcgrad.compiler.lookups import (
+from funcgrad.compiler import abi
+from funcgrad.compiler.nest.allocate import (
+    Nested,
+    Section,
+    mark_stored,
+    place,
+)
+from funcgrad.compiler.nest.codegen import (
+    Kernel,
+    Place,
+    Site,
+    generate,
+    generate_copy,
+    generate_scan,
+)
+from funcgrad.compiler.nest.fuse import Group, fuse
+from funcgrad.compiler.nest.gather_scatter import (
     generate_argfold,
     generate_deposit,
     generate_lookup,
@@ -26,15 +37,11 @@ from funcgrad.compiler.lookups import (
     generate_window,
     is_there,
 )
-from funcgrad.compiler.memory import (
-    Nested,
-    Section,
-    change_in_place,
-    mark_stored,
-    place,
-    reuse_inputs,
-)
-from funcgrad.compiler.nodes import (
+from funcgrad.compiler.nest.in_place import change_in_place, reuse_inputs
+from funcgrad.compiler.nest.interchange import generate_lanes, lanes_of
+from funcgrad.compiler.nest.layout import Value, View, whole
+from funcgrad.compiler.nest.lower import build, simplified
+from funcgrad.compiler.nest.nodes import (
     ArgFold,
     Carry,
     Copies,
@@ -53,11 +60,17 @@ from funcgrad.compiler.nodes import (
     Scan,
     Window,
 )
-from funcgrad.compiler.passes.fuse import Group, fuse
-from funcgrad.compiler.plan import Executable, KernelStats, Step, Stretch, parallel_step
-from funcgrad.compiler.products import Multiplication
-from funcgrad.compiler.small import generate_small, is_small
-from funcgrad.compiler.threads import default_threads, is_available
+from funcgrad.compiler.nest.scalarize import generate_small, is_small
+from funcgrad.compiler.runtime import kernel_store
+from funcgrad.compiler.runtime.executable import (
+    Executable,
+    KernelStats,
+    Step,
+    Stretch,
+    parallel_step,
+)
+from funcgrad.compiler.runtime.matmul import Multiplication
+from funcgrad.compiler.runtime.threads import default_threads, is_available
 from funcgrad.core.notices import are_python_loops_reported, warn_at, warn_of_length
 from funcgrad.core.printer import format_program
 from funcgrad.core.program import Program
@@ -78,12 +91,12 @@ def compile_program(
     Returns:
         A callable of the flat inputs.
     """
-    with runtime.counting() as counts:
+    with kernel_store.counting() as counts:
         return _compile_program(program, donated, threads, counts)
 
 
 def _compile_program(
-    program: Program, donated: Sequence[bool], threads: int | None, counts: runtime.Stats
+    program: Program, donated: Sequence[bool], threads: int | None, counts: kernel_store.Stats
 ) -> Executable:
     lowered = simplified(program)
     warn_of_length(program.name, [equation.source for equation in lowered.equations])
@@ -97,7 +110,7 @@ def _compile_program(
     _split(jobs, n_threads)
     memory = place(graph, groups, jobs)
     sources = list(dict.fromkeys(kernel.source for kernel in _kernels(jobs)))
-    addresses = dict(zip(sources, runtime.compile_kernels(sources), strict=True))
+    addresses = dict(zip(sources, kernel_store.compile_kernels(sources), strict=True))
     flush = _flushes(graph)
     stepper = _Stepper(addresses, flush, n_threads)
     parts: list[Stretch | External] = []
@@ -298,7 +311,7 @@ class _Stepper:
             "begin": 0,
             "end": 1,
             "length": _ENDLESS if node.length is None else node.length,
-            "executor": runtime.executor_address(),
+            "executor": kernel_store.executor_address(),
             "condition": tables[0] if test is not None else 0,
             "condition_slot": test.slot if test is not None else 0,
             "condition_offset": test.offset if test is not None else 0,
@@ -307,9 +320,9 @@ class _Stepper:
             "n_turns": len(turns),
             "n_moves": len(moves),
         }
-        head = [words[name] for name in fixed.LOOP_WORDS]
+        head = [words[name] for name in abi.LOOP_WORDS]
         rest = [word for row in (*sets, *turns, *moves) for word in row]
-        return Step(runtime.loop_address(), head + rest)
+        return Step(kernel_store.loop_address(), head + rest)
 
     def _branch_step(self, job: Nested) -> Step:
         tables = [self._table(section) for section in job.sections]
@@ -319,14 +332,16 @@ class _Stepper:
         words = {
             "begin": 0,
             "end": 1,
-            "executor": runtime.executor_address(),
+            "executor": kernel_store.executor_address(),
             "index_slot": index.value.slot,
             "index_offset": index.value.offset + index.offset * index.dtype.itemsize,
             "n_branches": len(tables),
             "n_sets": len(sets),
         }
-        head = [words[name] for name in fixed.BRANCH_WORDS]
-        return Step(runtime.branch_address(), [*head, *(w for row in sets for w in row), *tables])
+        head = [words[name] for name in abi.BRANCH_WORDS]
+        return Step(
+            kernel_store.branch_address(), [*head, *(w for row in sets for w in row), *tables]
+        )
 
 
 def _n_threads(threads: int | None) -> int:
@@ -390,7 +405,7 @@ def _disjoint_step(graph: Graph, written: Sequence[Value]) -> Step:
     words = [0, 1, len(graph.inputs), len(written)]
     for value in (*written, *others):
         words += [value.slot, value.nbytes]
-    return Step(runtime.disjoint_address(), words)
+    return Step(kernel_store.disjoint_address(), words)
 
 
 def _text(program: Program, jobs: Sequence[Sequence[Job]], sources: Sequence[str]) -> str:

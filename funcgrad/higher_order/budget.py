@@ -18,9 +18,6 @@ from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import Any
 
-from funcgrad.compiler.passes.inline import inline
-from funcgrad.compiler.passes.prune import prune
-from funcgrad.compiler.passes.share import share
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.primitive import Primitive, Value
 from funcgrad.core.program import Atom, Equation, Program, Var
@@ -34,15 +31,18 @@ from funcgrad.higher_order.checkpoint import (
     transposed_checkpoint,
     without_jit,
 )
-from funcgrad.higher_order.cost import (
+from funcgrad.higher_order.policies import Policy, everything_saveable, nothing_saveable
+from funcgrad.higher_order.staging import place
+from funcgrad.passes.cost import (
     bytes_of_outputs,
     density_of,
     peak_of_program,
     work_of,
     work_of_program,
 )
-from funcgrad.higher_order.policies import Policy, everything_saveable, nothing_saveable
-from funcgrad.higher_order.staging import place
+from funcgrad.passes.cse import cse
+from funcgrad.passes.dce import dce
+from funcgrad.passes.inline import inline
 
 Mask = tuple[bool, ...]
 
@@ -332,7 +332,7 @@ class _Planner:
             [*forward.constants, *backward.constants],
         )
         results = sum(a.nbytes for a in both.out_avals)
-        return peak_of_program(prune(share(inline(both)))) + results
+        return peak_of_program(dce(cse(inline(both)))) + results
 
     # Where to cut, and what to keep.
 

@@ -15,7 +15,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from funcgrad.compiler.passes.prune import prune
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
 from funcgrad.core.program import Atom, Equation, Program, Var, evaluate, makers
@@ -24,6 +23,7 @@ from funcgrad.higher_order.jit import Jit, run_program, scatter
 from funcgrad.higher_order.policies import Policy, everything_saveable, nothing_saveable
 from funcgrad.lowering import Barrier as BarrierForm
 from funcgrad.lowering import Call, Form, Reindex
+from funcgrad.passes.dce import dce
 from funcgrad.primitives.families import linear_jvp
 from funcgrad.transforms.programs import (
     batch_program,
@@ -382,7 +382,7 @@ class _Splitter:
             forward.constants,
         )
         return SplitProgram(
-            prune(primal),
+            dce(primal),
             tangent,
             inputs,
             tuple(self.makers[v] for v in saved),

@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from funcgrad.compiler.passes.inline import form_of
-from funcgrad.compiler.passes.prune import prune
-from funcgrad.compiler.passes.share import share
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.axes import axis_scope
 from funcgrad.core.program import Equation, Program, Var, evaluate
 from funcgrad.lowering import Contraction
+from funcgrad.passes.cse import cse
+from funcgrad.passes.dce import dce
+from funcgrad.passes.inline import form_of
 from funcgrad.transforms.programs import batch_program
 
 LEAST_WORK = 4096
@@ -58,7 +58,7 @@ def hoist(body: Program, n_consts: int) -> tuple[Program | None, Program]:
 
 
 def _hoist(body: Program, n_consts: int) -> tuple[Program | None, Program]:
-    body = share(body)  # what is hoisted twice would be two constants
+    body = cse(body)  # what is hoisted twice would be two constants
     invariant = invariant_vars(body, n_consts)
     if not invariant:
         return None, body
@@ -137,7 +137,7 @@ def _split(body: Program, a: int, b: int, length: int) -> Split | None:
         e for e in body.equations if not e.primitive.is_effectful and known.issuperset(e.outputs)
     ]
     name = body.name
-    ahead = prune(Program(inputs, equations, outs, f"ahead_{name}", body.constants))
+    ahead = dce(Program(inputs, equations, outs, f"ahead_{name}", body.constants))
     mask = (*(False for _ in range(a)), *(True for _ in walked))
     rest = [e for e in body.equations if e not in taken]
     inner = Program([*body.inputs, *outs], rest, body.outputs, name, body.constants)

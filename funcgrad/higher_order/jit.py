@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from funcgrad.compiler.pipeline import compile_program
-from funcgrad.compiler.plan import Executable
+from funcgrad.compiler.runtime.executable import Executable
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.finite import WATCHED_FROM_START, watching
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length

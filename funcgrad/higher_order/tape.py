@@ -10,13 +10,13 @@ chapter 12).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from funcgrad.core.avals import aval_of
 from funcgrad.core.finite import add_step, watched_kinds
-from funcgrad.core.program import evaluate
+from funcgrad.core.program import Program, evaluate
 from funcgrad.errors import NonFiniteError
 from funcgrad.higher_order.jit import scatter
 from funcgrad.higher_order.lanes import may_run_forever
@@ -26,9 +26,6 @@ from funcgrad.primitives.families import instantiate
 from funcgrad.transforms.linearize import LinearMap, linearize_flat
 from funcgrad.transforms.programs import stage_closed
 
-if TYPE_CHECKING:
-    from funcgrad.higher_order.while_loop import While
-
 Mask = tuple[bool, ...]
 
 FIRST_CHUNK = 16
@@ -36,6 +33,28 @@ LAST_CHUNK = 1024
 CHUNK_BYTES = 1 << 22
 """Steps per chunk of a tape: from the first, doubling, to the last; and, where memory is limited,
 bytes of the states of one chunk."""
+
+
+class RecordedLoop(Protocol):
+    """What a tape needs of a `while_loop`."""
+
+    @property
+    def condition(self) -> Program: ...
+    @property
+    def body(self) -> Program: ...
+    @property
+    def n_cond(self) -> int: ...
+    @property
+    def checkpoint_every(self) -> int | None: ...
+    @property
+    def max_checkpoints(self) -> int | None: ...
+    def split(self, args: Sequence[Any], /) -> tuple[list[Any], list[Any], list[Any]]: ...
+    def advance_if(
+        self, is_active: Any, consts: Sequence[Any], carry: Sequence[Any], /
+    ) -> list[Any]: ...
+    def advance_and_choose(
+        self, is_active: Any, consts: Sequence[Any], carry: Sequence[Any], /
+    ) -> list[Any]: ...
 
 
 class Tape:
@@ -47,7 +66,7 @@ class Tape:
         primals: Its arguments.
     """
 
-    def __init__(self, loop: While, active: Mask, primals: Sequence[Any]) -> None:
+    def __init__(self, loop: RecordedLoop, active: Mask, primals: Sequence[Any]) -> None:
         self.loop = loop
         cond_consts, body_consts, carry = loop.split(primals)
         self.consts = [*cond_consts, *body_consts]

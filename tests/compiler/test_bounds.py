@@ -20,9 +20,10 @@ import pytest
 from scipy.special import expit
 
 import funcgrad as fg
-from funcgrad.compiler import elementary, frontend, native, runtime
-from funcgrad.compiler.vecmath import FORMULAS
-from funcgrad.compiler.vocabulary import WORDS
+from funcgrad.compiler.native import elementary, llvm_backend, numba_frontend
+from funcgrad.compiler.native.vecmath import FORMULAS
+from funcgrad.compiler.native.vocabulary import WORDS
+from funcgrad.compiler.runtime import kernel_store
 from funcgrad.errors import CompilerError
 
 pytestmark = pytest.mark.filterwarnings("ignore::funcgrad.errors.LongProgramWarning")
@@ -80,7 +81,9 @@ def chain_kernel(rng: random.Random, functions: list[str], width: int, n_results
 
 def assert_bounded(source: str, n_calls: int) -> None:
     """LLVM's time and the size of its result stay within their bounds."""
-    code = native.Emission(frontend.translate(source, "kernel")).result()  # within MAX_SECONDS
+    code = llvm_backend.Emission(
+        numba_frontend.translate(source, "kernel")
+    ).result()  # within MAX_SECONDS
     assert len(code) <= BYTES * (1 + n_calls), f"{len(code)} bytes\n{source}"
 
 
@@ -97,7 +100,7 @@ def check_chains(seed: int, count: int) -> None:
 
 @pytest.fixture(autouse=True)
 def _bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native, "MAX_SECONDS", SECONDS)
+    monkeypatch.setattr(llvm_backend, "MAX_SECONDS", SECONDS)
 
 
 @pytest.mark.parametrize("name", [*UNARY, *BINARY])
@@ -154,7 +157,7 @@ def test_chains_of_complex_functions(which: str) -> None:
 
 def spinning(seconds: float) -> Callable[..., bytes]:
     """What LLVM would do if it did not end for so long."""
-    emit = native._object_file
+    emit = llvm_backend._object_file
 
     def spin(*args: Any) -> bytes:
         end = time.monotonic() + seconds
@@ -167,10 +170,10 @@ def spinning(seconds: float) -> Callable[..., bytes]:
 
 @pytest.fixture
 def uncached() -> Iterator[None]:
-    folder = runtime.cache_dir()
-    runtime.set_cache_dir(None)
+    folder = kernel_store.cache_dir()
+    kernel_store.set_cache_dir(None)
     yield
-    runtime.set_cache_dir(folder)
+    kernel_store.set_cache_dir(folder)
 
 
 @pytest.mark.usefixtures("uncached")
@@ -181,9 +184,9 @@ def test_a_kernel_that_does_not_end_is_an_error_with_its_source(
         return np.tanh(x) * 2.25 + np.cos(x) / 3.5
 
     with monkeypatch.context() as patch:
-        patch.setattr(native, "_object_file", spinning(4.0))
-        patch.setattr(native, "MAX_SECONDS", 0.2)
-        patch.setattr(native, "_LOOK_SECONDS", 0.05)
+        patch.setattr(llvm_backend, "_object_file", spinning(4.0))
+        patch.setattr(llvm_backend, "MAX_SECONDS", 0.2)
+        patch.setattr(llvm_backend, "_LOOK_SECONDS", 0.05)
         with pytest.raises(CompilerError) as caught:
             fg.jit(f)(np.ones(3))
         # It keeps nobody else from compiling.
@@ -201,7 +204,7 @@ def test_an_interrupt_reaches_the_compiler(monkeypatch: pytest.MonkeyPatch) -> N
         return np.sin(x) * 1.75 + np.exp(x) / 5.5
 
     with monkeypatch.context() as patch:
-        patch.setattr(native, "_object_file", spinning(4.0))
+        patch.setattr(llvm_backend, "_object_file", spinning(4.0))
         main = threading.get_ident()
         timer = threading.Timer(0.3, signal.pthread_kill, [main, signal.SIGINT])
         start = time.monotonic()

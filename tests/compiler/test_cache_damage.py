@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 import funcgrad as fg
-from funcgrad.compiler import cache, runtime
-from funcgrad.compiler.cache import CacheWarning, DiskCache
+from funcgrad.compiler.runtime import disk_cache as cache
+from funcgrad.compiler.runtime import kernel_store
+from funcgrad.compiler.runtime.disk_cache import CacheWarning, DiskCache
 from funcgrad.errors import CacheError
 from funcgrad.higher_order.remembered import forget_all
 
@@ -26,12 +27,12 @@ FACTS = {"symbol": "f", "abi": 1}
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A cold folder, used by a process that remembers no kernel but the executor."""
-    runtime.executor()
-    monkeypatch.setattr(runtime, "_ADDRESSES", {})
-    before = runtime.cache_dir()
-    runtime.set_cache_dir(tmp_path / "kernels")
+    kernel_store.executor()
+    monkeypatch.setattr(kernel_store, "_ADDRESSES", {})
+    before = kernel_store.cache_dir()
+    kernel_store.set_cache_dir(tmp_path / "kernels")
     yield tmp_path / "kernels"
-    runtime.set_cache_dir(before)
+    kernel_store.set_cache_dir(before)
 
 
 def loss(x: Any) -> Any:
@@ -40,9 +41,9 @@ def loss(x: Any) -> Any:
 
 def compile_anew() -> tuple[int, int, int]:
     """Kernels compiled, loaded and found damaged by a process that starts over."""
-    runtime._ADDRESSES.clear()
+    kernel_store._ADDRESSES.clear()
     forget_all()
-    stats = runtime.stats()
+    stats = kernel_store.stats()
     before = (stats.compiled, stats.loaded_from_disk, stats.damaged)
     x = np.linspace(0.0, 1.0, 50)
     np.testing.assert_allclose(fg.jit(loss)(x), loss(x), rtol=1e-14)
@@ -150,7 +151,7 @@ def test_the_folder_vanishes(folder: Path) -> None:
 
 
 def test_nothing_is_kept_without_a_folder(folder: Path) -> None:
-    runtime.set_cache_dir(None)
+    kernel_store.set_cache_dir(None)
     compiled = compile_anew()[0]
     assert compile_anew() == (compiled, 0, 0)
     assert not any(folder.iterdir())
@@ -264,11 +265,11 @@ PROCESS = """
 import sys
 import numpy as np
 import funcgrad as fg
-from funcgrad.compiler import runtime
+from funcgrad.compiler.runtime import kernel_store
 
 f = fg.jit(fg.value_and_grad(lambda w, x: np.sum(np.tanh(x @ w) ** 2) + np.mean(w)))
 value, slope = f(np.full(3, 0.25), np.linspace(0.0, 1.0, 12).reshape(4, 3))
-stats = runtime.stats()
+stats = kernel_store.stats()
 print(float(value).hex(), slope.tobytes().hex(), stats.compiled, stats.loaded_from_disk,
       stats.damaged, "numba" in sys.modules)
 """

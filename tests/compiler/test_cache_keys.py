@@ -12,37 +12,38 @@ import numpy as np
 import pytest
 
 import funcgrad as fg
-from funcgrad.compiler import pipeline, runtime
+from funcgrad.compiler import pipeline
+from funcgrad.compiler.runtime import kernel_store
 
-FOLDER = Path(runtime.__file__).parent
+FOLDER = Path(pipeline.__file__).parent
 
 
 def test_every_source_of_the_compiler_is_part_of_the_key(tmp_path: Path) -> None:
     copy = tmp_path / "compiler"
     shutil.copytree(FOLDER, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    digests = {runtime.sources_digest(copy)}
+    digests = {kernel_store.sources_digest(copy)}
     paths = sorted(copy.rglob("*.py"))
-    assert copy / "vecmath" / "powers.py" in paths
+    assert copy / "native" / "vecmath" / "powers.py" in paths
     for path in paths:
         text = path.read_bytes()
         path.write_bytes(text + b"\n# changed\n")
-        digests.add(runtime.sources_digest(copy))
+        digests.add(kernel_store.sources_digest(copy))
         path.write_bytes(text)
-    (copy / "vecmath" / "new.py").write_text("A = 1\n")
-    digests.add(runtime.sources_digest(copy))
-    (copy / "vecmath" / "new.py").rename(copy / "vecmath" / "renamed.py")
-    digests.add(runtime.sources_digest(copy))
+    (copy / "native" / "vecmath" / "new.py").write_text("A = 1\n")
+    digests.add(kernel_store.sources_digest(copy))
+    (copy / "native" / "vecmath" / "new.py").rename(copy / "vecmath" / "renamed.py")
+    digests.add(kernel_store.sources_digest(copy))
     assert len(digests) == len(paths) + 3
 
 
 def test_the_key_does_not_depend_on_the_place(tmp_path: Path) -> None:
     shutil.copytree(FOLDER, tmp_path / "a", ignore=shutil.ignore_patterns("__pycache__"))
-    assert runtime.sources_digest(tmp_path / "a") == runtime.sources_digest(FOLDER)
-    assert runtime._environment()["translator"] == runtime.sources_digest(FOLDER)
+    assert kernel_store.sources_digest(tmp_path / "a") == kernel_store.sources_digest(FOLDER)
+    assert kernel_store._environment()["translator"] == kernel_store.sources_digest(FOLDER)
 
 
 def test_what_translates_kernels_lies_in_the_folder_of_the_compiler() -> None:
-    pending, found = ["frontend", "native"], set()
+    pending, found = ["native.numba_frontend", "native.llvm_backend"], set()
     while pending:
         name = pending.pop()
         path = FOLDER / (name.replace(".", "/") + ".py")
@@ -57,7 +58,7 @@ def test_what_translates_kernels_lies_in_the_folder_of_the_compiler() -> None:
                 inside = node.module.removeprefix("funcgrad.compiler").lstrip(".")
                 pending += [inside] if inside else []
                 pending += [f"{inside}.{a.name}".lstrip(".") for a in node.names]
-    assert {"vocabulary", "vecmath", "vecmath.arithmetic", "emission"} <= found
+    assert {f"native.{name}" for name in ("vocabulary", "vecmath.arithmetic", "scalars")} <= found
 
 
 def test_functions_that_are_compiled_at_once_count_their_own_kernels(

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from funcgrad.compiler import fixed, threads
-from funcgrad.compiler.vocabulary import WORDS
+from funcgrad.compiler import abi
+from funcgrad.compiler.native.vocabulary import WORDS
 from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Primitive
 from funcgrad.lowering import Extern
@@ -67,10 +67,10 @@ def test_the_vocabulary_is_listed():
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        ("loop", fixed.LOOP_WORDS),
-        ("branch", fixed.BRANCH_WORDS),
-        ("product", fixed.GEMM_WORDS),
-        ("parallel", threads.PARALLEL_WORDS),
+        ("loop", abi.LOOP_WORDS),
+        ("branch", abi.BRANCH_WORDS),
+        ("product", abi.GEMM_WORDS),
+        ("parallel", abi.PARALLEL_WORDS),
     ],
 )
 def test_the_words_of_steps_are_listed(row, words):

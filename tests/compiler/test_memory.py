@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import funcgrad as fg
 import funcgrad.numpy as fnp
-from funcgrad.compiler import plan
-from funcgrad.compiler.memory import _ALIGNMENT, _Arena
+from funcgrad.compiler.nest.allocate import _ALIGNMENT, _Arena
+from funcgrad.compiler.runtime import executable
 
 # The arena.
 
@@ -209,13 +209,13 @@ def test_results_of_earlier_calls_are_never_written_to() -> None:
 
 
 def test_executables_keep_a_bounded_amount_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "_idle", [])
+    monkeypatch.setattr(executable, "_idle", [])
     x = np.ones(400_000)
     needed = 2 * x.nbytes
-    monkeypatch.setattr(plan, "MAX_IDLE_BYTES", 3 * needed)
+    monkeypatch.setattr(executable, "MAX_IDLE_BYTES", 3 * needed)
 
     def idle() -> list[int]:
-        refs = [ref() for ref in plan._idle]
+        refs = [ref() for ref in executable._idle]
         return [len(f) * f.arena_bytes for f in refs if f is not None]
 
     for k in range(12):
@@ -223,10 +223,10 @@ def test_executables_keep_a_bounded_amount_of_memory(monkeypatch: pytest.MonkeyP
         f = fg.jit(lambda x, s=scale: np.sum(np.cumsum(x * s)[::-1] * np.cumsum(np.sin(x))))
         values = [f(x) for _ in range(3)]
         assert values[0] == values[1] == values[2]
-        assert sum(idle()) <= plan.MAX_IDLE_BYTES
+        assert sum(idle()) <= executable.MAX_IDLE_BYTES
         assert idle()[-1] > 0, "the last that ran keeps its own"
     assert len([n for n in idle() if n]) > 1
-    monkeypatch.setattr(plan, "MAX_IDLE_BYTES", 1)
+    monkeypatch.setattr(executable, "MAX_IDLE_BYTES", 1)
     g = fg.jit(lambda x: np.sum(np.cumsum(np.cos(x))[::-1] * np.cumsum(np.sin(x))))
     expected = np.sum(np.cumsum(np.cos(x))[::-1] * np.cumsum(np.sin(x)))
     for _ in range(3):

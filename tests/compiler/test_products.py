@@ -18,10 +18,10 @@ import pytest
 
 import funcgrad as fg
 import funcgrad.numpy as fnp
-from funcgrad.compiler import native
-from funcgrad.compiler.fixed import FIRST_SLOT, LANES_SLOT
-from funcgrad.compiler.threads import is_available
-from funcgrad.compiler.tiles import DEPTH, TILE_WORDS, inner_shape, tiles_assembly, tiles_symbol
+from funcgrad.compiler.abi import FIRST_SLOT, LANES_SLOT, TILE_WORDS
+from funcgrad.compiler.native import llvm_backend
+from funcgrad.compiler.native.gemm import DEPTH, inner_shape, tiles_assembly, tiles_symbol
+from funcgrad.compiler.runtime.threads import is_available
 
 pytestmark = pytest.mark.skipif(not is_available(), reason="products are calls of BLAS here")
 
@@ -40,7 +40,7 @@ def kernel(letter: str, features: str) -> tuple[Kernel, Any]:
     shape = inner_shape(np.zeros((), dtype).real.itemsize, features)
     symbol = f"{tiles_symbol(letter)}_{next(_NUMBERS)}"
     text = tiles_assembly(letter, shape).replace(tiles_symbol(letter), symbol)
-    address = native.load(native.Emission(text, is_final=True).result(), symbol)
+    address = llvm_backend.load(llvm_backend.Emission(text, is_final=True).result(), symbol)
     word = ctypes.c_int64
     return ctypes.CFUNCTYPE(word, ctypes.c_void_p, ctypes.c_void_p)(address), shape
 
@@ -182,7 +182,7 @@ def test_results_do_not_depend_on_the_number_of_threads(name: str, dtype: Any) -
 def test_blas_where_there_is_no_pool(
     name: str, dtype: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("funcgrad.compiler.products.is_available", lambda: False)
+    monkeypatch.setattr("funcgrad.compiler.runtime.matmul.is_available", lambda: False)
     labels, *shapes = PRODUCTS[name]
     rng = np.random.default_rng(0)
     a, b = (random(rng, tuple(-(-n // 10) for n in shape), dtype) for shape in shapes)

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import funcgrad as fg
-from funcgrad.compiler.codegen import Kernel
-from funcgrad.compiler.threads import is_available
+from funcgrad.compiler.nest.codegen import Kernel
+from funcgrad.compiler.runtime.threads import is_available
 from funcgrad.errors import ArgumentError
 
 THREADS = 8
@@ -208,15 +208,15 @@ def test_a_forked_process_writes_to_no_memory_but_its_own() -> None:
 def test_a_forked_process_compiles_while_its_parent_does() -> None:
     program = (
         "import os, threading, numpy as np, funcgrad as fg\n"
-        "from funcgrad.compiler import native\n"
+        "from funcgrad.compiler.native import llvm_backend\n"
         "fg.jit(np.exp)(1.0)\n"
         "x, started = np.linspace(0, 1, 8), threading.Event()\n"
-        "emitted = native._emitted\n"
+        "emitted = llvm_backend._emitted\n"
         "def slowly(*args):\n"
         "    started.set()\n"
         "    threading.Event().wait(0.5)\n"
         "    return emitted(*args)\n"
-        "native._emitted = slowly\n"
+        "llvm_backend._emitted = slowly\n"
         "compiling = threading.Thread(target=fg.jit(lambda x: np.sin(x) * 3.25), args=(x,))\n"
         "compiling.start()\n"
         "assert started.wait(60)\n"

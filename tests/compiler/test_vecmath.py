@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import funcgrad as fg
-from funcgrad.compiler.vecmath import FORMULAS
+from funcgrad.compiler.native.vecmath import FORMULAS
 
 DTYPES = [np.float32, np.float64]
 N = 400

@@ -1,0 +1,130 @@
+"""The binary interface of kernels: slots, words of steps, error codes.
+
+A kernel is ``int64 kernel(int64* slots, int64* args)``. ``slots`` holds addresses, the same for all
+steps of a call; ``args`` are the words of one step, of which the first two are the range of its
+outermost loop. It returns 0 or an error code. What generates code and what runs it agree on this
+file and on nothing else; `docs/compiler.md` lists the same tables. The formats that one file alone
+writes and reads (the pool's memory, the executor's table) are described there.
+"""
+
+from __future__ import annotations
+
+ABI = 4
+"""Version of the kernel ABI: the meaning of slots, args and the words."""
+
+ERROR_WORDS = 4
+"""The first slots, in which a kernel that refuses an argument says why."""
+
+LANES_SLOT = ERROR_WORDS
+"""The slot whose bits say which lanes of scratch memory are in use; 0 between steps."""
+
+FIRST_SLOT = LANES_SLOT + 1
+"""The slot of the first object of a call."""
+
+OVERLAP = 1001
+"""Error code of the check of donated arrays."""
+
+REFUSED = 1002
+"""Error code of kernels that meet an index which a primitive refuses."""
+
+LOOP_WORDS = [
+    "begin",
+    "end",
+    "length",
+    "executor",
+    "condition",
+    "condition_slot",
+    "condition_offset",
+    "body",
+    "n_sets",
+    "n_turns",
+    "n_moves",
+]
+"""Meaning of the first words of a loop's arguments.
+
+``condition`` and ``body`` are the addresses of tables of the executor; the condition is 0 for loops
+of ``length`` steps, else the loop ends when the byte at ``slots[condition_slot] +
+condition_offset`` is 0 after the condition has run. Then follow
+
+* sets ``(slot, source, bytes)``: before the loop, ``slots[slot] = slots[source] + bytes``;
+* turns ``(now, next, spare)``: after each step, ``now = next; next = spare; spare = now``;
+* moves ``(slot, bytes)``: after each step, ``slots[slot] += bytes``.
+"""
+
+BRANCH_WORDS = ["begin", "end", "executor", "index_slot", "index_offset", "n_branches", "n_sets"]
+"""Meaning of the first words of a branch's arguments.
+
+The index is an int64 at ``slots[index_slot] + index_offset``, clipped to the branches. Then follow
+the sets, as of a loop, and the addresses of the branches' tables.
+"""
+
+GEMM_WORDS = [
+    "begin",
+    "end",
+    "function",
+    "m",
+    "n",
+    "k",
+    "lda",
+    "ldb",
+    "ldc",
+    "trans_a",
+    "trans_b",
+    "slot_a",
+    "offset_a",
+    "stride_a",
+    "slot_b",
+    "offset_b",
+    "stride_b",
+    "slot_c",
+    "offset_c",
+    "stride_c",
+    "accumulate",
+]
+"""Meaning of the words of a product's arguments, in order.
+
+``C[b] = op(A[b]) @ op(B[b])`` for ``begin <= b < end``, all row-major: ``op(A)`` is ``m x k``,
+stored as ``k x m`` where ``trans_a`` is 1. ``ld*`` are distances of rows in elements, ``offset_*``
+and ``stride_*`` (distance of matrices of a batch) are bytes, ``function`` is the address of BLAS's
+gemm. ``accumulate`` is 1 to add to C, else C's old values are ignored.
+"""
+
+TILE_WORDS = [
+    "begin",
+    "end",
+    "m",
+    "n",
+    "k",
+    "tile_m",
+    "tile_n",
+    "rows",
+    "columns",
+    "slot_a",
+    "offset_a",
+    "stride_a",
+    "line_a",
+    "trans_a",
+    "slot_b",
+    "offset_b",
+    "stride_b",
+    "line_b",
+    "trans_b",
+    "slot_c",
+    "offset_c",
+    "stride_c",
+    "scratch",
+    "scratch_offset",
+    "lane",
+]
+"""Meaning of the words of a product's arguments, in order.
+
+``C[b] = op(A[b]) @ op(B[b])``, all row-major: ``op(A)`` is ``m x k``, stored as ``k x m`` where
+``trans_a`` is 1. Every ``C[b]`` has ``rows x columns`` tiles of ``tile_m x tile_n``, counted row by
+row, one matrix after the other; ``begin <= tile < end`` are computed. ``offset_*``, ``stride_*``
+(distance of matrices of a batch) and ``line_*`` (distance of stored rows) are bytes. Every thread
+needs ``lane`` bytes of scratch memory for a block of B: the bits of ``slots[LANES_SLOT]`` say which
+of them are taken.
+"""
+
+PARALLEL_WORDS = ["begin", "end", "pool", "count", "kernel", "part_words", "threads"]
+"""Meaning of the first words of a parallel step's arguments; then follow those of its parts."""

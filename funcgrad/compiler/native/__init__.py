@@ -1,0 +1,1 @@
+"""Kernels in machine code: the words of kernels, formulas, Numba, LLVM."""

@@ -1,0 +1,565 @@
+"""Matrix products of real numbers, cut into tiles that any thread can compute alone.
+
+BLAS brings threads of its own, which wait for each other by spinning: where one of them has no
+processor, all stand still until it gets one. A tile of the result depends on no other tile, so that
+the threads of `runtime.threads` take tiles as they come, and who has no processor holds up one
+tile at most.
+
+A tile walks over the summed axis in blocks of `Shape.depth`. Of each block, its columns of B are
+copied into panels of a few vectors, its rows of A into panels of a few rows, and for each pair of
+panels the inner loop keeps a small matrix of sums in registers (Goto and van de Geijn, 2008).
+Every element of the result is a sum of blocks, each a chain of fused multiplications and additions:
+the same whatever the tiles are and whoever computes them.
+
+Complex numbers are pairs of real ones: where B's element is ``c + di``, its panel has two rows
+``(c, d)`` and ``(-d, c)``, which A's ``a`` and ``b`` of ``a + bi`` are multiplied with, in two sums
+of their own: so the product of a matrix and its own adjoint has a diagonal that is real.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from funcgrad.compiler.abi import LANES_SLOT, TILE_WORDS
+
+DEPTH = 256
+"""Greatest length of a block of the summed axis: a panel of A stays in the nearest cache."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What the inner loop looks like on one processor.
+
+    Attributes:
+        lanes: Numbers in a vector.
+        rows: Numbers of rows that it can have, descending; multiples of 4.
+        vectors: Greatest number of vectors in a row.
+    """
+
+    lanes: int
+    rows: tuple[int, ...]
+    vectors: int
+
+    @property
+    def width(self) -> int:
+        """Columns of a panel of B."""
+        return self.lanes * self.vectors
+
+
+def inner_shape(itemsize: int, features: str) -> Shape:
+    """The inner loop that fits into the registers of a processor with these features of LLVM."""
+    names = set(features.split(","))
+    if "+avx512f" in names:
+        return Shape(64 // itemsize, (8, 4), 2)
+    if "+avx" in names:
+        return Shape(32 // itemsize, (4,), 3)
+    return Shape(16 // itemsize, (8, 4) if "+neon" in names else (4,), 2)
+
+
+def tiles_symbol(letter: str) -> str:
+    return f"fg_{letter}tiles"
+
+
+def tiles_assembly(letter: str, shape: Shape) -> str:
+    """The tiles of products of matrices of BLAS's type ``letter``: s, d, c or z."""
+    return _Assembly(letter, shape).text()
+
+
+class _Assembly:
+    """LLVM assembly, written function by function.
+
+    Counters are counted by `count`; everything else is written once and never changed.
+
+    Attributes:
+        size: Bytes of a real number.
+        unit: How many of them make an element.
+    """
+
+    def __init__(self, letter: str, shape: Shape) -> None:
+        self.letter = letter
+        self.size = 4 if letter in "sc" else 8
+        self.unit = 2 if letter in "cz" else 1
+        self.shape = shape
+        self.scalar = "float" if self.size == 4 else "double"
+        self.vector = f"<{shape.lanes} x {self.scalar}>"
+        self.four = f"<4 x {self.scalar}>"
+        self.lines: list[str] = []
+        self.block = ""
+        self._numbers = itertools.count()
+
+    def text(self) -> str:
+        for rows in self.shape.rows:
+            for vectors in range(1, self.shape.vectors + 1):
+                self._inner(rows, vectors)
+        if self.unit == 1:
+            self._pack_lines()
+            self._pack_rows("vectors", self.shape.lanes, self.vector)
+            self._pack_rows("fours", 4, self.four)
+        else:
+            self._pack_complex_rows()
+            self._pack_complex_columns()
+        self._put()
+        self._choose()
+        self._tile()
+        self._tiles()
+        suffix = f"v{self.shape.lanes}f{8 * self.size}"
+        self.lines += [
+            f"declare {self.vector} @llvm.fmuladd.{suffix}({', '.join([self.vector] * 3)})",
+            "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)",
+            "declare i64 @llvm.smin.i64(i64, i64)",
+            "declare i64 @llvm.cttz.i64(i64, i1)",
+        ]
+        return "\n".join(self.lines)
+
+    # Writing.
+
+    @contextmanager
+    def function(self, name: str, arguments: str, returns: str = "void") -> Iterator[None]:
+        linkage = "" if returns == "i64" else "internal "
+        self.lines.append(f"define {linkage}{returns} @{name}({arguments}) nounwind noinline {{")
+        self.start("entry")
+        yield
+        self.lines += [f"  ret {returns}" + (" 0" if returns == "i64" else ""), "}", ""]
+
+    def start(self, label: str) -> None:
+        self.lines.append(f"{label}:")
+        self.block = label
+
+    def do(self, instruction: str) -> None:
+        self.lines.append("  " + instruction)
+
+    def let(self, instruction: str) -> str:
+        name = f"%v{next(self._numbers)}"
+        self.do(f"{name} = {instruction}")
+        return name
+
+    def add(self, a: str, b: str) -> str:
+        return self.let(f"add nsw i64 {a}, {b}")
+
+    def sub(self, a: str, b: str) -> str:
+        return self.let(f"sub nsw i64 {a}, {b}")
+
+    def mul(self, a: str, b: str | int) -> str:
+        return self.let(f"mul nsw i64 {a}, {b}")
+
+    def least(self, a: str, b: str) -> str:
+        return self.let(f"call i64 @llvm.smin.i64(i64 {a}, i64 {b})")
+
+    def at(self, base: str, *steps: tuple[str, str | int]) -> str:
+        """The address some products of bytes after another one."""
+        for count, nbytes in steps:
+            distance = self.mul(count, nbytes)
+            base = self.let(f"getelementptr inbounds i8, ptr {base}, i64 {distance}")
+        return base
+
+    def copy(self, kind: str, to: str, source: str) -> None:
+        self.do(f"store {kind} {self._load(kind, source)}, ptr {to}, align {self.size}")
+
+    def _load(self, kind: str, place: str) -> str:
+        return self.let(f"load {kind}, ptr {place}, align {self.size}")
+
+    @contextmanager
+    def count(self, first: str, end: str, step: str | int = 1) -> Iterator[str]:
+        """A loop: yields its counter, which may reach its end before the first turn."""
+        n = next(self._numbers)
+        before = self.block
+        self.do(f"br label %head{n}")
+        self.start(f"head{n}")
+        self.do(f"%i{n} = phi i64 [ {first}, %{before} ], [ %next{n}, %latch{n} ]")
+        more = self.let(f"icmp slt i64 %i{n}, {end}")
+        self.do(f"br i1 {more}, label %body{n}, label %exit{n}")
+        self.start(f"body{n}")
+        yield f"%i{n}"
+        self.do(f"br label %latch{n}")
+        self.start(f"latch{n}")
+        self.do(f"%next{n} = add nsw i64 %i{n}, {step}")
+        self.do(f"br label %head{n}")
+        self.start(f"exit{n}")
+
+    @contextmanager
+    def when(self, condition: str) -> Iterator[None]:
+        n = next(self._numbers)
+        self.do(f"br i1 {condition}, label %then{n}, label %end{n}")
+        self.start(f"then{n}")
+        yield
+        self.do(f"br label %end{n}")
+        self.start(f"end{n}")
+
+    # The functions.
+
+    def _inner(self, rows: int, vectors: int) -> None:
+        """C (+)= a panel of A times a panel of B, in registers."""
+        arguments = (
+            "i64 %k, ptr noalias %a, ptr noalias %b, i64 %b.step, ptr noalias %c, i64 %c.line, "
+            "i1 %adds"
+        )
+        places = list(itertools.product(range(rows), range(vectors)))
+        suffix = f"v{self.shape.lanes}f{8 * self.size}"
+        with self.function(f"inner{rows}x{vectors}", arguments):
+            for r, v in places:  # C is needed at the end
+                place = self.at("%c", ("%c.line", r), (str(v), self.shape.lanes * self.size))
+                self.do(f"call void @llvm.prefetch.p0(ptr {place}, i32 1, i32 3, i32 1)")
+            self.do("%some = icmp sgt i64 %k, 0")
+            self.do("br i1 %some, label %turn, label %out")
+            self.start("turn")
+            self.do("%i = phi i64 [ 0, %entry ], [ %i.next, %turn ]")
+            self.do("%pa = phi ptr [ %a, %entry ], [ %pa.next, %turn ]")
+            self.do("%pb = phi ptr [ %b, %entry ], [ %pb.next, %turn ]")
+            for r, v in places:
+                before = f"[ zeroinitializer, %entry ], [ %n.{r}.{v}, %turn ]"
+                self.do(f"%s.{r}.{v} = phi {self.vector} {before}")
+            for v in range(vectors):
+                self.do(f"%pb.{v} = getelementptr inbounds {self.vector}, ptr %pb, i64 {v}")
+                self.do(f"%b.{v} = load {self.vector}, ptr %pb.{v}, align {self.size}")
+            for r in range(rows):
+                self.do(f"%pa.{r} = getelementptr inbounds {self.scalar}, ptr %pa, i64 {r}")
+                self.do(f"%a.{r} = load {self.scalar}, ptr %pa.{r}")
+                self.do(f"%x.{r} = insertelement {self.vector} poison, {self.scalar} %a.{r}, i64 0")
+                self.do(
+                    f"%y.{r} = shufflevector {self.vector} %x.{r}, {self.vector} poison, "
+                    f"<{self.shape.lanes} x i32> zeroinitializer"
+                )
+                for v in range(vectors):
+                    operands = ", ".join(
+                        f"{self.vector} %{x}" for x in (f"y.{r}", f"b.{v}", f"s.{r}.{v}")
+                    )
+                    call = f"call {self.vector} @llvm.fmuladd.{suffix}({operands})"
+                    self.do(f"%n.{r}.{v} = {call}")
+            self.do(f"%pa.next = getelementptr inbounds i8, ptr %pa, i64 {rows * self.size}")
+            self.do("%pb.next = getelementptr inbounds i8, ptr %pb, i64 %b.step")
+            self.do("%i.next = add nsw i64 %i, 1")
+            self.do("%more = icmp slt i64 %i.next, %k")
+            self.do("br i1 %more, label %turn, label %out")
+            self.start("out")
+            for r, v in places:
+                after = f"[ zeroinitializer, %entry ], [ %n.{r}.{v}, %turn ]"
+                self.do(f"%o.{r}.{v} = phi {self.vector} {after}")
+            for r, v in places:
+                line = self.at("%c", ("%c.line", r))
+                self.do(f"%c.{r}.{v} = getelementptr inbounds {self.vector}, ptr {line}, i64 {v}")
+            self.do("br i1 %adds, label %add, label %set")
+            self.start("set")
+            for r, v in places:
+                self._store(f"%o.{r}.{v}", f"%c.{r}.{v}")
+            self.do("ret void")
+            self.start("add")
+            for r, v in places:
+                old = self.let(f"load {self.vector}, ptr %c.{r}.{v}, align {self.size}")
+                self._store(self.let(f"fadd {self.vector} {old}, %o.{r}.{v}"), f"%c.{r}.{v}")
+
+    def _store(self, value: str, place: str) -> None:
+        self.do(f"store {self.vector} {value}, ptr {place}, align {self.size}")
+
+    def _pack_lines(self) -> None:
+        """A panel of ``width`` lines that lie side by side in memory: four by four, transposed.
+
+        Lines beyond the last one repeat it; nobody reads what becomes of them.
+        """
+        arguments = "ptr noalias %to, i64 %width, ptr noalias %from, i64 %line, i64 %k, i64 %count"
+        with self.function("pack_lines", arguments):
+            last = self.sub("%count", "1")
+            whole = self.let("and i64 %k, -4")
+            with self.count("0", "%width", 4) as first:
+                lines = []
+                for q in range(4):
+                    number = self.least(self.add(first, str(q)), last)
+                    lines.append(self.at("%from", (number, "%line")))
+                to = self.at("%to", (first, self.size))
+                with self.count("0", whole, 4) as i:
+                    rows = [
+                        self.let(f"load {self.four}, ptr {at}, align {self.size}")
+                        for at in [self.at(line, (i, self.size)) for line in lines]
+                    ]
+                    for q, column in enumerate(self._transposed(rows)):
+                        place = self.at(to, (self.mul(self.add(i, str(q)), "%width"), self.size))
+                        self.do(f"store {self.four} {column}, ptr {place}, align {self.size}")
+                with self.count(whole, "%k") as i:
+                    place = self.at(to, (self.mul(i, "%width"), self.size))
+                    for q, line in enumerate(lines):
+                        source = self.at(line, (i, self.size))
+                        self.copy(self.scalar, self.at(place, (str(q), self.size)), source)
+
+    def _transposed(self, rows: list[str]) -> list[str]:
+        def shuffle(pair: Sequence[str], places: Sequence[int]) -> str:
+            a, b = (f"{self.four} {x}" for x in pair)
+            mask = ", ".join(f"i32 {p}" for p in places)
+            return self.let(f"shufflevector {a}, {b}, <4 x i32> <{mask}>")
+
+        pairs = rows[:2], rows[2:]
+        low = [shuffle(pair, (0, 4, 1, 5)) for pair in pairs]
+        high = [shuffle(pair, (2, 6, 3, 7)) for pair in pairs]
+        halves = ((0, 1, 4, 5), (2, 3, 6, 7))
+        return [shuffle(pair, half) for pair in (low, high) for half in halves]
+
+    def _pack_rows(self, name: str, step: int, kind: str) -> None:
+        """A panel of ``k`` rows of ``width`` neighbours, filled up with zeros."""
+        arguments = "ptr noalias %to, i64 %width, ptr noalias %from, i64 %line, i64 %k, i64 %count"
+        with self.function(f"pack_{name}", arguments):
+            row_bytes = self.mul("%width", self.size)
+            whole = self.let(f"and i64 %count, {-step}")
+            with self.count("0", "%k") as i:
+                to = self.at("%to", (i, row_bytes))
+                source = self.at("%from", (i, "%line"))
+                with self.count("0", whole, step) as j:
+                    self.copy(kind, self.at(to, (j, self.size)), self.at(source, (j, self.size)))
+                with self.count(whole, "%count") as j:
+                    places = self.at(to, (j, self.size)), self.at(source, (j, self.size))
+                    self.copy(self.scalar, *places)
+                with self.count("%count", "%width") as j:
+                    self.do(f"store {self.scalar} 0.0, ptr {self.at(to, (j, self.size))}")
+
+    def _pack_complex_rows(self) -> None:
+        """A panel of A: real parts of ``width`` rows, ``k`` times; then their imaginary parts.
+
+        Rows beyond the last one repeat it; nobody reads what becomes of them.
+        """
+        arguments = "ptr noalias %to, i64 %width, ptr noalias %from, i64 %row, i64 %column"
+        with self.function("pack_rows", f"{arguments}, i64 %k, i64 %count"):
+            last = self.sub("%count", "1")
+            with self.count("0", "%width") as i:
+                line = self.at("%from", (self.least(i, last), "%row"))
+                to = self.at("%to", (i, self.size))
+                with self.count("0", "%k") as p:
+                    source = self.at(line, (p, "%column"))
+                    for q in range(2):
+                        row = self.add(self.mul("%k", q), p)
+                        place = self.at(to, (self.mul(row, "%width"), self.size))
+                        self.copy(self.scalar, place, self.at(source, (str(q), self.size)))
+
+    def _pack_complex_columns(self) -> None:
+        """A panel of B: two rows for each of ``k``, filled up with zeros."""
+        arguments = "ptr noalias %to, i64 %width, ptr noalias %from, i64 %row, i64 %column"
+        with (
+            self.function("pack_columns", f"{arguments}, i64 %k, i64 %count"),
+            self.count("0", "%k") as p,
+        ):
+            line = self.at("%from", (p, "%row"))
+            first = self.at("%to", (p, self.mul("%width", 2 * self.size)))
+            second = self.at(first, ("%width", self.size))
+            with self.count("0", "%count") as j:
+                source = self.at(line, (j, "%column"))
+                real = self.let(f"load {self.scalar}, ptr {source}")
+                imaginary = self.let(f"load {self.scalar}, ptr {self.at(source, ('1', self.size))}")
+                negative = self.let(f"fneg {self.scalar} {imaginary}")
+                for to, pair in ((first, (real, imaginary)), (second, (negative, real))):
+                    place = self.at(to, (j, 2 * self.size))
+                    for q, value in enumerate(pair):
+                        at = self.at(place, (str(q), self.size))
+                        self.do(f"store {self.scalar} {value}, ptr {at}")
+            with self.count(self.mul("%count", 2), "%width") as j:
+                for to in (first, second):
+                    self.do(f"store {self.scalar} 0.0, ptr {self.at(to, (j, self.size))}")
+
+    def _put(self) -> None:
+        """C (+)= the part of a matrix that lies in C."""
+        arguments = (
+            "ptr noalias %c, i64 %c.line, ptr noalias %from, i64 %rows, i64 %columns, i1 %adds"
+        )
+        with self.function("put", arguments), self.count("0", "%rows") as i:
+            line = self.at("%c", (i, "%c.line"))
+            source = self.at("%from", (i, self.shape.width * self.size))
+            whole = self.let("and i64 %columns, -4")
+            for kind, first, end, step in (
+                (self.four, "0", whole, 4),
+                (self.scalar, whole, "%columns", 1),
+            ):
+                with self.count(first, end, step) as j:
+                    place = self.at(line, (j, self.size))
+                    new = self._load(kind, self.at(source, (j, self.size)))
+                    n = next(self._numbers)
+                    before = self.block
+                    self.do(f"br i1 %adds, label %sum{n}, label %set{n}")
+                    self.start(f"sum{n}")
+                    total = self.let(f"fadd {kind} {self._load(kind, place)}, {new}")
+                    self.do(f"br label %set{n}")
+                    self.start(f"set{n}")
+                    value = self.let(f"phi {kind} [ {new}, %{before} ], [ {total}, %sum{n} ]")
+                    self.do(f"store {kind} {value}, ptr {place}, align {self.size}")
+
+    def _choose(self) -> None:
+        """The inner loop for so many rows and vectors."""
+        arguments = (
+            "i64 %which.rows, i64 %vectors, i64 %k, ptr %a, ptr %b, i64 %b.step, ptr %c, "
+            "i64 %c.line, i1 %adds"
+        )
+        passed = "i64 %k, ptr %a, ptr %b, i64 %b.step, ptr %c, i64 %c.line, i1 %adds"
+        shape = self.shape
+        with self.function("choose", arguments):
+            code = self.add(self.mul("%which.rows", 16), "%vectors")
+            kinds = list(itertools.product(shape.rows, range(1, shape.vectors + 1)))
+            cases = " ".join(f"i64 {16 * r + v}, label %case{r}x{v}" for r, v in kinds)
+            self.do(f"switch i64 {code}, label %done [ {cases} ]")
+            for r, v in kinds:
+                self.start(f"case{r}x{v}")
+                self.do(f"call void @inner{r}x{v}({passed})")
+                self.do("br label %done")
+            self.start("done")
+
+    def _tile(self) -> None:
+        """One tile: its rows of A, columns of B (in real numbers), and place in C."""
+        shape, size = self.shape, self.size
+        arguments = (
+            "i64 %rows, i64 %columns, i64 %k, ptr %a, i64 %a.line, i64 %a.trans, "
+            "ptr %b, i64 %b.line, i64 %b.trans, ptr %c, i64 %c.line, ptr noalias %panels"
+        )
+        greatest, width = shape.rows[0], shape.width
+        with self.function("tile", arguments):
+            panel = self.let(f"alloca [{greatest * DEPTH} x {self.scalar}], align 64")
+            edge = self.let(f"alloca [{greatest * width} x {self.scalar}], align 64")
+            # Bytes from row to row, and from column to column.
+            a_row, a_column = self._distances("a")
+            b_row, b_column = self._distances("b")
+            is_plain = self.let("icmp eq i64 %b.trans, 0")
+            # Columns that few rows need are read where they are.
+            is_low = self.let(f"icmp sle i64 %rows, {greatest if self.unit == 1 else 0}")
+            is_direct = self.let(f"and i1 {is_low}, {is_plain}")
+            is_empty = self.let("icmp eq i64 %k, 0")
+            end = self.let(f"select i1 {is_empty}, i64 1, i64 %k")
+            depth = DEPTH // self.unit
+            with self.count("0", end, depth) as p:
+                k = self.least(self.sub("%k", p), str(depth))
+                turns = self.mul(k, self.unit)
+                adds = self.let(f"icmp sgt i64 {p}, 0")
+                a, b = self.at("%a", (p, a_column)), self.at("%b", (p, b_row))
+                with self.count("0", "%columns", width) as j:
+                    columns, padded, _, stays = self._columns(j, is_direct)
+                    to = self.at("%panels", (j, self.mul(turns, size)))
+                    source = self.at(b, (self._elements(j), b_column))
+                    with self.when(self.let(f"xor i1 {stays}, true")):
+                        words = f"ptr {to}, i64 {padded}, ptr {source}"
+                        self._pack("b", words, (b_row, b_column), k, self._elements(columns))
+                with self.count("0", "%rows", greatest) as i:
+                    rows = self.least(self.sub("%rows", i), str(greatest))
+                    chosen = self._chosen_rows(rows)
+                    source = self.at(a, (i, a_row))
+                    words = f"ptr {panel}, i64 {chosen}, ptr {source}"
+                    self._pack("a", words, (a_row, a_column), k, rows)
+                    with self.count("0", "%columns", width) as j:
+                        columns, padded, vectors, stays = self._columns(j, is_direct)
+                        packed = self.at("%panels", (j, self.mul(turns, size)))
+                        direct = self.at(b, (self._elements(j), b_column))
+                        from_b = self.let(f"select i1 {stays}, ptr {direct}, ptr {packed}")
+                        packed_step = self.mul(padded, size)
+                        step = self.let(f"select i1 {stays}, i64 %b.line, i64 {packed_step}")
+                        all_rows = self.let(f"icmp eq i64 {rows}, {chosen}")
+                        all_columns = self.let(f"icmp eq i64 {columns}, {padded}")
+                        is_whole = self.let(f"and i1 {all_rows}, {all_columns}")
+                        place = self.at("%c", (i, "%c.line"), (j, size))
+                        to = self.let(f"select i1 {is_whole}, ptr {place}, ptr {edge}")
+                        line = self.let(f"select i1 {is_whole}, i64 %c.line, i64 {width * size}")
+                        adds_here = self.let(f"and i1 {is_whole}, {adds}")
+                        half = self.mul(self.mul(k, chosen), size)
+                        for part in range(self.unit):
+                            from_a = self.at(panel, (half, part))
+                            part_of_b = self.at(from_b, (step, part))
+                            self.do(
+                                f"call void @choose(i64 {chosen}, i64 {vectors}, i64 {k}, "
+                                f"ptr {from_a}, ptr {part_of_b}, i64 {self.mul(step, self.unit)}, "
+                                f"ptr {to}, i64 {line}, i1 {'true' if part else adds_here})"
+                            )
+                        with self.when(self.let(f"xor i1 {is_whole}, true")):
+                            self.do(
+                                f"call void @put(ptr {place}, i64 %c.line, ptr {edge}, "
+                                f"i64 {rows}, i64 {columns}, i1 {adds})"
+                            )
+
+    def _distances(self, name: str) -> tuple[str, str]:
+        """Bytes from row to row, and from column to column, of an operand."""
+        near = self.unit * self.size
+        is_trans = self.let(f"icmp ne i64 %{name}.trans, 0")
+        row = self.let(f"select i1 {is_trans}, i64 {near}, i64 %{name}.line")
+        return row, self.let(f"select i1 {is_trans}, i64 %{name}.line, i64 {near}")
+
+    def _elements(self, columns: str) -> str:
+        """The elements that so many real numbers are."""
+        return columns if self.unit == 1 else self.let(f"sdiv i64 {columns}, {self.unit}")
+
+    def _pack(self, name: str, words: str, distances: tuple[str, str], k: str, count: str) -> None:
+        """Fill a panel of an operand."""
+        if self.unit == 2:
+            function = "pack_rows" if name == "a" else "pack_columns"
+            row, column = distances
+            self.do(
+                f"call void @{function}({words}, i64 {row}, i64 {column}, i64 {k}, i64 {count})"
+            )
+            return
+        words = f"{words}, i64 %{name}.line, i64 {k}, i64 {count}"
+        # Along k in A's rows and in B's columns if that is transposed.
+        is_long = "eq" if name == "a" else "ne"
+        is_lines = self.let(f"icmp {is_long} i64 %{name}.trans, 0")
+        with self.when(is_lines):
+            self.do(f"call void @pack_lines({words})")
+        with self.when(self.let(f"xor i1 {is_lines}, true")):
+            self.do(f"call void @pack_{'fours' if name == 'a' else 'vectors'}({words})")
+
+    def _columns(self, j: str, is_direct: str) -> tuple[str, str, str, str]:
+        """A panel's columns, with padding, in vectors, and whether it is read where it is."""
+        lanes = self.shape.lanes
+        columns = self.least(self.sub("%columns", j), str(self.shape.width))
+        vectors = self.let(f"sdiv i64 {self.add(columns, str(lanes - 1))}, {lanes}")
+        padded = self.mul(vectors, lanes)
+        is_full = self.let(f"icmp eq i64 {columns}, {padded}")
+        return columns, padded, vectors, self.let(f"and i1 {is_full}, {is_direct}")
+
+    def _chosen_rows(self, rows: str) -> str:
+        """The smallest inner loop that has so many rows."""
+        chosen = str(self.shape.rows[0])
+        for fewer in self.shape.rows[1:]:
+            fits = self.let(f"icmp sle i64 {rows}, {fewer}")
+            chosen = self.let(f"select i1 {fits}, i64 {fewer}, i64 {chosen}")
+        return chosen
+
+    def _tiles(self) -> None:
+        """The step: claims scratch memory, computes its tiles, releases it."""
+        with self.function(tiles_symbol(self.letter), "ptr %slots, ptr %args", "i64"):
+            for place, word in enumerate(TILE_WORDS):
+                self.do(f"%{word}.p = getelementptr inbounds i64, ptr %args, i64 {place}")
+                self.do(f"%{word} = load i64, ptr %{word}.p")
+            lanes = self.at("%slots", (str(LANES_SLOT), 8))
+            self.do("br label %look")
+            self.start("look")
+            taken = self.let(f"load atomic i64, ptr {lanes} monotonic, align 8")
+            free = self.let(f"xor i64 {taken}, -1")
+            lane = self.let(f"call i64 @llvm.cttz.i64(i64 {free}, i1 false)")
+            bit = self.let(f"shl i64 1, {lane}")
+            claimed = self.let(f"or i64 {taken}, {bit}")
+            pair = self.let(f"cmpxchg ptr {lanes}, i64 {taken}, i64 {claimed} acquire monotonic")
+            won = self.let(f"extractvalue {{ i64, i1 }} {pair}, 1")
+            self.do(f"br i1 {won}, label %claimed, label %look")
+            self.start("claimed")
+            scratch = self._base("scratch", "scratch_offset")
+            panels = self.at(scratch, (lane, "%lane"))
+            a, b, c = (self._base(f"slot_{x}", f"offset_{x}") for x in "abc")
+            near = self.unit * self.size
+            c_line = self.mul("%n", near)
+            is_a_trans = self.let("icmp ne i64 %trans_a, 0")
+            is_b_trans = self.let("icmp ne i64 %trans_b, 0")
+            a_row = self.let(f"select i1 {is_a_trans}, i64 {near}, i64 %line_a")
+            b_column = self.let(f"select i1 {is_b_trans}, i64 %line_b, i64 {near}")
+            with self.count("%begin", "%end") as tile:
+                of_matrix = self.mul("%rows", "%columns")
+                matrix = self.let(f"sdiv i64 {tile}, {of_matrix}")
+                rest = self.let(f"srem i64 {tile}, {of_matrix}")
+                i = self.mul(self.let(f"sdiv i64 {rest}, %columns"), "%tile_m")
+                j = self.mul(self.let(f"srem i64 {rest}, %columns"), "%tile_n")
+                rows = self.least(self.sub("%m", i), "%tile_m")
+                columns = self.mul(self.least(self.sub("%n", j), "%tile_n"), self.unit)
+                at_a = self.at(a, (matrix, "%stride_a"), (i, a_row))
+                at_b = self.at(b, (matrix, "%stride_b"), (j, b_column))
+                at_c = self.at(c, (matrix, "%stride_c"), (i, c_line), (j, near))
+                self.do(
+                    f"call void @tile(i64 {rows}, i64 {columns}, i64 %k, "
+                    f"ptr {at_a}, i64 %line_a, i64 %trans_a, "
+                    f"ptr {at_b}, i64 %line_b, i64 %trans_b, ptr {at_c}, i64 {c_line}, "
+                    f"ptr {panels})"
+                )
+            others = self.let(f"xor i64 {bit}, -1")
+            self.let(f"atomicrmw and ptr {lanes}, i64 {others} release")
+
+    def _base(self, slot: str, offset: str) -> str:
+        place = self.at("%slots", (f"%{slot}", 8))
+        base = self.let(f"load ptr, ptr {place}")
+        return self.let(f"getelementptr inbounds i8, ptr {base}, i64 %{offset}")

@@ -1,0 +1,213 @@
+"""LLVM as the back end: assembly to object code, object code to addresses.
+
+``emit : LLVM assembly -> object file`` optimises for the CPU at hand; ``load : object file ->
+address`` links it into the process. Loading needs no compiler, hence no Numba: a warm process runs
+only that.
+
+LLVM runs on a thread of its own: whoever waits for it can be interrupted, and stops waiting after
+a bound that no kernel comes near. llvmlite lets one thread at a time into LLVM; its two long calls
+are made without that lock, each on a context, module and code generator of its own, which is what
+LLVM asks of concurrent users. So kernels are compiled side by side, and an emission that does not
+end keeps nobody else from compiling.
+
+Loaded by `runtime.kernel_store` on first use, because it imports llvmlite.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import sys
+import threading
+import time
+from functools import cache
+from typing import Any
+
+import llvmlite
+import llvmlite.binding as llvm
+
+OPTIMIZATION = 3
+
+MAX_SECONDS = 120.0
+"""Processor time that LLVM may take for one kernel; the largest ones take a few seconds."""
+
+_LOOK_SECONDS = 1.0
+_GRACE_SECONDS = 5.0
+
+
+@cache
+def cpu() -> tuple[str, str]:
+    """Name and features of this CPU, as LLVM calls them."""
+    # Full-width vectors: by default LLVM keeps to half of AVX-512's width.
+    features = llvm.get_host_cpu_features().flatten() + ",-prefer-256-bit"
+    return llvm.get_host_cpu_name(), features
+
+
+def target_machine() -> Any:
+    """A new code generator for this CPU."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    name, features = cpu()
+    target = llvm.Target.from_default_triple()
+    return target.create_target_machine(
+        cpu=name, features=features, opt=OPTIMIZATION, codemodel="jitdefault", jit=True
+    )
+
+
+@cache
+def engine() -> Any:
+    """The linker of loaded objects; it lives as long as the process."""
+    empty = llvm.parse_assembly("")
+    machine = target_machine()
+    empty.triple = machine.triple
+    found = llvm.create_mcjit_compiler(empty, machine)
+    add_math_symbols()
+    return found
+
+
+def add_math_symbols() -> None:
+    """Make libm known to the linker, also where Python itself does not export it."""
+    if sys.platform.startswith("linux"):
+        llvm.load_library_permanently("libm.so.6")
+
+
+def parse(assembly: str, machine: Any) -> Any:
+    """The module of LLVM assembly, in a context of its own."""
+    module = llvm.parse_assembly(assembly, llvm.create_context())
+    module.triple = machine.triple
+    module.data_layout = str(machine.target_data)
+    return module
+
+
+def optimize(assembly: str, machine: Any) -> Any:
+    """The optimised module of LLVM assembly."""
+    module = parse(assembly, machine)
+    options = llvm.create_pipeline_tuning_options(speed_level=OPTIMIZATION)
+    options.loop_vectorization = True
+    options.slp_vectorization = True
+    builder = llvm.create_pass_builder(machine, options)
+    _unlocked("LLVMPY_RunNewModulePassManager")(builder.getModulePassManager(), module, builder)
+    # The vectoriser may have put calls of `slow_paths` into loops.
+    inliner = llvm.create_new_module_pass_manager()
+    inliner.add_always_inliner_pass()
+    inliner.run(module, builder)
+    return module
+
+
+def _unlocked(name: str) -> Any:
+    """A function of llvmlite's library without the lock around it."""
+    return getattr(llvm.ffi.lib, name)._cfn
+
+
+_IDLE: list[Any] = []
+"""Code generators that no emission uses."""
+
+
+def _object_file(assembly: str, is_final: bool) -> bytes:
+    try:
+        machine = _IDLE.pop()
+    except IndexError:
+        machine = target_machine()
+    code = _emitted((parse if is_final else optimize)(assembly, machine), machine)
+    _IDLE.append(machine)
+    return code
+
+
+def _emitted(module: Any, machine: Any) -> bytes:
+    with llvm.ffi.OutputString() as message:
+        emit_to_memory = _unlocked("LLVMPY_TargetMachineEmitToMemory")
+        buffer = emit_to_memory(machine, module, 1, message)
+        if not buffer:
+            raise RuntimeError(str(message))
+    lib = llvm.ffi.lib
+    try:
+        return ctypes.string_at(lib.LLVMPY_GetBufferStart(buffer), lib.LLVMPY_GetBufferSize(buffer))
+    finally:
+        lib.LLVMPY_DisposeMemoryBuffer(buffer)
+
+
+class Emission(threading.Thread):
+    """The object file of LLVM assembly, optimised for this CPU, while it is made.
+
+    Args:
+        assembly: The module.
+        is_final: Whether it is written as it should be, so that there is nothing to optimise.
+    """
+
+    def __init__(self, assembly: str, is_final: bool = False) -> None:
+        super().__init__(name="funcgrad-llvm", daemon=True)
+        self._assembly = assembly
+        self._is_final = is_final
+        self._done = threading.Event()
+        self._clock: int | None = None
+        self._code = b""
+        self._error: BaseException | None = None
+        _RUNNING.add(self)
+        self.start()
+
+    def run(self) -> None:
+        try:
+            if hasattr(time, "pthread_getcpuclockid"):
+                self._clock = time.pthread_getcpuclockid(threading.get_ident())
+            self._code = _object_file(self._assembly, self._is_final)
+        except BaseException as error:  # raised where it is waited for
+            self._error = error
+        finally:
+            _RUNNING.discard(self)
+            self._done.set()
+
+    def result(self) -> bytes:
+        """The object file, when it is there.
+
+        Raises:
+            TimeoutError: LLVM has taken more than `MAX_SECONDS` of processor time.
+        """
+        started = time.monotonic()
+        while not self._done.wait(_LOOK_SECONDS):
+            if self._seconds(started) > MAX_SECONDS:
+                raise TimeoutError(
+                    f"LLVM was still busy with it after {MAX_SECONDS:g} seconds; it goes on in a "
+                    "thread that nobody waits for"
+                )
+        if self._error is not None:
+            raise self._error
+        return self._code
+
+    def _seconds(self, started: float) -> float:
+        """Processor time so far, which other processes do not count in."""
+        if self._clock is None:
+            return time.monotonic() - started
+        try:
+            return time.clock_gettime(self._clock)
+        except OSError:  # the thread has just ended
+            return 0.0
+
+
+_RUNNING: set[Emission] = set()
+
+
+@atexit.register
+def _await_running() -> None:
+    """Let emissions end that nobody waits for, before LLVM is unloaded under their feet."""
+    for emission in list(_RUNNING):
+        emission.join(_GRACE_SECONDS)
+
+
+def load(code: bytes, symbol: str) -> int:
+    """Link an object file into the process; returns the address of ``symbol``."""
+    engine().add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine().finalize_object()
+    address: int = engine().get_function_address(symbol)
+    return address
+
+
+def facts() -> dict[str, str]:
+    """What object code depends on: the generator's version and the CPU."""
+    name, features = cpu()
+    return {
+        "llvmlite": llvmlite.__version__,
+        "llvm": ".".join(map(str, llvm.llvm_version_info)),
+        "triple": llvm.get_default_triple(),
+        "cpu": name,
+        "features": features,
+    }

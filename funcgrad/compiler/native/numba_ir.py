@@ -1,0 +1,316 @@
+"""Kernel source to Numba's intermediate representation: basic blocks of assignments.
+
+``write : source -> FunctionIR``. Numba would read the bytecode that Python compiles the source to,
+and recover loops and variables from jumps and stack slots: two fifths of the whole translation.
+Kernels are written in a few statements, whose blocks the syntax tree gives directly: assignment,
+``if``, ``while``, ``for ... in range(a, b, literal step)``, ``break``, ``continue``, ``return`` and
+calls of words. Anything else is refused.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from numba.core import ir
+from numba.core.bytecode import FunctionIdentity
+from numba.core.errors import UnsupportedError
+
+from funcgrad.compiler.native.hoist import hoist
+
+_BINARY: dict[type, Any] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+}
+_UNARY: dict[type, Any] = {
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+    ast.Invert: operator.invert,
+    ast.Not: operator.not_,
+}
+_COMPARE: dict[type, Any] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+
+
+class Word(Protocol):
+    """What is asked here of a word that kernels may call."""
+
+    is_pure: bool
+    """Whether it neither reads nor writes memory."""
+
+
+def kernel(slots: Any, args: Any) -> int:
+    """Stands for every kernel where Numba wants to know the Python function."""
+    raise NotImplementedError
+
+
+_IDENTITY = FunctionIdentity.from_function(kernel)
+
+
+def write(source: str, words: Mapping[str, Word]) -> ir.FunctionIR:
+    """The blocks of a kernel, with what does not vary in its loops moved out of them.
+
+    Args:
+        source: Text of ``def kernel(slots, args): ...``.
+        words: What the kernel may call, by name.
+
+    Raises:
+        UnsupportedError: The source has a statement that kernels do not have.
+    """
+    [function] = ast.parse(source).body
+    assert isinstance(function, ast.FunctionDef)
+    hoist(function, lambda name: name in words and words[name].is_pure)
+    return Writer(words).write(function)
+
+
+class Writer:
+    """Appends statements to the current block and opens new blocks where control flow needs them.
+
+    Labels grow along the source, so that type inference meets definitions before uses.
+    """
+
+    def __init__(self, words: Mapping[str, Word]) -> None:
+        self.words = words
+        self.loc = ir.Loc("<kernel>", 1)
+        self.scope = ir.Scope(None, self.loc)
+        self.blocks: dict[int, ir.Block] = {}
+        self.called: dict[str, ir.Var] = {}
+        self.temporaries = 0
+        # For every enclosing loop: branches that await the label after it, and those that continue.
+        self.loops: list[tuple[list[ir.Jump], list[ir.Jump]]] = []
+
+    def write(self, function: ast.FunctionDef) -> ir.FunctionIR:
+        names = tuple(argument.arg for argument in function.args.args)
+        self.open_block()
+        for index, name in enumerate(names):
+            self.assign(self.variable(name), ir.Arg(name, index, self.loc))
+        self.statements(function.body)
+        if not self.is_closed():
+            self.give_back(ast.Constant(0))
+        return ir.FunctionIR(
+            self.blocks, False, _IDENTITY, self.loc, defaultdict(list), len(names), names
+        )
+
+    # Blocks and values.
+    def open_block(self) -> int:
+        label = len(self.blocks)
+        self.block = self.blocks[label] = ir.Block(self.scope, self.loc)
+        return label
+
+    def is_closed(self) -> bool:
+        body = self.block.body
+        return bool(body) and body[-1].is_terminator
+
+    def jump(self, label: int = -1) -> ir.Jump:
+        """Leave the current block, for a block whose label may be filled in later."""
+        jump = ir.Jump(label, self.loc)
+        if not self.is_closed():
+            self.block.append(jump)
+        return jump
+
+    def branch(self, condition: ir.Var) -> ir.Branch:
+        branch = ir.Branch(condition, -1, -1, self.loc)
+        self.block.append(branch)
+        return branch
+
+    def variable(self, name: str) -> ir.Var:
+        return self.scope.get_or_define(name, self.loc)
+
+    def assign(self, target: ir.Var, value: Any) -> ir.Var:
+        self.block.append(ir.Assign(value, target, self.loc))
+        return target
+
+    def temporary(self, value: Any) -> ir.Var:
+        self.temporaries += 1
+        return self.assign(self.variable(f"${self.temporaries}"), value)
+
+    def constant(self, number: Any) -> ir.Var:
+        return self.temporary(ir.Const(number, self.loc))
+
+    def call(self, name: str, args: list[ir.Var]) -> ir.Expr:
+        function = self.called.get(name)
+        if function is None:
+            if name not in self.words:
+                raise UnsupportedError(f"{name!r} is not a word of kernels", self.loc)
+            function = self.variable(f"${name}")
+            known = ir.Assign(ir.Global(name, self.words[name], self.loc), function, self.loc)
+            self.blocks[0].prepend(known)
+            self.called[name] = function
+        return ir.Expr.call(function, args, (), self.loc)
+
+    # Statements.
+    def statements(self, body: list[ast.stmt]) -> None:
+        for node in body:
+            if self.is_closed():
+                return  # never reached
+            self.loc = ir.Loc("<kernel>", node.lineno)
+            method = getattr(self, f"do_{type(node).__name__}", None)
+            if method is None:
+                raise UnsupportedError(f"kernels have no {type(node).__name__}", self.loc)
+            method(node)
+
+    def do_Assign(self, node: ast.Assign) -> None:
+        [target] = node.targets
+        if isinstance(target, ast.Name):
+            self.assign(self.variable(target.id), self.expression(node.value))
+            return
+        assert isinstance(target, ast.Subscript)
+        words, index, value = map(self.value, (target.value, target.slice, node.value))
+        self.block.append(ir.SetItem(words, index, value, self.loc))
+
+    def do_AugAssign(self, node: ast.AugAssign) -> None:
+        assert isinstance(node.target, ast.Name)
+        old, change = self.variable(node.target.id), self.value(node.value)
+        self.assign(old, ir.Expr.binop(_BINARY[type(node.op)], old, change, self.loc))
+
+    def do_Expr(self, node: ast.Expr) -> None:
+        self.value(node.value)
+
+    def do_Pass(self, node: ast.Pass) -> None:
+        """Nothing."""
+
+    def do_Return(self, node: ast.Return) -> None:
+        assert node.value is not None
+        self.give_back(node.value)
+
+    def give_back(self, node: ast.expr) -> None:
+        value = self.temporary(ir.Expr.cast(self.value(node), self.loc))
+        self.block.append(ir.Return(value, self.loc))
+
+    def do_If(self, node: ast.If) -> None:
+        branch = self.branch(self.value(node.test))
+        branch.truebr = self.open_block()
+        self.statements(node.body)
+        leave = [self.jump()]
+        branch.falsebr = self.open_block()
+        if node.orelse:
+            self.statements(node.orelse)
+            leave.append(self.jump())
+            self.open_block()
+        for jump in leave:
+            jump.target = len(self.blocks) - 1
+
+    def do_While(self, node: ast.While) -> None:
+        self.jump(len(self.blocks))
+        header = self.open_block()
+        branch = self.branch(self.value(node.test))
+        branch.truebr = self.open_block()
+        self.loops.append(([], []))
+        self.statements(node.body)
+        self.jump(header)
+        branch.falsebr = self.close_loop(header)
+
+    def do_For(self, node: ast.For) -> None:
+        # The test is repeated at the end of the body: the form that LLVM's loop passes want.
+        assert isinstance(node.target, ast.Name)
+        index = self.variable(node.target.id)
+        start, stop, step = self.range_of(node.iter)
+        self.assign(index, self.call("i64", [start]))
+        before = self.branch(self.compare(index, step, stop))
+        body = before.truebr = self.open_block()
+        self.loops.append(([], []))
+        self.statements(node.body)
+        self.jump(len(self.blocks))
+        advance = self.open_block()
+        self.assign(index, self.call("step_index", [index, self.constant(step)]))
+        again = self.branch(self.compare(index, step, stop))
+        again.truebr = body
+        before.falsebr = again.falsebr = self.close_loop(advance)
+
+    def range_of(self, node: ast.expr) -> tuple[ir.Var, ir.Var, int]:
+        assert isinstance(node, ast.Call)
+        assert isinstance(node.func, ast.Name)
+        assert node.func.id == "range"
+        arguments = node.args
+        start = self.constant(0) if len(arguments) == 1 else self.value(arguments[0])
+        end = self.value(arguments[min(1, len(arguments) - 1)])
+        step = ast.literal_eval(arguments[2]) if len(arguments) == 3 else 1
+        # The end is fixed before the loop, as Python's is.
+        return start, self.temporary(self.call("i64", [end])), step
+
+    def compare(self, index: ir.Var, step: int, stop: ir.Var) -> ir.Var:
+        test = operator.lt if step > 0 else operator.gt
+        return self.temporary(ir.Expr.binop(test, index, stop, self.loc))
+
+    def close_loop(self, again: int) -> int:
+        """Open the block after a loop; returns its label."""
+        leave, proceed = self.loops.pop()
+        label = self.open_block()
+        for jump in leave:
+            jump.target = label
+        for jump in proceed:
+            jump.target = again
+        return label
+
+    def do_Break(self, node: ast.Break) -> None:
+        self.loops[-1][0].append(self.jump())
+
+    def do_Continue(self, node: ast.Continue) -> None:
+        self.loops[-1][1].append(self.jump())
+
+    # Expressions.
+    def value(self, node: ast.expr) -> ir.Var:
+        """A variable that holds the value of an expression."""
+        value = self.expression(node)
+        return value if isinstance(value, ir.Var) else self.temporary(value)
+
+    def expression(self, node: ast.expr) -> Any:
+        match node:
+            case ast.Name(id=name):
+                return self.variable(name)
+            case ast.Constant(value=number):
+                return ir.Const(number, self.loc)
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
+                a, b = self.value(left), self.value(right)
+                return ir.Expr.binop(_BINARY[type(op)], a, b, self.loc)
+            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
+                return ir.Const(-number, self.loc)
+            case ast.UnaryOp(op=op, operand=operand):
+                return ir.Expr.unary(_UNARY[type(op)], self.value(operand), self.loc)
+            case ast.Compare(left=left, ops=[op], comparators=[right]):
+                a, b = self.value(left), self.value(right)
+                return ir.Expr.binop(_COMPARE[type(op)], a, b, self.loc)
+            case ast.Call(func=ast.Name(id=name), args=args, keywords=[]):
+                return self.call(name, [self.value(argument) for argument in args])
+            case ast.Subscript(value=words, slice=index):
+                return ir.Expr.getitem(self.value(words), self.value(index), self.loc)
+            case ast.BoolOp(op=op, values=values):
+                return self.short_circuit(isinstance(op, ast.And), values)
+        raise UnsupportedError(f"kernels have no {ast.unparse(node)!r}", self.loc)
+
+    def short_circuit(self, is_and: bool, values: list[ast.expr]) -> ir.Var:
+        self.temporaries += 1
+        result = self.variable(f"${self.temporaries}")
+        branches = []
+        for node in values[:-1]:
+            self.assign(result, self.call("b1", [self.value(node)]))
+            branches.append(branch := self.branch(result))
+            rest = self.open_block()
+            branch.truebr = branch.falsebr = rest
+        self.assign(result, self.call("b1", [self.value(values[-1])]))
+        self.jump(len(self.blocks))
+        end = self.open_block()
+        for branch in branches:
+            if is_and:
+                branch.falsebr = end
+            else:
+                branch.truebr = end
+        return result

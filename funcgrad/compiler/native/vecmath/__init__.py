@@ -1,0 +1,35 @@
+"""Elementary functions as branch-free formulas that vectorise.
+
+Every function takes and gives scalars of one float type (32 or 64 bits) with Python's operators and
+the methods of `native.scalars.Emitted`; LLVM turns a loop around it into vector code, because it
+holds selections instead of branches. All are right for signed zeros, subnormals, infinities and
+NaN. Polynomials are Chebyshev fits of the remainder after the exact leading terms; their errors
+stay below 0.15 units in the last place, and rounding does the rest. Bounds are asserted by
+`tests/compiler/test_vecmath.py`.
+
+This package knows arithmetic only. Functions that are not here are libm's (`native.elementary`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from funcgrad.compiler.native.vecmath.exponentials import cosh, exp, exp2, expit, expm1, sinh, tanh
+from funcgrad.compiler.native.vecmath.gaussian import erf, erfc
+from funcgrad.compiler.native.vecmath.logarithms import acosh, asinh, atanh, log, log1p, log2, log10
+from funcgrad.compiler.native.vecmath.powers import cbrt, hypot, pow
+from funcgrad.compiler.native.vecmath.trigonometric import acos, asin, atan, atan2, cos, sin, tan
+
+_FORMULAS: dict[str, Callable[..., Any]] = {
+    **{f.__name__: f for f in (
+        exp, exp2, expm1, log, log2, log10, log1p, sinh, cosh, tanh, expit, asinh, acosh, atanh,
+        cbrt, hypot, pow, erf, erfc, asin, acos, atan, atan2,
+    )},
+    "sin": sin,
+    "cos": cos,
+    "tan": tan,
+}  # fmt: skip
+
+FORMULAS = {(name, width): formula for name, formula in _FORMULAS.items() for width in (32, 64)}
+"""Formulas by function and width."""

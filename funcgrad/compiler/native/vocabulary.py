@@ -1,0 +1,779 @@
+"""The words of generated kernels: how each is typed and which LLVM instructions it becomes.
+
+A word is a name that a kernel may call (``exp``, ``load``, ``f32``, ...) or an operator of Python.
+Numba asks it twice: `Word.sign` gives the signature for argument types, `Word.emit` writes the
+instructions. There is one rule of promotion, NumPy's (NEP 50), in which Python literals are weak:
+unlike Numba's own operators, ``i32 + i32`` stays ``i32`` and ``f32 * 2.0`` stays ``f32``.
+
+Loaded by `native.numba_frontend` only, because it needs Numba's types.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba.core import types
+from numba.core.errors import TypingError
+from numba.core.typing import Signature, signature
+
+from funcgrad.compiler.native import elementary
+from funcgrad.compiler.native.scalars import F32, F64, I1, I8, I64, POINTER, Emitted
+from funcgrad.compiler.native.threefry import threefry2x32
+from funcgrad.compiler.native.vecmath import FORMULAS
+
+# ---------------------------------------------------------------------------------------- types
+
+SCALARS: dict[str, Any] = {
+    "b1": types.boolean,
+    "i8": types.int8,
+    "i16": types.int16,
+    "i32": types.int32,
+    "i64": types.int64,
+    "u8": types.uint8,
+    "u16": types.uint16,
+    "u32": types.uint32,
+    "u64": types.uint64,
+    "f32": types.float32,
+    "f64": types.float64,
+    "c64": types.complex64,
+    "c128": types.complex128,
+}
+
+
+class WeakFloat(types.Type):
+    """A Python float literal: it takes the dtype of the array value that it meets."""
+
+    def __init__(self) -> None:
+        super().__init__("weak_float")
+
+    def unify(self, context: Any, other: Any) -> Any:
+        return other if other in _PARTS else None
+
+
+class Pointer(types.Type):
+    """The address of array elements of one dtype."""
+
+    def __init__(self, element: Any) -> None:
+        self.element = element
+        super().__init__(f"pointer({element})")
+
+
+class Words(types.Type):
+    """The argument ``slots`` or ``args`` of a kernel: 64-bit words."""
+
+    def __init__(self, name: str, constant: bool) -> None:
+        self.constant = constant
+        super().__init__(name)
+
+
+WEAK_FLOAT = WeakFloat()
+SLOTS = Words("slots", constant=False)
+ARGS = Words("args", constant=True)
+POINTERS = {name: Pointer(element) for name, element in SCALARS.items()}
+
+_DTYPES = {
+    t: np.dtype("bool" if name == "b1" else f"{name[0]}{int(name[1:]) // 8}")
+    for name, t in SCALARS.items()
+}
+_BY_DTYPE = {dtype: t for t, dtype in _DTYPES.items()}
+
+# For every type: kind and LLVM type; of a complex one, those of its parts.
+_PARTS: dict[Any, tuple[str, Any]] = {
+    t: (
+        {"b": "b", "i": "i", "u": "u", "f": "f", "c": "f"}[name[0]],
+        I1 if name == "b1"
+        else ir.IntType(int(name[1:])) if name[0] in "iu"
+        else F32 if name in ("f32", "c64")
+        else F64,
+    )
+    for name, t in SCALARS.items()
+}  # fmt: skip
+_COMPLEX = {types.complex64: types.float32, types.complex128: types.float64}
+_TO_COMPLEX = {real: number for number, real in _COMPLEX.items()}
+FLOATS = (types.float32, types.float64)
+
+
+def llvm_type(t: Any) -> Any:
+    """The LLVM type of a value of type ``t``."""
+    if t in _COMPLEX:
+        return ir.LiteralStructType([_PARTS[t][1]] * 2)
+    if t in _PARTS:
+        return _PARTS[t][1]
+    if isinstance(t, types.IntegerLiteral):
+        return I64
+    if t == WEAK_FLOAT:
+        return F64
+    if isinstance(t, types.BooleanLiteral):
+        return I1
+    return POINTER if isinstance(t, Pointer | Words) else I8  # I8: words and None, never used
+
+
+def strong(t: Any) -> Any:
+    """The dtype that a value has when it meets no other."""
+    return types.float64 if t == WEAK_FLOAT else types.unliteral(t)
+
+
+def is_weak(t: Any) -> bool:
+    return t == WEAK_FLOAT or isinstance(t, types.IntegerLiteral)
+
+
+def promote(args: Sequence[Any]) -> Any:
+    """The common type of scalars, as in NumPy."""
+    strongs = {strong(t) for t in args if not is_weak(t)}
+    if not strongs <= _PARTS.keys():
+        raise TypingError(f"no common scalar type of {', '.join(map(str, args))}")
+    if not strongs:
+        return types.float64 if WEAK_FLOAT in args else types.int64
+    common = strongs.pop()
+    if strongs:
+        common = _BY_DTYPE[np.result_type(_DTYPES[common], *(_DTYPES[t] for t in strongs))]
+    if WEAK_FLOAT in args and _PARTS[common][0] != "f":
+        return types.float64
+    if common == types.boolean and any(is_weak(t) for t in args):
+        return types.int64
+    return common
+
+
+# --------------------------------------------------------------------------------------- values
+
+
+class Complex:
+    """A complex scalar as its two parts."""
+
+    __slots__ = ("im", "re")
+
+    def __init__(self, re: Emitted, im: Emitted) -> None:
+        self.re = re
+        self.im = im
+
+    def __add__(self, other: Complex) -> Complex:
+        return Complex(self.re + other.re, self.im + other.im)
+
+    def __sub__(self, other: Complex) -> Complex:
+        return Complex(self.re - other.re, self.im - other.im)
+
+    def __mul__(self, other: Complex) -> Complex:
+        return Complex(
+            self.re * other.re - self.im * other.im, self.re * other.im + self.im * other.re
+        )
+
+    def __truediv__(self, other: Complex) -> Complex:
+        # Smith's method: divide by the larger part of the divisor, without overflow between.
+        a, b = other.re, other.im
+        real_is_larger = a.absolute() >= b.absolute()
+        large, small = real_is_larger.select(a, b), real_is_larger.select(b, a)
+        ratio = small / large
+        scale = large + small * ratio
+        p, q = self.re, self.im
+        re = real_is_larger.select(p + q * ratio, p * ratio + q)
+        im = real_is_larger.select(q - p * ratio, q * ratio - p)
+        # By zero both parts are divided without regard to its sign, as in NumPy.
+        is_zero = (large == 0) & (small == 0)
+        scale = is_zero.select(large.absolute(), scale)
+        re, im = is_zero.select(p, re) / scale, is_zero.select(q, im) / scale
+        return Complex(re, im)
+
+    def __neg__(self) -> Complex:
+        return Complex(-self.re, -self.im)
+
+    def __eq__(self, other: Any) -> Emitted:  # type: ignore[override]
+        return (self.re == other.re) & (self.im == other.im)
+
+    def __ne__(self, other: Any) -> Emitted:  # type: ignore[override]
+        return (self.re != other.re) | (self.im != other.im)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def absolute(self) -> Emitted:
+        return elementary.emit("hypot", self.re, self.im)
+
+
+def wrap(builder: ir.IRBuilder, value: Any, t: Any) -> Any:
+    """An LLVM value of type ``t`` as an object with operators; pointers stay as they are."""
+    if t in _COMPLEX:
+        re, im = builder.extract_value(value, 0), builder.extract_value(value, 1)
+        return Complex(Emitted(builder, re, "f"), Emitted(builder, im, "f"))
+    return Emitted(builder, value, _PARTS[t][0]) if t in _PARTS else value
+
+
+def unwrap(builder: ir.IRBuilder, value: Any) -> Any:
+    """The inverse of `wrap`."""
+    if isinstance(value, Complex):
+        empty = ir.Constant(ir.LiteralStructType([value.re.type] * 2), ir.Undefined)
+        with_real = builder.insert_value(empty, value.re.value, 0)
+        return builder.insert_value(with_real, value.im.value, 1)
+    return value.value if isinstance(value, Emitted) else value
+
+
+def convert(value: Any, t: Any) -> Any:
+    """A wrapped scalar converted to type ``t``."""
+    if isinstance(value, Complex):
+        if t not in _COMPLEX:
+            return convert(value.re, t)
+        return Complex(convert(value.re, _COMPLEX[t]), convert(value.im, _COMPLEX[t]))
+    if t in _COMPLEX:
+        part = convert(value, _COMPLEX[t])
+        return Complex(part, part.constant(0))
+    kind, llvm = _PARTS[t]
+    return value.cast(llvm, kind)
+
+
+def constant(t: Any, number: Any) -> Any:
+    """The LLVM constant ``number`` of scalar type ``t``."""
+    if t in _COMPLEX:
+        part = _PARTS[t][1]
+        return ir.Constant(
+            llvm_type(t), [ir.Constant(part, number.real), ir.Constant(part, number.imag)]
+        )
+    kind = _PARTS[t][0]
+    return ir.Constant(llvm_type(t), float(number) if kind == "f" else int(number))
+
+
+# ---------------------------------------------------------------------------------------- words
+
+
+class Word:
+    """One word: ``rule(arg types) -> signature`` and ``emission(signature, values) -> value``.
+
+    Attributes:
+        is_pure: Whether it neither reads nor writes memory, so that it can be computed at any time.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        rule: Callable[[Any], Signature],
+        emission: Callable[..., Any],
+        is_pure: bool = True,
+    ) -> None:
+        self.name = name
+        self.emission = emission
+        self.is_pure = is_pure
+        self.type = WordType(self, rule)
+
+    def __call__(self, *args: Any) -> Any:
+        raise TypeError(f"{self.name} exists in compiled kernels only")
+
+    def emit(self, builder: ir.IRBuilder, sig: Signature, args: Sequence[Any]) -> Any:
+        values = [wrap(builder, a, t) for a, t in zip(args, sig.args, strict=True)]
+        return unwrap(builder, self.emission(builder, sig, values))
+
+
+class WordType(types.Callable):
+    """The type that Numba gives a word."""
+
+    def __init__(self, word: Word, rule: Callable[[Any], Signature]) -> None:
+        self.word = word
+        self.rule = rule
+        self.signatures: dict[Any, Signature] = {}
+        super().__init__(f"word({word.name})")
+
+    def get_call_type(self, context: Any, args: Any, kws: Any) -> Signature:
+        args = tuple(args)
+        found = self.signatures.get(args)
+        if found is None:
+            found = self.signatures[args] = self.rule(args)
+        return found
+
+    def get_call_signatures(self) -> tuple[list[Signature], bool]:
+        return [], True
+
+    def get_impl_key(self, sig: Signature) -> Word:
+        return self.word
+
+
+def expect(condition: bool, what: str, args: Sequence[Any]) -> None:
+    if not condition:
+        raise TypingError(f"{what}, got {', '.join(map(str, args))}")
+
+
+def same(kinds: str, count: int, result: Any = None) -> Callable[[Any], Signature]:
+    """Arguments of one promoted type of one of the ``kinds``; the result is that type."""
+
+    def rule(args: Any) -> Signature:
+        expect(len(args) == count, f"{count} arguments are needed", args)
+        t = promote(args)
+        if kinds == "f" and _PARTS[t][0] != "f":
+            t = types.float64
+        kind = "c" if t in _COMPLEX else _PARTS[t][0]
+        expect(kind in kinds, f"the kind of dtype must be one of {kinds!r}", args)
+        return signature(t if result is None else result(t), *[t] * count)
+
+    return rule
+
+
+def to_bool(t: Any) -> Any:
+    return types.boolean
+
+
+def to_real(t: Any) -> Any:
+    return _COMPLEX.get(t, t)
+
+
+WORDS: dict[str, Word] = {}
+OPERATORS: dict[Any, Word] = {}
+
+
+def define(name: str, rule: Any, *operators: Any, is_pure: bool = True) -> Callable[[Any], Any]:
+    """Register the decorated emission as word ``name`` and for Python operators."""
+
+    def register(emission: Callable[..., Any]) -> Callable[..., Any]:
+        word = Word(name, rule, emission, is_pure)
+        WORDS[name] = word
+        for symbol in operators:
+            OPERATORS[symbol] = word
+        return emission
+
+    return register
+
+
+def simple(
+    name: str, kinds: str, function: Callable[..., Any], *operators: Any, count: int = 2,
+    result: Any = None,
+) -> None:  # fmt: skip
+    """A word whose emission is a function of its wrapped arguments alone."""
+    define(name, same(kinds, count, result), *operators)(
+        lambda builder, sig, values: function(*values)
+    )
+
+
+def _add(a: Any, b: Any) -> Any:
+    return a | b if isinstance(a, Emitted) and a.kind == "b" else a + b
+
+
+def _multiply(a: Any, b: Any) -> Any:
+    return a & b if isinstance(a, Emitted) and a.kind == "b" else a * b
+
+
+simple("add", "biufc", _add, operator.add, operator.iadd)
+simple("subtract", "iufc", operator.sub, operator.sub, operator.isub)
+simple("multiply", "biufc", _multiply, operator.mul, operator.imul)
+simple("negative", "iufc", operator.neg, operator.neg, count=1)
+simple("positive", "iufc", lambda x: x, operator.pos, count=1)
+simple("bitwise_and", "biu", operator.and_, operator.and_, operator.iand)
+simple("bitwise_or", "biu", operator.or_, operator.or_, operator.ior)
+simple("bitwise_xor", "biu", operator.xor, operator.xor, operator.ixor)
+simple("bitwise_not", "biu", operator.invert, operator.invert, count=1)
+for _name, _kinds, _operator in (
+    ("equal", "biufc", operator.eq),
+    ("not_equal", "biufc", operator.ne),
+    ("less", "biuf", operator.lt),
+    ("less_equal", "biuf", operator.le),
+    ("greater", "biuf", operator.gt),
+    ("greater_equal", "biuf", operator.ge),
+):
+    simple(_name, _kinds, _operator, _operator, result=to_bool)
+simple("logical_not", "b", operator.invert, operator.not_, count=1)
+
+
+def _division_rule(args: Any) -> Signature:
+    t = promote(args)
+    if _PARTS[t][0] != "f":
+        t = types.float64
+    return signature(t, t, t)
+
+
+define("divide", _division_rule, operator.truediv, operator.itruediv)(
+    lambda builder, sig, values: values[0] / values[1]
+)
+
+
+def _integer_quotient(a: Emitted, b: Emitted) -> tuple[Emitted, Emitted, Emitted]:
+    """Truncated quotient and remainder, and whether they are defined (else both are 0)."""
+    fails = b == 0
+    if a.kind == "i":
+        # The most negative number over -1 traps in hardware; -x wraps as NumPy's result does.
+        minus = b == -1
+        safe = (fails | minus).select(1, b)
+        quotient = a.like(a.builder.sdiv(a.value, safe.value))
+        quotient = minus.select(-a, quotient)
+        remainder = (fails | minus).select(0, a - quotient * safe)
+    else:
+        safe = fails.select(1, b)
+        quotient = a.like(a.builder.udiv(a.value, safe.value))
+        remainder = a - quotient * safe
+    return fails.select(0, quotient), remainder, fails
+
+
+def _floor_divide(a: Emitted, b: Emitted) -> Emitted:
+    if a.kind == "f":
+        return _float_divmod(a, b)[0]
+    quotient, remainder, fails = _integer_quotient(a, b)
+    if a.kind == "u":
+        return quotient
+    below = (remainder != 0) & ((remainder ^ b) < 0) & ~fails
+    return below.select(quotient - 1, quotient)
+
+
+def _remainder(a: Emitted, b: Emitted) -> Emitted:
+    if a.kind == "f":
+        return _float_divmod(a, b)[1]
+    _, remainder, fails = _integer_quotient(a, b)
+    if a.kind == "i":
+        remainder = ((remainder != 0) & ((remainder ^ b) < 0)).select(remainder + b, remainder)
+    return fails.select(0, remainder)
+
+
+def _float_divmod(a: Emitted, b: Emitted) -> tuple[Emitted, Emitted]:
+    """Floor of the quotient, and the remainder with the divisor's sign, exactly as in NumPy."""
+    zero = a.constant(0)
+    mod = elementary.emit("fmod", a, b)
+    div = (a - mod) / b
+    wrong_side = (mod != 0) & ((b < 0) ^ (mod < 0))
+    shifted = wrong_side.select(div - 1, div)
+    floored = elementary.emit("floor", shifted)
+    floored = (shifted - floored > 0.5).select(floored + 1, floored)
+    floored = (shifted == 0).select(zero.copysign(a / b), floored)
+    remainder = wrong_side.select(mod + b, (mod == 0).select(zero.copysign(b), mod))
+    by_zero = b == 0
+    return by_zero.select(a / b, floored), by_zero.select(mod, remainder)
+
+
+def _fmod(a: Emitted, b: Emitted) -> Emitted:
+    return elementary.emit("fmod", a, b) if a.kind == "f" else _integer_quotient(a, b)[1]
+
+
+simple("floor_divide", "iuf", _floor_divide, operator.floordiv, operator.ifloordiv)
+simple("remainder", "iuf", _remainder, operator.mod, operator.imod)
+simple("fmod", "iuf", _fmod)
+
+
+def _left_shift(a: Emitted, n: Emitted) -> Emitted:
+    fits = n.builder.icmp_unsigned("<", n.value, ir.Constant(n.type, n.width))
+    inside = a.flag(fits)
+    return inside.select(a << inside.select(n, 0), a.constant(0))
+
+
+def _right_shift(a: Emitted, n: Emitted) -> Emitted:
+    fits = n.builder.icmp_unsigned("<", n.value, ir.Constant(n.type, n.width))
+    if a.kind == "i":  # shifted out: 0 or -1, which is what width - 1 gives
+        return a >> a.flag(fits).select(n, n.width - 1)
+    inside = a.flag(fits)
+    return inside.select(a >> inside.select(n, 0), a.constant(0))
+
+
+simple("left_shift", "iu", _left_shift, operator.lshift, operator.ilshift)
+simple("right_shift", "iu", _right_shift, operator.rshift, operator.irshift)
+
+
+def _maximum(a: Emitted, b: Emitted) -> Emitted:
+    return elementary.emit("maximum", a, b) if a.kind == "f" else (a > b).select(a, b)
+
+
+def _minimum(a: Emitted, b: Emitted) -> Emitted:
+    return elementary.emit("minimum", a, b) if a.kind == "f" else (a < b).select(a, b)
+
+
+simple("maximum", "biuf", _maximum)
+simple("minimum", "biuf", _minimum)
+
+
+def _sign(x: Any) -> Any:
+    if isinstance(x, Complex):
+        size = x.absolute()
+        is_zero = size == 0
+        safe = is_zero.select(1, size)
+        return Complex(x.re / safe, x.im / safe)
+    if x.kind == "u":
+        return (x != 0).select(x.constant(1), x.constant(0))
+    one = (x < 0).select(x.constant(-1), x.constant(1))
+    if x.kind == "i":
+        return (x == 0).select(0, one)
+    return x.isnan().select(x, (x == 0).select(0, one))
+
+
+simple("abs", "iufc", lambda x: x.absolute(), abs, count=1, result=to_real)
+simple("sign", "iufc", _sign, count=1)
+simple("real", "iufc", lambda x: x.re if isinstance(x, Complex) else x, count=1, result=to_real)
+simple(
+    "imag", "iufc", lambda x: x.im if isinstance(x, Complex) else x.constant(0), count=1,
+    result=to_real,
+)  # fmt: skip
+simple("conj", "iufc", lambda x: Complex(x.re, -x.im) if isinstance(x, Complex) else x, count=1)
+
+
+def _isinf(x: Emitted) -> Emitted:
+    return x.absolute() == float("inf")
+
+
+def _isfinite(x: Emitted) -> Emitted:
+    return x.absolute() < float("inf")
+
+
+def _either(test: Callable[[Emitted], Emitted]) -> Callable[[Any], Emitted]:
+    return lambda x: test(x.re) | test(x.im) if isinstance(x, Complex) else test(x)
+
+
+def _both(test: Callable[[Emitted], Emitted]) -> Callable[[Any], Emitted]:
+    return lambda x: test(x.re) & test(x.im) if isinstance(x, Complex) else test(x)
+
+
+simple("isnan", "fc", _either(Emitted.isnan), count=1, result=to_bool)
+simple("isinf", "fc", _either(_isinf), count=1, result=to_bool)
+simple("isfinite", "fc", _both(_isfinite), count=1, result=to_bool)
+simple("signbit", "f", lambda x: x.bits() < 0, count=1, result=to_bool)
+
+
+def _elementary(name: str) -> Callable[..., Emitted]:
+    return lambda *args: elementary.emit(name, *args)
+
+
+for _name in [
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "sqrt",
+    "cbrt",
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "atan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "asinh",
+    "acosh",
+    "atanh",
+    "erf",
+    "erfc",
+    "lgamma",
+    "expit",
+    "floor",
+    "ceil",
+    "trunc",
+    "rint",
+]:
+    simple(_name, "f", _elementary(_name), count=1)
+for _name in ["pow", "atan2", "hypot", "copysign", "nextafter"]:
+    simple(_name, "f", _elementary(_name))
+simple("fma", "f", _elementary("fma"), count=3)
+
+
+def _libm(name: str) -> Callable[..., Emitted]:
+    return lambda first, *others: first.call(name, *others)
+
+
+# Functions that have a formula, but by a call: for code that does not vectorise.
+_COUNTS = {"pow": 2, "atan2": 2, "hypot": 2}
+for _name in sorted({_name for _name, _ in FORMULAS} & elementary.LIBM):
+    simple(f"libm_{_name}", "f", _libm(_name), count=_COUNTS.get(_name, 1))
+
+
+def _reassociated(instruction: str) -> Callable[[Any, Any], Any]:
+    """Floating sums and products whose order LLVM may change: what lets reductions vectorise."""
+
+    def apply(a: Any, b: Any) -> Any:
+        if isinstance(a, Complex):
+            return Complex(apply(a.re, b.re), apply(a.im, b.im))
+        if a.kind == "f":
+            emit = getattr(a.builder, "f" + instruction)
+            return a.like(emit(a.value, b.value, flags=("reassoc",)))
+        return {"add": _add, "mul": _multiply}[instruction](a, b)
+
+    return apply
+
+
+simple("radd", "biufc", _reassociated("add"))
+simple("rmul", "biuf", _reassociated("mul"))
+
+
+# Casts, selection and bit patterns.
+def _cast_rule(t: Any) -> Callable[[Any], Signature]:
+    def rule(args: Any) -> Signature:
+        if t in _COMPLEX and len(args) == 2:
+            return signature(t, _COMPLEX[t], _COMPLEX[t])
+        expect(len(args) == 1, "a cast has one argument", args)
+        # A literal is rounded to the target at once.
+        source = t if is_weak(args[0]) else strong(args[0])
+        expect(source in _PARTS, "a cast needs a scalar", args)
+        return signature(t, source)
+
+    return rule
+
+
+def _cast(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Any:
+    return Complex(*values) if len(values) == 2 else convert(values[0], sig.return_type)
+
+
+for _name, _type in SCALARS.items():
+    define(_name, _cast_rule(_type))(_cast)
+
+
+def _select_rule(args: Any) -> Signature:
+    expect(len(args) == 3, "select takes a condition and two values", args)
+    t = promote(args[1:])
+    return signature(t, types.boolean, t, t)
+
+
+@define("select", _select_rule)
+def _select(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Any:
+    condition, a, b = values
+    if isinstance(a, Complex):
+        return Complex(condition.select(a.re, b.re), condition.select(a.im, b.im))
+    return condition.select(a, b)
+
+
+def _bits_rule(source: Any, target: Any) -> Callable[[Any], Signature]:
+    return lambda args: signature(target, source)
+
+
+def _bitcast(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Any:
+    kind, llvm = _PARTS[sig.return_type]
+    return Emitted(builder, builder.bitcast(values[0].value, llvm), kind)
+
+
+for _name, _other in (("f32", "i32"), ("f32", "u32"), ("f64", "i64"), ("f64", "u64")):
+    for _from, _to in ((_name, _other), (_other, _name)):
+        define(f"bitcast_{_from}_{_to}", _bits_rule(SCALARS[_from], SCALARS[_to]))(_bitcast)
+
+
+# Random bits.
+define("threefry2x32", lambda args: signature(types.uint64, *[types.uint32] * 4))(
+    lambda builder, sig, values: threefry2x32(*values)
+)
+
+
+# Conditions of `if` and `while`.
+def _truth_rule(args: Any) -> Signature:
+    return signature(types.boolean, strong(args[0]))
+
+
+_truth = Word("bool", _truth_rule, lambda builder, sig, values: convert(values[0], types.boolean))
+OPERATORS[bool] = _truth
+
+
+# Memory.
+def _address_rule(pointer: Pointer) -> Callable[[Any], Signature]:
+    return lambda args: signature(pointer, types.int64)
+
+
+def _address(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Any:
+    return builder.inttoptr(values[0].value, POINTER)
+
+
+for _name, _pointer in POINTERS.items():
+    define(f"ptr_{_name}", _address_rule(_pointer))(_address)
+
+
+def memory_type(t: Any) -> Any:
+    """The LLVM type of an array element: parts of complex ones, bytes for bools."""
+    return I8 if t == types.boolean else _PARTS[t][1]
+
+
+def _offset_rule(args: Any) -> Signature:
+    expect(len(args) == 2 and isinstance(args[0], Pointer), "a pointer and a count", args)
+    return signature(args[0], args[0], types.int64)
+
+
+@define("offset", _offset_rule)
+def _offset(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Any:
+    """The pointer moved by a number of bytes."""
+    return builder.gep(values[0], [values[1].value], source_etype=I8)
+
+
+@define("advance", _offset_rule)
+def _advance(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Any:
+    """The pointer moved by a number of elements."""
+    t = sig.return_type.element
+    elements = values[1] * 2 if t in _COMPLEX else values[1]
+    return builder.gep(values[0], [elements.value], source_etype=memory_type(t))
+
+
+def _scope_of(args: Any) -> Any:
+    expect(isinstance(args[-1], types.IntegerLiteral), "the scope must be a literal int", args)
+    return args[-1]
+
+
+def _load_rule(args: Any) -> Signature:
+    expect(len(args) == 3 and isinstance(args[0], Pointer), "load(p, i, S)", args)
+    return signature(args[0].element, args[0], types.int64, _scope_of(args))
+
+
+def _store_rule(args: Any) -> Signature:
+    expect(len(args) == 4 and isinstance(args[0], Pointer), "store(p, i, v, S)", args)
+    return signature(types.none, args[0], types.int64, args[0].element, _scope_of(args))
+
+
+@define("load", _load_rule, is_pure=False)
+def _load(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Any:
+    t, scope = sig.return_type, sig.args[-1].literal_value
+    pointer, index = values[0], values[1]
+    if t in _COMPLEX:
+        re, im = (_load_part(builder, pointer, index * 2 + k, t, scope) for k in (0, 1))
+        return Complex(re, im)
+    return _load_part(builder, pointer, index, t, scope)
+
+
+def _load_part(builder: ir.IRBuilder, pointer: Any, index: Emitted, t: Any, scope: int) -> Emitted:
+    element = memory_type(t)
+    address = builder.gep(pointer, [index.value], inbounds=True, source_etype=element)
+    value = builder.load(address, typ=element)
+    builder.module.note_access(value, scope)
+    if t == types.boolean:
+        return Emitted(builder, value, "u") != 0
+    return Emitted(builder, value, _PARTS[t][0])
+
+
+@define("store", _store_rule, is_pure=False)
+def _store(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> None:
+    pointer, index, value, _ = values
+    scope = sig.args[-1].literal_value
+    if isinstance(value, Complex):
+        _store_part(builder, pointer, index * 2, value.re, scope)
+        _store_part(builder, pointer, index * 2 + 1, value.im, scope)
+    else:
+        _store_part(builder, pointer, index, value, scope)
+
+
+def _store_part(
+    builder: ir.IRBuilder, pointer: Any, index: Emitted, value: Emitted, scope: int
+) -> None:
+    element = I8 if value.kind == "b" else value.type
+    if value.kind == "b":
+        value = value.cast(I8, "u")
+    address = builder.gep(pointer, [index.value], inbounds=True, source_etype=element)
+    builder.module.note_access(builder.store(value.value, address), scope)
+
+
+# The arguments `slots` and `args`.
+def _word_rule(args: Any) -> Signature:
+    expect(isinstance(args[0], Words), "only slots and args have elements", args)
+    return signature(types.int64, args[0], types.int64)
+
+
+@define("read_word", _word_rule, operator.getitem, is_pure=False)
+def _read_word(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Any:
+    address = builder.gep(values[0], [values[1].value], inbounds=True, source_etype=I64)
+    value = builder.load(address, typ=I64)
+    if sig.args[0].constant:
+        value.set_metadata("invariant.load", builder.module.empty_metadata())
+    builder.module.note_access(value, sig.args[0].name)
+    return Emitted(builder, value, "i")
+
+
+def _write_rule(args: Any) -> Signature:
+    expect(args[0] == SLOTS, "only slots can be written", args)
+    return signature(types.none, args[0], types.int64, types.int64)
+
+
+@define("write_word", _write_rule, operator.setitem, is_pure=False)
+def _write_word(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> None:
+    address = builder.gep(values[0], [values[1].value], inbounds=True, source_etype=I64)
+    builder.module.note_access(builder.store(values[2].value, address), sig.args[0].name)
+
+
+# Loops: `LoopsToWhile` writes this word for the step of a `range`.
+@define("step_index", lambda args: signature(types.int64, types.int64, types.int64))
+def _step_index(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Any:
+    """Sum that does not overflow, for the index is below the end of a range."""
+    return values[0].like(builder.add(values[0].value, values[1].value, flags=("nsw",)))

@@ -1,0 +1,252 @@
+"""Where values live: slots for what the caller sees, one arena for everything in between.
+
+Lifetimes are known, so memory of the arena is used again as soon as the last reader has run.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from funcgrad.compiler.abi import FIRST_SLOT
+from funcgrad.compiler.nest.fuse import Group
+from funcgrad.compiler.nest.layout import Uniform, Value
+from funcgrad.compiler.nest.nodes import (
+    External,
+    Graph,
+    Loop,
+    Nest,
+    Node,
+    values_read,
+)
+
+_ALIGNMENT = 64
+
+
+@dataclass
+class Memory:
+    """Numbers that a call needs to set up its memory.
+
+    Attributes:
+        n_objects: Inputs and outputs.
+        n_slots: Words of the slot array.
+        arena_slot: Slot of the arena's address.
+        arena_bytes: Size of the arena.
+        constants: Slot of every constant of the graph.
+    """
+
+    n_objects: int = 0
+    n_slots: int = 0
+    arena_slot: int = 0
+    arena_bytes: int = 0
+    constants: list[int] = field(default_factory=list)
+
+
+def mark_stored(graph: Graph, groups: Sequence[Group]) -> None:
+    """Decide which values have memory: outputs, and those that another group reads."""
+    home = {node: group for group in groups for node in group.nodes}
+    for value in graph.outputs:
+        value.is_stored = True
+    for node, group in home.items():
+        if not group.is_fusable:
+            for value in node.outs:
+                value.is_stored = True
+        for x in node.operands:
+            if isinstance(x, Uniform) or x.value.maker is None:
+                continue
+            if home[x.value.maker] is not group:
+                x.value.is_stored = True
+
+
+def place(graph: Graph, groups: Sequence[Group], jobs: Sequence[Sequence[Any]]) -> Memory:
+    """Give every stored value of a program a slot and an offset.
+
+    Args:
+        graph: The graph.
+        groups: Its groups, in the order in which they run.
+        jobs: For every group, what runs it: kernels, nested sections, other nodes.
+    """
+    slot = FIRST_SLOT
+    fresh = [value for value in graph.outputs if value.home is value]
+    for value in (*graph.inputs, *fresh):
+        value.slot = slot
+        slot += 1
+    for value in graph.outputs:
+        value.slot = value.home.slot
+    memory = Memory(n_objects=slot - FIRST_SLOT, arena_slot=slot)
+    slot += 1
+    for value, _ in graph.constants:
+        value.slot = slot
+        memory.constants.append(slot)
+        slot += 1
+    for node in graph.nodes:
+        if isinstance(node, External):
+            for value in node.outs:
+                if value.slot < 0:
+                    value.slot = slot
+                    slot += 1
+    memory.n_slots = slot
+    memory.arena_bytes = _fill_arena(graph, groups, jobs, memory.arena_slot, memory)
+    return memory
+
+
+@dataclass
+class Section:
+    """An inner graph, arranged.
+
+    Attributes:
+        graph: The graph.
+        groups: Its groups, in the order in which they run.
+        jobs: For every group, what runs it.
+    """
+
+    graph: Graph
+    groups: list[Group]
+    jobs: list[list[Any]]
+
+
+@dataclass
+class Nested:
+    """A loop or branch with its inner graphs arranged.
+
+    Attributes:
+        node: The node.
+        sections: Its inner graphs.
+        spares: For every carried value without a stack, memory for results that are not the last.
+        spare_slots: For each of them, the slot of the memory that is not in use.
+        arenas: Memory for the arena of every section.
+        arena_slots: Their slots.
+    """
+
+    node: Nest
+    sections: list[Section]
+    spares: list[list[Value]] = field(default_factory=list)
+    spare_slots: list[int] = field(default_factory=list)
+    arena_slots: list[int] = field(default_factory=list)
+    arenas: list[Value] = field(default_factory=list)
+
+    @property
+    def scratch(self) -> list[Value]:
+        """All memory that it needs while it runs."""
+        return [*self.arenas, *(v for row in self.spares for v in row)]
+
+
+def _place_nested(nested: Nested, memory: Memory) -> None:
+    """Slots of what the inner graphs see, and the sizes of their arenas."""
+
+    def new_slot() -> int:
+        memory.n_slots += 1
+        return memory.n_slots - 1
+
+    for link in nested.node.links:
+        link.inner.slot = new_slot()
+    if isinstance(nested.node, Loop):
+        for carry in nested.node.carries:
+            carry.now.slot = new_slot()
+            if carry.final is None:
+                continue
+            carry.next.slot = new_slot()
+            if carry.is_in_place:
+                continue
+            nested.spare_slots.append(new_slot())
+            n_spares = 2 if nested.node.length is None else 1
+            shape, dtype = carry.now.shape, carry.now.dtype
+            nested.spares.append([Value(shape, dtype) for _ in range(n_spares)])
+    for section in nested.sections:
+        slot = new_slot()
+        nbytes = _fill_arena(section.graph, section.groups, section.jobs, slot, memory)
+        nested.arena_slots.append(slot)
+        nested.arenas.append(Value((nbytes,), np.dtype(np.uint8)))
+
+
+def _fill_arena(
+    graph: Graph,
+    groups: Sequence[Group],
+    jobs: Sequence[Sequence[Any]],
+    arena_slot: int,
+    memory: Memory,
+) -> int:
+    last: dict[Value, int] = {}
+    for i, group in enumerate(groups):
+        for value in _touched(group.nodes):
+            last[value] = i
+    last.update((value, len(groups)) for value in graph.outputs)
+    arena = _Arena()
+    freed: list[list[Value]] = [[] for _ in range(len(groups) + 1)]
+    for i, group in enumerate(groups):
+        for job in jobs[i]:
+            if isinstance(job, Nested):
+                _place_nested(job, memory)
+        scratch = [value for job in jobs[i] for value in getattr(job, "scratch", ())]
+        stored = [v for node in group.nodes for v in node.outs if v.is_stored and v.slot < 0]
+        made = [v for v in dict.fromkeys(v.home for v in stored) if v.slot < 0]
+        for value in made:
+            freed[last[value]].append(value)
+        for value in (*made, *scratch):
+            value.slot, value.offset = arena_slot, arena.take(value.nbytes)
+        for value in stored:
+            value.slot, value.offset = value.home.slot, value.home.offset
+        for value in (*freed[i], *scratch):
+            arena.give(value.offset, value.nbytes)
+    return arena.size
+
+
+def _touched(nodes: Iterable[Node]) -> Iterable[Value]:
+    for node in nodes:
+        yield from node.outs
+        yield from values_read(node)
+
+
+class _Arena:
+    """Best-fit allocation of a range that grows as needed."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.lengths: dict[int, int] = {}  # of free ranges, by where they begin; never adjacent
+        self.ends: dict[int, int] = {}  # where free ranges begin, by where they end
+        self.fits: list[tuple[int, int]] = []  # (length, begin) of free ranges, ascending
+
+    @staticmethod
+    def _rounded(nbytes: int) -> int:
+        return -(-max(nbytes, 1) // _ALIGNMENT) * _ALIGNMENT
+
+    def take(self, nbytes: int) -> int:
+        length = self._rounded(nbytes)
+        i = bisect.bisect_left(self.fits, (length, 0))
+        if i < len(self.fits):
+            found, offset = self.fits[i]
+            self._remove(offset)
+            if found > length:
+                self._add(offset + length, found - length)
+            return offset
+        offset = self.size
+        if self.size in self.ends:
+            offset = self.ends[self.size]
+            self._remove(offset)
+        self.size = offset + length
+        return offset
+
+    def give(self, offset: int, nbytes: int) -> None:
+        length = self._rounded(nbytes)
+        if offset + length in self.lengths:
+            length += self._remove(offset + length)
+        if offset in self.ends:
+            before = self.ends[offset]
+            length += self._remove(before)
+            offset = before
+        self._add(offset, length)
+
+    def _add(self, offset: int, length: int) -> None:
+        self.lengths[offset] = length
+        self.ends[offset + length] = offset
+        bisect.insort(self.fits, (length, offset))
+
+    def _remove(self, offset: int) -> int:
+        length = self.lengths.pop(offset)
+        del self.ends[offset + length]
+        del self.fits[bisect.bisect_left(self.fits, (length, offset))]
+        return length

@@ -1,0 +1,824 @@
+"""Kernels as source text: one group of nodes, one function of the kernel ABI.
+
+The text depends on the structure of the group only: expressions, dtypes, how many loops remain
+after neighbouring axes were merged, and which operands are contiguous or repeated. Sizes, strides,
+places in memory and scalars are words of the step's arguments; so kernels serve all shapes.
+
+``words`` may hold `Place` entries, which become a slot and a byte offset once memory is planned,
+and `Site` entries, which become numbers.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from funcgrad.compiler.nest.fuse import Group, Walk, kind_of
+from funcgrad.compiler.nest.layout import Operand, Shape, Uniform, Value, View, contiguous_strides
+from funcgrad.compiler.nest.nodes import Fold, Node, Origin, Point, Scan
+from funcgrad.compiler.nest.split import part_ranges
+from funcgrad.dtypes import BOOL, short_name
+
+BLOCK = 512
+"""Length of the blocks in which sums are formed."""
+
+_EXPENSIVE = re.compile(r"\b(?!select|minimum|maximum|fma|abs|sign|real|imag|conj|f32|f64)\w+\(")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Two words: the slot and the byte offset of an element of a value."""
+
+    value: Value
+    offset: int
+
+
+@dataclass(frozen=True)
+class Site:
+    """A word: the number of this entry in the program's list of what kernels may refuse."""
+
+    origin: Origin
+    operand: int
+
+
+@dataclass
+class Kernel:
+    """Source and arguments of one step.
+
+    Attributes:
+        source: Text of ``def kernel(slots, args)``.
+        words: Its arguments, after begin and end.
+        length: Iterations of the outermost loop.
+        scratch: Values that it needs memory for while it runs.
+        is_parallel: Whether parts of the outermost loop may run at the same time, if each has its
+            own scratch memory.
+        work: Elements that it reads and writes; an elementary function counts as several.
+        parts: Ranges of the outermost loop that are run, possibly at the same time.
+    """
+
+    source: str
+    words: list[int | Place | Site] = field(default_factory=list)
+    length: int = 1
+    scratch: list[Value] = field(default_factory=list)
+    is_parallel: bool = False
+    work: int = 0
+    parts: list[tuple[int, int]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.parts = [(0, self.length)]
+
+    def split(self, n_threads: int) -> None:
+        """Form parts for several threads, if it is large enough."""
+        if not self.is_parallel:
+            return
+        self.parts = part_ranges(self.length, self.work, n_threads)
+        for value in self.scratch:
+            value.shape = (len(self.parts), *value.shape)
+
+
+class _Access:
+    """An operand at the elements of a walk: strides in elements, one per axis of the space."""
+
+    __slots__ = ("base", "dtype", "offset", "pointers", "scope", "steps", "strides", "value")
+
+    def __init__(self, value: Value, strides: Sequence[int], offset: int) -> None:
+        self.value = value
+        self.dtype = value.dtype
+        self.strides = tuple(strides)
+        self.offset = offset
+        self.steps: list[int] = []
+        self.pointers: list[str] = []
+        self.base = ""
+        self.scope = 0
+
+
+@dataclass(frozen=True)
+class _Loop:
+    """Several axes walked as one."""
+
+    variable: str
+    size: int
+    strides: tuple[int, ...]
+
+
+class Source:
+    """Lines of a kernel under construction, and its words."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.words: list[int | Place | Site] = []
+        self.n_words = 2
+        self.depth = 1
+        self._literals: dict[Any, str] = {}
+
+    def add(self, line: str) -> None:
+        self.lines.append("    " * self.depth + line)
+
+    @contextmanager
+    def block(self, head: str) -> Iterator[None]:
+        self.add(head)
+        self.depth += 1
+        yield
+        self.depth -= 1
+
+    def word(self, value: int | Site) -> str:
+        """A word, as the expression that reads it."""
+        self.words.append(value)
+        self.n_words += 1
+        return f"args[{self.n_words - 1}]"
+
+    def pointer(self, name: str, value: Value, offset: int) -> None:
+        """A pointer to an element of a value."""
+        self.words.append(Place(value, offset * value.dtype.itemsize))
+        k = self.n_words
+        self.n_words += 2
+        self.add(f"{name} = ptr_{word_of(value.dtype)}(slots[args[{k}]] + args[{k + 1}])")
+
+    def literal(self, scalar: Any) -> str:
+        """A variable that holds a scalar."""
+        key = (scalar.dtype.char, scalar.tobytes())
+        if key not in self._literals:
+            name = f"c{len(self._literals)}"
+            self._literals[key] = name
+            self.add(f"{name} = {self._reads(scalar)}")
+        return self._literals[key]
+
+    def _reads(self, scalar: Any) -> str:
+        dtype = scalar.dtype
+        if dtype.kind == "c":
+            parts = ", ".join(self._reads(part) for part in (scalar.real, scalar.imag))
+            return f"{word_of(dtype)}({parts})"
+        if dtype.kind == "f":
+            bits = np.asarray(scalar).view(f"i{dtype.itemsize}")
+            word = self.word(int(bits))
+            return (
+                f"bitcast_i64_f64({word})"
+                if dtype.itemsize == 8
+                else f"bitcast_i32_f32(i32({word}))"
+            )
+        word = self.word(int(np.asarray(scalar).astype(np.int64)))
+        return f"{word} != 0" if dtype.kind == "b" else f"{word_of(dtype)}({word})"
+
+    def text(self) -> str:
+        lines = ["def kernel(slots, args):"]
+        for line, following in itertools.pairwise([*self.lines, "    return 0"]):
+            lines.append(line)
+            if line.endswith(":") and _indent(following) <= _indent(line):
+                lines.append(" " * (_indent(line) + 4) + "pass")
+        return "\n".join([*lines, "    return 0", ""])
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def word_of(dtype: np.dtype[Any]) -> str:
+    """What kernels call a dtype."""
+    return "b1" if dtype == BOOL else short_name(dtype)
+
+
+def is_expensive(expr: str) -> bool:
+    """Whether an expression calls an elementary function."""
+    return _EXPENSIVE.search(expr) is not None
+
+
+def _is_function(node: Node) -> bool:
+    return isinstance(node, Point) and is_expensive(node.expr)
+
+
+def neutral(init: str, dtype: np.dtype[Any]) -> Any:
+    """The neutral element of a fold as a scalar."""
+    if init in ("{lowest}", "{highest}"):
+        sign = -1 if init == "{lowest}" else 1
+        if dtype.kind == "f":
+            return dtype.type(sign * np.inf)
+        if dtype.kind == "b":
+            return np.bool_(sign > 0)
+        info = np.iinfo(dtype)
+        return dtype.type(info.min if sign < 0 else info.max)
+    return dtype.type({"0": 0, "1": 1, "True": True, "False": False}[init])
+
+
+def expression(template: str, names: Sequence[str], dtypes: Iterable[Any], out: Any) -> str:
+    """A node's expression over variables, as a value of dtype ``out``."""
+    text = template.format(*names)
+    cast = f"{word_of(out)}({{}})"
+    if all(d == out for d in dtypes) or out.kind == "b" or template == cast.format("{0}"):
+        return text
+    return cast.format(text)
+
+
+class _Sum:
+    """An accumulator variable of a fold.
+
+    Sums of floats are accurate: blocks are added up in float64, and blocks of float64 with the
+    rounding error carried along (Knuth's two-sum). Within a block of contiguous float32 many lanes
+    share the additions; elsewhere one variable takes them all, which is then of float64, too.
+    """
+
+    def __init__(self, source: Source, fold: Fold, name: str) -> None:
+        self.source = source
+        self.form = fold.form
+        self.dtype = fold.out.dtype
+        self.name = name
+        self.is_accurate = fold.form.accurate and self.dtype.kind == "f"
+        self.is_wide = False
+        self.zero = source.literal(neutral(fold.form.init, self.dtype))
+
+    def start(self) -> None:
+        if not self.is_accurate:
+            self.source.add(f"{self.name} = {self.zero}")
+            return
+        self.source.add(f"{self.name}s = f64(0)")
+        if self.dtype.itemsize == 8:
+            self.source.add(f"{self.name}e = f64(0)")
+
+    def start_block(self) -> None:
+        if self.is_accurate:
+            self.source.add(f"{self.name} = {'f64(0)' if self.is_wide else self.zero}")
+
+    def step(self, value: str) -> None:
+        """Fold a value into the accumulator of the block."""
+        self.source.add(f"{self.name} = {self.form.step.format(self.name, value)}")
+
+    def end_block(self, value: str = "") -> None:
+        if not self.is_accurate:
+            return
+        n, value = self.name, value or self.name
+        if self.dtype.itemsize == 4:
+            self.source.add(f"{n}s = {n}s + f64({value})")
+            return
+        self.source.add(f"{n}t = {n}s + {value}")
+        self.source.add(f"{n}u = {n}t - {n}s")
+        self.source.add(f"{n}e = {n}e + (({n}s - ({n}t - {n}u)) + ({value} - {n}u))")
+        self.source.add(f"{n}s = {n}t")
+
+    def add(self, value: str) -> None:
+        """Fold in one value outside of blocks."""
+        if self.is_accurate:
+            self.end_block(value)
+        else:
+            self.step(value)
+
+    def result(self) -> str:
+        n = self.name
+        if not self.is_accurate:
+            return n
+        if self.dtype.itemsize == 4:
+            return f"f32({n}s)"
+        # Where the sum overflows, the error is not a number.
+        return f"select(isfinite({n}e), {n}s + {n}e, {n}s)"
+
+
+def generate(group: Group) -> Kernel:
+    """The kernel of a group of points and folds."""
+    return _Writer(group.nodes, group.space, group.walk).kernel
+
+
+def generate_copy(operand: Operand, place: View) -> Kernel:
+    """The kernel that writes an operand to a part of a value."""
+    node = Point((operand,), (Value(operand.shape, operand.dtype),), "{0}")
+    node.out.is_stored = True
+    return _Writer([node], operand.shape, None, place).kernel
+
+
+class _Writer:
+    """Writes one kernel."""
+
+    def __init__(
+        self, nodes: list[Node], space: Shape, walk: Walk | None, place: View | None = None
+    ) -> None:
+        self.nodes = nodes
+        self.space = space
+        self.walk = walk
+        self.place = place
+        self.source = Source()
+        self.made = {node.out: node for node in nodes}
+        self.names: dict[Value, str] = {}
+        self.accesses: dict[Any, _Access] = {}
+        self.scratch: list[Value] = []
+        rank = len(space)
+        self.order = tuple(range(rank)) if walk is None else walk.order
+        self.n_row = 0 if walk is None else walk.row
+        self.n_batch = 0 if walk is None else walk.batch or 0
+        self.kernel = self._write()
+
+    # Levels, stages, and what crosses from one stage to another.
+
+    def _is_full(self, node: Node) -> bool:
+        return node.space == self.space
+
+    def _kind(self, node: Node) -> str:
+        """``"point"``, or the kind of a fold."""
+        if isinstance(node, Fold):
+            assert self.walk is not None
+            return kind_of(node, self.space, self.walk)
+        return "point"
+
+    def _find_stages(self) -> None:
+        """The stage of every node: that of the pass over the row in which it can be computed."""
+        self.stage: dict[Node, int] = {}
+        for node in self.nodes:
+            stage = 0
+            for maker in self._makers(node):
+                stage = max(stage, self.stage[maker] + (self._kind(maker) == "inner"))
+            self.stage[node] = stage
+        self.n_stages = 1 + max(self.stage.values())
+
+    def _makers(self, node: Node) -> Iterator[Node]:
+        for x in node.operands:
+            if isinstance(x, View) and x.value in self.made:
+                yield self.made[x.value]
+
+    def _plan_stages(self) -> None:
+        """Which full nodes every stage computes; expensive ones are kept in scratch memory."""
+        self.kept: set[Value] = {n.out for n in self.nodes if n.out.is_stored}
+        for node in self.nodes:
+            for maker in self._makers(node):
+                crosses = self._is_full(maker) and self.stage[maker] < self.stage[node]
+                if crosses and self._kind(maker) == "point":
+                    self._keep_if_expensive(maker)
+        self.bodies: list[list[Node]] = []
+        for stage in range(self.n_stages):
+            wanted = [n for n in self.nodes if self._starts(n, stage)]
+            self.bodies.append(self._with_operands(wanted, stage))
+
+    def _keep_if_expensive(self, node: Node) -> None:
+        assert isinstance(node, Point)
+        if node.out in self.kept or not is_expensive(node.expr):
+            return
+        shape = tuple(self.space[a] for a in self.order[len(self.space) - self.n_row :])
+        memory = Value(shape, node.out.dtype)
+        self.scratch.append(memory)
+        self.scratch_of[node.out] = memory
+        self.kept.add(node.out)
+
+    def _starts(self, node: Node, stage: int) -> bool:
+        """Whether a stage has to compute a full node for its own sake."""
+        if not self._is_full(node) or self.stage[node] != stage:
+            return False
+        return isinstance(node, Fold) or node.out in self.kept
+
+    def _with_operands(self, wanted: list[Node], stage: int) -> list[Node]:
+        needed: set[Node] = set()
+        stack = list(wanted)
+        while stack:
+            node = stack.pop()
+            if node in needed:
+                continue
+            needed.add(node)
+            for maker in self._makers(node):
+                if not self._is_full(maker) or self._kind(maker) != "point":
+                    continue
+                if maker.out not in self.kept or self.stage[maker] == stage:
+                    stack.append(maker)
+        return [n for n in self.nodes if n in needed]
+
+    # Accesses.
+
+    def _strides(self, operand: View, is_full: bool) -> tuple[int, ...]:
+        """Strides along the axes of the space."""
+        if is_full:
+            return operand.strides
+        n = len(self.space) - self.n_row
+        return operand.strides[:n] + (0,) * self.n_row
+
+    def _out_strides(self, node: Node) -> tuple[int, ...]:
+        """Strides of a node's result along the axes of the space; 0 where it is reduced."""
+        strides = node.out.strides
+        kind = self._kind(node)
+        if kind == "point":
+            return self._strides(View(node.out, node.out.shape, strides), self._is_full(node))
+        if kind in ("post", "total"):
+            return (0,) * len(self.space)
+        assert isinstance(node, Fold)
+        along = iter(strides)
+        return tuple(0 if i in node.form.axes else next(along) for i in range(len(self.space)))
+
+    def _memory_strides(self) -> tuple[int, ...]:
+        """Strides of scratch memory that holds one row."""
+        n = len(self.space) - self.n_row
+        row = contiguous_strides(tuple(self.space[a] for a in self.order[n:]))
+        found = dict(zip(self.order[n:], row, strict=True))
+        return tuple(found.get(i, 0) for i in range(len(self.space)))
+
+    def _access(self, value: Value, strides: Sequence[int], offset: int = 0) -> _Access:
+        key = (value.home, tuple(strides), offset)
+        if key not in self.accesses:
+            self.accesses[key] = _Access(value.home, strides, offset)
+        return self.accesses[key]
+
+    def _operand_access(self, operand: View, node: Node) -> _Access:
+        return self._access(
+            operand.value, self._strides(operand, self._is_full(node)), operand.offset
+        )
+
+    def _collect(self) -> None:
+        self.outs: dict[Node, _Access] = {}
+        self.sums: dict[Node, _Access] = {}
+        for node in self.nodes:
+            for x in node.operands:
+                if isinstance(x, View) and x.value not in self.made:
+                    self._operand_access(x, node)
+            if self.place is not None:
+                place = self.place
+                self.outs[node] = self._access(place.value, place.strides, place.offset)
+            elif node.out.is_stored:
+                self.outs[node] = self._access(node.out, self._out_strides(node))
+            elif node.out in self.scratch_of:
+                self.outs[node] = self._access(self.scratch_of[node.out], self._memory_strides())
+            if self._kind(node) == "column":
+                self.sums[node] = self._column_access(node)
+
+    def _column_access(self, node: Node) -> _Access:
+        """Where a column fold accumulates: in the result, sums of floats in float64 beside it."""
+        assert isinstance(node, Fold)
+        if not (node.form.accurate and node.out.dtype.kind == "f"):
+            return self.outs[node]
+        shape = tuple(self.space[a] for a in self.order[len(self.space) - self.n_row :])
+        memory = Value(shape, np.dtype(np.float64))
+        self.scratch.append(memory)
+        return self._access(memory, self._memory_strides())
+
+    # Loops.
+
+    def _loops(self, axes: Sequence[int], prefix: str) -> list[_Loop]:
+        """Axes as loops; neighbours are merged where every access walks them as one."""
+        accesses = list(self.accesses.values())
+        loops: list[_Loop] = []
+        for axis in axes:
+            size, strides = self.space[axis], tuple(a.strides[axis] for a in accesses)
+            if loops:
+                outer = loops[-1]
+                if all(s == t * size for s, t in zip(outer.strides, strides, strict=True)):
+                    loops[-1] = _Loop(outer.variable, outer.size * size, strides)
+                    continue
+            loops.append(_Loop(f"{prefix}{len(loops)}", size, strides))
+        return loops
+
+    def _arrange(self) -> None:
+        rank = len(self.space)
+        n = rank - self.n_row
+        if self.walk is None:
+            loops = self._loops(self.order, "i")
+            self.batch, self.outer, self.row = [], loops[:-1], loops[-1:]
+        else:
+            self.batch = self._loops(self.order[: self.n_batch], "b")
+            self.outer = self._loops(self.order[self.n_batch : n], "i")
+            self.row = self._loops(self.order[n:], "j")
+        self.loops = [*self.batch, *self.outer, *self.row]
+        is_walkable = self.walk is None or len(self.loops) > len(self.row)
+        self.first = self.loops[0] if self.loops and is_walkable else None
+
+    def _range(self, loop: _Loop) -> str:
+        return "begin, end" if loop is self.first else self.sizes[loop.variable]
+
+    def _declare(self) -> None:
+        """Names for sizes, pointers and byte strides, at the top of the kernel."""
+        source = self.source
+        if self.first is not None:
+            source.add("begin = args[0]")
+            source.add("end = args[1]")
+        self.sizes: dict[str, str] = {}
+        for loop in self.loops:
+            if loop is not self.first:
+                source.add(f"n_{loop.variable} = {source.word(loop.size)}")
+                self.sizes[loop.variable] = f"n_{loop.variable}"
+        scopes: dict[Value, int] = {}
+        for k, access in enumerate(self.accesses.values()):
+            access.base = f"p{k}"
+            access.scope = scopes.setdefault(access.value, len(scopes) + 1)
+            access.steps = [loop.strides[k] for loop in self.loops]
+            source.pointer(access.base, access.value, access.offset)
+            access.pointers = [access.base]
+            for loop, step in zip(self.loops, access.steps, strict=True):
+                if step and not self._is_unit(loop, step):
+                    nbytes = step * access.dtype.itemsize
+                    source.add(f"{self._step_name(access, loop)} = {source.word(nbytes)}")
+
+    def _is_unit(self, loop: _Loop, step: int) -> bool:
+        return bool(self.row) and loop is self.row[-1] and step == 1
+
+    def _step_name(self, access: _Access, loop: _Loop) -> str:
+        return f"s{access.base[1:]}_{loop.variable}"
+
+    def _step(self, access: _Access, loop: _Loop) -> int:
+        return access.steps[self.loops.index(loop)]
+
+    @contextmanager
+    def _over(self, loop: _Loop, span: str = "") -> Iterator[None]:
+        """A loop with pointers moved to its elements."""
+        with self.source.block(f"for {loop.variable} in range({span or self._range(loop)}):"):
+            moved = []
+            for access in self.accesses.values():
+                if self._step(access, loop):
+                    name = f"{access.base}_{loop.variable}"
+                    step = self._step_name(access, loop)
+                    self.source.add(
+                        f"{name} = offset({access.pointers[-1]}, {loop.variable} * {step})"
+                    )
+                    access.pointers.append(name)
+                    moved.append(access)
+            yield
+            for access in moved:
+                access.pointers.pop()
+
+    def _index(self, access: _Access) -> tuple[str, str]:
+        """Pointer and index of the current element inside the innermost row loop."""
+        loop = self.row[-1]
+        step = self._step(access, loop)
+        if step == 1:
+            return access.pointers[-1], loop.variable
+        if step == 0:
+            return access.pointers[-1], "0"
+        move = f"{loop.variable} * {self._step_name(access, loop)}"
+        return f"offset({access.pointers[-1]}, {move})", "0"
+
+    def _load_text(self, access: _Access, is_full: bool) -> str:
+        pointer, index = self._index(access) if is_full and self.row else (access.pointers[-1], "0")
+        return f"load({pointer}, {index}, {access.scope})"
+
+    def _store(self, access: _Access, value: str, is_full: bool) -> None:
+        pointer, index = self._index(access) if is_full and self.row else (access.pointers[-1], "0")
+        self.source.add(f"store({pointer}, {index}, {value}, {access.scope})")
+
+    # Statements.
+
+    def _write(self) -> Kernel:
+        self.scratch_of: dict[Value, Value] = {}
+        self._find_stages()
+        self._plan_stages()
+        self._collect()
+        self._arrange()
+        self._declare()
+        self._literals()
+        self._accumulators()
+        self._batch(self.batch)
+        length = self.first.size if self.first is not None else 1
+        work = 1
+        for n in self.space:
+            work *= n
+        return Kernel(
+            self.source.text(),
+            self.source.words,
+            length,
+            self.scratch,
+            self.first is not None and (bool(self.batch) or not self.crossing),
+            work * (len(self.accesses) + 8 * sum(map(_is_function, self.nodes))),
+        )
+
+    def _literals(self) -> None:
+        for node in self.nodes:
+            for x in node.operands:
+                if isinstance(x, Uniform):
+                    self.source.literal(x.scalar)
+
+    def _accumulators(self) -> None:
+        self.folds: dict[Node, _Sum] = {
+            node: _Sum(self.source, node, f"a{i}")
+            for i, node in enumerate(self.nodes)
+            if isinstance(node, Fold)
+        }
+        # Folds that carry something from one outer iteration to the next.
+        self.crossing = [n for n in self.folds if self._kind(n) != "inner"]
+        # Columns of float64: blocks of rows are summed beside the result and then added to it.
+        self.blocks = [n for n in self.sums if self._beside(n) and n.out.dtype == np.float64]
+
+    def _batch(self, loops: list[_Loop]) -> None:
+        if loops:
+            with self._over(loops[0]):
+                self._batch(loops[1:])
+            return
+        for node in self.crossing:
+            if self._kind(node) == "column":
+                self._over_row(lambda node=node: self._start_column(node))
+            else:
+                self.folds[node].start()
+        self._outer(self.outer)
+        for node in self.crossing:
+            if self._kind(node) == "column":
+                if self._beside(node) and node not in self.blocks:
+                    self._over_row(lambda node=node: self._end_column(node))
+            else:
+                self._store(self.outs[node], self.folds[node].result(), False)
+
+    def _start_column(self, node: Node) -> None:
+        access = self.sums[node]
+        zero = "0.0" if access.dtype != node.out.dtype else self.folds[node].zero
+        self._store(access, zero, True)
+        if node in self.blocks:
+            self._store(self.outs[node], zero, True)
+
+    def _beside(self, node: Node) -> bool:
+        """Whether a column fold accumulates beside its result."""
+        return self.sums[node] is not self.outs[node]
+
+    def _end_block(self, node: Node) -> None:
+        total, block = (self._load_text(a, True) for a in (self.outs[node], self.sums[node]))
+        self._store(self.outs[node], f"{total} + {block}", True)
+        self._store(self.sums[node], self.folds[node].zero, True)
+
+    def _end_column(self, node: Node) -> None:
+        total = self._load_text(self.sums[node], True)
+        self._store(self.outs[node], f"f32({total})", True)
+
+    def _over_row(self, body: Any, loops: list[_Loop] | None = None) -> None:
+        """A statement for every element of a row."""
+        loops = self.row if loops is None else loops
+        if len(loops) > 1:
+            with self._over(loops[0]):
+                self._over_row(body, loops[1:])
+            return
+        with self.source.block(f"for {loops[0].variable} in range({self._range(loops[0])}):"):
+            body()
+
+    def _outer(self, loops: list[_Loop]) -> None:
+        if len(loops) == 1 and self.blocks:
+            is_first = loops[0] is self.first
+            begin, end = ("begin", "end") if is_first else ("0", self._range(loops[0]))
+            with self.source.block(f"for r in range({begin}, {end}, {BLOCK}):"):
+                self.source.add(f"last = minimum(r + {BLOCK}, {end})")
+                with self._over(loops[0], "r, last"):
+                    self._outer([])
+                for node in self.blocks:
+                    self._over_row(lambda node=node: self._end_block(node))
+            return
+        if loops:
+            with self._over(loops[0]):
+                self._outer(loops[1:])
+            return
+        self.loaded: dict[Any, str] = {}
+        for stage in range(self.n_stages):
+            self._row_nodes(stage)
+            if self.bodies[stage]:
+                self._full_nodes(stage)
+
+    def _row_nodes(self, stage: int) -> None:
+        """Per-row numbers that the stage can know before it passes over the row."""
+        for node in self.nodes:
+            if self._is_full(node) or self.stage[node] != stage:
+                continue
+            names = [self._name(x, node, self.loaded) for x in node.operands]
+            if isinstance(node, Fold):
+                self.folds[node].add(names[0])
+            else:
+                self._compute(node, names)
+
+    def _full_nodes(self, stage: int) -> None:
+        """One pass over the row."""
+        body = self.bodies[stage]
+        inner = [n for n in body if self._kind(n) == "inner"]
+        blocked = [
+            n for n in body if self._kind(n) in ("inner", "total") and self.folds[n].is_accurate
+        ]
+        for node in blocked:
+            self.folds[node].is_wide = not self._is_contiguous(body)
+        for node in inner:
+            self.folds[node].start()
+        self._hoist(body)
+        self._row_loops(self.row, body, blocked)
+        for node in inner:
+            name = f"v{self.nodes.index(node)}"
+            self.source.add(f"{name} = {self.folds[node].result()}")
+            self.names[node.out] = name
+            if node in self.outs:
+                self._store(self.outs[node], name, False)
+
+    def _is_contiguous(self, body: list[Node]) -> bool:
+        """Whether a pass over the row reads neighbours one after the other."""
+        return all(
+            self._step(self._operand_access(x, node), self.row[-1]) in (0, 1)
+            for node in body
+            for x in node.operands
+            if self._is_full(node) and isinstance(x, View) and x.value not in self.made
+        )
+
+    def _hoist(self, body: list[Node]) -> None:
+        """Loads that are the same all along the row."""
+        for node in body:
+            for x in node.operands:
+                if isinstance(x, View) and x.value not in self.made:
+                    access = self._operand_access(x, node)
+                    if not any(self._step(access, loop) for loop in self.row):
+                        self._name(x, node, self.loaded)
+
+    def _row_loops(self, loops: list[_Loop], body: list[Node], blocked: list[Node]) -> None:
+        if len(loops) > 1:
+            with self._over(loops[0]):
+                self._row_loops(loops[1:], body, blocked)
+            return
+        if not loops:
+            self._statements(body)
+            return
+        loop = loops[0]
+        if not blocked:
+            with self.source.block(f"for {loop.variable} in range({self._range(loop)}):"):
+                self._statements(body)
+            return
+        size = self.sizes[loop.variable]
+        with self.source.block(f"for q in range(0, {size}, {BLOCK}):"):
+            self.source.add(f"stop = minimum(q + {BLOCK}, {size})")
+            for node in blocked:
+                self.folds[node].start_block()
+            with self.source.block(f"for {loop.variable} in range(q, stop):"):
+                self._statements(body)
+            for node in blocked:
+                self.folds[node].end_block()
+
+    def _statements(self, body: list[Node]) -> None:
+        loaded = dict(self.loaded)
+        stage_names = dict(self.names)
+        self._load_overwritten(body, loaded)
+        for node in body:
+            names = [self._name(x, node, loaded) for x in node.operands]
+            kind = self._kind(node)
+            if kind == "point":
+                self._compute(node, names)
+            elif kind == "column":
+                access = self.sums[node]
+                assert isinstance(node, Fold)
+                value = names[0] if access.dtype == node.out.dtype else f"f64({names[0]})"
+                step = node.form.step.format(self._load_text(access, True), value)
+                self._store(access, step, True)
+            else:
+                self.folds[node].step(names[0])
+        self.names = stage_names
+
+    def _load_overwritten(self, body: list[Node], loaded: dict[Any, str]) -> None:
+        """Load what results replace before the first of them is stored."""
+        written = {self.outs[node] for node in body if node in self.outs}
+        for node in body:
+            for x in node.operands:
+                if isinstance(x, Uniform) or x.value in self.made:
+                    continue
+                if self._operand_access(x, node) in written:
+                    self._name(x, node, loaded)
+
+    def _compute(self, node: Node, names: list[str]) -> None:
+        assert isinstance(node, Point)
+        name = f"v{self.nodes.index(node)}"
+        dtypes = [x.dtype for x in node.operands]
+        self.source.add(f"{name} = {expression(node.expr, names, dtypes, node.out.dtype)}")
+        self.names[node.out] = name
+        if node in self.outs:
+            self._store(self.outs[node], name, self._is_full(node))
+
+    def _name(self, operand: Operand, node: Node, loaded: dict[Any, str]) -> str:
+        """The variable that holds an operand, loaded if it is not there yet."""
+        if isinstance(operand, Uniform):
+            return self.source.literal(operand.scalar)
+        if operand.value in self.names:
+            return self.names[operand.value]
+        if operand.value in self.made:
+            access = self.outs[self.made[operand.value]]
+        else:
+            access = self._operand_access(operand, node)
+        if access not in loaded:
+            loaded[access] = f"x{access.base[1:]}"
+            self.source.add(f"x{access.base[1:]} = {self._load_text(access, self._is_full(node))}")
+        return loaded[access]
+
+
+def generate_scan(node: Scan) -> Kernel:
+    """The kernel of a running fold: loops over the other axes, then along the axis."""
+    (operand,) = node.operands
+    assert isinstance(operand, View)
+    source, form, space = Source(), node.form, node.space
+    others = [i for i in range(len(space)) if i != form.axis]
+    source.add("begin = args[0]")
+    source.add("end = args[1]")
+    pointers = ["p0", "p1"]
+    strides = [operand.strides, node.out.strides]
+    source.pointer("p0", operand.value, operand.offset)
+    source.pointer("p1", node.out, 0)
+    dtype = word_of(node.out.dtype)
+    zero = source.literal(neutral(form.init, node.out.dtype))
+    itemsizes = (operand.dtype.itemsize, node.out.dtype.itemsize)
+    length = source.word(space[form.axis])
+    for level, axis in enumerate(others):
+        span = "begin, end" if level == 0 else source.word(space[axis])
+        source.add(f"for i{level} in range({span}):")
+        source.depth += 1
+        for k in (0, 1):
+            step = source.word(strides[k][axis] * itemsizes[k])
+            source.add(f"p{k}_{level} = offset({pointers[k]}, i{level} * {step})")
+            pointers[k] = f"p{k}_{level}"
+    steps = [source.word(strides[k][form.axis] * itemsizes[k]) for k in (0, 1)]
+    source.add(f"a = {zero}")
+    with source.block(f"for j in range({length}):"):
+        place = f"({length} - 1 - j)" if form.reverse else "j"
+        source.add(f"x = {dtype}(load(offset({pointers[0]}, {place} * {steps[0]}), 0, 1))")
+        source.add(f"a = {form.step.format('a', 'x')}")
+        source.add(f"store(offset({pointers[1]}, {place} * {steps[1]}), 0, a, 2)")
+    source.depth = 1
+    count = space[others[0]] if others else 1
+    work = 1
+    for n in space:
+        work *= n
+    return Kernel(source.text(), source.words, count, [], bool(others), work)

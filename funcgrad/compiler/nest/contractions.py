@@ -1,0 +1,120 @@
+"""Contractions as products of matrices whose layouts BLAS understands."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from funcgrad.compiler.nest.builder import Builder
+from funcgrad.compiler.nest.layout import Operand, Shape, Value, View, reindexed, whole
+from funcgrad.compiler.nest.nodes import Fold, Matrices, Point, Product
+from funcgrad.lowering import Contraction, Reduction, Reindex
+
+
+class Contractor:
+    """A contraction as a stack of matrix products, or as a sum of elementwise products."""
+
+    def __init__(self, builder: Builder, form: Contraction, x: Operand, y: Operand) -> None:
+        self.builder = builder
+        self.lengths = dict(zip(form.lhs, x.shape, strict=True))
+        self.lengths |= dict(zip(form.rhs, y.shape, strict=True))
+        self.batch = [c for c in form.out if c in form.lhs and c in form.rhs]
+        self.rows = [c for c in form.out if c in form.lhs and c not in form.rhs]
+        self.columns = [c for c in form.out if c in form.rhs and c not in form.lhs]
+        self.summed = [c for c in form.lhs if c not in form.out]
+        if not self.summed or not (self.rows or self.columns):
+            self.result = self._by_elements(form, x, y)
+            return
+        if form.out != "".join(self.batch + self.rows + self.columns) and form.out == "".join(
+            self.batch + self.columns + self.rows
+        ):
+            # The transposed product has the order that is asked for.
+            self.rows, self.columns = self.columns, self.rows
+            self.result = self._by_matrices(form.rhs, y, form.lhs, x, form.out)
+            return
+        self.result = self._by_matrices(form.lhs, x, form.rhs, y, form.out)
+
+    def _shape(self, labels: Iterable[str]) -> Shape:
+        return tuple(self.lengths[c] for c in labels)
+
+    def _size(self, labels: Iterable[str]) -> int:
+        return math.prod(self._shape(labels))
+
+    def _by_elements(self, form: Contraction, x: Operand, y: Operand) -> Operand:
+        labels = "".join([*form.out, *self.summed])
+        space = self._shape(labels)
+        aligned = tuple(_spread(z, own, labels, space) for z, own in ((x, form.lhs), (y, form.rhs)))
+        product = Value(space, x.dtype)
+        node = self.builder.add(Point(aligned, (product,), "{0} * {1}"))
+        if not self.summed:
+            return whole(node.out)
+        axes = tuple(range(len(form.out), len(labels)))
+        total = Value(self._shape(form.out), x.dtype)
+        fold = Reduction(axes, "0", "radd({0}, {1})", accurate=True)
+        return whole(self.builder.add(Fold((whole(node.out),), (total,), fold)).out)
+
+    def _by_matrices(self, lhs: str, x: Operand, rhs: str, y: Operand, out: str) -> Operand:
+        a, a_layout = self._matrices(x, lhs, self.rows, self.summed)
+        b, b_layout = self._matrices(y, rhs, self.summed, self.columns)
+        order = [*self.batch, *self.rows, *self.columns]
+        batch, m, n, k = map(self._size, (self.batch, self.rows, self.columns, self.summed))
+        value = Value(self._shape(order), x.dtype)
+        self.builder.add(Product((a, b), (value,), (batch, m, n, k), (a_layout, b_layout)))
+        strides = dict(zip(order, value.strides, strict=True))
+        return View(value, self._shape(out), tuple(strides[c] for c in out))
+
+    def _matrices(
+        self, x: Operand, own: str, rows: list[str], columns: list[str]
+    ) -> tuple[View, Matrices]:
+        """An operand as a stack of matrices; copied if no strides describe it."""
+        if isinstance(x, View):
+            layout = self._layout(x, own, rows, columns)
+            if layout is not None:
+                return x, layout
+        labels = [*self.batch, *rows, *columns]
+        ordered = _spread(x, own, "".join(labels), self._shape(labels))
+        copy = whole(self.builder.copy(ordered))
+        layout = self._layout(copy, "".join(labels), rows, columns)
+        assert layout is not None  # contiguous matrices
+        return copy, layout
+
+    def _layout(self, x: View, own: str, rows: list[str], columns: list[str]) -> Matrices | None:
+        m, n = self._size(rows), self._size(columns)
+        if 0 in x.shape:
+            return Matrices(False, max(n, 1), 0)  # no element is read
+        strides = [self._stride(x, own, labels) for labels in (self.batch, rows, columns)]
+        if None in strides:
+            return None
+        batch, row, column = (int(s) for s in strides if s is not None)
+        # BLAS wants neighbours in one direction, and a distance of at least a row in the other.
+        # Rows or columns of length one have no distance.
+        if column == 1 or n == 1:
+            row = max(n, 1) if m == 1 else row
+            if row >= max(n, 1):
+                return Matrices(False, row, batch)
+        if row == 1 or m == 1:
+            column = max(m, 1) if n == 1 else column
+            if column >= max(m, 1):
+                return Matrices(True, column, batch)
+        return None
+
+    def _stride(self, x: View, own: str, labels: list[str]) -> int | None:
+        """The stride of several axes walked as one, or ``None`` if there is none."""
+        stride, step = None, 0
+        for c in reversed(labels):
+            n, s = self.lengths[c], x.strides[own.index(c)]
+            if n == 1:
+                continue
+            if stride is None:
+                stride, step = s, s * n
+            elif s == step:
+                step = s * n
+            else:
+                return None
+        return 1 if stride is None else stride
+
+
+def _spread(x: Operand, own: str, labels: str, space: Shape) -> Operand:
+    """An operand with axes ``own`` over the axes ``labels``."""
+    axes = tuple(own.index(c) if c in own else None for c in labels)
+    return reindexed(x, Reindex(axes, (0,) * len(own), (1,) * len(labels)), space)

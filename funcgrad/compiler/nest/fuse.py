@@ -1,0 +1,342 @@
+"""Fusion: which nodes share a kernel.
+
+A *group* is a set of nodes that one kernel computes in one walk over an index space. The axes of
+the space are walked in three nested segments::
+
+    for batch axes:
+        for outer axes:
+            for row axes: ...        (once per stage)
+
+Reductions fix the segments. One over the row axes (*inner*) gives one number per row, on which
+later stages of the same row may depend, as in a softmax. One over the outer axes (*column*) is
+summed up in memory while the rows pass; one of per-row numbers over the outer axes (*post*) in a
+register. Results of the last two exist only when the walk is over.
+
+Nodes join greedily, each to the groups of its operands, if no other group would have to run in
+between and no barrier is. Everything else (matrix products, calls of NumPy) is a group of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from funcgrad.compiler.nest.layout import Shape, Value, View, contiguous_strides, same_strides
+from funcgrad.compiler.nest.nodes import External, Fold, Graph, Node, Point
+from funcgrad.compiler.nest.segment import segments
+
+MAX_NODES = 64
+"""Larger kernels take longer to compile than they save."""
+
+
+@dataclass(frozen=True)
+class Walk:
+    """How a group with reductions walks its space.
+
+    Attributes:
+        order: The axes, outermost first.
+        row: How many of them, from the end, are row axes.
+        batch: How many of them, from the front, are batch axes; ``None`` where no reduction over
+            outer axes has fixed it (then there are none).
+    """
+
+    order: tuple[int, ...]
+    row: int
+    batch: int | None = None
+
+
+class Group:
+    """Nodes that run together.
+
+    Attributes:
+        index: Its number: that of its first node when it was alone.
+        nodes: The nodes.
+        space: The index space that it walks.
+        walk: How it walks it, if a reduction has fixed that.
+        deps: Groups whose results it reads.
+        users: Groups that read its results.
+        ancestors: The bits of all groups that must run before it.
+    """
+
+    __slots__ = ("ancestors", "deps", "index", "nodes", "space", "users", "walk")
+
+    def __init__(self, index: int, node: Node) -> None:
+        self.index = index
+        self.nodes: list[Node] = [node]
+        self.space: Shape = node.space
+        self.walk: Walk | None = None
+        self.deps: set[int] = set()
+        self.users: set[int] = set()
+        self.ancestors = 0
+
+    @property
+    def is_fusable(self) -> bool:
+        return isinstance(self.nodes[0], Point | Fold)
+
+
+def reduction_walk(fold: Fold) -> Walk:
+    """The walk that a reduction asks for."""
+    d, axes = len(fold.space), fold.form.axes
+    kept = tuple(i for i in range(d) if i not in axes)
+    if not kept or axes[-1] > kept[-1]:
+        return Walk(kept + axes, len(axes))
+    trailing = tuple(i for i in kept if i > axes[-1])
+    leading = tuple(i for i in kept if i < axes[-1])
+    return Walk(leading + axes + trailing, len(trailing), len(leading))
+
+
+def row_shapes(space: Shape, walk: Walk) -> tuple[Shape, Shape]:
+    """Shape of one number per row: without the row axes, and with them kept at length 1."""
+    n = len(space) - walk.row
+    return space[:n], space[:n] + (1,) * walk.row
+
+
+def fuse(graph: Graph) -> list[Group]:
+    """The groups of a graph, in an order in which they can run."""
+    return [group for part in segments(graph.nodes) for group in _Fuser(part).ordered()]
+
+
+class _Fuser:
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self.groups: dict[int, Group] = {}
+        self.group_of: dict[Node, Group] = {}
+        self.scalars: Group | None = None
+        self.effect: Group | None = None
+        for i, node in enumerate(nodes):
+            self._append(i, node)
+        self._merge_again()
+
+    def _merge_again(self) -> None:
+        """Join what could not be joined before a later reduction had fixed the walk."""
+        for index in sorted(self.groups, reverse=True):
+            group = self.groups.get(index)
+            if group is None or not group.is_fusable:
+                continue
+            for dep in sorted(group.deps, reverse=True):
+                producer = self.groups.get(dep)
+                if producer is not None:
+                    group = self._merge(producer, group)
+
+    def _append(self, i: int, node: Node) -> None:
+        group = Group(i, node)
+        if isinstance(node, Fold):
+            group.walk = reduction_walk(node)
+        self.groups[i] = group
+        self.group_of[node] = group
+        makers = {v.maker for v in _values(node) if v.maker is not None}
+        producers = {self.group_of[maker].index for maker in makers if maker in self.group_of}
+        for index in producers:
+            self._depend(group, self.groups[index])
+        if isinstance(node, External) and node.primitive.is_effectful:
+            if self.effect is not None:
+                self._depend(group, self.effect)
+            self.effect = group
+        if not group.is_fusable:
+            return
+        for index in sorted(producers, reverse=True):
+            producer = self.groups.get(index)
+            if producer is not None:
+                group = self._merge(producer, group)
+        if group.space == () and group.walk is None:
+            if self.scalars is not None and self.scalars.index in self.groups:
+                group = self._merge(self.scalars, group)
+            self.scalars = group
+
+    def _depend(self, group: Group, on: Group) -> None:
+        group.deps.add(on.index)
+        on.users.add(group.index)
+        group.ancestors |= on.ancestors | 1 << on.index
+
+    def _merge(self, a: Group, b: Group) -> Group:
+        """One group of two if that is possible; otherwise ``b``."""
+        if a is b or not a.is_fusable or len(a.nodes) + len(b.nodes) > MAX_NODES:
+            return b
+        if self._is_between(a, b):
+            return b
+        merged = _united(a, b)
+        if merged is None:
+            return b
+        a.space, a.walk = merged
+        a.nodes += b.nodes
+        for dep in b.deps:
+            users = self.groups[dep].users
+            users.discard(b.index)
+            users.add(a.index)
+        for user in b.users:
+            deps = self.groups[user].deps
+            deps.discard(b.index)
+            deps.add(a.index)
+        a.deps = (a.deps | b.deps) - {a.index, b.index}
+        a.users = (a.users | b.users) - {a.index, b.index}
+        a.ancestors = (a.ancestors | b.ancestors) & ~(1 << a.index | 1 << b.index)
+        del self.groups[b.index]
+        for node in b.nodes:
+            self.group_of[node] = a
+        self._tell_descendants(a, b)
+        return a
+
+    def _tell_descendants(self, a: Group, b: Group) -> None:
+        """Replace the bit of ``b``, which is now a part of ``a``, in all that come after."""
+        waiting = [self.groups[i] for i in a.users]
+        told = set(a.users)
+        while waiting:
+            group = waiting.pop()
+            group.ancestors = group.ancestors & ~(1 << b.index) | 1 << a.index | a.ancestors
+            fresh = group.users - told
+            told |= fresh
+            waiting += [self.groups[i] for i in fresh]
+
+    def _is_between(self, a: Group, b: Group) -> bool:
+        """Whether another group depends on one of the two and is needed by the other."""
+        for first, last in ((a, b), (b, a)):
+            bit = 1 << first.index
+            if any(self.groups[i].ancestors & bit for i in last.deps if i != first.index):
+                return True
+        return False
+
+    def ordered(self) -> list[Group]:
+        """Depth first, groups with the earliest last node first."""
+        order: list[Group] = []
+        done: set[int] = set()
+        position = {node: i for i, node in enumerate(self.group_of)}
+        for root in sorted(self.groups.values(), key=lambda g: position[g.nodes[-1]]):
+            stack = [(root, iter(sorted(root.deps)))]
+            while stack:
+                group, deps = stack[-1]
+                waiting = next((d for d in deps if d not in done), None)
+                if waiting is not None:
+                    dep = self.groups[waiting]
+                    stack.append((dep, iter(sorted(dep.deps))))
+                    continue
+                stack.pop()
+                if group.index not in done:
+                    done.add(group.index)
+                    group.nodes.sort(key=position.__getitem__)
+                    order.append(group)
+        return order
+
+
+def _values(node: Node) -> Iterable[Value]:
+    return (x.value for x in node.operands if isinstance(x, View))
+
+
+def _united(a: Group, b: Group) -> tuple[Shape, Walk | None] | None:
+    """Space and walk of the union, or ``None`` if one kernel cannot compute it."""
+    found = _same_space(a, b)
+    if found is None or a.nodes[0].epoch != b.nodes[0].epoch:
+        return None
+    space, walk = found
+    for group, other in ((a, b), (b, a)):
+        is_same = (group.space, group.walk) == (space, walk)
+        if is_same and other.index not in group.deps:
+            continue  # it was possible alone, and reads nothing of the other
+        if not _fits(group.nodes, a.nodes + b.nodes, space, walk):
+            return None
+    return space, walk
+
+
+def _fits(nodes: Sequence[Node], made_by: Sequence[Node], space: Shape, walk: Walk | None) -> bool:
+    """Whether nodes can be computed in one walk together with those whose results they read."""
+    if walk is not None and walk.batch and any(_needs_no_batch(n, space, walk) for n in nodes):
+        return False
+    together = set(made_by)
+    for node in nodes:
+        for operand in node.operands:
+            maker = operand.value.maker if isinstance(operand, View) else None
+            if maker not in together:
+                continue
+            assert isinstance(operand, View)
+            if is_late(maker, space, walk) or not is_aligned(operand, node, space, walk):
+                return False
+    return True
+
+
+def _same_space(a: Group, b: Group) -> tuple[Shape, Walk | None] | None:
+    """The space in which both can be walked, and how."""
+    if a.space == b.space:
+        walk = _common_walk(a.walk, b.walk, len(a.space))
+        return None if walk is _CONFLICT else (a.space, walk)
+    for large, small in ((a, b), (b, a)):
+        walk = large.walk
+        if walk is None or not walk.row or walk.order != tuple(range(len(large.space))):
+            continue
+        if small.space not in row_shapes(large.space, walk):
+            continue
+        if small.walk is None or (_is_total(small.walk) and not walk.batch):
+            return large.space, walk
+    return None
+
+
+_CONFLICT = Walk((), -1)
+
+
+def _is_total(walk: Walk) -> bool:
+    """Whether it is that of a reduction over all axes."""
+    return walk.row == len(walk.order)
+
+
+def _common_walk(a: Walk | None, b: Walk | None, rank: int) -> Walk | None:
+    if a is None or b is None:
+        return a or b
+    if a.order == b.order and a.row == b.row:
+        if a.batch is None or b.batch is None or a.batch == b.batch:
+            return replace(a, batch=b.batch if a.batch is None else a.batch)
+        return _CONFLICT
+    # A total reduction may also be formed from its rows.
+    for total, other in ((a, b), (b, a)):
+        if _is_total(total) and not other.batch and other.order == tuple(range(rank)):
+            return other
+    return _CONFLICT
+
+
+def kind_of(fold: Fold, space: Shape, walk: Walk) -> str:
+    """How a group with this space and walk computes a reduction of it.
+
+    Returns:
+        ``"inner"``: one number per row; ``"column"``: over the outer axes, one per place in the
+        row; ``"post"``: of per-row numbers over the outer axes; ``"total"``: over row and outer
+        axes.
+    """
+    if fold.space != space:
+        return "post"
+    axes = set(fold.form.axes)
+    n = len(space)
+    row = set(walk.order[n - walk.row :])
+    if axes == row:
+        return "inner"
+    return "total" if row <= axes and row else "column"
+
+
+def _needs_no_batch(node: Node, space: Shape, walk: Walk) -> bool:
+    return isinstance(node, Fold) and kind_of(node, space, walk) in ("post", "total")
+
+
+def is_late(node: Node, space: Shape, walk: Walk | None) -> bool:
+    """Whether its result exists only when the walk is over."""
+    return walk is not None and isinstance(node, Fold) and kind_of(node, space, walk) != "inner"
+
+
+def is_aligned(operand: View, node: Node, space: Shape, walk: Walk | None) -> bool:
+    """Whether a node reads, at every index, what the same index of the walk computed."""
+    shape = operand.value.shape
+    if operand.offset:
+        return False
+    if shape == space and operand.shape == space:
+        return same_strides(space, operand.strides, contiguous_strides(space))
+    if walk is None or walk.order != tuple(range(len(space))):
+        return False
+    if isinstance(operand.value.maker, Point) and shape == space:
+        return False
+    dropped = row_shapes(space, walk)[0]
+    if math.prod(shape) != math.prod(dropped):
+        return False
+    expected = contiguous_strides(dropped)
+    if operand.shape == dropped:
+        return same_strides(dropped, operand.strides, expected)
+    if len(operand.shape) == len(space):
+        padded = expected + (0,) * walk.row
+        return operand.shape[: len(dropped)] == dropped and same_strides(
+            operand.shape, operand.strides, padded
+        )
+    return False

@@ -1,0 +1,97 @@
+"""Results in the memory of what nobody needs any more: donated inputs, and arrays that change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from funcgrad.compiler.nest.fuse import Group
+from funcgrad.compiler.nest.layout import Shape, Uniform, Value, View
+from funcgrad.compiler.nest.nodes import (
+    Copies,
+    Deposit,
+    External,
+    Graph,
+    Node,
+    Point,
+    Replace,
+    values_read,
+)
+
+
+def reuse_inputs(graph: Graph, groups: Sequence[Group], donated: Sequence[bool]) -> None:
+    """Let outputs replace donated inputs of their type that nothing needs any more."""
+    free: dict[tuple[Shape, Any], list[Value]] = {}
+    reads: dict[Value, list[tuple[int, View]]] = {}
+    for value, given in zip(graph.inputs, donated, strict=False):
+        if given:
+            free.setdefault((value.shape, value.dtype), []).append(value)
+            reads[value] = []
+    home = {node: i for i, group in enumerate(groups) for node in group.nodes}
+    for node, i in home.items():
+        for x in node.operands:
+            if isinstance(x, View) and x.value in reads:
+                reads[x.value].append((i, x))
+    for out in graph.outputs:
+        i = home[out.maker]
+        candidates = free.get((out.shape, out.dtype), [])
+        changed = _changed(out.maker)
+        if changed is not None:
+            candidates = [value for value in candidates if value is changed]
+        elif not isinstance(out.maker, Point):
+            continue
+        is_plain = groups[i].walk is None
+        for value in candidates:
+            if all(
+                j < i or (j == i and is_plain and x.is_whole and x.shape == out.shape)
+                for j, x in reads[value]
+            ):
+                out.home = value
+                free[out.shape, out.dtype].remove(value)
+                break
+
+
+def _changed(node: Node) -> Value | None:
+    """The array of which a node changes a part only, if it reads that array nowhere else."""
+    if not isinstance(node, Deposit | Replace | Copies):
+        return None
+    if isinstance(node, Copies) and not (node.places and node.places[0].is_whole):
+        return None
+    x, *others = node.operands
+    if isinstance(x, Uniform) or not x.is_whole:
+        return None
+    is_read = any(isinstance(y, View) and y.value is x.value for y in others)
+    return None if is_read else x.value
+
+
+def change_in_place(
+    graph: Graph, groups: Sequence[Group], carries: Sequence[tuple[Value, Value]] = ()
+) -> None:
+    """Let parts of arrays be changed where these are, if nothing needs them as they were.
+
+    Args:
+        graph: The graph.
+        groups: Its groups, in the order in which they run.
+        carries: Inputs that may be written to, each with the output that takes its place.
+    """
+    replaced = dict(carries)
+    inputs, outputs = set(graph.inputs), set(graph.outputs)
+    last: dict[Value, int] = {}
+    seen_by_numpy: set[Value] = set()  # which looks for them where they were made
+    for i, group in enumerate(groups):
+        for node in group.nodes:
+            last.update((value, i) for value in values_read(node))
+            if isinstance(node, External):
+                seen_by_numpy.update(values_read(node))
+    for i, group in reversed(list(enumerate(groups))):
+        out = group.nodes[0].outs[0] if group.nodes[0].outs else None
+        value = _changed(group.nodes[0])
+        if value is None or out is None or last[value] != i or value in seen_by_numpy:
+            continue
+        if value.maker is None:
+            is_free = replaced.get(value) is out.home
+        else:
+            is_free = value not in outputs and not isinstance(value.maker, External)
+            is_free = is_free and out.home not in inputs
+        if is_free:
+            value.home = out.home

@@ -1,0 +1,209 @@
+"""Loops and branches as nodes with inner graphs.
+
+Inner graphs see the outer one through links: values whose memory is a part of an outer value's, and
+in a loop moves on with every iteration.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from funcgrad.compiler.nest.builder import Builder
+from funcgrad.compiler.nest.layout import (
+    Operand,
+    Uniform,
+    Value,
+    View,
+    contiguous_strides,
+    element,
+    same_strides,
+    whole,
+)
+from funcgrad.compiler.nest.nodes import Branch, Carry, External, Graph, Link, Loop
+from funcgrad.core.program import Atom, Program
+from funcgrad.lowering import Loop as LoopForm
+from funcgrad.lowering import While as WhileForm
+from funcgrad.passes.dce import dce
+
+
+class Nester:
+    """Makes a loop or branch a node with inner graphs.
+
+    Every method returns the results, or nothing where an inner graph calls NumPy: then there is no
+    native code that could call it.
+
+    Attributes:
+        obstacle: The call of NumPy for which there is no result.
+    """
+
+    def __init__(self, builder: Builder) -> None:
+        self.builder = builder
+        self.obstacle: External | None = None
+        self.bases: dict[Value, Value] = {}
+        self.links: list[Link] = []
+        self.n_constants = len(builder.graph.constants)
+        self.n_nodes = len(builder.graph.nodes)
+
+    def loop(
+        self, form: LoopForm, body: Program, operands: list[Operand]
+    ) -> Iterable[Operand] | None:
+        a, b = form.n_consts, form.n_consts + form.n_carry
+        carried = _changing(body, a, b)
+        inner = [self._constant(x) for x in operands[:a]]
+        starts: list[tuple[Value, Link]] = []
+        for i in range(a, b):
+            inner.append(
+                self._start(operands[i], starts) if carried[i - a] else self._constant(operands[i])
+            )
+        inner += [self._walked(x, form) for x in operands[b:]]
+        results = body.outputs
+        k = form.n_carry
+        # Equal stacks are one. A carried value that is stacked, too, is carried in its stack.
+        stacks = list(dict.fromkeys(results[k:]))
+        changing = [x for x, on in zip(results, carried, strict=False) if on]
+        graph = self._graph(body, inner, [*stacks, *(x for x in changing if x not in stacks)])
+        if graph is None:
+            return None
+        made = dict(zip(stacks, graph.outputs, strict=False))
+        stacked = {atom: self._stack(value, form) for atom, value in made.items()}
+        rest = iter(graph.outputs[len(stacks) :])
+        carries = [
+            Carry(now, made[atom], link, None)
+            if atom in made
+            else Carry(now, next(rest), link, Value(now.shape, now.dtype))
+            for (now, link), atom in zip(starts, changing, strict=True)
+        ]
+        self._add_loop([*stacked.values()], (graph,), carries, form.length)
+        last = 0 if form.reverse else form.length - 1
+        ends = iter(
+            element(whole(stacked[atom]), last) if c.final is None else whole(c.final)
+            for c, atom in zip(carries, changing, strict=True)
+        )
+        kept = [next(ends) if on else x for on, x in zip(carried, operands[a:b], strict=True)]
+        return [*kept, *(whole(stacked[atom]) for atom in results[k:])]
+
+    def _stack(self, value: Value, form: LoopForm) -> Value:
+        """The outer value that keeps a result of every iteration."""
+        stacked = Value((form.length, *value.shape), value.dtype)
+        size = math.prod(value.shape)
+        start, step = ((form.length - 1) * size, -size) if form.reverse else (0, size)
+        self.links.append(Link(value, stacked, start, step) if size else Link(value, stacked))
+        return stacked
+
+    def while_loop(
+        self, form: WhileForm, condition: Program, body: Program, operands: list[Operand]
+    ) -> Iterable[Operand] | None:
+        a, b = form.n_cond_consts, form.n_cond_consts + form.n_body_consts
+        carried = _changing(body, b - a, len(body.inputs))
+        consts = [self._constant(x) for x in operands[:b]]
+        starts: list[tuple[Value, Link]] = []
+        state = [
+            self._start(x, starts) if on else self._constant(x)
+            for x, on in zip(operands[b:], carried, strict=True)
+        ]
+        test = self._graph(condition, [*consts[:a], *state], condition.outputs)
+        changing = [x for x, on in zip(body.outputs, carried, strict=True) if on]
+        graph = self._graph(body, [*consts[a:], *state], changing)
+        if test is None or graph is None:
+            return None
+        finals = [Value(now.shape, now.dtype) for now, _ in starts]
+        carries = [
+            Carry(now, result, link, final)
+            for (now, link), result, final in zip(starts, graph.outputs, finals, strict=True)
+        ]
+        self._add_loop([], (test, graph), carries, None)
+        rest = iter(finals)
+        return [whole(next(rest)) if on else x for on, x in zip(carried, operands[b:], strict=True)]
+
+    def branch(
+        self, programs: Sequence[Program], operands: list[Operand]
+    ) -> Iterable[Operand] | None:
+        index, *rest = operands
+        inner = [self._constant(x) for x in rest]
+        graphs = []
+        for program in programs:
+            graph = self._graph(program, inner, program.outputs)
+            if graph is None:
+                return None
+            graphs.append(graph)
+        outs = [Value(v.shape, v.dtype) for v in graphs[0].outputs]
+        for graph in graphs:
+            self.links += [Link(value, out) for value, out in zip(graph.outputs, outs, strict=True)]
+        operands = [index, *self._outer(set(outs))]
+        self.builder.add(Branch(tuple(operands), tuple(outs), tuple(graphs), tuple(self.links)))
+        return [whole(out) for out in outs]
+
+    # Operands of the inner graphs.
+
+    def _constant(self, operand: Operand) -> Operand:
+        """The same operand, read from inside."""
+        if isinstance(operand, Uniform):
+            return operand
+        if operand.value not in self.bases:
+            inner = Value(operand.value.shape, operand.value.dtype)
+            self.bases[operand.value] = inner
+            self.links.append(Link(inner, operand.value))
+        return View(self.bases[operand.value], operand.shape, operand.strides, operand.offset)
+
+    def _walked(self, operand: Operand, form: LoopForm) -> Operand:
+        """An element along the first axis, another one in each iteration."""
+        if isinstance(operand, Uniform):
+            return element(operand, 0)
+        first = element(operand, form.length - 1 if form.reverse else 0)
+        assert isinstance(first, View)
+        inner = Value(first.shape, first.dtype)
+        step = -operand.strides[0] if form.reverse else operand.strides[0]
+        offset = first.offset if math.prod(operand.shape) else 0
+        self.links.append(Link(inner, operand.value, offset, step))
+        return View(inner, first.shape, first.strides)
+
+    def _start(self, operand: Operand, starts: list[tuple[Value, Link]]) -> Operand:
+        """A carried value; it starts in the memory of its initial value, which is only read."""
+        if isinstance(operand, Uniform) or not same_strides(
+            operand.shape, operand.strides, contiguous_strides(operand.shape)
+        ):
+            operand = whole(self.builder.copy(operand))
+        now = Value(operand.shape, operand.dtype)
+        starts.append((now, Link(now, operand.value, operand.offset)))
+        return whole(now)
+
+    def _graph(
+        self, program: Program, inner: Sequence[Operand], outputs: Sequence[Atom]
+    ) -> Graph | None:
+        """An inner graph; its constants are the outer one's. ``None`` if it calls NumPy."""
+        part = Program(program.inputs, program.equations, outputs, program.name, program.constants)
+        graph = Graph(constants=self.builder.graph.constants)
+        self.builder.lower_into(graph, dce(part), inner)
+        external = next((node for node in graph.nodes if isinstance(node, External)), None)
+        if external is not None:
+            self.obstacle = external.obstacle or external
+            del self.builder.graph.constants[self.n_constants :]
+            del self.builder.graph.nodes[self.n_nodes :]
+            return None
+        return graph
+
+    # Results.
+
+    def _outer(self, made: set[Value]) -> list[Operand]:
+        """What the inner graphs read of the outer one."""
+        read = {link.outer: None for link in self.links if link.outer not in made}
+        return [whole(value) for value in read]
+
+    def _add_loop(
+        self,
+        stacks: list[Value],
+        graphs: tuple[Graph, ...],
+        carries: list[Carry],
+        length: int | None,
+    ) -> None:
+        outs = [*(c.final for c in carries if c.final is not None), *stacks]
+        operands = [*self._outer(set(outs)), *(whole(c.initial.outer) for c in carries)]
+        links = tuple(self.links)
+        self.builder.add(Loop(tuple(operands), tuple(outs), graphs, links, tuple(carries), length))
+
+
+def _changing(body: Program, start: int, stop: int) -> list[bool]:
+    """Which of the carried inputs may come out different."""
+    inputs = body.inputs[start:stop]
+    return [body.outputs[i] is not var for i, var in enumerate(inputs)]

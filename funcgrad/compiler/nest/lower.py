@@ -1,0 +1,517 @@
+"""From equations to nodes: what is computed into memory, and what is only a view.
+
+Views, repeated scalars and constants disappear here; products of matrices get the layouts that BLAS
+understands. Loops and branches hold graphs of their own. What remains are a few kinds of nodes,
+which the rest of the compiler arranges.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from funcgrad.compiler.nest.builder import Builder
+from funcgrad.compiler.nest.contractions import Contractor
+from funcgrad.compiler.nest.layout import (
+    Operand,
+    Shape,
+    Uniform,
+    Value,
+    View,
+    broadcast,
+    element,
+    reindexed,
+    reshaped,
+    whole,
+)
+from funcgrad.compiler.nest.loops import Nester
+from funcgrad.compiler.nest.nodes import (
+    ArgFold,
+    Copies,
+    Deposit,
+    External,
+    Fold,
+    Graph,
+    Lookup,
+    Node,
+    Origin,
+    Point,
+    Replace,
+    Scan,
+    Window,
+)
+from funcgrad.core.program import Atom, Equation, Program, Var
+from funcgrad.lowering import (
+    ArgReduction,
+    Assemble,
+    Barrier,
+    Constant,
+    Contraction,
+    Extern,
+    Pointwise,
+    PrefixScan,
+    Reduction,
+    Reindex,
+    Reshape,
+)
+from funcgrad.lowering import Branch as BranchForm
+from funcgrad.lowering import Deposit as DepositForm
+from funcgrad.lowering import Lookup as LookupForm
+from funcgrad.lowering import Loop as LoopForm
+from funcgrad.lowering import Replace as ReplaceForm
+from funcgrad.lowering import While as WhileForm
+from funcgrad.lowering import Window as WindowForm
+from funcgrad.passes.cse import cse
+from funcgrad.passes.dce import dce
+from funcgrad.passes.inline import form_of, inline
+
+
+def build(program: Program) -> Graph:
+    """The graph of a program without calls."""
+    graph = Graph(inputs=[Value(v.aval.shape, v.aval.dtype) for v in program.inputs])
+    return Lowering(graph, program, [whole(value) for value in graph.inputs]).graph
+
+
+def simplified(program: Program) -> Program:
+    """A program without calls, repetitions and dead code."""
+    found: Program = program.memo("simplified", lambda: dce(cse(inline(program))))
+    return found
+
+
+class Lowering(Builder):
+    """Builds the graph of a program that is applied to operands."""
+
+    def __init__(self, graph: Graph, program: Program, operands: Sequence[Operand]) -> None:
+        super().__init__(graph)
+        self.operands: dict[Var, Operand] = {}
+        taken: set[int] = set()
+        for operand in self._apply(program, operands):
+            value = self._output(operand, taken)
+            taken.add(id(value))
+            self.graph.outputs.append(value)
+        self._prune()
+        self.graph.nodes = _with_sums_in_place(self.graph)
+
+    def _apply(self, program: Program, operands: Sequence[Operand]) -> list[Operand]:
+        """Append a program without calls; returns its results."""
+        self.operands.update(zip(program.inputs, operands, strict=True))
+        for var, array in program.constants:
+            # A copy: what a function closes over may be written to after it was compiled.
+            self.operands[var] = self._array(np.array(array, order="C"))
+        for equation in program.equations:
+            self._equation(equation)
+        return [self._read(atom) for atom in program.outputs]
+
+    def _prune(self) -> None:
+        """Drop nodes that nothing reads: an `Assemble` may use no element of an input."""
+        needed = set(self.graph.outputs)
+        live = []
+        for node in reversed(self.graph.nodes):
+            effectful = isinstance(node, External) and node.primitive.is_effectful
+            if effectful or not needed.isdisjoint(node.outs):
+                live.append(node)
+                needed.update(x.value for x in node.operands if isinstance(x, View))
+        self.graph.nodes = live[::-1]
+
+    def _read(self, atom: Atom) -> Operand:
+        if type(atom) is Var:
+            return self.operands[atom]
+        return Uniform(atom.aval.dtype.type(atom.value), ())  # type: ignore[union-attr]
+
+    def _array(self, array: np.ndarray) -> Operand:
+        if _is_uniform(array):
+            return Uniform(array.reshape(-1)[0], array.shape)
+        value = Value(array.shape, array.dtype)
+        self.graph.constants.append((value, np.require(array, requirements=["C", "A"])))
+        return whole(value)
+
+    def _output(self, operand: Operand, taken: set[int]) -> Value:
+        if isinstance(operand, View) and operand.is_whole and operand.shape == operand.value.shape:
+            value = operand.value
+            if value.maker is not None and id(value) not in taken:
+                return value
+        return self.copy(operand)
+
+    def lower_into(self, graph: Graph, program: Program, operands: Sequence[Operand]) -> None:
+        Lowering(graph, program, operands)
+
+    def _stored(self, operand: Operand) -> View:
+        """An operand with memory."""
+        return whole(self.copy(operand)) if isinstance(operand, Uniform) else operand
+
+    # Equations, by form.
+
+    def _equation(self, equation: Equation) -> None:
+        form = form_of(equation)
+        operands = [self._read(atom) for atom in equation.inputs]
+        treat = getattr(self, f"_{type(form).__name__.lower()}")
+        results = treat(form, equation, operands)
+        self.operands.update(zip(equation.outputs, results, strict=True))
+
+    def _pointwise(
+        self, form: Pointwise, equation: Equation, operands: list[Operand]
+    ) -> Iterable[Operand]:
+        aval = equation.outputs[0].aval
+        if all(isinstance(x, Uniform) for x in operands):
+            return [Uniform(self._fold_scalars(equation, operands), aval.shape)]
+        out = Value(aval.shape, aval.dtype)
+        aligned = tuple(broadcast(x, aval.shape) for x in operands)
+        return [whole(self.add(Point(aligned, (out,), form.expr)).out)]
+
+    def _fold_scalars(self, equation: Equation, operands: Sequence[Any]) -> Any:
+        """The result of an operation on scalars that are known now."""
+        with np.errstate(all="ignore"):
+            result = equation.primitive.impl(*(x.scalar for x in operands))
+        return equation.outputs[0].aval.dtype.type(result)
+
+    def _reindex(
+        self, form: Reindex, equation: Equation, operands: list[Operand]
+    ) -> Iterable[Operand]:
+        return [reindexed(operands[0], form, equation.outputs[0].aval.shape)]
+
+    def _reshape(
+        self, form: Reshape, equation: Equation, operands: list[Operand]
+    ) -> Iterable[Operand]:
+        shape = equation.outputs[0].aval.shape
+        return [self._reshaped(operands[0], shape)]
+
+    def _reshaped(self, operand: Operand, shape: Shape) -> Operand:
+        view = reshaped(operand, shape)
+        if view is None:
+            view = reshaped(whole(self.copy(operand)), shape)
+        assert view is not None  # contiguous elements take any shape
+        return view
+
+    def _reduction(
+        self, form: Reduction, equation: Equation, operands: list[Operand]
+    ) -> Iterable[Operand]:
+        aval = equation.outputs[0].aval
+        out = Value(aval.shape, aval.dtype)
+        if not form.axes:
+            return [whole(self.add(Point((operands[0],), (out,), "{0}")).out)]
+        return [whole(self.add(Fold((operands[0],), (out,), form)).out)]
+
+    def _prefixscan(
+        self, form: PrefixScan, equation: Equation, operands: list[Operand]
+    ) -> Iterable[Operand]:
+        aval = equation.outputs[0].aval
+        operand = self._stored(operands[0])
+        return [whole(self.add(Scan((operand,), (Value(aval.shape, aval.dtype),), form)).out)]
+
+    def _assemble(
+        self, form: Assemble, equation: Equation, operands: list[Operand]
+    ) -> Iterable[Operand]:
+        aval = equation.outputs[0].aval
+        out = Value(aval.shape, aval.dtype)
+        parts: list[Operand] = []
+        places: list[View] = []
+        if form.fill:
+            parts.append(broadcast(operands[-1], aval.shape))
+            places.append(whole(out))
+        for piece, operand in zip(form.pieces, operands, strict=False):
+            if not math.prod(piece.sizes):
+                continue
+            n = len(piece.sizes)
+            cut = Reindex(tuple(range(n)), piece.lows, (1,) * n)
+            parts.append(reindexed(operand, cut, piece.sizes))
+            cut = Reindex(tuple(range(n)), piece.starts, piece.steps)
+            place = reindexed(whole(out), cut, piece.sizes)
+            assert isinstance(place, View)
+            places.append(place)
+        return [whole(self.add(Copies(tuple(parts), (out,), tuple(places))).out)]
+
+    def _constant(
+        self, form: Constant, equation: Equation, operands: list[Operand]
+    ) -> Iterable[Operand]:
+        return [self._array(np.asarray(equation.primitive.impl()))]
+
+    def _extern(
+        self,
+        form: Extern,
+        equation: Equation,
+        operands: list[Operand],
+        obstacle: External | None = None,
+    ) -> Iterable[Operand]:
+        outs = tuple(Value(v.aval.shape, v.aval.dtype) for v in equation.outputs)
+        self.add(External(tuple(operands), outs, equation.primitive, equation.source, obstacle))
+        return [whole(out) for out in outs]
+
+    def _by_python(
+        self, nester: Nester, equation: Equation, operands: list[Operand]
+    ) -> Iterable[Operand]:
+        """A loop or branch that Python runs, because something in it calls NumPy."""
+        return self._extern(Extern(), equation, operands, nester.obstacle)
+
+    def _barrier(
+        self, form: Barrier, equation: Equation, operands: list[Operand]
+    ) -> Iterable[Operand]:
+        self.epoch += 1
+        return operands
+
+    # Places that are computed.
+
+    def _lookup(
+        self, form: LookupForm, equation: Equation, operands: list[Operand]
+    ) -> Iterable[Operand]:
+        aval = equation.outputs[0].aval
+        x, *indices = operands
+        if isinstance(x, Uniform) and form.mode in ("clip", "wrap"):
+            return [Uniform(x.scalar, aval.shape)]
+        known = known_places(form, x.shape, indices)
+        if known is not None:
+            if None in known:
+                return [Uniform(form.fill, aval.shape)]
+            row = _row(x, form.axes, known)
+            return [broadcast(row, aval.shape)]
+        out = Value(aval.shape, aval.dtype)
+        node = Lookup((self._stored(x), *indices), (out,), form, _origin(equation))
+        return [whole(self.add(node).out)]
+
+    def _deposit(
+        self, form: DepositForm, equation: Equation, operands: list[Operand]
+    ) -> Iterable[Operand]:
+        aval = equation.outputs[0].aval
+        x, updates, *indices = operands
+        if not math.prod(updates.shape) and form.mode != "raise":
+            return [x]
+        out = Value(aval.shape, aval.dtype)
+        known = known_places(form, x.shape, indices)
+        is_one = all(math.prod(index.shape) == 1 for index in indices)
+        if known is not None and is_one and form.step == "{1}":
+            if None in known:
+                return [x]
+            place = _row(whole(out), form.axes, known)
+            assert isinstance(place, View)
+            update = reshaped(updates, place.shape)
+            assert update is not None  # only axes of length 1 go
+            return [self._overwritten(x, update, place)]
+        node = Deposit(tuple(operands), (out,), form, _origin(equation))
+        return [whole(self.add(node).out)]
+
+    def _overwritten(self, x: Operand, update: Operand, place: View) -> Operand:
+        """An array with a part of its copy, ``place.value``, replaced."""
+        out = place.value
+        if not math.prod(place.shape):
+            return x
+        return whole(self.add(Copies((x, update), (out,), (whole(out), place))).out)
+
+    def _window(
+        self, form: WindowForm, equation: Equation, operands: list[Operand]
+    ) -> Iterable[Operand]:
+        aval = equation.outputs[0].aval
+        x, *starts = operands
+        if isinstance(x, Uniform):
+            return [Uniform(x.scalar, aval.shape)]
+        cut = _known_cut(x.shape, form.sizes, starts)
+        if cut is not None:
+            return [reindexed(x, cut, form.sizes)]
+        out = Value(aval.shape, aval.dtype)
+        return [whole(self.add(Window(tuple(operands), (out,))).out)]
+
+    def _replace(
+        self, form: ReplaceForm, equation: Equation, operands: list[Operand]
+    ) -> Iterable[Operand]:
+        aval = equation.outputs[0].aval
+        x, update, *starts = operands
+        out = Value(aval.shape, aval.dtype)
+        cut = _known_cut(x.shape, update.shape, starts)
+        if cut is not None:
+            place = reindexed(whole(out), cut, update.shape)
+            assert isinstance(place, View)
+            return [self._overwritten(x, update, place)]
+        return [whole(self.add(Replace(tuple(operands), (out,))).out)]
+
+    def _argreduction(
+        self, form: ArgReduction, equation: Equation, operands: list[Operand]
+    ) -> Iterable[Operand]:
+        aval = equation.outputs[0].aval
+        if isinstance(operands[0], Uniform):
+            return [Uniform(aval.dtype.type(0), aval.shape)]
+        out = Value(aval.shape, aval.dtype)
+        return [whole(self.add(ArgFold((operands[0],), (out,), form)).out)]
+
+    # Loops and branches.
+
+    def _loop(
+        self, form: LoopForm, equation: Equation, operands: list[Operand]
+    ) -> Iterable[Operand]:
+        body: Program = simplified(equation.primitive.body)  # type: ignore[attr-defined]
+        a = form.n_consts + form.n_carry
+        if form.length == 0:
+            avals = [v.aval for v in equation.outputs[form.n_carry :]]
+            return [
+                *operands[form.n_consts : a],
+                *(Uniform(x.dtype.type(0), x.shape) for x in avals),
+            ]
+        if form.length == 1:
+            elements = [element(x, 0) for x in operands[a:]]
+            results = self._apply(body, [*operands[:a], *elements])
+            ys = [_stack_of_one(y) for y in results[form.n_carry :]]
+            return [*results[: form.n_carry], *ys]
+        nester = Nester(self)
+        looped = nester.loop(form, body, operands)
+        return looped or self._by_python(nester, equation, operands)
+
+    def _while(
+        self, form: WhileForm, equation: Equation, operands: list[Operand]
+    ) -> Iterable[Operand]:
+        condition: Program = simplified(equation.primitive.condition)  # type: ignore[attr-defined]
+        body: Program = simplified(equation.primitive.body)  # type: ignore[attr-defined]
+        nester = Nester(self)
+        results = nester.while_loop(form, condition, body, operands)
+        return results or self._by_python(nester, equation, operands)
+
+    def _branch(
+        self, form: BranchForm, equation: Equation, operands: list[Operand]
+    ) -> Iterable[Operand]:
+        branches = equation.primitive.branches  # type: ignore[attr-defined]
+        programs = [simplified(branch) for branch in branches]
+        index, *rest = operands
+        if isinstance(index, Uniform):
+            chosen = min(max(int(index.scalar), 0), len(programs) - 1)
+            return self._apply(programs[chosen], rest)
+        nester = Nester(self)
+        results = nester.branch(programs, operands)
+        return results or self._by_python(nester, equation, operands)
+
+    def _contraction(
+        self, form: Contraction, equation: Equation, operands: list[Operand]
+    ) -> Iterable[Operand]:
+        return [Contractor(self, form, *operands).result]
+
+
+def _with_sums_in_place(graph: Graph) -> list[Node]:
+    """The nodes, without sums of an array and zeros into which something was taken.
+
+    Transposing a lookup gives zeros with the cotangent taken in, which are added to what there is
+    already: the same as taking it in there, without a walk over the whole array.
+    """
+    uses = Counter(v for node in graph.nodes for v in _read(node))
+    uses.update(graph.outputs)
+    nodes: dict[Node, None] = {}
+    for node in graph.nodes:
+        nodes[node] = None
+        if not isinstance(node, Point) or node.expr != "{0} + {1}":
+            continue
+        for k, operand in enumerate(node.operands):
+            chain = _taken_into_zeros(operand, node, uses)
+            other = node.operands[1 - k]
+            if chain and other.dtype == node.out.dtype:
+                for absorbed in (node, *chain):
+                    del nodes[absorbed]
+                nodes.update(dict.fromkeys(_rebased(chain, other, node)))
+                break
+    return list(nodes)
+
+
+def _read(node: Node) -> list[Value]:
+    return [x.value for x in node.operands if isinstance(x, View)]
+
+
+def _taken_into_zeros(
+    operand: Operand, reader: Node, uses: Counter[Value]
+) -> list[Deposit | Replace]:
+    """What made zeros, read by one node only, into an operand; nothing if that is not so."""
+    chain: list[Deposit | Replace] = []
+    while isinstance(operand, View):
+        node = operand.value.maker
+        is_whole = operand.is_whole and operand.shape == operand.value.shape == reader.out.shape
+        is_sum = isinstance(node, Deposit) and node.form.step == "{0} + {1}"
+        if not is_sum and not (isinstance(node, Replace) and not chain):
+            return []
+        if not is_whole or uses[operand.value] != 1 or node.epoch != reader.epoch:
+            return []
+        chain.insert(0, node)
+        operand = node.operands[0]
+    return chain if operand.scalar == 0 else []
+
+
+def _rebased(chain: Sequence[Deposit | Replace], start: Operand, node: Node) -> Iterator[Node]:
+    """The same taken into another array; the last one makes the result of a node."""
+    for link in chain:
+        out = node.out if link is chain[-1] else Value(node.out.shape, node.out.dtype)
+        operands = (start, *link.operands[1:])
+        new: Node
+        if isinstance(link, Deposit):
+            new = Deposit(operands, (out,), link.form, link.origin)
+        else:
+            new = Replace(operands, (out,), "{0} + {1}")
+        new.epoch = node.epoch
+        yield new
+        start = whole(out)
+
+
+def _is_uniform(array: np.ndarray) -> bool:
+    """Whether it has elements, and all have the same bits."""
+    if not array.size:
+        return False
+    # Most arrays differ between these three already.
+    few = array.reshape(-1)[[0, array.size // 2, -1]]
+    return _is_one(few) and _is_one(array)
+
+
+def _is_one(array: np.ndarray) -> bool:
+    rows = np.ascontiguousarray(array).reshape(-1, 1).view(np.uint8)
+    return bool((rows == rows[0]).all())
+
+
+def _origin(equation: Equation) -> Origin:
+    avals = tuple(atom.aval for atom in equation.inputs)
+    return Origin(equation.primitive, avals, equation.source)
+
+
+def known_places(
+    form: LookupForm | DepositForm, shape: Shape, indices: Sequence[Operand]
+) -> list[int | None] | None:
+    """Where scalar indices that are known now point to; ``None`` for one that is filled.
+
+    Nothing is known where an index is not, or is to be refused.
+    """
+    places: list[int | None] = []
+    for axis, index in zip(form.axes, indices, strict=True):
+        if not isinstance(index, Uniform):
+            return None
+        n = shape[axis]
+        i = int(index.scalar.astype(np.int64))
+        if form.mode in ("clip", "wrap"):
+            places.append(min(max(i, 0), n - 1) if form.mode == "clip" else i % n)
+        elif -n <= i < n:
+            places.append(i % n)
+        elif form.mode == "fill":
+            places.append(None)
+        else:
+            return None
+    return places
+
+
+def _row(operand: Operand, axes: Sequence[int], places: Sequence[int | None]) -> Operand:
+    """The part of an operand at one place along some axes."""
+    found = dict(zip(axes, places, strict=True))
+    kept = tuple(i for i in range(len(operand.shape)) if i not in found)
+    starts = tuple(found.get(i) or 0 for i in range(len(operand.shape)))
+    shape = tuple(operand.shape[i] for i in kept)
+    return reindexed(operand, Reindex(kept, starts, (1,) * len(kept)), shape)
+
+
+def _known_cut(shape: Shape, sizes: Shape, starts: Sequence[Operand]) -> Reindex | None:
+    """A window whose starts are known now."""
+    found = []
+    for n, m, start in zip(shape, sizes, starts, strict=True):
+        if n == m:
+            found.append(0)
+        elif isinstance(start, Uniform):
+            found.append(min(max(int(start.scalar), 0), n - m))
+        else:
+            return None
+    return Reindex(tuple(range(len(shape))), tuple(found), (1,) * len(shape))
+
+
+def _stack_of_one(operand: Operand) -> Operand:
+    shape = (1, *operand.shape)
+    if isinstance(operand, Uniform):
+        return Uniform(operand.scalar, shape)
+    return View(operand.value, shape, (0, *operand.strides), operand.offset)

@@ -1,0 +1,267 @@
+"""The nodes of a graph: what is computed into memory.
+
+`lower` makes them of equations; fusion, the code generators and the memory plan work on them. This
+file has no code but what every node can say of itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from funcgrad.compiler.nest.layout import Operand, Shape, Value, View
+from funcgrad.core.avals import ShapedArray
+from funcgrad.core.primitive import Primitive
+from funcgrad.core.source import SourceLocation
+from funcgrad.lowering import ArgReduction, PrefixScan, Reduction
+from funcgrad.lowering import Deposit as DepositForm
+from funcgrad.lowering import Lookup as LookupForm
+
+
+@dataclass(eq=False)
+class Node:
+    """Something that computes values."""
+
+    operands: tuple[Operand, ...]
+    outs: tuple[Value, ...]
+    epoch: int = field(default=0, init=False)
+    """How many barriers come before it: nodes of different epochs share no kernel."""
+
+    def __post_init__(self) -> None:
+        for out in self.outs:
+            out.maker = self
+            out.is_stored = False
+
+    @property
+    def out(self) -> Value:
+        return self.outs[0]
+
+    @property
+    def space(self) -> Shape:
+        """The index space that it loops over."""
+        return self.out.shape
+
+
+@dataclass(eq=False)
+class Point(Node):
+    """One scalar expression for every element."""
+
+    expr: str
+
+
+@dataclass(eq=False)
+class Fold(Node):
+    """A reduction of its operand."""
+
+    form: Reduction
+
+    @property
+    def space(self) -> Shape:
+        return self.operands[0].shape
+
+
+@dataclass(eq=False)
+class Scan(Node):
+    """A running fold of its operand."""
+
+    form: PrefixScan
+
+
+@dataclass(frozen=True)
+class Matrices:
+    """A stack of matrices in memory: ``batch`` of them, with element strides as BLAS wants them."""
+
+    is_transposed: bool
+    row_stride: int
+    batch_stride: int
+
+
+@dataclass(eq=False)
+class Product(Node):
+    """A stack of matrix products; sizes are (batch, m, n, k)."""
+
+    sizes: tuple[int, int, int, int]
+    layouts: tuple[Matrices, Matrices]
+
+
+@dataclass(eq=False)
+class Copies(Node):
+    """Operand ``i`` is written to ``places[i]``, a part of the output, one after the other."""
+
+    places: tuple[View, ...]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The equation that a node computes: what errors at run time speak of."""
+
+    primitive: Primitive
+    avals: tuple[ShapedArray, ...]
+    source: SourceLocation | None
+
+
+@dataclass(eq=False)
+class Lookup(Node):
+    """Elements of the first operand at places that the others name."""
+
+    form: LookupForm
+    origin: Origin
+
+    @property
+    def index_shape(self) -> Shape:
+        """What its index arrays broadcast to."""
+        n_rest = len(self.operands[0].shape) - len(self.form.axes)
+        return self.out.shape[: len(self.out.shape) - n_rest]
+
+
+@dataclass(eq=False)
+class Deposit(Node):
+    """The first operand with elements of the second taken in at places that the others name."""
+
+    form: DepositForm
+    origin: Origin
+
+    @property
+    def index_shape(self) -> Shape:
+        """What its index arrays broadcast to."""
+        shape = self.operands[1].shape
+        return shape[: len(shape) - (len(self.out.shape) - len(self.form.axes))]
+
+
+@dataclass(eq=False)
+class Window(Node):
+    """A part of the first operand; the others are its starts."""
+
+
+@dataclass(eq=False)
+class Replace(Node):
+    """The first operand with a part replaced by the second; the others are its starts."""
+
+    step: str = "{1}"
+    """What an element of the part, ``{0}``, is replaced by when ``{1}`` comes to it."""
+
+
+@dataclass(eq=False)
+class ArgFold(Node):
+    """The place of the first extreme element along an axis of its operand."""
+
+    form: ArgReduction
+
+
+@dataclass(eq=False)
+class External(Node):
+    """A call of NumPy, or a loop or branch that Python runs.
+
+    Attributes:
+        primitive: What is evaluated.
+        source: The user's line.
+        obstacle: The call of NumPy inside, for which a loop or branch is not native.
+    """
+
+    primitive: Primitive
+    source: SourceLocation | None
+    obstacle: External | None = None
+
+    @property
+    def is_run_by_python(self) -> bool:
+        """Whether it is a loop or branch."""
+        return self.primitive.is_composite
+
+    @property
+    def space(self) -> Shape:
+        return ()  # it may have no results
+
+
+@dataclass(frozen=True)
+class Link:
+    """Memory of an inner value: that of an outer one.
+
+    Attributes:
+        inner: An input or a result of an inner graph.
+        outer: The value whose memory it has.
+        offset: Its first element there.
+        step: How many elements further it is with each iteration.
+    """
+
+    inner: Value
+    outer: Value
+    offset: int = 0
+    step: int = 0
+
+
+@dataclass(frozen=True)
+class Carry:
+    """A value that goes from iteration to iteration.
+
+    Attributes:
+        now: The input of the body.
+        next: The result of the body.
+        initial: Where ``now`` is at first.
+        final: The outer value that gets the last result; ``None`` if all results are kept, so that
+            ``next`` has a link to their stack.
+    """
+
+    now: Value
+    next: Value
+    initial: Link
+    final: Value | None
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether every iteration changes a part of it where it is: in the final value."""
+        return self.now.home is self.next
+
+
+@dataclass(eq=False)
+class Nest(Node):
+    """Inner graphs that run under the control of one step.
+
+    Attributes:
+        bodies: The inner graphs.
+        links: Inputs and results of the inner graphs that are parts of outer values.
+    """
+
+    bodies: tuple[Graph, ...]
+    links: tuple[Link, ...]
+
+
+@dataclass(eq=False)
+class Loop(Nest):
+    """The last body runs ``length`` times; or as long as the first one's result holds.
+
+    Attributes:
+        carries: What goes from iteration to iteration.
+        length: Number of iterations, or ``None`` where the first of two bodies is a condition.
+    """
+
+    carries: tuple[Carry, ...]
+    length: int | None
+
+
+@dataclass(eq=False)
+class Branch(Nest):
+    """One of the bodies runs: that of the number which the first operand holds."""
+
+
+@dataclass
+class Graph:
+    """A program as nodes.
+
+    Attributes:
+        inputs: Values given by the caller.
+        constants: Values with their arrays.
+        nodes: In an order in which they can run.
+        outputs: Values to be returned: all different, and none an input or a constant.
+    """
+
+    inputs: list[Value] = field(default_factory=list)
+    constants: list[tuple[Value, np.ndarray]] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
+    outputs: list[Value] = field(default_factory=list)
+
+
+def values_read(node: Node) -> Iterable[Value]:
+    """The values that a node reads, with repetitions."""
+    return (x.value for x in node.operands if isinstance(x, View))

@@ -1,0 +1,27 @@
+"""Parts of kernels for several threads: ranges of the outermost loop."""
+
+from __future__ import annotations
+
+PARTS_PER_THREAD = 4
+"""The last part of a thread without a processor is what everybody waits for: it has to be small."""
+
+MOST_PARTS = 1024
+"""Parts of a step, whatever the number of threads is."""
+
+LEAST_WORK = 1 << 18
+"""Work (see `codegen.Kernel`) of the smallest part that is worth a thread."""
+
+
+def part_ranges(length: int, work: int, threads: int) -> list[tuple[int, int]]:
+    """Ranges of an outermost loop that are worth a thread each; one range if it is too small."""
+    count = (
+        min(PARTS_PER_THREAD * threads, work // LEAST_WORK, length, MOST_PARTS)
+        if threads > 1
+        else 1
+    )
+    if count < 2:
+        return [(0, length)]
+    size = -(-length // count)
+    if length >= 64 * count:
+        size = -(-size // 64) * 64  # whole vectors, and no cache line in two parts
+    return [(a, min(a + size, length)) for a in range(0, length, size)]

@@ -1,0 +1,555 @@
+"""Nodes as statements on variables: every element of every value is one.
+
+Views, concatenations and stacks are only other names of the same variables. Among variables, a
+place that is computed is found by comparing it with all. What comes from outside, and how it gets
+into variables, is for those who use this: `scalarize` and `interchange`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+from funcgrad.compiler.nest.codegen import Site, Source, expression, neutral
+from funcgrad.compiler.nest.gather_scatter import clamped, is_wrong, refuse, resolve
+from funcgrad.compiler.nest.layout import Operand, Shape, Uniform, Value, View
+from funcgrad.compiler.nest.nodes import (
+    ArgFold,
+    Branch,
+    Carry,
+    Copies,
+    Deposit,
+    Fold,
+    Graph,
+    Link,
+    Lookup,
+    Loop,
+    Matrices,
+    Nest,
+    Point,
+    Product,
+    Replace,
+    Scan,
+    Window,
+)
+
+Names = Mapping[int, str]
+"""Variables that hold the elements of a value, by their place in its storage."""
+
+
+# Formulas are made for vectors. Of few numbers libm's branches and tables give these sooner; of
+# more, those that LLVM does not join to vectors here, or that are long.
+_FEW = 4
+_CALLED = re.compile(r"\b(sin|cos|tan|pow|erf|erfc)\(")
+_CALLED_OF_FEW = re.compile(r"\b(exp|exp2|log|log2|log10|log1p|asin|acos|atan|atan2|asinh|acosh)\(")
+
+
+def rooms(shape: Shape, part: Shape) -> Shape:
+    """How many starts a window has along every axis."""
+    return tuple(n - m + 1 for n, m in zip(shape, part, strict=True))
+
+
+def is_walking(node: Nest) -> bool:
+    return any(link.step for link in node.links)
+
+
+def places_of(view: View) -> list[int]:
+    """Where the elements of a view are, in row-major order."""
+    places = np.full(view.shape, view.offset)
+    for axis, (n, stride) in enumerate(zip(view.shape, view.strides, strict=True)):
+        places += (np.arange(n) * stride).reshape((n,) + (1,) * (len(view.shape) - axis - 1))
+    found: list[int] = places.ravel().tolist()
+    return found
+
+
+def _matrix_places(view: View, layout: Matrices, batch: int, row: int, column: int) -> int:
+    if layout.is_transposed:
+        row, column = column, row
+    return view.offset + batch * layout.batch_stride + row * layout.row_stride + column
+
+
+class Memory:
+    """Which inner values are parts of arrays outside of the kernel."""
+
+    def __init__(self, node: Nest) -> None:
+        self.carried: set[Value] = set()
+        self.outer: dict[Value, Value] = {}
+        self._collect(node)
+        for link in node.links:
+            self.outer.pop(link.inner, None)
+
+    def _collect(self, node: Nest) -> None:
+        if isinstance(node, Loop):
+            self.carried.update(carry.now for carry in node.carries)
+        self.outer.update((k.inner, k.outer) for k in node.links if k.inner.maker is None)
+        for inner in (n for body in node.bodies for n in body.nodes if isinstance(n, Nest)):
+            self._collect(inner)
+
+    def holds(self, operand: Operand) -> bool:
+        """Whether an operand can be read at a place that is not known before."""
+        if isinstance(operand, Uniform):
+            return False
+        value = operand.value
+        while value in self.outer:
+            value = self.outer[value]
+        return value.maker is None and value not in self.carried
+
+
+class Unroller:
+    """Writes statements for the nodes of graphs.
+
+    Args:
+        memory: What can be read at a place that is computed.
+        calls_libm: Whether elementary functions are those of libm, which are sooner for single
+            numbers, instead of formulas.
+    """
+
+    def __init__(self, memory: Memory, calls_libm: bool) -> None:
+        self.source = Source()
+        self.names: dict[Value, Names] = {}
+        self.n_variables = 0
+        self.memory = memory
+        self.calls_libm = calls_libm
+        self.pointers: dict[Value, tuple[str, int]] = {}
+        self.scopes: dict[Value, int] = {}
+        self.parts: dict[Value, tuple[Value, int]] = {}
+        """Arrays in memory under inner names: those at the outermost level, and where."""
+
+    # Variables.
+
+    def _new(self, value: str) -> str:
+        name = f"v{self.n_variables}"
+        self.n_variables += 1
+        self.source.add(f"{name} = {value}")
+        return name
+
+    def _literals(self, graphs: Iterable[Graph]) -> None:
+        """Scalars are read first of all, where every block sees them."""
+        for graph in graphs:
+            for node in graph.nodes:
+                for x in node.operands:
+                    if isinstance(x, Uniform):
+                        self.source.literal(x.scalar)
+                if isinstance(node, Fold | Scan):
+                    self._neutral(node)
+                elif isinstance(node, Product):
+                    self.source.literal(node.out.dtype.type(0))
+                elif isinstance(node, Lookup | Deposit | Window | Replace):
+                    self._place_literals(node)
+                elif isinstance(node, Nest):
+                    self._literals(node.bodies)
+
+    def _place_literals(self, node: Lookup | Deposit | Window | Replace) -> None:
+        x = node.operands[0]
+        if isinstance(node, Lookup | Deposit):
+            for axis in node.form.axes:
+                self._number(x.shape[axis])
+        else:
+            part = node.out.shape if isinstance(node, Window) else node.operands[1].shape
+            for n in rooms(x.shape, part):
+                self._number(n - 1)
+        if isinstance(node, Lookup) and node.form.mode == "fill":
+            self.source.literal(node.form.fill)
+        if isinstance(x, View) and isinstance(node, Lookup | Window):
+            for stride in x.strides:
+                self._number(stride)
+
+    def _number(self, n: int) -> str:
+        """A variable that holds a size or a stride."""
+        return self.source.literal(np.int64(n))
+
+    def _neutral(self, node: Fold | Scan) -> str:
+        return self.source.literal(neutral(node.form.init, node.out.dtype))
+
+    def _elements(self, operand: Operand) -> list[str]:
+        """Variables that hold an operand, in row-major order."""
+        if isinstance(operand, Uniform):
+            return [self.source.literal(operand.scalar)] * math.prod(operand.shape)
+        names = self.names.get(operand.value, {})  # nothing is kept of empty arrays
+        return [names[i] for i in places_of(operand)]
+
+    # Memory.
+
+    def _pointer(self, inner: Value, outer: Value, offset: int) -> None:
+        name = f"p{len(self.pointers)}"
+        scope = self.scopes.setdefault(outer.home, len(self.scopes) + 1)
+        self.pointers[inner] = name, scope
+        self.source.pointer(name, outer, offset)
+
+    def _load(self, pointer: str, scope: int, places: Iterable[int]) -> Names:
+        return {i: self._new(f"load({pointer}, {i}, {scope})") for i in sorted(places)}
+
+    def _store(self, value: Value, pointer: str, scope: int) -> None:
+        for i, name in self.names[value].items():
+            self.source.add(f"store({pointer}, {i}, {name}, {scope})")
+
+    # Control flow.
+
+    @contextmanager
+    def _iterations(self, node: Loop, starts: Sequence[Names]) -> Iterator[str]:
+        """A loop: its carried variables are set before it and after each iteration."""
+        variables = [{i: self._new(name) for i, name in start.items()} for start in starts]
+        for carry, own in zip(node.carries, variables, strict=True):
+            self.names[carry.now] = own
+            if carry.final is not None:
+                self.names[carry.final] = own
+        t = f"t{self.n_variables}"
+        if node.length is None:
+            holds = self._new(self._condition(node))
+            with self.source.block(f"while {holds}:"):
+                yield t
+                self._advance(node.carries, variables)
+                self.source.add(f"{holds} = {self._condition(node)}")
+            return
+        with self.source.block(f"for {t} in range({self.source.word(node.length)}):"):
+            yield t
+            self._advance(node.carries, variables)
+
+    def _condition(self, node: Loop) -> str:
+        self._graph(node.bodies[0])
+        return self.names[node.bodies[0].outputs[0]][0]
+
+    def _advance(self, carries: Sequence[Carry], variables: Sequence[Names]) -> None:
+        """All carried variables take their new values at once."""
+        targets = [
+            (name, self.names[carry.next][i])
+            for carry, own in zip(carries, variables, strict=True)
+            for i, name in own.items()
+        ]
+        carried = {target for target, _ in targets}
+        targets = [(a, self._new(b) if b in carried else b) for a, b in targets]
+        for target, value in targets:
+            self.source.add(f"{target} = {value}")
+
+    def _arms(self, index: str, graphs: Sequence[Graph]) -> Iterator[Graph]:
+        """Every graph, within the block that runs if it is chosen."""
+        for i, graph in enumerate(graphs[:-1]):
+            test = f"{index} <= 0" if i == 0 else f"{index} == {i}"
+            with self.source.block(f"if {test}:"):
+                yield graph
+            self.source.add("else:")
+            self.source.depth += 1
+        yield graphs[-1]
+        self.source.depth -= len(graphs) - 1
+
+    # Nodes.
+
+    def _graph(self, graph: Graph) -> None:
+        for node in graph.nodes:
+            treat = getattr(self, f"_{type(node).__name__.lower()}")
+            treat(node)
+
+    def _point(self, node: Point) -> None:
+        rows = [self._elements(x) for x in node.operands]
+        dtypes = [x.dtype for x in node.operands]
+        if node.expr == "{0}" and dtypes[0] == node.out.dtype:
+            self.names[node.out] = dict(enumerate(rows[0]))
+            return
+        count = math.prod(node.out.shape)
+        expr = node.expr
+        if self.calls_libm:
+            expr = _CALLED.sub(r"libm_\1(", expr)
+            if count <= _FEW:
+                expr = _CALLED_OF_FEW.sub(r"libm_\1(", expr)
+        self.names[node.out] = {
+            i: self._new(expression(expr, [row[i] for row in rows], dtypes, node.out.dtype))
+            for i in range(count)
+        }
+
+    def _fold(self, node: Fold) -> None:
+        axes = node.form.axes
+        kept = [i for i in range(len(node.space)) if i not in axes]
+        names = np.array(self._elements(node.operands[0]), object).reshape(node.space)
+        length = math.prod(node.space[i] for i in axes)
+        rows = names.transpose((*kept, *axes)).reshape(math.prod(node.out.shape), length)
+        start = self._neutral(node)
+        self.names[node.out] = {
+            i: self._folded(node, row, start)[-1] for i, row in enumerate(rows.tolist())
+        }
+
+    def _folded(self, node: Fold | Scan, row: Sequence[str], start: str) -> list[str]:
+        """All partial results."""
+        found = [start]
+        for name in row:
+            found.append(self._new(node.form.step.format(found[-1], name)))
+        return found
+
+    def _scan(self, node: Scan) -> None:
+        axis = node.form.axis
+        names = np.array(self._elements(node.operands[0]), object).reshape(node.space)
+        rows = np.moveaxis(names, axis, -1)
+        found = np.empty_like(rows)
+        for place in np.ndindex(*rows.shape[:-1]):
+            row = rows[place][::-1] if node.form.reverse else rows[place]
+            partial = self._folded(node, row.tolist(), self._neutral(node))[1:]
+            found[place] = partial[::-1] if node.form.reverse else partial
+        results = np.moveaxis(found, -1, axis)
+        self.names[node.out] = dict(enumerate(results.ravel().tolist()))
+
+    def _product(self, node: Product) -> None:
+        batch, m, n, k = node.sizes
+        a, b = node.operands
+        assert isinstance(a, View)
+        assert isinstance(b, View)
+        results = []
+        for index in np.ndindex(batch, m, n):
+            total = self.source.literal(node.out.dtype.type(0))
+            for j in range(k):
+                x = self.names[a.value][_matrix_places(a, node.layouts[0], index[0], index[1], j)]
+                y = self.names[b.value][_matrix_places(b, node.layouts[1], index[0], j, index[2])]
+                total = self._new(f"radd({total}, {x} * {y})" if j else f"{x} * {y}")
+            results.append(total)
+        self.names[node.out] = dict(enumerate(results))
+
+    def _copies(self, node: Copies) -> None:
+        names: dict[int, str] = {}
+        for operand, place in zip(node.operands, node.places, strict=True):
+            names.update(zip(places_of(place), self._elements(operand), strict=True))
+        self.names[node.out] = names
+
+    # Places that are computed.
+
+    def _resolved(
+        self, node: Lookup | Deposit, x: Shape, indices: Sequence[Operand]
+    ) -> Iterator[tuple[list[str], str]]:
+        """For every place, in order: its index along every axis, and whether it exists."""
+        columns = [
+            self._resolved_along(node, k, self._number(x[axis]), index)
+            for k, (axis, index) in enumerate(zip(node.form.axes, indices, strict=True))
+        ]
+        for row in zip(*(c.ravel().tolist() for c in np.broadcast_arrays(*columns)), strict=True):
+            tests = [f"({test})" for _, test in row if test]
+            yield [name for name, _ in row], self._new(" & ".join(tests)) if tests else ""
+
+    def _resolved_along(
+        self, node: Lookup | Deposit, k: int, length: str, index: Operand
+    ) -> np.ndarray:
+        """Places and tests of one index array, in an array of its shape."""
+        known: dict[str, tuple[str, str]] = {}
+        names = self._elements(index)
+        for position, name in enumerate(names):
+            if name in known:
+                continue
+            at = self._new(f"i64({name})")
+            if node.form.mode == "raise":
+                site = self.source.word(Site(node.origin, k))
+                with self.source.block(f"if {is_wrong(at, length)}:"):
+                    refuse(self.source, site, at, str(position))
+            place = self._new(at)
+            known[name] = place, resolve(self.source, node.form.mode, place, at, length)
+        found = np.empty(len(names), object)
+        found[:] = [known[name] for name in names]
+        return found.reshape(index.shape)
+
+    def _address(self, x: View, moves: Mapping[int, str]) -> tuple[str, str, int]:
+        """Pointer, first element and scope of an array in memory at places along some axes."""
+        root, start = self.parts.get(x.value, (x.value, 0))
+        pointer, scope = self.pointers[root]
+        terms = [str(start + x.offset)]
+        terms += [f"{place} * {self._number(x.strides[axis])}" for axis, place in moves.items()]
+        return pointer, self._new(f"i64({' + '.join(terms)})"), scope
+
+    def _read(self, x: View, moves: Mapping[int, str], places: Iterable[int]) -> list[str]:
+        """Elements of an array in memory, at fixed distances from a place."""
+        pointer, first, scope = self._address(x, moves)
+        return [self._new(f"load({pointer}, {first} + {i}, {scope})") for i in places]
+
+    def _chosen(self, number: str, candidates: Sequence[str]) -> str:
+        """The variable of a number; the first one where there is none."""
+        found = candidates[0]
+        for i, name in enumerate(candidates):
+            if i and name != found:
+                found = self._new(f"select({number} == {i}, {name}, {found})")
+        return found
+
+    def _counted(self, places: Sequence[str], lengths: Sequence[int]) -> str:
+        """The row-major number of a place."""
+        number = "i64(0)"
+        for place, n in zip(places, lengths, strict=True):
+            number = f"({number}) * {n} + {place}"
+        return self._new(number)
+
+    def _rows(self, shape: Shape, axes: Sequence[int]) -> np.ndarray:
+        """Row-major numbers of all elements: one row for every place along some axes."""
+        rest = [i for i in range(len(shape)) if i not in axes]
+        numbers = np.arange(math.prod(shape)).reshape(shape).transpose((*axes, *rest))
+        return numbers.reshape(math.prod(shape[a] for a in axes), math.prod(shape[i] for i in rest))
+
+    def _lookup(self, node: Lookup) -> None:
+        x, *indices = node.operands
+        axes = node.form.axes
+        lengths = [x.shape[axis] for axis in axes]
+        in_memory = self.memory.holds(x)
+        rows = np.empty((1, 0), object)
+        if not in_memory:
+            rows = np.array(self._elements(x), object)[self._rows(x.shape, axes)]
+        results: list[str] = []
+        for places, test in self._resolved(node, x.shape, indices):
+            if not math.prod(lengths):  # all are filled
+                size = math.prod(node.out.shape) // math.prod(node.index_shape)
+                results += [self.source.literal(node.form.fill)] * size
+                continue
+            if in_memory:
+                assert isinstance(x, View)
+                row = self._memory_row(x, axes, places, test)
+            else:
+                number = self._counted(places, lengths)
+                row = [self._chosen(number, column) for column in rows.T.tolist()]
+            if test:
+                fill = self.source.literal(node.form.fill)
+                row = [self._new(f"select({test}, {name}, {fill})") for name in row]
+            results += row
+        self.names[node.out] = dict(enumerate(results))
+
+    def _memory_row(
+        self, x: View, axes: Sequence[int], places: Sequence[str], test: str
+    ) -> list[str]:
+        if test:  # nothing is read outside
+            places = [self._new(f"select({test}, {place}, 0)") for place in places]
+        rest = [i for i in range(len(x.shape)) if i not in axes]
+        row = View(x.value, tuple(x.shape[i] for i in rest), tuple(x.strides[i] for i in rest))
+        return self._read(x, dict(zip(axes, places, strict=True)), places_of(row))
+
+    def _deposit(self, node: Deposit) -> None:
+        x, updates, *indices = node.operands
+        axes = node.form.axes
+        numbers = self._rows(x.shape, axes)
+        state = np.array(self._elements(x), object)
+        rest = iter(self._elements(updates))
+        for places, test in self._resolved(node, x.shape, indices):
+            number = self._counted(places, [x.shape[axis] for axis in axes])
+            row = [next(rest) for _ in range(numbers.shape[1])]
+            for r, elements in enumerate(numbers.tolist()):
+                is_here = self._new(f"({number} == {r})" + (f" & {test}" if test else ""))
+                for i, update in zip(elements, row, strict=True):
+                    value = self._new(node.form.step.format(state[i], update))
+                    state[i] = self._new(f"select({is_here}, {value}, {state[i]})")
+        self.names[node.out] = dict(enumerate(state.tolist()))
+
+    def _starts(
+        self, shape: Shape, part: Shape, starts: Sequence[Operand]
+    ) -> tuple[dict[int, str], str]:
+        """First indices of a window along the axes that it does not fill, and their number."""
+        free = rooms(shape, part)
+        places = {
+            axis: self._new(clamped(self._elements(start)[0], start.dtype, self._number(n - 1)))
+            for axis, (n, start) in enumerate(zip(free, starts, strict=True))
+            if n > 1
+        }
+        return places, self._counted([*places.values()], [free[axis] for axis in places])
+
+    def _window(self, node: Window) -> None:
+        x, *starts = node.operands
+        part = node.out.shape
+        places, number = self._starts(x.shape, part, starts)
+        if self.memory.holds(x):
+            assert isinstance(x, View)
+            window = View(x.value, part, x.strides)
+            names = self._read(x, places, places_of(window))
+        else:
+            elements = np.array(self._elements(x), object).reshape(x.shape)
+            windows = [elements[cut].ravel().tolist() for cut in _cuts(x.shape, part)]
+            names = [self._chosen(number, column) for column in zip(*windows, strict=True)]
+        self.names[node.out] = dict(enumerate(names))
+
+    def _replace(self, node: Replace) -> None:
+        x, update, *starts = node.operands
+        _, number = self._starts(x.shape, update.shape, starts)
+        state = np.array(self._elements(x), object).reshape(x.shape)
+        numbers = np.arange(state.size).reshape(x.shape)
+        state, names = state.ravel(), self._elements(update)
+        for k, cut in enumerate(_cuts(x.shape, update.shape)):
+            is_here = self._new(f"{number} == {k}")
+            for i, name in zip(numbers[cut].ravel().tolist(), names, strict=True):
+                value = node.step.format(state[i], name)
+                state[i] = self._new(f"select({is_here}, {value}, {state[i]})")
+        self.names[node.out] = dict(enumerate(state.tolist()))
+
+    def _argfold(self, node: ArgFold) -> None:
+        (x,) = node.operands
+        names = np.array(self._elements(x), object).reshape(x.shape)
+        lines = np.moveaxis(names, node.form.axis, -1).reshape(-1, x.shape[node.form.axis])
+        results = []
+        for first, *rest in lines.tolist():
+            best, place = first, self._new("i64(0)")
+            for i, name in enumerate(rest, 1):
+                is_new = self._new(node.form.better.format(name, best))
+                best = self._new(f"select({is_new}, {name}, {best})")
+                place = self._new(f"select({is_new}, {i}, {place})")
+            results.append(place)
+        self.names[node.out] = dict(enumerate(results))
+
+    # Loops and branches inside.
+
+    def _loop(self, node: Loop) -> None:
+        if is_walking(node):
+            self._unrolled(node)
+            return
+        for link in node.links:
+            self._alias(link, 0)
+        starts = [self._initial(c.initial, c.now) for c in node.carries]
+        with self._iterations(node, starts):
+            self._graph(node.bodies[-1])
+
+    def _unrolled(self, node: Loop) -> None:
+        """A loop along arrays that are variables: one iteration after the other."""
+        assert node.length is not None
+        state = [self._initial(c.initial, c.now) for c in node.carries]
+        stacked: dict[Value, dict[int, str]] = {}
+        for t in range(node.length):
+            for carry, names in zip(node.carries, state, strict=True):
+                self.names[carry.now] = names
+            for link in node.links:
+                if link.inner.maker is None:
+                    self._alias(link, t)
+            self._graph(node.bodies[-1])
+            state = [self.names[c.next] for c in node.carries]
+            for link in node.links:
+                if link.inner.maker is not None:
+                    start = link.offset + t * link.step
+                    stack = stacked.setdefault(link.outer, {})
+                    stack.update((start + i, x) for i, x in self.names[link.inner].items())
+        for carry, names in zip(node.carries, state, strict=True):
+            if carry.final is not None:
+                self.names[carry.final] = names
+        self.names.update(stacked)
+
+    def _branch(self, node: Branch) -> None:
+        for link in node.links:
+            if link.inner.maker is None:
+                self._alias(link, 0)
+        results: dict[Value, dict[int, str]] = {
+            out: {i: f"r{self.n_variables}_{k}_{i}" for i in range(math.prod(out.shape))}
+            for k, out in enumerate(node.outs)
+        }
+        self.n_variables += 1
+        outer = {k.inner: k.outer for k in node.links}
+        for graph in self._arms(self._elements(node.operands[0])[0], node.bodies):
+            self._graph(graph)
+            for value in graph.outputs:
+                for i, name in self.names[value].items():
+                    self.source.add(f"{results[outer[value]][i]} = {name}")
+        self.names.update(results)
+
+    def _alias(self, link: Link, t: int) -> None:
+        """An inner value by the names of the outer one."""
+        # Strides of a walked element are those of the array that it is a part of.
+        start = link.offset + t * link.step
+        names = self.names.get(link.outer, {})
+        root, before = self.parts.get(link.outer, (link.outer, 0))
+        self.parts[link.inner] = root, before + start
+        self.names[link.inner] = {i - start: name for i, name in names.items()}
+
+    def _initial(self, link: Link, now: Value) -> Names:
+        names = self.names.get(link.outer, {})
+        return {i: names[link.offset + i] for i in range(math.prod(now.shape))}
+
+
+def _cuts(shape: Shape, part: Shape) -> Iterator[tuple[slice, ...]]:
+    """All windows of an array."""
+    for starts in np.ndindex(*rooms(shape, part)):
+        yield tuple(slice(i, i + m) for i, m in zip(starts, part, strict=True))

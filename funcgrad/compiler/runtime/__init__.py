@@ -1,0 +1,1 @@
+"""What runs compiled programs: tables, threads, the store of kernels on disk."""

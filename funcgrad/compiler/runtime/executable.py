@@ -1,0 +1,405 @@
+"""Plans: what a compiled program does at run time.
+
+A plan is a sequence of stretches of native steps, run by one shared executor, and of calls of NumPy
+in between. The tables of steps are immutable and shared by all threads; a call takes a *frame*
+(the slots and the arena) from a stock, so that calls from several threads do not meet.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from funcgrad.compiler.abi import ERROR_WORDS, FIRST_SLOT, OVERLAP, PARALLEL_WORDS, REFUSED
+from funcgrad.compiler.nest.allocate import Memory
+from funcgrad.compiler.nest.codegen import Site
+from funcgrad.compiler.nest.layout import Operand, Uniform, Value
+from funcgrad.compiler.nest.nodes import External, Graph
+from funcgrad.compiler.runtime import kernel_store
+from funcgrad.core.source import is_raised_by_us
+from funcgrad.core.trace import add_place
+from funcgrad.errors import CompilerError, ShapeError
+
+_BEHAVED = 0x101
+"""NumPy's flags of arrays that are contiguous and aligned."""
+
+_WRITEABLE = 0x400
+
+
+@dataclass
+class KernelStats:
+    """Where the kernels of an executable came from."""
+
+    compiled: int = 0
+    loaded: int = 0
+    reused: int = 0
+
+
+@dataclass
+class Step:
+    """One native step: the address of its code, and its argument words."""
+
+    address: int
+    words: list[int]
+
+
+def parallel_step(kernel: int, parts: Sequence[Sequence[int]], n_threads: int) -> Step:
+    """The step whose parts run on up to so many threads.
+
+    Args:
+        kernel: The address of its code.
+        parts: The argument words of every part, equally many.
+        n_threads: How many threads may take part.
+    """
+    words = {
+        "begin": 0,
+        "end": 1,
+        "pool": kernel_store.pool_address(n_threads),
+        "count": len(parts),
+        "kernel": kernel,
+        "part_words": len(parts[0]),
+        "threads": n_threads,
+    }
+    head = [words[name] for name in PARALLEL_WORDS]
+    return Step(
+        kernel_store.parallel_address(), [*head, *(word for part in parts for word in part)]
+    )
+
+
+@dataclass
+class Stretch:
+    """Native steps that run without Python in between."""
+
+    steps: list[Step] = field(default_factory=list)
+    table: Any = None
+    address: int = 0
+
+    def seal(self, flush: bool, guards: Sequence[Value], written: Sequence[Value]) -> None:
+        """Lay out the table of the executor.
+
+        Args:
+            flush: Whether subnormal numbers are zero.
+            guards: The first objects of a call, whose types are checked.
+            written: Those of them that results replace.
+        """
+        n = len(self.steps)
+        replaced = set(written)
+        offset = 4 + 2 * n
+        total = offset + sum(len(step.words) for step in self.steps)
+        words = [n, len(guards), total, int(flush)]
+        for step in self.steps:
+            words += [step.address, offset]
+            offset += len(step.words)
+        for step in self.steps:
+            words += step.words
+        for value in guards:
+            flags = _BEHAVED | (_WRITEABLE if value in replaced else 0)
+            dtype = np.dtype(value.dtype.char)
+            words += [id(np.ndarray), id(dtype), flags, len(value.shape), *value.shape]
+        # Addresses may have the highest bit set.
+        self.table = np.array([w & (1 << 64) - 1 for w in words], np.uint64)
+        self.address = self.table.ctypes.data
+
+
+class Frame:
+    """Memory of one call."""
+
+    __slots__ = ("address", "arena", "pack", "slots")
+
+    def __init__(self, memory: Memory, constants: Sequence[np.ndarray]) -> None:
+        self.pack = struct.Struct(f"={memory.n_objects}q").pack_into
+        self.slots: Any = np.zeros(memory.n_slots, np.int64)
+        self.address = self.slots.ctypes.data
+        raw = np.empty(memory.arena_bytes + 64, np.uint8)
+        start = -raw.ctypes.data % 64
+        self.arena = raw[start : start + memory.arena_bytes]
+        self.slots[memory.arena_slot] = raw.ctypes.data + start
+        for slot, array in zip(memory.constants, constants, strict=True):
+            self.slots[slot] = array.ctypes.data
+
+
+class _LargeFrames(list[Frame]):
+    """Memory of calls that have ended, of an executable that needs much of it.
+
+    All executables together keep `MAX_IDLE_BYTES`, and one of them, the last that ran, whatever it
+    needs: an executable lives as long as its program, which may be remembered and never run again.
+    """
+
+    def __init__(self, arena_bytes: int) -> None:
+        self.arena_bytes = arena_bytes
+
+    def append(self, frame: Frame) -> None:
+        super().append(frame)
+        if not _idle or _idle[-1]() is not self:
+            self._come_last()
+
+    def _come_last(self) -> None:
+        with _idle_lock:
+            kept = [ref for ref in _idle if (found := ref()) is not None and found is not self]
+            kept.append(weakref.ref(self))
+            left = MAX_IDLE_BYTES - len(self) * self.arena_bytes
+            for ref in kept[-2::-1]:
+                frames = ref()
+                if frames is not None:
+                    left -= len(frames) * frames.arena_bytes
+                    if left < 0:
+                        frames.clear()
+            _idle[:] = kept
+
+
+_LARGE_ARENA = 1 << 20
+MAX_IDLE_BYTES = 1 << 29
+"""How much memory executables keep for further calls, besides the last that ran."""
+_idle: list[weakref.ref[_LargeFrames]] = []
+"""Those with large frames, in the order in which they ran last."""
+_idle_lock = threading.Lock()
+
+
+Source = Callable[[Frame, list[Any], list[Any], dict[Value, Any]], Any]
+"""Finds an operand in the memory, arguments, results and values held of one call."""
+
+
+class NumpyCall:
+    """A step that calls NumPy.
+
+    Where its operands are, and how it sees them, is worked out once.
+    """
+
+    def __init__(self, node: External, finder: _Finder) -> None:
+        self.evaluate = node.primitive.impl_inside_plan
+        self.has_list = node.primitive.multiple_results
+        self.line = node.source
+        self.sources = [finder.source(x) for x in node.operands]
+        self.targets = [(value, finder.outputs.get(value)) for value in node.outs]
+
+    def __call__(
+        self, frame: Frame, arrays: list[Any], results: list[Any], held: dict[Value, Any]
+    ) -> None:
+        try:
+            outs = self.evaluate(*(find(frame, arrays, results, held) for find in self.sources))
+        except Exception as error:
+            if is_raised_by_us(error.__traceback__):
+                add_place(error, self.line)
+            raise
+        for (value, k), out in zip(self.targets, outs if self.has_list else [outs], strict=True):
+            if k is not None:
+                results[k][...] = out
+                continue
+            array = np.asarray(out, value.dtype)
+            if not array.flags.carray:
+                array = np.require(array, requirements=["C", "A"])
+            if array.base is not None and np.may_share_memory(array, frame.arena):
+                array = array.copy()  # an operand, whose memory others will use
+            held[value] = array
+            frame.slots[value.slot] = array.ctypes.data
+
+
+class _Finder:
+    """Works out how calls find operands."""
+
+    def __init__(self, graph: Graph, memory: Memory, constants: Sequence[np.ndarray]) -> None:
+        self.outputs = {value: i for i, value in enumerate(graph.outputs)}
+        self.n_inputs = len(graph.inputs)
+        self.arena_slot = memory.arena_slot
+        self.constants = dict(zip(memory.constants, constants, strict=True))
+
+    def source(self, operand: Operand) -> Source:
+        """How a call finds an operand."""
+        if isinstance(operand, Uniform):
+            fixed = np.broadcast_to(operand.scalar, operand.shape)[()]
+            return lambda frame, arrays, results, held: fixed
+        value = operand.value
+        find = self._base(value)
+        if operand.is_whole and operand.shape == value.shape:
+            if operand.shape:
+                return find
+            return lambda *call: find(*call)[()]
+        itemsize = value.dtype.itemsize
+        strides = tuple(s * itemsize for s in operand.strides)
+        offset, shape, dtype = operand.offset * itemsize, operand.shape, value.dtype
+        if 0 in shape:
+            empty = np.empty(shape, dtype)
+            return lambda *call: empty
+        return lambda *call: np.ndarray(shape, dtype, find(*call), offset, strides)[()]
+
+    def _base(self, value: Value) -> Source:
+        """How a call finds the array that a value is stored in."""
+        shape, dtype, offset = value.shape, value.dtype, value.offset
+        if value in self.outputs:
+            k = self.outputs[value]
+            return lambda frame, arrays, results, held: results[k]
+        if value.slot == self.arena_slot:
+            return lambda frame, *_: np.ndarray(shape, dtype, frame.arena, offset)
+        index = value.slot - FIRST_SLOT
+        if index < self.n_inputs:
+            return lambda frame, arrays, *_: arrays[index]
+        if value.slot in self.constants:
+            array = self.constants[value.slot]
+            return lambda *call: array
+        return lambda frame, arrays, results, held: held[value]
+
+
+class Executable:
+    """A compiled program.
+
+    Calling it takes the flat arguments, arrays or scalars of the types of the program's inputs,
+    and returns the flat results: new arrays, and NumPy scalars for results without axes.
+
+    Attributes:
+        stats: Where its kernels came from.
+        kernels: Source of every different kernel.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        memory: Memory,
+        parts: Sequence[Stretch | External],
+        kernels: Sequence[str],
+        text: Callable[[], str],
+        stats: KernelStats,
+        nested: Sequence[Stretch] = (),
+        sites: Sequence[Site] = (),
+    ) -> None:
+        self._nested = tuple(nested)  # their tables are read while it runs
+        self._sites = tuple(sites)
+        self.stats = stats
+        self.kernels = list(kernels)
+        self._text = text
+        self._graph = graph
+        self._memory = memory
+        self._parts = list(parts)
+        self._constants = [array for _, array in graph.constants]
+        finder = _Finder(graph, memory, self._constants)
+        self._rest = [
+            NumpyCall(part, finder) if isinstance(part, External) else part
+            for part in self._parts[1:]
+        ]
+        self.in_types = [(v.shape, np.dtype(v.dtype.char)) for v in graph.inputs]
+        self.out_types = [(v.shape, v.dtype) for v in graph.outputs]
+        self._n_objects = memory.n_objects
+        # Where results come from: the index of a donated argument, or None for a new array.
+        place = {value: i for i, value in enumerate(graph.inputs)}
+        self.sources = [None if v.home is v else place[v.home] for v in graph.outputs]
+        is_large = memory.arena_bytes > _LARGE_ARENA
+        self.frames: list[Frame] = _LargeFrames(memory.arena_bytes) if is_large else []
+        self.run = kernel_store.executor()
+
+    def as_text(self) -> str:
+        """The steps, and the source of the kernels."""
+        return self._text()
+
+    @property
+    def is_native(self) -> bool:
+        """Whether calls run without NumPy."""
+        return len(self._parts) == 1
+
+    @property
+    def n_objects(self) -> int:
+        """Inputs and outputs."""
+        return self._n_objects
+
+    @property
+    def table_address(self) -> int:
+        """Where the executor finds the first stretch."""
+        first = self._parts[0]
+        assert isinstance(first, Stretch)
+        return first.address
+
+    def take_frame(self) -> Frame:
+        """Memory for one call; `frames` takes it back."""
+        try:
+            return self.frames.pop()
+        except IndexError:
+            return Frame(self._memory, self._constants)
+
+    def __call__(self, *args: Any) -> list[Any]:
+        arrays = list(args)
+        fresh = [
+            np.empty(shape, dtype)
+            for (shape, dtype), source in zip(self.out_types, self.sources, strict=True)
+            if source is None
+        ]
+        frame = self.take_frame()
+        try:
+            return self._call(frame, arrays, fresh)
+        finally:
+            self.frames.append(frame)
+
+    def _call(self, frame: Frame, arrays: list[Any], fresh: list[Any]) -> list[Any]:
+        code = self._start(frame, arrays, fresh)
+        while code:
+            # Nothing has run yet: an argument needs another form; most likely others do, too.
+            if code < 0:
+                first = -1 - code
+                for i, x in enumerate(arrays[first:], first):
+                    if i == first or type(x) is not np.ndarray or not x.flags.c_contiguous:
+                        arrays[i] = self._converted(i, x)
+            else:
+                for i in {i for i in self.sources if i is not None}:
+                    arrays[i] = self._converted(i, arrays[i])
+            code = self._start(frame, arrays, fresh)
+        rest = iter(fresh)
+        results = [next(rest) if i is None else arrays[i] for i in self.sources]
+        if not self.is_native:
+            held: dict[Value, Any] = {}
+            with np.errstate(all="ignore"):  # as in kernels
+                for part in self._rest:
+                    if isinstance(part, NumpyCall):
+                        part(frame, arrays, results, held)
+                    else:
+                        self._check(self.run(frame.address, part.address, 0), frame)
+        return [x[()] if x.ndim == 0 else x for x in results]
+
+    def _start(self, frame: Frame, arrays: list[Any], fresh: list[Any]) -> int:
+        """Run the first stretch; not 0 if arguments have to be converted before.
+
+        Negative for the argument that does not have the type that kernels read, positive if the
+        memory of a donated argument is not its own.
+        """
+        frame.pack(frame.slots, 8 * FIRST_SLOT, *map(id, arrays), *map(id, fresh))
+        code = self.run(frame.address, self.table_address, self._n_objects)
+        self._check(code, frame)
+        return code
+
+    def _check(self, code: int, frame: Frame) -> None:
+        error = self.explain(code, frame) if code else None
+        if error is not None:
+            raise error
+
+    def explain(self, code: int, frame: Frame) -> Exception | None:
+        """Why the steps of a call have failed; nothing where arguments need another form.
+
+        Args:
+            code: What the executor returned, not 0.
+            frame: The memory of the call, not yet given back.
+        """
+        if code < 0 or frame.slots[0] == OVERLAP:
+            return None
+        reason, number, value, position = (int(word) for word in frame.slots[:ERROR_WORDS])
+        if reason != REFUSED:
+            return CompilerError(f"step {code - 1} of a compiled program failed.")
+        site = self._sites[number]
+        origin = site.origin
+        error: Exception = origin.primitive.refusal(site.operand, value, position, *origin.avals)
+        if origin.source is None:
+            return error
+        return type(error)(f"{error}\n  at            {origin.source}")
+
+    def _converted(self, i: int, value: Any) -> np.ndarray:
+        """An argument as the contiguous array of the right type that kernels read."""
+        shape, dtype = self.in_types[i]
+        array = np.asarray(value, dtype)
+        if array.shape != shape:
+            raise ShapeError(
+                f"argument {i} of a compiled program must have shape {shape}, got {array.shape}."
+            )
+        converted = np.empty(shape, dtype)
+        converted[...] = array
+        return converted

@@ -1,0 +1,514 @@
+"""The native code that is written by hand: the executor, loops and branches, matrix products.
+
+All of it is LLVM assembly, compiled once per machine and kept in the disk cache like any kernel.
+The layouts of the tables are part of the kernel ABI (`docs/compiler.md`).
+"""
+
+from __future__ import annotations
+
+import platform
+
+from funcgrad.compiler.abi import (
+    BRANCH_WORDS,
+    FIRST_SLOT,
+    GEMM_WORDS,
+    LOOP_WORDS,
+    OVERLAP,
+)
+
+EXECUTOR_SYMBOL = "fg_run"
+
+_EXECUTOR = """
+; int64 run(int64* slots, int64* table, int64 n_objects)
+;   slots[FIRST_SLOT + k], k < n_objects: address of a Python object, replaced by that of its data.
+;   table: number of steps; number of guarded objects; word offset of the guards; whether
+;   subnormal numbers are zero while the steps run (on processors that can); for each step
+;   (kernel address, word offset of its arguments); arguments; guards.
+;   A guard: address of the type, address of the dtype, flags that must be set, number of axes,
+;   lengths. The first objects must be arrays that agree with their guards; others are not checked.
+;   Returns 0; 1 + the index of the step that failed, with its error code in slots[0]; or, before
+;   anything has run, -1 - the index of the first object that does not agree.
+define i64 @fg_run(ptr %slots, ptr %table, i64 %n_objects) nounwind {
+entry:
+  %objects = getelementptr inbounds i64, ptr %slots, i64 FIRST_SLOT
+  %some = icmp sgt i64 %n_objects, 0
+  br i1 %some, label %header, label %count
+
+header:
+  %guarded.place = getelementptr inbounds i64, ptr %table, i64 1
+  %guarded = load i64, ptr %guarded.place
+  %guards.place = getelementptr inbounds i64, ptr %table, i64 2
+  %guards.offset = load i64, ptr %guards.place
+  %guards = getelementptr inbounds i64, ptr %table, i64 %guards.offset
+  %any.guarded = icmp sgt i64 %guarded, 0
+  br i1 %any.guarded, label %guard, label %object
+
+guard:
+  %g = phi i64 [ 0, %header ], [ %g.next, %agrees ]
+  %at = phi ptr [ %guards, %header ], [ %at.next, %agrees ]
+  %g.place = getelementptr inbounds i64, ptr %objects, i64 %g
+  %candidate = load ptr, ptr %g.place
+  %type.place = getelementptr inbounds i8, ptr %candidate, i64 CLASS_OFFSET
+  %type = load i64, ptr %type.place
+  %type.expected = load i64, ptr %at
+  %is.array = icmp eq i64 %type, %type.expected
+  br i1 %is.array, label %check.fields, label %differs
+
+check.fields:
+  %dtype.place = getelementptr inbounds i8, ptr %candidate, i64 DTYPE_OFFSET
+  %dtype = load i64, ptr %dtype.place
+  %dtype.at = getelementptr inbounds i64, ptr %at, i64 1
+  %dtype.expected = load i64, ptr %dtype.at
+  %is.dtype = icmp eq i64 %dtype, %dtype.expected
+  %flags.place = getelementptr inbounds i8, ptr %candidate, i64 FLAGS_OFFSET
+  %flags = load i32, ptr %flags.place
+  %flags.at = getelementptr inbounds i64, ptr %at, i64 2
+  %flags.expected.64 = load i64, ptr %flags.at
+  %flags.expected = trunc i64 %flags.expected.64 to i32
+  %flags.relevant = and i32 %flags, %flags.expected
+  %is.behaved = icmp eq i32 %flags.relevant, %flags.expected
+  %ndim.place = getelementptr inbounds i8, ptr %candidate, i64 NDIM_OFFSET
+  %ndim.32 = load i32, ptr %ndim.place
+  %ndim = sext i32 %ndim.32 to i64
+  %ndim.at = getelementptr inbounds i64, ptr %at, i64 3
+  %ndim.expected = load i64, ptr %ndim.at
+  %is.ndim = icmp eq i64 %ndim, %ndim.expected
+  %lengths.place = getelementptr inbounds i8, ptr %candidate, i64 SHAPE_OFFSET
+  %lengths = load ptr, ptr %lengths.place
+  %lengths.expected = getelementptr inbounds i64, ptr %at, i64 4
+  %ok.1 = and i1 %is.dtype, %is.behaved
+  %ok = and i1 %ok.1, %is.ndim
+  br i1 %ok, label %axis, label %differs
+
+axis:
+  %a = phi i64 [ 0, %check.fields ], [ %a.next, %same.length ]
+  %is.last = icmp eq i64 %a, %ndim
+  br i1 %is.last, label %agrees, label %length
+
+length:
+  %length.place = getelementptr inbounds i64, ptr %lengths, i64 %a
+  %length.found = load i64, ptr %length.place
+  %length.at = getelementptr inbounds i64, ptr %lengths.expected, i64 %a
+  %length.expected = load i64, ptr %length.at
+  %is.length = icmp eq i64 %length.found, %length.expected
+  br i1 %is.length, label %same.length, label %differs
+
+same.length:
+  %a.next = add nsw i64 %a, 1
+  br label %axis
+
+agrees:
+  %at.next = getelementptr inbounds i64, ptr %lengths.expected, i64 %ndim
+  %g.next = add nsw i64 %g, 1
+  %more.guards = icmp slt i64 %g.next, %guarded
+  br i1 %more.guards, label %guard, label %object
+
+differs:
+  %refused = xor i64 %g, -1
+  ret i64 %refused
+
+object:
+  %k = phi i64 [ 0, %header ], [ 0, %agrees ], [ %k.next, %object ]
+  %slot = getelementptr inbounds i64, ptr %objects, i64 %k
+  %array = load ptr, ptr %slot
+  %field = getelementptr inbounds i8, ptr %array, i64 DATA_OFFSET
+  %data = load i64, ptr %field
+  store i64 %data, ptr %slot
+  %k.next = add nsw i64 %k, 1
+  %more.objects = icmp slt i64 %k.next, %n_objects
+  br i1 %more.objects, label %object, label %count
+
+count:
+  %steps = load i64, ptr %table
+  %pairs = getelementptr inbounds i64, ptr %table, i64 4
+ENTER_MODE
+  %any = icmp sgt i64 %steps, 0
+  br i1 %any, label %step, label %done
+
+step:
+  %i = phi i64 [ 0, %count ], [ %i.next, %succeeded ]
+  %pair = getelementptr inbounds { ptr, i64 }, ptr %pairs, i64 %i
+  %kernel = load ptr, ptr %pair
+  %offset.place = getelementptr inbounds { ptr, i64 }, ptr %pair, i64 0, i32 1
+  %offset = load i64, ptr %offset.place
+  %args = getelementptr inbounds i64, ptr %table, i64 %offset
+  %code = call i64 %kernel(ptr %slots, ptr %args)
+  %i.next = add nsw i64 %i, 1
+  %failed = icmp ne i64 %code, 0
+  br i1 %failed, label %stop, label %succeeded
+
+succeeded:
+  %more.steps = icmp slt i64 %i.next, %steps
+  br i1 %more.steps, label %step, label %done
+
+stop:
+  store i64 %code, ptr %slots
+  br label %done
+
+done:
+  %result = phi i64 [ 0, %count ], [ 0, %succeeded ], [ %i.next, %stop ]
+LEAVE_MODE
+  ret i64 %result
+}
+DECLARATIONS
+"""
+
+_X86_MODE = {
+    # Bits 6 and 15 of the control register: subnormal operands, and results, are zero.
+    "ENTER_MODE": """
+  %mode.place = getelementptr inbounds i64, ptr %table, i64 3
+  %mode = load i64, ptr %mode.place
+  %flushes = icmp ne i64 %mode, 0
+  %saved = alloca i32
+  %changed = alloca i32
+  call void @llvm.x86.sse.stmxcsr(ptr %saved)
+  %control = load i32, ptr %saved
+  %flushing = or i32 %control, 32832
+  %chosen = select i1 %flushes, i32 %flushing, i32 %control
+  store i32 %chosen, ptr %changed
+  call void @llvm.x86.sse.ldmxcsr(ptr %changed)""",
+    "LEAVE_MODE": "  call void @llvm.x86.sse.ldmxcsr(ptr %saved)",
+    "DECLARATIONS": """
+declare void @llvm.x86.sse.stmxcsr(ptr)
+declare void @llvm.x86.sse.ldmxcsr(ptr)""",
+}
+
+DISJOINT_SYMBOL = "fg_disjoint"
+
+DISJOINT = """
+; int64 kernel(int64* slots, int64* args): whether donated arrays overlap with no other array.
+;   args: begin, end, number of arrays, number of donated ones; (slot, bytes) of each, the donated
+;   ones first.
+define i64 @fg_disjoint(ptr noalias %slots, ptr noalias %args) nounwind {
+entry:
+  %count.place = getelementptr inbounds i64, ptr %args, i64 2
+  %count = load i64, ptr %count.place
+  %donated.place = getelementptr inbounds i64, ptr %args, i64 3
+  %donated = load i64, ptr %donated.place
+  %ranges = getelementptr inbounds i64, ptr %args, i64 4
+  br label %first
+
+first:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %last ]
+  %more.donated = icmp slt i64 %i, %donated
+  br i1 %more.donated, label %take, label %distinct
+
+take:
+  %i.place = getelementptr inbounds { i64, i64 }, ptr %ranges, i64 %i
+  %i.slot = load i64, ptr %i.place
+  %i.bytes.place = getelementptr inbounds { i64, i64 }, ptr %i.place, i64 0, i32 1
+  %i.bytes = load i64, ptr %i.bytes.place
+  %i.address = getelementptr inbounds i64, ptr %slots, i64 %i.slot
+  %i.start = load i64, ptr %i.address
+  %i.end = add i64 %i.start, %i.bytes
+  %i.next = add nsw i64 %i, 1
+  br label %second
+
+second:
+  %j = phi i64 [ %i.next, %take ], [ %j.next, %compare ]
+  %more = icmp slt i64 %j, %count
+  br i1 %more, label %compare, label %last
+
+compare:
+  %j.place = getelementptr inbounds { i64, i64 }, ptr %ranges, i64 %j
+  %j.slot = load i64, ptr %j.place
+  %j.bytes.place = getelementptr inbounds { i64, i64 }, ptr %j.place, i64 0, i32 1
+  %j.bytes = load i64, ptr %j.bytes.place
+  %j.address = getelementptr inbounds i64, ptr %slots, i64 %j.slot
+  %j.start = load i64, ptr %j.address
+  %j.end = add i64 %j.start, %j.bytes
+  %j.next = add nsw i64 %j, 1
+  %starts.before = icmp ult i64 %j.start, %i.end
+  %ends.after = icmp ult i64 %i.start, %j.end
+  %overlap = and i1 %starts.before, %ends.after
+  br i1 %overlap, label %shared, label %second
+
+last:
+  br label %first
+
+shared:
+  ret i64 OVERLAP
+
+distinct:
+  ret i64 0
+}
+""".replace("OVERLAP", str(OVERLAP))
+
+LOOP_SYMBOL = "fg_loop"
+
+# Common to loops and branches: the sets, from %sets on, %n_sets of them; then to %CONTINUE.
+_SETS = """
+  br label %sets.head
+
+sets.head:
+  %s = phi i64 [ 0, %entry ], [ %s.next, %set ]
+  %more.sets = icmp slt i64 %s, %n_sets
+  br i1 %more.sets, label %set, label %CONTINUE
+
+set:
+  %set.at = mul nsw i64 %s, 3
+  %set.to = getelementptr inbounds i64, ptr %sets, i64 %set.at
+  %set.from = getelementptr inbounds i64, ptr %set.to, i64 1
+  %set.bytes = getelementptr inbounds i64, ptr %set.to, i64 2
+  %to = load i64, ptr %set.to
+  %from = load i64, ptr %set.from
+  %bytes = load i64, ptr %set.bytes
+  %from.slot = getelementptr inbounds i64, ptr %slots, i64 %from
+  %from.address = load i64, ptr %from.slot
+  %to.address = add i64 %from.address, %bytes
+  %to.slot = getelementptr inbounds i64, ptr %slots, i64 %to
+  store i64 %to.address, ptr %to.slot
+  %s.next = add nsw i64 %s, 1
+  br label %sets.head
+"""
+
+_LOOP = """
+define i64 @fg_loop(ptr %slots, ptr %args) nounwind {
+entry:
+READS
+  %sets = getelementptr inbounds i64, ptr %args, i64 HEAD
+  %n_set_words = mul nsw i64 %n_sets, 3
+  %turns = getelementptr inbounds i64, ptr %sets, i64 %n_set_words
+  %n_turn_words = mul nsw i64 %n_turns, 3
+  %moves = getelementptr inbounds i64, ptr %turns, i64 %n_turn_words
+  %run = inttoptr i64 %executor to ptr
+  %body.table = inttoptr i64 %body to ptr
+  %condition.table = inttoptr i64 %condition to ptr
+  %has.condition = icmp ne i64 %condition, 0
+SETS
+head:
+  %i = phi i64 [ 0, %sets.head ], [ %i.next, %moves.head ]
+  %more = icmp slt i64 %i, %length
+  br i1 %more, label %ask, label %done
+
+ask:
+  br i1 %has.condition, label %test, label %step
+
+test:
+  %test.code = call i64 %run(ptr %slots, ptr %condition.table, i64 0)
+  %test.failed = icmp ne i64 %test.code, 0
+  br i1 %test.failed, label %stop, label %decide
+
+decide:
+  %flag.slot = getelementptr inbounds i64, ptr %slots, i64 %condition_slot
+  %flag.base = load ptr, ptr %flag.slot
+  %flag.place = getelementptr inbounds i8, ptr %flag.base, i64 %condition_offset
+  %flag = load i8, ptr %flag.place
+  %holds = icmp ne i8 %flag, 0
+  br i1 %holds, label %step, label %done
+
+step:
+  %code = call i64 %run(ptr %slots, ptr %body.table, i64 0)
+  %failed = icmp ne i64 %code, 0
+  br i1 %failed, label %stop, label %turns.head
+
+turns.head:
+  %t = phi i64 [ 0, %step ], [ %t.next, %turn ]
+  %more.turns = icmp slt i64 %t, %n_turns
+  br i1 %more.turns, label %turn, label %moves.head
+
+turn:
+  %turn.at = mul nsw i64 %t, 3
+  %now.place = getelementptr inbounds i64, ptr %turns, i64 %turn.at
+  %next.place = getelementptr inbounds i64, ptr %now.place, i64 1
+  %spare.place = getelementptr inbounds i64, ptr %now.place, i64 2
+  %now = load i64, ptr %now.place
+  %next = load i64, ptr %next.place
+  %spare = load i64, ptr %spare.place
+  %now.slot = getelementptr inbounds i64, ptr %slots, i64 %now
+  %next.slot = getelementptr inbounds i64, ptr %slots, i64 %next
+  %spare.slot = getelementptr inbounds i64, ptr %slots, i64 %spare
+  %next.address = load i64, ptr %next.slot
+  %spare.address = load i64, ptr %spare.slot
+  store i64 %next.address, ptr %now.slot
+  store i64 %spare.address, ptr %next.slot
+  store i64 %next.address, ptr %spare.slot
+  %t.next = add nsw i64 %t, 1
+  br label %turns.head
+
+moves.head:
+  %m = phi i64 [ 0, %turns.head ], [ %m.next, %move ]
+  %i.next = add nsw i64 %i, 1
+  %more.moves = icmp slt i64 %m, %n_moves
+  br i1 %more.moves, label %move, label %head
+
+move:
+  %move.at = mul nsw i64 %m, 2
+  %move.place = getelementptr inbounds i64, ptr %moves, i64 %move.at
+  %move.bytes = getelementptr inbounds i64, ptr %move.place, i64 1
+  %moved = load i64, ptr %move.place
+  %distance = load i64, ptr %move.bytes
+  %moved.slot = getelementptr inbounds i64, ptr %slots, i64 %moved
+  %moved.address = load i64, ptr %moved.slot
+  %moved.to = add i64 %moved.address, %distance
+  store i64 %moved.to, ptr %moved.slot
+  %m.next = add nsw i64 %m, 1
+  br label %moves.head
+
+stop:
+  %error = load i64, ptr %slots
+  ret i64 %error
+
+done:
+  ret i64 0
+}
+"""
+
+BRANCH_SYMBOL = "fg_branch"
+
+_BRANCH = """
+define i64 @fg_branch(ptr %slots, ptr %args) nounwind {
+entry:
+READS
+  %sets = getelementptr inbounds i64, ptr %args, i64 HEAD
+  %n_set_words = mul nsw i64 %n_sets, 3
+  %tables = getelementptr inbounds i64, ptr %sets, i64 %n_set_words
+  %run = inttoptr i64 %executor to ptr
+SETS
+choose:
+  %index.slot = getelementptr inbounds i64, ptr %slots, i64 %index_slot
+  %index.base = load ptr, ptr %index.slot
+  %index.place = getelementptr inbounds i8, ptr %index.base, i64 %index_offset
+  %index = load i64, ptr %index.place
+  %last = sub nsw i64 %n_branches, 1
+  %below = icmp slt i64 %index, 0
+  %index.low = select i1 %below, i64 0, i64 %index
+  %above = icmp sgt i64 %index.low, %last
+  %chosen = select i1 %above, i64 %last, i64 %index.low
+  %table.place = getelementptr inbounds i64, ptr %tables, i64 %chosen
+  %table = load ptr, ptr %table.place
+  %code = call i64 %run(ptr %slots, ptr %table, i64 0)
+  %failed = icmp ne i64 %code, 0
+  br i1 %failed, label %stop, label %done
+
+stop:
+  %error = load i64, ptr %slots
+  ret i64 %error
+
+done:
+  ret i64 0
+}
+"""
+
+
+def _reads(words: list[str], suffix: str = "") -> str:
+    """Instructions that load the first words of the arguments into registers of their names."""
+    lines = []
+    for i, word in enumerate(words):
+        lines.append(f"  %{word}.p = getelementptr inbounds i64, ptr %args, i64 {i}")
+        lines.append(f"  %{word}{suffix} = load i64, ptr %{word}.p")
+    return "\n".join(lines)
+
+
+def _control(text: str, words: list[str], continuation: str) -> str:
+    text = text.replace("READS", _reads(words)).replace("HEAD", str(len(words)))
+    return text.replace("SETS", _SETS.replace("CONTINUE", continuation))
+
+
+LOOP = _control(_LOOP, LOOP_WORDS, "head")
+BRANCH = _control(_BRANCH, BRANCH_WORDS, "choose")
+
+# A row-major product is the column-major product of the transposes: B comes first.
+_GEMM = """
+define i64 @SYMBOL(ptr noalias %slots, ptr noalias %args) nounwind {
+entry:
+  %m = alloca i32
+  %n = alloca i32
+  %k = alloca i32
+  %lda = alloca i32
+  %ldb = alloca i32
+  %ldc = alloca i32
+  %ta = alloca i8
+  %tb = alloca i8
+  %alpha = alloca [2 x REAL]
+  %beta = alloca [2 x REAL]
+READS
+  store i32 %m.32, ptr %m
+  store i32 %n.32, ptr %n
+  store i32 %k.32, ptr %k
+  ; A matrix of one row may come with any row distance, but BLAS checks it.
+  %a.t = icmp ne i64 %trans_a.w, 0
+  %b.t = icmp ne i64 %trans_b.w, 0
+  %a.columns = select i1 %a.t, i32 %m.32, i32 %k.32
+  %b.columns = select i1 %b.t, i32 %k.32, i32 %n.32
+  %lda.1 = call i32 @llvm.smax.i32(i32 %lda.32, i32 %a.columns)
+  %lda.2 = call i32 @llvm.smax.i32(i32 %lda.1, i32 1)
+  store i32 %lda.2, ptr %lda
+  %ldb.1 = call i32 @llvm.smax.i32(i32 %ldb.32, i32 %b.columns)
+  %ldb.2 = call i32 @llvm.smax.i32(i32 %ldb.1, i32 1)
+  store i32 %ldb.2, ptr %ldb
+  %ldc.1 = call i32 @llvm.smax.i32(i32 %ldc.32, i32 %n.32)
+  %ldc.2 = call i32 @llvm.smax.i32(i32 %ldc.1, i32 1)
+  store i32 %ldc.2, ptr %ldc
+  %ta.c = select i1 %a.t, i8 84, i8 78
+  %tb.c = select i1 %b.t, i8 84, i8 78
+  store i8 %ta.c, ptr %ta
+  store i8 %tb.c, ptr %tb
+  store [2 x REAL] [REAL 1.0, REAL 0.0], ptr %alpha
+  %adds = icmp ne i64 %accumulate.w, 0
+  %beta.v = select i1 %adds, REAL 1.0, REAL 0.0
+  store REAL %beta.v, ptr %beta
+  %beta.im = getelementptr inbounds [2 x REAL], ptr %beta, i64 0, i64 1
+  store REAL 0.0, ptr %beta.im
+  %a.slot = getelementptr inbounds i64, ptr %slots, i64 %slot_a.w
+  %b.slot = getelementptr inbounds i64, ptr %slots, i64 %slot_b.w
+  %c.slot = getelementptr inbounds i64, ptr %slots, i64 %slot_c.w
+  %a.base = load ptr, ptr %a.slot
+  %b.base = load ptr, ptr %b.slot
+  %c.base = load ptr, ptr %c.slot
+  %gemm = inttoptr i64 %function.w to ptr
+  %rows = icmp sgt i64 %m.w, 0
+  %columns = icmp sgt i64 %n.w, 0
+  %matrices = icmp slt i64 %begin.w, %end.w
+  %nonempty = and i1 %rows, %columns
+  %some = and i1 %nonempty, %matrices
+  br i1 %some, label %product, label %done
+
+product:
+  %i = phi i64 [ %begin.w, %entry ], [ %i.next, %product ]
+  %a.step = mul nsw i64 %i, %stride_a.w
+  %b.step = mul nsw i64 %i, %stride_b.w
+  %c.step = mul nsw i64 %i, %stride_c.w
+  %a.at = add nsw i64 %a.step, %offset_a.w
+  %b.at = add nsw i64 %b.step, %offset_b.w
+  %c.at = add nsw i64 %c.step, %offset_c.w
+  %a = getelementptr inbounds i8, ptr %a.base, i64 %a.at
+  %b = getelementptr inbounds i8, ptr %b.base, i64 %b.at
+  %c = getelementptr inbounds i8, ptr %c.base, i64 %c.at
+  call void %gemm(ptr %tb, ptr %ta, ptr %n, ptr %m, ptr %k, ptr %alpha, ptr %b, ptr %ldb,
+                  ptr %a, ptr %lda, ptr %beta, ptr %c, ptr %ldc)
+  %i.next = add nsw i64 %i, 1
+  %more = icmp slt i64 %i.next, %end.w
+  br i1 %more, label %product, label %done
+
+done:
+  ret i64 0
+}
+declare i32 @llvm.smax.i32(i32, i32)
+"""
+
+
+def executor_assembly(offsets: dict[str, int]) -> str:
+    """The executor, for a machine on which array objects have their fields at these offsets."""
+    text = _EXECUTOR
+    is_x86 = platform.machine().lower() in ("x86_64", "amd64")
+    for name, replacement in _X86_MODE.items():
+        text = text.replace(name, replacement if is_x86 else "")
+    for name, offset in {**offsets, "FIRST_SLOT": FIRST_SLOT}.items():
+        text = text.replace(name, str(offset))
+    return text
+
+
+def gemm_symbol(letter: str) -> str:
+    return f"fg_{letter}gemm"
+
+
+def gemm_assembly(letter: str) -> str:
+    """The batched matrix product for BLAS's type ``letter``: s, d, c or z."""
+    reads = [_reads(GEMM_WORDS, ".w")]
+    reads += [f"  %{w}.32 = trunc i64 %{w}.w to i32" for w in ("m", "n", "k", "lda", "ldb", "ldc")]
+    return (
+        _GEMM.replace("SYMBOL", gemm_symbol(letter))
+        .replace("READS", "\n".join(reads))
+        .replace("REAL", "float" if letter in "sc" else "double")
+    )

@@ -1,0 +1,440 @@
+"""Native code below the code generator: kernels, the executor, matrix products, and their cache.
+
+A kernel is source text; `kernel_address` gives the address of its native code from memory, else
+from disk, else by compiling it (`native.numba_frontend`, then `native.llvm_backend`). Importing
+this file loads neither: a process that finds all its kernels on disk never imports Numba.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import importlib
+import importlib.util
+import os
+import re
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from funcgrad.compiler.abi import ABI
+from funcgrad.compiler.native import gemm
+from funcgrad.compiler.runtime import blas, threads
+from funcgrad.compiler.runtime import executor as assembly
+from funcgrad.compiler.runtime.blas import gemm_function
+from funcgrad.compiler.runtime.disk_cache import DiskCache, open_default, size_limit
+from funcgrad.errors import CompilerError
+
+__all__ = [
+    "Stats",
+    "branch_address",
+    "cache_clear",
+    "cache_dir",
+    "cache_size",
+    "compile_kernels",
+    "counting",
+    "disjoint_address",
+    "executor",
+    "executor_address",
+    "gemm_address",
+    "gemm_function",
+    "kernel_address",
+    "loop_address",
+    "parallel_address",
+    "pool_address",
+    "set_cache_dir",
+    "stats",
+    "tile_shape",
+    "tiles_address",
+]
+
+
+@dataclass
+class Stats:
+    """Where kernels came from since the process started."""
+
+    compiled: int = 0
+    loaded_from_disk: int = 0
+    memory_hits: int = 0
+    damaged: int = 0
+    """Files of the disk cache that were unusable; their kernels were compiled again."""
+    log: list[tuple[str, float]] = field(default_factory=list)
+    """Digest and seconds of every kernel that was compiled or loaded."""
+
+
+_STATS = Stats()
+_ADDRESSES: dict[str, int] = {}
+_LOCK = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    # In a child, nobody would finish what another thread is compiling; so a fork waits for it.
+    os.register_at_fork(
+        before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release
+    )
+
+
+def stats() -> Stats:
+    """Counters of this process."""
+    return _STATS
+
+
+class _Tallies(threading.local):
+    """The counters that are open in this thread."""
+
+    def __init__(self) -> None:
+        self.open: list[Stats] = []
+
+
+_TALLIES = _Tallies()
+
+
+@contextmanager
+def counting() -> Iterator[Stats]:
+    """Counters of what this thread asks for within a block."""
+    tally = Stats()
+    _TALLIES.open.append(tally)
+    try:
+        yield tally
+    finally:
+        _TALLIES.open.remove(tally)
+
+
+def _count(origin: str) -> None:
+    for tally in (_STATS, *_TALLIES.open):
+        setattr(tally, origin, getattr(tally, origin) + 1)
+
+
+def kernel_address(source: str) -> int:
+    """The native code of a kernel.
+
+    Args:
+        source: Text of ``def kernel(slots, args): ...``.
+
+    Returns:
+        The address of ``int64 kernel(int64* slots, int64* args)``, valid until the process ends.
+
+    Raises:
+        CompilerError: The source does not compile.
+    """
+    return compile_kernels([source])[0]
+
+
+def compile_kernels(sources: list[str]) -> list[int]:
+    """`kernel_address` of several sources; what has to be compiled is compiled side by side."""
+    missing = [source for source in sources if source not in _ADDRESSES]
+    for _ in range(len(sources) - len(missing)):
+        _count("memory_hits")
+    if missing:
+        _build([_Build(source, _translate) for source in missing])
+    return [_ADDRESSES[source] for source in sources]
+
+
+def _translate(source: str, symbol: str) -> str:
+    assembly: str = _frontend().translate(source, symbol)
+    return assembly
+
+
+def executor_address() -> int:
+    """The native code of ``int64 run(int64* slots, int64* table, int64 n_objects)``."""
+    text = assembly.executor_assembly(_array_offsets())
+    return _address(text, assembly.EXECUTOR_SYMBOL)
+
+
+@cache
+def disjoint_address() -> int:
+    """The native code of the check that donated arrays overlap with no other array."""
+    return _address(assembly.DISJOINT, assembly.DISJOINT_SYMBOL)
+
+
+@cache
+def loop_address() -> int:
+    """The native code of a loop over a table of steps."""
+    return _address(assembly.LOOP, assembly.LOOP_SYMBOL)
+
+
+@cache
+def branch_address() -> int:
+    """The native code that runs one of several tables of steps."""
+    return _address(assembly.BRANCH, assembly.BRANCH_SYMBOL)
+
+
+@cache
+def parallel_address() -> int:
+    """The native code of a step whose parts run on several threads."""
+    text = threads.assembly(threads.PARALLEL_SYMBOL)
+    return _address(text, threads.PARALLEL_SYMBOL)
+
+
+def pool_address(n_threads: int) -> int:
+    """The pool, with workers for so many threads."""
+    found = threads.pool(_worker_address())
+    found.grow(n_threads - 1)
+    return found.address
+
+
+@cache
+def _worker_address() -> int:
+    text = threads.assembly(threads.WORKER_SYMBOL)
+    return _address(text, threads.WORKER_SYMBOL)
+
+
+@cache
+def executor() -> Callable[[int, int, int], int]:
+    """The executor as a function of the addresses of slots and table and the number of objects.
+
+    The call releases the interpreter's lock.
+    """
+    word = ctypes.c_int64
+    return ctypes.CFUNCTYPE(word, ctypes.c_void_p, ctypes.c_void_p, word)(executor_address())
+
+
+@cache
+def gemm_address(dtype: Any) -> int:
+    """The native code of the matrix product kernel for ``dtype`` (f32, f64, c64 or c128)."""
+    letter = blas.LETTERS[np.dtype(dtype).char]
+    return _address(assembly.gemm_assembly(letter), assembly.gemm_symbol(letter))
+
+
+@cache
+def tile_shape(dtype: Any) -> gemm.Shape:
+    """The inner loop of the products of matrices of ``dtype`` (f32, f64, c64 or c128)."""
+    return gemm.inner_shape(np.zeros((), dtype).real.itemsize, _native().cpu()[1])
+
+
+@cache
+def tiles_address(dtype: Any) -> int:
+    """The native code of tiles of a product for ``dtype`` (f32, f64, c64 or c128)."""
+    letter = blas.LETTERS[np.dtype(dtype).char]
+    text = gemm.tiles_assembly(letter, tile_shape(dtype))
+    return _address(text, gemm.tiles_symbol(letter), is_final=True)
+
+
+def _address(text: str, symbol: str, is_final: bool = False) -> int:
+    """The native code of LLVM assembly."""
+    if text in _ADDRESSES:
+        _count("memory_hits")
+    else:
+        _build([_Build(text, lambda text, symbol: text, symbol, is_final)])
+    return _ADDRESSES[text]
+
+
+def _build(builds: Sequence[_Build]) -> None:
+    """Bring several texts into memory, as many at a time as there are processors."""
+    with _LOCK:
+        waiting: deque[_Build] = deque()
+        for build in builds:
+            if build.text in _ADDRESSES:  # by another thread, meanwhile
+                _count("memory_hits")
+                continue
+            if len(waiting) == _N_AT_ONCE:
+                waiting.popleft().finish()
+            build.begin()
+            waiting.append(build)
+        for build in waiting:
+            build.finish()
+
+
+_N_AT_ONCE = max(2, os.cpu_count() or 1)
+
+
+class _Build:
+    """A text on its way to native code.
+
+    Args:
+        text: The source of a kernel, or LLVM assembly.
+        translate: Makes LLVM assembly of it and a symbol.
+        symbol: Name of the native function; by default made of the text.
+        is_final: Whether that assembly is not to be optimised any further.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        translate: Callable[[str, str], str],
+        symbol: str | None = None,
+        is_final: bool = False,
+    ) -> None:
+        self.text = text
+        self.translate = translate
+        self.is_final = is_final
+        self.digest = hashlib.sha256(text.encode()).hexdigest()
+        self.symbol = symbol or f"fg_{self.digest[:32]}"
+        self.seconds = 0.0
+
+    def begin(self) -> None:
+        """Read the object file from disk if it is there, else start to compile it."""
+        start = time.perf_counter()
+        self.disk = _disk()
+        self.code: bytes | None = None
+        if self.disk is not None:
+            self.facts = {**_environment(), "source": self.digest, "symbol": self.symbol}
+            self.key = hashlib.sha256(repr(self.facts).encode()).hexdigest()
+            damaged = self.disk.damaged
+            self.code = self.disk.read(self.key, self.facts)
+            _STATS.damaged += self.disk.damaged - damaged
+        if self.code is not None:
+            _count("loaded_from_disk")
+        else:
+            with self._reported():
+                assembly = self.translate(self.text, self.symbol)
+                self.emission = _native().Emission(assembly, self.is_final)
+        self.seconds += time.perf_counter() - start
+
+    def finish(self) -> None:
+        """Wait for the object file, keep it, and link it into the process."""
+        start = time.perf_counter()
+        if self.code is None:
+            with self._reported():
+                self.code = self.emission.result()
+            _count("compiled")
+            if self.disk is not None:
+                self.disk.write(self.key, self.text, self.code, self.facts)
+        _ADDRESSES[self.text] = _native().load(self.code, self.symbol)
+        self.seconds += time.perf_counter() - start
+        _STATS.log.append((self.digest, self.seconds))
+
+    @contextmanager
+    def _reported(self) -> Iterator[None]:
+        """Errors as a defect of funcgrad, with the text that caused it."""
+        try:
+            yield
+        except Exception as error:
+            raise CompilerError(
+                f"a generated kernel does not compile, which is a defect of funcgrad: {error}\n"
+                f"Please report it with this source:\n\n{self.text}"
+            ) from error
+
+
+@cache
+def _environment() -> dict[str, Any]:
+    """What the object code of a given source depends on besides the source."""
+    return {
+        "abi": ABI,
+        "translator": sources_digest(Path(__file__).parents[1]),
+        "numba": _numba_version(),
+        **_native().facts(),
+    }
+
+
+def sources_digest(folder: Path) -> str:
+    """Digest of all sources in a folder.
+
+    Some of the compiler's files have no part in the translation of kernels; that a change of one of
+    them compiles kernels again costs less than one forgotten in a list.
+    """
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(f"{path.relative_to(folder).as_posix()}\0".encode())
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def _numba_version() -> str:
+    """Numba's version, read from its files: importing it is what the cache saves."""
+    package = importlib.util.find_spec("numba")
+    if package is None or package.origin is None:
+        return "absent"
+    text = Path(package.origin).with_name("_version.py").read_text()
+    found = re.search(r'"version": "([^"]+)"', text)
+    return found[1] if found else hashlib.sha256(text.encode()).hexdigest()
+
+
+class _Disk:
+    """The disk cache of this process; opened when the first kernel is needed."""
+
+    cache: DiskCache | None = None
+    is_open = False
+
+
+def _disk() -> DiskCache | None:
+    if not _Disk.is_open:
+        _Disk.cache = open_default()
+        _Disk.is_open = True
+    return _Disk.cache
+
+
+def cache_dir() -> str | None:
+    """The folder of compiled kernels, or ``None`` where they are not kept on disk."""
+    disk = _disk()
+    return None if disk is None else str(disk.folder)
+
+
+def set_cache_dir(path: str | Path | None) -> None:
+    """Keep compiled kernels in another folder from now on.
+
+    Args:
+        path: The folder, created if it does not exist; ``None`` keeps nothing on disk.
+
+    Raises:
+        CacheError: The folder cannot be used, or others could write to it.
+    """
+    with _LOCK:
+        _Disk.cache = None if path is None else DiskCache(Path(path).expanduser(), size_limit())
+        _Disk.is_open = True
+
+
+def cache_size() -> int:
+    """Size of the folder of compiled kernels, in bytes."""
+    disk = _disk()
+    return 0 if disk is None else disk.size()
+
+
+def cache_clear() -> None:
+    """Remove all compiled kernels from disk; this process keeps those it has loaded."""
+    disk = _disk()
+    if disk is not None:
+        disk.clear()
+
+
+def _array_offsets() -> dict[str, int]:
+    """Byte offsets of the fields of array objects, checked on an array.
+
+    The layout is part of NumPy's stable binary interface (``PyArrayObject_fields``).
+    """
+    pointer = ctypes.sizeof(ctypes.c_void_p)
+    start = object.__basicsize__
+    offsets = {
+        "CLASS_OFFSET": start - pointer,
+        "DATA_OFFSET": start,
+        "NDIM_OFFSET": start + pointer,
+        "SHAPE_OFFSET": start + 2 * pointer,
+        "DTYPE_OFFSET": start + 5 * pointer,
+        "FLAGS_OFFSET": start + 6 * pointer,
+    }
+    probe = np.zeros((2, 3))
+    address = {name: id(probe) + offset for name, offset in offsets.items()}
+    lengths = ctypes.c_void_p.from_address(address["SHAPE_OFFSET"]).value or 0
+    found = (
+        ctypes.c_void_p.from_address(address["CLASS_OFFSET"]).value,
+        ctypes.c_void_p.from_address(address["DATA_OFFSET"]).value,
+        ctypes.c_int32.from_address(address["NDIM_OFFSET"]).value,
+        list((ctypes.c_int64 * 2).from_address(lengths)) if lengths else None,
+        ctypes.c_void_p.from_address(address["DTYPE_OFFSET"]).value,
+        ctypes.c_int32.from_address(address["FLAGS_OFFSET"]).value,
+    )
+    expected = (id(np.ndarray), probe.ctypes.data, 2, [2, 3], id(probe.dtype), probe.flags.num)
+    if found != expected:
+        raise CompilerError(
+            f"NumPy {np.__version__} keeps the fields of arrays elsewhere than at the offsets of "
+            "its stable binary interface. Use another NumPy version; without jit everything works."
+        )
+    return offsets
+
+
+@cache
+def _frontend() -> Any:
+    """The only place that loads Numba."""
+    return importlib.import_module("funcgrad.compiler.native.numba_frontend")
+
+
+@cache
+def _native() -> Any:
+    """The only place that loads llvmlite in a process that compiles nothing."""
+    return importlib.import_module("funcgrad.compiler.native.llvm_backend")

@@ -1,0 +1,251 @@
+"""Products of matrices as steps of a plan.
+
+A product is cut into tiles (`native.gemm`) that the threads of this process share. Where
+`runtime.threads` has no pool, it is a call of BLAS.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from funcgrad.compiler.abi import GEMM_WORDS, TILE_WORDS
+from funcgrad.compiler.native.gemm import DEPTH
+from funcgrad.compiler.nest.layout import Value, View
+from funcgrad.compiler.nest.nodes import Product
+from funcgrad.compiler.nest.split import MOST_PARTS, PARTS_PER_THREAD
+from funcgrad.compiler.runtime import kernel_store
+from funcgrad.compiler.runtime.executable import Step, parallel_step
+from funcgrad.compiler.runtime.threads import is_available
+from funcgrad.dtypes import short_name
+
+PARALLEL_WORK = 1 << 23
+"""Multiplications of a product that is worth a second thread: it takes some 100 microseconds."""
+
+REPEATED_WORK = 1 << 25
+"""The same in loops, where the other thread may be missing every time."""
+
+LEAST_WORK = 1 << 20
+"""Multiplications of the smallest part."""
+
+TILE_BYTES = 1 << 18
+"""Size of a block of B: it stays in the second cache."""
+
+TILE_ROWS = 256
+"""Rows of the tiles of several threads: each of them copies its block of B."""
+
+SMALL_TILE = 32
+"""Rows, and columns, below which tiles are not divided any further."""
+
+_MOST_LANES = 63
+
+
+@dataclass
+class Multiplication:
+    """A product of matrices as a job.
+
+    Attributes:
+        node: The product.
+        scratch: What it needs memory for while it runs.
+        tile: Rows and columns of a tile.
+        parts: Ranges of its tiles, which may run at the same time.
+    """
+
+    node: Product
+    scratch: list[Value] = field(default_factory=list)
+    tile: tuple[int, int] = (0, 0)
+    parts: list[tuple[int, int]] = field(default_factory=list)
+
+    def split(self, n_threads: int, is_repeated: bool) -> None:
+        """Form tiles, and parts for several threads if it is large enough.
+
+        Args:
+            n_threads: How many threads may take part.
+            is_repeated: Whether it stands in a loop.
+        """
+        if not is_available():
+            return
+        dtype = self.node.out.dtype
+        shape = kernel_store.tile_shape(dtype)
+        unit = 2 if dtype.kind == "c" else 1  # real numbers of an element
+        batch, m, n, k = self._sizes
+        work = batch * _ceil(m, shape.rows[-1]) * _ceil(unit * n, shape.lanes) * unit * k
+        if work < (REPEATED_WORK if is_repeated else PARALLEL_WORK):
+            n_threads = 1
+        widest = TILE_BYTES // (DEPTH * dtype.itemsize // unit)
+        grain = shape.rows[0], shape.width // unit
+        self.tile = _tile(batch, (m, n), widest // unit, grain, n_threads)
+        n_tiles = batch * math.prod(self._grid)
+        count = min(PARTS_PER_THREAD * n_threads, n_tiles, work // LEAST_WORK, MOST_PARTS)
+        count = max(count, 1) if n_threads > 1 else 1
+        bounds = [n_tiles * i // count for i in range(count + 1)]
+        self.parts = list(itertools.pairwise(bounds))
+        lanes = min(n_threads, _MOST_LANES) if count > 1 else 1
+        block = (
+            min(unit * k, DEPTH) * _ceil(unit * self.tile[1], shape.lanes) * dtype.itemsize // unit
+        )
+        self.scratch = [Value((lanes, _ceil(block, 64)), np.dtype(np.uint8))]
+
+    @property
+    def _is_swapped(self) -> bool:
+        """Whether the transposed product is formed: of a vector, with rows that lie side by side.
+
+        The result, a vector too, is the same in memory.
+        """
+        return self.node.sizes[2] == 1 and self.node.layouts[0].is_transposed
+
+    @property
+    def _sizes(self) -> tuple[int, int, int, int]:
+        batch, m, n, k = self.node.sizes
+        return (batch, n, m, k) if self._is_swapped else (batch, m, n, k)
+
+    @property
+    def _grid(self) -> tuple[int, int]:
+        """How many tiles are below each other, and side by side."""
+        _, m, n, _ = self._sizes
+        return -(-m // self.tile[0]), -(-n // self.tile[1])
+
+    def step(self, n_threads: int) -> Step:
+        """The step, when everything has its place."""
+        if not is_available():
+            return _blas_step(self.node)
+        address = kernel_store.tiles_address(self.node.out.dtype)
+        parts = [self._words(*part) for part in self.parts]
+        if len(parts) == 1:
+            return Step(address, parts[0])
+        return parallel_step(address, parts, min(n_threads, _MOST_LANES))
+
+    def _words(self, begin: int, end: int) -> list[int]:
+        _, m, n, k = self._sizes
+        operands = list(zip(self.node.operands, self.node.layouts, strict=True))
+        (a, layout_a), (b, layout_b) = reversed(operands) if self._is_swapped else operands
+        assert isinstance(a, View)
+        assert isinstance(b, View)
+        out = self.node.out
+        (scratch,) = self.scratch
+        itemsize = out.dtype.itemsize
+        words = {
+            "begin": begin,
+            "end": end,
+            "m": m,
+            "n": n,
+            "k": k,
+            "tile_m": self.tile[0],
+            "tile_n": self.tile[1],
+            "rows": self._grid[0],
+            "columns": self._grid[1],
+            "line_a": layout_a.row_stride * itemsize,
+            "line_b": layout_b.row_stride * itemsize,
+            "trans_a": int(layout_a.is_transposed != self._is_swapped),
+            "trans_b": int(layout_b.is_transposed != self._is_swapped),
+            "scratch": scratch.slot,
+            "scratch_offset": scratch.offset,
+            "lane": scratch.shape[1],
+            **_matrix_words("a", a.value, a.offset, layout_a.batch_stride),
+            **_matrix_words("b", b.value, b.offset, layout_b.batch_stride),
+            **_matrix_words("c", out, 0, m * n),
+        }
+        return [words[name] for name in TILE_WORDS]
+
+    def text(self) -> str:
+        """One line about it."""
+        batch, m, n, k = self.node.sizes
+        parts = f" in {len(self.parts)} parts" if len(self.parts) > 1 else ""
+        dtype = short_name(self.node.out.dtype)
+        return f"matrix product {dtype}: {batch} x [{m},{k}] @ [{k},{n}]{parts}"
+
+
+def _ceil(number: int, unit: int) -> int:
+    """The next multiple of a unit."""
+    return -(-number // unit) * unit
+
+
+def _tile(
+    batch: int, sizes: tuple[int, int], widest: int, grain: tuple[int, int], n_threads: int
+) -> tuple[int, int]:
+    """Rows and columns of tiles: few copies of A and B, yet some tiles for every thread.
+
+    Args:
+        batch: Number of matrices.
+        sizes: Rows and columns of each.
+        widest: The greatest number of columns of a tile.
+        grain: What rows and columns should be multiples of.
+        n_threads: How many threads may take part.
+    """
+    m, n = sizes
+    rows, columns = max(m, 1), max(min(n, widest // grain[1] * grain[1]), 1)
+    if n_threads > 1:
+        rows = min(rows, TILE_ROWS)
+        goal = PARTS_PER_THREAD * n_threads
+        while batch * -(-m // rows) * -(-n // columns) < goal and max(rows, columns) > SMALL_TILE:
+            if columns >= rows:
+                columns = -(-columns // 2)
+            else:
+                rows = -(-rows // 2)
+    return _even(m, rows, grain[0]), _even(n, columns, grain[1])
+
+
+def _even(length: int, part: int, unit: int) -> int:
+    """Parts of a length, about as long as given, equal up to a unit."""
+    count = -(-length // part)
+    return max(length, 1) if count < 2 else _ceil(-(-length // count), unit)
+
+
+def _blas_step(node: Product) -> Step:
+    """The call of BLAS, in the order of `abi.GEMM_WORDS`."""
+    batch, m, n, k = node.sizes
+    a, b = node.operands
+    assert isinstance(a, View)
+    assert isinstance(b, View)
+    layout_a, layout_b = node.layouts
+    strides = [layout_a.batch_stride, layout_b.batch_stride, m * n]
+    parts = _blas_parts(m * n * k, m) if batch == 1 else 1
+    if parts > 1:
+        batch, m = parts, m // parts
+        strides = [m if layout_a.is_transposed else m * layout_a.row_stride, 0, m * n]
+    words = {
+        "begin": 0,
+        "end": batch,
+        "function": kernel_store.gemm_function(node.out.dtype),
+        "m": m,
+        "n": n,
+        "k": k,
+        "lda": layout_a.row_stride,
+        "ldb": layout_b.row_stride,
+        "ldc": max(n, 1),
+        "trans_a": int(layout_a.is_transposed),
+        "trans_b": int(layout_b.is_transposed),
+        "accumulate": 0,
+        **_matrix_words("a", a.value, a.offset, strides[0]),
+        **_matrix_words("b", b.value, b.offset, strides[1]),
+        **_matrix_words("c", node.out, 0, strides[2]),
+    }
+    return Step(kernel_store.gemm_address(node.out.dtype), [words[name] for name in GEMM_WORDS])
+
+
+_ONE_THREAD = (1 << 19) - 1
+"""Multiplications up to which OpenBLAS uses one thread."""
+
+
+def _blas_parts(work: int, rows: int) -> int:
+    """Into how many products of fewer rows a product is split.
+
+    A product of a few times 500,000 multiplications takes 10 to 40 microseconds. Waking a second
+    thread for it gains nothing, and costs milliseconds where that thread has no processor.
+    """
+    if not _ONE_THREAD < work <= 4 * _ONE_THREAD:
+        return 1
+    least = -(-work // _ONE_THREAD)
+    return next((p for p in range(least, 2 * least + 1) if rows % p == 0 and rows // p >= 8), 1)
+
+
+def _matrix_words(name: str, value: Value, offset: int, stride: int) -> dict[str, int]:
+    itemsize = value.dtype.itemsize
+    return {
+        f"slot_{name}": value.slot,
+        f"offset_{name}": value.offset + offset * itemsize,
+        f"stride_{name}": stride * itemsize,
+    }
