@@ -31,7 +31,7 @@ def test_every_source_of_the_compiler_is_part_of_the_key(tmp_path: Path) -> None
         path.write_bytes(text)
     (copy / "native" / "vecmath" / "new.py").write_text("A = 1\n")
     digests.add(kernel_store.sources_digest(copy))
-    (copy / "native" / "vecmath" / "new.py").rename(copy / "vecmath" / "renamed.py")
+    (copy / "native" / "vecmath" / "new.py").rename(copy / "native" / "vecmath" / "renamed.py")
     digests.add(kernel_store.sources_digest(copy))
     assert len(digests) == len(paths) + 3
 
