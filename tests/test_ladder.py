@@ -24,6 +24,7 @@ PACKAGE = "funcgrad"
 LADDER = (
     ("errors", "scalars", "dtypes", "pytree", "namespaces"),
     ("core",),
+    ("intrinsics",),
     ("lowering",),
     ("passes",),
     ("primitives", "compiler"),
@@ -47,7 +48,7 @@ LADDER = (
 # The rooms of the compiler, likewise: what they agree on, the machine's language, loop nests, what
 # runs, and the list of passes. Loop nests do not see what runs.
 ROOMS = ("", "abi", "native", "nest", "runtime", "pipeline")
-ORDERED = (0, 7, 8)
+ORDERED = (0, 8, 9)
 MAY_LOAD_NUMBA = PACKAGE + ".compiler."
 
 

@@ -60,7 +60,10 @@ from funcgrad.compiler.nest.nodes import (
     Scan,
     Window,
 )
+from funcgrad.compiler.nest.read_through import read_through
+from funcgrad.compiler.nest.recompute import recompute
 from funcgrad.compiler.nest.scalarize import generate_small, is_small
+from funcgrad.compiler.nest.write_through import prefer_fresh, write_through
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.compiler.runtime.executable import (
     Executable,
@@ -101,10 +104,14 @@ def _compile_program(
     lowered = simplified(program)
     warn_of_length(program.name, [equation.source for equation in lowered.equations])
     graph = build(lowered)
+    read_through(graph)
+    recompute(graph)
     groups = fuse(graph)
     mark_stored(graph, groups)
+    prefer_fresh(graph, groups)
     reuse_inputs(graph, groups, donated)
     change_in_place(graph, groups)
+    write_through(graph, groups)
     jobs = [list(_jobs(group)) for group in groups]
     n_threads = _n_threads(program.thread_limit if threads is None else threads)
     _split(jobs, n_threads)
@@ -206,9 +213,13 @@ def _initial(carry: Carry) -> View:
 
 
 def _section(graph: Graph, carries: Sequence[tuple[Value, Value]]) -> Section:
+    read_through(graph)
+    recompute(graph)
     groups = fuse(graph)
     mark_stored(graph, groups)
+    prefer_fresh(graph, groups)
     change_in_place(graph, groups, carries)
+    write_through(graph, groups)
     return Section(graph, groups, [list(_jobs(group)) for group in groups])
 
 

@@ -7,10 +7,10 @@ none, and programs held by an equation take theirs on top of what is live around
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Container, Sequence
 
 from funcgrad.core.program import Atom, Equation, Program, Var, last_uses
+from funcgrad.intrinsics import expression
 from funcgrad.lowering import (
     Barrier,
     Call,
@@ -25,9 +25,7 @@ from funcgrad.lowering import (
 
 # One unit of work is an arithmetic operation on one element, which is bound by memory. A function
 # such as exp takes several; the multiplications of a matrix product run at the speed of registers.
-_FUNCTION = 4.0
 _MULTIPLICATION = 1 / 16
-_CALL = re.compile(r"[a-z]\w*\(")
 
 
 def form_of(equation: Equation) -> Form:
@@ -52,7 +50,7 @@ def work_of(equation: Equation) -> float:
         return math.prod(lengths.values()) * _MULTIPLICATION
     size = max(a.aval.size for a in (*equation.inputs, *equation.outputs))
     if isinstance(form, Pointwise):
-        return size * (_FUNCTION if _CALL.search(form.expr) else 1.0)
+        return size * max(expression(form.expr).cost, 1)
     return float(size)
 
 

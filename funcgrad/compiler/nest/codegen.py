@@ -11,7 +11,6 @@ and `Site` entries, which become numbers.
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,15 +19,22 @@ from typing import Any
 import numpy as np
 
 from funcgrad.compiler.nest.fuse import Group, Walk, kind_of
-from funcgrad.compiler.nest.layout import Operand, Shape, Uniform, Value, View, contiguous_strides
-from funcgrad.compiler.nest.nodes import Fold, Node, Origin, Point, Scan
+from funcgrad.compiler.nest.layout import (
+    Box,
+    Operand,
+    Shape,
+    Uniform,
+    Value,
+    View,
+    contiguous_strides,
+)
+from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Origin, Point, Scan
 from funcgrad.compiler.nest.split import part_ranges
 from funcgrad.dtypes import BOOL, short_name
+from funcgrad.intrinsics import expression
 
 BLOCK = 512
 """Length of the blocks in which sums are formed."""
-
-_EXPENSIVE = re.compile(r"\b(?!select|minimum|maximum|fma|abs|sign|real|imag|conj|f32|f64)\w+\(")
 
 
 @dataclass(frozen=True)
@@ -100,11 +106,12 @@ class _Access:
 
 @dataclass(frozen=True)
 class _Loop:
-    """Several axes walked as one."""
+    """Several axes walked as one; ``axis`` is the last of them."""
 
     variable: str
     size: int
     strides: tuple[int, ...]
+    axis: int
 
 
 class Source:
@@ -183,13 +190,8 @@ def word_of(dtype: np.dtype[Any]) -> str:
     return "b1" if dtype == BOOL else short_name(dtype)
 
 
-def is_expensive(expr: str) -> bool:
-    """Whether an expression calls an elementary function."""
-    return _EXPENSIVE.search(expr) is not None
-
-
 def _is_function(node: Node) -> bool:
-    return isinstance(node, Point) and is_expensive(node.expr)
+    return isinstance(node, Point) and expression(node.expr).is_expensive
 
 
 def neutral(init: str, dtype: np.dtype[Any]) -> Any:
@@ -205,7 +207,7 @@ def neutral(init: str, dtype: np.dtype[Any]) -> Any:
     return dtype.type({"0": 0, "1": 1, "True": True, "False": False}[init])
 
 
-def expression(template: str, names: Sequence[str], dtypes: Iterable[Any], out: Any) -> str:
+def written(template: str, names: Sequence[str], dtypes: Iterable[Any], out: Any) -> str:
     """A node's expression over variables, as a value of dtype ``out``."""
     text = template.format(*names)
     cast = f"{word_of(out)}({{}})"
@@ -351,7 +353,7 @@ class _Writer:
 
     def _keep_if_expensive(self, node: Node) -> None:
         assert isinstance(node, Point)
-        if node.out in self.kept or not is_expensive(node.expr):
+        if node.out in self.kept or not expression(node.expr).is_expensive:
             return
         shape = tuple(self.space[a] for a in self.order[len(self.space) - self.n_row :])
         memory = Value(shape, node.out.dtype)
@@ -429,6 +431,9 @@ class _Writer:
             if self.place is not None:
                 place = self.place
                 self.outs[node] = self._access(place.value, place.strides, place.offset)
+            elif node.out.part is not None:
+                place = node.out.part
+                self.outs[node] = self._access(place.value, place.strides, place.offset)
             elif node.out.is_stored:
                 self.outs[node] = self._access(node.out, self._out_strides(node))
             elif node.out in self.scratch_of:
@@ -454,15 +459,23 @@ class _Writer:
         loops: list[_Loop] = []
         for axis in axes:
             size, strides = self.space[axis], tuple(a.strides[axis] for a in accesses)
-            if loops:
+            if loops and not {axis, loops[-1].axis} & self.guarded:
                 outer = loops[-1]
                 if all(s == t * size for s, t in zip(outer.strides, strides, strict=True)):
-                    loops[-1] = _Loop(outer.variable, outer.size * size, strides)
+                    loops[-1] = _Loop(outer.variable, outer.size * size, strides, axis)
                     continue
-            loops.append(_Loop(f"{prefix}{len(loops)}", size, strides))
+            loops.append(_Loop(f"{prefix}{len(loops)}", size, strides, axis))
         return loops
 
     def _arrange(self) -> None:
+        # Axes along which something is asked of the index, which has to have a variable.
+        self.guarded = {
+            axis
+            for node in self.nodes
+            if isinstance(node, Guard)
+            for axis, (a, b) in enumerate(node.box)
+            if (a, b) != (0, node.space[axis])
+        }
         rank = len(self.space)
         n = rank - self.n_row
         if self.walk is None:
@@ -501,6 +514,27 @@ class _Writer:
                 if step and not self._is_unit(loop, step):
                     nbytes = step * access.dtype.itemsize
                     source.add(f"{self._step_name(access, loop)} = {source.word(nbytes)}")
+
+        self._declare_boxes()
+
+    def _declare_boxes(self) -> None:
+        """The questions whether an index lies in a box, for every guard."""
+        variables = {loop.axis: loop.variable for loop in self.loops}
+        self.questions: dict[Node, str] = {}
+        known: dict[tuple[Shape, Box], str] = {}
+        for node in self.nodes:
+            if not isinstance(node, Guard):
+                continue
+            key = node.space, node.box
+            if key not in known:
+                tests = []
+                for axis, (a, b) in enumerate(node.box):
+                    if a > 0:
+                        tests.append(f"({variables[axis]} >= {self.source.word(a)})")
+                    if b < node.space[axis]:
+                        tests.append(f"({variables[axis]} < {self.source.word(b)})")
+                known[key] = " & ".join(tests)
+            self.questions[node] = known[key]
 
     def _is_unit(self, loop: _Loop, step: int) -> bool:
         return bool(self.row) and loop is self.row[-1] and step == 1
@@ -664,6 +698,9 @@ class _Writer:
         for node in self.nodes:
             if self._is_full(node) or self.stage[node] != stage:
                 continue
+            if isinstance(node, Guard):
+                self._guard(node, self.loaded)
+                continue
             names = [self._name(x, node, self.loaded) for x in node.operands]
             if isinstance(node, Fold):
                 self.folds[node].add(names[0])
@@ -702,7 +739,8 @@ class _Writer:
     def _hoist(self, body: list[Node]) -> None:
         """Loads that are the same all along the row."""
         for node in body:
-            for x in node.operands:
+            # What a guard reads need not be there everywhere.
+            for x in node.operands[isinstance(node, Guard) :]:
                 if isinstance(x, View) and x.value not in self.made:
                     access = self._operand_access(x, node)
                     if not any(self._step(access, loop) for loop in self.row):
@@ -736,6 +774,9 @@ class _Writer:
         stage_names = dict(self.names)
         self._load_overwritten(body, loaded)
         for node in body:
+            if isinstance(node, Guard):
+                self._guard(node, loaded)
+                continue
             names = [self._name(x, node, loaded) for x in node.operands]
             kind = self._kind(node)
             if kind == "point":
@@ -764,7 +805,26 @@ class _Writer:
         assert isinstance(node, Point)
         name = f"v{self.nodes.index(node)}"
         dtypes = [x.dtype for x in node.operands]
-        self.source.add(f"{name} = {expression(node.expr, names, dtypes, node.out.dtype)}")
+        self.source.add(f"{name} = {written(node.expr, names, dtypes, node.out.dtype)}")
+        self.names[node.out] = name
+        if node in self.outs:
+            self._store(self.outs[node], name, self._is_full(node))
+
+    def _guard(self, node: Guard, loaded: dict[Any, str]) -> None:
+        """One operand or the other; the first one is read only where it is there."""
+        inside, outside = node.operands
+        test, name = self.questions[node], f"v{self.nodes.index(node)}"
+        otherwise = self._name(outside, node, loaded)
+        access = None
+        if isinstance(inside, View) and inside.value not in self.made:
+            access = self._operand_access(inside, node)
+        if access is None or access in loaded:
+            value = self._name(inside, node, loaded)
+            self.source.add(f"{name} = select({test}, {value}, {otherwise})")
+        else:
+            self.source.add(f"{name} = {otherwise}")
+            with self.source.block(f"if {test}:"):
+                self.source.add(f"{name} = {self._load_text(access, self._is_full(node))}")
         self.names[node.out] = name
         if node in self.outs:
             self._store(self.outs[node], name, self._is_full(node))

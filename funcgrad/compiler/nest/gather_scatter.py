@@ -411,7 +411,11 @@ def generate_deposit(node: Deposit) -> Iterator[Kernel]:
 
 def is_there(operand: Operand, place: View) -> bool:
     """Whether an operand need not be copied to a place, since it is changed where it is."""
-    if isinstance(operand, Uniform) or not (operand.is_whole and place.is_whole):
+    if isinstance(operand, Uniform):
+        return False
+    if operand.value.part is not None and operand.is_whole:
+        return operand.value.part == place
+    if not (operand.is_whole and place.is_whole):
         return False
     return operand.value.home is place.value.home
 

@@ -28,10 +28,14 @@ class Value:
         is_stored: Whether it has memory; values that only their own kernel reads have none.
         slot: Index of the word that holds the address of its memory, once that is decided.
         offset: Bytes from that address to its first element.
-        home: The value whose memory it is written to: itself, or a donated input.
+        home: The value whose memory it is written to: itself, a donated input, an array that it is
+            a part of.
+        part: Where in an assembled array it is written; ``None`` if nowhere.
     """
 
-    __slots__ = ("dtype", "home", "is_stored", "maker", "offset", "shape", "slot", "strides")
+    __slots__ = (
+        "dtype", "home", "is_stored", "maker", "offset", "part", "shape", "slot", "strides",
+    )  # fmt: skip
 
     def __init__(self, shape: Shape, dtype: np.dtype[Any]) -> None:
         self.shape = shape
@@ -40,6 +44,7 @@ class Value:
         self.strides = contiguous_strides(shape)
         self.is_stored = True
         self.home: Value = self
+        self.part: View | None = None
         self.slot = -1
         self.offset = 0
 
@@ -88,6 +93,10 @@ class Uniform:
 Operand = View | Uniform
 
 
+Box = tuple[tuple[int, int], ...]
+"""For every axis of an index space the first index inside, and the first one after it."""
+
+
 def contiguous_strides(shape: Shape) -> tuple[int, ...]:
     """Row-major strides, in elements."""
     strides, step = [], 1
@@ -119,6 +128,68 @@ def reindexed(operand: Operand, form: Reindex, shape: Shape) -> Operand:
         for axis, step in zip(form.axes, form.steps, strict=True)
     )
     return View(operand.value, shape, strides, offset if math.prod(shape) else 0)
+
+
+def reindex_of(view: View) -> Reindex | None:
+    """How a view walks its value, if every axis of it walks along an axis of its own there."""
+    shape, strides = view.value.shape, view.value.strides
+    first = view.offset
+    for n, stride in zip(view.shape, view.strides, strict=True):
+        first += min(0, (n - 1) * stride)
+    starts = [first // s % n if n else 0 for n, s in zip(shape, strides, strict=True)]
+    axes: list[int | None] = []
+    steps: list[int] = []
+    for n, stride in zip(view.shape, view.strides, strict=True):
+        if n == 1 or stride == 0:
+            axes.append(None)
+            steps.append(1)
+            continue
+        walked = (a for a, s in enumerate(strides) if shape[a] > 1 and stride % s == 0)
+        axis = next(walked, None)
+        if axis is None or axis in axes:
+            return None
+        step = stride // strides[axis]
+        if starts[axis] + abs(step) * (n - 1) >= shape[axis]:
+            return None
+        if step < 0:
+            starts[axis] += -step * (n - 1)
+        axes.append(axis)
+        steps.append(step)
+    return Reindex(tuple(axes), tuple(starts), tuple(steps))
+
+
+def seen_box(box: Box, form: Reindex, shape: Shape) -> Box:
+    """The indices of a reindexed array that lead into a box of it, which may be empty.
+
+    Every axis of the array is walked along by one axis at most.
+    """
+    seen = [(0, n) for n in shape]
+    for axis, (a, b) in enumerate(box):
+        start = form.starts[axis]
+        if axis not in form.axes:
+            if not a <= start < b:
+                return ((0, 0),) * len(shape)
+            continue
+        k = form.axes.index(axis)
+        step, n = form.steps[k], shape[k]
+        if step < 0:  # the same axis, counted from its other end
+            start, step, a, b = -start, -step, 1 - b, 1 - a
+        low, high = -((start - a) // step), -((start - b) // step)
+        seen[k] = (min(max(low, 0), n), min(max(high, 0), n))
+    return tuple(seen)
+
+
+def is_empty(box: Box) -> bool:
+    return any(a >= b for a, b in box)
+
+
+def is_everything(box: Box, shape: Shape) -> bool:
+    return all(a == 0 and b == n for (a, b), n in zip(box, shape, strict=True))
+
+
+def common_box(a: Box, b: Box) -> Box:
+    """What two boxes have in common."""
+    return tuple((max(x[0], y[0]), min(x[1], y[1])) for x, y in zip(a, b, strict=True))
 
 
 def broadcast(operand: Operand, shape: Shape) -> Operand:

@@ -45,6 +45,7 @@ from funcgrad.compiler.nest.nodes import (
     Window,
 )
 from funcgrad.core.program import Atom, Equation, Program, Var
+from funcgrad.intrinsics import expression
 from funcgrad.lowering import (
     ArgReduction,
     Assemble,
@@ -395,7 +396,7 @@ def _with_sums_in_place(graph: Graph) -> list[Node]:
     nodes: dict[Node, None] = {}
     for node in graph.nodes:
         nodes[node] = None
-        if not isinstance(node, Point) or node.expr != "{0} + {1}":
+        if not isinstance(node, Point) or not expression(node.expr).is_sum:
             continue
         for k, operand in enumerate(node.operands):
             chain = _taken_into_zeros(operand, node, uses)
@@ -420,7 +421,7 @@ def _taken_into_zeros(
     while isinstance(operand, View):
         node = operand.value.maker
         is_whole = operand.is_whole and operand.shape == operand.value.shape == reader.out.shape
-        is_sum = isinstance(node, Deposit) and node.form.step == "{0} + {1}"
+        is_sum = isinstance(node, Deposit) and expression(node.form.step).is_sum
         if not is_sum and not (isinstance(node, Replace) and not chain):
             return []
         if not is_whole or uses[operand.value] != 1 or node.epoch != reader.epoch:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from funcgrad.compiler.nest.layout import Operand, Shape, Value, View
+from funcgrad.compiler.nest.layout import Box, Operand, Shape, Value, View
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.source import SourceLocation
@@ -49,6 +49,19 @@ class Point(Node):
     """One scalar expression for every element."""
 
     expr: str
+
+
+@dataclass(eq=False)
+class Guard(Point):
+    """The first operand inside of a box of the index space, the second one outside.
+
+    Outside of the box the first operand need not have elements; it is not read there.
+    """
+
+    expr: str = field(default="{0}", init=False)
+    box: Box
+    is_fence: bool = False
+    """Whether nobody uses what it is outside of the box."""
 
 
 @dataclass(eq=False)
@@ -91,6 +104,8 @@ class Copies(Node):
     """Operand ``i`` is written to ``places[i]``, a part of the output, one after the other."""
 
     places: tuple[View, ...]
+    is_fresh: bool = False
+    """Whether its memory is to be its own, not that of an operand."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-from funcgrad.compiler.nest.codegen import Kernel, is_expensive
+from funcgrad.compiler.nest.codegen import Kernel
 from funcgrad.compiler.nest.layout import Value, View
 from funcgrad.compiler.nest.nodes import (
     ArgFold,
@@ -32,6 +32,7 @@ from funcgrad.compiler.nest.nodes import (
     Window,
 )
 from funcgrad.compiler.nest.unroll import Memory, Names, Unroller, is_walking, places_of, rooms
+from funcgrad.intrinsics import expression
 
 MAX_ELEMENTS = 16
 """Larger arrays are worth loops of their own."""
@@ -68,7 +69,7 @@ def node_cost(node: Node) -> float:
     if any(value.nbytes > _limit(value) for value in node.outs):
         return math.inf
     if isinstance(node, Point):
-        each = _FUNCTION_COST if is_expensive(node.expr) else 1
+        each = _FUNCTION_COST if expression(node.expr).is_expensive else 1
         return each * math.prod(node.out.shape)
     if isinstance(node, Fold | Scan):
         return math.prod(node.space)

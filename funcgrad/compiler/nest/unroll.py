@@ -8,13 +8,12 @@ into variables, is for those who use this: `scalarize` and `interchange`.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import numpy as np
 
-from funcgrad.compiler.nest.codegen import Site, Source, expression, neutral
+from funcgrad.compiler.nest.codegen import Site, Source, neutral, written
 from funcgrad.compiler.nest.gather_scatter import clamped, is_wrong, refuse, resolve
 from funcgrad.compiler.nest.layout import Operand, Shape, Uniform, Value, View
 from funcgrad.compiler.nest.nodes import (
@@ -36,6 +35,7 @@ from funcgrad.compiler.nest.nodes import (
     Scan,
     Window,
 )
+from funcgrad.intrinsics import expression
 
 Names = Mapping[int, str]
 """Variables that hold the elements of a value, by their place in its storage."""
@@ -44,8 +44,6 @@ Names = Mapping[int, str]
 # Formulas are made for vectors. Of few numbers libm's branches and tables give these sooner; of
 # more, those that LLVM does not join to vectors here, or that are long.
 _FEW = 4
-_CALLED = re.compile(r"\b(sin|cos|tan|pow|erf|erfc)\(")
-_CALLED_OF_FEW = re.compile(r"\b(exp|exp2|log|log2|log10|log1p|asin|acos|atan|atan2|asinh|acosh)\(")
 
 
 def rooms(shape: Shape, part: Shape) -> Shape:
@@ -246,17 +244,18 @@ class Unroller:
     def _point(self, node: Point) -> None:
         rows = [self._elements(x) for x in node.operands]
         dtypes = [x.dtype for x in node.operands]
-        if node.expr == "{0}" and dtypes[0] == node.out.dtype:
+        if expression(node.expr).is_copy and dtypes[0] == node.out.dtype:
             self.names[node.out] = dict(enumerate(rows[0]))
             return
         count = math.prod(node.out.shape)
         expr = node.expr
         if self.calls_libm:
-            expr = _CALLED.sub(r"libm_\1(", expr)
-            if count <= _FEW:
-                expr = _CALLED_OF_FEW.sub(r"libm_\1(", expr)
+            sooner = ("always", "few") if count <= _FEW else ("always",)
+            expr = expression(expr).renamed(
+                lambda x: f"libm_{x.name}" if x.libm in sooner else x.name
+            )
         self.names[node.out] = {
-            i: self._new(expression(expr, [row[i] for row in rows], dtypes, node.out.dtype))
+            i: self._new(written(expr, [row[i] for row in rows], dtypes, node.out.dtype))
             for i in range(count)
         }
 

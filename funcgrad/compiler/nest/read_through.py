@@ -1,0 +1,160 @@
+"""Assembled arrays are read where their parts come from, not put together first.
+
+``read_through : graph -> graph``. A sum of padded arrays, a slice of a concatenation, neighbours in
+an array whose inner part was replaced: what computes with them reads the part that an index leads
+to (`Guard`), so that neither the assembled array nor its memory exists. An array is still put
+together where something else than points and folds needs it, or where its elements are read so
+often that asking costs more than memory.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+
+from funcgrad.compiler.nest.layout import (
+    Box,
+    Operand,
+    Shape,
+    Uniform,
+    Value,
+    View,
+    is_empty,
+    is_everything,
+    reindex_of,
+    reindexed,
+    seen_box,
+    whole,
+)
+from funcgrad.compiler.nest.nodes import Copies, Fold, Graph, Guard, Node, Point, values_read
+from funcgrad.lowering import Reindex
+
+MAX_QUESTIONS = 6
+"""Guards that may stand for one assembled array, over all who read it."""
+
+
+def read_through(graph: Graph) -> None:
+    """Let points and folds read the parts of assembled arrays; changes the graph."""
+    if not any(isinstance(node, Copies) for node in graph.nodes):
+        return
+    readers: dict[Value, list[Node]] = defaultdict(list)
+    for node in graph.nodes:
+        for value in dict.fromkeys(values_read(node)):
+            readers[value].append(node)
+    outputs = set(graph.outputs)
+    assemblies: dict[Value, _Assembly] = {}
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        if isinstance(node, Copies) and node.out not in outputs:
+            assembly = _assembly(node)
+            if assembly is not None and assembly.is_readable(readers[node.out]):
+                assemblies[node.out] = assembly
+                continue
+        if isinstance(node, Point | Fold):
+            node.operands = tuple(
+                assemblies[x.value].read(x, nodes)
+                if isinstance(x, View) and x.value in assemblies
+                else x
+                for x in node.operands
+            )
+        nodes.append(node)
+    graph.nodes = nodes
+
+
+@dataclass(frozen=True)
+class _Part:
+    """An operand, counted by the indices of the assembled array, of which it covers a box."""
+
+    operand: Operand
+    box: Box
+
+
+class _Assembly:
+    """An array that is put together of parts; later ones cover earlier ones."""
+
+    def __init__(self, out: Value, epoch: int, parts: list[_Part]) -> None:
+        self.out = out
+        self.epoch = epoch
+        self.parts = parts
+        self.known: dict[tuple[Reindex, Shape], Operand] = {}
+
+    def is_readable(self, readers: list[Node]) -> bool:
+        """Whether all who read it can ask for its parts, and there are not too many questions."""
+        questions: dict[tuple[Reindex, Shape], int] = {}
+        for node in readers:
+            if not isinstance(node, Point | Fold) or node.epoch != self.epoch:
+                return False
+            for x in node.operands:
+                if not isinstance(x, View) or x.value is not self.out:
+                    continue
+                form = reindex_of(x)
+                if form is None or math.prod(x.shape) > 2 * math.prod(self.out.shape):
+                    return False
+                _, asked = self._seen(form, x.shape)
+                questions[form, x.shape] = len(asked)
+        return sum(questions.values()) <= MAX_QUESTIONS
+
+    def _seen(self, form: Reindex, shape: Shape) -> tuple[Operand, list[_Part]]:
+        """What a view of it shows: an operand, and parts that cover boxes of that."""
+        base: Operand = Uniform(np.zeros((), self.out.dtype)[()], shape)
+        asked: list[_Part] = []
+        for part in self.parts:
+            box = seen_box(part.box, form, shape)
+            if is_empty(box):
+                continue
+            operand = reindexed(part.operand, form, shape)
+            if is_everything(box, shape):
+                base, asked = operand, []
+            else:
+                asked.append(_Part(operand, box))
+        return base, asked
+
+    def read(self, view: View, nodes: list[Node]) -> Operand:
+        """The operand that takes the place of a view of it; its guards are appended to nodes."""
+        form = reindex_of(view)
+        assert form is not None  # it is readable
+        key = form, view.shape
+        if key not in self.known:
+            found, asked = self._seen(form, view.shape)
+            for part in asked:
+                out = Value(view.shape, self.out.dtype)
+                guard = Guard((part.operand, found), (out,), part.box)
+                guard.epoch = self.epoch
+                nodes.append(guard)
+                found = whole(out)
+            self.known[key] = found
+        return self.known[key]
+
+
+def _assembly(node: Copies) -> _Assembly | None:
+    """What a node puts together, if its parts are boxes of its own dtype."""
+    parts = []
+    for operand, place in zip(node.operands, node.places, strict=True):
+        box = box_of(place)
+        if box is None or operand.dtype != node.out.dtype:
+            return None
+        parts.append(_Part(_spread(operand, box, node.out.shape), box))
+    return _Assembly(node.out, node.epoch, parts) if node.out.nbytes else None
+
+
+def box_of(place: View) -> Box | None:
+    """The box of its value that a view with the same axes covers, if it is one."""
+    form = reindex_of(place)
+    if form is None or any(step != 1 for step in form.steps):
+        return None
+    if any(axis not in (None, k) for k, axis in enumerate(form.axes)):
+        return None
+    return tuple((a, a + n) for a, n in zip(form.starts, place.shape, strict=True))
+
+
+def _spread(operand: Operand, box: Box, shape: Shape) -> Operand:
+    """An operand as large as a box, at the indices of the array that the box is a part of."""
+    if isinstance(operand, Uniform):
+        return Uniform(operand.scalar, shape)
+    sizes = operand.shape
+    strides = tuple(0 if n == 1 else s for n, s in zip(sizes, operand.strides, strict=True))
+    before = sum(a * s for (a, _), s in zip(box, strides, strict=True))
+    return View(operand.value, shape, strides, operand.offset - before)

@@ -1,0 +1,220 @@
+"""Cheap values are computed again by those who read them elsewhere than where they were made.
+
+``recompute : graph -> graph``. A kernel computes what follows element by element; a neighbour's
+value is not there yet, so it would have to be written to memory first. Where it takes few
+operations, every reader computes it for itself, in its own index space, and fusion finds points of
+equal indices only. So a stencil of a stencil is one walk over its input.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+
+import numpy as np
+
+from funcgrad.compiler.nest.layout import (
+    Box,
+    Operand,
+    Shape,
+    Uniform,
+    Value,
+    View,
+    common_box,
+    is_empty,
+    is_everything,
+    reindex_of,
+    reindexed,
+    seen_box,
+    whole,
+)
+from funcgrad.compiler.nest.nodes import Fold, Graph, Guard, Node, Point, values_read
+from funcgrad.intrinsics import expression
+from funcgrad.lowering import Reindex
+
+MAX_COST = 32
+"""Operations by which a value may be computed, over all places where it is."""
+
+_Way = tuple[Reindex, Shape, Box | None]
+"""How a value is read: its indices, the space of the reader, the box outside of which it is not."""
+
+
+def recompute(graph: Graph) -> None:
+    """Let readers compute cheap values for themselves; changes the graph."""
+    _Recomputation(graph).run()
+
+
+class _Recomputation:
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.outputs = set(graph.outputs)
+        self.readers: dict[Value, list[tuple[Node, int]]] = defaultdict(list)
+        self.copies: dict[Node | None, list[Point]] = defaultdict(list)
+        """Copies of every point, which run where it did."""
+        self.fences: dict[Node | None, list[Node]] = defaultdict(list)
+        """Guards of every node's result; they come after its copies."""
+        self.fenced: dict[tuple[View, Box, int], Operand] = {}
+        for node in graph.nodes:
+            self._register(node)
+
+    def _register(self, node: Node) -> None:
+        for i, x in enumerate(node.operands):
+            if isinstance(x, View):
+                self.readers[x.value].append((node, i))
+
+    def run(self) -> None:
+        for node in reversed(self.graph.nodes):
+            if isinstance(node, Point):
+                self._copy_for_readers(node)
+                for copy in self.copies[node]:
+                    self._forget_if_unread(copy)
+                self._forget_if_unread(node)
+        order: list[Node] = [*self.fences[None]]
+        for node in self.graph.nodes:
+            order += [node, *self.copies[node], *self.fences[node]]
+            for copy in self.copies[node]:
+                order += self.fences[copy]
+        self.graph.nodes = _needed(order, self.outputs)
+
+    def _forget_if_unread(self, node: Point) -> None:
+        """A point that nobody reads any more reads nothing."""
+        if node.out not in self.outputs and not self.readers[node.out]:
+            for i, x in enumerate(node.operands):
+                if isinstance(x, View) and (node, i) in self.readers[x.value]:
+                    self.readers[x.value].remove((node, i))
+
+    def _copy_for_readers(self, node: Point) -> None:
+        """Let readers read copies of a point in their own space, if that is worth it."""
+        readers = list(self.readers[node.out])
+        ways = self._ways(node, readers)
+        if ways is None:
+            return
+        known: dict[_Way, Operand] = {}
+        for (reader, i), way in zip(readers, ways, strict=True):
+            if _is_plain(way, node):
+                continue
+            if way not in known:
+                known[way] = self._copy(node, way)
+            if isinstance(reader, Guard) and reader.is_fence and i == 0:
+                # There is something to be computed everywhere, so nothing is to be fenced off.
+                for other, k in self.readers.pop(reader.out, []):
+                    self._replace(other, k, known[way])
+            self.readers[node.out].remove((reader, i))
+            self._replace(reader, i, known[way])
+
+    def _replace(self, node: Node, i: int, operand: Operand) -> None:
+        operands = list(node.operands)
+        operands[i] = operand
+        node.operands = tuple(operands)
+        if isinstance(operand, View):
+            self.readers[operand.value].append((node, i))
+
+    def _ways(self, node: Point, readers: list[tuple[Node, int]]) -> list[_Way] | None:
+        """How each reader reads it, if it is to be computed again where that differs."""
+        if node.out in self.outputs or not readers:
+            return None
+        ways: list[_Way] = []
+        for reader, i in readers:
+            view = reader.operands[i]
+            assert isinstance(view, View)
+            box = reader.box if isinstance(reader, Guard) and i == 0 else None
+            form = reindex_of(view) if box is None else _within(view, box)
+            if form is None or not isinstance(reader, Point | Fold) or reader.epoch != node.epoch:
+                return None
+            if 4 * math.prod(view.shape) > 5 * math.prod(node.out.shape):
+                return None
+            ways.append((form, view.shape, box))
+        different = set(ways)
+        if all(_is_plain(way, node) for way in different):
+            return None
+        if len(different) > 1 and expression(node.expr).is_expensive:
+            return None
+        return ways if cost_of(node) * len(different) <= MAX_COST else None
+
+    def _copy(self, node: Point, way: _Way) -> Operand:
+        """A point as seen in another space; outside of the box, if there is one, it is anything."""
+        form, shape, box = way
+
+        def seen(operand: Operand) -> Operand:
+            found = reindexed(operand, form, shape)
+            if box is None or isinstance(found, Uniform):
+                return found
+            return self._fence(found, box, node)
+
+        if not isinstance(node, Guard):
+            operands = tuple(seen(x) for x in node.operands)
+            out = Value(shape, node.out.dtype)
+            return self._add(Point(operands, (out,), node.expr), node)
+        inside, outside = node.operands
+        inner = seen_box(node.box, form, shape)
+        inner = inner if box is None else common_box(inner, box)
+        if is_empty(inner):
+            return seen(outside)
+        found = reindexed(inside, form, shape)
+        if is_everything(inner, shape):
+            return found
+        out = Value(shape, node.out.dtype)
+        return self._add(Guard((found, seen(outside)), (out,), inner, node.is_fence), node)
+
+    def _add(self, copy: Point, node: Point) -> Operand:
+        copy.epoch = node.epoch
+        self._register(copy)
+        self.copies[node].append(copy)
+        return whole(copy.out)
+
+    def _fence(self, view: View, box: Box, reader: Node) -> Operand:
+        """A view that is read in a box only, and is anything elsewhere."""
+        key = view, box, reader.epoch
+        if key not in self.fenced:
+            zeros = Uniform(np.zeros((), view.dtype)[()], view.shape)
+            fence = Guard((view, zeros), (Value(view.shape, view.dtype),), box, True)
+            fence.epoch = reader.epoch
+            self._register(fence)
+            self.fences[view.value.maker].append(fence)
+            self.fenced[key] = whole(fence.out)
+        return self.fenced[key]
+
+
+def _needed(nodes: list[Node], outputs: set[Value]) -> list[Node]:
+    """The nodes without points that nothing reads."""
+    read = set(outputs)
+    kept = []
+    for node in reversed(nodes):
+        if not isinstance(node, Point) or node.out in read:
+            kept.append(node)
+            read.update(values_read(node))
+    return kept[::-1]
+
+
+def _within(view: View, box: Box) -> Reindex | None:
+    """How a view walks its value in a box of its indices; elsewhere it has no elements."""
+    offset = view.offset + sum(a * s for (a, _), s in zip(box, view.strides, strict=True))
+    form = reindex_of(View(view.value, tuple(b - a for a, b in box), view.strides, offset))
+    if form is None:
+        return None
+    starts = list(form.starts)
+    for (first, _), axis, step in zip(box, form.axes, form.steps, strict=True):
+        if axis is not None:
+            starts[axis] -= step * first
+    return Reindex(form.axes, tuple(starts), form.steps)
+
+
+def _zeros(operand: Operand) -> Uniform:
+    return Uniform(np.zeros((), operand.dtype)[()], operand.shape)
+
+
+def _is_plain(way: _Way, node: Point) -> bool:
+    """Whether a reader reads, at every index, what was made at that index."""
+    form, shape, box = way
+    if shape != node.out.shape or box is not None:
+        return False
+    return all(
+        n == 1 or (axis == k and step == 1)
+        for k, (n, axis, step) in enumerate(zip(shape, form.axes, form.steps, strict=True))
+    )
+
+
+def cost_of(node: Point) -> int:
+    """Operations of a point, its loads included."""
+    n_loads = sum(isinstance(x, View) for x in node.operands)
+    return n_loads + (1 if isinstance(node, Guard) else expression(node.expr).cost)

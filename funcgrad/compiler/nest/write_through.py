@@ -1,0 +1,179 @@
+"""Parts of an assembled array are computed where they belong, not copied there.
+
+``write_through : groups -> groups``. A point that only its own kernel and one assembly read gets
+its place in the assembled array as its memory. Parts that it covers are cut out of what was there
+before, so that the order in which parts are written does not matter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from funcgrad.compiler.nest.fuse import Group
+from funcgrad.compiler.nest.layout import (
+    Box,
+    Operand,
+    Value,
+    View,
+    common_box,
+    is_empty,
+    reindexed,
+)
+from funcgrad.compiler.nest.nodes import Copies, Graph, Node, Point, values_read
+from funcgrad.compiler.nest.read_through import box_of
+from funcgrad.lowering import Reindex
+
+MAX_PIECES = 24
+"""Pieces that are copied for one array: more are more steps than memory is saved."""
+
+
+class _Plan:
+    def __init__(self, graph: Graph, groups: Sequence[Group]) -> None:
+        self.groups = groups
+        self.outputs = set(graph.outputs)
+        self.home = {node: i for i, group in enumerate(groups) for node in group.nodes}
+        self.readers: dict[Value, list[Node]] = defaultdict(list)
+        for node in self.home:
+            for value in values_read(node):
+                self.readers[value].append(node)
+
+    def is_movable(self, operand: Operand, node: Copies) -> bool:
+        """Whether an operand of an assembly can be written where it belongs."""
+        if not isinstance(operand, View) or not operand.is_whole:
+            return False
+        value, maker = operand.value, operand.value.maker
+        if operand.shape != value.shape or not isinstance(maker, Point) or value in self.outputs:
+            return False
+        if maker not in self.home or value.home is not value or value.part is not None:
+            return False
+        group = self.groups[self.home[maker]]
+        if group.space != value.shape or value.dtype != node.out.dtype:
+            return False
+        own = set(group.nodes)
+        return self.readers[value].count(node) == 1 and all(
+            reader is node or reader in own for reader in self.readers[value]
+        )
+
+    def reads_elsewhere(self, maker: Node, value: Value, place: View) -> bool:
+        """Whether the kernel of a point reads an array at other indices than it would write."""
+        for node in self.groups[self.home[maker]].nodes:
+            for x in node.operands:
+                if isinstance(x, View) and x.value is value:
+                    same = (x.shape, x.strides, x.offset) == (
+                        place.shape,
+                        place.strides,
+                        place.offset,
+                    )
+                    if not same:
+                        return True
+        return False
+
+
+def prefer_fresh(graph: Graph, groups: Sequence[Group]) -> None:
+    """Mark assemblies whose main part is better written into new memory.
+
+    To change an array where it is, a part that reads other elements of it has to be computed beside
+    it first; into new memory it is written at once, and only the rest is copied.
+    """
+    plan = _Plan(graph, groups)
+    for node in list(plan.home):
+        if not isinstance(node, Copies) or not node.places[0].is_whole:
+            continue
+        base = node.operands[0]
+        if not isinstance(base, View):
+            continue
+        for operand, place in zip(node.operands[1:], node.places[1:], strict=True):
+            if 2 * math.prod(place.shape) < math.prod(node.out.shape):
+                continue
+            if plan.is_movable(operand, node) and box_of(place) is not None:
+                assert isinstance(operand, View)
+                node.is_fresh |= plan.reads_elsewhere(operand.value.maker, base.value, place)
+
+
+def write_through(graph: Graph, groups: Sequence[Group]) -> None:
+    """Give points the places of parts that they are; changes nodes and values."""
+    plan = _Plan(graph, groups)
+    for node in plan.home:
+        if isinstance(node, Copies):
+            _move(node, plan)
+
+
+def _move(node: Copies, plan: _Plan) -> None:
+    operands, places = list(node.operands), list(node.places)
+    base = operands[0]
+    is_changed = (  # the first operand is not copied, but changed where it is
+        isinstance(base, View)
+        and base.is_whole
+        and places[0].is_whole
+        and base.value.home is node.out.home
+    )
+    for k in range(len(operands) - 1, -1, -1):
+        operand, place, box = operands[k], places[k], box_of(places[k])
+        if box is None or not plan.is_movable(operand, node):
+            continue
+        assert isinstance(operand, View)
+        later = [box_of(p) for p in places[k + 1 :]]
+        if any(b is None or not is_empty(common_box(b, box)) for b in later):
+            continue
+        if is_changed:
+            if k == 0 or not _may_change(node, operand, place, plan):
+                continue
+            first = 1
+        else:
+            first = 0
+        pieces = _without(box, operands[first:k], places[first:k])
+        if pieces is None or len(pieces) + len(operands) - k > MAX_PIECES:
+            continue
+        operand.value.home = node.out.home
+        operand.value.part = place
+        operands[first:k] = [x for x, _ in pieces]
+        places[first:k] = [p for _, p in pieces]
+        node.operands, node.places = tuple(operands), tuple(places)
+        _move(node, plan)
+        return
+
+
+def _may_change(node: Copies, operand: View, place: View, plan: _Plan) -> bool:
+    """Whether an array that is changed where it is may be changed as soon as a part is computed."""
+    base = node.operands[0]
+    assert isinstance(base, View)
+    maker = operand.value.maker
+    own = plan.home[maker]
+    if plan.reads_elsewhere(maker, base.value, place):
+        return False
+    return all(plan.home[reader] <= own or reader is node for reader in plan.readers[base.value])
+
+
+def _without(
+    box: Box, operands: Sequence[Operand], places: Sequence[View]
+) -> list[tuple[Operand, View]] | None:
+    """Parts without what lies in a box; ``None`` where one of them is no box."""
+    found: list[tuple[Operand, View]] = []
+    for operand, place in zip(operands, places, strict=True):
+        own = box_of(place)
+        if own is None:
+            return None
+        if is_empty(common_box(own, box)):
+            found.append((operand, place))
+            continue
+        for rest in _difference(own, box):
+            starts = tuple(a - b for (a, _), (b, _) in zip(rest, own, strict=True))
+            sizes = tuple(b - a for a, b in rest)
+            cut = Reindex(tuple(range(len(sizes))), starts, (1,) * len(sizes))
+            part = reindexed(place, cut, sizes)
+            assert isinstance(part, View)
+            found.append((reindexed(operand, cut, sizes), part))
+    return found
+
+
+def _difference(a: Box, b: Box) -> Iterator[Box]:
+    """Disjoint boxes that make up what is in one box but not in another, which overlap."""
+    rest = list(a)
+    for axis, ((low, high), (begin, end)) in enumerate(zip(a, b, strict=True)):
+        if low < begin:
+            yield (*rest[:axis], (low, begin), *rest[axis + 1 :])
+        if end < high:
+            yield (*rest[:axis], (end, high), *rest[axis + 1 :])
+        rest[axis] = (max(low, begin), min(high, end))

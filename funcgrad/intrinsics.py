@@ -1,0 +1,247 @@
+"""The intrinsics: what scalar expressions of forms are made of, and what each of them costs.
+
+One table, which everything else reads: the typing of kernels takes arity and kinds of dtypes from
+it, the elementary functions how they become code, fusion and the choice of checkpoints the cost.
+`Expression` is a template of a form, parsed once.
+
+A template is a Python expression over ``{0}``, ``{1}``, ... of operators and calls of intrinsics.
+It contains no text from user data.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+
+@dataclass(frozen=True)
+class Intrinsic:
+    """A function of scalars.
+
+    Attributes:
+        name: What expressions call it.
+        arity: Number of arguments.
+        kinds: Kinds of dtypes that it takes: b, i, u, f, c.
+        cost: Additions that take about as long, when a loop around it is vectorised.
+        code: What it becomes: ``""`` for instructions that `native.vocabulary` writes; ``"llvm"``,
+            an intrinsic of LLVM of the same name; ``"formula"``, one of `native.vecmath`; or
+            ``"libm"``, a call.
+        libm: Where there is a formula, when code on single numbers calls libm instead, whose
+            branches and tables are sooner there: ``"never"``, ``"few"`` (for few numbers) or
+            ``"always"``.
+    """
+
+    name: str
+    arity: int
+    kinds: str
+    cost: int
+    code: str = ""
+    libm: str = "never"
+
+
+EXPENSIVE = 4
+"""Cost from which a value is kept rather than computed a second time."""
+
+
+def _table() -> Iterator[Intrinsic]:
+    for name, kinds in (
+        ("add", "biufc"),
+        ("subtract", "iufc"),
+        ("multiply", "biufc"),
+        ("bitwise_and", "biu"),
+        ("bitwise_or", "biu"),
+        ("bitwise_xor", "biu"),
+        ("left_shift", "iu"),
+        ("right_shift", "iu"),
+        ("equal", "biufc"),
+        ("not_equal", "biufc"),
+        ("less", "biuf"),
+        ("less_equal", "biuf"),
+        ("greater", "biuf"),
+        ("greater_equal", "biuf"),
+        ("maximum", "biuf"),
+        ("minimum", "biuf"),
+        ("radd", "biufc"),
+        ("rmul", "biuf"),
+    ):
+        yield Intrinsic(name, 2, kinds, 1)
+    for name, kinds in (
+        ("negative", "iufc"),
+        ("positive", "iufc"),
+        ("bitwise_not", "biu"),
+        ("logical_not", "b"),
+        ("abs", "iufc"),
+        ("sign", "iufc"),
+        ("real", "iufc"),
+        ("imag", "iufc"),
+        ("conj", "iufc"),
+        ("isnan", "fc"),
+        ("isinf", "fc"),
+        ("isfinite", "fc"),
+        ("signbit", "f"),
+    ):
+        yield Intrinsic(name, 1, kinds, 1)
+    yield Intrinsic("divide", 2, "fc", 2)
+    yield Intrinsic("floor_divide", 2, "iuf", 8)
+    yield Intrinsic("remainder", 2, "iuf", 8)
+    yield Intrinsic("fmod", 2, "iuf", 8, "libm")
+    yield Intrinsic("select", 3, "biufc", 1)
+    yield Intrinsic("fma", 3, "f", 1, "llvm")
+    yield Intrinsic("copysign", 2, "f", 1, "llvm")
+    yield Intrinsic("nextafter", 2, "f", 8, "libm")
+    for name in ("floor", "ceil", "trunc", "rint"):
+        yield Intrinsic(name, 1, "f", 1, "llvm")
+    yield Intrinsic("sqrt", 1, "f", 4, "llvm")
+    for name, cost, libm in (
+        ("exp", 8, "few"),
+        ("exp2", 8, "few"),
+        ("expm1", 12, "never"),
+        ("log", 10, "few"),
+        ("log2", 10, "few"),
+        ("log10", 10, "few"),
+        ("log1p", 12, "few"),
+        ("cbrt", 12, "never"),
+        ("sin", 12, "always"),
+        ("cos", 12, "always"),
+        ("tan", 16, "always"),
+        ("asin", 12, "few"),
+        ("acos", 12, "few"),
+        ("atan", 12, "few"),
+        ("sinh", 12, "never"),
+        ("cosh", 12, "never"),
+        ("tanh", 12, "never"),
+        ("asinh", 16, "few"),
+        ("acosh", 16, "few"),
+        ("atanh", 16, "never"),
+        ("erf", 16, "always"),
+        ("erfc", 20, "always"),
+        ("expit", 10, "never"),
+    ):
+        yield Intrinsic(name, 1, "f", cost, "formula", libm)
+    yield Intrinsic("pow", 2, "f", 24, "formula", "always")
+    yield Intrinsic("atan2", 2, "f", 16, "formula", "few")
+    yield Intrinsic("hypot", 2, "f", 6, "formula")
+    yield Intrinsic("lgamma", 1, "f", 60, "libm")
+    yield Intrinsic("threefry2x32", 4, "u", 60)
+    for name in CASTS:
+        yield Intrinsic(name, 1, "biufc", 1)
+    for a, b in (("f32", "i32"), ("f32", "u32"), ("f64", "i64"), ("f64", "u64")):
+        yield Intrinsic(f"bitcast_{a}_{b}", 1, a[0], 0)
+        yield Intrinsic(f"bitcast_{b}_{a}", 1, b[0], 0)
+
+
+CASTS = (
+    "b1", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64", "c64", "c128",
+)  # fmt: skip
+"""Conversions to a dtype, by its name; those to complex dtypes also take two parts."""
+
+INTRINSICS: dict[str, Intrinsic] = {x.name: x for x in _table()}
+"""The table, by name."""
+
+OPERATORS: dict[type[ast.AST], str] = {
+    ast.Add: "add",
+    ast.Sub: "subtract",
+    ast.Mult: "multiply",
+    ast.Div: "divide",
+    ast.FloorDiv: "floor_divide",
+    ast.Mod: "remainder",
+    ast.BitAnd: "bitwise_and",
+    ast.BitOr: "bitwise_or",
+    ast.BitXor: "bitwise_xor",
+    ast.LShift: "left_shift",
+    ast.RShift: "right_shift",
+    ast.USub: "negative",
+    ast.UAdd: "positive",
+    ast.Invert: "bitwise_not",
+    ast.Not: "logical_not",
+    ast.Eq: "equal",
+    ast.NotEq: "not_equal",
+    ast.Lt: "less",
+    ast.LtE: "less_equal",
+    ast.Gt: "greater",
+    ast.GtE: "greater_equal",
+}
+"""The intrinsic that an operator stands for."""
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A parsed template.
+
+    Attributes:
+        template: Its text.
+        uses: The intrinsics in it, with repetitions, in the order of their text.
+        calls: Where the template names intrinsics: begin and end.
+        arity: Number of arguments: one more than the largest that occurs.
+    """
+
+    template: str
+    uses: tuple[Intrinsic, ...]
+    calls: tuple[tuple[int, int], ...]
+    arity: int
+
+    @cached_property
+    def cost(self) -> int:
+        """Additions that take about as long."""
+        return sum(x.cost for x in self.uses)
+
+    @cached_property
+    def is_expensive(self) -> bool:
+        """Whether it is better kept than computed a second time."""
+        return any(x.cost >= EXPENSIVE for x in self.uses)
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether its value is its only argument."""
+        return self.template == "{0}"
+
+    @property
+    def is_sum(self) -> bool:
+        """Whether it adds its two arguments."""
+        return self.arity == 2 and self.uses == (INTRINSICS["add"],)
+
+    def written(self, names: Sequence[str]) -> str:
+        """Its text over variables."""
+        return self.template.format(*names)
+
+    def renamed(self, new_name: Callable[[Intrinsic], str]) -> str:
+        """Its template with other names of what it calls."""
+        text, end = "", 0
+        for a, b in self.calls:
+            text += self.template[end:a] + new_name(INTRINSICS[self.template[a:b]])
+            end = b
+        return text + self.template[end:]
+
+
+@cache
+def expression(template: str) -> Expression:
+    """A template, parsed.
+
+    Args:
+        template: Its text, such as ``"exp({0}) * {1}"``.
+
+    Raises:
+        ValueError: It is not made of operators and intrinsics.
+    """
+    # To Python, an argument ``{0}`` is a set of one number: the text can be parsed as it stands.
+    uses: list[Intrinsic] = []
+    calls: list[tuple[int, int]] = []
+    arity = 0
+    for node in ast.walk(ast.parse(template, mode="eval")):
+        if isinstance(node, ast.Call):
+            name = node.func
+            if not isinstance(name, ast.Name) or name.id not in INTRINSICS:
+                raise ValueError(f"{ast.unparse(name)!r} in {template!r} is not an intrinsic")
+            uses.append(INTRINSICS[name.id])
+            calls.append((name.col_offset, name.col_offset + len(name.id)))
+        elif isinstance(node, ast.BinOp | ast.UnaryOp):
+            uses.append(INTRINSICS[OPERATORS[type(node.op)]])
+        elif isinstance(node, ast.Compare):
+            uses += [INTRINSICS[OPERATORS[type(op)]] for op in node.ops]
+        elif isinstance(node, ast.Set):
+            (index,) = (x.value for x in node.elts if isinstance(x, ast.Constant))
+            arity = max(arity, operator.index(index) + 1)  # type: ignore[arg-type]
+    return Expression(template, tuple(uses), tuple(sorted(calls)), arity)
