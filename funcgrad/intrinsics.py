@@ -15,6 +15,7 @@ import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -245,3 +246,36 @@ def expression(template: str) -> Expression:
             (index,) = (x.value for x in node.elts if isinstance(x, ast.Constant))
             arity = max(arity, operator.index(index) + 1)  # type: ignore[arg-type]
     return Expression(template, tuple(uses), tuple(sorted(calls)), arity)
+
+
+_RECIPROCAL = "(1.0 / ({0} + 0.0))"
+_POWERS = {
+    -2.5: f"({_RECIPROCAL} * {_RECIPROCAL}) * sqrt({_RECIPROCAL})",
+    -2.0: "(1.0 / {0}) * (1.0 / {0})",
+    -1.5: f"{_RECIPROCAL} * sqrt({_RECIPROCAL})",
+    -1.0: "1.0 / {0}",
+    -0.5: f"sqrt({_RECIPROCAL}) + 0.0",
+    0.5: "select(isinf({0}), abs({0}), sqrt({0}) + 0.0)",
+    1.0: "{0}",
+    1.5: "select(isinf({0}), abs({0}), {0} * sqrt({0}))",
+    2.0: "{0} * {0}",
+    3.0: "{0} * {0} * {0}",
+}
+
+
+def with_constants(template: str, scalars: Sequence[Any]) -> str:
+    """A template that says the same where some arguments are known, and costs less.
+
+    Powers with small exponents are products and square roots, exact at zeros and infinities of
+    both signs as `pow` is, and within two units in the last place elsewhere.
+
+    Args:
+        template: The template.
+        scalars: What is known of every argument: a scalar, or ``None``.
+
+    Returns:
+        A template over the same arguments, of which it may use fewer.
+    """
+    if template == "pow({0}, {1})" and scalars[1] is not None and scalars[1].dtype.kind == "f":
+        return _POWERS.get(float(scalars[1]), template)
+    return template

@@ -63,6 +63,7 @@ from funcgrad.compiler.nest.nodes import (
 from funcgrad.compiler.nest.read_through import read_through
 from funcgrad.compiler.nest.recompute import recompute
 from funcgrad.compiler.nest.scalarize import generate_small, is_small
+from funcgrad.compiler.nest.specialize import specialize
 from funcgrad.compiler.nest.write_through import prefer_fresh, write_through
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.compiler.runtime.executable import (
@@ -104,14 +105,7 @@ def _compile_program(
     lowered = simplified(program)
     warn_of_length(program.name, [equation.source for equation in lowered.equations])
     graph = build(lowered)
-    read_through(graph)
-    recompute(graph)
-    groups = fuse(graph)
-    mark_stored(graph, groups)
-    prefer_fresh(graph, groups)
-    reuse_inputs(graph, groups, donated)
-    change_in_place(graph, groups)
-    write_through(graph, groups)
+    groups = _arrange(graph, donated=donated)
     jobs = [list(_jobs(group)) for group in groups]
     n_threads = _n_threads(program.thread_limit if threads is None else threads)
     _split(jobs, n_threads)
@@ -148,6 +142,23 @@ def _compile_program(
     text = partial(_text, lowered, jobs, sources)
     _report(program, lowered, stats, text)
     return Executable(graph, memory, parts, sources, text, stats, stepper.stretches, stepper.sites)
+
+
+def _arrange(
+    graph: Graph, donated: Sequence[bool] = (), carries: Sequence[tuple[Value, Value]] = ()
+) -> list[Group]:
+    """The passes over the graph of a program, or of the body of a loop; returns its kernels."""
+    read_through(graph)
+    recompute(graph)
+    groups = fuse(graph)
+    if specialize(graph, groups):
+        groups = fuse(graph)
+    mark_stored(graph, groups)
+    prefer_fresh(graph, groups)
+    reuse_inputs(graph, groups, donated)
+    change_in_place(graph, groups, carries)
+    write_through(graph, groups)
+    return groups
 
 
 Job = Kernel | Multiplication | External | Nested
@@ -213,13 +224,7 @@ def _initial(carry: Carry) -> View:
 
 
 def _section(graph: Graph, carries: Sequence[tuple[Value, Value]]) -> Section:
-    read_through(graph)
-    recompute(graph)
-    groups = fuse(graph)
-    mark_stored(graph, groups)
-    prefer_fresh(graph, groups)
-    change_in_place(graph, groups, carries)
-    write_through(graph, groups)
+    groups = _arrange(graph, carries=carries)
     return Section(graph, groups, [list(_jobs(group)) for group in groups])
 
 

@@ -504,7 +504,7 @@ class IntegerPower(Primitive):
         return self.bind(*args), 0
 
     def lower(self, x: ShapedArray) -> Form:
-        if 1 <= self.exponent <= 4:
+        if self.exponent in _POWERS:
             return Pointwise(_POWERS[self.exponent])
         return Pointwise(f"pow({{0}}, {self.exponent}.0)") if x.dtype.kind == "f" else Extern()
 
@@ -514,6 +514,9 @@ _POWERS = {
     2: "{0} * {0}",
     3: "{0} * {0} * {0}",
     4: "({0} * {0}) * ({0} * {0})",
+    -1: "1 / {0}",
+    -2: "(1 / {0}) * (1 / {0})",
+    -3: "(1 / {0}) * (1 / {0}) * (1 / {0})",
 }
 
 

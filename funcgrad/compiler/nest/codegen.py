@@ -11,9 +11,11 @@ and `Site` entries, which become numbers.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -26,12 +28,17 @@ from funcgrad.compiler.nest.layout import (
     Uniform,
     Value,
     View,
+    common_box,
     contiguous_strides,
+    whole,
 )
 from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Origin, Point, Scan
 from funcgrad.compiler.nest.split import part_ranges
 from funcgrad.dtypes import BOOL, short_name
 from funcgrad.intrinsics import expression
+
+MAX_EXTENT = 4
+"""Short axes are written out (`specialize`): steps up to this one are known to LLVM."""
 
 BLOCK = 512
 """Length of the blocks in which sums are formed."""
@@ -91,7 +98,9 @@ class Kernel:
 class _Access:
     """An operand at the elements of a walk: strides in elements, one per axis of the space."""
 
-    __slots__ = ("base", "dtype", "offset", "pointers", "scope", "steps", "strides", "value")
+    __slots__ = (
+        "base", "dtype", "neighbour", "offset", "pointers", "scope", "steps", "strides", "value",
+    )  # fmt: skip
 
     def __init__(self, value: Value, strides: Sequence[int], offset: int) -> None:
         self.value = value
@@ -102,6 +111,9 @@ class _Access:
         self.pointers: list[str] = []
         self.base = ""
         self.scope = 0
+        self.neighbour: _Access | None = None
+        """An access to the same elements but for a small distance: both count from one pointer, so
+        that LLVM sees that they lie beside each other."""
 
 
 @dataclass(frozen=True)
@@ -391,9 +403,8 @@ class _Writer:
         n = len(self.space) - self.n_row
         return operand.strides[:n] + (0,) * self.n_row
 
-    def _out_strides(self, node: Node) -> tuple[int, ...]:
+    def _out_strides(self, node: Node, strides: tuple[int, ...]) -> tuple[int, ...]:
         """Strides of a node's result along the axes of the space; 0 where it is reduced."""
-        strides = node.out.strides
         kind = self._kind(node)
         if kind == "point":
             return self._strides(View(node.out, node.out.shape, strides), self._is_full(node))
@@ -431,11 +442,10 @@ class _Writer:
             if self.place is not None:
                 place = self.place
                 self.outs[node] = self._access(place.value, place.strides, place.offset)
-            elif node.out.part is not None:
-                place = node.out.part
-                self.outs[node] = self._access(place.value, place.strides, place.offset)
             elif node.out.is_stored:
-                self.outs[node] = self._access(node.out, self._out_strides(node))
+                place = node.out.part or whole(node.out)
+                strides = self._out_strides(node, place.strides)
+                self.outs[node] = self._access(place.value, strides, place.offset)
             elif node.out in self.scratch_of:
                 self.outs[node] = self._access(self.scratch_of[node.out], self._memory_strides())
             if self._kind(node) == "column":
@@ -508,10 +518,13 @@ class _Writer:
             access.base = f"p{k}"
             access.scope = scopes.setdefault(access.value, len(scopes) + 1)
             access.steps = [loop.strides[k] for loop in self.loops]
+            access.neighbour = self._neighbour(access)
+            if access.neighbour is not None:
+                continue
             source.pointer(access.base, access.value, access.offset)
             access.pointers = [access.base]
             for loop, step in zip(self.loops, access.steps, strict=True):
-                if step and not self._is_unit(loop, step):
+                if step and not self._is_near(loop, step):
                     nbytes = step * access.dtype.itemsize
                     source.add(f"{self._step_name(access, loop)} = {source.word(nbytes)}")
 
@@ -521,6 +534,7 @@ class _Writer:
         """The questions whether an index lies in a box, for every guard."""
         variables = {loop.axis: loop.variable for loop in self.loops}
         self.questions: dict[Node, str] = {}
+        self.tests: dict[str, str] = {}
         known: dict[tuple[Shape, Box], str] = {}
         for node in self.nodes:
             if not isinstance(node, Guard):
@@ -533,11 +547,32 @@ class _Writer:
                         tests.append(f"({variables[axis]} >= {self.source.word(a)})")
                     if b < node.space[axis]:
                         tests.append(f"({variables[axis]} < {self.source.word(b)})")
-                known[key] = " & ".join(tests)
+                known[key] = f"g{len(known)}"
+                self.tests[known[key]] = " & ".join(tests)
             self.questions[node] = known[key]
 
-    def _is_unit(self, loop: _Loop, step: int) -> bool:
-        return bool(self.row) and loop is self.row[-1] and step == 1
+    def _ask(self, nodes: Iterable[Node]) -> None:
+        """Answers to the questions of some nodes, under their names."""
+        asked = (self.questions[node] for node in nodes if isinstance(node, Guard))
+        for name in dict.fromkeys(asked):
+            self.source.add(f"{name} = {self.tests[name]}")
+
+    def _neighbour(self, access: _Access) -> _Access | None:
+        """An earlier access to elements between which those of this one lie."""
+        if not self.row or not 2 <= self._step(access, self.row[-1]) <= MAX_EXTENT:
+            return None
+        for other in self.accesses.values():
+            if other is access:
+                return None
+            distance = access.offset - other.offset
+            near = other.neighbour is None and 0 < distance < self._step(access, self.row[-1])
+            if near and (other.value, other.strides) == (access.value, access.strides):
+                return other
+        return None
+
+    def _is_near(self, loop: _Loop, step: int) -> bool:
+        """Whether a step is a part of the text, along the innermost loop."""
+        return bool(self.row) and loop is self.row[-1] and 1 <= step <= MAX_EXTENT
 
     def _step_name(self, access: _Access, loop: _Loop) -> str:
         return f"s{access.base[1:]}_{loop.variable}"
@@ -551,7 +586,7 @@ class _Writer:
         with self.source.block(f"for {loop.variable} in range({span or self._range(loop)}):"):
             moved = []
             for access in self.accesses.values():
-                if self._step(access, loop):
+                if self._step(access, loop) and access.neighbour is None:
                     name = f"{access.base}_{loop.variable}"
                     step = self._step_name(access, loop)
                     self.source.add(
@@ -567,8 +602,13 @@ class _Writer:
         """Pointer and index of the current element inside the innermost row loop."""
         loop = self.row[-1]
         step = self._step(access, loop)
+        if access.neighbour is not None:
+            distance = access.offset - access.neighbour.offset
+            return access.neighbour.pointers[-1], f"{loop.variable} * {step} + {distance}"
         if step == 1:
             return access.pointers[-1], loop.variable
+        if self._is_near(loop, step):
+            return access.pointers[-1], f"{loop.variable} * {step}"
         if step == 0:
             return access.pointers[-1], "0"
         move = f"{loop.variable} * {self._step_name(access, loop)}"
@@ -699,6 +739,7 @@ class _Writer:
             if self._is_full(node) or self.stage[node] != stage:
                 continue
             if isinstance(node, Guard):
+                self._ask([node])
                 self._guard(node, self.loaded)
                 continue
             names = [self._name(x, node, self.loaded) for x in node.operands]
@@ -730,7 +771,7 @@ class _Writer:
     def _is_contiguous(self, body: list[Node]) -> bool:
         """Whether a pass over the row reads neighbours one after the other."""
         return all(
-            self._step(self._operand_access(x, node), self.row[-1]) in (0, 1)
+            0 <= self._step(self._operand_access(x, node), self.row[-1]) <= MAX_EXTENT
             for node in body
             for x in node.operands
             if self._is_full(node) and isinstance(x, View) and x.value not in self.made
@@ -756,6 +797,9 @@ class _Writer:
             return
         loop = loops[0]
         if not blocked:
+            if self._has_core(body):
+                self._around_core(loop, body)
+                return
             with self.source.block(f"for {loop.variable} in range({self._range(loop)}):"):
                 self._statements(body)
             return
@@ -769,13 +813,55 @@ class _Writer:
             for node in blocked:
                 self.folds[node].end_block()
 
-    def _statements(self, body: list[Node]) -> None:
+    def _has_core(self, body: list[Node]) -> bool:
+        """Whether most indices lie inside of all boxes: then those need ask nothing."""
+        guards = [node for node in body if isinstance(node, Guard)]
+        if not guards or not all(map(self._is_full, guards)):
+            return False
+        self.core = reduce(common_box, (node.box for node in guards))
+        inside = math.prod(max(b - a, 0) for a, b in self.core)
+        return 2 * inside > math.prod(self.space)
+
+    def _around_core(self, loop: _Loop, body: list[Node]) -> None:
+        """The innermost loop in three parts, of which the middle one asks nothing.
+
+        There all guards are inside; in rows that lie outside it is empty.
+        """
+        source = self.source
+        variables = {x.axis: x.variable for x in self.loops}
+        begin, end = ("begin", "end") if loop is self.first else ("0", self._range(loop))
+        tests = []
+        for axis, (a, b) in enumerate(self.core):
+            if axis == loop.axis:
+                continue
+            if a > 0:
+                tests.append(f"({variables[axis]} >= {source.word(a)})")
+            if b < self.space[axis]:
+                tests.append(f"({variables[axis]} < {source.word(b)})")
+        a, b = self.core[loop.axis] if loop.axis in self.guarded else (0, loop.size)
+        source.add(f"low = minimum(maximum({source.word(a)}, {begin}), {end})")
+        source.add(f"high = maximum(minimum({source.word(b)}, {end}), low)")
+        if tests:
+            test = " & ".join(tests)
+            source.add(f"low = select({test}, low, {begin})")
+            source.add(f"high = select({test}, high, {begin})")
+        with source.block("for side in range(2):"):
+            source.add(f"left = select(side == 0, {begin}, high)")
+            source.add(f"right = select(side == 0, low, {end})")
+            with source.block(f"for {loop.variable} in range(left, right):"):
+                self._statements(body, "edge")
+        with source.block(f"for {loop.variable} in range(low, high):"):
+            self._statements(body, "core")
+
+    def _statements(self, body: list[Node], zone: str = "") -> None:
         loaded = dict(self.loaded)
         stage_names = dict(self.names)
+        if zone != "core":
+            self._ask(body)
         self._load_overwritten(body, loaded)
         for node in body:
             if isinstance(node, Guard):
-                self._guard(node, loaded)
+                self._guard(node, loaded, zone)
                 continue
             names = [self._name(x, node, loaded) for x in node.operands]
             kind = self._kind(node)
@@ -810,9 +896,19 @@ class _Writer:
         if node in self.outs:
             self._store(self.outs[node], name, self._is_full(node))
 
-    def _guard(self, node: Guard, loaded: dict[Any, str]) -> None:
-        """One operand or the other; the first one is read only where it is there."""
+    def _guard(self, node: Guard, loaded: dict[Any, str], zone: str = "") -> None:
+        """One operand or the other; the first one is read only where it is there.
+
+        In the core of the index space nothing is asked. At its edge a load that is not wanted goes
+        to an element that is there, which takes no branch; without a core there is one, because
+        loads of neighbours can then be joined.
+        """
         inside, outside = node.operands
+        if zone == "core":
+            self.names[node.out] = self._name(inside, node, loaded)
+            if node in self.outs:
+                self._store(self.outs[node], self.names[node.out], self._is_full(node))
+            return
         test, name = self.questions[node], f"v{self.nodes.index(node)}"
         otherwise = self._name(outside, node, loaded)
         access = None
@@ -821,6 +917,9 @@ class _Writer:
         if access is None or access in loaded:
             value = self._name(inside, node, loaded)
             self.source.add(f"{name} = select({test}, {value}, {otherwise})")
+        elif zone == "edge":
+            value = self._load_safely(access, node, test)
+            self.source.add(f"{name} = select({test}, {value}, {otherwise})")
         else:
             self.source.add(f"{name} = {otherwise}")
             with self.source.block(f"if {test}:"):
@@ -828,6 +927,24 @@ class _Writer:
         self.names[node.out] = name
         if node in self.outs:
             self._store(self.outs[node], name, self._is_full(node))
+
+    def _load_safely(self, access: _Access, node: Guard, test: str) -> str:
+        """An element of a full guard's operand, or the first one in its box if it is not there."""
+        size = access.dtype.itemsize
+        near, distance = access, 0
+        if access.neighbour is not None:
+            near, distance = access.neighbour, access.offset - access.neighbour.offset
+        terms, first = [str(distance * size)], distance * size
+        for loop, step in zip(self.loops, access.steps, strict=True):
+            if step:
+                is_near = self._is_near(loop, step)
+                factor = str(step * size) if is_near else self._step_name(near, loop)
+                terms.append(f"{loop.variable} * {factor}")
+        first += sum(
+            a * stride * size for (a, _), stride in zip(node.box, access.strides, strict=True)
+        )
+        moved = f"select({test}, {' + '.join(terms)}, {self.source.word(first)})"
+        return f"load(offset({near.base}, {moved}), 0, {access.scope})"
 
     def _name(self, operand: Operand, node: Node, loaded: dict[Any, str]) -> str:
         """The variable that holds an operand, loaded if it is not there yet."""

@@ -414,7 +414,8 @@ def is_there(operand: Operand, place: View) -> bool:
     if isinstance(operand, Uniform):
         return False
     if operand.value.part is not None and operand.is_whole:
-        return operand.value.part == place
+        part = operand.value.part
+        return (part.value, part.offset) == (place.value, place.offset)
     if not (operand.is_whole and place.is_whole):
         return False
     return operand.value.home is place.value.home

@@ -55,7 +55,9 @@ def _changed(node: Node) -> Value | None:
     """The array of which a node changes a part only, if it reads that array nowhere else."""
     if not isinstance(node, Deposit | Replace | Copies):
         return None
-    if isinstance(node, Copies) and (node.is_fresh or not node.places[0].is_whole):
+    if isinstance(node, Copies) and (
+        node.is_fresh or not node.places or not node.places[0].is_whole
+    ):
         return None
     x, *others = node.operands
     if isinstance(x, Uniform) or not x.is_whole:

@@ -45,7 +45,7 @@ from funcgrad.compiler.nest.nodes import (
     Window,
 )
 from funcgrad.core.program import Atom, Equation, Program, Var
-from funcgrad.intrinsics import expression
+from funcgrad.intrinsics import expression, with_constants
 from funcgrad.lowering import (
     ArgReduction,
     Assemble,
@@ -160,8 +160,11 @@ class Lowering(Builder):
         if all(isinstance(x, Uniform) for x in operands):
             return [Uniform(self._fold_scalars(equation, operands), aval.shape)]
         out = Value(aval.shape, aval.dtype)
-        aligned = tuple(broadcast(x, aval.shape) for x in operands)
-        return [whole(self.add(Point(aligned, (out,), form.expr)).out)]
+        scalars = [x.scalar if isinstance(x, Uniform) else None for x in operands]
+        expr = with_constants(form.expr, scalars)
+        used = operands[: expression(expr).arity]
+        aligned = tuple(broadcast(x, aval.shape) for x in used)
+        return [whole(self.add(Point(aligned, (out,), expr)).out)]
 
     def _fold_scalars(self, equation: Equation, operands: Sequence[Any]) -> Any:
         """The result of an operation on scalars that are known now."""

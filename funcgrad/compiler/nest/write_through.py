@@ -44,7 +44,7 @@ class _Plan:
         if not isinstance(operand, View) or not operand.is_whole:
             return False
         value, maker = operand.value, operand.value.maker
-        if operand.shape != value.shape or not isinstance(maker, Point) or value in self.outputs:
+        if not isinstance(maker, Point) or value in self.outputs or _long(operand) != _long(value):
             return False
         if maker not in self.home or value.home is not value or value.part is not None:
             return False
@@ -79,7 +79,7 @@ def prefer_fresh(graph: Graph, groups: Sequence[Group]) -> None:
     """
     plan = _Plan(graph, groups)
     for node in list(plan.home):
-        if not isinstance(node, Copies) or not node.places[0].is_whole:
+        if not isinstance(node, Copies) or not node.places or not node.places[0].is_whole:
             continue
         base = node.operands[0]
         if not isinstance(base, View):
@@ -96,7 +96,7 @@ def write_through(graph: Graph, groups: Sequence[Group]) -> None:
     """Give points the places of parts that they are; changes nodes and values."""
     plan = _Plan(graph, groups)
     for node in plan.home:
-        if isinstance(node, Copies):
+        if isinstance(node, Copies) and node.places:
             _move(node, plan)
 
 
@@ -127,12 +127,24 @@ def _move(node: Copies, plan: _Plan) -> None:
         if pieces is None or len(pieces) + len(operands) - k > MAX_PIECES:
             continue
         operand.value.home = node.out.home
-        operand.value.part = place
+        operand.value.part = _reshaped_place(place, operand.value)
         operands[first:k] = [x for x, _ in pieces]
         places[first:k] = [p for _, p in pieces]
         node.operands, node.places = tuple(operands), tuple(places)
         _move(node, plan)
         return
+
+
+def _long(array: View | Value) -> list[int]:
+    """The lengths of axes, apart from those of length 1."""
+    return [n for n in array.shape if n != 1]
+
+
+def _reshaped_place(place: View, value: Value) -> View:
+    """A place with the axes of a value that differs in axes of length 1 only."""
+    strides = iter([s for n, s in zip(place.shape, place.strides, strict=True) if n != 1])
+    found = tuple(0 if n == 1 else next(strides) for n in value.shape)
+    return View(place.value, value.shape, found, place.offset)
 
 
 def _may_change(node: Copies, operand: View, place: View, plan: _Plan) -> bool:

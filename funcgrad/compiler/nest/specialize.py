@@ -1,0 +1,268 @@
+"""Short axes are written out: three coordinates, two states, four rows.
+
+``specialize : groups -> groups``. Where a kernel would loop over a short axis in its innermost
+loop, or add up along it, it computes instead one value for every element of that axis. What is left
+is a loop over the next axis, which is long enough for vectors, and sums in registers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from funcgrad.compiler.nest.codegen import MAX_EXTENT, neutral
+from funcgrad.compiler.nest.fuse import MAX_NODES, Group
+from funcgrad.compiler.nest.layout import (
+    Operand,
+    Shape,
+    Uniform,
+    Value,
+    View,
+    reindex_of,
+    reindexed,
+    whole,
+)
+from funcgrad.compiler.nest.nodes import Copies, Fold, Graph, Guard, Node, Point, values_read
+from funcgrad.lowering import Reindex
+
+LEAST_REST = 16
+"""Elements along the other axes, from which vectors pay."""
+
+
+def specialize(graph: Graph, groups: Sequence[Group]) -> bool:
+    """Write out short axes; changes the graph.
+
+    Returns:
+        Whether anything changed, so that groups are to be formed anew.
+    """
+    readers: dict[Value, set[Node]] = defaultdict(set)
+    for node in graph.nodes:
+        for value in values_read(node):
+            readers[value].add(node)
+    replaced: dict[Node, list[Node]] = {}
+    for group in groups:
+        axis = _short_axis(group)
+        if axis is None:
+            continue
+        try:
+            nodes = _Writing(group, axis, readers, set(graph.outputs)).nodes
+        except _NotAligned:
+            continue
+        last = group.nodes[-1]
+        replaced.update((node, []) for node in group.nodes)
+        replaced[last] = nodes
+    if replaced:
+        graph.nodes = _ordered([n for node in graph.nodes for n in replaced.get(node, [node])])
+    return bool(replaced)
+
+
+def _ordered(nodes: list[Node]) -> list[Node]:
+    """The nodes, each after those that it reads: a group's are now where its last one was."""
+    order: list[Node] = []
+    done: set[Node] = set()
+    own = set(nodes)
+    for root in nodes:
+        stack = [root]
+        while stack:
+            node = stack[-1]
+            waiting = [
+                v.maker
+                for v in values_read(node)
+                if v.maker in own and v.maker not in done and v.maker is not node
+            ]
+            if waiting and node not in done:
+                stack += waiting
+                continue
+            stack.pop()
+            if node not in done:
+                done.add(node)
+                order.append(node)
+    return order
+
+
+def _short_axis(group: Group) -> int | None:
+    """The axis of a group that is worth being written out."""
+    space = group.space
+    if not group.is_fusable or len(space) < 2:
+        return None
+    for axis in reversed(range(len(space))):
+        extent = space[axis]
+        if not 2 <= extent <= MAX_EXTENT or math.prod(space) < LEAST_REST * extent:
+            continue
+        if len(group.nodes) * extent <= MAX_NODES and _is_worth_it(group, axis):
+            return axis
+    return None
+
+
+def _is_worth_it(group: Group, axis: int) -> bool:
+    space = group.space
+    is_innermost = all(n == 1 for n in space[axis + 1 :])
+    for node in group.nodes:
+        if node.space != space:
+            continue
+        if isinstance(node, Fold):
+            if axis in node.form.axes:
+                return True
+            if is_innermost:
+                return True  # its results would be kept in memory, a few of them
+        elif is_innermost:
+            for x in node.operands:
+                if isinstance(x, View) and not x.strides[axis] and any(x.strides):
+                    return True  # no loop can walk this axis and the next one as one
+    return False
+
+
+class _NotAligned(Exception):
+    """An operand does not walk the axis as the group does."""
+
+
+class _Writing:
+    """The nodes of a group with one axis written out."""
+
+    def __init__(
+        self, group: Group, axis: int, readers: dict[Value, set[Node]], outputs: set[Value]
+    ) -> None:
+        self.axis = axis
+        self.parts: dict[Value, list[Value]] = {}
+        """Values without the axis, for every value that had it."""
+        self.positions: dict[Value, int] = {}
+        self.nodes: list[Node] = []
+        self.epoch = group.nodes[0].epoch
+        own = set(group.nodes)
+        for node in group.nodes:
+            self._write(node)
+        for value, parts in self.parts.items():
+            if value in outputs or not readers[value] <= own:
+                self._assemble(value, parts)
+
+    def _write(self, node: Node) -> None:
+        if len(node.space) <= self.axis:
+            self._add(self._renamed(node))
+        elif isinstance(node, Fold):
+            self._write_fold(node)
+        else:
+            assert isinstance(node, Point)
+            parts = self._make_parts(node.out, self.axis)
+            for e, out in enumerate(parts):
+                self._write_point(node, e, out)
+
+    def _renamed(self, node: Node) -> Node:
+        """A node that does not have the axis."""
+        operands = tuple(self._operand(x, None, 0) for x in node.operands)
+        if isinstance(node, Fold):
+            return Fold(operands, node.outs, node.form)
+        if isinstance(node, Guard):
+            return Guard(operands, node.outs, node.box, node.is_fence)
+        assert isinstance(node, Point)
+        return Point(operands, node.outs, node.expr)
+
+    def _write_point(self, node: Point, e: int, out: Value) -> None:
+        operands = tuple(self._operand(x, self.axis, e) for x in node.operands)
+        if not isinstance(node, Guard):
+            self._add(Point(operands, (out,), node.expr))
+            return
+        begin, end = node.box[self.axis]
+        box = _without(node.box, self.axis)
+        if not begin <= e < end:
+            self._add(Point((operands[1],), (out,), "{0}"))
+        elif all(a == 0 and b == n for (a, b), n in zip(box, out.shape, strict=True)):
+            self._add(Point((operands[0],), (out,), "{0}"))
+        else:
+            self._add(Guard(operands, (out,), box, node.is_fence))
+
+    def _write_fold(self, node: Fold) -> None:
+        (operand,) = node.operands
+        extent = node.space[self.axis]
+        rows = [self._operand(operand, self.axis, e) for e in range(extent)]
+        axes = tuple(a - (a > self.axis) for a in node.form.axes if a != self.axis)
+        form = replace(node.form, axes=axes)
+        if self.axis not in node.form.axes:
+            position = self.axis - sum(a < self.axis for a in node.form.axes)
+            for row, out in zip(rows, self._make_parts(node.out, position), strict=True):
+                self._add(Fold((row,), (out,), form))
+            return
+        if operand.dtype != node.out.dtype:
+            raise _NotAligned
+        total: Operand = rows[0]
+        if not axes:
+            zero = neutral(form.init, operand.dtype)
+            rows, total = [*rows], Uniform(zero, rows[0].shape)
+        else:
+            rows = rows[1:]
+        for i, row in enumerate(rows):
+            is_last = not axes and i == len(rows) - 1
+            out = node.out if is_last else Value(row.shape, operand.dtype)
+            self._add(Point((total, row), (out,), form.step))
+            total = whole(out)
+        if axes:
+            self._add(Fold((total,), (node.out,), form))
+
+    def _make_parts(self, value: Value, position: int) -> list[Value]:
+        shape = _without(value.shape, position)
+        parts = [Value(shape, value.dtype) for _ in range(value.shape[position])]
+        self.parts[value] = parts
+        self.positions[value] = position
+        return parts
+
+    def _add(self, node: Node) -> None:
+        node.epoch = self.epoch
+        self.nodes.append(node)
+
+    def _operand(self, operand: Operand, axis: int | None, e: int) -> Operand:
+        """An operand at one element of the axis."""
+        shape = operand.shape if axis is None else _without(operand.shape, axis)
+        if isinstance(operand, Uniform):
+            return Uniform(operand.scalar, shape)
+        if operand.value in self.parts:
+            return self._part(operand, axis, e, shape)
+        if axis is None:
+            return operand
+        offset = operand.offset + e * operand.strides[axis]
+        return View(operand.value, shape, _without(operand.strides, axis), offset)
+
+    def _part(self, operand: View, axis: int | None, e: int, shape: Shape) -> Operand:
+        parts = self.parts[operand.value]
+        position = self.positions[operand.value]
+        form = reindex_of(operand)
+        if form is None:
+            raise _NotAligned
+        axes, steps = form.axes, form.steps
+        if axis is not None:
+            if axes[axis] not in (None, position):
+                raise _NotAligned
+            walks = axes[axis] == position
+            if walks and (form.starts[position], steps[axis]) != (0, 1):
+                raise _NotAligned
+            axes, steps = _without(axes, axis), _without(steps, axis)
+        else:
+            walks = False
+        if position in axes:
+            raise _NotAligned
+        part = parts[e if walks else form.starts[position]]
+        moved = tuple(None if a is None else a - (a > position) for a in axes)
+        return reindexed(whole(part), Reindex(moved, _without(form.starts, position), steps), shape)
+
+    def _assemble(self, value: Value, parts: list[Value]) -> None:
+        """Put a value together that others read."""
+        position = self.positions[value]
+        n = len(value.shape)
+        operands, places = [], []
+        for e, part in enumerate(parts):
+            shape = (*part.shape[:position], 1, *part.shape[position:])
+            strides = (*part.strides[:position], 0, *part.strides[position:])
+            operands.append(View(part, shape, strides))
+            starts = tuple(e if a == position else 0 for a in range(n))
+            place = reindexed(whole(value), Reindex(tuple(range(n)), starts, (1,) * n), shape)
+            assert isinstance(place, View)
+            places.append(place)
+        self._add(Copies(tuple(operands), (value,), tuple(places)))
+
+
+T = TypeVar("T")
+
+
+def _without(items: tuple[T, ...], i: int) -> tuple[T, ...]:
+    return items[:i] + items[i + 1 :]
