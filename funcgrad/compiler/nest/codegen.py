@@ -804,8 +804,11 @@ class _Writer:
                 self._statements(body)
             return
         size = self.sizes[loop.variable]
-        with self.source.block(f"for q in range(0, {size}, {BLOCK}):"):
-            self.source.add(f"stop = minimum(q + {BLOCK}, {size})")
+        steps = (self._step(access, loop) for access in self.accesses.values())
+        # Where elements do not lie beside each other, fewer lanes share the additions.
+        block = BLOCK if max(steps) <= 1 else BLOCK // 8
+        with self.source.block(f"for q in range(0, {size}, {block}):"):
+            self.source.add(f"stop = minimum(q + {block}, {size})")
             for node in blocked:
                 self.folds[node].start_block()
             with self.source.block(f"for {loop.variable} in range(q, stop):"):

@@ -158,8 +158,8 @@ def reindex_of(view: View) -> Reindex | None:
     return Reindex(tuple(axes), tuple(starts), tuple(steps))
 
 
-def seen_box(box: Box, form: Reindex, shape: Shape) -> Box:
-    """The indices of a reindexed array that lead into a box of it, which may be empty.
+def seen_box(box: Box, form: Reindex, shape: Shape) -> Box | None:
+    """The indices of a reindexed array that lead into a box of it, or ``None`` if there are none.
 
     Every axis of the array is walked along by one axis at most.
     """
@@ -168,7 +168,7 @@ def seen_box(box: Box, form: Reindex, shape: Shape) -> Box:
         start = form.starts[axis]
         if axis not in form.axes:
             if not a <= start < b:
-                return ((0, 0),) * len(shape)
+                return None
             continue
         k = form.axes.index(axis)
         step, n = form.steps[k], shape[k]
@@ -176,10 +176,10 @@ def seen_box(box: Box, form: Reindex, shape: Shape) -> Box:
             start, step, a, b = -start, -step, 1 - b, 1 - a
         low, high = -((start - a) // step), -((start - b) // step)
         seen[k] = (min(max(low, 0), n), min(max(high, 0), n))
-    return tuple(seen)
+    return None if is_empty(seen) else tuple(seen)
 
 
-def is_empty(box: Box) -> bool:
+def is_empty(box: Sequence[tuple[int, int]]) -> bool:
     return any(a >= b for a, b in box)
 
 

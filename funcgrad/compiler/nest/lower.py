@@ -288,7 +288,11 @@ class Lowering(Builder):
         if known is not None and is_one and form.step == "{1}":
             if None in known:
                 return [x]
-            place = _row(whole(out), form.axes, known)
+            starts = dict(zip(form.axes, known, strict=True))
+            sizes = tuple(1 if i in starts else n for i, n in enumerate(aval.shape))
+            cut = tuple(starts.get(i) or 0 for i in range(len(sizes)))
+            steps = (1,) * len(sizes)
+            place = reindexed(whole(out), Reindex(tuple(range(len(sizes))), cut, steps), sizes)
             assert isinstance(place, View)
             update = reshaped(updates, place.shape)
             assert update is not None  # only axes of length 1 go

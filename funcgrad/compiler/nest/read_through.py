@@ -22,7 +22,6 @@ from funcgrad.compiler.nest.layout import (
     Uniform,
     Value,
     View,
-    is_empty,
     is_everything,
     reindex_of,
     reindexed,
@@ -103,7 +102,7 @@ class _Assembly:
         asked: list[_Part] = []
         for part in self.parts:
             box = seen_box(part.box, form, shape)
-            if is_empty(box):
+            if box is None:
                 continue
             operand = reindexed(part.operand, form, shape)
             if is_everything(box, shape):
@@ -144,6 +143,8 @@ def box_of(place: View) -> Box | None:
     """The box of its value that a view with the same axes covers, if it is one."""
     form = reindex_of(place)
     if form is None or any(step != 1 for step in form.steps):
+        return None
+    if len(place.shape) != len(form.starts):
         return None
     if any(axis not in (None, k) for k, axis in enumerate(form.axes)):
         return None

@@ -98,7 +98,7 @@ class _Recomputation:
             if isinstance(reader, Guard) and reader.is_fence and i == 0:
                 # There is something to be computed everywhere, so nothing is to be fenced off.
                 for other, k in self.readers.pop(reader.out, []):
-                    self._replace(other, k, known[way])
+                    self._replace(other, k, _through(other.operands[k], known[way]))
             self.readers[node.out].remove((reader, i))
             self._replace(reader, i, known[way])
 
@@ -147,8 +147,9 @@ class _Recomputation:
             return self._add(Point(operands, (out,), node.expr), node)
         inside, outside = node.operands
         inner = seen_box(node.box, form, shape)
-        inner = inner if box is None else common_box(inner, box)
-        if is_empty(inner):
+        if inner is not None and box is not None:
+            inner = common_box(inner, box)
+        if inner is None or is_empty(inner):
             return seen(outside)
         found = reindexed(inside, form, shape)
         if is_everything(inner, shape):
@@ -173,6 +174,16 @@ class _Recomputation:
             self.fences[view.value.maker].append(fence)
             self.fenced[key] = whole(fence.out)
         return self.fenced[key]
+
+
+def _through(view: Operand, operand: Operand) -> Operand:
+    """An operand as a view of a value of its shape shows it."""
+    assert isinstance(view, View)
+    if isinstance(operand, Uniform):
+        return Uniform(operand.scalar, view.shape)
+    # A view counts places in memory: what it is a view of has to lie there in the same order.
+    assert operand.is_whole
+    return View(operand.value, view.shape, view.strides, view.offset)
 
 
 def _needed(nodes: list[Node], outputs: set[Value]) -> list[Node]:
