@@ -17,9 +17,9 @@ from funcgrad.compiler import abi
 from funcgrad.compiler.nest.allocate import (
     Nested,
     Section,
-    mark_stored,
     place,
 )
+from funcgrad.compiler.nest.arrange import arrange, is_on
 from funcgrad.compiler.nest.codegen import (
     Kernel,
     Place,
@@ -28,7 +28,7 @@ from funcgrad.compiler.nest.codegen import (
     generate_copy,
     generate_scan,
 )
-from funcgrad.compiler.nest.fuse import Group, fuse
+from funcgrad.compiler.nest.fuse import Group
 from funcgrad.compiler.nest.gather_scatter import (
     generate_argfold,
     generate_deposit,
@@ -37,7 +37,6 @@ from funcgrad.compiler.nest.gather_scatter import (
     generate_window,
     is_there,
 )
-from funcgrad.compiler.nest.in_place import change_in_place, reuse_inputs
 from funcgrad.compiler.nest.interchange import generate_lanes, lanes_of
 from funcgrad.compiler.nest.layout import Value, View, whole
 from funcgrad.compiler.nest.lower import build, simplified
@@ -60,11 +59,7 @@ from funcgrad.compiler.nest.nodes import (
     Scan,
     Window,
 )
-from funcgrad.compiler.nest.read_through import read_through
-from funcgrad.compiler.nest.recompute import recompute
 from funcgrad.compiler.nest.scalarize import generate_small, is_small
-from funcgrad.compiler.nest.specialize import specialize
-from funcgrad.compiler.nest.write_through import prefer_fresh, write_through
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.compiler.runtime.executable import (
     Executable,
@@ -105,7 +100,7 @@ def _compile_program(
     lowered = simplified(program)
     warn_of_length(program.name, [equation.source for equation in lowered.equations])
     graph = build(lowered)
-    groups = _arrange(graph, donated=donated)
+    groups = arrange(graph, donated=donated)
     jobs = [list(_jobs(group)) for group in groups]
     n_threads = _n_threads(program.thread_limit if threads is None else threads)
     _split(jobs, n_threads)
@@ -144,23 +139,6 @@ def _compile_program(
     return Executable(graph, memory, parts, sources, text, stats, stepper.stretches, stepper.sites)
 
 
-def _arrange(
-    graph: Graph, donated: Sequence[bool] = (), carries: Sequence[tuple[Value, Value]] = ()
-) -> list[Group]:
-    """The passes over the graph of a program, or of the body of a loop; returns its kernels."""
-    read_through(graph)
-    recompute(graph)
-    groups = fuse(graph)
-    if specialize(graph, groups):
-        groups = fuse(graph)
-    mark_stored(graph, groups)
-    prefer_fresh(graph, groups)
-    reuse_inputs(graph, groups, donated)
-    change_in_place(graph, groups, carries)
-    write_through(graph, groups)
-    return groups
-
-
 Job = Kernel | Multiplication | External | Nested
 
 
@@ -195,16 +173,18 @@ _GENERATORS: dict[type[Node], Callable[[Any], Iterator[Kernel]]] = {
 
 
 def _nest_jobs(node: Nest) -> Iterator[Job]:
-    if is_small(node):
+    if is_on("scalarize") and is_small(node):
         yield generate_small(node)
         return
-    lanes = lanes_of(node) if isinstance(node, Loop) else None
+    lanes = lanes_of(node) if isinstance(node, Loop) and is_on("interchange") else None
     if lanes is not None:
         yield generate_lanes(lanes)
         return
     carries = node.carries if isinstance(node, Loop) else ()
     changing = [(carry.now, carry.next) for carry in carries if carry.final is not None]
-    sections = [_section(body, changing) for body in node.bodies]
+    given = frozenset([k.inner for k in node.links if k.inner.maker is None])
+    given |= {carry.now for carry in carries}
+    sections = [_section(body, changing, given) for body in node.bodies]
     for carry in carries:
         if carry.is_in_place:
             assert carry.final is not None
@@ -223,8 +203,10 @@ def _initial(carry: Carry) -> View:
     return View(carry.initial.outer, carry.now.shape, carry.now.strides, carry.initial.offset)
 
 
-def _section(graph: Graph, carries: Sequence[tuple[Value, Value]]) -> Section:
-    groups = _arrange(graph, carries=carries)
+def _section(
+    graph: Graph, carries: Sequence[tuple[Value, Value]], outer: frozenset[Value]
+) -> Section:
+    groups = arrange(graph, carries=carries, outer=outer)
     return Section(graph, groups, [list(_jobs(group)) for group in groups])
 
 

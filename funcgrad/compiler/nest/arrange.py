@@ -1,0 +1,91 @@
+"""The passes over loop nests, in their order: from what computes to kernels.
+
+Every pass is a verb in a file of its own. ``FUNCGRAD_SKIP_PASSES``, names separated by commas,
+leaves some of them out: results stay the same, which tells a defect of a pass from others.
+``FUNCGRAD_VERIFY=1`` checks the graph after each.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from funcgrad.compiler.nest.allocate import mark_stored
+from funcgrad.compiler.nest.fuse import Group, fuse
+from funcgrad.compiler.nest.in_place import change_in_place, reuse_inputs
+from funcgrad.compiler.nest.layout import Value
+from funcgrad.compiler.nest.nodes import Graph
+from funcgrad.compiler.nest.read_through import read_through
+from funcgrad.compiler.nest.recompute import recompute
+from funcgrad.compiler.nest.specialize import specialize
+from funcgrad.compiler.nest.verify import verify_graph, verify_groups
+from funcgrad.compiler.nest.write_through import prefer_fresh, write_through
+
+OPTIONAL = (
+    "read_through",  # assembled arrays are read where their parts come from
+    "recompute",  # cheap values are computed again by their readers
+    "specialize",  # short axes are written out
+    "write_through",  # parts of assembled arrays are computed where they belong
+    "in_place",  # results take the memory of what nobody needs any more
+    "scalarize",  # loops over few numbers are one kernel of variables
+    "interchange",  # loops of independent lanes run lane by lane
+)
+"""The passes that can be left out, with what they do."""
+
+SKIP_VARIABLE = "FUNCGRAD_SKIP_PASSES"
+VERIFY_VARIABLE = "FUNCGRAD_VERIFY"
+
+
+def is_on(name: str) -> bool:
+    """Whether a pass is to run."""
+    return name not in os.environ.get(SKIP_VARIABLE, "").split(",")
+
+
+def arrange(
+    graph: Graph,
+    donated: Sequence[bool] = (),
+    carries: Sequence[tuple[Value, Value]] = (),
+    outer: frozenset[Value] = frozenset(),
+) -> list[Group]:
+    """Rewrite the graph of a program, or of the body of a loop.
+
+    Args:
+        graph: The graph; it is changed.
+        donated: For every input whether its memory may be used for results.
+        carries: Inputs that may be written to, each with the output that takes its place.
+        outer: Values around the graph that it may read.
+
+    Returns:
+        Its nodes in groups, of which each is run by one kernel, or is no kernel's.
+    """
+    is_verified = os.environ.get(VERIFY_VARIABLE, "0") not in ("", "0")
+
+    def check(after: str, groups: Sequence[Group] | None = None) -> None:
+        if is_verified:
+            verify_graph(graph, after, outer)
+            if groups is not None:
+                verify_groups(graph, groups, after)
+
+    check("lower")
+    if is_on("read_through"):
+        read_through(graph)
+        check("read_through")
+    if is_on("recompute"):
+        recompute(graph)
+        check("recompute")
+    groups = fuse(graph)
+    check("fuse", groups)
+    if is_on("specialize") and specialize(graph, groups):
+        check("specialize")
+        groups = fuse(graph)
+        check("fuse", groups)
+    mark_stored(graph, groups)
+    if is_on("write_through"):
+        prefer_fresh(graph, groups)
+    if is_on("in_place"):
+        reuse_inputs(graph, groups, donated)
+        change_in_place(graph, groups, carries)
+    if is_on("write_through"):
+        write_through(graph, groups)
+        check("write_through", groups)
+    return groups

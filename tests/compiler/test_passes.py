@@ -1,0 +1,216 @@
+"""Every pass keeps the graph whole and the results equal, and can be left out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import funcgrad as fg
+from funcgrad import lax
+from funcgrad.compiler.nest.arrange import OPTIONAL, SKIP_VARIABLE, VERIFY_VARIABLE
+from funcgrad.compiler.nest.layout import Value, View, reindex_of, reindexed, seen_box, whole
+from funcgrad.compiler.nest.nodes import Graph, Guard, Point
+from funcgrad.compiler.nest.verify import verify_graph
+from funcgrad.errors import CompilerError
+from funcgrad.lowering import Reindex
+from tests.compiler.programs import RandomProgram, programs
+
+EXAMPLES = int(os.environ.get("FUNCGRAD_TEST_EXAMPLES", "20"))
+RNG = np.random.default_rng(0)
+GRID = RNG.normal(size=(9, 12))
+LINE = RNG.normal(size=40)
+POINTS = RNG.normal(size=(30, 3))
+CUBE = RNG.normal(size=(5, 6, 7))
+
+
+@pytest.fixture(autouse=True)
+def _verified(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VERIFY_VARIABLE, "1")
+
+
+def jacobi(a: Any) -> Any:
+    inner = 0.2 * (a[1:-1, 1:-1] + a[:-2, 1:-1] + a[2:, 1:-1] + a[1:-1, :-2] + a[1:-1, 2:])
+    return put(a, (slice(1, -1),) * 2, inner)
+
+
+def put(a: Any, where: Any, update: Any) -> Any:
+    """``a.at[where].set(update)``, also for arrays of NumPy."""
+    if isinstance(a, np.ndarray):
+        b = a.copy()
+        b[where] = update
+        return b
+    return a.at[where].set(update)
+
+
+def heat(a: Any) -> Any:
+    c = a[1:-1, 1:-1, 1:-1]
+    flux = a[2:, 1:-1, 1:-1] + a[:-2, 1:-1, 1:-1] + a[1:-1, 2:, 1:-1] + a[1:-1, :-2, 1:-1]
+    return put(a, (slice(1, -1),) * 3, c + 0.1 * (flux - 4 * c))
+
+
+def limited_diffusion(f: Any) -> Any:
+    lap = 4 * f[1:-1, 1:-1] - (f[2:, 1:-1] + f[:-2, 1:-1] + f[1:-1, 2:] + f[1:-1, :-2])
+    flx = lap[1:, 1:-1] - lap[:-1, 1:-1]
+    flx = np.where(flx * (f[2:-1, 2:-2] - f[1:-2, 2:-2]) > 0, 0, flx)
+    return f[2:-2, 2:-2] - 0.1 * (flx[1:] - flx[:-1])
+
+
+def borders(u: Any) -> Any:
+    u = put(u, 0, u[1] * 2)
+    u = put(u, (slice(None), -1), np.sin(u[:, -2]))
+    return put(u, (slice(None), 0), 1.5)
+
+
+def gravity(x: Any) -> Any:
+    d = x[:, None, :] - x[None, :, :]
+    r2 = np.sum(d * d, -1) + 0.5
+    return np.sum(d * (r2**-1.5)[:, :, None], 1)
+
+
+def advection(u: Any) -> Any:
+    return lax.fori_loop(0, 4, lambda i, v: v - 0.3 * (v - np.roll(v, 1, 0)), u * 1)
+
+
+PROGRAMS: dict[str, tuple[Callable[..., Any], np.ndarray]] = {
+    "jacobi": (jacobi, GRID),
+    "three steps of jacobi": (lambda a: jacobi(jacobi(jacobi(a))), GRID),
+    "heat": (heat, CUBE),
+    "limited diffusion": (limited_diffusion, GRID),
+    "borders": (borders, GRID),
+    "rosenbrock": (lambda x: np.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2), LINE),
+    "rolls": (lambda x: np.roll(x, 1, 0) + np.roll(x, -2, 1) - np.roll(x, (1, 1), (0, 1)), GRID),
+    "pads": (lambda x: np.pad(x, 1)[:-1] * np.pad(x * 2, ((0, 1), (2, 0)), mode="edge"), GRID),
+    "concatenation": (lambda x: np.concatenate([x, np.sin(x), x[:3]])[2:-1] * 2, GRID),
+    "reversed": (lambda x: np.concatenate([x, 2 * x])[::-1] - np.concatenate([x, x]), LINE),
+    "steps": (lambda x: put(x * 2, slice(3, 30), x[::-1][3:30])[::3] + x[::3], LINE),
+    "stack": (lambda x: np.stack([x + 1, x * 2, x - 3], 1), GRID),
+    "prefix of a pad": (lambda x: np.cumsum(np.pad(x, (2, 0))[:-2] * x), LINE),
+    "softmax of shifts": (lambda x: fg.nn.softmax(np.pad(x[1:], (0, 1)) - x), LINE),
+    "gravity": (gravity, POINTS),
+    "directions": (lambda x: x / np.sqrt(np.sum(x * x, -1, keepdims=True)), POINTS),
+    "columns": (lambda x: np.sum(x * x[:, :1], 0) + np.max(x.T.copy().T, 0), POINTS),
+    "rows": (lambda x: np.prod(x.T * 1.5, 0) + np.sum(x.T * 2, 0), POINTS),
+    "cross": (lambda x: np.cross(x, x[::-1]), POINTS),
+    "means": (lambda x: np.var(x, -1) * np.mean(x, 0)[:1], POINTS),
+    "advection": (advection, GRID),
+    "nothing": (lambda x: np.pad(x[:0], (0, 2)) + x[:2], LINE),
+    "one": (lambda x: np.concatenate([x[:1], x[1:2]]) * np.pad(x[3:4], (1, 0)), LINE),
+}
+
+
+@pytest.mark.parametrize("skipped", ["nothing", *OPTIONAL])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_results_without_a_pass(name: str, skipped: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    function, x = PROGRAMS[name]
+
+    def loss(x: Any) -> Any:
+        return np.sum(np.sin(function(x) * 0.125))
+
+    expected, slope = function(x), fg.grad(loss)(x)
+    before = x.copy()
+    monkeypatch.setenv(SKIP_VARIABLE, skipped)
+    np.testing.assert_allclose(fg.jit(lambda x: function(x))(x), expected, 1e-12, 1e-12)
+    np.testing.assert_allclose(fg.jit(fg.grad(lambda x: loss(x)))(x), slope, 1e-10, 1e-10)
+    single = fg.jit(lambda x: function(x))(x.astype(np.float32))
+    np.testing.assert_allclose(single, expected, 2e-4, 2e-4)
+    np.testing.assert_array_equal(x, before)
+
+
+@settings(max_examples=EXAMPLES)
+@given(programs("f8"))
+def test_random_programs_without_a_pass(program: RandomProgram) -> None:
+    with np.errstate(all="ignore"):
+        expected = program.function(*program.args)
+    for skipped in ("nothing", *OPTIONAL):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv(SKIP_VARIABLE, skipped)
+            patch.setenv(VERIFY_VARIABLE, "1")
+            found = fg.jit(lambda *args: program.function(*args))(*program.args)
+        for x, y in zip(found, expected, strict=True):
+            np.testing.assert_allclose(x, y, 1e-11, 1e-11 * program.scale, err_msg=skipped)
+
+
+def test_stencils_take_no_memory_between() -> None:
+    """A stencil of a stencil, and the sum of padded arrays of a gradient, are one kernel each."""
+    n = 400
+    diffusion = fg.jit(limited_diffusion).lower(np.ones((n, n))).compile()
+    assert str(diffusion.as_text()).count("def kernel") == 1
+    rosenbrock = PROGRAMS["rosenbrock"][0]
+    gradient = fg.jit(fg.grad(rosenbrock)).lower(np.ones(n)).compile()
+    assert str(gradient.as_text()).count("def kernel") == 1
+
+
+# Where a view leads.
+
+
+@pytest.mark.parametrize("step", [-3, -2, -1, 1, 2, 3])
+@pytest.mark.parametrize("start", [0, 1, 5, 10])
+def test_boxes_are_seen_where_they_are(start: int, step: int) -> None:
+    for n in range(1, 1 + (10 - start if step > 0 else start) // abs(step)):
+        form = Reindex((0,), (start,), (step,))
+        view = reindexed(whole(Value((11,), np.dtype("f8"))), form, (n,))
+        assert isinstance(view, View)
+        assert n == 1 or reindex_of(view) == form
+        for a in range(12):
+            for b in range(a + 1, 12):
+                inside = [i for i in range(n) if a <= start + i * step < b]
+                expected = ((inside[0], inside[-1] + 1),) if inside else None
+                assert seen_box(((a, b),), form, (n,)) == expected
+
+
+def test_a_fixed_index_outside_of_a_box_sees_nothing() -> None:
+    assert seen_box(((1, 2),), Reindex((), (0,), ()), ()) is None
+    assert seen_box(((1, 2),), Reindex((), (1,), ()), ()) == ()
+
+
+# The verifier.
+
+
+def graph_of(node: Callable[[Value], Point]) -> Graph:
+    x = Value((4,), np.dtype("f8"))
+    made = node(x)
+    return Graph([x], [], [made], [made.out])
+
+
+@pytest.mark.parametrize(
+    ("node", "message"),
+    [
+        (
+            lambda x: Point((View(x, (4,), (1,), 1),), (Value((4,), x.dtype),), "-{0}"),
+            "reads beside the memory of an operand",
+        ),
+        (
+            lambda x: Point((whole(x),), (Value((3,), x.dtype),), "-{0}"),
+            "has an operand of another shape",
+        ),
+        (
+            lambda x: Point((whole(x),), (Value((4,), x.dtype),), "{0} + {1}"),
+            "has too few operands",
+        ),
+        (
+            lambda x: Point((whole(Value((4,), x.dtype)),), (Value((4,), x.dtype),), "-{0}"),
+            "reads a value that nothing has made yet",
+        ),
+    ],
+)
+def test_the_verifier_says_what_is_wrong(node: Any, message: str) -> None:
+    with pytest.raises(CompilerError, match=f"after a pass: a Point of .* {message}"):
+        verify_graph(graph_of(node), "a pass")
+
+
+def test_a_guard_may_lead_beside_memory_outside_of_its_box() -> None:
+    def guard(x: Value) -> Point:
+        shifted = View(x, (4,), (1,), -1)
+        return Guard((shifted, whole(x)), (Value((4,), x.dtype),), ((1, 4),))
+
+    verify_graph(graph_of(guard), "a pass")
+    too_large = graph_of(
+        lambda x: Guard((View(x, (4,), (1,), -1), whole(x)), (Value((4,), x.dtype),), ((0, 3),))
+    )
+    with pytest.raises(CompilerError, match=r"a Guard of .* reads beside the memory"):
+        verify_graph(too_large, "a pass")
