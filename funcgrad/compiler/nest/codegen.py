@@ -15,7 +15,6 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -28,8 +27,10 @@ from funcgrad.compiler.nest.layout import (
     Uniform,
     Value,
     View,
+    box_size,
     common_box,
     contiguous_strides,
+    largest_beside,
     whole,
 )
 from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Origin, Point, Scan
@@ -817,18 +818,23 @@ class _Writer:
                 self.folds[node].end_block()
 
     def _has_core(self, body: list[Node]) -> bool:
-        """Whether most indices lie inside of all boxes: then those need ask nothing."""
+        """Whether most indices lie on the same side of every guard: then those need ask nothing."""
         guards = [node for node in body if isinstance(node, Guard)]
         if not guards or not all(map(self._is_full, guards)):
             return False
-        self.core = reduce(common_box, (node.box for node in guards))
-        inside = math.prod(max(b - a, 0) for a, b in self.core)
-        return 2 * inside > math.prod(self.space)
+        self.core: Box = tuple((0, n) for n in self.space)
+        self.is_inside: dict[Node, bool] = {}
+        for guard in guards:
+            inside = common_box(guard.box, self.core)
+            outside = largest_beside(self.core, inside)
+            self.is_inside[guard] = box_size(inside) >= box_size(outside)
+            self.core = inside if self.is_inside[guard] else outside
+        return 2 * box_size(self.core) > math.prod(self.space)
 
     def _around_core(self, loop: _Loop, body: list[Node]) -> None:
         """The innermost loop in three parts, of which the middle one asks nothing.
 
-        There all guards are inside; in rows that lie outside it is empty.
+        There every guard is known; in rows that lie outside it is empty.
         """
         source = self.source
         variables = {x.axis: x.variable for x in self.loops}
@@ -908,7 +914,8 @@ class _Writer:
         """
         inside, outside = node.operands
         if zone == "core":
-            self.names[node.out] = self._name(inside, node, loaded)
+            operand = inside if self.is_inside[node] else outside
+            self.names[node.out] = self._name(operand, node, loaded)
             if node in self.outs:
                 self._store(self.outs[node], self.names[node.out], self._is_full(node))
             return

@@ -187,6 +187,22 @@ def is_everything(box: Box, shape: Shape) -> bool:
     return all(a == 0 and b == n for (a, b), n in zip(box, shape, strict=True))
 
 
+def box_size(box: Box) -> int:
+    """How many indices it has."""
+    return math.prod(max(b - a, 0) for a, b in box)
+
+
+def largest_beside(box: Box, hole: Box) -> Box:
+    """The largest part of a box, itself a box, that has nothing in common with a part of it."""
+    if is_empty(hole):
+        return box
+    parts = []
+    for axis, ((a, b), (begin, end)) in enumerate(zip(box, hole, strict=True)):
+        for side in ((a, begin), (end, b)):
+            parts.append((*box[:axis], side, *box[axis + 1 :]))
+    return max(parts, key=box_size, default=hole)
+
+
 def common_box(a: Box, b: Box) -> Box:
     """What two boxes have in common."""
     return tuple((max(x[0], y[0]), min(x[1], y[1])) for x, y in zip(a, b, strict=True))
