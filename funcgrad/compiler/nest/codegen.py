@@ -490,6 +490,7 @@ class _Writer:
         rank = len(self.space)
         n = rank - self.n_row
         if self.walk is None:
+            self.order = self._order()
             loops = self._loops(self.order, "i")
             self.batch, self.outer, self.row = [], loops[:-1], loops[-1:]
         else:
@@ -499,6 +500,24 @@ class _Writer:
         self.loops = [*self.batch, *self.outer, *self.row]
         is_walkable = self.walk is None or len(self.loops) > len(self.row)
         self.first = self.loops[0] if self.loops and is_walkable else None
+
+    def _order(self) -> tuple[int, ...]:
+        """The axes, that one innermost along which the fewest elements lie apart."""
+        written = set(self.outs.values())
+
+        def n_apart(axis: int) -> int:
+            return sum(
+                1 + (access in written)
+                for access in self.accesses.values()
+                if access.strides[axis] not in (0, 1)
+            )
+
+        # The last axis if there is nothing between them; short ones are not worth a loop.
+        axes = [a for a in reversed(self.order) if self.space[a] > MAX_EXTENT]
+        inner = min(axes, key=n_apart, default=None)
+        if inner is None:
+            return self.order
+        return (*(axis for axis in self.order if axis != inner), inner)
 
     def _range(self, loop: _Loop) -> str:
         return "begin, end" if loop is self.first else self.sizes[loop.variable]
