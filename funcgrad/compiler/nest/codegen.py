@@ -41,6 +41,10 @@ from funcgrad.intrinsics import expression
 MAX_EXTENT = 4
 """Short axes are written out (`specialize`): steps up to this one are known to LLVM."""
 
+TILE = 32
+"""Columns of a tile, in kernels that walk some arrays along their rows and others across them: what
+is read or written across stays in the nearest cache until all of a cache line was used."""
+
 BLOCK = 512
 """Length of the blocks in which sums are formed."""
 
@@ -500,6 +504,7 @@ class _Writer:
         self.loops = [*self.batch, *self.outer, *self.row]
         is_walkable = self.walk is None or len(self.loops) > len(self.row)
         self.first = self.loops[0] if self.loops and is_walkable else None
+        self.is_crossed = self._is_crossed()
 
     def _order(self) -> tuple[int, ...]:
         """The axes, that one innermost along which the fewest elements lie apart."""
@@ -518,6 +523,20 @@ class _Writer:
         if inner is None:
             return self.order
         return (*(axis for axis in self.order if axis != inner), inner)
+
+    def _is_crossed(self) -> bool:
+        """Whether it walks some arrays along their rows and others across, as transpositions do."""
+        if self.walk is not None or len(self.loops) < 2:
+            return False
+        inner, outer = self.row[-1].axis, self.loops[-2].axis
+        strides = [(a.strides[outer], a.strides[inner]) for a in self.accesses.values()]
+        return any(along == 1 and abs(apart) > MAX_EXTENT for along, apart in strides)
+
+    def _span(self, loop: _Loop) -> tuple[str, str]:
+        """Where the innermost loop begins and ends."""
+        if self.is_crossed:
+            return "t", "edge"
+        return ("begin", "end") if loop is self.first else ("0", self._range(loop))
 
     def _range(self, loop: _Loop) -> str:
         return "begin, end" if loop is self.first else self.sizes[loop.variable]
@@ -689,6 +708,12 @@ class _Writer:
             with self._over(loops[0]):
                 self._batch(loops[1:])
             return
+        if self.is_crossed:
+            size = self.sizes[self.row[-1].variable]
+            with self.source.block(f"for t in range(0, {size}, {TILE}):"):
+                self.source.add(f"edge = minimum(t + {TILE}, {size})")
+                self._outer(self.outer)
+            return
         for node in self.crossing:
             if self._kind(node) == "column":
                 self._over_row(lambda node=node: self._start_column(node))
@@ -820,7 +845,8 @@ class _Writer:
             if self._has_core(body):
                 self._around_core(loop, body)
                 return
-            with self.source.block(f"for {loop.variable} in range({self._range(loop)}):"):
+            begin, end = self._span(loop)
+            with self.source.block(f"for {loop.variable} in range({begin}, {end}):"):
                 self._statements(body)
             return
         size = self.sizes[loop.variable]
@@ -857,7 +883,7 @@ class _Writer:
         """
         source = self.source
         variables = {x.axis: x.variable for x in self.loops}
-        begin, end = ("begin", "end") if loop is self.first else ("0", self._range(loop))
+        begin, end = self._span(loop)
         tests = []
         for axis, (a, b) in enumerate(self.core):
             if axis == loop.axis:
