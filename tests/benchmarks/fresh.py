@@ -1,148 +1,150 @@
-"""The benchmarks that need fresh processes: cold compilation, reuse of kernels, import time.
+"""One measurement of one row, in a process of its own; prints a line of JSON.
 
-Run as a program it is the fresh process itself and prints one line of JSON:
+    python -m tests.benchmarks.fresh speed networks wide-step --libraries funcgrad jax
 
-    python fresh.py cold LIBRARY [--started]    seconds of trace, lower and compile
-    python fresh.py reuse                       kernels compiled, then those for a new batch size
+``measures.py`` starts these processes and says which processors they may use. Libraries are
+imported by name, each only where it is measured: a first call includes its import.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
-import itertools
 import json
-import os
-import subprocess
+import statistics
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from libraries import CONSTRUCTORS, funcgrad_library
-from models import Training, digits_training
-from stopwatch import Comparison
+from tests.benchmarks.libraries import Library, load
+from tests.benchmarks.sides import prepare, sides, verified_calls
+from tests.benchmarks.spinning import durations, spinning_process
+from tests.benchmarks.stopwatch import Side, interleave
+from tests.benchmarks.workload import Problem, Row, converted, row_of
 
-PHASES = ("trace", "lower", "compile")
+
+def verified_sides(args: argparse.Namespace) -> list[Side]:
+    """What is timed, after its results were compared with NumPy's."""
+    row = row_of(args.group, args.row)
+    problem = row.workload.problem(args.size)
+    calls = verified_calls(load(args.libraries, args.dtype), row, problem, args.dtype)
+    return sides(calls, problem, args.dtype)
 
 
-def cold_compile(names: list[str], rounds: int, started: bool) -> dict[str, Comparison]:
-    """Seconds of each phase, and of all, for the digits step: one new process per sample.
+def measure_speed(args: argparse.Namespace) -> dict[str, Any]:
+    """Seconds per call of every side and of the limit, round by round."""
+    found = verified_sides(args)
+    # By name, because it imports Numba, which a first call is to be measured without.
+    limits = importlib.import_module("tests.benchmarks.limits")
+    problem = row_of(args.group, args.row).workload.problem(args.size)
+    limit = limits.limit_of(args.row, converted(problem.arguments, args.dtype))
+    if limit is not None:
+        found.append(Side(*limit))
+    return {"run": interleave(found, args.rounds)}
 
-    The cache of funcgrad is a new, empty folder each time; that of JAX is off.
-    """
-    result = {phase: Comparison({name: [] for name in names}) for phase in (*PHASES, "total")}
-    for turn in range(rounds):
-        for name in names if turn % 2 == 0 else reversed(names):
-            with tempfile.TemporaryDirectory() as cache:
-                seconds = run_fresh(cache, "cold", name, *(["--started"] if started else []))
-            seconds["total"] = sum(seconds[phase] for phase in PHASES)
-            for phase, comparison in result.items():
-                comparison.samples[name].append(seconds[phase])
+
+def measure_busy(args: argparse.Namespace) -> dict[str, Any]:
+    """Median and longest of single calls, alone and beside a process that spins."""
+    result: dict[str, Any] = {}
+    for side in verified_sides(args):
+        quiet = durations(side, args.rounds)
+        with spinning_process():
+            busy = durations(side, args.rounds)
+        for name, samples in (("quiet", quiet), ("busy", busy)):
+            result.setdefault(name, {})[side.name] = [statistics.median(samples)]
+            result.setdefault(f"{name}-worst", {})[side.name] = [max(samples)]
     return result
 
 
-def kernel_reuse() -> list[dict[str, int]]:
-    """Counts of compiled kernels in two processes, one after the other, on one cache folder."""
-    with tempfile.TemporaryDirectory() as cache:
-        return [run_fresh(cache, "reuse") for _ in range(2)]
+def measure_first(args: argparse.Namespace) -> dict[str, Any]:
+    """Seconds of the first call, and the moment of its result less what made its arguments.
 
-
-def import_times(modules: list[str], rounds: int) -> Comparison:
-    """Wall-clock seconds of ``python -c 'import module'``, a bare interpreter included.
-
-    Modules come as compiled bytecode, as installed packages have it.
+    Moments are those of ``time.perf_counter``, which the processes of one machine share.
     """
-    result = Comparison({module: [] for module in modules})
-    with tempfile.TemporaryDirectory() as bytecode:
-        environment = {**os.environ, "PYTHONPYCACHEPREFIX": bytecode}
-        environment.pop("PYTHONDONTWRITEBYTECODE", None)
-        for turn in range(rounds + 1):
-            for module in modules:
-                start = time.perf_counter()
-                command = [sys.executable, "-c", f"import {module}"]
-                subprocess.run(command, env=environment, check=True)
-                if turn:  # the first round writes the bytecode and fills the page cache
-                    result.samples[module].append(time.perf_counter() - start)
-    return result
+    start = time.perf_counter()
+    row = row_of(args.group, args.row)
+    problem = row.workload.problem(args.size)
+    making = time.perf_counter() - start
+    (library,) = load(args.libraries, args.dtype).values()
+    call = prepare(library, row, problem, args.dtype)
+    if call is None:
+        return {}
+    start = time.perf_counter()
+    call()
+    call.finish()
+    end = time.perf_counter()
+    counts = kernel_counts(library, row, call.program, problem, args)
+    return {"call": end - start, "ready": end - making, "counts": counts}
 
 
-def run_fresh(cache: str, *arguments: str) -> dict[str, Any]:
-    """Run this file in a new process."""
-    environment = {
-        **os.environ,
-        "FUNCGRAD_CACHE_DIR": cache,
-        "JAX_ENABLE_COMPILATION_CACHE": "false",
-    }
-    command = [sys.executable, str(Path(__file__)), *arguments]
-    done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
-    counts: dict[str, Any] = json.loads(done.stdout)
-    return counts
-
-
-# In the fresh process.
-
-
-def measure_cold(name: str, started: bool) -> dict[str, float]:
-    """Time the three phases once, everything imported; ``started``: after a first, other jit."""
-    for module in ("numba", "jax", "funcgrad"):
-        try:
-            importlib.import_module(module)
-        except ImportError:
-            if module == name:
-                raise
-    library = CONSTRUCTORS[name]()
-    training = digits_training(library)
-    if started:
-        x = library.to_own_array(np.ones(3, np.float32))
-        library.wait(library.root.jit(lambda x: x * 2 + 1)(x))
-    return phases_of(training)
-
-
-def phases_of(training: Training) -> dict[str, float]:
-    """Seconds of trace, lower and compile of a training step."""
-    moments = [time.perf_counter()]
-    traced = training.step.trace(training.state, training.x, training.labels)
-    moments.append(time.perf_counter())
-    lowered = traced.lower()
-    moments.append(time.perf_counter())
-    lowered.compile()
-    moments.append(time.perf_counter())
-    spans = (end - start for start, end in itertools.pairwise(moments))
-    return dict(zip(PHASES, spans, strict=True))
-
-
-def count_kernels() -> dict[str, int]:
-    """Count the kernels that digits steps at two batch sizes compile; was Numba needed?"""
-    library = funcgrad_library()
-    training, other = digits_training(library, 128), digits_training(library, 57)
-    training()
-    first = training.step.cache_info()
-    training.x, training.labels = other.x, other.labels
-    training()
-    second = training.step.cache_info()
+def kernel_counts(
+    library: Library, row: Row, program: Any, problem: Problem, args: argparse.Namespace
+) -> dict[str, int]:
+    """Kernels that the first call and another size compiled, and whether that took Numba."""
+    if library.name != "funcgrad" or problem.mode == "eager":
+        return {}
+    first = program.cache_info()
+    with_numba = int("numba" in sys.modules)
+    other = row.workload.problem("small")
+    program(*library.own_tree(converted(other.arguments, args.dtype)))
+    again = program.cache_info().kernels_compiled - first.kernels_compiled
     return {
-        "compiled": first.kernels_compiled,
-        "loaded": first.kernels_loaded,
-        "compiled_for_new_batch": second.kernels_compiled - first.kernels_compiled,
-        "traces": second.traces,
-        "numba_imported": int("numba" in sys.modules),
+        "kernels": first.kernels_compiled + first.kernels_loaded,
+        "kernels compiled": first.kernels_compiled,
+        "kernels for another size": again,
+        "Numba imported": with_numba,
     }
+
+
+def measure_memory(args: argparse.Namespace) -> dict[str, Any]:
+    """Bytes by which the resident set grows at most during a call that is traced and compiled."""
+    row = row_of(args.group, args.row)
+    (library,) = load(args.libraries, args.dtype).values()
+    for size in dict.fromkeys(("small", args.size)):  # the small one warms the library up
+        call = prepare(library, row, row.workload.problem(size), args.dtype)
+        if call is None:
+            return {}
+        if hasattr(call.program, "lower"):
+            call.program = call.program.lower(call.state, *call.others).compile()
+        before = reset_peak()
+        call()
+        call.finish()
+    return {"bytes": peak_bytes() - before}
+
+
+def reset_peak() -> int:
+    """Let the peak of the resident set start anew from what it is now; return that."""
+    Path("/proc/self/clear_refs").write_text("5")
+    return peak_bytes()
+
+
+def peak_bytes() -> int:
+    """The largest resident set since the last reset."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) * 1024
+
+
+MEASURES = {
+    "speed": measure_speed,
+    "busy": measure_busy,
+    "first": measure_first,
+    "memory": measure_memory,
+}
 
 
 def main() -> None:
-    """Entry point of the fresh process."""
+    """Entry point."""
     parser = argparse.ArgumentParser()
-    commands = parser.add_subparsers(dest="command", required=True)
-    cold = commands.add_parser("cold")
-    cold.add_argument("library")
-    cold.add_argument("--started", action="store_true")
-    commands.add_parser("reuse")
+    parser.add_argument("measure", choices=MEASURES)
+    parser.add_argument("group")
+    parser.add_argument("row")
+    parser.add_argument("--libraries", nargs="+", default=["funcgrad"])
+    parser.add_argument("--dtype", default="float32")
+    parser.add_argument("--size", default="normal")
+    parser.add_argument("--rounds", type=int, default=9)
     args = parser.parse_args()
-    is_cold = args.command == "cold"
-    print(json.dumps(measure_cold(args.library, args.started) if is_cold else count_kernels()))
+    print(json.dumps(MEASURES[args.measure](args)))
 
 
 if __name__ == "__main__":

@@ -1,76 +1,240 @@
-"""Results as a Markdown table, and the machine that they were measured on."""
+"""Records as Markdown: a table for each group and measure, geometric means, the machine."""
 
 from __future__ import annotations
 
 import importlib.metadata
+import math
 import os
 import platform
-from collections.abc import Sequence
+import statistics
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from stopwatch import Comparison, Spread
 
-PACKAGES = ("funcgrad", "numpy", "scipy", "numba", "llvmlite", "jax", "jaxlib", "autograd")
-UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "XLA_FLAGS", "NUMBA_NUM_THREADS")
+from tests.benchmarks.measures import Record
+from tests.benchmarks.stopwatch import Spread, ratios
+
+PACKAGES = (
+    "funcgrad",
+    "numpy",
+    "scipy",
+    "numba",
+    "llvmlite",
+    "jax",
+    "jaxlib",
+    "torch",
+    "autograd",
+)
+UNITS = {
+    "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")),
+    "bytes": ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")),
+}
+OURS = "funcgrad"
 
 
 @dataclass(frozen=True)
-class Line:
-    """One row of the table, already as text."""
+class Measure:
+    """How a measure is shown: its heading, its unit ("s", "bytes" or "" for a count)."""
 
-    what: str
-    side: str
-    figure: str
-    ratio: str = ""
-    goal: str = ""
+    heading: str
+    unit: str
 
 
-HEADING = Line("what", "side", "median [quartiles]", "time / funcgrad's", "goal")
+MEASURES = {
+    "run": Measure("Time of a call", "s"),
+    "first call, cold": Measure("First call, empty cache", "s"),
+    "process start to result, cold": Measure("Process start to first result, empty cache", "s"),
+    "first call, warm": Measure("First call in a second process", "s"),
+    "process start to result, warm": Measure("Process start to first result, second process", "s"),
+    "quiet": Measure("Single calls: median", "s"),
+    "quiet-worst": Measure("Single calls: longest", "s"),
+    "busy": Measure("Single calls beside a spinning process: median", "s"),
+    "busy-worst": Measure("Single calls beside a spinning process: longest", "s"),
+    "memory": Measure("Peak memory of a call beyond its arguments", "bytes"),
+    "import": Measure("Import in a new process", "s"),
+    "kernels, cold": Measure("Kernels", ""),
+    "kernels compiled, cold": Measure("Kernels compiled by a first process", ""),
+    "kernels compiled, warm": Measure("Kernels compiled by a second process", ""),
+    "kernels for another size, cold": Measure("Kernels compiled for other sizes", ""),
+    "Numba imported, warm": Measure("Is Numba imported by a second process?", ""),
+}
+COMPARED = tuple(name for name, measure in MEASURES.items() if measure.unit)
+"""Measures of which all sides have a figure."""
 
 
-def duration(spread: Spread) -> str:
-    """Median and quartiles in the unit that suits the median."""
-    scale, unit = next((u for u in UNITS if spread.median >= u[0]), UNITS[-1])
-    median, lower, upper = (f"{v / scale:.3g}" for v in (spread.median, spread.lower, spread.upper))
-    return f"{median} {unit} [{lower}, {upper}]"
+def quantity(spread: Spread, unit: str) -> str:
+    """A median in the scale that suits it."""
+    scale, name = next((u for u in UNITS[unit] if spread.median >= u[0]), UNITS[unit][-1])
+    return f"{spread.median / scale:.3g} {name}"
 
 
 def multiple(spread: Spread) -> str:
-    """A ratio and its quartiles."""
-    return f"**{spread.median:.2f}** [{spread.lower:.2f}, {spread.upper:.2f}]"
+    """A ratio, and its quartiles where there was more than one round."""
+    if spread.lower == spread.upper:
+        return f"{spread.median:.2f}"
+    return f"{spread.median:.2f} [{spread.lower:.2f}, {spread.upper:.2f}]"
 
 
-def comparison_lines(what: str, goal: str, comparison: Comparison) -> list[Line]:
-    """A line for each side; the first side is the reference of the ratios."""
-    reference = next(iter(comparison.samples))
-    lines = []
-    for index, side in enumerate(comparison.samples):
-        ratio = multiple(comparison.ratio(side, reference)) if index else "1"
-        texts = ("", "") if index else (what, goal)
-        lines.append(Line(texts[0], side, duration(comparison.time(side)), ratio, texts[1]))
-    return lines
+def speeds(record: Record, side: str) -> Spread:
+    """The side's figure as a multiple of funcgrad's, from the ratio of each round."""
+    return Spread.of(ratios(record.samples[side], record.samples[OURS]))
 
 
-def table(lines: Sequence[Line]) -> str:
-    """Lines as a Markdown table."""
-    rows = [[line.what, line.side, line.figure, line.ratio, line.goal] for line in lines]
-    heading = [HEADING.what, HEADING.side, HEADING.figure, HEADING.ratio, HEADING.goal]
-    return "\n".join("| " + " | ".join(r) + " |" for r in (heading, ["---"] * 5, *rows))
+def peers_of(records: Iterable[Record]) -> list[str]:
+    """Every side but funcgrad and the limits, in the order of their first appearance."""
+    names = dict.fromkeys(name for record in records for name in record.samples)
+    return [name for name in names if name != OURS and not is_limit(name)]
+
+
+def is_limit(side: str) -> bool:
+    """Is this side no library, but what none can beat?"""
+    return side.startswith("limit: ")
+
+
+def geometric_mean(values: Sequence[float]) -> float:
+    """The mean of ratios."""
+    return math.exp(statistics.fmean(math.log(value) for value in values))
+
+
+@dataclass(frozen=True)
+class Key:
+    """What the records of a table have in common."""
+
+    measure: str
+    dtype: str
+    size: str
+    threads: int
+
+    @staticmethod
+    def of(record: Record) -> Key:
+        return Key(record.measure, record.dtype, record.size, record.threads)
+
+    @property
+    def title(self) -> str:
+        """The measure and its setting."""
+        threads = f"{self.threads} thread" + ("s" if self.threads > 1 else "")
+        setting = (self.dtype, f"size {self.size}" if self.size != "normal" else "", threads)
+        return ", ".join([MEASURES[self.measure].heading, *(part for part in setting if part)])
+
+
+def by_key(records: Iterable[Record]) -> dict[Key, list[Record]]:
+    """Records that succeeded, those of equal measure and setting together."""
+    found: dict[Key, list[Record]] = {}
+    for record in records:
+        if record.samples and record.measure in MEASURES:
+            found.setdefault(Key.of(record), []).append(record)
+    return {key: found[key] for key in sorted(found, key=_position)}
+
+
+def _position(key: Key) -> tuple[int, str, str, int]:
+    return list(MEASURES).index(key.measure), key.dtype, key.size, -key.threads
+
+
+def table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Cells as a Markdown table."""
+    lines = [heading, ["---"] * len(heading), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def comparison_table(records: Sequence[Record]) -> str:
+    """funcgrad's figures, and those of all others as multiples of them."""
+    peers = peers_of(records)
+    unit = MEASURES[records[0].measure].unit
+    rows = []
+    for record in records:
+        cells = [f"{record.row}: {record.title}", quantity(Spread.of(record.samples[OURS]), unit)]
+        cells += [multiple(speeds(record, p)) if p in record.samples else "" for p in peers]
+        limits = [name for name in record.samples if is_limit(name)]
+        cells.append("; ".join(f"{multiple(speeds(record, n))} {n[7:]}" for n in limits))
+        rows.append(cells)
+    return table(["what", OURS, *peers, "limit"], rows)
+
+
+def count_table(records: Sequence[Record]) -> str:
+    """Counts of funcgrad, all of a row in one line."""
+    counts: dict[str, dict[str, float]] = {}
+    for record in records:
+        counts.setdefault(record.row, {})[record.measure] = record.samples[OURS][0]
+    names = [name for name in MEASURES if any(name in found for found in counts.values())]
+    rows = [
+        [row, *(f"{found[name]:.0f}" if name in found else "" for name in names)]
+        for row, found in counts.items()
+    ]
+    return table(["what", *(MEASURES[name].heading for name in names)], rows)
+
+
+def mean_rows(records: Sequence[Record]) -> dict[str, dict[str, float]]:
+    """Geometric means of the peers' multiples: by group, and in total, by peer."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for record in records:
+        for peer in peers_of([record]):
+            median = speeds(record, peer).median
+            for group in (record.group, "total"):
+                found.setdefault(group, {}).setdefault(peer, []).append(median)
+    total = found.pop("total", {})
+    return {
+        group: {peer: geometric_mean(values) for peer, values in sides.items()}
+        for group, sides in {**found, "total": total}.items()
+    }
+
+
+def mean_table(records: Sequence[Record]) -> str:
+    """The geometric means of groups, the number of rows behind that in total."""
+    peers = peers_of(records)
+    rows = []
+    for group, means in mean_rows(records).items():
+        rows.append([group, *(f"{means[p]:.2f}" if p in means else "" for p in peers)])
+    behind = ["rows behind / all"]
+    for peer in peers:
+        medians = [speeds(r, peer).median for r in records if peer in r.samples]
+        behind.append(f"{sum(median < 1 for median in medians)} / {len(medians)}")
+    return table(["geometric mean", *peers], [*rows, behind])
+
+
+def summary(records: Sequence[Record]) -> str:
+    """The geometric means of everything that is compared."""
+    parts = [
+        f"### {key.title}\n\n{mean_table(found)}"
+        for key, found in by_key(records).items()
+        if key.measure in COMPARED and key.measure != "import"
+    ]
+    return "\n\n".join(parts)
+
+
+def group_section(group: str, records: Sequence[Record], charts: Sequence[str]) -> str:
+    """Charts and tables of one group."""
+    parts = [f"## {group.replace('_', ' ').capitalize()}", *charts]
+    counts = []
+    for key, found in by_key(records).items():
+        if key.measure in COMPARED:
+            parts.append(f"**{key.title}**\n\n{comparison_table(found)}")
+        else:
+            counts += found
+    if counts:
+        parts.append(f"**Kernels**\n\n{count_table(counts)}")
+    parts += [f"- {r.row}: {r.measure} failed: {r.error}" for r in records if r.error]
+    return "\n\n".join(parts)
+
+
+def page(records: Sequence[Record], charts: dict[str, list[str]]) -> str:
+    """Everything, group by group; ``charts`` are the lines that show a group's pictures."""
+    groups = dict.fromkeys(record.group for record in records)
+    sections = [
+        group_section(g, [r for r in records if r.group == g], charts.get(g, [])) for g in groups
+    ]
+    return "\n\n".join([machine(), f"## Geometric means\n\n{summary(records)}", *sections])
 
 
 def machine() -> str:
-    """Processor, cores, versions and thread settings as a Markdown list."""
+    """Processor, cores and versions as a Markdown list."""
     versions = [f"{name} {version(name)}" for name in PACKAGES]
-    settings = [f"{name}={os.environ[name]}" for name in THREAD_VARIABLES if name in os.environ]
     return "\n".join(
         [
             f"- processor: {processor()}, {os.cpu_count()} cores, {simd()}",
             f"- system: {platform.system()}, Python {platform.python_version()}",
             f"- versions: {', '.join(versions)}",
-            f"- threads: {', '.join(settings) or 'defaults: every library may use all cores'}",
         ]
     )
 

@@ -13,7 +13,7 @@ import gc
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 SAMPLE_SECONDS = 0.05
 # BLAS workers spin for a while after their last product; they must not disturb the next side.
@@ -46,31 +46,20 @@ class Spread:
         return Spread(median, lower, upper)
 
 
-@dataclass
-class Comparison:
-    """The samples of all sides, in seconds per call, round by round."""
-
-    samples: dict[str, list[float]] = field(default_factory=dict)
-
-    def time(self, side: str) -> Spread:
-        """Seconds per call of one side."""
-        return Spread.of(self.samples[side])
-
-    def ratio(self, side: str, reference: str) -> Spread:
-        """How many times longer ``side`` takes than ``reference``, from the ratio of each round."""
-        pairs = zip(self.samples[side], self.samples[reference], strict=True)
-        return Spread.of([one / other for one, other in pairs])
+def ratios(samples: Sequence[float], reference: Sequence[float]) -> list[float]:
+    """How many times longer one side takes than another, round by round."""
+    return [one / other for one, other in zip(samples, reference, strict=True)]
 
 
-def interleave(sides: Sequence[Side], rounds: int) -> Comparison:
-    """Time every side ``rounds`` times in turn."""
+def interleave(sides: Sequence[Side], rounds: int) -> dict[str, list[float]]:
+    """Time every side ``rounds`` times in turn: the seconds per call of each, round by round."""
     calls = {side.name: calls_per_sample(side) for side in sides}
-    result = Comparison({side.name: [] for side in sides})
+    result: dict[str, list[float]] = {side.name: [] for side in sides}
     for turn in range(rounds):
         first = turn % len(sides)
         for side in (*sides[first:], *sides[:first]):
             time.sleep(SETTLE_SECONDS)
-            result.samples[side.name].append(sample(side, calls[side.name]))
+            result[side.name].append(sample(side, calls[side.name]))
     return result
 
 

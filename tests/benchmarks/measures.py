@@ -1,0 +1,247 @@
+"""What is measured of a row, as records: the processes of ``fresh.py`` do the work.
+
+A process may use as many processors as the run has threads, by its affinity, which it inherits
+before it imports anything: funcgrad, XLA, OpenBLAS and PyTorch size their pools by that, and
+whatever other threads they start share these processors.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.benchmarks.workload import Row
+
+ROOT = Path(__file__).parents[2]
+TIMEOUT_SECONDS = 900
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How rows are measured.
+
+    Args:
+        libraries: funcgrad and its peers, funcgrad first.
+        dtype: "float32" or "float64".
+        size: "small", "normal" or "large".
+        threads: Processors that a measured process may use.
+        rounds: Samples of every side.
+        first_rounds: New processes for each first call.
+        busy_calls: Single calls beside a spinning process.
+    """
+
+    libraries: Sequence[str]
+    dtype: str
+    size: str
+    threads: int
+    rounds: int
+    first_rounds: int
+    busy_calls: int
+
+
+@dataclass(frozen=True)
+class Record:
+    """One figure of one row for every side: the samples, or why there are none.
+
+    Args:
+        row: Name of the row.
+        group: The group that it belongs to.
+        title: What it computes.
+        measure: "run", "first call", "memory", ...: a key of `report.MEASURES`.
+        dtype: As in `Setting`, like the next two.
+        size: -
+        threads: -
+        samples: Seconds, bytes or counts of each side, funcgrad first.
+        error: Why there are no samples.
+    """
+
+    row: str
+    group: str
+    title: str
+    measure: str
+    dtype: str
+    size: str
+    threads: int
+    samples: dict[str, list[float]] = field(default_factory=dict)
+    error: str = ""
+
+
+class Failure(Exception):
+    """A process that gave no result; its last words are the message."""
+
+
+def record(row: Row, setting: Setting, measure: str, **given: Any) -> Record:
+    """A record of this row under this setting."""
+    return Record(
+        row.name,
+        row.group,
+        row.title(setting.size),
+        measure,
+        setting.dtype,
+        setting.size,
+        setting.threads,
+        **given,
+    )
+
+
+def measure_speed(row: Row, setting: Setting) -> list[Record]:
+    """Steady state: all sides in one process, turn by turn."""
+    found = child("speed", row, setting, setting.libraries, setting.rounds)
+    return [record(row, setting, name, samples=samples) for name, samples in found.items()]
+
+
+def measure_busy(row: Row, setting: Setting) -> list[Record]:
+    """Single calls, alone and beside a process that spins."""
+    found = child("busy", row, setting, setting.libraries, setting.busy_calls)
+    return [record(row, setting, name, samples=samples) for name, samples in found.items()]
+
+
+def measure_first(row: Row, setting: Setting) -> list[Record]:
+    """First calls: with an empty cache, then in a second process with the cache of the first."""
+    samples: dict[str, dict[str, list[float]]] = {}
+    for turn in range(setting.first_rounds):
+        order = setting.libraries if turn % 2 == 0 else list(reversed(setting.libraries))
+        for name in order:
+            with tempfile.TemporaryDirectory() as cache:
+                for state in ("cold", "warm"):
+                    start = time.perf_counter()
+                    found = child("first", row, setting, [name], 1, cache)
+                    if not found:
+                        continue
+                    figures = {
+                        f"first call, {state}": found["call"],
+                        f"process start to result, {state}": found["ready"] - start,
+                        **{f"{key}, {state}": count for key, count in found["counts"].items()},
+                    }
+                    for measure, figure in figures.items():
+                        samples.setdefault(measure, {}).setdefault(name, []).append(figure)
+    in_order = {
+        measure: {name: sides[name] for name in setting.libraries if name in sides}
+        for measure, sides in samples.items()
+    }
+    return [record(row, setting, measure, samples=sides) for measure, sides in in_order.items()]
+
+
+def measure_memory(row: Row, setting: Setting) -> list[Record]:
+    """Growth of the resident set during a call, each library in a process of its own."""
+    samples = {}
+    for name in setting.libraries:
+        found = child("memory", row, setting, [name], 1)
+        if found:
+            samples[name] = [found["bytes"]]
+    return [record(row, setting, "memory", samples=samples)]
+
+
+MEASURES = {
+    "speed": measure_speed,
+    "first": measure_first,
+    "busy": measure_busy,
+    "memory": measure_memory,
+}
+
+
+def measure(name: str, row: Row, setting: Setting) -> list[Record]:
+    """Measure a row; a failure is a record too, so that the other rows are still measured."""
+    try:
+        return MEASURES[name](row, setting)
+    except Failure as error:
+        return [record(row, setting, name, error=str(error))]
+
+
+def child(
+    measure: str,
+    row: Row,
+    setting: Setting,
+    libraries: Sequence[str],
+    rounds: int,
+    cache: str = "",
+) -> dict[str, Any]:
+    """Run ``fresh.py`` and read what it prints.
+
+    Args:
+        measure: What it measures.
+        row: Of which row.
+        setting: Dtype, size and threads.
+        libraries: The libraries that it loads.
+        rounds: Samples that it takes.
+        cache: Folder for everything that is compiled: funcgrad's and JAX's. Without one
+            funcgrad's is as the environment says and JAX has none.
+
+    Raises:
+        Failure: It ended without a result.
+    """
+    module = "tests.benchmarks.fresh"
+    command = [sys.executable, "-m", module, measure, row.group, row.name]
+    command += ["--libraries", *libraries, "--rounds", str(rounds)]
+    command += ["--dtype", setting.dtype, "--size", setting.size]
+    environment = {**os.environ, **cache_variables(cache)}
+    with confined(setting.threads):
+        try:
+            done = subprocess.run(
+                command,
+                cwd=ROOT,
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=TIMEOUT_SECONDS,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise Failure(f"no result after {TIMEOUT_SECONDS} s") from error
+    if done.returncode:
+        words = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        raise Failure(words[-1])
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def cache_variables(cache: str) -> dict[str, str]:
+    """Where both libraries keep what they compiled; XLA is to keep all of it."""
+    if not cache:
+        return {"JAX_ENABLE_COMPILATION_CACHE": "false"}
+    return {
+        "FUNCGRAD_CACHE_DIR": f"{cache}/funcgrad",
+        "JAX_ENABLE_COMPILATION_CACHE": "true",
+        "JAX_COMPILATION_CACHE_DIR": f"{cache}/jax",
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    }
+
+
+@contextmanager
+def confined(threads: int) -> Iterator[None]:
+    """Processes started in the block may use only so many processors."""
+    available = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, sorted(available)[:threads])
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, available)
+
+
+def import_record(modules: Sequence[str], rounds: int) -> Record:
+    """Wall-clock seconds of ``python -c 'import module'``, a bare interpreter included.
+
+    Modules come as compiled bytecode, as installed packages have it.
+    """
+    samples: dict[str, list[float]] = {module: [] for module in modules}
+    with tempfile.TemporaryDirectory() as bytecode:
+        environment = {**os.environ, "PYTHONPYCACHEPREFIX": bytecode}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
+        for turn in range(rounds + 1):
+            for module in modules:
+                start = time.perf_counter()
+                command = [sys.executable, "-c", f"import {module}"]
+                subprocess.run(command, env=environment, cwd=ROOT, check=True)
+                if turn:  # the first round writes the bytecode and fills the page cache
+                    samples[module].append(time.perf_counter() - start)
+    title = "Import in a new process"
+    return Record("import", "dispatch", title, "import", "", "", 1, samples)

@@ -1,0 +1,216 @@
+"""Derivatives of all orders: gradients, products with Hessians, Hessians, Jacobians."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tests.benchmarks.workload import GRADIENT, Problem, workload
+
+
+def rosenbrock_function(x: Any) -> Any:
+    return (100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2).sum()
+
+
+def np_rosenbrock_hessian(x: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Diagonal and side diagonal of the Hessian."""
+    diagonal = np.zeros(len(x))
+    diagonal[:-1] += 1200.0 * x[:-1] ** 2 - 400.0 * x[1:] + 2.0
+    diagonal[1:] += 200.0
+    return diagonal, -400.0 * x[:-1]
+
+
+def point(n: int) -> np.ndarray:
+    return np.random.default_rng(0).uniform(-1.0, 1.0, n)
+
+
+@workload(small=(8,), normal=(1_000_000,), large=(10_000_000,), rows=GRADIENT)
+def rosenbrock(n: int) -> Problem:
+    """Rosenbrock's function of {n} variables."""
+    return Problem(
+        (point(n),),
+        lambda xp: rosenbrock_function,
+        rosenbrock_function,
+        as_written=("torch", "autograd"),
+        tolerance=30.0,
+    )
+
+
+@workload(small=(6,), normal=(200_000,), large=(5_000_000,))
+def hessian_product(n: int) -> Problem:
+    """Hessian of Rosenbrock's function of {n} variables times a vector: `jvp` of `grad`."""
+    v = np.random.default_rng(1).normal(size=n)
+
+    def program(xp: Any) -> Callable[..., Any]:
+        gradient = xp.grad(rosenbrock_function)
+        return lambda x, v: xp.jvp(gradient, (x,), (v,))[1]
+
+    def reference(x: Any, v: Any) -> Any:
+        diagonal, side = np_rosenbrock_hessian(x)
+        found = diagonal * v
+        found[:-1] += side * v[1:]
+        found[1:] += side * v[:-1]
+        return found
+
+    def torch_program(torch: Any) -> Callable[..., Any]:
+        gradient = torch.func.grad(rosenbrock_function)
+        return lambda x, v: torch.func.jvp(gradient, (x,), (v,))[1]
+
+    return Problem((point(n), v), program, reference, torch=torch_program, tolerance=10.0)
+
+
+@workload(small=(6,), normal=(300,), large=(2000,))
+def rosenbrock_hessian(n: int) -> Problem:
+    """Hessian of Rosenbrock's function of {n} variables."""
+
+    def reference(x: Any) -> Any:
+        diagonal, side = np_rosenbrock_hessian(x)
+        return np.diag(diagonal) + np.diag(side, 1) + np.diag(side, -1)
+
+    return Problem(
+        (point(n),),
+        lambda xp: xp.hessian(rosenbrock_function),
+        reference,
+        torch=lambda torch: torch.func.hessian(rosenbrock_function),
+        tolerance=10.0,
+    )
+
+
+@workload(small=(12, 3), normal=(2000, 40), large=(20_000, 200))
+def logistic_hessian(rows: int, features: int) -> Problem:
+    """Hessian of logistic regression: {rows} observations of {features} features."""
+    rng = np.random.default_rng(0)
+    x, w = rng.normal(size=(rows, features)), 0.1 * rng.normal(size=features)
+
+    def loss(xnp: Any) -> Callable[..., Any]:
+        return lambda w, x: xnp.mean(xnp.log(1.0 + xnp.exp(x @ w)))
+
+    def reference(w: Any, x: Any) -> Any:
+        p = 1 / (1 + np.exp(-(x @ w)))
+        return (x * (p * (1 - p))[:, None]).T @ x / rows
+
+    return Problem(
+        (w, x),
+        lambda xp: xp.hessian(loss(xp.numpy)),
+        reference,
+        torch=lambda torch: torch.func.hessian(loss(torch)),
+        tolerance=10.0,
+    )
+
+
+@workload(small=(5, 3), normal=(300, 100), large=(1000, 500))
+def jacobian(n: int, m: int) -> Problem:
+    """Jacobian of tanh(a x) in x, {n} x {m}, in reverse mode."""
+    rng = np.random.default_rng(0)
+    a, x = rng.normal(size=(n, m)) / np.sqrt(m), rng.normal(size=m)
+
+    def function(xnp: Any) -> Callable[..., Any]:
+        return lambda x, a: xnp.tanh(a @ x)
+
+    return Problem(
+        (x, a),
+        lambda xp: xp.jacrev(function(xp.numpy)),
+        lambda x, a: (1 - np.tanh(a @ x) ** 2)[:, None] * a,
+        torch=lambda torch: torch.func.jacrev(function(torch)),
+    )
+
+
+def residual(xnp: Any) -> Callable[..., Any]:
+    """Where cameras see points, less where they were seen: one row for each observation.
+
+    A camera is a rotation vector, a centre, a focal length, two coefficients of radial distortion.
+    """
+
+    def cross(a: Any, b: Any) -> Any:
+        return xnp.stack(
+            [
+                a[..., 1] * b[..., 2] - a[..., 2] * b[..., 1],
+                a[..., 2] * b[..., 0] - a[..., 0] * b[..., 2],
+                a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0],
+            ],
+            -1,
+        )
+
+    def run(camera: Any, x: Any, seen: Any) -> Any:
+        turn = camera[..., :3]
+        angle = xnp.sqrt(xnp.sum(turn * turn, -1) + 1e-12)[..., None]
+        axis, moved = turn / angle, x - camera[..., 3:6]
+        across = cross(axis, moved)
+        along = xnp.sum(axis * moved, -1)[..., None]
+        c, s = xnp.cos(angle), xnp.sin(angle)
+        local = moved * c + across * s + axis * along * (1.0 - c)
+        plane = local[..., :2] / local[..., 2:3]
+        squares = xnp.sum(plane * plane, -1)[..., None]
+        bent = plane * (1.0 + camera[..., 7:8] * squares + camera[..., 8:9] * squares * squares)
+        return camera[..., 6:7] * bent - seen
+
+    return run
+
+
+def scene(cameras: int, points: int, observations: int) -> tuple[np.ndarray, ...]:
+    """Cameras, points, what was seen, and by which camera of which point."""
+    rng = np.random.default_rng(0)
+    view = np.concatenate(
+        [
+            0.1 * rng.normal(size=(cameras, 3)),
+            0.1 * rng.normal(size=(cameras, 3)) - [0.0, 0.0, 5.0],
+            rng.uniform(0.9, 1.1, (cameras, 1)),
+            0.01 * rng.normal(size=(cameras, 2)),
+        ],
+        axis=1,
+    )
+    x = rng.normal(size=(points, 3)).clip(-2.0, 2.0)
+    who = rng.integers(0, cameras, observations).astype(np.int32)
+    what = rng.integers(0, points, observations).astype(np.int32)
+    return view, x, 0.2 * rng.normal(size=(observations, 2)), who, what
+
+
+@workload(small=(2, 5, 8), normal=(50, 5000, 30_000), large=(200, 50_000, 400_000), rows=GRADIENT)
+def bundle_adjustment(cameras: int, points: int, observations: int) -> Problem:
+    """Errors of {cameras} cameras that see {points} points in {observations} observations."""
+
+    def formula(xnp: Any) -> Callable[..., Any]:
+        function = residual(xnp)
+
+        def run(view: Any, x: Any, seen: Any, who: Any, what: Any) -> Any:
+            return xnp.mean(function(view[who], x[what], seen) ** 2)
+
+        return run
+
+    return Problem(
+        scene(cameras, points, observations),
+        lambda xp: formula(xp.numpy),
+        formula(np),
+        argnums=(0, 1),
+        torch=formula,
+        as_written=("autograd",),
+    )
+
+
+@workload(small=(2, 5, 8), normal=(50, 5000, 30_000), large=(200, 50_000, 400_000))
+def bundle_jacobian(cameras: int, points: int, observations: int) -> Problem:
+    """Jacobian blocks 2 x 9 and 2 x 3 of {observations} observations: `vmap` of `jacfwd`."""
+    view, x, seen, who, what = scene(cameras, points, observations)
+
+    def program(xp: Any) -> Callable[..., Any]:
+        blocks = xp.vmap(xp.jacfwd(residual(xp.numpy), (0, 1)))
+        return lambda view, x, seen, who, what: blocks(view[who], x[what], seen)
+
+    def reference(view: Any, x: Any, seen: Any, who: Any, what: Any) -> Any:
+        """By complex steps: the real part of h f'(x) i does not cancel."""
+        function, given = residual(np), (view[who], x[what])
+
+        def column(number: int, index: int) -> np.ndarray:
+            moved = [np.array(array, complex) for array in given]
+            moved[number][:, index] += 1e-30j
+            found: np.ndarray = function(*moved, seen).imag / 1e-30
+            return found
+
+        return tuple(
+            np.stack([column(number, index) for index in range(given[number].shape[1])], axis=-1)
+            for number in range(2)
+        )
+
+    return Problem((view, x, seen, who, what), program, reference, tolerance=10.0)

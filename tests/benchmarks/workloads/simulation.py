@@ -1,0 +1,320 @@
+"""Simulations: ordinary differential equations alone and in ensembles, particles, fractals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tests.benchmarks.workload import BOTH, Problem, workload
+
+STEP = 0.01
+ORBIT = (np.array([1.0, 1.0]), np.array([1.5, 1.0, 3.0, 1.0]))
+"""Initial populations, and rates."""
+
+
+def runge_kutta(slope: Callable[[Any, Any], Any], y: Any, p: Any) -> Any:
+    """One step of the classical method of fourth order."""
+    k1 = slope(y, p)
+    k2 = slope(y + STEP / 2 * k1, p)
+    k3 = slope(y + STEP / 2 * k2, p)
+    k4 = slope(y + STEP * k3, p)
+    return y + STEP / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+
+
+def lotka_volterra(stack: Callable[[list[Any]], Any]) -> Callable[[Any, Any], Any]:
+    """The slopes of prey and predators, their axis first."""
+
+    def slope(y: Any, p: Any) -> Any:
+        return stack([p[0] * y[0] - p[1] * y[0] * y[1], p[3] * y[0] * y[1] - p[2] * y[1]])
+
+    return slope
+
+
+def orbit_program(steps: int) -> Callable[[Any], Callable[..., Any]]:
+    """Sum of both populations after so many steps."""
+
+    def program(xp: Any) -> Callable[..., Any]:
+        slope = lotka_volterra(xp.numpy.stack)
+
+        def run(y: Any, p: Any) -> Any:
+            def step(y: Any, _: Any) -> Any:
+                return runge_kutta(slope, y, p), None
+
+            return xp.lax.scan(step, y, None, length=steps)[0].sum()
+
+        return run
+
+    return program
+
+
+def orbit_loop(steps: int, stack: Any) -> Callable[..., Any]:
+    slope = lotka_volterra(stack)
+
+    def run(y: Any, p: Any) -> Any:
+        for _ in range(steps):
+            y = runge_kutta(slope, y, p)
+        return y.sum(0)
+
+    return run
+
+
+@workload(small=(10,), normal=(1000,), large=(10_000,), rows=BOTH)
+def orbit(steps: int) -> Problem:
+    """Lotka and Volterra's equations by Runge and Kutta, {steps} steps, by `scan`."""
+    return Problem(
+        ORBIT,
+        orbit_program(steps),
+        orbit_loop(steps, np.stack),
+        argnums=(0, 1),
+        torch=lambda torch: orbit_loop(steps, torch.stack) if steps <= 1000 else None,
+        tolerance=30.0,
+    )
+
+
+def lanes(count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Initial populations and rates around those of `ORBIT`."""
+    rng = np.random.default_rng(0)
+    found = [base * rng.uniform(0.8, 1.2, (count, len(base))) for base in ORBIT]
+    return found[0], found[1]
+
+
+def ensemble_reference(steps: int) -> Callable[..., Any]:
+    run = orbit_loop(steps, np.stack)
+    return lambda y, p: run(y.T, p.T)
+
+
+def torch_ensemble(steps: int) -> Callable[[Any], Callable[..., Any]]:
+    def program(torch: Any) -> Callable[..., Any]:
+        run = orbit_loop(steps, torch.stack)
+        return lambda y, p: run(y.T, p.T)
+
+    return program
+
+
+@workload(small=(5, 10), normal=(1000, 500), large=(20_000, 500))
+def ode_ensemble(count: int, steps: int) -> Problem:
+    """{count} orbits of Lotka and Volterra at once, {steps} steps: `vmap` of `scan`."""
+    return Problem(
+        lanes(count),
+        lambda xp: xp.vmap(orbit_program(steps)(xp)),
+        ensemble_reference(steps),
+        torch=torch_ensemble(steps),
+        tolerance=30.0,
+    )
+
+
+@workload(small=(5, 10), normal=(1000, 500), large=(20_000, 500))
+def ode_ensemble_gradients(count: int, steps: int) -> Problem:
+    """Gradients of the ends of {count} orbits, {steps} steps: `vmap` of `grad` of `scan`."""
+
+    def torch_program(torch: Any) -> Callable[..., Any]:
+        run = torch_ensemble(steps)(torch)
+
+        def gradients(y: Any, p: Any) -> Any:
+            given = [y.detach().requires_grad_(), p.detach().requires_grad_()]
+            with torch.enable_grad():
+                return torch.autograd.grad(run(*given).sum(), given)
+
+        return gradients
+
+    return Problem(
+        lanes(count),
+        lambda xp: xp.vmap(xp.grad(orbit_program(steps)(xp), (0, 1))),
+        ensemble_reference(steps),
+        argnums=(0, 1),
+        is_gradient=True,
+        torch=torch_program,
+        tolerance=30.0,
+    )
+
+
+@workload(small=(6, 5), normal=(2000, 300), large=(50_000, 300))
+def adaptive_ensemble(count: int, most: int) -> Problem:
+    """{count} square roots by Newton's method until each has converged: `vmap` of `while_loop`."""
+    x = np.random.default_rng(0).uniform(0.5, 1000.0, count)
+
+    def program(xp: Any) -> Callable[[Any], Any]:
+        def one(x: Any) -> Any:
+            def is_open(carry: Any) -> Any:
+                y, n = carry
+                return (xp.numpy.abs(y * y - x) > 1e-4 * x) & (n < most)
+
+            def step(carry: Any) -> Any:
+                y, n = carry
+                return 0.5 * (y + x / y), n + 1
+
+            return xp.lax.while_loop(is_open, step, (x, 0))[0]
+
+        return xp.vmap(one)
+
+    def loop(abs_: Any, where: Any) -> Callable[[Any], Any]:
+        def run(x: Any) -> Any:
+            y = x
+            for _ in range(most):
+                is_open = abs_(y * y - x) > 1e-4 * x
+                if not is_open.any():
+                    break
+                y = where(is_open, 0.5 * (y + x / y), y)
+            return y
+
+        return run
+
+    return Problem(
+        (x,),
+        program,
+        loop(np.abs, np.where),
+        torch=lambda torch: loop(torch.abs, torch.where),
+        tolerance=30.0,  # a lane may stop a step earlier or later in float32
+    )
+
+
+def separations(x: Any) -> Any:
+    return x[None, :, :] - x[:, None, :]
+
+
+def gravity(xnp: Any) -> Callable[[Any, Any], Any]:
+    """Softened accelerations of all bodies by all others."""
+
+    def run(x: Any, mass: Any) -> Any:
+        away = separations(x)
+        squares = xnp.sum(away * away, axis=-1) + 0.01
+        return xnp.sum(away * (mass[None, :] / (squares * xnp.sqrt(squares)))[:, :, None], axis=1)
+
+    return run
+
+
+def bodies(count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Positions, velocities, masses."""
+    rng = np.random.default_rng(0)
+    x, v = rng.normal(size=(count, 3)), 0.1 * rng.normal(size=(count, 3))
+    return x, v, rng.uniform(0.5, 1.5, count) / count
+
+
+@workload(small=(6,), normal=(512,), large=(2048,), rows=BOTH)
+def n_body_force(count: int) -> Problem:
+    """Gravity between {count} bodies."""
+    x, _, mass = bodies(count)
+    return Problem(
+        (x, mass),
+        lambda xp: gravity(xp.numpy),
+        gravity(np),
+        argnums=(0, 1),
+        as_written=("torch", "autograd"),
+        tolerance=10.0,
+    )
+
+
+@workload(small=(5, 3), normal=(128, 100), large=(512, 100), rows=BOTH)
+def n_body(count: int, steps: int) -> Problem:
+    """Orbits of {count} bodies, {steps} leapfrog steps, by `scan`."""
+    h = 0.01
+
+    def leapfrog(force: Any, x: Any, v: Any, mass: Any) -> tuple[Any, Any]:
+        v = v + h / 2 * force(x, mass)
+        x = x + h * v
+        return x, v + h / 2 * force(x, mass)
+
+    def program(xp: Any) -> Callable[..., Any]:
+        force = gravity(xp.numpy)
+
+        def run(x: Any, v: Any, mass: Any) -> Any:
+            def step(carry: Any, _: Any) -> Any:
+                return leapfrog(force, *carry, mass), None
+
+            return xp.lax.scan(step, (x, v), None, length=steps)[0][0]
+
+        return run
+
+    def loop(force: Any) -> Callable[..., Any]:
+        def run(x: Any, v: Any, mass: Any) -> Any:
+            for _ in range(steps):
+                x, v = leapfrog(force, x, v, mass)
+            return x
+
+        return run
+
+    return Problem(
+        bodies(count),
+        program,
+        loop(gravity(np)),
+        argnums=(0, 1, 2),
+        torch=lambda torch: loop(gravity(torch)),
+        tolerance=30.0,
+    )
+
+
+@workload(small=(6, 5), normal=(300, 100), large=(1000, 100))
+def mandelbrot(n: int, most: int) -> Problem:
+    """Mandelbrot's set: {n}^2 points, at most {most} steps each: `vmap` of `while_loop`."""
+    x, y = np.meshgrid(np.linspace(-2.03, 0.51, n), np.linspace(-1.22, 1.23, n))
+
+    def advanced(cx: Any, cy: Any, zx: Any, zy: Any) -> tuple[Any, Any]:
+        return zx * zx - zy * zy + cx, 2.0 * zx * zy + cy
+
+    def program(xp: Any) -> Callable[..., Any]:
+        def one(cx: Any, cy: Any) -> Any:
+            def is_open(carry: Any) -> Any:
+                zx, zy, steps = carry
+                return (zx * zx + zy * zy < 4.0) & (steps < most)
+
+            def step(carry: Any) -> Any:
+                zx, zy, steps = carry
+                return *advanced(cx, cy, zx, zy), steps + 1
+
+            return xp.lax.while_loop(is_open, step, (0.0 * cx, 0.0 * cy, 0))[2]
+
+        return xp.vmap(xp.vmap(one))
+
+    def loop(zeros: Any, where: Any) -> Callable[..., Any]:
+        def run(cx: Any, cy: Any) -> Any:
+            zx, zy, steps = 0.0 * cx, 0.0 * cy, zeros(cx.shape)
+            for _ in range(most):
+                is_open = zx * zx + zy * zy < 4.0
+                nx, ny = advanced(cx, cy, zx, zy)
+                zx, zy = where(is_open, nx, zx), where(is_open, ny, zy)
+                steps = steps + is_open
+            return steps
+
+        return run
+
+    return Problem(
+        (x, y),
+        program,
+        loop(np.zeros, np.where),
+        torch=lambda torch: loop(torch.zeros, torch.where),
+        agreeing=0.99,
+    )
+
+
+@workload(small=(4, 5), normal=(1000, 200), large=(50_000, 200), rows=BOTH)
+def pendulums(count: int, steps: int) -> Problem:
+    """A chain of {count} coupled pendulums, {steps} steps: `fori_loop`."""
+    rng = np.random.default_rng(0)
+    x, v = rng.normal(size=count), np.zeros(count)
+    h = 0.02
+
+    def step(xnp: Any, x: Any, v: Any) -> tuple[Any, Any]:
+        pull = xnp.concatenate([x[1:], x[-1:]]) + xnp.concatenate([x[:1], x[:-1]]) - 2.0 * x
+        v = v + h * (pull - xnp.sin(x))
+        return x + h * v, v
+
+    def program(xp: Any) -> Callable[..., Any]:
+        def run(x: Any, v: Any) -> Any:
+            body = lambda _, pair: step(xp.numpy, *pair)  # noqa: E731
+            return xp.lax.fori_loop(0, steps, body, (x, v))[0]
+
+        return run
+
+    def loop(xnp: Any) -> Callable[..., Any]:
+        def run(x: Any, v: Any) -> Any:
+            for _ in range(steps):
+                x, v = step(xnp, x, v)
+            return x
+
+        return run
+
+    return Problem(
+        (x, v), program, loop(np), argnums=(0, 1), torch=lambda torch: loop(torch), tolerance=30.0
+    )
