@@ -1,7 +1,8 @@
-"""The benchmark program runs; how fast anything is, is not tested."""
+"""The programs run, with all of their options; how fast anything is, is not tested."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -9,62 +10,95 @@ from pathlib import Path
 
 import pytest
 
+from tests.benchmarks.measures import MEASURES
+
 ROOT = Path(__file__).parents[2]
-PROGRAM = Path(__file__).parent / "run.py"
-BUSY = Path(__file__).parent / "busy.py"
+PROGRAM, BUSY = "tests.benchmarks", "tests.benchmarks.busy"
+QUICK = ("--size", "small", "--rounds", "1", "--first-rounds", "1", "--busy-calls", "2", "--peers")
 
 
-def run(*arguments: str | Path, program: Path = PROGRAM) -> subprocess.CompletedProcess[str]:
+def run(*arguments: str | Path, program: str = PROGRAM) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, program, *arguments],
+        [sys.executable, "-m", program, *arguments],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
+        cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=300,
     )
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "row",
-    [
-        "eager-grad",
-        "small-call",
-        "tree-call",
-        "digits-step",
-        "wide-step",
-        "orbit",
-        "orbit-gradient",
-        "recurrence",
-        "recurrence-gradient",
-        "cold-compile",
-        "import",
-    ],
-)
-def test_every_row_shows_funcgrad(row):
-    done = run("--tiny", "--rounds", "1", "--rows", row)
+def good(*arguments: str | Path, program: str = PROGRAM) -> str:
+    done = run(*arguments, program=program)
     assert done.returncode == 0, done.stderr
-    assert "| funcgrad" in done.stdout
+    return done.stdout
+
+
+def test_records_page_and_pictures_of_one_row(tmp_path):
+    pytest.importorskip("matplotlib")
+    page, records = tmp_path / "page.md", tmp_path / "records.json"
+    page.write_text("# Kept\n")
+    options = ("--only", "small-call", "--output", page, "--plot", tmp_path / "pictures")
+    good(*QUICK, *options, "--json", records, "--threads", "1", "--dtype", "float64")
+    text = page.read_text()
+    assert text.startswith("# Kept\n<!-- measured")
+    assert text.count("small-call: `jit(x + 1)` of 10 numbers") == 1
+    assert "**Time of a call, float64, size small, 1 thread**" in text
+    (found,) = json.loads(records.read_text())
+    assert (found["row"], found["threads"], found["error"]) == ("small-call", 1, "")
+    assert len(found["samples"]["funcgrad"]) == 1
+
+    # Shown again from the records, the page is the same, and there is still one of everything.
+    good("--show", "--input", records, *options)
+    assert page.read_text() == text
+
+
+def test_a_peer_and_its_picture(tmp_path):
+    pytest.importorskip("jax")
+    pytest.importorskip("matplotlib")
+    page = tmp_path / "page.md"
+    good(*QUICK, "jax", "--only", "scale", "--output", page, "--plot", tmp_path / "pictures")
+    text = page.read_text()
+    assert "| what | funcgrad | jax | limit |" in text
+    assert "np.copyto" in text
+    (picture,) = (tmp_path / "pictures").iterdir()
+    assert f"(pictures/{picture.name})" in text
 
 
 @pytest.mark.slow
-def test_a_second_process_and_a_new_batch_size_compile_nothing():
-    done = run("--rows", "kernel-reuse")
-    assert done.returncode == 0, done.stderr
-    first, second = (line for line in done.stdout.splitlines() if "process |" in line)
-    assert "| 0 compiled" in second
-    assert "Numba not imported" in second
-    assert "| 0 compiled" not in first
-    for line in (first, second):
-        assert "new batch size: 0 compiled" in line
+@pytest.mark.parametrize("measure", [*MEASURES, "import"])
+def test_every_measure(measure, tmp_path):
+    records = tmp_path / "records.json"
+    good(*QUICK, "--only", "digits-step", "--measure", measure, "--json", records)
+    for found in json.loads(records.read_text()):
+        assert found["error"] == ""
+        assert all(figure >= 0 for figure in found["samples"]["funcgrad"])
+
+
+@pytest.mark.slow
+def test_a_second_process_and_a_new_batch_size_compile_nothing(tmp_path):
+    records = tmp_path / "records.json"
+    options = ("--only", "digits-step", "--measure", "first", "--peers", "--first-rounds", "1")
+    good(*options, "--json", records)
+    counts = {
+        each["measure"]: each["samples"]["funcgrad"] for each in json.loads(records.read_text())
+    }
+    assert counts["kernels compiled, cold"] > [0]
+    assert counts["kernels compiled, warm"] == [0]
+    assert counts["Numba imported, warm"] == [0]
+    assert counts["kernels for another size, cold"] == [0]
+
+
+def test_rows_are_listed_with_what_they_compute():
+    lines = good("--list", "--only", "stencils", "orbit", "--size", "large").splitlines()
+    assert [line.split()[0] for line in lines].count("simulation") == 1
+    assert any("heat-3d-gradient" in line and "a cube of 200^3" in line for line in lines)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("row", ["digits-step", "recurrence-gradient", "wide-step", "example"])
 def test_every_row_of_the_busy_machine(row):
-    done = run("--calls", "1", "--rows", row, program=BUSY)
-    assert done.returncode == 0, done.stderr
-    assert "| funcgrad" in done.stdout
+    assert "| funcgrad" in good("--calls", "1", "--only", row, program=BUSY)
 
 
 @pytest.mark.nightly
@@ -78,34 +112,20 @@ def test_a_busy_machine_costs_its_share():
     pytest.fail("\n".join(done.stdout + done.stderr for done in attempts))
 
 
-def test_calls_beside_a_process_that_spins():
-    done = run("--calls", "3", "--rows", "small-network", program=BUSY)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("| funcgrad") == 1
-
-
-def test_the_result_replaces_what_is_below_the_marker(tmp_path):
-    page = tmp_path / "page.md"
-    page.write_text("# Kept\n")
-    for _ in range(2):
-        done = run("--tiny", "--rounds", "1", "--rows", "small-call", "--output", page)
-        assert done.returncode == 0, done.stderr
-    text = page.read_text()
-    assert text.startswith("# Kept\n<!-- measured")
-    assert text.count("jit(x + 1)") == 1
-
-
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("program", "arguments", "message"),
     [
-        ([PROGRAM, "--rounds", "0"], "argument --rounds"),
-        ([PROGRAM, "--rows", "speed"], "invalid choice: 'speed'"),
-        ([BUSY, "--calls", "0"], "argument --calls"),
-        ([BUSY, "--rows", "speed"], "invalid choice: 'speed'"),
+        (PROGRAM, ["--rounds", "0"], "argument --rounds: at least 1"),
+        (PROGRAM, ["--only", "speed"], "argument --only: 'speed' is no row"),
+        (PROGRAM, ["--size", "huge"], "invalid choice: 'huge'"),
+        (PROGRAM, ["--dtype", "float16"], "invalid choice: 'float16'"),
+        (PROGRAM, ["--peers", "numpy"], "invalid choice: 'numpy'"),
+        (PROGRAM, ["--measure", "time"], "invalid choice: 'time'"),
+        (BUSY, ["--calls", "0"], "argument --calls"),
+        (BUSY, ["--only", "speed"], "invalid choice: 'speed'"),
     ],
 )
-def test_bad_values_end_with_a_message_and_code_2(arguments, message):
-    program, *rest = arguments
-    done = run(*rest, program=program)
+def test_bad_values_end_with_a_message_and_code_2(program, arguments, message):
+    done = run(*arguments, program=program)
     assert done.returncode == 2
     assert message in done.stderr

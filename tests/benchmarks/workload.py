@@ -108,11 +108,14 @@ class Workload:
     def title(self, size: str) -> str:
         """What is computed, with its sizes, in a sentence."""
         names = inspect.signature(self.make).parameters
-        fields = {
-            name: f"{value:,}" if isinstance(value, int) else value
-            for name, value in zip(names, self.sizes[size], strict=True)
-        }
+        values = (_spoken(value) for value in self.sizes[size])
+        fields = dict(zip(names, values, strict=False))  # defaults need no field
         return (inspect.getdoc(self.make) or "").splitlines()[0].format(**fields).rstrip(".")
+
+
+def _spoken(size: Any) -> str:
+    """A size as it stands in titles."""
+    return f"{size:,}" if isinstance(size, int) else "-".join(map(str, size))
 
 
 @dataclass(frozen=True)

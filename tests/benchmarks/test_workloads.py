@@ -1,0 +1,207 @@
+"""Every workload runs, and what it computes is right; so is the judgement about that.
+
+Each run of the suite verifies funcgrad alone, at small sizes, in one dtype, in this process; the
+nightly one verifies both dtypes, and the peers that are installed.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.benchmarks.libraries import PEERS, is_installed, load
+from tests.benchmarks.sides import verified_calls
+from tests.benchmarks.verify import Mismatch, check_agreement, check_result
+from tests.benchmarks.workload import (
+    GROUPS,
+    SIZES,
+    Problem,
+    all_rows,
+    converted,
+    leaves,
+    map_arrays,
+    row_of,
+    select,
+)
+
+ROWS = all_rows()
+OURS = load(["funcgrad"], "float64")["funcgrad"]
+
+PROMISED = [
+    *(
+        "ode-ensemble",
+        "ode-ensemble-gradients",
+        "heat-3d",
+        "heat-3d-gradient",
+        "rosenbrock-gradient",
+    ),
+    *("horizontal-diffusion", "jacobi-2d", "n-body-force", "n-body", "im2col", "convolution"),
+    *("logistic-regression-gradient", "spmv", "correlation", "correlation-gradient", "mlp-adam"),
+    *("mlp-rmsprop", "gaussian-mixture-gradient", "bundle-adjustment-gradient", "recurrence"),
+    *("transformer-block-gradient", "orbit", "rosenbrock-hessian", "hessian-product", "greeks"),
+    *("black-scholes", "softmax-gradient", "layer-norm-gradient", "sum-axis-1", "lstm-gradient"),
+    *("lenet-gradient", "per-example-gradients", "embedding-gradient", "sort", "game-of-life"),
+    *("cholesky-gradient", "solve-gradient", "advection", "diffusion", "fft-convolution"),
+    *("mandelbrot", "program-1000", "program-20000", "small-call", "small-network", "monte-carlo"),
+    *("cumulative-sum", "linear-recurrence", "axpy-chain", "transcendental-chain", "eager-grad"),
+]
+
+
+def missing(row):
+    return OURS.lacks(row.workload.needs)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_funcgrad_computes_what_numpy_computes(name):
+    row = ROWS[name]
+    if missing(row):
+        pytest.skip(f"funcgrad has no {missing(row)}")
+    problem = row.workload.problem("small")
+    assert list(verified_calls({"funcgrad": OURS}, row, problem, "float64")) == ["funcgrad"]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("peer", PEERS)
+@pytest.mark.filterwarnings("default")  # peers may warn as they like
+def test_peers_compute_what_numpy_computes(peer, dtype):
+    if not is_installed(peer):
+        pytest.skip(f"{peer} is not installed")
+    libraries = load([peer, "funcgrad"], dtype)
+    for row in ROWS.values():
+        if not missing(row):
+            calls = verified_calls(libraries, row, row.workload.problem("small"), dtype)
+            assert "funcgrad" in calls, row.name
+
+
+def test_the_workloads_that_the_documentation_promises_are_there():
+    assert set(PROMISED) <= set(ROWS)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_titles_say_what_is_computed_and_its_size(size):
+    titles = {row.name: row.title(size) for row in ROWS.values()}
+    assert not [name for name, title in titles.items() if len(title) < 10 or "{" in title]
+    assert titles["mlp-inference-32"].startswith("Inference of a network of ")
+    assert ROWS["scale"].title("normal") == "2 x + 1 of 4,000,000 numbers"
+    assert ROWS["softmax-gradient"].title("small") == (
+        "Value and gradient: softmax of 8 rows of 5 numbers"
+    )
+
+
+def test_every_group_has_rows_and_rows_are_found_alone():
+    assert {row.group for row in ROWS.values()} == set(GROUPS)
+    for row in ROWS.values():
+        assert row_of(row.group, row.name) == row
+
+
+def test_makers_take_as_many_sizes_as_they_name():
+    for row in ROWS.values():
+        for sizes in row.workload.sizes.values():
+            inspect.signature(row.workload.make).bind(*sizes)
+
+
+@pytest.mark.parametrize(
+    ("patterns", "names"),
+    [
+        (["softmax"], ["softmax"]),
+        (["softmax*"], ["softmax", "softmax-gradient"]),
+        (["scale", "orbit"], ["scale", "orbit"]),
+        (["orbit", "scale"], ["scale", "orbit"]),
+    ],
+)
+def test_rows_are_selected_by_patterns(patterns, names):
+    assert [row.name for row in select(ROWS, patterns)] == names
+
+
+def test_a_group_is_a_pattern_and_an_unknown_one_an_error():
+    assert {row.group for row in select(ROWS, ["stencils"])} == {"stencils"}
+    with pytest.raises(ValueError, match="'stencil' is no row and no group of rows"):
+        select(ROWS, ["stencil"])
+
+
+def test_arguments_take_the_dtype_of_the_run():
+    tree = {"x": np.zeros(2), "i": [np.zeros(2, np.int32)], "n": 1.5}
+    found = converted(tree, "float32")
+    assert [getattr(leaf, "dtype", None) for leaf in leaves(found)] == [
+        np.dtype("int32"),
+        None,
+        np.dtype("float32"),
+    ]
+    assert map_arrays(np.size, tree) == {"x": 2, "i": [2], "n": 1}
+
+
+# The judge.
+
+
+def cube(x):
+    return np.sum(x**3)
+
+
+ARGUMENTS = (np.array([1.0, -2.0, 0.5]),)
+CUBE = Problem(ARGUMENTS, lambda xp: cube, cube)
+
+
+def test_right_values_and_gradients_pass():
+    check_result(CUBE, False, "float64", np.array(-6.875))
+    check_result(CUBE, True, "float64", (np.array(-6.875), (3 * ARGUMENTS[0] ** 2,)))
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (np.array(-6.8750001), "array 0 is wrong by 1.5e-08"),
+        (np.array(np.nan), "array 0 is wrong by nan"),
+        (np.zeros(2), r"array 0 has shape \(2,\) instead of \(\)"),
+        ((np.zeros(()), np.zeros(())), "2 arrays instead of 1"),
+    ],
+)
+def test_wrong_values_are_found(value, message):
+    with pytest.raises(Mismatch, match=message):
+        check_result(CUBE, False, "float64", value)
+
+
+@pytest.mark.parametrize("component", range(3))
+def test_a_wrong_component_of_a_gradient_is_found(component):
+    gradient = 3 * ARGUMENTS[0] ** 2
+    gradient[component] *= 1.001
+    with pytest.raises(Mismatch, match="the gradient is wrong by"):
+        check_result(CUBE, True, "float64", (np.array(-6.875), (gradient,)))
+    if component != 2:  # of which a thousandth is less than the tolerance of float32
+        check_result(CUBE, True, "float32", (np.array(-6.875), (gradient,)))
+
+
+def test_gradients_that_a_program_gives_itself_are_those_of_the_sum():
+    problem = replace(CUBE, reference=lambda x: x**3, is_gradient=True)
+    check_result(problem, False, "float64", 3 * ARGUMENTS[0] ** 2)
+    with pytest.raises(Mismatch, match="the gradient is wrong by"):
+        check_result(problem, False, "float64", ARGUMENTS[0])
+
+
+def test_finite_differences_that_do_not_converge_are_no_judge():
+    def noise(x):
+        return np.random.default_rng(int(abs(x.sum()) * 1e12)).normal() * 1e-3
+
+    problem = replace(CUBE, reference=noise, tolerance=1e-3)
+    with pytest.raises(Mismatch, match="finite differences are uncertain"):
+        check_result(problem, True, "float64", (np.array(noise(*ARGUMENTS)), ARGUMENTS))
+
+
+def test_a_share_of_the_elements_may_disagree_where_rounding_decides():
+    problem = replace(CUBE, reference=lambda x: np.arange(10.0), agreeing=0.9)
+    one_wrong = np.arange(10.0)
+    one_wrong[3] = -1
+    check_result(problem, False, "float64", one_wrong)
+    one_wrong[4] = -1
+    with pytest.raises(Mismatch, match="array 0 is wrong"):
+        check_result(problem, False, "float64", one_wrong)
+
+
+def test_libraries_agree_but_for_random_numbers():
+    check_agreement(CUBE, "float32", np.ones(2), np.ones(2) + 1e-4)
+    with pytest.raises(Mismatch, match="array 0 is wrong"):
+        check_agreement(CUBE, "float32", np.ones(2), np.ones(2) + 1e-2)
+    check_agreement(replace(CUBE, sampling_error=0.1), "float32", np.ones(2), np.zeros(2))
