@@ -1,6 +1,6 @@
 """Peak memory and time of the gradient of a deep chain, plain and with checkpoints.
 
-    python tests/benchmarks/memory.py [--layers 100] [--width 512] [--batch 2048]
+    python -m tests.benchmarks.memory [--layers 100] [--width 512] [--batch 2048]
 
 Every row is measured in a process of its own: the growth of its largest resident set over what it
 had with the arguments in place and everything traced and compiled, and the seconds of that call.

@@ -9,7 +9,7 @@ import numpy as np
 
 from tests.benchmarks.libraries import Library
 from tests.benchmarks.stopwatch import Side
-from tests.benchmarks.verify import Mismatch, check_agreement, check_result
+from tests.benchmarks.verify import Judge, Mismatch
 from tests.benchmarks.workload import Problem, Program, Row, converted, map_arrays
 
 
@@ -64,7 +64,7 @@ def verified_calls(
         Mismatch: One differs from NumPy, or two gradients from each other.
     """
     calls: dict[str, Call] = {}
-    first: Any = None
+    judge, first = Judge(problem, row.differentiate, dtype), None
     for name, library in libraries.items():
         call = prepare(library, row, problem, dtype)
         if call is None:
@@ -74,8 +74,8 @@ def verified_calls(
         result = map_arrays(np.array, call.result)
         first = result if first is None else first
         try:
-            check_result(problem, row.differentiate, dtype, result)
-            check_agreement(problem, dtype, result, first)
+            judge.check(result)
+            judge.check_agreement(result, first)
         except Mismatch as error:
             raise Mismatch(f"{name}: {error}") from error
         calls[name] = call

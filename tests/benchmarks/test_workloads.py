@@ -14,7 +14,7 @@ import pytest
 
 from tests.benchmarks.libraries import PEERS, is_installed, load
 from tests.benchmarks.sides import verified_calls
-from tests.benchmarks.verify import Mismatch, check_agreement, check_result
+from tests.benchmarks.verify import Judge, Mismatch
 from tests.benchmarks.workload import (
     GROUPS,
     SIZES,
@@ -146,8 +146,8 @@ CUBE = Problem(ARGUMENTS, lambda xp: cube, cube)
 
 
 def test_right_values_and_gradients_pass():
-    check_result(CUBE, False, "float64", np.array(-6.875))
-    check_result(CUBE, True, "float64", (np.array(-6.875), (3 * ARGUMENTS[0] ** 2,)))
+    Judge(CUBE, False, "float64").check(np.array(-6.875))
+    Judge(CUBE, True, "float64").check((np.array(-6.875), (3 * ARGUMENTS[0] ** 2,)))
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_right_values_and_gradients_pass():
 )
 def test_wrong_values_are_found(value, message):
     with pytest.raises(Mismatch, match=message):
-        check_result(CUBE, False, "float64", value)
+        Judge(CUBE, False, "float64").check(value)
 
 
 @pytest.mark.parametrize("component", range(3))
@@ -169,16 +169,16 @@ def test_a_wrong_component_of_a_gradient_is_found(component):
     gradient = 3 * ARGUMENTS[0] ** 2
     gradient[component] *= 1.001
     with pytest.raises(Mismatch, match="the gradient is wrong by"):
-        check_result(CUBE, True, "float64", (np.array(-6.875), (gradient,)))
+        Judge(CUBE, True, "float64").check((np.array(-6.875), (gradient,)))
     if component != 2:  # of which a thousandth is less than the tolerance of float32
-        check_result(CUBE, True, "float32", (np.array(-6.875), (gradient,)))
+        Judge(CUBE, True, "float32").check((np.array(-6.875), (gradient,)))
 
 
 def test_gradients_that_a_program_gives_itself_are_those_of_the_sum():
     problem = replace(CUBE, reference=lambda x: x**3, is_gradient=True)
-    check_result(problem, False, "float64", 3 * ARGUMENTS[0] ** 2)
+    Judge(problem, False, "float64").check(3 * ARGUMENTS[0] ** 2)
     with pytest.raises(Mismatch, match="the gradient is wrong by"):
-        check_result(problem, False, "float64", ARGUMENTS[0])
+        Judge(problem, False, "float64").check(ARGUMENTS[0])
 
 
 def test_finite_differences_that_do_not_converge_are_no_judge():
@@ -187,21 +187,35 @@ def test_finite_differences_that_do_not_converge_are_no_judge():
 
     problem = replace(CUBE, reference=noise, tolerance=1e-3)
     with pytest.raises(Mismatch, match="finite differences are uncertain"):
-        check_result(problem, True, "float64", (np.array(noise(*ARGUMENTS)), ARGUMENTS))
+        Judge(problem, True, "float64").check((np.array(noise(*ARGUMENTS)), ARGUMENTS))
+
+
+def test_complex_steps_judge_gradients_of_functions_that_jump():
+    def jumping(x):
+        return np.sum(np.where(x * x > 1.0 + 1e-4, x, x**3))
+
+    x = np.array([1.0, -2.0, 0.5])
+    problem = Problem((x,), lambda xp: jumping, jumping, complex_step=True)
+    slopes = np.where(x * x > 1.0 + 1e-4, 1.0, 3 * x**2)
+    Judge(problem, True, "float64").check((np.array(jumping(x)), (slopes,)))
+    with pytest.raises(Mismatch, match="the gradient is wrong by"):
+        Judge(problem, True, "float64").check((np.array(jumping(x)), (slopes + 1e-3,)))
 
 
 def test_a_share_of_the_elements_may_disagree_where_rounding_decides():
     problem = replace(CUBE, reference=lambda x: np.arange(10.0), agreeing=0.9)
     one_wrong = np.arange(10.0)
     one_wrong[3] = -1
-    check_result(problem, False, "float64", one_wrong)
+    Judge(problem, False, "float64").check(one_wrong)
     one_wrong[4] = -1
     with pytest.raises(Mismatch, match="array 0 is wrong"):
-        check_result(problem, False, "float64", one_wrong)
+        Judge(problem, False, "float64").check(one_wrong)
 
 
 def test_libraries_agree_but_for_random_numbers():
-    check_agreement(CUBE, "float32", np.ones(2), np.ones(2) + 1e-4)
+    judge = Judge(CUBE, False, "float32")
+    judge.check_agreement(np.ones(2), np.ones(2) + 1e-4)
     with pytest.raises(Mismatch, match="array 0 is wrong"):
-        check_agreement(CUBE, "float32", np.ones(2), np.ones(2) + 1e-2)
-    check_agreement(replace(CUBE, sampling_error=0.1), "float32", np.ones(2), np.zeros(2))
+        judge.check_agreement(np.ones(2), np.ones(2) + 1e-2)
+    random = Judge(replace(CUBE, sampling_error=0.1), False, "float32")
+    random.check_agreement(np.ones(2), np.zeros(2))

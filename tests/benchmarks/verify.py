@@ -5,8 +5,9 @@ compared along a random direction ``v`` with central finite differences of the r
 
     <g, v>  =  f'(x; v)  =  (8 (f(x + hv) - f(x - hv)) - (f(x + 2hv) - f(x - 2hv))) / 12h + O(h^4),
 
-which a wrong component of ``g`` passes with probability zero; and component by component with the
-gradients of the other libraries.
+or, where ``f`` jumps and is analytic between the jumps, with a complex step, Im f(x + ihv) / h. A
+wrong component of ``g`` passes that with probability zero. Component by component it is compared
+with the gradients of the other libraries.
 
 Arguments are rounded to the dtype of the run first, so that both sides compute with equal numbers.
 """
@@ -14,6 +15,7 @@ Arguments are rounded to the dtype of the run first, so that both sides compute 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,69 +32,125 @@ AGREEMENT = {"float32": 2e-3, "float64": 1e-8}
 """Largest difference of two libraries, relative to the largest value of an array."""
 
 STEPS = (1e-2, 1e-3, 1e-4, 1e-5)
+COMPLEX_STEP = 1e-30
 DIRECTIONS = 2
+
+GOOD_ENOUGH = 0.01
+"""Part of the tolerance: finite differences that agree better are not refined."""
 
 
 class Mismatch(Exception):
     """A result that is not what it should be."""
 
 
-def check_result(problem: Problem, differentiate: bool, dtype: str, result: Any) -> None:
-    """Compare a result with NumPy's in float64.
+class Judge:
+    """Compares results of one problem with NumPy's, which are computed once.
 
     Args:
-        problem: What was computed.
-        differentiate: Is it a pair of value and gradients?
+        problem: What is computed.
+        differentiate: Are results pairs of value and gradients?
         dtype: The dtype of the run.
-        result: A tree of NumPy arrays.
-
-    Raises:
-        Mismatch: It differs by more than rounding explains.
     """
-    arguments = map_arrays(as_double, converted(problem.arguments, dtype))
-    tolerance = problem.sampling_error or TOLERANCES[dtype] * problem.tolerance
-    if problem.is_gradient:
-        gradients = result if len(problem.argnums) > 1 else (result,)
-        check_gradients(problem, dtype, arguments, gradients, total(problem.reference))
-    elif differentiate:
-        value, gradients = result
-        loss = scalar_loss(problem.reference)
-        compare_values(value, loss(*arguments), tolerance)
-        check_gradients(problem, dtype, arguments, gradients, loss)
-    else:
-        expected = problem.reference(*arguments)
-        compare_values(result, expected, tolerance, problem.agreeing)
+
+    def __init__(self, problem: Problem, differentiate: bool, dtype: str) -> None:
+        self.problem, self.differentiate, self.dtype = problem, differentiate, dtype
+        self.arguments = map_arrays(as_double, converted(problem.arguments, dtype))
+        self._slopes: dict[int, tuple[float, float]] = {}
+
+    def check(self, result: Any) -> None:
+        """Judge a result, a tree of NumPy arrays.
+
+        Raises:
+            Mismatch: It differs by more than rounding explains.
+        """
+        problem = self.problem
+        tolerance = problem.sampling_error or TOLERANCES[self.dtype] * problem.tolerance
+        if problem.is_gradient:
+            self._check_gradients(result if len(problem.argnums) > 1 else (result,))
+        elif self.differentiate:
+            value, gradients = result
+            compare_values(value, self._value, tolerance)
+            self._check_gradients(gradients)
+        else:
+            compare_values(result, self._value, tolerance, problem.agreeing)
+
+    def check_agreement(self, one: Any, other: Any) -> None:
+        """Compare the results of two libraries element by element.
+
+        Raises:
+            Mismatch: They differ by more than rounding explains.
+        """
+        if not self.problem.sampling_error:
+            tolerance = AGREEMENT[self.dtype] * self.problem.tolerance
+            compare_values(one, other, tolerance, self.problem.agreeing)
+
+    @cached_property
+    def _value(self) -> Any:
+        return (self._loss if self.differentiate else self.problem.reference)(*self.arguments)
+
+    def _loss(self, *arguments: Any) -> Any:
+        """What gradients are those of: as `libraries.scalar_loss`, or the sum of all elements."""
+        result = self.problem.reference(*arguments)
+        if self.problem.is_gradient:
+            return np.sum(result)
+        return result if np.ndim(result) == 0 else np.mean(np.square(result))
+
+    def _check_gradients(self, gradients: tuple[Any, ...]) -> None:
+        slope_tolerance = SLOPE_TOLERANCES[self.dtype] * self.problem.tolerance
+        tolerance = self.problem.sampling_error or slope_tolerance
+        for number in range(DIRECTIONS):
+            directions = self._directions(number)
+            pairs = zip(leaves(list(gradients)), leaves(list(directions.values())), strict=True)
+            terms = [np.asarray(g, np.float64) * v for g, v in pairs]
+            slope = sum(float(np.sum(term)) for term in terms)
+            norm = float(np.sqrt(sum(np.sum(term**2) for term in terms))) + 1e-30
+            if number not in self._slopes:
+                enough = GOOD_ENOUGH * tolerance * norm
+                self._slopes[number] = self._slope(directions, enough)
+            expected, doubt = self._slopes[number]
+            if not doubt <= tolerance * norm:
+                raise Mismatch(f"finite differences are uncertain by {doubt / norm:.1e}")
+            if not abs(slope - expected) <= tolerance * norm:
+                error = f"{abs(slope - expected) / norm:.1e}"
+                raise Mismatch(f"the gradient is wrong by {error} of its norm along a direction")
+
+    def _directions(self, number: int) -> dict[int, Any]:
+        """Random trees like the arguments that are differentiated in."""
+        rng = np.random.default_rng(number)
+        return {n: random_direction(self.arguments[n], rng) for n in self.problem.argnums}
+
+    def _slope(self, directions: dict[int, Any], enough: float) -> tuple[float, float]:
+        """The slope of the reference, and how uncertain it is."""
+
+        def at(h: Any) -> Any:
+            moved = [
+                added(argument, directions[number], h) if number in directions else argument
+                for number, argument in enumerate(self.arguments)
+            ]
+            return self._loss(*moved)
+
+        if self.problem.complex_step:
+            return float(at(1j * COMPLEX_STEP).imag) / COMPLEX_STEP, 0.0
+        return finite_difference(lambda h: float(at(h)), enough)
 
 
-def check_agreement(problem: Problem, dtype: str, one: Any, other: Any) -> None:
-    """Compare the results of two libraries element by element.
-
-    Raises:
-        Mismatch: They differ by more than rounding explains.
-    """
-    if not problem.sampling_error:
-        compare_values(one, other, AGREEMENT[dtype] * problem.tolerance, problem.agreeing)
+def finite_difference(at: Callable[[float], float], enough: float) -> tuple[float, float]:
+    """The slope of ``at`` at 0, and by how much the two best steps disagree about it."""
+    best, before = (np.nan, np.inf), np.nan
+    for h in STEPS:
+        slope = (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h)
+        if abs(slope - before) < best[1]:
+            best = slope, abs(slope - before)
+        if best[1] < enough:
+            break
+        before = slope
+    return best
 
 
 def as_double(leaf: Any) -> Any:
     """Floating point as float64, everything else as it is."""
     is_float = isinstance(leaf, np.ndarray) and leaf.dtype.kind == "f"
     return leaf.astype(np.float64) if is_float else leaf
-
-
-def scalar_loss(reference: Callable[..., Any]) -> Callable[..., Any]:
-    """What a gradient is taken of, as `libraries.scalar_loss` says it."""
-
-    def loss(*arguments: Any) -> Any:
-        result = reference(*arguments)
-        return result if np.ndim(result) == 0 else np.mean(np.square(result))
-
-    return loss
-
-
-def total(reference: Callable[..., Any]) -> Callable[..., Any]:
-    """The sum of all elements."""
-    return lambda *arguments: np.sum(reference(*arguments))
 
 
 def compare_values(found: Any, expected: Any, tolerance: float, agreeing: float = 1.0) -> None:
@@ -119,37 +177,6 @@ def compare_values(found: Any, expected: Any, tolerance: float, agreeing: float 
             raise Mismatch(f"array {number} is wrong by {np.max(error):.1e} of its largest value")
 
 
-def check_gradients(
-    problem: Problem,
-    dtype: str,
-    arguments: tuple[Any, ...],
-    gradients: tuple[Any, ...],
-    function: Callable[..., Any],
-) -> None:
-    """Compare slopes along random directions with finite differences.
-
-    Raises:
-        Mismatch: They differ, or finite differences do not converge.
-    """
-    tolerance = problem.sampling_error or SLOPE_TOLERANCES[dtype] * problem.tolerance
-    rng = np.random.default_rng(1)
-    for _ in range(DIRECTIONS):
-        direction = {n: random_direction(arguments[n], rng) for n in problem.argnums}
-        terms = [
-            np.asarray(g, np.float64) * v
-            for number, gradient in zip(problem.argnums, gradients, strict=True)
-            for g, v in zip(leaves(gradient), leaves(direction[number]), strict=True)
-        ]
-        slope = sum(float(np.sum(term)) for term in terms)
-        norm = float(np.sqrt(sum(np.sum(term**2) for term in terms))) + 1e-30
-        expected, doubt = finite_difference(function, arguments, direction)
-        if not doubt <= tolerance * norm:
-            raise Mismatch(f"finite differences are uncertain by {doubt / norm:.1e}")
-        if not abs(slope - expected) <= tolerance * norm:
-            error = abs(slope - expected) / norm
-            raise Mismatch(f"the gradient is wrong by {error:.1e} of its norm along a direction")
-
-
 def random_direction(tree: Any, rng: np.random.Generator) -> Any:
     """Normal numbers of the magnitude of each array."""
 
@@ -161,28 +188,7 @@ def random_direction(tree: Any, rng: np.random.Generator) -> Any:
     return map_arrays(draw, tree)
 
 
-def finite_difference(
-    function: Callable[..., Any], arguments: tuple[Any, ...], direction: dict[int, Any]
-) -> tuple[float, float]:
-    """The slope along a direction, and by how much the two best steps disagree about it."""
-
-    def at(h: float) -> float:
-        moved = [
-            added(argument, direction[number], h) if number in direction else argument
-            for number, argument in enumerate(arguments)
-        ]
-        return float(function(*moved))
-
-    best, before = (np.nan, np.inf), np.nan
-    for h in STEPS:
-        slope = (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h)
-        if abs(slope - before) < best[1]:
-            best = slope, abs(slope - before)
-        before = slope
-    return best
-
-
-def added(tree: Any, direction: Any, h: float) -> Any:
+def added(tree: Any, direction: Any, h: Any) -> Any:
     """``tree + h * direction``."""
     if isinstance(tree, dict):
         return {key: added(tree[key], direction[key], h) for key in tree}

@@ -71,6 +71,8 @@ class Problem:
         tolerance: Allowed error, as a multiple of what is usual.
         agreeing: Share of the elements that must be right, where rounding decides about others.
         sampling_error: Allowed error of a result that is random.
+        complex_step: The reference takes complex numbers, and jumps: finite differences cannot
+            judge gradients.
     """
 
     arguments: tuple[Any, ...]
@@ -85,6 +87,7 @@ class Problem:
     tolerance: float = 1.0
     agreeing: float = 1.0
     sampling_error: float = 0.0
+    complex_step: bool = False
 
 
 @dataclass(frozen=True)
@@ -109,13 +112,15 @@ class Workload:
         """What is computed, with its sizes, in a sentence."""
         names = inspect.signature(self.make).parameters
         values = (_spoken(value) for value in self.sizes[size])
-        fields = dict(zip(names, values, strict=False))  # defaults need no field
+        fields = dict(zip(names, values, strict=True))
         return (inspect.getdoc(self.make) or "").splitlines()[0].format(**fields).rstrip(".")
 
 
 def _spoken(size: Any) -> str:
     """A size as it stands in titles."""
-    return f"{size:,}" if isinstance(size, int) else "-".join(map(str, size))
+    if isinstance(size, tuple):
+        return "-".join(map(str, size))
+    return f"{size:,}" if isinstance(size, int) else str(size)
 
 
 @dataclass(frozen=True)

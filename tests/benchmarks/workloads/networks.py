@@ -324,7 +324,8 @@ def lstm(steps: int, count: int, units: int) -> Problem:
     def program(xp: Any) -> Callable[..., Any]:
         def run(parameters: Any, xs: Any, h: Any) -> Any:
             def step(carry: Any, x: Any) -> Any:
-                return cell(xp.numpy.tanh, xp.nn.sigmoid, parameters, *carry, x), None
+                h, c = carry
+                return cell(xp.numpy.tanh, xp.nn.sigmoid, parameters, h, c, x), None
 
             return xp.lax.scan(step, (h, h), xs)[0][0]
 

@@ -10,14 +10,15 @@ import numpy as np
 from tests.benchmarks.workload import BOTH, FORWARD, Problem, workload
 
 EVERYWHERE = ("torch", "autograd")
-CUBES = {"small": (4, 5, 6), "normal": (160, 160, 160), "large": (400, 400, 400)}
 
 
 def cube(*shape: int) -> np.ndarray:
     return np.random.default_rng(0).normal(size=shape)
 
 
-def reduction(axis: int, kind: str, depth: int, rows: int, columns: int) -> Problem:
+def reduction(kind: str, axis: int, depth: int, rows: int, columns: int) -> Problem:
+    """`{kind}` of {depth} x {rows} x {columns} numbers along axis {axis}."""
+
     def formula(xnp: Any) -> Any:
         return lambda x: getattr(xnp, kind)(x, axis=axis)
 
@@ -35,21 +36,15 @@ def reduction(axis: int, kind: str, depth: int, rows: int, columns: int) -> Prob
     )
 
 
-def register_reductions() -> None:
-    """A workload for each kind of reduction along each axis."""
-    for kind, rows in (("sum", FORWARD), ("max", BOTH), ("var", BOTH)):
-        for axis in range(3):
-
-            def make(
-                depth: int, rows: int, columns: int, *, a: int = axis, k: str = kind
-            ) -> Problem:
-                return reduction(a, k, depth, rows, columns)
-
-            make.__doc__ = f"`{kind}` of {{depth}} x {{rows}} x {{columns}} along axis {axis}."
-            workload(**CUBES, rows=rows, name=f"{kind}-axis-{axis}")(make)
-
-
-register_reductions()
+for _kind, _rows in (("sum", FORWARD), ("max", BOTH), ("var", BOTH)):
+    for _axis in range(3):
+        workload(
+            small=(_kind, _axis, 4, 5, 6),
+            normal=(_kind, _axis, 160, 160, 160),
+            large=(_kind, _axis, 400, 400, 400),
+            rows=_rows,
+            name=f"{_kind}-axis-{_axis}",
+        )(reduction)
 
 
 @workload(small=(1000,), normal=(8_000_000,), large=(40_000_000,), rows=FORWARD)

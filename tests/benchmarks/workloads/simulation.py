@@ -68,7 +68,7 @@ def orbit(steps: int) -> Problem:
         orbit_program(steps),
         orbit_loop(steps, np.stack),
         argnums=(0, 1),
-        torch=lambda torch: orbit_loop(steps, torch.stack) if steps <= 1000 else None,
+        torch=lambda torch: orbit_loop(steps, torch.stack),
         tolerance=30.0,
     )
 
@@ -221,7 +221,8 @@ def n_body(count: int, steps: int) -> Problem:
 
         def run(x: Any, v: Any, mass: Any) -> Any:
             def step(carry: Any, _: Any) -> Any:
-                return leapfrog(force, *carry, mass), None
+                x, v = carry
+                return leapfrog(force, x, v, mass), None
 
             return xp.lax.scan(step, (x, v), None, length=steps)[0][0]
 

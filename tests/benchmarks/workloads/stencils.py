@@ -113,6 +113,7 @@ def horizontal_diffusion(rows: int, columns: int, levels: int) -> Problem:
         argnums=(0, 1),
         torch=lambda torch: formula(torch.where),
         as_written=("autograd",),
+        complex_step=True,
     )
 
 
