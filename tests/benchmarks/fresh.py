@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.benchmarks.libraries import Library, load
-from tests.benchmarks.sides import prepare, sides, verified_calls
+from tests.benchmarks.sides import Call, prepare, sides, verified_calls
 from tests.benchmarks.spinning import durations, spinning_process
 from tests.benchmarks.stopwatch import Side, interleave
-from tests.benchmarks.workload import Problem, Row, converted, row_of
+from tests.benchmarks.workload import Row, converted, row_of
 
 
 def verified_sides(args: argparse.Namespace) -> list[Side]:
@@ -74,25 +74,25 @@ def measure_first(args: argparse.Namespace) -> dict[str, Any]:
     call()
     call.finish()
     end = time.perf_counter()
-    counts = kernel_counts(library, row, call.program, problem, args)
+    counts = kernel_counts(library, row, call, args) if problem.mode != "eager" else {}
     return {"call": end - start, "ready": end - making, "counts": counts}
 
 
 def kernel_counts(
-    library: Library, row: Row, program: Any, problem: Problem, args: argparse.Namespace
+    library: Library, row: Row, call: Call, args: argparse.Namespace
 ) -> dict[str, int]:
     """Kernels that the first call and another size compiled, and whether that took Numba."""
-    if library.name != "funcgrad" or problem.mode == "eager":
+    if library.name != "funcgrad":
         return {}
-    first = program.cache_info()
+    first = call.program.cache_info()
     with_numba = int("numba" in sys.modules)
-    other = row.workload.problem("small")
-    program(*library.own_tree(converted(other.arguments, args.dtype)))
-    again = program.cache_info().kernels_compiled - first.kernels_compiled
+    other = prepare(library, row, row.workload.problem("small"), args.dtype)
+    assert other is not None
+    other()
     return {
         "kernels": first.kernels_compiled + first.kernels_loaded,
         "kernels compiled": first.kernels_compiled,
-        "kernels for another size": again,
+        "kernels for another size": other.program.cache_info().kernels_compiled,
         "Numba imported": with_numba,
     }
 

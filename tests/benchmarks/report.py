@@ -149,7 +149,9 @@ def comparison_table(records: Sequence[Record]) -> str:
         limits = [name for name in record.samples if is_limit(name)]
         cells.append("; ".join(f"{multiple(speeds(record, n))} {n[7:]}" for n in limits))
         rows.append(cells)
-    return table(["what", OURS, *peers, "limit"], rows)
+    heading = ["what", OURS, *peers, "limit"]
+    width = len(heading) if any(cells[-1] for cells in rows) else -1
+    return table(heading[:width], [cells[:width] for cells in rows])
 
 
 def count_table(records: Sequence[Record]) -> str:

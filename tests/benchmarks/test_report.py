@@ -44,7 +44,10 @@ def test_means_of_groups_and_in_total():
 def test_limits_are_no_peers():
     limited = record("x", **{"funcgrad": [2.0], "jax": [1.0], "limit: np.copyto": [0.5]})
     assert mean_rows([limited])["total"] == {"jax": 0.5}
-    assert "| 0.25 np.copyto |" in comparison_table([limited])
+    assert comparison_table([limited]).splitlines()[::2] == [
+        "| what | funcgrad | jax | limit |",
+        "| x: what x is | 2 s | 0.50 | 0.25 np.copyto |",
+    ]
 
 
 def test_the_table_of_means_counts_the_rows_behind():
@@ -56,9 +59,9 @@ def test_the_table_of_means_counts_the_rows_behind():
 
 def test_the_table_of_rows():
     lines = comparison_table(RUNS).splitlines()
-    assert lines[0] == "| what | funcgrad | jax | torch | limit |"
-    assert lines[2] == "| fast: what fast is | 1 ms | 4.00 | 2.00 |  |"
-    assert lines[4] == "| other: what other is | 1 s | 9.00 |  |  |"
+    assert lines[0] == "| what | funcgrad | jax | torch |"
+    assert lines[2] == "| fast: what fast is | 1 ms | 4.00 | 2.00 |"
+    assert lines[4] == "| other: what other is | 1 s | 9.00 |  |"
 
 
 def test_quartiles_are_shown_where_rounds_differ():

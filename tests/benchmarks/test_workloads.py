@@ -88,7 +88,7 @@ def test_titles_say_what_is_computed_and_its_size(size):
     assert titles["mlp-inference-32"].startswith("Inference of a network of ")
     assert ROWS["scale"].title("normal") == "2 x + 1 of 4,000,000 numbers"
     assert ROWS["softmax-gradient"].title("small") == (
-        "Value and gradient: softmax of 8 rows of 5 numbers"
+        "Softmax of 8 rows of 5 numbers: value and gradient"
     )
 
 

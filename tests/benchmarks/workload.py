@@ -139,10 +139,7 @@ class Row:
         return self.workload.group
 
     def title(self, size: str) -> str:
-        text = self.workload.title(size)
-        return (
-            text if not self.differentiate else f"Value and gradient: {text[0].lower()}{text[1:]}"
-        )
+        return self.workload.title(size) + (": value and gradient" if self.differentiate else "")
 
 
 _workloads: dict[str, Workload] = {}
