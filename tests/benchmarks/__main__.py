@@ -23,7 +23,7 @@ from pathlib import Path
 from tests.benchmarks.libraries import PEERS, installed, load
 from tests.benchmarks.measures import MEASURES, Record, Setting, import_record, measure
 from tests.benchmarks.report import OURS, page
-from tests.benchmarks.workload import SIZES, Row, all_rows, select
+from tests.benchmarks.workload import GROUPS, SIZES, Row, all_rows, select
 
 MARKER = "<!-- measured: everything below is written by python -m tests.benchmarks -->"
 
@@ -75,6 +75,13 @@ def measure_all(args: argparse.Namespace, rows: Sequence[Row]) -> Iterator[Recor
 def read(path: Path) -> list[Record]:
     """The records of an earlier run."""
     return [Record(**record) for record in json.loads(path.read_text())]
+
+
+def latest(records: Sequence[Record]) -> list[Record]:
+    """Of records of the same row, measure and setting only the last, group by group."""
+    found = {(r.row, r.measure, r.dtype, r.size, r.threads): r for r in records}
+    groups = {group: number for number, group in enumerate(GROUPS)}
+    return sorted(found.values(), key=lambda record: groups[record.group])
 
 
 def write_json(path: Path, records: Sequence[Record]) -> None:
@@ -140,7 +147,13 @@ def parser() -> argparse.ArgumentParser:
     add("--rounds", type=positive, default=9, help="samples of every side")
     add("--first-rounds", type=positive, default=3, help="new processes for each first call")
     add("--busy-calls", type=positive, default=100, help="single calls beside a spinning process")
-    add("--input", nargs="+", type=Path, default=[], help="records of earlier runs to show as well")
+    add(
+        "--input",
+        nargs="+",
+        type=Path,
+        default=[],
+        help="records of earlier runs to show as well, where this run has none",
+    )
     add("--json", type=Path, help="file to write the records into")
     add("--output", type=Path, help="page to write the tables into, below its marker")
     add("--plot", type=Path, metavar="FOLDER", help="folder to write pictures into")
@@ -166,6 +179,7 @@ def main() -> None:
             records.append(record)
             if args.json:  # after each row: nothing is lost where the rest is interrupted
                 write_json(args.json, records)
+    records = latest(records)
     write_page(page(records, pictures(args, records)), args.output)
     failures = [record for record in records if record.error]
     for record in failures:

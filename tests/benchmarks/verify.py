@@ -31,7 +31,7 @@ SLOPE_TOLERANCES = {"float32": 1e-3, "float64": 1e-6}
 AGREEMENT = {"float32": 2e-3, "float64": 1e-8}
 """Largest difference of two libraries, relative to the largest value of an array."""
 
-STEPS = (1e-2, 1e-3, 1e-4, 1e-5)
+STEPS = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
 COMPLEX_STEP = 1e-30
 DIRECTIONS = 2
 

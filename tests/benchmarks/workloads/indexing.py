@@ -144,7 +144,7 @@ def argsort_take(count: int) -> Problem:
         return lambda keys, x: x[xnp.argsort(keys)]
 
     return Problem(
-        (rng.normal(size=count), rng.normal(size=count)),
+        (rng.permutation(count).astype(np.float64), rng.normal(size=count)),
         lambda xp: formula(xp.numpy),
         formula(np),
         as_written=("torch",),
