@@ -17,7 +17,7 @@ from tests.benchmarks.report import Key, by_key, peers_of, speeds
 COLOURS = {"jax": "#4c72b0", "torch": "#dd8452", "autograd": "#55a868"}
 CHARTED = ("run", "first call, cold")
 ROW_INCHES, WIDTH_INCHES = 0.3, 8.0
-LIMITS = (0.1, 100.0)
+LIMITS = (0.05, 100.0)
 """The axis ends here; longer bars are cut and say how long they are."""
 
 
