@@ -180,6 +180,8 @@ def main() -> None:
             if args.json:  # after each row: nothing is lost where the rest is interrupted
                 write_json(args.json, records)
     records = latest(records)
+    if args.json:
+        write_json(args.json, records)
     write_page(page(records, pictures(args, records)), args.output)
     failures = [record for record in records if record.error]
     for record in failures:
