@@ -24,7 +24,6 @@ PACKAGE = "funcgrad"
 LADDER = (
     ("errors", "scalars", "dtypes", "pytree", "namespaces"),
     ("core",),
-    ("intrinsics",),
     ("lowering",),
     ("passes",),
     ("primitives", "compiler"),
@@ -46,9 +45,9 @@ LADDER = (
     ("",),  # funcgrad/__init__.py
 )
 # The rooms of the compiler, likewise: what they agree on, the machine's language, loop nests, what
-# runs, and the list of passes. Loop nests do not see what runs.
-ROOMS = ("", "abi", "native", "nest", "runtime", "pipeline")
-ORDERED = (0, 8, 9)
+# runs, what tells about it, and the list of passes. Loop nests do not see what runs.
+ROOMS = ("", "abi", "native", "nest", "runtime", "report", "pipeline")
+ORDERED = (0, 7, 8)
 MAY_LOAD_NUMBA = PACKAGE + ".compiler."
 
 

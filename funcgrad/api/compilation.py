@@ -23,6 +23,7 @@ from funcgrad.api.arguments import (
     name_of,
 )
 from funcgrad.api.calls import MISS, CallPath, call_path
+from funcgrad.api.machine import measured_machine
 from funcgrad.api.staging import (
     ClosedJaxpr,
     ShapeDtypeStruct,
@@ -31,6 +32,7 @@ from funcgrad.api.staging import (
     without_float0,
 )
 from funcgrad.compiler.pipeline import compile_program
+from funcgrad.compiler.report import CostAnalysis, MemoryAnalysis
 from funcgrad.compiler.runtime.executable import Executable
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.axes import axes_in_scope
@@ -682,37 +684,97 @@ class Traced:
 
     def lower(self) -> Lowered:
         """Go on to the kernels."""
-        return Lowered(self._staged, self._donated, self._threads)
+        executable = compile_program(self.program, self._donated, self._threads)
+        return Lowered(self._staged, executable)
 
 
-class Lowered:
-    """A traced function lowered to kernels: the second stage of compilation."""
+class _Kernels:
+    """A traced function with its kernels: what its last two stages tell of it."""
 
-    def __init__(
-        self, staged: StagedFunction, donated: tuple[bool, ...], threads: int | None
-    ) -> None:
+    def __init__(self, staged: StagedFunction, executable: Executable) -> None:
         self._staged = staged
-        self._executable = compile_program(staged.program, donated, threads)
+        self._executable = executable
+
+    @property
+    def in_tree(self) -> PyTreeDef:
+        """The structure of the arguments, a pair of positional and keyword arguments."""
+        return self._staged.in_tree
+
+    @property
+    def out_tree(self) -> PyTreeDef:
+        """The structure of the result."""
+        return self._staged.out_tree
+
+    @property
+    def args_info(self) -> Any:
+        """Types of the arguments, in their structure, as `ShapeDtypeStruct`."""
+        structs = [ShapeDtypeStruct(a.shape, a.dtype) for a in self._staged.avals]
+        return tree_unflatten(self.in_tree, structs)
+
+    @property
+    def out_info(self) -> Any:
+        """Types of the results, a pytree of `ShapeDtypeStruct`."""
+        return self._staged.out_info()
 
     def as_text(self) -> str:
-        """The plan and the source of its kernels."""
-        return self._executable.as_text()
+        """The program, the steps of its plan and the source of the kernels.
+
+        Steps and kernels show the user's lines that they compute, what they read and write, and the
+        bytes that they move.
+        """
+        text: str = self._executable.report.text(self._staged.paths)
+        return text
+
+    def cost_analysis(self) -> CostAnalysis:
+        """Operations, bytes and the least time of a call.
+
+        The first analysis of a process measures what the machine is able to do, for a tenth of a
+        second.
+
+        Returns:
+            A dict with JAX's keys ``"flops"``, ``"transcendentals"``, ``"bytes accessed"`` and
+            ``"optimal_seconds"``; its ``steps`` are those of the plan, its ``unknown`` what is not
+            counted. It prints as a table.
+
+        Example:
+            >>> import numpy as np, funcgrad as fg
+            >>> f = fg.jit(lambda x, y: np.exp(x @ y))
+            >>> compiled = f.lower(np.ones((8, 4)), np.ones((4, 2))).compile()
+            >>> compiled.cost_analysis()["flops"]
+            128.0
+            >>> compiled.cost_analysis()["transcendentals"]
+            16.0
+        """
+        cost: CostAnalysis = self._executable.report.cost(measured_machine())
+        return cost
+
+
+class Lowered(_Kernels):
+    """A traced function lowered to kernels: the second stage of compilation."""
 
     def compile(self) -> Compiled:
         """Go on to the executable."""
         return Compiled(self._staged, self._executable)
 
 
-class Compiled:
+class Compiled(_Kernels):
     """A function compiled for given types; calling it neither traces nor compiles."""
 
-    def __init__(self, staged: StagedFunction, executable: Executable) -> None:
-        self._staged = staged
-        self._executable = executable
+    def memory_analysis(self) -> MemoryAnalysis:
+        """Memory that a call needs.
 
-    def as_text(self) -> str:
-        """The plan and the source of its kernels."""
-        return self._executable.as_text()
+        Returns:
+            Bytes by the names that JAX has for them, such as ``peak_memory_in_bytes``, with the
+            largest intermediate results and the lines that make them. It prints as a table.
+
+        Example:
+            >>> import numpy as np, funcgrad as fg
+            >>> compiled = fg.jit(lambda x: np.exp(x).sum()).lower(np.ones(1000)).compile()
+            >>> compiled.memory_analysis().argument_size_in_bytes
+            8000
+        """
+        memory: MemoryAnalysis = self._executable.report.memory_analysis()
+        return memory
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         args, kwargs = without_float0((args, kwargs))

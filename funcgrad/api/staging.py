@@ -181,6 +181,7 @@ class StagedFunction:
         self.leaves, self.in_tree = flatten_values((args, kwargs))
         if paths is None:
             paths = leaf_paths(args) + (leaf_paths(kwargs, "kwargs") if kwargs else [])
+        self.paths = list(paths)
         self.avals = [aval_like(x, p, what) for x, p in zip(self.leaves, paths, strict=True)]
         self.out_tree: PyTreeDef = self.in_tree
         names = [

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from funcgrad.compiler import abi
@@ -58,8 +57,11 @@ from funcgrad.compiler.nest.nodes import (
     Replace,
     Scan,
     Window,
+    all_nodes,
+    values_read,
 )
 from funcgrad.compiler.nest.scalarize import generate_small, is_small
+from funcgrad.compiler.report import Job, Report
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.compiler.runtime.executable import (
     Executable,
@@ -71,7 +73,6 @@ from funcgrad.compiler.runtime.executable import (
 from funcgrad.compiler.runtime.matmul import Multiplication
 from funcgrad.compiler.runtime.threads import default_threads, is_available
 from funcgrad.core.notices import are_python_loops_reported, warn_at, warn_of_length
-from funcgrad.core.printer import format_program
 from funcgrad.core.program import Program
 from funcgrad.errors import PythonLoopWarning
 
@@ -109,20 +110,20 @@ def _compile_program(
     addresses = dict(zip(sources, kernel_store.compile_kernels(sources), strict=True))
     flush = _flushes(graph)
     stepper = _Stepper(addresses, flush, n_threads)
-    parts: list[Stretch | External] = []
-    for row in jobs:
+    # The first stretch turns the caller's objects into addresses.
+    parts: list[Stretch | External] = [Stretch()]
+    last: dict[Value, int] = {}
+    for group, row in zip(groups, jobs, strict=True):
         for job in row:
             if isinstance(job, External):
                 parts.append(job)
                 continue
-            if not parts or isinstance(parts[-1], External):
+            if isinstance(parts[-1], External):
                 parts.append(Stretch())
             stretch = parts[-1]
             assert isinstance(stretch, Stretch)
             stretch.steps.append(stepper.step(job))
-    if not parts or isinstance(parts[0], External):
-        # The first stretch turns the caller's objects into addresses.
-        parts.insert(0, Stretch())
+        last.update((v, len(parts) - 1) for node in group.nodes for v in values_read(node))
     written = [value.home for value in graph.outputs if value.home is not value]
     if written:
         first = parts[0]
@@ -134,15 +135,25 @@ def _compile_program(
     if are_python_loops_reported():
         _warn_of_python_loops(program, jobs)
     stats = KernelStats(counts.compiled, counts.loaded_from_disk, counts.memory_hits)
-    text = partial(_text, lowered, jobs, sources)
-    _report(program, lowered, stats, text)
-    return Executable(graph, memory, parts, sources, text, stats, stepper.stretches, stepper.sites)
-
-
-Job = Kernel | Multiplication | External | Nested
+    report = Report(lowered, graph, jobs, sources, memory, kernel_store.code_size(sources))
+    _log(program, stats, report)
+    return Executable(
+        graph, memory, parts, last, sources, report, stats, stepper.stretches, stepper.sites
+    )
 
 
 def _jobs(group: Group) -> Iterator[Job]:
+    """What runs a group; every kernel with what it computes."""
+    for job in _arranged(group):
+        if isinstance(job, Kernel):
+            if not job.nodes:
+                job.nodes = group.nodes
+            for node in job.nodes:
+                node.equation = node.equation or group.nodes[0].equation
+        yield job
+
+
+def _arranged(group: Group) -> Iterator[Job]:
     node = group.nodes[0]
     if isinstance(node, Point | Fold):
         yield generate(group)
@@ -385,16 +396,8 @@ def _flushes(graph: Graph) -> bool:
     """
     if os.environ.get("FUNCGRAD_KEEP_SUBNORMALS", "0") not in ("", "0"):
         return False
-    values = [*graph.inputs, *(v for node in _all_nodes(graph) for v in node.outs)]
+    values = [*graph.inputs, *(v for node in all_nodes(graph) for v in node.outs)]
     return all(v.dtype.char not in "dD" for v in values)
-
-
-def _all_nodes(graph: Graph) -> Iterator[Node]:
-    for node in graph.nodes:
-        yield node
-        if isinstance(node, Nest):
-            for body in node.bodies:
-                yield from _all_nodes(body)
 
 
 def _disjoint_step(graph: Graph, written: Sequence[Value]) -> Step:
@@ -404,39 +407,6 @@ def _disjoint_step(graph: Graph, written: Sequence[Value]) -> Step:
     for value in (*written, *others):
         words += [value.slot, value.nbytes]
     return Step(kernel_store.disjoint_address(), words)
-
-
-def _text(program: Program, jobs: Sequence[Sequence[Job]], sources: Sequence[str]) -> str:
-    number = {source: i for i, source in enumerate(sources)}
-    lines = ["program", format_program(program), "", "plan"]
-    lines += _plan_text(jobs, number, "  ")
-    for i, source in enumerate(sources):
-        lines += ["", f"# kernel {i}", source]
-    return "\n".join(lines)
-
-
-def _plan_text(jobs: Sequence[Sequence[Job]], number: dict[str, int], indent: str) -> Iterator[str]:
-    for job in (job for row in jobs for job in row):
-        if isinstance(job, Kernel):
-            parts = f" in {len(job.parts)} parts" if len(job.parts) > 1 else ""
-            yield f"{indent}kernel {number[job.source]}: {job.length} iterations{parts}"
-        elif isinstance(job, Multiplication):
-            yield f"{indent}{job.text()}"
-        elif isinstance(job, External):
-            yield indent + _external_text(job)
-        else:
-            for head, section in zip(_heads(job.node), job.sections, strict=True):
-                yield indent + head
-                yield from _plan_text(section.jobs, number, indent + "  ")
-
-
-def _external_text(node: External) -> str:
-    """What a step outside of native code is, why, and whose line it is."""
-    line = "" if node.source is None else f"   # {node.source}"
-    if not node.is_run_by_python:
-        return f"numpy: {node.primitive.name}{line}"
-    reason = "" if node.obstacle is None else f", for {node.obstacle.primitive.name} is NumPy's"
-    return f"python: {node.primitive.name}, step by step{reason}{line}"
 
 
 def _warn_of_python_loops(program: Program, jobs: Sequence[Sequence[Job]]) -> None:
@@ -457,26 +427,18 @@ def _python_loop_text(program: Program, node: External) -> str:
     return "\n".join(lines)
 
 
-def _heads(node: Nest) -> list[str]:
-    if not isinstance(node, Loop):
-        return [f"branch {i}" for i in range(len(node.bodies))]
-    return ["while", "do"] if node.length is None else [f"{node.length} times"]
-
-
 def _debug_level() -> int:
     level = os.environ.get("FUNCGRAD_DEBUG", "0")
     return int(level) if level.isdigit() else 1
 
 
-def _report(
-    program: Program, lowered: Program, stats: KernelStats, text: Callable[[], str]
-) -> None:
+def _log(program: Program, stats: KernelStats, report: Report) -> None:
     level = _debug_level()
     if level >= 1:
         print(
-            f"funcgrad: compiled {program.name}: {len(lowered.equations)} equations, kernels: "
-            f"{stats.compiled} compiled, {stats.loaded} from disk, {stats.reused} reused",
+            f"funcgrad: compiled {program.name}: {len(report.program.equations)} equations, "
+            f"kernels: {stats.compiled} compiled, {stats.loaded} from disk, {stats.reused} reused",
             file=sys.stderr,
         )
     if level >= 2:
-        print(text(), file=sys.stderr)
+        print(report.text(), file=sys.stderr)

@@ -43,19 +43,22 @@ def _letters(index: int) -> str:
     return text
 
 
-def format_program(program: Program, with_source: bool = False, indent: str = "") -> str:
+def format_program(
+    program: Program, with_source: bool = False, indent: str = "", names: Names | None = None
+) -> str:
     """The program as text.
 
     Args:
         program: The program to print.
         with_source: Whether every equation shows the user's line that made it.
         indent: Text in front of every line.
+        names: Names of variables, to be used further.
     """
-    return "\n".join(indent + line for line in _lines(program, with_source))
+    lines = _lines(program, with_source, Names() if names is None else names)
+    return "\n".join(indent + line for line in lines)
 
 
-def _lines(program: Program, with_source: bool) -> Iterator[str]:
-    names = Names()
+def _lines(program: Program, with_source: bool, names: Names) -> Iterator[str]:
     inputs = " ".join(names.typed(v) for v in program.inputs)
     yield f"{{ lambda {inputs} ." if inputs else "{ lambda ."
     for var, _ in program.constants:
@@ -76,7 +79,7 @@ def _equation_lines(equation: Equation, names: Names, with_source: bool) -> Iter
     yield line
     for key, program in programs:
         yield f"      {key}:"
-        for inner in _lines(program, with_source):
+        for inner in _lines(program, with_source, Names()):
             yield "        " + inner
 
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from funcgrad.compiler.nest.layout import Operand, Value
 from funcgrad.compiler.nest.nodes import Graph, Node, Point
-from funcgrad.core.program import Program
+from funcgrad.core.program import Equation, Program
 
 N = TypeVar("N", bound=Node)
 
@@ -21,14 +21,17 @@ class Builder:
     Attributes:
         graph: The graph.
         epoch: How many barriers have come so far.
+        equation: The equation that nodes are appended for.
     """
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.epoch = 0
+        self.equation: Equation | None = None
 
     def add(self, node: N) -> N:
         node.epoch = self.epoch
+        node.equation = self.equation
         self.graph.nodes.append(node)
         return node
 

@@ -33,8 +33,9 @@ from funcgrad.compiler.nest.layout import (
     largest_beside,
     whole,
 )
-from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Origin, Point, Scan
+from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Point, Scan
 from funcgrad.compiler.nest.split import part_ranges
+from funcgrad.core.program import Equation
 from funcgrad.dtypes import BOOL, short_name
 from funcgrad.intrinsics import expression
 
@@ -61,7 +62,7 @@ class Place:
 class Site:
     """A word: the number of this entry in the program's list of what kernels may refuse."""
 
-    origin: Origin
+    equation: Equation
     operand: int
 
 
@@ -77,6 +78,7 @@ class Kernel:
         is_parallel: Whether parts of the outermost loop may run at the same time, if each has its
             own scratch memory.
         work: Elements that it reads and writes; an elementary function counts as several.
+        nodes: What it computes.
         parts: Ranges of the outermost loop that are run, possibly at the same time.
     """
 
@@ -86,6 +88,7 @@ class Kernel:
     scratch: list[Value] = field(default_factory=list)
     is_parallel: bool = False
     work: int = 0
+    nodes: Sequence[Node] = ()
     parts: list[tuple[int, int]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -684,6 +687,7 @@ class _Writer:
             self.scratch,
             self.first is not None and (bool(self.batch) or not self.crossing),
             work * (len(self.accesses) + 8 * sum(map(_is_function, self.nodes))),
+            self.nodes,
         )
 
     def _literals(self) -> None:

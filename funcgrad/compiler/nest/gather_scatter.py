@@ -318,7 +318,8 @@ class _Access:
 
     def _find_wrong(self, k: int) -> None:
         source, cursor, operand = self.source, self.indices[k], self.operands[k]
-        site = source.word(Site(self.node.origin, k))
+        assert self.node.equation is not None
+        site = source.word(Site(self.node.equation, k))
         saved = cursor.pointer, cursor.index
         cursor.pointer, cursor.index = cursor.name, "0"
         shape = operand.shape if isinstance(operand, View) else ()

@@ -38,7 +38,6 @@ from funcgrad.compiler.nest.nodes import (
     Graph,
     Lookup,
     Node,
-    Origin,
     Point,
     Replace,
     Scan,
@@ -124,7 +123,7 @@ class Lowering(Builder):
         return Uniform(atom.aval.dtype.type(atom.value), ())  # type: ignore[union-attr]
 
     def _array(self, array: np.ndarray) -> Operand:
-        if _is_uniform(array):
+        if is_uniform(array):
             return Uniform(array.reshape(-1)[0], array.shape)
         value = Value(array.shape, array.dtype)
         self.graph.constants.append((value, np.require(array, requirements=["C", "A"])))
@@ -148,10 +147,12 @@ class Lowering(Builder):
 
     def _equation(self, equation: Equation) -> None:
         form = form_of(equation)
+        outer, self.equation = self.equation, equation
         operands = [self._read(atom) for atom in equation.inputs]
         treat = getattr(self, f"_{type(form).__name__.lower()}")
         results = treat(form, equation, operands)
         self.operands.update(zip(equation.outputs, results, strict=True))
+        self.equation = outer
 
     def _pointwise(
         self, form: Pointwise, equation: Equation, operands: list[Operand]
@@ -272,7 +273,7 @@ class Lowering(Builder):
             row = _row(x, form.axes, known)
             return [broadcast(row, aval.shape)]
         out = Value(aval.shape, aval.dtype)
-        node = Lookup((self._stored(x), *indices), (out,), form, _origin(equation))
+        node = Lookup((self._stored(x), *indices), (out,), form)
         return [whole(self.add(node).out)]
 
     def _deposit(
@@ -297,7 +298,7 @@ class Lowering(Builder):
             update = reshaped(updates, place.shape)
             assert update is not None  # only axes of length 1 go
             return [self._overwritten(x, update, place)]
-        node = Deposit(tuple(operands), (out,), form, _origin(equation))
+        node = Deposit(tuple(operands), (out,), form)
         return [whole(self.add(node).out)]
 
     def _overwritten(self, x: Operand, update: Operand, place: View) -> Operand:
@@ -445,15 +446,16 @@ def _rebased(chain: Sequence[Deposit | Replace], start: Operand, node: Node) -> 
         operands = (start, *link.operands[1:])
         new: Node
         if isinstance(link, Deposit):
-            new = Deposit(operands, (out,), link.form, link.origin)
+            new = Deposit(operands, (out,), link.form)
         else:
             new = Replace(operands, (out,), "{0} + {1}")
         new.epoch = node.epoch
+        new.equation = link.equation
         yield new
         start = whole(out)
 
 
-def _is_uniform(array: np.ndarray) -> bool:
+def is_uniform(array: np.ndarray) -> bool:
     """Whether it has elements, and all have the same bits."""
     if not array.size:
         return False
@@ -465,11 +467,6 @@ def _is_uniform(array: np.ndarray) -> bool:
 def _is_one(array: np.ndarray) -> bool:
     rows = np.ascontiguousarray(array).reshape(-1, 1).view(np.uint8)
     return bool((rows == rows[0]).all())
-
-
-def _origin(equation: Equation) -> Origin:
-    avals = tuple(atom.aval for atom in equation.inputs)
-    return Origin(equation.primitive, avals, equation.source)
 
 
 def known_places(

@@ -6,14 +6,14 @@ file has no code but what every node can say of itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from funcgrad.compiler.nest.layout import Box, Operand, Shape, Value, View
-from funcgrad.core.avals import ShapedArray
 from funcgrad.core.primitive import Primitive
+from funcgrad.core.program import Equation
 from funcgrad.core.source import SourceLocation
 from funcgrad.lowering import ArgReduction, PrefixScan, Reduction
 from funcgrad.lowering import Deposit as DepositForm
@@ -28,6 +28,8 @@ class Node:
     outs: tuple[Value, ...]
     epoch: int = field(default=0, init=False)
     """How many barriers come before it: nodes of different epochs share no kernel."""
+    equation: Equation | None = field(default=None, init=False)
+    """What it computes, or a part of what it computes: errors and plans speak of it."""
 
     def __post_init__(self) -> None:
         for out in self.outs:
@@ -108,21 +110,11 @@ class Copies(Node):
     """Whether its memory is to be its own, not that of an operand."""
 
 
-@dataclass(frozen=True)
-class Origin:
-    """The equation that a node computes: what errors at run time speak of."""
-
-    primitive: Primitive
-    avals: tuple[ShapedArray, ...]
-    source: SourceLocation | None
-
-
 @dataclass(eq=False)
 class Lookup(Node):
     """Elements of the first operand at places that the others name."""
 
     form: LookupForm
-    origin: Origin
 
     @property
     def index_shape(self) -> Shape:
@@ -136,7 +128,6 @@ class Deposit(Node):
     """The first operand with elements of the second taken in at places that the others name."""
 
     form: DepositForm
-    origin: Origin
 
     @property
     def index_shape(self) -> Shape:
@@ -280,3 +271,12 @@ class Graph:
 def values_read(node: Node) -> Iterable[Value]:
     """The values that a node reads, with repetitions."""
     return (x.value for x in node.operands if isinstance(x, View))
+
+
+def all_nodes(graph: Graph) -> Iterator[Node]:
+    """The nodes of a graph and of the graphs inside."""
+    for node in graph.nodes:
+        yield node
+        if isinstance(node, Nest):
+            for body in node.bodies:
+                yield from all_nodes(body)

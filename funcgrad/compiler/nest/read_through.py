@@ -74,9 +74,10 @@ class _Part:
 class _Assembly:
     """An array that is put together of parts; later ones cover earlier ones."""
 
-    def __init__(self, out: Value, epoch: int, parts: list[_Part]) -> None:
-        self.out = out
-        self.epoch = epoch
+    def __init__(self, node: Copies, parts: list[_Part]) -> None:
+        self.out = node.out
+        self.epoch = node.epoch
+        self.equation = node.equation
         self.parts = parts
         self.known: dict[tuple[Reindex, Shape], Operand] = {}
 
@@ -122,6 +123,7 @@ class _Assembly:
                 out = Value(view.shape, self.out.dtype)
                 guard = Guard((part.operand, found), (out,), part.box)
                 guard.epoch = self.epoch
+                guard.equation = self.equation
                 nodes.append(guard)
                 found = whole(out)
             self.known[key] = found
@@ -136,7 +138,7 @@ def _assembly(node: Copies) -> _Assembly | None:
         if box is None or operand.dtype != node.out.dtype:
             return None
         parts.append(_Part(_spread(operand, box, node.out.shape), box))
-    return _Assembly(node.out, node.epoch, parts) if node.out.nbytes else None
+    return _Assembly(node, parts) if node.out.nbytes else None
 
 
 def box_of(place: View) -> Box | None:

@@ -159,6 +159,7 @@ class _Recomputation:
 
     def _add(self, copy: Point, node: Point) -> Operand:
         copy.epoch = node.epoch
+        copy.equation = node.equation
         self._register(copy)
         self.copies[node].append(copy)
         return whole(copy.out)
@@ -170,6 +171,7 @@ class _Recomputation:
             zeros = Uniform(np.zeros((), view.dtype)[()], view.shape)
             fence = Guard((view, zeros), (Value(view.shape, view.dtype),), box, True)
             fence.epoch = reader.epoch
+            fence.equation = reader.equation
             self._register(fence)
             self.fences[view.value.maker].append(fence)
             self.fenced[key] = whole(fence.out)

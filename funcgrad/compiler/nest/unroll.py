@@ -335,7 +335,8 @@ class Unroller:
                 continue
             at = self._new(f"i64({name})")
             if node.form.mode == "raise":
-                site = self.source.word(Site(node.origin, k))
+                assert node.equation is not None
+                site = self.source.word(Site(node.equation, k))
                 with self.source.block(f"if {is_wrong(at, length)}:"):
                     refuse(self.source, site, at, str(position))
             place = self._new(at)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -251,9 +251,16 @@ class Executable:
     Calling it takes the flat arguments, arrays or scalars of the types of the program's inputs,
     and returns the flat results: new arrays, and NumPy scalars for results without axes.
 
+    Args:
+        graph: The nodes.
+        memory: Where everything is.
+        parts: What runs, one after the other: native steps first.
+        last: For values that are read, the number of the last part that does.
+
     Attributes:
         stats: Where its kernels came from.
         kernels: Source of every different kernel.
+        report: What tells about it: a `compiler.report.Report`.
     """
 
     def __init__(
@@ -261,8 +268,9 @@ class Executable:
         graph: Graph,
         memory: Memory,
         parts: Sequence[Stretch | External],
+        last: Mapping[Value, int],
         kernels: Sequence[str],
-        text: Callable[[], str],
+        report: Any,
         stats: KernelStats,
         nested: Sequence[Stretch] = (),
         sites: Sequence[Site] = (),
@@ -271,10 +279,15 @@ class Executable:
         self._sites = tuple(sites)
         self.stats = stats
         self.kernels = list(kernels)
-        self._text = text
+        self.report = report
         self._graph = graph
         self._memory = memory
         self._parts = list(parts)
+        # Results of NumPy go when nothing reads them any more.
+        self._dying: list[list[Value]] = [[] for _ in self._parts]
+        for number, part in enumerate(self._parts):
+            for value in part.outs if isinstance(part, External) else ():
+                self._dying[max(number, last.get(value, 0))].append(value)
         self._constants = [array for _, array in graph.constants]
         finder = _Finder(graph, memory, self._constants)
         self._rest = [
@@ -290,10 +303,6 @@ class Executable:
         is_large = memory.arena_bytes > _LARGE_ARENA
         self.frames: list[Frame] = _LargeFrames(memory.arena_bytes) if is_large else []
         self.run = kernel_store.executor()
-
-    def as_text(self) -> str:
-        """The steps, and the source of the kernels."""
-        return self._text()
 
     @property
     def is_native(self) -> bool:
@@ -350,11 +359,13 @@ class Executable:
         if not self.is_native:
             held: dict[Value, Any] = {}
             with np.errstate(all="ignore"):  # as in kernels
-                for part in self._rest:
+                for part, dying in zip(self._rest, self._dying[1:], strict=True):
                     if isinstance(part, NumpyCall):
                         part(frame, arrays, results, held)
                     else:
                         self._check(self.run(frame.address, part.address, 0), frame)
+                    for value in dying:
+                        held.pop(value, None)
         return [x[()] if x.ndim == 0 else x for x in results]
 
     def _start(self, frame: Frame, arrays: list[Any], fresh: list[Any]) -> int:
@@ -386,11 +397,12 @@ class Executable:
         if reason != REFUSED:
             return CompilerError(f"step {code - 1} of a compiled program failed.")
         site = self._sites[number]
-        origin = site.origin
-        error: Exception = origin.primitive.refusal(site.operand, value, position, *origin.avals)
-        if origin.source is None:
+        equation = site.equation
+        avals = (atom.aval for atom in equation.inputs)
+        error: Exception = equation.primitive.refusal(site.operand, value, position, *avals)
+        if equation.source is None:
             return error
-        return type(error)(f"{error}\n  at            {origin.source}")
+        return type(error)(f"{error}\n  at            {equation.source}")
 
     def _converted(self, i: int, value: Any) -> np.ndarray:
         """An argument as the contiguous array of the right type that kernels read."""

@@ -39,6 +39,7 @@ __all__ = [
     "cache_clear",
     "cache_dir",
     "cache_size",
+    "code_size",
     "compile_kernels",
     "counting",
     "disjoint_address",
@@ -72,6 +73,7 @@ class Stats:
 
 _STATS = Stats()
 _ADDRESSES: dict[str, int] = {}
+_SIZES: dict[str, int] = {}
 _LOCK = threading.RLock()
 if hasattr(os, "register_at_fork"):
     # In a child, nobody would finish what another thread is compiling; so a fork waits for it.
@@ -134,6 +136,11 @@ def compile_kernels(sources: list[str]) -> list[int]:
     if missing:
         _build([_Build(source, _translate) for source in missing])
     return [_ADDRESSES[source] for source in sources]
+
+
+def code_size(sources: Sequence[str]) -> int:
+    """Bytes of the object files of kernels that were compiled or loaded."""
+    return sum(_SIZES[source] for source in sources)
 
 
 def _translate(source: str, symbol: str) -> str:
@@ -297,6 +304,7 @@ class _Build:
             if self.disk is not None:
                 self.disk.write(self.key, self.text, self.code, self.facts)
         _ADDRESSES[self.text] = _native().load(self.code, self.symbol)
+        _SIZES[self.text] = len(self.code)
         self.seconds += time.perf_counter() - start
         _STATS.log.append((self.digest, self.seconds))
 

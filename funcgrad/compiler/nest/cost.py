@@ -1,0 +1,181 @@
+"""What nodes cost: arithmetic, and the bytes that they move.
+
+Counted from expressions and forms, for what the program asks for: an element that a kernel computes
+twice, to have it at hand, counts once. What nobody can know before it runs is named.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from funcgrad.compiler.nest.layout import Operand, Uniform, Value, View
+from funcgrad.compiler.nest.nodes import (
+    ArgFold,
+    Branch,
+    Deposit,
+    External,
+    Fold,
+    Graph,
+    Lookup,
+    Loop,
+    Nest,
+    Node,
+    Point,
+    Product,
+    Replace,
+    Scan,
+    Window,
+)
+from funcgrad.intrinsics import CASTS, EXPENSIVE, Intrinsic, expression
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What something costs.
+
+    Attributes:
+        flops: Operations on real numbers, elementary functions apart.
+        transcendentals: Elementary functions.
+        nbytes: Bytes that are read from and written to memory.
+        unknown: What is not counted, because it is decided at run time or elsewhere.
+    """
+
+    flops: float = 0.0
+    transcendentals: float = 0.0
+    nbytes: float = 0.0
+    unknown: tuple[str, ...] = ()
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(
+            self.flops + other.flops,
+            self.transcendentals + other.transcendentals,
+            self.nbytes + other.nbytes,
+            tuple(dict.fromkeys(self.unknown + other.unknown)),
+        )
+
+    def times(self, count: float) -> Cost:
+        return Cost(
+            self.flops * count, self.transcendentals * count, self.nbytes * count, self.unknown
+        )
+
+
+def arithmetic_of(node: Node) -> Cost:
+    """What a node computes, without the bytes that it moves."""
+    if isinstance(node, Point):
+        return _elementwise(node, expression(node.expr).uses, math.prod(node.space))
+    if isinstance(node, Fold | Scan):
+        return _elementwise(node, expression(node.form.step).uses, math.prod(node.space))
+    if isinstance(node, Product):
+        is_complex = node.out.dtype.kind == "c"
+        return Cost(flops=math.prod(node.sizes) * (8.0 if is_complex else 2.0))
+    if isinstance(node, ArgFold):
+        step = expression(node.form.step).uses + expression(node.form.better).uses
+        return _elementwise(node, step, math.prod(node.operands[0].shape))
+    if isinstance(node, Deposit):
+        step = expression(node.form.step).uses
+        return _elementwise(node, step, math.prod(node.operands[1].shape))
+    if isinstance(node, Replace):
+        return _elementwise(node, expression(node.step).uses, math.prod(node.operands[1].shape))
+    if isinstance(node, Nest):
+        return _nest(node)
+    if isinstance(node, External):
+        return Cost(unknown=(f"the arithmetic of {_whose(node)}",))
+    return Cost()
+
+
+def _elementwise(node: Node, uses: Sequence[Intrinsic], count: int) -> Cost:
+    is_complex = any(x.dtype.kind == "c" for x in (*node.operands, *node.outs))
+    functions = sum(map(_is_function, uses))
+    flops = sum(_flops(x, is_complex) for x in uses if not _is_function(x))
+    return Cost(float(flops * count), float(functions * count))
+
+
+def _is_function(x: Intrinsic) -> bool:
+    """Whether it is an elementary function."""
+    return bool(x.code) and x.cost >= EXPENSIVE
+
+
+def _flops(x: Intrinsic, is_complex: bool) -> int:
+    """Operations on real numbers."""
+    if not x.cost or x.name in _FREE:
+        return 0
+    if is_complex:
+        return _COMPLEX.get(x.name, 2)
+    return _SEVERAL.get(x.name, 1)
+
+
+_FREE = frozenset((*CASTS, "real", "imag", "conj", "positive"))
+"""Intrinsics that move bits."""
+
+_COMPLEX = {"multiply": 6, "divide": 11}
+_SEVERAL = {"fma": 2, "threefry2x32": 60}
+
+
+def _nest(node: Nest) -> Cost:
+    """A loop, or the most expensive branch."""
+    bodies = [_arithmetic_of_all(body) for body in node.bodies]
+    if isinstance(node, Branch):
+        return most_expensive(bodies)
+    return repeated(node, bodies)
+
+
+def most_expensive(branches: Iterable[Cost]) -> Cost:
+    """The cost of a branch: nobody knows which one is taken, so that of the worst."""
+    return max(branches, key=lambda cost: (cost.flops + cost.transcendentals, cost.nbytes))
+
+
+def repeated(node: Nest, bodies: Iterable[Cost]) -> Cost:
+    """The cost of a loop whose bodies cost so much: of one iteration if their number is unknown."""
+    each = sum(bodies, Cost())
+    assert isinstance(node, Loop)
+    if node.length is not None:
+        return each.times(node.length)
+    return each + Cost(unknown=(f"the number of iterations of {_whose(node)}, counted as one",))
+
+
+def _whose(node: Node) -> str:
+    equation = node.equation
+    if equation is None:
+        return "a loop"
+    name = equation.primitive.name
+    return name if equation.source is None else f"{name} at {equation.source.short()}"
+
+
+def _arithmetic_of_all(graph: Graph) -> Cost:
+    return sum(map(arithmetic_of, graph.nodes), Cost())
+
+
+def traffic_of(nodes: Sequence[Node]) -> float:
+    """Bytes that nodes move which run together: what they make of each other stays in registers."""
+    made = {value for node in nodes for value in node.outs}
+    read: dict[Value, int] = {}
+    written = 0
+    for node in nodes:
+        operands, moved = _operands(node)
+        written += moved
+        for x in operands:
+            if isinstance(x, View) and x.value not in made:
+                nbytes = min(read.get(x.value, 0) + _extent(x), x.value.nbytes)
+                read[x.value] = nbytes
+    return float(written + sum(read.values()))
+
+
+def _operands(node: Node) -> tuple[Sequence[Operand], int]:
+    """The operands that a node reads as a whole, and the bytes that it moves otherwise."""
+    if isinstance(node, Lookup | Window):
+        return node.operands[1:], 2 * node.out.nbytes
+    if isinstance(node, Deposit | Replace):
+        # The copy of the array that it changes is a kernel of its own.
+        _, updates, *places = node.operands
+        return [updates, *places], 2 * math.prod(updates.shape) * node.out.dtype.itemsize
+    return node.operands, sum(value.nbytes for value in node.outs if value.is_stored)
+
+
+def _extent(x: Operand) -> int:
+    """Bytes of the different elements of an operand."""
+    if isinstance(x, Uniform):
+        return 0
+    lengths = (n for n, s in zip(x.shape, x.strides, strict=True) if s)
+    return math.prod(lengths) * x.dtype.itemsize if math.prod(x.shape) else 0
