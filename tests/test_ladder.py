@@ -47,7 +47,7 @@ LADDER = (
 # The rooms of the compiler, likewise: what they agree on, the machine's language, loop nests, what
 # runs, what tells about it, and the list of passes. Loop nests do not see what runs.
 ROOMS = ("", "abi", "native", "nest", "runtime", "report", "pipeline")
-ORDERED = (0, 7, 8)
+ORDERED = (0, 8, 9)
 MAY_LOAD_NUMBA = PACKAGE + ".compiler."
 
 
