@@ -11,6 +11,10 @@ from funcgrad.compiler.nest.nodes import Fold, Matrices, Point, Product
 from funcgrad.lowering import Contraction, Reduction, Reindex
 
 
+MAX_UNROLLED = 16
+"""Elements of the longest result whose product a kernel of a loop may unroll."""
+
+
 class Contractor:
     """A contraction as a stack of matrix products, or as a sum of elementwise products."""
 
@@ -22,7 +26,7 @@ class Contractor:
         self.rows = [c for c in form.out if c in form.lhs and c not in form.rhs]
         self.columns = [c for c in form.out if c in form.rhs and c not in form.lhs]
         self.summed = [c for c in form.lhs if c not in form.out]
-        if not self.summed or not (self.rows or self.columns):
+        if not self.summed or not (self.rows or self.columns) or self._is_walk(form, x, y):
             self.result = self._by_elements(form, x, y)
             return
         if form.out != "".join(self.batch + self.rows + self.columns) and form.out == "".join(
@@ -33,6 +37,19 @@ class Contractor:
             self.result = self._by_matrices(form.rhs, y, form.lhs, x, form.out)
             return
         self.result = self._by_matrices(form.lhs, x, form.rhs, y, form.out)
+
+    def _is_walk(self, form: Contraction, x: Operand, y: Operand) -> bool:
+        """Whether it is one walk over a matrix whose rows are multiplied with a vector.
+
+        Memory is the limit then: sums along rows that lie in memory as they are read need no tiles,
+        and share their kernel with what comes before and after. Few numbers are left to kernels
+        that unroll a product.
+        """
+        kept = self._size(self.rows + self.columns)
+        if min(self._size(self.rows), self._size(self.columns)) > 1 or kept <= MAX_UNROLLED:
+            return False
+        matrix, own = (x, form.lhs) if self._size(self.columns) == 1 else (y, form.rhs)
+        return isinstance(matrix, View) and self._stride(matrix, own, self.summed) == 1
 
     def _shape(self, labels: Iterable[str]) -> Shape:
         return tuple(self.lengths[c] for c in labels)
