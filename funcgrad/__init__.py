@@ -33,6 +33,7 @@ from funcgrad.api.checkpointing import (
     saved_residuals,
 )
 from funcgrad.api.compilation import jit
+from funcgrad.api.configuration import print_environment_info, show_config
 from funcgrad.api.custom import (
     closure_convert,
     custom_gradient,
@@ -118,12 +119,14 @@ __all__ = [
     "numpy",
     "numpy_dtype_promotion",
     "ops",
+    "print_environment_info",
     "print_saved_residuals",
     "pure_callback",
     "random",
     "remat",
     "saved_residuals",
     "scipy",
+    "show_config",
     "stop_gradient",
     "testing",
     "tree",

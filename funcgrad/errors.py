@@ -139,6 +139,10 @@ class CacheError(FuncgradError, OSError):
     """The folder of compiled kernels cannot be used."""
 
 
+class LibraryError(FuncgradError, ImportError):
+    """A native library that was asked for is not there, or is not what it should be."""
+
+
 class CompilerError(FuncgradError, RuntimeError):
     """Generated code did not compile: a defect of funcgrad, reported with the source."""
 

@@ -10,7 +10,6 @@ from funcgrad.compiler.nest.layout import Operand, Shape, Value, View, reindexed
 from funcgrad.compiler.nest.nodes import Fold, Matrices, Point, Product
 from funcgrad.lowering import Contraction, Reduction, Reindex
 
-
 MAX_UNROLLED = 16
 """Elements of the longest result whose product a kernel of a loop may unroll."""
 

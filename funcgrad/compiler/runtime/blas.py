@@ -1,15 +1,24 @@
-"""Addresses of BLAS functions, from SciPy's public table of C functions.
+"""Which library multiplies matrices, and the addresses of its functions.
 
-`scipy.linalg` takes 150 ms to import, of which the table needs a quarter; it is therefore loaded
-without its package where nobody has imported that yet.
+``FUNCGRAD_BLAS`` chooses: ``own``, the tiles of `native.gemm` (the default where there are threads
+for them); ``scipy``, the BLAS that SciPy exports (elsewhere); ``mkl`` or ``blis`` of the packages
+of these names; or the path of a library. It is read when a function is compiled.
+
+`scipy.linalg` takes 150 ms to import, of which its table of functions needs a quarter; it is
+therefore loaded without its package where nobody has imported that yet.
 """
 
 from __future__ import annotations
 
 import ctypes
+import ctypes.util
 import importlib
+import importlib.metadata
 import importlib.util
+import os
 import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader
 from pathlib import Path
@@ -17,19 +26,136 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.compiler.runtime.threads import is_available
+from funcgrad.errors import LibraryError
+
+VARIABLE = "FUNCGRAD_BLAS"
 TABLE = "scipy.linalg.cython_blas"
 LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
 
+FORTRAN, BLIS = "Fortran", "BLIS"
+"""How a function is called: with pointers to everything, as BLAS has it, or by BLIS's typed API."""
+
+_SYMBOLS = {FORTRAN: "{}gemm_", BLIS: "bli_{}gemm"}
+
+
+@dataclass(frozen=True)
+class Library:
+    """A library with general matrix products.
+
+    Attributes:
+        name: What it is called here.
+        path: Its file.
+        convention: `FORTRAN` or `BLIS`.
+        gemms: Addresses of its products, by BLAS's letter.
+    """
+
+    name: str
+    path: str
+    convention: str
+    gemms: tuple[tuple[str, int], ...]
+
+    def gemm(self, dtype: Any) -> int:
+        """Address of the product for ``dtype`` (f32, f64, c64 or c128)."""
+        return dict(self.gemms)[LETTERS[np.dtype(dtype).char]]
+
+
+def chosen() -> Library | None:
+    """The library that multiplies matrices; ``None`` for tiles of our own.
+
+    Raises:
+        LibraryError: ``FUNCGRAD_BLAS`` names none, or one that is not there.
+    """
+    default = "own" if is_available() else "scipy"
+    asked = os.environ.get(VARIABLE, "").strip() or default
+    if asked == "own" and is_available():
+        return None
+    return library(asked)
+
 
 @cache
-def gemm_function(dtype: Any) -> int:
-    """Address of BLAS's general matrix product for ``dtype`` (f32, f64, c64 or c128)."""
-    return _address(f"{LETTERS[np.dtype(dtype).char]}gemm")
+def library(name: str) -> Library:
+    """A library by its name or path.
+
+    Raises:
+        LibraryError: There is no such library, or it has no products of matrices.
+    """
+    if name == "scipy":
+        return Library(name, _table().__file__, FORTRAN, tuple(_scipy_functions()))
+    if name == "own":
+        raise LibraryError(
+            f"{VARIABLE}=own needs threads of our own, which there are on Linux only. Use "
+            f"{VARIABLE}=scipy, the default on this system."
+        )
+    if name in ("mkl", "blis"):
+        paths = list(_installed(name))
+    elif os.sep in name:
+        paths = [name]
+    else:
+        raise LibraryError(
+            f"{VARIABLE}={name} names no library: give own, scipy, mkl, blis, or a path."
+        )
+    tried = []
+    for path in paths:
+        try:
+            return _loaded(name, path)
+        except OSError as error:
+            tried.append(f"{path}: {error}")
+    looked = "; ".join(tried) or (
+        f"neither the package {name} nor the system has {' or '.join(_FILES[name])}"
+    )
+    cure = f"pip install {name}" if name in _FILES else "give the path of a BLAS"
+    raise LibraryError(
+        f"{VARIABLE}={name} cannot be used ({looked}). To have it: {cure}. Without the variable "
+        "products need no library."
+    )
 
 
-def _address(name: str) -> int:
-    capsule = _table().__pyx_capi__[name]
-    return _POINTER_OF(capsule, _NAME_OF(capsule))
+_FILES = {
+    "mkl": ("libmkl_rt", "mkl_rt"),
+    "blis": ("cy.", "libblis", "blis"),
+}
+"""How the files begin that packages and systems have."""
+
+
+def _installed(name: str) -> Iterator[str]:
+    """Files that may be the library: those of the package, then the system's."""
+    try:
+        files = importlib.metadata.files(name) or []
+    except importlib.metadata.PackageNotFoundError:
+        files = []
+    for file in files:
+        is_library = ".so" in file.name or file.suffix in (".dll", ".dylib", ".pyd")
+        if is_library and file.name.startswith(_FILES[name]):
+            yield str(Path(str(file.locate())).resolve())
+    found = ctypes.util.find_library(_FILES[name][-1])
+    if found is not None:
+        yield found
+
+
+def _loaded(name: str, path: str) -> Library:
+    loaded = ctypes.CDLL(path)
+    for convention, symbol in _SYMBOLS.items():
+        names = {letter: symbol.format(letter) for letter in LETTERS.values()}
+        if all(hasattr(loaded, function) for function in names.values()):
+            _KEPT.append(loaded)
+            addresses = tuple((x, _address(loaded[function])) for x, function in names.items())
+            return Library(name, path, convention, addresses)
+    raise OSError(f"has neither {' nor '.join(s.format('d') for s in _SYMBOLS.values())}")
+
+
+def _address(function: Any) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+_KEPT: list[Any] = []
+"""Libraries whose functions plans call."""
+
+
+def _scipy_functions() -> Iterator[tuple[str, int]]:
+    for letter in LETTERS.values():
+        capsule = _table().__pyx_capi__[f"{letter}gemm"]
+        yield letter, _POINTER_OF(capsule, _NAME_OF(capsule))
 
 
 @cache

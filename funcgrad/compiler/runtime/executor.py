@@ -475,8 +475,7 @@ product:
   %a = getelementptr inbounds i8, ptr %a.base, i64 %a.at
   %b = getelementptr inbounds i8, ptr %b.base, i64 %b.at
   %c = getelementptr inbounds i8, ptr %c.base, i64 %c.at
-  call void %gemm(ptr %tb, ptr %ta, ptr %n, ptr %m, ptr %k, ptr %alpha, ptr %b, ptr %ldb,
-                  ptr %a, ptr %lda, ptr %beta, ptr %c, ptr %ldc)
+  CALL
   %i.next = add nsw i64 %i, 1
   %more = icmp slt i64 %i.next, %end.w
   br i1 %more, label %product, label %done
@@ -503,12 +502,32 @@ def gemm_symbol(letter: str) -> str:
     return f"fg_{letter}gemm"
 
 
-def gemm_assembly(letter: str) -> str:
-    """The batched matrix product for BLAS's type ``letter``: s, d, c or z."""
+# BLAS counts columns, so that it computes the transposed product. BLIS takes the distances of rows
+# and of columns, and knows by flags what is transposed.
+_BLAS_CALL = """call void %gemm(ptr %tb, ptr %ta, ptr %n, ptr %m, ptr %k, ptr %alpha, ptr %b,
+                  ptr %ldb, ptr %a, ptr %lda, ptr %beta, ptr %c, ptr %ldc)"""
+_BLIS_CALL = """%a.flag = select i1 %a.t, i32 8, i32 0
+  %b.flag = select i1 %b.t, i32 8, i32 0
+  %a.line = sext i32 %lda.2 to i64
+  %b.line = sext i32 %ldb.2 to i64
+  %c.line = sext i32 %ldc.2 to i64
+  call void %gemm(i32 %a.flag, i32 %b.flag, i64 %m.w, i64 %n.w, i64 %k.w, ptr %alpha,
+                  ptr %a, i64 %a.line, i64 1, ptr %b, i64 %b.line, i64 1, ptr %beta,
+                  ptr %c, i64 %c.line, i64 1)"""
+
+
+def gemm_assembly(letter: str, is_blis: bool) -> str:
+    """The batched matrix product for BLAS's type ``letter``: s, d, c or z.
+
+    Args:
+        letter: The type.
+        is_blis: Whether the function is called by BLIS's typed API instead of BLAS's.
+    """
     reads = [_reads(GEMM_WORDS, ".w")]
     reads += [f"  %{w}.32 = trunc i64 %{w}.w to i32" for w in ("m", "n", "k", "lda", "ldb", "ldc")]
     return (
         _GEMM.replace("SYMBOL", gemm_symbol(letter))
         .replace("READS", "\n".join(reads))
+        .replace("CALL", _BLIS_CALL if is_blis else _BLAS_CALL)
         .replace("REAL", "float" if letter in "sc" else "double")
     )

@@ -29,7 +29,6 @@ from funcgrad.compiler.abi import ABI
 from funcgrad.compiler.native import gemm
 from funcgrad.compiler.runtime import blas, threads
 from funcgrad.compiler.runtime import executor as assembly
-from funcgrad.compiler.runtime.blas import gemm_function
 from funcgrad.compiler.runtime.disk_cache import DiskCache, open_default, size_limit
 from funcgrad.errors import CompilerError
 
@@ -46,9 +45,9 @@ __all__ = [
     "executor",
     "executor_address",
     "gemm_address",
-    "gemm_function",
     "kernel_address",
     "loop_address",
+    "machine_facts",
     "parallel_address",
     "pool_address",
     "set_cache_dir",
@@ -203,10 +202,21 @@ def executor() -> Callable[[int, int, int], int]:
 
 
 @cache
-def gemm_address(dtype: Any) -> int:
-    """The native code of the matrix product kernel for ``dtype`` (f32, f64, c64 or c128)."""
+def gemm_address(dtype: Any, convention: str) -> int:
+    """The native code of the step that calls a library's product.
+
+    Args:
+        dtype: f32, f64, c64 or c128.
+        convention: How the library is called (`blas.Library`).
+    """
     letter = blas.LETTERS[np.dtype(dtype).char]
-    return _address(assembly.gemm_assembly(letter), assembly.gemm_symbol(letter))
+    text = assembly.gemm_assembly(letter, convention == blas.BLIS)
+    return _address(text, assembly.gemm_symbol(letter))
+
+
+def machine_facts() -> dict[str, str]:
+    """What object code depends on: versions of its generators, and the processor."""
+    return {"numba": _numba_version(), **_native().facts()}
 
 
 @cache
@@ -326,8 +336,7 @@ def _environment() -> dict[str, Any]:
     return {
         "abi": ABI,
         "translator": sources_digest(Path(__file__).parents[1]),
-        "numba": _numba_version(),
-        **_native().facts(),
+        **machine_facts(),
     }
 
 

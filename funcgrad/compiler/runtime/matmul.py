@@ -1,7 +1,7 @@
 """Products of matrices as steps of a plan.
 
-A product is cut into tiles (`native.gemm`) that the threads of this process share. Where
-`runtime.threads` has no pool, it is a call of BLAS.
+A product is cut into tiles (`native.gemm`) that the threads of this process share. Where a library
+was chosen (`runtime.blas`), it is a call of that.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from funcgrad.compiler.nest.layout import Value, View
 from funcgrad.compiler.nest.nodes import Product
 from funcgrad.compiler.nest.split import MOST_PARTS, PARTS_PER_THREAD
 from funcgrad.compiler.runtime import kernel_store
+from funcgrad.compiler.runtime.blas import Library, chosen
 from funcgrad.compiler.runtime.executable import Step, parallel_step
-from funcgrad.compiler.runtime.threads import is_available
 from funcgrad.dtypes import short_name
 
 PARALLEL_WORK = 1 << 23
@@ -52,12 +52,14 @@ class Multiplication:
         scratch: What it needs memory for while it runs.
         tile: Rows and columns of a tile.
         parts: Ranges of its tiles, which may run at the same time.
+        library: What computes it instead of tiles.
     """
 
     node: Product
     scratch: list[Value] = field(default_factory=list)
     tile: tuple[int, int] = (0, 0)
     parts: list[tuple[int, int]] = field(default_factory=list)
+    library: Library | None = field(default_factory=chosen)
 
     def split(self, n_threads: int, is_repeated: bool) -> None:
         """Form tiles, and parts for several threads if it is large enough.
@@ -66,7 +68,7 @@ class Multiplication:
             n_threads: How many threads may take part.
             is_repeated: Whether it stands in a loop.
         """
-        if not is_available():
+        if self.library is not None:
             return
         dtype = self.node.out.dtype
         shape = kernel_store.tile_shape(dtype)
@@ -110,8 +112,8 @@ class Multiplication:
 
     def step(self, n_threads: int) -> Step:
         """The step, when everything has its place."""
-        if not is_available():
-            return _blas_step(self.node)
+        if self.library is not None:
+            return _library_step(self.node, self.library)
         address = kernel_store.tiles_address(self.node.out.dtype)
         parts = [self._words(*part) for part in self.parts]
         if len(parts) == 1:
@@ -155,7 +157,8 @@ class Multiplication:
         batch, m, n, k = self.node.sizes
         parts = f" in {len(self.parts)} parts" if len(self.parts) > 1 else ""
         dtype = short_name(self.node.out.dtype)
-        return f"matrix product {dtype}: {batch} x [{m},{k}] @ [{k},{n}]{parts}"
+        by = f" by {self.library.name}" if self.library is not None else ""
+        return f"matrix product {dtype}: {batch} x [{m},{k}] @ [{k},{n}]{parts}{by}"
 
 
 def _ceil(number: int, unit: int) -> int:
@@ -194,8 +197,8 @@ def _even(length: int, part: int, unit: int) -> int:
     return max(length, 1) if count < 2 else _ceil(-(-length // count), unit)
 
 
-def _blas_step(node: Product) -> Step:
-    """The call of BLAS, in the order of `abi.GEMM_WORDS`."""
+def _library_step(node: Product, library: Library) -> Step:
+    """The call of a library, in the order of `abi.GEMM_WORDS`."""
     batch, m, n, k = node.sizes
     a, b = node.operands
     assert isinstance(a, View)
@@ -209,7 +212,7 @@ def _blas_step(node: Product) -> Step:
     words = {
         "begin": 0,
         "end": batch,
-        "function": kernel_store.gemm_function(node.out.dtype),
+        "function": library.gemm(node.out.dtype),
         "m": m,
         "n": n,
         "k": k,
@@ -223,7 +226,8 @@ def _blas_step(node: Product) -> Step:
         **_matrix_words("b", b.value, b.offset, strides[1]),
         **_matrix_words("c", node.out, 0, strides[2]),
     }
-    return Step(kernel_store.gemm_address(node.out.dtype), [words[name] for name in GEMM_WORDS])
+    address = kernel_store.gemm_address(node.out.dtype, library.convention)
+    return Step(address, [words[name] for name in GEMM_WORDS])
 
 
 _ONE_THREAD = (1 << 19) - 1

@@ -1,0 +1,121 @@
+"""What funcgrad runs on: versions, processor, threads, BLAS, cache, environment."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from funcgrad.compiler.runtime import blas, kernel_store
+from funcgrad.compiler.runtime.threads import default_threads, is_available
+from funcgrad.errors import ArgumentError, FuncgradError
+
+_PREFIX = "FUNCGRAD_"
+_LIBRARIES = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "OMP_NUM_THREADS")
+"""Variables of libraries that limit the threads of NumPy, SciPy, and of a BLAS that was chosen."""
+
+
+def show_config(mode: str = "stdout") -> dict[str, dict[str, Any]] | None:
+    """Show what funcgrad runs on: what a report of a defect or of a slow function should hold.
+
+    Args:
+        mode: ``"stdout"`` to print, as by default; ``"dicts"`` to return it.
+
+    Returns:
+        With ``"dicts"``, a dict of sections: ``"versions"``, ``"processor"``, ``"threads"``,
+        ``"matrix products"``, ``"cache"`` and ``"environment"``.
+
+    Raises:
+        ArgumentError: If ``mode`` is neither of both.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> config = fg.show_config("dicts")
+        >>> config["versions"]["funcgrad"] == fg.__version__
+        True
+    """
+    if mode not in ("stdout", "dicts"):
+        raise ArgumentError(f'show_config: mode must be "stdout" or "dicts", got {mode!r}.')
+    config = _config()
+    if mode == "dicts":
+        return config
+    print("\n".join(_lines(config)))
+    return None
+
+
+def print_environment_info(return_string: bool = False) -> str | None:
+    """What `show_config` prints, under JAX's name for it.
+
+    Args:
+        return_string: Whether to return the text instead.
+    """
+    text = "\n".join(_lines(_config()))
+    if return_string:
+        return text
+    print(text)
+    return None
+
+
+def _lines(config: dict[str, dict[str, Any]]) -> Iterator[str]:
+    for title, section in config.items():
+        yield title
+        yield from (f"  {name:<22} {value}" for name, value in section.items())
+
+
+def _config() -> dict[str, dict[str, Any]]:
+    facts = kernel_store.machine_facts()
+    return {
+        "versions": {
+            "funcgrad": sys.modules["funcgrad"].__version__,
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            **{name: facts[name] for name in ("numba", "llvmlite", "llvm")},
+        },
+        "processor": {
+            "name": facts["cpu"],
+            "architecture": platform.machine(),
+            "system": platform.platform(),
+            "vector": f"{_vector_bits()} bits",
+        },
+        "threads": {
+            "by default": default_threads() if is_available() else 1,
+            "processors": os.cpu_count(),
+            "pool": "available" if is_available() else "not available on this system",
+        },
+        "matrix products": _products(),
+        "cache": _cache(),
+        "environment": {
+            name: value
+            for name, value in sorted(os.environ.items())
+            if name.startswith(_PREFIX) or name in _LIBRARIES
+        },
+    }
+
+
+def _vector_bits() -> int:
+    return 64 * kernel_store.tile_shape(np.dtype(np.float64)).lanes
+
+
+def _products() -> dict[str, Any]:
+    try:
+        library = blas.chosen()
+    except FuncgradError as error:
+        return {"by": f"nothing: {error}"}
+    if library is None:
+        return {"by": "own tiles"}
+    return {"by": library.name, "library": library.path, "called as": library.convention}
+
+
+def _cache() -> dict[str, Any]:
+    try:
+        folder = kernel_store.cache_dir()
+        size = kernel_store.cache_size()
+    except FuncgradError as error:
+        return {"folder": f"none: {error}"}
+    if folder is None:
+        return {"folder": "none: kernels are not kept on disk"}
+    return {"folder": folder, "size": f"{size / 2**20:.1f} MiB"}
