@@ -24,6 +24,7 @@ PACKAGE = "funcgrad"
 LADDER = (
     ("errors", "scalars", "dtypes", "pytree", "namespaces"),
     ("core",),
+    ("intrinsics",),
     ("lowering",),
     ("passes",),
     ("primitives", "compiler"),
