@@ -103,12 +103,17 @@ class _Assembly:
             self._pack_complex_columns()
         self._put()
         self._choose()
+        if self.unit == 1:
+            for vectors in range(1, self.shape.vectors + 1):
+                self._narrow(vectors)
         self._tile()
         self._tiles()
         suffix = f"v{self.shape.lanes}f{8 * self.size}"
         self.lines += [
             f"declare {self.vector} @llvm.fmuladd.{suffix}({', '.join([self.vector] * 3)})",
             "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)",
+            f"declare void @llvm.masked.store.{suffix}.p0({self.vector}, ptr, i32, "
+            f"<{self.shape.lanes} x i1>)",
             "declare i64 @llvm.smin.i64(i64, i64)",
             "declare i64 @llvm.cttz.i64(i64, i1)",
         ]
@@ -398,6 +403,77 @@ class _Assembly:
                 self.do("br label %done")
             self.start("done")
 
+    def _narrow(self, vectors: int) -> None:
+        """C = A times a panel of B that has all columns, without panels of A.
+
+        Few columns do not pay for copies of A: its numbers are read where they are. The last rows
+        are computed together with some that have been already.
+        """
+        rows, lanes = self.shape.rows[0], self.shape.lanes
+        suffix = f"v{lanes}f{8 * self.size}"
+        arguments = (
+            "i64 %rows, i64 %columns, i64 %k, ptr noalias %a, i64 %a.row, i64 %a.column, "
+            "ptr noalias %b, ptr noalias %c, i64 %c.line"
+        )
+        numbers = ", ".join(f"i64 {i}" for i in range(lanes))
+        with self.function(f"narrow{vectors}", arguments):
+            left = self.sub("%columns", str((vectors - 1) * lanes))
+            first = self.let(f"insertelement <{lanes} x i64> poison, i64 {left}, i64 0")
+            ends = self.let(
+                f"shufflevector <{lanes} x i64> {first}, <{lanes} x i64> poison, "
+                f"<{lanes} x i32> zeroinitializer"
+            )
+            mask = self.let(f"icmp slt <{lanes} x i64> <{numbers}>, {ends}")
+            last = self.sub("%rows", str(rows))
+            with self.count("0", "%rows", rows) as counter:
+                i = self.least(counter, last)
+                lines = [self.at("%a", (self.add(i, str(r)), "%a.row")) for r in range(rows)]
+                places = list(itertools.product(range(rows), range(vectors)))
+                before = self.block
+                self.do("br label %turn")
+                self.start("turn")
+                self.do(f"%p = phi i64 [ 0, %{before} ], [ %p.next, %turn ]")
+                for r, v in places:
+                    start = f"[ zeroinitializer, %{before} ], [ %n.{r}.{v}, %turn ]"
+                    self.do(f"%s.{r}.{v} = phi {self.vector} {start}")
+                row = self.at("%b", ("%p", vectors * lanes * self.size))
+                panel = [
+                    self._load(self.vector, self.at(row, (str(v), lanes * self.size)))
+                    for v in range(vectors)
+                ]
+                distance = self.mul("%p", "%a.column")
+                for r, line in enumerate(lines):
+                    place = self.let(f"getelementptr inbounds i8, ptr {line}, i64 {distance}")
+                    number = self._load(self.scalar, place)
+                    one = self.let(
+                        f"insertelement {self.vector} poison, {self.scalar} {number}, i64 0"
+                    )
+                    same = self.let(
+                        f"shufflevector {self.vector} {one}, {self.vector} poison, "
+                        f"<{lanes} x i32> zeroinitializer"
+                    )
+                    for v in range(vectors):
+                        operands = ", ".join(
+                            f"{self.vector} {x}" for x in (same, panel[v], f"%s.{r}.{v}")
+                        )
+                        self.do(
+                            f"%n.{r}.{v} = call {self.vector} @llvm.fmuladd.{suffix}({operands})"
+                        )
+                self.do("%p.next = add nsw i64 %p, 1")
+                self.do("%more = icmp slt i64 %p.next, %k")
+                self.do("br i1 %more, label %turn, label %out")
+                self.start("out")
+                for r, v in places:
+                    line = self.at("%c", (self.add(i, str(r)), "%c.line"))
+                    place = self.at(line, (str(v), lanes * self.size))
+                    if v < vectors - 1:
+                        self._store(f"%n.{r}.{v}", place)
+                        continue
+                    self.do(
+                        f"call void @llvm.masked.store.{suffix}.p0({self.vector} %n.{r}.{v}, "
+                        f"ptr {place}, i32 {self.size}, <{lanes} x i1> {mask})"
+                    )
+
     def _tile(self) -> None:
         """One tile: its rows of A, columns of B (in real numbers), and place in C."""
         shape, size = self.shape, self.size
@@ -413,6 +489,8 @@ class _Assembly:
             a_row, a_column = self._distances("a")
             b_row, b_column = self._distances("b")
             is_plain = self.let("icmp eq i64 %b.trans, 0")
+            if self.unit == 1:
+                self._narrow_tile(a_row, a_column)
             # Columns that few rows need are read where they are.
             is_low = self.let(f"icmp sle i64 %rows, {greatest if self.unit == 1 else 0}")
             is_direct = self.let(f"and i1 {is_low}, {is_plain}")
@@ -465,6 +543,41 @@ class _Assembly:
                                 f"call void @put(ptr {place}, i64 %c.line, ptr {edge}, "
                                 f"i64 {rows}, i64 {columns}, i1 {adds})"
                             )
+
+    def _narrow_tile(self, a_row: str, a_column: str) -> None:
+        """The tile, and the end, where it has few columns and one block of the summed axis."""
+        shape = self.shape
+        tests = [
+            self.let(f"icmp {test}")
+            for test in (
+                f"sle i64 %columns, {shape.width}",
+                f"sge i64 %rows, {shape.rows[0]}",
+                f"sle i64 %k, {DEPTH}",
+                "sge i64 %k, 1",
+            )
+        ]
+        holds = tests[0]
+        for test in tests[1:]:
+            holds = self.let(f"and i1 {holds}, {test}")
+        n = next(self._numbers)
+        self.do(f"br i1 {holds}, label %narrow{n}, label %wide{n}")
+        self.start(f"narrow{n}")
+        vectors = self.let(f"sdiv i64 {self.add('%columns', str(shape.lanes - 1))}, {shape.lanes}")
+        padded = self.mul(vectors, shape.lanes)
+        self._pack("b", f"ptr %panels, i64 {padded}, ptr %b", ("", ""), "%k", "%columns")
+        words = (
+            f"i64 %rows, i64 %columns, i64 %k, ptr %a, i64 {a_row}, i64 {a_column}, ptr %panels, "
+            "ptr %c, i64 %c.line"
+        )
+        cases = " ".join(f"i64 {v}, label %narrow{n}x{v}" for v in range(1, shape.vectors + 1))
+        self.do(f"switch i64 {vectors}, label %narrow{n}end [ {cases} ]")
+        for v in range(1, shape.vectors + 1):
+            self.start(f"narrow{n}x{v}")
+            self.do(f"call void @narrow{v}({words})")
+            self.do(f"br label %narrow{n}end")
+        self.start(f"narrow{n}end")
+        self.do("ret void")
+        self.start(f"wide{n}")
 
     def _distances(self, name: str) -> tuple[str, str]:
         """Bytes from row to row, and from column to column, of an operand."""
