@@ -131,8 +131,10 @@ class _Writing:
         self.positions: dict[Value, int] = {}
         self.nodes: list[Node] = []
         self.epoch = group.nodes[0].epoch
+        self.equation = group.nodes[0].equation
         own = set(group.nodes)
         for node in group.nodes:
+            self.equation = node.equation
             self._write(node)
         for value, parts in self.parts.items():
             if value in outputs or not readers[value] <= own:
@@ -209,6 +211,7 @@ class _Writing:
 
     def _add(self, node: Node) -> None:
         node.epoch = self.epoch
+        node.equation = self.equation
         self.nodes.append(node)
 
     def _operand(self, operand: Operand, axis: int | None, e: int) -> Operand:
