@@ -85,7 +85,7 @@ def kernel_counts(
     if library.name != "funcgrad":
         return {}
     first = call.program.cache_info()
-    with_numba = int("numba" in sys.modules)
+    with_numba = int(any(name.startswith("numba") for name in sys.modules))
     other = prepare(library, row, row.workload.problem("small"), args.dtype)
     assert other is not None
     other()

@@ -1,10 +1,10 @@
 """Numba as the front end: the source of a kernel becomes LLVM instructions.
 
-``translate : source -> LLVM assembly``. `numba_ir` writes Numba's intermediate
-representation; Numba's type inference and its lowering to LLVM run on it with contexts of our own,
-which know the vocabulary of kernels and nothing else: Numba's usual contexts load thousands of
-overloads first, and its usual pipeline compiles wrappers, reference counting and exception objects
-that a kernel has no use for.
+``translate : source -> LLVM assembly``. `numba_ir` writes Numba's intermediate representation,
+`signatures` gives its types, and Numba's lowering to LLVM runs on it with a context of our own,
+which knows the vocabulary of kernels and nothing else: Numba's usual contexts load thousands of
+overloads first, and its usual pipeline infers types that are known here and compiles wrappers,
+reference counting and exception objects that a kernel has no use for.
 
 Left out: Numba's code generator and its libraries (`llvm_backend` optimises and emits).
 """
@@ -14,27 +14,19 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba.core import funcdesc, lowering, targetconfig, types
-from numba.core.base import BaseContext
-from numba.core.compiler import Flags
-from numba.core.typed_passes import type_inference_stage
-from numba.core.typing.context import BaseContext as BaseTypingContext
 
 from funcgrad.compiler.native.numba_ir import write
+from funcgrad.compiler.native.numba_parts import funcdesc, lowering, targetconfig, types
+from funcgrad.compiler.native.numba_parts import ir as blocks
 from funcgrad.compiler.native.scalars import I64, POINTER
+from funcgrad.compiler.native.signatures import Call, give_types
 from funcgrad.compiler.native.vocabulary import (
-    ARGS,
-    OPERATORS,
-    SLOTS,
     WEAK_FLOAT,
     WORDS,
-    Word,
     WordType,
     constant,
     convert,
-    is_weak,
     llvm_type,
-    promote,
     unwrap,
     wrap,
 )
@@ -50,23 +42,23 @@ def translate(source: str, symbol: str) -> str:
     Raises:
         numba.core.errors.NumbaError: The source uses something outside the vocabulary.
     """
-    blocks = write(source, WORDS)
-    with targetconfig.ConfigStack().enter(Flags()):
-        typemap, result, calltypes, _ = type_inference_stage(
-            TYPING, TARGET, blocks, (SLOTS, ARGS), types.int64
-        )
-        description = funcdesc.PythonFunctionDescriptor.from_specialized_function(
-            blocks,
-            typemap,
-            result,
-            calltypes,
-            mangler=_mangle,
-            inline=False,
-            noalias=False,
-            abi_tags=(),
-        )
-        library = _Library(symbol)
-        KernelLower(TARGET, library, description, blocks).lower()
+    function, in_memory = write(source, WORDS)
+    typemap, calls = give_types(function)
+    description = funcdesc.PythonFunctionDescriptor.from_specialized_function(
+        function,
+        typemap,
+        types.int64,
+        {},
+        mangler=_mangle,
+        inline=False,
+        noalias=False,
+        abi_tags=(),
+    )
+    library = _Library(symbol)
+    with targetconfig.ConfigStack().enter(_Flags()):
+        lower = KernelLower(_Context(), library, description, function)
+        lower.calls, lower.in_memory = calls, in_memory
+        lower.lower()
     library.module.scope_accesses()
     return str(library.module)
 
@@ -75,37 +67,11 @@ def _mangle(name: str, argtypes: Any, **options: Any) -> str:
     return name
 
 
-class TypingContext(BaseTypingContext):
-    """Types of the words, of Python's operators and of literals."""
+class _Flags(targetconfig.TargetConfig):
+    """What Numba's lowering asks of the flags of a compilation: nothing is for debuggers."""
 
-    def resolve_value_type(self, value: Any) -> Any:
-        if isinstance(value, Word):
-            return value.type
-        if isinstance(value, float):
-            return WEAK_FLOAT
-        if isinstance(value, bool):
-            return types.boolean
-        if isinstance(value, int):
-            return types.int64
-        if value is None:
-            return types.none
-        if value in OPERATORS:
-            return OPERATORS[value].type
-        raise ValueError(f"{value!r} is not a word of kernels")
-
-    def resolve_function_type(self, function: Any, args: Any, kws: Any) -> Any:
-        if not isinstance(function, WordType):
-            function = self.resolve_value_type(function)
-        return function.get_call_type(self, args, kws)
-
-    def unify_pairs(self, first: Any, second: Any) -> Any:
-        if first == second or second is types.undefined:
-            return first
-        if first is types.undefined:
-            return second
-        if is_weak(first) or is_weak(second):
-            return promote((first, second))
-        return None
+    debuginfo = targetconfig.Option(type=bool, default=False, doc="debug information")
+    dbg_directives_only = targetconfig.Option(type=bool, default=False, doc="line numbers only")
 
 
 class KernelModule(ir.Module):
@@ -160,26 +126,19 @@ class _Convention:
         builder.ret(value)
 
 
-class TargetContext(BaseContext):
-    """Implementations of the words: they write their own instructions."""
+class _Context:
+    """What Numba's lowering asks of a target."""
 
     call_conv = _Convention()
+    enable_debuginfo = False
 
-    def get_function(self, function: Any, sig: Any, _firstcall: bool = True) -> Any:
-        if not isinstance(function, WordType):
-            function = self.typing_context.resolve_value_type(function)
-        return lambda builder, args, loc=None: function.word.emit(builder, sig, args)
+    def subtarget(self, **attributes: Any) -> _Context:
+        return self
 
     def get_constant_generic(self, builder: ir.IRBuilder, ty: Any, value: Any) -> Any:
-        if isinstance(ty, WordType) or value is None:
-            return self.get_dummy_value()
+        if isinstance(ty, WordType):
+            return ir.Constant(llvm_type(types.none), 0)
         return ir.Constant(llvm_type(ty), value)
-
-    def get_value_type(self, ty: Any) -> Any:
-        return llvm_type(ty)
-
-    def get_dummy_value(self) -> Any:
-        return ir.Constant(llvm_type(types.none), 0)
 
     def get_return_value(self, builder: ir.IRBuilder, ty: Any, value: Any) -> Any:
         return value
@@ -195,18 +154,27 @@ class TargetContext(BaseContext):
             source = types.float64
         return unwrap(builder, convert(wrap(builder, value, source), target))
 
-    def codegen(self) -> None:
-        """There is none: see `llvm_backend`."""
-
 
 class KernelLower(lowering.Lower):
-    """Numba's lowering with plain variables: no reference counts, no debug information."""
+    """Numba's lowering with plain variables: no reference counts, no debug information.
+
+    Attributes:
+        calls: What every expression and every assignment to an element stands for.
+        in_memory: The variables that are more than one value; LLVM takes them into registers.
+    """
+
+    calls: dict[Any, Call]
+    in_memory: set[str]
+
+    def init(self) -> None:
+        """Numba looks here for variables that are one value."""
 
     def lower(self) -> None:
         self.genlower = None
         self.lower_normal_function(self.fndesc)
 
     def setup_function(self, fndesc: Any) -> None:
+        self.values: dict[str, Any] = {}
         self.variables: dict[str, Any] = {}
         kind = ir.FunctionType(I64, [POINTER, POINTER])
         self.function = ir.Function(self.module, kind, self.module.name)
@@ -218,21 +186,45 @@ class KernelLower(lowering.Lower):
         self.fnargs = self.function.args
         return self.fnargs
 
-    def pre_block(self, block: Any) -> None:
-        self._cur_ir_block = block
+    def lower_block(self, block: Any) -> None:
+        """Lower the statements; an error needs no place in them, for the whole source is shown."""
+        for statement in block.body:
+            self.loc = statement.loc
+            self.lower_inst(statement)
 
-    def post_block(self, block: Any) -> None:
-        """Numba cleans up after exceptions here; kernels have none."""
+    def lower_inst(self, inst: Any) -> None:
+        if isinstance(inst, blocks.Assign):
+            name = inst.target.name
+            self.storevar(self.lower_assign(self.typeof(name), inst), name)
+        elif isinstance(inst, blocks.SetItem):
+            self.apply(self.calls[inst])
+        else:
+            super().lower_inst(inst)
+
+    def lower_expr(self, resty: Any, expr: Any) -> Any:
+        if expr.op == "cast":
+            return self.operand(expr.value, resty)
+        call = self.calls[expr]
+        found = self.apply(call)
+        return self.context.cast(self.builder, found, call.signature.return_type, resty)
+
+    def apply(self, call: Call) -> Any:
+        operands = list(map(self.operand, call.operands, call.signature.args))
+        return call.word.emit(self.builder, call.signature, operands)
+
+    def operand(self, variable: Any, ty: Any) -> Any:
+        name = variable.name
+        return self.context.cast(self.builder, self.loadvar(name), self.typeof(name), ty)
 
     def loadvar(self, name: str) -> Any:
-        found = self._blk_local_varmap.get(name)
+        found = self.values.get(name)
         return self.builder.load(self._variable(name)) if found is None else found
 
     def storevar(self, value: Any, name: str, argidx: Any = None) -> None:
-        if name in self._singly_assigned_vars:
-            self._blk_local_varmap[name] = value
-        else:
+        if name in self.in_memory:
             self.builder.store(value, self._variable(name))
+        else:
+            self.values[name] = value
 
     def _variable(self, name: str) -> Any:
         found = self.variables.get(name)
@@ -242,15 +234,8 @@ class KernelLower(lowering.Lower):
             self.variables[name] = found
         return found
 
-    def delvar(self, name: str) -> None:
-        self._blk_local_varmap.pop(name, None)
-
     def incref(self, ty: Any, value: Any) -> None:
         """Scalars are not counted."""
 
     def decref(self, ty: Any, value: Any) -> None:
         """Scalars are not counted."""
-
-
-TYPING = TypingContext()
-TARGET = TargetContext(TYPING, "cpu")

@@ -1,8 +1,8 @@
 """Kernel source to Numba's intermediate representation: basic blocks of assignments.
 
-``write : source -> FunctionIR``. Numba would read the bytecode that Python compiles the source to,
-and recover loops and variables from jumps and stack slots: two fifths of the whole translation.
-Kernels are written in a few statements, whose blocks the syntax tree gives directly: assignment,
+``write : source -> FunctionIR, variables in memory``. Numba would read the bytecode that Python
+compiles the source to, and recover loops and variables from jumps and stack slots. Kernels are
+written in a few statements, whose blocks the syntax tree gives directly: assignment,
 ``if``, ``while``, ``for ... in range(a, b, literal step)``, ``break``, ``continue``, ``return`` and
 calls of words. Anything else is refused.
 """
@@ -15,11 +15,8 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from numba.core import ir
-from numba.core.bytecode import FunctionIdentity
-from numba.core.errors import UnsupportedError
-
 from funcgrad.compiler.native.hoist import hoist
+from funcgrad.compiler.native.numba_parts import FunctionIdentity, UnsupportedError, ir
 
 _BINARY: dict[type, Any] = {
     ast.Add: operator.add,
@@ -65,8 +62,10 @@ def kernel(slots: Any, args: Any) -> int:
 _IDENTITY = FunctionIdentity.from_function(kernel)
 
 
-def write(source: str, words: Mapping[str, Word]) -> ir.FunctionIR:
+def write(source: str, words: Mapping[str, Word]) -> tuple[ir.FunctionIR, set[str]]:
     """The blocks of a kernel, with what does not vary in its loops moved out of them.
+
+    All variables but the second result are assigned once, and before every use: they are values.
 
     Args:
         source: Text of ``def kernel(slots, args): ...``.
@@ -94,20 +93,26 @@ class Writer:
         self.blocks: dict[int, ir.Block] = {}
         self.called: dict[str, ir.Var] = {}
         self.temporaries = 0
+        # The suites of statements around the current one; the suite of every first assignment.
+        self.suites = [0]
+        self.n_suites = 1
+        self.homes: dict[str, int] = {}
+        self.in_memory: set[str] = set()
         # For every enclosing loop: branches that await the label after it, and those that continue.
         self.loops: list[tuple[list[ir.Jump], list[ir.Jump]]] = []
 
-    def write(self, function: ast.FunctionDef) -> ir.FunctionIR:
+    def write(self, function: ast.FunctionDef) -> tuple[ir.FunctionIR, set[str]]:
         names = tuple(argument.arg for argument in function.args.args)
         self.open_block()
         for index, name in enumerate(names):
-            self.assign(self.variable(name), ir.Arg(name, index, self.loc))
+            self.assign(name, ir.Arg(name, index, self.loc))
         self.statements(function.body)
         if not self.is_closed():
             self.give_back(ast.Constant(0))
-        return ir.FunctionIR(
+        written = ir.FunctionIR(
             self.blocks, False, _IDENTITY, self.loc, defaultdict(list), len(names), names
         )
+        return written, self.in_memory
 
     # Blocks and values.
     def open_block(self) -> int:
@@ -132,15 +137,25 @@ class Writer:
         return branch
 
     def variable(self, name: str) -> ir.Var:
+        """A variable that is used: in memory unless its assignment comes before in every case."""
+        if self.homes.get(name) not in self.suites:
+            self.in_memory.add(name)
         return self.scope.get_or_define(name, self.loc)
 
-    def assign(self, target: ir.Var, value: Any) -> ir.Var:
+    def assign(self, name: str, value: Any) -> ir.Var:
+        if name in self.homes:
+            self.in_memory.add(name)
+        self.homes[name] = self.suites[-1]
+        target = self.scope.get_or_define(name, self.loc)
         self.block.append(ir.Assign(value, target, self.loc))
         return target
 
-    def temporary(self, value: Any) -> ir.Var:
+    def new_name(self) -> str:
         self.temporaries += 1
-        return self.assign(self.variable(f"${self.temporaries}"), value)
+        return f"${self.temporaries}"
+
+    def temporary(self, value: Any) -> ir.Var:
+        return self.assign(self.new_name(), value)
 
     def constant(self, number: Any) -> ir.Var:
         return self.temporary(ir.Const(number, self.loc))
@@ -150,13 +165,20 @@ class Writer:
         if function is None:
             if name not in self.words:
                 raise UnsupportedError(f"{name!r} is not a word of kernels", self.loc)
-            function = self.variable(f"${name}")
+            function = self.scope.get_or_define(f"${name}", self.loc)
             known = ir.Assign(ir.Global(name, self.words[name], self.loc), function, self.loc)
             self.blocks[0].prepend(known)
             self.called[name] = function
         return ir.Expr.call(function, args, (), self.loc)
 
     # Statements.
+    def suite(self, body: list[ast.stmt]) -> None:
+        """Statements that may be skipped or repeated."""
+        self.suites.append(self.n_suites)
+        self.n_suites += 1
+        self.statements(body)
+        self.suites.pop()
+
     def statements(self, body: list[ast.stmt]) -> None:
         for node in body:
             if self.is_closed():
@@ -170,7 +192,7 @@ class Writer:
     def do_Assign(self, node: ast.Assign) -> None:
         [target] = node.targets
         if isinstance(target, ast.Name):
-            self.assign(self.variable(target.id), self.expression(node.value))
+            self.assign(target.id, self.expression(node.value))
             return
         assert isinstance(target, ast.Subscript)
         words, index, value = map(self.value, (target.value, target.slice, node.value))
@@ -179,7 +201,7 @@ class Writer:
     def do_AugAssign(self, node: ast.AugAssign) -> None:
         assert isinstance(node.target, ast.Name)
         old, change = self.variable(node.target.id), self.value(node.value)
-        self.assign(old, ir.Expr.binop(_BINARY[type(node.op)], old, change, self.loc))
+        self.assign(node.target.id, ir.Expr.binop(_BINARY[type(node.op)], old, change, self.loc))
 
     def do_Expr(self, node: ast.Expr) -> None:
         self.value(node.value)
@@ -198,11 +220,11 @@ class Writer:
     def do_If(self, node: ast.If) -> None:
         branch = self.branch(self.value(node.test))
         branch.truebr = self.open_block()
-        self.statements(node.body)
+        self.suite(node.body)
         leave = [self.jump()]
         branch.falsebr = self.open_block()
         if node.orelse:
-            self.statements(node.orelse)
+            self.suite(node.orelse)
             leave.append(self.jump())
             self.open_block()
         for jump in leave:
@@ -214,23 +236,23 @@ class Writer:
         branch = self.branch(self.value(node.test))
         branch.truebr = self.open_block()
         self.loops.append(([], []))
-        self.statements(node.body)
+        self.suite(node.body)
         self.jump(header)
         branch.falsebr = self.close_loop(header)
 
     def do_For(self, node: ast.For) -> None:
         # The test is repeated at the end of the body: the form that LLVM's loop passes want.
         assert isinstance(node.target, ast.Name)
-        index = self.variable(node.target.id)
+        name = node.target.id
         start, stop, step = self.range_of(node.iter)
-        self.assign(index, self.call("i64", [start]))
+        index = self.assign(name, self.call("i64", [start]))
         before = self.branch(self.compare(index, step, stop))
         body = before.truebr = self.open_block()
         self.loops.append(([], []))
-        self.statements(node.body)
+        self.suite(node.body)
         self.jump(len(self.blocks))
         advance = self.open_block()
-        self.assign(index, self.call("step_index", [index, self.constant(step)]))
+        self.assign(name, self.call("step_index", [index, self.constant(step)]))
         again = self.branch(self.compare(index, step, stop))
         again.truebr = body
         before.falsebr = again.falsebr = self.close_loop(advance)
@@ -297,15 +319,14 @@ class Writer:
         raise UnsupportedError(f"kernels have no {ast.unparse(node)!r}", self.loc)
 
     def short_circuit(self, is_and: bool, values: list[ast.expr]) -> ir.Var:
-        self.temporaries += 1
-        result = self.variable(f"${self.temporaries}")
+        name = self.new_name()
         branches = []
         for node in values[:-1]:
-            self.assign(result, self.call("b1", [self.value(node)]))
+            result = self.assign(name, self.call("b1", [self.value(node)]))
             branches.append(branch := self.branch(result))
             rest = self.open_block()
             branch.truebr = branch.falsebr = rest
-        self.assign(result, self.call("b1", [self.value(values[-1])]))
+        result = self.assign(name, self.call("b1", [self.value(values[-1])]))
         self.jump(len(self.blocks))
         end = self.open_block()
         for branch in branches:

@@ -16,11 +16,9 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba.core import types
-from numba.core.errors import TypingError
-from numba.core.typing import Signature, signature
 
 from funcgrad.compiler.native import elementary
+from funcgrad.compiler.native.numba_parts import Signature, TypingError, signature, types
 from funcgrad.compiler.native.scalars import F32, F64, I1, I8, I64, POINTER, Emitted
 from funcgrad.compiler.native.threefry import threefry2x32
 from funcgrad.compiler.native.vecmath import FORMULAS
@@ -107,8 +105,6 @@ def llvm_type(t: Any) -> Any:
         return I64
     if t == WEAK_FLOAT:
         return F64
-    if isinstance(t, types.BooleanLiteral):
-        return I1
     return POINTER if isinstance(t, Pointer | Words) else I8  # I8: words and None, never used
 
 
@@ -251,39 +247,34 @@ class Word:
         is_pure: bool = True,
     ) -> None:
         self.name = name
+        self.rule = rule
         self.emission = emission
         self.is_pure = is_pure
-        self.type = WordType(self, rule)
+        self.type = WordType(self)
+        self.signatures: dict[tuple[Any, ...], Signature] = {}
 
-    def __call__(self, *args: Any) -> Any:
-        raise TypeError(f"{self.name} exists in compiled kernels only")
+    def sign(self, args: tuple[Any, ...]) -> Signature:
+        """The signature for arguments of these types.
+
+        Raises:
+            TypingError: It takes no such arguments.
+        """
+        found = self.signatures.get(args)
+        if found is None:
+            found = self.signatures[args] = self.rule(args)
+        return found
 
     def emit(self, builder: ir.IRBuilder, sig: Signature, args: Sequence[Any]) -> Any:
         values = [wrap(builder, a, t) for a, t in zip(args, sig.args, strict=True)]
         return unwrap(builder, self.emission(builder, sig, values))
 
 
-class WordType(types.Callable):
-    """The type that Numba gives a word."""
+class WordType(types.Type):
+    """The type of a variable that holds a word."""
 
-    def __init__(self, word: Word, rule: Callable[[Any], Signature]) -> None:
+    def __init__(self, word: Word) -> None:
         self.word = word
-        self.rule = rule
-        self.signatures: dict[Any, Signature] = {}
         super().__init__(f"word({word.name})")
-
-    def get_call_type(self, context: Any, args: Any, kws: Any) -> Signature:
-        args = tuple(args)
-        found = self.signatures.get(args)
-        if found is None:
-            found = self.signatures[args] = self.rule(args)
-        return found
-
-    def get_call_signatures(self) -> tuple[list[Signature], bool]:
-        return [], True
-
-    def get_impl_key(self, sig: Signature) -> Word:
-        return self.word
 
 
 def expect(condition: bool, what: str, args: Sequence[Any]) -> None:
@@ -643,15 +634,6 @@ define("threefry2x32", lambda args: signature(types.uint64, *[types.uint32] * 4)
 )
 
 
-# Conditions of `if` and `while`.
-def _truth_rule(args: Any) -> Signature:
-    return signature(types.boolean, strong(args[0]))
-
-
-_truth = Word("bool", _truth_rule, lambda builder, sig, values: convert(values[0], types.boolean))
-OPERATORS[bool] = _truth
-
-
 # Memory.
 def _address_rule(pointer: Pointer) -> Callable[[Any], Signature]:
     return lambda args: signature(pointer, types.int64)
@@ -772,7 +754,7 @@ def _write_word(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Non
     builder.module.note_access(builder.store(values[2].value, address), sig.args[0].name)
 
 
-# Loops: `LoopsToWhile` writes this word for the step of a `range`.
+# Loops: `numba_ir` writes this word for the step of a `range`.
 @define("step_index", lambda args: signature(types.int64, types.int64, types.int64))
 def _step_index(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Any:
     """Sum that does not overflow, for the index is below the end of a range."""

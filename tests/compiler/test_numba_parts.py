@@ -1,0 +1,98 @@
+"""Numba is imported in parts, and is whole for everybody who imports it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+COMPILE = """
+import sys, threading
+import numpy as np
+import funcgrad as fg
+
+def compile_one():
+    assert fg.jit(lambda x: x * 3 + 1)(np.ones(3)).tolist() == [4.0] * 3
+
+def is_whole(numba):
+    core = numba.core
+    assert core.types is sys.modules["numba.core.types"]
+    assert numba.float64 is core.types.float64
+    return numba.njit(lambda x: x + 1)(2) == 3
+
+def loaded():
+    return {name for name in sys.modules if name.startswith("numba.")}
+
+def parsed():
+    from funcgrad.compiler.native.numba_parts import types
+    return types
+"""
+
+CASES = {
+    "parts alone": """
+compile_one()
+assert "numba.core.lowering" in loaded()
+assert "numba" not in sys.modules
+assert not loaded() & {"numba.core.typeinfer", "numba.parfors", "numba.core.dispatcher"}
+assert len(loaded()) < 90, len(loaded())
+""",
+    "whole after parts": """
+compile_one()
+types = parsed()
+import numba
+assert is_whole(numba) and numba.core.types is types
+fg.jit(lambda x: x - 1)(np.ones(3))
+import numba as again
+assert again is numba and not hasattr(numba, "no_such_name")
+""",
+    "submodule after parts": """
+compile_one()
+from numba.typed import List
+import numba
+assert List([1, 2])[1] == 2 and is_whole(numba)
+""",
+    "parts after whole": """
+import numba
+compile_one()
+assert is_whole(numba) and parsed() is numba.core.types
+""",
+    "a reference taken while parts are loaded": """
+compile_one()
+numba = next(f.package for f in sys.meta_path if hasattr(f, "package"))
+assert is_whole(numba)
+import numba as known
+assert known is numba
+""",
+    "threads": """
+errors = []
+
+def run(action):
+    try:
+        action()
+    except BaseException as error:
+        errors.append(error)
+
+def use_numba():
+    import numba
+    assert is_whole(numba)
+
+actions = [compile_one, use_numba, use_numba, compile_one]
+threads = [threading.Thread(target=run, args=(action,)) for action in actions]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+assert not errors, errors
+""",
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_numba_in_a_fresh_process(case: str, tmp_path: Path) -> None:
+    environment = {**os.environ, "FUNCGRAD_CACHE_DIR": str(tmp_path / "cache")}
+    command = [sys.executable, "-c", COMPILE + CASES[case]]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
