@@ -577,7 +577,8 @@ class _Call:
                     f"argument `{self._path(i)}` of {self.jitted._what} is a ShapeDtypeStruct, a "
                     "type without values. Pass an array, or use .trace, .lower or eval_shape."
                 )
-            if isinstance(leaf, np.ma.MaskedArray):
+            # The class of arrays itself asked first, because `np.ma` is imported by being named.
+            if type(leaf) is not np.ndarray and isinstance(leaf, np.ma.MaskedArray):
                 raise ArgumentError(
                     f"argument `{self._path(i)}` of {self.jitted._what} is a masked array, whose "
                     "mask compiled code would ignore. Pass x.filled(value), or data and mask apart."
