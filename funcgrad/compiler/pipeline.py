@@ -107,7 +107,8 @@ def _compile_program(
     _split(jobs, n_threads)
     memory = place(graph, groups, jobs)
     sources = list(dict.fromkeys(kernel.source for kernel in _kernels(jobs)))
-    addresses = dict(zip(sources, kernel_store.compile_kernels(sources), strict=True))
+    codes = list(dict.fromkeys(_codes(jobs)))
+    addresses = dict(zip(sources, kernel_store.compile_kernels(sources, codes), strict=True))
     flush = _flushes(graph)
     stepper = _Stepper(addresses, flush, n_threads)
     # The first stretch turns the caller's objects into addresses.
@@ -232,6 +233,21 @@ def _kernels(jobs: Sequence[Sequence[Job]]) -> Iterator[Kernel]:
                     yield from _kernels(section.jobs)
 
 
+def _codes(jobs: Sequence[Sequence[Job]]) -> Iterator[kernel_store.Code]:
+    """The hand-written code that the jobs run, inner ones too."""
+    yield kernel_store.executor_code()
+    for job in (job for row in jobs for job in row):
+        if isinstance(job, Nested):
+            yield kernel_store.LOOP if isinstance(job.node, Loop) else kernel_store.BRANCH
+            for section in job.sections:
+                yield from _codes(section.jobs)
+        elif isinstance(job, Kernel | Multiplication):
+            if isinstance(job, Multiplication):
+                yield job.code
+            if len(job.parts) > 1:
+                yield from kernel_store.parallel_codes()
+
+
 def _split(jobs: Sequence[Sequence[Job]], n_threads: int, is_repeated: bool = False) -> None:
     """Form parts of what is large enough for several threads."""
     for job in (job for row in jobs for job in row):
@@ -320,7 +336,7 @@ class _Stepper:
             "begin": 0,
             "end": 1,
             "length": _ENDLESS if node.length is None else node.length,
-            "executor": kernel_store.executor_address(),
+            "executor": kernel_store.code_address(kernel_store.executor_code()),
             "condition": tables[0] if test is not None else 0,
             "condition_slot": test.slot if test is not None else 0,
             "condition_offset": test.offset if test is not None else 0,
@@ -331,7 +347,7 @@ class _Stepper:
         }
         head = [words[name] for name in abi.LOOP_WORDS]
         rest = [word for row in (*sets, *turns, *moves) for word in row]
-        return Step(kernel_store.loop_address(), head + rest)
+        return Step(kernel_store.code_address(kernel_store.LOOP), head + rest)
 
     def _branch_step(self, job: Nested) -> Step:
         tables = [self._table(section) for section in job.sections]
@@ -341,7 +357,7 @@ class _Stepper:
         words = {
             "begin": 0,
             "end": 1,
-            "executor": kernel_store.executor_address(),
+            "executor": kernel_store.code_address(kernel_store.executor_code()),
             "index_slot": index.value.slot,
             "index_offset": index.value.offset + index.offset * index.dtype.itemsize,
             "n_branches": len(tables),
@@ -349,7 +365,8 @@ class _Stepper:
         }
         head = [words[name] for name in abi.BRANCH_WORDS]
         return Step(
-            kernel_store.branch_address(), [*head, *(w for row in sets for w in row), *tables]
+            kernel_store.code_address(kernel_store.BRANCH),
+            [*head, *(w for row in sets for w in row), *tables],
         )
 
 
@@ -406,7 +423,7 @@ def _disjoint_step(graph: Graph, written: Sequence[Value]) -> Step:
     words = [0, 1, len(graph.inputs), len(written)]
     for value in (*written, *others):
         words += [value.slot, value.nbytes]
-    return Step(kernel_store.disjoint_address(), words)
+    return Step(kernel_store.code_address(kernel_store.DISJOINT), words)
 
 
 def _warn_of_python_loops(program: Program, jobs: Sequence[Sequence[Job]]) -> None:

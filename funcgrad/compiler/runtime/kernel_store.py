@@ -33,27 +33,30 @@ from funcgrad.compiler.runtime.disk_cache import DiskCache, open_default, size_l
 from funcgrad.errors import CompilerError
 
 __all__ = [
+    "BRANCH",
+    "DISJOINT",
+    "LOOP",
+    "Code",
     "Stats",
-    "branch_address",
     "cache_clear",
     "cache_dir",
     "cache_size",
+    "code_address",
     "code_size",
     "compile_kernels",
     "counting",
-    "disjoint_address",
     "executor",
-    "executor_address",
-    "gemm_address",
+    "executor_code",
+    "gemm_code",
     "kernel_address",
-    "loop_address",
     "machine_facts",
     "parallel_address",
+    "parallel_codes",
     "pool_address",
     "set_cache_dir",
     "stats",
     "tile_shape",
-    "tiles_address",
+    "tiles_code",
 ]
 
 
@@ -107,8 +110,9 @@ def counting() -> Iterator[Stats]:
         _TALLIES.open.remove(tally)
 
 
-def _count(origin: str) -> None:
-    for tally in (_STATS, *_TALLIES.open):
+def _count(origin: str, is_kernel: bool = True) -> None:
+    """Count in this process; for the programs that are being compiled, kernels alone."""
+    for tally in (_STATS, *(_TALLIES.open if is_kernel else ())):
         setattr(tally, origin, getattr(tally, origin) + 1)
 
 
@@ -127,13 +131,29 @@ def kernel_address(source: str) -> int:
     return compile_kernels([source])[0]
 
 
-def compile_kernels(sources: list[str]) -> list[int]:
-    """`kernel_address` of several sources; what has to be compiled is compiled side by side."""
+@dataclass(frozen=True)
+class Code:
+    """Native code that is written by hand: LLVM assembly, final as it is, and its function."""
+
+    text: str
+    symbol: str
+
+
+def compile_kernels(sources: Sequence[str], codes: Sequence[Code] = ()) -> list[int]:
+    """`kernel_address` of several sources; what has to be compiled is compiled side by side.
+
+    Args:
+        sources: The kernels.
+        codes: What else the program is going to ask for by `code_address`. It comes first: LLVM
+            is busy with it while Numba is imported.
+    """
     missing = [source for source in sources if source not in _ADDRESSES]
     for _ in range(len(sources) - len(missing)):
         _count("memory_hits")
-    if missing:
-        _build([_Build(source, _translate) for source in missing])
+    builds = [_Build(code.text, code.symbol) for code in codes if code.text not in _ADDRESSES]
+    builds += [_Build(source) for source in missing]
+    if builds:
+        _build(builds)
     return [_ADDRESSES[source] for source in sources]
 
 
@@ -142,68 +162,40 @@ def code_size(sources: Sequence[str]) -> int:
     return sum(_SIZES[source] for source in sources)
 
 
-def _translate(source: str, symbol: str) -> str:
-    assembly: str = _frontend().translate(source, symbol)
-    return assembly
-
-
-def executor_address() -> int:
-    """The native code of ``int64 run(int64* slots, int64* table, int64 n_objects)``."""
-    text = assembly.executor_assembly(_array_offsets())
-    return _address(text, assembly.EXECUTOR_SYMBOL)
+def code_address(code: Code) -> int:
+    """The native code of LLVM assembly."""
+    if code.text not in _ADDRESSES:
+        _build([_Build(code.text, code.symbol)])
+    return _ADDRESSES[code.text]
 
 
 @cache
-def disjoint_address() -> int:
-    """The native code of the check that donated arrays overlap with no other array."""
-    return _address(assembly.DISJOINT, assembly.DISJOINT_SYMBOL)
+def executor_code() -> Code:
+    """``int64 run(int64* slots, int64* table, int64 n_objects)``."""
+    return Code(assembly.executor_assembly(_array_offsets()), assembly.EXECUTOR_SYMBOL)
+
+
+DISJOINT = Code(assembly.DISJOINT, assembly.DISJOINT_SYMBOL)
+"""The check that donated arrays overlap with no other array."""
+
+LOOP = Code(assembly.LOOP, assembly.LOOP_SYMBOL)
+"""A loop over a table of steps."""
+
+BRANCH = Code(assembly.BRANCH, assembly.BRANCH_SYMBOL)
+"""Runs one of several tables of steps."""
 
 
 @cache
-def loop_address() -> int:
-    """The native code of a loop over a table of steps."""
-    return _address(assembly.LOOP, assembly.LOOP_SYMBOL)
+def parallel_codes() -> tuple[Code, Code]:
+    """A step whose parts run on several threads, and what those threads run."""
+    symbols = (threads.PARALLEL_SYMBOL, threads.WORKER_SYMBOL)
+    parallel, worker = (Code(threads.assembly(symbol), symbol) for symbol in symbols)
+    return parallel, worker
 
 
 @cache
-def branch_address() -> int:
-    """The native code that runs one of several tables of steps."""
-    return _address(assembly.BRANCH, assembly.BRANCH_SYMBOL)
-
-
-@cache
-def parallel_address() -> int:
-    """The native code of a step whose parts run on several threads."""
-    text = threads.assembly(threads.PARALLEL_SYMBOL)
-    return _address(text, threads.PARALLEL_SYMBOL)
-
-
-def pool_address(n_threads: int) -> int:
-    """The pool, with workers for so many threads."""
-    found = threads.pool(_worker_address())
-    found.grow(n_threads - 1)
-    return found.address
-
-
-@cache
-def _worker_address() -> int:
-    text = threads.assembly(threads.WORKER_SYMBOL)
-    return _address(text, threads.WORKER_SYMBOL)
-
-
-@cache
-def executor() -> Callable[[int, int, int], int]:
-    """The executor as a function of the addresses of slots and table and the number of objects.
-
-    The call releases the interpreter's lock.
-    """
-    word = ctypes.c_int64
-    return ctypes.CFUNCTYPE(word, ctypes.c_void_p, ctypes.c_void_p, word)(executor_address())
-
-
-@cache
-def gemm_address(dtype: Any, convention: str) -> int:
-    """The native code of the step that calls a library's product.
+def gemm_code(dtype: Any, convention: str) -> Code:
+    """The step that calls a library's product.
 
     Args:
         dtype: f32, f64, c64 or c128.
@@ -211,7 +203,7 @@ def gemm_address(dtype: Any, convention: str) -> int:
     """
     letter = blas.LETTERS[np.dtype(dtype).char]
     text = assembly.gemm_assembly(letter, convention == blas.BLIS)
-    return _address(text, assembly.gemm_symbol(letter))
+    return Code(text, assembly.gemm_symbol(letter))
 
 
 def machine_facts() -> dict[str, str]:
@@ -226,20 +218,33 @@ def tile_shape(dtype: Any) -> gemm.Shape:
 
 
 @cache
-def tiles_address(dtype: Any) -> int:
-    """The native code of tiles of a product for ``dtype`` (f32, f64, c64 or c128)."""
+def tiles_code(dtype: Any) -> Code:
+    """Tiles of a product for ``dtype`` (f32, f64, c64 or c128)."""
     letter = blas.LETTERS[np.dtype(dtype).char]
-    text = gemm.tiles_assembly(letter, tile_shape(dtype))
-    return _address(text, gemm.tiles_symbol(letter), is_final=True)
+    return Code(gemm.tiles_assembly(letter, tile_shape(dtype)), gemm.tiles_symbol(letter))
 
 
-def _address(text: str, symbol: str, is_final: bool = False) -> int:
-    """The native code of LLVM assembly."""
-    if text in _ADDRESSES:
-        _count("memory_hits")
-    else:
-        _build([_Build(text, lambda text, symbol: text, symbol, is_final)])
-    return _ADDRESSES[text]
+def parallel_address() -> int:
+    """The native code of a step whose parts run on several threads."""
+    return code_address(parallel_codes()[0])
+
+
+def pool_address(n_threads: int) -> int:
+    """The pool, with workers for so many threads."""
+    found = threads.pool(code_address(parallel_codes()[1]))
+    found.grow(n_threads - 1)
+    return found.address
+
+
+@cache
+def executor() -> Callable[[int, int, int], int]:
+    """The executor as a function of the addresses of slots and table and the number of objects.
+
+    The call releases the interpreter's lock.
+    """
+    word = ctypes.c_int64
+    kind = ctypes.CFUNCTYPE(word, ctypes.c_void_p, ctypes.c_void_p, word)
+    return kind(code_address(executor_code()))
 
 
 def _build(builds: Sequence[_Build]) -> None:
@@ -248,7 +253,7 @@ def _build(builds: Sequence[_Build]) -> None:
         waiting: deque[_Build] = deque()
         for build in builds:
             if build.text in _ADDRESSES:  # by another thread, meanwhile
-                _count("memory_hits")
+                _count("memory_hits", build.is_kernel)
                 continue
             if len(waiting) == _N_AT_ONCE:
                 waiting.popleft().finish()
@@ -258,7 +263,8 @@ def _build(builds: Sequence[_Build]) -> None:
             build.finish()
 
 
-_N_AT_ONCE = max(2, os.cpu_count() or 1)
+# More than there are processors, because one of them is also busy with the next translation.
+_N_AT_ONCE = 2 * (os.cpu_count() or 1)
 
 
 class _Build:
@@ -266,21 +272,13 @@ class _Build:
 
     Args:
         text: The source of a kernel, or LLVM assembly.
-        translate: Makes LLVM assembly of it and a symbol.
-        symbol: Name of the native function; by default made of the text.
-        is_final: Whether that assembly is not to be optimised any further.
+        symbol: Name of the native function that is in the assembly; by default the text is a
+            kernel, and the name is made of it.
     """
 
-    def __init__(
-        self,
-        text: str,
-        translate: Callable[[str, str], str],
-        symbol: str | None = None,
-        is_final: bool = False,
-    ) -> None:
+    def __init__(self, text: str, symbol: str | None = None) -> None:
         self.text = text
-        self.translate = translate
-        self.is_final = is_final
+        self.is_kernel = symbol is None
         self.digest = hashlib.sha256(text.encode()).hexdigest()
         self.symbol = symbol or f"fg_{self.digest[:32]}"
         self.seconds = 0.0
@@ -297,11 +295,13 @@ class _Build:
             self.code = self.disk.read(self.key, self.facts)
             _STATS.damaged += self.disk.damaged - damaged
         if self.code is not None:
-            _count("loaded_from_disk")
+            _count("loaded_from_disk", self.is_kernel)
         else:
             with self._reported():
-                assembly = self.translate(self.text, self.symbol)
-                self.emission = _native().Emission(assembly, self.is_final)
+                text = self.text
+                if self.is_kernel:
+                    text = _frontend().translate(text, self.symbol)
+                self.emission = _native().Emission(text, is_final=not self.is_kernel)
         self.seconds += time.perf_counter() - start
 
     def finish(self) -> None:
@@ -310,7 +310,7 @@ class _Build:
         if self.code is None:
             with self._reported():
                 self.code = self.emission.result()
-            _count("compiled")
+            _count("compiled", self.is_kernel)
             if self.disk is not None:
                 self.disk.write(self.key, self.text, self.code, self.facts)
         _ADDRESSES[self.text] = _native().load(self.code, self.symbol)

@@ -110,11 +110,18 @@ class Multiplication:
         _, m, n, _ = self._sizes
         return -(-m // self.tile[0]), -(-n // self.tile[1])
 
+    @property
+    def code(self) -> kernel_store.Code:
+        """What it runs: tiles of our own, or a call of BLAS."""
+        if self.library is None:
+            return kernel_store.tiles_code(self.node.out.dtype)
+        return kernel_store.gemm_code(self.node.out.dtype, self.library.convention)
+
     def step(self, n_threads: int) -> Step:
         """The step, when everything has its place."""
+        address = kernel_store.code_address(self.code)
         if self.library is not None:
-            return _library_step(self.node, self.library)
-        address = kernel_store.tiles_address(self.node.out.dtype)
+            return Step(address, _library_words(self.node, self.library))
         parts = [self._words(*part) for part in self.parts]
         if len(parts) == 1:
             return Step(address, parts[0])
@@ -197,8 +204,8 @@ def _even(length: int, part: int, unit: int) -> int:
     return max(length, 1) if count < 2 else _ceil(-(-length // count), unit)
 
 
-def _library_step(node: Product, library: Library) -> Step:
-    """The call of a library, in the order of `abi.GEMM_WORDS`."""
+def _library_words(node: Product, library: Library) -> list[int]:
+    """The arguments of the call of a library, in the order of `abi.GEMM_WORDS`."""
     batch, m, n, k = node.sizes
     a, b = node.operands
     assert isinstance(a, View)
@@ -226,8 +233,7 @@ def _library_step(node: Product, library: Library) -> Step:
         **_matrix_words("b", b.value, b.offset, strides[1]),
         **_matrix_words("c", node.out, 0, strides[2]),
     }
-    address = kernel_store.gemm_address(node.out.dtype, library.convention)
-    return Step(address, [words[name] for name in GEMM_WORDS])
+    return [words[name] for name in GEMM_WORDS]
 
 
 _ONE_THREAD = (1 << 19) - 1
