@@ -26,7 +26,16 @@ from typing import Any
 import llvmlite
 import llvmlite.binding as llvm
 
-OPTIMIZATION = 3
+OPTIMIZATION = 2
+"""Level of the optimiser; the third makes longer code of kernels, in more time, and none faster."""
+
+SELECTION = 1
+"""Level of the code generator for kernels, whose loops the optimiser has brought into shape. The
+higher ones take a quarter longer and gain nothing that was measured."""
+
+FINAL_SELECTION = 3
+"""Level of the code generator for assembly that is written as it should be: blocks of registers
+in products of matrices, which depend on how instructions are ordered and registers are chosen."""
 
 MAX_SECONDS = 120.0
 """Processor time that LLVM may take for one kernel; the largest ones take a few seconds."""
@@ -43,14 +52,14 @@ def cpu() -> tuple[str, str]:
     return llvm.get_host_cpu_name(), features
 
 
-def target_machine() -> Any:
+def target_machine(selection: int = SELECTION) -> Any:
     """A new code generator for this CPU."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     name, features = cpu()
     target = llvm.Target.from_default_triple()
     return target.create_target_machine(
-        cpu=name, features=features, opt=OPTIMIZATION, codemodel="jitdefault", jit=True
+        cpu=name, features=features, opt=selection, codemodel="jitdefault", jit=True
     )
 
 
@@ -99,17 +108,18 @@ def _unlocked(name: str) -> Any:
     return getattr(llvm.ffi.lib, name)._cfn
 
 
-_IDLE: list[Any] = []
-"""Code generators that no emission uses."""
+_IDLE: dict[int, list[Any]] = {SELECTION: [], FINAL_SELECTION: []}
+"""Code generators that no emission uses, by their levels."""
 
 
 def _object_file(assembly: str, is_final: bool) -> bytes:
+    selection = FINAL_SELECTION if is_final else SELECTION
     try:
-        machine = _IDLE.pop()
+        machine = _IDLE[selection].pop()
     except IndexError:
-        machine = target_machine()
+        machine = target_machine(selection)
     code = _emitted((parse if is_final else optimize)(assembly, machine), machine)
-    _IDLE.append(machine)
+    _IDLE[selection].append(machine)
     return code
 
 
