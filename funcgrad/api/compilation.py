@@ -7,6 +7,7 @@ that depends on the types only is decided once.
 from __future__ import annotations
 
 import inspect
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields, replace
@@ -22,6 +23,7 @@ from funcgrad.api.arguments import (
     leaf_paths,
     name_of,
 )
+from funcgrad.api.background import Background
 from funcgrad.api.calls import MISS, CallPath, call_path
 from funcgrad.api.machine import measured_machine
 from funcgrad.api.staging import (
@@ -38,12 +40,18 @@ from funcgrad.core.avals import ShapedArray
 from funcgrad.core.axes import axes_in_scope
 from funcgrad.core.drift import DRIFT, PROMOTIONS, STANDARD, promotion_mode, watching_promotion
 from funcgrad.core.printer import format_program
-from funcgrad.core.program import Program
+from funcgrad.core.program import Program, evaluate
 from funcgrad.core.surroundings import Surroundings
 from funcgrad.core.trace import EVAL, Tracer, current_trace, using_trace
 from funcgrad.core.transformed import MadeOf
 from funcgrad.errors import ArgumentError, DtypeError
-from funcgrad.higher_order.jit import STEPWISE, Jit, executable_of, is_jit_disabled
+from funcgrad.higher_order.jit import (
+    STEPWISE,
+    Jit,
+    disable_jit,
+    executable_of,
+    is_jit_disabled,
+)
 from funcgrad.higher_order.remembered import remembered
 from funcgrad.primitives.objects import flatten_values
 from funcgrad.pytree import PyTreeDef, tree_flatten, tree_leaves, tree_structure, tree_unflatten
@@ -103,7 +111,7 @@ class CacheInfo:
 class _Entry:
     """What one combination of argument types and static values needs to run."""
 
-    __slots__ = ("around", "executable", "out_tree", "path", "staged", "types")
+    __slots__ = ("around", "compilation", "executable", "out_tree", "path", "staged", "types")
 
     def __init__(
         self, staged: StagedFunction, types: list[str], around: Surroundings | None
@@ -113,12 +121,14 @@ class _Entry:
         self.out_tree: PyTreeDef = staged.out_tree
         self.types = types
         self.executable: Executable | None = None
+        self.compilation: Background[Executable] | None = None
         self.path: CallPath | None = None
 
     def with_surroundings(self, around: Surroundings | None) -> _Entry:
         """The same for another function of the same code, which has variables of its own."""
         found = _Entry(self.staged, self.types, around)
         found.executable = self.executable
+        found.compilation = self.compilation
         return found
 
 
@@ -133,6 +143,7 @@ def jit(
     inline: bool = False,
     threads: int | None = None,
     dtype_drift: str = "allow",
+    wait: bool = True,
 ) -> Any:
     """Compile a function to native code, for the types that it is called with.
 
@@ -154,6 +165,12 @@ def jit(
             limits the whole, unless that has a limit of its own.
         dtype_drift: With ``"error"``, tracing raises at the first line where a floating value
             becomes wider, such as float32 beside a float64 scalar of NumPy.
+        wait: With ``False``, a call with new types does not wait for its kernels: NumPy evaluates
+            the program operation by operation, here and in calls that follow, while the kernels
+            are compiled on a thread of their own. Results are the same within rounding. What the
+            compiler raises is raised by the next call with these types, or shown as a warning
+            if there is none. Transformations of the function wait: write ``jit(grad(f),
+            wait=False)``.
 
     Returns:
         A function of the same arguments, with ``trace``, ``lower``, ``eval_shape``,
@@ -176,6 +193,7 @@ def jit(
         "donate_argnames": donate_argnames,
         "threads": threads,
         "dtype_drift": dtype_drift,
+        "wait": wait,
     }
     if fun is None:
         return partial(jit, keep_unused=keep_unused, inline=inline, **options)
@@ -212,6 +230,7 @@ class Jitted(MadeOf):
         donate_argnames: str | Iterable[str] | None,
         threads: int | None,
         dtype_drift: str,
+        wait: bool,
     ) -> None:
         check_callable(fun, "jit")
         update_wrapper(self, fun, updated=())
@@ -224,6 +243,7 @@ class Jitted(MadeOf):
             "donate_argnames": _kept(donate_argnames),
             "threads": threads,
             "dtype_drift": dtype_drift,
+            "wait": wait,
         }
         self._name = name_of(fun)
         self._what = f"jit({self._name})"
@@ -236,6 +256,7 @@ class Jitted(MadeOf):
         )
         self._threads = _checked_threads(threads)
         self._refuses_drift = _checked_drift(dtype_drift)
+        self._waits = wait
         self._cache: dict[Any, _Entry] = {}
         self._info = CacheInfo()
         self._paths: list[CallPath] = []
@@ -269,6 +290,8 @@ class Jitted(MadeOf):
             return tree_unflatten(entry.out_tree, outs)
         entry = self._entry(call, count=True)
         executable = entry.executable or self._compile(entry, call)
+        if executable is None:
+            return tree_unflatten(entry.out_tree, _interpreted(entry.staged.program, call.leaves))
         result = tree_unflatten(entry.out_tree, executable(*call.leaves))
         if not kwargs and not call.axes and call.is_plain and entry.path not in self._paths:
             self._remember(entry, call)
@@ -341,18 +364,23 @@ class Jitted(MadeOf):
         refuses = self._refuses_drift and promotion_mode() == STANDARD
         return watching_promotion(DRIFT) if refuses else nullcontext()
 
-    def _compile(self, entry: _Entry, call: _Call) -> Executable:
-        program = entry.staged.program
-        donated = call.donated()
-        if any(donated):
-            executable = compile_program(program, donated, self._threads)
-        else:
-            executable = executable_of(program, self._threads)
-        entry.executable = executable
-        self._info.kernels_compiled += executable.stats.compiled
-        self._info.kernels_loaded += executable.stats.loaded
-        self._info.kernels_reused += executable.stats.reused
+    def _compile(self, entry: _Entry, call: _Call) -> Executable | None:
+        """The executable of an entry, which is kept; ``None`` while it is made elsewhere."""
+        make = _maker(entry.staged.program, call.donated(), self._threads)
+        executable = make() if self._waits else self._made_meanwhile(entry, make)
+        if executable is not None and entry.executable is None:
+            entry.executable = executable
+            self._info.kernels_compiled += executable.stats.compiled
+            self._info.kernels_loaded += executable.stats.loaded
+            self._info.kernels_reused += executable.stats.reused
         return executable
+
+    def _made_meanwhile(self, entry: _Entry, make: Callable[[], Executable]) -> Executable | None:
+        with _STARTING:  # two first calls at once are to start one compilation
+            if entry.compilation is None:
+                entry.compilation = Background(make, f"compiling {self._what}")
+            compilation = entry.compilation
+        return compilation.result()
 
     def _reason(self, call: _Call, entry: _Entry) -> str:
         if not self._cache:
@@ -390,6 +418,31 @@ class Jitted(MadeOf):
         self._paths = []
         self._info = CacheInfo()
         self._is_shared = False
+
+
+_STARTING = threading.Lock()
+
+
+def _maker(
+    program: Program, donated: tuple[bool, ...], threads: int | None
+) -> Callable[[], Executable]:
+    """What compiles a program."""
+    if any(donated):
+        return partial(compile_program, program, donated, threads)
+    return partial(executable_of, program, threads)
+
+
+def _interpreted(program: Program, leaves: Sequence[Any]) -> list[Any]:
+    """The results of a program by NumPy: new arrays and scalars, as an executable gives them."""
+    args = [
+        leaf if type(leaf) is np.ndarray else np.asarray(leaf, var.aval.dtype)[()]
+        for leaf, var in zip(leaves, program.inputs, strict=True)
+    ]
+    with disable_jit(), np.errstate(all="ignore"):  # as in kernels
+        outs = evaluate(program, args)
+    types = [aval.dtype for aval in program.out_avals]
+    arrays = [np.array(out, dtype, order="C") for out, dtype in zip(outs, types, strict=True)]
+    return [x if x.ndim else x[()] for x in arrays]
 
 
 _MAX_PATHS = 4
