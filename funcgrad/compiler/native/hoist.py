@@ -111,6 +111,14 @@ class _Loop(ast.NodeTransformer):
 def _assigned(body: list[ast.stmt]) -> Iterator[str]:
     """The names that statements assign, once for each assignment."""
     for statement in body:
-        for node in ast.walk(statement):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                yield node.id
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AugAssign(target=ast.Name(id=name)):
+                yield name
+            case ast.For(target=ast.Name(id=name), body=inner):
+                yield name
+                yield from _assigned(inner)
+            case ast.While(body=inner):
+                yield from _assigned(inner)
+            case ast.If(body=inner, orelse=others):
+                yield from _assigned(inner)
+                yield from _assigned(others)
