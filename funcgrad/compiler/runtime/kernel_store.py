@@ -151,7 +151,8 @@ def compile_kernels(sources: Sequence[str], codes: Sequence[Code] = ()) -> list[
     for _ in range(len(sources) - len(missing)):
         _count("memory_hits")
     builds = [_Build(code.text, code.symbol) for code in codes if code.text not in _ADDRESSES]
-    builds += [_Build(source) for source in missing]
+    # The longest first, so that none is left to be compiled alone when the others are there.
+    builds += [_Build(source) for source in sorted(missing, key=len, reverse=True)]
     if builds:
         _build(builds)
     return [_ADDRESSES[source] for source in sources]
