@@ -13,6 +13,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from funcgrad.core.program import Program
+
 
 @dataclass(frozen=True)
 class Pointwise:
@@ -214,12 +218,129 @@ class Constant:
 
 @dataclass(frozen=True)
 class Extern:
-    """A call of the primitive's own NumPy evaluation (LAPACK, sorting, FFT, rare dtypes)."""
+    """A call of the primitive's own NumPy evaluation: what nothing else can express."""
+
+
+@dataclass(frozen=True)
+class Array:
+    """Memory that the calls of a `Routine` read and write: contiguous.
+
+    Args:
+        shape: Its shape; its first axes are those of the stack, or it has none of these.
+        dtype: Its dtype, to which inputs, and from which results are converted. ``None`` for what
+            the ufunc that reads or writes it has for the dtypes of its inputs.
+        order: Its axes as they are stored, the outermost first; by default row-major.
+        start: The input that it is a copy of at first.
+        counts: Whether it holds 0, 1, 2, ... along its last axis at first.
+        value: A scalar that it always holds.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any] | None = None
+    order: tuple[int, ...] | None = None
+    start: int | None = None
+    counts: bool = False
+    value: Any = None
+
+
+@dataclass(frozen=True)
+class UfuncCall:
+    """The loop of a ufunc, or generalised ufunc, over all elements of the stack.
+
+    Args:
+        module: Where it is found.
+        names: Its name there; in other versions of the library the next ones.
+        arrays: The numbers of its arrays, inputs first.
+        may_fail: Whether it raises the floating-point flag "invalid" where it fails
+            (`Primitive.refusal`), and only there.
+    """
+
+    module: str
+    names: tuple[str, ...]
+    arrays: tuple[int, ...]
+    may_fail: bool = False
+
+    @property
+    def touches(self) -> tuple[int, ...]:
+        """The arrays that it reads or writes."""
+        return self.arrays
+
+
+@dataclass(frozen=True)
+class Ref:
+    """An argument of LAPACK: the array of this number, at one element of the stack."""
+
+    array: int
+
+
+@dataclass(frozen=True)
+class LapackCall:
+    """A function of LAPACK for every element of the stack.
+
+    Args:
+        name: Without the letter for the dtype.
+        dtype: Whose function it is.
+        arguments: Characters, integers and arrays. The last one is ``info``.
+        may_fail: Whether an ``info`` other than 0 is a failure (`Primitive.refusal`).
+    """
+
+    name: str
+    dtype: np.dtype[Any]
+    arguments: tuple[str | int | Ref, ...]
+    may_fail: bool = False
+
+    @property
+    def touches(self) -> tuple[int, ...]:
+        """The arrays that it reads or writes."""
+        return tuple(x.array for x in self.arguments if isinstance(x, Ref))
+
+
+@dataclass(frozen=True)
+class SortCall:
+    """NumPy's sorting of the last stored axis, nan last.
+
+    Args:
+        values: The array to be sorted, or compared.
+        order: The array of places (int64) to be sorted by these values, which stay as they are.
+        stable: Whether equal elements keep their order.
+    """
+
+    values: int
+    order: int | None = None
+    stable: bool = True
+
+    @property
+    def touches(self) -> tuple[int, ...]:
+        """The arrays that it reads or writes."""
+        return (self.values,) if self.order is None else (self.values, self.order)
+
+
+@dataclass(frozen=True)
+class Routine:
+    """Calls of native functions of NumPy and SciPy, one after the other.
+
+    Args:
+        arrays: Those of the inputs, which are only read; then results and what is needed between.
+        results: The arrays that are the results.
+        calls: The calls.
+        n_stack: The number of leading axes that count elements of the stack.
+    """
+
+    arrays: tuple[Array, ...]
+    results: tuple[int, ...]
+    calls: tuple[UfuncCall | LapackCall | SortCall, ...]
+    n_stack: int = 0
 
 
 @dataclass(frozen=True)
 class Call:
-    """Run a sub-program: the equation's primitive has it as its ``program``."""
+    """Run a sub-program.
+
+    Args:
+        program: The program.
+    """
+
+    program: Program
 
 
 @dataclass(frozen=True)
@@ -286,6 +407,7 @@ Form = (
     | ArgReduction
     | Constant
     | Extern
+    | Routine
     | Barrier
     | Call
     | Loop

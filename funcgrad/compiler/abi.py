@@ -9,7 +9,7 @@ writes and reads (the pool's memory, the executor's table) are described there.
 
 from __future__ import annotations
 
-ABI = 4
+ABI = 5
 """Version of the kernel ABI: the meaning of slots, args and the words."""
 
 ERROR_WORDS = 4
@@ -128,3 +128,39 @@ of them are taken.
 
 PARALLEL_WORDS = ["begin", "end", "pool", "count", "kernel", "part_words", "threads"]
 """Meaning of the first words of a parallel step's arguments; then follow those of its parts."""
+
+FOREIGN_WORDS = [
+    "begin",
+    "end",
+    "function",
+    "check",
+    "site",
+    "clear",
+    "test",
+    "every",
+    "invalid",
+    "n_places",
+    "n_arguments",
+]
+"""Meaning of the first words of a call of a function of NumPy or SciPy.
+
+The function is called for ``begin <= i < end``. Then follow
+
+* places ``(slot, offset, stride)``: addresses ``slots[slot] + offset + i * stride``;
+* arguments ``(kind, value)``, of the kinds below;
+* further words, which arguments may point to.
+
+``check`` says what makes a call a failure. ``clear`` and ``test`` are the addresses of
+``feclearexcept`` and ``fetestexcept``, ``every`` and ``invalid`` bits of floating-point flags.
+"""
+
+WORD, PLACE, PLACE_OF_WORD, PLACES = range(4)
+"""Kinds of arguments: the value; the place of that number; the address of the word of that number;
+the address of the list of places."""
+
+NEVER, BY_FLAG, BY_INFO, BY_RESULT = range(4)
+"""What makes a call a failure: nothing; the flag "invalid"; an int32 other than 0 at the last
+place; a result other than 0."""
+
+MOST_PLACES = 8
+LEAST_ARGUMENTS, MOST_ARGUMENTS = 3, 12

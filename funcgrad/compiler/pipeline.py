@@ -57,6 +57,7 @@ from funcgrad.compiler.nest.nodes import (
     Point,
     Product,
     Replace,
+    Routine,
     Scan,
     Window,
     all_nodes,
@@ -73,6 +74,7 @@ from funcgrad.compiler.runtime.executable import (
     parallel_step,
 )
 from funcgrad.compiler.runtime.matmul import Multiplication
+from funcgrad.compiler.runtime.routines import ForeignCall, scratch_of
 from funcgrad.compiler.runtime.threads import default_threads, is_available
 from funcgrad.core.notices import are_python_loops_reported, warn_at, warn_of_length
 from funcgrad.core.program import Program
@@ -188,9 +190,18 @@ def _arranged(group: Group) -> Iterator[Job]:
         yield from _GENERATORS[type(node)](node)
     elif isinstance(node, Product):
         yield Multiplication(node)
+    elif isinstance(node, Routine):
+        yield from _routine_jobs(node)
     else:
         assert isinstance(node, External)
         yield node
+
+
+def _routine_jobs(node: Routine) -> Iterator[Job]:
+    for i, start in node.starts:
+        yield generate_copy(start, node.memory[i])
+    for k, call in enumerate(node.calls):
+        yield ForeignCall(node, call, scratch_of(node) if k == 0 else [])
 
 
 _GENERATORS: dict[type[Node], Callable[[Any], Iterator[Kernel]]] = {
@@ -293,9 +304,11 @@ class _Stepper:
         self.stretches: list[Stretch] = []
         self.sites: list[Site] = []
 
-    def step(self, job: Kernel | Multiplication | Nested) -> Step:
+    def step(self, job: Kernel | Multiplication | ForeignCall | Nested) -> Step:
         if isinstance(job, Multiplication):
             return job.step(self.n_threads)
+        if isinstance(job, ForeignCall):
+            return job.step(self._site(job.site))
         if isinstance(job, Kernel):
             return self._kernel_step(job)
         if isinstance(job.node, Loop):

@@ -37,12 +37,13 @@ from funcgrad.compiler.nest.nodes import (
     values_read,
 )
 from funcgrad.compiler.runtime.matmul import Multiplication
+from funcgrad.compiler.runtime.routines import ForeignCall
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.printer import Names, format_program
 from funcgrad.core.program import Program
 from funcgrad.core.source import SourceLocation
 
-Job = Kernel | Multiplication | External | Nested
+Job = Kernel | Multiplication | ForeignCall | External | Nested
 
 _FRAME_BYTES = 64
 """What a frame takes beside its arena and its slots, to align the arena."""
@@ -304,6 +305,8 @@ class Report:
             return f"kernel {self.sources.index(job.source)}"
         if isinstance(job, Multiplication):
             return "matrix product"
+        if isinstance(job, ForeignCall):
+            return job.text()
         assert isinstance(job, External)
         return f"{'python' if job.is_run_by_python else 'numpy'}: {job.primitive.name}"
 

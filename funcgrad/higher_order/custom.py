@@ -122,7 +122,7 @@ class CustomCall(Primitive):
         return self.out_avals
 
     def lower(self, *avals: ShapedArray) -> Form:
-        return Call()
+        return Call(self.program)
 
     def params(self) -> dict[str, Any]:
         return {"name": self.rules.name, "program": self.program}

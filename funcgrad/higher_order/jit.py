@@ -165,7 +165,7 @@ class Jit(Primitive):
         return outs, [0 if mapped else None for mapped in derived.is_mapped_out]
 
     def lower(self, *avals: ShapedArray) -> Form:
-        return Call()
+        return Call(self.program)
 
     def params(self) -> dict[str, Any]:
         limit = {} if self.threads is None else {"threads": self.threads}

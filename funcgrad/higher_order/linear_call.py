@@ -79,7 +79,7 @@ class LinearCall(Primitive):
         return list(self.out_avals)
 
     def lower(self, *avals: ShapedArray) -> Form:
-        return Call()
+        return Call(self.program)
 
     def jvp(self, primals: Values, tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         return self._derivative(primals, tangents, push_forward)

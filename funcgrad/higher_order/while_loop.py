@@ -371,7 +371,7 @@ class WhilePush(_Derivative):
         return self.out_avals()
 
     def lower(self, *avals: ShapedArray) -> Form:
-        return Call()
+        return Call(self.program)
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         x, dx = cut(primals, self.n_primals)

@@ -40,7 +40,7 @@ def work_of(equation: Equation) -> float:
     if isinstance(form, Reindex | Reshape | Constant | Barrier):
         return 0.0
     if isinstance(form, Call):
-        return work_of_program(_attribute(equation, "program"))
+        return work_of_program(form.program)
     if isinstance(form, Loop):
         return form.length * work_of_program(_attribute(equation, "body"))
     if isinstance(form, Contraction):
@@ -121,7 +121,7 @@ class _Storage:
             return [self._owner(a, var) for a, var in operands]
         if not isinstance(form, Call):
             return outputs
-        inner = _attribute(equation, "program")
+        inner = form.program
         storage = _storage(inner)
         names: dict[Atom, Var] = {
             v: self._owner(a, v) for v, a in zip(inner.inputs, equation.inputs, strict=True)
@@ -142,7 +142,7 @@ class _Storage:
 def _peak_inside(equation: Equation) -> int:
     form = form_of(equation)
     if isinstance(form, Call):
-        return peak_of_program(_attribute(equation, "program"))
+        return peak_of_program(form.program)
     if isinstance(form, Loop):
         stacked = sum(v.aval.nbytes for v in equation.outputs)
         return stacked + peak_of_program(_attribute(equation, "body"))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from funcgrad.core.program import Atom, Equation, Program, Var
+from funcgrad.core.source import SourceLocation
 from funcgrad.lowering import Call, Form
 
 
@@ -36,8 +37,16 @@ class _Inliner:
             self.constants.append((constant, array))
         return self.constant_of[id(array)]
 
-    def copy(self, program: Program, args: Sequence[Atom]) -> list[Atom]:
-        """Append the equations of ``program`` applied to ``args``; returns its results."""
+    def copy(
+        self, program: Program, args: Sequence[Atom], source: SourceLocation | None = None
+    ) -> list[Atom]:
+        """Append the equations of ``program`` applied to ``args``; returns its results.
+
+        Args:
+            program: The program.
+            args: Its arguments.
+            source: The user's line of equations that have none.
+        """
         names: dict[Var, Atom] = dict(zip(program.inputs, args, strict=True))
         for var, array in program.constants:
             names[var] = self._constant(var, array)
@@ -47,12 +56,13 @@ class _Inliner:
 
         for equation in program.equations:
             inputs = [rename(atom) for atom in equation.inputs]
-            if isinstance(form_of(equation), Call):
-                callee: Program = getattr(equation.primitive, "program")  # noqa: B009
-                results = self.copy(callee, inputs)
+            form = form_of(equation)
+            if isinstance(form, Call):
+                results = self.copy(form.program, inputs, equation.source or source)
                 names.update(zip(equation.outputs, results, strict=True))
                 continue
             outputs = [Var(v.aval) for v in equation.outputs]
             names.update(zip(equation.outputs, outputs, strict=True))
-            self.equations.append(Equation(equation.primitive, inputs, outputs, equation.source))
+            line = equation.source or source
+            self.equations.append(Equation(equation.primitive, inputs, outputs, line))
         return [rename(atom) for atom in program.outputs]

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,9 +16,10 @@ import numpy as np
 
 from funcgrad.core.avals import Shape, ShapedArray, aval_of, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value
+from funcgrad.core.program import Atom, Equation, Literal, Program, Var
 from funcgrad.dtypes import PYTHON_SCALARS
 from funcgrad.errors import DtypeError, ShapeError
-from funcgrad.lowering import Extern, Pointwise
+from funcgrad.lowering import Array, Call, Extern, Form, Pointwise, Routine, UfuncCall
 
 PYTHON_NUMBERS = frozenset(PYTHON_SCALARS)
 
@@ -57,6 +59,88 @@ def zero_jvp(
 def extern_lower(self: Primitive, *avals: ShapedArray) -> Extern:
     """Lowering of an operation whose compiled form is its NumPy evaluation."""
     return Extern()
+
+
+class Recipe:
+    """A program that is written by hand: what an operation is made of when it is compiled.
+
+    Calling it with a primitive and arguments (names, and NumPy scalars and arrays) appends an
+    equation and gives the names of its results.
+
+    Args:
+        avals: Types of the arguments of the operation.
+    """
+
+    def __init__(self, *avals: ShapedArray) -> None:
+        self.inputs = [Var(aval) for aval in avals]
+        self.equations: list[Equation] = []
+        self.constants: list[tuple[Var, Any]] = []
+
+    def __call__(self, primitive: Primitive, *args: Any) -> Any:
+        atoms = [self._atom(x) for x in args]
+        found = primitive.abstract_eval(*(atom.aval for atom in atoms))
+        outs = [Var(aval) for aval in (found if primitive.multiple_results else [found])]
+        self.equations.append(Equation(primitive, atoms, outs))
+        return outs if primitive.multiple_results else outs[0]
+
+    def _atom(self, x: Any) -> Atom:
+        if isinstance(x, Var):
+            return x
+        if not np.ndim(x):
+            return Literal(x)
+        var = Var(aval_of(x))
+        self.constants.append((var, x))
+        return var
+
+    def form(self, *outputs: Any) -> Call:
+        """The form of an operation with these results."""
+        return Call(Program(self.inputs, self.equations, outputs, "recipe", self.constants))
+
+
+class UfuncFunction:
+    """The evaluation of an elementwise operation by a ufunc of a library.
+
+    Args:
+        module: Where the ufunc is.
+        ufunc: Its name there.
+        leading: Scalars that come before the arguments.
+        casts: Whether the result is converted to the dtype of the last argument.
+    """
+
+    def __init__(
+        self, module: str, ufunc: str, leading: Sequence[int] = (), casts: bool = False
+    ) -> None:
+        self.module = module
+        self.ufunc = ufunc
+        self.leading = tuple(leading)
+        self.casts = casts
+        self._function: Any = None
+
+    def __call__(self, *args: Any) -> Any:
+        if self._function is None:
+            self._function = getattr(importlib.import_module(self.module), self.ufunc)
+        out = self._function(*self.leading, *args)
+        if self.casts:
+            return np.asarray(out).astype(aval_of(args[-1]).dtype, copy=False)[()]
+        return out
+
+
+def ufunc_form(function: Any, avals: Sequence[ShapedArray]) -> Form:
+    """The form of an elementwise operation of floating or complex numbers, evaluated by a ufunc.
+
+    Loops of other dtypes may raise exceptions, for which they need Python.
+    """
+    if type(function) is np.ufunc:
+        function = UfuncFunction("numpy", function.__name__)
+    if not isinstance(function, UfuncFunction) or any(a.dtype.kind not in "fc" for a in avals):
+        return Extern()
+    shape = np.broadcast_shapes(*(a.shape for a in avals))
+    n, k = len(avals), len(avals) + len(function.leading)
+    arrays = [Array(shape, a.dtype) for a in avals]
+    arrays += [Array((), avals[-1].dtype, value=x) for x in function.leading]
+    numbers = (*range(n, k), *range(n), k)
+    call = UfuncCall(function.module, (function.ufunc,), numbers)
+    return Routine((*arrays, Array(shape)), (k,), (call,), len(shape))
 
 
 def stacked_batch(
@@ -183,7 +267,7 @@ class Elementwise(Primitive):
 
     def lower(self, *avals: ShapedArray) -> Any:
         from_kernel = all(a.dtype.kind in self.code_kinds for a in avals)
-        return Pointwise(self.code) if from_kernel else Extern()
+        return Pointwise(self.code) if from_kernel else ufunc_form(self.function, avals)
 
     def params(self) -> dict[str, Any]:
         return {}

@@ -18,9 +18,23 @@ from funcgrad.core.avals import ShapedArray, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.dtypes import complex_dtype, real_dtype
 from funcgrad.errors import DtypeError, ShapeError
+from funcgrad.lowering import Array, Form, Routine, UfuncCall
 from funcgrad.primitives.elementwise import conj, mul, real
-from funcgrad.primitives.families import extern_lower, linear_jvp, shape_of
+from funcgrad.primitives.families import Recipe, linear_jvp, shape_of
 from funcgrad.primitives.shape import Pad
+
+
+def _form(name: str, x: ShapedArray, out: ShapedArray, axis: int, scale: float) -> Form:
+    """One transform along an axis by NumPy's loop, which multiplies by ``scale``."""
+    order = (*(i for i in range(x.ndim) if i != axis), axis)
+    factor = real_dtype(x.dtype)
+    arrays = (
+        Array(x.shape, x.dtype, order),
+        Array(out.shape, out.dtype, order),
+        Array((), factor, value=factor.type(scale)),
+    )
+    call = UfuncCall("numpy.fft._pocketfft_umath", (name,), (0, 2, 1))
+    return Routine(arrays, (1,), (call,), x.ndim - 1)
 
 
 def _check_axis(name: str, x: ShapedArray, axis: int, kind: str) -> None:
@@ -44,10 +58,21 @@ class Fft(Primitive):
     inverse: bool = False
 
     jvp = linear_jvp
-    lower = extern_lower
 
     def impl(self, x: Any) -> Any:
         return (np.fft.ifftn if self.inverse else np.fft.fftn)(x, axes=self.axes)
+
+    def lower(self, x: ShapedArray) -> Form:
+        if len(self.axes) == 1:
+            (axis,) = self.axes
+            if self.inverse:
+                return _form("ifft", x, x, axis, 1 / x.shape[axis])
+            return _form("fft", x, x, axis, 1.0)
+        recipe = Recipe(x)
+        out = recipe.inputs[0]
+        for axis in reversed(self.axes):
+            out = recipe(replace(self, axes=(axis,)), out)
+        return recipe.form(out)
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
         for axis in self.axes:
@@ -68,10 +93,13 @@ class Rfft(Primitive):
     axis: int
 
     jvp = linear_jvp
-    lower = extern_lower
 
     def impl(self, x: Any) -> Any:
         return np.fft.rfft(x, axis=self.axis)
+
+    def lower(self, x: ShapedArray) -> Form:
+        name = "rfft_n_odd" if x.shape[self.axis] % 2 else "rfft_n_even"
+        return _form(name, x, self.abstract_eval(x), self.axis, 1.0)
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
         _check_axis(self.name, x, self.axis, "f")
@@ -103,10 +131,12 @@ class Irfft(Primitive):
     n: int
 
     jvp = linear_jvp
-    lower = extern_lower
 
     def impl(self, x: Any) -> Any:
         return np.fft.irfft(x, self.n, self.axis)
+
+    def lower(self, x: ShapedArray) -> Form:
+        return _form("irfft", x, self.abstract_eval(x), self.axis, 1 / self.n)
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
         _check_axis(self.name, x, self.axis, "c")

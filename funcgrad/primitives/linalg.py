@@ -24,7 +24,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -32,8 +32,18 @@ from funcgrad.core.avals import Shape, ShapedArray, aval_of, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.dtypes import BOOL, complex_dtype, is_complex, real_dtype
 from funcgrad.errors import DtypeError, MissingRuleError, ShapeError
+from funcgrad.lowering import (
+    Array,
+    Extern,
+    Form,
+    LapackCall,
+    Ref,
+    Routine,
+    UfuncCall,
+)
 from funcgrad.primitives.contraction import Contract
 from funcgrad.primitives.elementwise import (
+    Convert,
     absolute,
     add,
     conj,
@@ -42,6 +52,7 @@ from funcgrad.primitives.elementwise import (
     equal,
     imag,
     isnan,
+    less,
     less_equal,
     mul,
     neg,
@@ -52,13 +63,15 @@ from funcgrad.primitives.elementwise import (
     sub,
     unscale,
 )
-from funcgrad.primitives.families import extern_lower, shape_of, zero_jvp
+from funcgrad.primitives.families import Recipe, extern_lower, shape_of, zero_jvp
 from funcgrad.primitives.indexing import take_along_axis
 from funcgrad.primitives.ordering import stacked
-from funcgrad.primitives.reductions import ArgMax, ReduceMax
+from funcgrad.primitives.reductions import ArgMax, ReduceMax, ReduceProd
 from funcgrad.primitives.shape import (
+    BroadcastTo,
     Concatenate,
     ReduceSum,
+    Reshape,
     Slice,
     Transpose,
     moveaxis_from_front,
@@ -73,8 +86,13 @@ _LETTERS = "abcdefghijklmnopqrstuvw"
 
 def matmul(x: Value, y: Value) -> Value:
     """Product of stacked matrices with equal stacks."""
-    stack = _LETTERS[: len(shape_of(x)) - 2]
-    return Contract(stack + "xy", stack + "yz", stack + "xz").bind(x, y)
+    return _product(len(shape_of(x))).bind(x, y)
+
+
+def _product(ndim: int) -> Contract:
+    """The primitive of `matmul`."""
+    stack = _LETTERS[: ndim - 2]
+    return Contract(stack + "xy", stack + "yz", stack + "xz")
 
 
 def matrix_transpose(x: Value) -> Value:
@@ -179,10 +197,51 @@ def _check_system(name: str, a: ShapedArray, b: ShapedArray) -> None:
         )
 
 
+def _double(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype that `numpy.linalg` computes in."""
+    return np.dtype(np.complex128 if is_complex(dtype) else np.float64)
+
+
+def _by_numpy(
+    names: Sequence[str],
+    avals: Sequence[ShapedArray],
+    outs: Sequence[ShapedArray],
+    n_stack: int,
+    may_fail: bool = False,
+) -> Routine:
+    """The form of an operation that is a generalised ufunc of `numpy.linalg`.
+
+    Args:
+        names: Its name, and those in other versions of NumPy.
+        avals: Types of the arguments.
+        outs: Types of the results.
+        n_stack: Number of axes that count matrices.
+        may_fail: Whether it fails for some matrices, such as singular ones.
+    """
+    n = len(avals)
+    arrays = tuple(Array(aval.shape, _double(aval.dtype)) for aval in (*avals, *outs))
+    numbers = tuple(range(len(arrays)))
+    call = UfuncCall(_NUMPY_LOOPS, tuple(names), numbers, may_fail)
+    return Routine(arrays, numbers[n:], (call,), n_stack)
+
+
+_NUMPY_LOOPS = "numpy.linalg._umath_linalg"
+_INT32 = np.dtype(np.int32)
+
+
+def _by_columns(x: ShapedArray) -> tuple[int, ...]:
+    """The axes of stacked matrices as LAPACK wants them: column by column."""
+    return (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2)
+
+
 class _Factorization(Primitive):
     """What works on one argument and maps over leading axes anyway."""
 
-    lower = extern_lower
+    failure: ClassVar[str] = ""
+    """What the matrix is for which it fails."""
+
+    def refusal(self, operand: int, value: int, position: int, *avals: Any, **_: Any) -> Exception:
+        return np.linalg.LinAlgError(self.failure)
 
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
         out = self.bind(*args)
@@ -192,7 +251,8 @@ class _Factorization(Primitive):
 class _System(Primitive):
     """A solution of equations, linear in the right sides, its last argument."""
 
-    lower = extern_lower
+    def refusal(self, operand: int, value: int, position: int, *avals: Any, **_: Any) -> Exception:
+        return np.linalg.LinAlgError("Singular matrix")
 
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
         if any(d is not None for d in dims[:-1]):
@@ -263,6 +323,24 @@ class TriangularSolve(_System):
             check_finite=False,
         )
 
+    def lower(self, a: ShapedArray, b: ShapedArray) -> Form:
+        # LAPACK sees the transpose of a matrix that is stored row by row.
+        arrays = (
+            Array(a.shape, a.dtype),
+            Array(b.shape, b.dtype),
+            Array(b.shape, b.dtype, _by_columns(b), start=1),
+            Array(b.shape[:-2], _INT32),
+        )
+        triangle, turn = "U" if self.lower_triangle else "L", "N" if self.transpose_a else "T"
+        call = _substitution(a, b, triangle, turn, self.unit_diagonal, (0, 2, 3))
+        return Routine(arrays, (2,), (call,), a.ndim - 2)
+
+    def refusal(self, operand: int, value: int, position: int, *avals: Any, **_: Any) -> Exception:
+        a = avals[0]
+        if a.ndim > 2 and a.shape[-1] <= _SMALL:
+            return super().refusal(operand, value, position, *avals)
+        return np.linalg.LinAlgError(f"singular matrix: resolution failed at diagonal {value - 1}")
+
     def abstract_eval(self, a: ShapedArray, b: ShapedArray) -> ShapedArray:
         _check_system(self.name, a, b)
         return shaped(b.shape, b.dtype)
@@ -285,6 +363,31 @@ class TriangularSolve(_System):
 
     def transpose(self, ct: Any, a: Any, b: Any) -> Sequence[Any]:
         return None, replace(self, transpose_a=not self.transpose_a).bind(a, ct)
+
+
+def _substitution(
+    a: ShapedArray,
+    b: ShapedArray,
+    triangle: str,
+    turn: str,
+    is_unit: bool,
+    arrays: tuple[int, int, int],
+) -> LapackCall:
+    """LAPACK's solution of a triangular system.
+
+    Args:
+        a: Type of the matrices.
+        b: Type of the right sides.
+        triangle: "U" or "L", of the matrix as LAPACK sees it.
+        turn: "T" to solve with the transpose, else "N".
+        is_unit: Whether the diagonal is taken to be 1.
+        arrays: Numbers of the matrices, of the right sides, and of where failures are noted.
+    """
+    n, k = b.shape[-2:]
+    matrix, sides, info = map(Ref, arrays)
+    lead = max(n, 1)
+    arguments = (triangle, turn, "U" if is_unit else "N", n, k, matrix, lead, sides, lead, info)
+    return LapackCall("trtrs", a.dtype, arguments, may_fail=True)
 
 
 @dataclass(frozen=True)
@@ -310,6 +413,12 @@ class LuFactor(_Factorization):
             permutation[place] = _permutation_of(pivots[place], a.shape[-2])
         return [lu, pivots, permutation]
 
+    def lower(self, a: ShapedArray) -> Form:
+        recipe = Recipe(a)
+        lu, counted = recipe(_Getrf(), *recipe.inputs)
+        permutation = recipe(_Exchanged(a.shape[-2]), counted)
+        return recipe.form(lu, recipe(sub, counted, np.int32(1)), permutation)
+
     def abstract_eval(self, a: ShapedArray) -> list[ShapedArray]:
         _check_matrix(self.name, a)
         pivots = shaped((*a.shape[:-2], min(a.shape[-2:])), np.dtype(np.int32))
@@ -333,6 +442,81 @@ class LuFactor(_Factorization):
         d_left = matmul(unit_left, _strictly_lower(both))
         d_right = matmul(_upper(both), _upper(right))
         return [packed, pivots, permutation], [add.bind(d_left, d_right), None, None]
+
+
+@dataclass(frozen=True)
+class _Getrf(_Factorization):
+    """The packed factors of `LuFactor`, and the pivots counted from 1."""
+
+    multiple_results = True
+
+    def impl(self, a: Any) -> Any:
+        lu, pivots, _ = LuFactor().impl(a)
+        return [lu, pivots + np.int32(1)]
+
+    def abstract_eval(self, a: ShapedArray) -> list[ShapedArray]:
+        return LuFactor().abstract_eval(a)[:2]
+
+    def lower(self, a: ShapedArray) -> Form:
+        m, n = a.shape[-2:]
+        stack = a.shape[:-2]
+        arrays = (
+            Array(a.shape, a.dtype),
+            Array(a.shape, a.dtype, _by_columns(a), start=0),
+            Array((*stack, min(m, n)), _INT32),
+            Array(stack, _INT32),
+        )
+        arguments = (m, n, Ref(1), max(m, 1), Ref(2), Ref(3))
+        # A zero pivot is no failure: the factors exist.
+        return Routine(arrays, (1, 2), (LapackCall("getrf", a.dtype, arguments),), len(stack))
+
+
+@dataclass(frozen=True)
+class _Exchanged(_Factorization):
+    """The order of so many rows after exchanges that are counted from 1."""
+
+    rows: int
+
+    def impl(self, pivots: Any) -> Any:
+        pivots = np.asarray(pivots)
+        out = np.zeros((*pivots.shape[:-1], self.rows), np.int32)
+        for place in np.ndindex(pivots.shape[:-1]):
+            out[place] = _permutation_of(pivots[place] - 1, self.rows)
+        return out
+
+    def abstract_eval(self, pivots: ShapedArray) -> ShapedArray:
+        return shaped((*pivots.shape[:-1], self.rows), _INT32)
+
+    def lower(self, pivots: ShapedArray) -> Form:
+        out = self.abstract_eval(pivots)
+        arrays = (Array(pivots.shape, _INT32), Array(out.shape, _INT32, counts=True))
+        # Rows are moved as they are, so that numbers of 32 bits pass for float32.
+        call = _row_exchanges(np.dtype(np.float32), out.shape[-1], 1, pivots, (1, 0))
+        return Routine(arrays, (1,), (call,), pivots.ndim - 1)
+
+
+def _row_exchanges(
+    dtype: np.dtype[Any],
+    rows: int,
+    columns: int,
+    pivots: ShapedArray,
+    arrays: tuple[int, int],
+    is_reversed: bool = False,
+) -> LapackCall:
+    """LAPACK's exchanges of the rows of a matrix, from the first pivot to the last or reversed.
+
+    Args:
+        dtype: The dtype of the matrix.
+        rows: Its rows.
+        columns: Its columns.
+        pivots: Type of the pivots.
+        arrays: Numbers of the matrices and of the pivots, which are counted from 1.
+        is_reversed: Whether the last exchange is the first to be undone.
+    """
+    k = pivots.shape[-1]
+    matrix, exchanges = map(Ref, arrays)
+    arguments = (columns, matrix, max(rows, 1), 1, k, exchanges, -1 if is_reversed else 1)
+    return LapackCall("laswp", dtype, arguments)
 
 
 def _getrf(a: Any) -> tuple[Any, Any]:
@@ -364,6 +548,11 @@ class Permutation(_Factorization):
         for place in np.ndindex(pivots.shape[:-1]):
             out[place] = _permutation_of(pivots[place], pivots.shape[-1])
         return out
+
+    def lower(self, pivots: ShapedArray) -> Form:
+        recipe = Recipe(pivots)
+        counted = recipe(add, recipe(Convert(_INT32), *recipe.inputs), np.int32(1))
+        return recipe.form(recipe(_Exchanged(pivots.shape[-1]), counted))
 
     def abstract_eval(self, pivots: ShapedArray) -> ShapedArray:
         if not pivots.ndim or pivots.dtype.kind not in "iu":
@@ -419,6 +608,12 @@ class FactoredSolve(_System):
         x, _ = getrs(lu, pivots, b, trans=int(self.transpose_a))
         return x
 
+    def lower(self, a: ShapedArray, lu: ShapedArray, pivots: ShapedArray, b: ShapedArray) -> Form:
+        recipe = Recipe(a, lu, pivots, b)
+        counted = recipe(add, recipe(Convert(_INT32), recipe.inputs[2]), np.int32(1))
+        solve = _Substituted(self.transpose_a)
+        return recipe.form(recipe(solve, recipe.inputs[1], counted, recipe.inputs[3]))
+
     def abstract_eval(
         self, a: ShapedArray, lu: ShapedArray, pivots: ShapedArray, b: ShapedArray
     ) -> ShapedArray:
@@ -440,11 +635,45 @@ class FactoredSolve(_System):
 
 
 @dataclass(frozen=True)
+class _Substituted(_System):
+    """`FactoredSolve` with pivots that are counted from 1, without the matrices themselves."""
+
+    transpose_a: bool
+
+    def impl(self, lu: Any, pivots: Any, b: Any) -> Any:
+        return FactoredSolve(self.transpose_a).impl(lu, lu, np.asarray(pivots) - np.int32(1), b)
+
+    def abstract_eval(self, lu: ShapedArray, pivots: ShapedArray, b: ShapedArray) -> ShapedArray:
+        return shaped(b.shape, b.dtype)
+
+    def lower(self, lu: ShapedArray, pivots: ShapedArray, b: ShapedArray) -> Form:
+        arrays = (
+            Array(lu.shape, lu.dtype, _by_columns(lu)),
+            Array(pivots.shape, _INT32),
+            Array(b.shape, b.dtype),
+            Array(b.shape, b.dtype, _by_columns(b), start=2),
+            Array(b.shape[:-2], _INT32),
+        )
+        turn, numbers = "T" if self.transpose_a else "N", (0, 3, 4)
+        calls = [
+            _row_exchanges(b.dtype, *b.shape[-2:], pivots, (3, 1), self.transpose_a),
+            _substitution(lu, b, "L", turn, True, numbers),
+            _substitution(lu, b, "U", turn, False, numbers),
+        ]
+        if self.transpose_a:
+            calls.reverse()
+        return Routine(arrays, (3,), tuple(calls), b.ndim - 2)
+
+
+@dataclass(frozen=True)
 class Solve(_System):
     """``x`` with ``a x = b``; ``a`` of shape ``(..., n, n)``, ``b`` of shape ``(..., n, k)``."""
 
     def impl(self, a: Any, b: Any) -> Any:
         return np.linalg.solve(a, b)
+
+    def lower(self, a: ShapedArray, b: ShapedArray) -> Form:
+        return _by_numpy(["solve"], [a, b], [b], a.ndim - 2, may_fail=True)
 
     def abstract_eval(self, a: ShapedArray, b: ShapedArray) -> ShapedArray:
         _check_system(self.name, a, b)
@@ -471,8 +700,13 @@ class Inv(_Factorization):
 
     nan_if_singular: bool = False
 
+    failure = "Singular matrix"
+
     def impl(self, a: Any) -> Any:
         return _inv_or_nan(np.asarray(a)) if self.nan_if_singular else np.linalg.inv(a)
+
+    def lower(self, a: ShapedArray) -> Form:
+        return _by_numpy(["inv"], [a], [a], a.ndim - 2, may_fail=not self.nan_if_singular)
 
     def abstract_eval(self, a: ShapedArray) -> ShapedArray:
         _check_square(self.name, a)
@@ -520,6 +754,25 @@ class Pinv(_Factorization):
     def impl(self, a: Any) -> Any:
         return np.linalg.pinv(a, rcond=self.rcond)
 
+    def lower(self, a: ShapedArray) -> Form:
+        if 0 in a.shape:
+            return Extern()
+        recipe = Recipe(a)
+        x = recipe.inputs[0]
+        u, s, vh = recipe(Svd(), recipe(conj, x) if is_complex(a.dtype) else x)
+        rank = a.ndim - 1
+        zero, one = s.aval.dtype.type(0), s.aval.dtype.type(1)
+        largest = recipe(ReduceMax((rank - 1,)), s)
+        least = recipe(mul, largest, s.aval.dtype.type(self.rcond))
+        is_large = recipe(less, recipe(Reshape((*least.aval.shape, 1)), least), s)
+        inverse = recipe(select, is_large, recipe(div, one, recipe(select, is_large, s, one)), zero)
+        inverse = recipe(Reshape((*s.aval.shape, 1)), inverse)
+        if is_complex(a.dtype):
+            inverse = recipe(Convert(a.dtype), inverse)
+        swap = Transpose(_by_columns(a))
+        left, right = recipe(swap, vh), recipe(mul, inverse, recipe(swap, u))
+        return recipe.form(recipe(_product(a.ndim), left, right))
+
     def abstract_eval(self, a: ShapedArray) -> ShapedArray:
         _check_matrix(self.name, a)
         *stack, m, n = a.shape
@@ -565,6 +818,24 @@ class Cofactors(_Factorization):
         scale = np.prod(others, -1) * (np.linalg.det(u) * np.linalg.det(vh))[..., None]
         return ((np.conj(u) * scale[..., None, :]) @ np.conj(vh)).astype(a.dtype, copy=False)
 
+    def lower(self, a: ShapedArray) -> Form:
+        recipe = Recipe(a)
+        u, s, vh = recipe(Svd(full_matrices=True), *recipe.inputs)
+        n, rank = a.shape[-1], a.ndim
+        others = recipe(Reshape((*s.aval.shape[:-1], 1, n)), s)
+        others = recipe(BroadcastTo(a.shape), others)
+        others = recipe(select, np.eye(n, dtype=BOOL), s.aval.dtype.type(1), others)
+        scale = recipe(ReduceProd((rank - 1,)), others)
+        if is_complex(a.dtype):
+            u, vh = recipe(conj, u), recipe(conj, vh)
+            scale = recipe(Convert(a.dtype), scale)
+        turn = recipe(mul, recipe(Det(), u), recipe(Det(), vh))
+        if is_complex(a.dtype):
+            turn = recipe(conj, turn)
+        scale = recipe(mul, scale, recipe(Reshape((*turn.aval.shape, 1)), turn))
+        left = recipe(mul, u, recipe(Reshape((*s.aval.shape[:-1], 1, n)), scale))
+        return recipe.form(recipe(_product(rank), left, vh))
+
     def abstract_eval(self, a: ShapedArray) -> ShapedArray:
         _check_square(self.name, a)
         return shaped(a.shape, a.dtype)
@@ -593,6 +864,9 @@ class Det(_Factorization):
     def impl(self, a: Any) -> Any:
         return np.linalg.det(a)
 
+    def lower(self, a: ShapedArray) -> Form:
+        return _by_numpy(["det"], [a], [self.abstract_eval(a)], a.ndim - 2)
+
     def abstract_eval(self, a: ShapedArray) -> ShapedArray:
         _check_square(self.name, a)
         return shaped(a.shape[:-2], a.dtype)
@@ -612,6 +886,9 @@ class Slogdet(_Factorization):
 
     def impl(self, a: Any) -> Any:
         return list(np.linalg.slogdet(a))
+
+    def lower(self, a: ShapedArray) -> Form:
+        return _by_numpy(["slogdet"], [a], self.abstract_eval(a), a.ndim - 2)
 
     def abstract_eval(self, a: ShapedArray) -> list[ShapedArray]:
         _check_square(self.name, a)
@@ -635,8 +912,13 @@ class Slogdet(_Factorization):
 class Cholesky(_Factorization):
     """Lower triangular ``L`` with ``L L^H = A``; the lower triangle of ``A`` is read."""
 
+    failure = "Matrix is not positive definite"
+
     def impl(self, a: Any) -> Any:
         return np.linalg.cholesky(a)
+
+    def lower(self, a: ShapedArray) -> Form:
+        return _by_numpy(["cholesky_lo"], [a], [a], a.ndim - 2, may_fail=True)
 
     def abstract_eval(self, a: ShapedArray) -> ShapedArray:
         _check_square(self.name, a)
@@ -683,10 +965,15 @@ class Eigh(_Factorization):
     The lower triangle is read.
     """
 
+    failure = "Eigenvalues did not converge"
+
     multiple_results = True
 
     def impl(self, a: Any) -> Any:
         return list(np.linalg.eigh(a))
+
+    def lower(self, a: ShapedArray) -> Form:
+        return _by_numpy(["eigh_lo"], [a], self.abstract_eval(a), a.ndim - 2, may_fail=True)
 
     def abstract_eval(self, a: ShapedArray) -> list[ShapedArray]:
         _check_square(self.name, a)
@@ -705,8 +992,14 @@ class Eigh(_Factorization):
 class Eigvalsh(_Factorization):
     """Eigenvalues of Hermitian matrices, ascending; the lower triangle is read."""
 
+    failure = "Eigenvalues did not converge"
+
     def impl(self, a: Any) -> Any:
         return np.linalg.eigvalsh(a)
+
+    def lower(self, a: ShapedArray) -> Form:
+        outs = [self.abstract_eval(a)]
+        return _by_numpy(["eigvalsh_lo"], [a], outs, a.ndim - 2, may_fail=True)
 
     def abstract_eval(self, a: ShapedArray) -> ShapedArray:
         return Eigh().abstract_eval(a)[0]
@@ -723,6 +1016,8 @@ class Eig(_Factorization):
     """Eigenvalues and eigenvectors (columns) of general matrices, complex also for real ones."""
 
     multiple_results = True
+
+    lower = extern_lower  # it refuses nan and inf
 
     def impl(self, a: Any) -> Any:
         dtype = complex_dtype(np.asarray(a).dtype)
@@ -762,6 +1057,8 @@ def _back(v: Value, dv: Value) -> Value:
 class Eigvals(_Factorization):
     """Eigenvalues of general matrices, complex also for real ones."""
 
+    lower = extern_lower  # it refuses nan and inf
+
     def impl(self, a: Any) -> Any:
         return np.asarray(np.linalg.eigvals(a), complex_dtype(np.asarray(a).dtype))
 
@@ -790,6 +1087,13 @@ class Qr(_Factorization):
 
     def impl(self, a: Any) -> Any:
         return list(np.linalg.qr(a, "complete" if self.full_matrices else "reduced"))
+
+    def lower(self, a: ShapedArray) -> Form:
+        recipe = Recipe(a)
+        q, packed = recipe(_PackedQr(self.full_matrices), *recipe.inputs)
+        *stack, k, n = self.abstract_eval(a)[1].shape
+        r = recipe(Slice((0,) * a.ndim, (*stack, k, n), (1,) * a.ndim), packed)
+        return recipe.form(q, recipe(select, np.tri(k, n, -1, dtype=BOOL), a.dtype.type(0), r))
 
     def abstract_eval(self, a: ShapedArray) -> list[ShapedArray]:
         _check_matrix(self.name, a)
@@ -820,6 +1124,43 @@ class Qr(_Factorization):
         return [q, r], [d_q, d_r]
 
 
+@dataclass(frozen=True)
+class _PackedQr(_Factorization):
+    """Q of `Qr`, and a matrix of the shape of A with R on and above its diagonal."""
+
+    full_matrices: bool
+
+    multiple_results = True
+
+    def impl(self, a: Any) -> Any:
+        q, r = Qr(self.full_matrices).impl(a)
+        packed = np.zeros_like(a)
+        packed[..., : r.shape[-2], :] = r
+        return [q, packed]
+
+    def abstract_eval(self, a: ShapedArray) -> list[ShapedArray]:
+        return [Qr(self.full_matrices).abstract_eval(a)[0], shaped(a.shape, a.dtype)]
+
+    def lower(self, a: ShapedArray) -> Form:
+        """NumPy's loops leave R, and the reflections that make up Q, where the matrix was."""
+        *stack, m, n = a.shape
+        dtype = _double(a.dtype)
+        q, _ = self.abstract_eval(a)
+        is_completed = self.full_matrices and m > n
+        arrays = (
+            Array(a.shape, a.dtype),
+            Array(a.shape, dtype, start=0),
+            Array((*stack, min(m, n)), dtype),
+            Array(q.shape, dtype),
+        )
+        raw = ("qr_r_raw", "qr_r_raw_m" if m < n else "qr_r_raw_n")
+        calls = (
+            UfuncCall(_NUMPY_LOOPS, raw, (1, 2)),
+            UfuncCall(_NUMPY_LOOPS, ("qr_complete" if is_completed else "qr_reduced",), (1, 2, 3)),
+        )
+        return Routine(arrays, (3, 1), calls, a.ndim - 2)
+
+
 def _qr_tangents(q: Value, r: Value, ta: Value) -> tuple[Value, Value]:
     right = matrix_transpose(TriangularSolve(False, True).bind(r, matrix_transpose(ta)))
     inner = matmul(adjoint(q), right)
@@ -843,10 +1184,18 @@ class Svd(_Factorization):
 
     full_matrices: bool = False
 
+    failure = "SVD did not converge"
+
     multiple_results = True
 
     def impl(self, a: Any) -> Any:
         return list(np.linalg.svd(a, full_matrices=self.full_matrices))
+
+    def lower(self, a: ShapedArray) -> Form:
+        kind = "f" if self.full_matrices else "s"
+        side = "m" if a.shape[-2] < a.shape[-1] else "n"
+        names = [f"svd_{kind}", f"svd_{side}_{kind}"]
+        return _by_numpy(names, [a], self.abstract_eval(a), a.ndim - 2, may_fail=True)
 
     def abstract_eval(self, a: ShapedArray) -> list[ShapedArray]:
         _check_matrix(self.name, a)
@@ -912,8 +1261,14 @@ def _from_outside(u: Value, moved: Value, s: Value) -> Value:
 class SingularValues(_Factorization):
     """Singular values, descending."""
 
+    failure = "SVD did not converge"
+
     def impl(self, a: Any) -> Any:
         return np.linalg.svd(a, compute_uv=False)
+
+    def lower(self, a: ShapedArray) -> Form:
+        names = ["svd", "svd_m" if a.shape[-2] < a.shape[-1] else "svd_n"]
+        return _by_numpy(names, [a], [self.abstract_eval(a)], a.ndim - 2, may_fail=True)
 
     def abstract_eval(self, a: ShapedArray) -> ShapedArray:
         return Svd().abstract_eval(a)[1]

@@ -11,7 +11,6 @@ of them is evaluated, so that importing funcgrad does not pay for it.
 from __future__ import annotations
 
 import functools
-import importlib
 import math
 from collections.abc import Callable
 from typing import Any
@@ -42,35 +41,22 @@ from funcgrad.primitives.elementwise import (
     sub,
     unscale,
 )
+from funcgrad.primitives.families import UfuncFunction
 
 _SQRT_PI = math.sqrt(math.pi)
 _SQRT_2PI = math.sqrt(2 * math.pi)
 _LN10 = math.log(10.0)
 
 
-class ScipyFunction:
-    """A function of `scipy.special`, imported when it is first called.
-
-    Args:
-        name: Its name there.
-    """
-
-    __slots__ = ("_function", "name")
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self._function: Callable[..., Any] | None = None
-
-    def __call__(self, *args: Any) -> Any:
-        if self._function is None:
-            self._function = getattr(importlib.import_module("scipy.special"), self.name)
-        return self._function(*args)
+def _of_scipy(ufunc: str, *leading: int, casts: bool = False) -> UfuncFunction:
+    """A ufunc of `scipy.special`, imported when it is first called."""
+    return UfuncFunction("scipy.special._ufuncs", ufunc, leading, casts)
 
 
 def _special(name: str, *partials: Derivative, code: str = "", **options: Any) -> Smooth:
     """A row: a function of SciPy of the same name."""
     kinds = {"kinds": "f", "code_kinds": "f" if code else "", **options}
-    return Smooth(name, ScipyFunction(name), partials, code or f"{name}({{0}})", **kinds)
+    return Smooth(name, _of_scipy(name), partials, code or f"{name}({{0}})", **kinds)
 
 
 def _undefined(name: str, argument: str) -> Derivative:
@@ -106,7 +92,7 @@ log_ndtr = _special("log_ndtr", lambda x, y: (1 / _SQRT_2PI) * exp.bind(-0.5 * x
 # The gamma function and its relatives, DLMF 5 and 25.11.
 lgamma = Smooth(
     "lgamma",
-    ScipyFunction("gammaln"),
+    _of_scipy("gammaln"),
     [lambda x, y: digamma.bind(x)],
     "lgamma({0})",
     kinds="f",
@@ -115,22 +101,16 @@ gamma = _special("gamma", lambda x, y: y * digamma.bind(x))
 rgamma = _special("rgamma", lambda x, y: -y * digamma.bind(x))
 digamma: Smooth = Smooth(
     "digamma",
-    ScipyFunction("psi"),
+    _of_scipy("psi"),
     [lambda x, y: polygamma.bind(ones_like(x), x)],
     "digamma({0})",
     kinds="f",
     code_kinds="",
 )
-_zeta_of_scipy = ScipyFunction("zeta")
-
-
-def _zeta(x: Any, q: Any) -> Any:
-    return np.asarray(_zeta_of_scipy(x, q)).astype(aval_of(q).dtype, copy=False)[()]
-
-
+_zeta_of_scipy = _of_scipy("_zeta")
 zeta: Smooth = Smooth(
     "zeta",
-    _zeta,
+    _of_scipy("_zeta", casts=True),
     [_undefined("zeta", "x (the exponent)"), lambda x, q, y: -x * zeta.bind(x + 1, q)],
     "zeta({0}, {1})",
     kinds="f",
@@ -148,8 +128,8 @@ def _polygamma(n: Any, x: Any) -> Any:
     return values.astype(x.dtype)[()]
 
 
-_gamma_of_scipy = ScipyFunction("gamma")
-_psi_of_scipy = ScipyFunction("psi")
+_gamma_of_scipy = _of_scipy("gamma")
+_psi_of_scipy = _of_scipy("psi")
 polygamma: Smooth = Smooth(
     "polygamma",
     _polygamma,
@@ -321,8 +301,7 @@ def bessel_ie(order: int) -> Smooth:
 
 
 def _of_order(function: str, order: int, name: str, slope: Derivative) -> Smooth:
-    of_scipy = ScipyFunction(function)
-    evaluate = _in_dtype(lambda x: of_scipy(order, x))
+    evaluate = _of_scipy(function, order, casts=True)
     return Smooth(name, evaluate, [slope], f"{name}({{0}})", kinds="f", code_kinds="")
 
 

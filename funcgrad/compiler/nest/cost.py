@@ -25,6 +25,7 @@ from funcgrad.compiler.nest.nodes import (
     Point,
     Product,
     Replace,
+    Routine,
     Scan,
     Window,
 )
@@ -80,7 +81,7 @@ def arithmetic_of(node: Node) -> Cost:
         return _elementwise(node, expression(node.step).uses, math.prod(node.operands[1].shape))
     if isinstance(node, Nest):
         return _nest(node)
-    if isinstance(node, External):
+    if isinstance(node, External | Routine):
         return Cost(unknown=(f"the arithmetic of {_whose(node)}",))
     return Cost()
 

@@ -10,10 +10,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from funcgrad.compiler.foreign import resolve
 from funcgrad.compiler.nest.builder import Builder
 from funcgrad.compiler.nest.contractions import Contractor
 from funcgrad.compiler.nest.layout import (
@@ -23,9 +25,11 @@ from funcgrad.compiler.nest.layout import (
     Value,
     View,
     broadcast,
+    contiguous_strides,
     element,
     reindexed,
     reshaped,
+    same_strides,
     whole,
 )
 from funcgrad.compiler.nest.loops import Nester
@@ -40,6 +44,7 @@ from funcgrad.compiler.nest.nodes import (
     Node,
     Point,
     Replace,
+    Routine,
     Scan,
     Window,
 )
@@ -47,6 +52,7 @@ from funcgrad.core.program import Atom, Equation, Program, Var
 from funcgrad.intrinsics import expression, with_constants
 from funcgrad.lowering import (
     ArgReduction,
+    Array,
     Assemble,
     Barrier,
     Constant,
@@ -63,6 +69,7 @@ from funcgrad.lowering import Deposit as DepositForm
 from funcgrad.lowering import Lookup as LookupForm
 from funcgrad.lowering import Loop as LoopForm
 from funcgrad.lowering import Replace as ReplaceForm
+from funcgrad.lowering import Routine as RoutineForm
 from funcgrad.lowering import While as WhileForm
 from funcgrad.lowering import Window as WindowForm
 from funcgrad.passes.cse import cse
@@ -244,6 +251,78 @@ class Lowering(Builder):
         outs = tuple(Value(v.aval.shape, v.aval.dtype) for v in equation.outputs)
         self.add(External(tuple(operands), outs, equation.primitive, equation.source, obstacle))
         return [whole(out) for out in outs]
+
+    def _routine(
+        self, form: RoutineForm, equation: Equation, operands: list[Operand]
+    ) -> Iterable[Operand]:
+        dtypes = resolve(form)
+        if dtypes is None:
+            return self._extern(Extern(), equation, operands)
+        arrays = [
+            replace(array, dtype=dtype) for array, dtype in zip(form.arrays, dtypes, strict=True)
+        ]
+        used = {i for call in form.calls for i in call.touches}
+        memory: dict[int, View] = {}
+        starts: list[tuple[int, Operand]] = []
+        for i, array in enumerate(arrays):
+            if i < len(operands):
+                if i in used:
+                    memory[i] = self._arranged(operands[i], array)
+                continue
+            if array.value is not None:
+                memory[i] = self._kept(np.full(array.shape, array.value, array.dtype))
+                continue
+            memory[i] = whole(Value(_stored_shape(array), dtypes[i]))
+            if array.start is not None:
+                start = _ordered(operands[array.start], array)
+                if start.dtype != array.dtype:
+                    start = whole(self._converted(start, dtypes[i]))
+                starts.append((i, start))
+            elif array.counts:
+                count = self._kept(np.arange(memory[i].shape[-1], dtype=dtypes[i]))
+                starts.append((i, broadcast(count, memory[i].shape)))
+        made = {i for i, array in enumerate(arrays) if i >= len(operands) and array.value is None}
+        read = [x for i, x in memory.items() if i not in made]
+        reads = (*read, *(start for _, start in starts))
+        outs = tuple(memory[i].value for i in form.results)
+        self.add(Routine(reads, outs, form.calls, form.n_stack, memory, tuple(starts)))
+        return [
+            self._result(memory[i], arrays[i], var.aval.dtype)
+            for i, var in zip(form.results, equation.outputs, strict=True)
+        ]
+
+    def _arranged(self, operand: Operand, array: Array) -> View:
+        """An operand as a routine reads it: contiguous, or one element for all of the stack."""
+        assert array.dtype is not None
+        shape = _stored_shape(array)
+        if math.prod(operand.shape) == 1 != math.prod(shape):
+            ordered, shape = self._reshaped(operand, ()), ()
+        else:
+            ordered = _ordered(operand, array)
+        strides = contiguous_strides(shape)
+        is_ready = isinstance(ordered, View) and same_strides(shape, ordered.strides, strides)
+        if is_ready and ordered.dtype == array.dtype:
+            return View(ordered.value, shape, strides, ordered.offset)
+        return whole(self._converted(ordered, array.dtype))
+
+    def _converted(self, operand: Operand, dtype: np.dtype[Any]) -> Value:
+        """The elements of an operand under another dtype, stored contiguously."""
+        out = Value(operand.shape, dtype)
+        return self.add(Point((operand,), (out,), "{0}")).out
+
+    def _kept(self, array: np.ndarray) -> View:
+        """A constant array with memory."""
+        value = Value(array.shape, array.dtype)
+        self.graph.constants.append((value, array))
+        return whole(value)
+
+    def _result(self, stored: View, array: Array, dtype: np.dtype[Any]) -> Operand:
+        """A result of a routine, with its axes and its dtype."""
+        strides = [0] * len(array.shape)
+        for axis, stride in zip(_order(array), stored.strides, strict=True):
+            strides[axis] = stride
+        view = View(stored.value, array.shape, tuple(strides))
+        return view if dtype == array.dtype else whole(self._converted(view, dtype))
 
     def _by_python(
         self, nester: Nester, equation: Equation, operands: list[Operand]
@@ -453,6 +532,21 @@ def _rebased(chain: Sequence[Deposit | Replace], start: Operand, node: Node) -> 
         new.equation = link.equation
         yield new
         start = whole(out)
+
+
+def _order(array: Array) -> Sequence[int]:
+    return range(len(array.shape)) if array.order is None else array.order
+
+
+def _stored_shape(array: Array) -> Shape:
+    return tuple(array.shape[axis] for axis in _order(array))
+
+
+def _ordered(operand: Operand, array: Array) -> Operand:
+    """An operand with the shape of an array and its axes in the order in which they are stored."""
+    full = broadcast(operand, array.shape)
+    cut = Reindex(tuple(_order(array)), (0,) * len(array.shape), (1,) * len(array.shape))
+    return reindexed(full, cut, _stored_shape(array))
 
 
 def is_uniform(array: np.ndarray) -> bool:

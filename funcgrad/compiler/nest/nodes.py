@@ -15,7 +15,14 @@ from funcgrad.compiler.nest.layout import Box, Operand, Shape, Value, View
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Equation
 from funcgrad.core.source import SourceLocation
-from funcgrad.lowering import ArgReduction, PrefixScan, Reduction
+from funcgrad.lowering import (
+    ArgReduction,
+    LapackCall,
+    PrefixScan,
+    Reduction,
+    SortCall,
+    UfuncCall,
+)
 from funcgrad.lowering import Deposit as DepositForm
 from funcgrad.lowering import Lookup as LookupForm
 
@@ -154,6 +161,23 @@ class ArgFold(Node):
     """The place of the first extreme element along an axis of its operand."""
 
     form: ArgReduction
+
+
+@dataclass(eq=False)
+class Routine(Node):
+    """Calls of functions of NumPy and SciPy.
+
+    Attributes:
+        calls: The calls.
+        n_stack: The number of leading axes that count elements of the stack.
+        memory: Its arrays as they are stored, by number: operands, results and what is between.
+        starts: What some of them are copies of at first, by their numbers.
+    """
+
+    calls: tuple[UfuncCall | LapackCall | SortCall, ...]
+    n_stack: int
+    memory: dict[int, View]
+    starts: tuple[tuple[int, Operand], ...]
 
 
 @dataclass(eq=False)

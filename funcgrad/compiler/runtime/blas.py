@@ -3,9 +3,6 @@
 ``FUNCGRAD_BLAS`` chooses: ``own``, the tiles of `native.gemm` (the default where there are threads
 for them); ``scipy``, the BLAS that SciPy exports (elsewhere); ``mkl`` or ``blis`` of the packages
 of these names; or the path of a library. It is read when a function is compiled.
-
-`scipy.linalg` takes 150 ms to import, of which its table of functions needs a quarter; it is
-therefore loaded without its package where nobody has imported that yet.
 """
 
 from __future__ import annotations
@@ -16,22 +13,19 @@ import importlib
 import importlib.metadata
 import importlib.util
 import os
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from funcgrad.compiler.foreign import LETTERS, linear_algebra_file, linear_algebra_function
 from funcgrad.compiler.runtime.threads import is_available
 from funcgrad.errors import LibraryError
 
 VARIABLE = "FUNCGRAD_BLAS"
-TABLE = "scipy.linalg.cython_blas"
-LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
 
 FORTRAN, BLIS = "Fortran", "BLIS"
 """How a function is called: with pointers to everything, as BLAS has it, or by BLIS's typed API."""
@@ -81,7 +75,7 @@ def library(name: str) -> Library:
         LibraryError: There is no such library, or it has no products of matrices.
     """
     if name == "scipy":
-        return Library(name, _table().__file__, FORTRAN, tuple(_scipy_functions()))
+        return Library(name, linear_algebra_file("blas"), FORTRAN, tuple(_scipy_functions()))
     if name == "own":
         raise LibraryError(
             f"{VARIABLE}=own needs threads of our own, which there are on Linux only. Use "
@@ -154,33 +148,4 @@ _KEPT: list[Any] = []
 
 def _scipy_functions() -> Iterator[tuple[str, int]]:
     for letter in LETTERS.values():
-        capsule = _table().__pyx_capi__[f"{letter}gemm"]
-        yield letter, _POINTER_OF(capsule, _NAME_OF(capsule))
-
-
-@cache
-def _table() -> Any:
-    package = importlib.util.find_spec("scipy")
-    if TABLE in sys.modules or package is None or package.origin is None:
-        return importlib.import_module(TABLE)
-    folder = Path(package.origin).parent / "linalg"
-    for suffix in EXTENSION_SUFFIXES:
-        path = folder / f"cython_blas{suffix}"
-        if path.exists():
-            return _load_extension(path)
-    return importlib.import_module(TABLE)
-
-
-def _load_extension(path: Path) -> Any:
-    loader = ExtensionFileLoader(TABLE, str(path))
-    spec = importlib.util.spec_from_file_location(TABLE, path, loader=loader)
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    loader.exec_module(module)
-    return module
-
-
-_NAME_OF = ctypes.pythonapi.PyCapsule_GetName
-_NAME_OF.restype, _NAME_OF.argtypes = ctypes.c_char_p, [ctypes.py_object]
-_POINTER_OF = ctypes.pythonapi.PyCapsule_GetPointer
-_POINTER_OF.restype, _POINTER_OF.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+        yield letter, linear_algebra_function("blas", f"{letter}gemm")

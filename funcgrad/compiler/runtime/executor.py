@@ -7,13 +7,25 @@ The layouts of the tables are part of the kernel ABI (`docs/compiler.md`).
 from __future__ import annotations
 
 import platform
+import re
 
 from funcgrad.compiler.abi import (
     BRANCH_WORDS,
+    BY_FLAG,
+    BY_INFO,
+    BY_RESULT,
     FIRST_SLOT,
+    FOREIGN_WORDS,
     GEMM_WORDS,
+    LEAST_ARGUMENTS,
     LOOP_WORDS,
+    MOST_ARGUMENTS,
+    MOST_PLACES,
     OVERLAP,
+    PLACE,
+    PLACE_OF_WORD,
+    PLACES,
+    REFUSED,
 )
 
 EXECUTOR_SYMBOL = "fg_run"
@@ -407,6 +419,176 @@ def _control(text: str, words: list[str], continuation: str) -> str:
 
 LOOP = _control(_LOOP, LOOP_WORDS, "head")
 BRANCH = _control(_BRANCH, BRANCH_WORDS, "choose")
+
+FOREIGN_SYMBOL = "fg_foreign"
+
+_FOREIGN = """
+define i64 @fg_foreign(ptr %slots, ptr %args) nounwind {
+entry:
+  %places = alloca [MOST_PLACES x i64]
+  %values = alloca [MOST_ARGUMENTS x i64]
+READS
+  %place.words = getelementptr inbounds i64, ptr %args, i64 HEAD
+  %n_place_words = mul nsw i64 %n_places, 3
+  %argument.words = getelementptr inbounds i64, ptr %place.words, i64 %n_place_words
+  %call = inttoptr i64 %function to ptr
+  %clear.flags = inttoptr i64 %clear to ptr
+  %test.flags = inttoptr i64 %test to ptr
+  %every.32 = trunc i64 %every to i32
+  %invalid.32 = trunc i64 %invalid to i32
+  %last = sub nsw i64 %n_places, 1
+  %info.place = getelementptr inbounds i64, ptr %places, i64 %last
+  br label %head
+
+head:
+  %i = phi i64 [ %begin, %entry ], [ %i.next, %succeeded ]
+  %more = icmp slt i64 %i, %end
+  br i1 %more, label %places.head, label %done
+
+places.head:
+  %p = phi i64 [ 0, %head ], [ %p.next, %place ]
+  %more.places = icmp slt i64 %p, %n_places
+  br i1 %more.places, label %place, label %arguments.head
+
+place:
+  %place.at = mul nsw i64 %p, 3
+  %slot.word = getelementptr inbounds i64, ptr %place.words, i64 %place.at
+  %offset.word = getelementptr inbounds i64, ptr %slot.word, i64 1
+  %stride.word = getelementptr inbounds i64, ptr %slot.word, i64 2
+  %slot = load i64, ptr %slot.word
+  %offset = load i64, ptr %offset.word
+  %stride = load i64, ptr %stride.word
+  %base.place = getelementptr inbounds i64, ptr %slots, i64 %slot
+  %base = load i64, ptr %base.place
+  %first = add i64 %base, %offset
+  %moved = mul i64 %i, %stride
+  %address = add i64 %first, %moved
+  %place.to = getelementptr inbounds i64, ptr %places, i64 %p
+  store i64 %address, ptr %place.to
+  %p.next = add nsw i64 %p, 1
+  br label %places.head
+
+arguments.head:
+  %a = phi i64 [ 0, %places.head ], [ %a.next, %argument.done ]
+  %more.arguments = icmp slt i64 %a, %n_arguments
+  br i1 %more.arguments, label %argument, label %ready
+
+argument:
+  %argument.at = mul nsw i64 %a, 2
+  %kind.word = getelementptr inbounds i64, ptr %argument.words, i64 %argument.at
+  %value.word = getelementptr inbounds i64, ptr %kind.word, i64 1
+  %kind = load i64, ptr %kind.word
+  %word = load i64, ptr %value.word
+  switch i64 %kind, label %argument.done [
+    i64 PLACE, label %kind.place
+    i64 PLACE_OF_WORD, label %kind.word.place
+    i64 PLACES, label %kind.places
+  ]
+
+kind.place:
+  %chosen.place = getelementptr inbounds i64, ptr %places, i64 %word
+  %chosen = load i64, ptr %chosen.place
+  br label %argument.done
+
+kind.word.place:
+  %pointed = getelementptr inbounds i64, ptr %args, i64 %word
+  %pointed.word = ptrtoint ptr %pointed to i64
+  br label %argument.done
+
+kind.places:
+  %list.word = ptrtoint ptr %places to i64
+  br label %argument.done
+
+argument.done:
+  %value = phi i64 [ %word, %argument ], [ %chosen, %kind.place ],
+                   [ %pointed.word, %kind.word.place ], [ %list.word, %kind.places ]
+  %value.to = getelementptr inbounds i64, ptr %values, i64 %a
+  store i64 %value, ptr %value.to
+  %a.next = add nsw i64 %a, 1
+  br label %arguments.head
+
+ready:
+  ; Libraries look at flags that their own operations did not raise.
+  %cleared = call i32 %clear.flags(i32 %every.32)
+  switch i64 %n_arguments, label %done [
+CASES
+  ]
+CALLS
+called:
+  %result = phi i32 RESULTS
+  switch i64 %check, label %succeeded [
+    i64 BY_FLAG, label %by.flag
+    i64 BY_INFO, label %by.info
+    i64 BY_RESULT, label %decide
+  ]
+
+by.flag:
+  %flag = call i32 %test.flags(i32 %invalid.32)
+  br label %decide
+
+by.info:
+  %info.address = load ptr, ptr %info.place
+  %info = load i32, ptr %info.address
+  br label %decide
+
+decide:
+  %reason = phi i32 [ %result, %called ], [ %flag, %by.flag ], [ %info, %by.info ]
+  %is.failure = icmp ne i32 %reason, 0
+  br i1 %is.failure, label %failed, label %succeeded
+
+succeeded:
+  %i.next = add nsw i64 %i, 1
+  br label %head
+
+failed:
+  %reason.64 = sext i32 %reason to i64
+  %site.to = getelementptr inbounds i64, ptr %slots, i64 1
+  %reason.to = getelementptr inbounds i64, ptr %slots, i64 2
+  %i.to = getelementptr inbounds i64, ptr %slots, i64 3
+  store i64 %site, ptr %site.to
+  store i64 %reason.64, ptr %reason.to
+  store i64 %i, ptr %i.to
+  ret i64 REFUSED
+
+done:
+  ret i64 0
+}
+"""
+
+
+def _foreign() -> str:
+    counts = range(LEAST_ARGUMENTS, MOST_ARGUMENTS + 1)
+    calls = []
+    for n in counts:
+        calls.append(f"call.{n}:")
+        for k in range(n):
+            calls.append(f"  %at.{n}.{k} = getelementptr inbounds i64, ptr %values, i64 {k}")
+            calls.append(f"  %x.{n}.{k} = load i64, ptr %at.{n}.{k}")
+        arguments = ", ".join(f"i64 %x.{n}.{k}" for k in range(n))
+        calls += [f"  %r.{n} = call i32 %call({arguments})", "  br label %called", ""]
+    replacements = {
+        "READS": _reads(FOREIGN_WORDS),
+        "HEAD": str(len(FOREIGN_WORDS)),
+        "CASES": "\n".join(f"    i64 {n}, label %call.{n}" for n in counts),
+        "CALLS": "\n".join(calls),
+        "RESULTS": ", ".join(f"[ %r.{n}, %call.{n} ]" for n in counts),
+        "MOST_PLACES": str(MOST_PLACES),
+        "MOST_ARGUMENTS": str(MOST_ARGUMENTS),
+        "PLACE_OF_WORD": str(PLACE_OF_WORD),
+        "PLACES": str(PLACES),
+        "PLACE": str(PLACE),
+        "BY_FLAG": str(BY_FLAG),
+        "BY_INFO": str(BY_INFO),
+        "BY_RESULT": str(BY_RESULT),
+        "REFUSED": str(REFUSED),
+    }
+    text = _FOREIGN
+    for name, replacement in replacements.items():
+        text = re.sub(rf"\b{name}\b", lambda _, r=replacement: r, text)
+    return text
+
+
+FOREIGN = _foreign()
 
 # A row-major product is the column-major product of the transposes: B comes first.
 _GEMM = """

@@ -26,15 +26,18 @@ from typing import Any
 import numpy as np
 
 from funcgrad.compiler.abi import ABI
+from funcgrad.compiler.foreign import LETTERS
 from funcgrad.compiler.native import gemm
-from funcgrad.compiler.runtime import blas, threads
 from funcgrad.compiler.runtime import executor as assembly
+from funcgrad.compiler.runtime import threads
+from funcgrad.compiler.runtime.blas import BLIS
 from funcgrad.compiler.runtime.disk_cache import DiskCache, open_default, size_limit
 from funcgrad.errors import CompilerError
 
 __all__ = [
     "BRANCH",
     "DISJOINT",
+    "FOREIGN",
     "LOOP",
     "Code",
     "Stats",
@@ -180,6 +183,9 @@ DISJOINT = Code(assembly.DISJOINT, assembly.DISJOINT_SYMBOL)
 """The check that donated arrays overlap with no other array."""
 
 LOOP = Code(assembly.LOOP, assembly.LOOP_SYMBOL)
+
+FOREIGN = Code(assembly.FOREIGN, assembly.FOREIGN_SYMBOL)
+"""The step that calls a function of NumPy or SciPy."""
 """A loop over a table of steps."""
 
 BRANCH = Code(assembly.BRANCH, assembly.BRANCH_SYMBOL)
@@ -202,8 +208,8 @@ def gemm_code(dtype: Any, convention: str) -> Code:
         dtype: f32, f64, c64 or c128.
         convention: How the library is called (`blas.Library`).
     """
-    letter = blas.LETTERS[np.dtype(dtype).char]
-    text = assembly.gemm_assembly(letter, convention == blas.BLIS)
+    letter = LETTERS[np.dtype(dtype).char]
+    text = assembly.gemm_assembly(letter, convention == BLIS)
     return Code(text, assembly.gemm_symbol(letter))
 
 
@@ -221,7 +227,7 @@ def tile_shape(dtype: Any) -> gemm.Shape:
 @cache
 def tiles_code(dtype: Any) -> Code:
     """Tiles of a product for ``dtype`` (f32, f64, c64 or c128)."""
-    letter = blas.LETTERS[np.dtype(dtype).char]
+    letter = LETTERS[np.dtype(dtype).char]
     return Code(gemm.tiles_assembly(letter, tile_shape(dtype)), gemm.tiles_symbol(letter))
 
 

@@ -1,0 +1,284 @@
+"""Functions of NumPy and SciPy that native code can call: their addresses.
+
+* The loop of a ufunc, ``void loop(char** args, intp* dimensions, intp* steps, void* data)``, is a
+  field of the ufunc (``PyUFuncObject``); it needs neither Python nor its lock.
+* LAPACK's functions are in SciPy's public table for Cython; all of their arguments are pointers.
+* ``int sort(void* values, intp n, void*)`` and ``int argsort(void* values, intp* order, intp n,
+  void*)`` belong to NumPy's dtypes (``PyArray_ArrFuncs``).
+
+All are parts of binary interfaces that NumPy and SciPy keep stable. What can be checked is checked
+before it is trusted; where a function is missing, `resolve` says so, and NumPy is called instead.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import importlib.util
+import platform
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from funcgrad.lowering import LapackCall, Routine, SortCall, UfuncCall
+
+LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
+"""BLAS's and LAPACK's names of dtypes."""
+
+DType = np.dtype[Any]
+
+
+def resolve(form: Routine) -> tuple[DType, ...] | None:
+    """The dtypes of the arrays of a routine, or nothing if one of its functions is missing."""
+    dtypes = [array.dtype for array in form.arrays]
+    for call in form.calls:
+        if isinstance(call, UfuncCall):
+            loop = ufunc_loop(call, tuple(dtypes[i] for i in call.arrays))
+            if loop is None:
+                return None
+            for i, dtype in zip(call.arrays, loop.dtypes, strict=True):
+                dtypes[i] = dtype
+    found = tuple(dtype for dtype in dtypes if dtype is not None)
+    assert len(found) == len(dtypes)  # every array belongs to a call
+    if not all(_is_there(call, found) for call in form.calls):
+        return None
+    return found
+
+
+def _is_there(call: UfuncCall | LapackCall | SortCall, dtypes: Sequence[DType]) -> bool:
+    if isinstance(call, SortCall):
+        return bool(sort_function(dtypes[call.values], call.order is not None, call.stable))
+    return isinstance(call, UfuncCall) or sys.maxsize > 1 << 32
+
+
+# ------------------------------------------------------------------------------------------ ufuncs
+
+
+@dataclass(frozen=True)
+class Loop:
+    """The loop of a ufunc for some dtypes.
+
+    Attributes:
+        function: Its address.
+        data: What it is given besides the arrays.
+        dtypes: Those of its arrays.
+        cores: For every array, the names of the axes that the loop itself walks along.
+    """
+
+    function: int
+    data: int
+    dtypes: tuple[DType, ...]
+    cores: tuple[tuple[str, ...], ...]
+
+
+@cache
+def ufunc_loop(call: UfuncCall, dtypes: tuple[DType | None, ...]) -> Loop | None:
+    """The loop of a ufunc, or nothing where it has none that native code can call.
+
+    Args:
+        call: Which ufunc.
+        dtypes: Those of its arrays, as far as they are known.
+    """
+    if not _flags().is_known:
+        return None
+    module = importlib.import_module(call.module)
+    found = (getattr(module, name, None) for name in call.names)
+    ufunc = next((x for x in found if isinstance(x, np.ufunc)), None)
+    if ufunc is None or ufunc.nargs != len(dtypes):
+        return None
+    if None in dtypes:
+        wanted = (*dtypes[: ufunc.nin], *(None,) * ufunc.nout)
+        try:
+            resolved: Any = ufunc.resolve_dtypes(wanted)
+        except TypeError:
+            return None
+    else:
+        resolved = dtypes
+    fields = _fields(ufunc)
+    kinds = tuple(dtype.num for dtype in resolved)
+    if fields is None or kinds not in fields.types:
+        return None
+    i = fields.types.index(kinds)
+    function, data = _word(fields.functions + 8 * i), _word(fields.data + 8 * i)
+    if not function:
+        return None
+    return Loop(function, data, tuple(resolved), _cores(ufunc))
+
+
+@dataclass(frozen=True)
+class _UfuncFields:
+    functions: int
+    data: int
+    types: tuple[tuple[int, ...], ...]
+
+
+def _fields(ufunc: np.ufunc) -> _UfuncFields | None:
+    """The fields of a ufunc, if they are where NumPy's binary interface has them."""
+    start = id(ufunc) + object.__basicsize__
+    counts = [_int(start + offset) for offset in (0, 4, 8, 32)]
+    if counts != [ufunc.nin, ufunc.nout, ufunc.nargs, ufunc.ntypes]:
+        return None
+    functions, data, name, types = (_word(start + offset) for offset in (16, 24, 40, 48))
+    if not functions or not data or not name or not types:
+        return None
+    text = ctypes.string_at(types, ufunc.ntypes * ufunc.nargs)
+    rows = [text[i : i + ufunc.nargs] for i in range(0, len(text), ufunc.nargs)]
+    letters = ["".join(_LETTER.get(number, "?") for number in row) for row in rows]
+    if [f"{row[: ufunc.nin]}->{row[ufunc.nin :]}" for row in letters] != ufunc.types:
+        return None
+    return _UfuncFields(functions, data, tuple(map(tuple, rows)))
+
+
+_LETTER = {np.dtype(letter).num: letter for letter in "?bBhHiIlLqQefdgFDGOMm"}
+
+
+def _cores(ufunc: np.ufunc) -> tuple[tuple[str, ...], ...]:
+    """The core axes of every array, by name."""
+    if ufunc.signature is None:
+        return ((),) * ufunc.nargs
+    text = ufunc.signature.replace(" ", "").replace("->", ",")
+    groups = text.removeprefix("(").removesuffix(")").split("),(")
+    return tuple(tuple(filter(None, group.split(","))) for group in groups)
+
+
+def _int(address: int) -> int:
+    return ctypes.c_int32.from_address(address).value
+
+
+def _word(address: int) -> int:
+    return ctypes.c_int64.from_address(address).value
+
+
+# ---------------------------------------------------------------------------- floating-point flags
+
+
+@dataclass(frozen=True)
+class _Flags:
+    clear: int = 0
+    test: int = 0
+    every: int = 0
+    invalid: int = 0
+
+    @property
+    def is_known(self) -> bool:
+        return bool(self.clear and self.test) and sys.maxsize > 1 << 32
+
+
+@cache
+def _flags() -> _Flags:
+    """C's functions for the flags, and the bits of the flags."""
+    machine = platform.machine().lower()
+    is_windows = sys.platform == "win32"
+    if machine not in ("x86_64", "amd64", "aarch64", "arm64"):
+        return _Flags()
+    library = ctypes.CDLL("ucrtbase" if is_windows else None)
+    clear, test = (
+        ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
+        for name in ("feclearexcept", "fetestexcept")
+    )
+    every = 0x3D if machine in ("x86_64", "amd64") and not is_windows else 0x1F
+    return _Flags(clear, test, every, 0x10 if is_windows else 0x1)
+
+
+def flag_words() -> tuple[int, int, int, int]:
+    """Addresses of ``feclearexcept`` and ``fetestexcept``; the bits of all flags, and "invalid"."""
+    flags = _flags()
+    return flags.clear, flags.test, flags.every, flags.invalid
+
+
+# ----------------------------------------------------------------------------------------- sorting
+
+_SORT, _ARGSORT = 33, 36
+"""Places of the first of three functions: 21 casts and 12 other functions come before."""
+
+
+@cache
+def sort_function(dtype: DType, is_order: bool, is_stable: bool) -> int:
+    """Address of NumPy's function that sorts values, or their places; 0 if it cannot be called."""
+    if sys.maxsize <= 1 << 32 or dtype.char not in "?bBhHiIlLqQfdFD":
+        return 0
+    table = _array_functions(dtype)
+    if not table:
+        return 0
+    function = _word(table + 8 * ((_ARGSORT if is_order else _SORT) + 2 * is_stable))
+    return function if function and _sorts(function, dtype, is_order) else 0
+
+
+def _array_functions(dtype: DType) -> int:
+    """Address of the functions of a dtype, by NumPy's C interface."""
+    umath = importlib.import_module("numpy._core._multiarray_umath")
+    capsule = getattr(umath, "_ARRAY_API", None)
+    if capsule is None:
+        return 0
+    get = _word(pointer_of(capsule) + 8 * 365)  # PyDataType_GetArrFuncs
+    if not get:
+        return 0
+    return ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object)(get)(dtype) or 0
+
+
+def _sorts(function: int, dtype: DType, is_order: bool) -> bool:
+    """Whether a function sorts."""
+    values = np.array([1, 0, 1, 0, 1], dtype)
+    order = np.arange(5)
+    arrays = [values, order] if is_order else [values]
+    arguments = [ctypes.c_void_p(x.ctypes.data) for x in arrays]
+    failed = ctypes.CFUNCTYPE(ctypes.c_int)(function)(*arguments, ctypes.c_int64(5), None)
+    found = values[order] if is_order else values
+    return not failed and found.tolist() == [0, 0, 1, 1, 1]
+
+
+# --------------------------------------------------------------------------------- BLAS and LAPACK
+
+
+@cache
+def linear_algebra_function(table: str, name: str) -> int:
+    """Address of a function of ``"blas"`` or ``"lapack"``.
+
+    `scipy.linalg` takes 150 ms to import, of which the tables need a quarter; they are therefore
+    loaded without their package where nobody has imported that yet.
+    """
+    return pointer_of(_table(f"scipy.linalg.cython_{table}").__pyx_capi__[name])
+
+
+def linear_algebra_file(table: str) -> str:
+    """The file that has the functions of ``"blas"`` or ``"lapack"``."""
+    return str(_table(f"scipy.linalg.cython_{table}").__file__)
+
+
+@cache
+def _table(name: str) -> Any:
+    package = importlib.util.find_spec("scipy")
+    if name in sys.modules or package is None or package.origin is None:
+        return importlib.import_module(name)
+    folder = Path(package.origin).parent / "linalg"
+    for suffix in EXTENSION_SUFFIXES:
+        path = folder / f"{name.rpartition('.')[2]}{suffix}"
+        if path.exists():
+            return _load_extension(name, path)
+    return importlib.import_module(name)
+
+
+def _load_extension(name: str, path: Path) -> Any:
+    loader = ExtensionFileLoader(name, str(path))
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+def pointer_of(capsule: Any) -> int:
+    """What a capsule holds."""
+    return _POINTER_OF(capsule, _NAME_OF(capsule)) or 0
+
+
+_NAME_OF: Callable[[Any], Any] = ctypes.pythonapi.PyCapsule_GetName
+_NAME_OF.restype, _NAME_OF.argtypes = ctypes.c_char_p, [ctypes.py_object]  # type: ignore[attr-defined]
+_POINTER_OF: Callable[[Any, Any], Any] = ctypes.pythonapi.PyCapsule_GetPointer
+_POINTER_OF.restype, _POINTER_OF.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]  # type: ignore[attr-defined]

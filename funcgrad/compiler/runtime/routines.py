@@ -1,0 +1,184 @@
+"""Calls of functions of NumPy and SciPy as steps of a plan, without Python."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from funcgrad.compiler import abi
+from funcgrad.compiler.foreign import (
+    LETTERS,
+    flag_words,
+    linear_algebra_function,
+    sort_function,
+    ufunc_loop,
+)
+from funcgrad.compiler.nest.codegen import Site
+from funcgrad.compiler.nest.layout import Value, View
+from funcgrad.compiler.nest.nodes import Routine
+from funcgrad.compiler.runtime import kernel_store
+from funcgrad.compiler.runtime.executable import Step
+from funcgrad.lowering import LapackCall, Ref, SortCall, UfuncCall
+
+Argument = tuple[int, int]
+
+
+@dataclass
+class ForeignCall:
+    """One call of a routine as a job.
+
+    Attributes:
+        node: The routine.
+        call: Which of its calls.
+        scratch: What the routine needs memory for while it runs.
+    """
+
+    node: Routine
+    call: UfuncCall | LapackCall | SortCall
+    scratch: list[Value] = field(default_factory=list)
+
+    @property
+    def site(self) -> Site:
+        """What may fail."""
+        assert self.node.equation is not None  # it was made for one
+        return Site(self.node.equation, 0)
+
+    def text(self) -> str:
+        """One line about it."""
+        name, call = self.site.equation.primitive.name, self.call
+        if isinstance(call, UfuncCall):
+            return f"call: {name} by {call.module.split('.')[0]}'s {call.names[0]}"
+        if isinstance(call, LapackCall):
+            return f"call: {name} by LAPACK's {call.name}"
+        return f"call: {name} by numpy's {'sort' if call.order is None else 'argsort'}"
+
+    def step(self, site: int) -> Step:
+        """The step, when everything has its place.
+
+        Args:
+            site: The number of its `site`.
+        """
+        if isinstance(self.call, UfuncCall):
+            words = self._ufunc(self.call)
+        elif isinstance(self.call, LapackCall):
+            words = self._lapack(self.call)
+        else:
+            words = self._sort(self.call)
+        words.site = site
+        return Step(kernel_store.code_address(kernel_store.FOREIGN), words.all())
+
+    def _ufunc(self, call: UfuncCall) -> _Words:
+        arrays = [self.node.memory[i] for i in call.arrays]
+        loop = ufunc_loop(call, tuple(x.dtype for x in arrays))
+        assert loop is not None  # it was there when the node was made
+        n = self.node.n_stack
+        counts = [math.prod(x.shape[:n]) for x in arrays if len(x.shape) >= n]
+        count = max(counts, default=1) if 0 not in counts else 0
+        lengths: dict[str, int] = {}
+        steps, core_steps = [], []
+        for x, names in zip(arrays, loop.cores, strict=True):
+            core = x.shape[len(x.shape) - len(names) :]
+            lengths |= zip(names, core, strict=True)
+            is_stacked = len(x.shape) > len(names) and math.prod(x.shape) > math.prod(core)
+            steps.append(math.prod(core) * x.dtype.itemsize if is_stacked else 0)
+            core_steps += [s * x.dtype.itemsize for s in x.strides[len(x.strides) - len(names) :]]
+        words = _Words(loop.function, abi.BY_FLAG if call.may_fail else abi.NEVER)
+        words.places = [_place(x, 0) for x in arrays]
+        words.arguments = [(abi.PLACES, 0), *words.listed([count, *lengths.values()])]
+        words.arguments += [*words.listed([*steps, *core_steps]), (abi.WORD, loop.data)]
+        words.end = int(count > 0)
+        return words
+
+    def _lapack(self, call: LapackCall) -> _Words:
+        memory, n = self.node.memory, self.node.n_stack
+        used = [x.array for x in call.arguments if isinstance(x, Ref)]
+        first = memory[used[0]]
+        name = LETTERS[call.dtype.char] + call.name
+        words = _Words(
+            linear_algebra_function("lapack", name), abi.BY_INFO if call.may_fail else abi.NEVER
+        )
+        for x in call.arguments:
+            if isinstance(x, Ref):
+                words.arguments.append((abi.PLACE, len(words.places)))
+                words.places.append(_place(memory[x.array], n))
+            else:
+                words.arguments += words.listed([_fortran(x)])
+        is_empty = any(0 in memory[i].shape for i in used)
+        words.end = 0 if is_empty else math.prod(first.shape[:n])
+        return words
+
+    def _sort(self, call: SortCall) -> _Words:
+        values = self.node.memory[call.values]
+        n, length = len(values.shape) - 1, values.shape[-1]
+        function = sort_function(values.dtype, call.order is not None, call.stable)
+        words = _Words(function, abi.BY_RESULT)
+        arrays = [values] if call.order is None else [values, self.node.memory[call.order]]
+        words.places = [_place(x, n) for x in arrays]
+        words.arguments = [(abi.PLACE, i) for i in range(len(arrays))]
+        words.arguments += [(abi.WORD, length), (abi.WORD, 0)]
+        words.end = math.prod(values.shape[:n]) if length else 0
+        return words
+
+
+class _Words:
+    """The argument words of a step."""
+
+    def __init__(self, function: int, check: int) -> None:
+        self.function = function
+        self.check = check
+        self.site = 0
+        self.end = 1
+        self.places: list[tuple[int, int, int]] = []
+        self.arguments: list[Argument] = []
+        self.rest: list[int] = []
+
+    def listed(self, words: Sequence[int]) -> list[Argument]:
+        """The argument that points to some words."""
+        self.rest += words
+        return [(abi.PLACE_OF_WORD, len(self.rest) - len(words))]
+
+    def all(self) -> list[int]:
+        clear, test, every, invalid = flag_words()
+        words = {
+            "begin": 0,
+            "end": self.end,
+            "function": self.function,
+            "check": self.check,
+            "site": self.site,
+            "clear": clear,
+            "test": test,
+            "every": every,
+            "invalid": invalid,
+            "n_places": len(self.places),
+            "n_arguments": len(self.arguments),
+        }
+        head = [words[name] for name in abi.FOREIGN_WORDS]
+        start = len(head) + 3 * len(self.places) + 2 * len(self.arguments)
+        for place in self.places:
+            head += place
+        for kind, value in self.arguments:
+            head += [kind, value + start if kind == abi.PLACE_OF_WORD else value]
+        return head + self.rest
+
+
+def _place(x: View, n_stack: int) -> tuple[int, int, int]:
+    """Slot, offset and stride of the elements of a stack."""
+    itemsize = x.dtype.itemsize
+    is_stacked = n_stack and len(x.shape) >= n_stack
+    stride = math.prod(x.shape[n_stack:]) * itemsize if is_stacked else 0
+    return x.value.slot, x.value.offset + x.offset * itemsize, stride
+
+
+def _fortran(x: str | int) -> int:
+    """A word in which Fortran finds a character, or an integer of 32 bits."""
+    number = ord(x) if isinstance(x, str) else x
+    size = 1 if isinstance(x, str) else 4
+    return number if sys.byteorder == "little" else number << 8 * (8 - size)
+
+
+def scratch_of(node: Routine) -> list[Value]:
+    """The arrays of a routine that are neither inputs nor results."""
+    kept = {*node.outs, *(x.value for x in node.operands if isinstance(x, View))}
+    return [x.value for x in node.memory.values() if x.value not in kept]
