@@ -212,6 +212,37 @@ class ArgReduction:
 
 
 @dataclass(frozen=True)
+class Search:
+    """How many elements of an ascending array come before each value.
+
+    The first input is the array, with a last axis that is searched, the second has the values.
+
+    Args:
+        lanes: Number of leading axes of both that count separate searches.
+        before: Scalar expression: whether the element ``{0}`` comes before the value ``{1}``.
+    """
+
+    lanes: int
+    before: str
+
+
+@dataclass(frozen=True)
+class Recurrence:
+    """A running combination of two inputs along one axis, of the shape of each.
+
+    Args:
+        axis: Axis along which it runs.
+        reverse: Whether it starts at the far end.
+        step: Scalar expression: the next element, of the one before, ``{0}``, and of the elements
+            of both inputs, ``{1}`` and ``{2}``. It starts from 0.
+    """
+
+    axis: int
+    reverse: bool
+    step: str
+
+
+@dataclass(frozen=True)
 class Constant:
     """No inputs: evaluated once, when the plan is made."""
 
@@ -405,6 +436,8 @@ Form = (
     | Window
     | Replace
     | ArgReduction
+    | Search
+    | Recurrence
     | Constant
     | Extern
     | Routine

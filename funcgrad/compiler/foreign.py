@@ -105,7 +105,8 @@ def ufunc_loop(call: UfuncCall, dtypes: tuple[DType | None, ...]) -> Loop | None
     if fields is None or kinds not in fields.types:
         return None
     i = fields.types.index(kinds)
-    function, data = _word(fields.functions + 8 * i), _word(fields.data + 8 * i)
+    function = _word(fields.functions + 8 * i)
+    data = _word(fields.data + 8 * i) if fields.data else 0
     if not function:
         return None
     return Loop(function, data, tuple(resolved), _cores(ufunc))
@@ -125,7 +126,7 @@ def _fields(ufunc: np.ufunc) -> _UfuncFields | None:
     if counts != [ufunc.nin, ufunc.nout, ufunc.nargs, ufunc.ntypes]:
         return None
     functions, data, name, types = (_word(start + offset) for offset in (16, 24, 40, 48))
-    if not functions or not data or not name or not types:
+    if not functions or not name or not types:
         return None
     text = ctypes.string_at(types, ufunc.ntypes * ufunc.nargs)
     rows = [text[i : i + ufunc.nargs] for i in range(0, len(text), ufunc.nargs)]

@@ -34,7 +34,9 @@ from funcgrad.compiler.nest.gather_scatter import (
     generate_argfold,
     generate_deposit,
     generate_lookup,
+    generate_recurrence,
     generate_replace,
+    generate_search,
     generate_window,
     is_there,
 )
@@ -56,9 +58,11 @@ from funcgrad.compiler.nest.nodes import (
     Node,
     Point,
     Product,
+    Recurrence,
     Replace,
     Routine,
     Scan,
+    Search,
     Window,
     all_nodes,
     values_read,
@@ -210,6 +214,8 @@ _GENERATORS: dict[type[Node], Callable[[Any], Iterator[Kernel]]] = {
     Window: generate_window,
     Replace: generate_replace,
     ArgFold: generate_argfold,
+    Search: generate_search,
+    Recurrence: generate_recurrence,
 }
 
 

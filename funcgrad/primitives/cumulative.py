@@ -19,7 +19,7 @@ import numpy as np
 from funcgrad.core.avals import ShapedArray, aval_of, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.errors import DtypeError, ShapeError
-from funcgrad.lowering import Extern, Form, PrefixScan
+from funcgrad.lowering import Extern, Form, PrefixScan, Recurrence
 from funcgrad.primitives.elementwise import (
     add,
     coefficient,
@@ -34,7 +34,7 @@ from funcgrad.primitives.elementwise import (
     sub,
     unscale,
 )
-from funcgrad.primitives.families import extern_lower, linear_jvp, shape_of
+from funcgrad.primitives.families import linear_jvp, shape_of
 from funcgrad.primitives.ordering import stacked
 from funcgrad.primitives.shape import Pad
 
@@ -97,7 +97,8 @@ class LinearRecurrence(Primitive):
     axis: int
     reverse: bool = False
 
-    lower = extern_lower
+    def lower(self, a: ShapedArray, b: ShapedArray) -> Form:
+        return Recurrence(self.axis, self.reverse, "select({0} == 0, {0}, {0} * {1}) + {2}")
 
     def impl(self, a: Any, b: Any) -> Any:
         a, b = np.moveaxis(np.asarray(a), self.axis, 0), np.moveaxis(np.asarray(b), self.axis, 0)

@@ -654,11 +654,10 @@ class Convert(Primitive):
         return self.bind(*args), 0
 
     def lower(self, x: ShapedArray) -> Form:
-        if is_complex(x.dtype) != is_complex(self.dtype):
-            return Extern()
         if self.dtype.kind == "b":
             return Pointwise("{0} != 0")
-        return Pointwise(f"{_CASTS[self.dtype]}({{0}})")
+        drops = is_complex(x.dtype) and not is_complex(self.dtype)
+        return Pointwise(f"{_CASTS[self.dtype]}({'real({0})' if drops else '{0}'})")
 
     def params(self) -> dict[str, Any]:
         return {"dtype": ("~" if self.weak else "") + short_name(self.dtype)}

@@ -21,20 +21,29 @@ from funcgrad.errors import DtypeError, ShapeError
 from funcgrad.lowering import Array, Form, Routine, UfuncCall
 from funcgrad.primitives.elementwise import conj, mul, real
 from funcgrad.primitives.families import Recipe, linear_jvp, shape_of
+from funcgrad.primitives.ordering import axis_last
 from funcgrad.primitives.shape import Pad
 
 
-def _form(name: str, x: ShapedArray, out: ShapedArray, axis: int, scale: float) -> Form:
-    """One transform along an axis by NumPy's loop, which multiplies by ``scale``."""
-    order = (*(i for i in range(x.ndim) if i != axis), axis)
-    factor = real_dtype(x.dtype)
-    arrays = (
-        Array(x.shape, x.dtype, order),
-        Array(out.shape, out.dtype, order),
-        Array((), factor, value=factor.type(scale)),
-    )
+def _form(name: str, x: ShapedArray, out: ShapedArray, axis: int, scale: Any) -> Form:
+    """One transform along an axis by NumPy's loop, which multiplies by ``scale``.
+
+    Where there is nothing to multiply by, `numpy.fft` computes in double precision.
+    """
+    order = axis_last(x.ndim, axis)
+    is_double = scale is None or x.dtype.char in "dD"
+    arrays = [
+        Array(aval.shape, _double(aval.dtype) if is_double else aval.dtype, order)
+        for aval in (x, out)
+    ]
+    factor = real_dtype(arrays[0].dtype)
+    arrays.append(Array((), factor, value=factor.type(1 if scale is None else scale)))
     call = UfuncCall("numpy.fft._pocketfft_umath", (name,), (0, 2, 1))
-    return Routine(arrays, (1,), (call,), x.ndim - 1)
+    return Routine(tuple(arrays), (1,), (call,), x.ndim - 1)
+
+
+def _double(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return np.dtype(np.complex128 if dtype.kind == "c" else np.float64)
 
 
 def _check_axis(name: str, x: ShapedArray, axis: int, kind: str) -> None:
@@ -67,7 +76,7 @@ class Fft(Primitive):
             (axis,) = self.axes
             if self.inverse:
                 return _form("ifft", x, x, axis, 1 / x.shape[axis])
-            return _form("fft", x, x, axis, 1.0)
+            return _form("fft", x, x, axis, None)
         recipe = Recipe(x)
         out = recipe.inputs[0]
         for axis in reversed(self.axes):
@@ -99,7 +108,7 @@ class Rfft(Primitive):
 
     def lower(self, x: ShapedArray) -> Form:
         name = "rfft_n_odd" if x.shape[self.axis] % 2 else "rfft_n_even"
-        return _form(name, x, self.abstract_eval(x), self.axis, 1.0)
+        return _form(name, x, self.abstract_eval(x), self.axis, None)
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
         _check_axis(self.name, x, self.axis, "f")

@@ -16,7 +16,8 @@ from funcgrad.core.avals import ShapedArray, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.dtypes import INT64
 from funcgrad.errors import DtypeError, ShapeError
-from funcgrad.primitives.families import extern_lower, shape_of, zero_jvp
+from funcgrad.lowering import Array, Extern, Form, Routine, Search, SortCall
+from funcgrad.primitives.families import shape_of, zero_jvp
 from funcgrad.primitives.shape import broadcast_to
 
 
@@ -44,12 +45,20 @@ class ArgSort(Primitive):
     stable: bool = True
 
     jvp = zero_jvp
-    lower = extern_lower
 
     def impl(self, *keys: Any) -> Any:
         if len(keys) > 1:
             return np.lexsort(keys[::-1], self.axis)
         return np.argsort(keys[0], self.axis, kind="stable" if self.stable else None)
+
+    def lower(self, *keys: ShapedArray) -> Form:
+        # By one key after the other, the last one first: each keeps what those before have ordered.
+        n, shape = len(keys), keys[0].shape
+        order = axis_last(keys[0].ndim, self.axis)
+        arrays = [Array(shape, key.dtype, order) for key in keys]
+        is_stable = self.stable or n > 1
+        calls = tuple(SortCall(k, n, is_stable) for k in reversed(range(n)))
+        return Routine((*arrays, Array(shape, INT64, order, counts=True)), (n,), calls)
 
     def abstract_eval(self, *keys: ShapedArray) -> ShapedArray:
         if any(k.shape != keys[0].shape for k in keys):
@@ -59,6 +68,11 @@ class ArgSort(Primitive):
 
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
         return replace(self, axis=self.axis + 1).bind(*stacked(args, dims)), 0
+
+
+def axis_last(ndim: int, axis: int) -> tuple[int, ...]:
+    """The axes with one of them last."""
+    return (*(i for i in range(ndim) if i != axis), axis)
 
 
 _searchsorted: Any = np.searchsorted
@@ -80,7 +94,15 @@ class SearchSorted(Primitive):
     lanes: int = 0
 
     jvp = zero_jvp
-    lower = extern_lower
+
+    def lower(self, ordered: ShapedArray, values: ShapedArray) -> Form:
+        if ordered.dtype.kind == "c":
+            return Extern()
+        first, second = ("{0}", "{1}") if self.side == "left" else ("{1}", "{0}")
+        before = f"{first} < {second}"
+        if ordered.dtype.kind == "f":  # nan comes last
+            before = f"({before}) | (isnan({second}) & (not isnan({first})))"
+        return Search(self.lanes, before if self.side == "left" else f"not ({before})")
 
     def impl(self, ordered: Any, values: Any) -> Any:
         if not self.lanes:

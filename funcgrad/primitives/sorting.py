@@ -17,9 +17,12 @@ from funcgrad.core.avals import ShapedArray, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.dtypes import INT64
 from funcgrad.errors import ShapeError
-from funcgrad.primitives.families import extern_lower, shape_of
-from funcgrad.primitives.indexing import take_along_axis
-from funcgrad.primitives.ordering import ArgSort
+from funcgrad.lowering import Array, Form, Routine, SortCall
+from funcgrad.primitives.elementwise import sub
+from funcgrad.primitives.families import Recipe, shape_of
+from funcgrad.primitives.indexing import Gather, along_axis_indices, take_along_axis
+from funcgrad.primitives.ordering import ArgSort, axis_last
+from funcgrad.primitives.shape import Reverse, Slice
 
 
 @dataclass(frozen=True)
@@ -28,10 +31,13 @@ class Sort(Primitive):
 
     axis: int
 
-    lower = extern_lower
-
     def impl(self, x: Any) -> Any:
         return np.sort(x, self.axis)
+
+    def lower(self, x: ShapedArray) -> Form:
+        order = axis_last(x.ndim, self.axis)
+        arrays = (Array(x.shape, x.dtype, order), Array(x.shape, x.dtype, order, start=0))
+        return Routine(arrays, (1,), (SortCall(1, stable=False),))
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
         if not 0 <= self.axis < x.ndim:
@@ -63,7 +69,6 @@ class TopK(Primitive):
     k: int
 
     multiple_results = True
-    lower = extern_lower
 
     def impl(self, x: Any) -> Any:
         x = np.asarray(x)
@@ -71,6 +76,17 @@ class TopK(Primitive):
         ascending = np.argsort(x[..., ::-1], -1, kind="stable")
         places = x.shape[-1] - 1 - ascending[..., ::-1][..., : self.k]
         return [np.take_along_axis(x, places, -1), places]
+
+    def lower(self, x: ShapedArray) -> Form:
+        recipe, last = Recipe(x), x.ndim - 1
+        turn = Reverse((last,))
+        ascending = recipe(ArgSort(last), recipe(turn, *recipe.inputs))
+        sizes, zeros = (*x.shape[:-1], self.k), (0,) * x.ndim
+        first = recipe(Slice(zeros, sizes, (1,) * x.ndim), recipe(turn, ascending))
+        places = recipe(sub, np.int64(x.shape[-1] - 1), first)
+        indices = along_axis_indices(x.shape, places, last)
+        values = recipe(Gather(tuple(range(x.ndim))), *recipe.inputs, *indices)
+        return recipe.form(values, places)
 
     def abstract_eval(self, x: ShapedArray) -> list[ShapedArray]:
         if not x.ndim or not 0 <= self.k <= x.shape[-1]:

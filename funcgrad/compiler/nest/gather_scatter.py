@@ -29,7 +29,15 @@ from funcgrad.compiler.nest.layout import (
     contiguous_strides,
     whole,
 )
-from funcgrad.compiler.nest.nodes import ArgFold, Deposit, Lookup, Replace, Window
+from funcgrad.compiler.nest.nodes import (
+    ArgFold,
+    Deposit,
+    Lookup,
+    Recurrence,
+    Replace,
+    Search,
+    Window,
+)
 
 
 class _Cursor:
@@ -560,3 +568,69 @@ def _argfold_by_columns(node: ArgFold, x: View) -> Kernel:
                 source.add(extreme.store("select(is_new, here, best)"))
                 source.add(out.store(f"select(is_new, {loop.variable}, {out.load()})"))
     return Kernel(source.text(), source.words, walk.length, [best], work=math.prod(x.shape))
+
+
+def generate_search(node: Search) -> Iterator[Kernel]:
+    """The kernel of binary searches, one after the other."""
+    ordered, values = node.operands
+    assert isinstance(ordered, View)
+    source, n = Source(), node.form.lanes
+    source.add("begin = args[0]")
+    source.add("end = args[1]")
+    line = _Cursor(source, ordered, "x", 1)
+    value, out = _Cursor(source, values, "v", 2), _Cursor(source, whole(node.out), "y", 3)
+    lanes = (*ordered.strides[:n], *(0,) * (len(values.shape) - n))
+    moved = [(line, lanes), (value, value.strides), (out, out.strides)]
+    walk = _Walk(source, "a", values.shape, moved, is_outermost=True)
+    source.add(f"length = {source.word(ordered.shape[-1])}")
+    source.add(f"halvings = {source.word(ordered.shape[-1].bit_length())}")
+    source.add(f"step = {source.word(ordered.strides[-1] * ordered.dtype.itemsize)}")
+    with walk.inside():
+        if line.index != "0":
+            source.add(f"row = advance({line.pointer}, {line.index})")
+            line.pointer = "row"
+        source.add(f"wanted = {value.load()}")
+        source.add("low = i64(0)")
+        source.add("high = length")
+        with source.block("for j in range(halvings):"), source.block("if low < high:"):
+            source.add("middle = right_shift(low + high, 1)")
+            source.add(f"here = load(offset({line.pointer}, middle * step), 0, 1)")
+            with source.block(f"if {node.form.before.format('here', 'wanted')}:"):
+                source.add("low = middle + 1")
+            with source.block("else:"):
+                source.add("high = middle")
+        source.add(out.store("low"))
+    work = math.prod(values.shape) * max(ordered.shape[-1].bit_length(), 1)
+    yield Kernel(source.text(), source.words, walk.length, [], bool(walk.loops), work)
+
+
+def generate_recurrence(node: Recurrence) -> Iterator[Kernel]:
+    """The kernel of a recurrence: loops over the other axes, then along the axis."""
+    form, shape = node.form, node.out.shape
+    source = Source()
+    source.add("begin = args[0]")
+    source.add("end = args[1]")
+    a, b = (_Cursor(source, x, f"x{k}", k + 1) for k, x in enumerate(node.operands))
+    out = _Cursor(source, whole(node.out), "y", 3)
+    others = [i for i in range(len(shape)) if i != form.axis]
+    moved = [(cursor, [cursor.strides[i] for i in others]) for cursor in (a, b, out)]
+    walk = _Walk(source, "i", tuple(shape[i] for i in others), moved, is_outermost=True)
+    source.add(f"length = {source.word(shape[form.axis])}")
+    zero = source.literal(node.out.dtype.type(0))
+    steps = [
+        source.word(cursor.strides[form.axis] * cursor.dtype.itemsize) for cursor in (a, b, out)
+    ]
+    with walk.inside():
+        for cursor in (a, b, out):
+            if cursor.index != "0" and not cursor.literal:
+                source.add(f"{cursor.name}_row = advance({cursor.pointer}, {cursor.index})")
+                cursor.pointer = f"{cursor.name}_row"
+        source.add(f"h = {zero}")
+        with source.block("for j in range(length):"):
+            source.add(f"k = {'length - 1 - j' if form.reverse else 'j'}")
+            for name, cursor, step in (("a", a, steps[0]), ("b", b, steps[1])):
+                read = f"load(offset({cursor.pointer}, k * {step}), 0, {cursor.scope})"
+                source.add(f"{name} = {cursor.literal or read}")
+            source.add(f"h = {form.step.format('h', 'a', 'b')}")
+            source.add(f"store(offset({out.pointer}, k * {steps[2]}), 0, h, {out.scope})")
+    yield Kernel(source.text(), source.words, walk.length, [], bool(walk.loops), math.prod(shape))

@@ -43,9 +43,11 @@ from funcgrad.compiler.nest.nodes import (
     Lookup,
     Node,
     Point,
+    Recurrence,
     Replace,
     Routine,
     Scan,
+    Search,
     Window,
 )
 from funcgrad.core.program import Atom, Equation, Program, Var
@@ -68,8 +70,10 @@ from funcgrad.lowering import Branch as BranchForm
 from funcgrad.lowering import Deposit as DepositForm
 from funcgrad.lowering import Lookup as LookupForm
 from funcgrad.lowering import Loop as LoopForm
+from funcgrad.lowering import Recurrence as RecurrenceForm
 from funcgrad.lowering import Replace as ReplaceForm
 from funcgrad.lowering import Routine as RoutineForm
+from funcgrad.lowering import Search as SearchForm
 from funcgrad.lowering import While as WhileForm
 from funcgrad.lowering import Window as WindowForm
 from funcgrad.passes.cse import cse
@@ -421,6 +425,21 @@ class Lowering(Builder):
             return [Uniform(aval.dtype.type(0), aval.shape)]
         out = Value(aval.shape, aval.dtype)
         return [whole(self.add(ArgFold((operands[0],), (out,), form)).out)]
+
+    def _search(
+        self, form: SearchForm, equation: Equation, operands: list[Operand]
+    ) -> Iterable[Operand]:
+        aval = equation.outputs[0].aval
+        ordered, values = operands
+        node = Search((self._stored(ordered), values), (Value(aval.shape, aval.dtype),), form)
+        return [whole(self.add(node).out)]
+
+    def _recurrence(
+        self, form: RecurrenceForm, equation: Equation, operands: list[Operand]
+    ) -> Iterable[Operand]:
+        aval = equation.outputs[0].aval
+        node = Recurrence(tuple(operands), (Value(aval.shape, aval.dtype),), form)
+        return [whole(self.add(node).out)]
 
     # Loops and branches.
 

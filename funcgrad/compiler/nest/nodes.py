@@ -25,6 +25,8 @@ from funcgrad.lowering import (
 )
 from funcgrad.lowering import Deposit as DepositForm
 from funcgrad.lowering import Lookup as LookupForm
+from funcgrad.lowering import Recurrence as RecurrenceForm
+from funcgrad.lowering import Search as SearchForm
 
 
 @dataclass(eq=False)
@@ -161,6 +163,20 @@ class ArgFold(Node):
     """The place of the first extreme element along an axis of its operand."""
 
     form: ArgReduction
+
+
+@dataclass(eq=False)
+class Search(Node):
+    """How many elements of the first operand come before each element of the second."""
+
+    form: SearchForm
+
+
+@dataclass(eq=False)
+class Recurrence(Node):
+    """A running combination of two operands."""
+
+    form: RecurrenceForm
 
 
 @dataclass(eq=False)
