@@ -45,9 +45,10 @@ LADDER = (
     ("api", "testing", "ad_checkpoint", "custom_batching", "custom_derivatives", "debug"),
     ("",),  # funcgrad/__init__.py
 )
-# The rooms of the compiler, likewise: what they agree on, the machine's language, loop nests, what
-# runs, what tells about it, and the list of passes. Loop nests do not see what runs.
-ROOMS = ("", "abi", "native", "nest", "runtime", "report", "pipeline")
+# The rooms of the compiler, likewise: what they agree on, what libraries offer, the machine's
+# language, loop nests, what runs, what tells about it, and the list of passes. Loop nests do not see
+# what runs.
+ROOMS = ("", "abi", "foreign", "native", "nest", "runtime", "report", "pipeline")
 ORDERED = (0, 8, 9)
 MAY_LOAD_LLVM = PACKAGE + ".compiler."
 MAY_LOAD_NUMBA = PACKAGE + ".compiler.native.numba_parts"

@@ -12,8 +12,9 @@ from funcgrad.core.avals import Shape, ShapedArray, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.dtypes import short_name
 from funcgrad.errors import DtypeError, ShapeError
+from funcgrad.lowering import Extern, Form, Pointwise
 from funcgrad.primitives.elementwise import Constantlike
-from funcgrad.primitives.families import extern_lower, zero_jvp
+from funcgrad.primitives.families import zero_jvp
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,17 @@ class Bitcast(Primitive):
     dtype: np.dtype[Any]
 
     jvp = zero_jvp
-    lower = extern_lower
+
+    def lower(self, x: ShapedArray) -> Form:
+        if x.dtype.itemsize != self.dtype.itemsize:
+            return Extern()
+        own, wanted = short_name(x.dtype), short_name(self.dtype)
+        if x.dtype == self.dtype:
+            return Pointwise("{0}")
+        if x.dtype.kind in "iu" and self.dtype.kind in "iu":
+            return Pointwise(f"{wanted}({{0}})")
+        is_known = {x.dtype.kind, self.dtype.kind} in ({"f", "i"}, {"f", "u"})
+        return Pointwise(f"bitcast_{own}_{wanted}({{0}})") if is_known else Extern()
 
     def impl(self, x: Any) -> Any:
         x = np.asarray(x)

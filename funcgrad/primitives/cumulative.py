@@ -19,7 +19,7 @@ import numpy as np
 from funcgrad.core.avals import ShapedArray, aval_of, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.errors import DtypeError, ShapeError
-from funcgrad.lowering import Extern, Form, PrefixScan, Recurrence
+from funcgrad.lowering import Form, PrefixScan, Recurrence
 from funcgrad.primitives.elementwise import (
     add,
     coefficient,
@@ -69,8 +69,6 @@ class _Cumulative(Primitive):
         return type(self)(self.axis + 1, self.reverse).bind(args[0]), 0  # type: ignore[call-arg]
 
     def lower(self, x: ShapedArray) -> Form:
-        if x.dtype.kind == "c":
-            return Extern()
         return PrefixScan(self.axis, self.reverse, self.init, self.step)
 
     def _previous(self, x: Value, fill: Any) -> Value:
@@ -252,10 +250,12 @@ class Cumlogsumexp(_Cumulative):
     axis: int
     reverse: bool = False
     ufunc: ClassVar[Any] = np.logaddexp
+    init: ClassVar[str] = "{lowest}"
+    step: ClassVar[str] = (
+        f"select({{0}} == {{1}}, {{0}} + {math.log(2)!r}, "
+        "maximum({0}, {1}) + log1p(exp(-abs({0} - {1}))))"
+    )
     kinds: ClassVar[str] = "f"
-
-    def lower(self, x: ShapedArray) -> Form:
-        return Extern()
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         (x,), (t,) = primals, tangents

@@ -22,12 +22,14 @@ import numpy as np
 
 from funcgrad.core.avals import ShapedArray, aval_of, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear
+from funcgrad.core.program import Var
 from funcgrad.dtypes import complex_dtype, is_complex, is_inexact, real_dtype, short_name
 from funcgrad.errors import DtypeError
-from funcgrad.lowering import Extern, Form, Pointwise
+from funcgrad.lowering import Array, Form, Pointwise, Routine, UfuncCall
 from funcgrad.primitives.families import (
     PYTHON_NUMBERS,
     Elementwise,
+    Recipe,
     instantiate,
     shape_of,
     zero_jvp,
@@ -506,7 +508,11 @@ class IntegerPower(Primitive):
     def lower(self, x: ShapedArray) -> Form:
         if self.exponent in _POWERS:
             return Pointwise(_POWERS[self.exponent])
-        return Pointwise(f"pow({{0}}, {self.exponent}.0)") if x.dtype.kind == "f" else Extern()
+        if x.dtype.kind == "f":
+            return Pointwise(f"pow({{0}}, {self.exponent}.0)")
+        exponent = x.dtype.type(self.exponent)
+        arrays = (Array(x.shape, x.dtype), Array((), x.dtype, value=exponent), Array(x.shape))
+        return Routine(arrays, (2,), (UfuncCall("numpy", ("power",), (0, 1, 2)),), x.ndim)
 
 
 _POWERS = {
@@ -732,7 +738,13 @@ log2 = Unary("log2", np.log2, lambda x, y: 1 / (x * _LN2), "log2({0})")
 log10 = Unary("log10", np.log10, lambda x, y: 1 / (x * _LN10), "log10({0})")
 log1p = Unary("log1p", np.log1p, lambda x, y: 1 / (1 + x), "log1p({0})")
 sqrt = Unary("sqrt", np.sqrt, lambda x, y: 0.5 / y, "sqrt({0})")
-rsqrt = Unary("rsqrt", lambda x: 1 / np.sqrt(x), lambda x, y: -0.5 * y / x, "1 / sqrt({0})")
+rsqrt = Unary(
+    "rsqrt",
+    lambda x: 1 / np.sqrt(x),
+    lambda x, y: -0.5 * y / x,
+    "1 / sqrt({0})",
+    parts=lambda recipe, x: recipe(div, x.aval.dtype.type(1), recipe(sqrt, x)),
+)
 cbrt = Unary("cbrt", np.cbrt, lambda x, y: 1 / (3 * y * y), "cbrt({0})", kinds="f")
 sin: Unary = Unary("sin", np.sin, lambda x, y: cos.bind(x), "sin({0})")
 cos: Unary = Unary("cos", np.cos, lambda x, y: -sin.bind(x), "cos({0})")
@@ -760,7 +772,18 @@ def _real_logistic(x: Any) -> Any:
     return np.where(x >= 0, 1 / (1 + small), small / (1 + small))[()].astype(x.dtype)
 
 
-logistic = Unary("logistic", _logistic, lambda x, y: y * (1 - y), "expit({0})")
+def _complex_logistic(recipe: Recipe, x: Var) -> Any:
+    half = x.aval.dtype.type(0.5)
+    return recipe(add, recipe(mul, half, recipe(tanh, recipe(mul, half, x))), half)
+
+
+logistic = Unary(
+    "logistic",
+    _logistic,
+    lambda x, y: y * (1 - y),
+    "expit({0})",
+    parts=_complex_logistic,
+)
 
 
 class _Identity(Elementwise):

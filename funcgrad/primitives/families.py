@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -198,6 +198,8 @@ class Elementwise(Primitive):
         result: ``"same"`` dtype as the arguments, ``"bool"``, or ``"real"``.
         keeps_weak: Whether the result of weak arguments is weak (Python's own operators).
         mixed: Whether the arguments may differ in dtype (then the last one decides).
+        parts: What it is made of where the expression is not valid and the evaluation is no ufunc:
+            called with a `Recipe` and the names of the arguments.
     """
 
     def __init__(
@@ -210,6 +212,7 @@ class Elementwise(Primitive):
         result: str = "same",
         keeps_weak: bool = False,
         mixed: bool = False,
+        parts: Callable[..., Any] | None = None,
     ) -> None:
         self.name = name
         self.function = function
@@ -219,6 +222,7 @@ class Elementwise(Primitive):
         self.result = result
         self.keeps_weak = keeps_weak
         self.mixed = mixed
+        self.parts = parts
 
     def __repr__(self) -> str:
         return self.name
@@ -267,7 +271,12 @@ class Elementwise(Primitive):
 
     def lower(self, *avals: ShapedArray) -> Any:
         from_kernel = all(a.dtype.kind in self.code_kinds for a in avals)
-        return Pointwise(self.code) if from_kernel else ufunc_form(self.function, avals)
+        if from_kernel:
+            return Pointwise(self.code)
+        if self.parts is None:
+            return ufunc_form(self.function, avals)
+        recipe = Recipe(*avals)
+        return recipe.form(self.parts(recipe, *recipe.inputs))
 
     def params(self) -> dict[str, Any]:
         return {}

@@ -34,7 +34,6 @@ from funcgrad.dtypes import BOOL, complex_dtype, is_complex, real_dtype
 from funcgrad.errors import DtypeError, MissingRuleError, ShapeError
 from funcgrad.lowering import (
     Array,
-    Extern,
     Form,
     LapackCall,
     Ref,
@@ -755,10 +754,10 @@ class Pinv(_Factorization):
         return np.linalg.pinv(a, rcond=self.rcond)
 
     def lower(self, a: ShapedArray) -> Form:
-        if 0 in a.shape:
-            return Extern()
         recipe = Recipe(a)
         x = recipe.inputs[0]
+        if 0 in a.shape:
+            return recipe.form(recipe(BroadcastTo(self.abstract_eval(a).shape), a.dtype.type(0)))
         u, s, vh = recipe(Svd(), recipe(conj, x) if is_complex(a.dtype) else x)
         rank = a.ndim - 1
         zero, one = s.aval.dtype.type(0), s.aval.dtype.type(1)

@@ -15,10 +15,30 @@ import numpy as np
 
 from funcgrad.core.avals import ShapedArray, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value
+from funcgrad.core.program import Var
 from funcgrad.errors import DtypeError
 from funcgrad.lowering import Form, Pointwise
-from funcgrad.primitives.elementwise import Unary, exp
-from funcgrad.primitives.families import align_ranks, broadcast_shapes, zero_jvp
+from funcgrad.primitives.elementwise import (
+    Unary,
+    absolute,
+    bitwise_and,
+    equal,
+    exp,
+    less,
+    less_equal,
+    mul,
+    neg,
+    select,
+    sqrt,
+    sub,
+)
+from funcgrad.primitives.families import (
+    Elementwise,
+    Recipe,
+    align_ranks,
+    broadcast_shapes,
+    zero_jvp,
+)
 
 UINT32 = np.dtype(np.uint32)
 UINT64 = np.dtype(np.uint64)
@@ -238,6 +258,42 @@ def _erfinv(x: Any) -> Any:
     return out
 
 
+def _horner(coefficients: Sequence[float]) -> Elementwise:
+    """A polynomial as one operation."""
+    text = repr(coefficients[0])
+    for coefficient in coefficients[1:]:
+        text = f"({text} * {{0}} + {coefficient!r})"
+    return Elementwise("horner", lambda w: _polynomial(coefficients, w), text)
+
+
+_POLYNOMIALS = {
+    np.dtype(kind): [_horner(coefficients) for *_, coefficients in table]
+    for kind, table in ((np.float32, _SINGLE), (np.float64, _DOUBLE))
+}
+_log1p_of_numpy = Elementwise("log1p", np.log1p, "log1p({0})", code_kinds="")
+"""With NumPy's rounding errors, whose least change is seen in random numbers."""
+
+
+def _erfinv_parts(recipe: Recipe, x: Var) -> Any:
+    """The same, element by element."""
+    dtype = x.aval.dtype
+    (limit, shift, _), *tails = _SINGLE if dtype == np.float32 else _DOUBLE
+    centre, *polynomials = _POLYNOMIALS[dtype]
+    w = recipe(neg, recipe(_log1p_of_numpy, recipe(neg, recipe(mul, x, x))))
+    out = recipe(mul, recipe(centre, recipe(sub, w, dtype.type(shift))), x)
+    root = recipe(sqrt, w)
+    for (upper, shift, _), polynomial in zip(tails, polynomials, strict=True):
+        tail = recipe(mul, recipe(polynomial, recipe(sub, root, dtype.type(shift))), x)
+        is_high, is_low = (
+            recipe(less_equal, dtype.type(limit), w),
+            recipe(less, w, dtype.type(upper)),
+        )
+        out = recipe(select, recipe(bitwise_and, is_high, is_low), tail, out)
+        limit = upper
+    is_end = recipe(equal, recipe(absolute, x), dtype.type(1))
+    return recipe(select, is_end, recipe(mul, x, dtype.type(np.inf)), out)
+
+
 erfinv_giles = Unary(
     "erfinv_giles",
     _erfinv,
@@ -245,5 +301,6 @@ erfinv_giles = Unary(
     "erfinv_giles({0})",
     kinds="f",
     code_kinds="",
+    parts=_erfinv_parts,
 )
 """Inverse error function, to the precision (and with the rounding errors) of XLA's."""

@@ -47,8 +47,6 @@ class _Reduce(Primitive):
         return type(self)(tuple(a + 1 for a in self.axes)).bind(args[0]), 0  # type: ignore[call-arg]
 
     def lower(self, x: ShapedArray) -> Form:
-        if x.dtype.kind == "c":
-            return Extern()
         return Reduction(self.axes, self.init, self.step)
 
 

@@ -19,21 +19,27 @@ import numpy as np
 
 from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Primitive, Value
+from funcgrad.core.program import Var
 from funcgrad.errors import MissingRuleError
 from funcgrad.primitives.elementwise import (
+    Convert,
     Derivative,
     Smooth,
     absolute,
     add,
     cbrt,
+    div,
+    equal,
     exp,
     exp2,
     expm1,
+    floor,
     is_origin,
     less,
     log,
     log1p,
     logistic,
+    mul,
     ones_like,
     select,
     sign,
@@ -41,7 +47,7 @@ from funcgrad.primitives.elementwise import (
     sub,
     unscale,
 )
-from funcgrad.primitives.families import UfuncFunction
+from funcgrad.primitives.families import Recipe, UfuncFunction
 
 _SQRT_PI = math.sqrt(math.pi)
 _SQRT_2PI = math.sqrt(2 * math.pi)
@@ -128,6 +134,20 @@ def _polygamma(n: Any, x: Any) -> Any:
     return values.astype(x.dtype)[()]
 
 
+def _polygamma_parts(recipe: Recipe, n: Var, x: Var) -> Any:
+    double = Convert(np.dtype(np.float64))
+    one, two, zero = np.float64(1), np.float64(2), n.aval.dtype.type(0)
+    order = recipe(double, n)
+    half = recipe(div, order, two)
+    is_even = recipe(equal, half, recipe(floor, half))
+    sign = recipe(select, is_even, np.float64(-1), one)
+    next_order = recipe(add, order, one)
+    factor = recipe(mul, sign, recipe(gamma, next_order))
+    series = recipe(mul, factor, recipe(zeta, next_order, recipe(double, x)))
+    value = recipe(select, recipe(equal, n, zero), recipe(double, recipe(digamma, x)), series)
+    return recipe(Convert(x.aval.dtype), value)
+
+
 _gamma_of_scipy = _of_scipy("gamma")
 _psi_of_scipy = _of_scipy("psi")
 polygamma: Smooth = Smooth(
@@ -137,6 +157,7 @@ polygamma: Smooth = Smooth(
     "polygamma({0}, {1})",
     kinds="f",
     code_kinds="",
+    parts=_polygamma_parts,
 )
 beta = _special(
     "beta",

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from funcgrad.compiler import abi
+from funcgrad.compiler.foreign import resolve
 from funcgrad.compiler.native.vocabulary import WORDS
-from funcgrad.core.avals import aval_of
+from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.primitive import Primitive
-from funcgrad.lowering import Extern
+from funcgrad.lowering import Call, Extern, Routine
 from tests.cases import CASES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "compiler.md").read_text()
@@ -38,8 +39,18 @@ def native_and_external() -> dict[str, tuple[set[str], set[str]]]:
             outs = outs if primitive.multiple_results else [outs]
             kinds = {aval.dtype.kind for aval in (*avals, *outs)}
             kind = "complex" if "c" in kinds else "floating" if "f" in kinds else "exact"
-            found[primitive.name][isinstance(primitive.lower(*avals), Extern)].add(kind)
+            found[primitive.name][not is_native(primitive, avals)].add(kind)
     return found
+
+
+def is_native(primitive: Primitive, avals: list[ShapedArray]) -> bool:
+    """Whether plans have no call of NumPy by Python for an operation."""
+    form = primitive.lower(*avals)
+    if isinstance(form, Call):
+        return all(is_native(e.primitive, [a.aval for a in e.inputs]) for e in form.program.equations)
+    if isinstance(form, Routine):
+        return resolve(form) is not None
+    return not isinstance(form, Extern)
 
 
 def test_what_only_numpy_evaluates_is_listed():
@@ -70,6 +81,7 @@ def test_the_vocabulary_is_listed():
         ("loop", abi.LOOP_WORDS),
         ("branch", abi.BRANCH_WORDS),
         ("product", abi.GEMM_WORDS),
+        ("foreign call", abi.FOREIGN_WORDS),
         ("parallel", abi.PARALLEL_WORDS),
     ],
 )
