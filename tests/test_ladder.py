@@ -46,8 +46,8 @@ LADDER = (
     ("",),  # funcgrad/__init__.py
 )
 # The rooms of the compiler, likewise: what they agree on, what libraries offer, the machine's
-# language, loop nests, what runs, what tells about it, and the list of passes. Loop nests do not see
-# what runs.
+# language, loop nests, what runs, what tells about it, and the list of passes. Loop nests do not
+# see what runs.
 ROOMS = ("", "abi", "foreign", "native", "nest", "runtime", "report", "pipeline")
 ORDERED = (0, 8, 9)
 MAY_LOAD_LLVM = PACKAGE + ".compiler."

@@ -450,7 +450,9 @@ def _flushes(graph: Graph) -> bool:
     """
     if os.environ.get("FUNCGRAD_KEEP_SUBNORMALS", "0") not in ("", "0"):
         return False
-    values = [*graph.inputs, *(v for node in all_nodes(graph) for v in node.outs)]
+    nodes = list(all_nodes(graph))
+    hidden = {v for node in nodes if isinstance(node, Routine) for v in node.hidden}
+    values = {*graph.inputs, *(v for node in nodes for v in node.outs)} - hidden
     return all(v.dtype.char not in "dD" for v in values)
 
 

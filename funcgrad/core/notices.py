@@ -42,12 +42,12 @@ def debug_python_loops(enable: bool = True) -> Iterator[None]:
         >>> import warnings
         >>> import numpy as np, funcgrad as fg
         >>> def f(x):
-        ...     return fg.lax.fori_loop(0, 3, lambda i, c: np.sort(c) * 2, x)
+        ...     return fg.lax.fori_loop(0, 3, lambda i, c: np.linalg.eigvals(c).real * c, x)
         >>> with warnings.catch_warnings(record=True) as caught, fg.debug_python_loops():
         ...     warnings.simplefilter("always")
-        ...     y = fg.jit(f)(np.ones(3))
+        ...     y = fg.jit(f)(np.eye(3))
         >>> print(str(caught[0].message).splitlines()[0])
-        scan in f is run by Python, step by step, because only NumPy evaluates sort.
+        scan in f is run by Python, step by step, because only NumPy evaluates eigvals.
     """
     token = _reports_python_loops.set(enable)
     try:

@@ -288,8 +288,19 @@ class Lowering(Builder):
         made = {i for i, array in enumerate(arrays) if i >= len(operands) and array.value is None}
         read = [x for i, x in memory.items() if i not in made]
         reads = (*read, *(start for _, start in starts))
-        outs = tuple(memory[i].value for i in form.results)
-        self.add(Routine(reads, outs, form.calls, form.n_stack, memory, tuple(starts)))
+        known = {i: x.dtype for i, x in enumerate(operands)}
+        known |= {i: v.aval.dtype for i, v in zip(form.results, equation.outputs, strict=True)}
+        self.add(
+            Routine(
+                reads,
+                tuple(memory[i].value for i in form.results),
+                form.calls,
+                form.n_stack,
+                memory,
+                tuple(starts),
+                frozenset(x.value for i, x in memory.items() if known.get(i) != x.dtype),
+            )
+        )
         return [
             self._result(memory[i], arrays[i], var.aval.dtype)
             for i, var in zip(form.results, equation.outputs, strict=True)

@@ -188,12 +188,14 @@ class Routine(Node):
         n_stack: The number of leading axes that count elements of the stack.
         memory: Its arrays as they are stored, by number: operands, results and what is between.
         starts: What some of them are copies of at first, by their numbers.
+        hidden: Values that have other dtypes than the program knows.
     """
 
     calls: tuple[UfuncCall | LapackCall | SortCall, ...]
     n_stack: int
     memory: dict[int, View]
     starts: tuple[tuple[int, Operand], ...]
+    hidden: frozenset[Value]
 
 
 @dataclass(eq=False)
