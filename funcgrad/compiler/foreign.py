@@ -136,7 +136,7 @@ def _fields(ufunc: np.ufunc) -> _UfuncFields | None:
     return _UfuncFields(functions, data, tuple(map(tuple, rows)))
 
 
-_LETTER = {np.dtype(letter).num: letter for letter in "?bBhHiIlLqQefdgFDGOMm"}
+_LETTER: dict[int, str] = {np.dtype(letter).num: letter for letter in "?bBhHiIlLqQefdgFDGOMm"}
 
 
 def _cores(ufunc: np.ufunc) -> tuple[tuple[str, ...], ...]:

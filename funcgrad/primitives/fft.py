@@ -32,11 +32,9 @@ def _form(name: str, x: ShapedArray, out: ShapedArray, axis: int, scale: Any) ->
     """
     order = axis_last(x.ndim, axis)
     is_double = scale is None or x.dtype.char in "dD"
-    arrays = [
-        Array(aval.shape, _double(aval.dtype) if is_double else aval.dtype, order)
-        for aval in (x, out)
-    ]
-    factor = real_dtype(arrays[0].dtype)
+    dtypes = [_double(aval.dtype) if is_double else aval.dtype for aval in (x, out)]
+    arrays = [Array(aval.shape, dtype, order) for aval, dtype in zip((x, out), dtypes, strict=True)]
+    factor = real_dtype(dtypes[0])
     arrays.append(Array((), factor, value=factor.type(1 if scale is None else scale)))
     call = UfuncCall("numpy.fft._pocketfft_umath", (name,), (0, 2, 1))
     return Routine(tuple(arrays), (1,), (call,), x.ndim - 1)

@@ -653,9 +653,10 @@ class _Substituted(_System):
             Array(b.shape, b.dtype, _by_columns(b), start=2),
             Array(b.shape[:-2], _INT32),
         )
+        n, k = b.shape[-2:]
         turn, numbers = "T" if self.transpose_a else "N", (0, 3, 4)
         calls = [
-            _row_exchanges(b.dtype, *b.shape[-2:], pivots, (3, 1), self.transpose_a),
+            _row_exchanges(b.dtype, n, k, pivots, (3, 1), self.transpose_a),
             _substitution(lu, b, "L", turn, True, numbers),
             _substitution(lu, b, "U", turn, False, numbers),
         ]

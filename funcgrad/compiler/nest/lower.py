@@ -314,10 +314,10 @@ class Lowering(Builder):
             ordered, shape = self._reshaped(operand, ()), ()
         else:
             ordered = _ordered(operand, array)
-        strides = contiguous_strides(shape)
-        is_ready = isinstance(ordered, View) and same_strides(shape, ordered.strides, strides)
-        if is_ready and ordered.dtype == array.dtype:
-            return View(ordered.value, shape, strides, ordered.offset)
+        if isinstance(ordered, View) and ordered.dtype == array.dtype:
+            strides = contiguous_strides(shape)
+            if same_strides(shape, ordered.strides, strides):
+                return View(ordered.value, shape, strides, ordered.offset)
         return whole(self._converted(ordered, array.dtype))
 
     def _converted(self, operand: Operand, dtype: np.dtype[Any]) -> Value:

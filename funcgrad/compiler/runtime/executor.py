@@ -582,10 +582,8 @@ def _foreign() -> str:
         "BY_RESULT": str(BY_RESULT),
         "REFUSED": str(REFUSED),
     }
-    text = _FOREIGN
-    for name, replacement in replacements.items():
-        text = re.sub(rf"\b{name}\b", lambda _, r=replacement: r, text)
-    return text
+    names = "|".join(replacements)
+    return re.sub(rf"\b(?:{names})\b", lambda found: replacements[found[0]], _FOREIGN)
 
 
 FOREIGN = _foreign()
