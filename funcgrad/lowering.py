@@ -299,20 +299,27 @@ class UfuncCall:
 
 @dataclass(frozen=True)
 class Ref:
-    """An argument of LAPACK: the array of this number, at one element of the stack."""
+    """An argument of LAPACK: the array of this number, at one element of the stack.
+
+    Args:
+        array: The number.
+        offset: Elements that are left out.
+    """
 
     array: int
+    offset: int = 0
 
 
 @dataclass(frozen=True)
 class LapackCall:
-    """A function of LAPACK for every element of the stack.
+    """A function of LAPACK or BLAS for every element of the stack.
 
     Args:
         name: Without the letter for the dtype.
         dtype: Whose function it is.
-        arguments: Characters, integers and arrays. The last one is ``info``.
-        may_fail: Whether an ``info`` other than 0 is a failure (`Primitive.refusal`).
+        arguments: Characters, integers and arrays.
+        may_fail: Whether the last argument is ``info``, of which another value than 0 is a failure
+            (`Primitive.refusal`).
     """
 
     name: str

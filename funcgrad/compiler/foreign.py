@@ -238,18 +238,22 @@ def _sorts(function: int, dtype: DType, is_order: bool) -> bool:
 
 
 @cache
-def linear_algebra_function(table: str, name: str) -> int:
-    """Address of a function of ``"blas"`` or ``"lapack"``.
+def linear_algebra_function(name: str) -> int:
+    """Address of a function of BLAS or LAPACK.
 
     `scipy.linalg` takes 150 ms to import, of which the tables need a quarter; they are therefore
     loaded without their package where nobody has imported that yet.
     """
-    return pointer_of(_table(f"scipy.linalg.cython_{table}").__pyx_capi__[name])
+    tables = (_table(f"scipy.linalg.cython_{library}").__pyx_capi__ for library in _LIBRARIES)
+    return pointer_of(next(table[name] for table in tables if name in table))
 
 
-def linear_algebra_file(table: str) -> str:
-    """The file that has the functions of ``"blas"`` or ``"lapack"``."""
-    return str(_table(f"scipy.linalg.cython_{table}").__file__)
+_LIBRARIES = ("blas", "lapack")
+
+
+def linear_algebra_file() -> str:
+    """The file that has the functions of BLAS."""
+    return str(_table(f"scipy.linalg.cython_{_LIBRARIES[0]}").__file__)
 
 
 @cache

@@ -253,7 +253,7 @@ class Cumlogsumexp(_Cumulative):
     init: ClassVar[str] = "{lowest}"
     step: ClassVar[str] = (
         f"select({{0}} == {{1}}, {{0}} + {math.log(2)!r}, "
-        "maximum({0}, {1}) + log1p(exp(-abs({0} - {1}))))"
+        "maximum({0}, {1}) + libm_log1p(libm_exp(-abs({0} - {1}))))"
     )
     kinds: ClassVar[str] = "f"
 

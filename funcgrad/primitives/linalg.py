@@ -30,6 +30,7 @@ import numpy as np
 
 from funcgrad.core.avals import Shape, ShapedArray, aval_of, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value
+from funcgrad.core.program import Var
 from funcgrad.dtypes import BOOL, complex_dtype, is_complex, real_dtype
 from funcgrad.errors import DtypeError, MissingRuleError, ShapeError
 from funcgrad.lowering import (
@@ -63,7 +64,7 @@ from funcgrad.primitives.elementwise import (
     unscale,
 )
 from funcgrad.primitives.families import Recipe, extern_lower, shape_of, zero_jvp
-from funcgrad.primitives.indexing import take_along_axis
+from funcgrad.primitives.indexing import Gather, along_axis_indices, take_along_axis
 from funcgrad.primitives.ordering import stacked
 from funcgrad.primitives.reductions import ArgMax, ReduceMax, ReduceProd
 from funcgrad.primitives.shape import (
@@ -329,10 +330,11 @@ class TriangularSolve(_System):
             Array(b.shape, b.dtype),
             Array(b.shape, b.dtype, _by_columns(b), start=1),
             Array(b.shape[:-2], _INT32),
+            Array((), b.dtype, value=1),
         )
         triangle, turn = "U" if self.lower_triangle else "L", "N" if self.transpose_a else "T"
-        call = _substitution(a, b, triangle, turn, self.unit_diagonal, (0, 2, 3))
-        return Routine(arrays, (2,), (call,), a.ndim - 2)
+        calls = _substitution(b, triangle, turn, self.unit_diagonal, (0, 2, 3, 4))
+        return Routine(arrays, (2,), calls, a.ndim - 2)
 
     def refusal(self, operand: int, value: int, position: int, *avals: Any, **_: Any) -> Exception:
         a = avals[0]
@@ -365,28 +367,32 @@ class TriangularSolve(_System):
 
 
 def _substitution(
-    a: ShapedArray,
-    b: ShapedArray,
-    triangle: str,
-    turn: str,
-    is_unit: bool,
-    arrays: tuple[int, int, int],
-) -> LapackCall:
-    """LAPACK's solution of a triangular system.
+    b: ShapedArray, triangle: str, turn: str, is_unit: bool, arrays: tuple[int, int, int, int]
+) -> tuple[LapackCall, ...]:
+    """The solution of a triangular system.
+
+    LAPACK's function sees to zeros on the diagonal, but wakes threads for the smallest systems of
+    more than one right side; BLAS's does neither. So the first side is for one, the rest for the
+    other.
 
     Args:
-        a: Type of the matrices.
         b: Type of the right sides.
         triangle: "U" or "L", of the matrix as LAPACK sees it.
         turn: "T" to solve with the transpose, else "N".
         is_unit: Whether the diagonal is taken to be 1.
-        arrays: Numbers of the matrices, of the right sides, and of where failures are noted.
+        arrays: Numbers of the matrices, of the right sides, of where failures are noted, and of 1.
     """
     n, k = b.shape[-2:]
-    matrix, sides, info = map(Ref, arrays)
-    lead = max(n, 1)
-    arguments = (triangle, turn, "U" if is_unit else "N", n, k, matrix, lead, sides, lead, info)
-    return LapackCall("trtrs", a.dtype, arguments, may_fail=True)
+    matrix, first, info, one = map(Ref, arrays)
+    options, lead = (triangle, turn, "U" if is_unit else "N"), max(n, 1)
+    arguments = (*options, n, min(k, 1), matrix, lead, first, lead, info)
+    checked = LapackCall("trtrs", b.dtype, arguments, may_fail=True)
+    if k < 2:
+        return (checked,)
+    rest = Ref(arrays[1], n)
+    return checked, LapackCall(
+        "trsm", b.dtype, ("L", *options, n, k - 1, one, matrix, lead, rest, lead)
+    )
 
 
 @dataclass(frozen=True)
@@ -472,15 +478,22 @@ class _Getrf(_Factorization):
 
 @dataclass(frozen=True)
 class _Exchanged(_Factorization):
-    """The order of so many rows after exchanges that are counted from 1."""
+    """The order of so many rows after exchanges that are counted from 1.
+
+    Args:
+        rows: Number of rows.
+        is_undone: Whether they are exchanged from the last pivot to the first.
+    """
 
     rows: int
+    is_undone: bool = False
 
     def impl(self, pivots: Any) -> Any:
         pivots = np.asarray(pivots)
         out = np.zeros((*pivots.shape[:-1], self.rows), np.int32)
         for place in np.ndindex(pivots.shape[:-1]):
-            out[place] = _permutation_of(pivots[place] - 1, self.rows)
+            order = _permutation_of(pivots[place] - 1, self.rows)
+            out[place] = np.argsort(order) if self.is_undone else order
         return out
 
     def abstract_eval(self, pivots: ShapedArray) -> ShapedArray:
@@ -490,32 +503,10 @@ class _Exchanged(_Factorization):
         out = self.abstract_eval(pivots)
         arrays = (Array(pivots.shape, _INT32), Array(out.shape, _INT32, counts=True))
         # Rows are moved as they are, so that numbers of 32 bits pass for float32.
-        call = _row_exchanges(np.dtype(np.float32), out.shape[-1], 1, pivots, (1, 0))
+        step = -1 if self.is_undone else 1
+        arguments = (1, Ref(1), max(self.rows, 1), 1, pivots.shape[-1], Ref(0), step)
+        call = LapackCall("laswp", np.dtype(np.float32), arguments)
         return Routine(arrays, (1,), (call,), pivots.ndim - 1)
-
-
-def _row_exchanges(
-    dtype: np.dtype[Any],
-    rows: int,
-    columns: int,
-    pivots: ShapedArray,
-    arrays: tuple[int, int],
-    is_reversed: bool = False,
-) -> LapackCall:
-    """LAPACK's exchanges of the rows of a matrix, from the first pivot to the last or reversed.
-
-    Args:
-        dtype: The dtype of the matrix.
-        rows: Its rows.
-        columns: Its columns.
-        pivots: Type of the pivots.
-        arrays: Numbers of the matrices and of the pivots, which are counted from 1.
-        is_reversed: Whether the last exchange is the first to be undone.
-    """
-    k = pivots.shape[-1]
-    matrix, exchanges = map(Ref, arrays)
-    arguments = (columns, matrix, max(rows, 1), 1, k, exchanges, -1 if is_reversed else 1)
-    return LapackCall("laswp", dtype, arguments)
 
 
 def _getrf(a: Any) -> tuple[Any, Any]:
@@ -610,8 +601,16 @@ class FactoredSolve(_System):
     def lower(self, a: ShapedArray, lu: ShapedArray, pivots: ShapedArray, b: ShapedArray) -> Form:
         recipe = Recipe(a, lu, pivots, b)
         counted = recipe(add, recipe(Convert(_INT32), recipe.inputs[2]), np.int32(1))
+        order = recipe(_Exchanged(b.shape[-2], self.transpose_a), counted)
+        order = recipe(Reshape((*order.aval.shape, 1)), order)
         solve = _Substituted(self.transpose_a)
-        return recipe.form(recipe(solve, recipe.inputs[1], counted, recipe.inputs[3]))
+        sides = recipe.inputs[3]
+        if not b.size:
+            return recipe.form(sides)
+        if self.transpose_a:
+            sides = recipe(solve, recipe.inputs[1], sides)
+            return recipe.form(_rows_of(recipe, sides, order))
+        return recipe.form(recipe(solve, recipe.inputs[1], _rows_of(recipe, sides, order)))
 
     def abstract_eval(
         self, a: ShapedArray, lu: ShapedArray, pivots: ShapedArray, b: ShapedArray
@@ -633,36 +632,39 @@ class FactoredSolve(_System):
         return None, None, None, turned.bind(a, lu, pivots, ct)
 
 
+def _rows_of(recipe: Recipe, x: Var, order: Var) -> Any:
+    """The rows of stacked matrices in another order."""
+    shape = x.aval.shape
+    indices = along_axis_indices(shape, order, len(shape) - 2)
+    return recipe(Gather(tuple(range(len(shape))), "clip"), x, *indices)
+
+
 @dataclass(frozen=True)
 class _Substituted(_System):
-    """`FactoredSolve` with pivots that are counted from 1, without the matrices themselves."""
+    """`FactoredSolve` without exchanges of rows and without the matrices themselves."""
 
     transpose_a: bool
 
-    def impl(self, lu: Any, pivots: Any, b: Any) -> Any:
-        return FactoredSolve(self.transpose_a).impl(lu, lu, np.asarray(pivots) - np.int32(1), b)
+    def impl(self, lu: Any, b: Any) -> Any:
+        pivots = np.broadcast_to(np.arange(b.shape[-2]), b.shape[:-1])
+        return FactoredSolve(self.transpose_a).impl(lu, lu, pivots, b)
 
-    def abstract_eval(self, lu: ShapedArray, pivots: ShapedArray, b: ShapedArray) -> ShapedArray:
+    def abstract_eval(self, lu: ShapedArray, b: ShapedArray) -> ShapedArray:
         return shaped(b.shape, b.dtype)
 
-    def lower(self, lu: ShapedArray, pivots: ShapedArray, b: ShapedArray) -> Form:
+    def lower(self, lu: ShapedArray, b: ShapedArray) -> Form:
         arrays = (
             Array(lu.shape, lu.dtype, _by_columns(lu)),
-            Array(pivots.shape, _INT32),
             Array(b.shape, b.dtype),
-            Array(b.shape, b.dtype, _by_columns(b), start=2),
+            Array(b.shape, b.dtype, _by_columns(b), start=1),
             Array(b.shape[:-2], _INT32),
+            Array((), b.dtype, value=1),
         )
-        n, k = b.shape[-2:]
-        turn, numbers = "T" if self.transpose_a else "N", (0, 3, 4)
-        calls = [
-            _row_exchanges(b.dtype, n, k, pivots, (3, 1), self.transpose_a),
-            _substitution(lu, b, "L", turn, True, numbers),
-            _substitution(lu, b, "U", turn, False, numbers),
-        ]
-        if self.transpose_a:
-            calls.reverse()
-        return Routine(arrays, (3,), tuple(calls), b.ndim - 2)
+        turn, numbers = "T" if self.transpose_a else "N", (0, 2, 3, 4)
+        left = _substitution(b, "L", turn, True, numbers)
+        right = _substitution(b, "U", turn, False, numbers)
+        calls = (*right, *left) if self.transpose_a else (*left, *right)
+        return Routine(arrays, (2,), calls, b.ndim - 2)
 
 
 @dataclass(frozen=True)

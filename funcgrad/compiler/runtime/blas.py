@@ -75,7 +75,7 @@ def library(name: str) -> Library:
         LibraryError: There is no such library, or it has no products of matrices.
     """
     if name == "scipy":
-        return Library(name, linear_algebra_file("blas"), FORTRAN, tuple(_scipy_functions()))
+        return Library(name, linear_algebra_file(), FORTRAN, tuple(_scipy_functions()))
     if name == "own":
         raise LibraryError(
             f"{VARIABLE}=own needs threads of our own, which there are on Linux only. Use "
@@ -148,4 +148,4 @@ _KEPT: list[Any] = []
 
 def _scipy_functions() -> Iterator[tuple[str, int]]:
     for letter in LETTERS.values():
-        yield letter, linear_algebra_function("blas", f"{letter}gemm")
+        yield letter, linear_algebra_function(f"{letter}gemm")

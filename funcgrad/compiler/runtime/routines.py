@@ -51,7 +51,7 @@ class ForeignCall:
         if isinstance(call, UfuncCall):
             return f"call: {name} by {call.module.split('.')[0]}'s {call.names[0]}"
         if isinstance(call, LapackCall):
-            return f"call: {name} by LAPACK's {call.name}"
+            return f"call: {name} by {call.name} of LAPACK"
         return f"call: {name} by numpy's {'sort' if call.order is None else 'argsort'}"
 
     def step(self, site: int) -> Step:
@@ -94,19 +94,17 @@ class ForeignCall:
     def _lapack(self, call: LapackCall) -> _Words:
         memory, n = self.node.memory, self.node.n_stack
         used = [x.array for x in call.arguments if isinstance(x, Ref)]
-        first = memory[used[0]]
         name = LETTERS[call.dtype.char] + call.name
-        words = _Words(
-            linear_algebra_function("lapack", name), abi.BY_INFO if call.may_fail else abi.NEVER
-        )
+        words = _Words(linear_algebra_function(name), abi.BY_INFO if call.may_fail else abi.NEVER)
         for x in call.arguments:
             if isinstance(x, Ref):
                 words.arguments.append((abi.PLACE, len(words.places)))
-                words.places.append(_place(memory[x.array], n))
+                words.places.append(_place(memory[x.array], n, x.offset))
             else:
                 words.arguments += words.listed([_fortran(x)])
         is_empty = any(0 in memory[i].shape for i in used)
-        words.end = 0 if is_empty else math.prod(first.shape[:n])
+        counts = [math.prod(memory[i].shape[:n]) for i in used if len(memory[i].shape) >= n]
+        words.end = 0 if is_empty else max(counts)
         return words
 
     def _sort(self, call: SortCall) -> _Words:
@@ -163,12 +161,12 @@ class _Words:
         return head + self.rest
 
 
-def _place(x: View, n_stack: int) -> tuple[int, int, int]:
-    """Slot, offset and stride of the elements of a stack."""
+def _place(x: View, n_stack: int, start: int = 0) -> tuple[int, int, int]:
+    """Slot, offset and stride of the elements of a stack, without the first numbers of each."""
     itemsize = x.dtype.itemsize
     is_stacked = n_stack and len(x.shape) >= n_stack
     stride = math.prod(x.shape[n_stack:]) * itemsize if is_stacked else 0
-    return x.value.slot, x.value.offset + x.offset * itemsize, stride
+    return x.value.slot, x.value.offset + (x.offset + start) * itemsize, stride
 
 
 def _fortran(x: str | int) -> int:
