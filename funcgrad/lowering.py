@@ -90,6 +90,55 @@ class PrefixScan:
 
 
 @dataclass(frozen=True)
+class Slide:
+    """A window that slides along an axis.
+
+    Tap ``k`` of window ``o`` is the element ``i`` for which
+
+        base * i + low == stride * o + dilation * k,
+
+    and nothing, a zero of sums, where no element is that one. Elements, windows and taps play
+    equal parts: what is a slide for two of them is one for every other two, so that transposing
+    what slides gives what slides.
+
+    Args:
+        windows: How many windows there are.
+        taps: How many elements a window has.
+        stride: Distance of windows; not 0.
+        dilation: Distance of taps; not 0.
+        low: Place of the first element.
+        base: Distance of elements; positive.
+    """
+
+    windows: int
+    taps: int
+    stride: int = 1
+    dilation: int = 1
+    low: int = 0
+    base: int = 1
+
+    @property
+    def reach(self) -> tuple[int, int]:
+        """The least and the greatest place of a tap."""
+        ends = [(self.windows - 1) * self.stride, (self.taps - 1) * self.dilation]
+        return sum(min(0, n) for n in ends), sum(max(0, n) for n in ends)
+
+    def from_windows(self, length: int) -> Slide:
+        """The same of windows as elements: for each of the ``length`` elements its taps."""
+        return _facing_up(length, self.taps, self.base, -self.dilation, -self.low, self.stride)
+
+    def over_windows(self) -> Slide:
+        """The same with taps for windows and windows for taps."""
+        return Slide(self.taps, self.windows, self.dilation, self.stride, self.low, self.base)
+
+
+def _facing_up(windows: int, taps: int, stride: int, dilation: int, low: int, base: int) -> Slide:
+    """A slide, of which both sides of the equation are negated if the base is negative."""
+    sign = -1 if base < 0 else 1
+    return Slide(windows, taps, sign * stride, sign * dilation, sign * low, sign * base)
+
+
+@dataclass(frozen=True)
 class Contraction:
     """Sum of products of two arrays, by labels, such as ``"bij,bjk->bik"``.
 
@@ -98,11 +147,38 @@ class Contraction:
         rhs: One letter per axis of the second input.
         out: One letter per axis of the output. Letters in both inputs and the output are batch
             axes, those in both inputs only are summed, the others are free.
+        slides: For letters of all three, how windows of the first input slide: the axis of the
+            output counts windows, that of the second input taps, which are summed.
     """
 
     lhs: str
     rhs: str
     out: str
+    slides: tuple[tuple[str, Slide], ...] = ()
+
+
+@dataclass(frozen=True)
+class WindowFold:
+    """A fold over the taps of windows: ``out[o]`` folds ``expr(in0[i], ...)`` over taps.
+
+    Args:
+        slides: For every axis of the output, how windows slide along that axis of the inputs.
+        sliding: For every input whether it slides; others have the shape of the output.
+        fills: For every input that slides what stands where it has no element, as in
+            `Reduction.init`, or an integer.
+        expr: Scalar expression of the inputs and, last, the row-major number of the tap.
+        init: As in `Reduction`.
+        step: As in `Reduction`.
+        accurate: As in `Reduction`.
+    """
+
+    slides: tuple[Slide, ...]
+    sliding: tuple[bool, ...]
+    fills: tuple[str, ...]
+    expr: str
+    init: str
+    step: str
+    accurate: bool = False
 
 
 @dataclass(frozen=True)
@@ -437,6 +513,7 @@ Form = (
     | Reduction
     | PrefixScan
     | Contraction
+    | WindowFold
     | Assemble
     | Lookup
     | Deposit

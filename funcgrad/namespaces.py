@@ -16,12 +16,12 @@ _SHARDS = _ONE_MACHINE + "map over examples with vmap, and jit uses all cores fo
 _NO_DEVICES = _ONE_MACHINE + "there are no devices to choose or to list, and nothing to transfer."
 _FORMATS = "funcgrad computes in float32, float64, complex64 and complex128; x.astype converts."
 _IMAGES = (
-    "there are no convolutions of images. funcgrad.numpy.convolve serves vectors; a small filter "
-    "is a sum of shifted slices, sum(w[k] * x[k : k + n] for k in range(len(w)))."
+    "funcgrad resizes no images; funcgrad.lax.conv_general_dilated filters them, and gather by "
+    "indices samples them."
 )
 _WINDOWS = (
-    "write windows that do not overlap with reshape and a reduction, others as a reduction of "
-    "shifted slices; running folds are lax.cumsum, cummax, cummin and lax.associative_scan."
+    "it is a fold of windows: funcgrad.lax.reduce_window(x, -numpy.inf, lax.max, sizes, strides, "
+    "padding), or with 0.0, lax.add and a division."
 )
 _SOLVERS = (
     "SciPy's own takes concrete values only. For derivatives write the iteration with "
@@ -63,11 +63,6 @@ INSTEAD: dict[str, str] = {
     "funcgrad.shard_map": _SHARDS,
     "funcgrad.sharding": _SHARDS,
     "funcgrad.transfer_guard": _NO_DEVICES,
-    "funcgrad.lax.conv": _IMAGES,
-    "funcgrad.lax.conv_general_dilated": _IMAGES,
-    "funcgrad.lax.conv_transpose": _IMAGES,
-    "funcgrad.lax.conv_with_general_padding": _IMAGES,
-    "funcgrad.lax.reduce_window": _WINDOWS,
     "funcgrad.lax.with_sharding_constraint": _SHARDS,
     "funcgrad.nn.avg_pool": _WINDOWS,
     "funcgrad.nn.max_pool": _WINDOWS,

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.primitive import Linear, Primitive
+from funcgrad.lowering import Slide
 from funcgrad.primitives import elementwise as el
 from funcgrad.primitives import special as sp
 from funcgrad.primitives.bits import Bitcast, population_count
@@ -28,7 +29,8 @@ from funcgrad.primitives.collectives import (
     PSum,
     ReduceScatter,
 )
-from funcgrad.primitives.contraction import Contract, Convolve
+from funcgrad.primitives.contraction import Contract
+from funcgrad.primitives.convolution import Convolution
 from funcgrad.primitives.creation import Full, Iota
 from funcgrad.primitives.cumulative import (
     Cumlogsumexp,
@@ -92,6 +94,13 @@ from funcgrad.primitives.shape import (
     Transpose,
 )
 from funcgrad.primitives.sorting import Sort, TopK
+from funcgrad.primitives.windows import (
+    WindowChosen,
+    WindowFind,
+    WindowMax,
+    WindowMin,
+    WindowSum,
+)
 from funcgrad.transforms.batch import batch_flat
 
 Make = Callable[[np.random.Generator, np.dtype], Any]
@@ -567,6 +576,65 @@ REDUCTIONS = [
     ),
 ]
 
+SLIDES = {
+    "pairs": ((Slide(2, 2, 2), Slide(3, 2, 1)), (4, 4)),
+    "around": ((Slide(3, 3, 1, 1, 1),), (3,)),
+    "dilated": ((Slide(2, 2, 1, 2, 1), Slide(2, 2, 2, 1)), (3, 4)),
+    "spread": ((Slide(6, 3, 1, 1, 1, 2),), (3,)),
+    "phases": ((Slide(4, 4, 2, 1, 2, 3),), (3,)),
+    "backward": ((Slide(4, 2, 1, -1),), (3,)),
+    "long": ((Slide(4, 40, 1, 1, 3),), (40,)),
+    "scalar": ((), ()),
+    "no-windows": ((Slide(0, 3),), (2,)),
+    "no-elements": ((Slide(2, 1, 1, 1, 1),), (0,)),
+}
+
+WINDOWS = [
+    *(
+        Case(WindowSum(slides), (uniform(*shape),), label, ALL, 2, FIRST)
+        for label, (slides, shape) in SLIDES.items()
+    ),
+    *(
+        row
+        for kind in (WindowMax, WindowMin)
+        for row in (
+            *(
+                Case(kind(slides), (distinct(*shape),), label, "df", 2 if label != "long" else 1)
+                for label, (slides, shape) in SLIDES.items()
+                if label not in ("spread", "phases", "no-elements")
+            ),
+            Case(kind((Slide(2, 2, 2),)), (fixed([1.0, 1.0, np.nan, 2.0]),), "edges", "df", 0),
+            Case(kind((Slide(2, 2, 2, 1, 1),)), (ints(4),), "int", "d", 0),
+            Case(kind((Slide(2, 2, 2, 1, 1),)), (bools(4),), "bool", "d", 0),
+        )
+    ),
+    Case(WindowSum((Slide(2, 2, 2),)), (ints(4),), "int", "d", 0),
+    *(
+        Case(WindowFind(slides, "{lowest}"), (x, y), label, "df", 1)
+        for label, slides, x, y in (
+            ("first", (Slide(2, 2, 2),), fixed([1.0, 1.0, np.nan, 2.0]), fixed([1.0, np.nan])),
+            ("long", (Slide(1, 40),), fixed(np.arange(40.0) // 3), fixed([7.0])),
+            ("around", (Slide(2, 3, 2, 1, 1),), fixed([1.0, -np.inf, 5.0]), fixed([1.0, 5.0])),
+        )
+    ),
+    *(
+        Case(
+            WindowChosen(slides, is_backward),
+            (uniform(*shape), ints(*numbers, low=0, high=4, dtype=np.int32)),
+            label,
+            ALL,
+            2,
+            FIRST,
+        )
+        for label, slides, shape, numbers, is_backward in (
+            ("pairs", (Slide(2, 2, 2), Slide(3, 2)), (4, 4), (2, 3), False),
+            ("spread", (Slide(4, 2, 1, -1, 0, 2), Slide(4, 2, 1, -1)), (2, 3), (2, 3), True),
+            ("long", (Slide(3, 40, 1, 1, 3),), (40,), (3,), False),
+            ("scalar", (), (), (), False),
+        )
+    ),
+]
+
 CONTRACTIONS = [
     Case(Contract("ij", "jk", "ik"), (uniform(2, 3), uniform(3, 4)), "matmul", ALL, 2, EACH),
     Case(
@@ -574,19 +642,102 @@ CONTRACTIONS = [
     ),
     *(
         Case(
-            Convolve(mode),
-            (uniform(*stack, m), uniform(*stack, n)),
-            f"{mode}{m}{n}{stack}",
-            ALL,
-            2,
+            Convolution(lhs, rhs, out, tuple(zip("xy", slides, strict=False))),
+            (uniform(*x), uniform(*y)),
+            label,
+            dtypes,
+            order,
             EACH,
         )
-        for mode, m, n, stack in (
-            ("full", 4, 2, ()),
-            ("full", 2, 3, (2,)),
-            ("valid", 5, 2, ()),
-            ("valid", 3, 3, (2,)),
+        for label, lhs, rhs, out, slides, x, y, dtypes, order in (
+            ("plain", "ncx", "ocx", "nox", (Slide(4, 2),), (2, 2, 5), (3, 2, 2), ALL, 2),
+            ("last", "xnc", "xco", "xno", (Slide(3, 3, 2, 1, 1),), (5, 1, 2), (3, 2, 2), ALL, 2),
+            ("full", "x", "x", "x", (Slide(6, 3, 1, -1),), (4,), (3,), ALL, 2),
+            ("correlate", "x", "x", "x", (Slide(5, 3, 1, 1, 2),), (4,), (3,), "df", 2),
+            ("turned", "bx", "bx", "bx", (Slide(5, 2, -1, 1, -4),), (2, 3), (2, 2), "d", 2),
+            ("beyond", "x", "x", "x", (Slide(9, 2, 1, -1, 5),), (2,), (2,), "d", 2),
+            ("valid", "x", "x", "x", (Slide(3, 2, 1, -1, -1),), (4,), (2,), ALL, 2),
+            (
+                "spread",
+                "ncx",
+                "ocx",
+                "nox",
+                (Slide(5, 2, 1, 1, 1, 3),),
+                (1, 2, 2),
+                (1, 2, 2),
+                "df",
+                2,
+            ),
+            (
+                "phases",
+                "ncx",
+                "ocx",
+                "nox",
+                (Slide(5, 3, 2, 2, 3, 4),),
+                (1, 1, 3),
+                (2, 1, 3),
+                "df",
+                2,
+            ),
+            (
+                "backward",
+                "ncx",
+                "ocx",
+                "nox",
+                (Slide(3, 2, -1, 2, 0, 1),),
+                (1, 1, 3),
+                (2, 1, 2),
+                "d",
+                2,
+            ),
+            ("groups", "ngcx", "gocx", "ngox", (Slide(2, 2),), (2, 2, 1, 3), (2, 1, 1, 2), "df", 2),
+            ("cut", "ncx", "ocx", "nox", (Slide(2, 2, 1, 1, -1),), (1, 1, 5), (1, 1, 2), "d", 2),
+            (
+                "planes",
+                "ncxy",
+                "ocxy",
+                "noxy",
+                (Slide(2, 2), Slide(3, 2, 1, 1, 1)),
+                (1, 2, 3, 2),
+                (2, 2, 2, 2),
+                "df",
+                2,
+            ),
+            ("points", "nc", "oc", "no", (), (2, 3), (2, 3), "d", 1),
+            ("empty", "ncx", "ocx", "nox", (Slide(0, 4),), (1, 1, 2), (1, 1, 4), "d", 1),
+            (
+                "no-elements",
+                "ncx",
+                "ocx",
+                "nox",
+                (Slide(2, 2, 1, 1, 2),),
+                (1, 1, 0),
+                (1, 1, 2),
+                "d",
+                1,
+            ),
+            ("no-batch", "ncx", "ocx", "nox", (Slide(3, 2),), (0, 1, 4), (1, 1, 2), "d", 1),
+            # Enough work for kernels that read windows where they are.
+            ("rows", "ncx", "ocx", "nox", (Slide(20, 3, 1, 1, 1),), (2, 7, 20), (9, 7, 3), "df", 1),
+            (
+                "strides",
+                "nxc",
+                "xco",
+                "nxo",
+                (Slide(19, 3, 2, 2, 1),),
+                (2, 40, 3),
+                (3, 3, 13),
+                "df",
+                1,
+            ),
         )
+    ),
+    Case(
+        Convolution("ncx", "ocx", "nox", (("x", Slide(3, 2)),)),
+        (ints(2, 2, 4), ints(3, 2, 2)),
+        "int",
+        "d",
+        0,
     ),
     Case(Contract("i", "i", ""), (uniform(5), uniform(5)), "dot", ALL, 2, EACH),
     Case(Contract("i", "j", "ij"), (uniform(2), uniform(3)), "outer", ALL, 2, EACH),
@@ -1008,6 +1159,7 @@ CASES: Sequence[Case] = [
     *CREATION,
     *REDUCTIONS,
     *CONTRACTIONS,
+    *WINDOWS,
     *INDEXING,
     *CUMULATIVE,
     *ORDERS,

@@ -414,6 +414,36 @@ ARRAYS = [
     OnArrays("numpy.einsum", 6, lambda f, z: f("i,ij,j->", z[:2], z[2:].reshape(2, 2), z[:2])),
     OnArrays("lax.batch_matmul", 8, on_matrices((1, 2, 2), (1, 2, 2)), np.matmul),
     OnArrays(
+        "lax.conv",
+        7,
+        lambda f, z: f(z[:4].reshape(1, 1, 4), z[4:].reshape(1, 1, 3), (1,), "VALID"),
+        lambda a, b, *_: np.correlate(a[0, 0], b[0, 0], "valid"),
+    ),
+    OnArrays(
+        "lax.conv_general_dilated",
+        7,
+        lambda f, z: f(z[:4].reshape(1, 1, 4), z[4:].reshape(1, 1, 3), (1,), [(2, 2)]),
+        lambda a, b, *_: np.correlate(a[0, 0], b[0, 0], "full"),
+    ),
+    OnArrays(
+        "lax.conv_with_general_padding",
+        7,
+        lambda f, z: f(z[:4].reshape(1, 1, 4), z[4:].reshape(1, 1, 3), (1,), [(2, 2)], (1,), (1,)),
+        lambda a, b, *_: np.correlate(a[0, 0], b[0, 0], "full"),
+    ),
+    OnArrays(
+        "lax.conv_transpose",
+        6,
+        lambda f, z: f(z[:4].reshape(1, 4, 1), z[4:].reshape(2, 1, 1), (1,), "VALID"),
+        lambda a, b, *_: np.correlate(a[0, :, 0], b[:, 0, 0], "full"),
+    ),
+    OnArrays(
+        "lax.conv_general_dilated_local",
+        8,
+        lambda f, z: f(z[:4].reshape(1, 1, 4), z[4:].reshape(1, 2, 2), (2,), "VALID", (2,)),
+        lambda a, b, *_: np.sum(a.reshape(2, 2) * b[0].T, 1),
+    ),
+    OnArrays(
         "lax.dot_general",
         6,
         lambda f, z: f(z[:4].reshape(2, 2), z[4:], (((1,), (0,)), ((), ()))),
@@ -618,7 +648,8 @@ EXCLUDED = {
             tile trace transpose tril triu unstack vsplit vstack
         """,
         "lax": """
-            broadcast broadcast_in_dim broadcast_to_rank collapse concatenate cumsum
+            broadcast broadcast_in_dim broadcast_to_rank collapse concatenate
+            conv_general_dilated_patches cumsum
             dynamic_index_in_dim dynamic_slice dynamic_slice_in_dim expand_dims full full_like
             index_in_dim reduce_sum reshape rev slice slice_in_dim split squeeze stack tile
             transpose unstack
@@ -626,7 +657,7 @@ EXCLUDED = {
     },
     "one array, of which it chooses elements": {
         "numpy": "median nanmedian partition ptp sort sort_complex unique",
-        "lax": "cumlogsumexp cummax cummin reduce_max reduce_min sort top_k",
+        "lax": "cumlogsumexp cummax cummin reduce_max reduce_min reduce_window sort top_k",
     },
     "results that are bools, integers, shapes or constants": {
         "numpy": """
@@ -644,7 +675,9 @@ EXCLUDED = {
             zeros_like
         """,
         "lax": """
-            DotDimensionNumbers argmax argmin axis_index axis_size bitwise_and bitwise_not
+            DotDimensionNumbers
+            conv_dimension_numbers padtype_to_pads argmax argmin axis_index axis_size
+            bitwise_and bitwise_not
             bitwise_or bitwise_xor broadcast_shapes broadcasted_iota dtype empty eq ge gt iota
             is_finite
             le lt ne population_count reduce_and reduce_or shift_left shift_right_arithmetic

@@ -126,6 +126,47 @@ needs ``lane`` bytes of scratch memory for a block of B: the bits of ``slots[LAN
 of them are taken.
 """
 
+STRIDED_WORDS = [
+    "begin",
+    "end",
+    "groups",
+    "group_rows",
+    "rows",
+    "is_near",
+    "strip_groups",
+    "group_strips",
+    "strips",
+    "panel",
+    "blocks",
+    "terms",
+    "slot_a",
+    "offset_a",
+    "slot_b",
+    "offset_b",
+    "slot_c",
+    "offset_c",
+    "slot_outer",
+    "offset_outer",
+    "slot_rows",
+    "offset_rows",
+    "slot_blocks",
+    "offset_blocks",
+    "slot_terms",
+    "offset_terms",
+]
+"""Meaning of the words of a strided product's arguments, in order.
+
+A strip is a vector of neighbouring columns, or what is left of one at the end of a line; behind the
+words stand ``(b, c, columns)`` of every strip. Other tables of int64 hold distances in bytes:
+``outer`` has rows ``(a, b, c)``, ``rows`` has rows ``(a, c)``, ``blocks`` and ``terms`` have rows
+``(a, b)``. Column ``j`` of strip ``s`` in row ``i`` of an outer index ``o``, at ``c + outer[o].c +
+rows[i].c + strips[s].c``, is the sum over blocks ``k`` and terms ``t`` of the number at ``a +
+outer[o].a + rows[i].a + blocks[k].a + terms[t].a``, times column ``j`` at ``b + outer[o].b +
+strips[s].b + blocks[k].b + terms[t].b``. Where ``is_near`` is 1, rows lie side by side in A. Every
+outer index has ``groups`` groups of ``group_rows`` rows, each with ``strip_groups`` groups of
+``group_strips`` strips; ``begin <= group < end`` are computed, ``panel`` strips at a time.
+"""
+
 PARALLEL_WORDS = ["begin", "end", "pool", "count", "kernel", "part_words", "threads"]
 """Meaning of the first words of a parallel step's arguments; then follow those of its parts."""
 

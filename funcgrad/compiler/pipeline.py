@@ -63,6 +63,7 @@ from funcgrad.compiler.nest.nodes import (
     Routine,
     Scan,
     Search,
+    StridedProduct,
     Window,
     all_nodes,
     values_read,
@@ -79,6 +80,7 @@ from funcgrad.compiler.runtime.executable import (
 )
 from funcgrad.compiler.runtime.matmul import Multiplication
 from funcgrad.compiler.runtime.routines import ForeignCall, scratch_of
+from funcgrad.compiler.runtime.strided import StridedMultiplication
 from funcgrad.compiler.runtime.threads import default_threads, is_available
 from funcgrad.core.notices import are_python_loops_reported, warn_at, warn_of_length
 from funcgrad.core.program import Program
@@ -196,6 +198,8 @@ def _arranged(group: Group) -> Iterator[Job]:
         yield Multiplication(node)
     elif isinstance(node, Routine):
         yield from _routine_jobs(node)
+    elif isinstance(node, StridedProduct):
+        yield StridedMultiplication(node)
     else:
         assert isinstance(node, External)
         yield node
@@ -276,8 +280,8 @@ def _codes(jobs: Sequence[Sequence[Job]]) -> Iterator[kernel_store.Code]:
             yield kernel_store.LOOP if isinstance(job.node, Loop) else kernel_store.BRANCH
             for section in job.sections:
                 yield from _codes(section.jobs)
-        elif isinstance(job, Kernel | Multiplication):
-            if isinstance(job, Multiplication):
+        elif isinstance(job, Kernel | Multiplication | StridedMultiplication):
+            if isinstance(job, Multiplication | StridedMultiplication):
                 yield job.code
             if len(job.parts) > 1:
                 yield from kernel_store.parallel_codes()
@@ -288,7 +292,7 @@ def _split(jobs: Sequence[Sequence[Job]], n_threads: int, is_repeated: bool = Fa
     for job in (job for row in jobs for job in row):
         if isinstance(job, Kernel):
             job.split(n_threads)
-        elif isinstance(job, Multiplication):
+        elif isinstance(job, Multiplication | StridedMultiplication):
             job.split(n_threads, is_repeated)
         elif isinstance(job, Nested):
             for section in job.sections:
@@ -310,8 +314,10 @@ class _Stepper:
         self.stretches: list[Stretch] = []
         self.sites: list[Site] = []
 
-    def step(self, job: Kernel | Multiplication | ForeignCall | Nested) -> Step:
-        if isinstance(job, Multiplication):
+    def step(
+        self, job: Kernel | Multiplication | StridedMultiplication | ForeignCall | Nested
+    ) -> Step:
+        if isinstance(job, Multiplication | StridedMultiplication):
             return job.step(self.n_threads)
         if isinstance(job, ForeignCall):
             return job.step(self._site(job.site))

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from funcgrad.compiler.nest.allocate import Memory, Nested
+from funcgrad.compiler.nest.builder import is_uniform
 from funcgrad.compiler.nest.codegen import Kernel, Place
 from funcgrad.compiler.nest.cost import (
     Cost,
@@ -23,7 +24,6 @@ from funcgrad.compiler.nest.cost import (
     traffic_of,
 )
 from funcgrad.compiler.nest.layout import Value, View
-from funcgrad.compiler.nest.lower import is_uniform
 from funcgrad.compiler.nest.nodes import (
     Branch,
     External,
@@ -38,12 +38,13 @@ from funcgrad.compiler.nest.nodes import (
 )
 from funcgrad.compiler.runtime.matmul import Multiplication
 from funcgrad.compiler.runtime.routines import ForeignCall
+from funcgrad.compiler.runtime.strided import StridedMultiplication
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.printer import Names, format_program
 from funcgrad.core.program import Program
 from funcgrad.core.source import SourceLocation
 
-Job = Kernel | Multiplication | ForeignCall | External | Nested
+Job = Kernel | Multiplication | StridedMultiplication | ForeignCall | External | Nested
 
 _FRAME_BYTES = 64
 """What a frame takes beside its arena and its slots, to align the arena."""
@@ -307,6 +308,8 @@ class Report:
             return "matrix product"
         if isinstance(job, ForeignCall):
             return job.text()
+        if isinstance(job, StridedMultiplication):
+            return "strided product"
         assert isinstance(job, External)
         return f"{'python' if job.is_run_by_python else 'numpy'}: {job.primitive.name}"
 

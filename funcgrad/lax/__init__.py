@@ -24,6 +24,17 @@ from funcgrad.lax.contraction import (
     dot,
     dot_general,
 )
+from funcgrad.lax.convolution import (
+    ConvDimensionNumbers,
+    ConvGeneralDilatedDimensionNumbers,
+    conv,
+    conv_dimension_numbers,
+    conv_general_dilated,
+    conv_general_dilated_local,
+    conv_general_dilated_patches,
+    conv_transpose,
+    conv_with_general_padding,
+)
 from funcgrad.lax.elementwise import (
     RoundingMethod,
     abs,
@@ -163,8 +174,11 @@ from funcgrad.lax.special import (
     polygamma,
     zeta,
 )
+from funcgrad.lax.windows import padtype_to_pads, reduce_window
 
 __all__ = [
+    "ConvDimensionNumbers",
+    "ConvGeneralDilatedDimensionNumbers",
     "DotDimensionNumbers",
     "RoundingMethod",
     "abs",
@@ -205,6 +219,13 @@ __all__ = [
     "concatenate",
     "cond",
     "conj",
+    "conv",
+    "conv_dimension_numbers",
+    "conv_general_dilated",
+    "conv_general_dilated_local",
+    "conv_general_dilated_patches",
+    "conv_transpose",
+    "conv_with_general_padding",
     "convert_element_type",
     "cos",
     "cosh",
@@ -262,6 +283,7 @@ __all__ = [
     "neg",
     "nextafter",
     "pad",
+    "padtype_to_pads",
     "pmax",
     "pmean",
     "pmin",
@@ -282,6 +304,7 @@ __all__ = [
     "reduce_or",
     "reduce_prod",
     "reduce_sum",
+    "reduce_window",
     "rem",
     "reshape",
     "rev",

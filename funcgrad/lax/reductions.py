@@ -82,6 +82,11 @@ _MONOIDS: dict[Any, _Monoid] = {
 }
 
 
+def monoid(computation: Callable[[Any, Any], Any]) -> _Monoid | None:
+    """A function that is known to be associative, and the reduction by it."""
+    return _MONOIDS.get(computation) if isinstance(computation, Hashable) else None
+
+
 def reduce(
     operands: Any,
     init_values: Any,
@@ -119,8 +124,9 @@ def reduce(
     """
     check_function(computation, "computation", "reduce")
     leaves, treedef = flatten_values(operands)
-    if treedef.is_leaf and isinstance(computation, Hashable) and computation in _MONOIDS:
-        combine, fold = _MONOIDS[computation]
+    known = monoid(computation) if treedef.is_leaf else None
+    if known is not None:
+        combine, fold = known
         x, init = same_dtype("reduce", array_operand("reduce", operands), init_values)
         return combine(init, fold(x, dimensions))
     starts, start_tree = flatten_values(init_values)

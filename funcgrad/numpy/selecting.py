@@ -16,6 +16,7 @@ from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import BOOL, FLOAT64, INT64, is_complex, is_inexact, real_dtype
 from funcgrad.errors import ArgumentError, ConcretizationTypeError, DtypeError, ShapeError
+from funcgrad.lowering import Slide
 from funcgrad.numpy import elementwise as e
 from funcgrad.numpy.contracting import dot
 from funcgrad.numpy.indexing import getitem
@@ -51,7 +52,7 @@ from funcgrad.numpy.shaping import (
 )
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import shape as s
-from funcgrad.primitives.contraction import Convolve
+from funcgrad.primitives.convolution import Convolution
 from funcgrad.primitives.cumulative import Cumsum
 from funcgrad.primitives.indexing import ScatterAdd
 from funcgrad.primitives.indexing import take_along_axis as gather_along_axis
@@ -1038,7 +1039,8 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Any:
     if m * n <= _FEW_PRODUCTS:
         full = _skewed_sum(p.mul.bind(reshape(y, (n, 1)), reshape(x, (1, m))))
     else:
-        full = Convolve("full").bind(x, y)
+        slides = (("x", Slide(m + n - 1, n, 1, -1)),)
+        full = Convolution("x", "x", "x", slides).bind(x, y)
     return _of_mode(full, m, n, mode, (n - 1) // 2)
 
 

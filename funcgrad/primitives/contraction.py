@@ -1,15 +1,15 @@
-"""Sums of products of two arrays, by labels: every matrix product there is; and convolutions.
+"""Sums of products of two arrays, by labels: every matrix product there is.
 
 ``Contract("bij", "bjk", "bik")`` says it all: letters of both operands and the result are batch
 axes, letters of both operands only are summed. Transposition permutes the three strings, batching
-adds a fresh letter. The transpose of a convolution is one with the other sequence reversed.
+adds a fresh letter.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -18,10 +18,8 @@ from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear
 from funcgrad.errors import DtypeError, ShapeError
 from funcgrad.lowering import Contraction, Extern, Form
 from funcgrad.primitives.elementwise import add
-from funcgrad.primitives.families import extern_lower, shape_of, stacked_batch
-from funcgrad.primitives.shape import Reverse
 
-_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def bilinear_jvp(
@@ -88,7 +86,7 @@ class Contract(Primitive):
 
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
         used = self.lhs + self.rhs + self.out
-        fresh = next(c for c in _LETTERS if c not in used)
+        fresh = next(c for c in LETTERS if c not in used)
         lhs = self.lhs if dims[0] is None else fresh + self.lhs
         rhs = self.rhs if dims[1] is None else fresh + self.rhs
         return Contract(lhs, rhs, fresh + self.out).bind(*args), 0
@@ -135,52 +133,3 @@ def _matmul_plan(lhs: str, rhs: str, out: str) -> _MatmulPlan | None:
     if key not in _PLANS:
         _PLANS[key] = _MatmulPlan(lhs, rhs, out)
     return _PLANS[key]
-
-
-@dataclass(frozen=True)
-class Convolve(Primitive):
-    """The convolution of stacks of sequences, ``out[k] = sum over i of x[i] * y[k - i]``.
-
-    Args:
-        mode: ``"full"``, or ``"valid"`` for the elements to which all of ``y`` contributes, which
-            must not be longer than ``x``.
-    """
-
-    mode: Literal["full", "valid"]
-
-    lower = extern_lower
-    batch = stacked_batch
-    jvp = bilinear_jvp
-
-    def impl(self, x: Any, y: Any) -> Any:
-        x, y = np.asarray(x), np.asarray(y)
-        if x.ndim == 1:
-            return np.convolve(x, y, self.mode)
-        stack, m, n = x.shape[:-1], x.shape[-1], y.shape[-1]
-        rows = zip(x.reshape(-1, m), y.reshape(-1, n), strict=True)
-        out = np.empty((int(np.prod(stack)), self._length(m, n)), x.dtype)
-        for target, (x_row, y_row) in zip(out, rows, strict=True):
-            target[:] = np.convolve(x_row, y_row, self.mode)
-        return out.reshape(*stack, -1)
-
-    def _length(self, m: int, n: int) -> int:
-        return m + n - 1 if self.mode == "full" else m - n + 1
-
-    def abstract_eval(self, x: ShapedArray, y: ShapedArray) -> ShapedArray:
-        if x.dtype != y.dtype or x.shape[:-1] != y.shape[:-1] or not x.size or not y.size:
-            raise ShapeError(
-                f"{self.name} needs stacks of one shape and dtype of sequences that are not empty, "
-                f"got {x} and {y}."
-            )
-        return shaped((*x.shape[:-1], self._length(x.shape[-1], y.shape[-1])), x.dtype)
-
-    def transpose(self, ct: Any, x: Any, y: Any) -> Sequence[Any]:
-        last = Reverse((len(shape_of(ct)) - 1,))
-        if self.mode == "full":
-            valid = Convolve("valid")
-            if is_linear(x):
-                return valid.bind(ct, last.bind(y)), None
-            return None, valid.bind(ct, last.bind(x))
-        if is_linear(x):
-            return Convolve("full").bind(ct, last.bind(y)), None
-        return None, last.bind(self.bind(x, last.bind(ct)))

@@ -3,6 +3,6 @@
 This module is a page of names; the work is in the modules that it names.
 """
 
-from funcgrad.scipy import linalg, special
+from funcgrad.scipy import linalg, signal, special
 
-__all__ = ["linalg", "special"]
+__all__ = ["linalg", "signal", "special"]

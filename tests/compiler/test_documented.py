@@ -85,6 +85,7 @@ def test_the_vocabulary_is_listed():
         ("branch", abi.BRANCH_WORDS),
         ("product", abi.GEMM_WORDS),
         ("foreign call", abi.FOREIGN_WORDS),
+        ("strided product", abi.STRIDED_WORDS),
         ("parallel", abi.PARALLEL_WORDS),
     ],
 )

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-from funcgrad.compiler.nest.layout import Operand, Value
+import numpy as np
+
+from funcgrad.compiler.nest.layout import Operand, Uniform, Value, View, whole
 from funcgrad.compiler.nest.nodes import Graph, Node, Point
 from funcgrad.core.program import Equation, Program
 
@@ -40,6 +42,32 @@ class Builder:
         out = Value(operand.shape, operand.dtype)
         return self.add(Point((operand,), (out,), "{0}")).out
 
+    def array(self, array: np.ndarray) -> Operand:
+        """An array that is known now."""
+        if is_uniform(array):
+            return Uniform(array.reshape(-1)[0], array.shape)
+        return self.constant(array)
+
+    def constant(self, array: np.ndarray) -> View:
+        """An array that is known now, with memory."""
+        value = Value(array.shape, array.dtype)
+        self.graph.constants.append((value, np.require(array, requirements=["C", "A"])))
+        return whole(value)
+
     def lower_into(self, graph: Graph, program: Program, operands: Sequence[Operand]) -> None:
         """Lower a program that is applied to operands, such as a loop's body, into a new graph."""
         raise NotImplementedError
+
+
+def is_uniform(array: np.ndarray) -> bool:
+    """Whether it has elements, and all have the same bits."""
+    if not array.size:
+        return False
+    # Most arrays differ between these three already.
+    few = array.reshape(-1)[[0, array.size // 2, -1]]
+    return _is_one(few) and _is_one(array)
+
+
+def _is_one(array: np.ndarray) -> bool:
+    rows = np.ascontiguousarray(array).reshape(-1, 1).view(np.uint8)
+    return bool((rows == rows[0]).all())

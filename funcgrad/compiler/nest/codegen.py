@@ -46,6 +46,9 @@ TILE = 32
 """Columns of a tile, in kernels that walk some arrays along their rows and others across them: what
 is read or written across stays in the nearest cache until all of a cache line was used."""
 
+SHORT = 32
+"""Greatest length of rows that kernels are specialised for, of views with literal steps."""
+
 BLOCK = 512
 """Length of the blocks in which sums are formed."""
 
@@ -550,16 +553,18 @@ class _Writer:
         if self.first is not None:
             source.add("begin = args[0]")
             source.add("end = args[1]")
+        for k, access in enumerate(self.accesses.values()):
+            access.steps = [loop.strides[k] for loop in self.loops]
         self.sizes: dict[str, str] = {}
         for loop in self.loops:
             if loop is not self.first:
-                source.add(f"n_{loop.variable} = {source.word(loop.size)}")
+                size = loop.size if self._is_short(loop) else source.word(loop.size)
+                source.add(f"n_{loop.variable} = {size}")
                 self.sizes[loop.variable] = f"n_{loop.variable}"
         scopes: dict[Value, int] = {}
         for k, access in enumerate(self.accesses.values()):
             access.base = f"p{k}"
             access.scope = scopes.setdefault(access.value, len(scopes) + 1)
-            access.steps = [loop.strides[k] for loop in self.loops]
             access.neighbour = self._neighbour(access)
             if access.neighbour is not None:
                 continue
@@ -615,6 +620,16 @@ class _Writer:
     def _is_near(self, loop: _Loop, step: int) -> bool:
         """Whether a step is a part of the text, along the innermost loop."""
         return bool(self.row) and loop is self.row[-1] and 1 <= step <= MAX_EXTENT
+
+    def _is_short(self, loop: _Loop) -> bool:
+        """Whether the text says how long a loop is.
+
+        Every other element of rows that are shorter than a few vectors: LLVM would leave most of
+        them to what follows the loop over vectors.
+        """
+        k = self.loops.index(loop)
+        skips = any(1 < a.steps[k] <= MAX_EXTENT for a in self.accesses.values())
+        return bool(self.row) and loop is self.row[-1] and skips and loop.size <= SHORT
 
     def _step_name(self, access: _Access, loop: _Loop) -> str:
         return f"s{access.base[1:]}_{loop.variable}"

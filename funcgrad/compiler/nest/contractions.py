@@ -19,23 +19,44 @@ class Contractor:
 
     def __init__(self, builder: Builder, form: Contraction, x: Operand, y: Operand) -> None:
         self.builder = builder
+        self.form = form
+        self.operands = (x, y)
         self.lengths = dict(zip(form.lhs, x.shape, strict=True))
         self.lengths |= dict(zip(form.rhs, y.shape, strict=True))
         self.batch = [c for c in form.out if c in form.lhs and c in form.rhs]
         self.rows = [c for c in form.out if c in form.lhs and c not in form.rhs]
         self.columns = [c for c in form.out if c in form.rhs and c not in form.lhs]
         self.summed = [c for c in form.lhs if c not in form.out]
-        if not self.summed or not (self.rows or self.columns) or self._is_walk(form, x, y):
-            self.result = self._by_elements(form, x, y)
-            return
+
+    @property
+    def is_by_elements(self) -> bool:
+        """Whether there is nothing that a matrix product would gain."""
+        if not self.summed or not (self.rows or self.columns):
+            return True
+        return self._is_walk(self.form, *self.operands)
+
+    @property
+    def has_matrices(self) -> bool:
+        """Whether both operands are matrices where they are."""
+        if self.is_by_elements:
+            return False
+        sides = (self.form.lhs, self.rows, self.summed), (self.form.rhs, self.summed, self.columns)
+        return all(
+            isinstance(x, View) and self._layout(x, *side) is not None
+            for x, side in zip(self.operands, sides, strict=True)
+        )
+
+    def result(self) -> Operand:
+        form, (x, y) = self.form, self.operands
+        if self.is_by_elements:
+            return self._by_elements(form, x, y)
         if form.out != "".join(self.batch + self.rows + self.columns) and form.out == "".join(
             self.batch + self.columns + self.rows
         ):
             # The transposed product has the order that is asked for.
             self.rows, self.columns = self.columns, self.rows
-            self.result = self._by_matrices(form.rhs, y, form.lhs, x, form.out)
-            return
-        self.result = self._by_matrices(form.lhs, x, form.rhs, y, form.out)
+            return self._by_matrices(form.rhs, y, form.lhs, x, form.out)
+        return self._by_matrices(form.lhs, x, form.rhs, y, form.out)
 
     def _is_walk(self, form: Contraction, x: Operand, y: Operand) -> bool:
         """Whether it is one walk over a matrix whose rows are multiplied with a vector.

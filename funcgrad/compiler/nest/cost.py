@@ -27,6 +27,7 @@ from funcgrad.compiler.nest.nodes import (
     Replace,
     Routine,
     Scan,
+    StridedProduct,
     Window,
 )
 from funcgrad.intrinsics import CASTS, EXPENSIVE, Intrinsic, expression
@@ -71,6 +72,9 @@ def arithmetic_of(node: Node) -> Cost:
     if isinstance(node, Product):
         is_complex = node.out.dtype.kind == "c"
         return Cost(flops=math.prod(node.sizes) * (8.0 if is_complex else 2.0))
+    if isinstance(node, StridedProduct):
+        columns = node.columns * len(node.lines)
+        return Cost(flops=2.0 * math.prod(node.counts) * columns)
     if isinstance(node, ArgFold):
         step = expression(node.form.step).uses + expression(node.form.better).uses
         return _elementwise(node, step, math.prod(node.operands[0].shape))

@@ -50,6 +50,7 @@ from funcgrad.compiler.nest.nodes import (
     Search,
     Window,
 )
+from funcgrad.compiler.nest.slides import sliding_contraction, window_fold
 from funcgrad.core.program import Atom, Equation, Program, Var
 from funcgrad.intrinsics import expression, with_constants
 from funcgrad.lowering import (
@@ -65,6 +66,7 @@ from funcgrad.lowering import (
     Reduction,
     Reindex,
     Reshape,
+    WindowFold,
 )
 from funcgrad.lowering import Branch as BranchForm
 from funcgrad.lowering import Deposit as DepositForm
@@ -112,7 +114,7 @@ class Lowering(Builder):
         self.operands.update(zip(program.inputs, operands, strict=True))
         for var, array in program.constants:
             # A copy: what a function closes over may be written to after it was compiled.
-            self.operands[var] = self._array(np.array(array, order="C"))
+            self.operands[var] = self.array(np.array(array, order="C"))
         for equation in program.equations:
             self._equation(equation)
         return [self._read(atom) for atom in program.outputs]
@@ -132,13 +134,6 @@ class Lowering(Builder):
         if type(atom) is Var:
             return self.operands[atom]
         return Uniform(atom.aval.dtype.type(atom.value), ())  # type: ignore[union-attr]
-
-    def _array(self, array: np.ndarray) -> Operand:
-        if is_uniform(array):
-            return Uniform(array.reshape(-1)[0], array.shape)
-        value = Value(array.shape, array.dtype)
-        self.graph.constants.append((value, np.require(array, requirements=["C", "A"])))
-        return whole(value)
 
     def _output(self, operand: Operand, taken: set[int]) -> Value:
         if isinstance(operand, View) and operand.is_whole and operand.shape == operand.value.shape:
@@ -243,7 +238,7 @@ class Lowering(Builder):
     def _constant(
         self, form: Constant, equation: Equation, operands: list[Operand]
     ) -> Iterable[Operand]:
-        return [self._array(np.asarray(equation.primitive.impl()))]
+        return [self.array(np.asarray(equation.primitive.impl()))]
 
     def _extern(
         self,
@@ -499,7 +494,15 @@ class Lowering(Builder):
     def _contraction(
         self, form: Contraction, equation: Equation, operands: list[Operand]
     ) -> Iterable[Operand]:
-        return [Contractor(self, form, *operands).result]
+        if form.slides:
+            return [sliding_contraction(self, form, *operands)]
+        return [Contractor(self, form, *operands).result()]
+
+    def _windowfold(
+        self, form: WindowFold, equation: Equation, operands: list[Operand]
+    ) -> Iterable[Operand]:
+        aval = equation.outputs[0].aval
+        return [window_fold(self, form, operands, Value(aval.shape, aval.dtype))]
 
 
 def _with_sums_in_place(graph: Graph) -> list[Node]:
@@ -577,20 +580,6 @@ def _ordered(operand: Operand, array: Array) -> Operand:
     full = broadcast(operand, array.shape)
     cut = Reindex(tuple(_order(array)), (0,) * len(array.shape), (1,) * len(array.shape))
     return reindexed(full, cut, _stored_shape(array))
-
-
-def is_uniform(array: np.ndarray) -> bool:
-    """Whether it has elements, and all have the same bits."""
-    if not array.size:
-        return False
-    # Most arrays differ between these three already.
-    few = array.reshape(-1)[[0, array.size // 2, -1]]
-    return _is_one(few) and _is_one(array)
-
-
-def _is_one(array: np.ndarray) -> bool:
-    rows = np.ascontiguousarray(array).reshape(-1, 1).view(np.uint8)
-    return bool((rows == rows[0]).all())
 
 
 def known_places(

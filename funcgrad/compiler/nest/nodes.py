@@ -111,6 +111,29 @@ class Product(Node):
 
 
 @dataclass(eq=False)
+class StridedProduct(Node):
+    """Sums of products of the first operand, A, and the second, B, in any regular order.
+
+    The other operands are the tables of `abi.STRIDED_WORDS`: outer indices, rows, blocks, terms.
+
+    Attributes:
+        columns: How many neighbours in B go into as many neighbours of the output: a line.
+        lines: Bytes to every line, in B and in the output.
+        is_near: Whether rows are neighbours in A.
+    """
+
+    columns: int
+    lines: np.ndarray
+    is_near: bool
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """Numbers of outer indices, rows and terms."""
+        outer, rows, blocks, terms = (x.shape[0] for x in self.operands[2:])
+        return outer, rows, blocks * terms
+
+
+@dataclass(eq=False)
 class Copies(Node):
     """Operand ``i`` is written to ``places[i]``, a part of the output, one after the other."""
 

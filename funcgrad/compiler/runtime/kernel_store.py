@@ -27,7 +27,7 @@ import numpy as np
 
 from funcgrad.compiler.abi import ABI
 from funcgrad.compiler.foreign import LETTERS
-from funcgrad.compiler.native import gemm
+from funcgrad.compiler.native import gemm, strided
 from funcgrad.compiler.runtime import executor as assembly
 from funcgrad.compiler.runtime import threads
 from funcgrad.compiler.runtime.blas import BLIS
@@ -58,6 +58,8 @@ __all__ = [
     "pool_address",
     "set_cache_dir",
     "stats",
+    "strided_code",
+    "strided_shape",
     "tile_shape",
     "tiles_code",
 ]
@@ -229,6 +231,20 @@ def tiles_code(dtype: Any) -> Code:
     """Tiles of a product for ``dtype`` (f32, f64, c64 or c128)."""
     letter = LETTERS[np.dtype(dtype).char]
     return Code(gemm.tiles_assembly(letter, tile_shape(dtype)), gemm.tiles_symbol(letter))
+
+
+@cache
+def strided_shape(dtype: Any) -> gemm.Shape:
+    """The inner loops of strided products of ``dtype`` (f32 or f64)."""
+    return strided.inner_shape(np.dtype(dtype).itemsize, _native().cpu()[1])
+
+
+@cache
+def strided_code(dtype: Any) -> Code:
+    """Strided products of ``dtype`` (f32 or f64)."""
+    letter = LETTERS[np.dtype(dtype).char]
+    text = strided.strided_assembly(letter, strided_shape(dtype))
+    return Code(text, strided.strided_symbol(letter))
 
 
 def parallel_address() -> int:

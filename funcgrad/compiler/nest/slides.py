@@ -1,0 +1,327 @@
+"""Windows that slide, as views: several axes of a view walk along one axis of memory.
+
+Where windows meet no element, the array is copied into a larger one with something around it. What
+is between elements (a dilated base) is never stored: windows fall into *phases*, each of which
+meets its own taps only, at elements that lie one stride apart.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from funcgrad.compiler.nest.builder import Builder
+from funcgrad.compiler.nest.codegen import neutral
+from funcgrad.compiler.nest.contractions import Contractor
+from funcgrad.compiler.nest.layout import Operand, Shape, Uniform, Value, View, reindexed, whole
+from funcgrad.compiler.nest.nodes import Copies, Fold, Point
+from funcgrad.compiler.nest.strided import Strider
+from funcgrad.lowering import Contraction, Reduction, Reindex, Slide, WindowFold
+
+MOST_TAPS = 32
+"""Taps up to which a fold of windows is one expression of as many operands."""
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Every ``period``-th window, from ``start`` on, along one axis.
+
+    Tap ``first_tap + tap_step * k`` of window ``start + period * o`` is the element
+    ``first + stride * o + dilation * k``.
+    """
+
+    start: int
+    period: int
+    windows: int
+    first_tap: int
+    tap_step: int
+    taps: int
+    first: int
+    stride: int
+    dilation: int
+
+    @property
+    def reach(self) -> tuple[int, int]:
+        """The first and the last element that is met; meaningful if there is one."""
+        ends = [(self.windows - 1) * self.stride, (self.taps - 1) * self.dilation]
+        low = self.first + sum(min(0, n) for n in ends)
+        return low, self.first + sum(max(0, n) for n in ends)
+
+
+def phases(slide: Slide) -> list[Phase]:
+    """The windows of a slide, by which of its taps meet elements at all."""
+    a, s, r = slide.base, slide.stride, slide.dilation
+    period = a // math.gcd(s, a)
+    tap_step = a // math.gcd(r, a)
+    found = []
+    for start in range(min(period, slide.windows)):
+        windows = -(-(slide.windows - start) // period)
+        place = s * start - slide.low
+        meets = [k for k in range(min(tap_step, slide.taps)) if (place + r * k) % a == 0]
+        first_tap = meets[0] if meets else 0
+        taps = -(-(slide.taps - first_tap) // tap_step) if meets else 0
+        first = (place + r * first_tap) // a
+        found.append(
+            Phase(
+                start,
+                period,
+                windows,
+                first_tap,
+                tap_step,
+                taps,
+                first,
+                s * period // a,
+                r * tap_step // a,
+            )
+        )
+    return found
+
+
+def _padded(
+    builder: Builder, x: Operand, rows: Sequence[Sequence[Phase]], fill: Any
+) -> tuple[Operand, tuple[int, ...]]:
+    """An operand with all elements that phases meet, and how many there are before its own."""
+    lows, highs = [], []
+    for n, row in zip(x.shape, rows, strict=True):
+        reach = [p.reach for p in row if p.windows and p.taps]
+        lows.append(max([0, *(-low for low, _ in reach)]))
+        highs.append(max([0, *(high - n + 1 for _, high in reach)]))
+    shape = tuple(a + n + b for a, n, b in zip(lows, x.shape, highs, strict=True))
+    if shape == x.shape:
+        return x, tuple(lows)
+    out = Value(shape, x.dtype)
+    parts: list[Operand] = []
+    places: list[View] = []
+
+    def put(part: Operand, bounds: Sequence[tuple[int, int]]) -> None:
+        place = reindexed(whole(out), _cut([a for a, _ in bounds]), part.shape)
+        assert isinstance(place, View)
+        if math.prod(part.shape):
+            parts.append(part)
+            places.append(place)
+
+    inner = [(a, a + n) for a, n in zip(lows, x.shape, strict=True)]
+    for axis, (begin, end) in enumerate(inner):
+        for edge in ((0, begin), (end, shape[axis])):
+            bounds = [*inner[:axis], edge, *((0, n) for n in shape[axis + 1 :])]
+            put(Uniform(fill, tuple(b - a for a, b in bounds)), bounds)
+    put(x, inner)
+    return whole(builder.add(Copies(tuple(parts), (out,), tuple(places))).out), tuple(lows)
+
+
+def _cut(starts: Sequence[int]) -> Reindex:
+    return Reindex(tuple(range(len(starts))), tuple(starts), (1,) * len(starts))
+
+
+def _assembled(
+    builder: Builder,
+    shape: Shape,
+    dtype: np.dtype[Any],
+    rows: Sequence[Sequence[Phase]],
+    result: Callable[[tuple[Phase, ...]], Operand],
+) -> Operand:
+    """An array of the results of all phases, one phase along every axis."""
+    every = list(itertools.product(*rows))
+    if len(every) == 1:
+        return result(every[0])
+    out = Value(shape, dtype)
+    parts, places = [], []
+    for chosen in every:
+        place = _of_phase(whole(out), chosen)
+        assert isinstance(place, View)
+        parts.append(result(chosen))
+        places.append(place)
+    return whole(builder.add(Copies(tuple(parts), (out,), tuple(places))).out)
+
+
+def _of_phase(x: Operand, chosen: Sequence[Phase]) -> Operand:
+    """The elements that stand at the windows of a phase."""
+    axes = tuple(range(len(chosen)))
+    starts = tuple(p.start for p in chosen)
+    cut = Reindex(axes, starts, tuple(p.period for p in chosen))
+    return reindexed(x, cut, tuple(p.windows for p in chosen))
+
+
+def _taps(x: Operand, lows: Sequence[int], chosen: Sequence[Phase], axes: Sequence[int]) -> Operand:
+    """Windows of a phase, then their taps along some axes; at the first tap of the others."""
+    n = len(chosen)
+    starts = tuple(low + p.first for low, p in zip(lows, chosen, strict=True))
+    steps = [p.stride for p in chosen] + [chosen[i].dilation for i in axes]
+    shape = tuple(p.windows for p in chosen) + tuple(chosen[i].taps for i in axes)
+    return reindexed(x, Reindex((*range(n), *axes), starts, tuple(steps)), shape)
+
+
+def sliding_contraction(builder: Builder, form: Contraction, x: Operand, y: Operand) -> Operand:
+    """A convolution as contractions over windows and taps, one for each phase."""
+    slides = dict(form.slides)
+    lengths = dict(zip(form.rhs, y.shape, strict=True)) | dict(zip(form.lhs, x.shape, strict=True))
+    unmoved = {c: phases(Slide(n, 1)) for c, n in lengths.items()}
+    lhs_rows = [phases(slides[c]) if c in slides else unmoved[c] for c in form.lhs]
+    shape = tuple(slides[c].windows if c in slides else lengths[c] for c in form.out)
+    if not math.prod(shape) or not math.prod(x.shape) or not math.prod(y.shape):
+        return Uniform(x.dtype.type(0), shape)
+    padded, lows = _padded(builder, x, lhs_rows, x.dtype.type(0))
+    used = form.lhs + form.rhs + form.out
+    fresh = dict(zip(slides, (c for c in _LETTERS if c not in used), strict=False))
+    lhs = form.lhs + "".join(fresh[c] for c in form.lhs if c in slides)
+    rhs = "".join(fresh.get(c, c) for c in form.rhs)
+    axes = [i for i, c in enumerate(form.lhs) if c in slides]
+
+    def result(chosen: tuple[Phase, ...]) -> Operand:
+        by_letter = dict(zip(form.out, chosen, strict=True))
+        if any(by_letter[c].taps == 0 for c in slides):
+            return Uniform(x.dtype.type(0), tuple(p.windows for p in chosen))
+        of_lhs = [by_letter.get(c, unmoved[c][0]) for c in form.lhs]
+        windows = _taps(padded, lows, of_lhs, axes)
+        cuts = [
+            (by_letter[c].first_tap, by_letter[c].tap_step, by_letter[c].taps)
+            if c in slides
+            else (0, 1, lengths[c])
+            for c in form.rhs
+        ]
+        starts, steps, sizes = zip(*cuts, strict=True)
+        weights = reindexed(y, Reindex(tuple(range(len(cuts))), starts, steps), sizes)
+        return _product(builder, Contraction(lhs, rhs, form.out), windows, weights)
+
+    out_rows = [phases(slides[c]) if c in slides else unmoved[c] for c in form.out]
+    return _assembled(builder, shape, x.dtype, out_rows, result)
+
+
+def _product(builder: Builder, form: Contraction, x: Operand, y: Operand) -> Operand:
+    """A contraction without copies of windows, unless it is a small one."""
+    contractor = Contractor(builder, form, x, y)
+    if not contractor.has_matrices:
+        strider = Strider(builder, form, x, y)
+        if strider.is_possible:
+            return strider.result()
+    return contractor.result()
+
+
+def window_fold(
+    builder: Builder, form: WindowFold, operands: Sequence[Operand], out: Value
+) -> Operand:
+    """A fold of windows: an expression of all taps, or a reduction of a view of them."""
+    init = neutral(form.init, out.dtype)
+    if not math.prod(out.shape):
+        return Uniform(init, out.shape)
+    rows = [phases(slide) for slide in form.slides]
+    fills = iter(form.fills)
+    seen: list[tuple[Operand, tuple[int, ...] | None]] = [
+        _padded(builder, x, rows, _fill(next(fills), x.dtype)) if slides else (x, None)
+        for x, slides in zip(operands, form.sliding, strict=True)
+    ]
+    counts = tuple(slide.taps for slide in form.slides)
+
+    def result(chosen: tuple[Phase, ...]) -> Operand:
+        n_taps = math.prod(p.taps for p in chosen)
+        shape = tuple(p.windows for p in chosen)
+        if not n_taps:
+            return Uniform(init, shape)
+        made = out if shape == out.shape else Value(shape, out.dtype)
+        if n_taps <= MOST_TAPS:
+            return _expression(builder, form, chosen, seen, counts, made)
+        return _reduction(builder, form, chosen, seen, counts, made)
+
+    return _assembled(builder, out.shape, out.dtype, rows, result)
+
+
+def _fill(fill: str, dtype: np.dtype[Any]) -> Any:
+    return dtype.type(-1) if fill == "-1" else neutral(fill, dtype)
+
+
+Seen = Sequence[tuple[Operand, tuple[int, ...] | None]]
+
+
+def _expression(
+    builder: Builder,
+    form: WindowFold,
+    chosen: Sequence[Phase],
+    seen: Seen,
+    counts: Sequence[int],
+    out: Value,
+) -> Operand:
+    """One expression with an operand for every tap."""
+    every = range(len(chosen))
+    operands: list[Operand] = []
+    names: list[str | None] = []
+    views: list[Operand | None] = []
+    for x, lows in seen:
+        views.append(None if lows is None else _taps(x, lows, chosen, every))
+        names.append(f"{{{len(operands)}}}" if lows is None else None)
+        if lows is None:
+            operands.append(_of_phase(x, chosen))
+    has_number = f"{{{len(seen)}}}" in form.expr
+    total = ""
+    for place in itertools.product(*(range(p.taps) for p in chosen)):
+        own = list(names)
+        for i, view in enumerate(views):
+            if view is not None:
+                own[i] = f"{{{len(operands)}}}"
+                operands.append(_tap(view, place))
+        if has_number:
+            own.append(f"{{{len(operands)}}}")
+            operands.append(Uniform(np.int32(_number(chosen, counts, place)), out.shape))
+        value = form.expr.format(*own)
+        total = form.step.format(total, value) if total else value
+    return whole(builder.add(Point(tuple(operands), (out,), total)).out)
+
+
+def _tap(view: Operand, place: Sequence[int]) -> Operand:
+    """One tap of a view of windows and taps."""
+    n = len(place)
+    cut = Reindex(tuple(range(n)), (0,) * n + tuple(place), (1,) * n)
+    return reindexed(view, cut, view.shape[:n])
+
+
+def _number(chosen: Sequence[Phase], counts: Sequence[int], place: Sequence[int]) -> int:
+    """The row-major number of a tap of a phase."""
+    number = 0
+    for p, count, k in zip(chosen, counts, place, strict=True):
+        number = number * count + p.first_tap + p.tap_step * k
+    return number
+
+
+def _reduction(
+    builder: Builder,
+    form: WindowFold,
+    chosen: Sequence[Phase],
+    seen: Seen,
+    counts: Sequence[int],
+    out: Value,
+) -> Operand:
+    """A reduction over the axes of taps of a view."""
+    axes = [i for i, p in enumerate(chosen) if p.taps > 1]
+    n = len(chosen)
+    space = (*(p.windows for p in chosen), *(chosen[i].taps for i in axes))
+    operands = []
+    for x, lows in seen:
+        if lows is None:
+            still = _of_phase(x, chosen)
+            spread = Reindex((*range(n), *(None for _ in axes)), (0,) * n, (1,) * len(space))
+            operands.append(reindexed(still, spread, space))
+        else:
+            operands.append(_taps(x, lows, chosen, axes))
+    term = operands[0]
+    if form.expr != "{0}":
+        numbers = np.array(
+            [
+                _number(chosen, counts, place)
+                for place in itertools.product(*(range(p.taps) for p in chosen))
+            ],
+            np.int32,
+        ).reshape([chosen[i].taps for i in axes])
+        spread = Reindex(
+            (*(None for _ in chosen), *range(len(axes))), (0,) * len(axes), (1,) * len(space)
+        )
+        operands.append(reindexed(builder.array(numbers), spread, space))
+        terms = Value(space, out.dtype)
+        term = whole(builder.add(Point(tuple(operands), (terms,), form.expr)).out)
+    fold = Reduction(tuple(range(n, len(space))), form.init, form.step, form.accurate)
+    return whole(builder.add(Fold((term,), (out,), fold)).out)

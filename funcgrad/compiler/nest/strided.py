@@ -1,0 +1,208 @@
+"""Contractions that no matrices in memory describe, as tables of distances.
+
+One letter of the result becomes the columns of `StridedProduct`: it must be free in one operand, B,
+where its elements lie side by side. Everything else may lie anywhere.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from funcgrad.compiler.nest.builder import Builder
+from funcgrad.compiler.nest.layout import Operand, Uniform, Value, View, reindexed, whole
+from funcgrad.compiler.nest.nodes import StridedProduct
+from funcgrad.lowering import Contraction, Reindex
+
+LEAST_WORK = 4096
+"""Multiplications below which a contraction is a matrix product, which small loops can unroll."""
+
+_MOST_ROWS = 512
+_MOST_TERMS = 576
+_MOST_COLUMNS = 1024
+
+# What the choice of columns is weighed by: cycles, roughly, of a processor with wide vectors.
+_VECTOR_BYTES = 64
+_MOST_VECTORS = 3
+_INNER_ROWS = 8
+_COPY = 1.0
+_SCATTERED = 6.0
+_LEAST_GAIN = 8.0
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """Which letter is the columns.
+
+    Attributes:
+        letter: The letter.
+        is_rhs: Whether B is the second operand.
+        copies: Whether B must be copied first.
+        cost: About how many cycles it takes.
+    """
+
+    letter: str
+    is_rhs: bool
+    copies: bool
+    cost: float
+
+
+class Strider:
+    """A contraction of two views as a strided product."""
+
+    def __init__(self, builder: Builder, form: Contraction, x: Operand, y: Operand) -> None:
+        self.builder = builder
+        self.form = form
+        self.x = _stored(builder, x)
+        self.y = _stored(builder, y)
+        self.lengths = dict(zip(form.lhs, x.shape, strict=True))
+        self.lengths |= dict(zip(form.rhs, y.shape, strict=True))
+        self.itemsize: int = x.dtype.itemsize
+        self.summed = [c for c in form.lhs if c not in form.out]
+        self.choice = min(self._choices(), key=lambda choice: choice.cost, default=None)
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether there are columns, and enough work."""
+        work = math.prod(self.lengths.values())
+        return self.choice is not None and work >= LEAST_WORK and self.x.dtype.kind == "f"
+
+    def _choices(self) -> Iterator[_Choice]:
+        form = self.form
+        for is_rhs in (False, True):
+            own, other = (form.rhs, form.lhs) if is_rhs else (form.lhs, form.rhs)
+            b = self.y if is_rhs else self.x
+            n_rows = self._size(c for c in form.out if c in other and c not in own)
+            free = self._size(c for c in form.out if c in own and c not in other)
+            for c in own:
+                if c not in form.out or c in other:
+                    continue
+                copies = b.strides[own.index(c)] != 1 and self.lengths[c] > 1
+                if not copies or _is_copied_cheaply(b):
+                    yield _Choice(c, is_rhs, copies, self._cost(c, n_rows, free, copies, b))
+
+    def _cost(self, letter: str, n_rows: int, free: int, copies: bool, b: View) -> float:
+        vectors = -(-self.lengths[letter] * self.itemsize // _VECTOR_BYTES)
+        strips = vectors * free // max(self.lengths[letter], 1)
+        width, rows = min(strips, _MOST_VECTORS), min(n_rows, _INNER_ROWS)
+        # Two loads and two products a cycle, a product every fourth in the same register.
+        rate = min(2.0, rows * width / 4, 2 * rows * width / (rows + width))
+        others = math.prod(self.lengths.values()) / self.lengths[letter]
+        cost = others * vectors / rate
+        if copies:
+            cost += _COPY * math.prod(b.shape)
+        if letter != self._last():
+            cost += _SCATTERED * self._size(self.form.out)
+        return cost
+
+    def _size(self, letters: Iterable[str]) -> int:
+        return math.prod(self.lengths[c] for c in letters)
+
+    def _last(self) -> str:
+        """The letter of the result along which elements lie side by side."""
+        return next((c for c in reversed(self.form.out) if self.lengths[c] > 1), self.form.out[-1:])
+
+    def result(self) -> Operand:
+        """The contraction, as a view of a strided product."""
+        assert self.choice is not None
+        letter, form = self.choice.letter, self.form
+        a, b, a_labels, b_labels = self.x, self.y, form.lhs, form.rhs
+        if not self.choice.is_rhs:
+            a, b, a_labels, b_labels = b, a, b_labels, a_labels
+        if self.choice.copies:
+            order = b_labels.replace(letter, "") + letter
+            b, b_labels = self._moved(b, b_labels, order), order
+        out_order = form.out
+        if letter != self._last():
+            out_order = form.out.replace(letter, "") + letter
+        value = Value(tuple(self.lengths[c] for c in out_order), a.dtype)
+        rows = self._rows([c for c in out_order if c in a_labels and c not in b_labels])
+        a, a_labels, is_near = self._near(a, a_labels, rows)
+        in_a = dict(zip(a_labels, a.strides, strict=True))
+        in_b = dict(zip(b_labels, b.strides, strict=True))
+        in_out = dict(zip(out_order, value.strides, strict=True))
+        lines = self._lines([c for c in out_order if c in b_labels and c not in a_labels], letter)
+        outer = [c for c in out_order if c not in (letter, *rows, *lines)]
+        blocks, terms = self._terms(in_a, in_b)
+        tables = [
+            self._table(outer, (in_a, in_b, in_out)),
+            self._table(rows, (in_a, in_out)),
+            self._table(blocks, (in_a, in_b)),
+            self._table(terms, (in_a, in_b)),
+        ]
+        operands = (a, b, *(self.builder.constant(table) for table in tables))
+        of_lines = self._table(lines, (in_b, in_out))
+        self.builder.add(
+            StridedProduct(operands, (value,), self.lengths[letter], of_lines, is_near)
+        )
+        shape = tuple(self.lengths[c] for c in form.out)
+        return View(value, shape, tuple(in_out[c] for c in form.out))
+
+    def _near(self, a: View, labels: str, rows: list[str]) -> tuple[View, str, bool]:
+        """A with neighbouring rows, if that costs little, and whether it has them."""
+        step = 1
+        for c in reversed(rows):
+            if self.lengths[c] > 1 and a.strides[labels.index(c)] != step:
+                break
+            step *= self.lengths[c]
+        else:
+            return a, labels, True
+        assert self.choice is not None
+        if not _is_copied_cheaply(a) or _LEAST_GAIN * math.prod(a.shape) > self.choice.cost:
+            return a, labels, False
+        order = "".join([*(c for c in labels if c not in rows), *rows])
+        return self._moved(a, labels, order), order, True
+
+    def _moved(self, x: View, labels: str, order: str) -> View:
+        """A copy of an operand with its axes in another order."""
+        axes = tuple(labels.index(c) for c in order)
+        moved = Reindex(axes, (0,) * len(axes), (1,) * len(axes))
+        shape = tuple(self.lengths[c] for c in order)
+        return whole(self.builder.copy(reindexed(x, moved, shape)))
+
+    def _rows(self, letters: list[str]) -> list[str]:
+        """The last of some letters, up to a reasonable number of rows."""
+        rows: list[str] = []
+        for c in reversed(letters):
+            if rows and self._size([*rows, c]) > _MOST_ROWS:
+                break
+            rows.insert(0, c)
+        return rows
+
+    def _terms(self, in_a: dict[str, int], in_b: dict[str, int]) -> tuple[list[str], list[str]]:
+        """Summed letters in the order of B, those of blocks and those of the terms of a block."""
+        letters = sorted(self.summed, key=lambda c: (-abs(in_b[c]), -abs(in_a[c])))
+        terms: list[str] = []
+        while letters and (not terms or self._size([letters[-1], *terms]) <= _MOST_TERMS):
+            terms.insert(0, letters.pop())
+        return letters, terms
+
+    def _lines(self, free: list[str], letter: str) -> list[str]:
+        """The last free letters of B but the columns, up to a reasonable number of lines."""
+        lines: list[str] = []
+        for c in reversed([c for c in free if c != letter]):
+            if lines and self._size([*lines, c, letter]) > _MOST_COLUMNS:
+                break
+            lines.insert(0, c)
+        return lines
+
+    def _table(self, letters: Sequence[str], strides: Sequence[dict[str, int]]) -> np.ndarray:
+        """Bytes to the elements at all indices of some letters, one column for each array."""
+        table = np.zeros((1, len(strides)), np.int64)
+        for c in letters:
+            step = np.array([of.get(c, 0) * self.itemsize for of in strides])
+            moves = np.arange(self.lengths[c])[:, None] * step
+            table = (table[:, None, :] + moves[None, :, :]).reshape(-1, len(strides))
+        return table
+
+
+def _stored(builder: Builder, x: Operand) -> View:
+    return whole(builder.copy(x)) if isinstance(x, Uniform) else x
+
+
+def _is_copied_cheaply(x: View) -> bool:
+    """Whether it has about as many elements as the array that it is a view of."""
+    return math.prod(x.shape) <= 2 * math.prod(x.value.shape)

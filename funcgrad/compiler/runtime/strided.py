@@ -1,0 +1,139 @@
+"""Strided products as steps of a plan.
+
+Threads share outer indices, and groups of rows where there are few of these.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+
+from funcgrad.compiler.abi import STRIDED_WORDS
+from funcgrad.compiler.nest.layout import Value, View
+from funcgrad.compiler.nest.nodes import StridedProduct
+from funcgrad.compiler.nest.split import MOST_PARTS, PARTS_PER_THREAD
+from funcgrad.compiler.runtime import kernel_store
+from funcgrad.compiler.runtime.executable import Step, parallel_step
+from funcgrad.dtypes import short_name
+
+PARALLEL_WORK = 1 << 21
+"""Multiplications that are worth a second thread."""
+
+REPEATED_WORK = 1 << 25
+"""The same in loops, where the other thread may be missing every time."""
+
+LEAST_WORK = 1 << 18
+"""Multiplications of the smallest part."""
+
+
+@dataclass
+class StridedMultiplication:
+    """A strided product as a job.
+
+    Attributes:
+        node: The product.
+        group_rows: Rows of a group.
+        groups: Groups of rows of every outer index.
+        group_strips: Strips of a group.
+        strip_groups: Groups of strips of every group of rows.
+        parts: Ranges of groups, which may run at the same time.
+        scratch: It needs no memory.
+    """
+
+    node: StridedProduct
+    group_rows: int = 0
+    groups: int = 1
+    group_strips: int = 0
+    strip_groups: int = 1
+    parts: list[tuple[int, int]] = field(default_factory=list)
+    scratch: list[Value] = field(default_factory=list)
+
+    @property
+    def _strips(self) -> list[tuple[int, int, int]]:
+        """What stands behind the words: ``(b, c, columns)`` of every strip."""
+        node = self.node
+        lanes = kernel_store.strided_shape(node.out.dtype).lanes
+        nbytes = node.out.dtype.itemsize
+        return [
+            (b + j * nbytes, c + j * nbytes, min(node.columns - j, lanes))
+            for b, c in node.lines.tolist()
+            for j in range(0, node.columns, lanes)
+        ]
+
+    def split(self, n_threads: int, is_repeated: bool) -> None:
+        """Form groups, and parts for several threads if it is large enough.
+
+        Args:
+            n_threads: How many threads may take part.
+            is_repeated: Whether it stands in a loop.
+        """
+        outer, rows, terms = self.node.counts
+        shape = kernel_store.strided_shape(self.node.out.dtype)
+        strips = len(self._strips)
+        work = outer * rows * strips * shape.lanes * terms
+        if work < (REPEATED_WORK if is_repeated else PARALLEL_WORK):
+            n_threads = 1
+        count = min(PARTS_PER_THREAD * n_threads, work // LEAST_WORK, MOST_PARTS)
+        count = max(count, 1) if n_threads > 1 else 1
+        self.group_rows, self.groups = _groups(rows, shape.rows[0], -(-count // outer))
+        wanted = -(-count // (outer * self.groups))
+        self.group_strips, self.strip_groups = _groups(strips, shape.vectors, wanted)
+        units = outer * self.groups * self.strip_groups
+        bounds = [units * i // count for i in range(count + 1)]
+        self.parts = [(a, b) for a, b in itertools.pairwise(bounds) if a < b]
+
+    @property
+    def code(self) -> kernel_store.Code:
+        """What runs it."""
+        return kernel_store.strided_code(self.node.out.dtype)
+
+    def step(self, n_threads: int) -> Step:
+        """The step, when everything has its place."""
+        address = kernel_store.code_address(self.code)
+        parts = [self._words(*part) for part in self.parts]
+        return (
+            Step(address, parts[0]) if len(parts) == 1 else parallel_step(address, parts, n_threads)
+        )
+
+    def _words(self, begin: int, end: int) -> list[int]:
+        node = self.node
+        strips = self._strips
+        most = kernel_store.strided_shape(node.out.dtype).vectors
+        panels = -(-self.group_strips // most)
+        words = {
+            "begin": begin,
+            "end": end,
+            "groups": self.groups,
+            "group_rows": self.group_rows,
+            "rows": node.operands[3].shape[0],
+            "strip_groups": self.strip_groups,
+            "group_strips": self.group_strips,
+            "strips": len(strips),
+            "panel": -(-self.group_strips // panels),
+            "is_near": int(node.is_near),
+            "blocks": node.operands[4].shape[0],
+            "terms": node.operands[5].shape[0],
+            "slot_c": node.out.slot,
+            "offset_c": node.out.offset,
+        }
+        names = ("a", "b", "outer", "rows", "blocks", "terms")
+        for name, x in zip(names, node.operands, strict=True):
+            assert isinstance(x, View)
+            words[f"slot_{name}"] = x.value.slot
+            words[f"offset_{name}"] = x.value.offset + x.offset * x.dtype.itemsize
+        return [words[name] for name in STRIDED_WORDS] + [word for row in strips for word in row]
+
+    def text(self) -> str:
+        """One line about it."""
+        outer, rows, terms = self.node.counts
+        parts = f" in {len(self.parts)} parts" if len(self.parts) > 1 else ""
+        columns = self.node.columns * len(self.node.lines)
+        sizes = f"{outer} x [{rows},{terms}] @ [{terms},{columns}]"
+        return f"strided product {short_name(self.node.out.dtype)}: {sizes}{parts}"
+
+
+def _groups(length: int, unit: int, wanted: int) -> tuple[int, int]:
+    """Length and number of about as many groups as wanted, of whole units."""
+    count = min(wanted, -(-length // unit))
+    group = length if count < 2 else -(-length // count // unit) * unit
+    return group, -(-length // group)
