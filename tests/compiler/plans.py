@@ -1,0 +1,10 @@
+"""Plans as tests read them: the steps without the user's lines, which may hold any word."""
+
+from __future__ import annotations
+
+
+def steps_of(text: str) -> str:
+    """The steps of a printed program, a line each, with their indentation."""
+    plan = text.split("\nplan\n")[1].split("# kernel")[0]
+    lines = (line.split("   #")[0].rstrip() for line in plan.splitlines())
+    return "\n".join(line for line in lines if line and not line.lstrip().startswith("#"))
