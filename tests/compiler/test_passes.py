@@ -98,6 +98,14 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], np.ndarray]] = {
     "cross": (lambda x: np.cross(x, x[::-1]), POINTS),
     "means": (lambda x: np.var(x, -1) * np.mean(x, 0)[:1], POINTS),
     "advection": (advection, GRID),
+    "scan": (lambda x: lax.scan(lambda c, v: (np.sin(c) + v, c * v), 0.5, x)[1], LINE),
+    "wide scan": (lambda x: lax.scan(lambda c, v: (np.tanh(c) + v, c[::-1]), x[0], x)[1], GRID),
+    "while": (
+        lambda x: lax.while_loop(lambda c: c[0] < 5, lambda c: (c[0] + 1, jacobi(c[1])), (0, x))[1],
+        GRID,
+    ),
+    "branches": (lambda x: lax.cond(x[0, 0] > 0, jacobi, lambda x: x * 2, x), GRID),
+    "lanes": (lambda x: fg.vmap(lambda v: lax.scan(lambda c, u: (c * u, c), 1.0, v)[1])(x), GRID),
     "nothing": (lambda x: np.pad(x[:0], (0, 2)) + x[:2], LINE),
     "one": (lambda x: np.concatenate([x[:1], x[1:2]]) * np.pad(x[3:4], (1, 0)), LINE),
 }

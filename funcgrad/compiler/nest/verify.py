@@ -32,7 +32,7 @@ def verify_graph(graph: Graph, after: str, outer: frozenset[Value] = frozenset()
         for x in node.operands:
             if isinstance(x, View) and x.value not in known:
                 _fail(after, node, "reads a value that nothing has made yet")
-        _verify_shapes(node, after)
+        _verify_shapes(node, after, outer)
         for out in node.outs:
             if out in known:
                 _fail(after, node, "makes a value that was made before")
@@ -41,7 +41,7 @@ def verify_graph(graph: Graph, after: str, outer: frozenset[Value] = frozenset()
             known.add(out)
         if isinstance(node, Nest):
             for body in node.bodies:
-                links = frozenset(link.inner for link in node.links)
+                links = frozenset(k.inner for k in node.links if k.inner.maker is None)
                 verify_graph(body, after, frozenset(known) | links | _carried(node))
     for value in graph.outputs:
         if value not in known:
@@ -75,7 +75,7 @@ def _carried(node: Nest) -> frozenset[Value]:
     return frozenset(carry.now for carry in getattr(node, "carries", ()))
 
 
-def _verify_shapes(node: Node, after: str) -> None:
+def _verify_shapes(node: Node, after: str, outer: frozenset[Value]) -> None:
     if isinstance(node, Point):
         if any(x.shape != node.out.shape for x in node.operands):
             _fail(after, node, "has an operand of another shape")
@@ -93,8 +93,8 @@ def _verify_shapes(node: Node, after: str) -> None:
             if not _is_inside(place, None):
                 _fail(after, node, "writes beside its memory")
     for i, x in enumerate(node.operands):
-        if isinstance(x, Uniform):
-            continue
+        if isinstance(x, Uniform) or x.value in outer:
+            continue  # parts of outer arrays are walked with the strides of those
         box = node.box if isinstance(node, Guard) and i == 0 else None
         if not _is_inside(x, box):
             _fail(after, node, "reads beside the memory of an operand")
