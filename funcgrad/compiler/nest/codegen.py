@@ -523,11 +523,12 @@ class _Writer:
                 if access.strides[axis] not in (0, 1)
             )
 
-        # The last axis if there is nothing between them; short ones are not worth a loop.
-        axes = [a for a in reversed(self.order) if self.space[a] > MAX_EXTENT]
-        inner = min(axes, key=n_apart, default=None)
-        if inner is None:
-            return self.order
+        if not self.order:
+            return ()
+        # The last axis if there is nothing between them; other short ones are not worth a loop.
+        *others, last = self.order
+        axes = [last, *(a for a in reversed(others) if self.space[a] > MAX_EXTENT)]
+        inner = min(axes, key=n_apart)
         return (*(axis for axis in self.order if axis != inner), inner)
 
     def _is_crossed(self) -> bool:
@@ -629,7 +630,9 @@ class _Writer:
         """
         k = self.loops.index(loop)
         skips = any(1 < a.steps[k] <= MAX_EXTENT for a in self.accesses.values())
-        return bool(self.row) and loop is self.row[-1] and skips and loop.size <= SHORT
+        # The only loop may be one over a batch, whose length is to be any.
+        is_row = bool(self.row) and loop is self.row[-1] and len(self.loops) > 1
+        return is_row and skips and loop.size <= SHORT
 
     def _step_name(self, access: _Access, loop: _Loop) -> str:
         return f"s{access.base[1:]}_{loop.variable}"

@@ -7,7 +7,6 @@ is a loop over the next axis, which is long enough for vectors, and sums in regi
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
@@ -27,9 +26,6 @@ from funcgrad.compiler.nest.layout import (
 )
 from funcgrad.compiler.nest.nodes import Copies, Fold, Graph, Guard, Node, Point, values_read
 from funcgrad.lowering import Reindex
-
-LEAST_REST = 16
-"""Elements along the other axes, from which vectors pay."""
 
 
 def specialize(graph: Graph, groups: Sequence[Group]) -> bool:
@@ -85,33 +81,27 @@ def _ordered(nodes: list[Node]) -> list[Node]:
 
 def _short_axis(group: Group) -> int | None:
     """The axis of a group that is worth being written out."""
-    space = group.space
-    if not group.is_fusable or len(space) < 2:
+    # Only the last axis: others may be batches, and a new batch size must need no new kernel. For
+    # that reason nothing is asked of the lengths of the others.
+    space, axis = group.space, len(group.space) - 1
+    if not group.is_fusable or axis < 1 or not 2 <= space[axis] <= MAX_EXTENT:
         return None
-    for axis in reversed(range(len(space))):
-        extent = space[axis]
-        if not 2 <= extent <= MAX_EXTENT or math.prod(space) < LEAST_REST * extent:
-            continue
-        if len(group.nodes) * extent <= MAX_NODES and _is_worth_it(group, axis):
-            return axis
-    return None
+    if len(group.nodes) * space[axis] > MAX_NODES or not _is_worth_it(group, axis):
+        return None
+    return axis
 
 
 def _is_worth_it(group: Group, axis: int) -> bool:
-    space = group.space
-    is_innermost = all(n == 1 for n in space[axis + 1 :])
     for node in group.nodes:
-        if node.space != space:
+        if node.space != group.space:
             continue
-        if isinstance(node, Fold):
-            if axis in node.form.axes:
-                return True
-            if is_innermost:
-                return True  # its results would be kept in memory, a few of them
-        elif is_innermost:
-            for x in node.operands:
-                if isinstance(x, View) and not x.strides[axis] and any(x.strides):
-                    return True  # no loop can walk this axis and the next one as one
+        if isinstance(node, Fold) and node.form.axes == (axis,):
+            return True
+        if isinstance(node, Fold) and axis not in node.form.axes:
+            return True  # a few results would be kept in memory
+        for x in node.operands:
+            if isinstance(x, View) and not x.strides[axis] and any(x.strides):
+                return True  # no loop can walk this axis and the next one as one
     return False
 
 
