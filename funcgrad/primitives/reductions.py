@@ -58,6 +58,10 @@ class _Extreme(_Reduce):
             raise ShapeError(f"{self.name} of {x} over an axis of length 0 has no value.")
         return super().abstract_eval(x)
 
+    def lower(self, x: ShapedArray) -> Form:
+        # Complex numbers have no extreme values to start from.
+        return Extern() if x.dtype.kind == "c" else super().lower(x)
+
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         (x,), (t,) = primals, tangents
         out = self.bind(x)
