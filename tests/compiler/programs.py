@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-SIZES = (0, 1, 2, 3, 4)
+SIZES = (0, 1, 2, 3, 4, 7)
 LARGEST = 600
 """Elements of the largest intermediate result."""
 
@@ -166,7 +166,7 @@ class Writer:
     def step(self) -> None:
         kinds = [
             self.unary, self.binary, self.fold, self.normalisation, self.movement, self.cut,
-            self.joined, self.product, self.running,
+            self.joined, self.product, self.running, self.shifted, self.shifted,
         ]  # fmt: skip
         if not self.is_smooth:
             kinds += [self.exact, self.comparison, self.selection, self.logic, self.integers]
@@ -306,6 +306,23 @@ class Writer:
             f"np.stack([v{i}, np.sin(v{i})], axis=-1)",
             f"np.pad(v{i}, {self.integer(0, 2)})",
             f"np.tile(v{i}, 2)",
+        ]
+        self.add(self.choose(texts))
+
+    def shifted(self) -> None:
+        """Neighbours along an axis, and what is put around or into them."""
+        i = self.pick("f", rank=1)
+        if i is None:
+            return
+        colons = ":, " * self.integer(0, np.ndim(self.values[i]) - 1)
+        x = f"v{i}[{colons}"
+        texts = [
+            f"{x}1:] - {x}:-1]",
+            f"{x}1:-1] * 2 - {x}2:] - {x}:-2]",
+            f"v{i} - np.pad(v{i}, 1)[{', '.join(['1:-1'] * np.ndim(self.values[i]))}] * 0.5",
+            f"np.roll(v{i}, 1, {colons.count(':')}) + np.roll(v{i}, -1, 0) - v{i}",
+            f"np.concatenate([{x}:1], {x}1:-1] * 0.5, {x}-1:]], axis={colons.count(':')}) + v{i}",
+            f"np.concatenate([{x}-1:], {x}:-1]], axis={colons.count(':')}) * v{i}",
         ]
         self.add(self.choose(texts))
 
