@@ -106,6 +106,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], np.ndarray]] = {
     ),
     "branches": (lambda x: lax.cond(x[0, 0] > 0, jacobi, lambda x: x * 2, x), GRID),
     "lanes": (lambda x: fg.vmap(lambda v: lax.scan(lambda c, u: (c * u, c), 1.0, v)[1])(x), GRID),
+    "no rows": (lambda x: np.max(x[:0] * 2, -1) + np.sum(np.min(x[:0], -1)), POINTS),
     "nothing": (lambda x: np.pad(x[:0], (0, 2)) + x[:2], LINE),
     "one": (lambda x: np.concatenate([x[:1], x[1:2]]) * np.pad(x[3:4], (1, 0)), LINE),
 }

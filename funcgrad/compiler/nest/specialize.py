@@ -46,6 +46,10 @@ def specialize(graph: Graph, groups: Sequence[Group]) -> bool:
         try:
             nodes = _Writing(group, axis, readers, set(graph.outputs)).nodes
         except _NotAligned:
+            # What was written so far is nobody's: the values are made by the nodes of before.
+            for node in group.nodes:
+                for out in node.outs:
+                    out.maker = node
             continue
         last = group.nodes[-1]
         replaced.update((node, []) for node in group.nodes)
