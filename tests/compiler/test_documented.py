@@ -10,9 +10,11 @@ import pytest
 
 from funcgrad.compiler import abi
 from funcgrad.compiler.foreign import resolve
+from funcgrad.compiler.native.vecmath import FORMULAS
 from funcgrad.compiler.native.vocabulary import WORDS
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.primitive import Primitive
+from funcgrad.intrinsics import INTRINSICS
 from funcgrad.lowering import Call, Extern, Routine
 from tests.cases import CASES
 
@@ -76,6 +78,14 @@ def test_the_vocabulary_is_listed():
     assert all(any(word.startswith(family) for word in WORDS) for family in families)
     others = {word for word in WORDS if not word.startswith(tuple(families))}
     assert sorted(single) == sorted(others)
+
+
+def test_every_intrinsic_is_a_word_of_kernels():
+    assert set(INTRINSICS) <= set(WORDS)
+    formulas = {name for name, _ in FORMULAS}
+    assert {x.name for x in INTRINSICS.values() if x.code == "formula"} == formulas
+    called = {f"libm_{x.name}" for x in INTRINSICS.values() if x.libm != "never"}
+    assert called <= set(WORDS)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 
 import funcgrad as fg
 from funcgrad import lax
+from funcgrad.compiler.nest import write_through
 from funcgrad.compiler.nest.arrange import OPTIONAL, SKIP_VARIABLE, VERIFY_VARIABLE
 from funcgrad.compiler.nest.layout import Value, View, reindex_of, reindexed, seen_box, whole
 from funcgrad.compiler.nest.nodes import Graph, Guard, Point
@@ -223,3 +224,21 @@ def test_a_guard_may_lead_beside_memory_outside_of_its_box() -> None:
     )
     with pytest.raises(CompilerError, match=r"a Guard of .* reads beside the memory"):
         verify_graph(too_large, "a pass")
+
+
+def test_arrays_of_many_parts_take_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted, not timed: how often the passes ask where a part lies."""
+    counts: list[int] = []
+    asked = write_through.box_of
+
+    def counted(place: View) -> Any:
+        counts[-1] += 1
+        return asked(place)
+
+    monkeypatch.setattr(write_through, "box_of", counted)
+    for n in (50, 100, 200):
+        counts.append(0)
+        parts = [slice(i, i + 2) for i in range(n)]
+        fg.jit(lambda x: np.concatenate([x[s] * 1.5 for s in parts])).lower(np.ones(n + 2))  # noqa: B023
+    assert counts[2] <= 2 * counts[1] + 50
+    assert counts[1] <= 2 * counts[0] + 50

@@ -48,7 +48,8 @@ class _Recomputation:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.outputs = set(graph.outputs)
-        self.readers: dict[Value, list[tuple[Node, int]]] = defaultdict(list)
+        self.readers: dict[Value, dict[tuple[Node, int], None]] = defaultdict(dict)
+        """Who reads a value, and as which operand: a set that keeps its order."""
         self.copies: dict[Node | None, list[Point]] = defaultdict(list)
         """Copies of every point, which run where it did."""
         self.fences: dict[Node | None, list[Node]] = defaultdict(list)
@@ -60,7 +61,7 @@ class _Recomputation:
     def _register(self, node: Node) -> None:
         for i, x in enumerate(node.operands):
             if isinstance(x, View):
-                self.readers[x.value].append((node, i))
+                self.readers[x.value][node, i] = None
 
     def run(self) -> None:
         for node in reversed(self.graph.nodes):
@@ -80,8 +81,8 @@ class _Recomputation:
         """A point that nobody reads any more reads nothing."""
         if node.out not in self.outputs and not self.readers[node.out]:
             for i, x in enumerate(node.operands):
-                if isinstance(x, View) and (node, i) in self.readers[x.value]:
-                    self.readers[x.value].remove((node, i))
+                if isinstance(x, View):
+                    self.readers[x.value].pop((node, i), None)
 
     def _copy_for_readers(self, node: Point) -> None:
         """Let readers read copies of a point in their own space, if that is worth it."""
@@ -97,9 +98,9 @@ class _Recomputation:
                 known[way] = self._copy(node, way)
             if isinstance(reader, Guard) and reader.is_fence and i == 0:
                 # There is something to be computed everywhere, so nothing is to be fenced off.
-                for other, k in self.readers.pop(reader.out, []):
+                for other, k in self.readers.pop(reader.out, {}):
                     self._replace(other, k, _through(other.operands[k], known[way]))
-            self.readers[node.out].remove((reader, i))
+            del self.readers[node.out][reader, i]
             self._replace(reader, i, known[way])
 
     def _replace(self, node: Node, i: int, operand: Operand) -> None:
@@ -107,7 +108,7 @@ class _Recomputation:
         operands[i] = operand
         node.operands = tuple(operands)
         if isinstance(operand, View):
-            self.readers[operand.value].append((node, i))
+            self.readers[operand.value][node, i] = None
 
     def _ways(self, node: Point, readers: list[tuple[Node, int]]) -> list[_Way] | None:
         """How each reader reads it, if it is to be computed again where that differs."""

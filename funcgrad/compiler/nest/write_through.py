@@ -96,11 +96,14 @@ def write_through(graph: Graph, groups: Sequence[Group]) -> None:
     """Give points the places of parts that they are; changes nodes and values."""
     plan = _Plan(graph, groups)
     for node in plan.home:
-        if isinstance(node, Copies) and node.places:
-            _move(node, plan)
+        # Cutting makes no fewer pieces: where there are too many already, nothing can move.
+        if isinstance(node, Copies) and 0 < len(node.places) <= MAX_PIECES:
+            while _move(node, plan):
+                pass
 
 
-def _move(node: Copies, plan: _Plan) -> None:
+def _move(node: Copies, plan: _Plan) -> bool:
+    """Give one operand its place, if there is one that can have it."""
     operands, places = list(node.operands), list(node.places)
     base = operands[0]
     is_changed = (  # the first operand is not copied, but changed where it is
@@ -131,8 +134,8 @@ def _move(node: Copies, plan: _Plan) -> None:
         operands[first:k] = [x for x, _ in pieces]
         places[first:k] = [p for _, p in pieces]
         node.operands, node.places = tuple(operands), tuple(places)
-        _move(node, plan)
-        return
+        return True
+    return False
 
 
 def _long(array: View | Value) -> list[int]:
