@@ -5,6 +5,8 @@ ufuncs or `funcgrad.numpy`. Arrays are `numpy.ndarray`; `jit` compiles with Numb
 a page of names; the work is in the modules that it names.
 """
 
+from typing import TYPE_CHECKING
+
 from funcgrad import (
     ad_checkpoint,
     checkpoint_policies,
@@ -14,7 +16,6 @@ from funcgrad import (
     errors,
     flatten_util,
     lax,
-    nn,
     numpy,
     ops,
     random,
@@ -68,6 +69,9 @@ from funcgrad.api.vectorization import vmap
 from funcgrad.dtypes import float0
 from funcgrad.higher_order.jit import disable_jit
 from funcgrad.namespaces import present
+
+if TYPE_CHECKING:  # they are loaded on first use
+    from funcgrad import nn
 
 jacobian = jacrev
 __version__ = "0.2.0"

@@ -7,8 +7,9 @@ modules, then among similar names here.
 
 from __future__ import annotations
 
+import importlib
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from types import ModuleType
 
 _ONE_MACHINE = "funcgrad computes on the processor it runs on, with NumPy arrays; "
@@ -107,12 +108,14 @@ _presented: dict[str, ModuleType] = {}
 def present(package: str) -> None:
     """Let a package and its public modules show the names in their ``__all__``, and no others.
 
+    A name in the ``__all__`` of a package that the package did not import is a module that is
+    loaded when it is first asked for, and calls this function itself.
+
     Args:
         package: Its name; it is imported already.
     """
-    modules = public_modules(sys.modules[package])
-    for module in modules:
-        _present(module, modules)
+    for module in public_modules(sys.modules[package]):
+        _present(module)
         _presented[module.__name__] = module
 
 
@@ -138,20 +141,22 @@ def public_modules(package: ModuleType) -> list[ModuleType]:
 
 def _modules_in(module: ModuleType) -> Iterator[ModuleType]:
     for name in module.__all__:
-        value = vars(module)[name]
+        value = vars(module).get(name)
         if isinstance(value, ModuleType):
             yield value
             yield from _modules_in(value)
 
 
-def _present(module: ModuleType, modules: Sequence[ModuleType]) -> None:
+def _present(module: ModuleType) -> None:
     def __dir__() -> list[str]:
         return sorted(module.__all__)
 
-    def __getattr__(name: str) -> None:
+    def __getattr__(name: str) -> ModuleType:
+        if name in module.__all__:
+            return importlib.import_module(f"{module.__name__}.{name}")
         message = f"module {module.__name__!r} has no attribute {name!r}"
         if not name.startswith("_"):  # Protocols that others ask for: no message is read.
-            hint = _hint(module, name, modules)
+            hint = _hint(module, name)
             message += f": {hint}" if hint else "."
         # With its name, but without the module, for which Python would add a guess of its own.
         raise AttributeError(message, name=name)
@@ -160,12 +165,13 @@ def _present(module: ModuleType, modules: Sequence[ModuleType]) -> None:
     vars(module).update(__dir__=__dir__, __getattr__=__getattr__)
 
 
-def _hint(module: ModuleType, name: str, modules: Sequence[ModuleType]) -> str:
+def _hint(module: ModuleType, name: str) -> str:
     """What was meant, or what to use instead; empty if there is nothing to say."""
     known = INSTEAD.get(f"{module.__name__}.{name}")
     if known is not None:
         return known
-    elsewhere = [m.__name__ for m in modules if m is not module and name in m.__all__]
+    others = [m for m in list(_presented.values()) if m is not module]
+    elsewhere = [m.__name__ for m in others if name in m.__all__]
     if elsewhere:
         return f"it is {' or '.join(f'{m}.{name}' for m in elsewhere[:3])}."
     similar = _similar(name, module.__all__)

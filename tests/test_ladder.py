@@ -39,17 +39,17 @@ LADDER = (
         "random",
         "numpy",
         "scipy",
-        "nn",
         "ops",
     ),
     ("api", "testing", "ad_checkpoint", "custom_batching", "custom_derivatives", "debug"),
+    ("data", "nn", "optim", "diagnostics"),
     ("",),  # funcgrad/__init__.py
 )
 # The rooms of the compiler, likewise: what they agree on, what libraries offer, the machine's
 # language, loop nests, what runs, what tells about it, and the list of passes. Loop nests do not
 # see what runs.
 ROOMS = ("", "abi", "foreign", "native", "nest", "runtime", "report", "pipeline")
-ORDERED = (0, 8, 9)
+ORDERED = (0, 8, 9, 10)
 MAY_LOAD_LLVM = PACKAGE + ".compiler."
 MAY_LOAD_NUMBA = PACKAGE + ".compiler.native.numba_parts"
 

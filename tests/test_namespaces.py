@@ -14,6 +14,7 @@ import pytest
 import funcgrad as fg
 from funcgrad.namespaces import INSTEAD, public_modules
 
+LOADED = [getattr(fg, name) for name in fg.__all__]  # some are loaded when they are asked for
 MODULES = public_modules(fg)
 BY_NAME = {module.__name__: module for module in MODULES}
 OF_PYTHON = ("typing", "collections", "types", "enum", "functools", "dataclasses", "contextlib")

@@ -3,6 +3,7 @@
 This module is a page of names; the work is in the modules that it names.
 """
 
+from funcgrad.namespaces import present
 from funcgrad.nn import initializers
 from funcgrad.nn.activations import (
     celu,
@@ -74,3 +75,5 @@ __all__ = [
     "swish",
     "tanh",
 ]
+
+present(__name__)
