@@ -12,7 +12,7 @@ from hypothesis import given, settings
 
 import funcgrad as fg
 from funcgrad import lax
-from funcgrad.compiler.nest import write_through
+from funcgrad.compiler.nest import rematerialize, write_through
 from funcgrad.compiler.nest.arrange import OPTIONAL, SKIP_VARIABLE, VERIFY_VARIABLE
 from funcgrad.compiler.nest.layout import Value, View, reindex_of, reindexed, seen_box, whole
 from funcgrad.compiler.nest.nodes import Graph, Guard, Point
@@ -32,6 +32,7 @@ CUBE = RNG.normal(size=(5, 6, 7))
 @pytest.fixture(autouse=True)
 def _verified(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VERIFY_VARIABLE, "1")
+    monkeypatch.setattr(rematerialize, "MIN_BYTES", 0)  # small programs, too
 
 
 def jacobi(a: Any) -> Any:
@@ -77,6 +78,19 @@ def advection(u: Any) -> Any:
     return lax.fori_loop(0, 4, lambda i, v: v - 0.3 * (v - np.roll(v, 1, 0)), u * 1)
 
 
+def rational_step(c: Any, row: Any) -> Any:
+    v, w = row
+    a = c * v / (1.0 + v * v) + 0.1 * w
+    return a * a - 0.5 * c, (a, c, a * c * v)
+
+
+def leapfrog(y: Any) -> Any:
+    q, p = y
+    p = p - 0.05 * q * (1 + q * q)
+    q = q + 0.1 * p
+    return q, p - 0.05 * q * (1 + q * q)
+
+
 PROGRAMS: dict[str, tuple[Callable[..., Any], np.ndarray]] = {
     "jacobi": (jacobi, GRID),
     "three steps of jacobi": (lambda a: jacobi(jacobi(jacobi(a))), GRID),
@@ -101,6 +115,24 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], np.ndarray]] = {
     "advection": (advection, GRID),
     "scan": (lambda x: lax.scan(lambda c, v: (np.sin(c) + v, c * v), 0.5, x)[1], LINE),
     "wide scan": (lambda x: lax.scan(lambda c, v: (np.tanh(c) + v, c[::-1]), x[0], x)[1], GRID),
+    "reverse scan": (
+        lambda x: np.stack(lax.scan(rational_step, x[0], (x, x[:, 0]), reverse=True)[1]),
+        GRID,
+    ),
+    "scan of scans": (
+        lambda x: lax.scan(lambda c, v: lax.scan(rational_step, c * v, (x, x[:, 1])), x[0], x)[1][
+            2
+        ],
+        GRID[:5],
+    ),
+    "orbits": (
+        lambda x: lax.scan(lambda y, _: (leapfrog(y), None), (x, x * 0.5), length=6)[0][0],
+        POINTS,
+    ),
+    "scan with a product": (
+        lambda x: lax.scan(lambda c, v: (np.tanh(c @ x.T @ x * 0.1 + v * c), c[0]), x[:1], x)[1],
+        GRID,
+    ),
     "while": (
         lambda x: lax.while_loop(lambda c: c[0] < 5, lambda c: (c[0] + 1, jacobi(c[1])), (0, x))[1],
         GRID,

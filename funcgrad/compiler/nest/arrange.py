@@ -17,11 +17,13 @@ from funcgrad.compiler.nest.layout import Value
 from funcgrad.compiler.nest.nodes import Graph
 from funcgrad.compiler.nest.read_through import read_through
 from funcgrad.compiler.nest.recompute import recompute
+from funcgrad.compiler.nest.rematerialize import rematerialize
 from funcgrad.compiler.nest.specialize import specialize
 from funcgrad.compiler.nest.verify import verify_graph, verify_groups
 from funcgrad.compiler.nest.write_through import prefer_fresh, write_through
 
 OPTIONAL = (
+    "rematerialize",  # loops compute again what earlier loops would keep for them
     "read_through",  # assembled arrays are read where their parts come from
     "recompute",  # cheap values are computed again by their readers
     "specialize",  # short axes are written out
@@ -67,6 +69,9 @@ def arrange(
                 verify_groups(graph, groups, after)
 
     check("lower")
+    if is_on("rematerialize"):
+        rematerialize(graph)
+        check("rematerialize")
     if is_on("read_through"):
         read_through(graph)
         check("read_through")

@@ -1,0 +1,269 @@
+"""What a loop keeps for the way back is computed again there, where that is cheaper than memory.
+
+``rematerialize : graph -> graph``. The derivative of a loop runs back over what every step left: a
+stack of residuals per operation that is not linear. Of long loops over many numbers these stacks
+are far larger than any cache, while most of them follow from the carried values by a few cheap
+operations. So the second loop repeats those operations, and the first one keeps what it carries.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from funcgrad.compiler.nest.layout import Operand, Value, View, whole
+from funcgrad.compiler.nest.nodes import Copies, Graph, Link, Loop, Nest, Node, Point, values_read
+from funcgrad.intrinsics import expression
+
+MIN_BYTES = 1 << 20
+"""Stacks that are smaller in all stay in the cache."""
+
+MAX_COST = 8
+"""Operations that may be done again for an element that is not kept."""
+
+
+def rematerialize(graph: Graph) -> None:
+    """Let loops compute again what earlier loops would keep for them; changes the graph."""
+    loops = [node for node in graph.nodes if isinstance(node, Loop) and node.length is not None]
+    if len(loops) < 2:
+        return
+    readers: dict[Value, list[Node]] = defaultdict(list)
+    for node in graph.nodes:
+        for value in dict.fromkeys(values_read(node)):
+            readers[value].append(node)
+    for second in loops:
+        walked = (k.outer.maker for k in second.links if k.step and k.inner.maker is None)
+        for first in dict.fromkeys(maker for maker in walked if maker in loops):
+            only = {v for v in first.outs if readers[v] == [second] and v not in graph.outputs}
+            _Pair(first, second, only).run()
+
+
+class _Pair:
+    """Two loops, of which the second walks along stacks of the first.
+
+    Args:
+        first: The loop that comes first.
+        second: The loop that reads its stacks.
+        only: The results of the first loop that nobody else reads.
+    """
+
+    def __init__(self, first: Loop, second: Loop, only: set[Value]) -> None:
+        self.first = first
+        self.second = second
+        self.body = first.bodies[-1]
+        self.made = {out: node for node in self.body.nodes for out in node.outs}
+        self.stacked = {
+            k.inner: k for k in first.links if k.inner.maker is not None and k.inner in self.made
+        }
+        self.carried = {carry.now for carry in first.carries}
+        self.given = {k.inner: k for k in first.links if k.inner.maker is None}
+        self.only = only
+
+    def run(self) -> None:
+        length = self.first.length
+        if length is None or length != self.second.length or length < 2:
+            return
+        self.length = length
+        self.walks = self._walks()
+        again = self._choose()
+        carried = {v for node in again for v in values_read(node)} & self.carried
+        if again and self._is_worth_it(again, carried):
+            self._repeat(again)
+            self._drop()
+
+    # What could be computed again, and whether it should be.
+
+    def _walks(self) -> dict[Value, list[Link]]:
+        """For every stacked value the links by which the second loop has it, step by step.
+
+        All of them go the same way: with the first loop, or against it.
+        """
+        inside = {v for node in _nests(self.second.bodies[-1]) for v in values_read(node)}
+        with_it: dict[Value, list[Link]] = {}
+        against: dict[Value, list[Link]] = {}
+        stacks = {link.outer: link for link in self.stacked.values()}
+        for link in self.second.links:
+            own = stacks.get(link.outer)
+            if own is None or link.inner.maker is not None or link.inner in inside or not own.step:
+                continue
+            if math.prod(link.inner.shape) != math.prod(own.inner.shape):
+                continue
+            if (link.offset, link.step) == (own.offset, own.step):
+                with_it.setdefault(own.inner, []).append(link)
+            elif (link.offset, link.step) == (own.offset + (self.length - 1) * own.step, -own.step):
+                against.setdefault(own.inner, []).append(link)
+        self.is_reverse = len(against) > len(with_it)
+        return against if self.is_reverse else with_it
+
+    def _choose(self) -> list[Node]:
+        """Nodes that the second loop repeats, in order.
+
+        A value is repeated if everything that it needs is carried, given, kept anyway or repeated.
+        """
+        nexts = {carry.next for carry in self.first.carries}
+        inner = {v for node in _nests(self.body) for v in values_read(node)}
+        again: set[Node] = set()
+        self.kept: dict[Value, Value] = {}
+        """What the second loop has of the first one's values, by its own."""
+        self.gone: list[Value] = []
+        for node in self.body.nodes:
+            value = node.outs[0] if len(node.outs) == 1 else None
+            if value is None or value not in self.walks:
+                continue
+            links = [k for k in self.second.links if k.outer is self.stacked[value].outer]
+            is_free = (
+                self.stacked[value].outer in self.only
+                and len(links) == len(self.walks[value])
+                and value not in nexts
+                and value not in inner
+            )
+            carried = self._copied(node)
+            needed = self._needs(value) if is_free and carried is None else None
+            if needed is None:
+                self.kept[value if carried is None else carried] = self.walks[value][0].inner
+                continue
+            again |= needed
+            self.gone.append(value)
+        return [node for node in self.body.nodes if node in again]
+
+    def _copied(self, node: Node) -> Value | None:
+        """The carried value that a node only copies, so that a stack of it is there."""
+        if isinstance(node, Point) and node.expr == "{0}":
+            [x] = node.operands
+            if isinstance(x, View) and x.value in self.carried and x == whole(x.value):
+                return x.value
+        return None
+
+    def _needs(self, value: Value) -> set[Node] | None:
+        """The nodes that compute a value from what the second loop has."""
+        found: set[Node] = set()
+        stack = [self.made[value]]
+        while stack:
+            node = stack.pop()
+            if node in found:
+                continue
+            if not isinstance(node, Point | Copies) or _is_expensive(node):
+                return None
+            found.add(node)
+            stack += [
+                self.made[x] for x in values_read(node) if x in self.made and x not in self.kept
+            ]
+        return found
+
+    def _is_worth_it(self, again: Iterable[Node], carried: set[Value]) -> bool:
+        size = sum(math.prod(value.shape) for value in self.gone)
+        size -= 2 * sum(math.prod(now.shape) for now in carried if now not in self.kept)
+        work = sum(_cost(node) * math.prod(node.out.shape) for node in again)
+        itemsize = min(value.dtype.itemsize for value in self.gone)
+        return size * self.length * itemsize >= MIN_BYTES and work <= MAX_COST * size
+
+    # The change.
+
+    def _repeat(self, again: Iterable[Node]) -> None:
+        """Have the second loop compute what is gone."""
+        body = self.second.bodies[-1]
+        own = self.kept
+        clones: list[Node] = []
+        for node in again:
+            for value in values_read(node):
+                if value not in own:
+                    own[value] = self._given(value)
+            clones.append(_cloned(node, own, body.nodes[0].epoch))
+        instead = {k.inner: own[v] for v in self.gone for k in self.walks[v]}
+        for node in body.nodes:
+            node.operands = tuple(_seen(x, instead) for x in node.operands)
+        body.nodes[:0] = clones
+
+    def _given(self, value: Value) -> Value:
+        """What the first loop is given, as the second one has it."""
+        link = self._stack(value) if value in self.carried else self.given.get(value)
+        if link is None:
+            return value  # a constant
+        offset, step = link.offset, link.step
+        if self.is_reverse:
+            offset, step = offset + (self.length - 1) * step, -step
+        inner = Value(link.inner.shape, link.inner.dtype)
+        self.second.links += (Link(inner, link.outer, offset, step),)
+        return inner
+
+    def _stack(self, now: Value) -> Link:
+        """A stack of a carried value as it is when steps begin."""
+        size = math.prod(now.shape)
+        out, stack = Value(now.shape, now.dtype), Value((self.length, *now.shape), now.dtype)
+        kept = Point((whole(now),), (out,), "{0}")
+        kept.epoch = self.body.nodes[0].epoch
+        self.body.nodes.insert(0, kept)
+        self.body.outputs.append(out)
+        stack.maker = self.first
+        stack.is_stored = False
+        self.first.outs += (stack,)
+        start, step = ((self.length - 1) * size, -size) if self._goes_back() else (0, size)
+        self.first.links += (Link(out, stack, start, step),)
+        return self.first.links[-1]
+
+    def _goes_back(self) -> bool:
+        """Whether the first loop fills its stacks from their ends."""
+        return any(link.step < 0 for link in self.stacked.values())
+
+    def _drop(self) -> None:
+        """Forget what is gone, and who only made that."""
+        gone, read = set(self.gone), {k.inner for v in self.gone for k in self.walks[v]}
+        stacks = {self.stacked[value].outer for value in gone}
+        self.first.links = tuple(k for k in self.first.links if k.inner not in gone)
+        self.first.outs = tuple(out for out in self.first.outs if out not in stacks)
+        self.second.links = tuple(k for k in self.second.links if k.inner not in read)
+        self.body.outputs = [value for value in self.body.outputs if value not in gone]
+        _drop_unread(self.body)
+        for loop in (self.first, self.second):
+            outer = dict.fromkeys(k.outer for k in loop.links if k.outer not in loop.outs)
+            starts = (carry.initial.outer for carry in loop.carries)
+            loop.operands = tuple(whole(value) for value in (*outer, *starts))
+
+
+def _nests(graph: Graph) -> Iterator[Nest]:
+    return (node for node in graph.nodes if isinstance(node, Nest))
+
+
+def _cost(node: Node) -> int:
+    return expression(node.expr).cost if isinstance(node, Point) else 0
+
+
+def _is_expensive(node: Point | Copies) -> bool:
+    return isinstance(node, Point) and expression(node.expr).is_expensive
+
+
+def _seen(operand: Operand, instead: Mapping[Value, Value]) -> Operand:
+    """An operand that reads a value with the same elements at the same places instead."""
+    if isinstance(operand, View) and operand.value in instead:
+        return replace(operand, value=instead[operand.value])
+    return operand
+
+
+def _cloned(node: Node, own: dict[Value, Value], epoch: int) -> Node:
+    """A node that reads, and makes, other values; they are added to ``own``."""
+    clone = copy.copy(node)
+    clone.epoch = epoch
+    clone.operands = tuple(_seen(x, own) for x in node.operands)
+    out = own[node.out] = Value(node.out.shape, node.out.dtype)
+    clone.outs = (out,)
+    out.maker = clone
+    out.is_stored = False
+    if isinstance(clone, Copies):
+        clone.places = tuple(replace(place, value=out) for place in clone.places)
+    return clone
+
+
+def _drop_unread(graph: Graph) -> None:
+    """Leave out points and copies that nobody reads."""
+    read = set(graph.outputs)
+    kept: list[Node] = []
+    for node in reversed(graph.nodes):
+        if not isinstance(node, Point | Copies) or node.out in read:
+            kept.append(node)
+            read.update(values_read(node))
+            if isinstance(node, Nest):
+                read.update(link.outer for link in node.links)
+    graph.nodes = kept[::-1]
