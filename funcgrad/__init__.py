@@ -71,7 +71,7 @@ from funcgrad.higher_order.jit import disable_jit
 from funcgrad.namespaces import present
 
 if TYPE_CHECKING:  # they are loaded on first use
-    from funcgrad import nn
+    from funcgrad import nn, optim
 
 jacobian = jacrev
 __version__ = "0.2.0"
@@ -123,6 +123,7 @@ __all__ = [
     "numpy",
     "numpy_dtype_promotion",
     "ops",
+    "optim",
     "print_environment_info",
     "print_saved_residuals",
     "pure_callback",
