@@ -65,7 +65,10 @@ OPTIMIZERS: dict[str, tuple[str, dict[str, Any]]] = {
         {"learning_rate": 0.01, "centered": True, "bias_correction": True, "eps": 1e-2},
     ),
     "adam": ("adam", {"learning_rate": 0.05}),
-    "adam eps": ("adam", {"learning_rate": 0.05, "b1": 0.8, "b2": 0.9, "eps": 0.1, "eps_root": 0.2}),
+    "adam eps": (
+        "adam",
+        {"learning_rate": 0.05, "b1": 0.8, "b2": 0.9, "eps": 0.1, "eps_root": 0.2},
+    ),
     "adamw": ("adamw", {"learning_rate": 0.05, "weight_decay": 0.1}),
     "adamw masked": ("adamw", {"learning_rate": 0.05, "weight_decay": 0.1, "mask": MASK}),
     "nadam": ("nadam", {"learning_rate": 0.05}),
@@ -85,15 +88,21 @@ OPTIMIZERS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
 }
 
+
+def precise(schedule: Any) -> Any:
+    """A schedule in float64: from an int32 optax computes some of them in float32."""
+    return lambda count: schedule(count * np.float64(1.0))
+
+
 # Chains, from a namespace with optax's names.
 CHAINS: dict[str, Any] = {
     "clip": lambda o: o.chain(o.clip(0.3), o.sgd(0.1)),
     "clip_by_global_norm": lambda o: o.chain(o.clip_by_global_norm(1.0), o.sgd(0.1, 0.9)),
     "clip_by_block_rms": lambda o: o.chain(o.clip_by_block_rms(0.2), o.sgd(0.1)),
     "scale_by_schedule": lambda o: o.chain(
-        o.scale_by_adam(), o.scale_by_schedule(o.cosine_decay_schedule(-0.1, 40, 0.1))
+        o.scale_by_adam(), o.scale_by_schedule(precise(o.cosine_decay_schedule(-0.1, 40, 0.1)))
     ),
-    "schedule": lambda o: o.adam(o.warmup_cosine_decay_schedule(0.0, 0.2, 10, 45, 0.01)),
+    "schedule": lambda o: o.adam(precise(o.warmup_cosine_decay_schedule(0.0, 0.2, 10, 45, 0.01))),
     "ema": lambda o: o.chain(o.ema(0.9), o.sgd(0.1)),
     "ema biased": lambda o: o.chain(o.ema(0.9, debias=False), o.sgd(0.1)),
     "trust ratio": lambda o: o.chain(
@@ -112,7 +121,7 @@ CHAINS: dict[str, Any] = {
     ).gradient_transformation(),
     "apply_if_finite": lambda o: o.apply_if_finite(o.adam(0.05), 3),
     "inject_hyperparams": lambda o: o.inject_hyperparams(o.adamw)(
-        learning_rate=o.exponential_decay(0.1, 10, 0.7), weight_decay=0.05
+        learning_rate=precise(o.exponential_decay(0.1, 10, 0.7)), weight_decay=0.05
     ),
     "lbfgs backtracking": lambda o: o.lbfgs(
         memory_size=4, linesearch=o.scale_by_backtracking_linesearch(15, increase_factor=2.0)
@@ -121,7 +130,8 @@ CHAINS: dict[str, Any] = {
         memory_size=4, linesearch=o.scale_by_zoom_linesearch(20, initial_guess_strategy="one")
     ),
     "sgd backtracking": lambda o: o.chain(
-        o.sgd(1.0), o.scale_by_backtracking_linesearch(20, decrease_factor=0.7, max_learning_rate=2.0)
+        o.sgd(1.0),
+        o.scale_by_backtracking_linesearch(20, decrease_factor=0.7, max_learning_rate=2.0),
     ),
 }
 
@@ -135,7 +145,10 @@ SCHEDULES: dict[str, tuple[str, tuple[Any, ...]]] = {
     "exponential growing": ("exponential_decay", (1.0, 7, 1.6, 0, False, 3.0)),
     "cosine": ("cosine_decay_schedule", (1.0, 30, 0.1, 1.5)),
     "warmup cosine": ("warmup_cosine_decay_schedule", (0.1, 1.0, 8, 30, 0.05)),
-    "warmup exponential": ("warmup_exponential_decay_schedule", (0.1, 1.0, 8, 5, 0.7, 2, True, 0.3)),
+    "warmup exponential": (
+        "warmup_exponential_decay_schedule",
+        (0.1, 1.0, 8, 5, 0.7, 2, True, 0.3),
+    ),
     "piecewise constant": ("piecewise_constant_schedule", (1.0, {10: 0.5, 25: 0.1})),
     "piecewise linear": ("piecewise_interpolate_schedule", ("linear", 1.0, {10: 2.0, 30: 0.1})),
     "piecewise cosine": ("piecewise_interpolate_schedule", ("cosine", 1.0, {10: 2.0, 30: 0.1})),

@@ -76,8 +76,10 @@ def main() -> None:
     jax.config.update("jax_enable_x64", True)
     save("torch", {key: by_torch(*case.torch) for key, case in TORCH.items()})
     schedules = {key: getattr(optax, f)(*arguments) for key, (f, arguments) in SCHEDULES.items()}
-    counts = np.array(COUNTS, np.int32)
-    save("schedules", {key: np.array([*map(float, map(f, counts))]) for key, f in schedules.items()})
+    counts = np.array(COUNTS, np.float64)
+    save(
+        "schedules", {key: np.array([*map(float, map(f, counts))]) for key, f in schedules.items()}
+    )
     made = {key: getattr(optax, f)(**arguments) for key, (f, arguments) in OPTIMIZERS.items()}
     made |= {key: make(optax) for key, make in CHAINS.items()}
     save("optax", {key: by_optax(tx) for key, tx in made.items()})
