@@ -55,6 +55,7 @@ class MultiSteps:
         opt: The optimiser.
         every_k_schedule: ``k``, or a function from the number of steps taken to it.
         use_grad_mean: Whether the step is taken with the mean of the gradients, or their sum.
+        accumulator_dtype: Dtype in which they are added, by default that of the parameters.
 
     Example:
         >>> from funcgrad import optim
@@ -72,6 +73,7 @@ class MultiSteps:
         opt: GradientTransformation,
         every_k_schedule: int | Callable[[Any], Any],
         use_grad_mean: bool = True,
+        accumulator_dtype: Any = None,
     ) -> None:
         if not callable(every_k_schedule) and every_k_schedule < 1:
             raise ArgumentError(
@@ -80,12 +82,12 @@ class MultiSteps:
         self._opt = with_extra_args_support(opt)
         self._every = every_k_schedule
         self._use_grad_mean = use_grad_mean
+        self._accumulator_dtype = accumulator_dtype
 
     def init(self, params: Params) -> MultiStepsState:
         """The state before the first gradient."""
-        return MultiStepsState(
-            first_count(), first_count(), self._opt.init(params), zeros_like(params)
-        )
+        gathered = zeros_like(params, self._accumulator_dtype)
+        return MultiStepsState(first_count(), first_count(), self._opt.init(params), gathered)
 
     def update(
         self,
@@ -106,6 +108,7 @@ class MultiSteps:
         every = self._every(state.gradient_step) if callable(self._every) else self._every
 
         def step(gathered: Updates, inner_state: Any) -> tuple[Updates, MultiStepsState]:
+            gathered = _in_dtypes(gathered, updates)
             new, inner_state = self._opt.update(gathered, inner_state, params, **extra_args)
             steps = next_count(state.gradient_step)
             zero = zeros_like(state.acc_grads)

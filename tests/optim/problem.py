@@ -1,8 +1,8 @@
 """The problem that all optimisers are recorded on, and the optimisers, by name.
 
 A quadratic form in a matrix and a vector with a quartic term: its gradient is written down here, so
-that nothing but the optimiser is compared. Optimisers are given by the name and the arguments of the
-function that makes them, which are the same for optax and for funcgrad.
+that nothing but the optimiser is compared. Optimisers are given by the name and the arguments of
+the function that makes them, which are the same for optax and for funcgrad.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ OPTIMIZERS: dict[str, tuple[str, dict[str, Any]]] = {
     "sgd momentum": ("sgd", {"learning_rate": 0.02, "momentum": 0.9}),
     "sgd nesterov": ("sgd", {"learning_rate": 0.02, "momentum": 0.9, "nesterov": True}),
     "sign_sgd": ("sign_sgd", {"learning_rate": 0.01}),
-    "rmsprop": ("rmsprop", {"learning_rate": 0.01}),
+    "rmsprop": ("rmsprop", {"learning_rate": 0.005}),
     "rmsprop outside": (
         "rmsprop",
         {"learning_rate": 0.01, "decay": 0.99, "eps": 1e-3, "eps_in_sqrt": False},
@@ -78,7 +78,10 @@ OPTIMIZERS: dict[str, tuple[str, dict[str, Any]]] = {
     "radam": ("radam", {"learning_rate": 0.05}),
     "radam nesterov": ("radam", {"learning_rate": 0.05, "b2": 0.9, "nesterov": True}),
     "adagrad": ("adagrad", {"learning_rate": 0.1}),
-    "adadelta": ("adadelta", {"rho": 0.95, "eps": 1e-4, "weight_decay": 0.01}),
+    "adadelta": (
+        "adadelta",
+        {"learning_rate": 1.0, "rho": 0.95, "eps": 1e-4, "weight_decay": 0.01},
+    ),
     "lion": ("lion", {"learning_rate": 0.01, "weight_decay": 0.1}),
     "lamb": ("lamb", {"learning_rate": 0.02, "weight_decay": 0.1}),
     "lbfgs": ("lbfgs", {"learning_rate": 0.1, "memory_size": 5, "linesearch": None}),
@@ -115,9 +118,11 @@ CHAINS: dict[str, Any] = {
     "freeze": lambda o: o.multi_transform(
         {"a": o.adam(0.05), "s": o.set_to_zero()}, {"w": "a", "b": "s"}
     ),
-    "MultiSteps": lambda o: o.MultiSteps(o.adam(0.05), 4).gradient_transformation(),
+    "MultiSteps": lambda o: o.MultiSteps(
+        o.adam(0.05), 4, accumulator_dtype=np.float64
+    ).gradient_transformation(),
     "MultiSteps sum": lambda o: o.MultiSteps(
-        o.sgd(0.02, 0.9), lambda step: 1 + step % 3, use_grad_mean=False
+        o.sgd(0.02, 0.9), lambda n: 1 + n % 3, use_grad_mean=False, accumulator_dtype=np.float64
     ).gradient_transformation(),
     "apply_if_finite": lambda o: o.apply_if_finite(o.adam(0.05), 3),
     "inject_hyperparams": lambda o: o.inject_hyperparams(o.adamw)(
