@@ -71,7 +71,7 @@ from funcgrad.higher_order.jit import disable_jit
 from funcgrad.namespaces import present
 
 if TYPE_CHECKING:  # they are loaded on first use
-    from funcgrad import nn, optim
+    from funcgrad import data, nn, optim
 
 jacobian = jacrev
 __version__ = "0.2.0"
@@ -95,6 +95,7 @@ __all__ = [
     "custom_jvp",
     "custom_vjp",
     "custom_vmap",
+    "data",
     "debug",
     "debug_infs",
     "debug_nans",

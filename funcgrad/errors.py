@@ -17,6 +17,7 @@ __all__ = [
     "CompilerError",
     "ConcretizationTypeError",
     "DtypeError",
+    "FileFormatError",
     "FuncgradError",
     "FuncgradWarning",
     "ImpureFunctionWarning",
@@ -137,6 +138,10 @@ class NonFiniteError(FuncgradError, FloatingPointError):
 
 class CacheError(FuncgradError, OSError):
     """The folder of compiled kernels cannot be used."""
+
+
+class FileFormatError(FuncgradError, ValueError):
+    """A file of data or of parameters is damaged, incomplete, or something else than expected."""
 
 
 class LibraryError(FuncgradError, ImportError):

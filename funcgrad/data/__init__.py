@@ -1,0 +1,23 @@
+"""Data on the way to and from the functions: batches, files of arrays, text, saved parameters.
+
+This module is a page of names; the work is in the modules that it names.
+"""
+
+from funcgrad.data.batching import batches, prefetch, train_test_split
+from funcgrad.data.idx import mnist, read_idx
+from funcgrad.data.saving import load, save
+from funcgrad.data.text import CharTokenizer
+from funcgrad.namespaces import present
+
+__all__ = [
+    "CharTokenizer",
+    "batches",
+    "load",
+    "mnist",
+    "prefetch",
+    "read_idx",
+    "save",
+    "train_test_split",
+]
+
+present(__name__)
