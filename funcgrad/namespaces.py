@@ -20,10 +20,6 @@ _IMAGES = (
     "funcgrad resizes no images; funcgrad.lax.conv_general_dilated filters them, and gather by "
     "indices samples them."
 )
-_WINDOWS = (
-    "it is a fold of windows: funcgrad.lax.reduce_window(x, -numpy.inf, lax.max, sizes, strides, "
-    "padding), or with 0.0, lax.add and a division."
-)
 _SOLVERS = (
     "SciPy's own takes concrete values only. For derivatives write the iteration with "
     "lax.while_loop or lax.scan, or let lax.custom_root differentiate the solution."
@@ -65,8 +61,6 @@ INSTEAD: dict[str, str] = {
     "funcgrad.sharding": _SHARDS,
     "funcgrad.transfer_guard": _NO_DEVICES,
     "funcgrad.lax.with_sharding_constraint": _SHARDS,
-    "funcgrad.nn.avg_pool": _WINDOWS,
-    "funcgrad.nn.max_pool": _WINDOWS,
     "funcgrad.numpy.bfloat16": _FORMATS,
     "funcgrad.numpy.float16": _FORMATS,
     "funcgrad.numpy.half": _FORMATS,

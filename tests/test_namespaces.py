@@ -83,7 +83,6 @@ def test_names_that_replacements_mention_exist():
         ("funcgrad.vamp", "did you mean vmap?"),
         ("funcgrad.pmap", "map over examples with vmap"),
         ("funcgrad.export", "kept on disk by themselves"),
-        ("funcgrad.nn.max_pool", "funcgrad.lax.reduce_window(x, -numpy.inf, lax.max"),
         ("funcgrad.scan", "it is funcgrad.lax.scan."),
         ("funcgrad.lax.vmap", "it is funcgrad.vmap."),
         ("funcgrad.numpy.softmax", "funcgrad.nn.softmax"),

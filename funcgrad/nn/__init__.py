@@ -1,10 +1,12 @@
-"""Activation functions, normalisation and initial weights, with JAX's names of `jax.nn`.
+"""Networks: activations, normalisation, attention, initial weights, losses and layers.
+
+Names that `jax.nn` has are JAX's, pooling is flax's, and losses are optax's.
 
 This module is a page of names; the work is in the modules that it names.
 """
 
 from funcgrad.namespaces import present
-from funcgrad.nn import initializers
+from funcgrad.nn import initializers, layers, losses
 from funcgrad.nn.activations import (
     celu,
     elu,
@@ -32,6 +34,8 @@ from funcgrad.nn.activations import (
     swish,
     tanh,
 )
+from funcgrad.nn.attention import dot_product_attention
+from funcgrad.nn.linear import conv, conv_transpose, dense, embed
 from funcgrad.nn.normalization import (
     log_softmax,
     logmeanexp,
@@ -40,28 +44,46 @@ from funcgrad.nn.normalization import (
     softmax,
     standardize,
 )
+from funcgrad.nn.norms import batch_norm, group_norm, layer_norm, rms_norm
+from funcgrad.nn.pooling import avg_pool, max_pool, min_pool
+from funcgrad.nn.regularization import dropout
 
 __all__ = [
+    "avg_pool",
+    "batch_norm",
     "celu",
+    "conv",
+    "conv_transpose",
+    "dense",
+    "dot_product_attention",
+    "dropout",
     "elu",
+    "embed",
     "gelu",
     "glu",
+    "group_norm",
     "hard_sigmoid",
     "hard_silu",
     "hard_swish",
     "hard_tanh",
     "identity",
     "initializers",
+    "layer_norm",
+    "layers",
     "leaky_relu",
     "log1mexp",
     "log_sigmoid",
     "log_softmax",
     "logmeanexp",
     "logsumexp",
+    "losses",
+    "max_pool",
+    "min_pool",
     "mish",
     "one_hot",
     "relu",
     "relu6",
+    "rms_norm",
     "selu",
     "sigmoid",
     "silu",

@@ -1,0 +1,110 @@
+"""What a layer is: two functions.
+
+    init  : (key, *inputs) -> (params, state)
+    apply : (params, state, *inputs, key, train) -> (outputs, state)
+
+Of the inputs of ``init`` only shapes and dtypes count. Parameters are what is learned, and the
+state is what changes otherwise, such as running means: both are pytrees that the caller keeps.
+Nothing is stored in a layer, so ``init`` and ``apply`` can be transformed like any other function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+from funcgrad.api.staging import ShapeDtypeStruct, eval_shape
+from funcgrad.core.avals import aval_of
+from funcgrad.errors import ArgumentError, FuncgradError
+from funcgrad.higher_order.staging import described, located
+from funcgrad.numpy.promotion import as_value
+from funcgrad.pytree import tree_map
+
+Array: TypeAlias = Any
+Tree: TypeAlias = Any
+
+
+class Layer(NamedTuple):
+    """A part of a network, as two functions.
+
+    Attributes:
+        init: ``init(key, *inputs) -> (params, state)``: initial parameters for inputs of these
+            types, which may be arrays or `ShapeDtypeStruct`. A layer without parameters, or
+            without state, has an empty tuple.
+        apply: ``apply(params, state, *inputs, key=None, train=False) -> (outputs, state)``. In
+            training dropout needs a random key, and batch normalisation returns a new state.
+
+    Example:
+        >>> import numpy as np
+        >>> import funcgrad as fg
+        >>> from funcgrad.nn import layers
+        >>> def init(key, x):
+        ...     return {"scale": np.ones(x.shape[-1])}, ()
+        >>> def apply(params, state, x, *, key=None, train=False):
+        ...     return params["scale"] * x, state
+        >>> network = layers.sequential(layers.dense(3), layers.Layer(init, apply), np.tanh)
+        >>> params, state = network.init(fg.random.key(0), np.ones((4, 2)))
+        >>> network.apply(params, state, np.ones((4, 2)))[0].shape
+        (4, 3)
+    """
+
+    init: Callable[..., tuple[Tree, Tree]]
+    apply: Callable[..., tuple[Any, Tree]]
+
+
+def function_layer(f: Callable[..., Any]) -> Layer:
+    """A layer without parameters."""
+
+    def init(key: Array, *inputs: Any) -> tuple[Tree, Tree]:
+        return (), ()
+
+    def apply(
+        params: Tree, state: Tree, *inputs: Any, key: Array = None, train: bool = False
+    ) -> tuple[Any, Tree]:
+        return f(*inputs), state
+
+    return Layer(init, apply)
+
+
+def as_layer(name: str, part: Layer | Callable[..., Any]) -> Layer:
+    """A layer, or a plain function as one."""
+    if isinstance(part, Layer):
+        return part
+    if not callable(part):
+        raise ArgumentError(
+            located(f"{name} is made of layers and functions of arrays, got {described(part)}.")
+        )
+    return function_layer(part)
+
+
+def typed(name: str, x: Any) -> ShapeDtypeStruct:
+    """Shape and dtype of an input."""
+    if isinstance(x, ShapeDtypeStruct):
+        return x
+    aval = aval_of(as_value(x, name))
+    return ShapeDtypeStruct(aval.shape, aval.dtype)
+
+
+def types_of(name: str, tree: Tree) -> Tree:
+    """The types of all arrays of a pytree."""
+    return tree_map(lambda x: typed(name, x), tree)
+
+
+def output_types(layer: Layer, params: Tree, state: Tree, *inputs: Any) -> Any:
+    """The types of what a layer returns, which is not computed."""
+
+    def outputs(params: Tree, state: Tree, *inputs: Any) -> Any:
+        return layer.apply(params, state, *inputs)[0]
+
+    return eval_shape(outputs, params, state, *inputs)
+
+
+def as_inputs(outputs: Any) -> tuple[Any, ...]:
+    """What the next layer is given: a tuple is several inputs."""
+    return outputs if type(outputs) is tuple else (outputs,)
+
+
+def at_part(error: FuncgradError, name: str, index: int) -> FuncgradError:
+    """An error that says in which part of a network it arose."""
+    error.add_note(f"in layer {index} of {name}")
+    return error

@@ -1,0 +1,200 @@
+"""Layers that normalise, with learned scale and bias."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from funcgrad.errors import ShapeError
+from funcgrad.higher_order.staging import located
+from funcgrad.nn import initializers, norms
+from funcgrad.nn.initializers import Initializer
+from funcgrad.nn.layers.base import Array, Layer, Tree, typed
+from funcgrad.nn.norms import Bessel
+from funcgrad.numpy.promotion import normalize_axis
+
+
+def layer_norm(
+    *, epsilon: float = 1e-5, scale: bool = True, bias: bool = True, dtype: Any = np.float32
+) -> Layer:
+    """Every row of mean 0 and variance 1, then scaled and shifted: `nn.layer_norm`.
+
+    Args:
+        epsilon: Added to the variance.
+        scale: Whether there is a scale.
+        bias: Whether there is a bias.
+        dtype: Dtype of the parameters.
+
+    Returns:
+        A layer from (..., features) to (..., features), with parameters ``scale`` and ``bias``
+        (features,).
+
+    Example:
+        >>> import numpy as np
+        >>> import funcgrad as fg
+        >>> from funcgrad.nn import layers
+        >>> layer, x = layers.layer_norm(epsilon=0.0), np.array([[1.0, 3.0]])
+        >>> params, state = layer.init(fg.random.key(0), x)
+        >>> print(layer.apply(params, state, x)[0])
+        [[-1.  1.]]
+    """
+    name = "layers.layer_norm()"
+
+    def init(key: Array, x: Any) -> tuple[Tree, Tree]:
+        return _scale_and_bias(key, _features(name, x, -1), scale, bias, dtype), ()
+
+    def apply(
+        params: Tree, state: Tree, x: Array, *, key: Array = None, train: bool = False
+    ) -> tuple[Array, Tree]:
+        factor, offset = params.get("scale"), params.get("bias")
+        return norms.layer_norm_of(name, x, factor, offset, -1, epsilon), state
+
+    return Layer(init, apply)
+
+
+def rms_norm(*, epsilon: float = 1e-5, scale: bool = True, dtype: Any = np.float32) -> Layer:
+    """Every row of mean square 1, then scaled: `nn.rms_norm`.
+
+    Args:
+        epsilon: Added to the mean square.
+        scale: Whether there is a scale.
+        dtype: Dtype of the scale.
+
+    Returns:
+        A layer from (..., features) to (..., features), with the parameter ``scale`` (features,).
+    """
+    name = "layers.rms_norm()"
+
+    def init(key: Array, x: Any) -> tuple[Tree, Tree]:
+        return _scale_and_bias(key, _features(name, x, -1), scale, False, dtype), ()
+
+    def apply(
+        params: Tree, state: Tree, x: Array, *, key: Array = None, train: bool = False
+    ) -> tuple[Array, Tree]:
+        return norms.rms_norm_of(name, x, params.get("scale"), -1, epsilon), state
+
+    return Layer(init, apply)
+
+
+def group_norm(
+    groups: int,
+    *,
+    epsilon: float = 1e-5,
+    scale: bool = True,
+    bias: bool = True,
+    dtype: Any = np.float32,
+) -> Layer:
+    """Every example normalised by groups of its features: `nn.group_norm`.
+
+    Args:
+        groups: Into how many groups the features are divided.
+        epsilon: Added to the variance.
+        scale: Whether there is a scale.
+        bias: Whether there is a bias.
+        dtype: Dtype of the parameters.
+
+    Returns:
+        A layer from (batch, ..., features) to (batch, ..., features), with parameters ``scale``
+        and ``bias`` (features,).
+    """
+    name = f"layers.group_norm({groups})"
+
+    def init(key: Array, x: Any) -> tuple[Tree, Tree]:
+        return _scale_and_bias(key, _features(name, x, -1), scale, bias, dtype), ()
+
+    def apply(
+        params: Tree, state: Tree, x: Array, *, key: Array = None, train: bool = False
+    ) -> tuple[Array, Tree]:
+        factor, offset = params.get("scale"), params.get("bias")
+        return norms.group_norm_of(name, x, groups, factor, offset, epsilon), state
+
+    return Layer(init, apply)
+
+
+def batch_norm(
+    *,
+    momentum: float = 0.9,
+    epsilon: float = 1e-5,
+    bessel: Bessel = "running",
+    axis: int = -1,
+    scale: bool = True,
+    bias: bool = True,
+    dtype: Any = np.float32,
+) -> Layer:
+    """Every feature normalised over the batch: `nn.batch_norm`.
+
+    In training statistics are those of the batch, and the state that is returned has moved towards
+    them; otherwise they are those of the state.
+
+    Args:
+        momentum: Weight of the old running statistics; PyTorch's is one minus this.
+        epsilon: Added to the variance.
+        bessel: Which variances are divided by ``n - 1`` instead of ``n``: ``"running"`` that of
+            the running statistics (as in PyTorch), ``"never"`` none (as in flax), ``"always"``
+            also that which normalises.
+        axis: The axis of the features.
+        scale: Whether there is a scale.
+        bias: Whether there is a bias.
+        dtype: Dtype of parameters and state.
+
+    Returns:
+        A layer from (batch, ..., features) to (batch, ..., features), with parameters ``scale``
+        and ``bias``, and a state of ``mean`` and ``variance`` (features,).
+
+    Example:
+        >>> import numpy as np
+        >>> import funcgrad as fg
+        >>> from funcgrad.nn import layers
+        >>> layer, x = layers.batch_norm(), np.array([[1.0], [3.0]])
+        >>> params, state = layer.init(fg.random.key(0), x)
+        >>> y, state = layer.apply(params, state, x, train=True)
+        >>> print(y.ravel().round(3), state["mean"], state["variance"])
+        [-1.  1.] [0.2] [1.1]
+    """
+    name = "layers.batch_norm()"
+    norms.checked_bessel(name, bessel)
+
+    def init(key: Array, x: Any) -> tuple[Tree, Tree]:
+        features = _features(name, x, axis)
+        state = {
+            "mean": initializers.zeros(key, (features,), dtype),
+            "variance": initializers.ones(key, (features,), dtype),
+        }
+        return _scale_and_bias(key, features, scale, bias, dtype), state
+
+    def apply(
+        params: Tree, state: Tree, x: Array, *, key: Array = None, train: bool = False
+    ) -> tuple[Array, Tree]:
+        y, (mean, variance) = norms.batch_norm_of(
+            name,
+            x,
+            (state["mean"], state["variance"]),
+            params.get("scale"),
+            params.get("bias"),
+            train,
+            momentum,
+            epsilon,
+            bessel,
+            axis,
+        )
+        return y, {"mean": mean, "variance": variance}
+
+    return Layer(init, apply)
+
+
+def _features(name: str, x: Any, axis: int) -> int:
+    struct = typed(name, x)
+    if not struct.ndim:
+        raise ShapeError(located(f"{name} needs an input with an axis of features, got {struct}."))
+    return struct.shape[normalize_axis(axis, struct.ndim, name)]
+
+
+_WHOLE: dict[str, Initializer] = {"scale": initializers.ones, "bias": initializers.zeros}
+
+
+def _scale_and_bias(
+    key: Array, features: int, has_scale: bool, has_bias: bool, dtype: Any
+) -> dict[str, Array]:
+    wanted = {"scale": has_scale, "bias": has_bias}
+    return {name: init(key, (features,), dtype) for name, init in _WHOLE.items() if wanted[name]}

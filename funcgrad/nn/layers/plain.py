@@ -1,0 +1,161 @@
+"""Layers without parameters: pooling, flattening, activations, dropout."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from funcgrad import lax
+from funcgrad.errors import ArgumentError, ShapeError
+from funcgrad.higher_order.staging import located
+from funcgrad.nn import pooling, regularization
+from funcgrad.nn.layers.base import Array, Layer, Tree, as_layer, function_layer
+from funcgrad.nn.pooling import Padding
+from funcgrad.numpy.promotion import as_value
+from funcgrad.primitives.shape import reshape, shape_of
+
+
+def activation(f: Callable[..., Any]) -> Layer:
+    """A function of arrays as a layer, which `sequential` makes of functions by itself.
+
+    Args:
+        f: A function, such as `nn.relu`.
+
+    Returns:
+        A layer without parameters.
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad.nn import layers
+        >>> print(layers.activation(np.tanh).apply((), (), 0.0)[0])
+        0.0
+    """
+    return as_layer("layers.activation", f)
+
+
+def flatten() -> Layer:
+    """All axes after the first, the batch, as one.
+
+    Returns:
+        A layer from (batch, ...) to (batch, features).
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad.nn import layers
+        >>> layers.flatten().apply((), (), np.ones((4, 5, 5, 2)))[0].shape
+        (4, 50)
+    """
+
+    def flat(x: Array) -> Array:
+        x = as_value(x, "layers.flatten()")
+        shape = shape_of(x)
+        if not shape:
+            raise ShapeError(located("layers.flatten() needs an input with a batch axis."))
+        return reshape(x, (shape[0], math.prod(shape[1:])))
+
+    return function_layer(flat)
+
+
+def max_pool(
+    window_shape: int | Sequence[int],
+    strides: int | Sequence[int] | None = None,
+    padding: Padding = "VALID",
+) -> Layer:
+    """The largest element of every window, `nn.max_pool`.
+
+    Args:
+        window_shape: Length of the window along every axis; an integer for one axis.
+        strides: Distance of windows, by default 1.
+        padding: ``"VALID"``, ``"SAME"``, an integer, or one integer or pair for every axis.
+
+    Returns:
+        A layer from (batch, ..., features) to (batch, ..., features).
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad.nn import layers
+        >>> layers.max_pool((2, 2), strides=2).apply((), (), np.ones((4, 8, 8, 3)))[0].shape
+        (4, 4, 4, 3)
+    """
+    name = f"layers.max_pool({window_shape})"
+    return function_layer(
+        lambda x: pooling.pooled_extreme(name, lax.max, x, window_shape, strides, padding)
+    )
+
+
+def min_pool(
+    window_shape: int | Sequence[int],
+    strides: int | Sequence[int] | None = None,
+    padding: Padding = "VALID",
+) -> Layer:
+    """The smallest element of every window, `nn.min_pool`; otherwise as `max_pool`."""
+    name = f"layers.min_pool({window_shape})"
+    return function_layer(
+        lambda x: pooling.pooled_extreme(name, lax.min, x, window_shape, strides, padding)
+    )
+
+
+def avg_pool(
+    window_shape: int | Sequence[int],
+    strides: int | Sequence[int] | None = None,
+    padding: Padding = "VALID",
+    count_include_pad: bool = True,
+) -> Layer:
+    """The mean element of every window, `nn.avg_pool`.
+
+    Args:
+        window_shape: Length of the window along every axis; an integer for one axis.
+        strides: Distance of windows, by default 1.
+        padding: As in `max_pool`.
+        count_include_pad: Whether zeros beyond the ends are counted.
+
+    Returns:
+        A layer from (batch, ..., features) to (batch, ..., features).
+    """
+    name = f"layers.avg_pool({window_shape})"
+    return function_layer(
+        lambda x: pooling.pooled_mean(name, x, window_shape, strides, padding, count_include_pad)
+    )
+
+
+def dropout(rate: float) -> Layer:
+    """In training `nn.dropout`; otherwise nothing.
+
+    Args:
+        rate: Probability with which an element is dropped.
+
+    Returns:
+        A layer that needs a random key in training: ``apply(..., key=key, train=True)``.
+
+    Raises:
+        ArgumentError: If the rate is no probability; on ``apply`` in training, without a key.
+
+    Example:
+        >>> import numpy as np
+        >>> import funcgrad as fg
+        >>> from funcgrad.nn import layers
+        >>> layer, x = layers.dropout(0.5), np.ones(4)
+        >>> print(layer.apply((), (), x)[0])
+        [1. 1. 1. 1.]
+        >>> print(layer.apply((), (), x, key=fg.random.key(1), train=True)[0])
+        [2. 2. 0. 0.]
+    """
+    name = f"layers.dropout({rate})"
+    regularization.checked_rate(name, rate)
+
+    def init(key: Array, x: Any) -> tuple[Tree, Tree]:
+        return (), ()
+
+    def apply(
+        params: Tree, state: Tree, x: Array, *, key: Array = None, train: bool = False
+    ) -> tuple[Array, Tree]:
+        if not train:
+            return x, state
+        if key is None:
+            raise ArgumentError(
+                located(f"{name} needs a random key in training: apply(..., key=key, train=True).")
+            )
+        return regularization.dropout(key, x, rate), state
+
+    return Layer(init, apply)

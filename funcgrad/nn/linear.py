@@ -1,0 +1,281 @@
+"""Linear maps of features: products with a matrix, rows of a table, convolutions.
+
+Features are the last axis, and kernels have their inputs before their outputs, as in flax.
+PyTorch's layers have them the other way round: the kernel of `dense` is the transpose of the
+``weight`` of ``torch.nn.Linear``, that of `conv` is ``weight.permute(2, 3, 1, 0)``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from funcgrad import lax
+from funcgrad.core.avals import aval_of
+from funcgrad.errors import ArgumentError, DtypeError, ShapeError
+from funcgrad.higher_order.staging import located
+from funcgrad.nn.pooling import Padding, pads_of, per_axis
+from funcgrad.numpy.contracting import matmul
+from funcgrad.numpy.promotion import as_value, strong
+from funcgrad.numpy.selecting import take
+from funcgrad.primitives.shape import reshape, shape_of
+from funcgrad.scipy.exponentials import floating
+
+Array = Any
+ArrayLike = Any
+
+
+def dense(x: ArrayLike, kernel: ArrayLike, bias: ArrayLike | None = None) -> Array:
+    """``x @ kernel + bias``.
+
+    Args:
+        x: Array (..., inputs).
+        kernel: Matrix (inputs, outputs).
+        bias: Vector (outputs,).
+
+    Returns:
+        An array (..., outputs).
+
+    Raises:
+        ShapeError: If the last axis of ``x`` is not that of the inputs.
+
+    Example:
+        >>> import numpy as np
+        >>> import funcgrad as fg
+        >>> print(fg.nn.dense(np.ones((1, 3)), np.ones((3, 2)), np.array([0.0, 1.0])))
+        [[3. 4.]]
+    """
+    return dense_of("nn.dense", x, kernel, bias)
+
+
+def dense_of(name: str, x: ArrayLike, kernel: ArrayLike, bias: ArrayLike | None) -> Array:
+    """`dense` under the name of a function or a layer."""
+    x, kernel, *rest = floating(name, x, kernel, *([] if bias is None else [bias]))
+    check_features(name, x, kernel, 2)
+    y = matmul(x, kernel)
+    return y + rest[0] if rest else y
+
+
+def check_features(name: str, x: Array, kernel: Array, ndim: int, groups: int = 1) -> None:
+    """Check the axes of a kernel, and that the last axis of an input has its features."""
+    shape, taken = shape_of(x), shape_of(kernel)
+    if len(taken) != ndim:
+        raise ShapeError(
+            located(f"{name}: the kernel must have {ndim} axes, got {aval_of(kernel)}.")
+        )
+    if not shape or shape[-1] != taken[-2] * groups:
+        raise ShapeError(
+            located(
+                f"{name}: the kernel {aval_of(kernel)} takes {taken[-2] * groups} features in the "
+                f"last axis of its input, got {aval_of(x)}."
+            )
+        )
+
+
+def embed(table: ArrayLike, indices: ArrayLike) -> Array:
+    """The rows of a table that integers name.
+
+    Args:
+        table: Matrix (rows, features).
+        indices: Array of integers, 0 to rows - 1.
+
+    Returns:
+        An array of one more axis, the features.
+
+    Raises:
+        DtypeError: If the indices are not integers.
+        OutOfBoundsError: If there is no such row.
+
+    Example:
+        >>> import numpy as np
+        >>> import funcgrad as fg
+        >>> print(fg.nn.embed(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1, 0, 1])))
+        [[3. 4.]
+         [1. 2.]
+         [3. 4.]]
+    """
+    return embed_of("nn.embed", table, indices)
+
+
+def embed_of(name: str, table: ArrayLike, indices: ArrayLike) -> Array:
+    """`embed` under the name of a function or a layer."""
+    index = strong(as_value(indices, name))
+    if aval_of(index).dtype.kind not in "iu":
+        raise DtypeError(
+            located(f"{name} needs integers, which are rows of its table, got {aval_of(index)}.")
+        )
+    return take(table, index, axis=0)
+
+
+def conv(
+    x: ArrayLike,
+    kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    *,
+    strides: int | Sequence[int] = 1,
+    padding: Padding = "SAME",
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+) -> Array:
+    """Convolution along any number of axes; the kernel is not reversed.
+
+    Args:
+        x: Array (batch, ..., inputs), whose axes in between are those of the kernel; there may be
+            several batch axes in front, or none.
+        kernel: Array (..., inputs / groups, outputs).
+        bias: Vector (outputs,).
+        strides: Distance of windows, one number for all axes or one for each.
+        padding: ``"SAME"``, ``"VALID"``, ``"SAME_LOWER"``, ``"CAUSAL"`` (one axis: nothing sees
+            what comes later), an integer, or one integer or pair (low, high) for every axis.
+        dilation: Distance of the elements that neighbouring taps of the kernel meet.
+        groups: Into how many groups the features are divided; outputs see those of their group.
+
+    Returns:
+        An array (batch, ..., outputs).
+
+    Raises:
+        ArgumentError: If there is not one number for every axis of the kernel.
+        ShapeError: If features do not match, or there are too few axes.
+
+    Example:
+        >>> import numpy as np
+        >>> import funcgrad as fg
+        >>> x, kernel = np.ones((8, 28, 28, 1)), np.ones((5, 5, 1, 6))
+        >>> fg.nn.conv(x, kernel, strides=2).shape
+        (8, 14, 14, 6)
+        >>> print(fg.nn.conv(np.arange(4.0)[:, None], np.ones((2, 1, 1)), padding="CAUSAL")[:, 0])
+        [0. 1. 3. 5.]
+    """
+    return conv_of("nn.conv", x, kernel, bias, strides, padding, dilation, groups)
+
+
+def conv_of(
+    name: str,
+    x: ArrayLike,
+    kernel: ArrayLike,
+    bias: ArrayLike | None,
+    strides: int | Sequence[int],
+    padding: Padding,
+    dilation: int | Sequence[int],
+    groups: int,
+) -> Array:
+    """`conv` under the name of a function or a layer."""
+    x, kernel, *rest = floating(name, x, kernel, *([] if bias is None else [bias]))
+    count = _window_axes(name, x, kernel)
+    check_features(name, x, kernel, count + 2, groups)
+    if shape_of(kernel)[-1] % groups:
+        raise ShapeError(
+            located(
+                f"{name}: {groups} groups must divide the {shape_of(kernel)[-1]} outputs of the "
+                f"kernel {aval_of(kernel)}."
+            )
+        )
+    steps = per_axis(name, "strides", strides, count)
+    gaps = per_axis(name, "dilation", dilation, count)
+    pads = pads_of(name, padding, count)
+    if isinstance(pads, str) and pads.upper() == "CAUSAL":
+        if count != 1:
+            raise ArgumentError(
+                located(f"{name}: padding 'CAUSAL' is for kernels of one axis, not {count}.")
+            )
+        pads = [((shape_of(kernel)[0] - 1) * gaps[0], 0)]
+    batch, inputs = _one_batch(x, count)
+    y = lax.conv_general_dilated(inputs, kernel, steps, pads, None, gaps, _layout(count), groups)
+    y = reshape(y, (*batch, *shape_of(y)[1:])) if len(batch) != 1 else y
+    return y + rest[0] if rest else y
+
+
+def conv_transpose(
+    x: ArrayLike,
+    kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    *,
+    strides: int | Sequence[int] = 1,
+    padding: Padding = "SAME",
+    dilation: int | Sequence[int] = 1,
+) -> Array:
+    """Convolution that spreads elements instead of skipping windows: what undoes strides.
+
+    Args:
+        x: Array (batch, ..., inputs), as in `conv`.
+        kernel: Array (..., inputs, outputs). It is not reversed: the kernel of PyTorch's
+            ``conv_transpose2d`` is ``np.flip(weight.transpose(2, 3, 0, 1), (0, 1))``.
+        bias: Vector (outputs,).
+        strides: Distance to which neighbouring elements are spread.
+        padding: ``"SAME"`` for a result ``strides`` times as long, ``"VALID"`` for all windows
+            that meet an element, or what is around the spread elements, as in `conv`. PyTorch's
+            padding ``p`` is ``dilation * (length - 1) - p`` here.
+        dilation: Distance of the elements that neighbouring taps of the kernel meet.
+
+    Returns:
+        An array (batch, ..., outputs).
+
+    Raises:
+        ArgumentError: If there is not one number for every axis of the kernel.
+        ShapeError: If features do not match, or there are too few axes.
+
+    Example:
+        >>> import numpy as np
+        >>> import funcgrad as fg
+        >>> fg.nn.conv_transpose(np.ones((8, 7, 7, 16)), np.ones((3, 3, 16, 4)), strides=2).shape
+        (8, 14, 14, 4)
+    """
+    return conv_transpose_of("nn.conv_transpose", x, kernel, bias, strides, padding, dilation)
+
+
+def conv_transpose_of(
+    name: str,
+    x: ArrayLike,
+    kernel: ArrayLike,
+    bias: ArrayLike | None,
+    strides: int | Sequence[int],
+    padding: Padding,
+    dilation: int | Sequence[int],
+) -> Array:
+    """`conv_transpose` under the name of a function or a layer."""
+    x, kernel, *rest = floating(name, x, kernel, *([] if bias is None else [bias]))
+    count = _window_axes(name, x, kernel)
+    check_features(name, x, kernel, count + 2)
+    batch, inputs = _one_batch(x, count)
+    y = lax.conv_transpose(
+        inputs,
+        kernel,
+        per_axis(name, "strides", strides, count),
+        pads_of(name, padding, count),
+        per_axis(name, "dilation", dilation, count),
+        _layout(count),
+    )
+    y = reshape(y, (*batch, *shape_of(y)[1:])) if len(batch) != 1 else y
+    return y + rest[0] if rest else y
+
+
+def _window_axes(name: str, x: Array, kernel: Array) -> int:
+    """Along how many axes a kernel slides."""
+    count = len(shape_of(kernel)) - 2
+    if count < 1 or len(shape_of(x)) <= count:
+        raise ShapeError(
+            located(
+                f"{name}: the input needs the {max(count, 0)} axes along which the kernel "
+                f"{aval_of(kernel)} slides, and one of features, got {aval_of(x)}."
+                if count > 0
+                else f"{name}: the kernel needs axes along which it slides, one of inputs and one "
+                f"of outputs, got {aval_of(kernel)}."
+            )
+        )
+    return count
+
+
+def _one_batch(x: Array, count: int) -> tuple[tuple[int, ...], Array]:
+    """The batch axes, and the array with one instead of them."""
+    shape = shape_of(x)
+    batch = shape[: len(shape) - count - 1]
+    return batch, x if len(batch) == 1 else reshape(x, (math.prod(batch), *shape[len(batch) :]))
+
+
+def _layout(count: int) -> tuple[str, str, str]:
+    letters = "".join(chr(ord("a") + i) for i in range(count))
+    return f"N{letters}C", f"{letters}IO", f"N{letters}C"
+
+
+__all__ = ["conv", "conv_transpose", "dense", "embed"]

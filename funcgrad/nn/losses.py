@@ -1,0 +1,503 @@
+"""Losses, with the names and signatures of optax's: one number for every example.
+
+None of them averages or sums over examples: that is the caller's ``.mean()`` or ``.sum()``, which
+says what the rate of learning refers to. Elementwise losses return the shape of the predictions,
+losses of distributions that shape without the axis of the classes. Targets broadcast to the
+predictions, never the other way: predictions of shape ``(n, 1)`` with targets of shape ``(n,)``
+are refused, as their ``(n, n)`` differences are nobody's intention.
+
+All are exact where logits are large (1e4 and beyond), and so are their derivatives. A class or an
+event whose logit is ``-inf`` is one that cannot happen: it costs nothing where its probability in
+the targets is 0, and infinitely much elsewhere.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import aval_of
+from funcgrad.errors import DtypeError, ShapeError
+from funcgrad.higher_order.staging import located
+from funcgrad.numpy.promotion import as_value, normalize_axes, normalize_axis, strong
+from funcgrad.numpy.selecting import take_along_axis
+from funcgrad.primitives import elementwise as p
+from funcgrad.primitives import special
+from funcgrad.primitives.shape import (
+    ReduceSum,
+    broadcast_to,
+    drop_axes,
+    reshape,
+    shape_of,
+)
+from funcgrad.scipy.exponentials import (
+    Axis,
+    floating,
+    fold_max,
+    fold_sum,
+    log_normalized,
+    masked,
+)
+
+Array = Any
+ArrayLike = Any
+
+
+def _pair(name: str, predictions: ArrayLike, targets: ArrayLike, what: str) -> list[Array]:
+    """Predictions and targets of one dtype, the targets in the shape of the predictions."""
+    x, y = floating(f"losses.{name}", predictions, targets)
+    shape, own = shape_of(x), shape_of(y)
+    fits = len(own) <= len(shape) and all(
+        n in (1, m) for n, m in zip(reversed(own), reversed(shape), strict=False)
+    )
+    if not fits:
+        raise ShapeError(
+            located(
+                f"losses.{name}: {what} {aval_of(y)} do not broadcast to the shape of the "
+                f"predictions {aval_of(x)}. Reshape one to the shape of the other."
+            )
+        )
+    return [x, broadcast_to(y, shape)]
+
+
+def _errors(name: str, predictions: ArrayLike, targets: ArrayLike | None) -> Array:
+    if targets is None:
+        return floating(f"losses.{name}", predictions)[0]
+    x, y = _pair(name, predictions, targets, "targets")
+    return p.sub.bind(x, y)
+
+
+def squared_error(predictions: ArrayLike, targets: ArrayLike | None = None) -> Array:
+    """``(predictions - targets)**2``; its mean is the mean squared error.
+
+    Args:
+        predictions: Array of real numbers.
+        targets: Array that broadcasts to the shape of the predictions, by default zeros.
+
+    Returns:
+        One loss for every element of ``predictions``.
+
+    Raises:
+        ShapeError: If the targets do not broadcast to the predictions.
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad.nn import losses
+        >>> print(losses.squared_error(np.array([1.0, 3.0]), np.array([1.0, 1.0])).mean())
+        2.0
+    """
+    error = _errors("squared_error", predictions, targets)
+    return error * error
+
+
+def l2_loss(predictions: ArrayLike, targets: ArrayLike | None = None) -> Array:
+    """Half of `squared_error`, so that the derivative is the error itself.
+
+    Args:
+        predictions: Array of real numbers.
+        targets: Array that broadcasts to the shape of the predictions, by default zeros.
+
+    Returns:
+        One loss for every element of ``predictions``.
+
+    Raises:
+        ShapeError: If the targets do not broadcast to the predictions.
+    """
+    error = _errors("l2_loss", predictions, targets)
+    return 0.5 * (error * error)
+
+
+def absolute_error(predictions: ArrayLike, targets: ArrayLike | None = None) -> Array:
+    """``|predictions - targets|``; its mean is the mean absolute error, or L1 loss.
+
+    Args:
+        predictions: Array of real numbers.
+        targets: Array that broadcasts to the shape of the predictions, by default zeros.
+
+    Returns:
+        One loss for every element of ``predictions``. The derivative at 0 is 0.
+
+    Raises:
+        ShapeError: If the targets do not broadcast to the predictions.
+    """
+    return p.absolute.bind(_errors("absolute_error", predictions, targets))
+
+
+def huber_loss(
+    predictions: ArrayLike, targets: ArrayLike | None = None, delta: float = 1.0
+) -> Array:
+    """`l2_loss` up to ``delta``, and from there on its tangent: outliers pull with that force only.
+
+    Args:
+        predictions: Array of real numbers.
+        targets: Array that broadcasts to the shape of the predictions, by default zeros.
+        delta: Positive error beyond which the loss is linear.
+
+    Returns:
+        One loss for every element of ``predictions``.
+
+    Raises:
+        ShapeError: If the targets do not broadcast to the predictions.
+
+    Source:
+        Huber, Robust estimation of a location parameter, Ann. Math. Statist. 35 (1964).
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad.nn import losses
+        >>> print(losses.huber_loss(np.array([0.5, -3.0])))
+        [0.125 2.5  ]
+    """
+    distance = p.absolute.bind(_errors("huber_loss", predictions, targets))
+    near = p.minimum.bind(distance, aval_of(distance).dtype.type(delta))
+    # Its derivative is `near`: where the minimum is delta, that of the first two terms vanishes.
+    return 0.5 * (near * near) + delta * (distance - near)
+
+
+def log_cosh(predictions: ArrayLike, targets: ArrayLike | None = None) -> Array:
+    """``log(cosh(predictions - targets))``: a smooth `huber_loss`.
+
+    Args:
+        predictions: Array of real numbers.
+        targets: Array that broadcasts to the shape of the predictions, by default zeros.
+
+    Returns:
+        One loss for every element of ``predictions``.
+
+    Raises:
+        ShapeError: If the targets do not broadcast to the predictions.
+    """
+    error = _errors("log_cosh", predictions, targets)
+    # log(exp(e) + exp(-e)) - log 2, by softplus of -2e: finite for every e.
+    return error - special.log_expit.bind(2.0 * error) - math.log(2)
+
+
+def cosine_similarity(
+    predictions: ArrayLike, targets: ArrayLike, epsilon: float = 1e-8, axis: int = -1
+) -> Array:
+    """Cosine of the angle between vectors: 1 for one direction, -1 for opposite ones.
+
+    Args:
+        predictions: Array of vectors.
+        targets: Array of vectors that broadcasts to the shape of the predictions.
+        epsilon: Lengths below it count as this one; a vector of zeros has similarity 0 to all.
+        axis: The axis of the vectors.
+
+    Returns:
+        One number for every pair of vectors.
+
+    Raises:
+        ShapeError: If the targets do not broadcast to the predictions.
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad.nn import losses
+        >>> x, y = np.array([[1.0, 0.0], [2.0, 0.0]]), np.array([3.0, 0.0])
+        >>> print(losses.cosine_similarity(x, y))
+        [1. 1.]
+    """
+    return _cosine("cosine_similarity", predictions, targets, epsilon, axis)
+
+
+def cosine_distance(
+    predictions: ArrayLike, targets: ArrayLike, epsilon: float = 1e-8, axis: int = -1
+) -> Array:
+    """``1 - cosine_similarity(...)``: 0 for vectors of one direction.
+
+    Args:
+        predictions: Array of vectors.
+        targets: Array of vectors that broadcasts to the shape of the predictions.
+        epsilon: Lengths below it count as this one.
+        axis: The axis of the vectors.
+
+    Returns:
+        One loss for every pair of vectors.
+
+    Raises:
+        ShapeError: If the targets do not broadcast to the predictions.
+    """
+    return 1.0 - _cosine("cosine_distance", predictions, targets, epsilon, axis)
+
+
+def _cosine(
+    name: str, predictions: ArrayLike, targets: ArrayLike, epsilon: float, axis: int
+) -> Array:
+    x, y = _pair(name, predictions, targets, "targets")
+    fold = ReduceSum((normalize_axis(axis, len(shape_of(x)), f"losses.{name}"),))
+    least = aval_of(x).dtype.type(epsilon * epsilon)
+
+    def length(v: Array) -> Array:
+        return p.sqrt.bind(p.maximum.bind(fold.bind(v * v), least))
+
+    return fold.bind(x * y) / (length(x) * length(y))
+
+
+def hinge_loss(predictor_outputs: ArrayLike, targets: ArrayLike) -> Array:
+    """``max(0, 1 - targets * predictor_outputs)`` of two classes, as in support vector machines.
+
+    Args:
+        predictor_outputs: Array of scores.
+        targets: Array of 1 and -1 that broadcasts to the shape of the scores.
+
+    Returns:
+        One loss for every score; the derivative at the kink is 0.
+
+    Raises:
+        ShapeError: If the targets do not broadcast to the scores.
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad.nn import losses
+        >>> print(losses.hinge_loss(np.array([3.0, 0.5, 0.5]), np.array([1, 1, -1])))
+        [0.  0.5 1.5]
+    """
+    x, y = _pair("hinge_loss", predictor_outputs, targets, "targets")
+    return p.relu.bind(1.0 - x * y)
+
+
+def sigmoid_binary_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> Array:
+    """Cross-entropy of events that happen with probability ``sigmoid(logits)``, each by itself.
+
+    ``-labels * log(sigmoid(logits)) - (1 - labels) * log(1 - sigmoid(logits))``.
+
+    Args:
+        logits: Array of real numbers.
+        labels: Probabilities, such as 0 and 1 or bools, that broadcast to the shape of the logits.
+
+    Returns:
+        One loss for every logit: for several labels per example, sum or average over them.
+
+    Raises:
+        ShapeError: If the labels do not broadcast to the logits.
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad.nn import losses
+        >>> print(losses.sigmoid_binary_cross_entropy(np.array([1e4, 1e4]), np.array([1, 0])))
+        [    0. 10000.]
+    """
+    x, y = _pair("sigmoid_binary_cross_entropy", logits, labels, "labels")
+    happens, fails = special.log_expit.bind(x), special.log_expit.bind(-x)
+    return -_weighted(y, happens) - _weighted(1.0 - y, fails)
+
+
+def _weighted(weights: Array, logarithms: Array) -> Array:
+    """``weights * logarithms``, with 0 for nothing of what is impossible: ``0 * -inf``."""
+    is_nothing = p.bitwise_and.bind(
+        p.equal.bind(weights, p.zero_of(weights)),
+        p.equal.bind(logarithms, aval_of(logarithms).dtype.type(-np.inf)),
+    )
+    finite = p.select.bind(is_nothing, p.zero_of(logarithms), logarithms)
+    return p.mul.bind(weights, finite)
+
+
+def softmax_cross_entropy(
+    logits: ArrayLike, labels: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None
+) -> Array:
+    """Cross-entropy of classes with probabilities ``softmax(logits)``, for given probabilities.
+
+    ``-sum(labels * log_softmax(logits))``.
+
+    Args:
+        logits: Array of real numbers.
+        labels: Probabilities that broadcast to the shape of the logits: rows of `nn.one_hot`,
+            those of another model, or `smooth_labels`.
+        axis: The axis or axes of the classes.
+        where: Bools that broadcast with ``logits``: which classes take part.
+
+    Returns:
+        One loss for every example: the shape of the logits without ``axis``.
+
+    Raises:
+        ShapeError: If the labels do not broadcast to the logits.
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad.nn import losses
+        >>> logits, labels = np.array([1e4, -1e4]), np.array([[1.0, 0.0], [0.75, 0.25]])
+        >>> print([float(losses.softmax_cross_entropy(logits, row)) for row in labels])
+        [0.0, 5000.0]
+    """
+    name = "softmax_cross_entropy"
+    x, y = _pair(name, logits, labels, "labels")
+    axes = normalize_axes(axis, len(shape_of(x)), f"losses.{name}")
+    terms = _weighted(y, log_normalized(name, x, axes, where))
+    return ReduceSum(axes).bind(-masked(terms, where, 0.0))
+
+
+def softmax_cross_entropy_with_integer_labels(
+    logits: ArrayLike, labels: ArrayLike, axis: int = -1, where: ArrayLike | None = None
+) -> Array:
+    """Cross-entropy of classes with probabilities ``softmax(logits)``, for given classes.
+
+    ``-log_softmax(logits)[labels]``, without the other logarithms.
+
+    Args:
+        logits: Array of real numbers.
+        labels: Integers, the classes: the shape of the logits without ``axis``.
+        axis: The axis of the classes.
+        where: Bools that broadcast with ``logits``: which classes take part. The class of a label
+            must be among them.
+
+    Returns:
+        One loss for every label.
+
+    Raises:
+        DtypeError: If the labels are not integers.
+        OutOfBoundsError: If there is no such class.
+        ShapeError: If the labels do not have the shape of the logits without ``axis``.
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad.nn import losses
+        >>> logits, labels = np.array([[0.0, 0.0], [1e4, -1e4]]), np.array([1, 0])
+        >>> print(losses.softmax_cross_entropy_with_integer_labels(logits, labels).round(3))
+        [0.693 0.   ]
+    """
+    name = "losses.softmax_cross_entropy_with_integer_labels"
+    (x,) = floating(name, logits)
+    index = strong(as_value(labels, name))
+    place = normalize_axis(axis, len(shape_of(x)), name)
+    _check_classes(name, x, index, place)
+    x = masked(x, where, -np.inf)
+    # The largest logit is subtracted from both terms: nothing is lost where logits are large.
+    largest = fold_max(x, (place,))
+    total = fold_sum(p.exp.bind(p.sub.bind(x, largest)), (place,))
+    column = reshape(index, (*shape_of(index)[:place], 1, *shape_of(index)[place:]))
+    chosen = take_along_axis(x, column, place)
+    loss = p.sub.bind(p.log.bind(total), p.sub.bind(chosen, largest))
+    return reshape(loss, shape_of(index))
+
+
+def _check_classes(name: str, x: Array, labels: Array, axis: int) -> None:
+    dtype = aval_of(labels).dtype
+    if dtype.kind not in "iu":
+        raise DtypeError(
+            located(
+                f"{name}: labels must be integers, the classes, got {aval_of(labels)}. "
+                "Probabilities of classes go to losses.softmax_cross_entropy."
+            )
+        )
+    expected = drop_axes(shape_of(x), (axis,))
+    if shape_of(labels) != expected:
+        raise ShapeError(
+            located(
+                f"{name}: labels must have the shape {expected} of the logits {aval_of(x)} without "
+                f"axis {axis}, got {aval_of(labels)}."
+            )
+        )
+    if not shape_of(x)[axis]:
+        raise ShapeError(located(f"{name}: axis {axis} of the logits {aval_of(x)} has no classes."))
+
+
+def smooth_labels(labels: ArrayLike, alpha: ArrayLike) -> Array:
+    """``(1 - alpha) * labels + alpha / classes``: a share of every label for all classes alike.
+
+    Args:
+        labels: Probabilities of classes along the last axis, such as rows of `nn.one_hot`.
+        alpha: The share, between 0 and 1.
+
+    Returns:
+        Probabilities of the same shape, for `softmax_cross_entropy`.
+
+    Source:
+        Müller and others, When does label smoothing help?, arXiv:1906.02629.
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad.nn import losses
+        >>> print(losses.smooth_labels(np.array([0.0, 1.0]), 0.1))
+        [0.05 0.95]
+    """
+    x, alpha = floating("losses.smooth_labels", labels, alpha)
+    if not shape_of(x):
+        raise ShapeError(located("losses.smooth_labels: labels need an axis of classes."))
+    return (1.0 - alpha) * x + alpha / shape_of(x)[-1]
+
+
+def kl_divergence(
+    log_predictions: ArrayLike,
+    targets: ArrayLike,
+    axis: Axis = -1,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Kullback-Leibler divergence of predicted from true probabilities.
+
+    ``sum(targets * (log(targets) - log_predictions))``: how many nats an observation that follows
+    the targets tells against the predictions.
+
+    Args:
+        log_predictions: Logarithms of the predicted probabilities, such as `nn.log_softmax`.
+        targets: Probabilities that broadcast to the shape of the predictions.
+        axis: The axis or axes of the classes.
+        where: Bools that broadcast with ``log_predictions``: which classes take part.
+
+    Returns:
+        One loss for every example: the shape of the predictions without ``axis``. A target of 0
+        adds 0; where something possible was called impossible it is infinite.
+
+    Raises:
+        ShapeError: If the targets do not broadcast to the predictions.
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad.nn import losses
+        >>> print(losses.kl_divergence(np.log([0.5, 0.5]), np.array([0.0, 1.0])).round(4))
+        0.6931
+    """
+    name = "kl_divergence"
+    x, y = _pair(name, log_predictions, targets, "targets")
+    terms = p.sub.bind(special.xlogy.bind(y, y), _weighted(y, x))
+    return _summed(name, terms, axis, where)
+
+
+def kl_divergence_with_log_targets(
+    log_predictions: ArrayLike,
+    log_targets: ArrayLike,
+    axis: Axis = -1,
+    where: ArrayLike | None = None,
+) -> Array:
+    """`kl_divergence` of logarithms: accurate where the targets are very small.
+
+    Args:
+        log_predictions: Logarithms of the predicted probabilities.
+        log_targets: Logarithms of the true probabilities; they broadcast to the predictions.
+        axis: The axis or axes of the classes.
+        where: Bools that broadcast with ``log_predictions``: which classes take part.
+
+    Returns:
+        One loss for every example: the shape of the predictions without ``axis``.
+
+    Raises:
+        ShapeError: If the targets do not broadcast to the predictions.
+    """
+    name = "kl_divergence_with_log_targets"
+    x, y = _pair(name, log_predictions, log_targets, "targets")
+    weights = p.exp.bind(y)
+    terms = p.sub.bind(_weighted(weights, y), _weighted(weights, x))
+    return _summed(name, terms, axis, where)
+
+
+def _summed(name: str, terms: Array, axis: Axis, where: ArrayLike | None) -> Array:
+    axes = normalize_axes(axis, len(shape_of(terms)), f"losses.{name}")
+    return ReduceSum(axes).bind(masked(terms, where, 0.0))
+
+
+__all__ = [
+    "absolute_error",
+    "cosine_distance",
+    "cosine_similarity",
+    "hinge_loss",
+    "huber_loss",
+    "kl_divergence",
+    "kl_divergence_with_log_targets",
+    "l2_loss",
+    "log_cosh",
+    "sigmoid_binary_cross_entropy",
+    "smooth_labels",
+    "softmax_cross_entropy",
+    "softmax_cross_entropy_with_integer_labels",
+    "squared_error",
+]
