@@ -210,26 +210,18 @@ case(
 )
 
 
-def module(build: Callable[[], torch.nn.Module], run: Callable[..., Any]) -> Callable[..., Any]:
+def module_case(name: str, build: Any, run: Any, **inputs: np.ndarray) -> None:
     """A function of the inputs and of all parameters of a module, by name."""
     made = build().double()
-
-    def call(x: Any, parameters: dict[str, Any], **inputs: Any) -> Any:
-        return run(
-            lambda *args, **kw: torch.func.functional_call(made, parameters, args, kw), x, **inputs
-        )
-
-    call.shapes = {name: tuple(p.shape) for name, p in made.named_parameters()}  # type: ignore[attr-defined]
-    return call
-
-
-def module_case(name: str, build: Any, run: Any, **inputs: np.ndarray) -> None:
-    call = module(build, run)
-    own = {f"p.{k}": 0.5 * normal(*shape) for k, shape in call.shapes.items()}  # type: ignore[attr-defined]
+    own = {f"p.{k}": 0.5 * normal(*p.shape) for k, p in made.named_parameters()}
 
     def theirs(**given: Any) -> Any:
-        parameters = {k[2:]: v for k, v in given.items() if k.startswith("p.")}
-        return call(parameters=parameters, **{k: v for k, v in given.items() if k[:2] != "p."})
+        parameters = {k[2:]: v for k, v in given.items() if k in own}
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return torch.func.functional_call(made, parameters, args, kwargs)
+
+        return run(call, **{k: v for k, v in given.items() if k not in own})
 
     case(name, theirs, **inputs, **own)
 
@@ -267,17 +259,24 @@ module_case(
 
 STEPS = normal(2, 5, 3)
 START = {"h": normal(2, 4)}
+
+
+def with_carry(call: Any, x: Any, h: Any) -> Any:
+    ys, h = call(x, h[None])
+    return ys, h[0]
+
+
 module_case(
     "rnn",
     lambda: torch.nn.RNN(3, 4, batch_first=True),
-    lambda call, x, h: [y if y.ndim == 3 and y.shape[0] == 2 else y[0] for y in call(x, h[None])],
+    with_carry,
     x=STEPS,
     **START,
 )
 module_case(
     "gru",
     lambda: torch.nn.GRU(3, 4, batch_first=True),
-    lambda call, x, h: [y if y.ndim == 3 and y.shape[0] == 2 else y[0] for y in call(x, h[None])],
+    with_carry,
     x=STEPS,
     **START,
 )
@@ -335,7 +334,7 @@ def main() -> None:
         for key, g in zip(asked, gradients, strict=True):
             if g is not None:
                 arrays[f"{name}/grad/{key}"] = g.numpy()
-    # As one array, with names, shapes and kinds as text: a file of many small ones is mostly headers.
+    # One array, and text that divides it: a file of many small arrays is mostly headers.
     index = {path: [array.shape, array.dtype.str] for path, array in arrays.items()}
     values = np.concatenate([np.ravel(array).astype(float) for array in arrays.values()])
     np.savez_compressed(FILE, index=json.dumps(index), values=values)

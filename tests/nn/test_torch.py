@@ -1,7 +1,7 @@
 """Layers and losses beside PyTorch's: values and gradients that `record_torch` has written.
 
-Arrays are as PyTorch has them, channels or heads first; the functions here bring them into the order
-of `funcgrad.nn`, in the way that its documentation says.
+Arrays are as PyTorch has them, channels or heads first; the functions here bring them into the
+order of `funcgrad.nn`, in the way that its documentation says.
 """
 
 from __future__ import annotations
