@@ -28,6 +28,14 @@ from funcgrad.compiler.native.assembly import Assembly
 DEPTH = 256
 """Greatest length of a block of the summed axis: a panel of A stays in the nearest cache."""
 
+SPAN = 512
+"""Columns of B that are walked along together where A has few rows: their sums stay there, too."""
+
+FEW = 8
+"""The most rows of A that are few: copies of B would take longer than they save."""
+
+_STEPS = 4  # rows of B that are added up in registers, between loads and stores of sums
+
 
 @dataclass(frozen=True)
 class Shape:
@@ -37,11 +45,13 @@ class Shape:
         lanes: Numbers in a vector.
         rows: Numbers of rows that it can have, descending; multiples of 4.
         vectors: Greatest number of vectors in a row.
+        few: Numbers of rows of A that are multiplied with rows of B where those are, descending.
     """
 
     lanes: int
     rows: tuple[int, ...]
     vectors: int
+    few: tuple[int, ...]
 
     @property
     def width(self) -> int:
@@ -53,10 +63,12 @@ def inner_shape(itemsize: int, features: str) -> Shape:
     """The inner loop that fits into the registers of a processor with these features of LLVM."""
     names = set(features.split(","))
     if "+avx512f" in names:
-        return Shape(64 // itemsize, (8, 4), 2)
+        return Shape(64 // itemsize, (8, 4), 2, (4, 2, 1))
     if "+avx" in names:
-        return Shape(32 // itemsize, (4,), 3)
-    return Shape(16 // itemsize, (8, 4) if "+neon" in names else (4,), 2)
+        return Shape(32 // itemsize, (4,), 3, (2, 1))
+    if "+neon" in names:
+        return Shape(16 // itemsize, (8, 4), 2, (4, 2, 1))
+    return Shape(16 // itemsize, (4,), 2, (2, 1))
 
 
 def tiles_symbol(letter: str) -> str:
@@ -98,6 +110,8 @@ class _Assembly(Assembly):
         if self.unit == 1:
             for vectors in range(1, self.shape.vectors + 1):
                 self._narrow(vectors)
+            for rows in self.shape.few:
+                self._few(rows)
         self._tile()
         self._tiles()
         suffix = f"v{self.shape.lanes}f{8 * self.size}"
@@ -106,6 +120,8 @@ class _Assembly(Assembly):
             "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)",
             f"declare void @llvm.masked.store.{suffix}.p0({self.vector}, ptr, i32, "
             f"<{self.shape.lanes} x i1>)",
+            f"declare {self.vector} @llvm.masked.load.{suffix}.p0(ptr, i32, "
+            f"<{self.shape.lanes} x i1>, {self.vector})",
             "declare i64 @llvm.smin.i64(i64, i64)",
             "declare i64 @llvm.cttz.i64(i64, i1)",
         ]
@@ -333,15 +349,8 @@ class _Assembly(Assembly):
             "i64 %rows, i64 %columns, i64 %k, ptr noalias %a, i64 %a.row, i64 %a.column, "
             "ptr noalias %b, ptr noalias %c, i64 %c.line"
         )
-        numbers = ", ".join(f"i64 {i}" for i in range(lanes))
         with self.function(f"narrow{vectors}", arguments):
-            left = self.sub("%columns", str((vectors - 1) * lanes))
-            first = self.let(f"insertelement <{lanes} x i64> poison, i64 {left}, i64 0")
-            ends = self.let(
-                f"shufflevector <{lanes} x i64> {first}, <{lanes} x i64> poison, "
-                f"<{lanes} x i32> zeroinitializer"
-            )
-            mask = self.let(f"icmp slt <{lanes} x i64> <{numbers}>, {ends}")
+            mask = self._mask(self.sub("%columns", str((vectors - 1) * lanes)))
             last = self.sub("%rows", str(rows))
             with self.count("0", "%rows", rows) as counter:
                 i = self.least(counter, last)
@@ -362,14 +371,7 @@ class _Assembly(Assembly):
                 distance = self.mul("%p", "%a.column")
                 for r, line in enumerate(lines):
                     place = self.let(f"getelementptr inbounds i8, ptr {line}, i64 {distance}")
-                    number = self._load(self.scalar, place)
-                    one = self.let(
-                        f"insertelement {self.vector} poison, {self.scalar} {number}, i64 0"
-                    )
-                    same = self.let(
-                        f"shufflevector {self.vector} {one}, {self.vector} poison, "
-                        f"<{lanes} x i32> zeroinitializer"
-                    )
+                    same = self._spread(self._load(self.scalar, place))
                     for v in range(vectors):
                         operands = ", ".join(
                             f"{self.vector} {x}" for x in (same, panel[v], f"%s.{r}.{v}")
@@ -392,6 +394,110 @@ class _Assembly(Assembly):
                         f"ptr {place}, i32 {self.size}, <{lanes} x i1> {mask})"
                     )
 
+    def _few(self, rows: int) -> None:
+        """C (+)= a few rows of A times a block of rows of B, along which it walks.
+
+        The sums are in memory, so that B is read as it lies there: its rows may be any power of two
+        apart, and neighbours in them come one after the other.
+        """
+        lanes = self.shape.lanes
+        line = SPAN * self.size
+        arguments = (
+            "i64 %columns, i64 %k, ptr noalias %a, i64 %a.row, i64 %a.column, "
+            "ptr noalias %b, i64 %b.line, ptr noalias %c, i64 %c.line, i1 %adds, ptr noalias %sums"
+        )
+        with self.function(f"few{rows}", arguments):
+            whole = self.let(f"and i64 %columns, {-lanes}")
+            mask = self._mask(self.sub("%columns", whole))
+            with self.count("0", "%columns", lanes) as j:
+                place = self.at("%sums", (j, self.size))
+                for r in range(rows):
+                    self._store("zeroinitializer", self.at(place, (str(r), line)))
+            turns = self.let(f"and i64 %k, {-_STEPS}")
+            for first, end, steps in (("0", turns, _STEPS), (turns, "%k", 1)):
+                with self.count(first, end, steps) as p:
+                    near = [self.at("%b", (self.add(p, str(q)), "%b.line")) for q in range(steps)]
+                    numbers = [
+                        [self._spread_number(r, self.add(p, str(q))) for q in range(steps)]
+                        for r in range(rows)
+                    ]
+                    with self.count("0", whole, lanes) as j:
+                        self._add_rows(j, near, numbers, "")
+                    with self.when(self.let(f"icmp slt i64 {whole}, %columns")):
+                        self._add_rows(whole, near, numbers, mask)
+            for r in range(rows):
+                from_sums = self.at("%sums", (str(r), line))
+                to = self.at("%c", ("%c.line", r))
+                with self.count("0", whole, lanes) as j:
+                    self._put_sum(self.at(from_sums, (j, self.size)), self.at(to, (j, self.size)))
+                with self.when(self.let(f"icmp slt i64 {whole}, %columns")):
+                    places = self.at(from_sums, (whole, self.size)), self.at(to, (whole, self.size))
+                    self._put_sum(*places, mask)
+
+    def _mask(self, count: str) -> str:
+        """The first lanes of a vector."""
+        lanes = self.shape.lanes
+        numbers = ", ".join(f"i64 {i}" for i in range(lanes))
+        one = self.let(f"insertelement <{lanes} x i64> poison, i64 {count}, i64 0")
+        ends = self.let(
+            f"shufflevector <{lanes} x i64> {one}, <{lanes} x i64> poison, "
+            f"<{lanes} x i32> zeroinitializer"
+        )
+        return self.let(f"icmp slt <{lanes} x i64> <{numbers}>, {ends}")
+
+    def _spread_number(self, row: int, column: str) -> str:
+        """An element of A in all lanes."""
+        number = self._load(self.scalar, self.at("%a", (str(row), "%a.row"), (column, "%a.column")))
+        return self._spread(number)
+
+    def _spread(self, number: str) -> str:
+        one = self.let(f"insertelement {self.vector} poison, {self.scalar} {number}, i64 0")
+        return self.let(
+            f"shufflevector {self.vector} {one}, {self.vector} poison, "
+            f"<{self.shape.lanes} x i32> zeroinitializer"
+        )
+
+    def _add_rows(self, j: str, near: list[str], numbers: list[list[str]], mask: str) -> None:
+        """Add products with a vector of each of some rows of B to the sums of every row of A."""
+        panel = [self._load_masked(self.at(line, (j, self.size)), mask) for line in near]
+        for r, row in enumerate(numbers):
+            place = self.at("%sums", (str(r), SPAN * self.size), (j, self.size))
+            total = self._load(self.vector, place)
+            for x, y in zip(row, panel, strict=True):
+                total = self._fused(x, y, total)
+            self._store(total, place)
+
+    def _fused(self, x: str, y: str, z: str) -> str:
+        operands = ", ".join(f"{self.vector} {v}" for v in (x, y, z))
+        return self.let(f"call {self.vector} @llvm.fmuladd.{self.suffix}({operands})")
+
+    def _load_masked(self, place: str, mask: str) -> str:
+        if not mask:
+            return self._load(self.vector, place)
+        lanes = self.shape.lanes
+        return self.let(
+            f"call {self.vector} @llvm.masked.load.{self.suffix}.p0(ptr {place}, i32 {self.size}, "
+            f"<{lanes} x i1> {mask}, {self.vector} zeroinitializer)"
+        )
+
+    def _put_sum(self, place: str, to: str, mask: str = "") -> None:
+        """C (+)= a vector of sums."""
+        total = self._load(self.vector, place)
+        n, before = next(self._numbers), self.block
+        self.do(f"br i1 %adds, label %sum{n}, label %set{n}")
+        self.start(f"sum{n}")
+        new = self.let(f"fadd {self.vector} {self._load_masked(to, mask)}, {total}")
+        self.do(f"br label %set{n}")
+        self.start(f"set{n}")
+        value = self.let(f"phi {self.vector} [ {total}, %{before} ], [ {new}, %sum{n} ]")
+        if not mask:
+            self._store(value, to)
+            return
+        self.do(
+            f"call void @llvm.masked.store.{self.suffix}.p0({self.vector} {value}, ptr {to}, "
+            f"i32 {self.size}, <{self.shape.lanes} x i1> {mask})"
+        )
+
     def _tile(self) -> None:
         """One tile: its rows of A, columns of B (in real numbers), and place in C."""
         shape, size = self.shape, self.size
@@ -406,12 +512,9 @@ class _Assembly(Assembly):
             # Bytes from row to row, and from column to column.
             a_row, a_column = self._distances("a")
             b_row, b_column = self._distances("b")
-            is_plain = self.let("icmp eq i64 %b.trans, 0")
             if self.unit == 1:
+                self._few_tile(a_row, a_column)
                 self._narrow_tile(a_row, a_column)
-            # Columns that few rows need are read where they are.
-            is_low = self.let(f"icmp sle i64 %rows, {greatest if self.unit == 1 else 0}")
-            is_direct = self.let(f"and i1 {is_low}, {is_plain}")
             is_empty = self.let("icmp eq i64 %k, 0")
             end = self.let(f"select i1 {is_empty}, i64 1, i64 %k")
             depth = DEPTH // self.unit
@@ -421,12 +524,11 @@ class _Assembly(Assembly):
                 adds = self.let(f"icmp sgt i64 {p}, 0")
                 a, b = self.at("%a", (p, a_column)), self.at("%b", (p, b_row))
                 with self.count("0", "%columns", width) as j:
-                    columns, padded, _, stays = self._columns(j, is_direct)
+                    columns, padded, _ = self._columns(j)
                     to = self.at("%panels", (j, self.mul(turns, size)))
                     source = self.at(b, (self._elements(j), b_column))
-                    with self.when(self.let(f"xor i1 {stays}, true")):
-                        words = f"ptr {to}, i64 {padded}, ptr {source}"
-                        self._pack("b", words, (b_row, b_column), k, self._elements(columns))
+                    words = f"ptr {to}, i64 {padded}, ptr {source}"
+                    self._pack("b", words, (b_row, b_column), k, self._elements(columns))
                 with self.count("0", "%rows", greatest) as i:
                     rows = self.least(self.sub("%rows", i), str(greatest))
                     chosen = self._chosen_rows(rows)
@@ -434,12 +536,9 @@ class _Assembly(Assembly):
                     words = f"ptr {panel}, i64 {chosen}, ptr {source}"
                     self._pack("a", words, (a_row, a_column), k, rows)
                     with self.count("0", "%columns", width) as j:
-                        columns, padded, vectors, stays = self._columns(j, is_direct)
-                        packed = self.at("%panels", (j, self.mul(turns, size)))
-                        direct = self.at(b, (self._elements(j), b_column))
-                        from_b = self.let(f"select i1 {stays}, ptr {direct}, ptr {packed}")
-                        packed_step = self.mul(padded, size)
-                        step = self.let(f"select i1 {stays}, i64 %b.line, i64 {packed_step}")
+                        columns, padded, vectors = self._columns(j)
+                        from_b = self.at("%panels", (j, self.mul(turns, size)))
+                        step = self.mul(padded, size)
                         all_rows = self.let(f"icmp eq i64 {rows}, {chosen}")
                         all_columns = self.let(f"icmp eq i64 {columns}, {padded}")
                         is_whole = self.let(f"and i1 {all_rows}, {all_columns}")
@@ -461,6 +560,40 @@ class _Assembly(Assembly):
                                 f"call void @put(ptr {place}, i64 %c.line, ptr {edge}, "
                                 f"i64 {rows}, i64 {columns}, i1 {adds})"
                             )
+
+    def _few_tile(self, a_row: str, a_column: str) -> None:
+        """The tile, and the end, where A has few rows and B's lie as they are read."""
+        is_low = self.let(f"icmp sle i64 %rows, {FEW}")
+        is_plain = self.let("icmp eq i64 %b.trans, 0")
+        is_some = self.let("icmp sge i64 %k, 1")
+        holds = self.let(f"and i1 {is_low}, {self.let(f'and i1 {is_plain}, {is_some}')}")
+        n = next(self._numbers)
+        sums = self.let(f"alloca [{self.shape.few[0] * SPAN} x {self.scalar}], align 64")
+        self.do(f"br i1 {holds}, label %few{n}, label %many{n}")
+        self.start(f"few{n}")
+        with (
+            self.count("0", "%columns", SPAN) as j,
+            self.count("0", "%k", DEPTH) as p,
+        ):
+            columns = self.least(self.sub("%columns", j), str(SPAN))
+            k = self.least(self.sub("%k", p), str(DEPTH))
+            adds = self.let(f"icmp sgt i64 {p}, 0")
+            b = self.at("%b", (p, "%b.line"), (j, self.size))
+            start = "0"
+            for rows in self.shape.few:
+                left = self.sub("%rows", start)
+                end = self.add(start, self.let(f"and i64 {left}, {-rows}"))
+                with self.count(start, end, rows) as i:
+                    a = self.at("%a", (i, a_row), (p, a_column))
+                    c = self.at("%c", (i, "%c.line"), (j, self.size))
+                    self.do(
+                        f"call void @few{rows}(i64 {columns}, i64 {k}, ptr {a}, i64 {a_row}, "
+                        f"i64 {a_column}, ptr {b}, i64 %b.line, ptr {c}, i64 %c.line, i1 {adds}, "
+                        f"ptr {sums})"
+                    )
+                start = end
+        self.do("ret void")
+        self.start(f"many{n}")
 
     def _narrow_tile(self, a_row: str, a_column: str) -> None:
         """The tile, and the end, where it has few columns and one block of the summed axis."""
@@ -526,14 +659,12 @@ class _Assembly(Assembly):
         with self.when(self.let(f"xor i1 {is_lines}, true")):
             self.do(f"call void @pack_{'fours' if name == 'a' else 'vectors'}({words})")
 
-    def _columns(self, j: str, is_direct: str) -> tuple[str, str, str, str]:
-        """A panel's columns, with padding, in vectors, and whether it is read where it is."""
+    def _columns(self, j: str) -> tuple[str, str, str]:
+        """A panel's columns, with padding, and in vectors."""
         lanes = self.shape.lanes
         columns = self.least(self.sub("%columns", j), str(self.shape.width))
         vectors = self.let(f"sdiv i64 {self.add(columns, str(lanes - 1))}, {lanes}")
-        padded = self.mul(vectors, lanes)
-        is_full = self.let(f"icmp eq i64 {columns}, {padded}")
-        return columns, padded, vectors, self.let(f"and i1 {is_full}, {is_direct}")
+        return columns, self.mul(vectors, lanes), vectors
 
     def _chosen_rows(self, rows: str) -> str:
         """The smallest inner loop that has so many rows."""

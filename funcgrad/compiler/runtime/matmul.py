@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from funcgrad.compiler.abi import GEMM_WORDS, TILE_WORDS
-from funcgrad.compiler.native.gemm import DEPTH
+from funcgrad.compiler.native.gemm import DEPTH, FEW
 from funcgrad.compiler.nest.layout import Value, View
 from funcgrad.compiler.nest.nodes import Product
 from funcgrad.compiler.nest.split import MOST_PARTS, PARTS_PER_THREAD
@@ -24,6 +24,12 @@ from funcgrad.dtypes import short_name
 
 PARALLEL_WORK = 1 << 23
 """Multiplications of a product that is worth a second thread: it takes some 100 microseconds."""
+
+FEW_WORK = 1 << 21
+"""The same where A has few rows: memory is the limit then."""
+
+FEW_COLUMNS = 256
+"""Columns of the tiles of few rows, at least: memory is read along rows of B."""
 
 REPEATED_WORK = 1 << 25
 """The same in loops, where the other thread may be missing every time."""
@@ -75,10 +81,13 @@ class Multiplication:
         unit = 2 if dtype.kind == "c" else 1  # real numbers of an element
         batch, m, n, k = self._sizes
         work = batch * _ceil(m, shape.rows[-1]) * _ceil(unit * n, shape.lanes) * unit * k
-        if work < (REPEATED_WORK if is_repeated else PARALLEL_WORK):
+        least = FEW_WORK if self._is_few else PARALLEL_WORK
+        if work < (REPEATED_WORK if is_repeated else least):
             n_threads = 1
         widest = TILE_BYTES // (DEPTH * dtype.itemsize // unit)
         grain = shape.rows[0], shape.width // unit
+        if self._is_few:
+            grain = grain[0], FEW_COLUMNS
         self.tile = _tile(batch, (m, n), widest // unit, grain, n_threads)
         n_tiles = batch * math.prod(self._grid)
         count = min(PARTS_PER_THREAD * n_threads, n_tiles, work // LEAST_WORK, MOST_PARTS)
@@ -103,6 +112,13 @@ class Multiplication:
     def _sizes(self) -> tuple[int, int, int, int]:
         batch, m, n, k = self.node.sizes
         return (batch, n, m, k) if self._is_swapped else (batch, m, n, k)
+
+    @property
+    def _is_few(self) -> bool:
+        """Whether rows of the second matrix are added up where they are."""
+        first, second = self.node.layouts
+        is_plain = first.is_transposed if self._is_swapped else not second.is_transposed
+        return self._sizes[1] <= FEW and is_plain and self.node.out.dtype.kind == "f"
 
     @property
     def _grid(self) -> tuple[int, int]:
@@ -190,7 +206,8 @@ def _tile(
     if n_threads > 1:
         rows = min(rows, TILE_ROWS)
         goal = PARTS_PER_THREAD * n_threads
-        while batch * -(-m // rows) * -(-n // columns) < goal and max(rows, columns) > SMALL_TILE:
+        least = max(SMALL_TILE, grain[1])
+        while batch * -(-m // rows) * -(-n // columns) < goal and max(rows, columns) > least:
             if columns >= rows:
                 columns = -(-columns // 2)
             else:
