@@ -51,7 +51,7 @@ class Shape:
     lanes: int
     rows: tuple[int, ...]
     vectors: int
-    few: tuple[int, ...]
+    few: tuple[int, ...] = ()
 
     @property
     def width(self) -> int:
