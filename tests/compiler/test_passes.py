@@ -103,6 +103,19 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], np.ndarray]] = {
     "concatenation": (lambda x: np.concatenate([x, np.sin(x), x[:3]])[2:-1] * 2, GRID),
     "reversed": (lambda x: np.concatenate([x, 2 * x])[::-1] - np.concatenate([x, x]), LINE),
     "steps": (lambda x: put(x * 2, slice(3, 30), x[::-1][3:30])[::3] + x[::3], LINE),
+    "interleaved": (lambda x: np.stack([x * 2, x[::-1] - 1], 2).reshape(len(x), -1)[:, 1:], GRID),
+    "every other": (
+        lambda x: put(put(x * 2, slice(1, None, 2), x[1::2] ** 2), slice(0, None, 2), -x[::2]),
+        GRID,
+    ),
+    "pooling": (
+        lambda x: lax.reduce_window(x, -np.inf, lax.max, (3, 2), (3, 2), "VALID") * 2,
+        GRID,
+    ),
+    "overlapping": (
+        lambda x: put(put(x * 2, slice(0, None, 3), x[::3] ** 2), slice(0, None, 2), x[::2] - 1),
+        GRID,
+    ),
     "stack": (lambda x: np.stack([x + 1, x * 2, x - 3], 1), GRID),
     "prefix of a pad": (lambda x: np.cumsum(np.pad(x, (2, 0))[:-2] * x), LINE),
     "softmax of shifts": (lambda x: fg.nn.softmax(np.pad(x[1:], (0, 1)) - x), LINE),
@@ -185,6 +198,26 @@ def test_stencils_take_no_memory_between() -> None:
     rosenbrock = PROGRAMS["rosenbrock"][0]
     gradient = fg.jit(fg.grad(rosenbrock)).lower(np.ones(n)).compile()
     assert str(gradient.as_text()).count("def kernel") == 1
+
+
+def test_interleaved_parts_are_written_where_they_belong() -> None:
+    def pooled(x: Any) -> Any:
+        windows = (1, 2, 2)
+        return np.sum(lax.reduce_window(x, -np.inf, lax.max, windows, windows, "VALID") ** 2)
+
+    gradient = fg.jit(fg.grad(pooled)).lower(np.ones((8, 32, 32))).compile()
+    assert str(gradient.as_text()).count("def kernel") == 1
+
+
+@pytest.mark.parametrize("b", [(0, 1, 1), (4, 1, 3), (1, 2, 9), (0, 3, 4), (7, 5, 2), (19, 1, 1)])
+@pytest.mark.parametrize("a", [(0, 1, 20), (0, 2, 10), (1, 2, 10), (2, 3, 5), (5, 1, 1), (3, 6, 3)])
+def test_parts_that_never_meet(a: tuple[int, int, int], b: tuple[int, int, int]) -> None:
+    def places(start: int, step: int, n: int) -> set[int]:
+        return {start + step * i for i in range(n)}
+
+    never = write_through._never_meet(a, b)
+    assert never == write_through._never_meet(b, a)
+    assert not never or not places(*a) & places(*b)  # nothing is claimed that is not so
 
 
 # Where a view leads.

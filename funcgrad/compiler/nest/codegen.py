@@ -461,6 +461,9 @@ class _Writer:
                 self.outs[node] = self._access(self.scratch_of[node.out], self._memory_strides())
             if self._kind(node) == "column":
                 self.sums[node] = self._column_access(node)
+        operands = (x for node in self.nodes for x in node.operands if isinstance(x, View))
+        read = {x.value.home for x in operands if x.value not in self.made}
+        self.only_written = {access.value for access in self.outs.values()} - read
 
     def _column_access(self, node: Node) -> _Access:
         """Where a column fold accumulates: in the result, sums of floats in float64 beside it."""
@@ -562,11 +565,14 @@ class _Writer:
                 size = loop.size if self._is_short(loop) else source.word(loop.size)
                 source.add(f"n_{loop.variable} = {size}")
                 self.sizes[loop.variable] = f"n_{loop.variable}"
-        scopes: dict[Value, int] = {}
+        scopes: dict[Value | _Access, int] = {}
         for k, access in enumerate(self.accesses.values()):
             access.base = f"p{k}"
-            access.scope = scopes.setdefault(access.value, len(scopes) + 1)
             access.neighbour = self._neighbour(access)
+            root = access.neighbour or access
+            # Parts of one array that is only written have no element in common.
+            alone = root if access.value in self.only_written else access.value
+            access.scope = scopes.setdefault(alone, len(scopes) + 1)
             if access.neighbour is not None:
                 continue
             source.pointer(access.base, access.value, access.offset)

@@ -17,8 +17,7 @@ from funcgrad.compiler.nest.layout import (
     Operand,
     Value,
     View,
-    common_box,
-    is_empty,
+    reindex_of,
     reindexed,
 )
 from funcgrad.compiler.nest.nodes import Copies, Graph, Node, Point, values_read
@@ -113,12 +112,11 @@ def _move(node: Copies, plan: _Plan) -> bool:
         and base.value.home is node.out.home
     )
     for k in range(len(operands) - 1, -1, -1):
-        operand, place, box = operands[k], places[k], box_of(places[k])
-        if box is None or not plan.is_movable(operand, node):
+        operand, place = operands[k], places[k]
+        if not plan.is_movable(operand, node):
             continue
         assert isinstance(operand, View)
-        later = [box_of(p) for p in places[k + 1 :]]
-        if any(b is None or not is_empty(common_box(b, box)) for b in later):
+        if not all(_are_apart(place, later) for later in places[k + 1 :]):
             continue
         if is_changed:
             if k == 0 or not _may_change(node, operand, place, plan):
@@ -126,7 +124,7 @@ def _move(node: Copies, plan: _Plan) -> bool:
             first = 1
         else:
             first = 0
-        pieces = _without(box, operands[first:k], places[first:k])
+        pieces = _without(place, operands[first:k], places[first:k])
         if pieces is None or len(pieces) + len(operands) - k > MAX_PIECES:
             continue
         operand.value.home = node.out.home
@@ -161,25 +159,53 @@ def _may_change(node: Copies, operand: View, place: View, plan: _Plan) -> bool:
     return all(plan.home[reader] <= own or reader is node for reader in plan.readers[base.value])
 
 
+def _are_apart(one: View, other: View) -> bool:
+    """Whether two places are known to have no element in common."""
+    first, second = _progressions(one), _progressions(other)
+    if first is None or second is None:
+        return False
+    return any(_never_meet(a, b) for a, b in zip(first, second, strict=True))
+
+
+def _progressions(place: View) -> list[tuple[int, int, int]] | None:
+    """The indices that a place has along every axis of its value: first, step, number."""
+    form = reindex_of(place)
+    if form is None:
+        return None
+    found = [(start, 1, 1) for start in form.starts]
+    for n, axis, step in zip(place.shape, form.axes, form.steps, strict=True):
+        if axis is not None:
+            found[axis] = form.starts[axis] + min(0, (n - 1) * step), abs(step), n
+    return found
+
+
+def _never_meet(a: tuple[int, int, int], b: tuple[int, int, int]) -> bool:
+    (first, step, n), (start, pace, m) = a, b
+    if first + step * (n - 1) < start or start + pace * (m - 1) < first:
+        return True
+    return (start - first) % math.gcd(step, pace) != 0
+
+
 def _without(
-    box: Box, operands: Sequence[Operand], places: Sequence[View]
+    part: View, operands: Sequence[Operand], places: Sequence[View]
 ) -> list[tuple[Operand, View]] | None:
-    """Parts without what lies in a box; ``None`` where one of them is no box."""
+    """Parts without what one part covers; ``None`` where the rest would be no boxes."""
     found: list[tuple[Operand, View]] = []
+    box = box_of(part)
     for operand, place in zip(operands, places, strict=True):
-        own = box_of(place)
-        if own is None:
-            return None
-        if is_empty(common_box(own, box)):
+        if _are_apart(part, place):
             found.append((operand, place))
             continue
+        own = box_of(place)
+        if own is None or box is None:
+            return None
         for rest in _difference(own, box):
             starts = tuple(a - b for (a, _), (b, _) in zip(rest, own, strict=True))
             sizes = tuple(b - a for a, b in rest)
             cut = Reindex(tuple(range(len(sizes))), starts, (1,) * len(sizes))
-            part = reindexed(place, cut, sizes)
-            assert isinstance(part, View)
-            found.append((reindexed(operand, cut, sizes), part))
+            rest_of_place = reindexed(place, cut, sizes)
+            assert isinstance(rest_of_place, View)
+            found.append((reindexed(operand, cut, sizes), rest_of_place))
     return found
 
 
