@@ -11,14 +11,16 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from funcgrad import lax
 from funcgrad.core.avals import aval_of
-from funcgrad.errors import ArgumentError, DtypeError, ShapeError
+from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.higher_order.staging import located
+from funcgrad.nn.classes import checked_integers, within
 from funcgrad.nn.pooling import Padding, pads_of, per_axis
 from funcgrad.numpy.contracting import matmul
-from funcgrad.numpy.promotion import as_value, strong
-from funcgrad.numpy.selecting import take
+from funcgrad.primitives.indexing import Gather
 from funcgrad.primitives.shape import reshape, shape_of
 from funcgrad.scipy.exponentials import floating
 
@@ -81,11 +83,11 @@ def embed(table: ArrayLike, indices: ArrayLike) -> Array:
         indices: Array of integers, 0 to rows - 1.
 
     Returns:
-        An array of one more axis, the features.
+        An array of one more axis, the features; nan for a traced index without a row.
 
     Raises:
         DtypeError: If the indices are not integers.
-        OutOfBoundsError: If there is no such row.
+        OutOfBoundsError: If a known index has no row: negative ones are no rows either.
 
     Example:
         >>> import numpy as np
@@ -100,12 +102,11 @@ def embed(table: ArrayLike, indices: ArrayLike) -> Array:
 
 def embed_of(name: str, table: ArrayLike, indices: ArrayLike) -> Array:
     """`embed` under the name of a function or a layer."""
-    index = strong(as_value(indices, name))
-    if aval_of(index).dtype.kind not in "iu":
-        raise DtypeError(
-            located(f"{name} needs integers, which are rows of its table, got {aval_of(index)}.")
-        )
-    return take(table, index, axis=0)
+    (table,) = floating(name, table)
+    index = checked_integers(name, "indices", indices)
+    if len(shape_of(table)) != 2:
+        raise ShapeError(located(f"{name}: the table must have two axes, got {aval_of(table)}."))
+    return Gather((0,), "fill", np.nan).bind(table, within(name, "rows", index, shape_of(table)[0]))
 
 
 def conv(

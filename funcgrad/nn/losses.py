@@ -19,12 +19,13 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import aval_of
-from funcgrad.errors import DtypeError, ShapeError
+from funcgrad.errors import ShapeError
 from funcgrad.higher_order.staging import located
-from funcgrad.numpy.promotion import as_value, normalize_axes, normalize_axis, strong
-from funcgrad.numpy.selecting import take_along_axis
+from funcgrad.nn.classes import checked_integers, within
+from funcgrad.numpy.promotion import normalize_axes, normalize_axis
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import special
+from funcgrad.primitives.indexing import take_along_axis
 from funcgrad.primitives.shape import (
     ReduceSum,
     broadcast_to,
@@ -342,11 +343,11 @@ def softmax_cross_entropy_with_integer_labels(
             must be among them.
 
     Returns:
-        One loss for every label.
+        One loss for every label; nan for a traced label without a class.
 
     Raises:
         DtypeError: If the labels are not integers.
-        OutOfBoundsError: If there is no such class.
+        OutOfBoundsError: If a known label has no class: negative ones are no classes either.
         ShapeError: If the labels do not have the shape of the logits without ``axis``.
 
     Example:
@@ -358,28 +359,23 @@ def softmax_cross_entropy_with_integer_labels(
     """
     name = "losses.softmax_cross_entropy_with_integer_labels"
     (x,) = floating(name, logits)
-    index = strong(as_value(labels, name))
+    index = checked_integers(
+        name, "labels", labels, "Probabilities of classes go to losses.softmax_cross_entropy."
+    )
     place = normalize_axis(axis, len(shape_of(x)), name)
     _check_classes(name, x, index, place)
     x = masked(x, where, -np.inf)
     # The largest logit is subtracted from both terms: nothing is lost where logits are large.
     largest = fold_max(x, (place,))
     total = fold_sum(p.exp.bind(p.sub.bind(x, largest)), (place,))
-    column = reshape(index, (*shape_of(index)[:place], 1, *shape_of(index)[place:]))
-    chosen = take_along_axis(x, column, place)
+    known = within(name, "classes", index, shape_of(x)[place])
+    column = reshape(known, (*shape_of(index)[:place], 1, *shape_of(index)[place:]))
+    chosen = take_along_axis(x, column, place, "fill", np.nan)
     loss = p.sub.bind(p.log.bind(total), p.sub.bind(chosen, largest))
     return reshape(loss, shape_of(index))
 
 
 def _check_classes(name: str, x: Array, labels: Array, axis: int) -> None:
-    dtype = aval_of(labels).dtype
-    if dtype.kind not in "iu":
-        raise DtypeError(
-            located(
-                f"{name}: labels must be integers, the classes, got {aval_of(labels)}. "
-                "Probabilities of classes go to losses.softmax_cross_entropy."
-            )
-        )
     expected = drop_axes(shape_of(x), (axis,))
     if shape_of(labels) != expected:
         raise ShapeError(

@@ -81,7 +81,8 @@ def embedding(
 
     Returns:
         A layer from integers (...) to (..., features), with the parameter ``embedding``
-        (n, features). An integer without a row raises `OutOfBoundsError`.
+        (n, features). An integer without a row raises
+        `OutOfBoundsError`, or gives nan if it is traced.
 
     Example:
         >>> import numpy as np
