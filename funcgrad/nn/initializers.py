@@ -22,6 +22,7 @@ from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.linalg import Qr, matrix_transpose
 from funcgrad.primitives.shape import (
     ReduceSum,
+    broadcast_to,
     moveaxis_from_front,
     moveaxis_to_front,
     reshape,
@@ -303,6 +304,45 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> In
     return init
 
 
+def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+    """Kernels of convolutions that pass on what they are given, turned: zeros around one matrix.
+
+    Args:
+        scale: Factor.
+        column_axis: Axis of the columns of the matrix, as in `orthogonal`.
+        dtype: Floating dtype of the weights unless the initializer is given one; by default
+            float64.
+
+    Returns:
+        An initializer for shapes (..., inputs, outputs) with one, two or three axes of a window,
+        and not more inputs than outputs. The tap in the middle has orthonormal rows.
+
+    Source:
+        Xiao and others, arXiv:1806.05393.
+
+    Example:
+        >>> import numpy as np
+        >>> import funcgrad as fg
+        >>> kernel = fg.nn.initializers.delta_orthogonal()(fg.random.key(0), (3, 2, 4))
+        >>> print(np.allclose(kernel[1] @ kernel[1].T, np.eye(2)), kernel[[0, 2]].any())
+        True False
+    """
+
+    def init(key: Array, shape: Sequence[int], dtype: Any = dtype) -> Array:
+        if len(shape) not in (3, 4, 5) or shape[-2] > shape[-1]:
+            raise ShapeError(
+                "delta_orthogonal needs one to three axes of a window, inputs, and at least as "
+                f"many outputs, got shape {tuple(shape)}."
+            )
+        matrix = orthogonal(scale, column_axis)(key, shape[-2:], _dtype(dtype))
+        middle = np.zeros((*shape[:-2], 1, 1), bool)
+        middle[tuple((n - 1) // 2 for n in shape[:-2])] = True
+        is_middle, everywhere = (broadcast_to(x, tuple(shape)) for x in (middle, matrix))
+        return p.select.bind(is_middle, everywhere, p.zero_of(matrix))
+
+    return init
+
+
 def _orthonormal(a: Array) -> Array:
     q, r = Qr().bind(a)
     k = shape_of(r)[-1]
@@ -312,6 +352,7 @@ def _orthonormal(a: Array) -> Array:
 
 __all__ = [
     "constant",
+    "delta_orthogonal",
     "glorot_normal",
     "glorot_uniform",
     "he_normal",

@@ -17,6 +17,7 @@ FAMILIES = (
     "uniform", "normal", "truncated_normal", "orthogonal",
 )  # fmt: skip
 CASES = (("float32", (4, 3)), ("float64", (3, 2, 2)))
+WINDOWS = (("float32", (3, 2, 2)), ("float64", (2, 3, 2, 3)))
 HEADER = '''"""Written by `tests.nn.record` with JAX {version} (64-bit mode, key 3)."""
 
 # ruff: noqa: E501
@@ -28,8 +29,8 @@ RECORDED = {{
 def main() -> None:
     jax.config.update("jax_enable_x64", True)
     lines = [HEADER.format(version=jax.__version__)]
-    for family in FAMILIES:
-        for dtype, shape in CASES:
+    for family in (*FAMILIES, "delta_orthogonal"):
+        for dtype, shape in WINDOWS if family == "delta_orthogonal" else CASES:
             init = getattr(jax.nn.initializers, family)()
             values = np.asarray(init(jax.random.PRNGKey(3), shape, dtype)).ravel().tolist()
             name = f"{family}-{dtype}"

@@ -9,7 +9,7 @@ import pytest
 
 from funcgrad import random
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
-from funcgrad.nn import initializers
+from funcgrad.nn import conv, initializers
 from tests.nn.recorded import RECORDED
 
 KEY = random.key(3)
@@ -94,6 +94,22 @@ def test_orthogonal(shape, axis, dtype):
     np.testing.assert_allclose(gram, np.eye(len(gram)), atol=1e-5 if dtype == np.float32 else 1e-13)
 
 
+@pytest.mark.parametrize("window", [(3,), (4, 3), (1, 2, 3)])
+def test_convolution_with_a_delta_orthogonal_kernel_keeps_lengths(window):
+    kernel = initializers.delta_orthogonal()(KEY, (*window, 3, 5))
+    x = np.random.default_rng(0).normal(size=(2, *(n + 2 for n in window), 3))
+    y = conv(x, kernel)
+    # Only the tap in the middle is not zero, which meets every place once.
+    np.testing.assert_allclose(np.linalg.norm(y), np.linalg.norm(x), 1e-13)
+
+
+def test_window_counts_for_inputs_and_outputs():
+    kernel = initializers.lecun_normal()(KEY, (5, 5, 40, 30))
+    np.testing.assert_allclose(np.var(kernel), 1 / (25 * 40), 0.05)
+    kernel = initializers.glorot_uniform()(KEY, (5, 5, 40, 30))
+    np.testing.assert_allclose(np.var(kernel), 2 / (25 * 70), 0.05)
+
+
 def test_errors():
     for arguments, word in (
         ((1.0, "fan", "normal"), "mode"),
@@ -105,6 +121,9 @@ def test_errors():
         initializers.he_normal()(KEY, (3,))
     with pytest.raises(ShapeError, match="two axes"):
         initializers.orthogonal()(KEY, (3,))
+    for shape in ((3, 3), (3, 4, 2), (1, 1, 1, 1, 2, 2)):
+        with pytest.raises(ShapeError, match=r"axes of a window, .* got shape \("):
+            initializers.delta_orthogonal()(KEY, shape)
     with pytest.raises(DtypeError, match="floating"):
         initializers.he_normal()(KEY, (3, 3), np.int32)
 
