@@ -1,7 +1,7 @@
 """Arrays of examples: batches in random order, prepared ahead in a thread, and split in two.
 
 A set of examples is a pytree of NumPy arrays whose first axis counts the examples. All randomness
-comes from a seed: the same seed gives the same order, on every machine.
+comes from a seed by way of `funcgrad.random`: the same seed gives the same order everywhere.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def batches(
             "or a key of funcgrad.random."
         )
     is_random = seed is not None and shuffle is not False
-    order = _generator("batches", seed).permutation(count) if is_random else None
+    order = random.permutation(_key("batches", seed), count) if is_random else None
     return Batches(leaves, treedef, index(size), order, drop_last)
 
 
@@ -138,8 +138,8 @@ def train_test_split(
     """
     leaves, treedef, count = _examples("train_test_split", arrays)
     tests = _count_of_tests(test_size, count)
-    generator = _generator("train_test_split", seed)
-    order = generator.permutation(count)
+    key, key_of_ties = random.split(_key("train_test_split", seed))
+    order = random.permutation(key, count)
     if stratify is not None:
         labels = np.asarray(stratify)
         if labels.shape != (count,):
@@ -147,7 +147,7 @@ def train_test_split(
                 f"data.train_test_split: stratify needs one label for each of {count} examples, "
                 f"got an array of shape {labels.shape}."
             )
-        order = _stratified(order, labels, tests, generator)
+        order = _stratified(order, labels, tests, key_of_ties)
 
     def part(rows: np.ndarray) -> Any:
         return treedef.unflatten([x[rows] for x in leaves])
@@ -166,16 +166,14 @@ def _count_of_tests(test_size: float, count: int) -> int:
     return tests
 
 
-def _stratified(
-    order: np.ndarray, labels: np.ndarray, tests: int, generator: np.random.Generator
-) -> np.ndarray:
+def _stratified(order: np.ndarray, labels: np.ndarray, tests: int, key: np.ndarray) -> np.ndarray:
     """The order, changed so that its first ``tests`` rows have their share of every label."""
     _, kinds, sizes = np.unique(labels, return_inverse=True, return_counts=True)
     shares = sizes * tests / len(labels)
     quotas = np.floor(shares).astype(int)
     # What the rounding left over goes to the largest remainders, equal ones in random order.
     remainders = shares - quotas
-    ranked = np.lexsort((generator.random(len(sizes)), -remainders))
+    ranked = np.lexsort((random.permutation(key, len(sizes)), -remainders))
     quotas[ranked[: tests - quotas.sum()]] += 1
     kinds = kinds[order]
     # The place of every row among those of its label.
@@ -214,16 +212,16 @@ def _examples(function: str, arrays: Any) -> tuple[list[np.ndarray], PyTreeDef, 
     return leaves, treedef, len(leaves[0])
 
 
-def _generator(function: str, seed: Seed) -> np.random.Generator:
-    """NumPy's generator for a seed; an integer gives the same one as the key made of it."""
+def _key(function: str, seed: Seed) -> np.ndarray:
+    """The key for a seed."""
     key = np.asarray(seed)
     if not key.ndim and key.dtype.kind in "iu":
-        key = np.asarray(random.key(seed))
+        return np.asarray(random.key(seed))
     if key.shape != (2,) or key.dtype != np.uint32:
         raise ArgumentError(
             f"data.{function}: seed must be an integer or a key of funcgrad.random, got {seed!r}."
         )
-    return np.random.default_rng(key)
+    return key
 
 
 class Prefetch(Generic[T]):

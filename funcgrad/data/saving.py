@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import errno
 import functools
 import io
 import json
@@ -241,7 +242,10 @@ def load(path: str | os.PathLike[str], like: Any = None) -> Any:
             nodes, leaves = _content(file)
         except _Refusal as refusal:
             raise FileFormatError(f"{os.fspath(path)} {refusal}.") from None
-        except _DAMAGE as error:
+        except (*_DAMAGE, OSError) as error:
+            # A position before the begin of the file is one that the file itself has named.
+            if isinstance(error, OSError) and error.errno != errno.EINVAL:
+                raise
             raise FileFormatError(
                 f"{os.fspath(path)} is damaged or incomplete, or was not written by "
                 f"funcgrad.data.save ({type(error).__name__}: {error})."
@@ -275,9 +279,7 @@ def _content(file: Any) -> tuple[list[Node], list[Any]]:
             for i, (kind, *values) in enumerate(described)
         ]
         stored = sum(kind in ("array", "scalar") for kind, *_ in described)
-        if len(archive.namelist()) != stored + 1 or sum(n == ["leaf"] for n in nodes) != len(
-            leaves
-        ):
+        if len(archive.namelist()) != stored + 1 or _leaves_in(nodes) != len(leaves):
             raise _Refusal("is damaged: its structure does not fit its arrays")
     return nodes, leaves
 
