@@ -11,6 +11,12 @@ from funcgrad.optim.clipping import (
     global_norm,
     zero_nans,
 )
+from funcgrad.optim.lbfgs import lbfgs, scale_by_lbfgs
+from funcgrad.optim.line_search import (
+    scale_by_backtracking_linesearch,
+    scale_by_zoom_linesearch,
+    value_and_grad_from_state,
+)
 from funcgrad.optim.masking import masked, multi_transform
 from funcgrad.optim.optimizers import (
     adadelta,
@@ -109,6 +115,7 @@ __all__ = [
     "inject_hyperparams",
     "join_schedules",
     "lamb",
+    "lbfgs",
     "linear_onecycle_schedule",
     "linear_schedule",
     "lion",
@@ -126,6 +133,8 @@ __all__ = [
     "scale_by_adadelta",
     "scale_by_adam",
     "scale_by_adamax",
+    "scale_by_backtracking_linesearch",
+    "scale_by_lbfgs",
     "scale_by_learning_rate",
     "scale_by_lion",
     "scale_by_radam",
@@ -136,12 +145,14 @@ __all__ = [
     "scale_by_stddev",
     "scale_by_trust_ratio",
     "scale_by_yogi",
+    "scale_by_zoom_linesearch",
     "set_to_zero",
     "sgd",
     "sgdr_schedule",
     "sign_sgd",
     "stateless",
     "trace",
+    "value_and_grad_from_state",
     "warmup_cosine_decay_schedule",
     "warmup_exponential_decay_schedule",
     "with_extra_args_support",

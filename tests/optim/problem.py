@@ -129,10 +129,12 @@ CHAINS: dict[str, Any] = {
         learning_rate=precise(o.exponential_decay(0.1, 10, 0.7)), weight_decay=0.05
     ),
     "lbfgs backtracking": lambda o: o.lbfgs(
-        memory_size=4, linesearch=o.scale_by_backtracking_linesearch(15, increase_factor=2.0)
+        memory_size=4,
+        linesearch=o.scale_by_backtracking_linesearch(15, increase_factor=2.0, atol=1e-9),
     ),
     "lbfgs zoom": lambda o: o.lbfgs(
-        memory_size=4, linesearch=o.scale_by_zoom_linesearch(20, initial_guess_strategy="one")
+        memory_size=4,
+        linesearch=o.scale_by_zoom_linesearch(20, tol=1e-9, initial_guess_strategy="one"),
     ),
     "sgd backtracking": lambda o: o.chain(
         o.sgd(1.0),
