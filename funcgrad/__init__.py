@@ -71,7 +71,7 @@ from funcgrad.higher_order.jit import disable_jit
 from funcgrad.namespaces import present
 
 if TYPE_CHECKING:  # they are loaded on first use
-    from funcgrad import data, nn, optim
+    from funcgrad import data, diagnostics, nn, optim
 
 jacobian = jacrev
 __version__ = "0.2.0"
@@ -102,6 +102,7 @@ __all__ = [
     "debug_python_loops",
     "device_get",
     "device_put",
+    "diagnostics",
     "disable_jit",
     "errors",
     "eval_shape",

@@ -7,6 +7,8 @@ text is made where the facts are; this file only names the kinds. It imports not
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 __all__ = [
@@ -21,6 +23,7 @@ __all__ = [
     "FuncgradError",
     "FuncgradWarning",
     "ImpureFunctionWarning",
+    "LibraryError",
     "LongProgramWarning",
     "MemoryBudgetError",
     "MissingRuleError",
@@ -133,7 +136,33 @@ class OutOfBoundsError(FuncgradError, IndexError):
 
 
 class NonFiniteError(FuncgradError, FloatingPointError):
-    """An operation gave a NaN or an infinity, while `debug_nans` or `debug_infs` was on."""
+    """An operation gave a NaN or an infinity, while `debug_nans` or `debug_infs` was on.
+
+    Attributes:
+        kind: ``"nan"`` or ``"inf"``.
+        operation: What made it; ``None`` if it came in from outside.
+        line: The user's line, as ``file.py:14   text``; ``None`` if it is unknown.
+        operands: Values that the operation got.
+        result: The value in which it is.
+        steps: Steps of the loops around it, from the inside outwards.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        kind: str = "nan",
+        operation: str | None = None,
+        line: str | None = None,
+        operands: tuple[Any, ...] = (),
+        result: Any = None,
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.operation = operation
+        self.line = line
+        self.operands = operands
+        self.result = result
+        self.steps: list[str] = []
 
 
 class CacheError(FuncgradError, OSError):
@@ -145,7 +174,7 @@ class FileFormatError(FuncgradError, ValueError):
 
 
 class LibraryError(FuncgradError, ImportError):
-    """A native library that was asked for is not there, or is not what it should be."""
+    """A library or a program that was asked for is not there, or is not what it should be."""
 
 
 class CompilerError(FuncgradError, RuntimeError):

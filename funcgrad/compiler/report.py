@@ -376,7 +376,8 @@ def source_lines(nodes: Iterable[Node]) -> Iterator[str]:
     found: dict[SourceLocation | None, dict[str, None]] = {}
     for node in all_nodes(Graph(nodes=list(nodes))):
         if node.equation is not None:
-            names = found.setdefault(node.equation.source, {})
+            source = node.equation.source
+            names = found.setdefault(None if source is None else source.unscoped, {})
             names[node.equation.primitive.name] = None
     for source, names in found.items():
         place = "somewhere" if source is None else str(source)

@@ -86,7 +86,11 @@ def inspect(operation: str, operands: Sequence[Any], results: Sequence[Any]) -> 
                 continue
             given = [x for x in operands if _contains(x, kind)]
             if not given:
-                raise NonFiniteError(_message(operation, kind, operands, result))
+                location = current_location()
+                line = None if location is None else str(location)
+                seen = tuple(x for x in operands if x is not None)
+                text = _message(operation, kind, line, seen, result)
+                raise NonFiniteError(text, kind, operation, line, seen, result)
             if kind == "nan" and not _first_reader.get():
                 _first_reader.get().extend(_reader(operation, given))
 
@@ -133,13 +137,14 @@ def _contains(value: Any, kind: str) -> bool:
     return array.dtype.kind in "fc" and bool(_TESTS[kind](array).any())
 
 
-def _message(operation: str, kind: str, operands: Sequence[Any], result: Any) -> str:
-    location = current_location()
+def _message(
+    operation: str, kind: str, line: str | None, operands: Sequence[Any], result: Any
+) -> str:
     array = np.asarray(result)
     lines = [f"{operation} gave the first {kind}."]
-    if location is not None:
-        lines.append(f"  at            {location}")
-    lines += [f"  operand       {describe(x)}" for x in operands if x is not None]
+    if line is not None:
+        lines.append(f"  at            {line}")
+    lines += [f"  operand       {describe(x)}" for x in operands]
     lines.append(f"  result        {describe(result)}")
     if array.ndim:
         place = np.argwhere(_TESTS[kind](array))[0]
@@ -174,5 +179,7 @@ def add_step(error: NonFiniteError, step: int, loop: str, length: int | None = N
     """Say in which step of a loop the operation ran."""
     loop = _DERIVED.sub("", loop)
     of = f" of {length}" if length is not None else ""
+    text = f"{step}{of} of the loop {loop}"
+    error.steps.append(text)
     *lines, now = str(error).split("\n")
-    error.args = ("\n".join([*lines, f"  in step       {step}{of} of the loop {loop}", now]),)
+    error.args = ("\n".join([*lines, f"  in step       {text}", now]),)

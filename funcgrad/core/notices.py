@@ -82,7 +82,7 @@ def warn_of_length(name: str, sources: Sequence[SourceLocation | None]) -> None:
     """
     if len(sources) < LONG_PROGRAM:
         return
-    counts = Counter(source for source in sources if source is not None)
+    counts = Counter(source.unscoped for source in sources if source is not None)
     if not counts or len(sources) < _REPEATED * len(counts):
         return
     line, count = counts.most_common(1)[0]

@@ -72,7 +72,7 @@ def _lines(program: Program, with_source: bool, names: Names) -> Iterator[str]:
 def _equation_lines(equation: Equation, names: Names, with_source: bool) -> Iterator[str]:
     inputs = " ".join(names(a) for a in equation.inputs)
     outputs = " ".join(names.typed(v) for v in equation.outputs) or "_"
-    plain, programs = _split_params(equation.primitive.params())
+    plain, programs = split_params(equation.primitive.params())
     line = f"    {outputs} = {equation.primitive.name}{plain} {inputs}".rstrip()
     if with_source and equation.source is not None:
         line = f"{line:<60} # {equation.source.short()}"
@@ -83,7 +83,8 @@ def _equation_lines(equation: Equation, names: Names, with_source: bool) -> Iter
             yield "        " + inner
 
 
-def _split_params(params: dict[str, Any]) -> tuple[str, list[tuple[str, Program]]]:
+def split_params(params: dict[str, Any]) -> tuple[str, list[tuple[str, Program]]]:
+    """Parameters of a primitive as text, and the programs among them, with their names."""
     programs: list[tuple[str, Program]] = []
     plain: list[str] = []
     for key, value in params.items():
@@ -92,7 +93,7 @@ def _split_params(params: dict[str, Any]) -> tuple[str, list[tuple[str, Program]
         elif isinstance(value, tuple) and value and all(isinstance(v, Program) for v in value):
             programs += [(f"{key}[{i}]", v) for i, v in enumerate(value)]
         elif isinstance(value, Primitive):  # of which this one is a derivative
-            own, inner = _split_params(value.params())
+            own, inner = split_params(value.params())
             plain.append(f"{key}={value.name}{own}")
             programs += [(f"{key}.{name}", v) for name, v in inner]
         else:

@@ -15,7 +15,9 @@ import importlib.util
 import linecache
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from types import CodeType, FrameType, TracebackType
 from typing import Any, TypeVar
 
@@ -50,21 +52,48 @@ _stand_ins: dict[CodeType, str] = {}
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+Scope = tuple[str, ...]
+_scope: ContextVar[Scope] = ContextVar("funcgrad_scope", default=())
+
+
+@contextmanager
+def in_scope(name: str) -> Iterator[None]:
+    """A block with a name, inside of the one around it."""
+    token = _scope.set((*_scope.get(), name))
+    try:
+        yield
+    finally:
+        _scope.reset(token)
+
+
+@contextmanager
+def outside_scopes() -> Iterator[None]:
+    """A block whose locations have no names but those given inside: of a program of its own."""
+    token = _scope.set(())
+    try:
+        yield
+    finally:
+        _scope.reset(token)
+
+
 class SourceLocation:
     """A line of the user's code: one object, however many equations it makes.
 
     Args:
         code: Code object of the user's function.
         line: Line number in its file.
+        scope: Names of the blocks (`named_scope`) in which it was executed, from the outside
+            inwards, since the program that it belongs to began to be traced.
     """
 
-    __slots__ = ("code", "line")
+    __slots__ = ("code", "line", "scope")
     code: CodeType
     line: int
+    scope: Scope
 
-    def __new__(cls, code: CodeType, line: int) -> SourceLocation:
+    def __new__(cls, code: CodeType, line: int, scope: Scope = ()) -> SourceLocation:
         # By identity: equal code objects may be of different files. A location keeps its code.
-        key = (id(code), line)
+        key = (id(code), line, scope)
         found = _locations.get(key)
         if found is None:
             if len(_locations) >= _MAX_LOCATIONS:
@@ -72,10 +101,16 @@ class SourceLocation:
             found = _locations[key] = super().__new__(cls)
             found.code = code
             found.line = line
+            found.scope = scope
         return found
 
     def __reduce__(self) -> Any:
-        return SourceLocation, (self.code, self.line)
+        return SourceLocation, (self.code, self.line, self.scope)
+
+    @property
+    def unscoped(self) -> SourceLocation:
+        """The line alone."""
+        return SourceLocation(self.code, self.line) if self.scope else self
 
     @property
     def file(self) -> str:
@@ -98,7 +133,7 @@ class SourceLocation:
         return f"{self.short()}   {text}" if text else f"{self.short()} in {self.function}"
 
 
-_locations: dict[tuple[int, int], SourceLocation] = {}
+_locations: dict[tuple[int, int, Scope], SourceLocation] = {}
 _MAX_LOCATIONS = 1 << 16
 
 
@@ -161,7 +196,7 @@ def current_location() -> SourceLocation | None:
     while frame is not None:
         owner = _owner(frame.f_code)
         if owner == _USERS:
-            return SourceLocation(frame.f_code, frame.f_lineno)
+            return SourceLocation(frame.f_code, frame.f_lineno, _scope.get())
         if owner == _INSTALLED:
             installed = installed or frame
         elif frame.f_code in _stand_ins:
@@ -169,7 +204,9 @@ def current_location() -> SourceLocation | None:
             if earlier is not None:
                 return earlier
         frame = frame.f_back
-    return None if installed is None else SourceLocation(installed.f_code, installed.f_lineno)
+    if installed is None:
+        return None
+    return SourceLocation(installed.f_code, installed.f_lineno, _scope.get())
 
 
 def frames_to_user() -> list[FrameType]:

@@ -19,7 +19,7 @@ from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.leaks import check_ended
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Atom, Equation, Literal, Program, Var
-from funcgrad.core.source import SourceLocation, current_location
+from funcgrad.core.source import SourceLocation, current_location, outside_scopes
 from funcgrad.core.trace import (
     Trace,
     Tracer,
@@ -134,7 +134,8 @@ def stage(
     trace = StageTrace(current_trace(), what or f"jit({name})")
     names = argument_names or [f"argument {i} of {name}, {a}" for i, a in enumerate(avals)]
     tracers = [trace.new_input(a, n) for a, n in zip(avals, names, strict=True)]
-    outputs = list(run_under(trace, function, *tracers))
+    with outside_scopes():
+        outputs = list(run_under(trace, function, *tracers))
     program = trace.program(outputs, name)
     del tracers, outputs
     check_ended(trace)
