@@ -1,0 +1,177 @@
+"""Where the first NaN comes from: in the function itself, or in its derivative."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from funcgrad.api.arguments import check_callable, leaf_paths
+from funcgrad.api.debugging import debug_infs, debug_nans
+from funcgrad.api.differentiation import vjp
+from funcgrad.core.avals import aval_of
+from funcgrad.core.finite import describe
+from funcgrad.diagnostics.record import record
+from funcgrad.errors import NonFiniteError
+from funcgrad.pytree import tree_flatten, tree_leaves, tree_unflatten
+
+
+@dataclass(frozen=True)
+class FirstNonFinite:
+    """The first operation that gave a NaN, or an infinity; prints as a short text.
+
+    Attributes:
+        kind: ``"nan"`` or ``"inf"``.
+        phase: ``"forward"``, in the function, or ``"backward"``, in its derivative.
+        operation: Its name; ``None`` if the NaN came in from outside.
+        line: The user's line; ``None`` if it is unknown.
+        operands: Values that it got.
+        result: The value in which it is.
+        steps: Steps of the loops around it, from the inside outwards.
+        arguments: If it came in, the arguments that hold one; empty if it is a constant.
+        infinity: For a NaN the first infinity up to the end of its phase, which may be its cause.
+    """
+
+    kind: str
+    phase: str
+    operation: str | None
+    line: str | None
+    operands: tuple[Any, ...]
+    result: Any
+    steps: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+    infinity: FirstNonFinite | None = None
+
+    def __str__(self) -> str:
+        name = "NaN" if self.kind == "nan" else "infinity"
+        if self.operation is None:
+            holders = ", ".join(self.arguments) or "a constant of the function"
+            return f"the {name} came in from outside, in {holders}"
+        lines = [f"{self.operation} gave the first {name}, in the {self.phase} pass"]
+        if self.line is not None:
+            lines.append(f"  at            {self.line}")
+        lines += [f"  operand       {describe(x)}" for x in self.operands]
+        lines.append(f"  result        {describe(self.result)}")
+        lines += [f"  in step       {step}" for step in self.steps]
+        if self.infinity is not None:
+            lines.append(str(self.infinity))
+        return "\n".join(lines)
+
+
+def find_nan(
+    f: Callable[..., Any], *args: Any, backward: bool = True, **kwargs: Any
+) -> FirstNonFinite | None:
+    """The first operation of a function, or of its gradient, that gives a NaN.
+
+    The function is run operation by operation with NumPy, also in compiled functions and loops.
+    If it gives no NaN, its gradient is taken with respect to all floating arguments. If nothing
+    gives a NaN, but a result or the gradient is infinite, the first infinity is found instead.
+
+    Args:
+        f: Function of arrays or pytrees, such as a loss.
+        *args: Its arguments.
+        backward: Whether to look at the gradient.
+        **kwargs: Keyword arguments.
+
+    Returns:
+        A `FirstNonFinite`, or ``None`` if all is finite.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> found = fg.diagnostics.find_nan(lambda x: np.sum(np.sqrt(x * 0) * x), np.ones(2))
+        >>> found.kind, found.phase, found.infinity.operation
+        ('nan', 'backward', 'the derivative of sqrt')
+    """
+    check_callable(f, "find_nan")
+    search = _Search(f, args, kwargs)
+    phases = [("forward", search.forward)] + [("backward", search.backward)] * backward
+    for phase, run in phases:
+        found = search.first("nan", phase, run)
+        if found is not None:
+            return replace(found, infinity=search.first_infinity(phases, found))
+    for phase, run in phases:
+        if any(_holds(x, np.isinf) for x in run()):
+            found = search.first("inf", phase, run)
+            if found is not None:
+                return found
+    return None
+
+
+class _Search:
+    """A function at a point, to be run under watch."""
+
+    def __init__(self, f: Callable[..., Any], args: Any, kwargs: Any) -> None:
+        self.f = f
+        self.args = args
+        self.kwargs = kwargs
+        self.leaves, self.tree = tree_flatten((args, kwargs))
+        self.paths = leaf_paths(args) + (leaf_paths(kwargs, "kwargs") if kwargs else [])
+
+    def forward(self) -> list[Any]:
+        recorded = record(self.f, self.args, self.kwargs, "find_nan")
+        return [recorded.value(atom) for atom in recorded.outputs]
+
+    def backward(self) -> list[Any]:
+        """The gradient of the sum of all floating results."""
+        active = [i for i, x in enumerate(self.leaves) if aval_of(x).dtype.kind == "f"]
+
+        def floating(*values: Any) -> list[Any]:
+            leaves = list(self.leaves)
+            for i, value in zip(active, values, strict=True):
+                leaves[i] = value
+            args, kwargs = tree_unflatten(self.tree, leaves)
+            results = tree_leaves(self.f(*args, **kwargs))
+            return [x for x in results if aval_of(x).dtype.kind in "fc"]
+
+        if not active:
+            return []
+        values, pull = vjp(floating, *[self.leaves[i] for i in active])
+        return list(pull([np.ones_like(x) for x in values]))
+
+    def first(self, kind: str, phase: str, run: Callable[[], list[Any]]) -> FirstNonFinite | None:
+        """What a run meets first, if anything."""
+        watch: Callable[[], AbstractContextManager[None]]
+        watch = debug_nans if kind == "nan" else debug_infs
+        try:
+            with watch():
+                results = run()
+        except NonFiniteError as error:
+            if error.operation is None:
+                return self.from_outside(phase)
+            return FirstNonFinite(
+                kind,
+                phase,
+                error.operation,
+                error.line,
+                error.operands,
+                error.result,
+                tuple(error.steps),
+            )
+        if kind == "nan" and any(_holds(x, np.isnan) for x in results):
+            return self.from_outside(phase)
+        return None
+
+    def from_outside(self, phase: str) -> FirstNonFinite:
+        rows = zip(self.paths, self.leaves, strict=True)
+        holders = tuple(path for path, leaf in rows if _holds(leaf, np.isnan))
+        return FirstNonFinite("nan", phase, None, None, (), None, arguments=holders)
+
+    def first_infinity(
+        self, phases: list[tuple[str, Callable[[], list[Any]]]], nan: FirstNonFinite
+    ) -> FirstNonFinite | None:
+        """The first infinity up to the phase in which the NaN is."""
+        if nan.operation is None:
+            return None
+        for phase, run in phases:
+            found = self.first("inf", phase, run)
+            if found is not None or phase == nan.phase:
+                return found
+        return None
+
+
+def _holds(value: Any, test: Callable[[Any], Any]) -> bool:
+    array = np.asarray(value)
+    return array.dtype.kind in "fc" and bool(test(array).any())
