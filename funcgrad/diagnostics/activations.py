@@ -15,13 +15,18 @@ import numpy as np
 
 from funcgrad.api.arguments import check_callable
 from funcgrad.api.differentiation import jvp
+from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Equation, Literal
 from funcgrad.diagnostics.record import Record, record
 from funcgrad.diagnostics.tables import short, table
 from funcgrad.primitives import elementwise, special
 
 # Steepest slopes of the functions that are flat far from 0 on both sides.
-_STEEPEST = {elementwise.logistic: 0.25, elementwise.tanh: 1.0, special.erf: 2 / np.sqrt(np.pi)}
+_STEEPEST: dict[Primitive, float] = {
+    elementwise.logistic: 0.25,
+    elementwise.tanh: 1.0,
+    special.erf: 2 / np.sqrt(np.pi),
+}
 _FLAT = 0.05
 """A value is saturated where the slope is below this share of the steepest one."""
 _BINS = 50

@@ -178,9 +178,7 @@ class _Checker:
         self.is_double = all(
             np.asarray(x).dtype != np.float32 for x in self.results(self.full(wide))
         )
-        default = _RTOL[method] if self.is_double else max(_RTOL[method], _SINGLE_RTOL)
         self.rtol = rtol
-        self.default_rtol = default
         self.start = wide if self.is_double else [np.array(x) for x in self.point()]
 
     def point(self) -> list[Any]:
@@ -221,16 +219,16 @@ class _Checker:
         found = gradient.ravel()[entries]
         place = self.active.index(leaf)
         with np.errstate(all="ignore"):
-            expected = np.array([self.slope(place, e) for e in entries], np.float64)
+            expected = np.array([self.slope(place, int(e)) for e in entries], np.float64)
         if not entries.size:
             return GradientCheck(self.paths[leaf], (0, 0), 0.0, 0.0, (), "ok")
         difference = np.abs(found - expected)
         scale = float(np.max(np.abs(expected)))
-        rtol = self.rtol if self.rtol is not None else self.rtol_of(leaf)
+        rtol = self.rtol_of(leaf) if self.rtol is None else self.rtol
         bad = ~(difference <= self.atol + rtol * scale)
         kinks = bad.copy()
         for k in np.flatnonzero(bad):
-            kinks[k] = self.is_between_slopes(place, entries[k], found[k], rtol)
+            kinks[k] = self.is_between_slopes(place, int(entries[k]), found[k], rtol)
         order = np.where(bad & ~kinks, np.nan_to_num(difference, nan=np.inf) + 1.0, -1.0)
         if not (bad & ~kinks).any():
             order = np.where(kinks, 0.0, difference)
@@ -247,8 +245,8 @@ class _Checker:
         )
 
     def rtol_of(self, leaf: int) -> float:
-        is_single = aval_of(self.leaves[leaf]).dtype == np.float32
-        return max(self.default_rtol, _SINGLE_RTOL) if is_single else self.default_rtol
+        is_single = not self.is_double or aval_of(self.leaves[leaf]).dtype == np.float32
+        return max(_RTOL[self.method], _SINGLE_RTOL * is_single)
 
     def verdict(self, found: Any, expected: Any, bad: Any, kinks: Any) -> str:
         if not (np.isfinite(found).all() and np.isfinite(expected).all()):

@@ -17,7 +17,7 @@ import numpy as np
 from funcgrad.api.arguments import check_callable, leaf_paths, name_of
 from funcgrad.api.differentiation import vjp
 from funcgrad.core.avals import aval_of
-from funcgrad.core.program import Atom, Equation, Literal, Var
+from funcgrad.core.program import Atom, Equation, Var
 from funcgrad.core.trace import Tracer
 from funcgrad.diagnostics.activations import Activation, activations_of
 from funcgrad.diagnostics.record import Record, record
@@ -171,8 +171,8 @@ def gradient_report(
     * ``not finite``: there is a NaN or an infinity; `find_nan` finds its origin.
     * ``disconnected``: no derivative reaches the parameter, whatever the values. The reason says
       whether the loss does not use it, or which operation has no derivative.
-    * ``dead units``: at least three quarters of the units of the layer are off for the whole batch: the
-      rectifier behind the parameter gives 0 for every example, or whole columns of the weights
+    * ``dead units``: at least three quarters of the layer's units are off for the whole batch:
+      the rectifier behind the parameter gives 0 for every example, or whole columns of the weights
       (along the last axis, the outputs of ``x @ w``) have the gradient 0. Rows may: they belong to
       inputs that are 0, or to words that do not occur.
     * ``saturated``: at least half of the values of the sigmoid behind it are on its flat parts.
@@ -405,23 +405,15 @@ class _Examiner:
                 needed.update(a for a in equation.inputs if isinstance(a, Var))
         found: list[Equation] = []
 
-        def run(*args: Any) -> list[Any]:
-            values: dict[Atom, Any] = dict(self.record.constants)
-            values.update(zip(self.record.inputs, args, strict=True))
-            for equation in self.record.equations:
-                inputs = [a.value if isinstance(a, Literal) else values[a] for a in equation.inputs]
-                out = equation.primitive.bind(*inputs)
-                outs = out if equation.primitive.multiple_results else [out]
-                values.update(zip(equation.outputs, outs, strict=True))
-                was_active = any(isinstance(x, Tracer) for x in inputs)
-                is_active = any(isinstance(x, Tracer) for x in outs)
-                if was_active and not is_active and not needed.isdisjoint(equation.outputs):
-                    found.append(equation)
-            return []
+        def look(equation: Equation, inputs: Sequence[Any], outs: Sequence[Any]) -> None:
+            was_active = any(isinstance(x, Tracer) for x in inputs)
+            is_active = any(isinstance(x, Tracer) for x in outs)
+            if was_active and not is_active and not needed.isdisjoint(equation.outputs):
+                found.append(equation)
 
         values = [self.record.values[v] for v in self.record.inputs]
         is_leaf = [v is self.names[leaf] for v in self.record.inputs]
-        linearize_flat(run, values, is_leaf, self.record.name)
+        linearize_flat(lambda *xs: self.record.run(xs, {}, look), values, is_leaf, self.record.name)
         return [e for e in found if not depends.isdisjoint(e.outputs)]
 
     def is_cancelled(self, leaf: int, gradient: Any) -> bool:

@@ -124,8 +124,8 @@ class History:
     Attributes:
         norms: For every monitor the norm of all updates together.
         leaf_norms: For every monitor and every leaf its norm.
-        ratios: For every monitor and every leaf the ratio of update to data; only of monitors that
-            got the parameters.
+        ratios: For every monitor and every leaf the ratio of update to data, NaN where the
+            parameter is 0; only of monitors that got the parameters.
         largest: For every monitor the largest absolute entry.
         non_finite: For every monitor the number of entries that are NaN or infinite.
         values: What else was recorded, such as the loss.
@@ -185,7 +185,8 @@ class History:
         self.non_finite.setdefault(seen.name, []).append(int(seen.non_finite))
         of_leaves = self.leaf_norms.setdefault(seen.name, {})
         ratios = self.ratios.setdefault(seen.name, {})
+        has_data = any(x > 0 for x in tree_leaves(seen.data_norms))
         for (path, norm), data in zip(rows, tree_leaves(seen.data_norms), strict=True):
             of_leaves.setdefault(path, []).append(norm)
-            if data > 0:
-                ratios.setdefault(path, []).append(norm / float(data))
+            if has_data:
+                ratios.setdefault(path, []).append(norm / float(data) if data > 0 else np.nan)

@@ -244,6 +244,6 @@ def plot_activations(report: ActivationReport | GradientReport, title: str = "ac
     right.invert_yaxis()
     right.set(title="out of work", xlabel="per cent", xlim=(0, 100))
     right.grid(axis="x", alpha=0.3)
-    right.legend(fontsize=8)
+    right.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=2)
     figure.suptitle(title)
     return figure

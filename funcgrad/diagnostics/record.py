@@ -85,9 +85,21 @@ class Record:
                     found.setdefault(atom, []).append(equation)
         return found
 
-    def run(self, args: Sequence[Any], shifts: Mapping[Var, Any]) -> list[Any]:
-        """The results, after adding to intermediate results what ``shifts`` says."""
-        environment: dict[Atom, Any] = dict(self.constants)
+    def run(
+        self,
+        args: Sequence[Any],
+        shifts: Mapping[Var, Any],
+        after: Callable[[Equation, Sequence[Any], Sequence[Any]], None] | None = None,
+    ) -> list[Any]:
+        """Run the operations again, under the current trace.
+
+        Args:
+            args: Values of the inputs.
+            shifts: What is added to intermediate results.
+            after: Called with every operation, its operands and its results.
+        """
+        environment: dict[Atom, Any] = {}
+        environment.update(self.constants)
         environment.update(zip(self.inputs, args, strict=True))
         for equation in self.equations:
             inputs = [
@@ -95,6 +107,8 @@ class Record:
             ]
             out = equation.primitive.bind(*inputs)
             outs = out if equation.primitive.multiple_results else [out]
+            if after is not None:
+                after(equation, inputs, outs)
             for var, x in zip(equation.outputs, outs, strict=True):
                 environment[var] = add.bind(x, shifts[var]) if var in shifts else x
         return [a.value if isinstance(a, Literal) else environment[a] for a in self.outputs]

@@ -4,9 +4,9 @@ Lanczos' method needs products of the Hessian with vectors alone, and those are 
 gradient along a direction. From a random unit vector ``v`` it makes a tridiagonal matrix ``T`` of
 a few rows. The eigenvalues ``t_i`` of ``T`` approximate extreme eigenvalues of the Hessian ``H``;
 with the squares ``w_i`` of the first entries of its eigenvectors they are the nodes and weights of
-Gauss' quadrature: ``sum_i w_i f(t_i)`` equals ``v^T f(H) v`` for polynomials up to degree ``2 m - 1``.
-The mean over random ``v`` estimates ``trace f(H) / n`` (Golub and Meurant; Ghorbani, Krishnan and
-Xiao, 2019).
+Gauss' quadrature: ``sum_i w_i f(t_i)`` equals ``v^T f(H) v`` for polynomials up to degree
+``2 m - 1``. The mean over random ``v`` estimates ``trace f(H) / n`` (Golub and Meurant; Ghorbani,
+Krishnan and Xiao, 2019).
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def hessian_spectrum(
 def _lanczos(
     product: Callable[[Any], Any], start: np.ndarray, steps: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Diagonal and off-diagonal of the tridiagonal matrix; the last entry of the latter is left over.
+    """Diagonal and off-diagonal of the tridiagonal matrix; the latter has one entry more.
 
     It ends early where the vectors span a space that the matrix maps to itself.
     """
