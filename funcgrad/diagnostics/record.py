@@ -99,7 +99,7 @@ class Record:
             after: Called with every operation, its operands and its results.
         """
         environment: dict[Atom, Any] = {}
-        environment.update(self.constants)
+        environment.update(self.constants.items())
         environment.update(zip(self.inputs, args, strict=True))
         for equation in self.equations:
             inputs = [

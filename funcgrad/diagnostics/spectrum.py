@@ -144,10 +144,11 @@ def hessian_spectrum(
         return jvp(slope, (flat,), (vector,))[1]
 
     rng = np.random.default_rng(seed)
-    rows = [
-        _gauss(*_lanczos(lambda v: product(flat, v, *batch), rng.standard_normal(flat.size), steps))
-        for _ in range(starts)
-    ]
+
+    def image(vector: Any) -> Any:
+        return product(flat, vector.astype(flat.dtype), *batch)
+
+    rows = [_gauss(*_lanczos(image, rng.standard_normal(flat.size), steps)) for _ in range(starts)]
     nodes, weights, errors = zip(*rows, strict=True)
     return Spectrum(flat.size, tuple(nodes), tuple(weights), tuple(errors))
 
@@ -164,7 +165,7 @@ def _lanczos(
     basis[0] = start / np.linalg.norm(start)
     diagonal, off = [], []
     for i in range(steps):
-        image = np.asarray(product(basis[i].astype(start.dtype)), np.float64)
+        image = np.asarray(product(basis[i]), np.float64)
         diagonal.append(float(basis[i] @ image))
         size = float(np.linalg.norm(image))
         for _ in range(2):

@@ -45,3 +45,40 @@ def test_names_of_modules() -> None:
     assert fg.custom_derivatives.closure_convert is fg.closure_convert
     with fg.named_scope("layer"):
         assert fg.jit(np.sin)(0.0) == 0.0
+
+
+def scopes_of(f, *args):
+    return [equation.source.scope for equation in fg.make_jaxpr(f)(*args).eqns]
+
+
+def in_layers(x):
+    with fg.named_scope("outer"):
+        x = 2 * x
+        with fg.named_scope("inner"):
+            x = np.sin(x)
+    return x + 1
+
+
+def test_scopes_nest_and_belong_to_the_operations_of_their_program():
+    assert scopes_of(in_layers, 1.0) == [("outer",), ("outer", "inner"), ()]
+
+    @fg.named_scope("decorated")
+    def outside(x):
+        return fg.jit(in_layers)(x)
+
+    (call,) = fg.make_jaxpr(outside)(1.0).eqns
+    assert call.source.scope == ("decorated",)
+    inner = [equation.source.scope for equation in call.primitive.program.equations]
+    assert inner == [("outer",), ("outer", "inner"), ()]
+
+
+def test_the_backward_pass_of_an_operation_is_in_its_scope():
+    assert scopes_of(fg.grad(in_layers), 1.0)[-2:] == [("outer", "inner"), ("outer",)]
+
+
+def test_scopes_end_with_their_block_and_are_texts():
+    with pytest.raises(ZeroDivisionError), fg.named_scope("broken"):
+        1 / 0  # noqa: B018
+    assert scopes_of(np.sin, 1.0) == [()]
+    with pytest.raises(ArgumentError, match="named_scope needs a text"), fg.named_scope(3):
+        pass
