@@ -14,7 +14,7 @@ from funcgrad.diagnostics.gradients import (
 )
 from funcgrad.diagnostics.graph import Graph, draw
 from funcgrad.diagnostics.health import GradientReport, LeafReport, gradient_report
-from funcgrad.diagnostics.monitor import History, Monitor, MonitorState, monitor
+from funcgrad.diagnostics.monitor import History, MonitorState, monitor
 from funcgrad.diagnostics.nonfinite import FirstNonFinite, find_nan
 from funcgrad.diagnostics.pictures import (
     plot_activations,
@@ -37,7 +37,6 @@ __all__ = [
     "Graph",
     "History",
     "LeafReport",
-    "Monitor",
     "MonitorState",
     "Spectrum",
     "activation_report",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -416,10 +417,15 @@ class _Examiner:
         linearize_flat(lambda *xs: self.record.run(xs, {}, look), values, is_leaf, self.record.name)
         return [e for e in found if not depends.isdisjoint(e.outputs)]
 
+    @cached_property
+    def cotangents(self) -> dict[Var, np.ndarray]:
+        """Derivatives with respect to all that is computed directly from parameters."""
+        readers = [e for i in self.active for e in self.readers.get(self.names[i], [])]
+        return self.record.gradients([v for e in readers for v in e.outputs])
+
     def is_cancelled(self, leaf: int, gradient: Any) -> bool:
         """Whether the gradient is rounding noise of contributions that are far larger."""
         readers = self.readers[self.names[leaf]]
-        cotangents = self.record.gradients([v for e in readers for v in e.outputs])
         total = np.zeros(gradient.shape)
         for equation in readers:
             operands = [self.record.value(a) for a in equation.inputs]
@@ -431,7 +437,7 @@ class _Examiner:
 
             results, pull = vjp(apply, operands[place])
             cts = [
-                np.abs(cotangents[v]).astype(v.aval.dtype) if v in cotangents else np.zeros_like(x)
+                np.abs(self.cotangents[v]).astype(v.aval.dtype) if v in self.cotangents else np.zeros_like(x)
                 for v, x in zip(equation.outputs, results, strict=True)
             ]
             total += np.abs(pull(cts)[0])

@@ -1,7 +1,5 @@
 """Watching a training loop: norms of gradients and updates, step by step.
 
-``monitor : name -> (init, update)``
-
 A monitor is a gradient transformation that changes nothing and keeps norms in its state, so that
 it can stand before and after others in a chain, and is compiled with the step. A `History`
 collects what the states hold, outside of the compiled code.
@@ -9,28 +7,16 @@ collects what the states hold, outside of the compiled code.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 import funcgrad.numpy as fnp
 from funcgrad.errors import ArgumentError
+from funcgrad.optim.transformation import GradientTransformation
 from funcgrad.pytree import keystr, tree_flatten_with_path, tree_leaves, tree_map
 from funcgrad.tree_util import register_dataclass
-
-
-class Monitor(NamedTuple):
-    """A pair of functions, as gradient transformations are.
-
-    Attributes:
-        init: ``init(params) -> state``.
-        update: ``update(updates, state, params=None) -> (updates, state)``.
-    """
-
-    init: Callable[[Any], Any]
-    update: Callable[..., tuple[Any, Any]]
 
 
 @dataclass(frozen=True)
@@ -61,7 +47,7 @@ register_dataclass(
 )
 
 
-def monitor(name: str = "gradients") -> Monitor:
+def monitor(name: str = "gradients") -> GradientTransformation:
     """A gradient transformation that changes nothing and keeps norms in its state.
 
     One pass over the updates, compiled with the rest of the step. Give the parameters to ``update``
@@ -71,7 +57,7 @@ def monitor(name: str = "gradients") -> Monitor:
         name: Under which a `History` collects it, such as ``"before clipping"``.
 
     Returns:
-        A pair ``(init, update)``.
+        A pair ``(init, update)``, for `funcgrad.optim.chain` among others.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -103,7 +89,7 @@ def monitor(name: str = "gradients") -> Monitor:
         data = state.data_norms if params is None else tree_map(_norm, params)
         return updates, MonitorState(state.count + 1, norms, largest, non_finite, data, name)
 
-    return Monitor(init, update)
+    return GradientTransformation(init, update)
 
 
 def _real(x: Any) -> Any:
