@@ -437,7 +437,9 @@ class _Examiner:
 
             results, pull = vjp(apply, operands[place])
             cts = [
-                np.abs(self.cotangents[v]).astype(v.aval.dtype) if v in self.cotangents else np.zeros_like(x)
+                np.abs(self.cotangents[v]).astype(v.aval.dtype)
+                if v in self.cotangents
+                else np.zeros_like(x)
                 for v, x in zip(equation.outputs, results, strict=True)
             ]
             total += np.abs(pull(cts)[0])

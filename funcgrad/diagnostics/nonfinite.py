@@ -45,6 +45,23 @@ class FirstNonFinite:
     arguments: tuple[str, ...] = ()
     infinity: FirstNonFinite | None = None
 
+    @property
+    def index(self) -> tuple[int, ...] | None:
+        """Where in the result the first one is; ``None`` if there is no result."""
+        if self.result is None:
+            return None
+        test = np.isnan if self.kind == "nan" else np.isinf
+        return tuple(int(i) for i in np.argwhere(test(self.result))[0])
+
+    def _first_entry(self) -> list[str]:
+        """The operands' values at the first entry, if the operation is elementwise in shape."""
+        shape, index = np.shape(self.result), self.index
+        if not index or any(np.shape(x) not in ((), shape) for x in self.operands):
+            return []
+        entries = [x if not np.shape(x) else np.asarray(x)[index] for x in self.operands]
+        values = ", ".join(f"{entry:.6g}" for entry in entries)
+        return [f"  first at      {list(index)}, from {values}"]
+
     def __str__(self) -> str:
         name = "NaN" if self.kind == "nan" else "infinity"
         if self.operation is None:
@@ -55,6 +72,7 @@ class FirstNonFinite:
             lines.append(f"  at            {self.line}")
         lines += [f"  operand       {describe(x)}" for x in self.operands]
         lines.append(f"  result        {describe(self.result)}")
+        lines += self._first_entry()
         lines += [f"  in step       {step}" for step in self.steps]
         if self.infinity is not None:
             lines.append(str(self.infinity))

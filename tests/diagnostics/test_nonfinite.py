@@ -65,6 +65,14 @@ def test_the_infinity_behind_a_nan_is_told():
     assert "sqrt" in find_nan(vanishing_root, np.ones(2)).infinity.operation
 
 
+def test_the_first_bad_entry_is_told_with_its_operands():
+    x = np.array([[1.0, 2.0, 3.0], [0.5, 0.0, 4.0]])
+    found = find_nan(lambda x: np.sum(x * np.log(x)), x)
+    assert found.index == (1, 1)
+    assert "first at      [1, 1], from 0, -inf" in str(found)
+    assert find_nan(np.log, -1.0).index == ()
+
+
 def test_only_the_phases_that_are_asked_for_are_searched():
     assert find_nan(vanishing_root, np.ones(2), backward=False) is None
     assert find_nan(fg.grad(vanishing_root), np.ones(2)).phase == "forward"
