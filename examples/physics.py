@@ -37,6 +37,7 @@ RATES = np.array([1.1, 0.4, 0.1, 0.4])
 BEGINNING = np.array([10.0, 5.0])
 GUESS = np.array([0.8, 0.3, 0.15, 0.5, 8.0, 6.0])
 TIME_STEP = 0.05
+TOLERANCE = 1e-8
 
 
 def slope(state: Any, rates: Any) -> Any:
@@ -90,14 +91,15 @@ def levenberg_marquardt(
     for _ in range(iterations):
         normal = jacobian.T @ jacobian
         matrix = normal + damping * np.diag(np.diag(normal))
-        tried = params - np.linalg.solve(matrix, jacobian.T @ errors)
+        change = np.linalg.solve(matrix, jacobian.T @ errors)
+        tried = params - change
         tried_errors, tried_jacobian = linearised(tried)
         is_better = np.sum(tried_errors**2) < np.sum(errors**2)
         if is_better:
             params, errors, jacobian = tried, tried_errors, tried_jacobian
         damping *= 0.2 if is_better else 5.0
         history.append(float(np.sum(errors**2)))
-        if damping > 1e8:  # no direction is better: this is the minimum
+        if np.linalg.norm(change) < TOLERANCE * np.linalg.norm(params):
             break
     return params, history
 
@@ -182,7 +184,7 @@ def plot(
     times = TIME_STEP * np.arange(1, len(observed) + 1)
     fitted = simulate(params, len(observed))
     for column, (name, color) in enumerate((("prey", "tab:green"), ("predators", "tab:red"))):
-        left.plot(times, observed[:, column], ".", color=color, alpha=0.25, markersize=3)
+        left.plot(times[::10], observed[::10, column], "o", color=color, alpha=0.4, markersize=4)
         left.plot(times, fitted[:, column], color=color, label=name)
     left.set(title="observed and fitted", xlabel="time", ylabel="population")
     left.legend()
@@ -261,7 +263,9 @@ def run(args: argparse.Namespace) -> Result:
         momentum_error=float(np.max(np.abs(turning))),
         gap=float(np.linalg.norm(q[-1] - q0)),
     )
-    print(f"  energy within {result.energy_error:.1e}, angular momentum {result.momentum_error:.1e}")
+    print(
+        f"  energy within {result.energy_error:.1e}, angular momentum {result.momentum_error:.1e}"
+    )
     print(f"  after {args.orbits} periods {result.gap:.1e} from where they began")
     plot(observed, params, q, drift, args.output)
     print(f"wrote {args.output}")

@@ -1,0 +1,252 @@
+"""Serving a compiled model: latency and throughput, from one thread and from several at once.
+
+A multi-layer perceptron 64-256-128-10 for scikit-learn's scanned digits is compiled by `jit` for
+several batch sizes. Requests arrive from a number of threads at once: a compiled call releases
+Python's interpreter while it computes, shares nothing that changes, and gives every thread arrays
+of its own. Run it with
+
+    python examples/serve.py
+
+It prints a table of latencies, compares every answer with that of the uncompiled model, and writes
+`serve.png`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from sklearn.datasets import load_digits
+from tqdm import tqdm
+
+import funcgrad as fg
+import funcgrad.numpy as fnp
+
+SIZES = (64, 256, 128, 10)
+TRAINING_STEPS = 300
+
+Params = list[dict[str, Any]]
+Model = Callable[[Params, Any], Any]
+
+
+# The model.
+
+
+def init_params(key: Any) -> Params:
+    """Weights with variance 2 / fan-in and zero biases, of float32."""
+    keys = fg.random.split(key, len(SIZES) - 1)
+    return [
+        {
+            "w": fg.random.normal(layer_key, (m, n), np.float32) * (2.0 / m) ** 0.5,
+            "b": np.zeros(n, np.float32),
+        }
+        for layer_key, m, n in zip(keys, SIZES[:-1], SIZES[1:], strict=True)
+    ]
+
+
+def predict(params: Params, x: Any) -> Any:
+    """Probabilities (rows, 10) for images (rows, 64)."""
+    return fg.nn.softmax(logits(params, x))
+
+
+def logits(params: Params, x: Any) -> Any:
+    """What the last layer gives."""
+    *hidden, last = params
+    for layer in hidden:
+        x = fg.nn.relu(x @ layer["w"] + layer["b"])
+    return x @ last["w"] + last["b"]
+
+
+def train(params: Params, x: np.ndarray, labels: np.ndarray) -> Params:
+    """A few hundred steps over all images: enough for probabilities that mean something."""
+    targets = np.eye(SIZES[-1], dtype=np.float32)[labels]
+
+    def loss(params: Params) -> Any:
+        return -fnp.mean(fnp.sum(targets * fg.nn.log_softmax(logits(params, x)), axis=1))
+
+    def step(params: Params, _: None) -> tuple[Params, None]:
+        return fg.tree.map(lambda p, g: p - 0.2 * g, params, fg.grad(loss)(params)), None
+
+    return fg.jit(lambda params: fg.lax.scan(step, params, None, length=TRAINING_STEPS)[0])(params)
+
+
+# Serving.
+
+
+@dataclass(frozen=True)
+class Load:
+    """What was measured of one batch size under one number of threads.
+
+    Args:
+        batch: Images in a request.
+        threads: How many ask at once.
+        latencies: Seconds of every request.
+        elapsed: Seconds from the first request to the last answer.
+        error: The largest difference between a probability and the uncompiled model's.
+    """
+
+    batch: int
+    threads: int
+    latencies: np.ndarray
+    elapsed: float
+    error: float
+
+    @property
+    def rate(self) -> float:
+        """Images per second, of all threads together."""
+        return self.batch * len(self.latencies) / self.elapsed
+
+
+def ask(
+    model: Model,
+    params: Params,
+    batches: list[np.ndarray],
+    expected: list[np.ndarray],
+    seconds: float,
+) -> tuple[list[float], float]:
+    """One client: request after request for a while; their latencies, and the largest error."""
+    latencies, error = [], 0.0
+    end = time.perf_counter() + seconds
+    for number in itertools.cycle(range(len(batches))):
+        start = time.perf_counter()
+        answer = model(params, batches[number])
+        finish = time.perf_counter()
+        latencies.append(finish - start)
+        error = max(error, float(np.max(np.abs(answer - expected[number]))))
+        if finish > end:
+            return latencies, error
+
+
+def measure(
+    model: Model, params: Params, images: np.ndarray, batch: int, threads: int, seconds: float
+) -> Load:
+    """Requests of different images from several threads that start together."""
+    starts = np.random.default_rng(batch).integers(0, len(images) - batch + 1, size=8)
+    batches = [images[start : start + batch] for start in starts]
+    expected = [np.asarray(predict(params, rows)) for rows in batches]
+    model(params, batches[0])  # traces for this size
+    together = threading.Barrier(threads + 1)
+
+    def client() -> tuple[list[float], float]:
+        together.wait()
+        return ask(model, params, batches, expected, seconds)
+
+    with ThreadPoolExecutor(threads) as pool:
+        running = [pool.submit(client) for _ in range(threads)]
+        together.wait()
+        start = time.perf_counter()
+        found = [each.result() for each in running]
+        elapsed = time.perf_counter() - start
+    latencies = np.concatenate([each for each, _ in found])
+    return Load(batch, threads, latencies, elapsed, max(error for _, error in found))
+
+
+# The picture.
+
+
+def plot(loads: list[Load], path: Path) -> None:
+    """Draw what share of the requests was answered within what time, and the rates."""
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(3, 2))
+    batches = sorted({load.batch for load in loads})
+    threads = sorted({load.threads for load in loads})
+    for load in loads:
+        color, style = (
+            f"C{batches.index(load.batch)}",
+            ("-", "--", ":")[threads.index(load.threads) % 3],
+        )
+        share = np.linspace(0, 100, len(load.latencies))
+        name = f"{load.batch}, {load.threads} threads" if load.threads > 1 else f"{load.batch}"
+        left.semilogx(1e6 * np.sort(load.latencies), share, style, color=color, label=name)
+    left.set(title="answered within", xlabel="microseconds", ylabel="% of the requests")
+    left.legend(title="images", fontsize=8)
+    for batch in batches:
+        rates = [load.rate for load in loads if load.batch == batch]
+        right.semilogy(threads, rates, "o-", label=f"{batch}")
+    right.set(title="throughput", xlabel="threads", ylabel="images per second", xticks=threads)
+    right.legend(title="images", fontsize=8)
+    for axes in (left, right):
+        axes.grid(alpha=0.3)
+    figure.savefig(path, dpi=120)
+
+
+# The command line.
+
+
+def number(kind: Callable[[str], Any], low: float, what: str) -> Callable[[str], Any]:
+    """A parser for arguments of type `kind` that are finite and greater than `low`."""
+
+    def parse(text: str) -> Any:
+        try:
+            value = kind(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text!r} is not {what}") from None
+        if not low < value < float("inf"):
+            raise argparse.ArgumentTypeError(f"{text} is not {what}")
+        return value
+
+    return parse
+
+
+def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
+    """Read the command line; a bad value ends the program with a message and exit code 2."""
+    parser = argparse.ArgumentParser(description="Measure the latencies of a compiled model.")
+    count = number(int, 0, "a whole number of at least 1")
+    parser.add_argument("--batch", type=count, nargs="+", default=[1, 32, 256], metavar="N")
+    parser.add_argument("--threads", type=count, nargs="+", default=[1, 2, 4], metavar="N")
+    duration = number(float, 0, "a positive number")
+    parser.add_argument(
+        "--seconds", type=duration, default=0.5, metavar="S", help="for every line of the table"
+    )
+    parser.add_argument("--output", type=Path, default=Path("serve.png"), metavar="PICTURE")
+    args = parser.parse_args(arguments)
+    if not args.output.parent.is_dir():
+        parser.error(f"argument --output: there is no folder {args.output.parent}")
+    args.batch, args.threads = sorted(set(args.batch)), sorted(set(args.threads))
+    images = len(load_digits().data)
+    if args.batch[-1] > images:
+        parser.error(f"argument --batch: {args.batch[-1]} is more than the {images} images")
+    return args
+
+
+def run(args: argparse.Namespace) -> list[Load]:
+    """Train, serve, tell, draw."""
+    found = load_digits()
+    images, labels = (found.data / 16).astype(np.float32), found.target
+    params = train(init_params(fg.random.key(0)), images, labels)
+    model = fg.jit(predict)
+    right = np.mean(np.argmax(model(params, images), axis=1) == labels)
+    print(f"the model names {right:.1%} of {len(images)} images rightly")
+    loads = []
+    cases = list(itertools.product(args.batch, args.threads))
+    with tqdm(cases, desc="serving", unit="case") as bar:
+        for batch, threads in bar:
+            loads.append(measure(model, params, images, batch, threads, args.seconds))
+    print("batch  threads   median us      99 %       worst     images/s      error")
+    for load in loads:
+        median, late, worst = 1e6 * np.quantile(load.latencies, [0.5, 0.99, 1.0])
+        print(
+            f"{load.batch:5}{load.threads:9}{median:12.1f}{late:10.1f}{worst:12.1f}"
+            f"{load.rate:13,.0f}{load.error:11.1e}"
+        )
+    plot(loads, args.output)
+    print(f"wrote {args.output}")
+    return loads
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Entry point."""
+    run(parse_arguments(arguments))
+
+
+if __name__ == "__main__":
+    main()
