@@ -206,9 +206,10 @@ def backward_contracted(
 ) -> Params:
     """The gradients of the parameters by closed forms.
 
-    Cross-entropy: the gradient in the logits is the probabilities, less one at the right letter, over
-    the rows n. Batch normalisation y = (x - mean(x)) r with r = (var(x) + epsilon)^(-1/2), where the
-    variance divides by m (n, or n - 1): from dr = -r^3 / 2 dvar and dvar = 2 / m sum (x - mean) dx,
+    Cross-entropy: the gradient in the logits is the probabilities, less one at the right letter,
+    over the rows n. Batch normalisation y = (x - mean(x)) r with r = (var(x) + epsilon)^(-1/2),
+    whose variance divides by m (n, or n - 1): from dr = -r^3 / 2 dvar and
+    dvar = 2 / m sum (x - mean) dx,
 
         g_x = r (g_y - mean(g_y) - y sum(g_y y) / m),
 
@@ -287,8 +288,8 @@ def loss_by_hand(bessel: bool) -> Callable[..., Any]:
         return values["loss"], (params, blocks, following, kept)
 
     def bwd(residuals: Any, ct: Any) -> tuple[Any, None, None]:
-        *given, values = residuals
-        gradients = backward_contracted(*given, bessel, values)
+        params, blocks, following, values = residuals
+        gradients = backward_contracted(params, blocks, following, bessel, values)
         return fg.tree.map(lambda g: ct * g, gradients), None, None
 
     loss.defvjp(fwd, bwd)

@@ -107,23 +107,20 @@ class Load:
 
 
 def ask(
-    model: Model,
-    params: Params,
-    batches: list[np.ndarray],
-    expected: list[np.ndarray],
-    seconds: float,
-) -> tuple[list[float], float]:
-    """One client: request after request for a while; their latencies, and the largest error."""
-    latencies, error = [], 0.0
-    end = time.perf_counter() + seconds
-    for number in itertools.cycle(range(len(batches))):
+    model: Model, params: Params, batches: list[np.ndarray], seconds: float
+) -> tuple[list[float], list[np.ndarray]]:
+    """One client: request after request for a while; their latencies, and the answers."""
+    latencies: list[float] = []
+    answers: list[np.ndarray] = []
+    finish = time.perf_counter()
+    end = finish + seconds
+    while finish < end:
+        rows = batches[len(answers) % len(batches)]
         start = time.perf_counter()
-        answer = model(params, batches[number])
+        answers.append(model(params, rows))
         finish = time.perf_counter()
         latencies.append(finish - start)
-        error = max(error, float(np.max(np.abs(answer - expected[number]))))
-        if finish > end:
-            return latencies, error
+    return latencies, answers
 
 
 def measure(
@@ -136,9 +133,9 @@ def measure(
     model(params, batches[0])  # traces for this size
     together = threading.Barrier(threads + 1)
 
-    def client() -> tuple[list[float], float]:
+    def client() -> tuple[list[float], list[np.ndarray]]:
         together.wait()
-        return ask(model, params, batches, expected, seconds)
+        return ask(model, params, batches, seconds)
 
     with ThreadPoolExecutor(threads) as pool:
         running = [pool.submit(client) for _ in range(threads)]
@@ -147,7 +144,12 @@ def measure(
         found = [each.result() for each in running]
         elapsed = time.perf_counter() - start
     latencies = np.concatenate([each for each, _ in found])
-    return Load(batch, threads, latencies, elapsed, max(error for _, error in found))
+    error = max(
+        float(np.max(np.abs(answer - expected[number % len(expected)])))
+        for _, answers in found
+        for number, answer in enumerate(answers)
+    )
+    return Load(batch, threads, latencies, elapsed, error)
 
 
 # The picture.
