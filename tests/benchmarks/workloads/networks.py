@@ -138,6 +138,12 @@ def rmsprop(sqrt: Any, p: Any, g: Any, s: Any, count: Any) -> tuple[Any, ...]:
     return p - RATE * g / (sqrt(s) + 1e-3), s
 
 
+def rmsprop_momentum(sqrt: Any, p: Any, g: Any, s: Any, v: Any, count: Any) -> tuple[Any, ...]:
+    s = 0.9 * s + 0.1 * g * g
+    v = 0.9 * v + RATE * g / (sqrt(s) + 1e-3)
+    return p - v, s, v
+
+
 def adam(sqrt: Any, p: Any, g: Any, m: Any, s: Any, count: Any) -> tuple[Any, ...]:
     """Kingma and Ba (2015)."""
     m, s = 0.9 * m + 0.1 * g, 0.999 * s + 0.001 * g * g
@@ -145,7 +151,7 @@ def adam(sqrt: Any, p: Any, g: Any, m: Any, s: Any, count: Any) -> tuple[Any, ..
     return p - scale * m / (sqrt(s) + 1e-3), m, s
 
 
-MOMENTS = {momentum: 1, rmsprop: 1, adam: 2}
+MOMENTS = {momentum: 1, rmsprop: 1, rmsprop_momentum: 2, adam: 2}
 Optimiser = Callable[..., tuple[Any, ...]]
 
 
@@ -164,6 +170,13 @@ def updated(optimiser: Optimiser, sqrt: Any, state: Any, gradients: Any) -> dict
     return {"params": found[0], "moments": found[1:], "count": count}
 
 
+def clipped(sqrt: Any, gradients: Any, largest: float) -> list[dict[str, Any]]:
+    """Gradients whose norm, that of all of them together, is at most ``largest``."""
+    norm = sqrt(sum((leaf * leaf).sum() for layer in gradients for leaf in layer.values()))
+    scale = largest / (0.5 * (norm + largest + abs(norm - largest)))  # every library has abs
+    return [{name: scale * leaf for name, leaf in layer.items()} for layer in gradients]
+
+
 def torch_gradients(torch: Any) -> Callable[..., Any]:
     def run(layers: Any, x: Any, labels: Any) -> Any:
         given = [{name: leaf.detach().requires_grad_() for name, leaf in e.items()} for e in layers]
@@ -179,8 +192,17 @@ def torch_gradients(torch: Any) -> Callable[..., Any]:
     return run
 
 
-def training(sizes: Sequence[int], count: int, optimiser: Optimiser) -> Problem:
-    """A step: state, x, labels -> state, loss. The state is fed back in."""
+def training(
+    sizes: Sequence[int], count: int, optimiser: Optimiser, largest: float | None = None
+) -> Problem:
+    """A step: state, x, labels -> state, loss. The state is fed back in.
+
+    Args:
+        sizes: Units of the layers.
+        count: Rows of a batch.
+        optimiser: The update of one parameter.
+        largest: The norm to which gradients are clipped.
+    """
     rng = np.random.default_rng(0)
     layers, data = initial_layers(sizes, rng), random_batch(sizes, count, rng)
     moments = [zeros_like(layers) for _ in range(MOMENTS[optimiser])]
@@ -189,6 +211,8 @@ def training(sizes: Sequence[int], count: int, optimiser: Optimiser) -> Problem:
     def step(value_and_grad: Any, sqrt: Any) -> Callable[..., Any]:
         def run(state: Any, x: Any, labels: Any) -> Any:
             loss, gradients = value_and_grad(state["params"], x, labels)
+            if largest is not None:
+                gradients = clipped(sqrt, gradients, largest)
             return updated(optimiser, sqrt, state, gradients), loss
 
         return run
@@ -234,6 +258,12 @@ def mlp_rmsprop(count: int, sizes: Sequence[int]) -> Problem:
     return training(sizes, count, rmsprop)
 
 
+@workload(small=(8, TINY_SIZES), normal=(512, WIDE_SIZES), large=(2048, WIDER_SIZES))
+def mnist_step(count: int, sizes: Sequence[int]) -> Problem:
+    """Training step of {sizes} units, clipped, RMSprop with momentum, batch {count}."""
+    return training(sizes, count, rmsprop_momentum, largest=1.0)
+
+
 @workload(small=(4, (5, 6, 3)), normal=(128, (64, 128, 10)), large=(1024, (64, 256, 10)))
 def per_example_gradients(count: int, sizes: Sequence[int]) -> Problem:
     """Gradients of a network of {sizes} units for each of {count} examples, by `vmap`."""
@@ -261,6 +291,105 @@ def per_example_gradients(count: int, sizes: Sequence[int]) -> Problem:
         return torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0, 0))
 
     return Problem((layers, *data), program, reference, torch=torch_program, tolerance=10.0)
+
+
+# A character model: embedding, linear, batch normalisation, tanh, linear, cross-entropy.
+
+
+def np_character_gradients(p: Any, blocks: Any, following: Any) -> tuple[Any, dict[str, Any]]:
+    """Cross-entropy and its gradient in all parameters, derived by hand."""
+    rows = len(blocks)
+    joined = p["embedding"][blocks].reshape(rows, -1)
+    linear = joined @ p["w1"] + p["b1"]
+    inverse = 1 / np.sqrt(linear.var(axis=0, ddof=1) + 1e-5)
+    normal = (linear - linear.mean(axis=0)) * inverse
+    hidden = np.tanh(p["gain"] * normal + p["shift"])
+    logits = hidden @ p["w2"] + p["b2"]
+    shifted = logits - logits.max(axis=1, keepdims=True)
+    logs = shifted - np.log(np.sum(np.exp(shifted), axis=1, keepdims=True))
+    g_logits = (np.exp(logs) - np.eye(logits.shape[1])[following]) / rows
+    g_scaled = (g_logits @ p["w2"].T) * (1 - hidden**2)
+    gain, shift = np.sum(g_scaled * normal, axis=0), np.sum(g_scaled, axis=0)
+    g_linear = p["gain"] * inverse * (g_scaled - shift / rows - normal * gain / (rows - 1))
+    embedding = np.zeros_like(p["embedding"])
+    np.add.at(embedding, blocks, (g_linear @ p["w1"].T).reshape(*blocks.shape, -1))
+    return -np.mean(logs[np.arange(rows), following]), {
+        "embedding": embedding,
+        "w1": joined.T @ g_linear,
+        "b1": g_linear.sum(axis=0),
+        "gain": gain,
+        "shift": shift,
+        "w2": hidden.T @ g_logits,
+        "b2": g_logits.sum(axis=0),
+    }
+
+
+@workload(
+    small=(6, 5, 3, 4, 7),
+    normal=(32, 27, 3, 10, 200),
+    large=(1024, 64, 8, 64, 1024),
+    name="char-step",
+)
+def character_step(count: int, letters: int, block: int, width: int, units: int) -> Problem:
+    """Training step of a character model: batch {count}, block {block}, {width} to {units} units."""
+    rng = np.random.default_rng(0)
+    inputs = block * width
+    params = {
+        "embedding": rng.normal(size=(letters, width)),
+        "w1": rng.normal(size=(inputs, units)) / np.sqrt(inputs),
+        "b1": 0.1 * rng.normal(size=units),
+        "gain": 1 + 0.1 * rng.normal(size=units),
+        "shift": 0.1 * rng.normal(size=units),
+        "w2": rng.normal(size=(units, letters)) / np.sqrt(units),
+        "b2": 0.1 * rng.normal(size=letters),
+    }
+    blocks = rng.integers(0, letters, size=(count, block)).astype(np.int32)
+    following = rng.integers(0, letters, size=count).astype(np.int32)
+
+    def loss(xp: Any) -> Callable[..., Any]:
+        xnp = xp.numpy
+
+        def run(p: Any, blocks: Any, following: Any) -> Any:
+            linear = p["embedding"][blocks].reshape(count, inputs) @ p["w1"] + p["b1"]
+            mean, variance = xnp.mean(linear, axis=0), xnp.var(linear, axis=0, ddof=1)
+            normal = (linear - mean) / xnp.sqrt(variance + 1e-5)
+            hidden = xnp.tanh(p["gain"] * normal + p["shift"])
+            logs = xp.nn.log_softmax(hidden @ p["w2"] + p["b2"])
+            return -xnp.mean(xnp.take_along_axis(logs, following[:, None], axis=1))
+
+        return run
+
+    def torch_gradients(torch: Any) -> Callable[..., Any]:
+        def run(p: Any, blocks: Any, following: Any) -> Any:
+            p = {name: leaf.detach().requires_grad_() for name, leaf in p.items()}
+            with torch.enable_grad():
+                joined = p["embedding"][blocks.long()].reshape(count, inputs)
+                linear = torch.addmm(p["b1"], joined, p["w1"])
+                mean, variance = linear.mean(0), linear.var(0, correction=1)
+                normal = (linear - mean) / torch.sqrt(variance + 1e-5)
+                hidden = torch.tanh(p["gain"] * normal + p["shift"])
+                logits = torch.addmm(p["b2"], hidden, p["w2"])
+                loss = torch.nn.functional.cross_entropy(logits, following)
+                found = torch.autograd.grad(loss, list(p.values()))
+            return loss.detach(), dict(zip(p, found, strict=True))
+
+        return run
+
+    def step(value_and_grad: Callable[..., Any]) -> Callable[..., Any]:
+        def run(params: Any, blocks: Any, following: Any) -> Any:
+            loss, gradients = value_and_grad(params, blocks, following)
+            return {name: leaf - 0.1 * gradients[name] for name, leaf in params.items()}, loss
+
+        return run
+
+    return Problem(
+        (params, blocks, following),
+        lambda xp: step(xp.value_and_grad(loss(xp))),
+        step(np_character_gradients),
+        torch=lambda torch: step(torch_gradients(torch)),
+        feedback=True,
+        tolerance=100.0,
+    )
 
 
 # Recurrent networks.

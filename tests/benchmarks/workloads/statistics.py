@@ -237,3 +237,41 @@ def kernel_density(count: int, d: int) -> Problem:
     return Problem(
         (x,), lambda xp: formula(xp.numpy), formula(np), as_written=EVERYWHERE, tolerance=10.0
     )
+
+
+@workload(small=(30, 4), normal=(919, 85), large=(100_000, 2000), rows=GRADIENT)
+def hierarchical(rows: int, groups: int) -> Problem:
+    """Log density of intercepts and slopes of {groups} groups: {rows} observations."""
+    rng = np.random.default_rng(0)
+    group = np.sort(rng.integers(0, groups, size=rows)).astype(np.int32)
+    floor = (rng.uniform(size=rows) < 0.2).astype(np.float64)
+    level = rng.normal(size=groups)
+    y = 1.4 + 0.5 * level[group] - 0.7 * floor + 0.7 * rng.normal(size=rows)
+    params = {
+        **{name: 0.1 * rng.normal(size=()) for name in ("mu_a", "mu_b", "gamma")},
+        **{name: 0.1 * rng.normal(size=()) for name in ("log_a", "log_b", "log_y")},
+        **{name: rng.normal(size=groups) for name in ("a", "b")},
+    }
+
+    def formula(xnp: Any) -> Callable[..., Any]:
+        def run(p: Any, y: Any, floor: Any, level: Any, group: Any) -> Any:
+            a = p["mu_a"] + p["gamma"] * level + xnp.exp(p["log_a"]) * p["a"]
+            b = p["mu_b"] + xnp.exp(p["log_b"]) * p["b"]
+            errors = (y - a[group] - b[group] * floor) * xnp.exp(-p["log_y"])
+            density = -0.5 * xnp.sum(errors * errors) - rows * p["log_y"]
+            density = density - 0.5 * (xnp.sum(p["a"] * p["a"]) + xnp.sum(p["b"] * p["b"]))
+            for name in ("mu_a", "mu_b", "gamma"):
+                density = density - 0.5 * p[name] * p[name] / 25.0
+            for name in ("log_a", "log_b", "log_y"):  # half-normal scales
+                density = density - 0.5 * xnp.exp(2.0 * p[name]) + p[name]
+            return density
+
+        return run
+
+    return Problem(
+        (params, y, floor, level, group),
+        lambda xp: formula(xp.numpy),
+        formula(np),
+        as_written=EVERYWHERE,
+        tolerance=10.0,
+    )
