@@ -21,7 +21,9 @@ import numpy as np
 
 from tests.benchmarks.workload import Problem, Program, leaves, map_arrays
 
-PEERS = ("jax", "torch", "autograd")
+PEERS = ("jax", "torch", "autograd", "values")
+OWN_PEERS = {"values": "tests.benchmarks.values"}
+"""Those that are no packages but modules of the benchmarks."""
 
 
 @dataclass(frozen=True)
@@ -192,17 +194,31 @@ def torch_library(double: bool) -> Library:
     return Library("torch", root, own, finished, compiled, write, differentiate)
 
 
+def values_library(double: bool) -> Library:
+    """Objects for numbers, in micrograd's style; only what is written for them."""
+
+    def write(problem: Problem) -> Program | None:
+        return problem.values(root) if problem.values is not None else None
+
+    def differentiate(function: Program, argnums: tuple[int, ...]) -> Program:
+        raise NotImplementedError("programs of values differentiate themselves")
+
+    root = importlib.import_module(OWN_PEERS["values"])
+    return Library("values", root, np.array, finished, as_it_is, write, differentiate)
+
+
 CONSTRUCTORS: dict[str, Callable[[bool], Library]] = {
     "funcgrad": funcgrad_library,
     "jax": jax_library,
     "torch": torch_library,
     "autograd": autograd_library,
+    "values": values_library,
 }
 
 
 def is_installed(name: str) -> bool:
     """Can a peer be imported? (It is not.)"""
-    return importlib.util.find_spec(name) is not None
+    return importlib.util.find_spec(OWN_PEERS.get(name, name)) is not None
 
 
 def installed(peers: Sequence[str]) -> list[str]:

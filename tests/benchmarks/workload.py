@@ -30,6 +30,7 @@ Builder = Callable[[Any], Program]
 
 GROUPS = (
     "dispatch",
+    "scalars",
     "elementwise",
     "reductions",
     "linear_algebra",
@@ -63,6 +64,7 @@ class Problem:
             what `reference` gives, in the arguments `argnums`: a tree like that argument, or a
             tuple of them where there are several.
         torch: Makes the program of PyTorch's module.
+        values: Makes the program of the module of objects for numbers, `tests.benchmarks.values`.
         as_written: Peers with NumPy's names that can run `program` itself.
         feedback: The first result takes the place of the first argument in the next call, which
             may overwrite that argument: steps of a training or simulation.
@@ -81,6 +83,7 @@ class Problem:
     argnums: tuple[int, ...] = (0,)
     is_gradient: bool = False
     torch: Builder | None = None
+    values: Builder | None = None
     as_written: tuple[str, ...] = ()
     feedback: bool = False
     mode: str = "jit"

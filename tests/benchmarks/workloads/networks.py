@@ -331,7 +331,7 @@ def np_character_gradients(p: Any, blocks: Any, following: Any) -> tuple[Any, di
     name="char-step",
 )
 def character_step(count: int, letters: int, block: int, width: int, units: int) -> Problem:
-    """Training step of a character model: batch {count}, block {block}, {width} to {units} units."""
+    """Step of a character model: batch {count}, block {block}, {width} to {units} units."""
     rng = np.random.default_rng(0)
     inputs = block * width
     params = {
