@@ -165,7 +165,9 @@ def _value_and_grad(
             return [settled(out)] if not has_aux else _split_aux(out, aux_tree, what)
 
         with np.errstate(**QUIET):
-            outs, linear = linearize_flat(flat, leaves, [a is True for a in is_active], what)
+            outs, linear = linearize_flat(
+                flat, leaves, [a is True for a in is_active], what, is_pulled_once=True
+            )
             value = outs[0]
             one = _check_scalar(value, holomorphic, what)
             cts = linear.pull([one] + [None] * (len(outs) - 1))

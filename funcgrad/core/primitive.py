@@ -14,7 +14,7 @@ Conventions, everywhere in funcgrad:
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -128,6 +128,12 @@ class Primitive:
     """Whether it holds functions of the user's, which run later than they are traced."""
     may_run_forever: ClassVar[bool] = False
     """Whether it may not end on values that it was not meant for."""
+    at_numbers: ClassVar[Callable[..., tuple[Any, ...] | None] | None] = None
+    """A short form of evaluation and JVP rule at Python's floats and float64 scalars.
+
+    A method of one or two numbers that returns the result and a partial derivative for each of
+    them: finite floats, a factor of the tangent each. ``None`` where it does not apply.
+    """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -43,11 +43,13 @@ class Trace:
         what: How messages call the transformation, such as ``grad(loss)``.
     """
 
-    __slots__ = ("gave_objects", "is_live", "is_staged", "parent", "what")
+    __slots__ = ("gave_objects", "is_live", "is_staged", "parent", "takes_numbers", "what")
 
     def __init__(self, parent: Trace | None, what: str) -> None:
         self.parent = parent
         self.what = what
+        # Whether `process_pair` may have an answer.
+        self.takes_numbers = False
         self.is_live = True
         # Whether NumPy got an array of objects that stand for a value of this trace.
         self.gave_objects = False
@@ -57,6 +59,13 @@ class Trace:
     def process(self, primitive: Any, args: tuple[Any, ...]) -> Any:
         """Interpret one application of ``primitive``."""
         raise NotImplementedError
+
+    def process_pair(self, rule: Any, x: Any, y: Any) -> Any:
+        """Interpret an operation on two numbers by its rule for numbers, or return ``None``.
+
+        The short path of operators, which need not ask for the types of their operands then.
+        """
+        return None
 
 
 class EvalTrace(Trace):

@@ -70,28 +70,40 @@ def _binary(primitive: Primitive, function: Function, kinds: str) -> tuple[Funct
         kinds: Kinds of dtypes that ``primitive`` takes unconverted.
     """
 
+    at_numbers = primitive.at_numbers
+
     def forward(self: Tracer, other: Any) -> Any:
+        trace = current_trace()
+        if trace.takes_numbers and at_numbers is not None:
+            found = trace.process_pair(at_numbers, self, other)
+            if found is not None:
+                return found
         aval = self.aval
         dtype = aval.dtype
         if dtype.kind in kinds:
             absorbing = _ABSORBING.get(type(other))
             if absorbing is not None:
                 if dtype.kind in absorbing:
-                    return current_trace().process(primitive, (self, _absorb(other, aval)))
+                    return trace.process(primitive, (self, _absorb(other, aval)))
             elif isinstance(other, _ARRAYS) and other.dtype is dtype:
-                return current_trace().process(primitive, (self, other))
+                return trace.process(primitive, (self, other))
         return function(self, other) if _is_operand(other) else NotImplemented
 
     def reflected(self: Tracer, other: Any) -> Any:
+        trace = current_trace()
+        if trace.takes_numbers and at_numbers is not None:
+            found = trace.process_pair(at_numbers, other, self)
+            if found is not None:
+                return found
         aval = self.aval
         dtype = aval.dtype
         if dtype.kind in kinds:
             absorbing = _ABSORBING.get(type(other))
             if absorbing is not None:
                 if dtype.kind in absorbing:
-                    return current_trace().process(primitive, (_absorb(other, aval), self))
+                    return trace.process(primitive, (_absorb(other, aval), self))
             elif isinstance(other, _ARRAYS) and other.dtype is dtype:
-                return current_trace().process(primitive, (other, self))
+                return trace.process(primitive, (other, self))
         return function(other, self) if _is_operand(other) else NotImplemented
 
     return forward, reflected

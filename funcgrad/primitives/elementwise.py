@@ -51,6 +51,11 @@ class Unary(Elementwise):
         y = self.bind(x)
         return y, scale.bind(tangents[0], coefficient(self.derivative, x, y))
 
+    def at_numbers(self, x: float) -> tuple[Any, Any] | None:
+        y = self.impl(x)
+        slope = self.derivative(x, y)
+        return (y, slope) if math.isfinite(y) and math.isfinite(slope) else None
+
 
 class Gated(Elementwise):
     """A function that passes its argument on or not: ``dy = dx where gate(x) else 0``."""
@@ -154,6 +159,10 @@ class Sum(Elementwise):
             return out, broadcast_to(ty, shape_of(out))
         return out, self.bind(tx, ty)
 
+    def at_numbers(self, x: float, y: float) -> tuple[Any, float, float] | None:
+        out = x + y if self.sign == 1 else x - y
+        return (out, 1.0, self.sign) if math.isfinite(out) else None
+
     def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
         x, y = args
         ct_x = unbroadcast(ct, x) if is_linear(x) else None
@@ -175,6 +184,10 @@ class Product(Elementwise):
         if tx is None:
             return out, _scaled(ty, x)
         return out, add.bind(scale.bind(tx, y), scale.bind(ty, x))
+
+    def at_numbers(self, x: float, y: float) -> tuple[Any, float, float] | None:
+        out = x * y
+        return (out, y, x) if math.isfinite(out) else None
 
     def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
         x, y = args
@@ -501,6 +514,13 @@ class IntegerPower(Primitive):
             return self.bind(x), tangents[0]
         slope = coefficient(lambda: x * n if n == 2 else n * integer_power(x, n - 1))
         return self.bind(x), scale.bind(tangents[0], slope)
+
+    def at_numbers(self, x: float) -> tuple[Any, Any] | None:
+        n = self.exponent
+        if n < 2:
+            return None
+        out, slope = self.impl(x), x * n if n == 2 else n * IntegerPower(n - 1).impl(x)
+        return (out, slope) if math.isfinite(out) and math.isfinite(slope) else None
 
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
         return self.bind(*args), 0

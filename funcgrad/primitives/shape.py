@@ -144,7 +144,8 @@ class BroadcastTo(Primitive):
 
 def broadcast_to(x: Value, shape: Shape) -> Value:
     """``x`` repeated to ``shape``, unchanged if it has it already."""
-    return x if shape_of(x) == shape else BroadcastTo(shape).bind(x)
+    # Only a scalar becomes one, and the type of a tangent is best not asked for.
+    return x if not shape or shape_of(x) == shape else BroadcastTo(shape).bind(x)
 
 
 @dataclass(frozen=True)

@@ -19,12 +19,30 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.finite import WATCH, inspect
 from funcgrad.core.leaks import check_ended
 from funcgrad.core.primitive import Linear, Primitive
 from funcgrad.core.source import SourceLocation, current_location, stands_for
-from funcgrad.core.trace import Trace, Tracer, current_trace, enter_trace, explain, leave_trace
+from funcgrad.core.trace import (
+    EVAL,
+    Trace,
+    Tracer,
+    current_trace,
+    enter_trace,
+    explain,
+    leave_trace,
+)
+
+NumberEntry = tuple[int, int, float, int, float]
+"""An operation on numbers: ``tape[first] = x * tape[i] + y * tape[j]``, as (first, i, x, j, y).
+
+A position of -1 stands for no argument.
+"""
+
+_DOUBLES = frozenset((float, np.float64))
 
 
 class TangentTracer(Tracer):
@@ -94,7 +112,7 @@ class TangentTrace(Trace):
 
     def __init__(self, parent: Trace, what: str) -> None:
         super().__init__(parent, what)
-        self.entries: list[TapeEntry] = []
+        self.entries: list[Any] = []
         self.length = 0
         # Taking a location costs more than an entry, so it is only done where it will be seen.
         self.keeps_sources = WATCH.users > 0 or parent.is_staged
@@ -127,14 +145,30 @@ class TangentTrace(Trace):
 
 
 class LinearizeTracer(Tracer):
-    """A primal value of the parent trace and the tape position of its tangent."""
+    """A primal value of the parent trace and the tape position of its tangent.
 
-    __slots__ = ("primal", "tangent")
+    Args:
+        trace: Whose it is.
+        primal: The value.
+        index: The tape position.
+        tangent: What stands for the tangent. It is made when something first asks for it.
+    """
 
-    def __init__(self, trace: LinearizeTrace, primal: Any, tangent: TangentTracer) -> None:
+    __slots__ = ("index", "primal", "tangent")
+    owner: LinearizeTrace
+
+    def __init__(
+        self, trace: LinearizeTrace, primal: Any, index: int, tangent: TangentTracer | None = None
+    ) -> None:
         self.owner = trace
         self.primal = primal
+        self.index = index
         self.tangent = tangent
+
+    def make_tangent(self) -> TangentTracer:
+        tape = self.owner.tape
+        tangent = self.tangent = TangentTracer(tape, Linear(aval_of(self.primal), self.index))
+        return tangent
 
     @property
     def aval(self) -> ShapedArray:
@@ -145,22 +179,35 @@ class LinearizeTracer(Tracer):
 
 
 class LinearizeTrace(Trace):
-    """Computes primals under the parent and records tangents on a tape."""
+    """Computes primals under the parent and records tangents on a tape.
+
+    Args:
+        parent: The trace that computes the primals.
+        what: How messages call the transformation.
+        takes_numbers: Whether operations on numbers leave a `NumberEntry` instead of what their
+            rules record: for a tape that is pulled once, by numbers, where nothing is watched.
+    """
 
     __slots__ = ("tape",)
 
-    def __init__(self, parent: Trace, what: str) -> None:
+    def __init__(self, parent: Trace, what: str, takes_numbers: bool = False) -> None:
         super().__init__(parent, what)
         self.tape = TangentTrace(parent, what)
+        self.takes_numbers = takes_numbers
 
     def process(self, primitive: Primitive, args: tuple[Any, ...]) -> Any:
+        if self.takes_numbers and primitive.at_numbers is not None:
+            rule = primitive.at_numbers
+            found = self.process_pair(rule, *args) if len(args) == 2 else self._one(rule, args[0])
+            if found is not None:
+                return found
         primals: list[Any] = []
         tangents: list[TangentTracer | None] = []
         is_active = False
         for arg in args:
             if type(arg) is LinearizeTracer and arg.owner is self:
                 primals.append(arg.primal)
-                tangents.append(arg.tangent)
+                tangents.append(arg.make_tangent() if arg.tangent is None else arg.tangent)
                 is_active = True
             else:
                 primals.append(arg)
@@ -180,16 +227,48 @@ class LinearizeTrace(Trace):
             return [self.pair(x, t) for x, t in zip(out, out_dot, strict=True)]
         return self.pair(out, out_dot)
 
+    def process_pair(self, rule: Any, x: Any, y: Any) -> LinearizeTracer | None:
+        i = j = -1
+        if type(x) is LinearizeTracer and x.owner is self:
+            x, i = x.primal, x.index
+        if type(y) is LinearizeTracer and y.owner is self:
+            y, j = y.primal, y.index
+        if type(x) not in _DOUBLES or type(y) not in _DOUBLES or (i < 0 and j < 0):
+            return None
+        found = rule(x, y)
+        if found is None:
+            return None
+        out, dx, dy = found
+        tape = self.tape
+        index = tape.length
+        tape.length = index + 1
+        tape.entries.append((index, i, dx, j, dy))
+        return LinearizeTracer(self, out, index)
+
+    def _one(self, rule: Any, x: Any) -> LinearizeTracer | None:
+        """As `process_pair`, for one number."""
+        if type(x) is not LinearizeTracer or x.owner is not self or type(x.primal) not in _DOUBLES:
+            return None
+        found = rule(x.primal)
+        if found is None:
+            return None
+        tape = self.tape
+        index = tape.length
+        tape.length = index + 1
+        tape.entries.append((index, x.index, found[1], -1, 0.0))
+        return LinearizeTracer(self, found[0], index)
+
     def pair(self, primal: Any, tangent: Any) -> Any:
         """A tracer, or the primal alone if its tangent does not depend on any input."""
         if type(tangent) is TangentTracer:
-            return LinearizeTracer(self, primal, tangent)
+            return LinearizeTracer(self, primal, tangent.slot.index, tangent)
         return primal
 
     def split(self, value: Any) -> tuple[Any, Linear | None]:
         """Primal and tape position of a result."""
         if type(value) is LinearizeTracer and value.owner is self:
-            return value.primal, value.tangent.slot
+            tangent = value.make_tangent() if value.tangent is None else value.tangent
+            return value.primal, tangent.slot
         return value, None
 
 
@@ -198,7 +277,8 @@ class LinearMap:
 
     Args:
         inputs: Tape positions of the inputs; ``None`` for inputs without tangents.
-        entries: The tape.
+        entries: The tape: a `TapeEntry` for every operation, or a `NumberEntry` where the trace
+            took numbers, which `pull` alone can read.
         length: Number of positions on it.
         outputs: Tape positions of the outputs; ``None`` where the tangent is zero.
     """
@@ -208,7 +288,7 @@ class LinearMap:
     def __init__(
         self,
         inputs: Sequence[Linear | None],
-        entries: Sequence[TapeEntry],
+        entries: Sequence[Any],
         length: int,
         outputs: Sequence[Linear | None],
     ) -> None:
@@ -241,7 +321,21 @@ class LinearMap:
             if slot is not None and ct is not None:
                 _accumulate(pending, slot.index, ct)
         for entry in reversed(self.entries):
-            _pull_entry(entry, pending)
+            if type(entry) is not tuple:
+                _pull_entry(entry, pending)
+                continue
+            first, i, x, j, y = entry
+            ct = pending[first]
+            if ct is not None:
+                pending[first] = None
+                ct = float(ct)
+                # A cotangent of zero stays what it is, as in all rules.
+                if j >= 0:
+                    known, term = pending[j], ct * y if ct else ct
+                    pending[j] = term if known is None else known + term
+                if i >= 0:
+                    known, term = pending[i], ct * x if ct else ct
+                    pending[i] = term if known is None else known + term
         return [None if slot is None else pending[slot.index] for slot in self.inputs]
 
 
@@ -267,11 +361,14 @@ def _pull_entry(entry: TapeEntry, pending: list[Any]) -> None:
             return
         for index in entry.outputs:
             pending[index] = None
+        ct = [np.float64(c) if type(c) is float else c for c in ct]
     else:
         ct = pending[entry.first]
         if ct is None:
             return
         pending[entry.first] = None
+        if type(ct) is float:  # of numbers: the rules expect NumPy's
+            ct = np.float64(ct)
     arg_cts = primitive.transpose(ct, *entry.inputs)
     if WATCH.users and not primitive.is_composite:
         given = ct if primitive.multiple_results else [ct]
@@ -289,6 +386,7 @@ def linearize_flat(
     primals: Sequence[Any],
     is_active: Sequence[bool],
     what: str,
+    is_pulled_once: bool = False,
 ) -> tuple[list[Any], LinearMap]:
     """Results of a function of flat arguments, and its derivative as a linear map.
 
@@ -297,16 +395,21 @@ def linearize_flat(
         primals: The point.
         is_active: Which arguments have tangents.
         what: How messages call the transformation.
+        is_pulled_once: Whether all that will happen to the linear map is one `LinearMap.pull`, at
+            once: then a shorter tape will do where numbers are evaluated.
     """
-    trace = LinearizeTrace(current_trace(), what)
+    parent = current_trace()
+    takes_numbers = is_pulled_once and parent is EVAL and not WATCH.users
+    trace = LinearizeTrace(parent, what, takes_numbers)
     tape = trace.tape
     args, inputs = [], []
     for primal, active in zip(primals, is_active, strict=True):
         slot = tape.new_slot(aval_of(primal)) if active else None
         inputs.append(slot)
-        args.append(
-            primal if slot is None else LinearizeTracer(trace, primal, TangentTracer(tape, slot))
-        )
+        if slot is None:
+            args.append(primal)
+        else:
+            args.append(LinearizeTracer(trace, primal, slot.index, TangentTracer(tape, slot)))
     token = enter_trace(trace)
     try:
         results = list(function(*args))
