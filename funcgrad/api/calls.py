@@ -20,6 +20,9 @@ from funcgrad.compiler.runtime.executable import Executable
 from funcgrad.core.surroundings import Surroundings
 from funcgrad.pytree import PyTreeDef
 
+_FEW = 2
+"""Up to so many numbers are quicker written and read one by one."""
+
 MISS = object()
 """What a call path returns if it does not fit the arguments."""
 
@@ -67,6 +70,8 @@ class _Writer:
         self.leaves: list[str] = []
         self.results = [f"o{i}" for i in range(len(executable.out_types))]
         self.count = 0
+        # Leaves that are numbers, which go into the frame's places for them.
+        self.numbers: dict[int, str] = {}
 
     def line(self, text: str) -> None:
         self.lines.append("    " + text)
@@ -142,9 +147,14 @@ class _Writer:
     def check_leaves(self, leaves: list[Any]) -> None:
         """Convert scalars; arrays are checked by the executor, or here if NumPy is called."""
         types = self.executable.in_types
-        for name, leaf, (shape, dtype) in zip(self.leaves, leaves, types, strict=True):
+        places = self.executable.numbers.places if self.executable.is_native else ()
+        rows = enumerate(zip(self.leaves, leaves, types, strict=True))
+        for i, (name, leaf, (shape, dtype)) in rows:
             if type(leaf) is not np.ndarray:
                 self.unless(f"type({name}) is {self.constant(type(leaf))}")
+                if i in places and isinstance(leaf, float):
+                    self.numbers[i] = name
+                    continue
                 if type(leaf) is int:
                     low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
                     self.unless(f"{low} <= {name} <= {high}")
@@ -168,18 +178,33 @@ class _Writer:
             )
             return
         empty = self.constant(np.empty)
-        fresh = []
+        places = executable.numbers.places
+        objects: list[str | None] = [
+            None if i in self.numbers else name for i, name in enumerate(self.leaves)
+        ]
+        found: dict[int, str] = {}  # results in places of numbers, by the number of the object
         for name, (shape, dtype), source in zip(
             self.results, executable.out_types, executable.sources, strict=True
         ):
-            if source is not None:
+            if source in self.numbers:
+                found[source] = name
+            elif source is not None:
                 self.line(f"{name} = {self.leaves[source]}")
-                continue
-            fresh.append(name)
-            self.line(f"{name} = {empty}({self.constant(shape)}, {self.constant(dtype)})")
-        addresses = "".join(f", id({name})" for name in (*self.leaves, *fresh))
+            elif len(objects) in places:
+                found[len(objects)] = name
+                objects.append(None)
+            else:
+                objects.append(name)
+                self.line(f"{name} = {empty}({self.constant(shape)}, {self.constant(dtype)})")
         self.line(f"frame = {self.constant(executable.take_frame)}()")
-        self.line(f"frame.pack(frame.slots, {8 * FIRST_SLOT}{addresses})")
+        if len(self.numbers) > _FEW:
+            inputs = places[: executable.numbers.n_inputs]
+            given = ", ".join(self.numbers.get(i, "0.0") for i in inputs)
+            self.line(f"frame.pack_numbers(frame.numbers, 0, {given})")
+        else:
+            for i, name in self.numbers.items():
+                self.line(f"frame.numbers[{places.index(i)}] = {name}")
+        self.line(f"frame.pack(frame.slots, {8 * FIRST_SLOT}{_addresses(objects)})")
         self.line(
             f"code = {self.constant(executable.run)}"
             f"(frame.address, {executable.table_address}, {executable.n_objects})"
@@ -190,9 +215,16 @@ class _Writer:
         self.line(f"    {give_back}")
         self.line("    if error is None: return MISS")
         self.line("    raise error")
+        if len(found) > _FEW:
+            names = (found.get(i, "_") for i in places[executable.numbers.first_result :])
+            self.line(f"{', '.join(names)}, = frame.results")
+        else:
+            for i, name in found.items():
+                self.line(f"{name} = frame.numbers[{places.index(i)}]")
         self.line(give_back)
+        scalars = set(found.values())
         for name, (shape, _) in zip(self.results, executable.out_types, strict=True):
-            if shape == ():
+            if shape == () and name not in scalars:
                 self.line(f"{name} = {name}[()]")
 
     # Results.
@@ -229,3 +261,18 @@ class _Writer:
         exec(compile(source, "<call path>", "exec"), self.constants)
         found: CallPath = self.constants["call"]
         return found
+
+
+def _addresses(objects: Sequence[str | None]) -> str:
+    """Further arguments: addresses of named objects, and those of a frame's numbers."""
+    found, k = "", 0
+    while k < len(objects):
+        name = objects[k]
+        if name is not None:
+            found += f", id({name})"
+            k += 1
+            continue
+        end = next((i for i in range(k, len(objects)) if objects[i] is not None), len(objects))
+        found += f", *frame.ids[{k}:{end}]" if end > k + 1 else f", frame.ids[{k}]"
+        k = end
+    return found

@@ -107,12 +107,77 @@ class Stretch:
         self.address = self.table.ctypes.data
 
 
+@dataclass(frozen=True)
+class Numbers:
+    """Which of the objects of a call are float64 without axes: frames have places for them.
+
+    A call path that is given scalars instead of arrays puts them there, all at once, and reads
+    results there, so that no array is made for any of them.
+
+    Args:
+        places: The object that each place is for: inputs first, of them those that results replace
+            last, and then new results.
+        n_inputs: How many places are of inputs.
+        first_result: The first place that a result may be in.
+    """
+
+    places: tuple[int, ...]
+    n_inputs: int
+    first_result: int
+
+    @staticmethod
+    def of(executable: Executable) -> Numbers:
+        """Those of an executable."""
+        n = len(executable.in_types)
+        replaced = set(executable.sources)
+        inputs = [i for i, each in enumerate(executable.in_types) if _is_number(*each)]
+        inputs.sort(key=lambda i: i in replaced)
+        pairs = zip(executable.out_types, executable.sources, strict=True)
+        fresh = [each for each, source in pairs if source is None]
+        outputs = [n + k for k, each in enumerate(fresh) if _is_number(*each)]
+        kept = sum(i not in replaced for i in inputs)
+        return Numbers((*inputs, *outputs), len(inputs), kept)
+
+
+def _is_number(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
+    return shape == () and dtype == np.float64
+
+
 class Frame:
-    """Memory of one call."""
+    """Memory of one call.
 
-    __slots__ = ("address", "arena", "pack", "slots")
+    Attributes:
+        slots: The words that steps read: addresses.
+        address: Of the slots.
+        arena: Memory of temporaries.
+        pack: Writes the objects of a call into slots.
+        ids: Of the places of numbers, by the number of the object; 0 for others.
+        numbers: What is in these places.
+        pack_numbers: Writes those of inputs.
+        results: The places that results may be in.
+    """
 
-    def __init__(self, memory: Memory, constants: Sequence[np.ndarray]) -> None:
+    __slots__ = (
+        "address",
+        "arena",
+        "ids",
+        "numbers",
+        "pack",
+        "pack_numbers",
+        "places",
+        "results",
+        "slots",
+    )
+
+    def __init__(self, memory: Memory, constants: Sequence[np.ndarray], numbers: Numbers) -> None:
+        self.numbers: Any = np.zeros(len(numbers.places))
+        self.results = self.numbers[numbers.first_result :]
+        self.pack_numbers = struct.Struct(f"={numbers.n_inputs}d").pack_into
+        ids = [0] * memory.n_objects
+        self.places = [self.numbers[k : k + 1].reshape(()) for k in range(len(numbers.places))]
+        for place, i in zip(self.places, numbers.places, strict=True):
+            ids[i] = id(place)
+        self.ids = tuple(ids)
         self.pack = struct.Struct(f"={memory.n_objects}q").pack_into
         self.slots: Any = np.zeros(memory.n_slots, np.int64)
         self.address = self.slots.ctypes.data
@@ -303,6 +368,7 @@ class Executable:
         is_large = memory.arena_bytes > _LARGE_ARENA
         self.frames: list[Frame] = _LargeFrames(memory.arena_bytes) if is_large else []
         self.run = kernel_store.executor()
+        self.numbers = Numbers.of(self)
 
     @property
     def is_native(self) -> bool:
@@ -326,7 +392,7 @@ class Executable:
         try:
             return self.frames.pop()
         except IndexError:
-            return Frame(self._memory, self._constants)
+            return Frame(self._memory, self._constants, self.numbers)
 
     def __call__(self, *args: Any) -> list[Any]:
         arrays = list(args)
