@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from funcgrad.primitives.elementwise import convert
 from funcgrad.primitives.objects import flatten_values
 from funcgrad.primitives.shape import Concatenate, Slice, reshape, shape_of
 from funcgrad.pytree import PyTreeDef
+from funcgrad.records import dataclass
 
 __all__ = [
     "ravel_pytree",

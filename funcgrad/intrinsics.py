@@ -13,9 +13,10 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
+
+from funcgrad.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,12 @@ Scalar expressions are templates over ``{0}``, ``{1}``, ... in the vocabulary of
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from funcgrad.core.program import Program
+from funcgrad.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,12 @@ import copy
 import threading
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from funcgrad.errors import TreeError
+from funcgrad.records import dataclass
 
 IsLeaf = Callable[[Any], bool] | None
 

@@ -14,8 +14,9 @@ import warnings
 import weakref
 from collections.abc import Callable
 from contextvars import copy_context
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from funcgrad.records import dataclass
 
 T = TypeVar("T")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -46,6 +45,7 @@ from funcgrad.higher_order.policies import (
 from funcgrad.higher_order.remembered import remembered
 from funcgrad.primitives.objects import map_values
 from funcgrad.pytree import tree_flatten, tree_unflatten
+from funcgrad.records import dataclass
 
 
 def checkpoint(

@@ -10,7 +10,7 @@ import inspect
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import partial, update_wrapper
 from typing import Any
 
@@ -55,6 +55,7 @@ from funcgrad.higher_order.jit import (
 from funcgrad.higher_order.remembered import remembered
 from funcgrad.primitives.objects import flatten_values
 from funcgrad.pytree import PyTreeDef, tree_flatten, tree_leaves, tree_structure, tree_unflatten
+from funcgrad.records import dataclass
 from funcgrad.scalars import SCALAR_NUMBERS
 
 MAX_REASONS = 50

@@ -7,7 +7,6 @@ function and its rules close over become inputs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -34,6 +33,7 @@ from funcgrad.higher_order.linear_call import Values, to_front
 from funcgrad.primitives.elementwise import convert
 from funcgrad.primitives.objects import flatten_extra, flatten_values
 from funcgrad.pytree import tree_flatten, tree_leaves, tree_structure, tree_unflatten
+from funcgrad.records import dataclass
 from funcgrad.scalars import plain_number, scalar_number
 
 

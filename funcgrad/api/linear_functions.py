@@ -7,7 +7,6 @@ them and take them, and `vmap` can map them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +18,7 @@ from funcgrad.dtypes import float0
 from funcgrad.errors import DtypeError, ShapeError, TreeError
 from funcgrad.primitives.objects import flatten_values
 from funcgrad.pytree import PyTreeDef, register_pytree_node, tree_unflatten
+from funcgrad.records import dataclass
 from funcgrad.transforms.linearize import LinearMap
 from funcgrad.transforms.residuals import Skeleton, split
 

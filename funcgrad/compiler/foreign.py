@@ -18,7 +18,6 @@ import importlib.util
 import platform
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader
 from pathlib import Path
@@ -27,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.lowering import LapackCall, Routine, SortCall, UfuncCall
+from funcgrad.records import dataclass
 
 LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
 """BLAS's and LAPACK's names of dtypes."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -43,6 +43,7 @@ from funcgrad.core.avals import ShapedArray
 from funcgrad.core.printer import Names, format_program
 from funcgrad.core.program import Program
 from funcgrad.core.source import SourceLocation
+from funcgrad.records import dataclass
 
 Job = Kernel | Multiplication | StridedMultiplication | ForeignCall | External | Nested
 

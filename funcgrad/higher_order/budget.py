@@ -14,7 +14,7 @@ from __future__ import annotations
 import bisect
 import math
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -43,6 +43,7 @@ from funcgrad.passes.cost import (
 from funcgrad.passes.cse import cse
 from funcgrad.passes.dce import dce
 from funcgrad.passes.inline import inline
+from funcgrad.records import dataclass
 
 Mask = tuple[bool, ...]
 

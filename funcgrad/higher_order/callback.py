@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,6 +23,7 @@ from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.errors import DtypeError, MissingRuleError, ShapeError
 from funcgrad.primitives.families import extern_lower
 from funcgrad.primitives.shape import broadcast_to, reshape, shape_of
+from funcgrad.records import dataclass
 
 FlatFunction = Callable[..., Sequence[Any]]
 """From arrays to a flat list of results."""

@@ -12,7 +12,7 @@ Left out: memory budgets (`higher_order.budget`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from funcgrad.core.avals import ShapedArray
@@ -25,6 +25,7 @@ from funcgrad.lowering import Barrier as BarrierForm
 from funcgrad.lowering import Call, Form, Reindex
 from funcgrad.passes.dce import dce
 from funcgrad.primitives.families import linear_jvp
+from funcgrad.records import dataclass
 from funcgrad.transforms.programs import (
     batch_program,
     jvp_program,

@@ -14,7 +14,7 @@ itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any
 
@@ -42,6 +42,7 @@ from funcgrad.higher_order.linear_call import (
 )
 from funcgrad.lowering import Call, Form
 from funcgrad.primitives.families import Elementwise
+from funcgrad.records import dataclass
 from funcgrad.transforms.linearize import (
     TangentTrace,
     TangentTracer,

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from funcgrad.core.avals import ShapedArray
@@ -20,6 +19,7 @@ from funcgrad.lowering import Contraction
 from funcgrad.passes.cse import cse
 from funcgrad.passes.dce import dce
 from funcgrad.passes.inline import form_of
+from funcgrad.records import dataclass
 from funcgrad.transforms.programs import batch_program
 
 LEAST_WORK = 4096

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from funcgrad.compiler.pipeline import compile_program
@@ -21,6 +21,7 @@ from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mappe
 from funcgrad.core.program import Program, evaluate
 from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.lowering import Call, Form
+from funcgrad.records import dataclass
 from funcgrad.transforms.programs import (
     batch_program,
     jvp_program,

@@ -7,7 +7,6 @@ transpose are given as functions; custom reverse-mode rules and linear solvers a
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +21,7 @@ from funcgrad.errors import ArgumentError
 from funcgrad.lowering import Call, Form
 from funcgrad.primitives.families import shape_of
 from funcgrad.primitives.shape import ReduceSum, broadcast_to
+from funcgrad.records import dataclass
 from funcgrad.transforms.batch import batch_flat
 from funcgrad.transforms.jvp import jvp_flat
 from funcgrad.transforms.linearize import linearize_flat

@@ -8,13 +8,13 @@ by what an operation says of itself, its lowering form or its parameters.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.primitive import Primitive
 from funcgrad.errors import ArgumentError
 from funcgrad.lowering import Contraction
+from funcgrad.records import dataclass
 
 Policy = Callable[..., bool]
 

@@ -10,7 +10,6 @@ pass as constants, and inputs of the loop that are residuals are forwarded.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from funcgrad.higher_order.jit import executable_of, is_jit_disabled, scatter
 from funcgrad.lowering import Form, Loop
 from funcgrad.primitives.families import instantiate, zeros_like_aval
 from funcgrad.primitives.shape import Transpose, broadcast_to, shape_of
+from funcgrad.records import dataclass
 from funcgrad.transforms.programs import (
     batch_program,
     jvp_program,

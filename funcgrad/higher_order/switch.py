@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -26,6 +25,7 @@ from funcgrad.higher_order.scan import cut
 from funcgrad.lowering import Branch, Form
 from funcgrad.primitives.elementwise import convert, equal, maximum, minimum
 from funcgrad.primitives.reductions import ReduceAny
+from funcgrad.records import dataclass
 from funcgrad.transforms.programs import (
     LinearizedProgram,
     batch_program,

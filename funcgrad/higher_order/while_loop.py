@@ -16,7 +16,7 @@ so no order of differentiation needs anything new.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,7 @@ from funcgrad.lowering import While as WhileForm
 from funcgrad.primitives.elementwise import convert
 from funcgrad.primitives.families import instantiate, zeros_like_aval
 from funcgrad.primitives.reductions import ReduceAny
+from funcgrad.records import dataclass
 from funcgrad.transforms.programs import batch_program, jvp_program, linearize_program, stage_closed
 
 Mask = tuple[bool, ...]

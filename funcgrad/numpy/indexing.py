@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Any
 
@@ -39,6 +39,7 @@ from funcgrad.primitives.shape import (
     shape_of,
     zeros_like_aval,
 )
+from funcgrad.records import dataclass
 
 
 @dataclass

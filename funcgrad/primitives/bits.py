@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from funcgrad.errors import DtypeError, ShapeError
 from funcgrad.lowering import Extern, Form, Pointwise
 from funcgrad.primitives.elementwise import Constantlike
 from funcgrad.primitives.families import zero_jvp
+from funcgrad.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ its own transpose, gathering and scattering are each other's.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ from funcgrad.primitives.shape import (
     moveaxis_to_front,
     reshape,
 )
+from funcgrad.records import dataclass
 
 Axis = tuple[Hashable, int]
 """Name and length of a mapped axis."""

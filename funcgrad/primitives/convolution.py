@@ -10,7 +10,6 @@ convolution.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from funcgrad.errors import DtypeError, ShapeError
 from funcgrad.lowering import Contraction, Extern, Form, Slide
 from funcgrad.primitives.contraction import LETTERS, Contract, bilinear_jvp
 from funcgrad.primitives.windows import still, taps_of
+from funcgrad.records import dataclass
 
 _MOST_TAPS_BYTES = 1 << 26
 """Memory that evaluation spends on a copy of all taps; more of them are summed one by one."""

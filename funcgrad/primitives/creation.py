@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from funcgrad.errors import ShapeError
 from funcgrad.lowering import Constant, Form, Reindex
 from funcgrad.primitives.families import linear_jvp, shape_of
 from funcgrad.primitives.shape import ReduceSum, broadcast_to, reshape
+from funcgrad.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -37,6 +37,7 @@ from funcgrad.primitives.elementwise import (
 from funcgrad.primitives.families import linear_jvp, shape_of
 from funcgrad.primitives.ordering import stacked
 from funcgrad.primitives.shape import Pad
+from funcgrad.records import dataclass
 
 
 class _Cumulative(Primitive):

@@ -15,7 +15,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,6 +34,7 @@ from funcgrad.primitives.families import (
     zero_jvp,
 )
 from funcgrad.primitives.shape import broadcast_to, unbroadcast
+from funcgrad.records import dataclass
 
 Derivative = Callable[..., Value]
 

@@ -9,7 +9,7 @@ in the namespaces above.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from funcgrad.primitives.elementwise import conj, mul, real
 from funcgrad.primitives.families import Recipe, linear_jvp, shape_of
 from funcgrad.primitives.ordering import axis_last
 from funcgrad.primitives.shape import Pad
+from funcgrad.records import dataclass
 
 
 def _form(name: str, x: ShapedArray, out: ShapedArray, axis: int, scale: Any) -> Form:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -57,6 +57,7 @@ from funcgrad.primitives.shape import (
     moveaxis_to_front,
     reshape,
 )
+from funcgrad.records import dataclass
 
 MODES = ("raise", "fill", "clip", "wrap")
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -78,6 +78,7 @@ from funcgrad.primitives.shape import (
     moveaxis_to_front,
     reshape,
 )
+from funcgrad.records import dataclass
 
 _LETTERS = "abcdefghijklmnopqrstuvw"
 

@@ -7,7 +7,7 @@ derivatives, is in `primitives.sorting`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from funcgrad.errors import DtypeError, ShapeError
 from funcgrad.lowering import Array, Extern, Form, Routine, Search, SortCall
 from funcgrad.primitives.families import shape_of, zero_jvp
 from funcgrad.primitives.shape import broadcast_to
+from funcgrad.records import dataclass
 
 
 def stacked(args: Sequence[Value], dims: Sequence[BatchDim]) -> list[Value]:

@@ -7,7 +7,6 @@ maximum or minimum is the mean of the tangents at all places that attain it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,6 +26,7 @@ from funcgrad.primitives.shape import (
     reshape,
     restore_axes,
 )
+from funcgrad.records import dataclass
 
 
 class _Reduce(Primitive):

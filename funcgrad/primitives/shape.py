@@ -7,7 +7,6 @@ as are slicing and padding; so they live together, below all arithmetic.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from funcgrad.errors import ShapeError
 from funcgrad.lowering import Assemble, Form, Piece, Reduction, Reindex
 from funcgrad.lowering import Reshape as ReshapeForm
 from funcgrad.primitives.families import instantiate, linear_jvp, shape_of, zeros_like_aval
+from funcgrad.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ the algorithm.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from funcgrad.primitives.families import Recipe, shape_of
 from funcgrad.primitives.indexing import Gather, along_axis_indices, take_along_axis
 from funcgrad.primitives.ordering import ArgSort, axis_last
 from funcgrad.primitives.shape import Reverse, Slice
+from funcgrad.records import dataclass
 
 
 @dataclass(frozen=True)

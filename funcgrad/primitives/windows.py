@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,6 +24,7 @@ from funcgrad.errors import DtypeError, ShapeError
 from funcgrad.lowering import Form, Slide, WindowFold
 from funcgrad.primitives.families import linear_jvp, shape_of, zero_jvp
 from funcgrad.primitives.shape import Pad, broadcast_to
+from funcgrad.records import dataclass
 
 Slides = tuple[Slide, ...]
 

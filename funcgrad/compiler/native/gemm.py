@@ -20,10 +20,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from funcgrad.compiler.abi import LANES_SLOT, TILE_WORDS
 from funcgrad.compiler.native.assembly import Assembly
+from funcgrad.records import dataclass
 
 DEPTH = 256
 """Greatest length of a block of the summed axis: a panel of A stays in the nearest cache."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from funcgrad.compiler.nest.nodes import (
     Node,
     values_read,
 )
+from funcgrad.records import dataclass
 
 _ALIGNMENT = 64
 

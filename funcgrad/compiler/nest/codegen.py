@@ -14,7 +14,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,7 @@ from funcgrad.compiler.nest.split import part_ranges
 from funcgrad.core.program import Equation
 from funcgrad.dtypes import BOOL, short_name
 from funcgrad.intrinsics import expression
+from funcgrad.records import dataclass
 
 MAX_EXTENT = 4
 """Short axes are written out (`specialize`): steps up to this one are known to LLVM."""

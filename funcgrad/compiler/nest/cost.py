@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from funcgrad.compiler.nest.layout import Operand, Uniform, Value, View
 from funcgrad.compiler.nest.nodes import (
@@ -31,6 +30,7 @@ from funcgrad.compiler.nest.nodes import (
     Window,
 )
 from funcgrad.intrinsics import CASTS, EXPENSIVE, Intrinsic, expression
+from funcgrad.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from funcgrad.compiler.nest.layout import Shape, Value, View, contiguous_strides, same_strides
 from funcgrad.compiler.nest.nodes import External, Fold, Graph, Node, Point
 from funcgrad.compiler.nest.segment import segments
+from funcgrad.records import dataclass
 
 MAX_NODES = 64
 """Larger kernels take longer to compile than they save."""

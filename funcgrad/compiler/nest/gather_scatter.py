@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -38,6 +37,7 @@ from funcgrad.compiler.nest.nodes import (
     Search,
     Window,
 )
+from funcgrad.records import dataclass
 
 
 class _Cursor:

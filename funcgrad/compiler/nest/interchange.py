@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from funcgrad.compiler.nest.codegen import Kernel
 from funcgrad.compiler.nest.layout import Operand, Uniform, Value, View
@@ -38,6 +38,7 @@ from funcgrad.compiler.nest.nodes import (
 )
 from funcgrad.compiler.nest.scalarize import MAX_COST, node_cost
 from funcgrad.compiler.nest.unroll import Memory, Names, Unroller, places_of
+from funcgrad.records import dataclass
 
 BLOCK = 64
 """Lanes that go through the steps together."""

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from funcgrad.lowering import Reindex
+from funcgrad.records import dataclass
 
 Shape = tuple[int, ...]
 

@@ -7,7 +7,7 @@ file has no code but what every node can say of itself.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from funcgrad.lowering import Deposit as DepositForm
 from funcgrad.lowering import Lookup as LookupForm
 from funcgrad.lowering import Recurrence as RecurrenceForm
 from funcgrad.lowering import Search as SearchForm
+from funcgrad.records import dataclass
 
 
 @dataclass(eq=False)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -30,6 +29,7 @@ from funcgrad.compiler.nest.layout import (
 )
 from funcgrad.compiler.nest.nodes import Copies, Fold, Graph, Guard, Node, Point, values_read
 from funcgrad.lowering import Reindex
+from funcgrad.records import dataclass
 
 MAX_QUESTIONS = 6
 """Guards that may stand for one assembled array, over all who read it."""

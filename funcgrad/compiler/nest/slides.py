@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from funcgrad.compiler.nest.layout import Operand, Shape, Uniform, Value, View, 
 from funcgrad.compiler.nest.nodes import Copies, Fold, Point
 from funcgrad.compiler.nest.strided import Strider
 from funcgrad.lowering import Contraction, Reduction, Reindex, Slide, WindowFold
+from funcgrad.records import dataclass
 
 MOST_TAPS = 32
 """Taps up to which a fold of windows is one expression of as many operands."""

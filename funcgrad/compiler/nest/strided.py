@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from funcgrad.compiler.nest.builder import Builder
 from funcgrad.compiler.nest.layout import Operand, Uniform, Value, View, reindexed, whole
 from funcgrad.compiler.nest.nodes import StridedProduct
 from funcgrad.lowering import Contraction, Reindex
+from funcgrad.records import dataclass
 
 LEAST_WORK = 4096
 """Multiplications below which a contraction is a matrix product, which small loops can unroll."""

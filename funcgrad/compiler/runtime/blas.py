@@ -8,13 +8,9 @@ of these names; or the path of a library. It is read when a function is compiled
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
 import importlib
-import importlib.metadata
-import importlib.util
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,6 +20,7 @@ import numpy as np
 from funcgrad.compiler.foreign import LETTERS, linear_algebra_file, linear_algebra_function
 from funcgrad.compiler.runtime.threads import is_available
 from funcgrad.errors import LibraryError
+from funcgrad.records import dataclass
 
 VARIABLE = "FUNCGRAD_BLAS"
 
@@ -114,15 +111,18 @@ _FILES = {
 
 def _installed(name: str) -> Iterator[str]:
     """Files that may be the library: those of the package, then the system's."""
+    # By name, because each of them loads thirty modules that nothing else here needs.
+    metadata = importlib.import_module("importlib.metadata")
+    find_library = importlib.import_module("ctypes.util").find_library
     try:
-        files = importlib.metadata.files(name) or []
-    except importlib.metadata.PackageNotFoundError:
+        files = metadata.files(name) or []
+    except metadata.PackageNotFoundError:
         files = []
     for file in files:
         is_library = ".so" in file.name or file.suffix in (".dll", ".dylib", ".pyd")
         if is_library and file.name.startswith(_FILES[name]):
             yield str(Path(str(file.locate())).resolve())
-    found = ctypes.util.find_library(_FILES[name][-1])
+    found = find_library(_FILES[name][-1])
     if found is not None:
         yield found
 

@@ -11,7 +11,7 @@ import struct
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from funcgrad.compiler.runtime import kernel_store
 from funcgrad.core.source import is_raised_by_us
 from funcgrad.core.trace import add_place
 from funcgrad.errors import CompilerError, ShapeError
+from funcgrad.records import dataclass
 
 _BEHAVED = 0x101
 """NumPy's flags of arrays that are contiguous and aligned."""

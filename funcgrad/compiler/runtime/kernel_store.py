@@ -18,7 +18,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from funcgrad.compiler.runtime import threads
 from funcgrad.compiler.runtime.blas import BLIS
 from funcgrad.compiler.runtime.disk_cache import DiskCache, open_default, size_limit
 from funcgrad.errors import CompilerError
+from funcgrad.records import dataclass
 
 __all__ = [
     "BRANCH",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from funcgrad.compiler.runtime import kernel_store
 from funcgrad.compiler.runtime.blas import Library, chosen
 from funcgrad.compiler.runtime.executable import Step, parallel_step
 from funcgrad.dtypes import short_name
+from funcgrad.records import dataclass
 
 PARALLEL_WORK = 1 << 23
 """Multiplications of a product that is worth a second thread: it takes some 100 microseconds."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from funcgrad.compiler import abi
 from funcgrad.compiler.foreign import (
@@ -21,6 +21,7 @@ from funcgrad.compiler.nest.nodes import Routine
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.compiler.runtime.executable import Step
 from funcgrad.lowering import LapackCall, Ref, SortCall, UfuncCall
+from funcgrad.records import dataclass
 
 Argument = tuple[int, int]
 

@@ -6,7 +6,7 @@ Threads share outer indices, and groups of rows where there are few of these.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from funcgrad.compiler.abi import STRIDED_WORDS
 from funcgrad.compiler.nest.layout import Value, View
@@ -15,6 +15,7 @@ from funcgrad.compiler.nest.split import MOST_PARTS, PARTS_PER_THREAD
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.compiler.runtime.executable import Step, parallel_step
 from funcgrad.dtypes import short_name
+from funcgrad.records import dataclass
 
 PARALLEL_WORK = 1 << 21
 """Multiplications that are worth a second thread."""

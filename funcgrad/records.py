@@ -1,0 +1,98 @@
+"""Data classes that are finished when the first object of them is made.
+
+`dataclasses.dataclass` writes up to six methods of a class as text and compiles each, where the
+class is defined. There are two hundred of them here, of which a small program uses twenty: that
+was half of the time of ``import funcgrad``. Here the same function does the same to a class when
+somebody asks for its fields or calls it, under a lock and with ``__init__`` last, so that no other
+thread meets half of a class.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+__all__ = ["dataclass"]
+
+_LOCK = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release
+    )
+
+
+class _Pending:
+    """Stands in a class for what it gets when it is finished; asking for it finishes the class."""
+
+    def __init__(self, cls: type, name: str, options: dict[str, bool]) -> None:
+        self.cls = cls
+        self.name = name
+        self.options = options
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        with _LOCK:
+            if self.cls.__dict__[self.name] is self:
+                _finish(self.cls, self.options)
+        found = self.cls.__dict__[self.name]
+        return found.__get__(instance, owner) if self.name == "__init__" else found
+
+
+def _finish(cls: Any, options: dict[str, bool]) -> None:
+    dataclasses.dataclass(cls, init=False, **options)
+    cls.__init__ = _initializer(cls, options.get("frozen", False))
+
+
+def _initializer(cls: type, is_frozen: bool) -> Callable[..., None]:
+    """``__init__`` of a data class: its fields in their order, then ``__post_init__``."""
+    known: dict[str, Any] = {"_set": object.__setattr__, "_absent": dataclasses.MISSING}
+    parameters, lines = ["self"], []
+    for field in dataclasses.fields(cls):  # type: ignore[arg-type]
+        name, value = field.name, field.name
+        if field.default_factory is not dataclasses.MISSING:
+            known[f"_new_{name}"] = field.default_factory
+            parameters.append(f"{name}=_absent")
+            value = f"_new_{name}() if {name} is _absent else {name}"
+        elif field.default is not dataclasses.MISSING:
+            known[f"_default_{name}"] = field.default
+            parameters.append(f"{name}=_default_{name}")
+        else:
+            parameters.append(name)
+        if not field.init:
+            parameters.pop()
+            if value == name:
+                continue  # a default is the class's, anything else is for __post_init__
+            value = f"_new_{name}()"
+        lines.append(f" _set(self, {name!r}, {value})" if is_frozen else f" self.{name} = {value}")
+    if hasattr(cls, "__post_init__"):
+        lines.append(" self.__post_init__()")
+    exec(f"def __init__({', '.join(parameters)}):\n" + "\n".join(lines or [" pass"]), known)
+    made: Callable[..., None] = known["__init__"]
+    made.__qualname__ = f"{cls.__qualname__}.__init__"
+    made.__module__ = cls.__module__
+    return made
+
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass
+else:
+
+    def dataclass(cls: Any = None, /, **options: bool) -> Any:
+        """`dataclasses.dataclass` that is done on demand; its options are frozen, eq and repr.
+
+        Args:
+            cls: The class; without one, the result is a decorator.
+            options: As there.
+
+        Returns:
+            The class itself.
+        """
+        if cls is None:
+            return lambda cls: dataclass(cls, **options)
+        if "__init__" in cls.__dict__:
+            raise TypeError(f"{cls.__qualname__} has an __init__; use dataclasses.dataclass")
+        for name in ("__init__", "__dataclass_fields__"):
+            setattr(cls, name, _Pending(cls, name, options))
+        return cls

@@ -1,0 +1,140 @@
+"""Data classes that are finished on demand, against those of the standard library."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import inspect
+import pickle
+import threading
+from dataclasses import FrozenInstanceError, field
+from typing import Any
+
+import pytest
+
+from funcgrad import records
+
+OPTIONS: list[dict[str, bool]] = [
+    {},
+    {"eq": False},
+    {"repr": False},
+    {"frozen": True},
+    {"frozen": True, "eq": False},
+]
+
+
+def family(decorate: Any, options: dict[str, bool]) -> tuple[type, type]:
+    """A class and one that inherits from it, of every kind of field."""
+
+    class Base:
+        """Fields without and with a default."""
+
+        a: int
+        b: Any = field(default=2, repr=False)
+
+        def __post_init__(self) -> None:
+            object.__setattr__(self, "hidden", self.a)
+
+    class Derived(Base):
+        """Others, one of them not an argument."""
+
+        c: list[int] = field(default_factory=list)
+        d: list[int] = field(default_factory=list, init=False)
+        e: int = field(default=7, init=False, compare=False)
+
+    return decorate(**options)(Base), decorate(**options)(Derived)
+
+
+def behaviour(decorate: Any, options: dict[str, bool], is_derived_first: bool) -> list[Any]:
+    """What objects of the family do."""
+    base, derived = family(decorate, options)
+    found: list[Any] = []
+    for cls in (derived, base) if is_derived_first else (base, derived):
+        first, second, other = cls(1), cls(1, b=2), cls(a=3)
+        found += [vars(first), first == second, first == other, first != (1,), cls.b, cls.__doc__]
+        found.append([(f.name, f.init, f.default) for f in dataclasses.fields(cls)])
+        found += [dataclasses.is_dataclass(cls), list(inspect.signature(cls).parameters)]
+        found.append(vars(dataclasses.replace(first, b=5)))
+        found.append(cls.__match_args__)
+        if options.get("repr", True):
+            found.append(repr(first))
+        for act in (
+            lambda x: setattr(x, "a", 0),
+            lambda x: delattr(x, "b"),
+            lambda x: hash(x) == hash(x),
+            lambda x: type(x)(),
+            lambda x: type(x)(1, 2, 3, 4),
+        ):
+            try:
+                found.append(act(cls(4)))
+            except (FrozenInstanceError, AttributeError, TypeError) as error:
+                found.append(type(error))
+    return found
+
+
+@pytest.mark.parametrize("is_derived_first", [False, True])
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_objects_are_those_of_the_standard_library(
+    options: dict[str, bool], is_derived_first: bool
+) -> None:
+    own = behaviour(records.dataclass, options, is_derived_first)
+    assert own == behaviour(dataclasses.dataclass, options, is_derived_first)
+
+
+@pytest.mark.parametrize("ask", [dataclasses.fields, dataclasses.is_dataclass, inspect.signature])
+def test_a_class_without_objects_tells_of_itself(ask: Any) -> None:
+    _, derived = family(records.dataclass, {})
+    expected, found = ask(family(dataclasses.dataclass, {})[1]), ask(derived)
+    assert str(found).count("field") == str(expected).count("field")
+
+
+def test_subclasses_of_the_standard_library_inherit_fields() -> None:
+    base, _ = family(records.dataclass, {"frozen": True})
+
+    class Derived(base):  # type: ignore[misc, valid-type]
+        z: int = 0
+
+    made: Any = dataclasses.dataclass(frozen=True)(Derived)
+    assert [f.name for f in dataclasses.fields(made)] == ["a", "b", "z"]
+    assert made(1, 2, 3) == made(1, z=3)
+
+
+def test_threads_that_make_the_first_object_at_once() -> None:
+    for _ in range(20):
+        base, derived = family(records.dataclass, {"frozen": True})
+        barrier = threading.Barrier(4)
+        made: list[Any] = []
+
+        def make(cls: Any, barrier: Any = barrier, made: Any = made) -> None:
+            barrier.wait()
+            made.append(cls(1).b)
+
+        threads = [threading.Thread(target=make, args=(c,)) for c in (base, derived) * 2]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert made == [2] * 4
+
+
+@records.dataclass(frozen=True)
+class Kept:
+    """One that can be found by name."""
+
+    x: int
+
+
+def test_copies_and_pickles() -> None:
+    kept = Kept(1)
+    for made in (copy.copy(kept), copy.deepcopy(kept), pickle.loads(pickle.dumps(kept))):
+        assert made == kept
+        assert hash(made) == hash(kept)
+
+
+def test_a_class_with_an_initializer_is_refused() -> None:
+    class Own:
+        def __init__(self) -> None:
+            pass
+
+    with pytest.raises(TypeError, match="Own has an __init__; use dataclasses.dataclass"):
+        records.dataclass(Own)
