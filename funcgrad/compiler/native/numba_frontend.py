@@ -23,6 +23,7 @@ from funcgrad.compiler.native.signatures import Call, give_types
 from funcgrad.compiler.native.vocabulary import (
     WEAK_FLOAT,
     WORDS,
+    Literal,
     WordType,
     constant,
     convert,
@@ -144,9 +145,9 @@ class _Context:
         return value
 
     def cast(self, builder: ir.IRBuilder, value: Any, source: Any, target: Any) -> Any:
-        if source == target or isinstance(target, types.Literal):
+        if source == target or isinstance(target, Literal):
             return value
-        if isinstance(source, types.Literal):
+        if isinstance(source, Literal):
             return constant(types.float64 if target == WEAK_FLOAT else target, source.literal_value)
         if source == WEAK_FLOAT:
             if isinstance(value, ir.Constant):

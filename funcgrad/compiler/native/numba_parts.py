@@ -1,12 +1,13 @@
 """The parts of Numba that kernels are compiled with, imported without the rest of it.
 
 ``import numba`` runs what every part of Numba needs: decorators, parallel loops, typed containers
-and an overload for each function of NumPy. That takes twice as long as the intermediate
+and an overload for each function of NumPy. That takes five times as long as the intermediate
 representation and its lowering to LLVM, which are all that a kernel passes through. So those
-modules are imported while the package's own code is put off. It runs when somebody imports Numba,
-in the same package and under the import system's own locks, and finds the modules that are here
-already. Where Numba was imported before, or where a version of it does not let itself be parted,
-this file only takes names from the whole.
+modules are imported while the code of others is put off: that of the package, and of modules that
+are imported for names which kernels do not touch, with half of NumPy behind them. It runs when
+somebody imports one of them or asks it for a name, in the same module and under the import
+system's own locks, and finds the modules that are here already. Where Numba was imported before, or
+where a version of it does not let itself be parted, this file only takes names from the whole.
 
 No other file imports Numba. What is relied on:
 
@@ -22,83 +23,109 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Sequence
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
 
 _NAME = "numba"
 _PARTS = ("types", "lowering", "bytecode")
+_PUT_OFF = (
+    _NAME,
+    "numba.core.cgutils",
+    "numba.core.ir_utils",
+    "numba.core.typing",
+    "numba.misc.special",
+    "numba.np.numpy_support",
+    "numba.np.types",
+)
+"""What lets itself be put off; a module that is asked for a name after all is simply loaded."""
 
 
-class _Package(ModuleType):
-    """``numba``, whose own code has not been run."""
+class _PutOff(ModuleType):
+    """A module whose own code has not been run."""
 
     def __getattr__(self, name: str) -> Any:
-        if name == "__version__":  # what some modules put into their messages
-            return importlib.import_module(f"{_NAME}._version").get_versions()["version"]
-        is_initializing = getattr(self.__spec__, "_initializing", False)
-        if is_initializing or (name.startswith("__") and name.endswith("__")):
-            raise AttributeError(f"module {_NAME!r} has no attribute {name!r}")
-        # Somebody has got hold of it in the moment before it was put away.
+        if self.__name__ == _NAME:
+            if name == "__version__":  # what some modules put into their messages
+                return importlib.import_module(f"{_NAME}._version").get_versions()["version"]
+            if getattr(self.__spec__, "_initializing", False):  # its parts are being loaded
+                raise AttributeError(f"module {_NAME!r} has no attribute {name!r}")
+        if name.startswith("__") and name.endswith("__") and name != "__all__":
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         put_away(self)
-        return getattr(importlib.import_module(_NAME), name)
+        importlib.import_module(_NAME)  # the whole, if the parts are there: they want it first
+        return getattr(importlib.import_module(self.__name__), name)
 
 
-def put_away(package: ModuleType) -> None:
-    """Let the next import of Numba find it anew, unless its own code has begun to run."""
-    if isinstance(package, _Package) and sys.modules.get(_NAME) is package:
-        del sys.modules[_NAME]
+def put_away(module: ModuleType | None) -> None:
+    """Let the next import of a module find it anew, unless its own code has begun to run."""
+    if isinstance(module, _PutOff) and sys.modules.get(module.__name__) is module:
+        del sys.modules[module.__name__]
 
 
 class _Loader:
-    """Finder and loader of Numba: at first its parts, at the next import the rest."""
+    """Finder and loader of a module: at first without its code, at the next import with it."""
 
-    def __init__(self, spec: ModuleSpec) -> None:
-        self.spec = spec
-        self.package = _Package(_NAME)
-        self.has_parts = False
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.module = _PutOff(name)
+        self.spec: ModuleSpec | None = None
+        self.is_made = False
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if name != _NAME:
+        if name != self.name:
             return None
-        found = ModuleSpec(name, self, origin=self.spec.origin, is_package=True)  # type: ignore[arg-type]
-        found.submodule_search_locations = self.spec.submodule_search_locations
+        self.spec = self.spec or PathFinder.find_spec(name, path)
+        if self.spec is None:
+            return None
+        places = self.spec.submodule_search_locations
+        found = ModuleSpec(name, self, origin=self.spec.origin, is_package=places is not None)  # type: ignore[arg-type]
+        found.submodule_search_locations = places
         found.cached, found.has_location = self.spec.cached, True
         return found
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        return self.package
+        return self.module
 
     def exec_module(self, module: ModuleType) -> None:
-        if not self.has_parts:
-            # All of them here, under the lock of the package: the modules import each other in
-            # circles, which two threads must not enter at two places.
-            for name in _PARTS:
-                importlib.import_module(f"{_NAME}.core.{name}")
-            self.has_parts = True
+        if not self.is_made:
+            self.is_made = True
+            if self.name == _NAME:
+                _load_parts()
             return
         sys.meta_path.remove(self)
         module.__class__ = ModuleType
+        assert self.spec is not None
         assert self.spec.loader is not None
         self.spec.loader.exec_module(module)
         module.__loader__ = self.spec.loader
         module.__spec__ = self.spec
 
 
+def _load_parts() -> None:
+    """Import all parts, under the lock of the package.
+
+    They import each other in circles, which two threads must not enter at two places.
+    """
+    for name in _PARTS:
+        importlib.import_module(f"{_NAME}.core.{name}")
+    for name in _PUT_OFF[1:]:
+        put_away(sys.modules.get(name))
+
+
 def _import_parts() -> None:
     """Import the modules that are named below, and no more where that can be."""
-    spec = None if _NAME in sys.modules else importlib.util.find_spec(_NAME)
-    if spec is None:
+    if _NAME in sys.modules or importlib.util.find_spec(_NAME) is None:
         importlib.import_module(_NAME)  # another thread may be at it
         return
-    loader = _Loader(spec)
-    sys.meta_path.insert(0, loader)
+    loaders = [_Loader(name) for name in _PUT_OFF]
+    sys.meta_path[:0] = loaders  # type: ignore[arg-type]
     try:
         put_away(importlib.import_module(_NAME))
     except (ImportError, AttributeError):  # a part wants a name that only the whole defines
-        sys.meta_path.remove(loader)
+        sys.meta_path[:] = [finder for finder in sys.meta_path if finder not in loaders]
 
 
 _import_parts()

@@ -19,6 +19,7 @@ from funcgrad.compiler.native.vocabulary import (
     OPERATORS,
     SLOTS,
     WEAK_FLOAT,
+    Literal,
     Word,
     is_weak,
     promote,
@@ -112,7 +113,7 @@ def type_of_constant(number: Any) -> Any:
 
 @cache
 def _integer(number: int) -> Any:
-    return types.literal(number)
+    return Literal(number)
 
 
 def unified(first: Any, second: Any) -> Any:

@@ -52,6 +52,14 @@ class WeakFloat(types.Type):
         return other if other in _PARTS else None
 
 
+class Literal(types.Type):
+    """A Python integer literal: likewise, and it is known while the kernel is written."""
+
+    def __init__(self, value: int) -> None:
+        self.literal_value = value
+        super().__init__(f"literal({value})")
+
+
 class Pointer(types.Type):
     """The address of array elements of one dtype."""
 
@@ -101,7 +109,7 @@ def llvm_type(t: Any) -> Any:
         return ir.LiteralStructType([_PARTS[t][1]] * 2)
     if t in _PARTS:
         return _PARTS[t][1]
-    if isinstance(t, types.IntegerLiteral):
+    if isinstance(t, Literal):
         return I64
     if t == WEAK_FLOAT:
         return F64
@@ -110,11 +118,13 @@ def llvm_type(t: Any) -> Any:
 
 def strong(t: Any) -> Any:
     """The dtype that a value has when it meets no other."""
-    return types.float64 if t == WEAK_FLOAT else types.unliteral(t)
+    if t == WEAK_FLOAT:
+        return types.float64
+    return types.int64 if isinstance(t, Literal) else t
 
 
 def is_weak(t: Any) -> bool:
-    return t == WEAK_FLOAT or isinstance(t, types.IntegerLiteral)
+    return t == WEAK_FLOAT or isinstance(t, Literal)
 
 
 def promote(args: Sequence[Any]) -> Any:
@@ -672,7 +682,7 @@ def _advance(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Any:
 
 
 def _scope_of(args: Any) -> Any:
-    expect(isinstance(args[-1], types.IntegerLiteral), "the scope must be a literal int", args)
+    expect(isinstance(args[-1], Literal), "the scope must be a literal int", args)
     return args[-1]
 
 
