@@ -99,6 +99,7 @@ TILE_WORDS = [
     "tile_n",
     "rows",
     "columns",
+    "symmetric",
     "slot_a",
     "offset_a",
     "stride_a",
@@ -120,9 +121,10 @@ TILE_WORDS = [
 
 ``C[b] = op(A[b]) @ op(B[b])``, all row-major: ``op(A)`` is ``m x k``, stored as ``k x m`` where
 ``trans_a`` is 1. Every ``C[b]`` has ``rows x columns`` tiles of ``tile_m x tile_n``, counted row by
-row, one matrix after the other; ``begin <= tile < end`` are computed. ``offset_*``, ``stride_*``
-(distance of matrices of a batch) and ``line_*`` (distance of stored rows) are bytes. Every thread
-needs ``lane`` bytes of scratch memory for a block of B: the bits of ``slots[LANES_SLOT]`` say which
+row, one matrix after the other; ``begin <= tile < end`` are computed. Where ``symmetric`` is 1,
+tiles are square, and those to the right of the diagonal are copied from those below it.
+``offset_*``, ``stride_*`` (distance of matrices of a batch) and ``line_*`` (distance of stored
+rows) are bytes. Every thread needs ``lane`` bytes of scratch memory for a block of B: the bits of ``slots[LANES_SLOT]`` say which
 of them are taken.
 """
 

@@ -46,7 +46,13 @@ def kernel(letter: str, features: str) -> tuple[Kernel, Any]:
 
 
 def multiply(
-    run: Kernel, shape: Any, a: Any, b: Any, trans: tuple[bool, bool], tile: tuple[int, int]
+    run: Kernel,
+    shape: Any,
+    a: Any,
+    b: Any,
+    trans: tuple[bool, bool],
+    tile: tuple[int, int],
+    is_symmetric: bool = False,
 ) -> Any:
     """Stacks of matrices, multiplied tile by tile, the last tile first."""
     batch, m, k = a.shape if not trans[0] else a.transpose(0, 2, 1).shape
@@ -67,6 +73,7 @@ def multiply(
         "tile_n": tile[1],
         "rows": tiles[0],
         "columns": tiles[1],
+        "symmetric": int(is_symmetric),
         "lane": lane,
         "line_a": a.strides[1],
         "line_b": b.strides[1],
@@ -89,6 +96,32 @@ def multiply(
 def random(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     x = rng.normal(size=shape)
     return (x + 1j * rng.normal(size=shape) if dtype().dtype.kind == "c" else x).astype(dtype)
+
+
+@pytest.mark.parametrize("features", FEATURES)
+@pytest.mark.parametrize("letter", [letter for letter in LETTERS if letter in "sd"])
+def test_half_of_a_symmetric_product_is_the_other_half(letter: str, features: str) -> None:
+    run, shape = kernel(letter, FEATURES[features])
+    rng = np.random.default_rng(0)
+    for n, k, size in ((1, 1, 4), (7, 3, 4), (50, 9, 16), (65, 300, 24)):
+        a = random(rng, (2, n, k), LETTERS[letter])
+        for trans in ((False, True), (True, False)):
+            x = np.ascontiguousarray(a.transpose(0, 2, 1)) if trans[0] else a
+            whole = multiply(run, shape, x, x, trans, (size, size))
+            half = multiply(run, shape, x, x, trans, (size, size), is_symmetric=True)
+            np.testing.assert_array_equal(half, whole)
+            np.testing.assert_array_equal(half, half.transpose(0, 2, 1))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c16"])
+@pytest.mark.parametrize("n", [127, 128, 200])
+def test_products_with_the_own_transpose(n: int, dtype: str) -> None:
+    x = np.random.default_rng(0).normal(size=(2, n, 33)).astype(dtype)
+    rows = fg.jit(lambda x: x @ np.swapaxes(x, 1, 2))(x)
+    columns = fg.jit(lambda x: np.swapaxes(x, 1, 2) @ x)(np.swapaxes(x, 1, 2).copy())
+    other = fg.jit(lambda x, y: x @ np.swapaxes(y, 1, 2))(x, x.copy())
+    np.testing.assert_array_equal(rows, other)
+    np.testing.assert_array_equal(columns, other)
 
 
 @pytest.mark.parametrize("features", FEATURES)

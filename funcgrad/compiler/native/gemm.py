@@ -106,6 +106,8 @@ class _Assembly(Assembly):
             self._pack_complex_rows()
             self._pack_complex_columns()
         self._put()
+        if self.unit == 1:
+            self._mirror()
         self._choose()
         if self.unit == 1:
             for vectors in range(1, self.shape.vectors + 1):
@@ -317,6 +319,29 @@ class _Assembly(Assembly):
                     self.start(f"set{n}")
                     value = self.let(f"phi {kind} [ {new}, %{before} ], [ {total}, %sum{n} ]")
                     self.do(f"store {kind} {value}, ptr {place}, align {self.size}")
+
+    def _mirror(self) -> None:
+        """Copy a tile of C to where its transpose belongs."""
+        with self.function(
+            "mirror", "i64 %rows, i64 %columns, ptr noalias %from, ptr noalias %to, i64 %line"
+        ):
+            whole = [self.let(f"and i64 {n}, -4") for n in ("%rows", "%columns")]
+            with self.count("0", whole[0], 4) as i, self.count("0", whole[1], 4) as j:
+                lines = [
+                    self.at("%from", (self.add(i, str(q)), "%line"), (j, self.size))
+                    for q in range(4)
+                ]
+                block = [self._load(self.four, line) for line in lines]
+                for q, column in enumerate(self._transposed(block)):
+                    place = self.at("%to", (self.add(j, str(q)), "%line"), (i, self.size))
+                    self.do(f"store {self.four} {column}, ptr {place}, align {self.size}")
+            for rows, columns in (
+                ((whole[0], "%rows"), ("0", "%columns")),
+                (("0", whole[0]), (whole[1], "%columns")),
+            ):
+                with self.count(*rows) as i, self.count(*columns) as j:
+                    source = self.at("%from", (i, "%line"), (j, self.size))
+                    self.copy(self.scalar, self.at("%to", (j, "%line"), (i, self.size)), source)
 
     def _choose(self) -> None:
         """The inner loop for so many rows and vectors."""
@@ -697,6 +722,7 @@ class _Assembly(Assembly):
             a, b, c = (self._base(f"slot_{x}", f"offset_{x}") for x in "abc")
             near = self.unit * self.size
             c_line = self.mul("%n", near)
+            is_symmetric = self.let("icmp ne i64 %symmetric, 0")
             is_a_trans = self.let("icmp ne i64 %trans_a, 0")
             is_b_trans = self.let("icmp ne i64 %trans_b, 0")
             a_row = self.let(f"select i1 {is_a_trans}, i64 {near}, i64 %line_a")
@@ -709,15 +735,27 @@ class _Assembly(Assembly):
                 j = self.mul(self.let(f"srem i64 {rest}, %columns"), "%tile_n")
                 rows = self.least(self.sub("%m", i), "%tile_m")
                 columns = self.mul(self.least(self.sub("%n", j), "%tile_n"), self.unit)
-                at_a = self.at(a, (matrix, "%stride_a"), (i, a_row))
-                at_b = self.at(b, (matrix, "%stride_b"), (j, b_column))
-                at_c = self.at(c, (matrix, "%stride_c"), (i, c_line), (j, near))
-                self.do(
-                    f"call void @tile(i64 {rows}, i64 {columns}, i64 %k, "
-                    f"ptr {at_a}, i64 %line_a, i64 %trans_a, "
-                    f"ptr {at_b}, i64 %line_b, i64 %trans_b, ptr {at_c}, i64 {c_line}, "
-                    f"ptr {panels})"
-                )
+                is_right = self.let(f"icmp sgt i64 {j}, {i}")
+                is_copy = self.let(f"and i1 {is_symmetric}, {is_right}")
+                with self.when(self.let(f"xor i1 {is_copy}, true")):
+                    at_a = self.at(a, (matrix, "%stride_a"), (i, a_row))
+                    at_b = self.at(b, (matrix, "%stride_b"), (j, b_column))
+                    of_c = self.at(c, (matrix, "%stride_c"))
+                    at_c = self.at(of_c, (i, c_line), (j, near))
+                    self.do(
+                        f"call void @tile(i64 {rows}, i64 {columns}, i64 %k, "
+                        f"ptr {at_a}, i64 %line_a, i64 %trans_a, "
+                        f"ptr {at_b}, i64 %line_b, i64 %trans_b, ptr {at_c}, i64 {c_line}, "
+                        f"ptr {panels})"
+                    )
+                    if self.unit == 1:
+                        is_left = self.let(f"icmp slt i64 {j}, {i}")
+                        with self.when(self.let(f"and i1 {is_symmetric}, {is_left}")):
+                            place = self.at(of_c, (j, c_line), (i, near))
+                            self.do(
+                                f"call void @mirror(i64 {rows}, i64 {columns}, ptr {at_c}, "
+                                f"ptr {place}, i64 {c_line})"
+                            )
             others = self.let(f"xor i64 {bit}, -1")
             self.let(f"atomicrmw and ptr {lanes}, i64 {others} release")
 

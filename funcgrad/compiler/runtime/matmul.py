@@ -47,6 +47,9 @@ TILE_ROWS = 256
 SMALL_TILE = 32
 """Rows, and columns, below which tiles are not divided any further."""
 
+LEAST_SYMMETRIC = 128
+"""Rows of the smallest symmetric result of which a half is copied."""
+
 _MOST_LANES = 63
 
 
@@ -89,7 +92,10 @@ class Multiplication:
         grain = shape.rows[0], shape.width // unit
         if self._is_few:
             grain = grain[0], FEW_COLUMNS
-        self.tile = _tile(batch, (m, n), widest // unit, grain, n_threads)
+        if self._is_symmetric:
+            self.tile = _square_tile(batch, m, min(widest, TILE_ROWS), math.lcm(*grain), n_threads)
+        else:
+            self.tile = _tile(batch, (m, n), widest // unit, grain, n_threads)
         n_tiles = batch * math.prod(self._grid)
         count = min(PARTS_PER_THREAD * n_threads, n_tiles, work // LEAST_WORK, MOST_PARTS)
         count = max(count, 1) if n_threads > 1 else 1
@@ -120,6 +126,23 @@ class Multiplication:
         first, second = self.node.layouts
         is_plain = first.is_transposed if self._is_swapped else not second.is_transposed
         return self._sizes[1] <= FEW and is_plain and self.node.out.dtype.kind == "f"
+
+    @property
+    def _is_symmetric(self) -> bool:
+        """Whether a matrix is multiplied with its own transpose: half of the tiles are enough."""
+        a, b = self.node.operands
+        first, second = self.node.layouts
+        _, m, n, k = self.node.sizes
+        return (
+            self.node.out.dtype.kind == "f"
+            and m == n >= LEAST_SYMMETRIC
+            and k > 1
+            and isinstance(a, View)
+            and isinstance(b, View)
+            and (a.value, a.offset) == (b.value, b.offset)
+            and first.is_transposed != second.is_transposed
+            and (first.row_stride, first.batch_stride) == (second.row_stride, second.batch_stride)
+        )
 
     @property
     def _grid(self) -> tuple[int, int]:
@@ -163,6 +186,7 @@ class Multiplication:
             "tile_n": self.tile[1],
             "rows": self._grid[0],
             "columns": self._grid[1],
+            "symmetric": int(self._is_symmetric),
             "line_a": layout_a.row_stride * itemsize,
             "line_b": layout_b.row_stride * itemsize,
             "trans_a": int(layout_a.is_transposed != self._is_swapped),
@@ -214,6 +238,21 @@ def _tile(
             else:
                 rows = -(-rows // 2)
     return _even(m, rows, grain[0]), _even(n, columns, grain[1])
+
+
+def _square_tile(batch: int, n: int, widest: int, grain: int, n_threads: int) -> tuple[int, int]:
+    """Rows and columns of the tiles of a symmetric result, of which about a half is computed."""
+    size = min(widest, n)
+    goal = PARTS_PER_THREAD * n_threads if n_threads > 1 else 3
+    while batch * _triangle(-(-n // size)) < goal and size > 2 * SMALL_TILE:
+        size = -(-size // 2)
+    size = _even(n, size, grain)
+    return size, size
+
+
+def _triangle(n: int) -> int:
+    """How many tiles are on the diagonal and below it."""
+    return n * (n + 1) // 2
 
 
 def _even(length: int, part: int, unit: int) -> int:
