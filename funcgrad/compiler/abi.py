@@ -124,8 +124,8 @@ TILE_WORDS = [
 row, one matrix after the other; ``begin <= tile < end`` are computed. Where ``symmetric`` is 1,
 tiles are square, and those to the right of the diagonal are copied from those below it.
 ``offset_*``, ``stride_*`` (distance of matrices of a batch) and ``line_*`` (distance of stored
-rows) are bytes. Every thread needs ``lane`` bytes of scratch memory for a block of B: the bits of ``slots[LANES_SLOT]`` say which
-of them are taken.
+rows) are bytes. Every thread needs ``lane`` bytes of scratch memory for a block of B: the bits of
+``slots[LANES_SLOT]`` say which of them are taken.
 """
 
 STRIDED_WORDS = [
