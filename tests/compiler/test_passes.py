@@ -17,6 +17,7 @@ from funcgrad.compiler.nest.arrange import OPTIONAL, SKIP_VARIABLE, VERIFY_VARIA
 from funcgrad.compiler.nest.layout import Value, View, reindex_of, reindexed, seen_box, whole
 from funcgrad.compiler.nest.nodes import Graph, Guard, Point
 from funcgrad.compiler.nest.verify import verify_graph
+from funcgrad.compiler.runtime.threads import is_available
 from funcgrad.errors import CompilerError
 from funcgrad.lowering import Reindex
 from tests.compiler.programs import RandomProgram, programs
@@ -120,6 +121,18 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], np.ndarray]] = {
     "prefix of a pad": (lambda x: np.cumsum(np.pad(x, (2, 0))[:-2] * x), LINE),
     "softmax of shifts": (lambda x: fg.nn.softmax(np.pad(x[1:], (0, 1)) - x), LINE),
     "gravity": (gravity, POINTS),
+    "functions of rows": (
+        lambda x: np.log1p(np.exp(-np.sum(x * np.tanh(x), 1))) * x[::-1, 0],
+        RNG.normal(size=(90, 5)),
+    ),
+    "sum of functions of rows": (
+        lambda x: np.sum(np.log(np.sum(np.exp(x - np.max(x, 1, keepdims=True)), 1)) * x[:, 1]),
+        RNG.normal(size=(70, 9)),
+    ),
+    "rows that are needed again": (
+        lambda x: x - np.log(np.sum(np.exp(x), 1, keepdims=True)) + np.sin(np.sum(x, 1))[:, None],
+        RNG.normal(size=(80, 6)),
+    ),
     "directions": (lambda x: x / np.sqrt(np.sum(x * x, -1, keepdims=True)), POINTS),
     "columns": (lambda x: np.sum(x * x[:, :1], 0) + np.max(x.T.copy().T, 0), POINTS),
     "rows": (lambda x: np.prod(x.T * 1.5, 0) + np.sum(x.T * 2, 0), POINTS),
@@ -198,6 +211,26 @@ def test_stencils_take_no_memory_between() -> None:
     rosenbrock = PROGRAMS["rosenbrock"][0]
     gradient = fg.jit(fg.grad(rosenbrock)).lower(np.ones(n)).compile()
     assert str(gradient.as_text()).count("def kernel") == 1
+
+
+def test_functions_of_rows_are_computed_in_vectors() -> None:
+    def loss(w: Any, x: Any, labels: Any) -> Any:
+        return np.mean(np.log1p(np.exp(-labels * (x @ w))))
+
+    text = str(
+        fg.jit(fg.value_and_grad(loss))
+        .lower(np.ones(40), np.ones((20_000, 40)), np.ones(20_000))
+        .compile()
+        .as_text()
+    )
+    code = "\n".join(line.split("#")[0] for line in text.splitlines())
+    walk, functions = code.split("def kernel")[1:3]
+    assert "exp(" not in walk
+    assert "log1p(" in functions
+    assert "20000 iterations in" in text or not is_available()  # the walk is shared by threads
+    softmax = fg.jit(lambda x: x - np.log(np.sum(np.exp(x), 1, keepdims=True)))
+    text = str(softmax.lower(np.ones((20_000, 40))).compile().as_text())
+    assert text.count("def kernel") == 1  # the row is needed again
 
 
 def test_interleaved_parts_are_written_where_they_belong() -> None:

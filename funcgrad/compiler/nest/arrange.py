@@ -11,6 +11,7 @@ import os
 from collections.abc import Sequence
 
 from funcgrad.compiler.nest.allocate import mark_stored
+from funcgrad.compiler.nest.detach import detach
 from funcgrad.compiler.nest.fuse import Group, fuse
 from funcgrad.compiler.nest.in_place import change_in_place, reuse_inputs
 from funcgrad.compiler.nest.layout import Value
@@ -27,6 +28,7 @@ OPTIONAL = (
     "read_through",  # assembled arrays are read where their parts come from
     "recompute",  # cheap values are computed again by their readers
     "specialize",  # short axes are written out
+    "detach",  # functions of the numbers of rows run apart from the rows
     "write_through",  # parts of assembled arrays are computed where they belong
     "in_place",  # results take the memory of what nobody needs any more
     "scalarize",  # loops over few numbers are one kernel of variables
@@ -84,6 +86,9 @@ def arrange(
         check("specialize")
         groups = fuse(graph)
         check("fuse", groups)
+    if is_on("detach"):
+        groups = detach(groups)
+        check("detach", groups)
     mark_stored(graph, groups)
     if is_on("write_through"):
         prefer_fresh(graph, groups)

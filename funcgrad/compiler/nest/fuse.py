@@ -95,7 +95,12 @@ def row_shapes(space: Shape, walk: Walk) -> tuple[Shape, Shape]:
 
 def fuse(graph: Graph) -> list[Group]:
     """The groups of a graph, in an order in which they can run."""
-    return [group for part in segments(graph.nodes) for group in _Fuser(part).ordered()]
+    return [group for part in segments(graph.nodes) for group in fuse_nodes(part)]
+
+
+def fuse_nodes(nodes: Sequence[Node]) -> list[Group]:
+    """The groups of some nodes, likewise."""
+    return _Fuser(nodes).ordered()
 
 
 class _Fuser:

@@ -1,0 +1,74 @@
+"""What only follows from the numbers of rows leaves the walk over the rows.
+
+``detach : groups -> groups``. A reduction along rows and what is done with its results fuse into
+one walk, because a softmax needs them in the next pass over the same row. Where nothing more is
+done with the row, this has a price: functions of the row's numbers are computed one by one, since
+the loop over rows is no loop over vectors, and a sum of them keeps the rows from being shared among
+threads. A row's number takes little memory beside the row; so those nodes run after it, alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from funcgrad.compiler.nest.fuse import Group, fuse_nodes, is_late, row_shapes
+from funcgrad.compiler.nest.layout import View
+from funcgrad.compiler.nest.nodes import Fold, Node, Point, values_read
+from funcgrad.intrinsics import expression
+
+MIN_ROWS = 64
+"""Functions of fewer numbers take less time than another kernel to start."""
+
+MAX_ROW = 2048
+"""Elements of a row beside which a function of one number takes no time."""
+
+MIN_WORK = 1 << 19
+"""Elements of a walk that is worth several threads."""
+
+
+def detach(groups: Sequence[Group]) -> list[Group]:
+    """The groups, some of them in two parts or more."""
+    found: list[Group] = []
+    for group in groups:
+        after = _followers(group)
+        if not after or not _is_worth_it(group, after):
+            found.append(group)
+            continue
+        group.nodes = [node for node in group.nodes if node not in after]
+        found += [group, *fuse_nodes(list(after))]
+    return found
+
+
+def _followers(group: Group) -> dict[Node, None]:
+    """The nodes of a group on numbers of rows from which nothing follows for elements of rows."""
+    if group.walk is None or not 0 < group.walk.row < len(group.space) or group.walk.batch:
+        return {}
+    own = set(group.nodes)
+    needed: set[Node] = set()
+    found: dict[Node, None] = {}
+    spaces = row_shapes(group.space, group.walk)
+    for node in reversed(group.nodes):
+        if node in needed or node.space not in spaces or node.space == group.space:
+            makers = (x.value.maker for x in node.operands if isinstance(x, View))
+            needed.update(maker for maker in makers if maker in own)
+        else:
+            found[node] = None
+    return dict.fromkeys(node for node in group.nodes if node in found)
+
+
+def _is_worth_it(group: Group, after: dict[Node, None]) -> bool:
+    assert group.walk is not None
+    rows = math.prod(row_shapes(group.space, group.walk)[0])
+    if any(is_late(node, group.space, group.walk) for node in group.nodes if node not in after):
+        return False  # it stays on one thread, and holds on to what it has
+    if rows < MIN_ROWS or not any(isinstance(node, Fold) for node in group.nodes):
+        return False
+    made = {out for node in group.nodes for out in node.outs}
+    if not any(value in made for node in after for value in values_read(node)):
+        return False
+    is_slow = any(isinstance(n, Point) and expression(n.expr).is_expensive for n in after)
+    if is_slow and math.prod(group.space) <= MAX_ROW * rows:
+        return True
+    is_late_sum = any(isinstance(node, Fold) for node in after)
+    return is_late_sum and math.prod(group.space) >= MIN_WORK
