@@ -140,9 +140,9 @@ def train(args: argparse.Namespace, training: Arrays, testing: Arrays) -> Result
 def plot(result: Result, images: np.ndarray, path: Path) -> None:
     """Draw kernels and their answers, the table of confusions, and the mistakes."""
     figure = Figure(figsize=(13, 7), layout="constrained")
-    left, right = figure.subfigures(1, 2, width_ratios=(5, 4))
+    left, right = figure.subfigures(1, 2, squeeze=False, width_ratios=(5, 4))[0]
     draw_kernels(left, result.params[0], images[:1])
-    upper, lower = right.subfigures(2, 1, height_ratios=(5, 2))
+    upper, lower = right.subfigures(2, 1, squeeze=False, height_ratios=(5, 2))[:, 0]
     draw_confusions(upper, result)
     draw_mistakes(lower, result, images)
     figure.savefig(path, dpi=110)
