@@ -11,13 +11,13 @@ from funcgrad.optim.clipping import (
     global_norm,
     zero_nans,
 )
-from funcgrad.optim.lbfgs import lbfgs, scale_by_lbfgs
 from funcgrad.optim.line_search import (
     scale_by_backtracking_linesearch,
     scale_by_zoom_linesearch,
     value_and_grad_from_state,
 )
 from funcgrad.optim.masking import masked, multi_transform
+from funcgrad.optim.minimizing import minimize
 from funcgrad.optim.optimizers import (
     adadelta,
     adagrad,
@@ -34,6 +34,7 @@ from funcgrad.optim.optimizers import (
     sign_sgd,
     yogi,
 )
+from funcgrad.optim.quasi_newton import lbfgs, scale_by_lbfgs
 from funcgrad.optim.scaling import (
     add_decayed_weights,
     ema,
@@ -120,6 +121,7 @@ __all__ = [
     "linear_schedule",
     "lion",
     "masked",
+    "minimize",
     "multi_transform",
     "nadam",
     "nadamw",
