@@ -71,7 +71,10 @@ INSTEAD: dict[str, str] = {
     ),
     "funcgrad.scipy.fft": "it is called funcgrad.numpy.fft here.",
     "funcgrad.scipy.integrate": _SOLVERS,
-    "funcgrad.scipy.optimize": _SOLVERS,
+    "funcgrad.scipy.optimize": (
+        "funcgrad.optim.minimize gives SciPy's minimisers exact derivatives. Where the solution is "
+        "to be differentiated, let lax.custom_root do it."
+    ),
     "funcgrad.scipy.stats": (
         "write the density with funcgrad.numpy and funcgrad.scipy.special, and draw with "
         "funcgrad.random."

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 import funcgrad.numpy as fnp
 from funcgrad.optim.transformation import (
     GradientTransformation,
@@ -84,7 +86,7 @@ def clip_by_block_rms(threshold: Scalar) -> GradientTransformation:
     """
 
     def clipped(x: Any) -> Any:
-        mean = fnp.mean(square(x))
+        mean = fnp.sum(square(x)) / max(np.size(x), 1)
         rms = fnp.where(mean > 0, fnp.sqrt(mean), mean)
         bound = like(threshold, x)
         return bound / fnp.maximum(rms, bound) * x
