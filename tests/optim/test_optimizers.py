@@ -76,7 +76,13 @@ COMPILED = (
 )
 
 
-@pytest.mark.parametrize("name", [*OPTIMIZERS, *CHAINS])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.nightly if name == "lbfgs zoom" else ())
+        for name in [*OPTIMIZERS, *CHAINS]
+    ],
+)
 def test_fifty_steps_are_those_of_optax(name):
     actual = trajectory(made(name), is_jitted=False)
     np.testing.assert_allclose(actual, recorded("optax", name), rtol=0, atol=1e-10)

@@ -98,7 +98,9 @@ def test_other_hyperparameters_can_be_learned(name):
     np.testing.assert_allclose(fg.grad(final_loss)(at[name]), expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize("search", ["lbfgs zoom", "sgd backtracking"])
+@pytest.mark.parametrize(
+    "search", [pytest.param("lbfgs zoom", marks=pytest.mark.nightly), "sgd backtracking"]
+)
 def test_line_searches_are_differentiable(search):
     """With respect to data that the loss depends on, in reverse mode through the loops."""
     params, tx = start(np.float64), made(search)
@@ -129,7 +131,11 @@ def test_an_ensemble_of_learning_rates(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["lbfgs zoom", "lbfgs backtracking", "MultiSteps", "apply_if_finite"]
+    "name",
+    [
+        pytest.param("lbfgs zoom", marks=pytest.mark.nightly),
+        *("lbfgs backtracking", "MultiSteps", "apply_if_finite"),
+    ],
 )
 def test_an_ensemble_of_starts(name):
     tx = in_dtype(name, "float64")
