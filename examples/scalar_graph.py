@@ -24,7 +24,7 @@ import funcgrad as fg
 
 
 def plane(x: Any, y: Any, z: Any) -> Any:
-    """f = x y + z."""
+    """F = x y + z."""
     return x * y + z
 
 

@@ -1,11 +1,11 @@
 """Does the gradient reach the first layer? Depth, activation and normalisation.
 
 Networks of equally wide layers are initialised as theory recommends (variance 1 / fan-in, for
-rectifiers 2 / fan-in), and the gradient of a cross-entropy is looked at before any training. Theory
-says: the slope of a sigmoid is at most 1/4, so that every layer shrinks the gradient by 4 or more and
-ten of them by a million; that of tanh is 1 at 0; a rectifier passes half of the values and has
-weights that make up for it; and normalisation of the batch undoes what the layer before it did to
-the scale. Run it with
+rectifiers 2 / fan-in), and the gradient of a cross-entropy is looked at before any training.
+Theory says: the slope of a sigmoid is at most 1/4, so that every layer shrinks the gradient by 4
+or more and ten of them by a million; that of tanh is 1 at 0; a rectifier passes half of the values
+and has weights that make up for it; and normalisation of the batch undoes what the layer before it
+did to the scale. Run it with
 
     python examples/vanishing.py
 
@@ -111,7 +111,7 @@ def examine(activation: str, normalization: str, depth: int, args: argparse.Name
 
 
 def plot(cells: list[Cell], path: Path) -> None:
-    """Draw the mean absolute gradient of the weights over the layers, one panel per network kind."""
+    """Draw the mean absolute gradient of the weights over the layers, a panel per kind."""
     figure = Figure(figsize=(11, 6.2), layout="constrained")
     panels = figure.subplots(len(NORMALIZATIONS), len(ACTIVATIONS), sharex=True, sharey=True)
     for row, normalization in enumerate(NORMALIZATIONS):

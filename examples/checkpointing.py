@@ -1,0 +1,230 @@
+"""Less memory for more time: the gradient of a deep network with and without checkpoints.
+
+The gradient of 64 layers `tanh(x @ w)` keeps the results of all layers, unless checkpoints let it
+keep some and compute the rest a second time. Compared are: no checkpoints; a checkpoint around
+every layer, which keeps one array per layer instead of two; eight segments of eight layers, as
+their square root tells; and budgets of memory, for which funcgrad chooses what to keep. Run it with
+
+    python examples/checkpointing.py
+
+It prints a table of memory and time, eager (memory is measured) and compiled (memory is what the
+compiled program holds), and writes `checkpointing.png`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import tracemalloc
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from tqdm import tqdm
+
+import funcgrad as fg
+
+SHARES = (0.6, 0.3)
+"""Budgets, as shares of the memory that is used without checkpoints."""
+
+MEGABYTE = 1e6
+Loss = Callable[[Any, Any], Any]
+
+
+# The network.
+
+
+def layer(w: Any, x: Any) -> Any:
+    """One layer; all of them share their weights."""
+    return np.tanh(x @ w)
+
+
+def plain(layers: int, w: Any, x: Any) -> Any:
+    """The loss without checkpoints."""
+    for _ in range(layers):
+        x = layer(w, x)
+    return np.sum(x**2)
+
+
+def every_layer(layers: int, w: Any, x: Any) -> Any:
+    """The loss with a checkpoint around every layer."""
+    for _ in range(layers):
+        x = fg.checkpoint(layer)(w, x)
+    return np.sum(x**2)
+
+
+def square_root(layers: int, w: Any, x: Any) -> Any:
+    """The loss in as many checkpointed segments as the square root of the number of layers."""
+    return np.sum(fg.checkpoint_sequential([partial(layer, w)] * layers)(x) ** 2)
+
+
+def strategies(layers: int, plain_bytes: int) -> dict[str, Loss]:
+    """All ways to compute the loss, by name."""
+    found: dict[str, Loss] = {
+        "plain": partial(plain, layers),
+        "every layer": partial(every_layer, layers),
+        "sqrt(n) segments": partial(square_root, layers),
+    }
+    for share in SHARES:
+        limit = int(share * plain_bytes)
+        found[f"budget {share:.0%}"] = fg.checkpoint(partial(plain, layers), budget=limit)
+    return found
+
+
+# Measuring.
+
+
+@dataclass(frozen=True)
+class Row:
+    """What value and gradient cost.
+
+    Attributes:
+        name: The strategy.
+        mode: ``"eager"`` or ``"jit"``.
+        peak: Most bytes at a time, beyond the arguments.
+        seconds: The fastest of several calls.
+        slope: Gradient with respect to the weights.
+    """
+
+    name: str
+    mode: str
+    peak: int
+    seconds: float
+    slope: np.ndarray
+
+
+def eager_peak(call: Callable[..., Any], *args: Any) -> int:
+    """Most bytes of arrays at a time during one call."""
+    tracemalloc.start()
+    try:
+        call(*args)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def fastest(calls: dict[Any, Callable[..., Any]], args: Any, rounds: int) -> dict[Any, float]:
+    """The least seconds of every call, of several rounds through all of them."""
+    seconds = dict.fromkeys(calls, float("inf"))
+    for _ in range(rounds):
+        for key, call in calls.items():
+            start = time.perf_counter()
+            call(*args)
+            seconds[key] = min(seconds[key], time.perf_counter() - start)
+    return seconds
+
+
+def measure(args: argparse.Namespace) -> list[Row]:
+    """All strategies in both modes."""
+    rng = np.random.default_rng(args.seed)
+    w = (rng.standard_normal((args.width, args.width)) / np.sqrt(args.width)).astype(np.float32)
+    x = rng.standard_normal((args.batch_size, args.width)).astype(np.float32)
+    start = fg.value_and_grad(partial(plain, args.layers), argnums=(0, 1))
+    losses = strategies(args.layers, eager_peak(start, w, x))
+    calls: dict[Any, Callable[..., Any]] = {}
+    peaks = {}
+    for name, loss in tqdm(losses.items(), desc="compiling", leave=False):
+        gradient = fg.value_and_grad(loss, argnums=(0, 1))
+        compiled = fg.jit(gradient).lower(w, x).compile()
+        calls[name, "eager"], calls[name, "jit"] = gradient, compiled
+        gradient(w, x)  # the first call may plan
+        peaks[name, "eager"] = eager_peak(gradient, w, x)
+        memory = compiled.memory_analysis()
+        peaks[name, "jit"] = memory.peak_memory_in_bytes - memory.argument_size_in_bytes
+    seconds = fastest(calls, (w, x), args.rounds)
+    return [Row(*key, peaks[key], seconds[key], call(w, x)[1][0]) for key, call in calls.items()]
+
+
+# The table and the picture.
+
+
+def table(rows: list[Row]) -> str:
+    """Memory and time, also as multiples of those without checkpoints."""
+    lines = [f"{'':24}{'MB':>8}{'of plain':>10}{'ms':>8}{'of plain':>10}"]
+    first = {row.mode: row for row in rows if row.name == "plain"}
+    for row in sorted(rows, key=lambda row: row.mode):
+        base = first[row.mode]
+        lines.append(
+            f"{row.mode + ', ' + row.name:24}{row.peak / MEGABYTE:8.1f}{row.peak / base.peak:10.0%}"
+            f"{1e3 * row.seconds:8.1f}{row.seconds / base.seconds:10.2f}"
+        )
+    return "\n".join(lines)
+
+
+def plot(rows: list[Row], path: Path) -> None:
+    """Draw memory and time side by side, both modes."""
+    names = [row.name for row in rows if row.mode == "eager"]
+    figure = Figure(figsize=(10, 3.8), layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True)
+    places = np.arange(len(names))
+    for shift, mode in ((-0.2, "eager"), (0.2, "jit")):
+        chosen = [row for row in rows if row.mode == mode]
+        memory = left.barh(places + shift, [row.peak / MEGABYTE for row in chosen], 0.4, label=mode)
+        left.bar_label(memory, fmt="%.1f", fontsize=8, padding=2)
+        seconds = right.barh(places + shift, [1e3 * row.seconds for row in chosen], 0.4, label=mode)
+        right.bar_label(seconds, fmt="%.0f", fontsize=8, padding=2)
+    left.set_yticks(places, names)
+    left.invert_yaxis()
+    left.set(title="memory of value and gradient", xlabel="MB at the peak, beyond the arguments")
+    right.set(title="time of value and gradient", xlabel="ms")
+    for axes in (left, right):
+        axes.margins(x=0.12)
+        axes.grid(axis="x", alpha=0.3)
+    figure.legend(*left.get_legend_handles_labels(), loc="outside right upper")
+    figure.savefig(path, dpi=120)
+
+
+# The command line.
+
+
+def whole_number(low: int) -> Callable[[str], int]:
+    """A parser for whole numbers that are at least `low`."""
+
+    def parse(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = low - 1
+        if value < low:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {low}")
+        return value
+
+    return parse
+
+
+def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
+    """Read the command line; a bad value ends the program with a message and exit code 2."""
+    parser = argparse.ArgumentParser(description="Memory against time of gradients.")
+    parser.add_argument("--layers", type=whole_number(4), default=64, metavar="N")
+    parser.add_argument("--width", type=whole_number(8), default=128, metavar="N")
+    parser.add_argument("--batch-size", type=whole_number(1), default=1024, metavar="N")
+    parser.add_argument("--rounds", type=whole_number(1), default=5, metavar="N")
+    parser.add_argument("--seed", type=whole_number(0), default=0, metavar="N")
+    parser.add_argument("--output", type=Path, default=Path("checkpointing.png"), metavar="FILE")
+    args = parser.parse_args(arguments)
+    if not args.output.parent.is_dir():
+        parser.error(f"argument --output: there is no folder {args.output.parent}")
+    return args
+
+
+def run(args: argparse.Namespace) -> list[Row]:
+    """Measure, print and draw."""
+    rows = measure(args)
+    print(f"{args.layers} layers tanh(x @ w) of width {args.width}, batch {args.batch_size}")
+    print(table(rows))
+    plot(rows, args.output)
+    print(f"wrote {args.output}")
+    return rows
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Entry point."""
+    run(parse_arguments(arguments))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""Checkpoints: the same gradient, and memory that falls as the strategies promise."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.examples.program import check_picture, check_refusal, load, run
+
+example = load("checkpointing")
+
+
+def check(rows, most):
+    """Names and bounds of the memory, as shares of that without checkpoints, in both modes."""
+    plain = {row.mode: row for row in rows if row.name == "plain"}
+    assert {(row.name, row.mode) for row in rows} == {
+        (name, mode) for name in ("plain", *most) for mode in ("eager", "jit")
+    }
+    for row in rows:
+        np.testing.assert_allclose(row.slope, plain["eager"].slope, rtol=1e-4, atol=1e-4)
+        assert row.seconds > 0
+        if row.name != "plain":
+            assert row.peak <= most[row.name] * plain[row.mode].peak, (row.name, row.mode)
+
+
+def test_memory_falls_as_promised_and_the_gradient_is_the_same(tmp_path):
+    sizes = ["--layers", 25, "--width", 32, "--batch-size", 2048, "--rounds", 1]
+    rows = run(example, *sizes, "--output", tmp_path / "memory.png")
+    # Little more than 11 arrays of the 50 that are kept without checkpoints.
+    most = {"every layer": 0.6, "sqrt(n) segments": 0.35, "budget 60%": 0.62, "budget 30%": 0.32}
+    check(rows, most)
+    check_picture(tmp_path / "memory.png")
+
+
+@pytest.mark.nightly
+def test_the_full_run(tmp_path):
+    rows = run(example, "--output", tmp_path / "memory.png")
+    most = {"every layer": 0.55, "sqrt(n) segments": 0.2, "budget 60%": 0.61, "budget 30%": 0.31}
+    check(rows, most)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--layers", "1"], "argument --layers: '1' is not a whole number of at least 4"),
+        (["--rounds", "x"], "argument --rounds: 'x' is not a whole number of at least 1"),
+        (["--output", "/nowhere/x.png"], "argument --output: there is no folder /nowhere"),
+    ],
+)
+def test_bad_values_end_with_a_message_and_code_2(capsys, arguments, message):
+    check_refusal(example, capsys, arguments, message)
