@@ -25,7 +25,7 @@ def test_all_public_modules_are_known():
     assert names >= {
         "", "numpy", "numpy.linalg", "numpy.fft", "scipy", "scipy.linalg", "scipy.special",
         "scipy.signal", "lax", "nn", "nn.initializers", "random", "tree", "tree_util",
-        "flatten_util", "ops", "errors", "testing", "debug", "ad_checkpoint",
+        "flatten_util", "ops", "errors", "testing", "debug", "ad_checkpoint", "diagnostics",
         "checkpoint_policies", "custom_batching", "custom_derivatives",
     }  # fmt: skip
 

@@ -39,7 +39,8 @@ class Activation:
     Attributes:
         name: Which function.
         line: The user's line.
-        shape: Of its values; the last axis is that of units, the others are of examples.
+        shape: Of its values. The last axis is that of units; in arrays of four axes or more, such
+            as images, it may be the second one, if more of its units are dead.
         mean: Mean of its values.
         std: Their standard deviation.
         saturated: Share of values where a sigmoid is nearly flat: its slope is below a twentieth
@@ -146,8 +147,8 @@ def _activation(recorded: Record, equation: Equation) -> Activation:
     values, slopes = np.atleast_1d(values), np.atleast_1d(slopes)
     steepest = _STEEPEST.get(equation.primitive)
     is_flat = np.abs(slopes) < _FLAT * steepest if steepest else np.zeros(slopes.shape, bool)
-    is_off = (slopes == 0).reshape(-1, slopes.shape[-1]).all(axis=0)
-    dead = () if steepest else tuple(int(i) for i in np.flatnonzero(is_off))
+    is_off = np.zeros(slopes.shape[-1], bool) if steepest else _off_units(slopes)
+    dead = tuple(int(i) for i in np.flatnonzero(is_off))
     finite = values[np.isfinite(values)]
     counts, edges = np.histogram(finite, bins=_BINS)
     return Activation(
@@ -158,7 +159,17 @@ def _activation(recorded: Record, equation: Equation) -> Activation:
         float(finite.std()) if finite.size else float("nan"),
         float(is_flat.mean()) if is_flat.size else 0.0,
         dead,
-        values.shape[-1],
+        len(is_off),
         counts,
         edges,
     )
+
+
+def _off_units(slopes: np.ndarray) -> np.ndarray:
+    """Which units have the slope 0 for all examples, along the axis where more have."""
+    is_zero = slopes == 0
+    axes = [-1, 1] if slopes.ndim >= 4 else [-1]
+    found = [
+        np.moveaxis(is_zero, axis, -1).reshape(-1, slopes.shape[axis]).all(axis=0) for axis in axes
+    ]
+    return max(found, key=lambda is_off: float(is_off.mean()) if is_off.size else 0.0)

@@ -353,10 +353,13 @@ class _Builder:
                 yield f"gradient {number_text(self.gradients[var])}"
 
     def operation(self, equation: Equation, maker: dict[Atom, str], box: int | None) -> None:
-        params, programs = split_params(equation.primitive.params())
+        named = equation.primitive.params()
+        params, programs = split_params(named)
         short = params if len(params) <= _LONGEST_PARAMS else params[:_LONGEST_PARAMS] + "...]"
         literals = [isinstance(a, Literal) for a in equation.inputs]
         title = equation.primitive.name
+        if programs and "name" in named:
+            title += f" {named['name']}"
         if any(literals) and not programs:
             operands = [
                 number_text(a.value) if isinstance(a, Literal) else "_" for a in equation.inputs
@@ -370,7 +373,7 @@ class _Builder:
         self.connect(equation.inputs, key, maker)
         maker.update(dict.fromkeys(equation.outputs, key))
         for name, program in programs:
-            self.body(program, f"{equation.primitive.name}: {name}", key, box)
+            self.body(program, title if len(programs) == 1 else f"{title}: {name}", key, box)
 
     def _around(self, box: int | None) -> Iterator[int]:
         while box is not None:

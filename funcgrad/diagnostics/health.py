@@ -173,7 +173,7 @@ def gradient_report(
     * ``disconnected``: no derivative reaches the parameter, whatever the values. The reason says
       whether the loss does not use it, or which operation has no derivative.
     * ``dead units``: at least three quarters of the layer's units are off for the whole batch:
-      the rectifier behind the parameter gives 0 for every example, or whole columns of the weights
+      the rectifier behind the parameter gives 0 for every example, or whole columns of a matrix
       (along the last axis, the outputs of ``x @ w``) have the gradient 0. Rows may: they belong to
       inputs that are 0, or to words that do not occur.
     * ``saturated``: at least half of the values of the sigmoid behind it are on its flat parts.
@@ -187,7 +187,7 @@ def gradient_report(
 
     Args:
         loss: Maps the parameters and the batch to a real scalar.
-        params: Pytree of arrays.
+        params: Pytree of arrays; there is a row for every one of real floating numbers.
         *batch: Further arguments of ``loss``.
         learning_rate: Of plain gradient descent, for the ratio of update to data.
         updates: What will be added to the parameters, a pytree like them: for other optimisers.
@@ -325,7 +325,7 @@ class _Examiner:
                 f"{activation.saturated:.0%} of the values of {activation.name} are on its flat "
                 f"parts, at {activation.line}"
             )
-        if not np.any(gradient):
+        if gradient.size and not np.any(gradient):
             return "zero gradient", "all entries are 0, as those behind units that are off are"
         return self.size_verdict(leaf, gradient, ratio, has_updates)
 
@@ -359,7 +359,7 @@ class _Examiner:
                 f"{len(activation.dead)} of {activation.units} units of {activation.name} are off "
                 f"for the whole batch, at {activation.line}"
             )
-        if gradient.ndim < 2 or not np.any(gradient):
+        if gradient.ndim != 2 or not np.any(gradient):
             return ""
         columns = ~np.any(gradient.reshape(-1, gradient.shape[-1]), axis=0)
         if columns.mean() < DEAD:

@@ -86,7 +86,8 @@ def find_nan(
 
     The function is run operation by operation with NumPy, also in compiled functions and loops.
     If it gives no NaN, its gradient is taken with respect to all floating arguments. If nothing
-    gives a NaN, but a result or the gradient is infinite, the first infinity is found instead.
+    gives a NaN, but a result or the gradient is infinite, the first infinity is found instead. The
+    function runs several times, with its callbacks.
 
     Args:
         f: Function of arrays or pytrees, such as a loss.

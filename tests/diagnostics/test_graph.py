@@ -155,6 +155,18 @@ def test_scopes_of_a_compiled_function_stay_inside_of_it():
     ]  # fmt: skip
 
 
+def test_functions_with_rules_of_their_own_are_boxes_with_their_names():
+    @fg.custom_vjp
+    def square(x):
+        return x * x
+
+    square.defvjp(lambda x: (x * x, x), lambda x, ct: (3 * x * ct,))
+    graph = draw(square, gradients=True)(2.0)
+    assert ("custom_call square", "f64[]", "gradient 1") in lines_of(graph)
+    assert [box.name for box in graph.boxes] == ["custom_call square"]
+    assert graph.nodes[0].lines[-1] == "gradient 6"  # by the rule, which is not the truth
+
+
 def test_bodies_of_loops_and_branches_are_boxes_that_fold():
     def f(x):
         x, _ = fg.lax.scan(lambda c, _: (np.sin(c), None), x, None, length=3)
@@ -162,7 +174,7 @@ def test_bodies_of_loops_and_branches_are_boxes_that_fold():
 
     graph = draw(f, values=True)(1.0)
     assert [box.name for box in graph.boxes] == [
-        "scan: body",
+        "scan",
         "switch: branches[0]",
         "switch: branches[1]",
     ]

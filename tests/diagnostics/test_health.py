@@ -99,6 +99,33 @@ def test_disconnected_parameters_name_the_operation_without_derivative(
     assert report.leaves[0].reason.startswith(f"{operation} has no derivative, at test_health.py:")
 
 
+def test_loops_rules_of_ones_own_and_empty_leaves():
+    @fg.custom_vjp
+    def square(x):
+        return x * x
+
+    square.defvjp(lambda x: (x * x, x), lambda x, ct: (2 * x * ct,))
+
+    def loss(params):
+        last, _ = fg.lax.scan(
+            lambda h, _: (np.tanh(h @ params["w"]), None), np.ones(2), None, length=3
+        )
+        return np.sum(square(last)) + np.sum(params["empty"])
+
+    report = gradient_report(loss, {"w": np.eye(2), "empty": np.ones((0, 2))})
+    assert report.verdict == "healthy"
+
+    def value(w):
+        h = np.ones(2)
+        for _ in range(3):
+            h = np.tanh(h @ w)
+        return np.sum(h**2)
+
+    step = 1e-6 * np.array([[1.0, 0.0], [0.0, 0.0]])
+    slope = (value(np.eye(2) + step) - value(np.eye(2) - step)) / 2e-6
+    assert report.gradients[1][0, 0] == pytest.approx(slope)
+
+
 def test_unused_parameters_are_disconnected_and_zeros_by_value_are_not():
     def loss(params):
         unused = params["unused"] * 2
@@ -177,6 +204,14 @@ def test_the_text_has_a_row_for_every_parameter_and_few_reasons():
     reasons = [line for line in text.splitlines() if line.startswith("vanishing: ")]
     assert len(reasons) == 5
     assert reasons[-1].endswith(" more")
+
+
+@pytest.mark.parametrize("axis", [1, 3])
+def test_units_of_images_are_channels(axis):
+    x = np.random.default_rng(0).standard_normal((4, 5, 5, 5))
+    np.moveaxis(x, axis, 0)[2] = -1
+    (row,) = activation_report(fg.nn.relu, x).rows
+    assert (row.dead, row.units) == ((2,), 5)
 
 
 def test_activations_are_measured_as_numpy_does():
