@@ -69,7 +69,6 @@ def _binary(primitive: Primitive, function: Function, kinds: str) -> tuple[Funct
         function: What it is otherwise: with conversion and promotion.
         kinds: Kinds of dtypes that ``primitive`` takes unconverted.
     """
-
     at_numbers = primitive.at_numbers
 
     def forward(self: Tracer, other: Any) -> Any:

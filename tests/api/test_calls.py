@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections import OrderedDict, defaultdict, namedtuple
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -138,6 +139,80 @@ def test_scalars_keep_their_kinds() -> None:
         assert g(x, np.float64(2.0)).dtype == np.float64
         assert g(x, 2).dtype == np.float32
         assert g(np.arange(3), 2.0).dtype == np.float64
+
+
+KINDS_OF_NUMBERS = {
+    "floats": lambda i: 0.5 + i,
+    "doubles": lambda i: np.float64(0.5 + i),
+    "arrays": lambda i: np.array(0.5 + i),
+    "singles": lambda i: np.float32(0.5 + i),
+    "ints": lambda i: i,
+    "mixed": lambda i: (0.5 + i, np.float64(i), np.array(i * 1.0), i, np.float32(i))[i % 5],
+}
+
+
+@pytest.mark.parametrize("donates", [False, True])
+@pytest.mark.parametrize("count", [1, 2, 3, 7])
+@pytest.mark.parametrize("kind", KINDS_OF_NUMBERS)
+def test_numbers_go_in_and_out(kind: str, count: int, donates: bool) -> None:
+    """Scalars and arrays between each other, as arguments and as results."""
+
+    @functools.partial(fg.jit, donate_argnums=(0,) if donates else ())
+    def f(numbers: list[Any], x: Any) -> Any:
+        return [n * 2.0 for n in numbers], x + numbers[0], sum(numbers, 0.0), np.sum(x)
+
+    for turn in range(4):
+        numbers = [KINDS_OF_NUMBERS[kind](i + 3 * turn) for i in range(count)]
+        expected = [float(n) for n in numbers]
+        doubled, moved, total, sum_of_x = f(list(numbers), X)
+        assert doubled == [2.0 * n for n in expected]
+        assert {type(n) for n in doubled} <= {np.float64, np.float32}
+        np.testing.assert_array_equal(moved, X + expected[0])
+        assert total == sum(expected)
+        assert sum_of_x == pytest.approx(X.sum())
+        if not donates:
+            assert [float(n) for n in numbers] == expected
+
+
+def test_numbers_of_changing_kinds_find_their_own_path() -> None:
+    f = fg.jit(lambda a, b, c, d: (a + b, c * d, a, d))
+    for turn in range(3):
+        for make in KINDS_OF_NUMBERS.values():
+            a, b, c, d = (make(i + turn) for i in range(4))
+            found = f(a, b, c, d)
+            assert found == (float(a) + float(b), float(c) * float(d), float(a), float(d))
+
+
+def test_results_that_are_numbers_stay_what_they_are() -> None:
+    f = fg.jit(lambda a, b, c: [a * b, b * c, c * a])
+    first = f(1.0, 2.0, 3.0)
+    second = f(1.0, 2.0, 3.0)
+    f(5.0, 6.0, 7.0)
+    assert first == second == [2.0, 6.0, 3.0]
+
+
+def test_numbers_of_several_threads_do_not_meet() -> None:
+    f = fg.jit(lambda a, b, c, x: ([a * 2, b * 3, c * 4], x.sum() + a))
+    f(1.0, 2.0, 3.0, X)
+
+    def client(k: int) -> bool:
+        a, b, c = float(k), k + 0.5, -float(k)
+        given = (([2 * a, 3 * b, 4 * c], X.sum() + a), f(a, b, c, X))
+        return all(f(a, b, c, X) == given[1] == given[0] for _ in range(2000))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(client, range(8)))
+
+
+def test_numbers_after_a_call_that_was_refused() -> None:
+    f = fg.jit(lambda i, a, b, c: (fg.numpy.at(X)[i].get() * a, b + c, b * c))
+    for _ in range(2):
+        assert f(np.array([1]), 1.0, 2.0, 3.0)[1:] == (5.0, 6.0)
+        with pytest.raises(TypeError):
+            f(np.array(["no"]), 1.0, 2.0, 3.0)
+        with pytest.raises(TypeError):
+            f(np.array([1]), 1.0, "no", 3.0)
+    assert f(np.array([1]), 1.0, 4.0, 3.0)[1:] == (7.0, 12.0)
 
 
 @pytest.mark.parametrize("value", [2**63, -(2**63) - 1, 2**70, 10**400])
