@@ -161,7 +161,7 @@ def run(args: argparse.Namespace) -> dict[str, np.ndarray]:
     step, start = make_step(args.lr), init_params(args.seed)
     compiled, loop = fg.jit(step), train_in_one_call(step, args.steps)
     print(f"{len(fg.tree.leaves(start))} parameters")
-    # Twice: a step takes Python's numbers first, and then arrays.
+    # Twice: a step takes Python's numbers first, and then NumPy's.
     first, _ = seconds(lambda: (compiled(compiled(start)[0]), loop(start)))
     ways = {
         "eager": lambda: train(step, start, args.steps),
