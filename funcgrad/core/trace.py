@@ -48,7 +48,7 @@ class Trace:
     def __init__(self, parent: Trace | None, what: str) -> None:
         self.parent = parent
         self.what = what
-        # Whether `process_pair` may have an answer.
+        # Whether `process_pair` and `process_one` may have an answer.
         self.takes_numbers = False
         self.is_live = True
         # Whether NumPy got an array of objects that stand for a value of this trace.
@@ -65,6 +65,10 @@ class Trace:
 
         The short path of operators, which need not ask for the types of their operands then.
         """
+        return None
+
+    def process_one(self, rule: Any, x: Any) -> Any:
+        """As `process_pair`, for operations on one number."""
         return None
 
 

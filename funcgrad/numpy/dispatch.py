@@ -167,6 +167,12 @@ def modf(x: Any) -> tuple[Any, Any]:
     return p.copysign.bind(rest, x), p.trunc.bind(x)
 
 
+def _neg(self: Tracer) -> Any:
+    trace = current_trace()
+    found = trace.process_one(p.neg.at_numbers, self) if trace.takes_numbers else None
+    return elementwise.negative(self) if found is None else found
+
+
 def _round(self: Tracer, ndigits: int | None = None) -> Any:
     if ndigits is None and self.ndim == 0:
         return elementwise.rint(self).astype(np.int64)
@@ -212,7 +218,7 @@ _SPECIAL: dict[str, Any] = {
     "__rmatmul__": _reflected_matmul,
     "__divmod__": lambda self, other: divmod(self, other),
     "__rdivmod__": lambda self, other: divmod(other, self),
-    "__neg__": lambda self: elementwise.negative(self),
+    "__neg__": _neg,
     "__pos__": lambda self: self,
     "__abs__": lambda self: elementwise.absolute(self),
     "__invert__": lambda self: elementwise.invert(self),
@@ -238,11 +244,16 @@ def _array_ufunc(self: Tracer, ufunc: np.ufunc, method: str, *inputs: Any, **kwa
     elif len(inputs) == 1:
         primitive = _direct.get(ufunc)
         if primitive is not None:
+            trace = current_trace()
+            if trace.takes_numbers and primitive.at_numbers is not None:
+                found = trace.process_one(primitive.at_numbers, self)
+                if found is not None:
+                    return found
             aval = self.aval
             kind = aval.dtype.kind
             is_plain = not aval.weak_type or primitive in _takes_weak
             if is_plain and kind in "fc" and kind in primitive.kinds:
-                return current_trace().process(primitive, inputs)
+                return trace.process(primitive, inputs)
     else:
         pair = _operators.get(ufunc)
         if pair is not None:

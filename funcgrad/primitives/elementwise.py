@@ -52,9 +52,17 @@ class Unary(Elementwise):
         return y, scale.bind(tangents[0], coefficient(self.derivative, x, y))
 
     def at_numbers(self, x: float) -> tuple[Any, Any] | None:
+        x = np.float64(x)  # the quotients of Python's floats raise
         y = self.impl(x)
         slope = self.derivative(x, y)
         return (y, slope) if math.isfinite(y) and math.isfinite(slope) else None
+
+
+class Blocked(float):
+    """The factor of a closed gate: not even an infinite cotangent passes it."""
+
+    def __rmul__(self, other: float) -> float:
+        return 0.0
 
 
 class Gated(Elementwise):
@@ -67,6 +75,10 @@ class Gated(Elementwise):
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         (x,) = primals
         return self.bind(x), select.bind(self.gate(x), tangents[0], zero_of(x))
+
+    def at_numbers(self, x: float) -> tuple[Any, float] | None:
+        y = self.impl(x)
+        return (y, 1.0 if self.gate(x) else Blocked()) if math.isfinite(y) else None
 
 
 class Constantlike(Elementwise):
@@ -137,6 +149,10 @@ class LinearUnary(Elementwise):
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         return self.bind(*primals), self.bind(tangents[0])
 
+    def at_numbers(self, x: float) -> tuple[Any, Any] | None:
+        y = self.impl(x)
+        return (y, self.impl(1.0)) if math.isfinite(y) else None
+
     def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
         return (self.adjoint(ct, args[0]),)
 
@@ -202,6 +218,13 @@ def _scaled(t: Value, c: Value) -> Value:
     return (mul if is_constant else scale).bind(t, c)
 
 
+class Divisor(float):
+    """The factor that divides: to multiply by the reciprocal would round twice."""
+
+    def __rmul__(self, other: float) -> float:
+        return other / float(self)
+
+
 class Quotient(Elementwise):
     """``x / y``, linear in ``x``."""
 
@@ -217,6 +240,12 @@ class Quotient(Elementwise):
             slope = coefficient(lambda: neg.bind(div.bind(out, y)))
             terms.append(scale.bind(ty, slope))
         return out, terms[0] if len(terms) == 1 else add.bind(*terms)
+
+    def at_numbers(self, x: float, y: float) -> tuple[Any, float, float] | None:
+        if not y:
+            return None
+        out = x / y
+        return (out, Divisor(y), -(out / y)) if math.isfinite(out) and math.isfinite(y) else None
 
     def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
         x, y = args
@@ -565,8 +594,20 @@ def _tie(better: Callable[[Value, Value], Value]) -> tuple[Derivative, Derivativ
 
 
 _CHOICE: dict[str, Any] = {"kinds": "biufc", "code_kinds": "biuf", "keeps_weak": True}
-maximum = Smooth("maximum", np.maximum, _tie(lambda a, b: a > b), "maximum({0}, {1})", **_CHOICE)
-minimum = Smooth("minimum", np.minimum, _tie(lambda a, b: a < b), "minimum({0}, {1})", **_CHOICE)
+
+
+class Choice(Smooth):
+    """One of two numbers, by their order."""
+
+    def at_numbers(self, x: float, y: float) -> tuple[Any, float, float] | None:
+        if x == y or not math.isfinite(x) or not math.isfinite(y):
+            return None
+        out = self.impl(x, y)
+        return out, float(out == x), float(out == y)
+
+
+maximum = Choice("maximum", np.maximum, _tie(lambda a, b: a > b), "maximum({0}, {1})", **_CHOICE)
+minimum = Choice("minimum", np.minimum, _tie(lambda a, b: a < b), "minimum({0}, {1})", **_CHOICE)
 
 
 arctan2 = Smooth(
@@ -673,6 +714,11 @@ class Convert(Primitive):
         exact = not is_inexact(self.dtype)
         return self.bind(*primals), None if exact else self.bind(tangents[0])
 
+    def at_numbers(self, x: float) -> tuple[Any, float] | None:
+        if self.dtype != np.float64 or self.weak or not math.isfinite(x):
+            return None
+        return np.float64(x), 1.0
+
     def transpose(self, ct: Any, x: Any) -> Sequence[Any]:
         return (convert(ct, x.dtype),)
 
@@ -737,6 +783,9 @@ def _abs_jvp(self: Elementwise, primals: Any, tangents: Any) -> tuple[Any, Any]:
 
 class _Absolute(Elementwise):
     jvp = _abs_jvp
+
+    def at_numbers(self, x: float) -> tuple[Any, float] | None:
+        return (self.impl(x), 1.0 if x > 0 else -1.0) if x and math.isfinite(x) else None
 
 
 absolute = _Absolute("abs", np.absolute, "abs({0})", "ifc", "iufc", result="real", keeps_weak=True)

@@ -198,7 +198,11 @@ class LinearizeTrace(Trace):
     def process(self, primitive: Primitive, args: tuple[Any, ...]) -> Any:
         if self.takes_numbers and primitive.at_numbers is not None:
             rule = primitive.at_numbers
-            found = self.process_pair(rule, *args) if len(args) == 2 else self._one(rule, args[0])
+            found = (
+                self.process_pair(rule, *args)
+                if len(args) == 2
+                else self.process_one(rule, args[0])
+            )
             if found is not None:
                 return found
         primals: list[Any] = []
@@ -245,8 +249,7 @@ class LinearizeTrace(Trace):
         tape.entries.append((index, i, dx, j, dy))
         return LinearizeTracer(self, out, index)
 
-    def _one(self, rule: Any, x: Any) -> LinearizeTracer | None:
-        """As `process_pair`, for one number."""
+    def process_one(self, rule: Any, x: Any) -> LinearizeTracer | None:
         if type(x) is not LinearizeTracer or x.owner is not self or type(x.primal) not in _DOUBLES:
             return None
         found = rule(x.primal)

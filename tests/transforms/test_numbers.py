@@ -15,15 +15,19 @@ import pytest
 import funcgrad as fg
 from funcgrad.errors import NonFiniteError
 from funcgrad.primitives import elementwise as p
-from funcgrad.primitives.elementwise import IntegerPower
+from funcgrad.primitives.elementwise import Convert, IntegerPower
 
+CONVERSIONS = [Convert(np.dtype(np.float64))]
 POWERS = [IntegerPower(n) for n in (0, 1, 2, 3, 7, -1, -2)]
 PRIMITIVES = [
-    q for q in [*vars(p).values(), *POWERS] if getattr(q, "at_numbers", None) and hasattr(q, "impl")
+    q
+    for q in [*vars(p).values(), *POWERS, *CONVERSIONS]
+    if getattr(q, "at_numbers", None) and hasattr(q, "impl")
 ]
 PRIMITIVES = [q for q in PRIMITIVES if not isinstance(q, type)]
-ONE = [q for q in PRIMITIVES if isinstance(q, (p.Unary, IntegerPower))]
-TWO = [q for q in PRIMITIVES if q not in ONE]
+TWO = [q for q in PRIMITIVES if isinstance(q, (p.Sum, p.Product, p.Quotient, p.Choice))]
+OF_COMPLEX = (p.real, p.imag)
+ONE = [q for q in PRIMITIVES if q not in TWO and q not in OF_COMPLEX]
 
 
 def slope_of(function, x):
@@ -51,13 +55,16 @@ def test_rules_for_two_numbers_agree_with_finite_differences(primitive):
     x, y = np.float64(1.7), np.float64(-0.6)
     out, dx, dy = primitive.at_numbers(x, y)
     assert out == primitive.impl(x, y)
-    assert dx == pytest.approx(slope_of(lambda x: primitive.impl(x, y), 1.7), rel=1e-8)
-    assert dy == pytest.approx(slope_of(lambda y: primitive.impl(x, y), -0.6), rel=1e-8)
+    slopes = (
+        slope_of(lambda x: primitive.impl(x, y), x),
+        slope_of(lambda y: primitive.impl(x, y), y),
+    )
+    assert (1.0 * dx, 1.0 * dy) == pytest.approx(slopes, rel=1e-8, abs=1e-10)
 
 
 def test_sums_products_powers_and_functions_have_such_rules():
-    assert set(TWO) == {p.add, p.sub, p.mul}
-    assert {p.tanh, p.exp, p.log, p.sin, p.sqrt, IntegerPower(2)} <= set(ONE)
+    assert set(TWO) == {p.add, p.sub, p.mul, p.div, p.maximum, p.minimum}
+    assert {p.tanh, p.exp, p.log, p.sin, p.sqrt, p.neg, p.relu, p.absolute} <= set(ONE)
 
 
 @pytest.mark.parametrize(
@@ -72,6 +79,19 @@ def test_sums_products_powers_and_functions_have_such_rules():
         (p.log, (np.float64(0.0),)),
         (p.sqrt, (np.float64(0.0),)),
         (p.exp, (np.float64(1000.0),)),
+        (p.div, (1.0, 0.0)),
+        (p.div, (0.0, np.float64(0.0))),
+        (p.div, (1.0, math.inf)),
+        (p.div, (1e300, 1e-300)),
+        (p.maximum, (1.0, 1.0)),
+        (p.maximum, (math.nan, 1.0)),
+        (p.minimum, (0.0, -0.0)),
+        (p.absolute, (0.0,)),
+        (p.absolute, (math.nan,)),
+        (p.relu, (math.inf,)),
+        (p.neg, (math.nan,)),
+        (Convert(np.dtype(np.float32)), (1.0,)),
+        (Convert(np.dtype(np.float64), weak=True), (1.0,)),
         (IntegerPower(2), (1e200,)),
         (IntegerPower(-1), (np.float64(0.0),)),
     ],
@@ -100,6 +120,28 @@ PROGRAMS = {
     "sum": (lambda x, y: sum([x, y, x * y]), lambda x, y: (1 + y, 1 + x)),
     "powers": (lambda x, y: x**3 + y**2 + x**1 + y**0, lambda x, y: (3 * x * x + 1, 2 * y)),
     "quotient": (lambda x, y: x / y + 1 / y, lambda x, y: (1 / y, -(x + 1) / y**2)),
+    "divisions": (
+        lambda x, y: 1 / (x * x + 1) + x / 4 - 2.0 / (y - 3),
+        lambda x, y: (-2 * x / (x * x + 1) ** 2 + 0.25, 2 / (y - 3) ** 2),
+    ),
+    "choices": (
+        lambda x, y: np.maximum(x, 0.25) * y + np.minimum(x, y) + abs(y),
+        lambda x, y: ((x > 0.25) * y + (x < y), max(x, 0.25) + (y < x) + np.sign(y)),
+    ),
+    "functions": (
+        lambda x, y: fg.nn.relu(x) * y + fg.nn.sigmoid(y) + fg.numpy.tanh(x),
+        lambda x, y: (
+            (x > 0) * y + 1 / np.cosh(x) ** 2,
+            max(x, 0.0) + 0.25 / np.cosh(y / 2) ** 2,
+        ),
+    ),
+    "logarithms": (
+        lambda x, y: np.log(x * x + y * y) + fg.numpy.log1p(y * y) + np.sqrt(x * x),
+        lambda x, y: (
+            2 * x / (x * x + y * y) + np.sign(x),
+            2 * y / (x * x + y * y) + 2 * y / (1 + y * y),
+        ),
+    ),
     "negative": (lambda x, y: -x * -y, lambda x, y: (y, x)),
     "ufuncs": (
         lambda x, y: np.tanh(x) * np.sin(y) + np.exp(x * y),
