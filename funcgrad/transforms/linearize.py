@@ -403,6 +403,8 @@ def linearize_flat(
     """
     parent = current_trace()
     takes_numbers = is_pulled_once and parent is EVAL and not WATCH.users
+    # Functions of arrays are not to pay for the question.
+    takes_numbers = takes_numbers and any(type(x) in _DOUBLES for x in primals)
     trace = LinearizeTrace(parent, what, takes_numbers)
     tape = trace.tape
     args, inputs = [], []
