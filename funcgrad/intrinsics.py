@@ -28,12 +28,14 @@ class Intrinsic:
         arity: Number of arguments.
         kinds: Kinds of dtypes that it takes: b, i, u, f, c.
         cost: Additions that take about as long, when a loop around it is vectorised.
-        code: What it becomes: ``""`` for instructions that `native.vocabulary` writes; ``"llvm"``,
-            an intrinsic of LLVM of the same name; ``"formula"``, one of `native.vecmath`; or
-            ``"libm"``, a call.
+        code: Of floats: ``""`` for instructions that `native.vocabulary` writes, as
+            for other kinds; ``"llvm"`` for an intrinsic of LLVM of the same name; ``"formula"`` for
+            one of `native.vecmath`; or ``"libm"`` for a call.
         libm: Where there is a formula, when code on single numbers calls libm instead, whose
             branches and tables are sooner there: ``"never"``, ``"few"`` (for few numbers) or
             ``"always"``.
+        result: What it gives: a value of the ``"same"`` type, a ``"bool"``, or the ``"real"`` type
+            of the parts of a complex one.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Intrinsic:
     cost: int
     code: str = ""
     libm: str = "never"
+    result: str = "same"
 
 
 EXPENSIVE = 4
@@ -58,34 +61,34 @@ def _table() -> Iterator[Intrinsic]:
         ("bitwise_xor", "biu"),
         ("left_shift", "iu"),
         ("right_shift", "iu"),
+        ("radd", "biufc"),
+        ("rmul", "biuf"),
+    ):
+        yield Intrinsic(name, 2, kinds, 1)
+    for name, kinds in (
         ("equal", "biufc"),
         ("not_equal", "biufc"),
         ("less", "biuf"),
         ("less_equal", "biuf"),
         ("greater", "biuf"),
         ("greater_equal", "biuf"),
-        ("maximum", "biuf"),
-        ("minimum", "biuf"),
-        ("radd", "biufc"),
-        ("rmul", "biuf"),
     ):
-        yield Intrinsic(name, 2, kinds, 1)
+        yield Intrinsic(name, 2, kinds, 1, result="bool")
+    for name in ("maximum", "minimum"):
+        yield Intrinsic(name, 2, "biuf", 1, "llvm")
     for name, kinds in (
         ("negative", "iufc"),
         ("positive", "iufc"),
         ("bitwise_not", "biu"),
         ("logical_not", "b"),
-        ("abs", "iufc"),
         ("sign", "iufc"),
-        ("real", "iufc"),
-        ("imag", "iufc"),
         ("conj", "iufc"),
-        ("isnan", "fc"),
-        ("isinf", "fc"),
-        ("isfinite", "fc"),
-        ("signbit", "f"),
     ):
         yield Intrinsic(name, 1, kinds, 1)
+    for name in ("abs", "real", "imag"):
+        yield Intrinsic(name, 1, "iufc", 1, result="real")
+    for name, kinds in (("isnan", "fc"), ("isinf", "fc"), ("isfinite", "fc"), ("signbit", "f")):
+        yield Intrinsic(name, 1, kinds, 1, result="bool")
     yield Intrinsic("divide", 2, "fc", 2)
     yield Intrinsic("floor_divide", 2, "iuf", 8)
     yield Intrinsic("remainder", 2, "iuf", 8)

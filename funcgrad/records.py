@@ -49,7 +49,7 @@ def _initializer(cls: type, is_frozen: bool) -> Callable[..., None]:
     """``__init__`` of a data class: its fields in their order, then ``__post_init__``."""
     known: dict[str, Any] = {"_set": object.__setattr__, "_absent": dataclasses.MISSING}
     parameters, lines = ["self"], []
-    for field in dataclasses.fields(cls):  # type: ignore[arg-type]
+    for field in dataclasses.fields(cls):
         name, value = field.name, field.name
         if field.default_factory is not dataclasses.MISSING:
             known[f"_new_{name}"] = field.default_factory

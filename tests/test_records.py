@@ -136,5 +136,5 @@ def test_a_class_with_an_initializer_is_refused() -> None:
         def __init__(self) -> None:
             pass
 
-    with pytest.raises(TypeError, match="Own has an __init__; use dataclasses.dataclass"):
+    with pytest.raises(TypeError, match=r"Own has an __init__; use dataclasses\.dataclass"):
         records.dataclass(Own)

@@ -20,11 +20,11 @@ import pytest
 from scipy.special import expit
 
 import funcgrad as fg
-from funcgrad.compiler.native import elementary, llvm_backend, numba_frontend
-from funcgrad.compiler.native.vecmath import FORMULAS
+from funcgrad.compiler.native import llvm_backend, numba_frontend
 from funcgrad.compiler.native.vocabulary import WORDS
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.errors import CompilerError
+from funcgrad.intrinsics import INTRINSICS
 
 pytestmark = pytest.mark.filterwarnings("ignore::funcgrad.errors.LongProgramWarning")
 
@@ -35,7 +35,7 @@ BYTES = 4000
 """Object code per call of an elementary function; the longest takes half of that."""
 
 _TWO = {"pow", "atan2", "hypot", "copysign", "maximum", "minimum", "fmod", "nextafter"}
-_NAMES = {name for name, _ in FORMULAS} | elementary.LIBM | set(elementary.INTRINSICS)
+_NAMES = {x.name for x in INTRINSICS.values() if x.code}
 UNARY = sorted(_NAMES & WORDS.keys() - _TWO - {"fma"})
 BINARY = sorted(_NAMES & WORDS.keys() & _TWO)
 

@@ -10,11 +10,12 @@ import pytest
 
 from funcgrad.compiler import abi
 from funcgrad.compiler.foreign import resolve
+from funcgrad.compiler.native.numba_parts import TypingError
 from funcgrad.compiler.native.vecmath import FORMULAS
-from funcgrad.compiler.native.vocabulary import WORDS
+from funcgrad.compiler.native.vocabulary import SCALARS, WORDS
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.primitive import Primitive
-from funcgrad.intrinsics import INTRINSICS
+from funcgrad.intrinsics import CASTS, INTRINSICS
 from funcgrad.lowering import Call, Extern, Routine
 from tests.cases import CASES
 
@@ -86,6 +87,26 @@ def test_every_intrinsic_is_a_word_of_kernels():
     assert {x.name for x in INTRINSICS.values() if x.code == "formula"} == formulas
     called = {f"libm_{x.name}" for x in INTRINSICS.values() if x.libm != "never"}
     assert called <= set(WORDS)
+
+
+OF_ONE_TYPE = [x for x in INTRINSICS.values() if x.name not in {"select", "threefry2x32", *CASTS}]
+
+
+@pytest.mark.parametrize("intrinsic", OF_ONE_TYPE, ids=lambda x: x.name)
+def test_words_have_the_arity_kinds_and_results_of_the_table(intrinsic):
+    kinds = {"b": "b1", "i": "i32", "u": "u16", "f": "f32", "c": "c64"}
+    word, n = WORDS[intrinsic.name], intrinsic.arity
+    if not intrinsic.name.startswith("bitcast_"):
+        for kind, name in kinds.items():
+            if kind not in intrinsic.kinds and not set(intrinsic.kinds) <= set("fc"):
+                with pytest.raises(TypingError, match="kind"):
+                    word.sign((SCALARS[name],) * n)
+            if kind in intrinsic.kinds:
+                real = "f32" if kind == "c" else name
+                result = {"same": name, "real": real, "bool": "b1"}[intrinsic.result]
+                assert word.sign((SCALARS[name],) * n).return_type == SCALARS[result]
+        with pytest.raises(TypingError, match=f"{n} arguments"):
+            word.sign((SCALARS[kinds[intrinsic.kinds[0]]],) * (n + 1))
 
 
 @pytest.mark.parametrize(

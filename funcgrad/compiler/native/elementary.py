@@ -12,65 +12,19 @@ from llvmlite import ir
 
 from funcgrad.compiler.native import vecmath
 from funcgrad.compiler.native.scalars import Emitted
-
-# One LLVM intrinsic that every CPU turns into instructions.
-INTRINSICS = {
-    "sqrt": "sqrt",
-    "floor": "floor",
-    "ceil": "ceil",
-    "trunc": "trunc",
-    "rint": "rint",
-    "copysign": "copysign",
-    "maximum": "maximum",
-    "minimum": "minimum",
-    "fma": "fma",
-}
-
-# What libm has under the same name.
-LIBM = frozenset(
-    (
-        "exp",
-        "exp2",
-        "expm1",
-        "log",
-        "log2",
-        "log10",
-        "log1p",
-        "sin",
-        "cos",
-        "tan",
-        "asin",
-        "acos",
-        "atan",
-        "sinh",
-        "cosh",
-        "tanh",
-        "asinh",
-        "acosh",
-        "atanh",
-        "cbrt",
-        "pow",
-        "atan2",
-        "hypot",
-        "erf",
-        "erfc",
-        "lgamma",
-        "tgamma",
-        "fmod",
-        "nextafter",
-    )
-)
+from funcgrad.intrinsics import INTRINSICS
 
 
 def emit(name: str, *args: Emitted) -> Emitted:
     """The value of the elementary function ``name`` at floats of one type."""
     first, *others = args
-    if name in INTRINSICS:
-        return first.intrinsic(INTRINSICS[name], *others)
-    if (name, first.width) in vecmath.FORMULAS:
+    code = INTRINSICS[name].code
+    if code == "llvm":
+        return first.intrinsic(name, *others)
+    if code == "formula":
         function = _function(first.builder.module, name, first, len(args))
         return first.like(first.builder.call(function, [x.value for x in args]))
-    assert name in LIBM, name
+    assert code == "libm", name
     return first.call(name, *others)
 
 

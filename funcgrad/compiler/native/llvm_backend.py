@@ -26,8 +26,10 @@ from typing import Any
 import llvmlite
 import llvmlite.binding as llvm
 
-OPTIMIZATION = 2
-"""Level of the optimiser; the third makes longer code of kernels, in more time, and none faster."""
+OPTIMIZATION = 1
+"""Level of the optimiser. It includes the vectoriser of loops, which takes most of the time and
+makes all of the difference. What higher levels add finds nothing in kernels as they are written,
+and vectors made of neighbouring statements slow them down."""
 
 SELECTION = 1
 """Level of the code generator for kernels, whose loops the optimiser has brought into shape. The
@@ -93,7 +95,8 @@ def optimize(assembly: str, machine: Any) -> Any:
     module = parse(assembly, machine)
     options = llvm.create_pipeline_tuning_options(speed_level=OPTIMIZATION)
     options.loop_vectorization = True
-    options.slp_vectorization = True
+    options.slp_vectorization = False
+    options.loop_unrolling = False  # beyond what the vectoriser interleaves
     builder = llvm.create_pass_builder(machine, options)
     _unlocked("LLVMPY_RunNewModulePassManager")(builder.getModulePassManager(), module, builder)
     # The vectoriser may have put calls of `slow_paths` into loops.

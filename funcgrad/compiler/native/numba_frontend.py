@@ -160,7 +160,7 @@ class KernelLower(lowering.Lower):
     """Numba's lowering with plain variables: no reference counts, no debug information.
 
     Attributes:
-        calls: What every expression and every assignment to an element stands for.
+        calls: What every call calls.
         in_memory: The variables that are more than one value; LLVM takes them into registers.
     """
 
@@ -197,8 +197,6 @@ class KernelLower(lowering.Lower):
         if isinstance(inst, blocks.Assign):
             name = inst.target.name
             self.storevar(self.lower_assign(self.typeof(name), inst), name)
-        elif isinstance(inst, blocks.SetItem):
-            self.apply(self.calls[inst])
         else:
             super().lower_inst(inst)
 

@@ -10,41 +10,13 @@ calls of words. Anything else is refused.
 from __future__ import annotations
 
 import ast
-import operator
 from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, Protocol
 
 from funcgrad.compiler.native.hoist import hoist
 from funcgrad.compiler.native.numba_parts import FunctionIdentity, UnsupportedError, ir
-
-_BINARY: dict[type, Any] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.LShift: operator.lshift,
-    ast.RShift: operator.rshift,
-    ast.BitAnd: operator.and_,
-    ast.BitOr: operator.or_,
-    ast.BitXor: operator.xor,
-}
-_UNARY: dict[type, Any] = {
-    ast.USub: operator.neg,
-    ast.UAdd: operator.pos,
-    ast.Invert: operator.invert,
-    ast.Not: operator.not_,
-}
-_COMPARE: dict[type, Any] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-}
+from funcgrad.intrinsics import OPERATORS
 
 
 class Word(Protocol):
@@ -195,13 +167,13 @@ class Writer:
             self.assign(target.id, self.expression(node.value))
             return
         assert isinstance(target, ast.Subscript)
-        words, index, value = map(self.value, (target.value, target.slice, node.value))
-        self.block.append(ir.SetItem(words, index, value, self.loc))
+        parts = (target.value, target.slice, node.value)
+        self.temporary(self.call("write_word", list(map(self.value, parts))))
 
     def do_AugAssign(self, node: ast.AugAssign) -> None:
         assert isinstance(node.target, ast.Name)
         old, change = self.variable(node.target.id), self.value(node.value)
-        self.assign(node.target.id, ir.Expr.binop(_BINARY[type(node.op)], old, change, self.loc))
+        self.assign(node.target.id, self.call(OPERATORS[type(node.op)], [old, change]))
 
     def do_Expr(self, node: ast.Expr) -> None:
         self.value(node.value)
@@ -269,8 +241,7 @@ class Writer:
         return start, self.temporary(self.call("i64", [end])), step
 
     def compare(self, index: ir.Var, step: int, stop: ir.Var) -> ir.Var:
-        test = operator.lt if step > 0 else operator.gt
-        return self.temporary(ir.Expr.binop(test, index, stop, self.loc))
+        return self.temporary(self.call("less" if step > 0 else "greater", [index, stop]))
 
     def close_loop(self, again: int) -> int:
         """Open the block after a loop; returns its label."""
@@ -300,20 +271,18 @@ class Writer:
                 return self.variable(name)
             case ast.Constant(value=number):
                 return ir.Const(number, self.loc)
-            case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
-                a, b = self.value(left), self.value(right)
-                return ir.Expr.binop(_BINARY[type(op)], a, b, self.loc)
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in OPERATORS:
+                return self.call(OPERATORS[type(op)], [self.value(left), self.value(right)])
             case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
                 return ir.Const(-number, self.loc)
             case ast.UnaryOp(op=op, operand=operand):
-                return ir.Expr.unary(_UNARY[type(op)], self.value(operand), self.loc)
+                return self.call(OPERATORS[type(op)], [self.value(operand)])
             case ast.Compare(left=left, ops=[op], comparators=[right]):
-                a, b = self.value(left), self.value(right)
-                return ir.Expr.binop(_COMPARE[type(op)], a, b, self.loc)
+                return self.call(OPERATORS[type(op)], [self.value(left), self.value(right)])
             case ast.Call(func=ast.Name(id=name), args=args, keywords=[]):
                 return self.call(name, [self.value(argument) for argument in args])
             case ast.Subscript(value=words, slice=index):
-                return ir.Expr.getitem(self.value(words), self.value(index), self.loc)
+                return self.call("read_word", [self.value(words), self.value(index)])
             case ast.BoolOp(op=op, values=values):
                 return self.short_circuit(isinstance(op, ast.And), values)
         raise UnsupportedError(f"kernels have no {ast.unparse(node)!r}", self.loc)

@@ -121,7 +121,7 @@ def _import_parts() -> None:
         importlib.import_module(_NAME)  # another thread may be at it
         return
     loaders = [_Loader(name) for name in _PUT_OFF]
-    sys.meta_path[:0] = loaders  # type: ignore[arg-type]
+    sys.meta_path[:0] = loaders
     try:
         put_away(importlib.import_module(_NAME))
     except (ImportError, AttributeError):  # a part wants a name that only the whole defines

@@ -8,7 +8,6 @@ a stronger type than before (a literal, say, that becomes a float32) they are re
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -16,7 +15,6 @@ from typing import Any, NamedTuple
 from funcgrad.compiler.native.numba_parts import Signature, TypingError, ir, types
 from funcgrad.compiler.native.vocabulary import (
     ARGS,
-    OPERATORS,
     SLOTS,
     WEAK_FLOAT,
     Literal,
@@ -35,7 +33,7 @@ class Call(NamedTuple):
 
 
 def give_types(function: ir.FunctionIR) -> tuple[dict[str, Any], dict[Any, Call]]:
-    """The types of all variables, and the call that every expression or assignment stands for.
+    """The types of all variables, and what every call calls.
 
     Raises:
         TypingError: A word takes no such arguments, or two types have no common one.
@@ -58,9 +56,6 @@ class _Typing:
     def read(self, statement: Any) -> None:
         if isinstance(statement, ir.Assign):
             self.note(statement.target.name, self.type_of(statement.value))
-        elif isinstance(statement, ir.SetItem):
-            operands = (statement.target, statement.index, statement.value)
-            self.call(statement, OPERATORS[operator.setitem], operands)
 
     def note(self, name: str, t: Any) -> None:
         old = self.types.get(name)
@@ -85,24 +80,13 @@ class _Typing:
         return self.types[f"arg.{value.name}"]
 
     def type_of_call(self, value: Any) -> Any:
-        return self.call(value, self.types[value.func.name].word, value.args)
-
-    def type_of_binop(self, value: Any) -> Any:
-        return self.call(value, OPERATORS[value.fn], (value.lhs, value.rhs))
-
-    def type_of_unary(self, value: Any) -> Any:
-        return self.call(value, OPERATORS[value.fn], (value.value,))
-
-    def type_of_getitem(self, value: Any) -> Any:
-        return self.call(value, OPERATORS[operator.getitem], (value.value, value.index))
+        word = self.types[value.func.name].word
+        signature = word.sign(tuple([self.types[x.name] for x in value.args]))
+        self.calls[value] = Call(word, signature, value.args)
+        return signature.return_type
 
     def type_of_cast(self, value: Any) -> Any:
         return types.int64  # what a kernel returns
-
-    def call(self, key: Any, word: Word, operands: Sequence[ir.Var]) -> Any:
-        signature = word.sign(tuple([self.types[x.name] for x in operands]))
-        self.calls[key] = Call(word, signature, operands)
-        return signature.return_type
 
 
 def type_of_constant(number: Any) -> Any:

@@ -1,7 +1,8 @@
 """The words of generated kernels: how each is typed and which LLVM instructions it becomes.
 
-A word is a name that a kernel may call (``exp``, ``load``, ``f32``, ...) or an operator of Python.
-Numba asks it twice: `Word.sign` gives the signature for argument types, `Word.emit` writes the
+A word is a name that a kernel may call: an intrinsic (``exp``, ``f32``, ``add``, which is also what
+``+`` stands for), whose arity and kinds are those of the table, or access to memory (``load``).
+It is asked twice: `Word.sign` gives the signature for argument types, `Word.emit` writes the
 instructions. There is one rule of promotion, NumPy's (NEP 50), in which Python literals are weak:
 unlike Numba's own operators, ``i32 + i32`` stays ``i32`` and ``f32 * 2.0`` stays ``f32``.
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,25 +23,12 @@ from funcgrad.compiler.native import elementary
 from funcgrad.compiler.native.numba_parts import Signature, TypingError, signature, types
 from funcgrad.compiler.native.scalars import F32, F64, I1, I8, I64, POINTER, Emitted
 from funcgrad.compiler.native.threefry import threefry2x32
-from funcgrad.compiler.native.vecmath import FORMULAS
+from funcgrad.intrinsics import CASTS, INTRINSICS, Intrinsic
 
 # ---------------------------------------------------------------------------------------- types
 
-SCALARS: dict[str, Any] = {
-    "b1": types.boolean,
-    "i8": types.int8,
-    "i16": types.int16,
-    "i32": types.int32,
-    "i64": types.int64,
-    "u8": types.uint8,
-    "u16": types.uint16,
-    "u32": types.uint32,
-    "u64": types.uint64,
-    "f32": types.float32,
-    "f64": types.float64,
-    "c64": types.complex64,
-    "c128": types.complex128,
-}
+_NAMES = {"b": "boolean", "i": "int{}", "u": "uint{}", "f": "float{}", "c": "complex{}"}
+SCALARS: dict[str, Any] = {name: getattr(types, _NAMES[name[0]].format(name[1:])) for name in CASTS}
 
 
 class WeakFloat(types.Type):
@@ -292,54 +281,34 @@ def expect(condition: bool, what: str, args: Sequence[Any]) -> None:
         raise TypingError(f"{what}, got {', '.join(map(str, args))}")
 
 
-def same(kinds: str, count: int, result: Any = None) -> Callable[[Any], Signature]:
-    """Arguments of one promoted type of one of the ``kinds``; the result is that type."""
+def rule_of(intrinsic: Intrinsic) -> Callable[[Any], Signature]:
+    """Arguments of one promoted type of the kinds that the table of intrinsics allows."""
 
     def rule(args: Any) -> Signature:
-        expect(len(args) == count, f"{count} arguments are needed", args)
+        expect(len(args) == intrinsic.arity, f"{intrinsic.arity} arguments are needed", args)
         t = promote(args)
-        if kinds == "f" and _PARTS[t][0] != "f":
+        if intrinsic.kinds in ("f", "fc") and _PARTS[t][0] != "f":
             t = types.float64
         kind = "c" if t in _COMPLEX else _PARTS[t][0]
-        expect(kind in kinds, f"the kind of dtype must be one of {kinds!r}", args)
-        return signature(t if result is None else result(t), *[t] * count)
+        what = f"the kind of dtype must be one of {intrinsic.kinds!r}"
+        expect(kind in intrinsic.kinds, what, args)
+        result = {"same": t, "bool": types.boolean, "real": _COMPLEX.get(t, t)}[intrinsic.result]
+        return signature(result, *[t] * len(args))
 
     return rule
 
 
-def to_bool(t: Any) -> Any:
-    return types.boolean
-
-
-def to_real(t: Any) -> Any:
-    return _COMPLEX.get(t, t)
-
-
 WORDS: dict[str, Word] = {}
-OPERATORS: dict[Any, Word] = {}
 
 
-def define(name: str, rule: Any, *operators: Any, is_pure: bool = True) -> Callable[[Any], Any]:
-    """Register the decorated emission as word ``name`` and for Python operators."""
+def define(name: str, rule: Any, is_pure: bool = True) -> Callable[[Any], Any]:
+    """Register the decorated emission as word ``name``."""
 
     def register(emission: Callable[..., Any]) -> Callable[..., Any]:
-        word = Word(name, rule, emission, is_pure)
-        WORDS[name] = word
-        for symbol in operators:
-            OPERATORS[symbol] = word
+        WORDS[name] = Word(name, rule, emission, is_pure)
         return emission
 
     return register
-
-
-def simple(
-    name: str, kinds: str, function: Callable[..., Any], *operators: Any, count: int = 2,
-    result: Any = None,
-) -> None:  # fmt: skip
-    """A word whose emission is a function of its wrapped arguments alone."""
-    define(name, same(kinds, count, result), *operators)(
-        lambda builder, sig, values: function(*values)
-    )
 
 
 def _add(a: Any, b: Any) -> Any:
@@ -348,39 +317,6 @@ def _add(a: Any, b: Any) -> Any:
 
 def _multiply(a: Any, b: Any) -> Any:
     return a & b if isinstance(a, Emitted) and a.kind == "b" else a * b
-
-
-simple("add", "biufc", _add, operator.add, operator.iadd)
-simple("subtract", "iufc", operator.sub, operator.sub, operator.isub)
-simple("multiply", "biufc", _multiply, operator.mul, operator.imul)
-simple("negative", "iufc", operator.neg, operator.neg, count=1)
-simple("positive", "iufc", lambda x: x, operator.pos, count=1)
-simple("bitwise_and", "biu", operator.and_, operator.and_, operator.iand)
-simple("bitwise_or", "biu", operator.or_, operator.or_, operator.ior)
-simple("bitwise_xor", "biu", operator.xor, operator.xor, operator.ixor)
-simple("bitwise_not", "biu", operator.invert, operator.invert, count=1)
-for _name, _kinds, _operator in (
-    ("equal", "biufc", operator.eq),
-    ("not_equal", "biufc", operator.ne),
-    ("less", "biuf", operator.lt),
-    ("less_equal", "biuf", operator.le),
-    ("greater", "biuf", operator.gt),
-    ("greater_equal", "biuf", operator.ge),
-):
-    simple(_name, _kinds, _operator, _operator, result=to_bool)
-simple("logical_not", "b", operator.invert, operator.not_, count=1)
-
-
-def _division_rule(args: Any) -> Signature:
-    t = promote(args)
-    if _PARTS[t][0] != "f":
-        t = types.float64
-    return signature(t, t, t)
-
-
-define("divide", _division_rule, operator.truediv, operator.itruediv)(
-    lambda builder, sig, values: values[0] / values[1]
-)
 
 
 def _integer_quotient(a: Emitted, b: Emitted) -> tuple[Emitted, Emitted, Emitted]:
@@ -438,11 +374,6 @@ def _fmod(a: Emitted, b: Emitted) -> Emitted:
     return elementary.emit("fmod", a, b) if a.kind == "f" else _integer_quotient(a, b)[1]
 
 
-simple("floor_divide", "iuf", _floor_divide, operator.floordiv, operator.ifloordiv)
-simple("remainder", "iuf", _remainder, operator.mod, operator.imod)
-simple("fmod", "iuf", _fmod)
-
-
 def _left_shift(a: Emitted, n: Emitted) -> Emitted:
     fits = n.builder.icmp_unsigned("<", n.value, ir.Constant(n.type, n.width))
     inside = a.flag(fits)
@@ -457,20 +388,12 @@ def _right_shift(a: Emitted, n: Emitted) -> Emitted:
     return inside.select(a >> inside.select(n, 0), a.constant(0))
 
 
-simple("left_shift", "iu", _left_shift, operator.lshift, operator.ilshift)
-simple("right_shift", "iu", _right_shift, operator.rshift, operator.irshift)
-
-
 def _maximum(a: Emitted, b: Emitted) -> Emitted:
     return elementary.emit("maximum", a, b) if a.kind == "f" else (a > b).select(a, b)
 
 
 def _minimum(a: Emitted, b: Emitted) -> Emitted:
     return elementary.emit("minimum", a, b) if a.kind == "f" else (a < b).select(a, b)
-
-
-simple("maximum", "biuf", _maximum)
-simple("minimum", "biuf", _minimum)
 
 
 def _sign(x: Any) -> Any:
@@ -485,16 +408,6 @@ def _sign(x: Any) -> Any:
     if x.kind == "i":
         return (x == 0).select(0, one)
     return x.isnan().select(x, (x == 0).select(0, one))
-
-
-simple("abs", "iufc", lambda x: x.absolute(), abs, count=1, result=to_real)
-simple("sign", "iufc", _sign, count=1)
-simple("real", "iufc", lambda x: x.re if isinstance(x, Complex) else x, count=1, result=to_real)
-simple(
-    "imag", "iufc", lambda x: x.im if isinstance(x, Complex) else x.constant(0), count=1,
-    result=to_real,
-)  # fmt: skip
-simple("conj", "iufc", lambda x: Complex(x.re, -x.im) if isinstance(x, Complex) else x, count=1)
 
 
 def _isinf(x: Emitted) -> Emitted:
@@ -513,63 +426,6 @@ def _both(test: Callable[[Emitted], Emitted]) -> Callable[[Any], Emitted]:
     return lambda x: test(x.re) & test(x.im) if isinstance(x, Complex) else test(x)
 
 
-simple("isnan", "fc", _either(Emitted.isnan), count=1, result=to_bool)
-simple("isinf", "fc", _either(_isinf), count=1, result=to_bool)
-simple("isfinite", "fc", _both(_isfinite), count=1, result=to_bool)
-simple("signbit", "f", lambda x: x.bits() < 0, count=1, result=to_bool)
-
-
-def _elementary(name: str) -> Callable[..., Emitted]:
-    return lambda *args: elementary.emit(name, *args)
-
-
-for _name in [
-    "exp",
-    "exp2",
-    "expm1",
-    "log",
-    "log2",
-    "log10",
-    "log1p",
-    "sqrt",
-    "cbrt",
-    "sin",
-    "cos",
-    "tan",
-    "asin",
-    "acos",
-    "atan",
-    "sinh",
-    "cosh",
-    "tanh",
-    "asinh",
-    "acosh",
-    "atanh",
-    "erf",
-    "erfc",
-    "lgamma",
-    "expit",
-    "floor",
-    "ceil",
-    "trunc",
-    "rint",
-]:
-    simple(_name, "f", _elementary(_name), count=1)
-for _name in ["pow", "atan2", "hypot", "copysign", "nextafter"]:
-    simple(_name, "f", _elementary(_name))
-simple("fma", "f", _elementary("fma"), count=3)
-
-
-def _libm(name: str) -> Callable[..., Emitted]:
-    return lambda first, *others: first.call(name, *others)
-
-
-# Functions that have a formula, but by a call: for code that does not vectorise.
-_COUNTS = {"pow": 2, "atan2": 2, "hypot": 2}
-for _name in sorted({_name for _name, _ in FORMULAS} & elementary.LIBM):
-    simple(f"libm_{_name}", "f", _libm(_name), count=_COUNTS.get(_name, 1))
-
-
 def _reassociated(instruction: str) -> Callable[[Any, Any], Any]:
     """Floating sums and products whose order LLVM may change: what lets reductions vectorise."""
 
@@ -584,8 +440,61 @@ def _reassociated(instruction: str) -> Callable[[Any, Any], Any]:
     return apply
 
 
-simple("radd", "biufc", _reassociated("add"))
-simple("rmul", "biuf", _reassociated("mul"))
+def _select(condition: Emitted, a: Any, b: Any) -> Any:
+    if isinstance(a, Complex):
+        return Complex(condition.select(a.re, b.re), condition.select(a.im, b.im))
+    return condition.select(a, b)
+
+
+_EMISSIONS: dict[str, Callable[..., Any]] = {
+    "add": _add,
+    "subtract": operator.sub,
+    "multiply": _multiply,
+    "divide": operator.truediv,
+    "floor_divide": _floor_divide,
+    "remainder": _remainder,
+    "fmod": _fmod,
+    "negative": operator.neg,
+    "positive": lambda x: x,
+    "bitwise_and": operator.and_,
+    "bitwise_or": operator.or_,
+    "bitwise_xor": operator.xor,
+    "bitwise_not": operator.invert,
+    "logical_not": operator.invert,
+    "left_shift": _left_shift,
+    "right_shift": _right_shift,
+    "equal": operator.eq,
+    "not_equal": operator.ne,
+    "less": operator.lt,
+    "less_equal": operator.le,
+    "greater": operator.gt,
+    "greater_equal": operator.ge,
+    "maximum": _maximum,
+    "minimum": _minimum,
+    "radd": _reassociated("add"),
+    "rmul": _reassociated("mul"),
+    "select": _select,
+    "abs": lambda x: x.absolute(),
+    "sign": _sign,
+    "real": lambda x: x.re if isinstance(x, Complex) else x,
+    "imag": lambda x: x.im if isinstance(x, Complex) else x.constant(0),
+    "conj": lambda x: Complex(x.re, -x.im) if isinstance(x, Complex) else x,
+    "isnan": _either(Emitted.isnan),
+    "isinf": _either(_isinf),
+    "isfinite": _both(_isfinite),
+    "signbit": lambda x: x.bits() < 0,
+    "threefry2x32": threefry2x32,
+}
+"""What the table of intrinsics leaves to instructions, of wrapped arguments."""
+
+
+def _of_values(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The emission of a function of its wrapped arguments alone."""
+    return lambda builder, sig, values: function(*values)
+
+
+def _libm(name: str) -> Callable[..., Emitted]:
+    return lambda first, *others: first.call(name, *others)
 
 
 # Casts, selection and bit patterns.
@@ -606,22 +515,10 @@ def _cast(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Any:
     return Complex(*values) if len(values) == 2 else convert(values[0], sig.return_type)
 
 
-for _name, _type in SCALARS.items():
-    define(_name, _cast_rule(_type))(_cast)
-
-
 def _select_rule(args: Any) -> Signature:
     expect(len(args) == 3, "select takes a condition and two values", args)
     t = promote(args[1:])
     return signature(t, types.boolean, t, t)
-
-
-@define("select", _select_rule)
-def _select(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Any:
-    condition, a, b = values
-    if isinstance(a, Complex):
-        return Complex(condition.select(a.re, b.re), condition.select(a.im, b.im))
-    return condition.select(a, b)
 
 
 def _bits_rule(source: Any, target: Any) -> Callable[[Any], Signature]:
@@ -633,15 +530,24 @@ def _bitcast(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Any:
     return Emitted(builder, builder.bitcast(values[0].value, llvm), kind)
 
 
-for _name, _other in (("f32", "i32"), ("f32", "u32"), ("f64", "i64"), ("f64", "u64")):
-    for _from, _to in ((_name, _other), (_other, _name)):
-        define(f"bitcast_{_from}_{_to}", _bits_rule(SCALARS[_from], SCALARS[_to]))(_bitcast)
+_RULES = {
+    "select": _select_rule,
+    "threefry2x32": lambda args: signature(types.uint64, *[types.uint32] * 4),
+}
+"""The signatures of intrinsics whose arguments are not of one type."""
 
-
-# Random bits.
-define("threefry2x32", lambda args: signature(types.uint64, *[types.uint32] * 4))(
-    lambda builder, sig, values: threefry2x32(*values)
-)
+for _x in INTRINSICS.values():
+    if _x.name in CASTS:
+        define(_x.name, _cast_rule(SCALARS[_x.name]))(_cast)
+    elif _x.name.startswith("bitcast_"):
+        _from, _to = _x.name.split("_")[1:]
+        define(_x.name, _bits_rule(SCALARS[_from], SCALARS[_to]))(_bitcast)
+    else:
+        _emission = _EMISSIONS.get(_x.name) or partial(elementary.emit, _x.name)
+        define(_x.name, _RULES.get(_x.name) or rule_of(_x))(_of_values(_emission))
+    if _x.libm != "never":
+        # Functions that have a formula, but by a call: for code that does not vectorise.
+        define(f"libm_{_x.name}", rule_of(_x))(_of_values(_libm(_x.name)))
 
 
 # Memory.
@@ -743,7 +649,7 @@ def _word_rule(args: Any) -> Signature:
     return signature(types.int64, args[0], types.int64)
 
 
-@define("read_word", _word_rule, operator.getitem, is_pure=False)
+@define("read_word", _word_rule, is_pure=False)
 def _read_word(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Any:
     address = builder.gep(values[0], [values[1].value], inbounds=True, source_etype=I64)
     value = builder.load(address, typ=I64)
@@ -758,7 +664,7 @@ def _write_rule(args: Any) -> Signature:
     return signature(types.none, args[0], types.int64, types.int64)
 
 
-@define("write_word", _write_rule, operator.setitem, is_pure=False)
+@define("write_word", _write_rule, is_pure=False)
 def _write_word(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> None:
     address = builder.gep(values[0], [values[1].value], inbounds=True, source_etype=I64)
     builder.module.note_access(builder.store(values[2].value, address), sig.args[0].name)
