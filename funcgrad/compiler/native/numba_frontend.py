@@ -85,12 +85,10 @@ class KernelModule(ir.Module):
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.accesses: dict[Any, list[Any]] = {}
+        self.empty_metadata = self.add_metadata([])
 
     def note_access(self, instruction: Any, scope: Any) -> None:
         self.accesses.setdefault(scope, []).append(instruction)
-
-    def empty_metadata(self) -> Any:
-        return self.add_metadata([])
 
     def scope_accesses(self) -> None:
         """Attach ``alias.scope`` and ``noalias`` to all accesses."""

@@ -654,7 +654,7 @@ def _read_word(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Any:
     address = builder.gep(values[0], [values[1].value], inbounds=True, source_etype=I64)
     value = builder.load(address, typ=I64)
     if sig.args[0].constant:
-        value.set_metadata("invariant.load", builder.module.empty_metadata())
+        value.set_metadata("invariant.load", builder.module.empty_metadata)
     builder.module.note_access(value, sig.args[0].name)
     return Emitted(builder, value, "i")
 
