@@ -136,7 +136,10 @@ def measure(args: argparse.Namespace) -> list[Row]:
         memory = compiled.memory_analysis()
         peaks[name, "jit"] = memory.peak_memory_in_bytes - memory.argument_size_in_bytes
     seconds = fastest(calls, (w, x), args.rounds)
-    return [Row(*key, peaks[key], seconds[key], call(w, x)[1][0]) for key, call in calls.items()]
+    return [
+        Row(name, mode, peaks[name, mode], seconds[name, mode], call(w, x)[1][0])
+        for (name, mode), call in calls.items()
+    ]
 
 
 # The table and the picture.

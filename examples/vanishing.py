@@ -170,7 +170,10 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
 def run(args: argparse.Namespace) -> list[Cell]:
     """Examine every network of the grid, print the verdicts, and draw."""
     grid = list(itertools.product(ACTIVATIONS, NORMALIZATIONS, args.depths))
-    cells = [examine(*place, args) for place in tqdm(grid, desc="networks", leave=False)]
+    cells = [
+        examine(activation, normalization, depth, args)
+        for activation, normalization, depth in tqdm(grid, desc="networks", leave=False)
+    ]
     for cell in cells:
         ratio = cell.flow[0] / cell.flow[-1] if cell.flow[-1] else float("nan")
         print(

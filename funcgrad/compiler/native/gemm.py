@@ -751,10 +751,10 @@ class _Assembly(Assembly):
                     if self.unit == 1:
                         is_left = self.let(f"icmp slt i64 {j}, {i}")
                         with self.when(self.let(f"and i1 {is_symmetric}, {is_left}")):
-                            place = self.at(of_c, (j, c_line), (i, near))
+                            across = self.at(of_c, (j, c_line), (i, near))
                             self.do(
                                 f"call void @mirror(i64 {rows}, i64 {columns}, ptr {at_c}, "
-                                f"ptr {place}, i64 {c_line})"
+                                f"ptr {across}, i64 {c_line})"
                             )
             others = self.let(f"xor i64 {bit}, -1")
             self.let(f"atomicrmw and ptr {lanes}, i64 {others} release")
