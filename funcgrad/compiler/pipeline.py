@@ -21,14 +21,7 @@ from funcgrad.compiler.nest.allocate import (
     place,
 )
 from funcgrad.compiler.nest.arrange import arrange, is_on
-from funcgrad.compiler.nest.codegen import (
-    Kernel,
-    Place,
-    Site,
-    generate,
-    generate_copy,
-    generate_scan,
-)
+from funcgrad.compiler.nest.codegen import generate, generate_copy, generate_scan
 from funcgrad.compiler.nest.fuse import Group
 from funcgrad.compiler.nest.gather_scatter import (
     generate_argfold,
@@ -69,6 +62,7 @@ from funcgrad.compiler.nest.nodes import (
     values_read,
 )
 from funcgrad.compiler.nest.scalarize import generate_small, is_small
+from funcgrad.compiler.nest.source import Kernel, Place, Site
 from funcgrad.compiler.report import Job, Report
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.compiler.runtime.executable import (

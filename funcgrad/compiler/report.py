@@ -15,7 +15,6 @@ import numpy as np
 
 from funcgrad.compiler.nest.allocate import Memory, Nested
 from funcgrad.compiler.nest.builder import is_uniform
-from funcgrad.compiler.nest.codegen import Kernel, Place
 from funcgrad.compiler.nest.cost import (
     Cost,
     arithmetic_of,
@@ -36,6 +35,7 @@ from funcgrad.compiler.nest.nodes import (
     all_nodes,
     values_read,
 )
+from funcgrad.compiler.nest.source import Kernel, Place
 from funcgrad.compiler.runtime.matmul import Multiplication
 from funcgrad.compiler.runtime.routines import ForeignCall
 from funcgrad.compiler.runtime.strided import StridedMultiplication

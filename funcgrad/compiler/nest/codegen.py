@@ -3,18 +3,13 @@
 The text depends on the structure of the group only: expressions, dtypes, how many loops remain
 after neighbouring axes were merged, and which operands are contiguous or repeated. Sizes, strides,
 places in memory and scalars are words of the step's arguments; so kernels serve all shapes.
-
-``words`` may hold `Place` entries, which become a slot and a byte offset once memory is planned,
-and `Site` entries, which become numbers.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -34,9 +29,7 @@ from funcgrad.compiler.nest.layout import (
     whole,
 )
 from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Point, Scan
-from funcgrad.compiler.nest.split import part_ranges
-from funcgrad.core.program import Equation
-from funcgrad.dtypes import BOOL, short_name
+from funcgrad.compiler.nest.source import BLOCK, Kernel, Source, neutral, word_of, written
 from funcgrad.intrinsics import expression
 from funcgrad.records import dataclass
 
@@ -49,62 +42,6 @@ is read or written across stays in the nearest cache until all of a cache line w
 
 SHORT = 32
 """Greatest length of rows that kernels are specialised for, of views with literal steps."""
-
-BLOCK = 512
-"""Length of the blocks in which sums are formed."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """Two words: the slot and the byte offset of an element of a value."""
-
-    value: Value
-    offset: int
-
-
-@dataclass(frozen=True)
-class Site:
-    """A word: the number of this entry in the program's list of what kernels may refuse."""
-
-    equation: Equation
-    operand: int
-
-
-@dataclass
-class Kernel:
-    """Source and arguments of one step.
-
-    Attributes:
-        source: Text of ``def kernel(slots, args)``.
-        words: Its arguments, after begin and end.
-        length: Iterations of the outermost loop.
-        scratch: Values that it needs memory for while it runs.
-        is_parallel: Whether parts of the outermost loop may run at the same time, if each has its
-            own scratch memory.
-        work: Elements that it reads and writes; an elementary function counts as several.
-        nodes: What it computes.
-        parts: Ranges of the outermost loop that are run, possibly at the same time.
-    """
-
-    source: str
-    words: list[int | Place | Site] = field(default_factory=list)
-    length: int = 1
-    scratch: list[Value] = field(default_factory=list)
-    is_parallel: bool = False
-    work: int = 0
-    nodes: Sequence[Node] = ()
-    parts: list[tuple[int, int]] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.parts = [(0, self.length)]
-
-    def split(self, n_threads: int) -> None:
-        """Form parts for several threads, if it is large enough."""
-        if not self.is_parallel:
-            return
-        self.parts = part_ranges(self.length, self.work, n_threads)
-        for value in self.scratch:
-            value.shape = (len(self.parts), *value.shape)
 
 
 class _Access:
@@ -138,106 +75,8 @@ class _Loop:
     axis: int
 
 
-class Source:
-    """Lines of a kernel under construction, and its words."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.words: list[int | Place | Site] = []
-        self.n_words = 2
-        self.depth = 1
-        self._literals: dict[Any, str] = {}
-
-    def add(self, line: str) -> None:
-        self.lines.append("    " * self.depth + line)
-
-    @contextmanager
-    def block(self, head: str) -> Iterator[None]:
-        self.add(head)
-        self.depth += 1
-        yield
-        self.depth -= 1
-
-    def word(self, value: int | Site) -> str:
-        """A word, as the expression that reads it."""
-        self.words.append(value)
-        self.n_words += 1
-        return f"args[{self.n_words - 1}]"
-
-    def pointer(self, name: str, value: Value, offset: int) -> None:
-        """A pointer to an element of a value."""
-        self.words.append(Place(value, offset * value.dtype.itemsize))
-        k = self.n_words
-        self.n_words += 2
-        self.add(f"{name} = ptr_{word_of(value.dtype)}(slots[args[{k}]] + args[{k + 1}])")
-
-    def literal(self, scalar: Any) -> str:
-        """A variable that holds a scalar."""
-        key = (scalar.dtype.char, scalar.tobytes())
-        if key not in self._literals:
-            name = f"c{len(self._literals)}"
-            self._literals[key] = name
-            self.add(f"{name} = {self._reads(scalar)}")
-        return self._literals[key]
-
-    def _reads(self, scalar: Any) -> str:
-        dtype = scalar.dtype
-        if dtype.kind == "c":
-            parts = ", ".join(self._reads(part) for part in (scalar.real, scalar.imag))
-            return f"{word_of(dtype)}({parts})"
-        if dtype.kind == "f":
-            bits = np.asarray(scalar).view(f"i{dtype.itemsize}")
-            word = self.word(int(bits))
-            return (
-                f"bitcast_i64_f64({word})"
-                if dtype.itemsize == 8
-                else f"bitcast_i32_f32(i32({word}))"
-            )
-        word = self.word(int(np.asarray(scalar).astype(np.int64)))
-        return f"{word} != 0" if dtype.kind == "b" else f"{word_of(dtype)}({word})"
-
-    def text(self) -> str:
-        lines = ["def kernel(slots, args):"]
-        for line, following in itertools.pairwise([*self.lines, "    return 0"]):
-            lines.append(line)
-            if line.endswith(":") and _indent(following) <= _indent(line):
-                lines.append(" " * (_indent(line) + 4) + "pass")
-        return "\n".join([*lines, "    return 0", ""])
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())
-
-
-def word_of(dtype: np.dtype[Any]) -> str:
-    """What kernels call a dtype."""
-    return "b1" if dtype == BOOL else short_name(dtype)
-
-
 def _is_function(node: Node) -> bool:
     return isinstance(node, Point) and expression(node.expr).is_expensive
-
-
-def neutral(init: str, dtype: np.dtype[Any]) -> Any:
-    """The neutral element of a fold as a scalar."""
-    if init in ("{lowest}", "{highest}"):
-        sign = -1 if init == "{lowest}" else 1
-        if dtype.kind == "f":
-            return dtype.type(sign * np.inf)
-        if dtype.kind == "b":
-            return np.bool_(sign > 0)
-        info = np.iinfo(dtype)
-        return dtype.type(info.min if sign < 0 else info.max)
-    return dtype.type({"0": 0, "1": 1, "True": True, "False": False}[init])
-
-
-def written(template: str, names: Sequence[str], dtypes: Iterable[Any], out: Any) -> str:
-    """A node's expression over variables, as a value of dtype ``out``."""
-    text = template.format(*names)
-    cast = f"{word_of(out)}({{}})"
-    if all(d == out for d in dtypes) or out.kind == "b" or template == cast.format("{0}"):
-        return text
-    return cast.format(text)
 
 
 class _Sum:

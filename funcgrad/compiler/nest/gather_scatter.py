@@ -17,7 +17,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from funcgrad.compiler.abi import REFUSED
-from funcgrad.compiler.nest.codegen import BLOCK, Kernel, Site, Source, generate_copy
+from funcgrad.compiler.nest.codegen import generate_copy
 from funcgrad.compiler.nest.layout import (
     Operand,
     Shape,
@@ -37,6 +37,7 @@ from funcgrad.compiler.nest.nodes import (
     Search,
     Window,
 )
+from funcgrad.compiler.nest.source import BLOCK, Kernel, Site, Source
 from funcgrad.records import dataclass
 
 

@@ -21,7 +21,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
 
-from funcgrad.compiler.nest.codegen import Kernel
 from funcgrad.compiler.nest.layout import Operand, Uniform, Value, View
 from funcgrad.compiler.nest.nodes import (
     Carry,
@@ -37,6 +36,7 @@ from funcgrad.compiler.nest.nodes import (
     Scan,
 )
 from funcgrad.compiler.nest.scalarize import MAX_COST, node_cost
+from funcgrad.compiler.nest.source import Kernel
 from funcgrad.compiler.nest.unroll import Memory, Names, Unroller, places_of
 from funcgrad.records import dataclass
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-from funcgrad.compiler.nest.codegen import Kernel
 from funcgrad.compiler.nest.layout import Value, View
 from funcgrad.compiler.nest.nodes import (
     ArgFold,
@@ -31,6 +30,7 @@ from funcgrad.compiler.nest.nodes import (
     Scan,
     Window,
 )
+from funcgrad.compiler.nest.source import Kernel
 from funcgrad.compiler.nest.unroll import Memory, Names, Unroller, is_walking, places_of, rooms
 from funcgrad.intrinsics import expression
 

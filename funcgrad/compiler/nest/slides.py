@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from funcgrad.compiler.nest.builder import Builder
-from funcgrad.compiler.nest.codegen import neutral
 from funcgrad.compiler.nest.contractions import Contractor
 from funcgrad.compiler.nest.layout import Operand, Shape, Uniform, Value, View, reindexed, whole
 from funcgrad.compiler.nest.nodes import Copies, Fold, Point
+from funcgrad.compiler.nest.source import neutral
 from funcgrad.compiler.nest.strided import Strider
 from funcgrad.lowering import Contraction, Reduction, Reindex, Slide, WindowFold
 from funcgrad.records import dataclass

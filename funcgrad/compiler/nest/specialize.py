@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from funcgrad.compiler.nest.codegen import MAX_EXTENT, neutral
+from funcgrad.compiler.nest.codegen import MAX_EXTENT
 from funcgrad.compiler.nest.fuse import MAX_NODES, Group
 from funcgrad.compiler.nest.layout import (
     Operand,
@@ -25,6 +25,7 @@ from funcgrad.compiler.nest.layout import (
     whole,
 )
 from funcgrad.compiler.nest.nodes import Copies, Fold, Graph, Guard, Node, Point, values_read
+from funcgrad.compiler.nest.source import neutral
 from funcgrad.lowering import Reindex
 
 

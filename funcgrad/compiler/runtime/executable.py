@@ -18,9 +18,9 @@ import numpy as np
 
 from funcgrad.compiler.abi import ERROR_WORDS, FIRST_SLOT, OVERLAP, PARALLEL_WORDS, REFUSED
 from funcgrad.compiler.nest.allocate import Memory
-from funcgrad.compiler.nest.codegen import Site
 from funcgrad.compiler.nest.layout import Operand, Uniform, Value
 from funcgrad.compiler.nest.nodes import External, Graph
+from funcgrad.compiler.nest.source import Site
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.core.source import is_raised_by_us
 from funcgrad.core.trace import add_place

@@ -15,9 +15,9 @@ from funcgrad.compiler.foreign import (
     sort_function,
     ufunc_loop,
 )
-from funcgrad.compiler.nest.codegen import Site
 from funcgrad.compiler.nest.layout import Value, View
 from funcgrad.compiler.nest.nodes import Routine
+from funcgrad.compiler.nest.source import Site
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.compiler.runtime.executable import Step
 from funcgrad.lowering import LapackCall, Ref, SortCall, UfuncCall
