@@ -12,15 +12,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-
-import numpy as np
 
 from funcgrad.compiler.abi import REFUSED
 from funcgrad.compiler.nest.codegen import generate_copy
 from funcgrad.compiler.nest.layout import (
     Operand,
-    Shape,
     Uniform,
     Value,
     View,
@@ -37,170 +33,9 @@ from funcgrad.compiler.nest.nodes import (
     Search,
     Window,
 )
+from funcgrad.compiler.nest.places import clamped, is_wrong, refuse, resolve
 from funcgrad.compiler.nest.source import BLOCK, Kernel, Site, Source
-from funcgrad.records import dataclass
-
-
-class _Cursor:
-    """An operand: the pointer to its current elements, and the index from there."""
-
-    def __init__(self, source: Source, operand: Operand, name: str, scope: int) -> None:
-        self.dtype = operand.dtype
-        self.name = name
-        self.scope = scope
-        self.pointer = name
-        self.index = "0"
-        self.literal = ""
-        if isinstance(operand, Uniform):
-            self.literal = source.literal(operand.scalar)
-            self.strides: tuple[int, ...] = (0,) * len(operand.shape)
-        else:
-            self.strides = operand.strides
-            source.pointer(name, operand.value.home, operand.offset)
-
-    def load(self) -> str:
-        return self.literal or f"load({self.pointer}, {self.index}, {self.scope})"
-
-    def store(self, value: str) -> str:
-        return f"store({self.pointer}, {self.index}, {value}, {self.scope})"
-
-
-@dataclass
-class _Loop:
-    """Several axes walked as one; strides in elements, one per cursor."""
-
-    variable: str
-    size: int
-    strides: tuple[int, ...]
-    length: str = ""
-
-
-class _Walk:
-    """Loops over an index space that move cursors along.
-
-    Args:
-        source: The kernel.
-        prefix: Start of the names of its variables.
-        shape: The index space.
-        moved: The cursors, with their strides along its axes.
-        is_outermost: Whether its first loop is that of the kernel's argument words.
-    """
-
-    def __init__(
-        self,
-        source: Source,
-        prefix: str,
-        shape: Shape,
-        moved: Sequence[tuple[_Cursor, Sequence[int]]],
-        is_outermost: bool = False,
-    ) -> None:
-        self.source = source
-        self.cursors = [cursor for cursor, _ in moved]
-        self.loops: list[_Loop] = []
-        for axis, size in enumerate(shape):
-            self._add(prefix, size, tuple(strides[axis] for _, strides in moved))
-        self.steps: dict[tuple[str, int], str] = {}
-        for i, loop in enumerate(self.loops):
-            is_first = is_outermost and i == 0
-            loop.length = "begin, end" if is_first else self._word(f"n_{loop.variable}", loop.size)
-            for k, (cursor, step) in enumerate(zip(self.cursors, loop.strides, strict=True)):
-                if step and not self._is_unit(loop, step):
-                    nbytes = step * cursor.dtype.itemsize
-                    self.steps[loop.variable, k] = self._word(f"s{k}_{loop.variable}", nbytes)
-
-    def _add(self, prefix: str, size: int, strides: tuple[int, ...]) -> None:
-        if size == 1:
-            return
-        if self.loops:
-            outer = self.loops[-1]
-            if all(s == t * size for s, t in zip(outer.strides, strides, strict=True)):
-                self.loops[-1] = _Loop(outer.variable, outer.size * size, strides)
-                return
-        self.loops.append(_Loop(f"{prefix}{len(self.loops)}", size, strides))
-
-    def _word(self, name: str, value: int) -> str:
-        self.source.add(f"{name} = {self.source.word(value)}")
-        return name
-
-    def _is_unit(self, loop: _Loop, step: int) -> bool:
-        return step == 1 and loop is self.loops[-1]
-
-    @property
-    def length(self) -> int:
-        """Iterations of the first loop."""
-        return self.loops[0].size if self.loops else 1
-
-    @contextmanager
-    def over(self, loop: _Loop, span: str = "") -> Iterator[None]:
-        """One loop."""
-        saved = [(cursor.pointer, cursor.index) for cursor in self.cursors]
-        with self.source.block(f"for {loop.variable} in range({span or loop.length}):"):
-            for k, (cursor, step) in enumerate(zip(self.cursors, loop.strides, strict=True)):
-                if self._is_unit(loop, step):
-                    self._settle(cursor, loop)
-                    cursor.index = loop.variable
-                elif step:
-                    name = f"{cursor.name}_{loop.variable}"
-                    move = f"{loop.variable} * {self.steps[loop.variable, k]}"
-                    self.source.add(f"{name} = offset({cursor.pointer}, {move})")
-                    cursor.pointer = name
-            yield
-        for cursor, (pointer, index) in zip(self.cursors, saved, strict=True):
-            cursor.pointer, cursor.index = pointer, index
-
-    def _settle(self, cursor: _Cursor, loop: _Loop) -> None:
-        """Make room for another index."""
-        if cursor.index != "0":
-            name = f"{cursor.name}_{loop.variable}"
-            self.source.add(f"{name} = advance({cursor.pointer}, {cursor.index})")
-            cursor.pointer = name
-
-    @contextmanager
-    def inside(self, loops: Sequence[_Loop] | None = None) -> Iterator[None]:
-        """All loops, or some of them from the outside in."""
-        loops = self.loops if loops is None else loops
-        if not loops:
-            yield
-            return
-        with self.over(loops[0]), self.inside(loops[1:]):
-            yield
-
-
-def resolve(source: Source, mode: str, name: str, index: str, length: str) -> str:
-    """Statements that make ``name`` the place that an index means.
-
-    Args:
-        source: The kernel.
-        mode: As of `Lookup`.
-        name: The new variable.
-        index: A variable of int64.
-        length: That of the length of the axis.
-
-    Returns:
-        The expression of whether the place exists, or nothing where it always does.
-    """
-    if mode == "clip":
-        source.add(f"{name} = minimum(maximum({index}, 0), {length} - 1)")
-    elif mode == "wrap":
-        source.add(f"{name} = {index}")
-        with source.block(f"if ({index} < 0) | ({index} >= {length}):"):
-            source.add(f"{name} = remainder({index}, {length})")
-    else:
-        source.add(f"{name} = select({index} < 0, {index} + {length}, {index})")
-    return f"({name} >= 0) & ({name} < {length})" if mode == "fill" else ""
-
-
-def is_wrong(index: str, length: str) -> str:
-    """The expression of whether an index is to be refused."""
-    return f"({index} < -{length}) | ({index} >= {length})"
-
-
-def refuse(source: Source, site: str, index: str, position: str) -> None:
-    """Statements that end the kernel because of an index."""
-    source.add(f"slots[1] = {site}")
-    source.add(f"slots[2] = {index}")
-    source.add(f"slots[3] = {position}")
-    source.add(f"return {REFUSED}")
+from funcgrad.compiler.nest.walk import Cursor, Loop, Walk
 
 
 class _Access:
@@ -242,21 +77,21 @@ class _Access:
         for cursor, x in zip(self.indices, indices, strict=True):
             repeated = broadcast(x, shape)
             moved.append((cursor, repeated.strides if isinstance(repeated, View) else (0,) * n))
-        self.places = _Walk(self.source, "a", shape, moved, is_outermost=True)
+        self.places = Walk(self.source, "a", shape, moved, is_outermost=True)
         moved = [(c, c.strides[n:]) for c in self.others]
         moved.append((self.target, tuple(target.strides[i] for i in rest)))
-        self.row = _Walk(self.source, "b", tuple(target.shape[i] for i in rest), moved)
+        self.row = Walk(self.source, "b", tuple(target.shape[i] for i in rest), moved)
         self._literals()
         self._write()
 
     def _literals(self) -> None:
         """Scalars that rows need."""
 
-    def _cursor(self, operand: Operand, name: str) -> _Cursor:
+    def _cursor(self, operand: Operand, name: str) -> Cursor:
         scope = 0
         if isinstance(operand, View):
             scope = self.scopes.setdefault(operand.value.home, len(self.scopes) + 1)
-        return _Cursor(self.source, operand, name, scope)
+        return Cursor(self.source, operand, name, scope)
 
     def kernel(self) -> Kernel:
         work = math.prod(self.node.index_shape) * max(math.prod(x.size for x in self.row.loops), 1)
@@ -297,13 +132,13 @@ class _Access:
             self.source.add(f"at{k} = i64({cursor.load()})")
         self._refuse_any([is_wrong(f"at{k}", n) for k, n in enumerate(self.lengths)])
 
-    def _wrapped(self, loop: _Loop, tests: Sequence[str]) -> None:
+    def _wrapped(self, loop: Loop, tests: Sequence[str]) -> None:
         """A block with indices out of bounds: quotients cost more than all the rest."""
         test = " | ".join(f"({test})" for test in tests)
         with self.source.block(f"if {test}:"), self.places.over(loop, "q, stop"):
             self._place("wrap")
 
-    def _extremes(self, loop: _Loop) -> list[str]:
+    def _extremes(self, loop: Loop) -> list[str]:
         """Tests of whether the extreme indices of a block are out of bounds."""
         numbers = range(len(self.indices))
         for k in numbers:
@@ -332,7 +167,7 @@ class _Access:
         saved = cursor.pointer, cursor.index
         cursor.pointer, cursor.index = cursor.name, "0"
         shape = operand.shape if isinstance(operand, View) else ()
-        walk = _Walk(source, f"r{k}_", shape, [(cursor, cursor.strides)])
+        walk = Walk(source, f"r{k}_", shape, [(cursor, cursor.strides)])
         with walk.inside():
             number = "i64(0)"
             for loop in walk.loops:
@@ -439,13 +274,6 @@ def _copied(operand: Operand, place: View) -> Iterator[Kernel]:
 # Windows.
 
 
-def clamped(start: str, dtype: np.dtype[np.generic], room: str) -> str:
-    """The expression of the start of a window, moved so that it lies inside."""
-    if dtype.kind == "u":
-        return f"i64(minimum(u64({start}), u64({room})))"
-    return f"minimum(maximum(i64({start}), 0), {room})"
-
-
 def generate_window(node: Window) -> Iterator[Kernel]:
     """The kernel that copies a window out of an array."""
     x, *starts = node.operands
@@ -467,13 +295,13 @@ def _window_kernel(
     source = Source()
     source.add("begin = args[0]")
     source.add("end = args[1]")
-    large, small = _Cursor(source, array, "x", 1), _Cursor(source, part, "w", 2)
+    large, small = Cursor(source, array, "x", 1), Cursor(source, part, "w", 2)
     moves = []
     for k, start in enumerate(starts):
         room = array.shape[k] - part.shape[k]
         if not room:
             continue
-        cursor = _Cursor(source, start, f"i{k}", 3 + k)
+        cursor = Cursor(source, start, f"i{k}", 3 + k)
         source.add(f"room{k} = {source.word(room)}")
         source.add(f"k{k} = {clamped(cursor.load(), cursor.dtype, f'room{k}')}")
         moves.append(f"k{k} * {source.word(array.strides[k] * array.dtype.itemsize)}")
@@ -481,7 +309,7 @@ def _window_kernel(
         source.add(f"at = offset(x, {' + '.join(moves)})")
         large.pointer = "at"
     moved = [(large, array.strides), (small, small.strides)]
-    walk = _Walk(source, "a", part.shape, moved, is_outermost=True)
+    walk = Walk(source, "a", part.shape, moved, is_outermost=True)
     with walk.inside():
         if step:
             source.add(large.store(step.format(large.load(), small.load())))
@@ -507,12 +335,12 @@ def _argfold_by_rows(node: ArgFold, x: View) -> Kernel:
     source, form = Source(), node.form
     source.add("begin = args[0]")
     source.add("end = args[1]")
-    line, out = _Cursor(source, x, "x", 1), _Cursor(source, whole(node.out), "y", 2)
+    line, out = Cursor(source, x, "x", 1), Cursor(source, whole(node.out), "y", 2)
     others = [i for i in range(len(x.shape)) if i != form.axis]
     shape = tuple(x.shape[i] for i in others)
     moved = [(line, [x.strides[i] for i in others]), (out, out.strides)]
-    walk = _Walk(source, "a", shape, moved, is_outermost=True)
-    along = _Walk(source, "j", (x.shape[form.axis],), [(line, (x.strides[form.axis],))])
+    walk = Walk(source, "a", shape, moved, is_outermost=True)
+    along = Walk(source, "j", (x.shape[form.axis],), [(line, (x.strides[form.axis],))])
     if not along.loops:
         with walk.inside():
             source.add(out.store("0"))
@@ -546,17 +374,17 @@ def _argfold_by_columns(node: ArgFold, x: View) -> Kernel:
     axis = form.axis
     leading, trailing = x.shape[:axis], x.shape[axis + 1 :]
     best = Value(trailing, x.dtype)
-    line, out = _Cursor(source, x, "x", 1), _Cursor(source, whole(node.out), "y", 2)
-    extreme = _Cursor(source, whole(best), "z", 3)
+    line, out = Cursor(source, x, "x", 1), Cursor(source, whole(node.out), "y", 2)
+    extreme = Cursor(source, whole(best), "z", 3)
     moved = [(line, x.strides[:axis]), (out, out.strides[:axis])]
-    walk = _Walk(source, "a", leading, moved, is_outermost=True)
-    along = _Walk(source, "j", (x.shape[axis],), [(line, (x.strides[axis],))])
+    walk = Walk(source, "a", leading, moved, is_outermost=True)
+    along = Walk(source, "j", (x.shape[axis],), [(line, (x.strides[axis],))])
     moved = [
         (line, x.strides[axis + 1 :]),
         (out, contiguous_strides(trailing)),
         (extreme, best.strides),
     ]
-    row = _Walk(source, "b", trailing, moved)
+    row = Walk(source, "b", trailing, moved)
     with walk.inside():
         with row.inside():
             source.add(extreme.store(line.load()))
@@ -578,11 +406,11 @@ def generate_search(node: Search) -> Iterator[Kernel]:
     source, n = Source(), node.form.lanes
     source.add("begin = args[0]")
     source.add("end = args[1]")
-    line = _Cursor(source, ordered, "x", 1)
-    value, out = _Cursor(source, values, "v", 2), _Cursor(source, whole(node.out), "y", 3)
+    line = Cursor(source, ordered, "x", 1)
+    value, out = Cursor(source, values, "v", 2), Cursor(source, whole(node.out), "y", 3)
     lanes = (*ordered.strides[:n], *(0,) * (len(values.shape) - n))
     moved = [(line, lanes), (value, value.strides), (out, out.strides)]
-    walk = _Walk(source, "a", values.shape, moved, is_outermost=True)
+    walk = Walk(source, "a", values.shape, moved, is_outermost=True)
     source.add(f"length = {source.word(ordered.shape[-1])}")
     source.add(f"halvings = {source.word(ordered.shape[-1].bit_length())}")
     source.add(f"step = {source.word(ordered.strides[-1] * ordered.dtype.itemsize)}")
@@ -611,11 +439,11 @@ def generate_recurrence(node: Recurrence) -> Iterator[Kernel]:
     source = Source()
     source.add("begin = args[0]")
     source.add("end = args[1]")
-    a, b = (_Cursor(source, x, f"x{k}", k + 1) for k, x in enumerate(node.operands))
-    out = _Cursor(source, whole(node.out), "y", 3)
+    a, b = (Cursor(source, x, f"x{k}", k + 1) for k, x in enumerate(node.operands))
+    out = Cursor(source, whole(node.out), "y", 3)
     others = [i for i in range(len(shape)) if i != form.axis]
     moved = [(cursor, [cursor.strides[i] for i in others]) for cursor in (a, b, out)]
-    walk = _Walk(source, "i", tuple(shape[i] for i in others), moved, is_outermost=True)
+    walk = Walk(source, "i", tuple(shape[i] for i in others), moved, is_outermost=True)
     source.add(f"length = {source.word(shape[form.axis])}")
     zero = source.literal(node.out.dtype.type(0))
     steps = [

@@ -19,6 +19,7 @@ from funcgrad.compiler.nest.nodes import Node
 from funcgrad.compiler.nest.split import part_ranges
 from funcgrad.core.program import Equation
 from funcgrad.dtypes import BOOL, short_name
+from funcgrad.records import dataclass
 
 BLOCK = 512
 """Length of the blocks in which sums are formed."""

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from funcgrad.compiler.nest.gather_scatter import clamped, is_wrong, refuse, resolve
 from funcgrad.compiler.nest.layout import Operand, Shape, Uniform, Value, View
 from funcgrad.compiler.nest.nodes import (
     ArgFold,
@@ -34,6 +33,7 @@ from funcgrad.compiler.nest.nodes import (
     Scan,
     Window,
 )
+from funcgrad.compiler.nest.places import clamped, is_wrong, refuse, resolve
 from funcgrad.compiler.nest.source import Site, Source, neutral, written
 from funcgrad.intrinsics import expression
 

@@ -1,0 +1,139 @@
+"""Loops over an index space that move pointers along, for kernels written element by element.
+
+Neighbouring axes that all operands walk as one are one loop; along the innermost one, operands
+with neighbouring elements are indexed, which LLVM sees through, others are reached by byte steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from funcgrad.compiler.nest.layout import Operand, Shape, Uniform
+from funcgrad.compiler.nest.source import Source
+
+
+class Cursor:
+    """An operand: the pointer to its current elements, and the index from there."""
+
+    def __init__(self, source: Source, operand: Operand, name: str, scope: int) -> None:
+        self.dtype = operand.dtype
+        self.name = name
+        self.scope = scope
+        self.pointer = name
+        self.index = "0"
+        self.literal = ""
+        if isinstance(operand, Uniform):
+            self.literal = source.literal(operand.scalar)
+            self.strides: tuple[int, ...] = (0,) * len(operand.shape)
+        else:
+            self.strides = operand.strides
+            source.pointer(name, operand.value.home, operand.offset)
+
+    def load(self) -> str:
+        return self.literal or f"load({self.pointer}, {self.index}, {self.scope})"
+
+    def store(self, value: str) -> str:
+        return f"store({self.pointer}, {self.index}, {value}, {self.scope})"
+
+
+@dataclass
+class Loop:
+    """Several axes walked as one; strides in elements, one per cursor."""
+
+    variable: str
+    size: int
+    strides: tuple[int, ...]
+    length: str = ""
+
+
+class Walk:
+    """Loops over an index space that move cursors along.
+
+    Args:
+        source: The kernel.
+        prefix: Start of the names of its variables.
+        shape: The index space.
+        moved: The cursors, with their strides along its axes.
+        is_outermost: Whether its first loop is that of the kernel's argument words.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        prefix: str,
+        shape: Shape,
+        moved: Sequence[tuple[Cursor, Sequence[int]]],
+        is_outermost: bool = False,
+    ) -> None:
+        self.source = source
+        self.cursors = [cursor for cursor, _ in moved]
+        self.loops: list[Loop] = []
+        for axis, size in enumerate(shape):
+            self._add(prefix, size, tuple(strides[axis] for _, strides in moved))
+        self.steps: dict[tuple[str, int], str] = {}
+        for i, loop in enumerate(self.loops):
+            is_first = is_outermost and i == 0
+            loop.length = "begin, end" if is_first else self._word(f"n_{loop.variable}", loop.size)
+            for k, (cursor, step) in enumerate(zip(self.cursors, loop.strides, strict=True)):
+                if step and not self._is_unit(loop, step):
+                    nbytes = step * cursor.dtype.itemsize
+                    self.steps[loop.variable, k] = self._word(f"s{k}_{loop.variable}", nbytes)
+
+    def _add(self, prefix: str, size: int, strides: tuple[int, ...]) -> None:
+        if size == 1:
+            return
+        if self.loops:
+            outer = self.loops[-1]
+            if all(s == t * size for s, t in zip(outer.strides, strides, strict=True)):
+                self.loops[-1] = Loop(outer.variable, outer.size * size, strides)
+                return
+        self.loops.append(Loop(f"{prefix}{len(self.loops)}", size, strides))
+
+    def _word(self, name: str, value: int) -> str:
+        self.source.add(f"{name} = {self.source.word(value)}")
+        return name
+
+    def _is_unit(self, loop: Loop, step: int) -> bool:
+        return step == 1 and loop is self.loops[-1]
+
+    @property
+    def length(self) -> int:
+        """Iterations of the first loop."""
+        return self.loops[0].size if self.loops else 1
+
+    @contextmanager
+    def over(self, loop: Loop, span: str = "") -> Iterator[None]:
+        """One loop."""
+        saved = [(cursor.pointer, cursor.index) for cursor in self.cursors]
+        with self.source.block(f"for {loop.variable} in range({span or loop.length}):"):
+            for k, (cursor, step) in enumerate(zip(self.cursors, loop.strides, strict=True)):
+                if self._is_unit(loop, step):
+                    self._settle(cursor, loop)
+                    cursor.index = loop.variable
+                elif step:
+                    name = f"{cursor.name}_{loop.variable}"
+                    move = f"{loop.variable} * {self.steps[loop.variable, k]}"
+                    self.source.add(f"{name} = offset({cursor.pointer}, {move})")
+                    cursor.pointer = name
+            yield
+        for cursor, (pointer, index) in zip(self.cursors, saved, strict=True):
+            cursor.pointer, cursor.index = pointer, index
+
+    def _settle(self, cursor: Cursor, loop: Loop) -> None:
+        """Make room for another index."""
+        if cursor.index != "0":
+            name = f"{cursor.name}_{loop.variable}"
+            self.source.add(f"{name} = advance({cursor.pointer}, {cursor.index})")
+            cursor.pointer = name
+
+    @contextmanager
+    def inside(self, loops: Sequence[Loop] | None = None) -> Iterator[None]:
+        """All loops, or some of them from the outside in."""
+        loops = self.loops if loops is None else loops
+        if not loops:
+            yield
+            return
+        with self.over(loops[0]), self.inside(loops[1:]):
+            yield
