@@ -25,12 +25,11 @@ from funcgrad.compiler.nest.codegen import generate, generate_copy, generate_sca
 from funcgrad.compiler.nest.fuse import Group
 from funcgrad.compiler.nest.gather_scatter import (
     generate_argfold,
+    generate_check,
     generate_deposit,
-    generate_lookup,
     generate_recurrence,
     generate_replace,
     generate_search,
-    generate_window,
     is_there,
 )
 from funcgrad.compiler.nest.interchange import generate_lanes, lanes_of
@@ -39,17 +38,15 @@ from funcgrad.compiler.nest.lower import build, simplified
 from funcgrad.compiler.nest.nodes import (
     ArgFold,
     Carry,
+    Checked,
     Copies,
     Deposit,
     External,
-    Fold,
     Graph,
     Link,
-    Lookup,
     Loop,
     Nest,
     Node,
-    Point,
     Product,
     Recurrence,
     Replace,
@@ -57,7 +54,6 @@ from funcgrad.compiler.nest.nodes import (
     Scan,
     Search,
     StridedProduct,
-    Window,
     all_nodes,
     values_read,
 )
@@ -176,7 +172,7 @@ def _jobs(group: Group) -> Iterator[Job]:
 
 def _arranged(group: Group) -> Iterator[Job]:
     node = group.nodes[0]
-    if isinstance(node, Point | Fold):
+    if group.is_fusable:
         yield generate(group)
     elif isinstance(node, Scan):
         yield generate_scan(node)
@@ -207,9 +203,8 @@ def _routine_jobs(node: Routine) -> Iterator[Job]:
 
 
 _GENERATORS: dict[type[Node], Callable[[Any], Iterator[Kernel]]] = {
-    Lookup: generate_lookup,
+    Checked: generate_check,
     Deposit: generate_deposit,
-    Window: generate_window,
     Replace: generate_replace,
     ArgFold: generate_argfold,
     Search: generate_search,

@@ -14,6 +14,7 @@ from funcgrad.compiler.nest.allocate import mark_stored
 from funcgrad.compiler.nest.detach import detach
 from funcgrad.compiler.nest.fuse import Group, fuse
 from funcgrad.compiler.nest.in_place import change_in_place, reuse_inputs
+from funcgrad.compiler.nest.join_lookups import join_lookups
 from funcgrad.compiler.nest.layout import Value
 from funcgrad.compiler.nest.nodes import Graph
 from funcgrad.compiler.nest.read_through import read_through
@@ -74,6 +75,8 @@ def arrange(
     if is_on("rematerialize"):
         rematerialize(graph)
         check("rematerialize")
+    join_lookups(graph)
+    check("join_lookups")
     if is_on("read_through"):
         read_through(graph)
         check("read_through")

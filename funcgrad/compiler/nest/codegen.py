@@ -28,7 +28,8 @@ from funcgrad.compiler.nest.layout import (
     largest_beside,
     whole,
 )
-from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Point, Scan
+from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Pick, Point, Scan
+from funcgrad.compiler.nest.places import clamped, resolve
 from funcgrad.compiler.nest.source import BLOCK, Kernel, Source, neutral, word_of, written
 from funcgrad.intrinsics import expression
 from funcgrad.records import dataclass
@@ -76,7 +77,10 @@ class _Loop:
 
 
 def _is_function(node: Node) -> bool:
-    return isinstance(node, Point) and expression(node.expr).is_expensive
+    """Whether it takes as long as an elementary function."""
+    return isinstance(node, Pick) or (
+        isinstance(node, Point) and expression(node.expr).is_expensive
+    )
 
 
 class _Sum:
@@ -215,8 +219,7 @@ class _Writer:
             self.bodies.append(self._with_operands(wanted, stage))
 
     def _keep_if_expensive(self, node: Node) -> None:
-        assert isinstance(node, Point)
-        if node.out in self.kept or not expression(node.expr).is_expensive:
+        if node.out in self.kept or not _is_function(node):
             return
         shape = tuple(self.space[a] for a in self.order[len(self.space) - self.n_row :])
         memory = Value(shape, node.out.dtype)
@@ -423,6 +426,7 @@ class _Writer:
                     source.add(f"{self._step_name(access, loop)} = {source.word(nbytes)}")
 
         self._declare_boxes()
+        self._declare_places()
 
     def _declare_boxes(self) -> None:
         """The questions whether an index lies in a box, for every guard."""
@@ -444,6 +448,19 @@ class _Writer:
                 known[key] = f"g{len(known)}"
                 self.tests[known[key]] = " & ".join(tests)
             self.questions[node] = known[key]
+
+    def _declare_places(self) -> None:
+        """The lengths of axes along which places are computed, and bytes from place to place."""
+        for i, node in enumerate(self.nodes):
+            if not isinstance(node, Pick):
+                continue
+            for k, (length, step) in enumerate(zip(node.lengths, node.steps, strict=True)):
+                self.source.add(f"m{i}_{k} = {self.source.word(length)}")
+                if step != 1:
+                    nbytes = step * node.out.dtype.itemsize
+                    self.source.add(f"d{i}_{k} = {self.source.word(nbytes)}")
+            if node.mode == "fill":
+                self.source.literal(node.fill)
 
     def _ask(self, nodes: Iterable[Node]) -> None:
         """Answers to the questions of some nodes, under their names."""
@@ -655,6 +672,9 @@ class _Writer:
                 self._ask([node])
                 self._guard(node, self.loaded)
                 continue
+            if isinstance(node, Pick):
+                self._pick(node, self.loaded)
+                continue
             names = [self._name(x, node, self.loaded) for x in node.operands]
             if isinstance(node, Fold):
                 self.folds[node].add(names[0])
@@ -694,7 +714,7 @@ class _Writer:
         """Loads that are the same all along the row."""
         for node in body:
             # What a guard reads need not be there everywhere.
-            for x in node.operands[isinstance(node, Guard) :]:
+            for x in node.operands[isinstance(node, Guard | Pick) :]:
                 if isinstance(x, View) and x.value not in self.made:
                     access = self._operand_access(x, node)
                     if not any(self._step(access, loop) for loop in self.row):
@@ -785,6 +805,9 @@ class _Writer:
             if isinstance(node, Guard):
                 self._guard(node, loaded, zone)
                 continue
+            if isinstance(node, Pick):
+                self._pick(node, loaded)
+                continue
             names = [self._name(x, node, loaded) for x in node.operands]
             kind = self._kind(node)
             if kind == "point":
@@ -803,7 +826,7 @@ class _Writer:
         """Load what results replace before the first of them is stored."""
         written = {self.outs[node] for node in body if node in self.outs}
         for node in body:
-            for x in node.operands:
+            for x in node.operands[isinstance(node, Pick) :]:
                 if isinstance(x, Uniform) or x.value in self.made:
                     continue
                 if self._operand_access(x, node) in written:
@@ -847,6 +870,46 @@ class _Writer:
             self.source.add(f"{name} = {otherwise}")
             with self.source.block(f"if {test}:"):
                 self.source.add(f"{name} = {self._load_text(access, self._is_full(node))}")
+        self.names[node.out] = name
+        if node in self.outs:
+            self._store(self.outs[node], name, self._is_full(node))
+
+    def _pick(self, node: Pick, loaded: dict[Any, str]) -> None:
+        """An element at a place that is computed."""
+        source, number = self.source, self.nodes.index(node)
+        name = f"v{number}"
+        table, *indices = node.operands
+        assert isinstance(table, View)
+        tests, moves, far = [], [], []
+        for k, (operand, step) in enumerate(zip(indices, node.steps, strict=True)):
+            index, place = self._name(operand, node, loaded), f"{name}k{k}"
+            length = f"m{number}_{k}"
+            if node.mode == "start":
+                source.add(f"{place} = {clamped(index, operand.dtype, f'({length} - 1)')}")
+            else:
+                source.add(f"{name}i{k} = i64({index})")
+                test = resolve(source, node.mode, place, f"{name}i{k}", length)
+                tests += [f"({test})"] if test else []
+            if step == 1:
+                moves.append(place)
+            else:
+                far.append(f"{place} * d{number}_{k}")
+        test, access = "", self._operand_access(table, node)
+        if tests:
+            test = f"{name}t"
+            source.add(f"{test} = {' & '.join(tests)}")
+            moves = [f"select({test}, {' + '.join(moves)}, 0)"] if moves else []
+            far = [f"select({test}, {' + '.join(far)}, 0)"] if far else []
+        row = self._is_full(node) and self.row
+        pointer, index = self._index(access) if row else (access.pointers[-1], "0")
+        if far:
+            pointer = f"offset({pointer}, {' + '.join(far)})"
+        if moves:
+            index = " + ".join(moves if index == "0" else [*moves, index])
+        value = f"load({pointer}, {index}, {access.scope})"
+        if test:
+            value = f"select({test}, {value}, {source.literal(node.fill)})"
+        source.add(f"{name} = {value}")
         self.names[node.out] = name
         if node in self.outs:
             self._store(self.outs[node], name, self._is_full(node))

@@ -21,6 +21,7 @@ from funcgrad.compiler.nest.nodes import (
     Loop,
     Nest,
     Node,
+    Pick,
     Point,
     Product,
     Replace,
@@ -171,6 +172,8 @@ def _operands(node: Node) -> tuple[Sequence[Operand], int]:
     """The operands that a node reads as a whole, and the bytes that it moves otherwise."""
     if isinstance(node, Lookup | Window):
         return node.operands[1:], 2 * node.out.nbytes
+    if isinstance(node, Pick):
+        return node.operands[1:], node.out.nbytes * (1 + node.out.is_stored)
     if isinstance(node, Deposit | Replace):
         # The copy of the array that it changes is a kernel of its own.
         _, updates, *places = node.operands

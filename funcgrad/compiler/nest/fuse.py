@@ -23,7 +23,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from funcgrad.compiler.nest.layout import Shape, Value, View, contiguous_strides, same_strides
-from funcgrad.compiler.nest.nodes import External, Fold, Graph, Node, Point
+from funcgrad.compiler.nest.nodes import External, Fold, Graph, Node, Pick, Point
 from funcgrad.compiler.nest.segment import segments
 from funcgrad.records import dataclass
 
@@ -73,7 +73,7 @@ class Group:
 
     @property
     def is_fusable(self) -> bool:
-        return isinstance(self.nodes[0], Point | Fold)
+        return isinstance(self.nodes[0], Point | Fold | Pick)
 
 
 def reduction_walk(fold: Fold) -> Walk:
@@ -248,12 +248,14 @@ def _fits(nodes: Sequence[Node], made_by: Sequence[Node], space: Shape, walk: Wa
         return False
     together = set(made_by)
     for node in nodes:
-        for operand in node.operands:
+        for k, operand in enumerate(node.operands):
             maker = operand.value.maker if isinstance(operand, View) else None
             if maker not in together:
                 continue
             assert isinstance(operand, View)
-            if is_late(maker, space, walk) or not is_aligned(operand, node, space, walk):
+            if node.looks_around(k) or is_late(maker, space, walk):
+                return False
+            if not is_aligned(operand, node, space, walk):
                 return False
     return True
 
@@ -332,7 +334,7 @@ def is_aligned(operand: View, node: Node, space: Shape, walk: Walk | None) -> bo
         return same_strides(space, operand.strides, contiguous_strides(space))
     if walk is None or walk.order != tuple(range(len(space))):
         return False
-    if isinstance(operand.value.maker, Point) and shape == space:
+    if isinstance(operand.value.maker, Point | Pick) and shape == space:
         return False
     dropped = row_shapes(space, walk)[0]
     if math.prod(shape) != math.prod(dropped):

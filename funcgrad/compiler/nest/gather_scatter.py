@@ -1,19 +1,19 @@
-"""Kernels that read or write at computed places: lookups, deposits, windows, places of extremes.
+"""Kernels of what no walk of points computes: deposits, searches, places of extremes, recurrences.
 
 As in `codegen` the text depends on structure only: dtypes, how many loops remain after neighbouring
 axes were merged, and which operands are contiguous or repeated. Indices that a primitive refuses
 end the kernel: it leaves the number of the `Site`, the index and its position in the slots.
 
-Of several wrong indices the one is reported that NumPy would meet first: all are looked through
-again, array by array, once a block holds a wrong one.
+Of several wrong indices the one is reported that NumPy would meet first: arrays are looked through
+one after the other.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 
-from funcgrad.compiler.abi import REFUSED
 from funcgrad.compiler.nest.codegen import generate_copy
 from funcgrad.compiler.nest.layout import (
     Operand,
@@ -26,232 +26,85 @@ from funcgrad.compiler.nest.layout import (
 )
 from funcgrad.compiler.nest.nodes import (
     ArgFold,
+    Checked,
     Deposit,
-    Lookup,
     Recurrence,
     Replace,
     Search,
-    Window,
 )
 from funcgrad.compiler.nest.places import clamped, is_wrong, refuse, resolve
 from funcgrad.compiler.nest.source import BLOCK, Kernel, Site, Source
-from funcgrad.compiler.nest.walk import Cursor, Loop, Walk
+from funcgrad.compiler.nest.walk import Cursor, Walk
 
 
-class _Access:
-    """What lookups and deposits share: a walk over places, each with a row of elements.
-
-    Args:
-        node: The node.
-        target: The array whose places are named.
-        indices: The index arrays.
-        others: Further operands, with the axes of the places first and then those of the row.
-    """
-
-    def __init__(
-        self,
-        node: Lookup | Deposit,
-        target: View,
-        indices: Sequence[Operand],
-        others: Sequence[Operand],
-    ) -> None:
-        self.node = node
-        self.mode = node.form.mode
-        self.source = Source()
-        self.source.add("begin = args[0]")
-        self.source.add("end = args[1]")
-        self.scopes: dict[Value, int] = {}
-        axes, shape = node.form.axes, node.index_shape
-        rest = [i for i in range(len(target.shape)) if i not in axes]
-        self.target = self._cursor(target, "t")
-        self.others = [self._cursor(x, f"x{k}") for k, x in enumerate(others)]
-        self.operands = list(indices)
-        self.indices = [self._cursor(x, f"i{k}") for k, x in enumerate(indices)]
-        self.lengths = [f"n{k}" for k in range(len(axes))]
-        for k, axis in enumerate(axes):
-            self.source.add(f"n{k} = {self.source.word(target.shape[axis])}")
-            nbytes = target.strides[axis] * target.dtype.itemsize
-            self.source.add(f"s{k} = {self.source.word(nbytes)}")
-        n = len(shape)
-        moved = [(c, c.strides[:n]) for c in self.others]
-        for cursor, x in zip(self.indices, indices, strict=True):
-            repeated = broadcast(x, shape)
-            moved.append((cursor, repeated.strides if isinstance(repeated, View) else (0,) * n))
-        self.places = Walk(self.source, "a", shape, moved, is_outermost=True)
-        moved = [(c, c.strides[n:]) for c in self.others]
-        moved.append((self.target, tuple(target.strides[i] for i in rest)))
-        self.row = Walk(self.source, "b", tuple(target.shape[i] for i in rest), moved)
-        self._literals()
-        self._write()
-
-    def _literals(self) -> None:
-        """Scalars that rows need."""
-
-    def _cursor(self, operand: Operand, name: str) -> Cursor:
-        scope = 0
-        if isinstance(operand, View):
-            scope = self.scopes.setdefault(operand.value.home, len(self.scopes) + 1)
-        return Cursor(self.source, operand, name, scope)
-
-    def kernel(self) -> Kernel:
-        work = math.prod(self.node.index_shape) * max(math.prod(x.size for x in self.row.loops), 1)
-        return Kernel(self.source.text(), self.source.words, self.places.length, work=work)
-
-    # Places.
-
-    def _write(self) -> None:
-        loops = self.places.loops
-        if self.mode not in ("raise", "wrap"):
-            with self.places.inside():
-                self._place(self.mode)
-            return
-        if not loops:
-            if self.mode == "raise":
-                self._check_one()
-            self._place(self.mode)
-            return
-        last = loops[-1]
-        with self.places.inside(loops[:-1]):
-            depth = self.source.depth + 1
-            begin, end = ("begin", "end") if last is loops[0] else ("0", last.length)
-            with self.source.block(f"for q in range({begin}, {end}, {BLOCK}):"):
-                self.source.add(f"stop = minimum(q + {BLOCK}, {end})")
-                tests = self._extremes(last)
-                if self.mode == "raise":
-                    self._refuse_any(tests)
-                else:
-                    self._wrapped(last, tests)
-                    self.source.add("else:")
-                    self.source.depth += 1
-                with self.places.over(last, "q, stop"):
-                    self._place("raise")
-                self.source.depth = depth
-
-    def _check_one(self) -> None:
-        for k, cursor in enumerate(self.indices):
-            self.source.add(f"at{k} = i64({cursor.load()})")
-        self._refuse_any([is_wrong(f"at{k}", n) for k, n in enumerate(self.lengths)])
-
-    def _wrapped(self, loop: Loop, tests: Sequence[str]) -> None:
-        """A block with indices out of bounds: quotients cost more than all the rest."""
-        test = " | ".join(f"({test})" for test in tests)
-        with self.source.block(f"if {test}:"), self.places.over(loop, "q, stop"):
-            self._place("wrap")
-
-    def _extremes(self, loop: Loop) -> list[str]:
-        """Tests of whether the extreme indices of a block are out of bounds."""
-        numbers = range(len(self.indices))
-        for k in numbers:
-            self.source.add(f"low{k} = i64(0)")
-            self.source.add(f"high{k} = i64(0)")
-        with self.places.over(loop, "q, stop"):
-            for k, cursor in enumerate(self.indices):
-                self.source.add(f"at{k} = i64({cursor.load()})")
-                self.source.add(f"low{k} = minimum(low{k}, at{k})")
-                self.source.add(f"high{k} = maximum(high{k}, at{k})")
-        return [f"(low{k} < -{n}) | (high{k} >= {n})" for k, n in enumerate(self.lengths)]
-
-    def _refuse_any(self, tests: Sequence[str]) -> None:
-        """Find the first wrong index if there is one."""
-        if not tests:
-            return
-        with self.source.block(f"if {' | '.join(f'({test})' for test in tests)}:"):
-            for k in range(len(tests)):
-                self._find_wrong(k)
-            self.source.add(f"return {REFUSED}")
-
-    def _find_wrong(self, k: int) -> None:
-        source, cursor, operand = self.source, self.indices[k], self.operands[k]
-        assert self.node.equation is not None
-        site = source.word(Site(self.node.equation, k))
-        saved = cursor.pointer, cursor.index
-        cursor.pointer, cursor.index = cursor.name, "0"
-        shape = operand.shape if isinstance(operand, View) else ()
-        walk = Walk(source, f"r{k}_", shape, [(cursor, cursor.strides)])
-        with walk.inside():
-            number = "i64(0)"
-            for loop in walk.loops:
-                number = f"({number}) * {loop.length} + {loop.variable}"
-            source.add(f"at{k} = i64({cursor.load()})")
-            with source.block(f"if {is_wrong(f'at{k}', self.lengths[k])}:"):
-                refuse(source, site, f"at{k}", number)
-        cursor.pointer, cursor.index = saved
-
-    def _place(self, mode: str) -> None:
-        """The row of one place."""
-        source, tests = self.source, []
-        moves = []
-        for k, (cursor, n) in enumerate(zip(self.indices, self.lengths, strict=True)):
-            source.add(f"at{k} = i64({cursor.load()})")
-            tests.append(resolve(source, mode, f"k{k}", f"at{k}", n))
-            moves.append(f"k{k} * s{k}")
-        test = " & ".join(f"({test})" for test in tests if test)
-        if not test:
-            self._row(moves)
-            return
-        with source.block(f"if {test}:"):
-            self._row(moves)
-        self._missing()
-
-    def _row(self, moves: Sequence[str]) -> None:
-        saved = self.target.pointer
-        if moves:
-            self.source.add(f"{self.target.name}_row = offset({saved}, {' + '.join(moves)})")
-            self.target.pointer = f"{self.target.name}_row"
-        with self.row.inside():
-            self._element()
-        self.target.pointer = saved
-
-    def _element(self) -> None:
-        """One element of a row."""
-        raise NotImplementedError
-
-    def _missing(self) -> None:
-        """What happens to a row whose place does not exist."""
-
-
-class _Lookup(_Access):
-    def __init__(self, node: Lookup) -> None:
-        x, *indices = node.operands
-        assert isinstance(x, View)
-        super().__init__(node, x, indices, [whole(node.out)])
-
-    def _literals(self) -> None:
-        if self.mode == "fill":
-            assert isinstance(self.node, Lookup)
-            self.fill = self.source.literal(self.node.form.fill)
-
-    def _element(self) -> None:
-        self.source.add(self.others[0].store(self.target.load()))
-
-    def _missing(self) -> None:
-        self.source.add("else:")
-        self.source.depth += 1
-        with self.row.inside():
-            self.source.add(self.others[0].store(self.fill))
-        self.source.depth -= 1
-
-
-class _Deposit(_Access):
-    def __init__(self, node: Deposit) -> None:
-        _, updates, *indices = node.operands
-        super().__init__(node, whole(node.out), indices, [updates])
-
-    def _element(self) -> None:
-        assert isinstance(self.node, Deposit)
-        value = self.node.form.step.format(self.target.load(), self.others[0].load())
-        self.source.add(self.target.store(value))
-
-
-def generate_lookup(node: Lookup) -> Iterator[Kernel]:
-    """The kernel of a lookup."""
-    yield _Lookup(node).kernel()
+def generate_check(node: Checked) -> Iterator[Kernel]:
+    """The kernel that makes indices places, and looks for the first wrong one if there is any."""
+    (index,) = node.operands
+    source = Source()
+    source.add("begin = args[0]")
+    source.add("end = args[1]")
+    given, out = Cursor(source, index, "i", 1), Cursor(source, whole(node.out), "y", 2)
+    source.add(f"n = {source.word(node.length)}")
+    assert node.equation is not None
+    site = source.word(Site(node.equation, node.number))
+    moved = [(given, given.strides), (out, out.strides)]
+    walk = Walk(source, "a", node.out.shape, moved, is_outermost=True)
+    source.add("low = i64(0)")
+    source.add("high = i64(-1)")
+    with walk.inside():
+        source.add(f"at = i64({given.load()})")
+        source.add("low = minimum(low, at)")
+        source.add("high = maximum(high, at)")
+        source.add(out.store("select(at < 0, at + n, at)"))
+    with source.block("if (low < -n) | (high >= n):"), walk.inside():
+        source.add(f"at = i64({given.load()})")
+        with source.block(f"if {is_wrong('at', 'n')}:"):
+            refuse(source, site, "at", walk.number())
+    yield Kernel(source.text(), source.words, walk.length, work=2 * math.prod(node.out.shape))
 
 
 def generate_deposit(node: Deposit) -> Iterator[Kernel]:
     """The kernels of a deposit: a copy, into which elements are then taken."""
     yield from _copied(node.operands[0], whole(node.out))
-    yield _Deposit(node).kernel()
+    yield _deposit_kernel(node)
+
+
+def _deposit_kernel(node: Deposit) -> Kernel:
+    _, updates, *indices = node.operands
+    target, axes, shape = whole(node.out), node.form.axes, node.index_shape
+    rest = [i for i in range(len(target.shape)) if i not in axes]
+    source, n = Source(), len(shape)
+    source.add("begin = args[0]")
+    source.add("end = args[1]")
+    row, given = Cursor(source, target, "t", 1), Cursor(source, updates, "x", 2)
+    cursors = [Cursor(source, x, f"i{k}", 3 + k) for k, x in enumerate(indices)]
+    for k, axis in enumerate(axes):
+        source.add(f"n{k} = {source.word(target.shape[axis])}")
+        nbytes = target.strides[axis] * target.dtype.itemsize
+        source.add(f"s{k} = {source.word(nbytes)}")
+    moved = [(given, given.strides[:n])]
+    for cursor, x in zip(cursors, indices, strict=True):
+        repeated = broadcast(x, shape)
+        moved.append((cursor, repeated.strides if isinstance(repeated, View) else (0,) * n))
+    places = Walk(source, "a", shape, moved, is_outermost=True)
+    lengths = tuple(target.shape[i] for i in rest)
+    moved = [(given, given.strides[n:]), (row, tuple(target.strides[i] for i in rest))]
+    along = Walk(source, "b", lengths, moved)
+    with places.inside():
+        tests = []
+        for k, cursor in enumerate(cursors):
+            source.add(f"at{k} = i64({cursor.load()})")
+            test = resolve(source, node.form.mode, f"k{k}", f"at{k}", f"n{k}")
+            tests += [f"({test})"] if test else []
+        with source.block(f"if {' & '.join(tests)}:") if tests else nullcontext():
+            if cursors:
+                moves = " + ".join(f"k{k} * s{k}" for k in range(len(cursors)))
+                source.add(f"t_row = offset(t, {moves})")
+                row.pointer = "t_row"
+            with along.inside():
+                source.add(row.store(node.form.step.format(row.load(), given.load())))
+    work = math.prod(shape) * max(math.prod(lengths), 1)
+    return Kernel(source.text(), source.words, places.length, work=work)
 
 
 def is_there(operand: Operand, place: View) -> bool:
@@ -274,24 +127,15 @@ def _copied(operand: Operand, place: View) -> Iterator[Kernel]:
 # Windows.
 
 
-def generate_window(node: Window) -> Iterator[Kernel]:
-    """The kernel that copies a window out of an array."""
-    x, *starts = node.operands
-    yield _window_kernel(x, starts, whole(node.out))
-
-
 def generate_replace(node: Replace) -> Iterator[Kernel]:
     """The kernels of a replaced window: a copy of all, and one of the window."""
     x, update, *starts = node.operands
     yield from _copied(x, whole(node.out))
-    yield _window_kernel(whole(node.out), starts, update, node.step)
+    yield _replacement(whole(node.out), starts, update, node.step)
 
 
-def _window_kernel(
-    array: Operand, starts: Sequence[Operand], part: Operand, step: str = ""
-) -> Kernel:
-    """Copies a window out of an array, or takes a part into it."""
-    assert isinstance(array, View)
+def _replacement(array: View, starts: Sequence[Operand], part: Operand, step: str) -> Kernel:
+    """Takes a part into an array."""
     source = Source()
     source.add("begin = args[0]")
     source.add("end = args[1]")
@@ -311,10 +155,7 @@ def _window_kernel(
     moved = [(large, array.strides), (small, small.strides)]
     walk = Walk(source, "a", part.shape, moved, is_outermost=True)
     with walk.inside():
-        if step:
-            source.add(large.store(step.format(large.load(), small.load())))
-        else:
-            source.add(small.store(large.load()))
+        source.add(large.store(step.format(large.load(), small.load())))
     return Kernel(source.text(), source.words, walk.length, work=math.prod(part.shape))
 
 

@@ -22,16 +22,18 @@ from funcgrad.compiler.nest.nodes import (
 def reuse_inputs(graph: Graph, groups: Sequence[Group], donated: Sequence[bool]) -> None:
     """Let outputs replace donated inputs of their type that nothing needs any more."""
     free: dict[tuple[Shape, Any], list[Value]] = {}
-    reads: dict[Value, list[tuple[int, View]]] = {}
+    reads: dict[Value, list[tuple[int, bool]]] = {}
+    """Where each is read, and whether only at the index that is computed there."""
     for value, given in zip(graph.inputs, donated, strict=False):
         if given:
             free.setdefault((value.shape, value.dtype), []).append(value)
             reads[value] = []
     home = {node: i for i, group in enumerate(groups) for node in group.nodes}
     for node, i in home.items():
-        for x in node.operands:
+        for k, x in enumerate(node.operands):
             if isinstance(x, View) and x.value in reads:
-                reads[x.value].append((i, x))
+                is_plain = x.is_whole and x.shape == x.value.shape and not node.looks_around(k)
+                reads[x.value].append((i, is_plain))
     for out in graph.outputs:
         i = home[out.maker]
         candidates = free.get((out.shape, out.dtype), [])
@@ -40,11 +42,10 @@ def reuse_inputs(graph: Graph, groups: Sequence[Group], donated: Sequence[bool])
             candidates = [value for value in candidates if value is changed]
         elif not isinstance(out.maker, Point):
             continue
-        is_plain = groups[i].walk is None
         for value in candidates:
             if all(
-                j < i or (j == i and is_plain and x.is_whole and x.shape == out.shape)
-                for j, x in reads[value]
+                j < i or (j == i and groups[i].walk is None and is_plain)
+                for j, is_plain in reads[value]
             ):
                 out.home = value
                 free[out.shape, out.dtype].remove(value)

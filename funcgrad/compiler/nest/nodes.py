@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import field
+from typing import Any
 
 import numpy as np
 
@@ -54,6 +55,10 @@ class Node:
     def space(self) -> Shape:
         """The index space that it loops over."""
         return self.out.shape
+
+    def looks_around(self, k: int) -> bool:
+        """Whether it reads an operand elsewhere than at the index that it is at."""
+        return False
 
 
 @dataclass(eq=False)
@@ -180,6 +185,42 @@ class Replace(Node):
 
     step: str = "{1}"
     """What an element of the part, ``{0}``, is replaced by when ``{1}`` comes to it."""
+
+
+@dataclass(eq=False)
+class Checked(Node):
+    """The integers of its operand as places along an axis, of which wrong ones are refused.
+
+    Attributes:
+        length: The length of the axis.
+        number: Which of the index arrays of its equation it is.
+    """
+
+    length: int
+    number: int
+
+
+@dataclass(eq=False)
+class Pick(Node):
+    """An element of an array for every index: a lookup or window that shares kernels.
+
+    The first operand has, at every index, the element that is meant if all integers are 0. The
+    others, of the shape of the output, are these integers: places along some axes of the array.
+
+    Attributes:
+        mode: What an integer means, as in `places.resolve`, or "start": that of a window.
+        lengths: For every integer, how many places there are along its axis.
+        steps: For every integer, how many elements it is from place to place.
+        fill: What is read where there is no place, in mode "fill".
+    """
+
+    mode: str
+    lengths: tuple[int, ...]
+    steps: tuple[int, ...]
+    fill: Any = None
+
+    def looks_around(self, k: int) -> bool:
+        return k == 0
 
 
 @dataclass(eq=False)

@@ -13,7 +13,7 @@ def resolve(source: Source, mode: str, name: str, index: str, length: str) -> st
 
     Args:
         source: The kernel.
-        mode: As of `Lookup`.
+        mode: As of `lowering.Lookup`, or "place": it is one.
         name: The new variable.
         index: A variable of int64.
         length: That of the length of the axis.
@@ -27,6 +27,8 @@ def resolve(source: Source, mode: str, name: str, index: str, length: str) -> st
         source.add(f"{name} = {index}")
         with source.block(f"if ({index} < 0) | ({index} >= {length}):"):
             source.add(f"{name} = remainder({index}, {length})")
+    elif mode == "place":
+        source.add(f"{name} = {index}")
     else:
         source.add(f"{name} = select({index} < 0, {index} + {length}, {index})")
     return f"({name} >= 0) & ({name} < {length})" if mode == "fill" else ""

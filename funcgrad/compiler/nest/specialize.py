@@ -24,7 +24,7 @@ from funcgrad.compiler.nest.layout import (
     reindexed,
     whole,
 )
-from funcgrad.compiler.nest.nodes import Copies, Fold, Graph, Guard, Node, Point, values_read
+from funcgrad.compiler.nest.nodes import Copies, Fold, Graph, Guard, Node, Pick, Point, values_read
 from funcgrad.compiler.nest.source import neutral
 from funcgrad.lowering import Reindex
 
@@ -141,7 +141,7 @@ class _Writing:
         elif isinstance(node, Fold):
             self._write_fold(node)
         else:
-            assert isinstance(node, Point)
+            assert isinstance(node, Point | Pick)
             parts = self._make_parts(node.out, self.axis)
             for e, out in enumerate(parts):
                 self._write_point(node, e, out)
@@ -149,17 +149,12 @@ class _Writing:
     def _renamed(self, node: Node) -> Node:
         """A node that does not have the axis."""
         operands = tuple(self._operand(x, None, 0) for x in node.operands)
-        if isinstance(node, Fold):
-            return Fold(operands, node.outs, node.form)
-        if isinstance(node, Guard):
-            return Guard(operands, node.outs, node.box, node.is_fence)
-        assert isinstance(node, Point)
-        return Point(operands, node.outs, node.expr)
+        return replace(node, operands=operands)
 
-    def _write_point(self, node: Point, e: int, out: Value) -> None:
+    def _write_point(self, node: Point | Pick, e: int, out: Value) -> None:
         operands = tuple(self._operand(x, self.axis, e) for x in node.operands)
         if not isinstance(node, Guard):
-            self._add(Point(operands, (out,), node.expr))
+            self._add(replace(node, operands=operands, outs=(out,)))
             return
         begin, end = node.box[self.axis]
         box = _without(node.box, self.axis)

@@ -137,3 +137,10 @@ class Walk:
             return
         with self.over(loops[0]), self.inside(loops[1:]):
             yield
+
+    def number(self) -> str:
+        """The row-major number of the current index."""
+        number = self.loops[0].variable if self.loops else "i64(0)"
+        for loop in self.loops[1:]:
+            number = f"({number}) * {loop.length} + {loop.variable}"
+        return number

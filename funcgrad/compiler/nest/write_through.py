@@ -58,14 +58,10 @@ class _Plan:
     def reads_elsewhere(self, maker: Node, value: Value, place: View) -> bool:
         """Whether the kernel of a point reads an array at other indices than it would write."""
         for node in self.groups[self.home[maker]].nodes:
-            for x in node.operands:
+            for k, x in enumerate(node.operands):
                 if isinstance(x, View) and x.value is value:
-                    same = (x.shape, x.strides, x.offset) == (
-                        place.shape,
-                        place.strides,
-                        place.offset,
-                    )
-                    if not same:
+                    own = (x.shape, x.strides, x.offset)
+                    if node.looks_around(k) or own != (place.shape, place.strides, place.offset):
                         return True
         return False
 
