@@ -33,7 +33,7 @@ from funcgrad.compiler.nest.nodes import (
     Search,
 )
 from funcgrad.compiler.nest.places import clamped, is_wrong, refuse, resolve
-from funcgrad.compiler.nest.source import BLOCK, Kernel, Site, Source
+from funcgrad.compiler.nest.source import Kernel, Site, Source
 from funcgrad.compiler.nest.walk import Cursor, Walk
 
 
@@ -191,8 +191,7 @@ def _argfold_by_rows(node: ArgFold, x: View) -> Kernel:
     with walk.inside():
         source.add(f"best = {line.load()}")
         source.add("place = i64(0)")
-        with source.block(f"for q in range(0, {loop.length}, {BLOCK}):"):
-            source.add(f"stop = minimum(q + {BLOCK}, {loop.length})")
+        with along.blocks(loop):
             source.add("most = best")
             with along.over(loop, "q, stop"):
                 source.add(f"most = {form.step.format('most', line.load())}")
@@ -241,7 +240,10 @@ def _argfold_by_columns(node: ArgFold, x: View) -> Kernel:
 
 
 def generate_search(node: Search) -> Iterator[Kernel]:
-    """The kernel of binary searches, one after the other."""
+    """The kernel of binary searches: all those of a block make each step together.
+
+    They do not wait for each other's loads, and no step takes a branch.
+    """
     ordered, values = node.operands
     assert isinstance(ordered, View)
     source, n = Source(), node.form.lanes
@@ -253,25 +255,33 @@ def generate_search(node: Search) -> Iterator[Kernel]:
     moved = [(line, lanes), (value, value.strides), (out, out.strides)]
     walk = Walk(source, "a", values.shape, moved, is_outermost=True)
     source.add(f"length = {source.word(ordered.shape[-1])}")
-    source.add(f"halvings = {source.word(ordered.shape[-1].bit_length())}")
     source.add(f"step = {source.word(ordered.strides[-1] * ordered.dtype.itemsize)}")
-    with walk.inside():
-        if line.index != "0":
-            source.add(f"row = advance({line.pointer}, {line.index})")
-            line.pointer = "row"
-        source.add(f"wanted = {value.load()}")
-        source.add("low = i64(0)")
-        source.add("high = length")
-        with source.block("for j in range(halvings):"), source.block("if low < high:"):
-            source.add("middle = right_shift(low + high, 1)")
-            source.add(f"here = load(offset({line.pointer}, middle * step), 0, 1)")
-            with source.block(f"if {node.form.before.format('here', 'wanted')}:"):
-                source.add("low = middle + 1")
-            with source.block("else:"):
-                source.add("high = middle")
-        source.add(out.store("low"))
+
+    def advance(by: str, at: str) -> None:
+        """Go forward in every search of the block if an element comes before its value."""
+        with walk.over(last, "q, stop"):
+            source.add(f"low = {out.load()}")
+            if line.index != "0":
+                source.add(f"row = advance({line.pointer}, {line.index})")
+            pointer = line.pointer if line.index == "0" else "row"
+            source.add(f"here = load(offset({pointer}, ({at}) * step), 0, 1)")
+            source.add(f"wanted = {value.load()}")
+            test = node.form.before.format("here", "wanted")
+            source.add(out.store(f"select({test}, low + {by}, low)"))
+
+    *outer, last = walk.loops
+    with walk.inside(outer), walk.blocks(last):
+        with walk.over(last, "q, stop"):
+            source.add(out.store("i64(0)"))
+        source.add("left = length")
+        with source.block("while left > 1:"):
+            source.add("half = right_shift(left, 1)")
+            source.add("left = left - half")
+            advance("half", "low + half - 1")
+        with source.block("if left > 0:"):
+            advance("1", "low")
     work = math.prod(values.shape) * max(ordered.shape[-1].bit_length(), 1)
-    yield Kernel(source.text(), source.words, walk.length, [], bool(walk.loops), work)
+    yield Kernel(source.text(), source.words, walk.length, [], True, work)
 
 
 def generate_recurrence(node: Recurrence) -> Iterator[Kernel]:
@@ -303,4 +313,4 @@ def generate_recurrence(node: Recurrence) -> Iterator[Kernel]:
                 source.add(f"{name} = {cursor.literal or read}")
             source.add(f"h = {form.step.format('h', 'a', 'b')}")
             source.add(f"store(offset({out.pointer}, k * {steps[2]}), 0, h, {out.scope})")
-    yield Kernel(source.text(), source.words, walk.length, [], bool(walk.loops), math.prod(shape))
+    yield Kernel(source.text(), source.words, walk.length, [], True, math.prod(shape))

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from funcgrad.compiler.nest.layout import Operand, Shape, Uniform
-from funcgrad.compiler.nest.source import Source
+from funcgrad.compiler.nest.source import BLOCK, Source
 
 
 class Cursor:
@@ -56,7 +56,8 @@ class Walk:
         prefix: Start of the names of its variables.
         shape: The index space.
         moved: The cursors, with their strides along its axes.
-        is_outermost: Whether its first loop is that of the kernel's argument words.
+        is_outermost: Whether its first loop, which there is then, is that of the kernel's argument
+            words.
     """
 
     def __init__(
@@ -72,6 +73,8 @@ class Walk:
         self.loops: list[Loop] = []
         for axis, size in enumerate(shape):
             self._add(prefix, size, tuple(strides[axis] for _, strides in moved))
+        if is_outermost and not self.loops:
+            self.loops.append(Loop(f"{prefix}0", 1, (0,) * len(moved)))
         self.steps: dict[tuple[str, int], str] = {}
         for i, loop in enumerate(self.loops):
             is_first = is_outermost and i == 0
@@ -101,7 +104,7 @@ class Walk:
     @property
     def length(self) -> int:
         """Iterations of the first loop."""
-        return self.loops[0].size if self.loops else 1
+        return self.loops[0].size
 
     @contextmanager
     def over(self, loop: Loop, span: str = "") -> Iterator[None]:
@@ -120,6 +123,14 @@ class Walk:
             yield
         for cursor, (pointer, index) in zip(self.cursors, saved, strict=True):
             cursor.pointer, cursor.index = pointer, index
+
+    @contextmanager
+    def blocks(self, loop: Loop) -> Iterator[None]:
+        """One loop, from ``q`` to ``stop`` each time."""
+        first, _, end = loop.length.rpartition(", ")
+        with self.source.block(f"for q in range({first or 0}, {end}, {BLOCK}):"):
+            self.source.add(f"stop = minimum(q + {BLOCK}, {end})")
+            yield
 
     def _settle(self, cursor: Cursor, loop: Loop) -> None:
         """Make room for another index."""
