@@ -26,7 +26,7 @@ from funcgrad.compiler.nest.fuse import Group
 from funcgrad.compiler.nest.gather_scatter import (
     generate_argfold,
     generate_check,
-    generate_deposit,
+    generate_put,
     generate_recurrence,
     generate_replace,
     generate_search,
@@ -40,7 +40,6 @@ from funcgrad.compiler.nest.nodes import (
     Carry,
     Checked,
     Copies,
-    Deposit,
     External,
     Graph,
     Link,
@@ -48,6 +47,7 @@ from funcgrad.compiler.nest.nodes import (
     Nest,
     Node,
     Product,
+    Put,
     Recurrence,
     Replace,
     Routine,
@@ -204,7 +204,7 @@ def _routine_jobs(node: Routine) -> Iterator[Job]:
 
 _GENERATORS: dict[type[Node], Callable[[Any], Iterator[Kernel]]] = {
     Checked: generate_check,
-    Deposit: generate_deposit,
+    Put: generate_put,
     Replace: generate_replace,
     ArgFold: generate_argfold,
     Search: generate_search,

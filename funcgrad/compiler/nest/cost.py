@@ -24,6 +24,7 @@ from funcgrad.compiler.nest.nodes import (
     Pick,
     Point,
     Product,
+    Put,
     Replace,
     Routine,
     Scan,
@@ -79,6 +80,8 @@ def arithmetic_of(node: Node) -> Cost:
     if isinstance(node, ArgFold):
         step = expression(node.form.step).uses + expression(node.form.better).uses
         return _elementwise(node, step, math.prod(node.operands[0].shape))
+    if isinstance(node, Put):
+        return _elementwise(node, expression(node.step).uses, math.prod(node.operands[1].shape))
     if isinstance(node, Deposit):
         step = expression(node.form.step).uses
         return _elementwise(node, step, math.prod(node.operands[1].shape))
@@ -174,7 +177,7 @@ def _operands(node: Node) -> tuple[Sequence[Operand], int]:
         return node.operands[1:], 2 * node.out.nbytes
     if isinstance(node, Pick):
         return node.operands[1:], node.out.nbytes * (1 + node.out.is_stored)
-    if isinstance(node, Deposit | Replace):
+    if isinstance(node, Deposit | Put | Replace):
         # The copy of the array that it changes is a kernel of its own.
         _, updates, *places = node.operands
         return [updates, *places], 2 * math.prod(updates.shape) * node.out.dtype.itemsize

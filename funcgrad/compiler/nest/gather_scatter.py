@@ -20,21 +20,20 @@ from funcgrad.compiler.nest.layout import (
     Uniform,
     Value,
     View,
-    broadcast,
     contiguous_strides,
     whole,
 )
 from funcgrad.compiler.nest.nodes import (
     ArgFold,
     Checked,
-    Deposit,
+    Put,
     Recurrence,
     Replace,
     Search,
 )
 from funcgrad.compiler.nest.places import clamped, is_wrong, refuse, resolve
-from funcgrad.compiler.nest.source import Kernel, Site, Source
-from funcgrad.compiler.nest.walk import Cursor, Walk
+from funcgrad.compiler.nest.source import BLOCK, Kernel, Site, Source
+from funcgrad.compiler.nest.walk import Cursor, Loop, Walk
 
 
 def generate_check(node: Checked) -> Iterator[Kernel]:
@@ -63,48 +62,144 @@ def generate_check(node: Checked) -> Iterator[Kernel]:
     yield Kernel(source.text(), source.words, walk.length, work=2 * math.prod(node.out.shape))
 
 
-def generate_deposit(node: Deposit) -> Iterator[Kernel]:
+def generate_put(node: Put) -> Iterator[Kernel]:
     """The kernels of a deposit: a copy, into which elements are then taken."""
     yield from _copied(node.operands[0], whole(node.out))
-    yield _deposit_kernel(node)
+    yield _Put(node).kernel
 
 
-def _deposit_kernel(node: Deposit) -> Kernel:
-    _, updates, *indices = node.operands
-    target, axes, shape = whole(node.out), node.form.axes, node.index_shape
-    rest = [i for i in range(len(target.shape)) if i not in axes]
-    source, n = Source(), len(shape)
-    source.add("begin = args[0]")
-    source.add("end = args[1]")
-    row, given = Cursor(source, target, "t", 1), Cursor(source, updates, "x", 2)
-    cursors = [Cursor(source, x, f"i{k}", 3 + k) for k, x in enumerate(indices)]
-    for k, axis in enumerate(axes):
-        source.add(f"n{k} = {source.word(target.shape[axis])}")
-        nbytes = target.strides[axis] * target.dtype.itemsize
-        source.add(f"s{k} = {source.word(nbytes)}")
-    moved = [(given, given.strides[:n])]
-    for cursor, x in zip(cursors, indices, strict=True):
-        repeated = broadcast(x, shape)
-        moved.append((cursor, repeated.strides if isinstance(repeated, View) else (0,) * n))
-    places = Walk(source, "a", shape, moved, is_outermost=True)
-    lengths = tuple(target.shape[i] for i in rest)
-    moved = [(given, given.strides[n:]), (row, tuple(target.strides[i] for i in rest))]
-    along = Walk(source, "b", lengths, moved)
-    with places.inside():
-        tests = []
-        for k, cursor in enumerate(cursors):
+class _Put:
+    """Elements are taken in one after the other, as far as they may go to the same place.
+
+    So threads share lanes, or the elements of rows; or numbers whose places ascend, each thread
+    those of some places, if that is how they turn out to be.
+    """
+
+    def __init__(self, node: Put) -> None:
+        _, updates, *indices = node.operands
+        self.node = node
+        self.source = source = Source()
+        source.add("begin = args[0]")
+        source.add("end = args[1]")
+        self.target, self.given = (
+            Cursor(source, node.target, "t", 1),
+            Cursor(source, updates, "x", 2),
+        )
+        self.indices = [Cursor(source, x, f"i{k}", 3 + k) for k, x in enumerate(indices)]
+        for k, (length, step) in enumerate(zip(node.lengths, node.steps, strict=True)):
+            source.add(f"n{k} = {source.word(length)}")
+            source.add(f"s{k} = {source.word(step * node.out.dtype.itemsize)}")
+        shape, n = updates.shape, len(updates.shape) - node.n_rest
+        cursors = (self.target, self.given, *self.indices)
+        long = [axis for axis in range(n) if shape[axis] != 1]
+        is_row = math.prod(shape[n:]) > 1
+        has_lanes = bool(long) and long[0] in node.lanes
+        moved = [(c, c.strides[:n]) for c in cursors]
+        self.places = Walk(source, "a", shape[:n], moved, has_lanes or not is_row)
+        moved = [(c, c.strides[n:]) for c in cursors[:2]]
+        self.row = Walk(source, "b", shape[n:], moved, is_row and not has_lanes)
+        first = self.row if is_row and not has_lanes else self.places
+        is_line = math.prod(shape[n:]) == 1 and len(self.places.loops) == 1
+        is_line = is_line and not has_lanes and bool(self.indices)
+        if is_line:
+            source.add(f"total = {source.word(math.prod(shape))}")
+            self.zero = source.literal(node.out.dtype.type(0))
+            self._write_line(self.places.loops[0])
+        else:
+            self._write()
+        is_parallel = has_lanes or is_row or is_line
+        work = math.prod(shape)
+        self.kernel = Kernel(
+            source.text(), source.words, first.length, [], is_parallel, work, (node,)
+        )
+        if not has_lanes:
+            self.kernel.per_thread = 1
+
+    def _place(self) -> tuple[str, str]:
+        """How many bytes further the place of the current element is, and whether there is one."""
+        source, tests = self.source, []
+        for k, cursor in enumerate(self.indices):
             source.add(f"at{k} = i64({cursor.load()})")
-            test = resolve(source, node.form.mode, f"k{k}", f"at{k}", f"n{k}")
+            test = resolve(source, self.node.mode, f"k{k}", f"at{k}", f"n{k}")
             tests += [f"({test})"] if test else []
-        with source.block(f"if {' & '.join(tests)}:") if tests else nullcontext():
-            if cursors:
-                moves = " + ".join(f"k{k} * s{k}" for k in range(len(cursors)))
-                source.add(f"t_row = offset(t, {moves})")
-                row.pointer = "t_row"
-            with along.inside():
-                source.add(row.store(node.form.step.format(row.load(), given.load())))
-    work = math.prod(shape) * max(math.prod(lengths), 1)
-    return Kernel(source.text(), source.words, places.length, work=work)
+        moves = " + ".join(f"k{k} * s{k}" for k in range(len(self.indices)))
+        return moves, " & ".join(tests)
+
+    def _write(self, span: str = "") -> None:
+        source, target = self.source, self.target
+        with self.places.inside(span=span):
+            moves, test = self._place()
+            with source.block(f"if {test}:") if test else nullcontext():
+                if target.index != "0":
+                    source.add(f"t_at = advance({target.pointer}, {target.index})")
+                    target.pointer, target.index = "t_at", "0"
+                if moves:
+                    source.add(f"t_row = offset({target.pointer}, {moves})")
+                    target.pointer = "t_row"
+                with self.row.inside():
+                    source.add(target.store(self._taken(target.load())))
+
+    def _taken(self, value: str) -> str:
+        return self.node.step.format(value, self.given.load())
+
+    # Numbers, one after the other.
+
+    def _write_line(self, loop: Loop) -> None:
+        """Where places ascend, a number stays in a register until elements go to another one."""
+        source = self.source
+        self._compare(loop)
+        with source.block("if falls > 0:"), source.block("if begin == 0:"):
+            self._write("0, total")
+        with source.block("else:"):
+            self._share(loop)
+            source.add("here = i64(-1)")
+            source.add(f"value = {self.zero}")
+            with self.places.over(loop):
+                moves, test = self._place()
+                with source.block(f"if {test}:") if test else nullcontext():
+                    source.add(f"place = {moves}")
+                    with source.block("if place != here:"):
+                        self._leave()
+                        source.add("here = place")
+                        source.add("value = load(offset(t, here), 0, 1)")
+                    source.add(f"value = {self._taken('value')}")
+            self._leave()
+
+    def _leave(self) -> None:
+        with self.source.block("if here >= 0:"):
+            self.source.add("store(offset(t, here), 0, value, 1)")
+
+    def _compare(self, loop: Loop) -> None:
+        """Whether a place is before the one that comes before it: known soon if it often is."""
+        source = self.source
+        source.add("before = i64(-(1 << 62))")
+        source.add("falls = i64(0)")
+        with source.block(f"for q in range(0, total, {BLOCK}):"):
+            source.add(f"stop = minimum(q + {BLOCK}, total)")
+            with self.places.over(loop, "q, stop"):
+                source.add(f"place = {self._place()[0]}")
+                source.add("falls = maximum(falls, i64(place < before))")
+                source.add("before = place")
+            with source.block("if falls > 0:"):
+                source.add("break")
+
+    def _share(self, loop: Loop) -> None:
+        """Begin and end where places change."""
+        source = self.source
+        with source.block("for side in range(2):"):
+            source.add("edge = select(side == 0, begin, end)")
+            with source.block("if (edge > 0) & (edge < total):"):
+                with self.places.over(loop, "edge - 1, edge"):
+                    source.add(f"before = {self._place()[0]}")
+                source.add("moved = total")
+                with self.places.over(loop, "edge, total"):
+                    source.add(f"place = {self._place()[0]}")
+                    with source.block("if place != before:"):
+                        source.add(f"moved = {loop.variable}")
+                        source.add("break")
+                source.add("edge = moved")
+            source.add("begin = select(side == 0, edge, begin)")
+            source.add("end = select(side == 0, end, edge)")
 
 
 def is_there(operand: Operand, place: View) -> bool:

@@ -9,11 +9,11 @@ from funcgrad.compiler.nest.fuse import Group
 from funcgrad.compiler.nest.layout import Shape, Uniform, Value, View
 from funcgrad.compiler.nest.nodes import (
     Copies,
-    Deposit,
     External,
     Graph,
     Node,
     Point,
+    Put,
     Replace,
     values_read,
 )
@@ -54,7 +54,7 @@ def reuse_inputs(graph: Graph, groups: Sequence[Group], donated: Sequence[bool])
 
 def _changed(node: Node) -> Value | None:
     """The array of which a node changes a part only, if it reads that array nowhere else."""
-    if not isinstance(node, Deposit | Replace | Copies):
+    if not isinstance(node, Put | Replace | Copies):
         return None
     if isinstance(node, Copies) and (
         node.is_fresh or not node.places or not node.places[0].is_whole

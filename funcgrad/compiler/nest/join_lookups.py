@@ -10,13 +10,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from funcgrad.compiler.nest.layout import Operand, Shape, Uniform, Value, View, broadcast, whole
-from funcgrad.compiler.nest.nodes import Checked, Deposit, Graph, Lookup, Node, Pick, Point, Window
-from funcgrad.lowering import Deposit as DepositForm
-from funcgrad.lowering import Lookup as LookupForm
+from funcgrad.compiler.nest.nodes import (
+    Checked,
+    Deposit,
+    Graph,
+    Lookup,
+    Node,
+    Pick,
+    Point,
+    Put,
+    Window,
+)
 
 
 def join_lookups(graph: Graph) -> None:
@@ -28,11 +38,8 @@ def join_lookups(graph: Graph) -> None:
             nodes += _picks(node, known)
         elif isinstance(node, Window):
             nodes.append(_window(node))
-        elif isinstance(node, Deposit) and node.form.mode == "raise":
-            indices, checks = _checked(node, node.operands[2:])
-            node.operands = (*node.operands[:2], *indices)
-            node.form = DepositForm(node.form.axes, "place", node.form.step)
-            nodes += [*checks, node]
+        elif isinstance(node, Deposit):
+            nodes += _puts(node, known)
         else:
             nodes.append(node)
     graph.nodes = nodes
@@ -55,51 +62,98 @@ def _checked(
     return [whole(check.out) for check in checks], checks
 
 
+@dataclass
+class _Places:
+    """Where the index arrays of a lookup point to.
+
+    Attributes:
+        first: The element of the array that is meant, at every index, if all integers are 0.
+        mode: What the integers mean.
+        indices: Those that are not known now.
+        lengths: The lengths of their axes.
+        steps: How many elements it is from place to place along them.
+        lanes: Axes along which indices that are known count an axis of the array.
+    """
+
+    first: View
+    mode: str
+    indices: list[Operand] = field(default_factory=list)
+    lengths: list[int] = field(default_factory=list)
+    steps: list[int] = field(default_factory=list)
+    lanes: set[int] = field(default_factory=set)
+
+
+def _places(
+    node: Lookup | Deposit,
+    array: View,
+    indices: Sequence[Operand],
+    shape: Shape,
+    known: dict[Value, np.ndarray],
+) -> _Places:
+    """The places of a lookup or deposit in an array, in an index space."""
+    axes, n = node.form.axes, len(node.index_shape)
+    rest = [i for i in range(len(array.shape)) if i not in axes]
+    mode = "place" if node.form.mode == "raise" else node.form.mode
+    places = _Places(array, mode)
+    strides, offset = np.zeros(n, np.int64), array.offset
+    for axis, index in zip(axes, indices, strict=True):
+        full = broadcast(index, node.index_shape)
+        even = even_places(full, known, array.shape[axis])
+        if even is None:
+            places.indices.append(_repeated(full, shape))
+            places.lengths.append(array.shape[axis])
+            places.steps.append(array.strides[axis])
+            continue
+        offset += even[0] * array.strides[axis]
+        strides += np.array(even[1], np.int64) * array.strides[axis]
+        walked = [i for i, step in enumerate(even[1]) if step]
+        places.lanes.update(walked if len(walked) == 1 else ())
+    row = (*strides.tolist(), *(array.strides[i] for i in rest))
+    places.first = View(array.value, shape, row, offset if math.prod(shape) else 0)
+    return places
+
+
 def _picks(node: Lookup, known: dict[Value, np.ndarray]) -> Iterator[Node]:
     x, *indices = node.operands
     assert isinstance(x, View)
-    mode = node.form.mode
-    if mode == "raise":
+    if node.form.mode == "raise":
         indices, checks = _checked(node, indices)
-        mode = "place"
         yield from checks
     if not all(x.shape[axis] for axis in node.form.axes):  # there is nothing to be read
         fill = Uniform(node.form.fill, node.out.shape)
         yield _like(node, Point((fill,), node.outs, "{0}"))
         return
-    shape = node.index_shape
-    rest = [i for i in range(len(x.shape)) if i not in node.form.axes]
-    strides, offset = np.zeros(len(shape), np.int64), x.offset
-    found: list[tuple[Operand, int, int]] = []
-    for axis, index in zip(node.form.axes, indices, strict=True):
-        full = broadcast(index, shape)
-        even = even_places(full, known, x.shape[axis])
-        if even is None:
-            found.append((_repeated(full, node.out.shape), x.shape[axis], x.strides[axis]))
-        else:
-            offset += even[0] * x.strides[axis]
-            strides += np.array(even[1], np.int64) * x.strides[axis]
-    row = (*strides.tolist(), *(x.strides[i] for i in rest))
-    first = View(x.value, node.out.shape, row, offset if math.prod(node.out.shape) else 0)
-    yield _like(node, _pick(node, first, found, mode, node.form))
+    places = _places(node, x, indices, node.out.shape, known)
+    yield _like(node, _pick(node, places, node.form.fill if places.mode == "fill" else None))
 
 
-def _pick(
-    node: Node,
-    first: View,
-    places: Sequence[tuple[Operand, int, int]],
-    mode: str,
-    form: LookupForm | None = None,
-) -> Node:
-    if not places:
-        return Point((first,), node.outs, "{0}")
-    return Pick(
-        (first, *(index for index, _, _ in places)),
-        node.outs,
-        mode,
-        tuple(length for _, length, _ in places),
-        tuple(step for _, _, step in places),
-        form.fill if form is not None and mode == "fill" else None,
+def _pick(node: Node, places: _Places, fill: Any = None) -> Node:
+    if not places.indices:
+        return Point((places.first,), node.outs, "{0}")
+    operands = (places.first, *places.indices)
+    lengths, steps = tuple(places.lengths), tuple(places.steps)
+    return Pick(operands, node.outs, places.mode, lengths, steps, fill)
+
+
+def _puts(node: Deposit, known: dict[Value, np.ndarray]) -> Iterator[Node]:
+    x, updates, *indices = node.operands
+    if node.form.mode == "raise":
+        indices, checks = _checked(node, indices)
+        yield from checks
+    places = _places(node, whole(node.out), indices, updates.shape, known)
+    yield _like(
+        node,
+        Put(
+            (x, updates, *places.indices),
+            node.outs,
+            places.first,
+            places.mode,
+            tuple(places.lengths),
+            tuple(places.steps),
+            len(updates.shape) - len(node.index_shape),
+            frozenset(places.lanes),
+            node.form.step,
+        ),
     )
 
 
@@ -107,13 +161,14 @@ def _window(node: Window) -> Node:
     x, *starts = node.operands
     assert isinstance(x, View)
     shape = node.out.shape
-    places = [
-        (_repeated(start, shape), n - m + 1, stride)
-        for start, n, m, stride in zip(starts, x.shape, shape, x.strides, strict=True)
-        if n > m
-    ]
     first = View(x.value, shape, x.strides, x.offset if math.prod(shape) else 0)
-    return _like(node, _pick(node, first, places, "start"))
+    places = _Places(first, "start")
+    for start, n, m, stride in zip(starts, x.shape, shape, x.strides, strict=True):
+        if n > m:
+            places.indices.append(_repeated(start, shape))
+            places.lengths.append(n - m + 1)
+            places.steps.append(stride)
+    return _like(node, _pick(node, places))
 
 
 def _repeated(index: Operand, shape: Shape) -> Operand:

@@ -224,6 +224,33 @@ class Pick(Node):
 
 
 @dataclass(eq=False)
+class Put(Node):
+    """The first operand with elements of the second taken in: a deposit, the converse of `Pick`.
+
+    The other operands are integers, of the shape of the second one.
+
+    Attributes:
+        target: For every element of the second operand the element of the output that it is taken
+            into if all integers are 0.
+        mode: As of `Pick`; where there is no place, the element is left out.
+        lengths: As of `Pick`.
+        steps: As of `Pick`.
+        n_rest: How many axes, from the end, are those of the array that are not indexed.
+        lanes: Axes at whose indices different elements of the output are meant, whatever the
+            integers are.
+        step: What an element, ``{0}``, is replaced by when ``{1}`` comes to it.
+    """
+
+    target: View
+    mode: str
+    lengths: tuple[int, ...]
+    steps: tuple[int, ...]
+    n_rest: int
+    lanes: frozenset[int]
+    step: str
+
+
+@dataclass(eq=False)
 class ArgFold(Node):
     """The place of the first extreme element along an axis of its operand."""
 

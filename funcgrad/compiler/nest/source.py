@@ -16,7 +16,7 @@ import numpy as np
 
 from funcgrad.compiler.nest.layout import Value
 from funcgrad.compiler.nest.nodes import Node
-from funcgrad.compiler.nest.split import part_ranges
+from funcgrad.compiler.nest.split import PARTS_PER_THREAD, part_ranges
 from funcgrad.core.program import Equation
 from funcgrad.dtypes import BOOL, short_name
 from funcgrad.records import dataclass
@@ -54,6 +54,7 @@ class Kernel:
             own scratch memory.
         work: Elements that it reads and writes; an elementary function counts as several.
         nodes: What it computes.
+        per_thread: How many parts there are for each thread.
         parts: Ranges of the outermost loop that are run, possibly at the same time.
     """
 
@@ -64,6 +65,7 @@ class Kernel:
     is_parallel: bool = False
     work: int = 0
     nodes: Sequence[Node] = ()
+    per_thread: int = PARTS_PER_THREAD
     parts: list[tuple[int, int]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -73,7 +75,7 @@ class Kernel:
         """Form parts for several threads, if it is large enough."""
         if not self.is_parallel:
             return
-        self.parts = part_ranges(self.length, self.work, n_threads)
+        self.parts = part_ranges(self.length, self.work, n_threads, self.per_thread)
         for value in self.scratch:
             value.shape = (len(self.parts), *value.shape)
 

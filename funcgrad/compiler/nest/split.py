@@ -9,16 +9,14 @@ MOST_PARTS = 1024
 """Parts of a step, whatever the number of threads is."""
 
 LEAST_WORK = 1 << 18
-"""Work (see `codegen.Kernel`) of the smallest part that is worth a thread."""
+"""Work (see `source.Kernel`) of the smallest part that is worth a thread."""
 
 
-def part_ranges(length: int, work: int, threads: int) -> list[tuple[int, int]]:
+def part_ranges(
+    length: int, work: int, threads: int, per_thread: int = PARTS_PER_THREAD
+) -> list[tuple[int, int]]:
     """Ranges of an outermost loop that are worth a thread each; one range if it is too small."""
-    count = (
-        min(PARTS_PER_THREAD * threads, work // LEAST_WORK, length, MOST_PARTS)
-        if threads > 1
-        else 1
-    )
+    count = min(per_thread * threads, work // LEAST_WORK, length, MOST_PARTS) if threads > 1 else 1
     if count < 2:
         return [(0, length)]
     size = -(-length // count)

@@ -140,13 +140,13 @@ class Walk:
             cursor.pointer = name
 
     @contextmanager
-    def inside(self, loops: Sequence[Loop] | None = None) -> Iterator[None]:
-        """All loops, or some of them from the outside in."""
+    def inside(self, loops: Sequence[Loop] | None = None, span: str = "") -> Iterator[None]:
+        """All loops, or some of them from the outside in; the first one over a part of it."""
         loops = self.loops if loops is None else loops
         if not loops:
             yield
             return
-        with self.over(loops[0]), self.inside(loops[1:]):
+        with self.over(loops[0], span), self.inside(loops[1:]):
             yield
 
     def number(self) -> str:
