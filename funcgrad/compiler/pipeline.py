@@ -269,7 +269,7 @@ def _codes(jobs: Sequence[Sequence[Job]]) -> Iterator[kernel_store.Code]:
             yield kernel_store.LOOP if isinstance(job.node, Loop) else kernel_store.BRANCH
             for section in job.sections:
                 yield from _codes(section.jobs)
-        elif isinstance(job, Kernel | Multiplication | StridedMultiplication):
+        elif isinstance(job, Kernel | ForeignCall | Multiplication | StridedMultiplication):
             if isinstance(job, Multiplication | StridedMultiplication):
                 yield job.code
             if len(job.parts) > 1:
@@ -279,7 +279,7 @@ def _codes(jobs: Sequence[Sequence[Job]]) -> Iterator[kernel_store.Code]:
 def _split(jobs: Sequence[Sequence[Job]], n_threads: int, is_repeated: bool = False) -> None:
     """Form parts of what is large enough for several threads."""
     for job in (job for row in jobs for job in row):
-        if isinstance(job, Kernel):
+        if isinstance(job, Kernel | ForeignCall):
             job.split(n_threads)
         elif isinstance(job, Multiplication | StridedMultiplication):
             job.split(n_threads, is_repeated)
@@ -309,7 +309,7 @@ class _Stepper:
         if isinstance(job, Multiplication | StridedMultiplication):
             return job.step(self.n_threads)
         if isinstance(job, ForeignCall):
-            return job.step(self._site(job.site))
+            return job.step(self._site(job.site), self.n_threads)
         if isinstance(job, Kernel):
             return self._kernel_step(job)
         if isinstance(job.node, Loop):

@@ -14,35 +14,32 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.avals import ShapedArray, shaped
+from funcgrad.core.avals import ShapedArray, aval_of, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.dtypes import complex_dtype, real_dtype
 from funcgrad.errors import DtypeError, ShapeError
 from funcgrad.lowering import Array, Form, Routine, UfuncCall
-from funcgrad.primitives.elementwise import conj, mul, real
+from funcgrad.primitives.elementwise import conj, mul
 from funcgrad.primitives.families import Recipe, linear_jvp, shape_of
 from funcgrad.primitives.ordering import axis_last
-from funcgrad.primitives.shape import Pad
 from funcgrad.records import dataclass
 
 
 def _form(name: str, x: ShapedArray, out: ShapedArray, axis: int, scale: Any) -> Form:
     """One transform along an axis by NumPy's loop, which multiplies by ``scale``.
 
-    Where there is nothing to multiply by, `numpy.fft` computes in double precision.
+    Single precision stays single. (`numpy.fft` chooses the loop for double precision where there
+    is nothing to multiply by, since that is then a Python integer; it takes twice the time.)
     """
     order = axis_last(x.ndim, axis)
-    is_double = scale is None or x.dtype.char in "dD"
-    dtypes = [_double(aval.dtype) if is_double else aval.dtype for aval in (x, out)]
-    arrays = [Array(aval.shape, dtype, order) for aval, dtype in zip((x, out), dtypes, strict=True)]
-    factor = real_dtype(dtypes[0])
-    arrays.append(Array((), factor, value=factor.type(1 if scale is None else scale)))
+    factor = real_dtype(x.dtype)
+    arrays = (
+        Array(x.shape, x.dtype, order),
+        Array(out.shape, out.dtype, order),
+        Array((), factor, value=factor.type(scale)),
+    )
     call = UfuncCall("numpy.fft._pocketfft_umath", (name,), (0, 2, 1))
-    return Routine(tuple(arrays), (1,), (call,), x.ndim - 1)
-
-
-def _double(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    return np.dtype(np.complex128 if dtype.kind == "c" else np.float64)
+    return Routine(arrays, (1,), (call,), x.ndim - 1)
 
 
 def _check_axis(name: str, x: ShapedArray, axis: int, kind: str) -> None:
@@ -51,6 +48,11 @@ def _check_axis(name: str, x: ShapedArray, axis: int, kind: str) -> None:
     if x.dtype.kind != kind:
         wanted = "complex" if kind == "c" else "real floating"
         raise DtypeError(f"{name} needs a {wanted} array, got {x}. Convert it with .astype().")
+
+
+def _along(weights: np.ndarray, axis: int, ndim: int) -> Any:
+    """One-dimensional weights, to be multiplied along an axis."""
+    return weights.reshape([-1 if i == axis else 1 for i in range(ndim)])
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ class Fft(Primitive):
             (axis,) = self.axes
             if self.inverse:
                 return _form("ifft", x, x, axis, 1 / x.shape[axis])
-            return _form("fft", x, x, axis, None)
+            return _form("fft", x, x, axis, 1)
         recipe = Recipe(x)
         out = recipe.inputs[0]
         for axis in reversed(self.axes):
@@ -107,7 +109,7 @@ class Rfft(Primitive):
 
     def lower(self, x: ShapedArray) -> Form:
         name = "rfft_n_odd" if x.shape[self.axis] % 2 else "rfft_n_even"
-        return _form(name, x, self.abstract_eval(x), self.axis, None)
+        return _form(name, x, self.abstract_eval(x), self.axis, 1)
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
         _check_axis(self.name, x, self.axis, "f")
@@ -116,12 +118,15 @@ class Rfft(Primitive):
         return shaped(shape, complex_dtype(x.dtype))
 
     def transpose(self, ct: Any, x: Any) -> Sequence[Any]:
-        # <ct, F x>, over the reals: x[j] is paired with Re (sum over k of ct[k] exp(...)).
-        missing = x.shape[self.axis] - shape_of(ct)[self.axis]
-        zeros = (0,) * x.aval.ndim
-        highs = tuple(missing if i == self.axis else 0 for i in range(x.aval.ndim))
-        padded = Pad(zeros, highs, zeros).bind(ct, ct.dtype.type(0))
-        return (real.bind(Fft((self.axis,)).bind(padded)),)
+        # <ct, F x>, over the reals: x[j] is paired with Re (sum over k of ct[k] exp(...)), which
+        # is what the inverse makes of a spectrum whose other half mirrors this one.
+        n = x.shape[self.axis]
+        weights = np.full(shape_of(ct)[self.axis], n / 2, aval_of(ct).dtype)
+        weights[0] = n
+        if n % 2 == 0:
+            weights[-1] = n
+        spectrum = mul.bind(conj.bind(ct), _along(weights, self.axis, x.aval.ndim))
+        return (Irfft(self.axis, n).bind(spectrum),)
 
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
         return Rfft(self.axis + 1).bind(*args), 0
@@ -162,7 +167,7 @@ class Irfft(Primitive):
         weights[0] = 1 / self.n
         if self.n % 2 == 0:
             weights[-1] = 1 / self.n
-        column = weights.reshape([-1 if i == self.axis else 1 for i in range(x.aval.ndim)])
+        column = _along(weights, self.axis, x.aval.ndim)
         return (mul.bind(conj.bind(Rfft(self.axis).bind(ct)), column),)
 
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:

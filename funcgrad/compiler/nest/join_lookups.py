@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from funcgrad.compiler.nest.nodes import (
     Put,
     Window,
 )
+from funcgrad.records import dataclass
 
 
 def join_lookups(graph: Graph) -> None:

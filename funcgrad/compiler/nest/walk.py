@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from funcgrad.compiler.nest.layout import Operand, Shape, Uniform
 from funcgrad.compiler.nest.source import BLOCK, Source
+from funcgrad.records import dataclass
 
 
 class Cursor:

@@ -18,10 +18,14 @@ from funcgrad.compiler.foreign import (
 from funcgrad.compiler.nest.layout import Value, View
 from funcgrad.compiler.nest.nodes import Routine
 from funcgrad.compiler.nest.source import Site
+from funcgrad.compiler.nest.split import part_ranges
 from funcgrad.compiler.runtime import kernel_store
-from funcgrad.compiler.runtime.executable import Step
+from funcgrad.compiler.runtime.executable import Step, parallel_step
 from funcgrad.lowering import LapackCall, Ref, SortCall, UfuncCall
 from funcgrad.records import dataclass
+
+OPERATIONS = 32
+"""Work for every element of an array, as of `source.Kernel`: sorting and transforms take more."""
 
 Argument = tuple[int, int]
 
@@ -34,11 +38,32 @@ class ForeignCall:
         node: The routine.
         call: Which of its calls.
         scratch: What the routine needs memory for while it runs.
+        parts: Ranges of the stack that are run, possibly at the same time.
     """
 
     node: Routine
     call: UfuncCall | LapackCall | SortCall
     scratch: list[Value] = field(default_factory=list)
+    parts: list[tuple[int, int]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.parts = [(0, self._count)]
+
+    @property
+    def _count(self) -> int:
+        """The number of elements of the stack."""
+        memory, n = self.node.memory, self.node.n_stack
+        arrays = [memory[i] for i in self.call.touches]
+        if isinstance(self.call, SortCall):
+            n = len(arrays[0].shape) - 1
+        counts = [math.prod(x.shape[:n]) for x in arrays if len(x.shape) >= n]
+        is_empty = not isinstance(self.call, UfuncCall) and any(0 in x.shape for x in arrays)
+        return 0 if is_empty or 0 in counts else max(counts, default=1)
+
+    def split(self, n_threads: int) -> None:
+        """Form parts for several threads, if it is large enough."""
+        read = sum(math.prod(self.node.memory[i].shape) for i in self.call.touches)
+        self.parts = part_ranges(self._count, OPERATIONS * read, n_threads)
 
     @property
     def site(self) -> Site:
@@ -50,51 +75,60 @@ class ForeignCall:
         """One line about it."""
         name, call = self.site.equation.primitive.name, self.call
         if isinstance(call, UfuncCall):
-            return f"call: {name} by {call.module.split('.')[0]}'s {call.names[0]}"
-        if isinstance(call, LapackCall):
-            return f"call: {name} by {call.name} of LAPACK"
-        return f"call: {name} by numpy's {'sort' if call.order is None else 'argsort'}"
+            text = f"call: {name} by {call.module.split('.')[0]}'s {call.names[0]}"
+        elif isinstance(call, LapackCall):
+            text = f"call: {name} by {call.name} of LAPACK"
+        else:
+            text = f"call: {name} by numpy's {'sort' if call.order is None else 'argsort'}"
+        return f"{text} in {len(self.parts)} parts" if len(self.parts) > 1 else text
 
-    def step(self, site: int) -> Step:
+    def step(self, site: int, n_threads: int) -> Step:
         """The step, when everything has its place.
 
         Args:
             site: The number of its `site`.
+            n_threads: How many threads may take part.
         """
-        if isinstance(self.call, UfuncCall):
-            words = self._ufunc(self.call)
-        elif isinstance(self.call, LapackCall):
-            words = self._lapack(self.call)
-        else:
-            words = self._sort(self.call)
-        words.site = site
-        return Step(kernel_store.code_address(kernel_store.FOREIGN), words.all())
+        address = kernel_store.code_address(kernel_store.FOREIGN)
+        parts = []
+        for begin, end in self.parts:
+            if isinstance(self.call, UfuncCall):
+                words = self._ufunc(self.call, begin, end)
+            elif isinstance(self.call, LapackCall):
+                words = self._lapack(self.call)
+                words.begin, words.end = begin, end
+            else:
+                words = self._sort(self.call)
+                words.begin, words.end = begin, end
+            words.site = site
+            parts.append(words.all())
+        return (
+            Step(address, parts[0]) if len(parts) == 1 else parallel_step(address, parts, n_threads)
+        )
 
-    def _ufunc(self, call: UfuncCall) -> _Words:
+    def _ufunc(self, call: UfuncCall, begin: int, end: int) -> _Words:
         arrays = [self.node.memory[i] for i in call.arrays]
         loop = ufunc_loop(call, tuple(x.dtype for x in arrays))
         assert loop is not None  # it was there when the node was made
-        n = self.node.n_stack
-        counts = [math.prod(x.shape[:n]) for x in arrays if len(x.shape) >= n]
-        count = max(counts, default=1) if 0 not in counts else 0
         lengths: dict[str, int] = {}
-        steps, core_steps = [], []
+        steps, core_steps, places = [], [], []
         for x, names in zip(arrays, loop.cores, strict=True):
             core = x.shape[len(x.shape) - len(names) :]
             lengths |= zip(names, core, strict=True)
             is_stacked = len(x.shape) > len(names) and math.prod(x.shape) > math.prod(core)
-            steps.append(math.prod(core) * x.dtype.itemsize if is_stacked else 0)
+            step = math.prod(core) if is_stacked else 0
+            steps.append(step * x.dtype.itemsize)
             core_steps += [s * x.dtype.itemsize for s in x.strides[len(x.strides) - len(names) :]]
+            places.append(_place(x, 0, begin * step))
         words = _Words(loop.function, abi.BY_FLAG if call.may_fail else abi.NEVER)
-        words.places = [_place(x, 0) for x in arrays]
-        words.arguments = [(abi.PLACES, 0), *words.listed([count, *lengths.values()])]
+        words.places = places
+        words.arguments = [(abi.PLACES, 0), *words.listed([end - begin, *lengths.values()])]
         words.arguments += [*words.listed([*steps, *core_steps]), (abi.WORD, loop.data)]
-        words.end = int(count > 0)
+        words.end = int(end > begin)
         return words
 
     def _lapack(self, call: LapackCall) -> _Words:
         memory, n = self.node.memory, self.node.n_stack
-        used = [x.array for x in call.arguments if isinstance(x, Ref)]
         name = LETTERS[call.dtype.char] + call.name
         words = _Words(linear_algebra_function(name), abi.BY_INFO if call.may_fail else abi.NEVER)
         for x in call.arguments:
@@ -103,9 +137,6 @@ class ForeignCall:
                 words.places.append(_place(memory[x.array], n, x.offset))
             else:
                 words.arguments += words.listed([_fortran(x)])
-        is_empty = any(0 in memory[i].shape for i in used)
-        counts = [math.prod(memory[i].shape[:n]) for i in used if len(memory[i].shape) >= n]
-        words.end = 0 if is_empty else max(counts)
         return words
 
     def _sort(self, call: SortCall) -> _Words:
@@ -117,7 +148,6 @@ class ForeignCall:
         words.places = [_place(x, n) for x in arrays]
         words.arguments = [(abi.PLACE, i) for i in range(len(arrays))]
         words.arguments += [(abi.WORD, length), (abi.WORD, 0)]
-        words.end = math.prod(values.shape[:n]) if length else 0
         return words
 
 
@@ -128,6 +158,7 @@ class _Words:
         self.function = function
         self.check = check
         self.site = 0
+        self.begin = 0
         self.end = 1
         self.places: list[tuple[int, int, int]] = []
         self.arguments: list[Argument] = []
@@ -141,7 +172,7 @@ class _Words:
     def all(self) -> list[int]:
         clear, test, every, invalid = flag_words()
         words = {
-            "begin": 0,
+            "begin": self.begin,
             "end": self.end,
             "function": self.function,
             "check": self.check,
