@@ -21,7 +21,7 @@ from funcgrad.compiler.nest.allocate import (
     place,
 )
 from funcgrad.compiler.nest.arrange import arrange, is_on
-from funcgrad.compiler.nest.codegen import generate, generate_copy, generate_scan
+from funcgrad.compiler.nest.codegen import generate, generate_copy
 from funcgrad.compiler.nest.fuse import Group
 from funcgrad.compiler.nest.gather_scatter import (
     generate_argfold,
@@ -29,6 +29,7 @@ from funcgrad.compiler.nest.gather_scatter import (
     generate_put,
     generate_recurrence,
     generate_replace,
+    generate_scan,
     generate_search,
     is_there,
 )
@@ -174,8 +175,6 @@ def _arranged(group: Group) -> Iterator[Job]:
     node = group.nodes[0]
     if group.is_fusable:
         yield generate(group)
-    elif isinstance(node, Scan):
-        yield generate_scan(node)
     elif isinstance(node, Copies):
         for operand, target in zip(node.operands, node.places, strict=True):
             if not is_there(operand, target):
@@ -209,6 +208,7 @@ _GENERATORS: dict[type[Node], Callable[[Any], Iterator[Kernel]]] = {
     ArgFold: generate_argfold,
     Search: generate_search,
     Recurrence: generate_recurrence,
+    Scan: generate_scan,
 }
 
 

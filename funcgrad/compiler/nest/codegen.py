@@ -28,9 +28,9 @@ from funcgrad.compiler.nest.layout import (
     largest_beside,
     whole,
 )
-from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Pick, Point, Scan
+from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Pick, Point
 from funcgrad.compiler.nest.places import clamped, resolve
-from funcgrad.compiler.nest.source import BLOCK, Kernel, Source, neutral, word_of, written
+from funcgrad.compiler.nest.source import BLOCK, Kernel, Source, neutral, written
 from funcgrad.intrinsics import expression
 from funcgrad.records import dataclass
 
@@ -946,42 +946,3 @@ class _Writer:
             loaded[access] = f"x{access.base[1:]}"
             self.source.add(f"x{access.base[1:]} = {self._load_text(access, self._is_full(node))}")
         return loaded[access]
-
-
-def generate_scan(node: Scan) -> Kernel:
-    """The kernel of a running fold: loops over the other axes, then along the axis."""
-    (operand,) = node.operands
-    assert isinstance(operand, View)
-    source, form, space = Source(), node.form, node.space
-    others = [i for i in range(len(space)) if i != form.axis]
-    source.add("begin = args[0]")
-    source.add("end = args[1]")
-    pointers = ["p0", "p1"]
-    strides = [operand.strides, node.out.strides]
-    source.pointer("p0", operand.value, operand.offset)
-    source.pointer("p1", node.out, 0)
-    dtype = word_of(node.out.dtype)
-    zero = source.literal(neutral(form.init, node.out.dtype))
-    itemsizes = (operand.dtype.itemsize, node.out.dtype.itemsize)
-    length = source.word(space[form.axis])
-    for level, axis in enumerate(others):
-        span = "begin, end" if level == 0 else source.word(space[axis])
-        source.add(f"for i{level} in range({span}):")
-        source.depth += 1
-        for k in (0, 1):
-            step = source.word(strides[k][axis] * itemsizes[k])
-            source.add(f"p{k}_{level} = offset({pointers[k]}, i{level} * {step})")
-            pointers[k] = f"p{k}_{level}"
-    steps = [source.word(strides[k][form.axis] * itemsizes[k]) for k in (0, 1)]
-    source.add(f"a = {zero}")
-    with source.block(f"for j in range({length}):"):
-        place = f"({length} - 1 - j)" if form.reverse else "j"
-        source.add(f"x = {dtype}(load(offset({pointers[0]}, {place} * {steps[0]}), 0, 1))")
-        source.add(f"a = {form.step.format('a', 'x')}")
-        source.add(f"store(offset({pointers[1]}, {place} * {steps[1]}), 0, a, 2)")
-    source.depth = 1
-    count = space[others[0]] if others else 1
-    work = 1
-    for n in space:
-        work *= n
-    return Kernel(source.text(), source.words, count, [], bool(others), work)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from typing import Any
 
 from funcgrad.compiler.nest.codegen import generate_copy
 from funcgrad.compiler.nest.layout import (
@@ -26,13 +27,15 @@ from funcgrad.compiler.nest.layout import (
 from funcgrad.compiler.nest.nodes import (
     ArgFold,
     Checked,
+    Node,
     Put,
     Recurrence,
     Replace,
+    Scan,
     Search,
 )
 from funcgrad.compiler.nest.places import clamped, is_wrong, refuse, resolve
-from funcgrad.compiler.nest.source import BLOCK, Kernel, Site, Source
+from funcgrad.compiler.nest.source import BLOCK, Kernel, Site, Source, neutral, written
 from funcgrad.compiler.nest.walk import Cursor, Loop, Walk
 
 
@@ -379,33 +382,39 @@ def generate_search(node: Search) -> Iterator[Kernel]:
     yield Kernel(source.text(), source.words, walk.length, [], True, work)
 
 
+def generate_scan(node: Scan) -> Iterator[Kernel]:
+    """The kernel of a running fold."""
+    out, form = node.out, node.form
+    given = written("{0}", ["x0"], [node.operands[0].dtype], out.dtype)
+    start = neutral(form.init, out.dtype)
+    yield _running(node, form.axis, form.reverse, start, form.step.format("h", given))
+
+
 def generate_recurrence(node: Recurrence) -> Iterator[Kernel]:
-    """The kernel of a recurrence: loops over the other axes, then along the axis."""
-    form, shape = node.form, node.out.shape
-    source = Source()
+    """The kernel of a recurrence."""
+    form = node.form
+    step = form.step.format("h", "x0", "x1")
+    yield _running(node, form.axis, form.reverse, node.out.dtype.type(0), step)
+
+
+def _running(node: Node, axis: int, is_reverse: bool, start: Any, step: str) -> Kernel:
+    """Loops over the other axes, then along the axis, with the result so far in a register."""
+    source, shape = Source(), node.out.shape
     source.add("begin = args[0]")
     source.add("end = args[1]")
-    a, b = (Cursor(source, x, f"x{k}", k + 1) for k, x in enumerate(node.operands))
-    out = Cursor(source, whole(node.out), "y", 3)
-    others = [i for i in range(len(shape)) if i != form.axis]
-    moved = [(cursor, [cursor.strides[i] for i in others]) for cursor in (a, b, out)]
+    given = [Cursor(source, x, f"p{k}", k + 1) for k, x in enumerate(node.operands)]
+    cursors = [*given, Cursor(source, whole(node.out), "y", len(given) + 1)]
+    others = [i for i in range(len(shape)) if i != axis]
+    moved = [(c, tuple(c.strides[i] for i in others)) for c in cursors]
     walk = Walk(source, "i", tuple(shape[i] for i in others), moved, is_outermost=True)
-    source.add(f"length = {source.word(shape[form.axis])}")
-    zero = source.literal(node.out.dtype.type(0))
-    steps = [
-        source.word(cursor.strides[form.axis] * cursor.dtype.itemsize) for cursor in (a, b, out)
-    ]
+    moved = [(c, (c.strides[axis],)) for c in cursors]
+    along = Walk(source, "j", (shape[axis],), moved, is_reverse=is_reverse)
+    first = source.literal(start)
     with walk.inside():
-        for cursor in (a, b, out):
-            if cursor.index != "0" and not cursor.literal:
-                source.add(f"{cursor.name}_row = advance({cursor.pointer}, {cursor.index})")
-                cursor.pointer = f"{cursor.name}_row"
-        source.add(f"h = {zero}")
-        with source.block("for j in range(length):"):
-            source.add(f"k = {'length - 1 - j' if form.reverse else 'j'}")
-            for name, cursor, step in (("a", a, steps[0]), ("b", b, steps[1])):
-                read = f"load(offset({cursor.pointer}, k * {step}), 0, {cursor.scope})"
-                source.add(f"{name} = {cursor.literal or read}")
-            source.add(f"h = {form.step.format('h', 'a', 'b')}")
-            source.add(f"store(offset({out.pointer}, k * {steps[2]}), 0, h, {out.scope})")
-    yield Kernel(source.text(), source.words, walk.length, [], True, math.prod(shape))
+        source.add(f"h = {first}")
+        with along.inside():
+            for k, cursor in enumerate(given):
+                source.add(f"x{k} = {cursor.load()}")
+            source.add(f"h = {step}")
+            source.add(cursors[-1].store("h"))
+    return Kernel(source.text(), source.words, walk.length, [], True, math.prod(shape))

@@ -52,15 +52,21 @@ def _like(node: Node, new: Node) -> Node:
 
 
 def _checked(
-    node: Lookup | Deposit, indices: Sequence[Operand]
+    node: Lookup | Deposit, indices: Sequence[Operand], known: dict[Value, np.ndarray]
 ) -> tuple[list[Operand], list[Node]]:
-    """Indices of which wrong ones are refused, as places."""
-    checks = []
+    """Indices of which wrong ones are refused, as places; nothing is asked of places."""
+    places: list[Operand] = []
+    checks: list[Node] = []
     for k, (axis, index) in enumerate(zip(node.form.axes, indices, strict=True)):
-        out = Value(index.shape, np.dtype(np.int64))
         length = node.operands[0].shape[axis]
+        numbers = _numbers(index, known)
+        if numbers is not None and numbers.min() >= 0 and numbers.max() < length:
+            places.append(index)
+            continue
+        out = Value(index.shape, np.dtype(np.int64))
         checks.append(_like(node, Checked((index,), (out,), length, k)))
-    return [whole(check.out) for check in checks], checks
+        places.append(whole(out))
+    return places, checks
 
 
 @dataclass
@@ -118,7 +124,7 @@ def _picks(node: Lookup, known: dict[Value, np.ndarray]) -> Iterator[Node]:
     x, *indices = node.operands
     assert isinstance(x, View)
     if node.form.mode == "raise":
-        indices, checks = _checked(node, indices)
+        indices, checks = _checked(node, indices, known)
         yield from checks
     if not all(x.shape[axis] for axis in node.form.axes):  # there is nothing to be read
         fill = Uniform(node.form.fill, node.out.shape)
@@ -139,7 +145,7 @@ def _pick(node: Node, places: _Places, fill: Any = None) -> Node:
 def _puts(node: Deposit, known: dict[Value, np.ndarray]) -> Iterator[Node]:
     x, updates, *indices = node.operands
     if node.form.mode == "raise":
-        indices, checks = _checked(node, indices)
+        indices, checks = _checked(node, indices, known)
         yield from checks
     places = _places(node, whole(node.out), indices, updates.shape, known)
     yield _like(
@@ -187,16 +193,8 @@ def even_places(
 
     Nothing for those that are not known now.
     """
-    places: np.ndarray
-    if isinstance(index, Uniform):
-        places = np.full((1,) * len(index.shape), index.scalar)
-    elif index.value in known and all(index.shape):
-        storage = known[index.value].reshape(-1)
-        # Axes along which the index is repeated have one element.
-        shape = tuple(n if s else 1 for n, s in zip(index.shape, index.strides, strict=True))
-        nbytes = tuple(s * storage.itemsize for s in index.strides)
-        places = np.lib.stride_tricks.as_strided(storage[index.offset :], shape, nbytes)
-    else:
+    places = _numbers(index, known)
+    if places is None:
         return None
     corner: Shape = (0,) * places.ndim
     first, steps = int(places[corner]), []
@@ -208,3 +206,15 @@ def even_places(
         expected = expected + along.reshape((n,) + (1,) * (places.ndim - axis - 1))
     is_even = bool((expected == places).all()) and 0 <= expected.min() <= expected.max() < length
     return (first, tuple(steps)) if is_even else None
+
+
+def _numbers(index: Operand, known: dict[Value, np.ndarray]) -> np.ndarray | None:
+    """Indices that are known now, if there are any; axes along which they repeat have length 1."""
+    if isinstance(index, Uniform):
+        return np.full((1,) * len(index.shape), index.scalar)
+    if index.value not in known or not all(index.shape):
+        return None
+    storage = known[index.value].reshape(-1)
+    shape = tuple(n if s else 1 for n, s in zip(index.shape, index.strides, strict=True))
+    nbytes = tuple(s * storage.itemsize for s in index.strides)
+    return np.lib.stride_tricks.as_strided(storage[index.offset :], shape, nbytes)

@@ -58,6 +58,7 @@ class Walk:
         moved: The cursors, with their strides along its axes.
         is_outermost: Whether its first loop, which there is then, is that of the kernel's argument
             words.
+        is_reverse: Whether its loops run from their far ends.
     """
 
     def __init__(
@@ -67,8 +68,10 @@ class Walk:
         shape: Shape,
         moved: Sequence[tuple[Cursor, Sequence[int]]],
         is_outermost: bool = False,
+        is_reverse: bool = False,
     ) -> None:
         self.source = source
+        self.is_reverse = is_reverse
         self.cursors = [cursor for cursor, _ in moved]
         self.loops: list[Loop] = []
         for axis, size in enumerate(shape):
@@ -110,7 +113,10 @@ class Walk:
     def over(self, loop: Loop, span: str = "") -> Iterator[None]:
         """One loop."""
         saved = [(cursor.pointer, cursor.index) for cursor in self.cursors]
-        with self.source.block(f"for {loop.variable} in range({span or loop.length}):"):
+        counter = f"{loop.variable}_left" if self.is_reverse else loop.variable
+        with self.source.block(f"for {counter} in range({span or loop.length}):"):
+            if self.is_reverse:
+                self.source.add(f"{loop.variable} = {loop.length} - 1 - {counter}")
             for k, (cursor, step) in enumerate(zip(self.cursors, loop.strides, strict=True)):
                 if self._is_unit(loop, step):
                     self._settle(cursor, loop)
