@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from dataclasses import replace
 
 import numpy as np
 
@@ -28,7 +29,7 @@ from funcgrad.compiler.nest.layout import (
     seen_box,
     whole,
 )
-from funcgrad.compiler.nest.nodes import Fold, Graph, Guard, Node, Point, values_read
+from funcgrad.compiler.nest.nodes import Fold, Graph, Guard, Node, Pick, Point, values_read
 from funcgrad.intrinsics import expression
 from funcgrad.lowering import Reindex
 
@@ -50,7 +51,7 @@ class _Recomputation:
         self.outputs = set(graph.outputs)
         self.readers: dict[Value, dict[tuple[Node, int], None]] = defaultdict(dict)
         """Who reads a value, and as which operand: a set that keeps its order."""
-        self.copies: dict[Node | None, list[Point]] = defaultdict(list)
+        self.copies: dict[Node | None, list[Point | Pick]] = defaultdict(list)
         """Copies of every point, which run where it did."""
         self.fences: dict[Node | None, list[Node]] = defaultdict(list)
         """Guards of every node's result; they come after its copies."""
@@ -65,7 +66,7 @@ class _Recomputation:
 
     def run(self) -> None:
         for node in reversed(self.graph.nodes):
-            if isinstance(node, Point):
+            if isinstance(node, Point | Pick):
                 self._copy_for_readers(node)
                 for copy in self.copies[node]:
                     self._forget_if_unread(copy)
@@ -77,14 +78,14 @@ class _Recomputation:
                 order += self.fences[copy]
         self.graph.nodes = _needed(order, self.outputs)
 
-    def _forget_if_unread(self, node: Point) -> None:
+    def _forget_if_unread(self, node: Point | Pick) -> None:
         """A point that nobody reads any more reads nothing."""
         if node.out not in self.outputs and not self.readers[node.out]:
             for i, x in enumerate(node.operands):
                 if isinstance(x, View):
                     self.readers[x.value].pop((node, i), None)
 
-    def _copy_for_readers(self, node: Point) -> None:
+    def _copy_for_readers(self, node: Point | Pick) -> None:
         """Let readers read copies of a point in their own space, if that is worth it."""
         readers = list(self.readers[node.out])
         ways = self._ways(node, readers)
@@ -110,7 +111,7 @@ class _Recomputation:
         if isinstance(operand, View):
             self.readers[operand.value][node, i] = None
 
-    def _ways(self, node: Point, readers: list[tuple[Node, int]]) -> list[_Way] | None:
+    def _ways(self, node: Point | Pick, readers: list[tuple[Node, int]]) -> list[_Way] | None:
         """How each reader reads it, if it is to be computed again where that differs."""
         if node.out in self.outputs or not readers:
             return None
@@ -120,19 +121,23 @@ class _Recomputation:
             assert isinstance(view, View)
             box = reader.box if isinstance(reader, Guard) and i == 0 else None
             form = reindex_of(view) if box is None else _within(view, box)
-            if form is None or not isinstance(reader, Point | Fold) or reader.epoch != node.epoch:
+            if form is None or not isinstance(reader, Point | Fold | Pick):
                 return None
+            if reader.looks_around(i) or reader.epoch != node.epoch:
+                return None
+            if isinstance(node, Pick) and box is not None:
+                return None  # only what is read at an index of its own can be fenced off
             if 4 * math.prod(view.shape) > 5 * math.prod(node.out.shape):
                 return None
             ways.append((form, view.shape, box))
         different = set(ways)
         if all(_is_plain(way, node) for way in different):
             return None
-        if len(different) > 1 and expression(node.expr).is_expensive:
+        if len(different) > 1 and (isinstance(node, Pick) or expression(node.expr).is_expensive):
             return None
         return ways if cost_of(node) * len(different) <= MAX_COST else None
 
-    def _copy(self, node: Point, way: _Way) -> Operand:
+    def _copy(self, node: Point | Pick, way: _Way) -> Operand:
         """A point as seen in another space; outside of the box, if there is one, it is anything."""
         form, shape, box = way
 
@@ -145,7 +150,7 @@ class _Recomputation:
         if not isinstance(node, Guard):
             operands = tuple(seen(x) for x in node.operands)
             out = Value(shape, node.out.dtype)
-            return self._add(Point(operands, (out,), node.expr), node)
+            return self._add(replace(node, operands=operands, outs=(out,)), node)
         inside, outside = node.operands
         inner = seen_box(node.box, form, shape)
         if inner is not None and box is not None:
@@ -158,7 +163,7 @@ class _Recomputation:
         out = Value(shape, node.out.dtype)
         return self._add(Guard((found, seen(outside)), (out,), inner, node.is_fence), node)
 
-    def _add(self, copy: Point, node: Point) -> Operand:
+    def _add(self, copy: Point | Pick, node: Node) -> Operand:
         copy.epoch = node.epoch
         copy.equation = node.equation
         self._register(copy)
@@ -194,7 +199,7 @@ def _needed(nodes: list[Node], outputs: set[Value]) -> list[Node]:
     read = set(outputs)
     kept = []
     for node in reversed(nodes):
-        if not isinstance(node, Point) or node.out in read:
+        if not isinstance(node, Point | Pick) or node.out in read:
             kept.append(node)
             read.update(values_read(node))
     return kept[::-1]
@@ -217,7 +222,7 @@ def _zeros(operand: Operand) -> Uniform:
     return Uniform(np.zeros((), operand.dtype)[()], operand.shape)
 
 
-def _is_plain(way: _Way, node: Point) -> bool:
+def _is_plain(way: _Way, node: Node) -> bool:
     """Whether a reader reads, at every index, what was made at that index."""
     form, shape, box = way
     if shape != node.out.shape or box is not None:
@@ -228,7 +233,9 @@ def _is_plain(way: _Way, node: Point) -> bool:
     )
 
 
-def cost_of(node: Point) -> int:
+def cost_of(node: Point | Pick) -> int:
     """Operations of a point, its loads included."""
     n_loads = sum(isinstance(x, View) for x in node.operands)
+    if isinstance(node, Pick):
+        return 4 * n_loads
     return n_loads + (1 if isinstance(node, Guard) else expression(node.expr).cost)
