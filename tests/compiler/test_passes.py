@@ -12,7 +12,7 @@ from hypothesis import given, settings
 
 import funcgrad as fg
 from funcgrad import lax
-from funcgrad.compiler.nest import rematerialize, write_through
+from funcgrad.compiler.nest import rematerialize, split_totals, write_through
 from funcgrad.compiler.nest.arrange import OPTIONAL, SKIP_VARIABLE, VERIFY_VARIABLE
 from funcgrad.compiler.nest.layout import Value, View, reindex_of, reindexed, seen_box, whole
 from funcgrad.compiler.nest.nodes import Graph, Guard, Point
@@ -34,6 +34,8 @@ CUBE = RNG.normal(size=(5, 6, 7))
 def _verified(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VERIFY_VARIABLE, "1")
     monkeypatch.setattr(rematerialize, "MIN_BYTES", 0)  # small programs, too
+    monkeypatch.setattr(split_totals, "MIN_ELEMENTS", 32)
+    monkeypatch.setattr(split_totals, "MIN_ROW", 4)
 
 
 def jacobi(a: Any) -> Any:
@@ -231,6 +233,19 @@ def test_functions_of_rows_are_computed_in_vectors() -> None:
     softmax = fg.jit(lambda x: x - np.log(np.sum(np.exp(x), 1, keepdims=True)))
     text = str(softmax.lower(np.ones((20_000, 40))).compile().as_text())
     assert text.count("def kernel") == 1  # the row is needed again
+
+
+def test_gradients_of_means_are_shared_by_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(split_totals, "MIN_ELEMENTS", 1 << 19)
+    x = RNG.normal(size=(64, 40, 256)).astype(np.float32)
+    function = fg.value_and_grad(lambda x: np.mean(np.tanh(x) ** 2))
+    results = [fg.jit(function, threads=n)(x) for n in (1, 2, 3)]
+    for value, gradient in results[1:]:
+        assert value == results[0][0]
+        np.testing.assert_array_equal(gradient, results[0][1])
+    np.testing.assert_allclose(results[0][0], np.mean(np.tanh(x.astype("f8")) ** 2), 1e-6)
+    text = str(fg.jit(function, threads=2).lower(x).compile().as_text())
+    assert "64 iterations in" in text or not is_available()
 
 
 def test_interleaved_parts_are_written_where_they_belong() -> None:

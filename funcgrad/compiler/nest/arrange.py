@@ -21,6 +21,7 @@ from funcgrad.compiler.nest.read_through import read_through
 from funcgrad.compiler.nest.recompute import recompute
 from funcgrad.compiler.nest.rematerialize import rematerialize
 from funcgrad.compiler.nest.specialize import specialize
+from funcgrad.compiler.nest.split_totals import split_totals
 from funcgrad.compiler.nest.verify import verify_graph, verify_groups
 from funcgrad.compiler.nest.write_through import prefer_fresh, write_through
 
@@ -28,6 +29,7 @@ OPTIONAL = (
     "rematerialize",  # loops compute again what earlier loops would keep for them
     "read_through",  # assembled arrays are read where their parts come from
     "recompute",  # cheap values are computed again by their readers
+    "split_totals",  # folds of whole arrays are folds of rows first
     "specialize",  # short axes are written out
     "detach",  # functions of the numbers of rows run apart from the rows
     "write_through",  # parts of assembled arrays are computed where they belong
@@ -83,6 +85,9 @@ def arrange(
     if is_on("recompute"):
         recompute(graph)
         check("recompute")
+    if is_on("split_totals"):
+        split_totals(graph)
+        check("split_totals")
     groups = fuse(graph)
     check("fuse", groups)
     if is_on("specialize") and specialize(graph, groups):
