@@ -1,0 +1,287 @@
+"""Train the network 784-1024-1024-1024-10 on images of digits, and watch its gradients.
+
+With `--data FOLDER` it reads the four files of MNIST (or of Fashion-MNIST) in the IDX format;
+otherwise it takes the 1,797 digits that come with scikit-learn, brought from 8x8 to 28x28 pixels.
+Images are shifted at random in a thread while the compiled step runs. The optimiser is RMSprop with
+momentum behind a bound for the norm of the gradient, recorded before and after. Run it with
+
+    python examples/mnist_mlp.py
+
+It prints loss and accuracy, writes `mnist_training.png`, and with `--save FILE` the parameters.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.figure import Figure
+from sklearn.datasets import load_digits
+from tqdm import tqdm
+
+import funcgrad as fg
+import funcgrad.numpy as fnp
+from funcgrad import data, nn, optim
+
+SIDE = 28
+CLASSES = 10
+TEST_FRACTION = 0.2
+LARGEST_SHIFT = 2
+
+Params = list[dict[str, Any]]
+
+
+# The data.
+
+
+class Images(NamedTuple):
+    """Grey values between 0 and 1 in float32, `(n, 28, 28)`, and labels 0-9."""
+
+    x: np.ndarray
+    y: np.ndarray
+
+
+def load_images(folder: Path | None) -> tuple[Images, Images]:
+    """Images for training and for testing: of the files in a folder, or scikit-learn's."""
+    if folder is not None:
+        files = data.mnist(folder)
+        return (
+            Images(scaled(files.train_images, 255), files.train_labels.astype(np.int32)),
+            Images(scaled(files.test_images, 255), files.test_labels.astype(np.int32)),
+        )
+    small, labels = load_digits(return_X_y=True)
+    images = Images(upsampled(scaled(small.reshape(-1, 8, 8), 16)), labels.astype(np.int32))
+    return data.train_test_split(images, TEST_FRACTION, seed=0, stratify=images.y)
+
+
+def scaled(images: np.ndarray, brightest: int) -> np.ndarray:
+    """Grey values as float32 between 0 and 1."""
+    return images.astype(np.float32) / np.float32(brightest)
+
+
+def upsampled(images: np.ndarray) -> np.ndarray:
+    """Images brought to 28x28 pixels by linear interpolation along both axes."""
+    count = images.shape[1]
+    places = (np.arange(SIDE) + 0.5) * count / SIDE - 0.5
+    weights = np.array([np.interp(places, np.arange(count), row) for row in np.eye(count)])
+    return np.einsum("nij,ia,jb->nab", images, weights, weights).astype(np.float32)
+
+
+def shifted(images: np.ndarray, key: np.ndarray) -> np.ndarray:
+    """Every image moved by up to two pixels along both axes."""
+    r = LARGEST_SHIFT
+    moves = fg.random.randint(key, (2, len(images)), 0, 2 * r + 1)
+    padded = np.pad(images, ((0, 0), (r, r), (r, r)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (SIDE, SIDE), axis=(1, 2))
+    return windows[np.arange(len(images)), moves[0], moves[1]]
+
+
+def shifted_batches(images: Images, size: int, key: np.ndarray) -> Iterator[Images]:
+    """Every image once, in random order, moved at random."""
+    order, moves = fg.random.split(key)
+    for i, batch in enumerate(data.batches(images, size, seed=order)):
+        yield Images(shifted(batch.x, fg.random.fold_in(moves, i)), batch.y)
+
+
+# The model.
+
+
+def init_params(key: np.ndarray, sizes: tuple[int, ...]) -> Params:
+    """Weights with variance 2 / fan-in (He et al., 2015) and zero biases, one dict per layer."""
+    init = nn.initializers.he_normal()
+    keys = fg.random.split(key, len(sizes) - 1)
+    return [
+        {"w": init(k, (m, n), np.float32), "b": np.zeros(n, np.float32)}
+        for k, m, n in zip(keys, sizes[:-1], sizes[1:], strict=True)
+    ]
+
+
+def predict(params: Params, x: Any) -> Any:
+    """Logits `(n, 10)` for images `(n, 28, 28)`."""
+    *hidden, last = params
+    x = x.reshape(len(x), -1)
+    for layer in hidden:
+        x = nn.relu(x @ layer["w"] + layer["b"])
+    return x @ last["w"] + last["b"]
+
+
+def loss_fn(params: Params, batch: Images) -> Any:
+    """Mean cross-entropy between the softmax of the logits and the labels."""
+    log_probabilities = nn.log_softmax(predict(params, batch.x))
+    return -fnp.mean(fnp.take_along_axis(log_probabilities, batch.y[:, None], axis=1))
+
+
+# Training.
+
+
+@dataclass
+class History:
+    """What each step, and each epoch, ended with."""
+
+    loss: list[float] = field(default_factory=list)
+    norm: list[float] = field(default_factory=list)
+    clipped_norm: list[float] = field(default_factory=list)
+    train_accuracy: list[float] = field(default_factory=list)
+    test_accuracy: list[float] = field(default_factory=list)
+
+
+def make_step(
+    optimizer: optim.GradientTransformation, max_norm: float
+) -> Callable[[Params, Any, Images], tuple[Params, Any, dict[str, Any]]]:
+    """A compiled step, whose old parameters and state are overwritten."""
+    clip = optim.clip_by_global_norm(max_norm)
+
+    def step(params: Params, state: Any, batch: Images) -> tuple[Params, Any, dict[str, Any]]:
+        loss, grads = fg.value_and_grad(loss_fn)(params, batch)
+        clipped, _ = clip.update(grads, clip.init(params))
+        updates, state = optimizer.update(clipped, state, params)
+        watched = {
+            "loss": loss,
+            "norm": optim.global_norm(grads),
+            "clipped_norm": optim.global_norm(clipped),
+        }
+        return optim.apply_updates(params, updates), state, watched
+
+    return fg.jit(step, donate_argnums=(0, 1))
+
+
+def train(args: argparse.Namespace, train_set: Images, test_set: Images) -> tuple[Params, History]:
+    """Train for `args.epochs`; returns the parameters and the history."""
+    key, params_key = fg.random.split(fg.random.key(args.seed))
+    params = init_params(params_key, (SIDE * SIDE, *args.hidden, CLASSES))
+    steps = args.epochs * -(-len(train_set.x) // args.batch_size)
+    rate = optim.warmup_cosine_decay_schedule(0.0, args.lr, max(steps // 20, 1), steps + 1)
+    optimizer = optim.rmsprop(rate, momentum=0.9)
+    state = optimizer.init(params)
+    step, classify = make_step(optimizer, args.max_norm), fg.jit(predict)
+    history = History()
+    with tqdm(total=steps, desc="training", unit="step") as bar:
+        for epoch in range(args.epochs):
+            epoch_batches = shifted_batches(
+                train_set, args.batch_size, fg.random.fold_in(key, epoch)
+            )
+            with data.prefetch(epoch_batches) as ready:
+                for batch in ready:
+                    params, state, watched = step(params, state, batch)
+                    for name, value in watched.items():
+                        getattr(history, name).append(float(value))
+                    bar.update()
+            history.train_accuracy.append(accuracy(classify, params, train_set))
+            history.test_accuracy.append(accuracy(classify, params, test_set))
+            bar.write(summary(epoch + 1, history), file=sys.stdout)
+    return params, history
+
+
+def accuracy(classify: Callable[..., Any], params: Params, images: Images) -> float:
+    """Fraction of the images whose largest logit is at the label."""
+    right = sum(
+        int(np.sum(np.argmax(classify(params, batch.x), axis=-1) == batch.y))
+        for batch in data.batches(images, 1024)
+    )
+    return right / len(images.x)
+
+
+def summary(epoch: int, history: History) -> str:
+    """One line about the latest epoch."""
+    return (
+        f"epoch {epoch:3d}   loss {history.loss[-1]:.4f}   gradient {history.norm[-1]:.3f}   "
+        f"train {history.train_accuracy[-1]:7.2%}   test {history.test_accuracy[-1]:7.2%}"
+    )
+
+
+# The picture.
+
+
+def plot_history(history: History, max_norm: float, path: Path) -> None:
+    """Draw loss, norms of the gradient before and after clipping, and accuracies."""
+    figure = Figure(figsize=(12, 3.6), layout="constrained")
+    left, middle, right = figure.subplots(1, 3)
+    left.semilogy(history.loss, color="tab:red")
+    left.set(title="loss of the batches", xlabel="step", ylabel="cross-entropy")
+    middle.semilogy(history.norm, color="tab:gray", label="before clipping")
+    middle.semilogy(history.clipped_norm, color="tab:blue", label="after")
+    middle.axhline(max_norm, color="black", linewidth=0.8, linestyle=":")
+    middle.set(title="norm of the gradient", xlabel="step")
+    middle.legend()
+    epochs = range(1, len(history.test_accuracy) + 1)
+    right.plot(epochs, history.train_accuracy, marker=".", label="train")
+    right.plot(epochs, history.test_accuracy, marker=".", label="test")
+    right.set(title="accuracy", xlabel="epoch", ylabel="fraction correct")
+    right.legend(loc="lower right")
+    for axes in (left, middle, right):
+        axes.grid(alpha=0.3)
+        axes.locator_params(axis="x", integer=True)
+    figure.savefig(path, dpi=120)
+
+
+# The command line.
+
+
+def number(kind: Callable[[str], Any], low: float, what: str) -> Callable[[str], Any]:
+    """A parser for arguments of type `kind` that are finite and greater than `low`."""
+
+    def parse(text: str) -> Any:
+        try:
+            value = kind(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text!r} is not {what}") from None
+        if not low < value < float("inf"):
+            raise argparse.ArgumentTypeError(f"{text} is not {what}")
+        return value
+
+    return parse
+
+
+def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
+    """Read the command line; a bad value ends the program with a message and exit code 2."""
+    parser = argparse.ArgumentParser(description="Train an MLP on images of digits.")
+    whole = number(int, 0, "a whole number of at least 1")
+    positive = number(float, 0, "a positive number")
+    parser.add_argument("--data", type=Path, metavar="FOLDER", help="with the files of MNIST")
+    parser.add_argument("--epochs", type=whole, default=40, metavar="N")
+    parser.add_argument("--batch-size", type=whole, default=512, metavar="N")
+    parser.add_argument("--hidden", type=whole, nargs="+", default=[1024] * 3, metavar="WIDTH")
+    parser.add_argument("--lr", type=positive, default=3e-4, metavar="RATE")
+    parser.add_argument("--max-norm", type=positive, default=1.0, metavar="NORM")
+    parser.add_argument(
+        "--seed", type=number(int, -1, "a whole number of at least 0"), default=0, metavar="N"
+    )
+    parser.add_argument("--save", type=Path, metavar="FILE", help="where the parameters go")
+    parser.add_argument(
+        "--out-dir", type=Path, default=Path(), metavar="FOLDER", help="where the picture goes"
+    )
+    args = parser.parse_args(arguments)
+    try:
+        args.out_dir.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        parser.error(f"argument --out-dir: {error}")
+    return args
+
+
+def main(arguments: list[str] | None = None) -> History:
+    """Entry point."""
+    args = parse_arguments(arguments)
+    try:
+        train_set, test_set = load_images(args.data)
+    except (OSError, fg.errors.FileFormatError) as error:
+        sys.exit(f"{Path(sys.argv[0]).name}: {error}")
+    print(f"{len(train_set.x)} training and {len(test_set.x)} test images")
+    start = time.perf_counter()
+    params, history = train(args, train_set, test_set)
+    print(f"trained {args.epochs} epochs in {time.perf_counter() - start:.1f} s")
+    plot_history(history, args.max_norm, args.out_dir / "mnist_training.png")
+    print(f"wrote {args.out_dir / 'mnist_training.png'}")
+    if args.save is not None:
+        data.save(args.save, params)
+        print(f"wrote {args.save}")
+    return history
+
+
+if __name__ == "__main__":
+    main()
