@@ -213,7 +213,7 @@ def _dot_text(text: str) -> str:
 def _mermaid_text(text: str) -> str:
     """A quoted string of Mermaid, in which ``#`` begins a character and quotes have no escape."""
     text = text.replace("#", "#35;")
-    for char in '&"<>`\\|[]{}()':
+    for char in '&"<>`\\|':
         text = text.replace(char, f"#{ord(char)};")
     return '"' + _one_line(text).replace("\n", "<br/>") + '"'
 
