@@ -34,6 +34,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 from sklearn.datasets import load_diabetes
+from tqdm import tqdm
 
 import funcgrad as fg
 
@@ -364,10 +365,15 @@ def sample(data: Data, draws: int, seed: int) -> Posterior:
     chain = make_chain(lambda q: of_params(unravel(q)), lambda q: quantities(unravel(q)), draws)
     first, second = fg.random.split(fg.random.key(seed))
     places = fg.random.normal(first, (CHAINS, len(start)))
-    run_chains = fg.jit(fg.vmap(chain)).lower(places, fg.random.split(second, CHAINS)).compile()
-    begin = time.perf_counter()
-    found = run_chains(places, fg.random.split(second, CHAINS))
-    elapsed = time.perf_counter() - begin
+    keys = fg.random.split(second, CHAINS)
+    with tqdm(total=2, desc="compiling", unit="stage") as bar:
+        run_chains = fg.jit(fg.vmap(chain)).lower(places, keys).compile()
+        bar.update()
+        bar.set_description("sampling")
+        begin = time.perf_counter()
+        found = run_chains(places, keys)
+        elapsed = time.perf_counter() - begin
+        bar.update()
     slopes = CHAINS * (WARM_UP + draws) * (LEAPFROG_STEPS + 2)
     print(f"{CHAINS} chains of {WARM_UP} + {draws} iterations in {elapsed:.2f} s,", end=" ")
     print(f"{1e6 * elapsed / slopes:.1f} us a gradient")
