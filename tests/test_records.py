@@ -6,8 +6,10 @@ import copy
 import dataclasses
 import inspect
 import pickle
+import re
 import threading
 from dataclasses import FrozenInstanceError, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -129,6 +131,13 @@ def test_copies_and_pickles() -> None:
     for made in (copy.copy(kept), copy.deepcopy(kept), pickle.loads(pickle.dumps(kept))):
         assert made == kept
         assert hash(made) == hash(kept)
+
+
+def test_every_module_uses_them() -> None:
+    folder = Path(records.__file__).parent
+    pattern = re.compile(r"^from dataclasses import .*\bdataclass\b", re.MULTILINE)
+    others = [path for path in folder.rglob("*.py") if path.name != "records.py"]
+    assert [path.name for path in others if pattern.search(path.read_text())] == []
 
 
 def test_a_class_with_an_initializer_is_refused() -> None:

@@ -8,7 +8,6 @@ Those in the bodies of loops are not seen.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from funcgrad.core.program import Equation, Literal
 from funcgrad.diagnostics.record import Record, record
 from funcgrad.diagnostics.tables import short, table
 from funcgrad.primitives import elementwise, special
+from funcgrad.records import dataclass
 
 # Steepest slopes of the functions that are flat far from 0 on both sides.
 _STEEPEST: dict[Primitive, float] = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from funcgrad.pytree import (
     tree_structure,
     tree_unflatten,
 )
+from funcgrad.records import dataclass
 
 METHODS = ("richardson", "differences", "complex")
 

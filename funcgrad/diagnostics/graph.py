@@ -11,7 +11,7 @@ import inspect
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from funcgrad.core.program import Atom, Equation, Literal, Program, Var
 from funcgrad.core.transformed import Transformed
 from funcgrad.diagnostics.record import Group, Record, record
 from funcgrad.errors import ArgumentError, LibraryError
+from funcgrad.records import dataclass
 
 _DIRECTIONS = ("LR", "TB")
 _LONGEST_PARAMS = 40

@@ -9,7 +9,6 @@ the derivative's structure, not from its value: its cotangent does not exist.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -25,6 +24,7 @@ from funcgrad.diagnostics.record import Record, record
 from funcgrad.diagnostics.tables import short, table
 from funcgrad.errors import ArgumentError, TreeError
 from funcgrad.pytree import tree_leaves, tree_structure
+from funcgrad.records import dataclass
 from funcgrad.transforms.linearize import linearize_flat
 
 VANISHING = 1e-3

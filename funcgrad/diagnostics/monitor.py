@@ -7,7 +7,6 @@ collects what the states hold, outside of the compiled code.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import funcgrad.numpy as fnp
 from funcgrad.errors import ArgumentError
 from funcgrad.optim.transformation import GradientTransformation
 from funcgrad.pytree import keystr, tree_flatten_with_path, tree_leaves, tree_map
+from funcgrad.records import dataclass
 from funcgrad.tree_util import register_dataclass
 
 

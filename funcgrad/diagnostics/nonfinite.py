@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from funcgrad.core.finite import describe
 from funcgrad.diagnostics.record import record
 from funcgrad.errors import NonFiniteError
 from funcgrad.pytree import tree_flatten, tree_leaves, tree_unflatten
+from funcgrad.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ Krishnan and Xiao, 2019).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from funcgrad.api.compilation import jit
 from funcgrad.api.differentiation import grad, jvp
 from funcgrad.errors import ArgumentError
 from funcgrad.flatten_util import ravel_pytree
+from funcgrad.records import dataclass
 
 
 @dataclass(frozen=True)
