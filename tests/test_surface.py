@@ -1,0 +1,33 @@
+"""What NumPy, SciPy and JAX offer is there, or the documentation says why it is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests import surface
+
+
+@pytest.mark.parametrize("page", surface.PAGES)
+def test_every_hole_is_explained(page):
+    found = surface.all_holes()[page]
+    missing = surface.unexplained(found, surface.explained(surface.PAGES[page]))
+    assert not missing, (
+        f"fill these, say in docs/{surface.PAGES[page].name} why they are not there, or run "
+        "`python -m tests.surface --write`"
+    )
+
+
+def test_what_counts_as_a_hole():
+    offered = {
+        "numpy": {"sin": [], "no_such": None, "mean": ["a", "keepdims", "colour"]},
+        "no_module": {"f": None},
+    }
+    found = list(surface.holes(offered))
+    assert found == ["numpy.no_such", "numpy.mean(colour)", "no_module.*"]
+    assert surface.unexplained(found, ["colour=", "no_module.*"]) == ["numpy.no_such"]
+    assert surface.unexplained(found, ["numpy.*"]) == ["no_module.*"]
+    assert surface.table(found).splitlines()[2:] == [
+        "| `no_module.*` | names of no_module |",
+        "| `numpy.mean(colour)` | keywords of numpy |",
+        "| `numpy.no_such` | names of numpy |",
+    ]
