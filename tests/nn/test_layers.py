@@ -220,7 +220,7 @@ def network_with_everything():
 
 def test_transformations_agree():
     network = network_with_everything()
-    params, state = fg.jit(network.init)(KEY, WORDS)
+    params, state = network.init(KEY, WORDS)
 
     def loss(params, key):
         y, after = network.apply(params, state, WORDS, key=key, train=True)
@@ -237,6 +237,13 @@ def test_transformations_agree():
     many = fg.vmap(loss, (None, 0))(params, keys)[0]
     each = [loss(params, key)[0] for key in keys]
     np.testing.assert_allclose(many, each, 1e-4)
+
+
+def test_parameters_are_made_in_a_compiled_program():
+    network = layers.sequential(layers.dense(3), layers.batch_norm())
+    expected = network.init(KEY, ROWS)
+    compiled = fg.jit(network.init)(KEY, ROWS)
+    fg.tree.map(lambda a, b: np.testing.assert_allclose(a, b, 1e-5), compiled, expected)
 
 
 def test_networks_are_made_by_vmap():
