@@ -20,6 +20,7 @@ from funcgrad.higher_order.staging import located
 from funcgrad.nn.classes import checked_integers, within
 from funcgrad.nn.pooling import Padding, pads_of, per_axis
 from funcgrad.numpy.contracting import matmul
+from funcgrad.numpy.promotion import as_value
 from funcgrad.primitives.indexing import Gather
 from funcgrad.primitives.shape import reshape, shape_of
 from funcgrad.scipy.exponentials import floating
@@ -53,8 +54,9 @@ def dense(x: ArrayLike, kernel: ArrayLike, bias: ArrayLike | None = None) -> Arr
 
 def dense_of(name: str, x: ArrayLike, kernel: ArrayLike, bias: ArrayLike | None) -> Array:
     """`dense` under the name of a function or a layer."""
-    x, kernel, *rest = floating(name, x, kernel, *([] if bias is None else [bias]))
+    x, kernel = as_value(x, name), as_value(kernel, name)
     check_features(name, x, kernel, 2)
+    x, kernel, *rest = floating(name, x, kernel, *([] if bias is None else [bias]))
     y = matmul(x, kernel)
     return y + rest[0] if rest else y
 
@@ -162,9 +164,10 @@ def conv_of(
     groups: int,
 ) -> Array:
     """`conv` under the name of a function or a layer."""
-    x, kernel, *rest = floating(name, x, kernel, *([] if bias is None else [bias]))
+    x, kernel = as_value(x, name), as_value(kernel, name)
     count = _window_axes(name, x, kernel)
     check_features(name, x, kernel, count + 2, groups)
+    x, kernel, *rest = floating(name, x, kernel, *([] if bias is None else [bias]))
     if shape_of(kernel)[-1] % groups:
         raise ShapeError(
             located(
@@ -235,9 +238,10 @@ def conv_transpose_of(
     dilation: int | Sequence[int],
 ) -> Array:
     """`conv_transpose` under the name of a function or a layer."""
-    x, kernel, *rest = floating(name, x, kernel, *([] if bias is None else [bias]))
+    x, kernel = as_value(x, name), as_value(kernel, name)
     count = _window_axes(name, x, kernel)
     check_features(name, x, kernel, count + 2)
+    x, kernel, *rest = floating(name, x, kernel, *([] if bias is None else [bias]))
     batch, inputs = _one_batch(x, count)
     y = lax.conv_transpose(
         inputs,

@@ -340,9 +340,9 @@ def test_extremes_of_all_kinds_of_numbers(dtype):
 
 MESSAGES = {
     "features": (
-        lambda: layers.dense(3).apply({"kernel": np.ones((5, 3))}, (), ROWS),
+        lambda: layers.dense(3, bias=False).apply({"kernel": np.float32(ROWS[:3].T[:5])}, (), ROWS),
         ShapeError,
-        r"layers.dense\(3\): the kernel f64\[5,3\] takes 5 features in the last axis of its input, "
+        r"layers.dense\(3\): the kernel f32\[5,3\] takes 5 features in the last axis of its input, "
         r"got f64\[4,6\].\n  at            test_layers.py",
     ),
     "rank": (
@@ -424,7 +424,7 @@ MESSAGES = {
         r"layers.recurrent needs sequences \(batch, length, features\)",
     ),
     "residual": (
-        lambda: layers.residual(layers.dense(3)).apply({"kernel": np.ones((6, 3))}, (), ROWS),
+        lambda: layers.residual(lambda x: x[:, :3]).apply((), (), ROWS),
         ShapeError,
         "Give a layer shortcut= that maps the one to the other",
     ),
@@ -437,6 +437,26 @@ MESSAGES = {
         lambda: layers.sequential(nn.relu, nn.relu).apply({}, (), ROWS),
         TreeError,
         "params must be a tuple with one entry for each of the 2 layers",
+    ),
+    "a parameter that is missing": (
+        lambda: layers.dense(3).apply({"kernel": np.ones((6, 3))}, (), ROWS),
+        TreeError,
+        "params must be a dict with 'kernel', 'bias', as init returns it, got one with 'kernel'",
+    ),
+    "a parameter that is not used": (
+        lambda: layers.rms_norm(scale=False).apply({"scale": np.ones(6)}, (), ROWS),
+        TreeError,
+        "must be a dict with nothing, as init returns it, got one with 'scale'",
+    ),
+    "no state": (
+        lambda: layers.batch_norm(scale=False, bias=False).apply({}, (), ROWS),
+        TreeError,
+        "state must be a dict with 'mean', 'variance', as init returns it, got a tuple of 0",
+    ),
+    "no cell": (
+        lambda: layers.gru_cell(3).apply((), (), None, ROWS),
+        TreeError,
+        "with 'kernel', 'recurrent_kernel', 'bias', 'recurrent_bias', as init",
     ),
     "count": (lambda: layers.repeat(nn.relu, 0), ArgumentError, "count must be positive"),
 }  # fmt: skip

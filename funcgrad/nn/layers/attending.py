@@ -12,7 +12,7 @@ from funcgrad.higher_order.staging import located
 from funcgrad.nn import initializers
 from funcgrad.nn.attention import dot_product_attention
 from funcgrad.nn.initializers import Initializer
-from funcgrad.nn.layers.base import Array, Layer, Tree, typed
+from funcgrad.nn.layers.base import Array, Layer, Tree, entries, typed
 from funcgrad.nn.linear import dense_of
 from funcgrad.primitives.shape import reshape, shape_of
 
@@ -113,8 +113,13 @@ def attention(
         key: Array = None,
         train: bool = False,
     ) -> tuple[Array, Tree]:
+        parts = ("query", "key", "value", "out")
+        given = dict(zip(parts, entries(name, "params", params, *parts), strict=True))
+
         def product(part: str, y: Array) -> Array:
-            return dense_of(name, y, params[part]["kernel"], params[part].get("bias"))
+            names = ("kernel", "bias") if bias else ("kernel",)
+            kernel, *offset = entries(name, f"params[{part!r}]", given[part], *names)
+            return dense_of(name, y, kernel, offset[0] if bias else None)
 
         def split(y: Array, count: int) -> Array:
             shape = shape_of(y)

@@ -10,12 +10,12 @@ Nothing is stored in a layer, so ``init`` and ``apply`` can be transformed like 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeAlias
 
 from funcgrad.api.staging import ShapeDtypeStruct, eval_shape
 from funcgrad.core.avals import aval_of
-from funcgrad.errors import ArgumentError, FuncgradError
+from funcgrad.errors import ArgumentError, FuncgradError, TreeError
 from funcgrad.higher_order.staging import described, located
 from funcgrad.numpy.promotion import as_value
 from funcgrad.pytree import tree_map
@@ -88,6 +88,27 @@ def typed(name: str, x: Any) -> ShapeDtypeStruct:
 def types_of(name: str, tree: Tree) -> Tree:
     """The types of all arrays of a pytree."""
     return tree_map(lambda x: typed(name, x), tree)
+
+
+def entries(name: str, what: str, tree: Tree, *names: str) -> list[Array]:
+    """The entries of a dict that has these and no others.
+
+    Raises:
+        TreeError: If it is no such dict.
+    """
+    if not isinstance(tree, dict) or set(tree) != set(names):
+        given = f"one with {_listed(tree)}" if isinstance(tree, dict) else described(tree)
+        raise TreeError(
+            located(
+                f"{name}: {what} must be a dict with {_listed(names)}, as init returns it, got "
+                f"{given}."
+            )
+        )
+    return [tree[key] for key in names]
+
+
+def _listed(names: Iterable[Any]) -> str:
+    return ", ".join(map(repr, names)) or "nothing"
 
 
 def output_types(layer: Layer, params: Tree, state: Tree, *inputs: Any) -> Any:

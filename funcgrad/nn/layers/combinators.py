@@ -168,7 +168,8 @@ def residual(layer: Part, shortcut: Part | None = None) -> Layer:
     Args:
         layer: A layer or a function.
         shortcut: What is added instead, a layer of the same inputs, such as a `dense` one without
-            bias where the numbers of features differ. Parameters are then a pair.
+            bias where the numbers of features differ. Parameters are then a pair: those of the
+            shortcut, and those of the layer.
 
     Returns:
         A layer with the parameters and the state of ``layer``.

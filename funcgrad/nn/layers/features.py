@@ -13,7 +13,7 @@ from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.higher_order.staging import located
 from funcgrad.nn import initializers, linear
 from funcgrad.nn.initializers import Initializer
-from funcgrad.nn.layers.base import Array, Layer, Tree, typed
+from funcgrad.nn.layers.base import Array, Layer, Tree, entries, typed
 from funcgrad.nn.pooling import Padding
 
 _LECUN = initializers.lecun_normal()
@@ -59,7 +59,8 @@ def dense(
     def apply(
         params: Tree, state: Tree, x: Array, *, key: Array = None, train: bool = False
     ) -> tuple[Array, Tree]:
-        return linear.dense_of(name, x, params["kernel"], params.get("bias")), state
+        kernel, offset = _given(name, params, bias)
+        return linear.dense_of(name, x, kernel, offset), state
 
     return Layer(init, apply)
 
@@ -102,7 +103,8 @@ def embedding(
     def apply(
         params: Tree, state: Tree, x: Array, *, key: Array = None, train: bool = False
     ) -> tuple[Array, Tree]:
-        return linear.embed_of(name, params["embedding"], x), state
+        (table,) = entries(name, "params", params, "embedding")
+        return linear.embed_of(name, table, x), state
 
     return Layer(init, apply)
 
@@ -169,7 +171,7 @@ def conv(
     def apply(
         params: Tree, state: Tree, x: Array, *, key: Array = None, train: bool = False
     ) -> tuple[Array, Tree]:
-        kernel, offset = params["kernel"], params.get("bias")
+        kernel, offset = _given(name, params, bias)
         y = linear.conv_of(name, x, kernel, offset, strides, padding, dilation, groups)
         return y, state
 
@@ -225,11 +227,19 @@ def conv_transpose(
     def apply(
         params: Tree, state: Tree, x: Array, *, key: Array = None, train: bool = False
     ) -> tuple[Array, Tree]:
-        kernel, offset = params["kernel"], params.get("bias")
+        kernel, offset = _given(name, params, bias)
         y = linear.conv_transpose_of(name, x, kernel, offset, strides, padding, dilation)
         return y, state
 
     return Layer(init, apply)
+
+
+def _given(name: str, params: Tree, has_bias: bool) -> tuple[Array, Array | None]:
+    """Kernel and bias."""
+    if has_bias:
+        kernel, offset = entries(name, "params", params, "kernel", "bias")
+        return kernel, offset
+    return entries(name, "params", params, "kernel")[0], None
 
 
 def _window(kernel_shape: int | Sequence[int]) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from funcgrad.errors import ShapeError
 from funcgrad.higher_order.staging import located
 from funcgrad.nn import initializers, norms
 from funcgrad.nn.initializers import Initializer
-from funcgrad.nn.layers.base import Array, Layer, Tree, typed
+from funcgrad.nn.layers.base import Array, Layer, Tree, entries, typed
 from funcgrad.nn.norms import Bessel
 from funcgrad.numpy.promotion import normalize_axis
 
@@ -47,7 +47,7 @@ def layer_norm(
     def apply(
         params: Tree, state: Tree, x: Array, *, key: Array = None, train: bool = False
     ) -> tuple[Array, Tree]:
-        factor, offset = params.get("scale"), params.get("bias")
+        factor, offset = _given(name, params, scale, bias)
         return norms.layer_norm_of(name, x, factor, offset, -1, epsilon), state
 
     return Layer(init, apply)
@@ -72,7 +72,8 @@ def rms_norm(*, epsilon: float = 1e-5, scale: bool = True, dtype: Any = np.float
     def apply(
         params: Tree, state: Tree, x: Array, *, key: Array = None, train: bool = False
     ) -> tuple[Array, Tree]:
-        return norms.rms_norm_of(name, x, params.get("scale"), -1, epsilon), state
+        factor, _ = _given(name, params, scale, False)
+        return norms.rms_norm_of(name, x, factor, -1, epsilon), state
 
     return Layer(init, apply)
 
@@ -106,7 +107,7 @@ def group_norm(
     def apply(
         params: Tree, state: Tree, x: Array, *, key: Array = None, train: bool = False
     ) -> tuple[Array, Tree]:
-        factor, offset = params.get("scale"), params.get("bias")
+        factor, offset = _given(name, params, scale, bias)
         return norms.group_norm_of(name, x, groups, factor, offset, epsilon), state
 
     return Layer(init, apply)
@@ -166,12 +167,14 @@ def batch_norm(
     def apply(
         params: Tree, state: Tree, x: Array, *, key: Array = None, train: bool = False
     ) -> tuple[Array, Tree]:
+        factor, offset = _given(name, params, scale, bias)
+        mean, variance = entries(name, "state", state, "mean", "variance")
         y, (mean, variance) = norms.batch_norm_of(
             name,
             x,
-            (state["mean"], state["variance"]),
-            params.get("scale"),
-            params.get("bias"),
+            (mean, variance),
+            factor,
+            offset,
             train,
             momentum,
             epsilon,
@@ -181,6 +184,16 @@ def batch_norm(
         return y, {"mean": mean, "variance": variance}
 
     return Layer(init, apply)
+
+
+def _given(
+    name: str, params: Tree, has_scale: bool, has_bias: bool
+) -> tuple[Array | None, Array | None]:
+    """Scale and bias, if there are."""
+    wanted = {"scale": has_scale, "bias": has_bias}
+    found = iter(entries(name, "params", params, *[key for key in wanted if wanted[key]]))
+    factor, offset = (next(found) if has else None for has in wanted.values())
+    return factor, offset
 
 
 def _features(name: str, x: Any, axis: int) -> int:

@@ -18,7 +18,7 @@ from funcgrad.errors import ShapeError
 from funcgrad.higher_order.staging import located
 from funcgrad.nn import initializers
 from funcgrad.nn.initializers import Initializer
-from funcgrad.nn.layers.base import Array, Layer, Tree, typed, types_of
+from funcgrad.nn.layers.base import Array, Layer, Tree, entries, typed, types_of
 from funcgrad.nn.linear import check_features
 from funcgrad.numpy.contracting import matmul
 from funcgrad.numpy.promotion import as_value, normalize_axis
@@ -186,7 +186,7 @@ def gru_cell(
         return {"bias": zeros(3 * features, dtype), "recurrent_bias": zeros(features, dtype)}
 
     init = _initial(name, features, 3, kernel_init, recurrent_init, biases, dtype)
-    return Layer(init, _applied(name, features, 1, step))
+    return Layer(init, _applied(name, features, 1, step, "recurrent_bias"))
 
 
 def _sums(params: Tree, h: Array, x: Array) -> Array:
@@ -225,9 +225,14 @@ def _initial(
 
 
 def _applied(
-    name: str, features: int, parts: int, step: Callable[[Tree, Any, Array], tuple[Any, Array]]
+    name: str,
+    features: int,
+    parts: int,
+    step: Callable[[Tree, Any, Array], tuple[Any, Array]],
+    *more: str,
 ) -> Callable[..., tuple[Any, Tree]]:
     """The ``apply`` of a cell whose carry is one array, or so many of the same type."""
+    names = ("kernel", "recurrent_kernel", "bias", *more)
 
     def apply(
         params: Tree,
@@ -238,13 +243,13 @@ def _applied(
         key: Array = None,
         train: bool = False,
     ) -> tuple[Any, Tree]:
-        x, *weights = floating(name, x, *params.values())
-        params = dict(zip(params, weights, strict=True))
-        check_features(name, x, params["kernel"], 2)
+        given = entries(name, "params", params, *names)
+        check_features(name, as_value(x, name), given[0], 2)
+        x, *given = floating(name, x, *given)
         if carry is None:
             zero = zeros((*shape_of(x)[:-1], features), aval_of(x).dtype)
             carry = zero if parts == 1 else (zero,) * parts
-        return step(params, carry, x), state
+        return step(dict(zip(names, given, strict=True)), carry, x), state
 
     return apply
 
