@@ -1,0 +1,105 @@
+"""The network on images of digits: data, training, its picture, and what it refuses."""
+
+from __future__ import annotations
+
+import importlib.util
+import struct
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import matplotlib.image
+import numpy as np
+import pytest
+
+from funcgrad import data
+
+PROGRAM = Path(__file__).parents[2] / "examples" / "mnist_mlp.py"
+SMALL = ["--hidden", "64", "--epochs", "8", "--batch-size", "128", "--lr", "3e-3"]
+
+
+@pytest.fixture(scope="module")
+def example() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("mnist_mlp", PROGRAM)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["mnist_mlp"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.nightly
+def test_the_default_run_reaches_98_percent(example, tmp_path):
+    history = example.main(["--out-dir", str(tmp_path)])
+    assert history.test_accuracy[-1] >= 0.98
+
+
+def test_a_small_network_learns_draws_and_saves(example, tmp_path, capsys):
+    saved = tmp_path / "params.npz"
+    history = example.main([*SMALL, "--out-dir", str(tmp_path), "--save", str(saved)])
+    assert history.test_accuracy[-1] > 0.85
+    assert max(history.clipped_norm) <= 1.0 + 1e-5
+    assert max(history.norm) > 1.0
+    assert len(history.loss) == 8 * 12
+    pixels = matplotlib.image.imread(tmp_path / "mnist_training.png")
+    assert min(pixels.shape[:2]) > 300
+    assert pixels[..., :3].std() > 0.05
+    params = data.load(saved)
+    assert [layer["w"].shape for layer in params] == [(784, 64), (64, 10)]
+    assert {layer["w"].dtype for layer in params} == {np.dtype("float32")}
+    _, test_set = example.load_images(None)
+    assert example.accuracy(example.predict, params, test_set) == history.test_accuracy[-1]
+    assert "epoch   8" in capsys.readouterr().out
+
+
+def test_images_are_brought_to_28_pixels_and_shifted(example):
+    train_set, test_set = example.load_images(None)
+    assert len(train_set.x) + len(test_set.x) == 1797
+    assert train_set.x.shape[1:] == (28, 28)
+    assert train_set.x.dtype == np.float32
+    assert 0 <= train_set.x.min() < train_set.x.max() <= 1
+    np.testing.assert_allclose(example.upsampled(np.ones((1, 8, 8))), 1.0, rtol=1e-6)
+    moved = example.shifted(train_set.x[:50], example.fg.random.key(0))
+    for image, original in zip(moved, train_set.x, strict=False):
+        shifts = [
+            np.roll(np.pad(original, 2), (i, j), axis=(0, 1))[2:-2, 2:-2]
+            for i in range(-2, 3)
+            for j in range(-2, 3)
+        ]
+        assert any((image == shift).all() for shift in shifts)
+
+
+def write_idx(path: Path, array: np.ndarray) -> None:
+    header = bytes([0, 0, 8, array.ndim]) + struct.pack(f">{array.ndim}I", *array.shape)
+    path.write_bytes(header + array.tobytes())
+
+
+def test_files_of_mnist_are_read(example, tmp_path):
+    rng = np.random.default_rng(0)
+    for name, count in (("train", 40), ("t10k", 20)):
+        images = rng.integers(0, 256, (count, 28, 28), np.uint8)
+        write_idx(tmp_path / f"{name}-images-idx3-ubyte", images)
+        write_idx(tmp_path / f"{name}-labels-idx1-ubyte", rng.integers(0, 10, count, np.uint8))
+    train_set, test_set = example.load_images(tmp_path)
+    assert (len(train_set.x), len(test_set.y)) == (40, 20)
+    assert train_set.x.max() <= 1
+    (tmp_path / "t10k-labels-idx1-ubyte").write_bytes(b"\0\0\x08\x01\0\0")
+    with pytest.raises(SystemExit, match="t10k-labels-idx1-ubyte is no sound IDX file: at byte 6"):
+        example.main(["--data", str(tmp_path)])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--epochs", "0"], "argument --epochs: 0 is not a whole number of at least 1"),
+        (["--hidden", "32", "x"], "argument --hidden: 'x' is not a whole number of at least 1"),
+        (["--lr", "nan"], "argument --lr: nan is not a positive number"),
+        (["--max-norm", "0"], "argument --max-norm: 0 is not a positive number"),
+        (["--seed", "-1"], "argument --seed: -1 is not a whole number of at least 0"),
+        (["--out-dir", str(PROGRAM)], "argument --out-dir: "),
+    ],
+)
+def test_bad_values_end_with_a_message_and_code_2(example, capsys, arguments, message):
+    with pytest.raises(SystemExit) as stopped:
+        example.main(arguments)
+    assert stopped.value.code == 2
+    assert message in capsys.readouterr().err
