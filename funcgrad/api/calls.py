@@ -147,7 +147,7 @@ class _Writer:
     def check_leaves(self, leaves: list[Any]) -> None:
         """Convert scalars; arrays are checked by the executor, or here if NumPy is called."""
         types = self.executable.in_types
-        places = self.executable.numbers.places if self.executable.is_native else ()
+        places = self.executable.numbers.places if self.executable.is_native else {}
         rows = enumerate(zip(self.leaves, leaves, types, strict=True))
         for i, (name, leaf, (shape, dtype)) in rows:
             if type(leaf) is not np.ndarray:
@@ -198,12 +198,12 @@ class _Writer:
                 self.line(f"{name} = {empty}({self.constant(shape)}, {self.constant(dtype)})")
         self.line(f"frame = {self.constant(executable.take_frame)}()")
         if len(self.numbers) > _FEW:
-            inputs = places[: executable.numbers.n_inputs]
+            inputs = list(places)[: executable.numbers.n_inputs]
             given = ", ".join(self.numbers.get(i, "0.0") for i in inputs)
             self.line(f"frame.pack_numbers(frame.numbers, 0, {given})")
         else:
             for i, name in self.numbers.items():
-                self.line(f"frame.numbers[{places.index(i)}] = {name}")
+                self.line(f"frame.numbers[{places[i]}] = {name}")
         self.line(f"frame.pack(frame.slots, {8 * FIRST_SLOT}{_addresses(objects)})")
         self.line(
             f"code = {self.constant(executable.run)}"
@@ -216,11 +216,11 @@ class _Writer:
         self.line("    if error is None: return MISS")
         self.line("    raise error")
         if len(found) > _FEW:
-            names = (found.get(i, "_") for i in places[executable.numbers.first_result :])
+            names = (found.get(i, "_") for i in list(places)[executable.numbers.first_result :])
             self.line(f"{', '.join(names)}, = frame.results")
         else:
             for i, name in found.items():
-                self.line(f"{name} = frame.numbers[{places.index(i)}]")
+                self.line(f"{name} = frame.numbers[{places[i]}]")
         self.line(give_back)
         scalars = set(found.values())
         for name, (shape, _) in zip(self.results, executable.out_types, strict=True):

@@ -116,13 +116,13 @@ class Numbers:
     results there, so that no array is made for any of them.
 
     Args:
-        places: The object that each place is for: inputs first, of them those that results replace
-            last, and then new results.
+        places: The number of the place of an object, in the order of places: inputs first, of
+            them those that results replace last, and then new results.
         n_inputs: How many places are of inputs.
         first_result: The first place that a result may be in.
     """
 
-    places: tuple[int, ...]
+    places: dict[int, int]
     n_inputs: int
     first_result: int
 
@@ -137,7 +137,8 @@ class Numbers:
         fresh = [each for each, source in pairs if source is None]
         outputs = [n + k for k, each in enumerate(fresh) if _is_number(*each)]
         kept = sum(i not in replaced for i in inputs)
-        return Numbers((*inputs, *outputs), len(inputs), kept)
+        places = {number: place for place, number in enumerate((*inputs, *outputs))}
+        return Numbers(places, len(inputs), kept)
 
 
 def _is_number(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
