@@ -2,17 +2,19 @@
 
 `dataclasses.dataclass` writes up to six methods of a class as text and compiles each, where the
 class is defined. There are two hundred of them here, of which a small program uses twenty: that
-was half of the time of ``import funcgrad``. Here the same function does the same to a class when
-somebody asks for its fields or calls it, under a lock and with ``__init__`` last, so that no other
-thread meets half of a class.
+was half of the time of ``import funcgrad``. Here a class gets the same methods, all but
+``__init__`` as closures, when somebody asks for its fields or calls it: under a lock and with
+``__init__`` last, so that no other thread meets half of a class.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import operator
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any
 
 __all__ = ["dataclass"]
@@ -41,8 +43,43 @@ class _Pending:
 
 
 def _finish(cls: Any, options: dict[str, bool]) -> None:
-    dataclasses.dataclass(cls, init=False, **options)
-    cls.__init__ = _initializer(cls, options.get("frozen", False))
+    is_frozen = options.get("frozen", False)
+    cls.__doc__ = cls.__doc__ or cls.__name__  # it would ask for the signature to write one
+    dataclasses.dataclass(cls, init=False, repr=False, eq=False, frozen=is_frozen)
+    own = cls.__dict__
+    if options.get("repr", True) and "__repr__" not in own:
+        cls.__repr__ = _representation([f.name for f in dataclasses.fields(cls) if f.repr])
+    if options.get("eq", True):
+        values = _values([f.name for f in dataclasses.fields(cls) if f.compare])
+        if own.get("__hash__") is None:
+            cls.__hash__ = (lambda self: hash(values(self))) if is_frozen else None
+        if "__eq__" not in own:
+            cls.__eq__ = _equality(values)
+    cls.__init__ = _initializer(cls, is_frozen)
+
+
+def _values(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
+    if len(names) > 1:
+        return operator.attrgetter(*names)
+    return lambda self: tuple(getattr(self, name) for name in names)
+
+
+def _equality(values: Callable[[Any], tuple[Any, ...]]) -> Callable[[Any, Any], bool]:
+    def equals(self: Any, other: Any) -> bool:
+        if other.__class__ is self.__class__:
+            return values(self) == values(other)
+        return NotImplemented
+
+    return equals
+
+
+def _representation(names: Sequence[str]) -> Callable[[Any], str]:
+    @recursive_repr()
+    def represent(self: Any) -> str:
+        listed = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
+        return f"{self.__class__.__qualname__}({listed})"
+
+    return represent
 
 
 def _initializer(cls: type, is_frozen: bool) -> Callable[..., None]:

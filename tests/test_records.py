@@ -64,6 +64,8 @@ def behaviour(decorate: Any, options: dict[str, bool], is_derived_first: bool) -
             lambda x: setattr(x, "a", 0),
             lambda x: delattr(x, "b"),
             lambda x: hash(x) == hash(x),
+            lambda x: len({x, type(x)(4), type(x)(5)}),
+            lambda x: hash(x) == hash((4, 2)) or hash(x) == hash((4, 2, [])),
             lambda x: type(x)(),
             lambda x: type(x)(1, 2, 3, 4),
         ):
@@ -117,6 +119,46 @@ def test_threads_that_make_the_first_object_at_once() -> None:
         for thread in threads:
             thread.join()
         assert made == [2] * 4
+
+
+def methods_written(decorate: Any, options: dict[str, bool]) -> list[Any]:
+    """What becomes of methods that a class has itself."""
+
+    class Own:
+        x: float
+
+        def __eq__(self, other: object) -> bool:
+            return True
+
+        def __repr__(self) -> str:
+            return "own"
+
+    class Hashed:
+        x: float
+
+        def __hash__(self) -> int:
+            return 7
+
+    own, hashed = decorate(**options)(Own), decorate(**options)(Hashed)
+    first, nan = own(1.0), float("nan")
+    assert hashed(nan) != 0
+    found: list[Any] = [first == own(2.0), repr(first), hash(hashed(1)), hashed(1) == hashed(1)]
+    found += [hashed(nan) == hashed(nan), own.__hash__ is None, hashed.__eq__ is object.__eq__]
+    return found
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_methods_of_a_class_stay(options: dict[str, bool]) -> None:
+    assert methods_written(records.dataclass, options) == methods_written(
+        dataclasses.dataclass, options
+    )
+
+
+def test_a_record_within_itself_is_shown() -> None:
+    base, _ = family(records.dataclass, {})
+    found = base(1)
+    found.a = found
+    assert repr(found).endswith("Base(a=...)")
 
 
 @records.dataclass(frozen=True)
