@@ -16,6 +16,7 @@ from funcgrad.compiler import pipeline
 from funcgrad.compiler.runtime import kernel_store
 
 FOLDER = Path(pipeline.__file__).parent
+NATIVE = "funcgrad.compiler.native"
 
 
 def test_every_source_of_the_compiler_is_part_of_the_key(tmp_path: Path) -> None:
@@ -39,26 +40,37 @@ def test_every_source_of_the_compiler_is_part_of_the_key(tmp_path: Path) -> None
 def test_the_key_does_not_depend_on_the_place(tmp_path: Path) -> None:
     shutil.copytree(FOLDER, tmp_path / "a", ignore=shutil.ignore_patterns("__pycache__"))
     assert kernel_store.sources_digest(tmp_path / "a") == kernel_store.sources_digest(FOLDER)
-    assert kernel_store._environment()["translator"] == kernel_store.sources_digest(FOLDER)
+    digest = kernel_store.sources_digest(*kernel_store.SOURCES)
+    assert kernel_store._environment()["translator"] == digest
 
 
-def test_what_translates_kernels_lies_in_the_folder_of_the_compiler() -> None:
-    pending, found = ["native.numba_frontend", "native.llvm_backend"], set()
+def test_files_beside_the_folder_are_part_of_the_key(tmp_path: Path) -> None:
+    assert kernel_store.SOURCES[0] == FOLDER
+    copies = [Path(shutil.copy(path, tmp_path)) for path in kernel_store.SOURCES[1:]]
+    digests = {kernel_store.sources_digest(FOLDER), kernel_store.sources_digest(FOLDER, *copies)}
+    for copy in copies:
+        copy.write_bytes(copy.read_bytes() + b"\n# changed\n")
+        digests.add(kernel_store.sources_digest(FOLDER, *copies))
+    assert len(digests) == len(copies) + 2
+
+
+def test_what_translates_kernels_is_part_of_the_key() -> None:
+    root = FOLDER.parents[1]
+    pending, found = [f"{NATIVE}.numba_frontend", f"{NATIVE}.llvm_backend"], set()
     while pending:
         name = pending.pop()
-        path = FOLDER / (name.replace(".", "/") + ".py")
-        path = path if path.exists() else FOLDER / name.replace(".", "/") / "__init__.py"
+        path = root / (name.replace(".", "/") + ".py")
+        path = path if path.exists() else root / name.replace(".", "/") / "__init__.py"
         if name in found or not path.exists():
             continue
         found.add(name)
+        assert any(path.is_relative_to(source) for source in kernel_store.SOURCES), name
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("funcgrad"):
                 assert node.module is not None
-                assert node.module.startswith("funcgrad.compiler"), f"{name}: {node.module}"
-                inside = node.module.removeprefix("funcgrad.compiler").lstrip(".")
-                pending += [inside] if inside else []
-                pending += [f"{inside}.{a.name}".lstrip(".") for a in node.names]
-    assert {f"native.{name}" for name in ("vocabulary", "vecmath.arithmetic", "scalars")} <= found
+                pending += [node.module, *(f"{node.module}.{a.name}" for a in node.names)]
+    assert {f"{NATIVE}.{name}" for name in ("vocabulary", "vecmath.arithmetic")} <= found
+    assert "funcgrad.intrinsics" in found
 
 
 def test_functions_that_are_compiled_at_once_count_their_own_kernels(

@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad import intrinsics, records
 from funcgrad.compiler.abi import ABI
 from funcgrad.compiler.foreign import LETTERS
 from funcgrad.compiler.native import gemm, strided
@@ -360,21 +361,31 @@ def _environment() -> dict[str, Any]:
     """What the object code of a given source depends on besides the source."""
     return {
         "abi": ABI,
-        "translator": sources_digest(Path(__file__).parents[1]),
+        "translator": sources_digest(*SOURCES),
         **machine_facts(),
     }
 
 
-def sources_digest(folder: Path) -> str:
-    """Digest of all sources in a folder.
+SOURCES = (Path(__file__).parents[1], Path(intrinsics.__file__), Path(records.__file__))
+"""What the translation of kernels is written in. Some of the compiler's files have no part in it;
+that a change of one of them compiles kernels again costs less than one forgotten in a list."""
 
-    Some of the compiler's files have no part in the translation of kernels; that a change of one of
-    them compiles kernels again costs less than one forgotten in a list.
-    """
+
+def sources_digest(*places: Path) -> str:
+    """Digest of files, and of all sources in folders."""
     digest = hashlib.sha256()
-    for path in sorted(folder.rglob("*.py")):
-        digest.update(f"{path.relative_to(folder).as_posix()}\0".encode())
-        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    for place in map(str, places):
+        paths = [
+            os.path.join(folder, name)
+            for folder, _, names in os.walk(place)
+            for name in names
+            if name.endswith(".py")
+        ]
+        for path in sorted(paths) or [place]:
+            name = path.removeprefix(place).replace(os.sep, "/")
+            digest.update(f"{name}\0".encode())
+            with open(path, "rb") as file:
+                digest.update(hashlib.sha256(file.read()).digest())
     return digest.hexdigest()
 
 
