@@ -36,7 +36,6 @@ from funcgrad.api.staging import (
 from funcgrad.compiler.pipeline import compile_program
 from funcgrad.compiler.report import CostAnalysis, MemoryAnalysis
 from funcgrad.compiler.runtime.executable import Executable
-from funcgrad.compiler.runtime.kernel_store import prepare
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.axes import axes_in_scope
 from funcgrad.core.drift import DRIFT, PROMOTIONS, STANDARD, promotion_mode, watching_promotion
@@ -290,7 +289,6 @@ class Jitted(MadeOf):
             outs = call_op.bind(*entry.staged.captured, *call.leaves)
             check_for_nans(self._what, outs, args, kwargs)
             return tree_unflatten(entry.out_tree, outs)
-        prepare()
         entry = self._entry(call, count=True)
         executable = entry.executable or self._compile(entry, call)
         if executable is None:

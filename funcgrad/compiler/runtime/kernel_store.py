@@ -13,7 +13,6 @@ import importlib
 import importlib.util
 import os
 import re
-import sys
 import threading
 import time
 from collections import deque
@@ -479,25 +478,6 @@ def _array_offsets() -> dict[str, int]:
             "its stable binary interface. Use another NumPy version; without jit everything works."
         )
     return offsets
-
-
-@cache
-def prepare() -> None:
-    """Begin to load LLVM, which is a large library, beside whatever comes before it is needed.
-
-    A fork waits for it, as for a compilation: a child would find it half loaded.
-    """
-    if "llvmlite" not in sys.modules:
-        threading.Thread(target=_load_llvm, name="funcgrad-load", daemon=True).start()
-
-
-def _load_llvm() -> None:
-    found = importlib.util.find_spec("llvmlite")
-    folders = (found.submodule_search_locations if found is not None else None) or []
-    with _LOCK:
-        for name in (name for folder in folders for name in Path(folder, "binding").iterdir()):
-            if name.suffix in (".so", ".dylib", ".dll"):
-                ctypes.CDLL(str(name))
 
 
 @cache
