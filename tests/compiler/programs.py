@@ -166,7 +166,7 @@ class Writer:
     def step(self) -> None:
         kinds = [
             self.unary, self.binary, self.fold, self.normalisation, self.movement, self.cut,
-            self.joined, self.product, self.running, self.shifted, self.shifted,
+            self.joined, self.product, self.running, self.shifted, self.shifted, self.lookup,
         ]  # fmt: skip
         if not self.is_smooth:
             kinds += [self.exact, self.comparison, self.selection, self.logic, self.integers]
@@ -293,6 +293,23 @@ class Writer:
         chosen = [self.choose(cuts) for _ in range(self.integer(1, np.ndim(self.values[i])))]
         if chosen.count("...") <= 1:
             self.add(f"v{i}[{', '.join(chosen)}]", self.is_exact[i])
+
+    def lookup(self) -> None:
+        """Elements at places that are known, or computed from integers."""
+        i = self.pick(rank=1)
+        if i is None or not np.size(self.values[i]):
+            return
+        first, last = np.shape(self.values[i])[0], np.shape(self.values[i])[-1]
+        known = f"np.arange({self.integer(1, 5)}) * {self.integer(0, 3)}"
+        texts = [f"v{i}[{known} % {first}]", f"v{i}[..., {known} % {last}]"]
+        texts += [f"v{i}[({known} + 1)[::-1, None] % {first}]", f"np.diagonal(v{i})"]
+        j = self.pick("i", exact=True)
+        if j is not None:
+            texts = [f"v{i}[v{j} % {first}]", f"v{i}[..., v{j} % {last}]", *texts]
+        if self.is_exact[i]:
+            order = f"np.argsort(v{i}, axis=-1, kind='stable')"
+            texts.append(f"np.take_along_axis(v{i}, {order}, axis=-1)")
+        self.add(self.choose(texts), self.is_exact[i])
 
     def joined(self) -> None:
         i, j = self.pick("f", rank=1), self.pick("f", rank=1)

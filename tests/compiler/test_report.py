@@ -164,7 +164,7 @@ BYTES = {
     "broadcast": (lambda x: x + x[0], (X,), 2 * X.nbytes),
     "sum": (lambda x: x.sum(), (X,), X.nbytes + 8),
     "product": (lambda x: x @ A, (X,), 2 * X.nbytes + A.nbytes),
-    "lookup": (lambda x: x[np.array([0, 2])], (X,), 2 * 6 * 8 + 2 * 8),
+    "lookup": (lambda x: x[np.array([0, 3, 1])], (X,), 2 * 9 * 8 + 3 * 8),
     "loop": (loop(1000), (X,), 2 * X.nbytes + 3 * 8),  # with its counter
     "numpy": (lambda x: np.linalg.eigvals(x), (SQUARE,), SQUARE.nbytes + 3 * 16),
 }  # fmt: skip

@@ -171,6 +171,8 @@ class Lowering(Builder):
         expr = with_constants(form.expr, scalars)
         used = operands[: expression(expr).arity]
         aligned = tuple(broadcast(x, aval.shape) for x in used)
+        if expression(expr).is_copy and aligned[0].dtype == out.dtype:
+            return aligned
         return [whole(self.add(Point(aligned, (out,), expr)).out)]
 
     def _fold_scalars(self, equation: Equation, operands: Sequence[Any]) -> Any:
