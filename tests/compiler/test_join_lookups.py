@@ -45,6 +45,7 @@ ONE_KERNEL: dict[str, tuple[Callable[..., Any], Any, tuple[Any, ...]]] = {
         (TABLE, MATRIX, PLACES),
     ),
     "rows": (lambda x, i: x[i] * 2 + 1, MATRIX[PLACES] * 2 + 1, (MATRIX, PLACES)),
+    "short rows": (lambda x, i: x[i] * 2 + 1, POINTS[PLACES % 12] * 2 + 1, (POINTS, PLACES % 12)),
     "columns": (lambda x, i: x[:, i] * 2, MATRIX[:, PLACES] * 2, (MATRIX, PLACES)),
     "sums": (lambda x, i: np.sum(x[i] ** 2), np.sum(TABLE[PLACES] ** 2), (TABLE, PLACES)),
     "sums of rows": (
@@ -76,7 +77,7 @@ def test_one_kernel(name: str) -> None:
     f, expected, args = ONE_KERNEL[name]
     check(f, expected, *args)
     # Indices of rows are made valid once for each row.
-    assert len(steps(f, *args)) == (2 if name in ("rows", "columns", "window") else 1)
+    assert len(steps(f, *args)) == (2 if name in ("rows", "short rows", "columns", "window") else 1)
 
 
 def test_tables_that_are_computed_are_there_first() -> None:

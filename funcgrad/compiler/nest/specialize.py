@@ -104,7 +104,8 @@ def _is_worth_it(group: Group, axis: int) -> bool:
             return True
         if isinstance(node, Fold) and axis not in node.form.axes:
             return True  # a few results would be kept in memory
-        for x in node.operands:
+        # Rows at computed places are read row by row.
+        for x in node.operands if isinstance(node, Point) else ():
             if isinstance(x, View) and not x.strides[axis] and any(x.strides):
                 return True  # no loop can walk this axis and the next one as one
     return False
