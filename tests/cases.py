@@ -18,7 +18,7 @@ from funcgrad.core.primitive import Linear, Primitive
 from funcgrad.lowering import Slide
 from funcgrad.primitives import elementwise as el
 from funcgrad.primitives import special as sp
-from funcgrad.primitives.bits import Bitcast, population_count
+from funcgrad.primitives.bits import Bitcast, gcd_of, population_count
 from funcgrad.primitives.collectives import (
     AllGather,
     AllToAll,
@@ -1083,6 +1083,7 @@ BITS = [
     Case(Bitcast(np.dtype(np.float64)), (ints(3, 2, dtype=np.int32),), "joined", "d", 0),
     Case(Bitcast(np.dtype(np.uint64)), (ints(3),), "same", "d", 0),
     *integer_rows(population_count, 1),
+    *integer_rows(gcd_of, 2),
     Case(threefry2x32, (words(), words(), words(4), words(4)), "few", "d", 0),
     Case(threefry2x32, (words(3, 1), words(3, 1), words(7), words(7)), "broadcast", "d", 0),
     Case(threefry2x32, (words(), words(), words(0), words(0)), "empty", "d", 0),

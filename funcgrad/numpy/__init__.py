@@ -58,6 +58,9 @@ from funcgrad.numpy.contracting import *
 from funcgrad.numpy.ordering import *
 from funcgrad.numpy.mapping import *
 from funcgrad.numpy.polynomials import *
+from funcgrad.numpy.binary import *
+from funcgrad.numpy.sets import *
+from funcgrad.numpy.placing import *
 from funcgrad.numpy import fft, linalg, shaping as _shaping
 
 

@@ -19,6 +19,7 @@ from funcgrad.numpy.elementwise import truth
 from funcgrad.numpy.indexing import getitem
 from funcgrad.numpy.promotion import (
     as_value,
+    checked_dtype,
     normalize_axis,
     promote_to_compare,
     strong,
@@ -30,7 +31,7 @@ from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.cumulative import Cumsum
 from funcgrad.primitives.indexing import Gather, ScatterSet
 from funcgrad.primitives.ordering import ArgSort, SearchSorted
-from funcgrad.primitives.shape import shape_of
+from funcgrad.primitives.shape import Reverse, shape_of
 from funcgrad.primitives.sorting import Sort
 
 __all__ = [
@@ -55,21 +56,47 @@ def _refuse_order(order: Any, function: str) -> None:
 
 
 def sort(
-    a: Any, axis: int | None = -1, kind: Any = None, order: None = None, *, stable: Any = None
+    a: Any,
+    axis: int | None = -1,
+    kind: Any = None,
+    order: None = None,
+    *,
+    stable: Any = None,
+    descending: bool = False,
 ) -> Any:
-    """As `numpy.sort`: a sorted copy. Derivatives follow the stable order whatever ``kind`` is."""
+    """As `numpy.sort`: a sorted copy. Derivatives follow the stable order whatever ``kind`` is.
+
+    With ``descending`` the greatest comes first, after nan.
+    """
     _refuse_order(order, "sort")
     x, index = _lines(a, axis, "sort")
-    return Sort(index).bind(x)
+    ordered = Sort(index).bind(x)
+    return Reverse((index,)).bind(ordered) if descending else ordered
 
 
 def argsort(
-    a: Any, axis: int | None = -1, kind: Any = None, order: None = None, *, stable: Any = None
+    a: Any,
+    axis: int | None = -1,
+    kind: Any = None,
+    order: None = None,
+    *,
+    stable: Any = None,
+    descending: bool = False,
+    dtype: Any = None,
 ) -> Any:
-    """As `numpy.argsort`."""
+    """As `numpy.argsort`; with ``descending`` in the order that `sort` then has, equals in theirs.
+
+    ``dtype`` is that of the places, int64 by default.
+    """
     _refuse_order(order, "argsort")
     x, index = _lines(a, axis, "argsort")
-    return ArgSort(index, bool(stable) or kind in ("stable", "mergesort")).bind(x)
+    if descending:
+        order_of_reversed = ArgSort(index, True).bind(Reverse((index,)).bind(x))
+        last = np.int64(shape_of(x)[index] - 1)
+        places = p.sub.bind(last, Reverse((index,)).bind(order_of_reversed))
+    else:
+        places = ArgSort(index, bool(stable) or kind in ("stable", "mergesort")).bind(x)
+    return places if dtype is None else to_dtype(places, checked_dtype(dtype, "argsort"))
 
 
 def _check_kth(kth: Any, n: int) -> None:
@@ -115,8 +142,10 @@ def sort_complex(a: Any) -> Any:
     return sort(x if is_complex(aval_of(x).dtype) else p.convert(x, COMPLEX128))
 
 
-def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
-    """As `numpy.searchsorted`."""
+def searchsorted(
+    a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan"
+) -> Any:
+    """As `numpy.searchsorted`; ``method`` is of no effect here, as results do not depend on it."""
     if side not in ("left", "right"):
         raise ValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}.")
     ordered = as_value(a, "searchsorted")
@@ -133,7 +162,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
 # Places and values whose number depends on values.
 
 
-def _known(x: Any, function: str) -> Any:
+def known_values(x: Any, function: str) -> Any:
     """The values of ``x``, or an error that says how to do without."""
     if not isinstance(x, Tracer):
         return np.asarray(x)
@@ -147,6 +176,23 @@ def _known(x: Any, function: str) -> Any:
             "entries. To select elements, np.where(condition, x, other) keeps the shape.",
         )
     )
+
+
+def compressed(mask: Any, x: Any, size: int | None, fill_value: Any, function: str) -> Any:
+    """Elements of a line where a mask holds; ``size`` of them, then ``fill_value``, if it is given.
+
+    Without ``fill_value`` the first element that is chosen is repeated.
+    """
+    if size is None:
+        return getitem(x, np.flatnonzero(known_values(mask, function)))
+    dtype = aval_of(x).dtype
+    if not shape_of(x)[0]:
+        return np.full(size, 0 if fill_value is None else fill_value, dtype)
+    chosen = Gather((0,)).bind(x, _flat_places(mask, size, 0))
+    first = getitem(chosen, 0) if size else dtype.type(0)
+    fill = first if fill_value is None else to_dtype(as_value(fill_value, function), dtype)
+    missing = p.greater_equal.bind(np.arange(size), total(mask))
+    return p.select.bind(missing, fill, chosen)
 
 
 def _flat_places(mask: Any, size: int, fill_value: Any) -> Any:
@@ -193,7 +239,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     """
     x = as_value(a, "nonzero")
     if size is None:
-        return np.nonzero(_known(x, "nonzero"))
+        return np.nonzero(known_values(x, "nonzero"))
     shape = shape_of(x)
     if not shape:
         raise ShapeError("nonzero: a scalar has no axes; use funcgrad.numpy.atleast_1d.")
@@ -216,7 +262,7 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     """As `numpy.argwhere`; traced arrays need ``size``, see `nonzero`."""
     x = as_value(a, "argwhere")
     if not shape_of(x):
-        return np.argwhere(_known(x, "argwhere"))
+        return np.argwhere(known_values(x, "argwhere"))
     return stack(nonzero(x, size=size, fill_value=fill_value), 1)
 
 
@@ -259,7 +305,7 @@ def unique(
     if axis is not None:
         raise ArgumentError("unique: axis= needs values that are known; this array is traced.")
     if size is None:
-        size = len(np.unique(_known(x, "unique"), equal_nan=equal_nan))
+        size = len(np.unique(known_values(x, "unique"), equal_nan=equal_nan))
     results = _distinct(x, size, fill_value, equal_nan)
     chosen = [r for r, is_wanted in zip(results[1:], wanted, strict=True) if is_wanted]
     return (results[0], *chosen) if chosen else results[0]
@@ -273,7 +319,7 @@ def _distinct(x: Any, size: int, fill_value: Any, equal_nan: bool) -> Sequence[A
         raise ShapeError("unique: an array without elements has no values to fill size= with.")
     order = ArgSort(0).bind(flat)
     ordered = Gather((0,)).bind(flat, order)
-    group = Cumsum(0).bind(p.convert(_starts(ordered, equal_nan), INT64))
+    group = Cumsum(0).bind(p.convert(starts(ordered, equal_nan), INT64))
     numbers = np.arange(1, size + 1)
     first = SearchSorted("left").bind(group, numbers)
     after = SearchSorted("right").bind(group, numbers)
@@ -294,7 +340,7 @@ def _distinct(x: Any, size: int, fill_value: Any, equal_nan: bool) -> Sequence[A
     )
 
 
-def _starts(ordered: Any, equal_nan: bool) -> Any:
+def starts(ordered: Any, equal_nan: bool) -> Any:
     """Which elements of a sorted array differ from the one before."""
     before, here = getitem(ordered, slice(None, -1)), getitem(ordered, slice(1, None))
     differs = p.not_equal.bind(before, here)

@@ -1,6 +1,7 @@
 """Polynomials as arrays of coefficients, the highest power first, as in `numpy.poly1d`.
 
-Leading zeros are kept where NumPy would look for them, as they depend on values.
+Leading zeros are kept where NumPy would look for them, as they depend on values; only `roots` looks
+for them, unless it is told not to.
 """
 
 from __future__ import annotations
@@ -11,15 +12,28 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import aval_of
+from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy import elementwise as e
 from funcgrad.numpy import linalg
+from funcgrad.numpy.indexing import getitem
+from funcgrad.numpy.ordering import known_values
 from funcgrad.numpy.promotion import as_value, strong
+from funcgrad.numpy.reducing import sum
 from funcgrad.numpy.selecting import convolve, vander
-from funcgrad.numpy.shaping import atleast_1d, concatenate, constant_pad
+from funcgrad.numpy.shaping import (
+    atleast_1d,
+    concatenate,
+    constant_pad,
+    expand_dims,
+    reshape,
+    stack,
+)
 from funcgrad.primitives.shape import shape_of
 
-__all__ = ["polyadd", "polyder", "polyfit", "polyint", "polymul", "polysub"]
+__all__ = [
+    "poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul", "polysub", "roots",
+]  # fmt: skip
 
 
 def _coefficients(a: Any, function: str) -> Any:
@@ -45,9 +59,127 @@ def polysub(a1: Any, a2: Any) -> Any:
     return _termwise(e.subtract, a1, a2, "polysub")
 
 
-def polymul(a1: Any, a2: Any) -> Any:
-    """As `numpy.polymul`, of arrays."""
-    return convolve(_coefficients(a1, "polymul"), _coefficients(a2, "polymul"))
+def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
+    """As `numpy.polymul`, of arrays.
+
+    Args:
+        a1: Coefficients, ``(m,)``.
+        a2: Coefficients, ``(n,)``.
+        trim_leading_zeros: Whether to leave away zeros in front of both, whose values must be
+            known.
+
+    Returns:
+        Coefficients, ``(m + n - 1,)``.
+    """
+    x, y = _coefficients(a1, "polymul"), _coefficients(a2, "polymul")
+    if trim_leading_zeros:
+        x, y = (_trimmed(q, "polymul") for q in (x, y))
+    return convolve(x, y)
+
+
+def _trimmed(x: Any, function: str) -> Any:
+    """Coefficients from the first one that is not 0; at least one."""
+    places = np.flatnonzero(known_values(x, function))
+    first = int(places[0]) if places.size else shape_of(x)[0] - 1
+    return getitem(x, slice(max(first, 0), None))
+
+
+def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, Any]:
+    """As `numpy.polydiv`, of arrays: quotient and remainder of the division of polynomials.
+
+    Args:
+        u: Coefficients of the dividend, ``(m,)``.
+        v: Coefficients of the divisor, ``(n,)``, the first of them not 0.
+        trim_leading_zeros: Whether to leave away zeros in front of the remainder, which NumPy
+            does; its values must be known then.
+
+    Returns:
+        Coefficients of the quotient, ``(max(m - n + 1, 1),)``, and of the remainder, ``(m,)``.
+
+    Example:
+        >>> import funcgrad.numpy as fnp
+        >>> print(*fnp.polydiv([1.0, -3.0, 2.0], [1.0, -1.0], trim_leading_zeros=True))
+        [ 1. -2.] [0.]
+    """
+    x, y = linalg.floating(
+        _coefficients(u, "polydiv"), _coefficients(v, "polydiv"), function="polydiv"
+    )
+    m, n = shape_of(x)[0], shape_of(y)[0]
+    rest, quotient = x, []
+    for i in range(m - n + 1):
+        factor = e.true_divide(getitem(rest, i), getitem(y, 0))
+        quotient.append(factor)
+        # The leading term of the difference is 0 exactly.
+        lower = e.subtract(getitem(rest, slice(i + 1, i + n)), e.multiply(factor, y[1:]))
+        zero = np.zeros(1, aval_of(x).dtype)
+        rest = concatenate([rest[:i], zero, lower, getitem(rest, slice(i + n, None))])
+    out = stack(quotient) if quotient else np.zeros(1, aval_of(x).dtype)
+    return out, _trimmed(rest, "polydiv") if trim_leading_zeros else rest
+
+
+def roots(p: Any, *, strip_zeros: bool = True) -> Any:
+    """As `numpy.roots`: the roots of a polynomial, as eigenvalues of its companion matrix.
+
+    Args:
+        p: Coefficients, ``(n + 1,)``.
+        strip_zeros: Whether to leave away zeros in front and at the end, whose values must be known
+            then. Otherwise the first coefficient must not be 0.
+
+    Returns:
+        The roots, complex, ``(n,)`` without those zeros. They are differentiable where they are
+        distinct.
+
+    Raises:
+        ConcretizationTypeError: If ``strip_zeros`` needs values that are not known.
+
+    Example:
+        >>> import numpy as np
+        >>> import funcgrad.numpy as fnp
+        >>> print(np.sort(fnp.roots([1.0, -3.0, 2.0]).real))
+        [1. 2.]
+    """
+    (x,) = linalg.floating(_coefficients(p, "roots"), function="roots")
+    count = 0
+    if strip_zeros:
+        places = np.flatnonzero(known_values(x, "roots"))
+        if not places.size:
+            return np.zeros(0)
+        count = shape_of(x)[0] - 1 - int(places[-1])
+        x = getitem(x, slice(int(places[0]), int(places[-1]) + 1))
+    n = shape_of(x)[0] - 1
+    if n < 1:
+        return np.zeros(count, aval_of(x).dtype)
+    below = np.eye(n - 1, n, dtype=aval_of(x).dtype)
+    first = e.true_divide(e.negative(x[1:]), getitem(x, 0))
+    found = linalg.eigvals(concatenate([reshape(first, (1, n)), below]))
+    return concatenate([found, np.zeros(count, aval_of(found).dtype)]) if count else found
+
+
+def poly(seq_of_zeros: Any) -> Any:
+    """As `numpy.poly`: the polynomial with given roots, or the characteristic one of a matrix.
+
+    Args:
+        seq_of_zeros: Roots, ``(n,)``, or a square matrix.
+
+    Returns:
+        Coefficients, ``(n + 1,)``, the first of them 1. Of traced complex roots they are complex.
+
+    Example:
+        >>> import funcgrad.numpy as fnp
+        >>> print(fnp.poly([1.0, 2.0]))
+        [ 1. -3.  2.]
+    """
+    x = atleast_1d(strong(as_value(seq_of_zeros, "poly")))
+    if not isinstance(x, Tracer):
+        return np.asarray(np.poly(x))
+    if len(shape_of(x)) == 2 and shape_of(x)[0] == shape_of(x)[1] and shape_of(x)[0]:
+        x = linalg.eigvals(x)
+    x = _coefficients(x, "poly")
+    out: Any = np.ones(1, np.promote_types(aval_of(x).dtype, np.int64))
+    for i in range(shape_of(x)[0]):
+        shifted = e.multiply(out, getitem(x, i))
+        out = e.subtract(constant_pad(out, [(0, 1)]), constant_pad(shifted, [(1, 0)]))
+    return out
 
 
 def polyder(p: Any, m: int = 1) -> Any:
@@ -85,7 +217,15 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     return x
 
 
-def polyfit(x: Any, y: Any, deg: int, rcond: Any = None, full: bool = False, w: Any = None) -> Any:
+def polyfit(
+    x: Any,
+    y: Any,
+    deg: int,
+    rcond: Any = None,
+    full: bool = False,
+    w: Any = None,
+    cov: bool | str = False,
+) -> Any:
     """As `numpy.polyfit`: the polynomial that fits points best, in the sense of least squares.
 
     Args:
@@ -95,9 +235,15 @@ def polyfit(x: Any, y: Any, deg: int, rcond: Any = None, full: bool = False, w: 
         rcond: Singular values below this part of the greatest count as zero.
         full: Whether to return residuals, rank, singular values and ``rcond`` too.
         w: Weights of the residuals (not of their squares), ``(m,)``.
+        cov: Whether to return the covariance of the coefficients too, ``(deg + 1, deg + 1)`` or
+            ``(deg + 1, deg + 1, k)``: scaled by the residuals, or with ``"unscaled"`` as it is if
+            weights are inverse standard deviations.
 
     Returns:
         Coefficients, ``(deg + 1,)`` or ``(deg + 1, k)``.
+
+    Raises:
+        ValueError: If there are too few points for a covariance that is scaled.
 
     Example:
         >>> import numpy as np
@@ -121,4 +267,23 @@ def polyfit(x: Any, y: Any, deg: int, rcond: Any = None, full: bool = False, w: 
     solution, residuals, rank, values = linalg.lstsq(e.true_divide(rows, sizes), y, rcond)
     sizes = sizes if len(shape_of(y)) == 1 else sizes[:, None]
     fitted = e.true_divide(solution, sizes)
-    return (fitted, residuals, rank, values, rcond) if full else fitted
+    if full:
+        return fitted, residuals, rank, values, rcond
+    return (fitted, _covariance(rows, y, fitted, cov)) if cov else fitted
+
+
+def _covariance(rows: Any, y: Any, fitted: Any, kind: bool | str) -> Any:
+    """The covariance of fitted coefficients of weighted rows."""
+    m, n = shape_of(rows)
+    sizes = linalg.norm(rows, axis=0)
+    scaled = e.true_divide(rows, sizes)
+    inverse = linalg.inv(linalg.matmul(linalg.matrix_transpose(scaled), scaled))
+    base = e.true_divide(inverse, linalg.outer(sizes, sizes))
+    is_line = len(shape_of(y)) == 1
+    if kind == "unscaled":
+        return base if is_line else expand_dims(base, 2)
+    if m <= n:
+        raise ValueError("the number of data points must exceed order to scale the covariance")
+    rest = e.subtract(y, linalg.matmul(rows, fitted))
+    factor = e.true_divide(sum(e.square(rest), 0), m - n)
+    return e.multiply(base if is_line else expand_dims(base, 2), factor)

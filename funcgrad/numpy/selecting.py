@@ -19,7 +19,7 @@ from funcgrad.errors import ArgumentError, ConcretizationTypeError, DtypeError, 
 from funcgrad.lowering import Slide
 from funcgrad.numpy import elementwise as e
 from funcgrad.numpy.contracting import dot
-from funcgrad.numpy.indexing import getitem
+from funcgrad.numpy.indexing import at, getitem
 from funcgrad.numpy.ordering import nonzero, searchsorted, sort
 from funcgrad.numpy.promotion import (
     as_value,
@@ -52,6 +52,7 @@ from funcgrad.numpy.shaping import (
 )
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import shape as s
+from funcgrad.primitives.bits import Bitcast
 from funcgrad.primitives.convolution import Convolution
 from funcgrad.primitives.cumulative import Cumsum
 from funcgrad.primitives.indexing import ScatterAdd
@@ -64,9 +65,9 @@ __all__ = [
     "around", "bartlett", "bincount", "blackman", "block", "choose", "clip", "compress", "convolve",
     "corrcoef", "correlate", "cov", "delete", "diag", "diag_indices", "diagflat", "diagonal",
     "diff", "digitize", "ediff1d", "extract", "fix", "geomspace", "gradient", "hamming", "hanning",
-    "histogram", "histogram_bin_edges", "i0", "indices", "insert", "interp", "isin", "isneginf",
-    "isposinf", "ix_", "kaiser", "ldexp", "logspace", "mgrid", "nan_to_num", "ogrid", "pad",
-    "piecewise", "polyval",
+    "histogram", "histogram2d", "histogram_bin_edges", "histogramdd", "i0", "indices", "insert",
+    "interp", "isin", "isneginf", "isposinf", "ix_", "kaiser", "ldexp", "logspace", "mgrid",
+    "nan_to_num", "ogrid", "pad", "piecewise", "polyval",
     "ravel_multi_index", "repeat", "resize", "round", "select", "sinc", "take", "take_along_axis",
     "trapezoid", "tril_indices", "tril_indices_from", "triu_indices", "triu_indices_from",
     "unravel_index", "unwrap", "vander", "where",
@@ -280,8 +281,12 @@ def isin(
     invert: bool = False,
     *,
     kind: Any = None,
+    method: str = "auto",
 ) -> Any:
-    """As `numpy.isin`, by binary search in the sorted test elements."""
+    """As `numpy.isin`, by binary search in the sorted test elements.
+
+    ``assume_unique``, ``kind`` and ``method`` are of no effect, as results do not depend on them.
+    """
     x, tests = promote_to_compare(as_value(element, "isin"), as_value(test_elements, "isin"))
     if not aval_of(tests).size:
         found = zeros(shape_of(x), BOOL)
@@ -354,10 +359,18 @@ def ldexp(x1: Any, x2: Any) -> Any:
     for _ in range(2):
         down = p.select.bind(p.less.bind(n, lowest), lowest + np.int64(info.nmant + 1), n)
         step = p.select.bind(p.greater.bind(n, highest), highest, down)
-        x = p.mul.bind(x, p.exp2.bind(p.convert(step, dtype)))
+        x = p.mul.bind(x, _power_of_two(step, dtype))
         n = p.sub.bind(n, step)
     rest = p.maximum.bind(p.minimum.bind(n, highest), lowest)
-    return p.mul.bind(x, p.exp2.bind(p.convert(rest, dtype)))
+    return p.mul.bind(x, _power_of_two(rest, dtype))
+
+
+def _power_of_two(n: Any, dtype: np.dtype[Any]) -> Any:
+    """``2**n`` as a normal number, from its bits: `exp2` is not exact."""
+    info = np.finfo(dtype)
+    word = np.dtype(f"i{dtype.itemsize}")
+    field = p.convert(p.add.bind(n, np.int64(info.maxexp - 1)), word)
+    return Bitcast(dtype).bind(p.left_shift.bind(field, word.type(info.nmant)))
 
 
 _SINC = (1.0, -1 / 6, 1 / 120, -1 / 5040, 1 / 362880, -1 / 39916800)
@@ -475,8 +488,30 @@ def getitem_along(x: Any, index: Any, axis: int, mode: str = "raise") -> Any:
     return gather_along_axis(x, index, axis, reading)
 
 
-def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Any:
-    """As `numpy.take_along_axis`."""
+def take_along_axis(
+    arr: Any,
+    indices: Any,
+    axis: int | None = -1,
+    mode: str | None = None,
+    fill_value: Any = None,
+    *,
+    wrap_negative_indices: bool = True,
+) -> Any:
+    """As `numpy.take_along_axis`.
+
+    Args:
+        arr: Array.
+        indices: Integers; its other axes broadcast with those of ``arr``.
+        axis: The axis, or None for one line.
+        mode: What becomes of places that are none: ``"clip"``, ``"wrap"``, ``"fill"``. By default
+            known ones raise, and traced ones are clipped after negative ones were counted from the
+            end.
+        fill_value: What ``"fill"`` reads there; by default nan, or an extreme integer.
+        wrap_negative_indices: Whether negative places count from the end. Otherwise they are none.
+
+    Raises:
+        OutOfBoundsError: If a known place is none, without ``mode``.
+    """
     x, index = strong(as_value(arr, "take_along_axis")), as_value(indices, "take_along_axis")
     if axis is None:
         if len(shape_of(index)) != 1:
@@ -484,13 +519,37 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Any:
         x, axis = ravel(x), 0
     if len(shape_of(index)) != len(shape_of(x)):
         raise ValueError("`indices` and `arr` must have the same number of dimensions")
-    return getitem_along(x, index, normalize_axis(axis, len(shape_of(x)), "take_along_axis"))
+    axis = normalize_axis(axis, len(shape_of(x)), "take_along_axis")
+    if not wrap_negative_indices:
+        # What counts from the end is sent behind it.
+        index = where(e.less(index, 0), shape_of(x)[axis], index)
+    mode = mode or ("raise" if fill_value is None else "fill")
+    if mode in ("raise", "clip", "wrap"):
+        return getitem_along(x, index, axis, mode)
+    if mode == "promise_in_bounds":
+        return getitem_along(x, index, axis)
+    if mode != "fill":
+        raise ValueError(
+            f"take_along_axis: mode must be 'raise', 'clip', 'wrap' or 'fill', got {mode!r}."
+        )
+    return gather_along_axis(x, strong(index), axis, "fill", fill_value)
 
 
 def take(
-    a: Any, indices: Any, axis: int | None = None, out: None = None, mode: str = "raise"
+    a: Any,
+    indices: Any,
+    axis: int | None = None,
+    out: None = None,
+    mode: str | None = "raise",
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    fill_value: Any = None,
 ) -> Any:
-    """As `numpy.take`. Traced indices out of bounds are clamped, as in ``x[index]``."""
+    """As `numpy.take`. Traced indices out of bounds are clamped, as in ``x[index]``.
+
+    ``mode="fill"`` reads ``fill_value`` there, by default nan or an extreme integer;
+    ``unique_indices`` and ``indices_are_sorted`` are promises that are not needed.
+    """
     refuse_out(out, "take")
     x = strong(as_value(a, "take"))
     if axis is None:
@@ -502,31 +561,70 @@ def take(
         index = e.minimum(e.maximum(index, 0), n - 1)
     elif mode == "wrap":
         index = e.remainder(index, n)
-    elif mode != "raise":
-        raise ValueError(f"take: mode must be 'raise', 'clip' or 'wrap', got {mode!r}.")
+    elif mode == "fill" or (mode is None and fill_value is not None):
+        place = (*(slice(None),) * axis, index)
+        return at(x)[place].get(mode="fill", fill_value=fill_value)
+    elif mode not in ("raise", "promise_in_bounds", None):
+        raise ValueError(f"take: mode must be 'raise', 'clip', 'wrap' or 'fill', got {mode!r}.")
     return getitem(x, (*(slice(None),) * axis, index))
 
 
-def compress(condition: Any, a: Any, axis: int | None = None, out: None = None) -> Any:
-    """As `numpy.compress`, with a known condition."""
+def compress(
+    condition: Any,
+    a: Any,
+    axis: int | None = None,
+    out: None = None,
+    *,
+    size: int | None = None,
+    fill_value: Any = 0,
+) -> Any:
+    """As `numpy.compress`; a condition that is traced needs ``size``.
+
+    Args:
+        condition: Truth values of places along the axis; those that it does not reach are left.
+        a: Array.
+        axis: The axis; by default ``a`` is one line.
+        out: Only None.
+        size: How many places to return, of any condition.
+        fill_value: What places hold that are missing.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> import funcgrad.numpy as fnp
+        >>> x = fnp.arange(4.0)
+        >>> print(fg.jit(lambda x: fnp.compress(x > 1, x, size=3, fill_value=-1))(x))
+        [ 2.  3. -1.]
+    """
     refuse_out(out, "compress")
     x = strong(as_value(a, "compress"))
     if axis is None:
         x, axis = ravel(x), 0
     axis = normalize_axis(axis, len(shape_of(x)), "compress")
     mask = truth_of(condition, "compress")
+    if size is not None:
+        n = shape_of(x)[axis]
+        (places,) = nonzero(ravel(mask), size=size, fill_value=n)
+        rest = (1,) * (len(shape_of(x)) - axis - 1)
+        places = reshape(places, (*(1,) * axis, size, *rest))
+        return take_along_axis(x, places, axis, mode="fill", fill_value=fill_value)
     if isinstance(mask, Tracer):
         return getitem(x, (*(slice(None),) * axis, mask))
     return getitem(x, (*(slice(None),) * axis, np.flatnonzero(mask)))
 
 
-def extract(condition: Any, arr: Any) -> Any:
-    """As `numpy.extract`, with a known condition."""
-    return compress(ravel(condition), ravel(arr))
+def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
+    """As `numpy.extract`; a condition that is traced needs ``size``, see `compress`."""
+    return compress(ravel(condition), ravel(arr), size=size, fill_value=fill_value)
 
 
-def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
-    """As `numpy.delete`, at known places or at one traced place, which is clamped to the array."""
+def delete(
+    arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
+) -> Any:
+    """As `numpy.delete`, at known places or at one traced place, which is clamped to the array.
+
+    With ``assume_unique_indices``, which promises that no place is named twice, at any number of
+    traced places.
+    """
     x = strong(as_value(arr, "delete"))
     if axis is None:
         x, axis = ravel(x), 0
@@ -538,10 +636,15 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     elif traced.size == 1 and n:
         kept = np.arange(n - 1)
         kept = kept + (kept >= _counted_from_start(ravel(traced), n, n - 1))
+    elif assume_unique_indices and traced.size <= n:
+        places = _counted_from_start(ravel(traced), n, n - 1)
+        is_kept = e.logical_not(isin(np.arange(n), places))
+        (kept,) = nonzero(is_kept, size=n - traced.size)
     else:
         raise ConcretizationTypeError(
             f"the length of delete's result depends on how many places a traced {traced.aval} "
-            "names: delete one at a time, or keep the shape with np.where."
+            "names: delete one at a time, promise with assume_unique_indices=True that they are "
+            "all different, or keep the shape with np.where."
         )
     return getitem(x, (*(slice(None),) * axis, kept))
 
@@ -1081,8 +1184,8 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
 # Counting.
 
 
-def digitize(x: Any, bins: Any, right: bool = False) -> Any:
-    """As `numpy.digitize`; traced ``bins`` must ascend."""
+def digitize(x: Any, bins: Any, right: bool = False, *, method: str = "scan") -> Any:
+    """As `numpy.digitize`; traced ``bins`` must ascend. ``method`` is of no effect."""
     bins = strong(as_value(bins, "digitize"))
     side = "left" if right else "right"
     if isinstance(bins, Tracer):
@@ -1163,6 +1266,118 @@ def histogram(
     if density:
         counts = e.divide(e.divide(counts, diff(edges)), sum(counts))
     return counts, edges
+
+
+def _line_of_bins(sample: Any, bins: Any, span: Any) -> Any:
+    """The edges of bins along one axis; they must ascend, if they are known."""
+    edges = histogram_bin_edges(sample, bins, span)
+    if len(shape_of(edges)) != 1:
+        raise ShapeError(
+            f"histogramdd: bins are a number or a line of edges, got {aval_of(edges)}."
+        )
+    if not isinstance(edges, Tracer) and np.any(np.diff(edges) < 0):
+        raise ValueError("histogramdd: edges must increase monotonically.")
+    return edges
+
+
+def _bin_of(x: Any, edges: Any) -> Any:
+    """The number of the bin of each element, that of no bin being the number of bins."""
+    x, bounds = map(strong, promote(x, edges))
+    n = shape_of(bounds)[0] - 1
+    number = e.subtract(searchsorted(bounds, x, "right"), 1)
+    number = where(e.equal(x, getitem(bounds, -1)), n - 1, number)
+    outside = e.logical_or(e.less(number, 0), e.greater_equal(number, n))
+    outside = e.logical_or(outside, e.isnan(x))
+    return where(outside, n, number)
+
+
+def histogramdd(
+    sample: Any,
+    bins: Any = 10,
+    range: Any = None,
+    density: bool | None = None,
+    weights: Any = None,
+) -> tuple[Any, list[Any]]:
+    """As `numpy.histogramdd`: how many points lie in each box of a grid.
+
+    Args:
+        sample: Points, ``(n, d)``, or a list of ``d`` lines of coordinates.
+        bins: A number of bins for all axes, or for each axis a number or a line of edges.
+        range: For each axis the least and greatest edge, or None.
+        density: Whether to divide by the volume of boxes and the number of points.
+        weights: What to add up instead of ones, ``(n,)``; differentiable.
+
+    Returns:
+        The counts, floats with one axis per coordinate, and a list of edges.
+
+    Raises:
+        ShapeError: If ``bins`` or ``range`` does not have an entry for each axis.
+
+    Example:
+        >>> import funcgrad.numpy as fnp
+        >>> counts, edges = fnp.histogramdd([[0.0, 0.0], [1.0, 1.0], [1.0, 0.9]], 2)
+        >>> print(counts.tolist())
+        [[1.0, 0.0], [0.0, 2.0]]
+    """
+    if isinstance(sample, list | tuple) and len(shape_of(as_value(sample, "histogramdd"))) == 2:
+        points = as_value(sample, "histogramdd")
+        points = points if isinstance(sample[0], list | tuple) else s.Transpose((1, 0)).bind(points)
+    else:
+        points = as_value(sample, "histogramdd")
+        points = reshape(points, (-1, 1)) if len(shape_of(points)) == 1 else points
+    d = shape_of(points)[1]
+    each = [bins] * d if isinstance(bins, int | np.integer) else list(bins)
+    spans = [None] * d if range is None else list(range)
+    if len(each) != d or len(spans) != d:
+        raise ShapeError(f"histogramdd: {aval_of(points)} needs bins and range for {d} axes.")
+    lines = [getitem(points, (slice(None), i)) for i in builtins.range(d)]
+    edges = [_line_of_bins(*line) for line in zip(lines, each, spans, strict=True)]
+    counted = np.ones(shape_of(points)[0])
+    if weights is not None:
+        counted = p.convert(strong(as_value(weights, "histogramdd")), FLOAT64)
+    places = [_bin_of(x, bounds) for x, bounds in zip(lines, edges, strict=True)]
+    start = np.zeros([shape_of(bounds)[0] - 1 for bounds in edges], aval_of(counted).dtype)
+    counts = ScatterAdd(tuple(builtins.range(d)), "fill").bind(start, counted, *places)
+    if density:
+        total = sum(counts)
+        for axis, bounds in enumerate(edges):
+            rest = (1,) * (d - axis - 1)
+            counts = e.divide(counts, reshape(diff(bounds), (-1, *rest)))
+        counts = e.divide(counts, total)
+    return counts, edges
+
+
+def histogram2d(
+    x: Any,
+    y: Any,
+    bins: Any = 10,
+    range: Any = None,
+    density: bool | None = None,
+    weights: Any = None,
+) -> tuple[Any, Any, Any]:
+    """As `numpy.histogram2d`: how many points lie in each rectangle of a grid.
+
+    Args:
+        x: First coordinates, ``(n,)``.
+        y: Second coordinates, ``(n,)``.
+        bins: A number of bins or a line of edges for both axes, or a pair of them.
+        range: For each axis the least and greatest edge, or None.
+        density: As in `histogramdd`.
+        weights: As in `histogramdd`.
+
+    Returns:
+        The counts, the edges of the first axis and those of the second.
+
+    Example:
+        >>> import funcgrad.numpy as fnp
+        >>> print(fnp.histogram2d([0.0, 1.0], [0.0, 1.0], 2)[0].tolist())
+        [[1.0, 0.0], [0.0, 1.0]]
+    """
+    is_number = isinstance(bins, int | np.integer)
+    pair = bins if is_number or len(bins) == 2 else [bins, bins]
+    points = stack(promote(as_value(x, "histogram2d"), as_value(y, "histogram2d")), 1)
+    counts, edges = histogramdd(points, pair, range, density, weights)
+    return counts, edges[0], edges[1]
 
 
 # Covariances.

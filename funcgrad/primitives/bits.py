@@ -76,3 +76,5 @@ def _population_count(x: Any) -> Any:
 population_count = Constantlike(
     "population_count", _population_count, "population_count({0})", "", "iu"
 )
+
+gcd_of = Constantlike("gcd", np.gcd, "gcd({0}, {1})", "", "iu")

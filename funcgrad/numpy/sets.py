@@ -1,0 +1,279 @@
+"""Arrays as sets of numbers.
+
+The number of results depends on values. Where these are not known, ``size=`` fixes it: results
+that are too many are dropped, places that stay free take ``fill_value``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from funcgrad.core.trace import Tracer
+from funcgrad.numpy import elementwise as e
+from funcgrad.numpy.indexing import getitem
+from funcgrad.numpy.ordering import argsort, compressed, searchsorted, sort, starts, unique
+from funcgrad.numpy.promotion import as_value, promote, strong
+from funcgrad.numpy.selecting import isin
+from funcgrad.numpy.shaping import concatenate, ravel
+from funcgrad.primitives.shape import shape_of
+
+__all__ = [
+    "intersect1d", "setdiff1d", "setxor1d", "union1d", "unique_all", "unique_counts",
+    "unique_inverse", "unique_values",
+]  # fmt: skip
+
+
+class UniqueAllResult(NamedTuple):
+    """What `unique_all` returns."""
+
+    values: Any
+    indices: Any
+    inverse_indices: Any
+    counts: Any
+
+
+class UniqueCountsResult(NamedTuple):
+    """What `unique_counts` returns."""
+
+    values: Any
+    counts: Any
+
+
+class UniqueInverseResult(NamedTuple):
+    """What `unique_inverse` returns."""
+
+    values: Any
+    inverse_indices: Any
+
+
+def _lines(ar1: Any, ar2: Any, function: str) -> tuple[Any, Any]:
+    """Both arrays as lines of one dtype."""
+    x, y = promote(as_value(ar1, function), as_value(ar2, function))
+    return ravel(strong(x)), ravel(strong(y))
+
+
+def _known(*arrays: Any, size: int | None) -> bool:
+    return size is None and not any(isinstance(x, Tracer) for x in arrays)
+
+
+def _firsts(x: Any, assume_unique: bool) -> Any:
+    """Which elements of a sorted line are the first of their value."""
+    if assume_unique or not shape_of(x)[0]:
+        return np.ones(shape_of(x), bool)
+    return starts(x, True)
+
+
+def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """As `numpy.union1d`: the sorted numbers of either array.
+
+    Args:
+        ar1: Array, taken as one line.
+        ar2: Array, taken as one line.
+        size: Length of the result, for traced arrays.
+        fill_value: What follows if there are fewer; by default the least value.
+
+    Raises:
+        ConcretizationTypeError: If the values are not known and no ``size`` is given.
+
+    Example:
+        >>> import funcgrad.numpy as fnp
+        >>> print(fnp.union1d([3, 1], [1, 2]))
+        [1 2 3]
+    """
+    x, y = _lines(ar1, ar2, "union1d")
+    if _known(x, y, size=size):
+        return np.union1d(x, y)
+    return unique(concatenate([x, y]), size=size, fill_value=fill_value)
+
+
+def intersect1d(
+    ar1: Any,
+    ar2: Any,
+    assume_unique: bool = False,
+    return_indices: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Any:
+    """As `numpy.intersect1d`: the sorted numbers of both arrays.
+
+    Args:
+        ar1: Array, taken as one line.
+        ar2: Array, taken as one line.
+        assume_unique: The caller's promise that neither names a number twice.
+        return_indices: Whether to return the first places in both arrays, too.
+        size: Length of the result, for traced arrays.
+        fill_value: What follows if there are fewer; by default the least value of both. Places
+            become the length of their array.
+
+    Raises:
+        ConcretizationTypeError: If the values are not known and no ``size`` is given.
+
+    Example:
+        >>> import funcgrad.numpy as fnp
+        >>> print(fnp.intersect1d([3, 1, 2], [2, 3, 5]))
+        [2 3]
+    """
+    x, y = _lines(ar1, ar2, "intersect1d")
+    if _known(x, y, size=size):
+        return np.intersect1d(x, y, assume_unique, return_indices)
+    order = argsort(x, stable=True)
+    ordered = getitem(x, order)
+    in_both = e.logical_and(_firsts(ordered, assume_unique), isin(ordered, y))
+    values = compressed(in_both, ordered, size, fill_value, "intersect1d")
+    if not return_indices:
+        return values
+    places = compressed(in_both, order, size, shape_of(x)[0], "intersect1d")
+    other = argsort(y, stable=True)
+    last = max(shape_of(y)[0] - 1, 0)
+    found = e.minimum(searchsorted(getitem(y, other), ordered), last)
+    others = compressed(in_both, getitem(other, found), size, shape_of(y)[0], "intersect1d")
+    return values, places, others
+
+
+def setdiff1d(
+    ar1: Any,
+    ar2: Any,
+    assume_unique: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Any:
+    """As `numpy.setdiff1d`: the sorted numbers of the first array that the second has not.
+
+    Args:
+        ar1: Array, taken as one line.
+        ar2: Array, taken as one line.
+        assume_unique: The caller's promise that neither names a number twice; then the order of
+            ``ar1`` is kept.
+        size: Length of the result, for traced arrays.
+        fill_value: What follows if there are fewer, by default 0.
+
+    Raises:
+        ConcretizationTypeError: If the values are not known and no ``size`` is given.
+
+    Example:
+        >>> import funcgrad.numpy as fnp
+        >>> print(fnp.setdiff1d([3, 1, 2, 3], [2]))
+        [1 3]
+    """
+    x, y = _lines(ar1, ar2, "setdiff1d")
+    if _known(x, y, size=size):
+        return np.setdiff1d(x, y, assume_unique)
+    x = strong(as_value(ar1, "setdiff1d"))
+    ordered = ravel(x) if assume_unique else sort(x, None)
+    is_left = e.logical_and(_firsts(ordered, assume_unique), isin(ordered, y, invert=True))
+    fill = 0 if fill_value is None else fill_value
+    return compressed(is_left, ordered, size, fill, "setdiff1d")
+
+
+def setxor1d(
+    ar1: Any,
+    ar2: Any,
+    assume_unique: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Any:
+    """As `numpy.setxor1d`: the sorted numbers of exactly one of both arrays.
+
+    Args:
+        ar1: Array, taken as one line.
+        ar2: Array, taken as one line.
+        assume_unique: The caller's promise that neither names a number twice.
+        size: Length of the result, for traced arrays.
+        fill_value: What follows if there are fewer; by default the least value of either.
+
+    Raises:
+        ConcretizationTypeError: If the values are not known and no ``size`` is given.
+
+    Example:
+        >>> import funcgrad.numpy as fnp
+        >>> print(fnp.setxor1d([3, 1], [1, 2]))
+        [2 3]
+    """
+    x, y = _lines(ar1, ar2, "setxor1d")
+    if _known(x, y, size=size):
+        return np.setxor1d(x, y, assume_unique)
+    x, y = sort(x), sort(y)
+    alone = [
+        e.logical_and(_firsts(own, assume_unique), isin(own, other, invert=True))
+        for own, other in ((x, y), (y, x))
+    ]
+    both = concatenate([x, y])
+    order = argsort(both, stable=True)
+    is_alone = getitem(concatenate(alone), order)
+    return compressed(is_alone, getitem(both, order), size, fill_value, "setxor1d")
+
+
+def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """As `numpy.unique_values`, in ascending order: the distinct numbers; every nan is one.
+
+    Args:
+        x: Array, taken as one line.
+        size: As in `unique`.
+        fill_value: As in `unique`.
+
+    Example:
+        >>> import funcgrad.numpy as fnp
+        >>> print(fnp.unique_values([3, 1, 3]))
+        [1 3]
+    """
+    return unique(x, equal_nan=False, size=size, fill_value=fill_value)
+
+
+def unique_counts(
+    x: Any, /, *, size: int | None = None, fill_value: Any = None
+) -> UniqueCountsResult:
+    """As `numpy.unique_counts`: the distinct numbers, and how often each occurs.
+
+    Args:
+        x: Array, taken as one line.
+        size: As in `unique`.
+        fill_value: As in `unique`.
+
+    Example:
+        >>> import funcgrad.numpy as fnp
+        >>> print(fnp.unique_counts([3, 1, 3]).counts)
+        [1 2]
+    """
+    found = unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value)
+    return UniqueCountsResult(*found)
+
+
+def unique_inverse(
+    x: Any, /, *, size: int | None = None, fill_value: Any = None
+) -> UniqueInverseResult:
+    """As `numpy.unique_inverse`: the distinct numbers, and where each element is among them.
+
+    Args:
+        x: Array.
+        size: As in `unique`.
+        fill_value: As in `unique`.
+
+    Example:
+        >>> import funcgrad.numpy as fnp
+        >>> print(fnp.unique_inverse([3, 1, 3]).inverse_indices)
+        [1 0 1]
+    """
+    found = unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value)
+    return UniqueInverseResult(*found)
+
+
+def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueAllResult:
+    """As `numpy.unique_all`: distinct numbers, first places, inverse and counts.
+
+    Args:
+        x: Array.
+        size: As in `unique`.
+        fill_value: As in `unique`.
+
+    Example:
+        >>> import funcgrad.numpy as fnp
+        >>> print(fnp.unique_all([3, 1, 3]).indices)
+        [1 0]
+    """
+    found = unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value)
+    return UniqueAllResult(*found)
