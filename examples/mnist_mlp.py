@@ -28,7 +28,7 @@ from tqdm import tqdm
 
 import funcgrad as fg
 import funcgrad.numpy as fnp
-from funcgrad import data, nn, optim
+from funcgrad import data, diagnostics, nn, optim
 
 SIDE = 28
 CLASSES = 10
@@ -121,47 +121,52 @@ def loss_fn(params: Params, batch: Images) -> Any:
 # Training.
 
 
-@dataclass
-class History:
-    """What each step, and each epoch, ended with."""
+BEFORE, AFTER = "before clipping", "after clipping"
 
-    loss: list[float] = field(default_factory=list)
-    norm: list[float] = field(default_factory=list)
-    clipped_norm: list[float] = field(default_factory=list)
+
+@dataclass
+class Progress:
+    """The losses and norms of each step, and the accuracies after each epoch."""
+
+    steps: diagnostics.History = field(default_factory=diagnostics.History)
     train_accuracy: list[float] = field(default_factory=list)
     test_accuracy: list[float] = field(default_factory=list)
 
 
-def make_step(
-    optimizer: optim.GradientTransformation, max_norm: float
-) -> Callable[[Params, Any, Images], tuple[Params, Any, dict[str, Any]]]:
-    """A compiled step, whose old parameters and state are overwritten."""
-    clip = optim.clip_by_global_norm(max_norm)
+def make_optimizer(args: argparse.Namespace, steps: int) -> optim.GradientTransformation:
+    """RMSprop behind a bound that is watched from both sides; the mean of the parameters last."""
+    rate = optim.warmup_cosine_decay_schedule(0.0, args.lr, max(steps // 20, 1), steps + 1)
+    return optim.chain(
+        diagnostics.monitor(BEFORE),
+        optim.clip_by_global_norm(args.max_norm),
+        diagnostics.monitor(AFTER),
+        optim.rmsprop(rate, momentum=0.9),
+        optim.params_ema(0.95),
+    )
 
-    def step(params: Params, state: Any, batch: Images) -> tuple[Params, Any, dict[str, Any]]:
+
+def make_step(
+    optimizer: optim.GradientTransformation,
+) -> Callable[[Params, Any, Images], tuple[Params, Any, Any]]:
+    """A compiled step, whose old parameters and state are overwritten."""
+
+    def step(params: Params, state: Any, batch: Images) -> tuple[Params, Any, Any]:
         loss, grads = fg.value_and_grad(loss_fn)(params, batch)
-        clipped, _ = clip.update(grads, clip.init(params))
-        updates, state = optimizer.update(clipped, state, params)
-        watched = {
-            "loss": loss,
-            "norm": optim.global_norm(grads),
-            "clipped_norm": optim.global_norm(clipped),
-        }
-        return optim.apply_updates(params, updates), state, watched
+        updates, state = optimizer.update(grads, state, params)
+        return optim.apply_updates(params, updates), state, loss
 
     return fg.jit(step, donate_argnums=(0, 1))
 
 
-def train(args: argparse.Namespace, train_set: Images, test_set: Images) -> tuple[Params, History]:
-    """Train for `args.epochs`; returns the mean of the parameters and the history."""
+def train(args: argparse.Namespace, train_set: Images, test_set: Images) -> tuple[Params, Progress]:
+    """Train for `args.epochs`; returns the mean of the parameters, and what happened."""
     key, params_key = fg.random.split(fg.random.key(args.seed))
     params = init_params(params_key, (SIDE * SIDE, *args.hidden, CLASSES))
     steps = args.epochs * -(-len(train_set.x) // args.batch_size)
-    rate = optim.warmup_cosine_decay_schedule(0.0, args.lr, max(steps // 20, 1), steps + 1)
-    optimizer = optim.chain(optim.rmsprop(rate, momentum=0.9), optim.params_ema(0.95))
+    optimizer = make_optimizer(args, steps)
     state = optimizer.init(params)
-    step, classify = make_step(optimizer, args.max_norm), fg.jit(predict)
-    history = History()
+    step, classify = make_step(optimizer), fg.jit(predict)
+    progress = Progress()
     with tqdm(total=steps, desc="training", unit="step") as bar:
         for epoch in range(args.epochs):
             epoch_batches = shifted_batches(
@@ -169,15 +174,14 @@ def train(args: argparse.Namespace, train_set: Images, test_set: Images) -> tupl
             )
             with data.prefetch(epoch_batches) as ready:
                 for batch in ready:
-                    params, state, watched = step(params, state, batch)
-                    for name, value in watched.items():
-                        getattr(history, name).append(float(value))
+                    params, state, loss = step(params, state, batch)
+                    progress.steps.record(state, loss=loss)
                     bar.update()
             mean = state[-1].ema
-            history.train_accuracy.append(accuracy(classify, mean, train_set))
-            history.test_accuracy.append(accuracy(classify, mean, test_set))
-            bar.write(summary(epoch + 1, history), file=sys.stdout)
-    return mean, history
+            progress.train_accuracy.append(accuracy(classify, mean, train_set))
+            progress.test_accuracy.append(accuracy(classify, mean, test_set))
+            bar.write(summary(epoch + 1, progress), file=sys.stdout)
+    return mean, progress
 
 
 def accuracy(classify: Callable[..., Any], params: Params, images: Images) -> float:
@@ -189,31 +193,32 @@ def accuracy(classify: Callable[..., Any], params: Params, images: Images) -> fl
     return right / len(images.x)
 
 
-def summary(epoch: int, history: History) -> str:
+def summary(epoch: int, progress: Progress) -> str:
     """One line about the latest epoch."""
     return (
-        f"epoch {epoch:3d}   loss {history.loss[-1]:.4f}   gradient {history.norm[-1]:.3f}   "
-        f"train {history.train_accuracy[-1]:7.2%}   test {history.test_accuracy[-1]:7.2%}"
+        f"epoch {epoch:3d}   loss {progress.steps.values['loss'][-1]:.4f}   "
+        f"gradient {progress.steps.norms[BEFORE][-1]:.3f}   "
+        f"train {progress.train_accuracy[-1]:7.2%}   test {progress.test_accuracy[-1]:7.2%}"
     )
 
 
 # The picture.
 
 
-def plot_history(history: History, max_norm: float, path: Path) -> None:
+def plot_progress(progress: Progress, max_norm: float, path: Path) -> None:
     """Draw loss, norms of the gradient before and after clipping, and accuracies."""
     figure = Figure(figsize=(12, 3.6), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
-    left.semilogy(history.loss, color="tab:red")
+    left.semilogy(progress.steps.values["loss"], color="tab:red")
     left.set(title="loss of the batches", xlabel="step", ylabel="cross-entropy")
-    middle.semilogy(history.norm, color="tab:gray", label="before clipping")
-    middle.semilogy(history.clipped_norm, color="tab:blue", label="after")
+    middle.semilogy(progress.steps.norms[BEFORE], color="tab:gray", label=BEFORE)
+    middle.semilogy(progress.steps.norms[AFTER], color="tab:blue", label=AFTER)
     middle.axhline(max_norm, color="black", linewidth=0.8, linestyle=":")
     middle.set(title="norm of the gradient", xlabel="step")
     middle.legend()
-    epochs = range(1, len(history.test_accuracy) + 1)
-    right.plot(epochs, history.train_accuracy, marker=".", label="train")
-    right.plot(epochs, history.test_accuracy, marker=".", label="test")
+    epochs = range(1, len(progress.test_accuracy) + 1)
+    right.plot(epochs, progress.train_accuracy, marker=".", label="train")
+    right.plot(epochs, progress.test_accuracy, marker=".", label="test")
     right.set(title="accuracy", xlabel="epoch", ylabel="fraction correct")
     right.legend(loc="lower right")
     for axes in (left, middle, right):
@@ -246,10 +251,10 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     whole = number(int, 0, "a whole number of at least 1")
     positive = number(float, 0, "a positive number")
     parser.add_argument("--data", type=Path, metavar="FOLDER", help="with the files of MNIST")
-    parser.add_argument("--epochs", type=whole, default=40, metavar="N")
+    parser.add_argument("--epochs", type=whole, default=60, metavar="N")
     parser.add_argument("--batch-size", type=whole, default=512, metavar="N")
     parser.add_argument("--hidden", type=whole, nargs="+", default=[1024] * 3, metavar="WIDTH")
-    parser.add_argument("--lr", type=positive, default=3e-4, metavar="RATE")
+    parser.add_argument("--lr", type=positive, default=2e-4, metavar="RATE")
     parser.add_argument("--max-norm", type=positive, default=1.0, metavar="NORM")
     parser.add_argument(
         "--seed", type=number(int, -1, "a whole number of at least 0"), default=0, metavar="N"
@@ -266,7 +271,7 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     return args
 
 
-def main(arguments: list[str] | None = None) -> History:
+def main(arguments: list[str] | None = None) -> Progress:
     """Entry point."""
     args = parse_arguments(arguments)
     try:
@@ -275,14 +280,14 @@ def main(arguments: list[str] | None = None) -> History:
         sys.exit(f"{Path(sys.argv[0]).name}: {error}")
     print(f"{len(train_set.x)} training and {len(test_set.x)} test images")
     start = time.perf_counter()
-    params, history = train(args, train_set, test_set)
+    params, progress = train(args, train_set, test_set)
     print(f"trained {args.epochs} epochs in {time.perf_counter() - start:.1f} s")
-    plot_history(history, args.max_norm, args.out_dir / "mnist_training.png")
+    plot_progress(progress, args.max_norm, args.out_dir / "mnist_training.png")
     print(f"wrote {args.out_dir / 'mnist_training.png'}")
     if args.save is not None:
         data.save(args.save, params)
         print(f"wrote {args.save}")
-    return history
+    return progress
 
 
 if __name__ == "__main__":

@@ -127,7 +127,7 @@ def learn_rate(training: Training, first: float, steps: int) -> tuple[np.ndarray
     Where training diverges the loss is a cliff, whose slope is bounded before Adam sees it.
     """
     optimizer = optim.chain(
-        optim.clip(1.0), optim.adam(optim.cosine_decay_schedule(0.4, steps), b1=0.5)
+        optim.clip(1.0), optim.adam(optim.cosine_decay_schedule(0.25, steps), b1=0.5)
     )
 
     def step(carry: tuple[Any, Any], _: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
@@ -167,7 +167,7 @@ def plot(
     left.plot(*lbfgs.T, marker=".", markersize=4, label="L-BFGS")
     left.plot(1, 1, marker="*", color="tab:red", markersize=12, linestyle="none")
     left.set(title="Rosenbrock's function", xlim=(-1.7, 1.7), ylim=(-3.5, 2.2))
-    left.legend(loc="lower right")
+    left.legend(loc="upper center")
     for points, name in ((newton, "Newton"), (lbfgs, "L-BFGS")):
         values = [max(float(rosenbrock(x)), 1e-32) for x in points]
         middle.semilogy(values, marker=".", label=name)
@@ -176,7 +176,7 @@ def plot(
     right.loglog(*swept, color="tab:gray", label="all learning rates")
     right.loglog(*learned, marker=".", color="tab:orange", label="learned")
     right.loglog(learned[0][-1], learned[1][-1], marker="*", markersize=12, color="tab:red")
-    right.set(title="loss after training", xlabel="learning rate", ylim=(None, 100))
+    right.set(title="loss after training", xlabel="learning rate", ylim=(5e-3, 100))
     right.legend()
     for axes in (middle, right):
         axes.grid(alpha=0.3)

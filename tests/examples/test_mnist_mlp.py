@@ -29,17 +29,18 @@ def example() -> ModuleType:
 
 @pytest.mark.nightly
 def test_the_default_run_reaches_98_percent(example, tmp_path):
-    history = example.main(["--out-dir", str(tmp_path)])
-    assert history.test_accuracy[-1] >= 0.98
+    progress = example.main(["--out-dir", str(tmp_path)])
+    assert progress.test_accuracy[-1] >= 0.98
 
 
 def test_a_small_network_learns_draws_and_saves(example, tmp_path, capsys):
     saved = tmp_path / "params.npz"
-    history = example.main([*SMALL, "--out-dir", str(tmp_path), "--save", str(saved)])
-    assert history.test_accuracy[-1] > 0.85
-    assert max(history.clipped_norm) <= 1.0 + 1e-5
-    assert max(history.norm) > 1.0
-    assert len(history.loss) == 8 * 12
+    progress = example.main([*SMALL, "--out-dir", str(tmp_path), "--save", str(saved)])
+    assert progress.test_accuracy[-1] > 0.85
+    norms = progress.steps.norms
+    assert max(norms["after clipping"]) <= 1.0 + 1e-5
+    assert max(norms["before clipping"]) > 1.0
+    assert len(progress.steps.values["loss"]) == 8 * 12
     pixels = matplotlib.image.imread(tmp_path / "mnist_training.png")
     assert min(pixels.shape[:2]) > 300
     assert pixels[..., :3].std() > 0.05
@@ -47,7 +48,7 @@ def test_a_small_network_learns_draws_and_saves(example, tmp_path, capsys):
     assert [layer["w"].shape for layer in params] == [(784, 64), (64, 10)]
     assert {layer["w"].dtype for layer in params} == {np.dtype("float32")}
     _, test_set = example.load_images(None)
-    assert example.accuracy(example.predict, params, test_set) == history.test_accuracy[-1]
+    assert example.accuracy(example.predict, params, test_set) == progress.test_accuracy[-1]
     assert "epoch   8" in capsys.readouterr().out
 
 
