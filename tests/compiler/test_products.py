@@ -113,6 +113,15 @@ def test_half_of_a_symmetric_product_is_the_other_half(letter: str, features: st
             np.testing.assert_array_equal(half, half.transpose(0, 2, 1))
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_few_rows_need_no_copies(dtype: str) -> None:
+    x, w = np.ones((3, 700), dtype), np.ones((700, 900), dtype)
+    compiled = fg.jit(lambda x, w: np.tanh(x @ w) + 1).lower(x, w).compile()
+    memory = compiled.memory_analysis()
+    needed = x.nbytes + w.nbytes + 2 * 3 * 900 * x.itemsize
+    assert memory.peak_memory_in_bytes <= needed + 4096
+
+
 @pytest.mark.parametrize("dtype", ["f4", "f8", "c16"])
 @pytest.mark.parametrize("n", [127, 128, 200])
 def test_products_with_the_own_transpose(n: int, dtype: str) -> None:

@@ -90,8 +90,8 @@ class Multiplication:
             n_threads = 1
         widest = TILE_BYTES // (DEPTH * dtype.itemsize // unit)
         grain = shape.rows[0], shape.width // unit
-        if self._is_few:
-            grain = grain[0], FEW_COLUMNS
+        if self._is_few:  # there are no copies that would have to stay in a cache
+            grain, widest = (grain[0], FEW_COLUMNS), _ceil(max(n, 1), FEW_COLUMNS)
         if self._is_symmetric:
             self.tile = _square_tile(batch, m, min(widest, TILE_ROWS), math.lcm(*grain), n_threads)
         else:
@@ -102,9 +102,8 @@ class Multiplication:
         bounds = [n_tiles * i // count for i in range(count + 1)]
         self.parts = list(itertools.pairwise(bounds))
         lanes = min(n_threads, _MOST_LANES) if count > 1 else 1
-        block = (
-            min(unit * k, DEPTH) * _ceil(unit * self.tile[1], shape.lanes) * dtype.itemsize // unit
-        )
+        panel = 0 if self._is_few else min(unit * k, DEPTH)
+        block = panel * _ceil(unit * self.tile[1], shape.lanes) * dtype.itemsize // unit
         self.scratch = [Value((lanes, _ceil(block, 64)), np.dtype(np.uint8))]
 
     @property
