@@ -36,6 +36,7 @@ class Intrinsic:
             ``"always"``.
         result: What it gives: a value of the ``"same"`` type, a ``"bool"``, or the ``"real"`` type
             of the parts of a complex one.
+        across: The operation of LLVM that folds the elements of a vector by it, if one does.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Intrinsic:
     code: str = ""
     libm: str = "never"
     result: str = "same"
+    across: str = ""
 
 
 EXPENSIVE = 4
@@ -56,13 +58,9 @@ def _table() -> Iterator[Intrinsic]:
         ("add", "biufc"),
         ("subtract", "iufc"),
         ("multiply", "biufc"),
-        ("bitwise_and", "biu"),
-        ("bitwise_or", "biu"),
         ("bitwise_xor", "biu"),
         ("left_shift", "iu"),
         ("right_shift", "iu"),
-        ("radd", "biufc"),
-        ("rmul", "biuf"),
     ):
         yield Intrinsic(name, 2, kinds, 1)
     for name, kinds in (
@@ -76,6 +74,15 @@ def _table() -> Iterator[Intrinsic]:
         yield Intrinsic(name, 2, kinds, 1, result="bool")
     for name in ("maximum", "minimum"):
         yield Intrinsic(name, 2, "biuf", 1, "llvm")
+    for name, kinds, across in (
+        ("bitwise_and", "biu", "and"),
+        ("bitwise_or", "biu", "or"),
+        ("radd", "biufc", "add"),
+        ("rmul", "biufc", "mul"),
+        ("rmaximum", "biuf", "max"),
+        ("rminimum", "biuf", "min"),
+    ):
+        yield Intrinsic(name, 2, kinds, 1, across=across)
     for name, kinds in (
         ("negative", "iufc"),
         ("positive", "iufc"),

@@ -29,7 +29,7 @@ def emit(name: str, *args: Emitted) -> Emitted:
 
 
 def _function(module: ir.Module, name: str, like: Emitted, count: int) -> ir.Function:
-    symbol = f"{name}.f{like.width}"
+    symbol = f"{name}.{like.suffix}"
     found = module.globals.get(symbol)
     if found is not None:
         return found

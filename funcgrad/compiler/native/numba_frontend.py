@@ -23,10 +23,12 @@ from funcgrad.compiler.native.signatures import Call, give_types
 from funcgrad.compiler.native.vocabulary import (
     WEAK_FLOAT,
     WORDS,
+    Lanes,
     Literal,
     WordType,
     constant,
     convert,
+    lane_numbers,
     llvm_type,
     unwrap,
     wrap,
@@ -78,6 +80,8 @@ class _Flags(targetconfig.TargetConfig):
 class KernelModule(ir.Module):
     """An LLVM module that remembers which memory every load and store belongs to.
 
+    It also knows the vectors that scalars have been made to.
+
     Accesses of different scopes never overlap: that is what the ABI promises, and what lets LLVM
     vectorise loops without comparing addresses at run time.
     """
@@ -86,6 +90,7 @@ class KernelModule(ir.Module):
         super().__init__(name)
         self.accesses: dict[Any, list[Any]] = {}
         self.empty_metadata = self.add_metadata([])
+        self.splats: dict[Any, Any] = {}
 
     def note_access(self, instruction: Any, scope: Any) -> None:
         self.accesses.setdefault(scope, []).append(instruction)
@@ -151,6 +156,8 @@ class _Context:
             if isinstance(value, ir.Constant):
                 return constant(target, value.constant)
             source = types.float64
+        if isinstance(source, Lanes):
+            return lane_numbers(builder, value, source)
         return unwrap(builder, convert(wrap(builder, value, source), target))
 
 

@@ -1,10 +1,11 @@
-"""Scalar values while LLVM instructions are written for them.
+"""Scalars and vectors of them while LLVM instructions are written.
 
 `Emitted` wraps one LLVM value and has Python's operators, so that the formulas of `vecmath` and the
 words of `vocabulary` read like mathematics: every operator appends one instruction. Python numbers
-become constants of the other operand's type. No instruction carries fast-math flags: NaN,
-infinities and signed zeros mean what NumPy means by them, and products are contracted only by an
-explicit `fma`. This file knows LLVM only, not Numba.
+become constants of the other operand's type. What is written for a scalar is written for a vector
+as well, element by element: LLVM's instructions are the same. No instruction carries fast-math
+flags but those of folds: NaN, infinities and signed zeros mean what NumPy means by them, and
+products are contracted only by an explicit `fma`. This file knows LLVM only, not Numba.
 """
 
 from __future__ import annotations
@@ -19,8 +20,27 @@ F32, F64 = ir.FloatType(), ir.DoubleType()
 POINTER = ir.PointerType()
 
 
+class Splat(ir.Constant):
+    """A constant vector of equal elements, which is short as text, too."""
+
+    def _get_reference(self) -> str:
+        return f"splat ({self.constant[0]})"
+
+
+def like_shape(type: Any, element: Any) -> Any:
+    """The type that is to ``element`` what ``type`` is to its own: itself, or a vector of it."""
+    return ir.VectorType(element, type.count) if isinstance(type, ir.VectorType) else element
+
+
+def constant_of(type: Any, number: Any) -> Any:
+    """A number as a constant scalar or vector."""
+    if isinstance(type, ir.VectorType):
+        return Splat(type, ir.Constant(type.element, number))
+    return ir.Constant(type, number)
+
+
 class Emitted:
-    """One LLVM scalar: ``kind`` is ``"f"``, ``"i"``, ``"u"`` or ``"b"``."""
+    """An LLVM scalar or vector: ``kind`` is ``"f"``, ``"i"``, ``"u"`` or ``"b"``."""
 
     __slots__ = ("builder", "kind", "value")
 
@@ -39,7 +59,7 @@ class Emitted:
         if isinstance(number, Emitted):
             return number
         number = float(number) if self.kind == "f" else int(number)
-        return self.like(ir.Constant(self.type, number))
+        return self.like(constant_of(self.type, number))
 
     def flag(self, value: Any) -> Emitted:
         return Emitted(self.builder, value, "b")
@@ -49,9 +69,31 @@ class Emitted:
         return self.value.type
 
     @property
+    def element(self) -> Any:
+        """The LLVM type of one element."""
+        t = self.value.type
+        return t.element if isinstance(t, ir.VectorType) else t
+
+    @property
+    def lanes(self) -> int:
+        """Elements of a vector; 0 of a scalar."""
+        t = self.value.type
+        return t.count if isinstance(t, ir.VectorType) else 0
+
+    @property
     def width(self) -> int:
-        """Bits."""
-        return {F32: 32, F64: 64}[self.type] if self.kind == "f" else self.type.width
+        """Bits of an element."""
+        return {F32: 32, F64: 64}[self.element] if self.kind == "f" else self.element.width
+
+    @property
+    def suffix(self) -> str:
+        """What the names of LLVM's functions of this type end with."""
+        vector = f"v{self.lanes}" if self.lanes else ""
+        return f"{vector}{'f' if self.kind == 'f' else 'i'}{self.width}"
+
+    def of(self, element: Any) -> Any:
+        """The type of as many elements of another type."""
+        return like_shape(self.type, element)
 
     # Arithmetic.
     def _binary(self, other: Any, floating: str, integer: str) -> Emitted:
@@ -151,12 +193,11 @@ class Emitted:
         return a.like(self.builder.select(self.value, a.value, b.value))
 
     # Functions that are one instruction.
-    def intrinsic(self, name: str, *others: Emitted) -> Emitted:
+    def intrinsic(self, name: str, *others: Emitted, fastmath: tuple[str, ...] = ()) -> Emitted:
         """Call ``llvm.<name>`` overloaded on this type."""
         values = [self.value, *(other.value for other in others)]
-        suffix = f"f{self.width}" if self.kind == "f" else f"i{self.width}"
-        function = declare(self.builder, f"llvm.{name}.{suffix}", self.type, len(values))
-        return self.like(self.builder.call(function, values))
+        function = declare(self.builder, f"llvm.{name}.{self.suffix}", self.type, len(values))
+        return self.like(self.builder.call(function, values, fastmath=fastmath))
 
     def absolute(self) -> Emitted:
         if self.kind == "f":
@@ -176,41 +217,134 @@ class Emitted:
     # Conversion.
     def bits(self) -> Emitted:
         """The bit pattern of a float as a signed integer of its width."""
-        return Emitted(self.builder, self.builder.bitcast(self.value, ir.IntType(self.width)), "i")
+        to = self.of(ir.IntType(self.width))
+        return Emitted(self.builder, self.builder.bitcast(self.value, to), "i")
 
     def as_float(self) -> Emitted:
         """The float of this width whose bit pattern this integer is."""
-        to = F32 if self.width == 32 else F64
+        to = self.of(F32 if self.width == 32 else F64)
         return Emitted(self.builder, self.builder.bitcast(self.value, to), "f")
 
     def to_int(self) -> Emitted:
         """The integral part, as a signed integer of the float's width. It must be in range."""
-        to = ir.IntType(self.width)
+        to = self.of(ir.IntType(self.width))
         return Emitted(self.builder, self.builder.fptosi(self.value, to), "i")
 
     def to_float(self) -> Emitted:
         """The nearest float of this integer's width."""
         convert = self.builder.sitofp if self.kind == "i" else self.builder.uitofp
-        return Emitted(self.builder, convert(self.value, F32 if self.width == 32 else F64), "f")
+        to = self.of(F32 if self.width == 32 else F64)
+        return Emitted(self.builder, convert(self.value, to), "f")
 
     def cast(self, to: Any, kind: str) -> Emitted:
-        """Conversion between real types as NumPy's ``astype`` does it on values in range."""
+        """Conversion between real types as NumPy's ``astype`` does it on values in range.
+
+        Args:
+            to: The LLVM type of an element of the result.
+            kind: Its kind.
+        """
         return Emitted(self.builder, _CASTS[self.kind + kind](self, to), kind)
 
     def widened(self) -> Emitted:
         """A float of 32 bits with 64."""
-        return Emitted(self.builder, self.builder.fpext(self.value, F64), "f")
+        return Emitted(self.builder, self.builder.fpext(self.value, self.of(F64)), "f")
 
     def narrowed(self) -> Emitted:
         """The nearest float of 32 bits."""
-        return Emitted(self.builder, self.builder.fptrunc(self.value, F32), "f")
+        return Emitted(self.builder, self.builder.fptrunc(self.value, self.of(F32)), "f")
 
     def call(self, name: str, *others: Emitted) -> Emitted:
-        """Call a function of libm (``sin``, or ``sinf`` for 32 bits)."""
+        """Call a function of libm (``sin``, or ``sinf`` for 32 bits), once for every element."""
         values = [self.value, *(other.value for other in others)]
-        suffix = "f" if self.width == 32 else ""
-        function = declare(self.builder, name + suffix, self.type, len(values))
+        name += "f" if self.width == 32 else ""
+        if self.lanes:
+            function = each(self.builder.module, name, self.type, len(values))
+        else:
+            function = declare(self.builder, name, self.type, len(values))
         return self.like(self.builder.call(function, values))
+
+    # Elements of vectors.
+    def splat(self, lanes: int) -> Emitted:
+        """A vector of this scalar."""
+        type = ir.VectorType(self.type, lanes)
+        if isinstance(self.value, ir.Constant) and self.value.constant is not ir.Undefined:
+            return self.like(Splat(type, self.value))
+        # The instructions of a block follow each other: what it has once made can be used again.
+        key = id(self.value), lanes, id(self.builder.block)
+        known = self.builder.module.splats
+        if key not in known:
+            known[key] = self.value, self.builder.block, self._filled(type)
+        return self.like(known[key][-1])
+
+    def _filled(self, type: Any) -> Any:
+        undefined = ir.Constant(type, ir.Undefined)
+        first = self.builder.insert_element(undefined, self.value, I32(0))
+        places = constant_of(ir.VectorType(I32, type.count), 0)
+        return self.builder.shuffle_vector(first, undefined, places)
+
+    def half(self, upper: bool) -> Emitted:
+        """The lower or the upper half of a vector."""
+        n = self.lanes // 2
+        part = ir.VectorType(self.element, n)
+        name = f"llvm.vector.extract.{self.like(ir.Constant(part, None)).suffix}.{self.suffix}"
+        function = declared(self.builder, name, ir.FunctionType(part, [self.type, I64]))
+        return self.like(self.builder.call(function, [self.value, I64(n * upper)]))
+
+    def across(self, name: str) -> Emitted:
+        """All elements of a vector folded into one by an operation of LLVM's reductions."""
+        kind = self.kind if name in ("max", "min") else ""
+        if self.kind == "f":
+            name = {"max": "fmaximum", "min": "fminimum"}.get(name, f"f{name}")
+        elif kind:
+            name = f"{'s' if kind == 'i' else 'u'}{name}"
+        values, types = [self.value], [self.type]
+        if name in ("fadd", "fmul"):
+            values.insert(0, ir.Constant(self.element, -0.0 if name == "fadd" else 1.0))
+            types.insert(0, self.element)
+        function = declared(
+            self.builder,
+            f"llvm.vector.reduce.{name}.{self.suffix}",
+            ir.FunctionType(self.element, types),
+        )
+        fastmath = ("reassoc",) if len(values) > 1 else ("nsz",) if self.kind == "f" else ()
+        return self.like(self.builder.call(function, values, fastmath=fastmath))
+
+
+class Written(ir.Function):
+    """A function of a module whose text is given."""
+
+    def __init__(self, module: ir.Module, kind: Any, name: str, text: str) -> None:
+        super().__init__(module, kind, name)
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def declared(builder: ir.IRBuilder, name: str, kind: Any) -> ir.Function:
+    """The declaration of a function."""
+    found = builder.module.globals.get(name)
+    return ir.Function(builder.module, kind, name) if found is None else found
+
+
+def each(module: Any, name: str, type: Any, count: int) -> ir.Function:
+    """A function that calls one of scalars for every element of ``count`` vectors."""
+    symbol = f"{name}.each{type.count}"
+    found = module.globals.get(symbol)
+    if found is not None:
+        return found
+    function = ir.Function(module, ir.FunctionType(type, [type] * count), symbol)
+    function.linkage = "internal"
+    for attribute in ("nounwind", "readnone", "noinline"):
+        function.attributes.add(attribute)
+    builder = ir.IRBuilder(function.append_basic_block())
+    single = declare(builder, name, type.element, count)
+    result = ir.Constant(type, ir.Undefined)
+    for i in range(type.count):
+        elements = [builder.extract_element(x, I32(i)) for x in function.args]
+        result = builder.insert_element(result, builder.call(single, elements), I32(i))
+    builder.ret(result)
+    return function
 
 
 def declare(builder: ir.IRBuilder, name: str, type: Any, count: int) -> ir.Function:
@@ -226,33 +360,35 @@ def declare(builder: ir.IRBuilder, name: str, type: Any, count: int) -> ir.Funct
 
 
 def _float_to_float(x: Emitted, to: Any) -> Any:
-    if x.type == to:
+    if x.element == to:
         return x.value
-    return (x.builder.fpext if to == F64 else x.builder.fptrunc)(x.value, to)
+    return (x.builder.fpext if to == F64 else x.builder.fptrunc)(x.value, x.of(to))
 
 
 def _float_to_int(x: Emitted, to: Any) -> Any:
     # Narrow integers go through the conversion that the hardware has, and wrap.
     wide = ir.IntType(max(to.width, 32))
-    return _int_to_int(x.like(x.builder.fptosi(x.value, wide)), to)
+    return _int_to_int(x.like(x.builder.fptosi(x.value, x.of(wide))), to)
 
 
 def _float_to_unsigned(x: Emitted, to: Any) -> Any:
     if to.width == 64:
         # The upper half goes through the signed conversion, so that negative numbers wrap.
         upper = x >= 2.0**63
-        low = Emitted(x.builder, x.builder.fptosi(upper.select(x - 2.0**63, x).value, to), "i")
-        return upper.select(low ^ -(2**63), low).value
-    return _int_to_int(x.like(x.builder.fptosi(x.value, I64 if to.width == 32 else I32)), to)
+        low = x.builder.fptosi(upper.select(x - 2.0**63, x).value, x.of(to))
+        number = Emitted(x.builder, low, "i")
+        return upper.select(number ^ -(2**63), number).value
+    wide = I64 if to.width == 32 else I32
+    return _int_to_int(x.like(x.builder.fptosi(x.value, x.of(wide))), to)
 
 
 def _int_to_int(x: Emitted, to: Any) -> Any:
-    width = x.value.type.width
+    width = x.element.width
     if width == to.width:
         return x.value
     if width > to.width:
-        return x.builder.trunc(x.value, to)
-    return (x.builder.sext if x.kind == "i" else x.builder.zext)(x.value, to)
+        return x.builder.trunc(x.value, x.of(to))
+    return (x.builder.sext if x.kind == "i" else x.builder.zext)(x.value, x.of(to))
 
 
 def _flag(x: Emitted, to: Any) -> Any:
@@ -267,8 +403,8 @@ _CASTS: dict[str, Callable[[Emitted, Any], Any]] = {
     "ib": _flag,
     "ub": _flag,
     "bb": lambda x, to: x.value,
-    "if": lambda x, to: x.builder.sitofp(x.value, to),
-    "uf": lambda x, to: x.builder.uitofp(x.value, to),
-    "bf": lambda x, to: x.builder.uitofp(x.value, to),
+    "if": lambda x, to: x.builder.sitofp(x.value, x.of(to)),
+    "uf": lambda x, to: x.builder.uitofp(x.value, x.of(to)),
+    "bf": lambda x, to: x.builder.uitofp(x.value, x.of(to)),
     **dict.fromkeys(("ii", "iu", "ui", "uu", "bi", "bu"), _int_to_int),
 }

@@ -12,7 +12,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from funcgrad.compiler.native.scalars import F64, I1, POINTER, Emitted, declare
+from funcgrad.compiler.native.scalars import F64, I1, POINTER, Emitted, declare, each
 
 _LENGTHS = (2, 4, 8)
 _USED = "llvm.compiler.used"
@@ -32,12 +32,19 @@ class _Attributes(ir.values.FunctionAttributes):
 def call_where(rare: Emitted, name: str, x: Emitted, usual: Emitted) -> Emitted:
     """The function ``name`` of libm at a 64-bit ``x`` where the flag is set, else ``usual``."""
     builder = x.builder
-    function = _rare_function(builder.module, name)
+    if x.lanes:
+        function = each(builder.module, name, x.type, 1)
+        condition = builder.bitcast(rare.value, ir.IntType(x.lanes))
+        condition = builder.icmp_unsigned("!=", condition, condition.type(0))
+    else:
+        function, condition = _rare_function(builder.module, name), rare.value
     before = builder.block
-    with builder.if_then(rare.value, likely=False):
+    with builder.if_then(condition, likely=False):
         value = builder.call(function, [x.value])
+        if x.lanes:
+            value = builder.select(rare.value, value, usual.value)
         inside = builder.block
-    result = builder.phi(F64)
+    result = builder.phi(x.type)
     result.add_incoming(usual.value, before)
     result.add_incoming(value, inside)
     return x.like(result)
@@ -75,7 +82,7 @@ def _call(builder: ir.IRBuilder, name: str, value: Any) -> Any:
 def _variant(module: Any, name: str, n: int) -> ir.Function:
     """The function of a vector and a mask; without any set flag its result is undefined."""
     vector, mask = ir.VectorType(F64, n), ir.VectorType(I1, n)
-    every = _every(module, name, n)
+    every = each(module, name, vector, 1)
     builder = _define(
         module, ir.FunctionType(vector, [vector, mask]), f"{name}.rare{n}", "alwaysinline"
     )
@@ -88,20 +95,6 @@ def _variant(module: Any, name: str, n: int) -> ir.Function:
     result = builder.phi(vector)
     result.add_incoming(ir.Constant(vector, ir.Undefined), start)
     result.add_incoming(value, inside)
-    builder.ret(result)
-    return builder.function
-
-
-def _every(module: Any, name: str, n: int) -> ir.Function:
-    """The function of each element, outside of the loop's code."""
-    vector = ir.VectorType(F64, n)
-    kind = ir.FunctionType(vector, [vector])
-    builder = _define(module, kind, f"{name}.each{n}", "cold", "noinline")
-    result = ir.Constant(vector, ir.Undefined)
-    for i in range(n):
-        place = ir.IntType(32)(i)
-        element = builder.extract_element(builder.function.args[0], place)
-        result = builder.insert_element(result, _call(builder, name, element), place)
     builder.ret(result)
     return builder.function
 

@@ -6,6 +6,9 @@ It is asked twice: `Word.sign` gives the signature for argument types, `Word.emi
 instructions. There is one rule of promotion, NumPy's (NEP 50), in which Python literals are weak:
 unlike Numba's own operators, ``i32 + i32`` stays ``i32`` and ``f32 * 2.0`` stays ``f32``.
 
+Every word of scalars is one of vectors, too: among vectors of as many elements, a scalar stands for
+a vector of itself. Vectors come from memory, by an index of lanes (``lanes``, ``first_lanes``).
+
 Loaded by `native.numba_frontend` only, because it needs Numba's types.
 """
 
@@ -13,15 +16,27 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any
+from functools import cache, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
 
 from funcgrad.compiler.native import elementary
 from funcgrad.compiler.native.numba_parts import Signature, TypingError, signature, types
-from funcgrad.compiler.native.scalars import F32, F64, I1, I8, I64, POINTER, Emitted
+from funcgrad.compiler.native.scalars import (
+    F32,
+    F64,
+    I1,
+    I8,
+    I32,
+    I64,
+    POINTER,
+    Emitted,
+    Written,
+    constant_of,
+    declared,
+)
 from funcgrad.compiler.native.threefry import threefry2x32
 from funcgrad.intrinsics import CASTS, INTRINSICS, Intrinsic
 
@@ -55,6 +70,45 @@ class Pointer(types.Type):
     def __init__(self, element: Any) -> None:
         self.element = element
         super().__init__(f"pointer({element})")
+
+
+class Vector(types.Type):
+    """Elements of one real dtype that are computed at once."""
+
+    def __init__(self, element: Any, count: int) -> None:
+        self.element = element
+        self.count = count
+        super().__init__(f"vector({element}, {count})")
+
+
+class Lanes(types.Type):
+    """The index of neighbours that are computed at once: that of the first, and which are there.
+
+    Attributes:
+        count: How many they are at most.
+        is_partial: Whether they may be fewer.
+    """
+
+    def __init__(self, count: int, is_partial: bool) -> None:
+        self.count = count
+        self.is_partial = is_partial
+        super().__init__(f"lanes({count}, {is_partial})")
+
+
+@cache
+def vector(element: Any, count: int) -> Any:
+    """The type of a vector; of no elements, that of a scalar."""
+    return Vector(element, count) if count else element
+
+
+@cache
+def lanes(count: int, is_partial: bool) -> Any:
+    return Lanes(count, is_partial)
+
+
+def element_of(t: Any) -> Any:
+    """The type of the elements of a vector; any other type itself."""
+    return t.element if isinstance(t, Vector) else t
 
 
 class Words(types.Type):
@@ -102,6 +156,8 @@ def llvm_type(t: Any) -> Any:
         return I64
     if t == WEAK_FLOAT:
         return F64
+    if isinstance(t, Vector):
+        return ir.VectorType(_PARTS[t.element][1], t.count)
     return POINTER if isinstance(t, Pointer | Words) else I8  # I8: words and None, never used
 
 
@@ -192,6 +248,7 @@ def wrap(builder: ir.IRBuilder, value: Any, t: Any) -> Any:
     if t in _COMPLEX:
         re, im = builder.extract_value(value, 0), builder.extract_value(value, 1)
         return Complex(Emitted(builder, re, "f"), Emitted(builder, im, "f"))
+    t = element_of(t)
     return Emitted(builder, value, _PARTS[t][0]) if t in _PARTS else value
 
 
@@ -205,7 +262,10 @@ def unwrap(builder: ir.IRBuilder, value: Any) -> Any:
 
 
 def convert(value: Any, t: Any) -> Any:
-    """A wrapped scalar converted to type ``t``."""
+    """A wrapped scalar or vector converted to type ``t``; a scalar fills a vector."""
+    if isinstance(t, Vector):
+        value = convert(value, t.element)
+        return value if value.lanes else value.splat(t.count)
     if isinstance(value, Complex):
         if t not in _COMPLEX:
             return convert(value.re, t)
@@ -224,8 +284,8 @@ def constant(t: Any, number: Any) -> Any:
         return ir.Constant(
             llvm_type(t), [ir.Constant(part, number.real), ir.Constant(part, number.imag)]
         )
-    kind = _PARTS[t][0]
-    return ir.Constant(llvm_type(t), float(number) if kind == "f" else int(number))
+    kind = _PARTS[element_of(t)][0]
+    return constant_of(llvm_type(t), float(number) if kind == "f" else int(number))
 
 
 # ---------------------------------------------------------------------------------------- words
@@ -236,6 +296,7 @@ class Word:
 
     Attributes:
         is_pure: Whether it neither reads nor writes memory, so that it can be computed at any time.
+        is_mapped: Whether vectors are a matter of each element, and its rule knows scalars only.
     """
 
     def __init__(
@@ -244,11 +305,13 @@ class Word:
         rule: Callable[[Any], Signature],
         emission: Callable[..., Any],
         is_pure: bool = True,
+        is_mapped: bool = True,
     ) -> None:
         self.name = name
         self.rule = rule
         self.emission = emission
         self.is_pure = is_pure
+        self.is_mapped = is_mapped
         self.type = WordType(self)
         self.signatures: dict[tuple[Any, ...], Signature] = {}
 
@@ -260,8 +323,21 @@ class Word:
         """
         found = self.signatures.get(args)
         if found is None:
-            found = self.signatures[args] = self.rule(args)
+            found = self.signatures[args] = self._signature(args)
         return found
+
+    def _signature(self, args: tuple[Any, ...]) -> Signature:
+        counts = {t.count for t in args if isinstance(t, Vector | Lanes)}
+        if not counts or not self.is_mapped:
+            return self.rule(args)
+        expect(len(counts) == 1, "vectors must be of one length", args)
+        (count,) = counts
+        elements = (types.int64 if isinstance(t, Lanes) else element_of(t) for t in args)
+        scalars = self.rule(tuple(elements))
+        expect(not _COMPLEX.keys() & {scalars.return_type, *scalars.args}, "reals only", args)
+        return signature(
+            vector(scalars.return_type, count), *(vector(t, count) for t in scalars.args)
+        )
 
     def emit(self, builder: ir.IRBuilder, sig: Signature, args: Sequence[Any]) -> Any:
         values = [wrap(builder, a, t) for a, t in zip(args, sig.args, strict=True)]
@@ -301,11 +377,13 @@ def rule_of(intrinsic: Intrinsic) -> Callable[[Any], Signature]:
 WORDS: dict[str, Word] = {}
 
 
-def define(name: str, rule: Any, is_pure: bool = True) -> Callable[[Any], Any]:
+def define(
+    name: str, rule: Any, is_pure: bool = True, is_mapped: bool = True
+) -> Callable[[Any], Any]:
     """Register the decorated emission as word ``name``."""
 
     def register(emission: Callable[..., Any]) -> Callable[..., Any]:
-        WORDS[name] = Word(name, rule, emission, is_pure)
+        WORDS[name] = Word(name, rule, emission, is_pure, is_mapped)
         return emission
 
     return register
@@ -375,13 +453,13 @@ def _fmod(a: Emitted, b: Emitted) -> Emitted:
 
 
 def _left_shift(a: Emitted, n: Emitted) -> Emitted:
-    fits = n.builder.icmp_unsigned("<", n.value, ir.Constant(n.type, n.width))
+    fits = n.builder.icmp_unsigned("<", n.value, constant_of(n.type, n.width))
     inside = a.flag(fits)
     return inside.select(a << inside.select(n, 0), a.constant(0))
 
 
 def _right_shift(a: Emitted, n: Emitted) -> Emitted:
-    fits = n.builder.icmp_unsigned("<", n.value, ir.Constant(n.type, n.width))
+    fits = n.builder.icmp_unsigned("<", n.value, constant_of(n.type, n.width))
     if a.kind == "i":  # shifted out: 0 or -1, which is what width - 1 gives
         return a >> a.flag(fits).select(n, n.width - 1)
     inside = a.flag(fits)
@@ -394,6 +472,17 @@ def _maximum(a: Emitted, b: Emitted) -> Emitted:
 
 def _minimum(a: Emitted, b: Emitted) -> Emitted:
     return elementary.emit("minimum", a, b) if a.kind == "f" else (a < b).select(a, b)
+
+
+def _regrouped(name: str, otherwise: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """An extreme of many, which may be a zero of either sign where there are both."""
+
+    def apply(a: Emitted, b: Emitted) -> Emitted:
+        if a.kind != "f":
+            return otherwise(a, b)
+        return a.intrinsic(name, b, fastmath=("nsz",))
+
+    return apply
 
 
 def _sign(x: Any) -> Any:
@@ -431,6 +520,8 @@ def _reassociated(instruction: str) -> Callable[[Any, Any], Any]:
 
     def apply(a: Any, b: Any) -> Any:
         if isinstance(a, Complex):
+            if instruction == "mul":
+                return a * b
             return Complex(apply(a.re, b.re), apply(a.im, b.im))
         if a.kind == "f":
             emit = getattr(a.builder, "f" + instruction)
@@ -471,6 +562,8 @@ _EMISSIONS: dict[str, Callable[..., Any]] = {
     "greater_equal": operator.ge,
     "maximum": _maximum,
     "minimum": _minimum,
+    "rmaximum": _regrouped("maximum", _maximum),
+    "rminimum": _regrouped("minimum", _minimum),
     "radd": _reassociated("add"),
     "rmul": _reassociated("mul"),
     "select": _select,
@@ -526,8 +619,8 @@ def _bits_rule(source: Any, target: Any) -> Callable[[Any], Signature]:
 
 
 def _bitcast(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Any:
-    kind, llvm = _PARTS[sig.return_type]
-    return Emitted(builder, builder.bitcast(values[0].value, llvm), kind)
+    kind, llvm = _PARTS[element_of(sig.return_type)]
+    return Emitted(builder, builder.bitcast(values[0].value, values[0].of(llvm)), kind)
 
 
 _RULES = {
@@ -592,20 +685,31 @@ def _scope_of(args: Any) -> Any:
     return args[-1]
 
 
+def _place(pointer: Any, index: Any) -> tuple[Any, Any]:
+    """The types of an index and of what is there."""
+    if isinstance(index, Lanes):
+        return index, vector(pointer.element, index.count)
+    return types.int64, pointer.element
+
+
 def _load_rule(args: Any) -> Signature:
     expect(len(args) == 3 and isinstance(args[0], Pointer), "load(p, i, S)", args)
-    return signature(args[0].element, args[0], types.int64, _scope_of(args))
+    index, element = _place(args[0], args[1])
+    return signature(element, args[0], index, _scope_of(args))
 
 
 def _store_rule(args: Any) -> Signature:
     expect(len(args) == 4 and isinstance(args[0], Pointer), "store(p, i, v, S)", args)
-    return signature(types.none, args[0], types.int64, args[0].element, _scope_of(args))
+    index, element = _place(args[0], args[1])
+    return signature(types.none, args[0], index, element, _scope_of(args))
 
 
-@define("load", _load_rule, is_pure=False)
+@define("load", _load_rule, is_pure=False, is_mapped=False)
 def _load(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Any:
     t, scope = sig.return_type, sig.args[-1].literal_value
     pointer, index = values[0], values[1]
+    if isinstance(t, Vector):
+        return _load_lanes(builder, pointer, index, t, scope)
     if t in _COMPLEX:
         re, im = (_load_part(builder, pointer, index * 2 + k, t, scope) for k in (0, 1))
         return Complex(re, im)
@@ -622,11 +726,13 @@ def _load_part(builder: ir.IRBuilder, pointer: Any, index: Emitted, t: Any, scop
     return Emitted(builder, value, _PARTS[t][0])
 
 
-@define("store", _store_rule, is_pure=False)
+@define("store", _store_rule, is_pure=False, is_mapped=False)
 def _store(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> None:
     pointer, index, value, _ = values
     scope = sig.args[-1].literal_value
-    if isinstance(value, Complex):
+    if isinstance(sig.args[1], Lanes):
+        _store_lanes(builder, pointer, index, value, scope)
+    elif isinstance(value, Complex):
         _store_part(builder, pointer, index * 2, value.re, scope)
         _store_part(builder, pointer, index * 2 + 1, value.im, scope)
     else:
@@ -641,6 +747,235 @@ def _store_part(
         value = value.cast(I8, "u")
     address = builder.gep(pointer, [index.value], inbounds=True, source_etype=element)
     builder.module.note_access(builder.store(value.value, address), scope)
+
+
+# Vectors.
+class LaneIndex(NamedTuple):
+    """An index of lanes: the first one, the flags of those that are there, and whether all are."""
+
+    first: Any
+    mask: Any = None
+    is_whole: Any = None
+
+
+_LOAD = """define internal {vector} @{name}(ptr %p, {mask} %flags, i1 %whole, {vector} %other) \
+alwaysinline nounwind {{
+  %usual = call i1 @llvm.expect.i1(i1 %whole, i1 true)
+  br i1 %usual, label %all, label %some
+all:
+  %every = load {vector}, ptr %p, align {size}
+  br label %end
+some:
+  %found = call {vector} @llvm.masked.load.{suffix}.p0(ptr %p, i32 {size}, {mask} %flags, \
+{vector} %other)
+  br label %end
+end:
+  %x = phi {vector} [ %every, %all ], [ %found, %some ]
+  ret {vector} %x
+}}
+"""
+_STORE = """define internal void @{name}(ptr %p, {mask} %flags, i1 %whole, {vector} %x) \
+alwaysinline nounwind {{
+  %usual = call i1 @llvm.expect.i1(i1 %whole, i1 true)
+  br i1 %usual, label %all, label %some
+all:
+  store {vector} %x, ptr %p, align {size}
+  ret void
+some:
+  call void @llvm.masked.store.{suffix}.p0({vector} %x, ptr %p, i32 {size}, {mask} %flags)
+  ret void
+}}
+"""
+
+
+def _some(builder: ir.IRBuilder, verb: str, type: Any) -> ir.Function:
+    """The function that loads or stores lanes of which not all may be there.
+
+    Accesses with a mask are slow where they cross a cache line: those of all lanes have none.
+    """
+    suffix = Emitted(builder, ir.Constant(type, None), _kind_of(type.element)).suffix
+    name = f"{verb}.{suffix}"
+    found = builder.module.globals.get(name)
+    if found is not None:
+        return found
+    mask, void = ir.VectorType(I1, type.count), ir.VoidType()
+    declared(builder, "llvm.expect.i1", ir.FunctionType(I1, [I1, I1]))
+    if verb == "load":
+        kind = ir.FunctionType(type, [POINTER, I32, mask, type])
+    else:
+        kind = ir.FunctionType(void, [type, POINTER, I32, mask])
+    declared(builder, f"llvm.masked.{verb}.{suffix}.p0", kind)
+    text = (_LOAD if verb == "load" else _STORE).format(
+        vector=type, mask=mask, name=name, suffix=suffix, size=_nbytes(type.element)
+    )
+    kind = ir.FunctionType(type if verb == "load" else void, [POINTER, mask, I1, type])
+    return Written(builder.module, kind, name, text)
+
+
+def _nbytes(element: Any) -> int:
+    return element.width // 8 if isinstance(element, ir.IntType) else {F32: 4, F64: 8}[element]
+
+
+def _kind_of(element: Any) -> str:
+    return "i" if isinstance(element, ir.IntType) else "f"
+
+
+def _load_lanes(
+    builder: ir.IRBuilder, pointer: Any, index: LaneIndex, t: Any, scope: int
+) -> Emitted:
+    element = memory_type(t.element)
+    type = ir.VectorType(element, t.count)
+    address = builder.gep(pointer, [index.first], inbounds=True, source_etype=element)
+    if index.mask is None:
+        value = builder.load(address, typ=type, align=_nbytes(element))
+    else:
+        operands = [address, index.mask, index.is_whole, constant_of(type, 0)]
+        value = builder.call(_some(builder, "load", type), operands)
+    builder.module.note_access(value, scope)
+    return _as_value(builder, value, t)
+
+
+def _store_lanes(
+    builder: ir.IRBuilder, pointer: Any, index: LaneIndex, value: Emitted, scope: int
+) -> None:
+    value = value.cast(I8, "u") if value.kind == "b" else value
+    address = builder.gep(pointer, [index.first], inbounds=True, source_etype=value.element)
+    if index.mask is None:
+        stored = builder.store(value.value, address, align=_nbytes(value.element))
+    else:
+        operands = [address, index.mask, index.is_whole, value.value]
+        stored = builder.call(_some(builder, "store", value.type), operands)
+    builder.module.note_access(stored, scope)
+
+
+def _as_value(builder: ir.IRBuilder, value: Any, t: Any) -> Emitted:
+    if t.element == types.boolean:
+        return Emitted(builder, value, "u") != 0
+    return Emitted(builder, value, _PARTS[t.element][0])
+
+
+def _literal(t: Any, args: Any) -> int:
+    expect(isinstance(t, Literal), "the number of lanes must be a literal int", args)
+    return int(t.literal_value)
+
+
+def _lanes_rule(args: Any) -> Signature:
+    expect(len(args) == 2, "lanes(first, count)", args)
+    return signature(lanes(_literal(args[1], args), False), types.int64, args[1])
+
+
+@define("lanes", _lanes_rule, is_mapped=False)
+def _lanes(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Any:
+    """As many neighbours."""
+    return LaneIndex(values[0].value)
+
+
+def _first_lanes_rule(args: Any) -> Signature:
+    expect(len(args) == 3, "first_lanes(first, end, count)", args)
+    t = lanes(_literal(args[2], args), True)
+    return signature(t, types.int64, types.int64, args[2])
+
+
+@define("first_lanes", _first_lanes_rule, is_mapped=False)
+def _first_lanes(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Any:
+    """At most as many neighbours, before an end."""
+    first, end, _ = values
+    t = sig.return_type
+    left = end - first
+    is_whole = left >= t.count
+    left = is_whole.select(t.count, left).cast(I32, "i")
+    mask = ir.VectorType(I1, t.count)
+    name = f"llvm.get.active.lane.mask.v{t.count}i1.i32"
+    function = declared(builder, name, ir.FunctionType(mask, [I32, I32]))
+    flags = builder.call(function, [I32(0), left.value])
+    return LaneIndex(first.value, flags, is_whole.value)
+
+
+def lane_numbers(builder: ir.IRBuilder, index: Any, t: Any) -> Any:
+    """The index of every lane."""
+    type = ir.VectorType(I64, t.count)
+    name = f"llvm.stepvector.v{t.count}i64"
+    steps = builder.call(declared(builder, name, ir.FunctionType(type, [])), [])
+    first = Emitted(builder, index.first, "i").splat(t.count)
+    return builder.add(first.value, steps)
+
+
+def _load_where_rule(args: Any) -> Signature:
+    expect(len(args) == 5, "load_where(p, i, flags, other, S)", args)
+    expect(isinstance(args[0], Pointer) and isinstance(args[1], Lanes), "lanes", args)
+    index, element = _place(args[0], args[1])
+    flags = vector(types.boolean, index.count)
+    return signature(element, args[0], index, flags, element, _scope_of(args))
+
+
+@define("load_where", _load_where_rule, is_pure=False, is_mapped=False)
+def _load_where(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Any:
+    """Neighbours where flags are set, and another value elsewhere, where nothing is read."""
+    pointer, index, flags, other, _ = values
+    t, scope = sig.return_type, sig.args[-1].literal_value
+    element = memory_type(t.element)
+    address = builder.gep(pointer, [index.first], inbounds=True, source_etype=element)
+    flags = flags.value if index.mask is None else builder.and_(flags.value, index.mask)
+    bits = builder.bitcast(flags, ir.IntType(t.count))
+    whole = builder.icmp_signed("==", bits, bits.type(-1))
+    other = other.cast(I8, "u") if other.kind == "b" else other
+    load = _some(builder, "load", other.type)
+    value = builder.call(load, [address, flags, whole, other.value])
+    builder.module.note_access(value, scope)
+    return _as_value(builder, value, t)
+
+
+def _present_rule(args: Any) -> Signature:
+    expect(len(args) == 3 and isinstance(args[0], Lanes), "present(lanes, value, other)", args)
+    t = vector(promote([element_of(t) for t in args[1:]]), args[0].count)
+    return signature(t, args[0], t, t)
+
+
+@define("present", _present_rule, is_mapped=False)
+def _present(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Any:
+    """A value in the lanes that are there, another one elsewhere."""
+    index, value, other = values
+    if not sig.args[0].is_partial:
+        return value
+    return Emitted(builder, index.mask, "b").select(value, other)
+
+
+def _splat_rule(args: Any) -> Signature:
+    expect(len(args) == 2, "splat(value, count)", args)
+    t = strong(args[0])
+    return signature(vector(t, _literal(args[1], args)), t, args[1])
+
+
+@define("splat", _splat_rule, is_mapped=False)
+def _splat(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Any:
+    """A vector of one value."""
+    return values[0].splat(sig.return_type.count)
+
+
+def _half_rule(args: Any) -> Signature:
+    expect(len(args) == 1 and isinstance(args[0], Vector), "half of a vector", args)
+    (t,) = args
+    return signature(vector(t.element, t.count // 2), t)
+
+
+define("low", _half_rule, is_mapped=False)(lambda builder, sig, values: values[0].half(False))
+define("high", _half_rule, is_mapped=False)(lambda builder, sig, values: values[0].half(True))
+
+
+def _across_rule(args: Any) -> Signature:
+    expect(len(args) == 1 and isinstance(args[0], Vector), "a vector", args)
+    return signature(args[0].element, args[0])
+
+
+def _across(reduction: str) -> Callable[..., Any]:
+    return lambda builder, sig, values: values[0].across(reduction)
+
+
+for _intrinsic in INTRINSICS.values():
+    if _intrinsic.across:
+        define(f"across_{_intrinsic.name}", _across_rule, is_mapped=False)(
+            _across(_intrinsic.across)
+        )
 
 
 # The arguments `slots` and `args`.

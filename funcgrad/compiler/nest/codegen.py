@@ -8,12 +8,13 @@ places in memory and scalars are words of the step's arguments; so kernels serve
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
+from funcgrad.compiler.nest.accumulate import Accumulator, Vectors, is_across
 from funcgrad.compiler.nest.fuse import Group, Walk, kind_of
 from funcgrad.compiler.nest.layout import (
     Box,
@@ -30,7 +31,8 @@ from funcgrad.compiler.nest.layout import (
 )
 from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Pick, Point
 from funcgrad.compiler.nest.places import clamped, resolve
-from funcgrad.compiler.nest.source import BLOCK, Kernel, Source, neutral, written
+from funcgrad.compiler.nest.source import BLOCK, Kernel, Source, written
+from funcgrad.dtypes import BOOL
 from funcgrad.intrinsics import expression
 from funcgrad.records import dataclass
 
@@ -43,6 +45,25 @@ is read or written across stays in the nearest cache until all of a cache line w
 
 SHORT = 32
 """Greatest length of rows that kernels are specialised for, of views with literal steps."""
+
+LEAST_ROW = 256
+"""Length of rows from which they are written in vectors, if nothing is folded along them."""
+
+LONG = 512
+"""Length of rows from which threads may divide them, where columns are folded."""
+
+REGISTER = 64
+"""Bytes of the vectors that kernels are written in: two or four registers of others."""
+
+REGISTERS = 4
+"""Vectors that an iteration computes at once, where that is little work."""
+
+HEAVY = 12
+"""Cost from which an element is so much work that the code is to be there only once: all vectors
+are computed as the last one, of which only a part may be there."""
+
+HEAVY_REGISTERS = 2
+"""Vectors that an iteration computes at once, where that is much work."""
 
 
 class _Access:
@@ -76,73 +97,17 @@ class _Loop:
     axis: int
 
 
+def _width(dtypes: Iterable[np.dtype[Any]]) -> int:
+    """Bytes of the elements that are to fill a register."""
+    sizes = {dtype.itemsize for dtype in dtypes if dtype != BOOL}
+    return min((n for n in sizes if n >= 4), default=max(sizes, default=1))
+
+
 def _is_function(node: Node) -> bool:
     """Whether it takes as long as an elementary function."""
     return isinstance(node, Pick) or (
         isinstance(node, Point) and expression(node.expr).is_expensive
     )
-
-
-class _Sum:
-    """An accumulator variable of a fold.
-
-    Sums of floats are accurate: blocks are added up in float64, and blocks of float64 with the
-    rounding error carried along (Knuth's two-sum). Within a block of contiguous float32 many lanes
-    share the additions; elsewhere one variable takes them all, which is then of float64, too.
-    """
-
-    def __init__(self, source: Source, fold: Fold, name: str) -> None:
-        self.source = source
-        self.form = fold.form
-        self.dtype = fold.out.dtype
-        self.name = name
-        self.is_accurate = fold.form.accurate and self.dtype.kind == "f"
-        self.is_wide = False
-        self.zero = source.literal(neutral(fold.form.init, self.dtype))
-
-    def start(self) -> None:
-        if not self.is_accurate:
-            self.source.add(f"{self.name} = {self.zero}")
-            return
-        self.source.add(f"{self.name}s = f64(0)")
-        if self.dtype.itemsize == 8:
-            self.source.add(f"{self.name}e = f64(0)")
-
-    def start_block(self) -> None:
-        if self.is_accurate:
-            self.source.add(f"{self.name} = {'f64(0)' if self.is_wide else self.zero}")
-
-    def step(self, value: str) -> None:
-        """Fold a value into the accumulator of the block."""
-        self.source.add(f"{self.name} = {self.form.step.format(self.name, value)}")
-
-    def end_block(self, value: str = "") -> None:
-        if not self.is_accurate:
-            return
-        n, value = self.name, value or self.name
-        if self.dtype.itemsize == 4:
-            self.source.add(f"{n}s = {n}s + f64({value})")
-            return
-        self.source.add(f"{n}t = {n}s + {value}")
-        self.source.add(f"{n}u = {n}t - {n}s")
-        self.source.add(f"{n}e = {n}e + (({n}s - ({n}t - {n}u)) + ({value} - {n}u))")
-        self.source.add(f"{n}s = {n}t")
-
-    def add(self, value: str) -> None:
-        """Fold in one value outside of blocks."""
-        if self.is_accurate:
-            self.end_block(value)
-        else:
-            self.step(value)
-
-    def result(self) -> str:
-        n = self.name
-        if not self.is_accurate:
-            return n
-        if self.dtype.itemsize == 4:
-            return f"f32({n}s)"
-        # Where the sum overflows, the error is not a number.
-        return f"select(isfinite({n}e), {n}s + {n}e, {n}s)"
 
 
 def generate(group: Group) -> Kernel:
@@ -172,6 +137,9 @@ class _Writer:
         self.names: dict[Value, str] = {}
         self.accesses: dict[Any, _Access] = {}
         self.scratch: list[Value] = []
+        self.suffix = ""
+        """What the names of the current loop's vectors end with: each is one value."""
+        self.n_vectorised = 0
         rank = len(space)
         self.order = tuple(range(rank)) if walk is None else walk.order
         self.n_row = 0 if walk is None else walk.row
@@ -356,7 +324,19 @@ class _Writer:
         self.loops = [*self.batch, *self.outer, *self.row]
         is_walkable = self.walk is None or len(self.loops) > len(self.row)
         self.first = self.loops[0] if self.loops and is_walkable else None
+        if self._has_columns_alone():
+            self.first = self.row[0]
         self.is_crossed = self._is_crossed()
+
+    def _has_columns_alone(self) -> bool:
+        """Whether the places of a long row have nothing to do with each other: they are divided."""
+        kinds = {self._kind(node) for node in self.nodes}
+        return (
+            not self.batch
+            and "column" in kinds <= {"point", "column"}
+            and all(map(self._is_full, self.nodes))
+            and self.row[0].size >= LONG
+        )
 
     def _order(self) -> tuple[int, ...]:
         """The axes, that one innermost along which the fewest elements lie apart."""
@@ -390,6 +370,9 @@ class _Writer:
         if self.is_crossed:
             return "t", "edge"
         return ("begin", "end") if loop is self.first else ("0", self._range(loop))
+
+    def _ends(self, loop: _Loop) -> tuple[str, str]:
+        return ("begin", "end") if loop is self.first else ("0", self.sizes[loop.variable])
 
     def _range(self, loop: _Loop) -> str:
         return "begin, end" if loop is self.first else self.sizes[loop.variable]
@@ -430,23 +413,23 @@ class _Writer:
 
     def _declare_boxes(self) -> None:
         """The questions whether an index lies in a box, for every guard."""
-        variables = {loop.axis: loop.variable for loop in self.loops}
+        loops = {loop.axis: loop for loop in self.loops}
         self.questions: dict[Node, str] = {}
-        self.tests: dict[str, str] = {}
+        self.tests: dict[str, list[tuple[_Loop, str]]] = {}
         known: dict[tuple[Shape, Box], str] = {}
         for node in self.nodes:
             if not isinstance(node, Guard):
                 continue
             key = node.space, node.box
             if key not in known:
-                tests = []
+                tests: list[tuple[_Loop, str]] = []
                 for axis, (a, b) in enumerate(node.box):
                     if a > 0:
-                        tests.append(f"({variables[axis]} >= {self.source.word(a)})")
+                        tests.append((loops[axis], f">= {self.source.word(a)}"))
                     if b < node.space[axis]:
-                        tests.append(f"({variables[axis]} < {self.source.word(b)})")
+                        tests.append((loops[axis], f"< {self.source.word(b)}"))
                 known[key] = f"g{len(known)}"
-                self.tests[known[key]] = " & ".join(tests)
+                self.tests[known[key]] = tests
             self.questions[node] = known[key]
 
     def _declare_places(self) -> None:
@@ -466,7 +449,12 @@ class _Writer:
         """Answers to the questions of some nodes, under their names."""
         asked = (self.questions[node] for node in nodes if isinstance(node, Guard))
         for name in dict.fromkeys(asked):
-            self.source.add(f"{name} = {self.tests[name]}")
+            tests = (f"({self._variable(loop)} {test})" for loop, test in self.tests[name])
+            self.source.add(f"{name}{self.suffix} = {' & '.join(tests)}")
+
+    def _variable(self, loop: _Loop) -> str:
+        """The index of a loop: in the innermost one that of lanes where there are vectors."""
+        return f"{loop.variable}{self.suffix}" if loop is self.row[-1] else loop.variable
 
     def _neighbour(self, access: _Access) -> _Access | None:
         """An earlier access to elements between which those of this one lie."""
@@ -529,7 +517,7 @@ class _Writer:
             distance = access.offset - access.neighbour.offset
             return access.neighbour.pointers[-1], f"{loop.variable} * {step} + {distance}"
         if step == 1:
-            return access.pointers[-1], loop.variable
+            return access.pointers[-1], self._variable(loop)
         if self._is_near(loop, step):
             return access.pointers[-1], f"{loop.variable} * {step}"
         if step == 0:
@@ -566,7 +554,8 @@ class _Writer:
             self.source.words,
             length,
             self.scratch,
-            self.first is not None and (bool(self.batch) or not self.crossing),
+            self.first is not None
+            and (bool(self.batch) or not self.crossing or self.first is self.row[0]),
             work * (len(self.accesses) + 8 * sum(map(_is_function, self.nodes))),
             self.nodes,
         )
@@ -578,11 +567,16 @@ class _Writer:
                     self.source.literal(x.scalar)
 
     def _accumulators(self) -> None:
-        self.folds: dict[Node, _Sum] = {
-            node: _Sum(self.source, node, f"a{i}")
+        self.folds: dict[Node, Accumulator] = {
+            node: Accumulator(self.source, node, f"a{i}")
             for i, node in enumerate(self.nodes)
             if isinstance(node, Fold)
         }
+        for body in self.bodies:
+            vectors = self._vectors(body)
+            for node in body:
+                if self._kind(node) in ("inner", "total"):
+                    self.folds[node].vectors = vectors
         # Folds that carry something from one outer iteration to the next.
         self.crossing = [n for n in self.folds if self._kind(n) != "inner"]
         # Columns of float64: blocks of rows are summed beside the result and then added to it.
@@ -601,14 +595,14 @@ class _Writer:
             return
         for node in self.crossing:
             if self._kind(node) == "column":
-                self._over_row(lambda node=node: self._start_column(node))
+                self._over_row(self._start_column, node)
             else:
                 self.folds[node].start()
         self._outer(self.outer)
         for node in self.crossing:
             if self._kind(node) == "column":
                 if self._beside(node) and node not in self.blocks:
-                    self._over_row(lambda node=node: self._end_column(node))
+                    self._over_row(self._end_column, node)
             else:
                 self._store(self.outs[node], self.folds[node].result(), False)
 
@@ -632,15 +626,22 @@ class _Writer:
         total = self._load_text(self.sums[node], True)
         self._store(self.outs[node], f"f32({total})", True)
 
-    def _over_row(self, body: Any, loops: list[_Loop] | None = None) -> None:
-        """A statement for every element of a row."""
+    def _over_row(
+        self, body: Callable[[Node], None], node: Node, loops: list[_Loop] | None = None
+    ) -> None:
+        """A statement for every element of a column fold."""
         loops = self.row if loops is None else loops
         if len(loops) > 1:
             with self._over(loops[0]):
-                self._over_row(body, loops[1:])
+                self._over_row(body, node, loops[1:])
             return
-        with self.source.block(f"for {loops[0].variable} in range({self._range(loops[0])}):"):
-            body()
+        begin, end = self._ends(loops[0])
+        steps = {self._step(access, loops[0]) for access in (self.outs[node], self.sums[node])}
+        vectors = None
+        if steps == {1} and node.out.dtype.kind != "c":
+            count = REGISTERS * REGISTER // _width([node.out.dtype])
+            vectors = Vectors(count, count)
+        self._elements(loops[0], begin, end, vectors, lambda *lanes: body(node))
 
     def _outer(self, loops: list[_Loop]) -> None:
         if len(loops) == 1 and self.blocks:
@@ -651,7 +652,7 @@ class _Writer:
                 with self._over(loops[0], "r, last"):
                     self._outer([])
                 for node in self.blocks:
-                    self._over_row(lambda node=node: self._end_block(node))
+                    self._over_row(self._end_block, node)
             return
         if loops:
             with self._over(loops[0]):
@@ -729,13 +730,15 @@ class _Writer:
             self._statements(body)
             return
         loop = loops[0]
+        vectors = self._vectors(body)
         if not blocked:
             if self._has_core(body):
                 self._around_core(loop, body)
                 return
             begin, end = self._span(loop)
-            with self.source.block(f"for {loop.variable} in range({begin}, {end}):"):
-                self._statements(body)
+            self._elements(
+                loop, begin, end, vectors, lambda *lanes: self._statements(body, "", *lanes)
+            )
             return
         size = self.sizes[loop.variable]
         steps = (self._step(access, loop) for access in self.accesses.values())
@@ -745,10 +748,96 @@ class _Writer:
             self.source.add(f"stop = minimum(q + {block}, {size})")
             for node in blocked:
                 self.folds[node].start_block()
-            with self.source.block(f"for {loop.variable} in range(q, stop):"):
-                self._statements(body)
+            self._elements(
+                loop, "q", "stop", vectors, lambda *lanes: self._statements(body, "", *lanes)
+            )
             for node in blocked:
                 self.folds[node].end_block()
+
+    def _elements(
+        self,
+        loop: _Loop,
+        begin: str,
+        end: str,
+        vectors: Vectors | None,
+        body: Callable[..., None],
+    ) -> None:
+        """The innermost loop: one by one, or in vectors and what is left.
+
+        The body is told the index of lanes if not all of them are there, and whether they are what
+        is left.
+        """
+        source, j = self.source, loop.variable
+        if vectors is None:
+            with source.block(f"for {j} in range({begin}, {end}):"):
+                body()
+            return
+        wide, narrow = vectors.wide, vectors.narrow
+        if vectors.has_rest:
+            source.add(f"whole = {end} - (({end} - {begin}) & {wide - 1})")
+            self._new_suffix()
+            with source.block(f"for m in range({begin}, whole, {wide}):"):
+                source.add(f"{j}{self.suffix} = lanes(m, {wide})")
+                body()
+            begin = "whole"
+        self._new_suffix()
+        with source.block(f"for m in range({begin}, {end}, {narrow}):"):
+            source.add(f"{j}{self.suffix} = first_lanes(m, {end}, {narrow})")
+            body(f"{j}{self.suffix}", vectors.has_rest or vectors.is_rest)
+        self.suffix = ""
+
+    def _new_suffix(self) -> None:
+        self.n_vectorised += 1
+        self.suffix = f"_{self.n_vectorised}"
+
+    def _vectors(self, body: list[Node]) -> Vectors | None:
+        """How a pass over the row is written in vectors, if all that it touches lies side by side.
+
+        Elsewhere LLVM finds out what to do.
+        """
+        if not self.row:
+            return None
+        k = self.loops.index(self.row[-1])
+        dtypes: set[np.dtype[Any]] = set()
+        cost = 0
+        for node in body:
+            dtypes.update(x.dtype for x in node.operands)
+            dtypes.add(node.out.dtype)
+            views = [x for x in node.operands if isinstance(x, View)]
+            accesses = [self._operand_access(x, node) for x in views if x.value not in self.made]
+            # What an earlier pass over the row has left in memory.
+            earlier = {self.made[x.value] for x in views if x.value in self.made} - {*body}
+            accesses += [self.outs[maker] for maker in earlier if maker in self.outs]
+            written = [a for a in (self.outs.get(node), self.sums.get(node)) if a is not None]
+            if self._kind(node) in ("inner", "total"):
+                written = []
+            if any(a.steps[k] not in (0, 1) for a in accesses):
+                return None
+            if any(a.steps[k] != 1 for a in written):
+                return None
+            if isinstance(node, Guard) and self.row[-1].axis in self.guarded:
+                # Whether there is one element for all lanes is not to be asked of each.
+                axis = self.row[-1].axis
+                is_asked = node.box[axis] != (0, node.space[axis])
+                inside = node.operands[0]
+                is_fixed = isinstance(inside, View) and not inside.strides[axis]
+                if is_asked and is_fixed:
+                    return None
+            if isinstance(node, Pick) or (isinstance(node, Fold) and not is_across(node)):
+                return None
+            cost += expression(node.expr).cost if isinstance(node, Point) else 1
+        kinds = {self._kind(node) for node in body}
+        # Of short rows, accesses to a part of a vector would be most; they take their time.
+        is_short = len(self.loops) > 1 and self.row[-1].size < LEAST_ROW
+        if is_short and not kinds & {"inner", "total"}:
+            return None
+        if any(d.kind == "c" for d in dtypes):
+            return None
+        narrow = REGISTER // _width(dtypes)
+        if cost >= HEAVY:
+            return Vectors(HEAVY_REGISTERS * narrow, HEAVY_REGISTERS * narrow)
+        wide = REGISTERS * narrow
+        return Vectors(wide, narrow if kinds & {"inner", "total"} else wide)
 
     def _has_core(self, body: list[Node]) -> bool:
         """Whether most indices lie on the same side of every guard: then those need ask nothing."""
@@ -787,15 +876,28 @@ class _Writer:
             test = " & ".join(tests)
             source.add(f"low = select({test}, low, {begin})")
             source.add(f"high = select({test}, high, {begin})")
+        vectors = self._vectors(body)
         with source.block("for side in range(2):"):
             source.add(f"left = select(side == 0, {begin}, high)")
             source.add(f"right = select(side == 0, low, {end})")
-            with source.block(f"for {loop.variable} in range(left, right):"):
-                self._statements(body, "edge")
-        with source.block(f"for {loop.variable} in range(low, high):"):
-            self._statements(body, "core")
+            self._elements(
+                loop,
+                "left",
+                "right",
+                vectors and Vectors(vectors.narrow, vectors.narrow, vectors.has_rest),
+                lambda *lanes: self._statements(body, "edge", *lanes),
+            )
+        self._elements(
+            loop,
+            "low",
+            "high",
+            vectors,
+            lambda *lanes: self._statements(body, "core", *lanes),
+        )
 
-    def _statements(self, body: list[Node], zone: str = "") -> None:
+    def _statements(
+        self, body: list[Node], zone: str = "", lanes: str = "", is_rest: bool = False
+    ) -> None:
         loaded = dict(self.loaded)
         stage_names = dict(self.names)
         if zone != "core":
@@ -819,7 +921,7 @@ class _Writer:
                 step = node.form.step.format(self._load_text(access, True), value)
                 self._store(access, step, True)
             else:
-                self.folds[node].step(names[0])
+                self.folds[node].step(names[0], lanes, is_rest)
         self.names = stage_names
 
     def _load_overwritten(self, body: list[Node], loaded: dict[Any, str]) -> None:
@@ -834,7 +936,7 @@ class _Writer:
 
     def _compute(self, node: Node, names: list[str]) -> None:
         assert isinstance(node, Point)
-        name = f"v{self.nodes.index(node)}"
+        name = f"v{self.nodes.index(node)}{self.suffix}"
         dtypes = [x.dtype for x in node.operands]
         self.source.add(f"{name} = {written(node.expr, names, dtypes, node.out.dtype)}")
         self.names[node.out] = name
@@ -855,7 +957,8 @@ class _Writer:
             if node in self.outs:
                 self._store(self.outs[node], self.names[node.out], self._is_full(node))
             return
-        test, name = self.questions[node], f"v{self.nodes.index(node)}"
+        test = self.questions[node] + self.suffix
+        name = f"v{self.nodes.index(node)}{self.suffix}"
         otherwise = self._name(outside, node, loaded)
         access = None
         if isinstance(inside, View) and inside.value not in self.made:
@@ -863,7 +966,11 @@ class _Writer:
         if access is None or access in loaded:
             value = self._name(inside, node, loaded)
             self.source.add(f"{name} = select({test}, {value}, {otherwise})")
-        elif zone == "edge":
+        elif self.suffix and self._step(access, self.row[-1]):
+            pointer, index = self._index(access)
+            load = f"load_where({pointer}, {index}, {test}, {otherwise}, {access.scope})"
+            self.source.add(f"{name} = {load}")
+        elif zone == "edge" or self.suffix:
             value = self._load_safely(access, node, test)
             self.source.add(f"{name} = select({test}, {value}, {otherwise})")
         else:
@@ -943,6 +1050,7 @@ class _Writer:
         else:
             access = self._operand_access(operand, node)
         if access not in loaded:
-            loaded[access] = f"x{access.base[1:]}"
-            self.source.add(f"x{access.base[1:]} = {self._load_text(access, self._is_full(node))}")
+            loaded[access] = f"x{access.base[1:]}{self.suffix}"
+            load = self._load_text(access, self._is_full(node))
+            self.source.add(f"{loaded[access]} = {load}")
         return loaded[access]
