@@ -1,0 +1,79 @@
+"""Kernels in vectors: rows of every length, where the last vector is whole, partial or missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import funcgrad as fg
+import funcgrad.numpy as fnp
+
+LENGTHS = (1, 15, 16, 17, 63, 64, 65, 127, 300, 511, 513)
+DTYPES = ("float32", "float64", "int32", "int8", "bool")
+
+
+def rows(length: int, dtype: str) -> np.ndarray:
+    rng = np.random.default_rng(length)
+    if dtype == "bool":
+        return rng.random((3, length)) > 0.1
+    if dtype.startswith("int"):
+        return rng.integers(-3, 4, (3, length)).astype(dtype)
+    return rng.uniform(0.7, 1.3, (3, length)).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ["sum", "max", "min", "prod", "any", "all"])
+def test_folds(name: str, dtype: str) -> None:
+    along, across = (fg.jit(lambda x, a=a: getattr(fnp, name)(x, axis=a)) for a in (1, 0))
+    for length in LENGTHS:
+        x = rows(length, dtype)
+        for axis, fold in ((1, along), (0, across)):
+            found, expected = fold(x), getattr(np, name)(x, axis=axis)
+            assert found.dtype == expected.dtype
+            if x.dtype.kind == "f":
+                exact = getattr(np, name)(x.astype("f8"), axis=axis)
+                np.testing.assert_allclose(found, exact, rtol=length * np.finfo(dtype).eps)
+            else:
+                np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("place", [0, 20, 64, 69])
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_extremes_pass_nan_on(name: str, place: int) -> None:
+    x = rows(70, "float32")
+    x[1, place] = np.nan
+    x[2] = np.inf if name == "min" else -np.inf
+    found = fg.jit(lambda x: getattr(fnp, name)(x, axis=1))(x)
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(found, getattr(np, name)(x, axis=1))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda np, x: x + np.asarray(1, x.dtype),
+        lambda np, x: np.where(x > 1, np.sin(x), np.exp(x)),
+        lambda np, x: np.tan(x * 1e9),
+        lambda np, x: np.fmod(x, np.asarray(0.3, x.dtype)),
+        lambda np, x: np.concatenate([x[1:], x[:1] * 2]),
+    ],
+    ids=["light", "heavy", "rare arguments", "libm", "pieces"],
+)
+def test_points(function: Callable[[Any, Any], Any]) -> None:
+    compiled = fg.jit(lambda x: function(fnp, x))
+    for length in LENGTHS:
+        x = rows(length, "float64")[0]
+        around = np.full(length + 200, 7.0)
+        around[100:-100] = x
+        np.testing.assert_allclose(compiled(x), function(np, x), rtol=1e-14)
+        np.testing.assert_allclose(compiled(around[100:-100]), function(np, x), rtol=1e-14)
+
+
+def test_columns_do_not_depend_on_threads() -> None:
+    x = np.random.default_rng(0).standard_normal((300, 2100)).astype("float32")
+    for fold in (lambda x: fnp.sum(fnp.exp(x), axis=0), lambda x: fnp.max(x, axis=0)):
+        one, two = (fg.jit(fold, threads=n)(x) for n in (1, 2))
+        np.testing.assert_array_equal(one, two)
