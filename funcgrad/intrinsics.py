@@ -72,15 +72,13 @@ def _table() -> Iterator[Intrinsic]:
         ("greater_equal", "biuf"),
     ):
         yield Intrinsic(name, 2, kinds, 1, result="bool")
-    for name in ("maximum", "minimum"):
-        yield Intrinsic(name, 2, "biuf", 1, "llvm")
+    for name, across in (("maximum", "max"), ("minimum", "min")):
+        yield Intrinsic(name, 2, "biuf", 1, "llvm", across=across)
     for name, kinds, across in (
         ("bitwise_and", "biu", "and"),
         ("bitwise_or", "biu", "or"),
         ("radd", "biufc", "add"),
         ("rmul", "biufc", "mul"),
-        ("rmaximum", "biuf", "max"),
-        ("rminimum", "biuf", "min"),
     ):
         yield Intrinsic(name, 2, kinds, 1, across=across)
     for name, kinds in (

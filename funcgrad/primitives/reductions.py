@@ -80,7 +80,7 @@ class ReduceMax(_Extreme):
     axes: tuple[int, ...]
     function: ClassVar[Any] = staticmethod(np.max)
     init: ClassVar[str] = "{lowest}"
-    step: ClassVar[str] = "rmaximum({0}, {1})"
+    step: ClassVar[str] = "maximum({0}, {1})"
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class ReduceMin(_Extreme):
     axes: tuple[int, ...]
     function: ClassVar[Any] = staticmethod(np.min)
     init: ClassVar[str] = "{highest}"
-    step: ClassVar[str] = "rminimum({0}, {1})"
+    step: ClassVar[str] = "minimum({0}, {1})"
 
 
 def _product(x: Any, axis: tuple[int, ...]) -> Any:

@@ -158,7 +158,7 @@ class WindowMax(_WindowExtreme):
     slides: Slides
     function: ClassVar[Any] = np.maximum
     init: ClassVar[str] = "{lowest}"
-    step: ClassVar[str] = "rmaximum({0}, {1})"
+    step: ClassVar[str] = "maximum({0}, {1})"
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ class WindowMin(_WindowExtreme):
     slides: Slides
     function: ClassVar[Any] = np.minimum
     init: ClassVar[str] = "{highest}"
-    step: ClassVar[str] = "rminimum({0}, {1})"
+    step: ClassVar[str] = "minimum({0}, {1})"
 
 
 def neutral(init: str, dtype: np.dtype[Any]) -> Any:

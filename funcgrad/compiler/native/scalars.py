@@ -193,11 +193,11 @@ class Emitted:
         return a.like(self.builder.select(self.value, a.value, b.value))
 
     # Functions that are one instruction.
-    def intrinsic(self, name: str, *others: Emitted, fastmath: tuple[str, ...] = ()) -> Emitted:
+    def intrinsic(self, name: str, *others: Emitted) -> Emitted:
         """Call ``llvm.<name>`` overloaded on this type."""
         values = [self.value, *(other.value for other in others)]
         function = declare(self.builder, f"llvm.{name}.{self.suffix}", self.type, len(values))
-        return self.like(self.builder.call(function, values, fastmath=fastmath))
+        return self.like(self.builder.call(function, values))
 
     def absolute(self) -> Emitted:
         if self.kind == "f":
@@ -306,7 +306,7 @@ class Emitted:
             f"llvm.vector.reduce.{name}.{self.suffix}",
             ir.FunctionType(self.element, types),
         )
-        fastmath = ("reassoc",) if len(values) > 1 else ("nsz",) if self.kind == "f" else ()
+        fastmath = ("reassoc",) if len(values) > 1 else ()
         return self.like(self.builder.call(function, values, fastmath=fastmath))
 
 

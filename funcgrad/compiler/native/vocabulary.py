@@ -474,17 +474,6 @@ def _minimum(a: Emitted, b: Emitted) -> Emitted:
     return elementary.emit("minimum", a, b) if a.kind == "f" else (a < b).select(a, b)
 
 
-def _regrouped(name: str, otherwise: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """An extreme of many, which may be a zero of either sign where there are both."""
-
-    def apply(a: Emitted, b: Emitted) -> Emitted:
-        if a.kind != "f":
-            return otherwise(a, b)
-        return a.intrinsic(name, b, fastmath=("nsz",))
-
-    return apply
-
-
 def _sign(x: Any) -> Any:
     if isinstance(x, Complex):
         size = x.absolute()
@@ -562,8 +551,6 @@ _EMISSIONS: dict[str, Callable[..., Any]] = {
     "greater_equal": operator.ge,
     "maximum": _maximum,
     "minimum": _minimum,
-    "rmaximum": _regrouped("maximum", _maximum),
-    "rminimum": _regrouped("minimum", _minimum),
     "radd": _reassociated("add"),
     "rmul": _reassociated("mul"),
     "select": _select,
