@@ -61,6 +61,7 @@ from funcgrad.numpy.polynomials import *
 from funcgrad.numpy.binary import *
 from funcgrad.numpy.sets import *
 from funcgrad.numpy.placing import *
+from funcgrad.numpy.ufuncs import *
 from funcgrad.numpy import fft, linalg, shaping as _shaping
 
 

@@ -18,13 +18,13 @@ from funcgrad.core.primitive import Primitive
 from funcgrad.core.source import current_location
 from funcgrad.core.trace import Tracer, current_trace, describe_location
 from funcgrad.errors import ArgumentError, MissingRuleError
-from funcgrad.numpy import elementwise, shaping
+from funcgrad.numpy import elementwise, shaping, ufuncs
 from funcgrad.numpy.elementwise import UFUNCS, of_scipy
 from funcgrad.numpy.indexing import at, getitem
 from funcgrad.numpy.promotion import as_value, strong
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.cumulative import Cumlogsumexp, Cummax, Cummin
-from funcgrad.primitives.families import Elementwise, shape_of
+from funcgrad.primitives.families import Elementwise
 from funcgrad.primitives.objects import Element, Refused, array_for_numpy, settled
 from funcgrad.primitives.special import SCIPY_UFUNCS
 
@@ -331,19 +331,28 @@ _ACCUMULATIONS: dict[Any, Any] = {
 
 
 def _ufunc_method(ufunc: np.ufunc, method: str, inputs: Any, kwargs: dict[str, Any]) -> Any:
-    if method == "reduce" and ufunc in _REDUCTIONS:
-        return _reduce(ufunc, *inputs, **kwargs)
-    if method == "accumulate" and ufunc in _ACCUMULATIONS:
-        return _accumulate(ufunc, *inputs, **kwargs)
-    if method == "outer":
-        return _outer(ufunc, *inputs, **kwargs)
     name = f"np.{ufunc.__name__}.{method}"
     if method == "at":
         raise ArgumentError(
             f"{name}(x, index, value) writes into x, and traced arrays are immutable. Write "
             "x = x.at[index].add(value), or one of .multiply, .min, .max, .set."
         )
-    raise _missing(name)
+    if (ufunc.nin, ufunc.nout) != (2, 1) or method not in _METHODS_OF_UFUNCS:
+        raise _missing(name)
+    if method == "reduce" and ufunc in _REDUCTIONS:
+        return _reduce(ufunc, *inputs, **kwargs)
+    if method == "accumulate" and ufunc in _ACCUMULATIONS:
+        return _accumulate(ufunc, *inputs, **kwargs)
+    function = _functions.get(ufunc) or _find_ufunc(ufunc)
+    if method == "outer":
+        return ufuncs.outer(function, *inputs, **kwargs)
+    is_associative = ufunc in ufuncs.ASSOCIATIVE
+    if method == "reduce":
+        return ufuncs.reduce(function, is_associative, ufunc.identity, *inputs, **kwargs)
+    return getattr(ufuncs, method)(function, is_associative, *inputs, **kwargs)
+
+
+_METHODS_OF_UFUNCS = ("reduce", "accumulate", "reduceat", "outer")
 
 
 def _reduce(ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None, **kwargs: Any) -> Any:
@@ -358,10 +367,16 @@ def _accumulate(ufunc: np.ufunc, array: Any, axis: int = 0, dtype: Any = None) -
     return _ACCUMULATIONS[ufunc](array, axis)
 
 
-def _outer(ufunc: np.ufunc, x: Any, y: Any, **kwargs: Any) -> Any:
-    x, y = as_value(x, "outer"), as_value(y, "outer")
-    column = shaping.reshape(strong(x), (*shape_of(x), *(1,) * len(shape_of(y))))
-    return ufunc(column, y, **kwargs)
+def _method_of(ufunc: np.ufunc, method: str) -> Function:
+    """The method of a ufunc, for arrays and traced values."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return _ufunc_method(ufunc, method, args, kwargs)
+
+    call.__name__ = method
+    call.__qualname__ = f"{ufunc.__name__}.{method}"
+    call.__doc__ = f"``numpy.{ufunc.__name__}.{method}``, of arrays and traced values."
+    return call
 
 
 def _array_function(
@@ -540,6 +555,10 @@ def install(functions: Mapping[Any, Function], namespace: ModuleType) -> None:
     """
     _functions.update(UFUNCS)
     _functions.update(functions)
+    for known, function in _functions.items():
+        if isinstance(known, np.ufunc) and (known.nin, known.nout, known.signature) == (2, 1, None):
+            for method in _METHODS_OF_UFUNCS:
+                setattr(function, method, _method_of(known, method))
     for name in (*_ARITHMETIC, *_COMPARISONS):
         setattr(Tracer, f"__{name}__", _PAIRS[name][0])
     for name in _ARITHMETIC:

@@ -60,7 +60,7 @@ def _changed(name: str, inplace: bool, a: Any, *args: Any) -> bool:
     )
 
 
-def put(a: Any, ind: Any, v: Any, mode: str | None = "raise", *, inplace: bool = True) -> Any:
+def put(a: Any, ind: Any, v: Any, mode: Any = "raise", *, inplace: bool = True) -> Any:
     """As `numpy.put`: ``a.flat[ind] = v``, with the values repeated as often as needed.
 
     Args:
@@ -282,7 +282,7 @@ def real_if_close(a: Any, tol: float = 100) -> Any:
     return x if isinstance(x, Tracer) else np.real_if_close(x, tol)
 
 
-def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+def trim_zeros(filt: Any, trim: Any = "fb", axis: Any = None) -> Any:
     """As `numpy.trim_zeros`: without the zeros at its ends.
 
     Args:

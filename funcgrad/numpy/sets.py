@@ -118,7 +118,8 @@ def intersect1d(
     """
     x, y = _lines(ar1, ar2, "intersect1d")
     if _known(x, y, size=size):
-        return np.intersect1d(x, y, assume_unique, return_indices)
+        found: Any = np.intersect1d
+        return found(x, y, assume_unique, return_indices)
     order = argsort(x, stable=True)
     ordered = getitem(x, order)
     in_both = e.logical_and(_firsts(ordered, assume_unique), isin(ordered, y))

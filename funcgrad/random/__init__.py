@@ -3,10 +3,28 @@
 A program that was written for JAX draws here what it drew there: keys, splits and bits have JAX's
 layout (threefry2x32, its partitionable form). Samples are float64 and int64 unless another dtype
 is asked for; those are the numbers that JAX draws with ``jax_enable_x64``, and with
-``dtype=np.float32`` those of its default.
+``dtype=np.float32`` those of its default. Distributions that stem from gamma-distributed numbers
+(`gamma`, `loggamma`, `beta`, `dirichlet`, `chisquare`, `t`, `f`, `generalized_normal`, `ball`) draw
+other numbers than JAX: quantiles of uniform ones, with derivatives in their parameters.
 """
 
 from funcgrad.random.choices import categorical, choice, permutation
+from funcgrad.random.compound import (
+    ball,
+    beta,
+    chisquare,
+    dirichlet,
+    double_sided_maxwell,
+    f,
+    gamma,
+    generalized_normal,
+    loggamma,
+    lognormal,
+    multivariate_normal,
+    t,
+    triangular,
+    wald,
+)
 from funcgrad.random.distributions import (
     bernoulli,
     cauchy,
@@ -36,21 +54,32 @@ from funcgrad.random.uniform import bits, randint, uniform
 
 __all__ = [
     "PRNGKey",
+    "ball",
     "bernoulli",
+    "beta",
     "bits",
     "categorical",
     "cauchy",
+    "chisquare",
     "choice",
     "clone",
+    "dirichlet",
+    "double_sided_maxwell",
     "exponential",
+    "f",
     "fold_in",
+    "gamma",
+    "generalized_normal",
     "geometric",
     "gumbel",
     "key",
     "key_data",
     "laplace",
+    "loggamma",
     "logistic",
+    "lognormal",
     "maxwell",
+    "multivariate_normal",
     "normal",
     "pareto",
     "permutation",
@@ -58,8 +87,11 @@ __all__ = [
     "randint",
     "rayleigh",
     "split",
+    "t",
+    "triangular",
     "truncated_normal",
     "uniform",
+    "wald",
     "weibull_min",
     "wrap_key_data",
 ]

@@ -34,7 +34,6 @@ CASES = [
     ("poly", (P,)),
     ("poly", (np.array([[2.0, 1.0], [1.0, 3.0]]),)),
     ("poly", (np.array([1, 2]),)),
-    ("poly", (np.zeros(0),)),
 ]
 
 

@@ -1,0 +1,419 @@
+"""Distributions that stem from gamma-distributed numbers, and those of vectors and matrices.
+
+A gamma-distributed number is the quantile of a uniform one, so that its derivative in the shape
+parameter is the pathwise one, to the order to which that of the quantile goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from funcgrad import lax
+from funcgrad.core.avals import aval_of
+from funcgrad.errors import ShapeError
+from funcgrad.lax.operands import Array, ArrayLike
+from funcgrad.primitives import elementwise as primitive
+from funcgrad.primitives import linalg
+from funcgrad.primitives.contraction import Contract
+from funcgrad.primitives.families import shape_of
+from funcgrad.primitives.shape import broadcast_to
+from funcgrad.primitives.special import gammaincinv
+from funcgrad.random.distributions import exponential, maxwell, normal, rademacher
+from funcgrad.random.keys import canonical_shape, split
+from funcgrad.random.parameters import floating_dtype, parameter, parameter_shape
+from funcgrad.random.uniform import uniform
+
+
+def _halves(key: ArrayLike) -> tuple[Array, Array]:
+    keys = split(key)
+    return tuple(lax.index_in_dim(keys, i, keepdims=False) for i in (0, 1))  # type: ignore[return-value]
+
+
+def loggamma(
+    key: ArrayLike, a: ArrayLike, shape: int | Sequence[int] | None = None, dtype: Any = None
+) -> Array:
+    """Logarithms of gamma-distributed numbers, which do not vanish however small ``a`` is.
+
+    Args:
+        key: A key.
+        a: Shape parameter, positive, a scalar or an array that broadcasts to ``shape``.
+        shape: Shape of the result, by default that of ``a``.
+        dtype: float64 by default, or float32.
+
+    Returns:
+        The samples, differentiable in ``a``. They are not the numbers that JAX draws.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> x = fg.random.loggamma(fg.random.key(0), 1e-3, (1000,))
+        >>> print(bool((x > -1e5).all()), bool(x.min() < -1e3))
+        True True
+    """
+    wanted = floating_dtype("loggamma", dtype)
+    lengths = parameter_shape("loggamma", shape, a)
+    alpha = broadcast_to(parameter("loggamma", a, wanted), lengths)
+    first, second = _halves(key)
+    tiny, one = np.finfo(wanted).tiny, wanted.type(1)
+    # Of small a: a number of a + 1, times a power of a uniform number.
+    is_small = primitive.less.bind(primitive.stop_gradient.bind(alpha), one)
+    lifted = primitive.select.bind(is_small, primitive.add.bind(alpha, one), alpha)
+    drawn = lax.log(gammaincinv.bind(lifted, uniform(first, lengths, wanted, tiny, 1.0)))
+    divisor = primitive.select.bind(is_small, alpha, one)
+    boost = primitive.div.bind(lax.log(uniform(second, lengths, wanted, tiny, 1.0)), divisor)
+    return lax.add(drawn, primitive.select.bind(is_small, boost, wanted.type(0)))
+
+
+def gamma(
+    key: ArrayLike, a: ArrayLike, shape: int | Sequence[int] | None = None, dtype: Any = None
+) -> Array:
+    """Numbers with the density ``x**(a - 1) exp(-x) / gamma(a)``.
+
+    Args:
+        key: A key.
+        a: Shape parameter, positive, a scalar or an array that broadcasts to ``shape``.
+        shape: Shape of the result, by default that of ``a``.
+        dtype: float64 by default, or float32.
+
+    Returns:
+        The samples, differentiable in ``a``. They are not the numbers that JAX draws.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> x = fg.random.gamma(fg.random.key(0), 3.0, (10_000,))
+        >>> print(bool(abs(x.mean() - 3) < 0.05), bool(abs(x.var() - 3) < 0.2))
+        True True
+    """
+    return lax.exp(loggamma(key, a, shape, dtype))
+
+
+def beta(
+    key: ArrayLike,
+    a: ArrayLike,
+    b: ArrayLike,
+    shape: int | Sequence[int] | None = None,
+    dtype: Any = None,
+) -> Array:
+    """Numbers in (0, 1) with a density proportional to ``x**(a - 1) (1 - x)**(b - 1)``.
+
+    Args:
+        key: A key.
+        a: Positive, a scalar or an array that broadcasts to ``shape``.
+        b: Positive, likewise.
+        shape: Shape of the result, by default that of the parameters.
+        dtype: float64 by default, or float32.
+
+    Returns:
+        The samples, differentiable in ``a`` and ``b``. They are not the numbers that JAX draws.
+    """
+    wanted = floating_dtype("beta", dtype)
+    lengths = parameter_shape("beta", shape, a, b)
+    first, second = _halves(key)
+    return lax.logistic(
+        lax.sub(loggamma(first, a, lengths, wanted), loggamma(second, b, lengths, wanted))
+    )
+
+
+def dirichlet(
+    key: ArrayLike, alpha: ArrayLike, shape: int | Sequence[int] | None = None, dtype: Any = None
+) -> Array:
+    """Vectors of positive numbers whose sum is 1: gamma-distributed ones, divided by their sum.
+
+    Args:
+        key: A key.
+        alpha: Shape parameters, positive, ``(..., n)``.
+        shape: Shape of the result without its last axis, by default that of ``alpha``.
+        dtype: float64 by default, or float32.
+
+    Returns:
+        The samples, ``(*shape, n)``, differentiable in ``alpha``.
+
+    Raises:
+        ShapeError: If ``alpha`` has no axes.
+    """
+    wanted = floating_dtype("dirichlet", dtype)
+    own = shape_of(alpha)
+    if not own:
+        raise ShapeError("random.dirichlet: alpha needs at least one axis, that of the numbers.")
+    lead = own[:-1] if shape is None else canonical_shape("dirichlet", shape)
+    logs = loggamma(key, alpha, (*lead, own[-1]), wanted)
+    axis = len(lead)
+    largest = primitive.stop_gradient.bind(lax.expand_dims(lax.reduce_max(logs, (axis,)), (axis,)))
+    parts = lax.exp(lax.sub(logs, largest))
+    return lax.div(parts, lax.expand_dims(lax.reduce_sum(parts, (axis,)), (axis,)))
+
+
+def chisquare(
+    key: ArrayLike, df: ArrayLike, shape: int | Sequence[int] | None = None, dtype: Any = None
+) -> Array:
+    """Sums of squares of ``df`` normal numbers.
+
+    Args:
+        key: A key.
+        df: Degrees of freedom, positive, a scalar or an array that broadcasts to ``shape``.
+        shape: Shape of the result, by default that of ``df``.
+        dtype: float64 by default, or float32.
+
+    Returns:
+        The samples, differentiable in ``df``.
+    """
+    wanted = floating_dtype("chisquare", dtype)
+    half = primitive.div.bind(parameter("chisquare", df, wanted), wanted.type(2))
+    return lax.mul(gamma(key, half, parameter_shape("chisquare", shape, df), wanted), 2.0)
+
+
+def t(key: ArrayLike, df: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None) -> Array:
+    """Student's t: normal numbers over the root of the mean of ``df`` squares of others.
+
+    Args:
+        key: A key.
+        df: Degrees of freedom, positive, a scalar or an array that broadcasts to ``shape``.
+        shape: Shape of the result.
+        dtype: float64 by default, or float32.
+
+    Returns:
+        The samples, differentiable in ``df``.
+    """
+    wanted = floating_dtype("t", dtype)
+    lengths = parameter_shape("t", shape or None, df)
+    first, second = _halves(key)
+    half = primitive.div.bind(parameter("t", df, wanted), wanted.type(2))
+    ratio = primitive.div.bind(half, gamma(second, half, lengths, wanted))
+    return primitive.mul.bind(normal(first, lengths, wanted), lax.sqrt(ratio))
+
+
+def f(
+    key: ArrayLike,
+    dfnum: ArrayLike,
+    dfden: ArrayLike,
+    shape: int | Sequence[int] | None = None,
+    dtype: Any = None,
+) -> Array:
+    """Ratios of the means of ``dfnum`` and of ``dfden`` squares of normal numbers.
+
+    Args:
+        key: A key.
+        dfnum: Degrees of freedom above, positive, broadcasting to ``shape``.
+        dfden: Degrees of freedom below, likewise.
+        shape: Shape of the result, by default that of the parameters.
+        dtype: float64 by default, or float32.
+
+    Returns:
+        The samples, differentiable in the parameters.
+    """
+    wanted = floating_dtype("f", dtype)
+    lengths = parameter_shape("f", shape, dfnum, dfden)
+    means = [
+        primitive.div.bind(chisquare(k, df, lengths, wanted), parameter("f", df, wanted))
+        for k, df in zip(_halves(key), (dfnum, dfden), strict=True)
+    ]
+    return lax.div(*means)
+
+
+def generalized_normal(
+    key: ArrayLike, p: float, shape: int | Sequence[int] = (), dtype: Any = None
+) -> Array:
+    """Numbers with a density proportional to ``exp(-|x|**p)``.
+
+    Args:
+        key: A key.
+        p: Exponent, positive.
+        shape: Shape of the result.
+        dtype: float64 by default, or float32.
+
+    Returns:
+        The samples.
+    """
+    wanted = floating_dtype("generalized_normal", dtype)
+    lengths = canonical_shape("generalized_normal", shape)
+    first, second = _halves(key)
+    root = primitive.div.bind(wanted.type(1), parameter("generalized_normal", p, wanted))
+    size = lax.exp(primitive.mul.bind(loggamma(first, root, lengths, wanted), root))
+    return lax.mul(rademacher(second, lengths, wanted), size)
+
+
+def ball(
+    key: ArrayLike,
+    d: int,
+    p: float = 2,
+    shape: int | Sequence[int] = (),
+    dtype: Any = None,
+) -> Array:
+    """Points of the ball of radius 1, uniformly distributed.
+
+    Args:
+        key: A key.
+        d: Dimension.
+        p: The norm that is at most 1.
+        shape: Shape of the result without its last axis.
+        dtype: float64 by default, or float32.
+
+    Returns:
+        The points, ``(*shape, d)``.
+    """
+    wanted = floating_dtype("ball", dtype)
+    lengths = canonical_shape("ball", shape)
+    first, second = _halves(key)
+    point = generalized_normal(first, p, (*lengths, d), wanted)
+    exponent, axis = wanted.type(p), len(lengths)
+    total = lax.reduce_sum(primitive.power.bind(lax.abs(point), exponent), (axis,))
+    total = lax.add(total, exponential(second, lengths, wanted))
+    size = primitive.power.bind(total, wanted.type(1) / exponent)
+    return lax.div(point, lax.expand_dims(size, (axis,)))
+
+
+def lognormal(
+    key: ArrayLike,
+    sigma: ArrayLike = 1.0,
+    shape: int | Sequence[int] | None = None,
+    dtype: Any = None,
+) -> Array:
+    """Numbers whose logarithms are normal, of mean 0 and standard deviation ``sigma``.
+
+    Args:
+        key: A key.
+        sigma: A scalar or an array that broadcasts to ``shape``.
+        shape: Shape of the result, by default that of ``sigma``.
+        dtype: float64 by default, or float32.
+
+    Returns:
+        The samples, differentiable in ``sigma``.
+    """
+    wanted = floating_dtype("lognormal", dtype)
+    lengths = parameter_shape("lognormal", shape, sigma)
+    scaled = primitive.mul.bind(normal(key, lengths, wanted), parameter("lognormal", sigma, wanted))
+    return lax.exp(scaled)
+
+
+def double_sided_maxwell(
+    key: ArrayLike,
+    loc: ArrayLike,
+    scale: ArrayLike,
+    shape: int | Sequence[int] = (),
+    dtype: Any = None,
+) -> Array:
+    """Maxwell-distributed numbers with a random sign, scaled and shifted.
+
+    Args:
+        key: A key.
+        loc: Centre, a scalar or an array that broadcasts to ``shape``.
+        scale: Factor, likewise.
+        shape: Shape of the result.
+        dtype: float64 by default, or float32.
+
+    Returns:
+        The samples, differentiable in ``loc`` and ``scale``.
+    """
+    wanted = floating_dtype("double_sided_maxwell", dtype)
+    lengths = parameter_shape("double_sided_maxwell", shape or None, loc, scale)
+    first, second = _halves(key)
+    signed = lax.mul(maxwell(first, lengths, wanted), rademacher(second, lengths, wanted))
+    factor = parameter("double_sided_maxwell", scale, wanted)
+    centre = parameter("double_sided_maxwell", loc, wanted)
+    return primitive.add.bind(primitive.mul.bind(signed, factor), centre)
+
+
+def triangular(
+    key: ArrayLike,
+    left: ArrayLike,
+    mode: ArrayLike,
+    right: ArrayLike,
+    shape: int | Sequence[int] | None = None,
+    dtype: Any = None,
+) -> Array:
+    """Numbers whose density rises linearly from ``left`` to ``mode`` and falls to ``right``.
+
+    Args:
+        key: A key.
+        left: Least number, a scalar or an array that broadcasts to ``shape``.
+        mode: Most likely number, likewise.
+        right: Greatest number, likewise.
+        shape: Shape of the result, by default that of the parameters.
+        dtype: float64 by default, or float32.
+
+    Returns:
+        The samples, differentiable in the parameters.
+    """
+    wanted = floating_dtype("triangular", dtype)
+    lengths = parameter_shape("triangular", shape, left, mode, right)
+    low, peak, high = (
+        broadcast_to(parameter("triangular", x, wanted), lengths) for x in (left, mode, right)
+    )
+    u = uniform(key, lengths, wanted)
+    span, rising, falling = lax.sub(high, low), lax.sub(peak, low), lax.sub(high, peak)
+    up = lax.add(low, lax.sqrt(lax.mul(lax.mul(u, span), rising)))
+    down = lax.sub(high, lax.sqrt(lax.mul(lax.mul(lax.sub(1.0, u), span), falling)))
+    return lax.select(lax.lt(u, lax.div(rising, span)), up, down)
+
+
+def wald(
+    key: ArrayLike, mean: ArrayLike, shape: int | Sequence[int] | None = None, dtype: Any = None
+) -> Array:
+    """Inverse Gaussian numbers: when a motion with drift first covers a distance of 1.
+
+    Args:
+        key: A key.
+        mean: Mean, positive, a scalar or an array that broadcasts to ``shape``.
+        shape: Shape of the result, by default that of ``mean``.
+        dtype: float64 by default, or float32.
+
+    Returns:
+        The samples, of scale 1. Which of the two roots is taken is a choice, whose derivative is
+        not counted.
+    """
+    wanted = floating_dtype("wald", dtype)
+    lengths = parameter_shape("wald", shape, mean)
+    mu = broadcast_to(parameter("wald", mean, wanted), lengths)
+    first, second = _halves(key)
+    v, z = normal(first, lengths, wanted), uniform(second, lengths, wanted)
+    y = lax.mul(lax.mul(v, v), mu)
+    # The smaller root of a quadratic equation, without cancellation; both multiply to mean**2.
+    root = lax.sqrt(lax.add(lax.mul(y, y), lax.mul(y, 4.0)))
+    smaller = lax.div(lax.mul(mu, 2.0), lax.add(lax.add(y, 2.0), root))
+    larger = lax.div(lax.mul(mu, mu), smaller)
+    return lax.select(lax.le(z, lax.div(mu, lax.add(mu, smaller))), smaller, larger)
+
+
+def multivariate_normal(
+    key: ArrayLike,
+    mean: ArrayLike,
+    cov: ArrayLike,
+    shape: int | Sequence[int] | None = None,
+    dtype: Any = None,
+) -> Array:
+    """Normal vectors of given mean and covariance, by its Cholesky factor.
+
+    Args:
+        key: A key.
+        mean: Mean, ``(n,)``.
+        cov: Covariance, symmetric and positive definite, ``(n, n)``.
+        shape: Shape of the result without its last axis.
+        dtype: float64 by default, or float32.
+
+    Returns:
+        The samples, ``(*shape, n)``, differentiable in ``mean`` and ``cov``.
+
+    Raises:
+        ShapeError: If mean and covariance do not fit.
+    """
+    wanted = floating_dtype("multivariate_normal", dtype)
+    centre, spread = (parameter("multivariate_normal", x, wanted) for x in (mean, cov))
+    own = shape_of(centre)
+    if len(own) != 1 or shape_of(spread) != (*own, *own):
+        raise ShapeError(
+            "random.multivariate_normal needs a mean of one axis and a square matrix of its "
+            f"length, got {aval_of(centre)} and {aval_of(spread)}."
+        )
+    lead = () if shape is None else canonical_shape("multivariate_normal", shape)
+    drawn = normal(key, (*lead, *own), wanted)
+    axes = "abcdefghijklm"[: len(lead)]
+    turned = Contract(axes + "y", "xy", axes + "x").bind(drawn, linalg.Cholesky().bind(spread))
+    return primitive.add.bind(turned, centre)
+
+
+__all__ = [
+    "ball", "beta", "chisquare", "dirichlet", "double_sided_maxwell", "f", "gamma",
+    "generalized_normal", "loggamma", "lognormal", "multivariate_normal", "t", "triangular", "wald",
+]  # fmt: skip

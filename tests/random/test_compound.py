@@ -1,0 +1,117 @@
+"""Distributions that stem from gamma-distributed numbers, and those of vectors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import funcgrad as fg
+from funcgrad import random
+from funcgrad.errors import DtypeError, ShapeError
+from funcgrad.testing import check_grads
+
+KEY = random.key(11)
+N = 2000
+
+# Draw of given parameters and shape; parameters; distribution function.
+CASES = {
+    "gamma": (random.gamma, (2.5,), scipy.stats.gamma(2.5).cdf),
+    "gamma_small": (random.gamma, (0.3,), scipy.stats.gamma(0.3).cdf),
+    "loggamma": (random.loggamma, (0.02,), scipy.stats.loggamma(0.02).cdf),
+    "beta": (random.beta, (0.5, 2.0), scipy.stats.beta(0.5, 2.0).cdf),
+    "chisquare": (random.chisquare, (3.0,), scipy.stats.chi2(3.0).cdf),
+    "t": (random.t, (2.5,), scipy.stats.t(2.5).cdf),
+    "f": (random.f, (3.0, 8.0), scipy.stats.f(3.0, 8.0).cdf),
+    "generalized_normal": (random.generalized_normal, (1.5,), scipy.stats.gennorm(1.5).cdf),
+    "lognormal": (random.lognormal, (0.7,), scipy.stats.lognorm(0.7).cdf),
+    "double_sided_maxwell": (
+        random.double_sided_maxwell,
+        (0.5, 2.0),
+        lambda x: 0.5 + 0.5 * np.sign(x - 0.5) * scipy.stats.maxwell(scale=2.0).cdf(abs(x - 0.5)),
+    ),
+    "triangular": (
+        random.triangular, (-1.0, 0.5, 2.0), scipy.stats.triang(0.5, loc=-1.0, scale=3.0).cdf
+    ),
+    "wald": (random.wald, (1.7,), scipy.stats.invgauss(1.7).cdf),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_goodness_of_fit(name):
+    draw, parameters, cdf = CASES[name]
+    x = draw(KEY, *parameters, shape=(N,))
+    assert x.dtype == np.float64
+    assert scipy.stats.kstest(x, cdf).pvalue > 1e-3
+    single = draw(KEY, *parameters, shape=(2, 3), dtype=np.float32)
+    assert single.dtype == np.float32
+    assert single.shape == (2, 3)
+    assert draw(KEY, *parameters, shape=(0, 2)).shape == (0, 2)
+
+
+SMOOTH = [name for name in CASES if name not in ("wald", "generalized_normal")]
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_pathwise_derivatives(name):
+    draw, parameters, _ = CASES[name]
+    check_grads(lambda *p: draw(KEY, *p, shape=(4,)), parameters, order=1, rtol=1e-4)
+    keys = random.split(KEY, 3)
+    mapped = fg.vmap(lambda k: draw(k, *parameters, shape=(2,)))(keys)
+    np.testing.assert_allclose(mapped[1], draw(keys[1], *parameters, shape=(2,)), 1e-12)
+
+
+def test_known_derivative_of_a_gamma():
+    # x(a) of a fixed uniform number: dx/da = -(dF/da) / (dF/dx), by differences of the quantile.
+    x, slope = fg.value_and_grad(lambda a: random.gamma(KEY, a))(2.0)
+    u = scipy.stats.gamma(2.0).cdf(x)
+    h = 1e-5
+    expected = (scipy.stats.gamma(2 + h).ppf(u) - scipy.stats.gamma(2 - h).ppf(u)) / (2 * h)
+    np.testing.assert_allclose(slope, expected, 1e-7)
+
+
+def test_vectors():
+    alpha = np.array([0.5, 2.0, 3.5])
+    x = random.dirichlet(KEY, alpha, (N,))
+    np.testing.assert_allclose(x.sum(-1), 1.0)
+    for i, a in enumerate(alpha):
+        cdf = scipy.stats.beta(a, alpha.sum() - a).cdf
+        assert scipy.stats.kstest(x[:, i], cdf).pvalue > 1e-3
+    assert random.dirichlet(KEY, np.ones((4, 3))).shape == (4, 3)
+    check_grads(lambda a: random.dirichlet(KEY, a, (2,)), (alpha,), order=1, rtol=1e-4)
+    for p in (1.0, 2.0, 4.0):
+        points = random.ball(KEY, 3, p, (N,))
+        radius = (abs(points) ** p).sum(-1) ** (1 / p)
+        assert scipy.stats.kstest(radius, lambda r: r**3).pvalue > 1e-3
+
+
+def test_multivariate_normal():
+    mean, cov = np.array([1.0, -2.0]), np.array([[2.0, 0.6], [0.6, 0.5]])
+    x = random.multivariate_normal(KEY, mean, cov, (N,))
+    z = np.linalg.solve(np.linalg.cholesky(cov), (x - mean).T)
+    assert scipy.stats.kstest(z.ravel(), scipy.stats.norm.cdf).pvalue > 1e-3
+    np.testing.assert_allclose(np.cov(x.T), cov, atol=0.15)
+    assert random.multivariate_normal(KEY, mean, cov).shape == (2,)
+    check_grads(
+        lambda m, c: random.multivariate_normal(KEY, m, (c + c.T) / 2, (3,)), (mean, cov), order=2
+    )
+    drawn = fg.jit(lambda k: random.multivariate_normal(k, mean, cov, (2, 3)))(KEY)
+    np.testing.assert_allclose(drawn, random.multivariate_normal(KEY, mean, cov, (2, 3)), 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("function", "error", "words"),
+    [
+        (lambda: random.gamma(KEY, 1.0, dtype=int), DtypeError, "needs a floating dtype"),
+        (lambda: random.beta(KEY, np.ones(3), 1.0, (2,)), ShapeError, "do not broadcast"),
+        (lambda: random.dirichlet(KEY, 1.0), ShapeError, "at least one axis"),
+        (
+            lambda: random.multivariate_normal(KEY, np.ones(2), np.eye(3)),
+            ShapeError,
+            "square matrix of its length",
+        ),
+    ],
+)
+def test_messages(function, error, words):
+    with pytest.raises(error, match=words):
+        function()
