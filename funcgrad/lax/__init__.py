@@ -54,6 +54,7 @@ from funcgrad.lax.elementwise import (
     cbrt,
     ceil,
     clamp,
+    clz,
     complex,
     conj,
     convert_element_type,
@@ -106,6 +107,12 @@ from funcgrad.lax.elementwise import (
 )
 from funcgrad.lax.implicit import custom_linear_solve, custom_root
 from funcgrad.lax.loops import fori_loop, map, scan, while_loop
+from funcgrad.lax.platform import (
+    approx_max_k,
+    approx_min_k,
+    optimization_barrier,
+    platform_dependent,
+)
 from funcgrad.lax.prefix import associative_scan
 from funcgrad.lax.reductions import (
     argmax,
@@ -122,6 +129,7 @@ from funcgrad.lax.reductions import (
     reduce_or,
     reduce_prod,
     reduce_sum,
+    reduce_xor,
     sort,
     sort_key_val,
     top_k,
@@ -187,6 +195,8 @@ __all__ = [
     "add",
     "all_gather",
     "all_to_all",
+    "approx_max_k",
+    "approx_min_k",
     "argmax",
     "argmin",
     "asin",
@@ -214,6 +224,7 @@ __all__ = [
     "cbrt",
     "ceil",
     "clamp",
+    "clz",
     "collapse",
     "complex",
     "concatenate",
@@ -282,8 +293,10 @@ __all__ = [
     "ne",
     "neg",
     "nextafter",
+    "optimization_barrier",
     "pad",
     "padtype_to_pads",
+    "platform_dependent",
     "pmax",
     "pmean",
     "pmin",
@@ -305,6 +318,7 @@ __all__ = [
     "reduce_prod",
     "reduce_sum",
     "reduce_window",
+    "reduce_xor",
     "rem",
     "reshape",
     "rev",

@@ -171,6 +171,36 @@ def div(x: ArrayLike, y: ArrayLike) -> Array:
     return primitive.add.bind(down, primitive.convert(up, aval_of(x).dtype))
 
 
+def clz(x: ArrayLike) -> Array:
+    """How many of the highest bits of integers are 0, in the dtype of ``x``.
+
+    Args:
+        x: Array of integers.
+
+    Raises:
+        DtypeError: If it holds others.
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad import lax
+        >>> print(lax.clz(np.array([0, 1, 255], np.uint8)))
+        [8 7 0]
+    """
+    x = array_operand("clz", x)
+    dtype = aval_of(x).dtype
+    check_kinds("clz", dtype, "iu")
+    word = np.dtype(f"u{dtype.itemsize}")
+    filled = primitive.convert(x, word)
+    # All bits below the highest one are set, and those that stay 0 are counted.
+    shift = 1
+    while shift < 8 * word.itemsize:
+        filled = primitive.bitwise_or.bind(
+            filled, primitive.right_shift.bind(filled, word.type(shift))
+        )
+        shift *= 2
+    return primitive.convert(bits.population_count.bind(primitive.bitwise_not.bind(filled)), dtype)
+
+
 def pow(x: ArrayLike, y: ArrayLike) -> Array:
     """``x ** y`` for floating or complex ``x``, and ``y`` of that dtype or of integers.
 

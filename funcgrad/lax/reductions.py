@@ -63,6 +63,26 @@ reduce_and = _reduction(
     "reduce_and", reductions.ReduceAll, "Whether all of the bools along ``axes`` are true.", "b"
 )
 
+
+def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
+    """Exclusive or of the bits of integers, or of bools, over ``axes``, which are dropped.
+
+    Args:
+        operand: Array of integers or bools.
+        axes: The axes.
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad import lax
+        >>> print(lax.reduce_xor(np.array([6, 3, 1]), (0,)))
+        4
+    """
+    x = array_operand("reduce_xor", operand)
+    dtype = aval_of(x).dtype
+    check_kinds("reduce_xor", dtype, "biu")
+    return reduce(x, dtype.type(0), elementwise.bitwise_xor, axes)
+
+
 _Monoid = tuple[Callable[..., Array], Callable[..., Array]]
 _MONOIDS: dict[Any, _Monoid] = {
     key: (combine, fold)

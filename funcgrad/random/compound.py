@@ -69,7 +69,7 @@ def loggamma(
 def gamma(
     key: ArrayLike, a: ArrayLike, shape: int | Sequence[int] | None = None, dtype: Any = None
 ) -> Array:
-    """Numbers with the density ``x**(a - 1) exp(-x) / gamma(a)``.
+    """Positive numbers with a density proportional to ``x**(a - 1) exp(-x)``.
 
     Args:
         key: A key.

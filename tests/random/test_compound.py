@@ -103,7 +103,7 @@ def test_multivariate_normal():
     ("function", "error", "words"),
     [
         (lambda: random.gamma(KEY, 1.0, dtype=int), DtypeError, "needs a floating dtype"),
-        (lambda: random.beta(KEY, np.ones(3), 1.0, (2,)), ShapeError, "do not broadcast"),
+        (lambda: random.beta(KEY, np.ones(3), 1.0, (2,)), ShapeError, "do not fit together"),
         (lambda: random.dirichlet(KEY, 1.0), ShapeError, "at least one axis"),
         (
             lambda: random.multivariate_normal(KEY, np.ones(2), np.eye(3)),

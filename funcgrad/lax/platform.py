@@ -1,0 +1,109 @@
+"""What programs for accelerators say, and what it means on a CPU: exact results, one platform."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from funcgrad.errors import ArgumentError
+from funcgrad.lax.elementwise import neg
+from funcgrad.lax.operands import Array, ArrayLike
+from funcgrad.lax.reductions import top_k
+from funcgrad.pytree import tree_map
+
+
+def approx_max_k(
+    operand: ArrayLike,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+) -> tuple[Array, Array]:
+    """The ``k`` greatest elements along an axis and their places: exactly, as `top_k`.
+
+    Args:
+        operand: Real array.
+        k: How many.
+        reduction_dimension: The axis.
+        recall_target: Accepted for JAX's signature: all are found.
+        reduction_input_size_override: Accepted for JAX's signature.
+        aggregate_to_topk: Accepted for JAX's signature.
+
+    Returns:
+        The elements, in descending order, and their places.
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad import lax
+        >>> print(*lax.approx_max_k(np.array([1.0, 5.0, 3.0]), 2))
+        [5. 3.] [1 2]
+    """
+    return top_k(operand, k, reduction_dimension)
+
+
+def approx_min_k(
+    operand: ArrayLike,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+) -> tuple[Array, Array]:
+    """The ``k`` least elements along an axis and their places, exactly.
+
+    Args:
+        operand: Floating array.
+        k: How many.
+        reduction_dimension: The axis.
+        recall_target: Accepted for JAX's signature: all are found.
+        reduction_input_size_override: Accepted for JAX's signature.
+        aggregate_to_topk: Accepted for JAX's signature.
+
+    Returns:
+        The elements, in ascending order, and their places.
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad import lax
+        >>> print(*lax.approx_min_k(np.array([1.0, 5.0, 3.0]), 2))
+        [1. 3.] [0 2]
+    """
+    values, places = top_k(neg(operand), k, reduction_dimension)
+    return neg(values), places
+
+
+def optimization_barrier(operand: Any, /) -> Any:
+    """The operand, unchanged: nothing is computed twice here that would have to be kept apart.
+
+    Args:
+        operand: Pytree of arrays.
+    """
+    return tree_map(lambda x: x, operand)
+
+
+def platform_dependent(
+    *args: Any, default: Callable[..., Any] | None = None, **per_platform: Callable[..., Any]
+) -> Any:
+    """The result of the function for the CPU, or of ``default``.
+
+    Args:
+        *args: Arguments of the function.
+        default: Called if there is none for the CPU.
+        **per_platform: A function for each platform, by its name.
+
+    Raises:
+        ArgumentError: If there is neither a function for the CPU nor a default.
+
+    Example:
+        >>> from funcgrad import lax
+        >>> print(lax.platform_dependent(3.0, cpu=lambda x: x + 1, cuda=lambda x: x - 1))
+        4.0
+    """
+    chosen = per_platform.get("cpu", default)
+    if chosen is None:
+        named = ", ".join(sorted(per_platform)) or "no platform"
+        raise ArgumentError(
+            f"lax.platform_dependent needs `cpu=` or `default=`, got functions for {named}."
+        )
+    return chosen(*args)
