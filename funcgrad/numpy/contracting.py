@@ -1,7 +1,10 @@
 """Products of arrays: matrix products and all their generalisations.
 
 Everything here chooses letters for axes and binds `Contract`; an `einsum` of more than two operands
-is a sequence of such products. No loop over elements and no matrix library is in this file.
+is a sequence of such products. ``preferred_element_type`` is the dtype to multiply and add in, and
+``precision`` is taken for JAX's signatures: all products are of full precision.
+
+No loop over elements and no matrix library is in this file.
 """
 
 from __future__ import annotations
@@ -179,7 +182,16 @@ _MATMUL = {
 """The product of the last axes, by whether each operand is a matrix."""
 
 
-def matmul(x1: Any, x2: Any, /, out: None = None, *, dtype: Any = None) -> Any:
+def matmul(
+    x1: Any,
+    x2: Any,
+    /,
+    out: None = None,
+    *,
+    dtype: Any = None,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
     """As `numpy.matmul`: products of matrices, vectors, and broadcasting stacks of matrices.
 
     Example:
@@ -189,15 +201,17 @@ def matmul(x1: Any, x2: Any, /, out: None = None, *, dtype: Any = None) -> Any:
         (5, 2, 4)
     """
     refuse_out(out, "matmul")
-    x, y = _operands("matmul", x1, x2, dtype=dtype)
+    x, y = _operands("matmul", x1, x2, dtype=preferred_element_type if dtype is None else dtype)
     core = _MATMUL[len(shape_of(x)) > 1, len(shape_of(y)) > 1]
     return _stacked_product("matmul", x, y, core)
 
 
-def dot(a: Any, b: Any, out: None = None) -> Any:
+def dot(
+    a: Any, b: Any, out: None = None, *, precision: Any = None, preferred_element_type: Any = None
+) -> Any:
     """As `numpy.dot`: the last axis of ``a`` meets the last but one of ``b``."""
     refuse_out(out, "dot")
-    x, y = _operands("dot", a, b)
+    x, y = _operands("dot", a, b, dtype=preferred_element_type)
     i, j = len(shape_of(x)), len(shape_of(y))
     if not i or not j:
         return p.mul.bind(x, y)
@@ -219,18 +233,27 @@ def _check_meeting(function: str, x: Any, y: Any, i: int, j: int) -> None:
         )
 
 
-def vdot(a: Any, b: Any) -> Any:
+def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """As `numpy.vdot`: the sum of products of all elements, those of ``a`` conjugated."""
-    x, y = _operands("vdot", a, b)
+    x, y = _operands("vdot", a, b, dtype=preferred_element_type)
     x, y = (s.reshape(v, (aval_of(v).size,)) for v in (x, y))
     _check_meeting("vdot", x, y, 0, 0)
     return _multiply_sum("a", "a", "", _conj(x), y)
 
 
-def vecdot(x1: Any, x2: Any, /, out: None = None, *, axis: int = -1) -> Any:
+def vecdot(
+    x1: Any,
+    x2: Any,
+    /,
+    out: None = None,
+    *,
+    axis: int = -1,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
     """As `numpy.vecdot`: products of stacks of vectors, those of ``x1`` conjugated."""
     refuse_out(out, "vecdot")
-    x, y = _operands("vecdot", x1, x2)
+    x, y = _operands("vecdot", x1, x2, dtype=preferred_element_type)
     x, y = (_axis_last(v, axis, "vecdot") for v in (x, y))
     return _stacked_product("vecdot", _conj(x), y, "j,j->")
 
@@ -257,9 +280,9 @@ def vecmat(x1: Any, x2: Any, /, out: None = None) -> Any:
     return _stacked_product("vecmat", _conj(x), y, "i,ij->j")
 
 
-def inner(a: Any, b: Any, /) -> Any:
+def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """As `numpy.inner`: the last axes meet."""
-    x, y = _operands("inner", a, b)
+    x, y = _operands("inner", a, b, dtype=preferred_element_type)
     i, j = len(shape_of(x)), len(shape_of(y))
     if not i or not j:
         return p.mul.bind(x, y)
@@ -276,9 +299,11 @@ def outer(a: Any, b: Any, out: None = None) -> Any:
     return p.mul.bind(s.reshape(x, (aval_of(x).size, 1)), s.reshape(y, (1, aval_of(y).size)))
 
 
-def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+def tensordot(
+    a: Any, b: Any, axes: Any = 2, *, precision: Any = None, preferred_element_type: Any = None
+) -> Any:
     """As `numpy.tensordot`: pairs of axes meet, or the last of ``a`` and the first of ``b``."""
-    x, y = _operands("tensordot", a, b)
+    x, y = _operands("tensordot", a, b, dtype=preferred_element_type)
     i, j = len(shape_of(x)), len(shape_of(y))
     if isinstance(axes, int | np.integer):
         pairs = [(i - int(axes) + k, k) for k in range(int(axes))]

@@ -71,9 +71,11 @@ def _accumulator(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.uint64) if dtype.kind == "u" else dtype
 
 
-def _summand(a: Any, dtype: Any, function: str) -> Any:
+def _summand(a: Any, dtype: Any, function: str, promote_integers: bool = True) -> Any:
     """``a`` in the dtype in which it is added or multiplied."""
     x = strong(as_value(a, function))
+    if dtype is None and not promote_integers and aval_of(x).dtype != BOOL:
+        return x
     wanted = _accumulator(aval_of(x).dtype) if dtype is None else checked_dtype(dtype, function)
     return p.convert(x, wanted)
 
@@ -155,10 +157,12 @@ def sum(
     keepdims: bool = False,
     initial: Any = None,
     where: Any = True,
+    *,
+    promote_integers: bool = True,
 ) -> Any:
-    """As `numpy.sum`."""
+    """As `numpy.sum`; without ``promote_integers`` narrow ones keep their dtype, and may wrap."""
     refuse_out(out, "sum")
-    x = _summand(a, dtype, "sum")
+    x = _summand(a, dtype, "sum", promote_integers)
     mask = _mask(where, x, "sum")
     if mask is not None:
         x = p.select.bind(mask, x, p.zero_of(x))
@@ -176,10 +180,15 @@ def prod(
     keepdims: bool = False,
     initial: Any = None,
     where: Any = True,
+    *,
+    promote_integers: bool = True,
 ) -> Any:
-    """As `numpy.prod`. Its derivative is exact where elements are 0."""
+    """As `numpy.prod`. Its derivative is exact where elements are 0.
+
+    Without ``promote_integers`` narrow integers keep their dtype, and may wrap.
+    """
     refuse_out(out, "prod")
-    x = _summand(a, dtype, "prod")
+    x = _summand(a, dtype, "prod", promote_integers)
     mask = _mask(where, x, "prod")
     if mask is not None:
         x = p.select.bind(mask, x, p.ones_like(x))

@@ -247,3 +247,18 @@ def test_shapes_that_do_not_fit(name, left, right):
 def test_out_is_refused():
     with pytest.raises(ArgumentError, match="out="):
         fnp.dot(np.ones(2), np.ones(2), np.ones(()))
+
+
+def test_keywords_of_products():
+    x, y = np.ones((2, 2), np.int8), np.full((2, 2), 100, np.int8)
+    for name in ("dot", "vdot", "vecdot", "inner", "tensordot", "matmul"):
+        wide = getattr(np, name)(x.astype(np.int32), y.astype(np.int32))
+        options = {"precision": "highest", "preferred_element_type": np.int32}
+        found = getattr(fnp, name)(x, y, **options)
+        assert np.asarray(found).dtype == np.int32
+        np.testing.assert_array_equal(found, wide)
+    for function, numpys in ((fnp.sum, np.sum), (fnp.prod, np.prod)):
+        found = function(y, promote_integers=False)
+        assert found.dtype == np.int8
+        assert found == numpys(y, dtype=np.int8)
+        assert function(y > 0, promote_integers=False) == numpys(y > 0)
