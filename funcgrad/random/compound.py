@@ -29,7 +29,7 @@ from funcgrad.random.uniform import uniform
 
 def _halves(key: ArrayLike) -> tuple[Array, Array]:
     keys = split(key)
-    return tuple(lax.index_in_dim(keys, i, keepdims=False) for i in (0, 1))  # type: ignore[return-value]
+    return tuple(lax.index_in_dim(keys, i, keepdims=False) for i in (0, 1))
 
 
 def loggamma(
