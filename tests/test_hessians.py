@@ -691,7 +691,8 @@ EXCLUDED = {
             bitwise_and bitwise_not
             bitwise_or bitwise_xor broadcast_shapes broadcasted_iota dtype empty eq ge gt iota
             is_finite
-            clz le lt ne population_count reduce_and reduce_or reduce_xor shift_left shift_right_arithmetic
+            clz le lt ne population_count reduce_and reduce_or reduce_xor shift_left
+            shift_right_arithmetic
             shift_right_logical
         """,
         "nn": "one_hot",
