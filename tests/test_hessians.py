@@ -667,6 +667,12 @@ EXCLUDED = {
             reduce_min reduce_window sort top_k
         """,
     },
+    "parts of networks, whose gradients are compared with PyTorch's": {
+        "nn": """
+            avg_pool batch_norm conv conv_transpose dense dot_product_attention dropout embed
+            group_norm layer_norm max_pool min_pool rms_norm
+        """,
+    },
     "polynomials, whose tests go to second order": {"numpy": "poly polydiv roots"},
     "results that are bools, integers, shapes or constants": {
         "numpy": """

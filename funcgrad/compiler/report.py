@@ -57,7 +57,7 @@ _CACHED = 1 << 20
 """Bytes up to which operands are taken to be in a cache already."""
 
 _POINTER = re.compile(r"^ *\w+ = ptr_\w+\(slots\[args\[(\d+)\]\] \+ args\[\d+\]\)$")
-_RESULT = re.compile(r"^ *v(\d+) = ")
+_RESULT = re.compile(r"^ *v(\d+)(?:_\d+)? = ")
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,24 @@ def test_folds(name: str, dtype: str) -> None:
                 np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int8", "int64", "uint16"])
+@pytest.mark.parametrize("name", ["any", "all", "sum", "prod", "max", "min"])
+def test_folds_to_bool(name: str, dtype: str) -> None:
+    """The sum of bools is their disjunction: of two as of one."""
+
+    def fold(np: Any, x: Any) -> Any:
+        keywords = {"dtype": bool} if name in ("sum", "prod") else {}
+        return getattr(np, name)(x != 0, axis=-1, **keywords)
+
+    compiled = fg.jit(lambda x: fold(fnp, x))
+    rng = np.random.default_rng(0)
+    for length in (1, 2, 3, 6, 8, 9, 31, 33, 64, 100):
+        for share in (0.0, 0.05, 0.5, 0.95, 1.0):
+            x = (rng.random((5, length)) < share).astype(dtype)
+            np.testing.assert_array_equal(compiled(x), fold(np, x))
+            np.testing.assert_array_equal(compiled(x[0]), fold(np, x[0]))
+
+
 @pytest.mark.parametrize("place", [0, 20, 64, 69])
 @pytest.mark.parametrize("name", ["max", "min"])
 def test_extremes_pass_nan_on(name: str, place: int) -> None:

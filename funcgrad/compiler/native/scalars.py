@@ -292,11 +292,12 @@ class Emitted:
 
     def across(self, name: str) -> Emitted:
         """All elements of a vector folded into one by an operation of LLVM's reductions."""
-        kind = self.kind if name in ("max", "min") else ""
         if self.kind == "f":
             name = {"max": "fmaximum", "min": "fminimum"}.get(name, f"f{name}")
-        elif kind:
-            name = f"{'s' if kind == 'i' else 'u'}{name}"
+        elif self.kind == "b":  # LLVM adds single bits modulo 2
+            name = {"add": "or", "max": "or", "mul": "and", "min": "and"}.get(name, name)
+        elif name in ("max", "min"):
+            name = f"{'s' if self.kind == 'i' else 'u'}{name}"
         values, types = [self.value], [self.type]
         if name in ("fadd", "fmul"):
             values.insert(0, ir.Constant(self.element, -0.0 if name == "fadd" else 1.0))

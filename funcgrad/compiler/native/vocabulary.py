@@ -504,20 +504,20 @@ def _both(test: Callable[[Emitted], Emitted]) -> Callable[[Any], Emitted]:
     return lambda x: test(x.re) & test(x.im) if isinstance(x, Complex) else test(x)
 
 
-def _reassociated(instruction: str) -> Callable[[Any, Any], Any]:
-    """Floating sums and products whose order LLVM may change: what lets reductions vectorise."""
+def _reassociated_sum(a: Any, b: Any) -> Any:
+    """A sum whose order LLVM may change, if it is floating: what lets reductions vectorise."""
+    if isinstance(a, Complex):
+        return Complex(_reassociated_sum(a.re, b.re), _reassociated_sum(a.im, b.im))
+    if a.kind == "f":
+        return a.like(a.builder.fadd(a.value, b.value, flags=("reassoc",)))
+    return _add(a, b)
 
-    def apply(a: Any, b: Any) -> Any:
-        if isinstance(a, Complex):
-            if instruction == "mul":
-                return a * b
-            return Complex(apply(a.re, b.re), apply(a.im, b.im))
-        if a.kind == "f":
-            emit = getattr(a.builder, "f" + instruction)
-            return a.like(emit(a.value, b.value, flags=("reassoc",)))
-        return {"add": _add, "mul": _multiply}[instruction](a, b)
 
-    return apply
+def _reassociated_product(a: Any, b: Any) -> Any:
+    """A product, likewise."""
+    if isinstance(a, Emitted) and a.kind == "f":
+        return a.like(a.builder.fmul(a.value, b.value, flags=("reassoc",)))
+    return _multiply(a, b)
 
 
 def _select(condition: Emitted, a: Any, b: Any) -> Any:
@@ -551,8 +551,8 @@ _EMISSIONS: dict[str, Callable[..., Any]] = {
     "greater_equal": operator.ge,
     "maximum": _maximum,
     "minimum": _minimum,
-    "radd": _reassociated("add"),
-    "rmul": _reassociated("mul"),
+    "radd": _reassociated_sum,
+    "rmul": _reassociated_product,
     "select": _select,
     "abs": lambda x: x.absolute(),
     "sign": _sign,
