@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import funcgrad as fg
-from funcgrad.compiler.runtime import blas
+from funcgrad.compiler.runtime import blas, kernel_store
 from funcgrad.compiler.runtime.threads import is_available
 from funcgrad.errors import ArgumentError, LibraryError
 
@@ -98,6 +98,16 @@ def test_own_tiles_need_threads():
         blas.library("own")
 
 
+@pytest.fixture
+def own_cache(tmp_path):
+    """A folder that nobody else writes to meanwhile: reports state its size."""
+    folder = kernel_store.cache_dir()
+    kernel_store.set_cache_dir(tmp_path)
+    yield
+    kernel_store.set_cache_dir(folder)
+
+
+@pytest.mark.usefixtures("own_cache")
 def test_the_configuration_has_all_that_a_report_needs(monkeypatch, capsys):
     monkeypatch.setenv("FUNCGRAD_NUM_THREADS", "3")
     monkeypatch.setenv("MKL_NUM_THREADS", "1")
