@@ -167,6 +167,7 @@ def _hint(module: ModuleType, name: str) -> str:
     known = INSTEAD.get(f"{module.__name__}.{name}")
     if known is not None:
         return known
+    _load_all()
     others = [m for m in list(_presented.values()) if m is not module]
     elsewhere = [m.__name__ for m in others if name in m.__all__]
     if elsewhere:
@@ -182,6 +183,14 @@ def _hint(module: ModuleType, name: str) -> str:
             "funcgrad.pure_callback."
         )
     return ""
+
+
+def _load_all() -> None:
+    """Load the modules that wait for their first use: what is asked for may be there."""
+    for module in list(_presented.values()):
+        for name in module.__all__:
+            if name not in vars(module):
+                importlib.import_module(f"{module.__name__}.{name}")
 
 
 def _similar(name: str, names: Iterable[str]) -> list[str]:

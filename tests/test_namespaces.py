@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import inspect
 import pydoc
+import subprocess
+import sys
 import traceback
 import types
 
@@ -105,6 +107,14 @@ def test_every_slip_of_the_fingers_is_recognised(module):
         for wrong in {dropped, doubled, swapped}:
             if not any(wrong in other.__all__ for other in MODULES):
                 assert name in answer(f"{module.__name__}.{wrong}")
+
+
+@pytest.mark.parametrize("path", ["nn.leaky_relu", "optim.adamw", "data.read_idx"])
+def test_names_in_modules_that_nobody_used_yet_are_found(path: str) -> None:
+    module, _, name = path.partition(".")
+    code = f"import sys, funcgrad\nassert 'funcgrad.{module}' not in sys.modules\nfuncgrad.{name}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert f"it is funcgrad.{path}." in done.stderr
 
 
 def test_unknown_names_and_protocols_get_the_plain_message():

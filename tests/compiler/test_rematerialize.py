@@ -84,6 +84,13 @@ def trajectory(y: Any, p: Any) -> Any:
     return lax.scan(lambda c, _: (midpoint(c, p),) * 2, y, length=STEPS)[1]
 
 
+def in_turn(y: Any, p: Any) -> Any:
+    """Each loop walks along what the one before it made."""
+    rows = lax.scan(lambda c, _: (midpoint(c, p), c * p), y, length=STEPS)[1]
+    again = lax.scan(lambda c, row: (midpoint(c, row), c * row * row), y, rows)[1]
+    return lax.scan(lambda c, row: (midpoint(c * row, p), c), y, again)[0]
+
+
 def nested(y: Any, p: Any) -> Any:
     def outer(c: Any, _: Any) -> Any:
         return closed(c * 1.5, p), c
@@ -94,7 +101,8 @@ def nested(y: Any, p: Any) -> Any:
 FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     f.__name__: f
     for f in (
-        closed, walked, backwards, transcendental, two_states, assembled, trajectory, nested,
+        closed, walked, backwards, transcendental, two_states, assembled, trajectory,
+        in_turn, nested,
     )
 }  # fmt: skip
 

@@ -185,7 +185,9 @@ EXACT: dict[str, Callable[[Any], Any]] = {
     "sort first": lambda x: np.sort(x, axis=0),
     "argsort": lambda x: np.argsort(x, axis=-2),
     "argsort stable": lambda x: np.argsort(x, axis=-1, kind="stable"),
+    "fft": lambda x: fg.numpy.fft.fft(x, axis=0),
     "ifft": lambda x: fg.numpy.fft.ifft(x),
+    "fftn": lambda x: fg.numpy.fft.fftn(x),
 }
 STACKS: dict[str, Callable[[Any], Any]] = {
     "one": lambda x: x[0, 0],
@@ -205,29 +207,13 @@ def test_results_are_those_of_numpy(name: str, stack: str) -> None:
         if dtype == "D":
             x = x + 1j * RNG.normal(size=x.shape)
         x = STACKS[stack](x)
+        if stack == "none" and name in ("fft", "fftn"):
+            continue  # a transform along an axis without elements
         found = arrays(fg.jit(function)(x))
         for got, wanted in zip(found, arrays(function(x)), strict=True):
             assert got.dtype == wanted.dtype
             np.testing.assert_array_equal(got, wanted, strict=True)
         assert is_native(function, x)
-
-
-@pytest.mark.parametrize("stack", ["one", "stack", "transposed", "part"])
-def test_forward_transforms(stack: str) -> None:
-    """NumPy computes those of float32 in double precision, and rounds then."""
-    for function in (lambda x: fg.numpy.fft.fft(x, axis=0), lambda x: fg.numpy.fft.fftn(x)):
-        for dtype in "fdD":
-            x = RNG.normal(size=(2, 3, 3, 5)).astype(dtype)
-            if dtype == "D":
-                x = x + 1j * RNG.normal(size=x.shape)
-            x = STACKS[stack](x)
-            got, wanted = fg.jit(function)(x), function(x)
-            assert got.dtype == wanted.dtype
-            if dtype == "f":
-                np.testing.assert_allclose(got, wanted, atol=4e-7 * np.max(np.abs(wanted)), rtol=0)
-            else:
-                np.testing.assert_array_equal(got, wanted, strict=True)
-            assert is_native(function, x)
 
 
 @pytest.mark.parametrize("stack", ["one", "stack", "transposed", "none"])
