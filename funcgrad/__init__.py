@@ -19,7 +19,6 @@ from funcgrad import (
     numpy,
     ops,
     random,
-    scipy,
     testing,
     tree,
     tree_util,
@@ -71,7 +70,7 @@ from funcgrad.higher_order.jit import disable_jit
 from funcgrad.namespaces import present
 
 if TYPE_CHECKING:  # they are loaded on first use
-    from funcgrad import data, diagnostics, nn, optim
+    from funcgrad import data, diagnostics, nn, optim, scipy
 
 jacobian = jacrev
 __version__ = "0.2.0"

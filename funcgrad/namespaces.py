@@ -187,10 +187,13 @@ def _hint(module: ModuleType, name: str) -> str:
 
 def _load_all() -> None:
     """Load the modules that wait for their first use: what is asked for may be there."""
-    for module in list(_presented.values()):
-        for name in module.__all__:
-            if name not in vars(module):
-                importlib.import_module(f"{module.__name__}.{name}")
+    known: set[str] = set()
+    while waiting := _presented.keys() - known:  # what is loaded may have modules of its own
+        for module in [_presented[path] for path in sorted(waiting)]:
+            for name in module.__all__:
+                if name not in vars(module):
+                    importlib.import_module(f"{module.__name__}.{name}")
+        known |= waiting
 
 
 def _similar(name: str, names: Iterable[str]) -> list[str]:

@@ -38,11 +38,11 @@ LADDER = (
         "lax",
         "random",
         "numpy",
-        "scipy",
         "ops",
     ),
     ("api", "testing", "ad_checkpoint", "custom_batching", "custom_derivatives", "debug"),
-    ("data", "nn", "optim", "diagnostics"),
+    ("data", "optim", "scipy", "nn", "diagnostics", "image", "experimental"),
+    ("interop", "distributed"),
     ("",),  # funcgrad/__init__.py
 )
 # The rooms of the compiler, likewise: what they agree on, what libraries offer, the machine's

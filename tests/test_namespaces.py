@@ -16,8 +16,17 @@ import pytest
 import funcgrad as fg
 from funcgrad.namespaces import INSTEAD, public_modules
 
-LOADED = [getattr(fg, name) for name in fg.__all__]  # some are loaded when they are asked for
-MODULES = public_modules(fg)
+
+def all_loaded(module: types.ModuleType) -> list[types.ModuleType]:
+    """A package's public modules, those included that are loaded when they are asked for."""
+    for name in module.__all__:
+        value = getattr(module, name)
+        if isinstance(value, types.ModuleType):
+            all_loaded(value)
+    return public_modules(module)
+
+
+MODULES = all_loaded(fg)
 BY_NAME = {module.__name__: module for module in MODULES}
 OF_PYTHON = ("typing", "collections", "types", "enum", "functools", "dataclasses", "contextlib")
 

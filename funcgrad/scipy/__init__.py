@@ -1,8 +1,15 @@
-"""Counterparts of SciPy's modules on traced values.
+"""Counterparts of SciPy's modules on traced values; each is loaded on first use.
 
 This module is a page of names; the work is in the modules that it names.
 """
 
-from funcgrad.scipy import linalg, signal, special
+from typing import TYPE_CHECKING
+
+from funcgrad.namespaces import present
+
+if TYPE_CHECKING:  # they are loaded on first use
+    from funcgrad.scipy import linalg, signal, special
 
 __all__ = ["linalg", "signal", "special"]
+
+present(__name__)

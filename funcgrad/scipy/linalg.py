@@ -12,6 +12,7 @@ import numpy as np
 
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, ShapeError
+from funcgrad.namespaces import present
 from funcgrad.numpy import elementwise, linalg, ordering, shaping
 from funcgrad.numpy.promotion import as_value
 from funcgrad.primitives import linalg as primitives
@@ -370,3 +371,6 @@ def toeplitz(c: Any, r: Any = None) -> Any:
     rows = shaping.broadcast_to(rows, (*lead, n))
     line = shaping.concatenate([shaping.flip(columns, -1), rows[..., 1:]], -1)
     return line[..., (m - 1) - np.arange(m)[:, None] + np.arange(n)]
+
+
+present(__name__)

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.lowering import Slide
+from funcgrad.namespaces import present
 from funcgrad.numpy import elementwise
 from funcgrad.numpy.promotion import as_value, promote, strong
 from funcgrad.primitives.contraction import LETTERS
@@ -152,3 +153,6 @@ def _slid(name: str, in1: Any, in2: Any, mode: str, is_turned: bool, is_later: b
         for c, (_, n), (start, length) in zip(letters, pairs, cuts, strict=True)
     )
     return Convolution(letters, letters, letters, slides).bind(x, y)
+
+
+present(__name__)

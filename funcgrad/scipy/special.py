@@ -14,6 +14,7 @@ import numpy as np
 
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError
+from funcgrad.namespaces import present
 from funcgrad.numpy.elementwise import of_scipy
 from funcgrad.numpy.promotion import as_value, to_dtype
 from funcgrad.primitives import elementwise as p
@@ -301,3 +302,5 @@ __all__ = [
     "y1",
     "zeta",
 ]  # fmt: skip
+
+present(__name__)
