@@ -182,6 +182,7 @@ FOREIGN_WORDS = [
     "test",
     "every",
     "invalid",
+    "library",
     "n_places",
     "n_arguments",
 ]
@@ -195,7 +196,12 @@ The function is called for ``begin <= i < end``. Then follow
 
 ``check`` says what makes a call a failure. ``clear`` and ``test`` are the addresses of
 ``feclearexcept`` and ``fetestexcept``, ``every`` and ``invalid`` bits of floating-point flags.
+``library`` is the address of `LIBRARY_WORDS` if the calls are to run on this thread alone, else 0.
 """
+
+LIBRARY_WORDS = ["lock", "count", "before", "get", "set"]
+"""A library with threads of its own: a lock of what follows, how many calls run that want none of
+them, how many threads it had before these, and addresses of ``int get()`` and ``void set(int)``."""
 
 WORD, PLACE, PLACE_OF_WORD, PLACES = range(4)
 """Kinds of arguments: the value; the place of that number; the address of the word of that number;

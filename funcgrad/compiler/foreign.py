@@ -15,6 +15,7 @@ from __future__ import annotations
 import ctypes
 import importlib
 import importlib.util
+import os
 import platform
 import sys
 from collections.abc import Callable, Sequence
@@ -25,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.compiler.abi import LIBRARY_WORDS
 from funcgrad.lowering import LapackCall, Routine, SortCall, UfuncCall
 from funcgrad.records import dataclass
 
@@ -249,6 +251,51 @@ def linear_algebra_function(name: str) -> int:
 
 
 _LIBRARIES = ("blas", "lapack")
+
+
+@cache
+def threads_of(module: str) -> int:
+    """Address of `abi.LIBRARY_WORDS` of the library that a module links to.
+
+    OpenBLAS is known; 0 where another one is linked to, whose threads are left as they are.
+
+    Args:
+        module: Name of an extension module.
+    """
+    file = getattr(_table(module), "__file__", None)
+    if file is None or sys.maxsize <= 1 << 32:
+        return 0
+    library = ctypes.CDLL(file)
+    for prefix in ("scipy_", ""):
+        for suffix in ("64_", ""):
+            names = [f"{prefix}openblas_{verb}_num_threads{suffix}" for verb in ("get", "set")]
+            if all(hasattr(library, name) for name in names):
+                words = np.zeros(len(LIBRARY_WORDS), np.int64)
+                for verb, name in zip(("get", "set"), names, strict=True):
+                    address = ctypes.cast(library[name], ctypes.c_void_p).value or 0
+                    words[LIBRARY_WORDS.index(verb)] = address
+                _LIMITED.append(words)
+                return int(words.ctypes.data)
+    return 0
+
+
+_LIMITED: list[Any] = []
+"""The words of all libraries whose threads calls have asked for."""
+
+LAPACK_MODULE = "scipy.linalg.cython_lapack"
+
+
+def _forget_calls() -> None:
+    """In a child process, the calls that ran in its parent do not end: give the threads back."""
+    for words in _LIMITED:
+        _, count, before, _, set_threads = words.tolist()
+        if count and before != 1:
+            ctypes.CFUNCTYPE(None, ctypes.c_int)(set_threads)(before)
+        words[:3] = 0
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_calls)
 
 
 def linear_algebra_file() -> str:

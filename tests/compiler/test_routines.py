@@ -5,6 +5,7 @@ The references are NumPy's and SciPy's own functions, in loops of Python, and fi
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 from collections.abc import Callable
@@ -20,6 +21,8 @@ import funcgrad.scipy.linalg
 import funcgrad.scipy.special
 from funcgrad import lax
 from funcgrad.compiler import foreign
+from funcgrad.compiler.abi import LIBRARY_WORDS
+from funcgrad.compiler.foreign import LAPACK_MODULE, threads_of
 from funcgrad.core.avals import aval_of
 from funcgrad.primitives.linalg import LuFactor
 from funcgrad.primitives.sorting import Sort
@@ -491,3 +494,63 @@ def test_single_precision_keeps_its_mode() -> None:
     _, kept = fg.jit(function)(np.eye(2), np.full(4, tiny))
     assert (product == 0).all()
     assert (kept > 0).all()
+
+
+@pytest.mark.skipif(not threads_of(LAPACK_MODULE), reason="SciPy's BLAS is not OpenBLAS")
+def test_small_factorisations_ask_the_library_for_no_threads_and_give_them_back() -> None:
+    words = np.ctypeslib.as_array(
+        (ctypes.c_int64 * len(LIBRARY_WORDS)).from_address(threads_of(LAPACK_MODULE))
+    )
+    get, put = (
+        ctypes.CFUNCTYPE(*kinds)(int(words[LIBRARY_WORDS.index(name)]))
+        for name, kinds in (("get", (ctypes.c_int,)), ("set", (None, ctypes.c_int)))
+    )
+    seen: list[int] = []
+    stop = threading.Event()
+
+    def watch() -> None:
+        while not stop.is_set():
+            seen.append(get())
+
+    a = np.eye(500) + 0.1
+    solved = fg.jit(lambda a: fg.scipy.linalg.lu_factor(a)[0])
+    solved(a)
+    before = get()
+    try:
+        put(2)
+        watching = threading.Thread(target=watch)
+        watching.start()
+        for _ in range(3):
+            solved(a)
+        stop.set()
+        watching.join()
+        assert 1 in seen
+        assert get() == 2
+        assert words[LIBRARY_WORDS.index("count")] == 0
+        put(1)  # what somebody else has asked for stays
+        solved(a)
+        assert get() == 1
+        with pytest.raises(np.linalg.LinAlgError):
+            fg.jit(fg.scipy.linalg.cholesky)(-np.eye(3))
+        assert words[LIBRARY_WORDS.index("count")] == 0
+    finally:
+        stop.set()
+        put(before)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_has_the_threads_that_calls_of_its_parent_had_limited() -> None:
+    words = (ctypes.c_int64 * len(LIBRARY_WORDS)).from_address(threads_of(LAPACK_MODULE))
+    get = ctypes.CFUNCTYPE(ctypes.c_int)(words[LIBRARY_WORDS.index("get")])
+    put = ctypes.CFUNCTYPE(None, ctypes.c_int)(words[LIBRARY_WORDS.index("set")])
+    before = get()
+    try:
+        words[0], words[1], words[2] = 1, 1, 2  # as in the middle of a call
+        put(1)
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if (get(), words[0], words[1]) == (2, 0, 0) else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    finally:
+        words[0] = words[1] = words[2] = 0
+        put(before)

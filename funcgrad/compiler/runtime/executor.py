@@ -18,6 +18,7 @@ from funcgrad.compiler.abi import (
     FOREIGN_WORDS,
     GEMM_WORDS,
     LEAST_ARGUMENTS,
+    LIBRARY_WORDS,
     LOOP_WORDS,
     MOST_ARGUMENTS,
     MOST_PLACES,
@@ -423,6 +424,85 @@ BRANCH = _control(_BRANCH, BRANCH_WORDS, "choose")
 FOREIGN_SYMBOL = "fg_foreign"
 
 _FOREIGN = """
+define internal void @fg_lock(ptr %library) nounwind {
+entry:
+  br label %again
+
+again:
+  %was = atomicrmw xchg ptr %library, i64 1 acquire
+  %is.held = icmp ne i64 %was, 0
+  br i1 %is.held, label %again, label %locked
+
+locked:
+  ret void
+}
+
+; What the library is told concerns all threads; therefore the first call says it, and the last one
+; takes it back, unless somebody else has said something meanwhile.
+define internal void @fg_alone(ptr %library) nounwind noinline {
+entry:
+  call void @fg_lock(ptr %library)
+  %count.to = getelementptr inbounds i64, ptr %library, i64 COUNT
+  %count = load i64, ptr %count.to
+  %count.next = add nsw i64 %count, 1
+  store i64 %count.next, ptr %count.to
+  %is.first = icmp eq i64 %count, 0
+  br i1 %is.first, label %first, label %release
+
+first:
+  %get.at = getelementptr inbounds i64, ptr %library, i64 GET
+  %get = load ptr, ptr %get.at
+  %before = call i32 %get()
+  %before.64 = sext i32 %before to i64
+  %before.to = getelementptr inbounds i64, ptr %library, i64 BEFORE
+  store i64 %before.64, ptr %before.to
+  %is.one = icmp eq i32 %before, 1
+  br i1 %is.one, label %release, label %limit
+
+limit:
+  %set.at = getelementptr inbounds i64, ptr %library, i64 SET
+  %set = load ptr, ptr %set.at
+  call void %set(i32 1)
+  br label %release
+
+release:
+  store atomic i64 0, ptr %library release, align 8
+  ret void
+}
+
+define internal void @fg_together(ptr %library) nounwind noinline {
+entry:
+  call void @fg_lock(ptr %library)
+  %count.to = getelementptr inbounds i64, ptr %library, i64 COUNT
+  %count = load i64, ptr %count.to
+  %count.next = sub nsw i64 %count, 1
+  store i64 %count.next, ptr %count.to
+  %before.at = getelementptr inbounds i64, ptr %library, i64 BEFORE
+  %before.64 = load i64, ptr %before.at
+  %before = trunc i64 %before.64 to i32
+  %is.last = icmp eq i64 %count.next, 0
+  %was.more = icmp ne i32 %before, 1
+  %is.ours = and i1 %is.last, %was.more
+  br i1 %is.ours, label %last, label %release
+
+last:
+  %get.at = getelementptr inbounds i64, ptr %library, i64 GET
+  %get = load ptr, ptr %get.at
+  %now = call i32 %get()
+  %is.kept = icmp eq i32 %now, 1
+  br i1 %is.kept, label %restore, label %release
+
+restore:
+  %set.at = getelementptr inbounds i64, ptr %library, i64 SET
+  %set = load ptr, ptr %set.at
+  call void %set(i32 %before)
+  br label %release
+
+release:
+  store atomic i64 0, ptr %library release, align 8
+  ret void
+}
+
 define i64 @fg_foreign(ptr %slots, ptr %args) nounwind {
 entry:
   %places = alloca [MOST_PLACES x i64]
@@ -438,10 +518,19 @@ READS
   %invalid.32 = trunc i64 %invalid to i32
   %last = sub nsw i64 %n_places, 1
   %info.place = getelementptr inbounds i64, ptr %places, i64 %last
+  %library.at = inttoptr i64 %library to ptr
+  %is.alone = icmp ne i64 %library, 0
+  br i1 %is.alone, label %alone, label %start
+
+alone:
+  call void @fg_alone(ptr %library.at)
+  br label %start
+
+start:
   br label %head
 
 head:
-  %i = phi i64 [ %begin, %entry ], [ %i.next, %succeeded ]
+  %i = phi i64 [ %begin, %start ], [ %i.next, %succeeded ]
   %more = icmp slt i64 %i, %end
   br i1 %more, label %places.head, label %done
 
@@ -548,10 +637,18 @@ failed:
   store i64 %site, ptr %site.to
   store i64 %reason.64, ptr %reason.to
   store i64 %i, ptr %i.to
-  ret i64 REFUSED
+  br label %done
 
 done:
-  ret i64 0
+  %answer = phi i64 [ 0, %head ], [ 0, %ready ], [ REFUSED, %failed ]
+  br i1 %is.alone, label %together, label %return
+
+together:
+  call void @fg_together(ptr %library.at)
+  br label %return
+
+return:
+  ret i64 %answer
 }
 """
 
@@ -581,6 +678,7 @@ def _foreign() -> str:
         "BY_INFO": str(BY_INFO),
         "BY_RESULT": str(BY_RESULT),
         "REFUSED": str(REFUSED),
+        **{name.upper(): str(LIBRARY_WORDS.index(name)) for name in LIBRARY_WORDS[1:]},
     }
     names = "|".join(replacements)
     return re.sub(rf"\b(?:{names})\b", lambda found: replacements[found[0]], _FOREIGN)

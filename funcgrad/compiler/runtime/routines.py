@@ -9,10 +9,12 @@ from dataclasses import field
 
 from funcgrad.compiler import abi
 from funcgrad.compiler.foreign import (
+    LAPACK_MODULE,
     LETTERS,
     flag_words,
     linear_algebra_function,
     sort_function,
+    threads_of,
     ufunc_loop,
 )
 from funcgrad.compiler.nest.layout import Value, View
@@ -26,6 +28,13 @@ from funcgrad.records import dataclass
 
 OPERATIONS = 32
 """Work for every element of an array, as of `source.Kernel`: sorting and transforms take more."""
+
+FEW_ELEMENTS = 600 * 600
+"""A matrix of so many elements is factorised no faster by two threads of OpenBLAS than by one.
+
+Measured on potrf, getrf, and syevd, single and double; its threads cost more where the machine is
+busy, and wait for work in the way of ours.
+"""
 
 Argument = tuple[int, int]
 
@@ -101,10 +110,27 @@ class ForeignCall:
                 words = self._sort(self.call)
                 words.begin, words.end = begin, end
             words.site = site
+            if n_threads == 1 or len(self.parts) > 1 or self._largest <= FEW_ELEMENTS:
+                words.library = self._library
             parts.append(words.all())
         return (
             Step(address, parts[0]) if len(parts) == 1 else parallel_step(address, parts, n_threads)
         )
+
+    @property
+    def _largest(self) -> int:
+        """The number of elements of its largest matrix."""
+        memory, n = self.node.memory, self.node.n_stack
+        return max(math.prod(memory[i].shape[n:]) for i in self.call.touches)
+
+    @property
+    def _library(self) -> int:
+        """Where it stands how many threads the library uses; 0 if it has none to limit."""
+        if isinstance(self.call, LapackCall):
+            return threads_of(LAPACK_MODULE)
+        if isinstance(self.call, UfuncCall) and self.call.module.startswith("numpy.linalg"):
+            return threads_of(self.call.module)
+        return 0
 
     def _ufunc(self, call: UfuncCall, begin: int, end: int) -> _Words:
         arrays = [self.node.memory[i] for i in call.arrays]
@@ -158,6 +184,7 @@ class _Words:
         self.function = function
         self.check = check
         self.site = 0
+        self.library = 0
         self.begin = 0
         self.end = 1
         self.places: list[tuple[int, int, int]] = []
@@ -181,6 +208,7 @@ class _Words:
             "test": test,
             "every": every,
             "invalid": invalid,
+            "library": self.library,
             "n_places": len(self.places),
             "n_arguments": len(self.arguments),
         }
