@@ -61,6 +61,7 @@ from funcgrad.api.differentiation import (
     value_and_grad,
     vjp,
 )
+from funcgrad.api.limits import limits
 from funcgrad.api.precision import numpy_dtype_promotion
 from funcgrad.api.rule_results import SymbolicZero
 from funcgrad.api.staging import ClosedJaxpr, ShapeDtypeStruct, eval_shape, make_jaxpr
@@ -116,6 +117,7 @@ __all__ = [
     "jit",
     "jvp",
     "lax",
+    "limits",
     "linear_transpose",
     "linearize",
     "make_jaxpr",

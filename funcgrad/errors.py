@@ -131,6 +131,14 @@ class MemoryBudgetError(FuncgradError, MemoryError):
     """A checkpointed function cannot keep to its memory budget."""
 
 
+class TimeLimitError(FuncgradError, TimeoutError):
+    """What runs within `limits` has taken longer than it may."""
+
+
+class MemoryLimitError(FuncgradError, MemoryError):
+    """A compiled program would need more memory than `limits` gives it."""
+
+
 class OutOfBoundsError(FuncgradError, IndexError):
     """An index lies outside its axis."""
 

@@ -25,11 +25,12 @@ from funcgrad.api.staging import (
     without_float0,
 )
 from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.limits import format_bytes
 from funcgrad.core.program import Equation, Program, Var, makers
 from funcgrad.core.trace import EVAL, Tracer, current_trace, using_trace
 from funcgrad.core.transformed import Transformed
 from funcgrad.errors import ArgumentError, DtypeError
-from funcgrad.higher_order.budget import Budgeted, MemoryPlan, format_bytes, plan_memory
+from funcgrad.higher_order.budget import Budgeted, MemoryPlan, plan_memory
 from funcgrad.higher_order.checkpoint import (
     Checkpoint,
     CheckpointName,
@@ -199,14 +200,14 @@ def parse_bytes(size: Any, what: str) -> int:
     elif isinstance(size, int | np.integer) and not isinstance(size, bool):
         return _positive(int(size), size, what)
     raise ArgumentError(
-        f"{what}: a budget is a number of bytes, or a text such as '50MB', '1.5 GiB' (units B, kB, "
+        f"{what}: memory is a number of bytes, or a text such as '50MB', '1.5 GiB' (units B, kB, "
         f"MB, GB, KiB, MiB, GiB), got {size!r}."
     )
 
 
 def _positive(n: int, size: Any, what: str) -> int:
     if n <= 0:
-        raise ArgumentError(f"{what}: a budget must be at least one byte, got {size!r}.")
+        raise ArgumentError(f"{what}: memory must be at least one byte, got {size!r}.")
     return n
 
 

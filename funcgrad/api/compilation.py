@@ -46,10 +46,12 @@ from funcgrad.core.trace import EVAL, Tracer, current_trace, using_trace
 from funcgrad.core.transformed import MadeOf
 from funcgrad.errors import ArgumentError, DtypeError
 from funcgrad.higher_order.jit import (
+    LIMITED,
     STEPWISE,
     Jit,
     disable_jit,
     executable_of,
+    how_jit_runs,
     is_jit_disabled,
 )
 from funcgrad.higher_order.remembered import remembered
@@ -267,8 +269,8 @@ class Jitted(MadeOf):
         return f"<{self._what}>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if mode := is_jit_disabled():
-            if mode is STEPWISE:
+        if mode := how_jit_runs():
+            if mode in (STEPWISE, LIMITED):
                 return self._call_general(args, kwargs)
             return self.original(*args, **kwargs)
         if not kwargs and current_trace() is EVAL and not PROMOTIONS.users:

@@ -9,7 +9,7 @@ writes and reads (the pool's memory, the executor's table) are described there.
 
 from __future__ import annotations
 
-ABI = 5
+ABI = 6
 """Version of the kernel ABI: the meaning of slots, args and the words."""
 
 ERROR_WORDS = 4
@@ -18,14 +18,53 @@ ERROR_WORDS = 4
 LANES_SLOT = ERROR_WORDS
 """The slot whose bits say which lanes of scratch memory are in use; 0 between steps."""
 
-FIRST_SLOT = LANES_SLOT + 1
+STOP_SLOT = LANES_SLOT + 1
+"""The slot of the error code with which everything that runs is to stop; 0 if nothing is."""
+
+OWNER_SLOT = STOP_SLOT + 1
+"""The slot of the thread (``pthread_self``) that runs the program, while others run parts of it."""
+
+NEXT_SLOT = OWNER_SLOT + 1
+"""The slot of the time in ns at which that thread looks again whether it has to stop."""
+
+DEADLINE_SLOT = NEXT_SLOT + 1
+"""The slot of the time in ns (``CLOCK_MONOTONIC``) at which the program has to stop."""
+
+CONTROL_SLOT = DEADLINE_SLOT + 1
+"""The slot of the address of `CONTROL_WORDS`."""
+
+LOOK_SLOT = CONTROL_SLOT + 1
+"""The slot of the address of ``int64 look(int64* slots)``, of which another result than 0 is the
+error code to stop with: the executor writes it, long loops call it now and then."""
+
+RAISED_SLOT = LOOK_SLOT + 1
+"""The first of three slots: type, value and traceback of what a handler of a signal has raised."""
+
+FIRST_SLOT = RAISED_SLOT + 3
 """The slot of the first object of a call."""
+
+CONTROL_WORDS = ["main", "ensure", "release", "check", "fetch"]
+"""Python's main thread (``pthread_self``), and addresses of functions of Python's C interface:
+``PyGILState_Ensure``, ``PyGILState_Release``, ``PyErr_CheckSignals``, ``PyErr_Fetch``."""
+
+LOOKS_EVERY = 80_000_000
+"""Nanoseconds from one look to the next."""
+
+ITERATIONS = 4096
+"""Iterations of a loop within a kernel after which it looks. There are few numbers in it, so that
+this takes milliseconds at most."""
 
 OVERLAP = 1001
 """Error code of the check of donated arrays."""
 
 REFUSED = 1002
 """Error code of kernels that meet an index which a primitive refuses."""
+
+INTERRUPTED = 1003
+"""Error code of a program during which the handler of a signal has raised."""
+
+TIMED_OUT = 1004
+"""Error code of a program that is past its deadline."""
 
 LOOP_WORDS = [
     "begin",

@@ -8,10 +8,12 @@ everything a place; `kernel_store` turns sources into native code.
 from __future__ import annotations
 
 import gc
+import itertools
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from funcgrad.compiler import abi
@@ -60,7 +62,7 @@ from funcgrad.compiler.nest.nodes import (
 )
 from funcgrad.compiler.nest.scalarize import generate_small, is_small
 from funcgrad.compiler.nest.source import Kernel, Place, Site
-from funcgrad.compiler.report import Job, Report
+from funcgrad.compiler.report import Job, Report, nodes_of, source_lines
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.compiler.runtime.executable import (
     Executable,
@@ -130,6 +132,7 @@ def _compile_program(
     stepper = _Stepper(addresses, flush, n_threads)
     # The first stretch turns the caller's objects into addresses.
     parts: list[Stretch | External] = [Stretch()]
+    made: dict[int, list[Job]] = {}  # by stretch: the jobs of its steps
     last: dict[Value, int] = {}
     for group, row in zip(groups, jobs, strict=True):
         for job in row:
@@ -141,6 +144,7 @@ def _compile_program(
             stretch = parts[-1]
             assert isinstance(stretch, Stretch)
             stretch.steps.append(stepper.step(job))
+            made.setdefault(id(stretch), []).append(job)
         last.update((v, len(parts) - 1) for node in group.nodes for v in values_read(node))
     written = [value.home for value in graph.outputs if value.home is not value]
     if written:
@@ -149,6 +153,8 @@ def _compile_program(
         first.steps.insert(0, _disjoint_step(graph, written))
     for i, part in enumerate(parts):
         if isinstance(part, Stretch):
+            offset = int(i == 0 and bool(written))
+            part.describe = partial(_described, made.get(id(part), []), offset)
             part.seal(flush, graph.inputs if i == 0 else (), written)
     if are_python_loops_reported():
         _warn_of_python_loops(program, jobs)
@@ -158,6 +164,18 @@ def _compile_program(
     return Executable(
         graph, memory, parts, last, sources, report, stats, stepper.stretches, stepper.sites
     )
+
+
+def _described(jobs: Sequence[Job], offset: int, step: int) -> str:
+    """The user's lines of a step of a stretch.
+
+    Args:
+        jobs: Those of its steps.
+        offset: How many steps come before them.
+        step: The number of the step.
+    """
+    lines = source_lines(nodes_of(jobs[step - offset])) if step >= offset else iter(())
+    return "".join(f"\n  at            {line}" for line in itertools.islice(lines, 3))
 
 
 def _jobs(group: Group) -> Iterator[Job]:
@@ -403,8 +421,9 @@ class _Stepper:
 
 
 def _n_threads(threads: int | None) -> int:
+    """How many threads may take part; 0 where there is no pool to run parts."""
     if not is_available():
-        return 1
+        return 0
     return default_threads() if threads is None else threads
 
 

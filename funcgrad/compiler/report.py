@@ -279,7 +279,7 @@ class Report:
             if isinstance(job, Nested):
                 cost, needed = self._nested_cost(job, times, machine, steps)
             else:
-                nodes = _nodes(job)
+                nodes = nodes_of(job)
                 cost = sum(map(arithmetic_of, nodes), Cost(nbytes=traffic_of(nodes)))
                 sizes = [v.dtype.itemsize >> (v.dtype.kind == "c") for n in nodes for v in n.outs]
                 each = machine.seconds(cost, max(sizes, default=8))
@@ -348,6 +348,15 @@ class Report:
             held -= dying[i]
         return most
 
+    def largest(self) -> str:
+        """The largest array that a call needs, and where it is made."""
+        results = [(v.nbytes, _type(v), "a result") for v in self.graph.outputs if v.home is v]
+        rows = [*self._largest(), *results]
+        if not rows:
+            return "none."
+        nbytes, kind, place = max(rows, key=lambda row: row[0])
+        return f"{kind}: {_bytes(nbytes)}, {place}"
+
     def _largest(self) -> Iterator[tuple[int, str, str]]:
         found: dict[Value, Node] = {
             value: node
@@ -361,7 +370,7 @@ class Report:
             yield value.nbytes, _type(value), "" if source is None else str(source)
 
 
-def _nodes(job: Job) -> Sequence[Node]:
+def nodes_of(job: Job) -> Sequence[Node]:
     """The nodes that a job computes."""
     if isinstance(job, Kernel):
         return job.nodes
@@ -369,7 +378,7 @@ def _nodes(job: Job) -> Sequence[Node]:
 
 
 def _values_read(job: Job) -> Iterator[Value]:
-    return (value for node in _nodes(job) for value in values_read(node))
+    return (value for node in nodes_of(job) for value in values_read(node))
 
 
 def source_lines(nodes: Iterable[Node]) -> Iterator[str]:
@@ -433,7 +442,7 @@ class _PlanText:
             if isinstance(job, Nested):
                 yield from self._nested(job, indent)
                 continue
-            nodes = _nodes(job)
+            nodes = nodes_of(job)
             if isinstance(job, External):
                 yield indent + _external_text(job) + self._moves(nodes)
                 continue

@@ -19,6 +19,7 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 from funcgrad.core.avals import ShapedArray
+from funcgrad.core.limits import format_bytes
 from funcgrad.core.primitive import Primitive, Value
 from funcgrad.core.program import Atom, Equation, Program, Var
 from funcgrad.errors import MemoryBudgetError
@@ -101,15 +102,6 @@ class MemoryPlan:
             f"  segments            {self.n_segments}, of which the last {self.n_saving} keep "
             "intermediate results"
         )
-
-
-def format_bytes(n: float) -> str:
-    """A number of bytes with a decimal unit, as ``24.6 MB``."""
-    for unit in ("B", "kB", "MB"):
-        if n < 1000:
-            return f"{n:.0f} {unit}" if unit == "B" else f"{n:.1f} {unit}"
-        n /= 1000
-    return f"{n:.2f} GB"
 
 
 @dataclass(frozen=True)

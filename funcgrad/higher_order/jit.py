@@ -17,6 +17,7 @@ from funcgrad.compiler.pipeline import compile_program
 from funcgrad.compiler.runtime.executable import Executable
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.finite import WATCHED_FROM_START, watching
+from funcgrad.core.limits import Limits, current_limits, reset_limits, set_limits
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
 from funcgrad.core.program import Program, evaluate
 from funcgrad.core.trace import EVAL, using_trace
@@ -31,6 +32,9 @@ from funcgrad.transforms.programs import (
 
 STEPWISE = "stepwise"
 """Instead of `True`: functions are traced to programs, which are run operation by operation."""
+
+LIMITED = "limited"
+"""Instead of `False`: programs are compiled, and keep to `limits`."""
 
 _disabled: ContextVar[bool | str] = ContextVar(
     "funcgrad_disable_jit",
@@ -62,15 +66,36 @@ def disable_jit(disable: bool = True) -> Iterator[None]:
         _disabled.reset(token)
 
 
-is_jit_disabled = _disabled.get
-"""Whether the current context evaluates without compiling: not `False`, maybe `STEPWISE`."""
+how_jit_runs = _disabled.get
+"""What `is_jit_disabled` tells, or `LIMITED`: `False` where calls may take the shortest way."""
+
+
+def is_jit_disabled() -> bool | str:
+    """Whether the current context evaluates without compiling: not `False`, maybe `STEPWISE`."""
+    mode = _disabled.get()
+    return False if mode == LIMITED else mode
+
+
+@contextmanager
+def limited(limits: Limits) -> Iterator[None]:
+    """Keep to limits within a block."""
+    outer = current_limits()
+    token = set_limits(limits if outer is None else limits.within(outer))
+    mode = _disabled.set(_disabled.get() or LIMITED)
+    try:
+        yield
+    finally:
+        _disabled.reset(mode)
+        reset_limits(token)
 
 
 @contextmanager
 def watching_stepwise(kind: str, enable: bool) -> Iterator[None]:
     """Watch for "nan" or "inf" within a block; programs are run operation by operation then."""
     with watching(kind, enable) as kinds:
-        mode = True if _disabled.get() is True else STEPWISE if kinds else False
+        mode = _disabled.get()
+        if mode is not True:
+            mode = STEPWISE if kinds else LIMITED if current_limits() else False
         token = _disabled.set(mode)
         try:
             yield

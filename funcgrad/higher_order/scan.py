@@ -16,6 +16,7 @@ import numpy as np
 
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.finite import add_step
+from funcgrad.core.limits import check_time
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
 from funcgrad.core.program import Program, Var, evaluate
 from funcgrad.core.trace import EVAL, using_trace
@@ -91,6 +92,7 @@ class Scan(Primitive):
             ys = [np.empty((self.length, *a.shape), a.dtype) for a in y_avals]
             order = range(self.length)
             for i in reversed(order) if self.reverse else order:
+                check_time(self.body.name)
                 try:
                     outs = step(*consts, *carry, *(x[i] for x in xs))
                 except NonFiniteError as error:

@@ -23,6 +23,7 @@ import numpy as np
 
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.finite import add_step
+from funcgrad.core.limits import check_time
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
 from funcgrad.core.program import Program, Var, evaluate
 from funcgrad.core.trace import EVAL, using_trace
@@ -105,6 +106,7 @@ class While(Primitive):
         count = 0
         try:
             while condition(*cond_consts, *carry)[0]:
+                check_time(self.body.name)
                 carry = body(*body_consts, *carry)
                 count += 1
         except NonFiniteError as error:

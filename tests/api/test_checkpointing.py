@@ -402,7 +402,7 @@ def test_a_budget_that_is_too_small_says_which_one_would_do():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"budget": "a lot"}, r"a budget is a number of bytes, or a text such as '50MB'"),
+        ({"budget": "a lot"}, r"memory is a number of bytes, or a text such as '50MB'"),
         ({"budget": 1.5}, r"got 1.5"),
         ({"budget": 0}, r"at least one byte"),
         ({"budget": "1MB", "policy": policies.dots_saveable}, r"a policy or a budget, not both"),

@@ -342,7 +342,7 @@ class _LaneWriter(Unroller):
 
     def _steps(self) -> None:
         source = self.source
-        with source.block(f"for t in range({source.word(self.node.length or 0)}):"):
+        with source.iterations("t", self.node.length or 0):
             kept = dict(self.pointers)
             for link in self.node.links:
                 if link.step:

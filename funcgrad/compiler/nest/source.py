@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.compiler.abi import ITERATIONS
 from funcgrad.compiler.nest.layout import Value
 from funcgrad.compiler.nest.nodes import Node
 from funcgrad.compiler.nest.split import PARTS_PER_THREAD, part_ranges
@@ -99,6 +100,33 @@ class Source:
         self.depth += 1
         yield
         self.depth -= 1
+
+    @contextmanager
+    def iterations(self, counter: str, length: int) -> Iterator[None]:
+        """A loop of so many iterations, which stops where the program has to."""
+        total, first = f"{counter}_n", f"{counter}_0"
+        self.add(f"{total} = {self.word(length)}")
+        with self.block(f"for {first} in range(0, {total}, {ITERATIONS}):"):
+            with self.block(f"if {first} > 0:"):
+                self._look(counter)
+            last = f"minimum({first} + {ITERATIONS}, {total})"
+            with self.block(f"for {counter} in range({first}, {last}):"):
+                yield
+
+    @contextmanager
+    def repeated(self, counter: str, holds: str) -> Iterator[None]:
+        """A loop for as long as a variable holds, likewise."""
+        self.add(f"{counter} = i64(0)")
+        with self.block(f"while {holds}:"):
+            self.add(f"{counter} = {counter} + 1")
+            with self.block(f"if ({counter} & {ITERATIONS - 1}) == 0:"):
+                self._look(counter)
+            yield
+
+    def _look(self, counter: str) -> None:
+        self.add(f"{counter}_s = look(slots)")
+        with self.block(f"if {counter}_s != 0:"):
+            self.add(f"return {counter}_s")
 
     def word(self, value: int | Site) -> str:
         """A word, as the expression that reads it."""

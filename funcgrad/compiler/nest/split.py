@@ -8,6 +8,15 @@ PARTS_PER_THREAD = 4
 MOST_PARTS = 1024
 """Parts of a step, whatever the number of threads is."""
 
+MOST_WORK = 1 << 25
+"""Work of the largest part: it takes tens of milliseconds."""
+
+MOST_PRODUCTS = 1 << 28
+"""Multiplications of the largest part of a product of matrices, likewise."""
+
+MOST_RANGES = 1 << 15
+"""Parts of a step for which its tables have room."""
+
 LEAST_WORK = 1 << 18
 """Work (see `source.Kernel`) of the smallest part that is worth a thread."""
 
@@ -15,8 +24,20 @@ LEAST_WORK = 1 << 18
 def part_ranges(
     length: int, work: int, threads: int, per_thread: int = PARTS_PER_THREAD
 ) -> list[tuple[int, int]]:
-    """Ranges of an outermost loop that are worth a thread each; one range if it is too small."""
-    count = min(per_thread * threads, work // LEAST_WORK, length, MOST_PARTS) if threads > 1 else 1
+    """Ranges of an outermost loop that are worth a thread each; one range if it is too small.
+
+    None of them takes longer than `MOST_WORK`, for a program can be stopped between them.
+
+    Args:
+        length: Iterations of the loop.
+        work: That of all of them.
+        threads: How many threads may take part; 0 where nothing runs steps in parts.
+        per_thread: How many parts every thread is to have.
+    """
+    if threads < 1:
+        return [(0, length)]
+    count = min(per_thread * threads, work // LEAST_WORK, MOST_PARTS) if threads > 1 else 1
+    count = min(max(count, min(work // MOST_WORK, MOST_RANGES)), length)
     if count < 2:
         return [(0, length)]
     size = -(-length // count)

@@ -198,12 +198,12 @@ class Unroller:
         t = f"t{self.n_variables}"
         if node.length is None:
             holds = self._new(self._condition(node))
-            with self.source.block(f"while {holds}:"):
+            with self.source.repeated(t, holds):
                 yield t
                 self._advance(node.carries, variables)
                 self.source.add(f"{holds} = {self._condition(node)}")
             return
-        with self.source.block(f"for {t} in range({self.source.word(node.length)}):"):
+        with self.source.iterations(t, node.length):
             yield t
             self._advance(node.carries, variables)
 

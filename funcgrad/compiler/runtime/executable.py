@@ -16,12 +16,26 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.compiler.abi import ERROR_WORDS, FIRST_SLOT, OVERLAP, PARALLEL_WORDS, REFUSED
+from funcgrad.compiler.abi import (
+    CONTROL_SLOT,
+    DEADLINE_SLOT,
+    ERROR_WORDS,
+    FIRST_SLOT,
+    INTERRUPTED,
+    NEXT_SLOT,
+    OVERLAP,
+    PARALLEL_WORDS,
+    RAISED_SLOT,
+    REFUSED,
+    STOP_SLOT,
+    TIMED_OUT,
+)
 from funcgrad.compiler.nest.allocate import Memory
 from funcgrad.compiler.nest.layout import Operand, Uniform, Value
 from funcgrad.compiler.nest.nodes import External, Graph
 from funcgrad.compiler.nest.source import Site
 from funcgrad.compiler.runtime import kernel_store
+from funcgrad.core.limits import NEVER, Limits, current_limits
 from funcgrad.core.source import is_raised_by_us
 from funcgrad.core.trace import add_place
 from funcgrad.errors import CompilerError, ShapeError
@@ -80,6 +94,8 @@ class Stretch:
     steps: list[Step] = field(default_factory=list)
     table: Any = None
     address: int = 0
+    describe: Callable[[int], str] = lambda step: ""
+    """Tells what a step computes, and where."""
 
     def seal(self, flush: bool, guards: Sequence[Value], written: Sequence[Value]) -> None:
         """Lay out the table of the executor.
@@ -187,6 +203,8 @@ class Frame:
         start = -raw.ctypes.data % 64
         self.arena = raw[start : start + memory.arena_bytes]
         self.slots[memory.arena_slot] = raw.ctypes.data + start
+        self.slots[CONTROL_SLOT] = kernel_store.control_words().ctypes.data
+        self.slots[DEADLINE_SLOT] = NEVER
         for slot, array in zip(memory.constants, constants, strict=True):
             self.slots[slot] = array.ctypes.data
 
@@ -242,6 +260,7 @@ class NumpyCall:
         self.evaluate = node.primitive.impl_inside_plan
         self.has_list = node.primitive.multiple_results
         self.line = node.source
+        self.text = f"{node.primitive.name}\n  at            {node.source}"
         self.sources = [finder.source(x) for x in node.operands]
         self.targets = [(value, finder.outputs.get(value)) for value in node.outs]
 
@@ -369,6 +388,11 @@ class Executable:
         self.sources = [None if v.home is v else place[v.home] for v in graph.outputs]
         is_large = memory.arena_bytes > _LARGE_ARENA
         self.frames: list[Frame] = _LargeFrames(memory.arena_bytes) if is_large else []
+        self.new_bytes = memory.arena_bytes + sum(
+            value.nbytes
+            for value, source in zip(graph.outputs, self.sources, strict=True)
+            if source is None
+        )
         self.run = kernel_store.executor()
         self.numbers = Numbers.of(self)
 
@@ -397,6 +421,11 @@ class Executable:
             return Frame(self._memory, self._constants, self.numbers)
 
     def __call__(self, *args: Any) -> list[Any]:
+        limits = current_limits()
+        if limits is not None:
+            name = self.report.program.name
+            limits.check_memory(self.new_bytes, name, self.report.largest())
+            limits.check_time(name)
         arrays = list(args)
         fresh = [
             np.empty(shape, dtype)
@@ -404,12 +433,18 @@ class Executable:
             if source is None
         ]
         frame = self.take_frame()
-        try:
-            return self._call(frame, arrays, fresh)
-        finally:
-            self.frames.append(frame)
+        if limits is not None:
+            frame.slots[DEADLINE_SLOT] = limits.deadline
+            frame.slots[NEXT_SLOT] = 0
+        # The frame of a call that fails goes: who knows in what state a second signal leaves it.
+        results = self._call(frame, arrays, fresh, limits)
+        frame.slots[DEADLINE_SLOT] = NEVER
+        self.frames.append(frame)
+        return results
 
-    def _call(self, frame: Frame, arrays: list[Any], fresh: list[Any]) -> list[Any]:
+    def _call(
+        self, frame: Frame, arrays: list[Any], fresh: list[Any], limits: Limits | None
+    ) -> list[Any]:
         code = self._start(frame, arrays, fresh)
         while code:
             # Nothing has run yet: an argument needs another form; most likely others do, too.
@@ -427,11 +462,13 @@ class Executable:
         if not self.is_native:
             held: dict[Value, Any] = {}
             with np.errstate(all="ignore"):  # as in kernels
-                for part, dying in zip(self._rest, self._dying[1:], strict=True):
+                for k, (part, dying) in enumerate(zip(self._rest, self._dying[1:], strict=True), 1):
                     if isinstance(part, NumpyCall):
                         part(frame, arrays, results, held)
+                        if limits is not None:
+                            limits.check_time(f"{self.report.program.name}, after {part.text}")
                     else:
-                        self._check(self.run(frame.address, part.address, 0), frame)
+                        self._check(self.run(frame.address, part.address, 0), frame, k)
                     for value in dying:
                         held.pop(value, None)
         return [x[()] if x.ndim == 0 else x for x in results]
@@ -447,20 +484,23 @@ class Executable:
         self._check(code, frame)
         return code
 
-    def _check(self, code: int, frame: Frame) -> None:
-        error = self.explain(code, frame) if code else None
+    def _check(self, code: int, frame: Frame, part: int = 0) -> None:
+        error = self.explain(code, frame, part) if code else None
         if error is not None:
             raise error
 
-    def explain(self, code: int, frame: Frame) -> Exception | None:
+    def explain(self, code: int, frame: Frame, part: int = 0) -> BaseException | None:
         """Why the steps of a call have failed; nothing where arguments need another form.
 
         Args:
             code: What the executor returned, not 0.
             frame: The memory of the call, not yet given back.
+            part: The number of the stretch.
         """
         if code < 0 or frame.slots[0] == OVERLAP:
             return None
+        if frame.slots[STOP_SLOT]:
+            return self._stopped(code - 1, frame, part)
         reason, number, value, position = (int(word) for word in frame.slots[:ERROR_WORDS])
         if reason != REFUSED:
             return CompilerError(f"step {code - 1} of a compiled program failed.")
@@ -471,6 +511,26 @@ class Executable:
         if equation.source is None:
             return error
         return type(error)(f"{error}\n  at            {equation.source}")
+
+    def _stopped(self, step: int, frame: Frame, part: int) -> BaseException:
+        """Why a call has stopped before its end; the frame is as before the call again."""
+        reason = int(frame.slots[STOP_SLOT])
+        frame.slots[STOP_SLOT] = frame.slots[NEXT_SLOT] = 0
+        stretch = self._parts[part]
+        assert isinstance(stretch, Stretch)
+        what = self.report.program.name + stretch.describe(step)
+        error: BaseException
+        if reason == TIMED_OUT:
+            limits = current_limits()
+            assert limits is not None  # there would be no deadline
+            error = limits.late(what)
+        else:
+            assert reason == INTERRUPTED
+            error = kernel_store.raised(frame.slots[RAISED_SLOT : RAISED_SLOT + 3])
+            error.add_note(f"while a compiled program ran: {what}")
+        if any(source is not None for source in self.sources):
+            error.add_note("Its donated arguments may have been written to: their values are lost.")
+        return error
 
     def _converted(self, i: int, value: Any) -> np.ndarray:
         """An argument as the contiguous array of the right type that kernels read."""

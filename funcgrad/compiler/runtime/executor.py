@@ -8,25 +8,37 @@ from __future__ import annotations
 
 import platform
 import re
+import sys
 
 from funcgrad.compiler.abi import (
     BRANCH_WORDS,
     BY_FLAG,
     BY_INFO,
     BY_RESULT,
+    CONTROL_SLOT,
+    CONTROL_WORDS,
+    DEADLINE_SLOT,
     FIRST_SLOT,
     FOREIGN_WORDS,
     GEMM_WORDS,
+    INTERRUPTED,
     LEAST_ARGUMENTS,
     LIBRARY_WORDS,
+    LOOK_SLOT,
+    LOOKS_EVERY,
     LOOP_WORDS,
     MOST_ARGUMENTS,
     MOST_PLACES,
+    NEXT_SLOT,
     OVERLAP,
+    OWNER_SLOT,
     PLACE,
     PLACE_OF_WORD,
     PLACES,
+    RAISED_SLOT,
     REFUSED,
+    STOP_SLOT,
+    TIMED_OUT,
 )
 
 EXECUTOR_SYMBOL = "fg_run"
@@ -134,6 +146,8 @@ object:
 count:
   %steps = load i64, ptr %table
   %pairs = getelementptr inbounds i64, ptr %table, i64 4
+  %look.place = getelementptr inbounds i64, ptr %slots, i64 LOOK_SLOT
+  store ptr @fg_look, ptr %look.place
 ENTER_MODE
   %any = icmp sgt i64 %steps, 0
   br i1 %any, label %step, label %done
@@ -163,8 +177,105 @@ done:
 LEAVE_MODE
   ret i64 %result
 }
+
+; int64 look(int64* slots): the error code to stop with, or 0.
+define i64 @fg_look(ptr %slots) nounwind noinline {
+entry:
+  %stop.place = getelementptr inbounds i64, ptr %slots, i64 STOP_SLOT
+  %stop = load atomic i64, ptr %stop.place monotonic, align 8
+  %stops = icmp ne i64 %stop, 0
+  br i1 %stops, label %stopped, label %look
+LOOK
+stopped:
+  ret i64 %stop
+
+goes.on:
+  ret i64 0
+}
 DECLARATIONS
 """
+
+# Of the threads that run a program only its own looks at the clock, and only the main thread asks
+# Python whether a signal has come, as Python itself does.
+_LOOK = """
+look:
+  %owner.place = getelementptr inbounds i64, ptr %slots, i64 OWNER_SLOT
+  %owner = load i64, ptr %owner.place
+  %self = call i64 @pthread_self()
+  %is.shared = icmp ne i64 %owner, 0
+  %is.other = icmp ne i64 %owner, %self
+  %is.worker = and i1 %is.shared, %is.other
+  br i1 %is.worker, label %goes.on, label %clock
+
+clock:
+  %time = alloca { i64, i64 }
+  %unknown = call i32 @clock_gettime(i32 CLOCK, ptr %time)
+  %seconds = load i64, ptr %time
+  %rest.place = getelementptr inbounds i64, ptr %time, i64 1
+  %rest = load i64, ptr %rest.place
+  %whole = mul i64 %seconds, 1000000000
+  %now = add i64 %whole, %rest
+  %next.place = getelementptr inbounds i64, ptr %slots, i64 NEXT_SLOT
+  %next = load i64, ptr %next.place
+  %is.early = icmp slt i64 %now, %next
+  br i1 %is.early, label %goes.on, label %due
+
+due:
+  %deadline.place = getelementptr inbounds i64, ptr %slots, i64 DEADLINE_SLOT
+  %deadline = load i64, ptr %deadline.place
+  %later = add i64 %now, LOOKS_EVERY
+  %is.later = icmp slt i64 %deadline, %later
+  %next.look = select i1 %is.later, i64 %deadline, i64 %later
+  store i64 %next.look, ptr %next.place
+  %control.place = getelementptr inbounds i64, ptr %slots, i64 CONTROL_SLOT
+  %control = load ptr, ptr %control.place
+  %main.place = getelementptr inbounds i64, ptr %control, i64 MAIN
+  %main = load i64, ptr %main.place
+  %is.main = icmp eq i64 %main, %self
+  br i1 %is.main, label %ask, label %compare
+
+ask:
+  %ensure.place = getelementptr inbounds i64, ptr %control, i64 ENSURE
+  %release.place = getelementptr inbounds i64, ptr %control, i64 RELEASE
+  %check.place = getelementptr inbounds i64, ptr %control, i64 CHECK
+  %fetch.place = getelementptr inbounds i64, ptr %control, i64 FETCH
+  %ensure = load ptr, ptr %ensure.place
+  %release = load ptr, ptr %release.place
+  %check = load ptr, ptr %check.place
+  %fetch = load ptr, ptr %fetch.place
+  %state = call i32 %ensure()
+  %raised = call i32 %check()
+  %is.raised = icmp ne i32 %raised, 0
+  br i1 %is.raised, label %keep, label %asked
+
+keep:
+  %type.to = getelementptr inbounds i64, ptr %slots, i64 RAISED_SLOT
+  %value.to = getelementptr inbounds i64, ptr %type.to, i64 1
+  %traceback.to = getelementptr inbounds i64, ptr %type.to, i64 2
+  call void %fetch(ptr %type.to, ptr %value.to, ptr %traceback.to)
+  br label %asked
+
+asked:
+  call void %release(i32 %state)
+  br i1 %is.raised, label %stop.now, label %compare
+
+compare:
+  %is.late = icmp sge i64 %now, %deadline
+  br i1 %is.late, label %stop.now, label %goes.on
+
+stop.now:
+  %reason = phi i64 [ INTERRUPTED, %asked ], [ TIMED_OUT, %compare ]
+  store atomic i64 %reason, ptr %stop.place monotonic, align 8
+  ret i64 %reason
+"""
+
+_LOOK_DECLARATIONS = """
+declare i64 @pthread_self()
+declare i32 @clock_gettime(i32, ptr)
+"""
+
+_COARSE = 6
+"""Linux's clock that costs least, and the usual one of other systems that have such functions."""
 
 _X86_MODE = {
     # Bits 6 and 15 of the control register: subnormal operands, and results, are zero.
@@ -292,7 +403,22 @@ SETS
 head:
   %i = phi i64 [ 0, %sets.head ], [ %i.next, %moves.head ]
   %more = icmp slt i64 %i, %length
-  br i1 %more, label %ask, label %done
+  br i1 %more, label %count, label %done
+
+count:
+  %turn.of = and i64 %i, 7
+  %is.due = icmp eq i64 %turn.of, 7
+  br i1 %is.due, label %look, label %ask
+
+look:
+  %look.place = getelementptr inbounds i64, ptr %slots, i64 LOOK_SLOT
+  %look.function = load ptr, ptr %look.place
+  %stopped = call i64 %look.function(ptr %slots)
+  %stops = icmp ne i64 %stopped, 0
+  br i1 %stops, label %halt, label %ask
+
+halt:
+  ret i64 %stopped
 
 ask:
   br i1 %has.condition, label %test, label %step
@@ -414,6 +540,7 @@ def _reads(words: list[str], suffix: str = "") -> str:
 
 
 def _control(text: str, words: list[str], continuation: str) -> str:
+    text = text.replace("LOOK_SLOT", str(LOOK_SLOT))
     text = text.replace("READS", _reads(words)).replace("HEAD", str(len(words)))
     return text.replace("SETS", _SETS.replace("CONTINUE", continuation))
 
@@ -767,12 +894,31 @@ declare i32 @llvm.smax.i32(i32, i32)
 
 def executor_assembly(offsets: dict[str, int]) -> str:
     """The executor, for a machine on which array objects have their fields at these offsets."""
-    text = _EXECUTOR
+    can_look = sys.platform != "win32"
+    text = _EXECUTOR.replace("\nLOOK\n", _LOOK if can_look else "look:\n  br label %goes.on\n")
+    if can_look:
+        text = text.replace("\nDECLARATIONS", _LOOK_DECLARATIONS + "DECLARATIONS")
     is_x86 = platform.machine().lower() in ("x86_64", "amd64")
     for name, replacement in _X86_MODE.items():
         text = text.replace(name, replacement if is_x86 else "")
-    for name, offset in {**offsets, "FIRST_SLOT": FIRST_SLOT}.items():
-        text = text.replace(name, str(offset))
+    numbers = {
+        **offsets,
+        "FIRST_SLOT": FIRST_SLOT,
+        "STOP_SLOT": STOP_SLOT,
+        "OWNER_SLOT": OWNER_SLOT,
+        "NEXT_SLOT": NEXT_SLOT,
+        "DEADLINE_SLOT": DEADLINE_SLOT,
+        "CONTROL_SLOT": CONTROL_SLOT,
+        "LOOK_SLOT": LOOK_SLOT,
+        "RAISED_SLOT": RAISED_SLOT,
+        "LOOKS_EVERY": LOOKS_EVERY,
+        "INTERRUPTED": INTERRUPTED,
+        "TIMED_OUT": TIMED_OUT,
+        "CLOCK": _COARSE,
+        **{name.upper(): CONTROL_WORDS.index(name) for name in CONTROL_WORDS},
+    }
+    for name, number in numbers.items():
+        text = re.sub(rf"\b{name}\b", str(number), text)
     return text
 
 

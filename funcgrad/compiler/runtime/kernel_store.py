@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad import intrinsics, records
-from funcgrad.compiler.abi import ABI
+from funcgrad.compiler.abi import ABI, CONTROL_WORDS
 from funcgrad.compiler.foreign import LETTERS
 from funcgrad.compiler.native import gemm, strided
 from funcgrad.compiler.runtime import executor as assembly
@@ -259,6 +259,45 @@ def pool_address(n_threads: int) -> int:
     found = threads.pool(code_address(parallel_codes()[1]))
     found.grow(n_threads - 1)
     return found.address
+
+
+@cache
+def control_words() -> Any:
+    """What programs need to ask Python whether a signal has come: `abi.CONTROL_WORDS`."""
+    functions = {
+        "ensure": ctypes.pythonapi.PyGILState_Ensure,
+        "release": ctypes.pythonapi.PyGILState_Release,
+        "check": ctypes.pythonapi.PyErr_CheckSignals,
+        "fetch": ctypes.pythonapi.PyErr_Fetch,
+    }
+    words = {name: ctypes.cast(f, ctypes.c_void_p).value or 0 for name, f in functions.items()}
+    words["main"] = threading.main_thread().ident or 0
+    return np.array([words[name] for name in CONTROL_WORDS], np.uint64)
+
+
+def _forget_main_thread() -> None:
+    """A child's main thread is the one that forked."""
+    if control_words.cache_info().currsize:
+        control_words()[CONTROL_WORDS.index("main")] = threading.main_thread().ident or 0
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_main_thread)
+
+
+def raised(words: Any) -> BaseException:
+    """The exception that ``PyErr_Fetch`` gave, whose references are given up.
+
+    Args:
+        words: Its type, value and traceback, in memory.
+    """
+    restore = ctypes.pythonapi["PyErr_Restore"]
+    restore.restype, restore.argtypes = None, [ctypes.c_void_p] * 3
+    try:
+        restore(*(int(word) or None for word in words))
+    except BaseException as error:
+        return error
+    raise AssertionError("nothing was raised")
 
 
 @cache

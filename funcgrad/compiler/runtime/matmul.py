@@ -16,7 +16,12 @@ from funcgrad.compiler.abi import GEMM_WORDS, TILE_WORDS
 from funcgrad.compiler.native.gemm import DEPTH, FEW
 from funcgrad.compiler.nest.layout import Value, View
 from funcgrad.compiler.nest.nodes import Product
-from funcgrad.compiler.nest.split import MOST_PARTS, PARTS_PER_THREAD
+from funcgrad.compiler.nest.split import (
+    MOST_PARTS,
+    MOST_PRODUCTS,
+    MOST_RANGES,
+    PARTS_PER_THREAD,
+)
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.compiler.runtime.blas import Library, chosen
 from funcgrad.compiler.runtime.executable import Step, parallel_step
@@ -99,6 +104,7 @@ class Multiplication:
         n_tiles = batch * math.prod(self._grid)
         count = min(PARTS_PER_THREAD * n_threads, n_tiles, work // LEAST_WORK, MOST_PARTS)
         count = max(count, 1) if n_threads > 1 else 1
+        count = max(count, min(work // MOST_PRODUCTS, n_tiles, MOST_RANGES))
         bounds = [n_tiles * i // count for i in range(count + 1)]
         self.parts = list(itertools.pairwise(bounds))
         lanes = min(n_threads, _MOST_LANES) if count > 1 else 1

@@ -110,7 +110,7 @@ class ForeignCall:
                 words = self._sort(self.call)
                 words.begin, words.end = begin, end
             words.site = site
-            if n_threads == 1 or len(self.parts) > 1 or self._largest <= FEW_ELEMENTS:
+            if n_threads <= 1 or len(self.parts) > 1 or self._largest <= FEW_ELEMENTS:
                 words.library = self._library
             parts.append(words.all())
         return (

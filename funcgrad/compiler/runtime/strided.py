@@ -11,7 +11,12 @@ from dataclasses import field
 from funcgrad.compiler.abi import STRIDED_WORDS
 from funcgrad.compiler.nest.layout import Value, View
 from funcgrad.compiler.nest.nodes import StridedProduct
-from funcgrad.compiler.nest.split import MOST_PARTS, PARTS_PER_THREAD
+from funcgrad.compiler.nest.split import (
+    MOST_PARTS,
+    MOST_PRODUCTS,
+    MOST_RANGES,
+    PARTS_PER_THREAD,
+)
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.compiler.runtime.executable import Step, parallel_step
 from funcgrad.dtypes import short_name
@@ -73,9 +78,11 @@ class StridedMultiplication:
         strips = len(self._strips)
         work = outer * rows * strips * shape.lanes * terms
         if work < (REPEATED_WORK if is_repeated else PARALLEL_WORK):
-            n_threads = 1
+            n_threads = min(n_threads, 1)
         count = min(PARTS_PER_THREAD * n_threads, work // LEAST_WORK, MOST_PARTS)
         count = max(count, 1) if n_threads > 1 else 1
+        if n_threads:
+            count = max(count, min(work // MOST_PRODUCTS, MOST_RANGES))
         self.group_rows, self.groups = _groups(rows, shape.rows[0], -(-count // outer))
         wanted = -(-count // (outer * self.groups))
         self.group_strips, self.strip_groups = _groups(strips, shape.vectors, wanted)

@@ -24,6 +24,8 @@ from functools import cache
 
 import numpy as np
 
+from funcgrad.compiler.abi import LOOK_SLOT, LOOKS_EVERY, OWNER_SLOT, STOP_SLOT
+
 PARALLEL_SYMBOL = "fg_parallel"
 WORKER_SYMBOL = "fg_worker"
 
@@ -83,11 +85,18 @@ entry:
   %kernel = load ptr, ptr %kernel.place
   %distance = mul nsw i64 %part, %bytes
   %args = getelementptr inbounds i8, ptr %first, i64 %distance
-  %code = call i64 %kernel(ptr %slots, ptr %args)
-  %failed = icmp ne i64 %code, 0
+  %stop.place = getelementptr inbounds i64, ptr %slots, i64 STOP_SLOT
+  %stop = load atomic i64, ptr %stop.place monotonic, align 8
+  %stops = icmp ne i64 %stop, 0
+  br i1 %stops, label %note, label %call
+
+call:
+  %called = call i64 %kernel(ptr %slots, ptr %args)
+  %failed = icmp ne i64 %called, 0
   br i1 %failed, label %note, label %count
 
 note:
+  %code = phi i64 [ %stop, %entry ], [ %called, %call ]
   %error = getelementptr inbounds i8, ptr %pool, i64 224
   store atomic i64 %code, ptr %error seq_cst, align 8
   br label %count
@@ -118,6 +127,7 @@ leave:
 }
 
 declare i64 @syscall(i64, ...)
+declare i64 @pthread_self()
 DECLARATIONS
 """
 
@@ -137,6 +147,10 @@ entry:
   %threads = load i64, ptr %threads.place
   %first = getelementptr inbounds i64, ptr %args, i64 7
   %bytes = shl i64 %words, 3
+  %look.place = getelementptr inbounds i64, ptr %slots, i64 LOOK_SLOT
+  %look.function = load ptr, ptr %look.place
+  %owner.slot = getelementptr inbounds i64, ptr %slots, i64 OWNER_SLOT
+  %rest.time = alloca { i64, i64 }
   %owner = getelementptr inbounds i8, ptr %pool, i64 128
   %pair = cmpxchg ptr %owner, i64 0, i64 1 seq_cst seq_cst
   %mine = extractvalue { i64, i1 } %pair, 1
@@ -152,19 +166,27 @@ alone.run:
   %part.args = getelementptr inbounds i8, ptr %first, i64 %distance
   %code = call i64 %kernel(ptr %slots, ptr %part.args)
   %failed = icmp ne i64 %code, 0
-  br i1 %failed, label %alone.failed, label %alone.ran
+  br i1 %failed, label %alone.failed, label %alone.look
+
+alone.look:
+  %alone.stop = call i64 %look.function(ptr %slots)
+  %alone.stops = icmp ne i64 %alone.stop, 0
+  br i1 %alone.stops, label %alone.failed, label %alone.ran
 
 alone.ran:
   %i.next = add nsw i64 %i, 1
   br label %alone
 
 alone.failed:
-  ret i64 %code
+  %alone.code = phi i64 [ %code, %alone.run ], [ %alone.stop, %alone.look ]
+  ret i64 %alone.code
 
 alone.done:
   ret i64 0
 
 offer:
+  %self = call i64 @pthread_self()
+  store i64 %self, ptr %owner.slot
   %job = getelementptr inbounds i8, ptr %pool, i64 192
   store ptr %slots, ptr %job
   %job.args = getelementptr inbounds i8, ptr %job, i64 8
@@ -210,6 +232,7 @@ work:
 
 run:
   call void @run_part(ptr %pool, i64 %part)
+  %stop = call i64 %look.function(ptr %slots)
   br label %work
 
 wait:
@@ -238,7 +261,12 @@ sleep:
   br i1 %now.all, label %rise, label %rest
 
 rest:
-  %ended = call i64 (i64, ...) @syscall(i64 FUTEX, ptr %sleeper, i64 128, i32 1, ptr null)
+  ; Not longer than until the next look.
+  store i64 0, ptr %rest.time
+  %rest.ns = getelementptr inbounds i64, ptr %rest.time, i64 1
+  store i64 LOOKS_EVERY, ptr %rest.ns
+  %ended = call i64 (i64, ...) @syscall(i64 FUTEX, ptr %sleeper, i64 128, i32 1, ptr %rest.time)
+  %waited.stop = call i64 %look.function(ptr %slots)
   br label %sleep
 
 rise:
@@ -246,7 +274,12 @@ rise:
   br label %finish
 
 finish:
-  %result = load atomic i64, ptr %error seq_cst, align 8
+  %found = load atomic i64, ptr %error seq_cst, align 8
+  %stop.place = getelementptr inbounds i64, ptr %slots, i64 STOP_SLOT
+  %stopped = load atomic i64, ptr %stop.place monotonic, align 8
+  %stops = icmp ne i64 %stopped, 0
+  %result = select i1 %stops, i64 %stopped, i64 %found
+  store i64 0, ptr %owner.slot
   store atomic i64 0, ptr %owner seq_cst, align 8
   ret i64 %result
 }
@@ -334,6 +367,9 @@ def assembly(which: str) -> str:
     """The step that offers parts to the pool (`PARALLEL_SYMBOL`), or the worker's loop."""
     text = _COMMON + (_PARALLEL if which == PARALLEL_SYMBOL else _WORKER)
     text = text.replace("SPINS", str(SPINS))
+    slots = {"STOP_SLOT": STOP_SLOT, "OWNER_SLOT": OWNER_SLOT, "LOOK_SLOT": LOOK_SLOT}
+    for name, number in {**slots, "LOOKS_EVERY": LOOKS_EVERY}.items():
+        text = text.replace(name, str(number))
     for name, replacement in _MACHINES[platform.machine()].items():
         text = text.replace(name, replacement)
     return text

@@ -1,0 +1,209 @@
+"""Ctrl-C, and limits of time and memory: what runs is stopped, what was there is unharmed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import funcgrad as fg
+import funcgrad.numpy as fnp
+from funcgrad import lax
+from funcgrad.errors import ArgumentError, MemoryLimitError, TimeLimitError
+
+# Every one runs for minutes if nobody stops it; `n` is what a call that ends at once is given.
+LONG: dict[str, tuple[Callable[..., Any], Callable[[int], tuple[Any, ...]]]] = {
+    "counted loop of numbers": (
+        lambda x, n: lax.fori_loop(0, n, lambda i, c: c * 0.999 + 1.0, x),
+        lambda n: (1.0, n),
+    ),
+    "loop until": (
+        lambda x, n: lax.while_loop(lambda c: c < n, lambda c: c + 1.0, x),
+        lambda n: (0.0, float(n)),
+    ),
+    "loop in a loop": (
+        lambda x, n: lax.fori_loop(
+            0, n, lambda i, c: lax.fori_loop(0, 100, lambda j, d: d * 0.9 + 1.0, c), x
+        ),
+        lambda n: (1.0, n),
+    ),
+    "loop of arrays": (
+        lambda x, n: lax.fori_loop(0, n, lambda i, c: np.sin(c) * 0.999 + 1.0, x),
+        lambda n: (np.ones(300), n),
+    ),
+    "loop of solutions": (
+        lambda x, n: lax.fori_loop(0, n, lambda i, c: np.linalg.solve(c @ c.T + np.eye(8), c), x),
+        lambda n: (np.ones((8, 8)), n),
+    ),
+    "lanes": (
+        lambda x, n: fg.vmap(lambda y: lax.fori_loop(0, n, lambda i, c: c * 0.999 + y, y))(x),
+        lambda n: (np.ones(2000), n),
+    ),
+    "gradient of a loop until": (
+        lambda x, n: fg.grad(
+            lambda y: lax.while_loop(
+                lambda c: c[1] < n,
+                lambda c: (np.sin(c[0]) * y, c[1] + 1),
+                (y, 0),
+                max_checkpoints=4,
+            )[0]
+        )(x),
+        lambda n: (1.0, n),
+    ),
+}
+ENDLESS, SHORT = 10**12, 10
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_programs_end_at_the_limit_and_work_afterwards(name: str) -> None:
+    function, arguments = LONG[name]
+    jitted = fg.jit(function)
+    expected = jitted(*arguments(SHORT))
+    start = time.monotonic()
+    with (
+        pytest.raises(TimeLimitError, match=r"limit of 0\.05 seconds") as caught,
+        fg.limits(seconds=0.05),
+    ):
+        jitted(*arguments(ENDLESS))
+    assert time.monotonic() - start < 5  # a busy machine; the limit is a hundredth of it
+    assert isinstance(caught.value, TimeoutError)
+    assert "test_limits.py" in str(caught.value)
+    np.testing.assert_array_equal(jitted(*arguments(SHORT)), expected)
+    with fg.limits(seconds=60):
+        np.testing.assert_array_equal(jitted(*arguments(SHORT)), expected)
+
+
+def test_large_steps_end_between_their_parts() -> None:
+    a = np.ones((3000, 3000))
+    chain = fg.jit(lambda a: a @ a @ a @ a @ a @ a @ a @ a)
+    heavy = fg.jit(lambda x: np.sum(np.sin(np.cos(np.exp(-np.tan(x[:, None] * x[None, :]))))))
+    for function, x in ((chain, a), (heavy, np.ones(30_000))):
+        fg.jit(function).lower(x).compile()
+        start = time.monotonic()
+        with pytest.raises(TimeLimitError), fg.limits(seconds=0.05):
+            function(x)
+        assert time.monotonic() - start < 3
+
+
+def test_limits_are_of_their_context_and_the_stricter_one_holds() -> None:
+    f = fg.jit(LONG["counted loop of numbers"][0])
+    stricter = pytest.raises(TimeLimitError, match=r"limit of 0\.02")
+    with stricter, fg.limits(seconds=100), fg.limits(seconds=0.02):
+        f(1.0, ENDLESS)
+    with stricter, fg.limits(seconds=0.02), fg.limits(seconds=100, memory="1GB"):
+        f(1.0, ENDLESS)
+    results: list[Any] = []
+    with fg.limits(seconds=0.001):
+        time.sleep(0.01)
+        other = threading.Thread(target=lambda: results.append(f(1.0, SHORT)))
+        other.start()
+        other.join()
+        with pytest.raises(TimeLimitError):
+            f(1.0, SHORT)
+    assert results == [f(1.0, SHORT)]
+
+
+@pytest.mark.parametrize("is_disabled", [False, True])
+@pytest.mark.parametrize("name", ["counted loop of numbers", "loop until"])
+def test_loops_of_python_end(name: str, is_disabled: bool) -> None:
+    function, arguments = LONG[name]
+    with pytest.raises(TimeLimitError), fg.limits(seconds=0.05), fg.disable_jit(is_disabled):
+        function(*arguments(ENDLESS))
+
+
+def test_memory_is_known_before_anything_is_computed() -> None:
+    seen: list[Any] = []
+
+    def f(x: Any) -> Any:
+        fg.debug.callback(seen.append, x[0])
+        return fnp.sort(fnp.outer(x, x), axis=0)
+
+    jitted = fg.jit(f)
+    with pytest.raises(MemoryLimitError) as caught, fg.limits(memory="1MB"):
+        jitted(np.ones(1000))
+    text = str(caught.value)
+    assert text.startswith("f needs ")
+    assert "more than the limit of 1.0 MB; nothing has been computed" in text
+    assert "f64[1000,1000]" in text
+    assert not seen
+    assert isinstance(caught.value, MemoryError)
+    with fg.limits(memory="40MB"):
+        assert jitted(np.ones(1000)).shape == (1000, 1000)
+    assert len(seen) == 1
+
+
+def test_wrong_limits_are_named() -> None:
+    for wrong in ({"seconds": 0}, {"seconds": -1.0}, {"seconds": "1"}, {"seconds": float("nan")}):
+        with pytest.raises(ArgumentError, match="limits: seconds must be a positive number"):
+            fg.limits(**wrong).__enter__()  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="limits: memory is a number of bytes"):
+        fg.limits(memory="much").__enter__()
+    with fg.limits():
+        assert fg.jit(lambda x: x + 1)(1) == 2
+
+
+INTERRUPTED = """
+import os, signal, sys, threading, time
+sys.path.insert(0, {root!r})
+import numpy as np
+import funcgrad as fg
+from tests.api.test_limits import LONG, ENDLESS, SHORT
+
+class Alarm(Exception):
+    pass
+
+def ring(*_):
+    raise Alarm("rung")
+
+signal.signal(signal.SIGALRM, ring)
+other = fg.jit(LONG["counted loop of numbers"][0])
+found = []
+def work():
+    with fg.limits(seconds=1.5):
+        try:
+            other(1.0, ENDLESS)
+        except TimeoutError:
+            found.append("other thread ended by its limit")
+beside = threading.Thread(target=work)
+beside.start()
+for name, (function, arguments) in LONG.items():
+    jitted = fg.jit(function)
+    expected = jitted(*arguments(SHORT))
+    for kind, number in ((KeyboardInterrupt, signal.SIGINT), (Alarm, signal.SIGALRM)):
+        threading.Timer(0.05, os.kill, (os.getpid(), number)).start()
+        start = time.monotonic()
+        try:
+            jitted(*arguments(ENDLESS))
+        except kind as error:
+            if name == "counted loop of numbers":
+                assert "while a compiled program ran" in error.__notes__[0], error.__notes__
+            assert time.monotonic() - start < 4, name
+        assert np.array_equal(jitted(*arguments(SHORT)), expected), name
+donor = fg.jit(lambda x: fg.lax.fori_loop(0, ENDLESS, lambda i, c: c * 0.5, x), donate_argnums=0)
+donor.lower(np.ones(100_000)).compile()
+threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    donor(np.ones(100_000))
+except KeyboardInterrupt as error:
+    assert "donated arguments" in error.__notes__[1]
+beside.join()
+print(found)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="needs signals of Unix")
+def test_signals_reach_python_and_leave_everything_as_it_was() -> None:
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    code = INTERRUPTED.format(root=root)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.stdout == "['other thread ended by its limit']\n", done.stderr
