@@ -39,7 +39,7 @@ def limits(*, seconds: float | None = None, memory: int | str | None = None) -> 
     Example:
         >>> import numpy as np, funcgrad as fg
         >>> outer = fg.jit(lambda x: np.sort(np.outer(x, x), axis=0))
-        >>> with fg.limits(seconds=10, memory="10MB"):
+        >>> with fg.limits(seconds=10, memory="100MB"):
         ...     y = outer(np.ones(1000))
         >>> with fg.limits(memory="1MB"):
         ...     y = outer(np.ones(1000))

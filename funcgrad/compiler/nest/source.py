@@ -22,6 +22,9 @@ from funcgrad.core.program import Equation
 from funcgrad.dtypes import BOOL, short_name
 from funcgrad.records import dataclass
 
+LOOK = "look(slots)"
+"""What a kernel with long loops asks: whether to stop."""
+
 BLOCK = 512
 """Length of the blocks in which sums are formed."""
 
@@ -76,7 +79,10 @@ class Kernel:
         """Form parts for several threads, if it is large enough."""
         if not self.is_parallel:
             return
-        self.parts = part_ranges(self.length, self.work, n_threads, self.per_thread)
+        looks_itself = LOOK in self.source
+        self.parts = part_ranges(
+            self.length, self.work, n_threads, self.per_thread, is_bounded=not looks_itself
+        )
         for value in self.scratch:
             value.shape = (len(self.parts), *value.shape)
 
@@ -124,7 +130,7 @@ class Source:
             yield
 
     def _look(self, counter: str) -> None:
-        self.add(f"{counter}_s = look(slots)")
+        self.add(f"{counter}_s = {LOOK}")
         with self.block(f"if {counter}_s != 0:"):
             self.add(f"return {counter}_s")
 

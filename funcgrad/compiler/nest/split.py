@@ -22,22 +22,29 @@ LEAST_WORK = 1 << 18
 
 
 def part_ranges(
-    length: int, work: int, threads: int, per_thread: int = PARTS_PER_THREAD
+    length: int,
+    work: int,
+    threads: int,
+    per_thread: int = PARTS_PER_THREAD,
+    is_bounded: bool = True,
 ) -> list[tuple[int, int]]:
     """Ranges of an outermost loop that are worth a thread each; one range if it is too small.
 
-    None of them takes longer than `MOST_WORK`, for a program can be stopped between them.
+    Between two of them a program can be stopped.
 
     Args:
         length: Iterations of the loop.
         work: That of all of them.
         threads: How many threads may take part; 0 where nothing runs steps in parts.
         per_thread: How many parts every thread is to have.
+        is_bounded: Whether no part is to take longer than `MOST_WORK`.
     """
     if threads < 1:
         return [(0, length)]
     count = min(per_thread * threads, work // LEAST_WORK, MOST_PARTS) if threads > 1 else 1
-    count = min(max(count, min(work // MOST_WORK, MOST_RANGES)), length)
+    if is_bounded:
+        count = max(count, min(work // MOST_WORK, MOST_RANGES))
+    count = min(count, length)
     if count < 2:
         return [(0, length)]
     size = -(-length // count)
