@@ -187,7 +187,10 @@ for name, (function, arguments) in LONG.items():
                 assert "while a compiled program ran" in error.__notes__[0], error.__notes__
             assert time.monotonic() - start < 4, name
         assert np.array_equal(jitted(*arguments(SHORT)), expected), name
-donor = fg.jit(lambda x: fg.lax.fori_loop(0, ENDLESS, lambda i, c: c * 0.5, x), donate_argnums=0)
+def add_endless(x):
+    return x * 2 + fg.lax.fori_loop(0, ENDLESS, lambda i, c: c * 0.5, 1.0)
+
+donor = fg.jit(add_endless, donate_argnums=0)
 threading.Timer(2.0, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
     donor(np.ones(100_000))
