@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad import environment
 from funcgrad.compiler.runtime import blas, kernel_store
 from funcgrad.compiler.runtime.threads import default_threads, is_available
 from funcgrad.errors import ArgumentError, FuncgradError
 
-_PREFIX = "FUNCGRAD_"
 _LIBRARIES = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "OMP_NUM_THREADS")
 """Variables of libraries that limit the threads of NumPy, SciPy, and of a BLAS that was chosen."""
 
@@ -89,9 +89,9 @@ def _config() -> dict[str, dict[str, Any]]:
         "matrix products": _products(),
         "cache": _cache(),
         "environment": {
-            name: value
+            name: value + " (not read: misspelt?)" * (name in environment.unknown())
             for name, value in sorted(os.environ.items())
-            if name.startswith(_PREFIX) or name in _LIBRARIES
+            if name.startswith(environment.PREFIX) or name in _LIBRARIES
         },
     }
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import gc
 import itertools
-import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from funcgrad import environment
 from funcgrad.compiler import abi
 from funcgrad.compiler.nest.allocate import (
     Nested,
@@ -462,7 +462,7 @@ def _flushes(graph: Graph) -> bool:
     A product of small float32 gradients is soon subnormal, and arithmetic with such numbers takes
     up to a hundred times longer. Double precision is asked for by those who need every digit.
     """
-    if os.environ.get("FUNCGRAD_KEEP_SUBNORMALS", "0") not in ("", "0"):
+    if environment.is_on("FUNCGRAD_KEEP_SUBNORMALS"):
         return False
     nodes = list(all_nodes(graph))
     hidden = {v for node in nodes if isinstance(node, Routine) for v in node.hidden}
@@ -498,7 +498,7 @@ def _python_loop_text(program: Program, node: External) -> str:
 
 
 def _debug_level() -> int:
-    level = os.environ.get("FUNCGRAD_DEBUG", "0")
+    level = environment.text("FUNCGRAD_DEBUG") or "0"
     return int(level) if level.isdigit() else 1
 
 

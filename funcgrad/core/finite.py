@@ -11,7 +11,6 @@ value of a mask.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad import environment
 from funcgrad.core.avals import aval_of
 from funcgrad.core.source import current_location
 from funcgrad.errors import NonFiniteError
@@ -33,7 +33,7 @@ _MAX_TEXT = 60
 
 def _from_environment() -> Kinds:
     names = {"nan": "FUNCGRAD_DEBUG_NANS", "inf": "FUNCGRAD_DEBUG_INFS"}
-    return frozenset(k for k, name in names.items() if os.environ.get(name, "0") not in ("0", ""))
+    return frozenset(k for k, name in names.items() if environment.is_on(name))
 
 
 WATCHED_FROM_START = _from_environment()

@@ -6,20 +6,18 @@ compiled.
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+from funcgrad import environment
 from funcgrad.core.source import SourceLocation
 from funcgrad.errors import FuncgradWarning, LongProgramWarning
 
-_reports_python_loops: ContextVar[bool] = ContextVar(
-    "funcgrad_python_loops",
-    default=os.environ.get("FUNCGRAD_DEBUG_PYTHON_LOOPS", "0") not in ("0", ""),
-)
+_FROM_START = environment.is_on("FUNCGRAD_DEBUG_PYTHON_LOOPS")
+_reports_python_loops: ContextVar[bool] = ContextVar("funcgrad_python_loops", default=_FROM_START)
 
 are_python_loops_reported = _reports_python_loops.get
 """Whether the compiler warns of loops that Python runs, in this thread and context."""

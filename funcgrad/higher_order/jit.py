@@ -6,13 +6,13 @@ result; the memory on the program keeps that linear in the depth of nesting.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
 
+from funcgrad import environment
 from funcgrad.compiler.pipeline import compile_program
 from funcgrad.compiler.runtime.executable import Executable
 from funcgrad.core.avals import ShapedArray
@@ -38,7 +38,7 @@ LIMITED = "limited"
 
 _disabled: ContextVar[bool | str] = ContextVar(
     "funcgrad_disable_jit",
-    default=os.environ.get("FUNCGRAD_DISABLE_JIT", "0") not in ("0", "")
+    default=environment.is_on("FUNCGRAD_DISABLE_JIT")
     or (STEPWISE if WATCHED_FROM_START else False),
 )
 

@@ -7,9 +7,9 @@ leaves some of them out: results stay the same, which tells a defect of a pass f
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
+from funcgrad import environment
 from funcgrad.compiler.nest.allocate import mark_stored
 from funcgrad.compiler.nest.detach import detach
 from funcgrad.compiler.nest.fuse import Group, fuse
@@ -45,7 +45,7 @@ VERIFY_VARIABLE = "FUNCGRAD_VERIFY"
 
 def is_on(name: str) -> bool:
     """Whether a pass is to run."""
-    return name not in os.environ.get(SKIP_VARIABLE, "").split(",")
+    return name not in (environment.text(SKIP_VARIABLE) or "").split(",")
 
 
 def arrange(
@@ -65,7 +65,7 @@ def arrange(
     Returns:
         Its nodes in groups, of which each is run by one kernel, or is no kernel's.
     """
-    is_verified = os.environ.get(VERIFY_VARIABLE, "0") not in ("", "0")
+    is_verified = environment.is_on(VERIFY_VARIABLE)
 
     def check(after: str, groups: Sequence[Group] | None = None) -> None:
         if is_verified:

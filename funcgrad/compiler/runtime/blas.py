@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad import environment
 from funcgrad.compiler.foreign import LETTERS, linear_algebra_file, linear_algebra_function
 from funcgrad.compiler.runtime.threads import is_available
 from funcgrad.errors import LibraryError
@@ -58,7 +59,7 @@ def chosen() -> Library | None:
         LibraryError: ``FUNCGRAD_BLAS`` names none, or one that is not there.
     """
     default = "own" if is_available() else "scipy"
-    asked = os.environ.get(VARIABLE, "").strip() or default
+    asked = environment.text(VARIABLE) or default
     if asked == "own" and is_available():
         return None
     return library(asked)

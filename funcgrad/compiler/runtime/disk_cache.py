@@ -24,6 +24,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from funcgrad import environment
 from funcgrad.errors import CacheError, FuncgradWarning
 
 FOLDER_VARIABLE = "FUNCGRAD_CACHE_DIR"
@@ -46,16 +47,16 @@ def default_folder() -> Path | None:
     ``FUNCGRAD_CACHE_DIR`` if set, else ``funcgrad`` in the user's cache folder
     (``XDG_CACHE_HOME``).
     """
-    asked = os.environ.get(FOLDER_VARIABLE)
+    asked = environment.text(FOLDER_VARIABLE)
     if asked is not None:
-        return None if asked.strip().lower() in ("", "off") else Path(asked).expanduser()
+        return None if asked.lower() in ("", "off") else Path(asked).expanduser()
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path("~/.cache").expanduser()) / "funcgrad"
 
 
 def size_limit() -> int:
     """The largest size of the folder in bytes: ``FUNCGRAD_CACHE_SIZE``, such as ``200M``."""
-    text = os.environ.get(SIZE_VARIABLE, "").strip().upper().removesuffix("B")
+    text = (environment.text(SIZE_VARIABLE) or "").upper().removesuffix("B")
     if not text:
         return DEFAULT_SIZE
     digits = text.rstrip("KMG")
@@ -74,7 +75,7 @@ def open_default() -> DiskCache | None:
     try:
         return DiskCache(folder, size_limit())
     except CacheError as error:
-        if os.environ.get(FOLDER_VARIABLE) is not None:
+        if environment.text(FOLDER_VARIABLE) is not None:
             raise
         warnings.warn(CacheWarning(f"compiled kernels are not kept: {error}"), stacklevel=2)
         return None

@@ -24,7 +24,9 @@ from functools import cache
 
 import numpy as np
 
+from funcgrad import environment
 from funcgrad.compiler.abi import LOOK_SLOT, LOOKS_EVERY, OWNER_SLOT, STOP_SLOT
+from funcgrad.errors import ArgumentError
 
 PARALLEL_SYMBOL = "fg_parallel"
 WORKER_SYMBOL = "fg_worker"
@@ -354,6 +356,8 @@ _MACHINES = {
     },
 }
 
+VARIABLE = "FUNCGRAD_NUM_THREADS"
+
 SPINS = 2000
 """How often a thread that waits looks before it sleeps: less than 100 microseconds."""
 
@@ -377,8 +381,12 @@ def assembly(which: str) -> str:
 
 def default_threads() -> int:
     """Threads of a program that asks for no number: the cores that this process may use."""
-    given = os.environ.get("FUNCGRAD_NUM_THREADS", "")
-    if given.isdigit() and int(given) > 0:
+    given = environment.text(VARIABLE)
+    if given:
+        if not (given.isdigit() and int(given) > 0):
+            raise ArgumentError(
+                f"{VARIABLE}={given!r} is no number of threads. Give 1 or more, or leave it out."
+            )
         return int(given)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
 

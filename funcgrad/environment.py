@@ -1,0 +1,152 @@
+"""The environment variables that funcgrad reads, all of them.
+
+Whoever needs one asks here, by its name; nothing else looks into the environment for names that
+begin with ``FUNCGRAD_``. `VARIABLES` is what ``docs/environment.md`` shows.
+"""
+
+from __future__ import annotations
+
+import os
+
+from funcgrad.records import dataclass
+
+PREFIX = "FUNCGRAD_"
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One of them.
+
+    Attributes:
+        name: Its name.
+        values: What it may be.
+        default: What holds where it is not set, or empty.
+        read: When it is read.
+        meaning: What it does.
+    """
+
+    name: str
+    values: str
+    default: str
+    read: str
+    meaning: str
+
+
+_IMPORT = "when funcgrad is imported"
+_COMPILE = "when a function is compiled"
+_FIRST = "when the first function is compiled"
+
+VARIABLES: dict[str, Variable] = {
+    row[0]: Variable(*row)
+    for row in (
+        (
+            "FUNCGRAD_BLAS",
+            "own, scipy, mkl, blis, or the path of a library",
+            "own where there are threads of our own (Linux), else scipy",
+            _COMPILE,
+            "Which library multiplies matrices.",
+        ),
+        (
+            "FUNCGRAD_CACHE_DIR",
+            "a folder, or off",
+            "funcgrad in the user's cache folder",
+            _FIRST,
+            "Where compiled kernels are kept for the next process.",
+        ),
+        (
+            "FUNCGRAD_CACHE_SIZE",
+            "bytes, or a number with K, M or G",
+            "512M",
+            _FIRST,
+            "The size from which on the oldest kernels of that folder are removed.",
+        ),
+        (
+            "FUNCGRAD_DEBUG",
+            "0, 1 or 2",
+            "0",
+            _COMPILE,
+            "Print what is compiled (1), with programs, plans and kernels (2).",
+        ),
+        (
+            "FUNCGRAD_DEBUG_INFS",
+            "0 or 1",
+            "0",
+            _IMPORT,
+            "As `debug_infs`, for a whole process.",
+        ),
+        (
+            "FUNCGRAD_DEBUG_NANS",
+            "0 or 1",
+            "0",
+            _IMPORT,
+            "As `debug_nans`, for a whole process.",
+        ),
+        (
+            "FUNCGRAD_DEBUG_PYTHON_LOOPS",
+            "0 or 1",
+            "0",
+            _IMPORT,
+            "As `debug_python_loops`, for a whole process.",
+        ),
+        (
+            "FUNCGRAD_DISABLE_JIT",
+            "0 or 1",
+            "0",
+            _IMPORT,
+            "As `disable_jit`, for a whole process.",
+        ),
+        (
+            "FUNCGRAD_KEEP_SUBNORMALS",
+            "0 or 1",
+            "0",
+            _COMPILE,
+            "Compute with subnormal numbers in programs of single precision, too.",
+        ),
+        (
+            "FUNCGRAD_NUM_THREADS",
+            "a number from 1 on",
+            "the cores that the process may use",
+            _COMPILE,
+            "How many threads large kernels may use.",
+        ),
+        (
+            "FUNCGRAD_SKIP_PASSES",
+            "names of passes, separated by commas",
+            "none",
+            _COMPILE,
+            "Passes of the compiler that are left out, to find a defect.",
+        ),
+        (
+            "FUNCGRAD_VERIFY",
+            "0 or 1",
+            "0",
+            _COMPILE,
+            "Check the program after every pass of the compiler.",
+        ),
+    )
+}
+
+
+def text(name: str) -> str | None:
+    """What a variable is set to, without blanks around it; ``None`` where it is not set.
+
+    Args:
+        name: One of `VARIABLES`.
+    """
+    assert name in VARIABLES
+    found = os.environ.get(name)
+    return None if found is None else found.strip()
+
+
+def is_on(name: str) -> bool:
+    """Whether a switch is on: set to anything but 0.
+
+    Args:
+        name: One of `VARIABLES`.
+    """
+    return (text(name) or "0") != "0"
+
+
+def unknown() -> list[str]:
+    """Variables that look like ours and are not read: misspelt, or of another version."""
+    return sorted(name for name in os.environ if name.startswith(PREFIX) and name not in VARIABLES)
