@@ -234,8 +234,9 @@ The function is called for ``begin <= i < end``. Then follow
 * further words, which arguments may point to.
 
 ``check`` says what makes a call a failure. ``clear`` and ``test`` are the addresses of
-``feclearexcept`` and ``fetestexcept``, ``every`` and ``invalid`` bits of floating-point flags.
-``library`` is the address of `LIBRARY_WORDS` if the calls are to run on this thread alone, else 0.
+``feclearexcept``, 0 for functions that no flag concerns, and of ``fetestexcept``; ``every`` and
+``invalid`` are bits of floating-point flags. ``library`` is the address of `LIBRARY_WORDS` if the
+calls are to run on this thread alone, else 0.
 """
 
 LIBRARY_WORDS = ["lock", "count", "before", "get", "set"]

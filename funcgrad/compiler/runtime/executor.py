@@ -641,6 +641,7 @@ READS
   %call = inttoptr i64 %function to ptr
   %clear.flags = inttoptr i64 %clear to ptr
   %test.flags = inttoptr i64 %test to ptr
+  %clears = icmp ne i64 %clear, 0
   %every.32 = trunc i64 %every to i32
   %invalid.32 = trunc i64 %invalid to i32
   %last = sub nsw i64 %n_places, 1
@@ -724,8 +725,14 @@ argument.done:
   br label %arguments.head
 
 ready:
-  ; Libraries look at flags that their own operations did not raise.
+  ; The loops of ufuncs look at flags that their own operations did not raise.
+  br i1 %clears, label %clear.them, label %choose
+
+clear.them:
   %cleared = call i32 %clear.flags(i32 %every.32)
+  br label %choose
+
+choose:
   switch i64 %n_arguments, label %done [
 CASES
   ]
@@ -767,7 +774,7 @@ failed:
   br label %done
 
 done:
-  %answer = phi i64 [ 0, %head ], [ 0, %ready ], [ REFUSED, %failed ]
+  %answer = phi i64 [ 0, %head ], [ 0, %choose ], [ REFUSED, %failed ]
   br i1 %is.alone, label %together, label %return
 
 together:

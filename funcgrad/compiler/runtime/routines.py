@@ -147,6 +147,7 @@ class ForeignCall:
             core_steps += [s * x.dtype.itemsize for s in x.strides[len(x.strides) - len(names) :]]
             places.append(_place(x, 0, begin * step))
         words = _Words(loop.function, abi.BY_FLAG if call.may_fail else abi.NEVER)
+        words.clears_flags = True
         words.places = places
         words.arguments = [(abi.PLACES, 0), *words.listed([end - begin, *lengths.values()])]
         words.arguments += [*words.listed([*steps, *core_steps]), (abi.WORD, loop.data)]
@@ -184,6 +185,7 @@ class _Words:
         self.function = function
         self.check = check
         self.site = 0
+        self.clears_flags = False
         self.library = 0
         self.begin = 0
         self.end = 1
@@ -204,7 +206,7 @@ class _Words:
             "function": self.function,
             "check": self.check,
             "site": self.site,
-            "clear": clear,
+            "clear": clear if self.clears_flags else 0,
             "test": test,
             "every": every,
             "invalid": invalid,
