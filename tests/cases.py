@@ -70,8 +70,8 @@ from funcgrad.primitives.linalg import (
     Solve,
     Svd,
     TriangularSolve,
-    matmul,
 )
+from funcgrad.primitives.matrices import matmul
 from funcgrad.primitives.ordering import ArgSort, SearchSorted
 from funcgrad.primitives.random import erfinv_giles, threefry2x32
 from funcgrad.primitives.reductions import (

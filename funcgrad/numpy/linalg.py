@@ -25,6 +25,8 @@ from funcgrad.numpy.shaping import matrix_transpose, ravel
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import linalg as primitives
 from funcgrad.primitives import shape as s
+from funcgrad.primitives.matrices import adjoint
+from funcgrad.primitives.matrices import matmul as multiply
 from funcgrad.primitives.reductions import ReduceMax, ReduceMin
 from funcgrad.primitives.shape import ReduceSum, shape_of
 
@@ -264,7 +266,7 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Any:
     x = _square(a, "cholesky")
     if not upper:
         return primitives.Cholesky().bind(x)
-    return primitives.adjoint(primitives.Cholesky().bind(primitives.adjoint(x)))
+    return adjoint(primitives.Cholesky().bind(adjoint(x)))
 
 
 def qr(a: Any, mode: str = "reduced") -> Any:
@@ -299,7 +301,7 @@ def _lower_of(a: Any, UPLO: str, function: str) -> Any:
     x = _square(a, function)
     if UPLO.upper() not in ("L", "U"):
         raise ValueError("UPLO argument must be 'L' or 'U'")
-    return x if UPLO.upper() == "L" else primitives.adjoint(x)
+    return x if UPLO.upper() == "L" else adjoint(x)
 
 
 def eigh(a: Any, UPLO: str = "L") -> EighResult:
@@ -456,9 +458,9 @@ def matrix_power(a: Any, n: int) -> Any:
     out = None
     while n:
         if n & 1:
-            out = x if out is None else primitives.matmul(out, x)
+            out = x if out is None else multiply(out, x)
         n >>= 1
-        x = primitives.matmul(x, x) if n else x
+        x = multiply(x, x) if n else x
     return out
 
 
