@@ -860,16 +860,25 @@ class Eig(Factorization):
         w, v = self.bind(a)
         inner = Solve().bind(v, matmul(convert(ta, aval_of(v).dtype), v))
         free = matmul(v, scale.bind(inner, inverse_gaps(w)))
-        return [w, v], [diagonal(inner), add.bind(free, scale.bind(as_row(_back(v, free)), v))]
+        return [w, v], [
+            diagonal(inner),
+            add.bind(free, scale.bind(as_row(keeping_length(v, free)), v)),
+        ]
 
 
-def _back(v: Value, dv: Value) -> Value:
-    """``c`` such that ``dv + v c`` keeps unit length and the largest component of ``v`` real."""
+def keeping_length(v: Value, dv: Value, is_real: bool = True) -> Value:
+    """``c`` such that ``dv + v c`` keeps columns of unit length.
+
+    Args:
+        v: Stacked matrices.
+        dv: Their tangent.
+        is_real: Whether the largest component of a column is real, and stays so.
+    """
     ndim = len(shape_of(v))
     dtype = aval_of(v).dtype
     total = ReduceSum((ndim - 2,))
     longer = real.bind(total.bind(scale.bind(dv, conjugated(v))))
-    if not shape_of(v)[-1]:
+    if not shape_of(v)[-1] or not is_real:
         return convert(neg.bind(longer), dtype)
     largest = ArgMax(ndim - 2).bind(stop_gradient.bind(absolute.bind(v)))
     is_largest = equal.bind(as_row(largest), np.arange(shape_of(v)[-2])[:, None])

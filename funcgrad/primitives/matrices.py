@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.avals import ShapedArray, aval_of, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.dtypes import BOOL, is_complex
 from funcgrad.errors import DtypeError, ShapeError
@@ -28,9 +28,10 @@ from funcgrad.primitives.elementwise import (
     real,
     select,
 )
-from funcgrad.primitives.families import shape_of
+from funcgrad.primitives.families import extern_lower, shape_of, stacked_batch
 from funcgrad.primitives.ordering import stacked
 from funcgrad.primitives.shape import (
+    Concatenate,
     ReduceSum,
     Slice,
     Transpose,
@@ -237,3 +238,75 @@ def scipy_linalg() -> Any:
 
 def identity_like(x: Value) -> Any:
     return np.eye(shape_of(x)[-1], dtype=aval_of(x).dtype)
+
+
+def block(a: Value, b: Value, c: Value, d: Value) -> Value:
+    """Stacked matrices of four blocks: ``[[a, b], [c, d]]``."""
+    rows = Concatenate(len(shape_of(a)) - 1)
+    return Concatenate(len(shape_of(a)) - 2).bind(rows.bind(a, b), rows.bind(c, d))
+
+
+class ByMatrix(Primitive):
+    """An operation on matrices that SciPy evaluates one after the other, compiled programs too.
+
+    All arguments have the same stack. Where one of them has an element that is not finite, results
+    are nan (and 0 where they are integers).
+    """
+
+    signature: ClassVar[str]
+    """Letters for the axes of arguments and results, such as ``"mm,mn->mn"``."""
+    lower = extern_lower
+    batch = stacked_batch
+
+    def one(self, *matrices: Any) -> Sequence[Any]:
+        """The results for one element of the stack."""
+        raise NotImplementedError
+
+    def dtypes(self, *avals: ShapedArray) -> Sequence[np.dtype[Any]]:
+        """The dtypes of the results; by default that of the first argument."""
+        return [avals[0].dtype] * (self.signature.count(",", self.signature.index(">")) + 1)
+
+    def lengths(self, avals: Sequence[ShapedArray]) -> dict[str, int]:
+        """How long the axes are that the signature names."""
+        found: dict[str, int] = {}
+        words = self.signature.split("->")[0].split(",")
+        stacks = {a.shape[: max(a.ndim - len(w), 0)] for a, w in zip(avals, words, strict=True)}
+        for aval, word in zip(avals, words, strict=True):
+            axes = aval.shape[aval.ndim - len(word) :]
+            fits = len(axes) == len(word) and len(stacks) == 1
+            for letter, length in zip(word, axes, strict=False):
+                fits &= found.setdefault(letter, length) == length
+            if not fits:
+                types = ", ".join(map(str, avals))
+                wanted = ", ".join(f"(..., {', '.join(w)})" for w in words)
+                raise ShapeError(f"{self.name} needs arguments of shapes {wanted}, got {types}.")
+        return found
+
+    def abstract_eval(self, *avals: ShapedArray) -> Any:
+        lengths = self.lengths(avals)
+        first = self.signature.split("->")[0].split(",")[0]
+        stack = avals[0].shape[: avals[0].ndim - len(first)]
+        words = self.signature.split("->")[1].split(",")
+        outs = [
+            shaped((*stack, *(lengths[c] for c in word)), dtype)
+            for word, dtype in zip(words, self.dtypes(*avals), strict=True)
+        ]
+        return outs if self.multiple_results else outs[0]
+
+    def impl(self, *args: Any) -> Any:
+        args = tuple(map(np.asarray, args))
+        avals = self.abstract_eval(*map(aval_of, args))
+        outs = [np.zeros(a.shape, a.dtype) for a in (avals if self.multiple_results else [avals])]
+        words = self.signature.split("->")[0].split(",")
+        ranks = [a.ndim - len(word) for a, word in zip(args, words, strict=True)]
+        for place in np.ndindex(args[0].shape[: ranks[0]]):
+            self._fill([out[(*place, ...)] for out in outs], [a[place] for a in args])
+        return outs if self.multiple_results else outs[0]
+
+    def _fill(self, outs: Sequence[Any], matrices: Sequence[Any]) -> None:
+        if not all(np.isfinite(m).all() for m in matrices):
+            for out in outs:
+                out[...] = np.nan if out.dtype.kind in "fc" else 0
+        elif matrices[0].size:
+            for out, found in zip(outs, self.one(*matrices), strict=True):
+                out[...] = found
