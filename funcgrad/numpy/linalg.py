@@ -91,7 +91,7 @@ def matrix(a: Any, function: str) -> Any:
     return x
 
 
-def _square(a: Any, function: str) -> Any:
+def square(a: Any, function: str) -> Any:
     x = matrix(a, function)
     if shape_of(x)[-1] != shape_of(x)[-2]:
         raise LinAlgError(
@@ -123,7 +123,7 @@ def solve(a: Any, b: Any) -> Any:
         [1.  0.5]
     """
     a, b = floating(a, b, function="solve")
-    a = _square(a, "solve")
+    a = square(a, "solve")
     is_vector = len(shape_of(b)) == 1
     if is_vector:
         b = s.reshape(b, (*shape_of(b), 1))
@@ -149,7 +149,7 @@ def _solved(a: Any, b: Any) -> Any:
 
 def inv(a: Any) -> Any:
     """As `numpy.linalg.inv`."""
-    return primitives.Inv().bind(_square(a, "inv"))
+    return primitives.Inv().bind(square(a, "inv"))
 
 
 def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
@@ -253,17 +253,17 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
 
 def det(a: Any) -> Any:
     """As `numpy.linalg.det`; its gradient exists for singular matrices too."""
-    return primitives.Det().bind(_square(a, "det"))
+    return primitives.Det().bind(square(a, "det"))
 
 
 def slogdet(a: Any) -> SlogdetResult:
     """As `numpy.linalg.slogdet`."""
-    return SlogdetResult(*primitives.Slogdet().bind(_square(a, "slogdet")))
+    return SlogdetResult(*primitives.Slogdet().bind(square(a, "slogdet")))
 
 
 def cholesky(a: Any, /, *, upper: bool = False) -> Any:
     """As `numpy.linalg.cholesky`."""
-    x = _square(a, "cholesky")
+    x = square(a, "cholesky")
     if not upper:
         return primitives.Cholesky().bind(x)
     return adjoint(primitives.Cholesky().bind(adjoint(x)))
@@ -298,7 +298,7 @@ def svdvals(x: Any, /) -> Any:
 
 def _lower_of(a: Any, UPLO: str, function: str) -> Any:
     """Hermitian matrices whose lower triangle is the one to be read."""
-    x = _square(a, function)
+    x = square(a, function)
     if UPLO.upper() not in ("L", "U"):
         raise ValueError("UPLO argument must be 'L' or 'U'")
     return x if UPLO.upper() == "L" else adjoint(x)
@@ -316,12 +316,12 @@ def eigvalsh(a: Any, UPLO: str = "L") -> Any:
 
 def eig(a: Any) -> EigResult:
     """As `numpy.linalg.eig`, with complex results for real matrices too."""
-    return EigResult(*primitives.Eig().bind(_square(a, "eig")))
+    return EigResult(*primitives.Eig().bind(square(a, "eig")))
 
 
 def eigvals(a: Any) -> Any:
     """As `numpy.linalg.eigvals`, with complex results for real matrices too."""
-    return primitives.Eigvals().bind(_square(a, "eigvals"))
+    return primitives.Eigvals().bind(square(a, "eigvals"))
 
 
 # Norms.

@@ -573,13 +573,21 @@ class Pinv(Factorization):
     """The Moore-Penrose inverse of every matrix.
 
     Args:
-        rcond: Singular values below this part of the greatest count as zero.
+        rcond: Singular values up to this part of the greatest count as zero.
+        least: So do those up to that and this.
     """
 
     rcond: float
+    least: float = 0.0
 
     def impl(self, a: Any) -> Any:
-        return np.linalg.pinv(a, rcond=self.rcond)
+        if not self.least:
+            return np.linalg.pinv(a, rcond=self.rcond)
+        u, s, vh = np.linalg.svd(np.conj(a), full_matrices=False)
+        is_large = s > self.least + self.rcond * np.max(s, -1, keepdims=True, initial=0)
+        inverse = np.where(is_large, 1 / np.where(is_large, s, 1), 0)
+        out = np.swapaxes(vh, -1, -2) @ (inverse[..., None] * np.swapaxes(u, -1, -2))
+        return out.astype(np.asarray(a).dtype, copy=False)
 
     def lower(self, a: ShapedArray) -> Form:
         recipe = Recipe(a)
@@ -591,6 +599,7 @@ class Pinv(Factorization):
         zero, one = s.aval.dtype.type(0), s.aval.dtype.type(1)
         largest = recipe(ReduceMax((rank - 1,)), s)
         least = recipe(mul, largest, s.aval.dtype.type(self.rcond))
+        least = recipe(add, least, s.aval.dtype.type(self.least))
         is_large = recipe(less, recipe(Reshape((*least.aval.shape, 1)), least), s)
         inverse = recipe(select, is_large, recipe(div, one, recipe(select, is_large, s, one)), zero)
         inverse = recipe(Reshape((*s.aval.shape, 1)), inverse)
