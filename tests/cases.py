@@ -73,6 +73,7 @@ from funcgrad.primitives.linalg import (
     Permutation,
     Pinv,
     Qr,
+    RawQr,
     SingularValues,
     Slogdet,
     Solve,
@@ -114,7 +115,6 @@ from funcgrad.primitives.schur import (
     Hessenberg,
     PackedHessenberg,
     PackedTridiagonal,
-    RawQr,
     Schur,
 )
 from funcgrad.primitives.shape import (

@@ -66,6 +66,7 @@ from funcgrad.primitives.indexing import Gather, along_axis_indices, take_along_
 from funcgrad.primitives.matrices import (
     INT32,
     NUMPY_LOOPS,
+    ByMatrix,
     Factorization,
     System,
     adjoint,
@@ -1003,6 +1004,22 @@ class _PackedQr(Factorization):
             UfuncCall(NUMPY_LOOPS, ("qr_complete" if is_completed else "qr_reduced",), (1, 2, 3)),
         )
         return Routine(arrays, (3, 1), calls, a.ndim - 2)
+
+
+@dataclass(frozen=True)
+class RawQr(ByMatrix):
+    """``A = Q R`` as LAPACK leaves it: ``R`` with the reflections below, and their factors."""
+
+    signature = "mn->mn,k"
+    multiple_results = True
+
+    def lengths(self, avals: Sequence[ShapedArray]) -> dict[str, int]:
+        check_matrix(self.name, avals[0])
+        return {**super().lengths(avals), "k": min(avals[0].shape[-2:])}
+
+    def one(self, *matrices: Any) -> Sequence[Any]:
+        packed, taus = np.linalg.qr(matrices[0], "raw")
+        return [packed.T, taus]
 
 
 def _qr_tangents(q: Value, r: Value, ta: Value) -> tuple[Value, Value]:

@@ -39,7 +39,6 @@ from funcgrad.primitives.matrices import (
     adjoint,
     as_column,
     as_row,
-    check_matrix,
     check_square,
     diagonal,
     matmul,
@@ -244,22 +243,6 @@ def _hessenberg_turning(inner: Value, h: Value, n: int) -> Value:
         columns.append(select.bind(is_zero, aval_of(h).dtype.type(0), below))
     lower = Concatenate(len(shape_of(h)) - 1).bind(*columns)
     return sub.bind(lower, adjoint(strictly_lower(lower)))
-
-
-@dataclass(frozen=True)
-class RawQr(ByMatrix):
-    """``A = Q R`` as LAPACK leaves it: ``R`` with the reflections below, and their factors."""
-
-    signature = "mn->mn,k"
-    multiple_results = True
-
-    def lengths(self, avals: Sequence[ShapedArray]) -> dict[str, int]:
-        check_matrix(self.name, avals[0])
-        return {**super().lengths(avals), "k": min(avals[0].shape[-2:])}
-
-    def one(self, *matrices: Any) -> Sequence[Any]:
-        packed, taus = np.linalg.qr(matrices[0], "raw")
-        return [packed.T, taus]
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from funcgrad.primitives import shape as s
 from funcgrad.primitives.indexing import take_along_axis
 from funcgrad.primitives.matrices import adjoint, as_column, as_row, identity_like, part
 from funcgrad.primitives.pencils import Balance, ColumnPivots, Cossin, Ldl
-from funcgrad.primitives.schur import GeneralizedSchur, Hessenberg, RawQr, Schur
+from funcgrad.primitives.schur import GeneralizedSchur, Hessenberg, Schur
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.linalg.operands import (
     as_complex,
@@ -195,7 +195,7 @@ def qr(
         x = take_along_axis(x, as_row(order), len(shape_of(x)) - 1)
         last = (order,)
     if mode == "raw":
-        packed, taus = RawQr().bind(x)
+        packed, taus = primitives.RawQr().bind(x)
         k = min(shape_of(x)[-2:])
         return ((packed, taus), shaping.triu(part(packed, slice(k), slice(None))), *last)
     out = tuple(linalg.qr(x, _MODES[mode]))
