@@ -58,8 +58,8 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
         [[1. 1.]
          [0. 1.]]
         >>> print(fg.grad(lambda a: fg.scipy.linalg.expm(a).sum())(a))
-        [[1.5        0.66666667]
-         [2.         1.5       ]]
+        [[1.5        1.        ]
+         [2.16666667 1.5       ]]
     """
     return MatrixFunction("expm").bind(square(A, "expm"))
 
@@ -274,5 +274,5 @@ def _slopes(w: Any, func: Callable[[Any], Any]) -> Any:
     values = func(w)
     quotients = (as_row(values) - as_column(values)) * inverse
     middle = (as_row(w) + as_column(w)) * aval_of(w).dtype.type(0.5)
-    _, slopes = jvp(func, (middle,), (p.ones_like(middle),))
+    _, slopes = jvp(func, (middle,), (np.ones(shape_of(middle), aval_of(w).dtype),))
     return selecting.where(inverse == 0, slopes, quotients)
