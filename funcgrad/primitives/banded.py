@@ -1,7 +1,7 @@
 """Systems and eigenvalues of matrices that are stored by their diagonals.
 
-``ab[u + i - j, j] = a[i, j]`` for a matrix with ``u`` diagonals above the main one. SciPy evaluates
-everything here, inside compiled programs too.
+``ab[u + i - j, j] = a[i, j]`` for a matrix with ``u`` diagonals above the main one. Compiled
+programs call LAPACK for banded systems, and SciPy for the rest.
 """
 
 from __future__ import annotations
@@ -15,14 +15,17 @@ from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.primitive import Value
 from funcgrad.dtypes import BOOL, is_complex
 from funcgrad.errors import ShapeError
+from funcgrad.lowering import Array, Form, LapackCall, Ref, Routine
 from funcgrad.primitives.elementwise import add, conj, convert, mul, neg, scale
-from funcgrad.primitives.families import instantiate, shape_of
+from funcgrad.primitives.families import Recipe, instantiate, shape_of
 from funcgrad.primitives.indexing import Gather
 from funcgrad.primitives.linalg import Cholesky, inverse_gaps
 from funcgrad.primitives.matrices import (
+    INT32,
     ByMatrix,
     adjoint,
     as_row,
+    by_columns,
     conjugated,
     diagonal,
     matmul,
@@ -112,6 +115,7 @@ class BandedSolve(ByMatrix):
     above: int
 
     signature = "rn,nk->nk"
+    takes_nan = True
 
     def abstract_eval(self, *avals: ShapedArray) -> Any:
         _check_rows(self.name, avals[0], self.below + self.above + 1)
@@ -121,7 +125,20 @@ class BandedSolve(ByMatrix):
         ab, b = matrices
         if not b.size:
             return [b]
-        return [scipy_linalg().solve_banded((self.below, self.above), ab, b)]
+        count = (self.below, self.above)
+        return [scipy_linalg().solve_banded(count, ab, b, check_finite=False)]
+
+    def lower(self, ab: ShapedArray, b: ShapedArray) -> Form:
+        recipe = Recipe(ab, b)
+        band, sides = recipe.inputs
+        if not b.size:
+            return recipe.form(sides)
+        # LAPACK wants room for the diagonals that exchanges of rows fill.
+        *stack, _, n = ab.shape
+        room = np.zeros((*stack, self.below, n), ab.dtype)
+        if self.below:
+            band = recipe(Concatenate(ab.ndim - 2), room, band)
+        return recipe.form(recipe(_Gbsv(self.below, self.above), band, sides))
 
     def dtypes(self, *avals: ShapedArray) -> Sequence[np.dtype[Any]]:
         return [avals[1].dtype]
@@ -140,6 +157,39 @@ class BandedSolve(ByMatrix):
 
 
 @dataclass(frozen=True)
+class _Gbsv(ByMatrix):
+    """`BandedSolve` with rows of zeros before the diagonals, as many as there are below."""
+
+    below: int
+    above: int
+
+    signature = "rn,nk->nk"
+    takes_nan = True
+
+    def one(self, *matrices: Any) -> Sequence[Any]:
+        return BandedSolve(self.below, self.above).one(matrices[0][self.below :], matrices[1])
+
+    def refusal(self, operand: int, value: int, position: int, *avals: Any, **_: Any) -> Exception:
+        return np.linalg.LinAlgError("singular matrix")
+
+    def lower(self, ab: ShapedArray, b: ShapedArray) -> Form:
+        n, k = b.shape[-2:]
+        stack = b.shape[:-2]
+        arrays = (
+            Array(ab.shape, ab.dtype),
+            Array(b.shape, b.dtype),
+            Array(ab.shape, ab.dtype, by_columns(ab), start=0),
+            Array(b.shape, b.dtype, by_columns(b), start=1),
+            Array((*stack, n), INT32),
+            Array(stack, INT32),
+        )
+        counts = (n, self.below, self.above, k)
+        arguments = (*counts, Ref(2), ab.shape[-2], Ref(4), Ref(3), n, Ref(5))
+        call = LapackCall("gbsv", b.dtype, arguments, may_fail=True)
+        return Routine(arrays, (3,), (call,), len(stack))
+
+
+@dataclass(frozen=True)
 class PositiveBandedSolve(ByMatrix):
     """`BandedSolve` for positive definite matrices, of which one half of the diagonals is given.
 
@@ -150,10 +200,33 @@ class PositiveBandedSolve(ByMatrix):
     lower_half: bool
 
     signature = "rn,nk->nk"
+    takes_nan = True
 
     def one(self, *matrices: Any) -> Sequence[Any]:
         ab, b = matrices
-        return [scipy_linalg().solveh_banded(ab, b, lower=self.lower_half) if b.size else b]
+        if not b.size:
+            return [b]
+        return [scipy_linalg().solveh_banded(ab, b, lower=self.lower_half, check_finite=False)]
+
+    def refusal(self, operand: int, value: int, position: int, *avals: Any, **_: Any) -> Exception:
+        return np.linalg.LinAlgError(f"{value}th leading minor not positive definite")
+
+    def lower(self, ab: ShapedArray, b: ShapedArray) -> Form:
+        if not b.size:
+            recipe = Recipe(ab, b)
+            return recipe.form(recipe.inputs[1])
+        n, k = b.shape[-2:]
+        arrays = (
+            Array(ab.shape, ab.dtype),
+            Array(b.shape, b.dtype),
+            Array(ab.shape, ab.dtype, by_columns(ab), start=0),
+            Array(b.shape, b.dtype, by_columns(b), start=1),
+            Array(b.shape[:-2], INT32),
+        )
+        half, rows = "L" if self.lower_half else "U", ab.shape[-2]
+        arguments = (half, n, rows - 1, k, Ref(2), rows, Ref(3), n, Ref(4))
+        call = LapackCall("pbsv", b.dtype, arguments, may_fail=True)
+        return Routine(arrays, (3,), (call,), b.ndim - 2)
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         (ab, b), (tab, tb) = primals, tangents

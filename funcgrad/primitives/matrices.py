@@ -17,6 +17,7 @@ from funcgrad.dtypes import BOOL, is_complex
 from funcgrad.errors import DtypeError, ShapeError
 from funcgrad.lowering import (
     Array,
+    Extern,
     Routine,
     UfuncCall,
 )
@@ -28,7 +29,7 @@ from funcgrad.primitives.elementwise import (
     real,
     select,
 )
-from funcgrad.primitives.families import extern_lower, shape_of, stacked_batch
+from funcgrad.primitives.families import shape_of, stacked_batch
 from funcgrad.primitives.ordering import stacked
 from funcgrad.primitives.shape import (
     Concatenate,
@@ -255,8 +256,12 @@ class ByMatrix(Primitive):
 
     signature: ClassVar[str]
     """Letters for the axes of arguments and results, such as ``"mm,mn->mn"``."""
-    lower = extern_lower
+    takes_nan: ClassVar[bool] = False
+    """Whether elements that are not finite are left to the evaluation."""
     batch = stacked_batch
+
+    def lower(self, *avals: Any, **_: Any) -> Any:
+        return Extern()
 
     def one(self, *matrices: Any) -> Sequence[Any]:
         """The results for one element of the stack."""
@@ -304,7 +309,7 @@ class ByMatrix(Primitive):
         return outs if self.multiple_results else outs[0]
 
     def _fill(self, outs: Sequence[Any], matrices: Sequence[Any]) -> None:
-        if not all(np.isfinite(m).all() for m in matrices):
+        if not self.takes_nan and not all(np.isfinite(m).all() for m in matrices):
             for out in outs:
                 out[...] = np.nan if out.dtype.kind in "fc" else 0
         elif matrices[0].size:

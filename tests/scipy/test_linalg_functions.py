@@ -288,6 +288,20 @@ def test_all_compiled(case):
     compiled(case)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
+def test_banded_systems_compile_to_calls_of_lapack(dtype):
+    band, right = BAND.astype(dtype), RIGHT.astype(dtype)
+    solve = fg.jit(lambda ab, b: linalg.solve_banded((1, 1), ab, b))
+    compare([solve(band, right)], [reference.solve_banded((1, 1), band, right)], 1e-6)
+    assert "extern" not in solve.lower(band, right).as_text()
+    with pytest.raises(np.linalg.LinAlgError, match="singular"):
+        solve(0 * band, right)
+    half = fg.jit(lambda ab, b: linalg.solveh_banded(ab, b, lower=True))
+    compare([half(band[1:], right)], [reference.solveh_banded(band[1:], right, lower=True)], 1e-6)
+    with pytest.raises(np.linalg.LinAlgError, match="1th leading minor"):
+        half(-band[1:], right)
+
+
 EMPTY = [
     "expm", "logm", "sqrtm", "signm", "cosm", "tanhm", "schur", "hessenberg", "lu", "ldl", "polar",
     "matrix_balance", "eig", "eigh", "inv", "pinvh", "det",

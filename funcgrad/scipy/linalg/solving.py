@@ -244,7 +244,7 @@ def solve_banded(
     overwrite_b: bool = False,
     check_finite: bool = True,
 ) -> Any:
-    """As `scipy.linalg.solve_banded`; SciPy evaluates it, in compiled programs too.
+    """As `scipy.linalg.solve_banded`: systems of matrices that are given by their diagonals.
 
     Args:
         l_and_u: Numbers of diagonals below and above the main one.
@@ -291,8 +291,6 @@ def solveh_banded(
     check_finite: bool = True,
 ) -> Any:
     """As `scipy.linalg.solveh_banded`: positive definite systems, given by half of the diagonals.
-
-    SciPy evaluates it, in compiled programs too.
 
     Args:
         ab: Diagonals as rows, ``(..., u + 1, n)``, the main one first if ``lower``, else last.
