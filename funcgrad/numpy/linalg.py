@@ -343,20 +343,21 @@ def svdvals(x: Any, /) -> Any:
     return primitives.SingularValues().bind(matrix(x, "svdvals"))
 
 
-def _lower_of(a: Any, UPLO: str, function: str, is_symmetrized: bool) -> Any:
+def _lower_of(a: Any, UPLO: str | None, function: str, is_symmetrized: bool) -> Any:
     """Hermitian matrices whose lower triangle is the one to be read."""
     x = symmetrized(square(a, function), is_symmetrized)
-    if UPLO.upper() not in ("L", "U"):
+    triangle = "L" if UPLO is None else UPLO.upper()
+    if triangle not in ("L", "U"):
         raise ValueError("UPLO argument must be 'L' or 'U'")
-    return x if UPLO.upper() == "L" else adjoint(x)
+    return x if triangle == "L" else adjoint(x)
 
 
-def eigh(a: Any, UPLO: str = "L", symmetrize_input: bool = False) -> EighResult:
+def eigh(a: Any, UPLO: str | None = "L", symmetrize_input: bool = False) -> EighResult:
     """As `numpy.linalg.eigh`; with ``symmetrize_input`` as in `cholesky`."""
     return EighResult(*primitives.Eigh().bind(_lower_of(a, UPLO, "eigh", symmetrize_input)))
 
 
-def eigvalsh(a: Any, UPLO: str = "L", *, symmetrize_input: bool = False) -> Any:
+def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = False) -> Any:
     """As `numpy.linalg.eigvalsh`; with ``symmetrize_input`` as in `cholesky`."""
     return primitives.Eigvalsh().bind(_lower_of(a, UPLO, "eigvalsh", symmetrize_input))
 
