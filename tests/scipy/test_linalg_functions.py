@@ -247,7 +247,20 @@ def inexact(outs: list[Any]) -> list[Any]:
     return [x for x in outs if np.dtype(x.dtype).kind in "fc"]
 
 
-@pytest.mark.parametrize("case", [c for c in ROWS if c.grads], ids=str)
+OF_ONE_PRIMITIVE = (
+    "expm", "expm_frechet", "expm_cond", "logm", "sqrtm", "fractional_matrix_power", "signm",
+    "schur", "hessenberg", "ldl", "solve_sylvester", "solve_banded", "solveh_banded",
+    "cholesky_banded", "eigh_tridiagonal", "pinv", "sinm", "sinhm", "tanhm",
+)  # fmt: skip
+"""Their derivatives are those of a law, so that the nightly run will do (or of a neighbour)."""
+DIFFERENTIABLE = [
+    pytest.param(c, id=str(c), marks=[pytest.mark.nightly] if c.name in OF_ONE_PRIMITIVE else [])
+    for c in ROWS
+    if c.grads
+]
+
+
+@pytest.mark.parametrize("case", DIFFERENTIABLE)
 def test_derivatives(case):
     def function(*args: Any) -> Any:
         outs = inexact(case.call(linalg, *args, *case.args[case.grads :]))
