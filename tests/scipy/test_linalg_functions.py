@@ -269,6 +269,41 @@ def test_derivatives(case):
     check_grads(function, case.args[: case.grads], order=1, rtol=1e-5, atol=1e-5)
 
 
+HERMITIAN_ONLY = ("eigh", "pinvh", "solve_continuous_are", "solve_discrete_are", "ldl", "inv")
+COMPLEX = [
+    c for c in ROWS if c.grads and (c.complexes or c.name in HERMITIAN_ONLY) and c.name != "schur"
+]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("case", COMPLEX, ids=str)
+def test_complex_derivatives(case):
+    """Forward against differences, reverse against forward."""
+    rng = np.random.default_rng(11)
+
+    def imaginary(a: Any) -> Any:
+        z = rng.normal(size=a.shape)
+        is_paired = case.name in HERMITIAN_ONLY and a.ndim == 2 and len(a) == a.shape[1]
+        return 1j * (z - z.T if is_paired else z)
+
+    def function(*args: Any) -> list[Any]:
+        return inexact(case.call(linalg, *args))
+
+    args = [a + 0.2 * imaginary(a) for a in case.args]
+    tangents = [a * rng.normal() + imaginary(a) for a in case.args]
+    outs, moved = fg.jvp(function, tuple(args), tuple(tangents))
+    step = 1e-6
+    ends = [
+        function(*(a + s * t for a, t in zip(args, tangents, strict=True))) for s in (step, -step)
+    ]
+    compare(moved, [(x - y) / (2 * step) for x, y in zip(*ends, strict=True)], 1e-5)
+    weights = [rng.normal(size=x.shape).astype(x.dtype) for x in outs]
+    turned = fg.vjp(function, *args)[1](weights)
+    forward = sum(np.sum(w * x) for w, x in zip(weights, moved, strict=True))
+    backward = sum(np.sum(g * t) for g, t in zip(turned, tangents, strict=True))
+    np.testing.assert_allclose(np.real(backward), np.real(forward), 1e-8, 1e-8)
+
+
 @pytest.mark.parametrize("case", [c for c in ROWS if c.stacks], ids=str)
 def test_stacks_and_maps(case):
     stacks = [np.stack([a, 1.1 * a]) for a in case.args]

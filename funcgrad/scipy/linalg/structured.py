@@ -266,7 +266,13 @@ def _own(name: str) -> Any:
     return function
 
 
-dft = _own("dft")
+def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
+    """As `scipy.linalg.dft`: the matrix of Fourier's transform, in a complex ``dtype``."""
+    refuse_traced("dft", n)
+    found = importlib.import_module("scipy.linalg").dft(n, scale)
+    return found if dtype is None else found.astype(np.result_type(dtype, np.complex64))
+
+
 hadamard = _own("hadamard")
 helmert = _own("helmert")
 hilbert = _own("hilbert")
