@@ -395,10 +395,7 @@ def hilbert2(x: Any, N: Any = None, axes: Sequence[int] = (-2, -1)) -> Any:
     spectrum = fnp.fft.fftn(x, lengths, places)
     for place, n in zip(places, lengths, strict=True):
         weights = np.zeros(n)
-        weights[0] = 1
-        weights[1 : n // 2 if n % 2 == 0 else (n + 1) // 2] = 2
-        if n % 2 == 0:
-            weights[n // 2] = 1
+        weights[0], weights[1 : (n + 1) // 2] = 1, 2
         shape = [-1 if i == place else 1 for i in range(len(shape_of(x)))]
         spectrum = spectrum * weights.astype(aval_of(x).dtype).reshape(shape)
     return fnp.fft.ifftn(spectrum, axes=places)
