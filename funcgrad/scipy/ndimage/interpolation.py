@@ -56,8 +56,6 @@ class _Place:
         self.outside: Any = None
         if mode == "constant":
             self.outside = (c < 0) | (c > n - 1)
-        elif mode == "nearest":
-            c = fnp.clip(c, 0, n - 1)
         elif mode == "wrap":
             c = fnp.where((c < 0) | (c > n - 1), c % max(n - 1, 1), c)
         base = fnp.floor(c if order % 2 else c + 0.5)
@@ -67,7 +65,10 @@ class _Place:
         for k in range(order + 1):
             index = first + k
             self.beyond.append((index < 0) | (index >= n) if mode == "grid-constant" else None)
-            self.indices.append(within(index, n, "mirror" if mode == "nearest" else extension))
+            is_nearest = mode == "nearest"
+            self.indices.append(
+                fnp.clip(index, 0, n - 1) if is_nearest else within(index, n, extension)
+            )
 
 
 def _at_places(x: Any, places: Sequence[Any], order: int, mode: str, cval: Any, name: str) -> Any:
