@@ -16,10 +16,6 @@ _ONE_MACHINE = "funcgrad computes on the processor it runs on, with NumPy arrays
 _SHARDS = _ONE_MACHINE + "map over examples with vmap, and jit uses all cores for large arrays."
 _NO_DEVICES = _ONE_MACHINE + "there are no devices to choose or to list, and nothing to transfer."
 _FORMATS = "funcgrad computes in float32, float64, complex64 and complex128; x.astype converts."
-_IMAGES = (
-    "funcgrad resizes no images; funcgrad.lax.conv_general_dilated filters them, and gather by "
-    "indices samples them."
-)
 _SOLVERS = (
     "SciPy's own takes concrete values only. For derivatives write the iteration with "
     "lax.while_loop or lax.scan, or let lax.custom_root differentiate the solution."
@@ -46,7 +42,6 @@ INSTEAD: dict[str, str] = {
         "compiled kernels are kept on disk by themselves, and the next process loads them; "
         "jit(f).lower(x).as_text() shows them."
     ),
-    "funcgrad.image": _IMAGES,
     "funcgrad.live_arrays": "arrays are NumPy arrays, which Python frees; look with gc.",
     "funcgrad.local_device_count": _NO_DEVICES,
     "funcgrad.local_devices": _NO_DEVICES,
@@ -69,7 +64,6 @@ INSTEAD: dict[str, str] = {
         "random numbers come from explicit keys: funcgrad.random.normal(key, shape), with a key of "
         "funcgrad.random.key(seed)."
     ),
-    "funcgrad.scipy.fft": "it is called funcgrad.numpy.fft here.",
     "funcgrad.scipy.integrate": _SOLVERS,
     "funcgrad.scipy.optimize": (
         "funcgrad.optim.minimize gives SciPy's minimisers exact derivatives. Where the solution is "
@@ -87,7 +81,6 @@ _COUNTERPARTS = (
     ("numpy", "funcgrad.numpy"),
     ("scipy.linalg", "funcgrad.scipy.linalg"),
     ("scipy.linalg", "funcgrad.numpy.linalg"),
-    ("scipy.fft", "funcgrad.numpy.fft"),
     ("scipy", "funcgrad.scipy"),
 )
 """Where counterparts of NumPy's and SciPy's modules are looked for."""
