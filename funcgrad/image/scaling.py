@@ -224,5 +224,6 @@ def resize(
             places = np.floor((np.arange(n) + 0.5) * m / n).astype(np.int64)
             x = fnp.take(x, places, axis=axis)
         return x
-    rows = [(i, lengths[i] / shape_of(x)[i] if shape_of(x)[i] else 1.0, 0.0) for i in axes]
+    ratios = [(shape_of(x)[i], lengths[i]) for i in axes]
+    rows = [(i, n / m if m and n else 1.0, 0.0) for i, (m, n) in zip(axes, ratios, strict=True)]
     return _transformed(x, lengths, rows, _KERNELS[kind], antialias)

@@ -106,21 +106,29 @@ def coefficients(x: Any, axis: int, order: int, extension: str) -> Any:
         z = real.type(pole)
         first = along(_start(n, pole, extension).astype(real), 0, ndim)
         last = along(_end(n, pole, extension).astype(real), 0, ndim)
-        forward = _running(lambda c, v, z=z: v + z * c, fnp.sum(first * lines, 0), lines[1:])
+        forward = _running(_forward, z, fnp.sum(first * lines, 0), lines[1:])
         end = fnp.sum(last * forward, 0)
-        backward = _running(lambda c, v, z=z: z * (c - v), end, flip(forward[:-1], 0))
+        backward = _running(_backward, z, end, flip(forward[:-1], 0))
         lines = flip(backward, 0)
     return fnp.moveaxis(lines, 0, axis)
 
 
-def _running(step: Callable[[Any, Any], Any], start: Any, rows: Any) -> Any:
+def _forward(z: Any, before: Any, x: Any) -> Any:
+    return x + z * before
+
+
+def _backward(z: Any, behind: Any, x: Any) -> Any:
+    return z * (behind - x)
+
+
+def _running(recursion: Callable[[Any, Any, Any], Any], z: Any, start: Any, rows: Any) -> Any:
     """``start`` and all values that follow from it and the rows, one after the other."""
 
-    def both(carry: Any, row: Any) -> tuple[Any, Any]:
-        value = step(carry, row)
+    def step(carry: Any, row: Any) -> tuple[Any, Any]:
+        value = recursion(z, carry, row)
         return value, value
 
-    _, rest = scan(both, start, rows)
+    _, rest = scan(step, start, rows)
     return fnp.concatenate([start[None], rest], 0)
 
 

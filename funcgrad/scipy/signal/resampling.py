@@ -5,7 +5,7 @@ And the analytic signal, which is made of the same half of a spectrum.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import gcd
 from typing import Any
 
@@ -27,6 +27,13 @@ __all__ = [
 ]  # fmt: skip
 
 _EXTENSIONS = {"symmetric": "symmetric", "reflect": "reflect", "wrap": "wrap", "edge": "edge"}
+
+_LEVELS: dict[str, Callable[..., Any]] = {
+    "mean": fnp.mean,
+    "median": fnp.median,
+    "minimum": fnp.min,
+    "maximum": fnp.max,
+}
 
 
 def upfirdn(
@@ -163,15 +170,14 @@ def resample_poly(
     missing = (length + skipped - 1) * down - (shape_of(x)[place] - 1) * up
     after = max(missing + 1 - shape_of(h)[0] - before, 0)
     h = zeros_added(h * up, before, after, 0)
-    statistic = {"mean": fnp.mean, "median": fnp.median, "minimum": fnp.min, "maximum": fnp.max}
     level: Any = 0
     mode = padtype
-    if padtype in statistic:
-        level, mode = statistic[padtype](x, axis=place, keepdims=True), "constant"
+    if padtype in _LEVELS:
+        level, mode = _LEVELS[padtype](x, axis=place, keepdims=True), "constant"
         x = x - level
     y = upfirdn(h, x, up, down, place, mode, 0 if cval is None else cval)
     y = cut(y, place, skipped, skipped + length)
-    return y + level if padtype in statistic else y
+    return y + level if padtype in _LEVELS else y
 
 
 def decimate(

@@ -301,7 +301,7 @@ def lombscargle(
     Reference:
         M. Zechmeister and M. Kuerster, The generalised Lomb-Scargle periodogram, 2009.
     """
-    kind = {False: "power", True: "normalize"}.get(normalize, normalize)  # type: ignore[call-overload]
+    kind = normalize if isinstance(normalize, str) else "normalize" if normalize else "power"
     if kind not in ("power", "normalize", "amplitude"):
         raise ArgumentError(
             "lombscargle: normalize must be a bool, 'power', 'normalize' or 'amplitude', got "

@@ -265,8 +265,8 @@ def correlation(u: Any, v: Any, w: Any = None, centered: bool = True) -> Any:
     Returns:
         A number from 0 to 2.
     """
-    values = _vectors("correlation", u, v, *(() if w is None else (w,)))
-    return _correlation(*values[:2], None if w is None else values[2], centered)
+    u, v = _vectors("correlation", u, v)
+    return _correlation(u, v, None if w is None else as_value(w, "correlation"), centered)
 
 
 def minkowski(u: Any, v: Any, p: Any = 2, w: Any = None) -> Any:
@@ -293,8 +293,8 @@ def minkowski(u: Any, v: Any, p: Any = 2, w: Any = None) -> Any:
         >>> print(fg.grad(distance.minkowski)(np.zeros(2), np.zeros(2)))
         [0. 0.]
     """
-    values = _vectors("minkowski", u, v, *(() if w is None else (w,)))
-    return _minkowski(*values[:2], p, None if w is None else values[2])
+    u, v = _vectors("minkowski", u, v)
+    return _minkowski(u, v, p, None if w is None else as_value(w, "minkowski"))
 
 
 def seuclidean(u: Any, v: Any, V: Any) -> Any:
