@@ -1,4 +1,6 @@
 """Images of other sizes: every axis by one matrix, whose columns weigh neighbours by a filter.
+NumPy's functions make the matrices, so that those of known numbers are known while other values are
+traced.
 
 Making an image smaller, the filter is as much wider as the image gets smaller, so that no pixel is
 left out (``antialias``).
@@ -58,19 +60,19 @@ _NAMES = {
 
 
 def _triangle(x: Any) -> Any:
-    return fnp.maximum(1 - x, 0.0)
+    return np.maximum(1 - x, 0.0)
 
 
 def _cubic(x: Any) -> Any:
     """Keys' cubic convolution, with a = -1/2."""
     near = (1.5 * x - 2.5) * x * x + 1.0
     far = ((-0.5 * x + 2.5) * x - 4.0) * x + 2.0
-    return fnp.where(x < 1, near, fnp.where(x < 2, far, 0.0))
+    return np.where(x < 1, near, np.where(x < 2, far, 0.0))
 
 
 def _lanczos(radius: float) -> Callable[[Any], Any]:
     def kernel(x: Any) -> Any:
-        return fnp.where(x > radius, 0.0, fnp.sinc(x) * fnp.sinc(x / radius))
+        return np.where(x > radius, 0.0, np.sinc(x) * np.sinc(x / radius))
 
     return kernel
 
@@ -92,15 +94,15 @@ def _weights(
 ) -> Any:
     """The matrix ``(before, after)`` from pixels to pixels; pixels are squares, not points."""
     ratio = 1.0 / scale
-    width = fnp.maximum(ratio, 1.0) if antialias else 1.0
+    width = np.maximum(ratio, 1.0) if antialias else 1.0
     places = (np.arange(after) + 0.5 - translation) * ratio - 0.5
-    distance = fnp.abs(places[None, :] - np.arange(before)[:, None]) / width
+    distance = np.abs(places[None, :] - np.arange(before)[:, None]) / width
     weights = kernel(distance)
-    total = fnp.sum(weights, axis=0, keepdims=True)
-    is_reached = fnp.abs(total) > 1000.0 * float(np.finfo(np.float32).eps)
-    weights = fnp.where(is_reached, weights / fnp.where(is_reached, total, 1.0), 0.0)
+    total = np.sum(weights, axis=0, keepdims=True)
+    is_reached = np.abs(total) > 1000.0 * float(np.finfo(np.float32).eps)
+    weights = np.where(is_reached, weights / np.where(is_reached, total, 1.0), 0.0)
     is_inside = (places >= -0.5) & (places <= before - 0.5)
-    return fnp.where(is_inside[None, :], weights, 0.0)
+    return np.where(is_inside[None, :], weights, 0.0)
 
 
 def _shape(function: str, image: Any, shape: Sequence[int]) -> tuple[int, ...]:

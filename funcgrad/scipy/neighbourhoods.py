@@ -140,12 +140,13 @@ def extreme(
         found = neighbours(function, x, footprint, origins, modes, cval)
         return (fnp.max if is_max else fnp.min)(found, axis=-1)
     whole = bordered(function, x, footprint.shape, origins, modes, cval)
-    dtype = aval_of(x).dtype
-    strides = (1,) * footprint.ndim
-    fold = lax.max if is_max else lax.min
-    return lax.reduce_window(
-        whole, _end(dtype, is_max), fold, footprint.shape, strides, [(0, 0)] * footprint.ndim
-    )
+    end, fold = _end(aval_of(x).dtype, is_max), lax.max if is_max else lax.min
+    strides, pads = (1,) * footprint.ndim, [(0, 0)] * footprint.ndim
+    for axis, n in enumerate(footprint.shape):
+        if n > 1:  # a box is a line along every axis, one after the other
+            line = tuple(n if i == axis else 1 for i in range(footprint.ndim))
+            whole = lax.reduce_window(whole, end, fold, line, strides, pads)
+    return whole
 
 
 def _end(dtype: np.dtype[Any], is_max: bool) -> Any:

@@ -76,7 +76,7 @@ ROWS = [
     row("zoom", IMAGE, (1.5, 0.7), order=1),
     row("zoom", X, 2.0, slow=True),
     row("affine_transform", IMAGE, MATRIX, np.array([0.33, 0.47]), order=1, argnums=(0, 1, 2)),
-    row("affine_transform", IMAGE, np.array([0.9, 1.2]), 0.3, order=2, argnums=(0, 1), slow=True),
+    row("affine_transform", IMAGE, np.array([0.9, 1.2]), 0.37, order=2, argnums=(0, 1), slow=True),
     row("rotate", IMAGE, 33.0, order=1),
     row("rotate", BOX, -20.0, axes=(2, 0), reshape=False, slow=True),
     row("sum_labels", IMAGE, LABELS, [1, 3, 2]),

@@ -89,7 +89,8 @@ def within(index: Any, n: int, extension: str) -> Any:
     if extension == "grid-wrap":
         return place
     last = period if extension == "mirror" else period - 1
-    return fnp.where(place >= n, last - place, place)
+    # In operators only, which stay known for known places while something else is traced.
+    return place + (place >= n) * (last - 2 * place)
 
 
 def coefficients(x: Any, axis: int, order: int, extension: str) -> Any:
@@ -137,7 +138,7 @@ def _start(n: int, z: float, extension: str) -> np.ndarray:
     period = period_of(extension, n)
     steps = np.arange(period)
     weights = np.zeros(n)
-    np.add.at(weights, np.asarray(within(-steps, n, extension)), z**steps)
+    np.add.at(weights, within(-steps, n, extension), z**steps)
     return weights / (1 - z**period)
 
 

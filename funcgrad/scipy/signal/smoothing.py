@@ -97,7 +97,7 @@ def savgol_filter(
     Example:
         >>> import numpy as np
         >>> from funcgrad.scipy import signal
-        >>> print(np.round(signal.savgol_filter(np.arange(6.0) ** 2, 5, 2), 12))
+        >>> print(np.round(signal.savgol_filter(np.arange(6.0) ** 2, 5, 2), 9) + 0.0)
         [ 0.  1.  4.  9. 16. 25.]
     """
     name = "savgol_filter"
@@ -219,7 +219,7 @@ def wiener(im: Any, mysize: int | Sequence[int] | None = None, noise: Any = None
         >>> import numpy as np
         >>> from funcgrad.scipy import signal
         >>> print(np.round(signal.wiener(np.array([1.0, 1.0, 4.0, 1.0, 1.0]), 3), 3))
-        [0.667 1.852 2.926 1.852 0.667]
+        [0.667 1.644 2.711 1.644 0.667]
     """
     (x,) = floating("wiener", im)
     n = len(shape_of(x))
