@@ -1,9 +1,8 @@
 """Images of other sizes: every axis by one matrix, whose columns weigh neighbours by a filter.
-NumPy's functions make the matrices, so that those of known numbers are known while other values are
-traced.
 
 Making an image smaller, the filter is as much wider as the image gets smaller, so that no pixel is
-left out (``antialias``).
+left out (``antialias``). NumPy's functions make the matrices, so that those of known numbers are
+known while other values are traced.
 """
 
 from __future__ import annotations
