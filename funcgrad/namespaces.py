@@ -193,10 +193,11 @@ def _similar(name: str, names: Iterable[str]) -> list[str]:
     """The names nearest to ``name``, up to three, if they differ by a slip of the fingers."""
     most = 1 if len(name) < 5 else 2
     rows = sorted((_slips(name.lower(), other.lower(), most), other) for other in names)
-    # Names that differ in the case of letters only hide none that differ by one.
-    return [other for slips, other in rows if rows[0][0] <= most and slips <= max(rows[0][0], 1)][
-        :3
-    ]
+    found = [other for slips, other in rows if slips == rows[0][0] <= most]
+    if not any(_slips(name, other, most) <= most for other in found):
+        # Many letters in the other case: such a name hides none that is a slip away.
+        found += [other for slips, other in rows if slips == 1 and other not in found]
+    return found[:3]
 
 
 def _slips(a: str, b: str, most: int) -> int:

@@ -313,7 +313,7 @@ def gaussian_filter(
         >>> from funcgrad.scipy import ndimage
         >>> print(np.round(ndimage.gaussian_filter(np.eye(3), 0.5), 3))
         [[0.809 0.179 0.012]
-         [0.179 0.642 0.179]
+         [0.179 0.641 0.179]
          [0.012 0.179 0.809]]
     """
     name = "gaussian_filter"
