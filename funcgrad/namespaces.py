@@ -81,6 +81,7 @@ _COUNTERPARTS = (
     ("numpy", "funcgrad.numpy"),
     ("scipy.linalg", "funcgrad.scipy.linalg"),
     ("scipy.linalg", "funcgrad.numpy.linalg"),
+    ("scipy.fft", "funcgrad.numpy.fft"),
     ("scipy", "funcgrad.scipy"),
 )
 """Where counterparts of NumPy's and SciPy's modules are looked for."""

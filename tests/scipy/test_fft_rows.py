@@ -70,7 +70,7 @@ def test_vmap(row: Row) -> None:
     check_mapped(fft, scipy.fft, row)
 
 
-@each(ROWS, fast=1)
+@each(ROWS, fast=4)
 def test_compiled(row: Row) -> None:
     check_compiled(fft, row)
 

@@ -142,7 +142,7 @@ def test_vmap(row: Row) -> None:
     check_mapped(signal, scipy.signal, row)
 
 
-@each(ROWS, fast=2)
+@each(ROWS, fast=8)
 def test_compiled(row: Row) -> None:
     check_compiled(signal, row)
 
@@ -173,6 +173,8 @@ def test_no_samples() -> None:
     assert signal.fftconvolve(X, X[:0]).shape == (0,)
     frequencies, power = signal.welch(X[:0])
     assert frequencies.shape == power.shape == (0,)
+    assert [part.shape for part in signal.stft(X[:0])] == [(0,)] * 3
+    assert [part.shape for part in signal.spectrogram(LINES[:, :0])] == [(2, 0)] * 3
     assert signal.upfirdn(B, np.zeros((0, 4))).shape == (0, 6)
     assert signal.deconvolve(X[:2], X[:3])[0].shape == (0,)
 

@@ -184,6 +184,9 @@ def _short_time(
 ) -> tuple[Any, Any, Any]:
     (x,) = floating(function, x)
     place = line_axis(x, axis, function)
+    if 0 in shape_of(x):
+        nothing = np.zeros(shape_of(x), np.empty(0, aval_of(x).dtype).real.dtype)
+        return nothing, nothing, nothing
     lines = fnp.moveaxis(x, place, -1)
     last = len(shape_of(x)) - 1
     win, count = _window_of(function, window, nperseg, shape_of(lines)[-1])
@@ -354,8 +357,10 @@ def spectrogram(
         )
     (x,) = floating("spectrogram", x)
     place = line_axis(x, axis, "spectrogram")
-    win, count = _window_of("spectrogram", window, nperseg, shape_of(x)[place])
-    overlap = count // 8 if noverlap is None else noverlap
+    win, count, overlap = window, nperseg, noverlap
+    if shape_of(x)[place]:
+        win, count = _window_of("spectrogram", window, nperseg, shape_of(x)[place])
+        overlap = count // 8 if noverlap is None else noverlap
     frequencies, times, z = _short_time(
         "spectrogram", x, fs, win, count, overlap, nfft, detrend, return_onesided, None, False,
         axis, scaling, {"density": "density", "spectrum": "spectrum"}, mode == "psd",
