@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Sequence
 from typing import Any
 
 from funcgrad.core.avals import aval_of
+from funcgrad.core.placement import check_placement
 from funcgrad.errors import ShapeError
 from funcgrad.lax.operands import (
     Array,
@@ -28,12 +30,29 @@ DotDimensionNumbers = tuple[
 """``((contracted of lhs, of rhs), (batch of lhs, of rhs))``."""
 
 
+class Precision(enum.Enum):
+    """Names of precisions: all mean the full precision of the dtype here."""
+
+    DEFAULT = 0
+    HIGH = 1
+    HIGHEST = 2
+
+    def __str__(self) -> str:
+        return self.name
+
+
+PrecisionLike = None | str | Precision | tuple[str, str] | tuple[Precision, Precision]
+"""What ``precision=`` takes; it changes nothing."""
+
+
 def dot_general(
     lhs: ArrayLike,
     rhs: ArrayLike,
     dimension_numbers: DotDimensionNumbers,
-    precision: Any = None,
+    precision: PrecisionLike = None,
     preferred_element_type: Any = None,
+    *,
+    out_sharding: Any = None,
 ) -> Array:
     """Sum of products over pairs of contracted axes, for every index of the batch axes.
 
@@ -43,6 +62,7 @@ def dot_general(
         dimension_numbers: ``((contracted of lhs, of rhs), (batch of lhs, of rhs))``.
         precision: Accepted for JAX's signature; products are always of full precision.
         preferred_element_type: Dtype in which products are formed and returned.
+        out_sharding: The CPU, if anything.
 
     Returns:
         An array with the batch axes first, then the free axes of ``lhs``, then those of ``rhs``.
@@ -57,6 +77,7 @@ def dot_general(
         >>> lax.dot_general(x, y, (((2,), (1,)), ((0,), (0,)))).shape
         (5, 2, 4)
     """
+    check_placement("lax.dot_general", out_sharding=out_sharding)
     x, y = array_operand("dot_general", lhs), array_operand("dot_general", rhs)
     if preferred_element_type is not None:
         wanted = canonical_dtype(preferred_element_type)
@@ -102,8 +123,10 @@ def dot(
     lhs: ArrayLike,
     rhs: ArrayLike,
     dimension_numbers: DotDimensionNumbers | None = None,
-    precision: Any = None,
+    precision: PrecisionLike = None,
     preferred_element_type: Any = None,
+    *,
+    out_sharding: Any = None,
 ) -> Array:
     """Products of vectors and matrices.
 
@@ -114,6 +137,7 @@ def dot(
             first of ``rhs``.
         precision: Accepted for JAX's signature.
         preferred_element_type: Dtype in which products are formed and returned.
+        out_sharding: The CPU, if anything.
 
     Returns:
         The product.
@@ -124,6 +148,7 @@ def dot(
         >>> print(lax.dot(np.array([[1.0, 2.0]]), np.array([3.0, 4.0])))
         [11.]
     """
+    check_placement("lax.dot", out_sharding=out_sharding)
     x, y = array_operand("dot", lhs), array_operand("dot", rhs)
     if dimension_numbers is None:
         if not (1 <= len(shape_of(x)) <= 2 and 1 <= len(shape_of(y)) <= 2):
@@ -135,7 +160,7 @@ def dot(
     return dot_general(x, y, dimension_numbers, precision, preferred_element_type)
 
 
-def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: Any = None) -> Array:
+def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None) -> Array:
     """Matrix products of two equal stacks of matrices.
 
     Args:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.placement import check_placement
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.lax.operands import (
     Array,
@@ -132,6 +133,7 @@ def conv_general_dilated(
     batch_group_count: int = 1,
     precision: Any = None,
     preferred_element_type: Any = None,
+    out_sharding: Any = None,
 ) -> Array:
     """The sums of products of a kernel with every window of an array.
 
@@ -155,6 +157,7 @@ def conv_general_dilated(
             result; each group of these comes from its part of the batch.
         precision: Accepted for JAX's signature; products are always of full precision.
         preferred_element_type: Dtype in which products are formed and returned.
+        out_sharding: The CPU, if anything.
 
     Returns:
         An array of the batch, the output channels, and one element per window. Where the kernel
@@ -178,6 +181,7 @@ def conv_general_dilated(
         (2, 4, 4, 6)
     """
     name = "conv_general_dilated"
+    check_placement(f"lax.{name}", out_sharding=out_sharding)
     x, y = array_operand(name, lhs), array_operand(name, rhs)
     if preferred_element_type is not None:
         wanted = canonical_dtype(preferred_element_type)
@@ -394,7 +398,7 @@ def conv_transpose(
     taps = [shape_of(y)[i] for i in numbers.rhs_spec[2:]]
     spans = [(k - 1) * d + 1 for k, d in zip(taps, dilation, strict=True)]
     if isinstance(padding, str):
-        pads = [_transposed_pads(k, s, padding) for k, s in zip(spans, spread, strict=True)]
+        pads = [transposed_pads(k, s, padding) for k, s in zip(spans, spread, strict=True)]
     else:
         pads = checked_pads(name, padding, count)
         if use_consistent_padding:
@@ -417,7 +421,7 @@ def conv_transpose(
     )
 
 
-def _transposed_pads(span: int, stride: int, padding: str) -> tuple[int, int]:
+def transposed_pads(span: int, stride: int, padding: str) -> tuple[int, int]:
     """Padding around spread elements, for one axis."""
     name = padding.upper()
     if name == "VALID":

@@ -7,7 +7,7 @@ next to arrays.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import BOOL, complex_dtype
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
+from funcgrad.higher_order.linear_call import LinearCall
 from funcgrad.lax.operands import (
     Array,
     ArrayLike,
@@ -113,14 +114,14 @@ population_count = _unary(
 # Two arguments.
 add = _binary("add", primitive.add, "``x + y``.")
 sub = _binary("sub", primitive.sub, "``x - y``.")
-mul = _binary("mul", primitive.mul, "``x * y``.")
+_product = _binary("mul", primitive.mul, "``x * y``.")
 rem = _binary("rem", primitive.fmod, "Remainder of the division that truncates: sign of ``x``.")
 max = _binary("max", primitive.maximum, "The larger one; nan if either is.")
 min = _binary("min", primitive.minimum, "The smaller one; nan if either is.")
 atan2 = _binary(
     "atan2", primitive.arctan2, "Angle of the point ``(y, x)``: first ``x`` is its height."
 )
-nextafter = _binary("nextafter", primitive.nextafter, "The number next to ``x`` towards ``y``.")
+_neighbour = _binary("nextafter", primitive.nextafter, "The number next to ``x`` towards ``y``.")
 eq = _binary("eq", primitive.equal, "``x == y``, bool.")
 ne = _binary("ne", primitive.not_equal, "``x != y``, bool.")
 lt = _binary("lt", primitive.less, "``x < y``, bool.", "biuf")
@@ -136,6 +137,145 @@ shift_right_arithmetic = _binary(
 )
 _float_quotient = _binary("div", primitive.div, "``x / y``.")
 _float_power = _binary("pow", primitive.power, "``x ** y``.")
+
+
+def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: Any = None) -> Array:
+    """``x * y``.
+
+    Args:
+        x: Array or scalar.
+        y: Another one, of the same dtype.
+        out_dtype: Dtype in which products are formed and returned, by default that of both.
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad import lax
+        >>> print(lax.mul(np.int8(100), np.int8(100), out_dtype=np.int32))
+        10000
+    """
+    if out_dtype is not None:
+        wanted = canonical_dtype(out_dtype)
+        x, y = (primitive.convert(array_operand("mul", v), wanted) for v in same_dtype("mul", x, y))
+    return _product(x, y)
+
+
+def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
+    """The number next to ``x1`` towards ``x2``.
+
+    Args:
+        x1: Floating array.
+        x2: Another one, of the same dtype.
+    """
+    return _neighbour(x1, x2)
+
+
+def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """The upper half of the bits of the product of integers, which has twice as many as they.
+
+    Args:
+        x: Integers.
+        y: Others of the same dtype.
+
+    Returns:
+        An array of that dtype.
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad import lax
+        >>> print(lax.mulhi(np.uint8(200), np.uint8(100)), 200 * 100 // 256)
+        78 78
+    """
+    x, y = same_dtype("mulhi", x, y)
+    check_shapes("mulhi", x, y)
+    dtype = aval_of(x).dtype
+    check_kinds("mulhi", dtype, "iu")
+    if dtype.itemsize < 8:
+        wide = np.dtype(f"{dtype.kind}{2 * dtype.itemsize}")
+        product = primitive.mul.bind(primitive.convert(x, wide), primitive.convert(y, wide))
+        half = wide.type(8 * dtype.itemsize)
+        return primitive.convert(primitive.right_shift.bind(product, half), dtype)
+    # Halves of 32 bits: those above are shifted with their sign, those below have none.
+    half, mask = dtype.type(32), dtype.type(0xFFFFFFFF)
+
+    def above(v: ArrayLike) -> Array:
+        return primitive.right_shift.bind(v, half)
+
+    def below(v: ArrayLike) -> Array:
+        return primitive.bitwise_and.bind(v, mask)
+
+    low = shift_right_logical(primitive.mul.bind(below(x), below(y)), half)
+    cross = primitive.add.bind(primitive.mul.bind(above(x), below(y)), low)
+    other = primitive.add.bind(primitive.mul.bind(below(x), above(y)), below(cross))
+    carried = primitive.add.bind(above(cross), above(other))
+    return primitive.add.bind(primitive.mul.bind(above(x), above(y)), carried)
+
+
+def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Array:
+    """Floats rounded to what a format with fewer bits can hold.
+
+    Halves go to the even neighbour, what is too large becomes infinite, and what is too small to
+    have all bits becomes 0. Tangents and cotangents are rounded likewise.
+
+    Args:
+        operand: Floating array.
+        exponent_bits: Bits of the exponent, at least 1.
+        mantissa_bits: Bits of the mantissa behind the leading one, at least 0.
+
+    Returns:
+        An array of the same dtype.
+
+    Raises:
+        ArgumentError: If there are too few bits.
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad import lax
+        >>> print(lax.reduce_precision(np.array([np.pi, 1e39]), 8, 7))
+        [3.140625      inf]
+    """
+    x = array_operand("reduce_precision", operand)
+    exponent, mantissa = int(exponent_bits), int(mantissa_bits)
+    if exponent < 1 or mantissa < 0:
+        raise ArgumentError(
+            "lax.reduce_precision needs at least 1 bit of exponent and 0 of mantissa, got "
+            f"{exponent} and {mantissa}."
+        )
+    aval = aval_of(x).strong()
+    check_kinds("reduce_precision", aval.dtype, "f")
+
+    def rounded(_: Sequence[Any], values: Sequence[Any]) -> list[Any]:
+        return [None if v is None else _rounded(v, exponent, mantissa) for v in values]
+
+    call = LinearCall("reduce_precision", rounded, rounded, 0, (aval,), (aval,))
+    return call.bind(x)[0]
+
+
+def _rounded(x: Array, exponent: int, mantissa: int) -> Array:
+    dtype = aval_of(x).dtype
+    facts = np.finfo(dtype)
+    word = np.dtype(f"u{dtype.itemsize}")
+    out = x
+    dropped = facts.nmant - mantissa
+    if dropped > 0:
+        words = bits.Bitcast(word).bind(x)
+        last = primitive.bitwise_and.bind(
+            primitive.right_shift.bind(words, word.type(dropped)), word.type(1)
+        )
+        half = word.type((1 << (dropped - 1)) - 1)
+        words = primitive.add.bind(words, primitive.add.bind(last, half))
+        kept = word.type(np.iinfo(word).max >> dropped << dropped)
+        out = bits.Bitcast(dtype).bind(primitive.bitwise_and.bind(words, kept))
+        out = primitive.select.bind(primitive.isnan.bind(x), x, out)
+    if exponent < facts.iexp:
+        bias = (1 << (exponent - 1)) - 1
+        size = primitive.absolute.bind(out)
+        is_large = primitive.greater_equal.bind(size, dtype.type(2.0 ** (bias + 1)))
+        endless = primitive.copysign.bind(dtype.type(np.inf), out)
+        out = primitive.select.bind(is_large, endless, out)
+        is_small = primitive.less.bind(size, dtype.type(2.0 ** (1 - bias)))
+        nothing = primitive.copysign.bind(dtype.type(0), out)
+        out = primitive.select.bind(is_small, nothing, out)
+    return out
 
 
 def div(x: ArrayLike, y: ArrayLike) -> Array:

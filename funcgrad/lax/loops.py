@@ -45,6 +45,7 @@ def scan(
     length: int | None = None,
     reverse: bool = False,
     unroll: int | bool = 1,
+    _split_transpose: bool = False,
 ) -> tuple[Tree, Tree]:
     """Carry a value along the leading axis of arrays, and stack what every step returns.
 
@@ -57,6 +58,7 @@ def scan(
         length: Number of steps; needed if ``xs`` has no arrays.
         reverse: Whether to start with the last element. Results stay at the place of their element.
         unroll: Accepted for compatibility; the compiler decides.
+        _split_transpose: Accepted for JAX's signature.
 
     Returns:
         The final carry, and the stacked results.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
+from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError
 from funcgrad.lax.elementwise import neg
 from funcgrad.lax.operands import Array, ArrayLike
@@ -107,3 +109,38 @@ def platform_dependent(
             f"lax.platform_dependent needs `cpu=` or `default=`, got functions for {named}."
         )
     return chosen(*args)
+
+
+def composite(decomposition: Callable[..., Any], name: str, version: int = 0) -> Callable[..., Any]:
+    """A function that compilers may know by a name; here it is what computes it.
+
+    Args:
+        decomposition: The function. Its keyword arguments are known, not traced.
+        name: A name for the operation.
+        version: A number for what the name means.
+
+    Returns:
+        A function of the same arguments.
+
+    Raises:
+        ArgumentError: When it is called with a traced keyword argument.
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad import lax
+        >>> tangent = lax.composite(lambda x: np.sin(x) / np.cos(x), "my.tangent")
+        >>> print(tangent(0.0))
+        0.0
+    """
+
+    @functools.wraps(decomposition)
+    def apply(*args: Any, **attributes: Any) -> Any:
+        for key, value in attributes.items():
+            if isinstance(value, Tracer):
+                raise ArgumentError(
+                    f"lax.composite({name!r}): the keyword argument {key} is a traced value; give "
+                    "it as a positional argument."
+                )
+        return decomposition(*args, **attributes)
+
+    return apply

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import aval_of
+from funcgrad.core.placement import check_placement
 from funcgrad.core.primitive import Primitive
 from funcgrad.errors import ArgumentError, ShapeError, TreeError
 from funcgrad.higher_order.staging import check_function, name_of
@@ -48,7 +49,7 @@ def _reduction(name: str, kind: type[Primitive], summary: str, kinds: str) -> Ca
     return function
 
 
-reduce_sum = _reduction("reduce_sum", ReduceSum, "Sum over ``axes``.", "iufc")
+_sum = _reduction("reduce_sum", ReduceSum, "Sum over ``axes``.", "iufc")
 reduce_prod = _reduction("reduce_prod", reductions.ReduceProd, "Product over ``axes``.", "iufc")
 reduce_max = _reduction(
     "reduce_max", reductions.ReduceMax, "Maximum over ``axes``; nan if any element is nan.", "biuf"
@@ -62,6 +63,18 @@ reduce_or = _reduction(
 reduce_and = _reduction(
     "reduce_and", reductions.ReduceAll, "Whether all of the bools along ``axes`` are true.", "b"
 )
+
+
+def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
+    """Sum over ``axes``, which are dropped; the dtype stays.
+
+    Args:
+        operand: Array of numbers.
+        axes: The axes.
+        out_sharding: The CPU, if anything.
+    """
+    check_placement("lax.reduce_sum", out_sharding=out_sharding)
+    return _sum(operand, axes)
 
 
 def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
@@ -112,6 +125,7 @@ def reduce(
     init_values: Any,
     computation: Callable[[Any, Any], Any],
     dimensions: Sequence[int],
+    out_sharding: Any = None,
 ) -> Any:
     """A fold over ``dimensions`` that starts with ``init_values``.
 
@@ -125,6 +139,7 @@ def reduce(
         init_values: Scalar of its dtype, or pytree of them.
         computation: Associative, from two scalars (pytrees of scalars) to one.
         dimensions: The axes, which are dropped.
+        out_sharding: The CPU, if anything.
 
     Returns:
         The folded array, or pytree of them.
@@ -142,6 +157,7 @@ def reduce(
         >>> print(lax.reduce(np.arange(4.0), -np.inf, np.logaddexp, (0,)).round(4))
         3.4402
     """
+    check_placement("lax.reduce", out_sharding=out_sharding)
     check_function(computation, "computation", "reduce")
     leaves, treedef = flatten_values(operands)
     known = monoid(computation) if treedef.is_leaf else None

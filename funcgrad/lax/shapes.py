@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import aval_of
+from funcgrad.core.placement import check_placement
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.lax.operands import (
     Array,
@@ -65,22 +66,28 @@ def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
         ) from None
 
 
-def broadcast(operand: ArrayLike, sizes: Shape) -> Array:
+def broadcast(operand: ArrayLike, sizes: Shape, *, out_sharding: Any = None) -> Array:
     """``operand`` repeated along new leading axes.
 
     Args:
         operand: Array.
         sizes: Lengths of the new axes.
+        out_sharding: The CPU, if anything.
 
     Returns:
         An array of shape ``(*sizes, *operand.shape)``.
     """
+    check_placement("lax.broadcast", out_sharding=out_sharding)
     x = array_operand("broadcast", operand)
     return primitive.broadcast_to(x, (*_static_shape("broadcast", sizes), *shape_of(x)))
 
 
 def broadcast_in_dim(
-    operand: ArrayLike, shape: Shape, broadcast_dimensions: Sequence[int]
+    operand: ArrayLike,
+    shape: Shape,
+    broadcast_dimensions: Sequence[int],
+    *,
+    out_sharding: Any = None,
 ) -> Array:
     """``operand`` repeated to ``shape``, its axes placed where it is said.
 
@@ -89,6 +96,7 @@ def broadcast_in_dim(
         shape: Shape of the result.
         broadcast_dimensions: For every axis of ``operand`` its place in the result, ascending.
             Axes of length 1 are repeated.
+        out_sharding: The CPU, if anything.
 
     Returns:
         An array of ``shape``.
@@ -100,6 +108,7 @@ def broadcast_in_dim(
         [[1 1 1]
          [2 2 2]]
     """
+    check_placement("lax.broadcast_in_dim", out_sharding=out_sharding)
     x = array_operand("broadcast_in_dim", operand)
     target = _static_shape("broadcast_in_dim", shape)
     places = tuple(broadcast_dimensions)
@@ -126,17 +135,25 @@ def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
     return primitive.reshape(x, (*(1,) * missing, *shape_of(x)))
 
 
-def reshape(operand: ArrayLike, new_sizes: Shape, dimensions: Sequence[int] | None = None) -> Array:
+def reshape(
+    operand: ArrayLike,
+    new_sizes: Shape,
+    dimensions: Sequence[int] | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     """The elements in row-major order under another shape.
 
     Args:
         operand: Array.
         new_sizes: The new shape.
         dimensions: Order in which the axes are read, by default the given one.
+        out_sharding: The CPU, if anything.
 
     Returns:
         An array of shape ``new_sizes``.
     """
+    check_placement("lax.reshape", out_sharding=out_sharding)
     x = array_operand("reshape", operand)
     if dimensions is not None:
         x = transpose(x, dimensions)
@@ -147,6 +164,29 @@ def reshape(operand: ArrayLike, new_sizes: Shape, dimensions: Sequence[int] | No
             f"{math.prod(shape)}. -1 is not accepted here; funcgrad.numpy.reshape takes it."
         )
     return primitive.reshape(x, shape)
+
+
+def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
+    """``arr`` broadcast to the shape of another array, by NumPy's rules.
+
+    Args:
+        arr: Array.
+        like_arr: Array of the wanted shape.
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad import lax
+        >>> print(lax.broadcast_like(np.array([1, 2]), np.zeros((2, 2))))
+        [[1 2]
+         [1 2]]
+    """
+    shape = shape_of(array_operand("broadcast_like", like_arr))
+    return checked(primitive.BroadcastTo(shape), array_operand("broadcast_like", arr))
+
+
+def shape_as_value(shape: Shape) -> Array:
+    """A shape as an array of integers."""
+    return np.array(_static_shape("shape_as_value", shape), np.int64)
 
 
 def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Array:
@@ -320,31 +360,36 @@ def iota(dtype: Any, size: int) -> Array:
     return broadcasted_iota(dtype, (size,), 0)
 
 
-def broadcasted_iota(dtype: Any, shape: Shape, dimension: int) -> Array:
+def broadcasted_iota(
+    dtype: Any, shape: Shape, dimension: int, *, out_sharding: Any = None
+) -> Array:
     """``0, 1, 2, ...`` along one axis, repeated along the others.
 
     Args:
         dtype: Integer, floating or complex dtype.
         shape: Shape of the result.
         dimension: The axis that is counted along.
+        out_sharding: The CPU, if anything.
 
     Returns:
         An array of ``shape``.
     """
     wanted = canonical_dtype(dtype)
+    check_placement("lax.broadcasted_iota", out_sharding=out_sharding)
     check_kinds("broadcasted_iota", wanted, "iufc")
     lengths = _static_shape("broadcasted_iota", shape)
     axis = canonical_axis("broadcasted_iota", dimension, len(lengths))
     return Iota(lengths, axis, wanted).bind()
 
 
-def full(shape: Shape, fill_value: ArrayLike, dtype: Any = None) -> Array:
+def full(shape: Shape, fill_value: ArrayLike, dtype: Any = None, *, sharding: Any = None) -> Array:
     """An array filled with a scalar.
 
     Args:
         shape: Its shape.
         fill_value: The scalar.
         dtype: Its dtype, by default that of the scalar.
+        sharding: The CPU, if anything.
 
     Returns:
         A new array.
@@ -352,13 +397,18 @@ def full(shape: Shape, fill_value: ArrayLike, dtype: Any = None) -> Array:
     Raises:
         ShapeError: If ``fill_value`` is no scalar.
     """
+    check_placement("lax.full", sharding=sharding)
     fill = array_operand("full", fill_value)
     wanted = aval_of(fill).dtype if dtype is None else canonical_dtype(dtype)
     return checked(Full(_static_shape("full", shape)), convert(fill, wanted))
 
 
 def full_like(
-    x: ArrayLike, fill_value: ArrayLike, dtype: Any = None, shape: Shape | None = None
+    x: ArrayLike,
+    fill_value: ArrayLike,
+    dtype: Any = None,
+    shape: Shape | None = None,
+    sharding: Any = None,
 ) -> Array:
     """An array like ``x``, filled with a scalar.
 
@@ -367,15 +417,18 @@ def full_like(
         fill_value: The scalar.
         dtype: Another dtype.
         shape: Another shape.
+        sharding: The CPU, if anything.
 
     Returns:
         A new array.
     """
+    check_placement("lax.full_like", sharding=sharding)
     aval = aval_of(check_operand("full_like", x))
     wanted = aval.dtype if dtype is None else dtype
     return full(aval.shape if shape is None else shape, fill_value, wanted)
 
 
-def empty(shape: Shape, dtype: Any) -> Array:
+def empty(shape: Shape, dtype: Any, *, out_sharding: Any = None) -> Array:
     """An array of zeros: a traced program has no uninitialised memory."""
+    check_placement("lax.empty", out_sharding=out_sharding)
     return full(shape, 0, dtype)

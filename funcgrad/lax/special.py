@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import Parameter, Signature
 
 from funcgrad.core.avals import aval_of
 from funcgrad.lax.operands import Array, ArrayLike, check_kinds, check_shapes, same_dtype
@@ -10,17 +11,22 @@ from funcgrad.primitives import special as primitive
 from funcgrad.primitives.families import Elementwise
 
 
-def _special(name: str, operation: Elementwise, summary: str) -> Callable[..., Array]:
-    """A public function of arguments of one floating dtype."""
+def _special(
+    name: str, operation: Elementwise, summary: str, names: str = "x"
+) -> Callable[..., Array]:
+    """A public function of arguments of one floating dtype, each named by a letter."""
+    kind = Parameter.POSITIONAL_OR_KEYWORD
+    signature = Signature([Parameter(n, kind, annotation=ArrayLike) for n in names])
 
-    def function(*args: ArrayLike) -> Array:
-        operands = same_dtype(name, *args)
+    def function(*args: ArrayLike, **named: ArrayLike) -> Array:
+        operands = same_dtype(name, *(signature.bind(*args, **named).args if named else args))
         check_shapes(name, *operands)
         check_kinds(name, aval_of(operands[0]).dtype, "f")
         return operation.bind(*operands)
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = __name__
+    vars(function)["__signature__"] = signature
     function.__doc__ = f"{summary}\n\nFor floating arguments of one dtype."
     return function
 
@@ -32,14 +38,16 @@ lgamma = _special(
     "lgamma", primitive.lgamma, "Logarithm of the absolute value of the gamma function."
 )
 digamma = _special("digamma", primitive.digamma, "Derivative of `lgamma`.")
-polygamma = _special("polygamma", primitive.polygamma, "``m``-th derivative of `digamma` at ``x``.")
-zeta = _special("zeta", primitive.zeta, "Hurwitz zeta function: sum of ``(k + q) ** -x``.")
-igamma = _special(
-    "igamma", primitive.gammainc, "Regularised lower incomplete gamma function of ``(a, x)``."
+polygamma = _special(
+    "polygamma", primitive.polygamma, "``m``-th derivative of `digamma` at ``x``.", "mx"
 )
-igammac = _special("igammac", primitive.gammaincc, "``1 - igamma(a, x)``.")
+zeta = _special("zeta", primitive.zeta, "Hurwitz zeta function: sum of ``(k + q) ** -x``.", "xq")
+igamma = _special(
+    "igamma", primitive.gammainc, "Regularised lower incomplete gamma function of ``(a, x)``.", "ax"
+)
+igammac = _special("igammac", primitive.gammaincc, "``1 - igamma(a, x)``.", "ax")
 betainc = _special(
-    "betainc", primitive.betainc, "Regularised incomplete beta function of ``(a, b, x)``."
+    "betainc", primitive.betainc, "Regularised incomplete beta function of ``(a, b, x)``.", "abx"
 )
 bessel_i0e = _special("bessel_i0e", primitive.i0e, "``exp(-|x|) I0(x)``, modified Bessel function.")
 bessel_i1e = _special("bessel_i1e", primitive.i1e, "``exp(-|x|) I1(x)``, modified Bessel function.")

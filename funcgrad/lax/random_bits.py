@@ -1,0 +1,100 @@
+"""Random bits from an explicit state of a key and a counter, under XLA's name."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import aval_of
+from funcgrad.core.placement import check_placement
+from funcgrad.errors import ArgumentError, DtypeError, ShapeError
+from funcgrad.lax.elementwise import bitcast_convert_type, shift_right_logical
+from funcgrad.lax.operands import Array, ArrayLike, array_operand, canonical_dtype
+from funcgrad.lax.shapes import concatenate, iota, reshape, stack
+from funcgrad.primitives import elementwise as p
+from funcgrad.primitives.random import UINT32, UINT64, threefry2x32
+
+
+class RandomAlgorithm(enum.IntEnum):
+    """How random bits are made; the default is Threefry here."""
+
+    RNG_DEFAULT = 0
+    RNG_THREE_FRY = 1
+    RNG_PHILOX = 2
+
+
+def rng_bit_generator(
+    key: ArrayLike,
+    shape: Sequence[int],
+    dtype: Any = np.uint32,
+    algorithm: RandomAlgorithm = RandomAlgorithm.RNG_DEFAULT,
+    *,
+    out_sharding: Any = None,
+) -> tuple[Array, Array]:
+    """Random bits, and the state that gives the next ones.
+
+    Args:
+        key: The state: uint64 of shape ``(2,)``, a key and a counter; or the same as four uint32.
+        shape: Shape of the result.
+        dtype: uint8, uint16, uint32 or uint64.
+        algorithm: ``RNG_DEFAULT`` or ``RNG_THREE_FRY``, which both give the bits that JAX gives for
+            the latter and one axis; several axes are filled in row-major order.
+        out_sharding: The CPU, if anything.
+
+    Returns:
+        The next state, and unsigned integers that have all values equally likely.
+
+    Raises:
+        ArgumentError: If the algorithm is another.
+        DtypeError: If the dtype is not unsigned.
+        ShapeError: If the state is none.
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad import lax
+        >>> state, bits = lax.rng_bit_generator(np.array([1, 2], np.uint64), (2,))
+        >>> print(state, bits)
+        [1 3] [  43444564 2150618427]
+    """
+    check_placement("lax.rng_bit_generator", out_sharding=out_sharding)
+    if algorithm == RandomAlgorithm.RNG_PHILOX:
+        raise ArgumentError("lax.rng_bit_generator has no Philox; use RNG_THREE_FRY, the default.")
+    wanted = canonical_dtype(dtype)
+    if wanted.kind != "u":
+        raise DtypeError(f"lax.rng_bit_generator needs an unsigned dtype, got {wanted}.")
+    state = array_operand("rng_bit_generator", key)
+    aval = aval_of(state)
+    if (aval.dtype, aval.shape) == (UINT32, (4,)):
+        words = bitcast_convert_type(reshape(state, (2, 2)), UINT64)
+    elif (aval.dtype, aval.shape) == (UINT64, (2,)):
+        words = state
+    else:
+        raise ShapeError(
+            f"lax.rng_bit_generator: a state is uint64 of shape (2,) or uint32 of shape (4,), got "
+            f"{aval}. Keys of funcgrad.random are for funcgrad.random.bits."
+        )
+    lengths = tuple(int(n) for n in shape)
+    count = math.prod(lengths)
+    n_blocks = count if wanted == UINT64 else -(-count // 2)
+    counters = p.add.bind(words[1], iota(UINT64, n_blocks))
+    blocks = threefry2x32.bind(*_halves(words[0]), *_halves(counters))
+    first, second = shift_right_logical(blocks, 32), p.convert(blocks, UINT32)
+    if wanted == UINT64:
+        found = p.bitwise_or.bind(first, p.left_shift.bind(blocks, np.uint64(32)))
+    else:
+        pairs = stack([p.convert(first, UINT32), second], 1)
+        found = p.convert(reshape(pairs, (2 * n_blocks,))[:count], wanted)
+    counter = p.add.bind(words[1], np.uint64(n_blocks))
+    after = concatenate([words[:1], reshape(counter, (1,))], 0)
+    if aval.dtype == UINT32:
+        after = reshape(bitcast_convert_type(after, UINT32), (4,))
+    return after, reshape(found, lengths)
+
+
+def _halves(words: Array) -> tuple[Array, Array]:
+    """The lower and the upper 32 bits."""
+    return p.convert(words, UINT32), p.convert(shift_right_logical(words, 32), UINT32)
