@@ -63,12 +63,43 @@ class FlattenedIndexKey:
         return f"[<flat index {self.key}>]"
 
 
+_PLAIN: tuple[tuple[type, str], ...] = (
+    (SequenceKey, "idx"),
+    (DictKey, "key"),
+    (GetAttrKey, "name"),
+    (FlattenedIndexKey, "key"),
+)
+
 KeyPath = tuple[Any, ...]
 
 
-def keystr(keys: KeyPath) -> str:
-    """A path as Python would write it, such as ``['w'][0]``."""
-    return "".join(map(str, keys))
+KeyEntry = Hashable
+"""A step of a path: a `SequenceKey`, `DictKey`, `GetAttrKey`, `FlattenedIndexKey` or another."""
+
+
+def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
+    """A path as Python would write it, such as ``['w'][0]``.
+
+    Args:
+        keys: The steps of the path.
+        simple: Whether to write names and numbers only.
+        separator: Written between steps.
+
+    Example:
+        >>> from funcgrad import tree_util
+        >>> ((path, _),) = tree_util.tree_leaves_with_path({"w": [1.0]})
+        >>> tree_util.keystr(path), tree_util.keystr(path, simple=True, separator="/")
+        ("['w'][0]", 'w/0')
+    """
+    return separator.join(map(_plain if simple else str, keys))
+
+
+def _plain(key: Any) -> str:
+    """What a step says without brackets, dots and quotes."""
+    for kind, field in _PLAIN:
+        if isinstance(key, kind):
+            return str(getattr(key, field))
+    return str(key)
 
 
 class _Node:
@@ -731,12 +762,47 @@ def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = Non
 
 
 def tree_flatten_with_path(
-    tree: Any, is_leaf: IsLeaf = None
+    tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
 ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
-    """As `tree_flatten`, every leaf paired with its path."""
+    """As `tree_flatten`, every leaf paired with its path.
+
+    Args:
+        tree: A pytree.
+        is_leaf: Tells of subtrees that are to count as leaves.
+        is_leaf_takes_path: Whether ``is_leaf`` gets the path first, then the subtree.
+
+    Example:
+        >>> from funcgrad import tree_util
+        >>> tree = {"a": [1, 2], "b": [3]}
+        >>> at_a = lambda path, _: tree_util.keystr(path) == "['a']"
+        >>> [leaf for _, leaf in tree_util.tree_flatten_with_path(tree, at_a, True)[0]]
+        [[1, 2], 3]
+    """
     rows: list[tuple[KeyPath, Any]] = []
-    _walk(tree, rows, is_leaf)
-    return rows, tree_structure(tree, is_leaf)
+    if is_leaf is None or not is_leaf_takes_path:
+        _walk(tree, rows, is_leaf)
+        return rows, tree_structure(tree, is_leaf)
+    # The structure is found in the same order, by the same answers.
+    answers = iter(_walk_by_path(tree, rows, is_leaf))
+    return rows, tree_structure(tree, lambda _: next(answers))
+
+
+def _walk_by_path(
+    tree: Any, rows: list[tuple[KeyPath, Any]], is_leaf: Callable[[KeyPath, Any], bool]
+) -> list[bool]:
+    """As `_walk`, and what ``is_leaf`` answered."""
+    answers: list[bool] = []
+    pending: list[tuple[KeyPath, Any]] = [((), tree)]
+    while pending:
+        path, part = pending.pop()
+        answers.append(bool(is_leaf(path, part)))
+        node = None if answers[-1] else _node_of(type(part))
+        if node is None:
+            rows.append((path, part))
+        else:
+            parts = [((*path, key), child) for key, child in node.flatten_with_keys(part)]
+            pending.extend(reversed(parts))
+    return answers
 
 
 def _walk(tree: Any, rows: list[tuple[KeyPath, Any]], is_leaf: IsLeaf) -> None:
@@ -762,6 +828,51 @@ def _walk(tree: Any, rows: list[tuple[KeyPath, Any]], is_leaf: IsLeaf) -> None:
             if not waiting:
                 return
             path, prefix, rest = waiting.pop()
+
+
+def is_tree_node(typ: type) -> bool:
+    """Whether instances of a type are containers.
+
+    Example:
+        >>> from funcgrad import tree_util
+        >>> tree_util.is_tree_node(dict), tree_util.is_tree_node(float)
+        (True, False)
+    """
+    return _node_of(typ) is not None
+
+
+def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:
+    """The children of a container, and the rest of it.
+
+    Raises:
+        TreeError: If the tree is a leaf.
+
+    Example:
+        >>> from funcgrad import tree_util
+        >>> tree_util.flatten_one_level({"a": [1, 2], "b": 3})
+        ([[1, 2], 3], ('a', 'b'))
+    """
+    return _node_for("flatten_one_level", tree).flatten(tree)
+
+
+def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[Any], Hashable]:
+    """As `flatten_one_level`, every child paired with its key.
+
+    Raises:
+        TreeError: If the tree is a leaf.
+    """
+    node = _node_for("flatten_one_level_with_keys", tree)
+    return list(node.flatten_with_keys(tree)), node.flatten(tree)[1]
+
+
+def _node_for(name: str, tree: Any) -> _Node:
+    node = _node_of(type(tree))
+    if node is None:
+        raise TreeError(
+            f"{name} needs a container, got a {type(tree).__name__}, which is a leaf. Register its "
+            "class as a pytree to take it apart."
+        )
+    return node
 
 
 def broadcast_prefix(prefix: Any, tree: Any, is_leaf: IsLeaf = None) -> list[Any]:

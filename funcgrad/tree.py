@@ -1,5 +1,6 @@
 """Pytrees under the short names of ``jax.tree``."""
 
+from funcgrad.tree_util import static
 from funcgrad.tree_util import tree_all as all
 from funcgrad.tree_util import tree_broadcast as broadcast
 from funcgrad.tree_util import tree_flatten as flatten
@@ -9,6 +10,7 @@ from funcgrad.tree_util import tree_leaves_with_path as leaves_with_path
 from funcgrad.tree_util import tree_map as map
 from funcgrad.tree_util import tree_map_with_path as map_with_path
 from funcgrad.tree_util import tree_reduce as reduce
+from funcgrad.tree_util import tree_reduce_associative as reduce_associative
 from funcgrad.tree_util import tree_structure as structure
 from funcgrad.tree_util import tree_transpose as transpose
 from funcgrad.tree_util import tree_unflatten as unflatten
@@ -23,6 +25,8 @@ __all__ = [
     "map",
     "map_with_path",
     "reduce",
+    "reduce_associative",
+    "static",
     "structure",
     "transpose",
     "unflatten",

@@ -13,10 +13,14 @@ from funcgrad.pytree import (
     FlattenedIndexKey,
     GetAttrKey,
     IsLeaf,
+    KeyEntry,
     KeyPath,
     PyTreeDef,
     SequenceKey,
     broadcast_prefix,
+    flatten_one_level,
+    flatten_one_level_with_keys,
+    is_tree_node,
     keystr,
     register_pytree_node,
     tree_flatten,
@@ -31,10 +35,14 @@ __all__ = [
     "DictKey",
     "FlattenedIndexKey",
     "GetAttrKey",
+    "KeyEntry",
     "Partial",
     "PyTreeDef",
     "SequenceKey",
     "all_leaves",
+    "flatten_one_level",
+    "flatten_one_level_with_keys",
+    "is_tree_node",
     "keystr",
     "register_dataclass",
     "register_pytree_node",
@@ -51,6 +59,7 @@ __all__ = [
     "tree_map",
     "tree_map_with_path",
     "tree_reduce",
+    "tree_reduce_associative",
     "tree_structure",
     "tree_transpose",
     "tree_unflatten",
@@ -87,18 +96,54 @@ def tree_reduce(
     return functools.reduce(function, leaves, initializer)
 
 
+def tree_reduce_associative(
+    operation: Callable[[Any, Any], Any],
+    tree: Any,
+    *,
+    identity: Any = _MISSING,
+    is_leaf: IsLeaf = None,
+) -> Any:
+    """Fold the leaves of a tree in pairs, then the results, and so on.
+
+    Args:
+        operation: Associative function of two leaves.
+        tree: A pytree.
+        identity: The result for a tree without leaves.
+        is_leaf: Tells of subtrees that are to count as leaves.
+
+    Raises:
+        ArgumentError: If there are neither leaves nor an identity.
+
+    Example:
+        >>> from funcgrad import tree_util
+        >>> tree_util.tree_reduce_associative(lambda a, b: f"({a}{b})", list("abcde"))
+        '(((ab)(cd))e)'
+    """
+    leaves = tree_leaves(tree, is_leaf)
+    while len(leaves) > 1:
+        pairs = [operation(a, b) for a, b in zip(leaves[::2], leaves[1::2], strict=False)]
+        leaves = pairs + leaves[2 * len(pairs) :]
+    if leaves:
+        return leaves[0]
+    if identity is _MISSING:
+        raise ArgumentError("tree_reduce_associative: a tree without leaves needs an identity.")
+    return identity
+
+
 def tree_all(tree: Any, *, is_leaf: IsLeaf = None) -> bool:
     """Whether all leaves are true."""
     return all(tree_leaves(tree, is_leaf))
 
 
-def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, tree: Any) -> Any:
+def tree_transpose(
+    outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any
+) -> Any:
     """Turn a tree of trees inside out.
 
     Args:
-        outer_treedef: Structure of ``tree`` down to the inner trees.
+        outer_treedef: Structure of the tree down to the inner trees.
         inner_treedef: Structure of the inner trees; by default that of the first one.
-        tree: A tree of structure ``outer_treedef`` whose leaves are trees.
+        pytree_to_transpose: A tree of structure ``outer_treedef`` whose leaves are trees.
 
     Returns:
         A tree of structure ``inner_treedef`` whose leaves have structure ``outer_treedef``.
@@ -109,7 +154,7 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, tr
         >>> tu.tree_transpose(outer, inner, [(1, 2), (3, 4)])
         ([1, 3], [2, 4])
     """
-    subtrees = outer_treedef.flatten_up_to(tree)
+    subtrees = outer_treedef.flatten_up_to(pytree_to_transpose)
     if inner_treedef is None:
         inner_treedef = tree_structure(subtrees[0])
     columns = zip(*(_leaves_of(s, inner_treedef) for s in subtrees), strict=True)
@@ -131,12 +176,20 @@ def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> 
     return tree_structure(full_tree).unflatten(leaves)
 
 
-def tree_leaves_with_path(tree: Any, is_leaf: IsLeaf = None) -> list[tuple[KeyPath, Any]]:
-    """The leaves, each paired with its path."""
-    return tree_flatten_with_path(tree, is_leaf)[0]
+def tree_leaves_with_path(
+    tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
+) -> list[tuple[KeyPath, Any]]:
+    """The leaves, each paired with its path; see `tree_flatten_with_path`."""
+    return tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
 
-def tree_map_with_path(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
+def tree_map_with_path(
+    f: Callable[..., Any],
+    tree: Any,
+    *rest: Any,
+    is_leaf: Callable[..., bool] | None = None,
+    is_leaf_takes_path: bool = False,
+) -> Any:
     """As `tree_map`, where ``f`` gets the path first.
 
     Example:
@@ -144,7 +197,7 @@ def tree_map_with_path(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Is
         >>> tu.tree_map_with_path(lambda path, x: tu.keystr(path) + "=" + str(x), {"a": [1]})
         {'a': ["['a'][0]=1"]}
     """
-    rows, treedef = tree_flatten_with_path(tree, is_leaf)
+    rows, treedef = tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     others = [treedef.flatten_up_to(r) for r in rest]
     paths, leaves = [p for p, _ in rows], [x for _, x in rows]
     return treedef.unflatten([f(*xs) for xs in zip(paths, leaves, *others, strict=True)])
@@ -308,6 +361,27 @@ def register_static(cls: T) -> T:
     return cls
 
 
+def static(**kwargs: Any) -> Any:
+    """A field of a dataclass that belongs to the structure: see `register_dataclass`.
+
+    Args:
+        **kwargs: As of `dataclasses.field`.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> from funcgrad import tree, tree_util
+        >>> @tree_util.register_dataclass
+        ... @dataclass
+        ... class Layer:
+        ...     w: float
+        ...     activation: str = tree.static(default="tanh")
+        >>> tree.leaves(Layer(1.0))
+        [1.0]
+    """
+    metadata = {**(kwargs.pop("metadata", None) or {}), "static": True}
+    return dataclasses.field(metadata=metadata, **kwargs)
+
+
 @register_pytree_node_class
 class Partial(functools.partial):
     """`functools.partial` as a pytree: the bound arguments are subtrees.
@@ -326,36 +400,3 @@ class Partial(functools.partial):
     def tree_unflatten(cls, func: Any, children: Sequence[Any]) -> Partial:
         args, keywords = children
         return cls(func, *args, **keywords)
-
-
-__all__ = [
-    "DictKey",
-    "FlattenedIndexKey",
-    "GetAttrKey",
-    "Partial",
-    "PyTreeDef",
-    "SequenceKey",
-    "all_leaves",
-    "keystr",
-    "register_dataclass",
-    "register_pytree_node",
-    "register_pytree_node_class",
-    "register_pytree_with_keys",
-    "register_pytree_with_keys_class",
-    "register_static",
-    "tree_all",
-    "tree_broadcast",
-    "tree_flatten",
-    "tree_flatten_with_path",
-    "tree_leaves",
-    "tree_leaves_with_path",
-    "tree_map",
-    "tree_map_with_path",
-    "tree_reduce",
-    "tree_structure",
-    "tree_transpose",
-    "tree_unflatten",
-    "treedef_children",
-    "treedef_is_leaf",
-    "treedef_tuple",
-]

@@ -14,6 +14,7 @@ import numpy as np
 
 from funcgrad import random
 from funcgrad.core.avals import aval_of
+from funcgrad.core.placement import check_placement
 from funcgrad.dtypes import FLOAT64
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 from funcgrad.numpy.promotion import as_value, checked_dtype, normalize_axis, to_dtype
@@ -41,13 +42,15 @@ Axes = int | Sequence[int]
 _TRUNCATED_STD = 0.87962566103423978
 
 
-def zeros(key: Array, shape: Sequence[int], dtype: Any = None) -> Array:
+def zeros(key: Array, shape: Sequence[int], dtype: Any = None, out_sharding: Any = None) -> Array:
     """An array of zeros; the key is not used."""
+    check_placement("nn.initializers.zeros", out_sharding=out_sharding)
     return full(shape, 0, _dtype(dtype))
 
 
-def ones(key: Array, shape: Sequence[int], dtype: Any = None) -> Array:
+def ones(key: Array, shape: Sequence[int], dtype: Any = None, out_sharding: Any = None) -> Array:
     """An array of ones; the key is not used."""
+    check_placement("nn.initializers.ones", out_sharding=out_sharding)
     return full(shape, 1, _dtype(dtype))
 
 

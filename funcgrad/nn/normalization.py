@@ -154,6 +154,8 @@ def standardize(
     variance: ArrayLike | None = None,
     epsilon: ArrayLike = 1e-5,
     where: ArrayLike | None = None,
+    *,
+    algorithm: str = "stable",
 ) -> Array:
     """``(x - mean) / sqrt(variance + epsilon)`` along an axis.
 
@@ -164,6 +166,7 @@ def standardize(
         variance: The variance, if known; it broadcasts with ``x``.
         epsilon: Added to the variance.
         where: Bools that broadcast with ``x``: which elements enter mean and variance.
+        algorithm: ``"stable"`` or ``"fast"``, which are the same here.
 
     Returns:
         An array of the shape of ``x``. The variance is that of the deviations from the mean,
@@ -175,6 +178,10 @@ def standardize(
         >>> print(fg.nn.standardize(np.array([1.0, 3.0]), epsilon=0.0))
         [-1.  1.]
     """
+    if algorithm not in ("stable", "fast"):
+        raise ArgumentError(
+            f"standardize: algorithm must be 'stable' or 'fast', got {algorithm!r}."
+        )
     (x,) = floating("standardize", x)
     axes = normalize_axes(axis, len(shape_of(x)), "standardize")
     count = _count(x, axes, where)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import Shape, ShapedArray, aval_of
+from funcgrad.core.placement import check_placement
 from funcgrad.dtypes import BOOL, INT64, is_complex
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy.promotion import as_value, checked_dtype, normalize_axis, promote, strong
@@ -183,14 +184,14 @@ _MATMUL = {
 
 
 def matmul(
-    x1: Any,
-    x2: Any,
-    /,
+    a: Any,
+    b: Any,
     out: None = None,
     *,
     dtype: Any = None,
     precision: Any = None,
     preferred_element_type: Any = None,
+    out_sharding: Any = None,
 ) -> Any:
     """As `numpy.matmul`: products of matrices, vectors, and broadcasting stacks of matrices.
 
@@ -201,16 +202,24 @@ def matmul(
         (5, 2, 4)
     """
     refuse_out(out, "matmul")
-    x, y = _operands("matmul", x1, x2, dtype=preferred_element_type if dtype is None else dtype)
+    check_placement("matmul", out_sharding=out_sharding)
+    x, y = _operands("matmul", a, b, dtype=preferred_element_type if dtype is None else dtype)
     core = _MATMUL[len(shape_of(x)) > 1, len(shape_of(y)) > 1]
     return _stacked_product("matmul", x, y, core)
 
 
 def dot(
-    a: Any, b: Any, out: None = None, *, precision: Any = None, preferred_element_type: Any = None
+    a: Any,
+    b: Any,
+    out: None = None,
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
 ) -> Any:
     """As `numpy.dot`: the last axis of ``a`` meets the last but one of ``b``."""
     refuse_out(out, "dot")
+    check_placement("dot", out_sharding=out_sharding)
     x, y = _operands("dot", a, b, dtype=preferred_element_type)
     i, j = len(shape_of(x)), len(shape_of(y))
     if not i or not j:
@@ -300,9 +309,16 @@ def outer(a: Any, b: Any, out: None = None) -> Any:
 
 
 def tensordot(
-    a: Any, b: Any, axes: Any = 2, *, precision: Any = None, preferred_element_type: Any = None
+    a: Any,
+    b: Any,
+    axes: Any = 2,
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
 ) -> Any:
     """As `numpy.tensordot`: pairs of axes meet, or the last of ``a`` and the first of ``b``."""
+    check_placement("tensordot", out_sharding=out_sharding)
     x, y = _operands("tensordot", a, b, dtype=preferred_element_type)
     i, j = len(shape_of(x)), len(shape_of(y))
     if isinstance(axes, int | np.integer):

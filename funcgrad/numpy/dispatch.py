@@ -22,6 +22,7 @@ from funcgrad.numpy import elementwise, shaping, ufuncs
 from funcgrad.numpy.elementwise import UFUNCS, of_scipy
 from funcgrad.numpy.indexing import at, getitem
 from funcgrad.numpy.promotion import as_value, strong
+from funcgrad.numpy.reducing import refuse_out
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.cumulative import Cumlogsumexp, Cummax, Cummin
 from funcgrad.primitives.families import Elementwise
@@ -159,8 +160,9 @@ def divmod(x1: Any, x2: Any) -> tuple[Any, Any]:
     return elementwise.floor_divide(x1, x2), elementwise.remainder(x1, x2)
 
 
-def modf(x: Any) -> tuple[Any, Any]:
+def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
     """Fractional and integral part, both with the sign of ``x``, as `numpy.modf`."""
+    refuse_out(out, "modf")
     (x,) = elementwise.promote_inexact(as_value(x, "modf"))
     finite = p.select.bind(p.isinf.bind(x), p.zero_of(x), x)
     rest = p.sub.bind(finite, p.trunc.bind(finite))

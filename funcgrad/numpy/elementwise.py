@@ -6,7 +6,8 @@ arrays, and the operators.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from inspect import Parameter, Signature
 from typing import Any
 
 import numpy as np
@@ -42,11 +43,16 @@ UFUNCS: dict[Any, Function] = {}
 """NumPy's ufunc -> the function that treats traced arguments."""
 
 
-def _register(ufunc: np.ufunc, compute: Function) -> Function:
-    """The public function of a ufunc: ``compute`` between conversion and ``dtype``."""
+def _register(ufunc: np.ufunc, compute: Function, names: Sequence[str] = ()) -> Function:
+    """The public function of a ufunc: ``compute`` between conversion and ``dtype``.
+
+    Where JAX's function takes its arguments by name too, so does this one: by ``names``.
+    """
     name = ufunc.__name__
 
-    def function(*args: Any, dtype: Any = None) -> Any:
+    def function(*args: Any, dtype: Any = None, **named: Any) -> Any:
+        if named:
+            args = signature.bind(*args, **named).args
         if len(args) != ufunc.nin:
             raise TypeError(f"{name} takes {ufunc.nin} arguments, got {len(args)}.")
         values = [as_value(a, name) for a in args]
@@ -60,6 +66,12 @@ def _register(ufunc: np.ufunc, compute: Function) -> Function:
         f"``numpy.{name}`` on arrays, numbers and traced values: NumPy's broadcasting and "
         "promotion."
     )
+    own = [Parameter(n, Parameter.POSITIONAL_OR_KEYWORD) for n in names]
+    if not names:
+        own = [Parameter("args", Parameter.VAR_POSITIONAL)]
+    signature = Signature(own)
+    option = Parameter("dtype", Parameter.KEYWORD_ONLY, default=None)
+    vars(function)["__signature__"] = Signature([*own, option])
     UFUNCS[ufunc] = function
     return function
 
@@ -150,13 +162,15 @@ def _logical(ufunc: np.ufunc, primitive: Primitive) -> Function:
     return _register(ufunc, lambda *args: primitive.bind(*map(truth, args)))
 
 
-def _on_floats(ufunc: np.ufunc, primitive: Primitive, otherwise: Function) -> Function:
+def _on_floats(
+    ufunc: np.ufunc, primitive: Primitive, otherwise: Function, names: Sequence[str] = ()
+) -> Function:
     """A function that is trivial for exact dtypes."""
 
     def compute(x: Any) -> Any:
         return primitive.bind(strong(x)) if aval_of(x).dtype.kind in "fc" else otherwise(x)
 
-    return _register(ufunc, compute)
+    return _register(ufunc, compute, names)
 
 
 def truth(x: Any) -> Any:
@@ -239,8 +253,8 @@ def _fmin(x: Any, y: Any) -> Any:
     )
 
 
-fmax = _register(np.fmax, _fmax)
-fmin = _register(np.fmin, _fmin)
+fmax = _register(np.fmax, _fmax, ("x1", "x2"))
+fmin = _register(np.fmin, _fmin, ("x1", "x2"))
 
 
 def _power(x: Any, y: Any) -> Any:
@@ -370,7 +384,7 @@ right_shift = _register(
 # Rounding and classification.
 floor = _on_floats(np.floor, p.floor, _same)
 ceil = _on_floats(np.ceil, p.ceil, _same)
-trunc = _on_floats(np.trunc, p.trunc, _same)
+trunc = _on_floats(np.trunc, p.trunc, _same, ("x",))
 rint = _inexact(np.rint, p.rint)
 isnan = _on_floats(np.isnan, p.isnan, _constant(False))
 isinf = _on_floats(np.isinf, p.isinf, _constant(False))

@@ -12,9 +12,19 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import aval_of
+from funcgrad.core.placement import check_placement
+from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import FLOAT64, complex_dtype, is_complex, is_inexact
 from funcgrad.errors import DtypeError, ShapeError
-from funcgrad.numpy.promotion import as_value, normalize_axes, normalize_axis, strong
+from funcgrad.numpy.elementwise import divide
+from funcgrad.numpy.promotion import (
+    as_value,
+    checked_dtype,
+    normalize_axes,
+    normalize_axis,
+    strong,
+    to_dtype,
+)
 from funcgrad.numpy.reducing import refuse_out
 from funcgrad.numpy.shaping import constant_pad, roll
 from funcgrad.primitives import elementwise as p
@@ -26,7 +36,33 @@ __all__ = [
     "ihfft", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
 ]  # fmt: skip
 
-fftfreq, rfftfreq = np.fft.fftfreq, np.fft.rfftfreq
+
+def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+    """As `numpy.fft.fftfreq`.
+
+    Args:
+        n: Number of points.
+        d: Distance of points.
+        dtype: Dtype of the result, by default float64.
+        device: The CPU, if anything.
+    """
+    return _frequencies(np.fft.fftfreq, n, d, dtype, device)
+
+
+def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+    """As `numpy.fft.rfftfreq`, with the options of `fftfreq`."""
+    return _frequencies(np.fft.rfftfreq, n, d, dtype, device)
+
+
+def _frequencies(original: Any, n: int, d: Any, dtype: Any, device: Any) -> Any:
+    check_placement(original.__name__, device=device)
+    d = as_value(d, original.__name__)
+    # NumPy divides by the distance last, so that traced ones give the same numbers.
+    steps = original(n) if isinstance(d, Tracer) else original(n, d)
+    wanted = checked_dtype(dtype, original.__name__) if dtype is not None else None
+    out = divide(steps, d) if isinstance(d, Tracer) else steps
+    return out if wanted is None else to_dtype(out, wanted)
+
 
 _OPPOSITE = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
 

@@ -19,8 +19,13 @@ from funcgrad.primitives.objects import settled
 from funcgrad.primitives.reductions import ReduceAll
 from funcgrad.primitives.shape import shape_of
 
-finfo, iinfo, issubdtype, promote_types = np.finfo, np.iinfo, np.issubdtype, np.promote_types
+finfo, iinfo, issubdtype = np.finfo, np.iinfo, np.issubdtype
 broadcast_shapes = np.broadcast_shapes
+
+
+def promote_types(a: Any, b: Any) -> np.dtype[Any]:
+    """As `numpy.promote_types`."""
+    return np.promote_types(a, b)
 
 
 def shape(a: Any) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import aval_of
+from funcgrad.core.placement import check_placement
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import BOOL, FLOAT64, INT64, PYTHON_SCALARS, is_complex, is_inexact, real_dtype
@@ -670,9 +671,12 @@ def percentile(
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
+    *,
+    out_sharding: Any = None,
 ) -> Any:
     """As `numpy.percentile`, without weights; ``q`` may be traced."""
     refuse_out(out, "percentile")
+    check_placement("percentile", out_sharding=out_sharding)
     return _quantile(a, _percent(a, q), axis, method, keepdims, "percentile", False)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import aval_of
+from funcgrad.core.placement import check_placement
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import BOOL, FLOAT64, INT64, is_complex, is_inexact, real_dtype
 from funcgrad.errors import ArgumentError, ConcretizationTypeError, DtypeError, ShapeError
@@ -76,7 +77,46 @@ __all__ = [
 # What depends on numbers known before tracing is NumPy's own.
 diag_indices, indices, ix_ = np.diag_indices, np.indices, np.ix_
 mgrid, ogrid = np.mgrid, np.ogrid
-ravel_multi_index, unravel_index = np.ravel_multi_index, np.unravel_index
+unravel_index = np.unravel_index
+
+
+def ravel_multi_index(
+    multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C", *, dtype: Any = None
+) -> Any:
+    """As `numpy.ravel_multi_index`; traced indices are not checked in mode ``"raise"``.
+
+    Args:
+        multi_index: One array of integers per axis.
+        dims: Lengths of the axes.
+        mode: What becomes of indices that are none: ``"raise"``, ``"clip"`` or ``"wrap"``, one for
+            all axes or one for each.
+        order: ``"C"`` or ``"F"``: the axis that counts fastest is the last or the first.
+        dtype: Dtype of the result, by default int64.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> print(fg.numpy.ravel_multi_index(([0, 1], [2, 1]), (2, 3)))
+        [2 4]
+    """
+    wanted = np.dtype(np.int64) if dtype is None else checked_dtype(dtype, "ravel_multi_index")
+    indices = [as_value(i, "ravel_multi_index") for i in multi_index]
+    lengths = [int(n) for n in np.atleast_1d(dims)]
+    if not any(isinstance(i, Tracer) for i in indices):
+        return np.ravel_multi_index(tuple(indices), tuple(lengths), mode, order).astype(wanted)
+    modes = [mode] * len(lengths) if isinstance(mode, str) else list(mode)
+    rows = list(zip(indices, lengths, modes, strict=True))
+    number: Any = np.int64(0)
+    for index, n, kind in rows if order == "C" else rows[::-1]:
+        if kind == "wrap":
+            index = e.remainder(index, n)
+        elif kind == "clip":
+            index = e.minimum(e.maximum(index, 0), n - 1)
+        elif kind != "raise":
+            raise ValueError(f"mode must be 'raise', 'clip' or 'wrap', got {kind!r}.")
+        number = e.add(e.multiply(number, n), index)
+    return to_dtype(number, wanted)
+
+
 bartlett, blackman, hamming, hanning, kaiser = (
     np.bartlett, np.blackman, np.hamming, np.hanning, np.kaiser,
 )  # fmt: skip
@@ -396,8 +436,8 @@ def _horner(coefficients: Sequence[Any], x: Any) -> Any:
     return out
 
 
-def polyval(p: Any, x: Any) -> Any:
-    """As `numpy.polyval`, by Horner's rule."""
+def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
+    """As `numpy.polyval`, by Horner's rule; ``unroll`` is of no effect."""
     coefficients = as_value(p, "polyval")
     coefficients, x = map(strong, promote(coefficients, as_value(x, "polyval")))
     n = shape_of(coefficients)[0]
@@ -704,7 +744,12 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
 
 
 def repeat(
-    a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None
+    a: Any,
+    repeats: Any,
+    axis: int | None = None,
+    *,
+    total_repeat_length: int | None = None,
+    out_sharding: Any = None,
 ) -> Any:
     """As `numpy.repeat`.
 
@@ -715,7 +760,9 @@ def repeat(
         axis: The axis to repeat along; ``None`` for the flattened array.
         total_repeat_length: Length of the result along ``axis``: cut there, or filled up with the
             last element.
+        out_sharding: The CPU, if anything.
     """
+    check_placement("repeat", out_sharding=out_sharding)
     x = strong(as_value(a, "repeat"))
     if axis is None or not shape_of(x):
         x, axis = ravel(x), axis or 0
@@ -1131,9 +1178,24 @@ def _periodic(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
 # Sliding products.
 
 
-def convolve(a: Any, v: Any, mode: str = "full") -> Any:
-    """As `numpy.convolve`."""
-    x, y = map(strong, promote(*[atleast_1d(as_value(q, "convolve")) for q in (a, v)]))
+def convolve(
+    a: Any,
+    v: Any,
+    mode: str = "full",
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """As `numpy.convolve`.
+
+    Args:
+        a: Line of numbers.
+        v: Another one.
+        mode: ``"full"``, ``"same"`` or ``"valid"``.
+        precision: Accepted for JAX's signature; products are always of full precision.
+        preferred_element_type: Dtype in which products are formed and returned.
+    """
+    x, y = _lines("convolve", a, v, preferred_element_type)
     m, n = shape_of(x)[0], shape_of(y)[0]
     if not m or not n:
         raise ValueError(("a" if not m else "v") + " cannot be empty")
@@ -1170,9 +1232,24 @@ def _of_mode(full: Any, m: int, n: int, mode: str, start: int) -> Any:
     raise ValueError(f"mode must be 'full', 'same' or 'valid', got {mode!r}.")
 
 
-def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
-    """As `numpy.correlate`."""
-    x, y = map(strong, promote(*[atleast_1d(as_value(q, "correlate")) for q in (a, v)]))
+def _lines(name: str, a: Any, v: Any, dtype: Any) -> list[Any]:
+    """Two operands of one dtype with at least one axis."""
+    values = promote(*[atleast_1d(as_value(q, name)) for q in (a, v)])
+    if dtype is None:
+        return [strong(x) for x in values]
+    return [to_dtype(x, checked_dtype(dtype, name)) for x in values]
+
+
+def correlate(
+    a: Any,
+    v: Any,
+    mode: str = "valid",
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """As `numpy.correlate`, with the options of `convolve`."""
+    x, y = _lines("correlate", a, v, preferred_element_type)
     m, n = shape_of(x)[0], shape_of(y)[0]
     y = flip(y, 0)
     full = convolve(x, e.conj(y) if is_complex(aval_of(y).dtype) else y, "full")
@@ -1198,7 +1275,14 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str = "scan") ->
     return e.subtract(shape_of(bins)[0], searchsorted(bins[::-1], x, side))
 
 
-def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None) -> Any:
+def bincount(
+    x: Any,
+    weights: Any = None,
+    minlength: int = 0,
+    *,
+    length: int | None = None,
+    out_sharding: Any = None,
+) -> Any:
     """As `numpy.bincount`; traced ``x`` needs the ``length`` of the result.
 
     Args:
@@ -1206,7 +1290,9 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
         weights: What to add up instead of ones; differentiable.
         minlength: Least length of the result.
         length: Length of the result, for any values: those beyond it are dropped.
+        out_sharding: The CPU, if anything.
     """
+    check_placement("bincount", out_sharding=out_sharding)
     x = strong(as_value(x, "bincount"))
     if aval_of(x).dtype.kind not in "iu" or len(shape_of(x)) != 1:
         raise TypeError(f"bincount needs a line of integers, got {aval_of(x)}.")

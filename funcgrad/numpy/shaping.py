@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import aval_of
+from funcgrad.core.placement import check_placement
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import INT64, PYTHON_SCALARS, is_complex, real_dtype
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
@@ -255,8 +256,9 @@ def reshape(a: Any, shape: Any = None, order: str = "C", *, newshape: Any = None
     return s.reshape(a, shape)
 
 
-def ravel(a: Any, order: str = "C") -> Any:
+def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     """As `numpy.ravel`."""
+    check_placement("ravel", out_sharding=out_sharding)
     return reshape(a, (-1,) if aval_of(as_value(a)).size else (0,), order)
 
 
@@ -335,8 +337,9 @@ def squeeze(a: Any, axis: Any = None) -> Any:
     return s.reshape(a, s.drop_axes(shape, axes))
 
 
-def broadcast_to(array: Any, shape: Any) -> Any:
+def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
     """As `numpy.broadcast_to`."""
+    check_placement("broadcast_to", out_sharding=out_sharding)
     return s.broadcast_to(strong(as_value(array, "broadcast_to")), _ints(shape))
 
 
