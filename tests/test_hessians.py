@@ -358,6 +358,10 @@ def test_pairs(name: str, pair: Pair, wrap: Callable[[Function], Function]) -> N
     assert not found, "\n".join(found)
 
 
+PLACES = lax.ScatterDimensionNumbers((), (0,), (0,))
+RAGGED = lax.RaggedDotDimensionNumbers((((0,), (0,)), ((), ())), [0], [])
+
+
 @dataclass(frozen=True)
 class OnArrays:
     """Functions of arrays, as one function of a vector of ``size`` numbers.
@@ -448,6 +452,24 @@ ARRAYS = [
         6,
         lambda f, z: f(z[:4].reshape(2, 2), z[4:], (((1,), (0,)), ((), ()))),
         lambda a, b, _: np.dot(a, b),
+    ),
+    OnArrays(
+        "lax.ragged_dot",
+        8,
+        lambda f, z: f(z[:4].reshape(2, 2), z[4:].reshape(2, 2, 1), np.array([1, 1])),
+        lambda a, b, _: np.stack([a[0] @ b[0], a[1] @ b[1]]),
+    ),
+    OnArrays(
+        "lax.ragged_dot_general",
+        6,
+        lambda f, z: f(z[:3], z[3:], np.array([2, 1]), RAGGED),
+        lambda a, b, *_: np.array([a[:2] @ b[:2], a[2] * b[2]]),
+    ),
+    OnArrays(
+        "lax.scatter_mul",
+        6,
+        lambda f, z: f(z[:3], np.array([[0], [2], [0]]), z[3:], PLACES),
+        lambda a, _, b, __: a * np.array([b[0] * b[2], 1.0, b[1]]),
     ),
     OnArrays("numpy.polyval", 4, lambda f, z: f(z[:3], z[3])),
     OnArrays("numpy.polyfit", 8, lambda f, z: f(GRID + 0.1 * z[:4], z[4:], 1)),
@@ -650,8 +672,9 @@ EXCLUDED = {
             real_if_close
         """,
         "lax": """
-            broadcast broadcast_in_dim broadcast_to_rank collapse concatenate
-            conv_general_dilated_patches cumsum
+            broadcast broadcast_in_dim broadcast_like broadcast_to_rank collapse concatenate
+            conv_general_dilated_patches cumsum fft gather index_take reduce_precision
+            scatter scatter_add scatter_sub
             dynamic_index_in_dim dynamic_slice dynamic_slice_in_dim expand_dims full full_like
             index_in_dim reduce_sum reshape rev slice slice_in_dim split squeeze stack tile
             transpose unstack
@@ -664,7 +687,7 @@ EXCLUDED = {
         """,
         "lax": """
             approx_max_k approx_min_k cumlogsumexp cummax cummin optimization_barrier reduce_max
-            reduce_min reduce_window sort top_k
+            reduce_min reduce_window scatter_max scatter_min sort top_k
         """,
     },
     "parts of networks, whose gradients are compared with PyTorch's": {
@@ -693,7 +716,10 @@ EXCLUDED = {
         """,
         "lax": """
             DotDimensionNumbers
-            conv_dimension_numbers padtype_to_pads argmax argmin axis_index axis_size
+            conv_dimension_numbers conv_general_permutations conv_general_shape_tuple
+            conv_shape_tuple conv_transpose_shape_tuple mulhi reduce_window_shape_tuple
+            rng_bit_generator shape_as_value
+            padtype_to_pads argmax argmin axis_index axis_size
             bitwise_and bitwise_not
             bitwise_or bitwise_xor broadcast_shapes broadcasted_iota dtype empty eq ge gt iota
             is_finite
@@ -706,8 +732,8 @@ EXCLUDED = {
     "functions of functions, which have tests of compositions": {
         "numpy": "apply_along_axis apply_over_axes frompyfunc fromfunction piecewise vectorize at",
         "lax": """
-            associative_scan cond custom_linear_solve custom_root fori_loop map platform_dependent
-            scan switch while_loop
+            associative_scan composite cond custom_linear_solve custom_root fori_loop map
+            platform_dependent scan scatter_apply switch while_loop
         """,
     },
     "exchange of one array along mapped axes": {

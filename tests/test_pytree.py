@@ -8,7 +8,7 @@ import pickle
 import subprocess
 import sys
 from collections import OrderedDict, defaultdict, namedtuple
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -471,3 +471,64 @@ def test_deep_trees_pass_transformations(kind: str) -> None:
     identity = fg.jit(lambda x: x)
     for _ in range(3):
         assert innermost(identity(tree)) == 1.5
+
+
+def test_leaves_chosen_by_path():
+    tree = {"a": [1, (2, 3)], "b": {"c": [4]}, "d": None}
+
+    def is_leaf(path, part):
+        return len(path) == 2
+
+    rows, treedef = tu.tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path=True)
+    assert [(tu.keystr(p), x) for p, x in rows] == [
+        ("['a'][0]", 1),
+        ("['a'][1]", (2, 3)),
+        ("['b']['c']", [4]),
+    ]
+    assert treedef.unflatten([x for _, x in rows]) == tree
+    assert tu.tree_leaves_with_path(tree, is_leaf, True) == rows
+    doubled = fg.tree.map_with_path(
+        lambda p, x: [x, x], tree, is_leaf=is_leaf, is_leaf_takes_path=True
+    )
+    assert doubled["b"]["c"] == [[4], [4]]
+
+
+def test_paths_without_brackets():
+    tree = {"w": [1, {"x": 2}]}
+    paths = [p for p, _ in tu.tree_leaves_with_path(tree)]
+    assert [tu.keystr(p, simple=True, separator="/") for p in paths] == ["w/0", "w/1/x"]
+    assert tu.keystr(paths[0], separator=" ") == "['w'] [0]"
+
+
+def test_one_level():
+    children, rest = tu.flatten_one_level({"a": [1, 2], "b": None})
+    assert (list(children), rest) == ([[1, 2], None], ("a", "b"))
+    pairs, _ = tu.flatten_one_level_with_keys((5, 6))
+    assert [(str(k), x) for k, x in pairs] == [("[0]", 5), ("[1]", 6)]
+    assert tu.is_tree_node(list)
+    assert not tu.is_tree_node(np.ndarray)
+    with pytest.raises(TreeError, match="flatten_one_level needs a container, got a float"):
+        tu.flatten_one_level(1.0)
+
+
+def test_folds_of_leaves_in_pairs():
+    fold = fg.tree.reduce_associative
+    assert fold(lambda a, b: f"({a}{b})", {"x": "a", "y": ["b", "c"]}) == "((ab)c)"
+    assert fold(max, [], identity=0) == 0
+    assert fold(max, [3], identity=7) == 3
+    with pytest.raises(ArgumentError, match="needs an identity"):
+        fold(max, [None])
+
+
+def test_static_fields():
+    @tu.register_dataclass
+    @dataclass
+    class Layer:
+        w: float
+        name: str = fg.tree.static(default="one", metadata={"unit": "m"})
+
+    leaves, treedef = fg.tree.flatten(Layer(2.0, "two"))
+    assert leaves == [2.0]
+    assert treedef.unflatten([3.0]) == Layer(3.0, "two")
+    assert treedef != fg.tree.structure(Layer(2.0))
+    assert dict(fields(Layer)[1].metadata) == {"unit": "m", "static": True}
