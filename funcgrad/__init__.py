@@ -23,7 +23,14 @@ from funcgrad import (
     tree,
     tree_util,
 )
-from funcgrad.api.arrays import Array, block_until_ready, device_get, device_put, named_scope
+from funcgrad.api.arrays import (
+    Array,
+    block_until_ready,
+    device_get,
+    device_put,
+    named_call,
+    named_scope,
+)
 from funcgrad.api.checkpointing import (
     checkpoint,
     checkpoint_name,
@@ -32,7 +39,7 @@ from funcgrad.api.checkpointing import (
     remat,
     saved_residuals,
 )
-from funcgrad.api.compilation import jit
+from funcgrad.api.compilation import clear_caches, jit
 from funcgrad.api.configuration import print_environment_info, show_config
 from funcgrad.api.custom import (
     closure_convert,
@@ -49,6 +56,16 @@ from funcgrad.api.debugging import (
     io_callback,
     pure_callback,
 )
+from funcgrad.api.devices import (
+    default_backend,
+    default_device,
+    device_count,
+    devices,
+    local_device_count,
+    local_devices,
+    process_count,
+    process_index,
+)
 from funcgrad.api.differentiation import (
     grad,
     hessian,
@@ -64,6 +81,12 @@ from funcgrad.api.differentiation import (
 from funcgrad.api.limits import limits
 from funcgrad.api.precision import numpy_dtype_promotion
 from funcgrad.api.rule_results import SymbolicZero
+from funcgrad.api.settings import (
+    config,
+    default_matmul_precision,
+    enable_x64,
+    log_compiles,
+)
 from funcgrad.api.staging import ClosedJaxpr, ShapeDtypeStruct, eval_shape, make_jaxpr
 from funcgrad.api.vectorization import vmap
 from funcgrad.dtypes import float0
@@ -71,7 +94,7 @@ from funcgrad.higher_order.jit import disable_jit
 from funcgrad.namespaces import present
 
 if TYPE_CHECKING:  # they are loaded on first use
-    from funcgrad import data, diagnostics, image, nn, optim, scipy
+    from funcgrad import data, diagnostics, experimental, image, interop, nn, optim, scipy, typing
 
 jacobian = jacrev
 __version__ = "0.2.0"
@@ -88,7 +111,9 @@ __all__ = [
     "checkpoint_name",
     "checkpoint_policies",
     "checkpoint_sequential",
+    "clear_caches",
     "closure_convert",
+    "config",
     "custom_batching",
     "custom_derivatives",
     "custom_gradient",
@@ -100,17 +125,25 @@ __all__ = [
     "debug_infs",
     "debug_nans",
     "debug_python_loops",
+    "default_backend",
+    "default_device",
+    "default_matmul_precision",
+    "device_count",
     "device_get",
     "device_put",
+    "devices",
     "diagnostics",
     "disable_jit",
+    "enable_x64",
     "errors",
     "eval_shape",
+    "experimental",
     "flatten_util",
     "float0",
     "grad",
     "hessian",
     "image",
+    "interop",
     "io_callback",
     "jacfwd",
     "jacobian",
@@ -121,7 +154,11 @@ __all__ = [
     "limits",
     "linear_transpose",
     "linearize",
+    "local_device_count",
+    "local_devices",
+    "log_compiles",
     "make_jaxpr",
+    "named_call",
     "named_scope",
     "nn",
     "numpy",
@@ -130,6 +167,8 @@ __all__ = [
     "optim",
     "print_environment_info",
     "print_saved_residuals",
+    "process_count",
+    "process_index",
     "pure_callback",
     "random",
     "remat",
@@ -140,6 +179,7 @@ __all__ = [
     "testing",
     "tree",
     "tree_util",
+    "typing",
     "value_and_grad",
     "vjp",
     "vmap",

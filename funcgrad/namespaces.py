@@ -22,35 +22,15 @@ _SOLVERS = (
 )
 
 INSTEAD: dict[str, str] = {
-    "funcgrad.config": (
-        "funcgrad has no global switches: precision follows NumPy's rules; debug_nans, debug_infs, "
-        "disable_jit and checking_leaks are context managers."
-    ),
     "funcgrad.check_tracer_leaks": "it is called funcgrad.checking_leaks here.",
-    "funcgrad.clear_caches": "a jitted function f forgets its programs by f.clear_cache().",
-    "funcgrad.default_backend": _NO_DEVICES,
-    "funcgrad.default_device": _NO_DEVICES,
-    "funcgrad.device_count": _NO_DEVICES,
-    "funcgrad.devices": _NO_DEVICES,
     "funcgrad.distributed": _SHARDS,
-    "funcgrad.default_matmul_precision": "products have the precision of their dtype.",
-    "funcgrad.enable_x64": "float64 is always on: results have the dtypes that NumPy gives.",
-    "funcgrad.experimental": (
-        "what is there is public: funcgrad.lax, funcgrad.nn, funcgrad.ops, funcgrad.testing."
-    ),
     "funcgrad.export": (
         "compiled kernels are kept on disk by themselves, and the next process loads them; "
         "jit(f).lower(x).as_text() shows them."
     ),
     "funcgrad.live_arrays": "arrays are NumPy arrays, which Python frees; look with gc.",
-    "funcgrad.local_device_count": _NO_DEVICES,
-    "funcgrad.local_devices": _NO_DEVICES,
-    "funcgrad.log_compiles": "set FUNCGRAD_DEBUG=1, or read f.cache_info() of a jitted function f.",
     "funcgrad.make_mesh": _SHARDS,
-    "funcgrad.named_call": "it is called funcgrad.named_scope here.",
     "funcgrad.pmap": _SHARDS,
-    "funcgrad.process_count": _SHARDS,
-    "funcgrad.process_index": _SHARDS,
     "funcgrad.profiler": "a profiler of Python sees every call, such as cProfile or perf.",
     "funcgrad.shard_map": _SHARDS,
     "funcgrad.sharding": _SHARDS,

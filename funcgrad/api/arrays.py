@@ -6,13 +6,15 @@ exist so that programs written for JAX run after their imports were changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from funcgrad.core.avals import aval_of
+from funcgrad.core.placement import check_placement
 from funcgrad.core.source import in_scope
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError
@@ -57,18 +59,23 @@ def block_until_ready(x: Any) -> Any:
     return x
 
 
-def device_put(x: Any, device: None = None) -> Any:
+def device_put(
+    x: Any, device: Any = None, *, src: Any = None, donate: bool = False, may_alias: Any = None
+) -> Any:
     """The leaves of a pytree as arrays.
 
     Args:
         x: A pytree of arrays and numbers.
-        device: Must be ``None``.
+        device: ``None``, or the CPU.
+        src: Likewise.
+        donate: Of no effect.
+        may_alias: Of no effect.
 
     Returns:
         The pytree with an array for every leaf; arrays stay the same objects.
 
     Raises:
-        ArgumentError: If a device is given.
+        ArgumentError: If another device is given.
         DtypeError: If a leaf is neither an array nor a number.
 
     Example:
@@ -76,10 +83,7 @@ def device_put(x: Any, device: None = None) -> Any:
         >>> fg.device_put([1.0, 2])
         [array(1.), array(2)]
     """
-    if device is not None:
-        raise ArgumentError(
-            f"device_put: there is one device, the CPU; got device={device!r}. Leave it out."
-        )
+    check_placement("device_put", device=device, src=src)
     return map_values(_as_array, x)
 
 
@@ -128,3 +132,26 @@ def named_scope(name: str) -> Iterator[None]:
         raise ArgumentError(f"named_scope needs a text as name, got a {type(name).__name__}.")
     with in_scope(name):
         yield
+
+
+def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:
+    """A function whose operations have its name: `named_scope` around every call.
+
+    Args:
+        fun: The function.
+        name: Another name.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> layer = fg.named_call(np.tanh, name="layer")
+        >>> [equation.source.scope for equation in fg.make_jaxpr(layer)(1.0).eqns]
+        [('layer',)]
+    """
+    label = getattr(fun, "__name__", type(fun).__name__) if name is None else name
+
+    @functools.wraps(fun)
+    def named(*args: Any, **kwargs: Any) -> Any:
+        with named_scope(label):
+            return fun(*args, **kwargs)
+
+    return named

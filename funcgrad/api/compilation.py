@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import field, fields, replace
@@ -221,6 +222,25 @@ def _checked_drift(dtype_drift: Any) -> bool:
     return bool(dtype_drift == "error")
 
 
+_ALL: weakref.WeakSet[Jitted] = weakref.WeakSet()
+"""All functions that compile themselves."""
+
+
+def clear_caches() -> None:
+    """Forget the programs and executables of all jitted functions; kernels on disk stay.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> f = fg.jit(lambda x: x + 1)
+        >>> y = f(1.0)
+        >>> fg.clear_caches()
+        >>> f.cache_info().traces
+        0
+    """
+    for function in list(_ALL):
+        function.clear_cache()
+
+
 class Jitted(MadeOf):
     """A function that compiles itself; made by `jit`."""
 
@@ -261,6 +281,7 @@ class Jitted(MadeOf):
         self._refuses_drift = _checked_drift(dtype_drift)
         self._waits = wait
         self._cache: dict[Any, _Entry] = {}
+        _ALL.add(self)
         self._info = CacheInfo()
         self._paths: list[CallPath] = []
         self._is_shared = True

@@ -24,7 +24,8 @@ def conv_general_permutations(dimension_numbers: Any) -> tuple[Lengths, Lengths,
         ((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2))
     """
     lengths = (0,) * len(dimension_numbers[0])
-    return tuple(conv_dimension_numbers(lengths, lengths, dimension_numbers))
+    lhs, rhs, out = map(tuple, conv_dimension_numbers(lengths, lengths, dimension_numbers))
+    return lhs, rhs, out
 
 
 def conv_shape_tuple(
@@ -146,7 +147,7 @@ def reduce_window_shape_tuple(
     operand_shape: Sequence[int],
     window_dimensions: Sequence[int],
     window_strides: Sequence[int],
-    padding: Pads,
+    padding: str | Pads,
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
 ) -> Lengths:

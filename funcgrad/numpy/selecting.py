@@ -81,7 +81,7 @@ unravel_index = np.unravel_index
 
 
 def ravel_multi_index(
-    multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C", *, dtype: Any = None
+    multi_index: Any, dims: Any, mode: Any = "raise", order: Any = "C", *, dtype: Any = None
 ) -> Any:
     """As `numpy.ravel_multi_index`; traced indices are not checked in mode ``"raise"``.
 

@@ -1,0 +1,75 @@
+"""The processor, under the names with which JAX's programs ask for devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from funcgrad.core.placement import CPU, Device, check_placement
+from funcgrad.errors import ArgumentError
+
+
+def devices(backend: str | None = None) -> list[Device]:
+    """The one device there is: the processor.
+
+    Args:
+        backend: ``"cpu"``, if anything.
+
+    Raises:
+        ArgumentError: If it is another.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.devices()
+        [CpuDevice(id=0)]
+    """
+    if backend not in (None, "cpu"):
+        raise ArgumentError(f"devices: there is one platform, 'cpu', got {backend!r}.")
+    return [CPU]
+
+
+def local_devices(
+    process_index: int | None = None, backend: str | None = None, host_id: int | None = None
+) -> list[Device]:
+    """As `devices`."""
+    return devices(backend)
+
+
+def device_count(backend: str | None = None) -> int:
+    """How many devices there are: 1."""
+    return len(devices(backend))
+
+
+def local_device_count(backend: str | None = None) -> int:
+    """How many devices there are: 1."""
+    return len(devices(backend))
+
+
+def default_backend() -> str:
+    """The name of the platform: ``"cpu"``."""
+    return CPU.platform
+
+
+def process_index(backend: str | None = None) -> int:
+    """The number of this process among those of a program: 0."""
+    return 0
+
+
+def process_count(backend: str | None = None) -> int:
+    """How many processes a program has: 1."""
+    return 1
+
+
+@contextmanager
+def default_device(device: Any) -> Iterator[None]:
+    """A block whose arrays lie on a device: the processor.
+
+    Args:
+        device: ``None``, ``"cpu"``, or one of `devices`.
+
+    Raises:
+        ArgumentError: If it is another.
+    """
+    check_placement("default_device", device=device)
+    yield

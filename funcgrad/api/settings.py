@@ -1,0 +1,220 @@
+"""JAX's flags: those that mean something here, under their names.
+
+What can be chosen for a block can be chosen for the rest of the thread: ``config.update(name,
+value)``. Flags about how XLA works, or about traces of errors, take any value and change nothing.
+Others are refused, with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+from funcgrad.api.debugging import checking_leaks, debug_infs, debug_nans
+from funcgrad.api.precision import numpy_dtype_promotion
+from funcgrad.errors import ArgumentError
+from funcgrad.higher_order.jit import disable_jit
+
+_Block = Callable[[Any], AbstractContextManager[Any]]
+
+_BLOCKS: dict[str, tuple[_Block, Any]] = {
+    "jax_check_tracer_leaks": (checking_leaks, False),
+    "jax_debug_infs": (debug_infs, False),
+    "jax_debug_nans": (debug_nans, False),
+    "jax_disable_jit": (disable_jit, False),
+    "jax_numpy_dtype_promotion": (numpy_dtype_promotion, "standard"),
+}
+"""Flags with a block of their own, and what they are at first."""
+
+_FIXED: dict[str, tuple[tuple[Any, ...], str]] = {
+    "jax_enable_x64": (
+        (True,),
+        "results have the dtypes that NumPy gives, with 64 bits where nothing else is asked for; "
+        "for 32 bits make arrays with dtype=np.float32, which stays float32 "
+        "(docs/keeping_float32.md)",
+    ),
+    "jax_default_dtype_bits": (("64", 64), "ask for dtype=np.float32 where arrays are made"),
+    "jax_platform_name": (("cpu", "", None), "there is one platform, 'cpu'"),
+    "jax_platforms": (("cpu", "", None), "there is one platform, 'cpu'"),
+    "jax_default_device": ((None,), "there is one device, the CPU"),
+    "jax_default_prng_impl": (("threefry2x32",), "keys are threefry2x32 keys"),
+    "jax_threefry_partitionable": ((True,), "splitting keys is as JAX does it with True"),
+    "jax_enable_custom_prng": ((False,), "keys are arrays of two words"),
+    "jax_numpy_rank_promotion": (("allow",), "operands broadcast as in NumPy"),
+    "jax_log_compiles": ((False,), "set FUNCGRAD_DEBUG=1, or read f.cache_info()"),
+    "jax_disable_most_optimizations": ((False,), "use disable_jit() to see operations one by one"),
+    "jax_array": ((True,), "arrays are numpy.ndarray"),
+    "jax_pmap_no_rank_reduction": ((True, False), ""),
+}
+"""Flags with values that say what is the case: those values, and why there are no others."""
+
+_FREE: dict[str, Any] = {
+    "jax_compilation_cache_dir": None,
+    "jax_default_matmul_precision": None,
+    "jax_enable_compilation_cache": True,
+    "jax_enable_empty_arrays": True,
+    "jax_include_full_tracebacks_in_locations": False,
+    "jax_legacy_prng_key": "allow",
+    "jax_optimization_level": None,
+    "jax_persistent_cache_enable_xla_caches": "",
+    "jax_persistent_cache_min_compile_time_secs": 1.0,
+    "jax_persistent_cache_min_entry_size_bytes": 0,
+    "jax_pprint_use_color": True,
+    "jax_softmax_custom_jvp": True,
+    "jax_traceback_filtering": "auto",
+    "jax_transfer_guard": None,
+    "xla_force_host_platform_device_count": None,
+}
+"""Flags that change no result, and what they are at first."""
+
+
+class Config:
+    """The flags, as attributes; see `update`.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.config.update("jax_enable_x64", True)
+        >>> fg.config.jax_enable_x64
+        True
+    """
+
+    def __init__(self) -> None:
+        known = {name: first for name, (_, first) in _BLOCKS.items()}
+        fixed = {name: values[0] for name, (values, _) in _FIXED.items()}
+        self._values: dict[str, Any] = {**known, **fixed, **_FREE}
+        self._entered: list[AbstractContextManager[Any]] = []
+
+    def update(self, name: str, value: Any) -> None:
+        """Give a flag a value, from now on, in this thread.
+
+        Args:
+            name: Its name in JAX, such as ``"jax_debug_nans"``.
+            value: Its value.
+
+        Raises:
+            ArgumentError: If there is no such flag here, or it does not take the value.
+
+        Example:
+            >>> import funcgrad as fg
+            >>> fg.config.update("jax_enable_x64", False)
+            Traceback (most recent call last):
+            ...
+            funcgrad.errors.ArgumentError: config: jax_enable_x64 is True, and cannot be False: ...
+        """
+        block = self._checked(name, value)
+        if block is not None and value != self._values[name]:
+            block.__enter__()
+            self._entered.append(block)  # leaving it would take back what it has set
+        self._values[name] = value
+
+    def _checked(self, name: str, value: Any) -> AbstractContextManager[Any] | None:
+        """The block of a value that a flag takes, if it has one."""
+        if name in _BLOCKS:
+            return _BLOCKS[name][0](value)
+        if name in _FIXED:
+            values, reason = _FIXED[name]
+            if value not in values:
+                now = self._values[name]
+                raise ArgumentError(
+                    f"config: {name} is {now!r}, and cannot be {value!r}: {reason}."
+                )
+        elif name not in _FREE:
+            raise ArgumentError(
+                f"config: there is no flag {name!r} here. Those that have an effect are "
+                f"{', '.join(_BLOCKS)}."
+            )
+        return None
+
+    def read(self, name: str) -> Any:
+        """The value of a flag.
+
+        Raises:
+            ArgumentError: If there is none of that name.
+        """
+        if name not in self._values:
+            self._checked(name, None)
+        return self._values[name]
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """All flags and their values."""
+        return dict(self._values)
+
+    @property
+    def x64_enabled(self) -> bool:
+        """That 64 bits are there, as they always are."""
+        return True
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("jax_"):
+            try:
+                return self.read(name)
+            except ArgumentError as error:
+                raise AttributeError(str(error), name=name) from None
+        raise AttributeError(f"config has no attribute {name!r}.", name=name)
+
+    def parse_flags_with_absl(self) -> None:
+        """Nothing: flags are not read from the command line."""
+
+    def config_with_absl(self) -> None:
+        """Nothing: flags are not read from the command line."""
+
+
+config = Config()
+
+
+@contextmanager
+def _block(name: str, value: Any) -> Iterator[None]:
+    """A block in which a flag has a value."""
+    block = config._checked(name, value)
+    if block is None:
+        yield
+    else:
+        with block:
+            yield
+
+
+def enable_x64(new_val: bool = True) -> AbstractContextManager[None]:
+    """A block with 64 bits, as they are always there.
+
+    Args:
+        new_val: True.
+
+    Raises:
+        ArgumentError: When the block is entered, if it is False.
+    """
+    return _block("jax_enable_x64", new_val)
+
+
+def default_matmul_precision(new_val: Any = None) -> AbstractContextManager[None]:
+    """A block whose products have a precision: always the full one of their dtype.
+
+    Args:
+        new_val: A name of a precision; it changes nothing.
+    """
+    return _block("jax_default_matmul_precision", new_val)
+
+
+def log_compiles(new_val: bool = True) -> AbstractContextManager[None]:
+    """A block in which compiling is logged, which the environment variable FUNCGRAD_DEBUG does.
+
+    Args:
+        new_val: False.
+
+    Raises:
+        ArgumentError: When the block is entered, if it is True.
+    """
+    return _block("jax_log_compiles", new_val)
+
+
+def numpy_rank_promotion(new_val: str = "allow") -> AbstractContextManager[None]:
+    """A block in which operands of different numbers of axes broadcast, as they always do.
+
+    Args:
+        new_val: ``"allow"``.
+
+    Raises:
+        ArgumentError: When the block is entered, if it is another.
+    """
+    return _block("jax_numpy_rank_promotion", new_val)

@@ -1,0 +1,170 @@
+"""What programs for JAX know arrays by: a kind of ndarray with the attributes of ``jax.Array``.
+
+Everything that a function of the package ``jax`` returns is of this kind. It is an ndarray in all
+respects, with ``.at``, with indices that may be traced, and with ``x += y`` that makes a new array.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import MethodType
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.placement import CPU, Device
+from funcgrad.core.trace import Tracer
+from funcgrad.interop.jax.devices import SingleDeviceSharding
+from funcgrad.numpy import at
+from funcgrad.pytree import is_tree_node, tree_map
+
+
+class _Kind(type):
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return type.__instancecheck__(cls, instance) or isinstance(instance, Tracer)
+
+
+class Array(np.ndarray, metaclass=_Kind):
+    """An ndarray with the attributes of ``jax.Array``; traced values count as instances."""
+
+    @property
+    def at(self) -> Any:
+        """Functional updates: ``x.at[i].set(v)``."""
+        return Places(at(self))
+
+    def __getitem__(self, index: Any) -> Any:
+        if is_traced(index):
+            return adopt(at(np.asarray(self))[index].get())
+        return adopt(np.ndarray.__getitem__(self, index))
+
+    def block_until_ready(self) -> Array:
+        """The array: results are ready when a call returns."""
+        return self
+
+    def copy_to_host_async(self) -> None:
+        """Nothing: the array is on the host."""
+
+    def devices(self) -> set[Device]:
+        """The processor."""
+        return {CPU}
+
+    @property
+    def sharding(self) -> SingleDeviceSharding:
+        """That it lies on the processor."""
+        return SingleDeviceSharding(CPU)
+
+    @property
+    def weak_type(self) -> bool:
+        """That its dtype counts in promotion."""
+        return False
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """That this process has all of it."""
+        return True
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """That every device has all of it."""
+        return True
+
+    def is_deleted(self) -> bool:
+        """That it is there."""
+        return False
+
+    def __iadd__(self, other: Any) -> Any:
+        return self + other
+
+    def __isub__(self, other: Any) -> Any:
+        return self - other
+
+    def __imul__(self, other: Any) -> Any:
+        return self * other
+
+    def __itruediv__(self, other: Any) -> Any:
+        return self / other
+
+    def __ifloordiv__(self, other: Any) -> Any:
+        return self // other
+
+    def __imod__(self, other: Any) -> Any:
+        return self % other
+
+    def __ipow__(self, other: Any) -> Any:
+        return self**other
+
+    def __imatmul__(self, other: Any) -> Any:
+        return self @ other
+
+    def __iand__(self, other: Any) -> Any:
+        return self & other
+
+    def __ior__(self, other: Any) -> Any:
+        return self | other
+
+    def __ixor__(self, other: Any) -> Any:
+        return self ^ other
+
+
+class Places:
+    """``x.at`` and ``x.at[i]``, whose methods give arrays of this kind."""
+
+    def __init__(self, original: Any) -> None:
+        self._original = original
+
+    def __getitem__(self, index: Any) -> Places:
+        return Places(self._original[index])
+
+    def __getattr__(self, name: str) -> Any:
+        return Adopted(getattr(self._original, name))
+
+
+def is_traced(index: Any) -> bool:
+    """Whether an index holds traced values."""
+    if isinstance(index, tuple | list):
+        return any(is_traced(i) for i in index)
+    if isinstance(index, slice):
+        return any(is_traced(i) for i in (index.start, index.stop, index.step))
+    return isinstance(index, Tracer)
+
+
+def adopt(value: Any) -> Any:
+    """The same with arrays of this kind for ndarrays, and functions that return such."""
+    if isinstance(value, Tracer) or type(value) is Array:
+        return value
+    if type(value) is np.ndarray:
+        return value.view(Array)
+    if isinstance(value, np.generic):
+        return np.asarray(value).view(Array)
+    if type(value) is tuple:
+        return tuple(map(adopt, value))
+    if type(value) is list:
+        return list(map(adopt, value))
+    if value is not None and is_tree_node(type(value)):
+        return tree_map(adopt, value)
+    if callable(value) and not isinstance(value, type | Adopted):
+        return Adopted(value)
+    return value
+
+
+class Adopted:
+    """A function whose results are adopted."""
+
+    def __init__(self, original: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, original, updated=())
+        self._original = original
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return adopt(self._original(*args, **kwargs))
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_original":  # while it is copied or unpickled
+            raise AttributeError(name)
+        return getattr(self._original, name)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return repr(self._original)

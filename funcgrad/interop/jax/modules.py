@@ -1,0 +1,266 @@
+"""The modules of the package ``jax`` and where their names come from.
+
+A name is looked for among what is written here, then in the modules of funcgrad that are named
+here, in order. Functions from there return arrays of the kind of `arrays.Array`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from collections.abc import Callable
+from types import FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+import funcgrad
+from funcgrad import errors
+from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.placement import CPU, Device
+from funcgrad.core.trace import Trace, Tracer
+from funcgrad.interop.jax import devices, scalars
+from funcgrad.interop.jax.arrays import Adopted, Array, adopt
+from funcgrad.records import dataclass
+
+VERSION = "0.10.0"
+"""Which JAX is answered for."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the names of a module come from.
+
+    Args:
+        own: Names with their values.
+        modules: Modules of funcgrad, by name, which are loaded when a name is asked for.
+        adopts: Whether results of functions of these become arrays of the package ``jax``.
+    """
+
+    own: dict[str, Any]
+    modules: tuple[str, ...] = ()
+    adopts: bool = True
+
+    def find(self, name: str) -> Any:
+        """The value of a name.
+
+        Raises:
+            LookupError: If there is none.
+        """
+        if name in self.own:
+            return self.own[name]
+        for path in self.modules:
+            value = member(path, name)
+            if value is not _NOTHING:
+                return wrapped(value) if self.adopts else value
+        raise LookupError(name)
+
+    def names(self) -> list[str]:
+        """All names that can be listed without loading others."""
+        listed = [n for path in self.modules for n in getattr(loaded(path), "__all__", ())]
+        return sorted({*self.own, *listed})
+
+
+_NOTHING = object()
+
+
+def loaded(path: str) -> ModuleType | None:
+    """A module of funcgrad, if there is one of that name."""
+    try:
+        return importlib.import_module(path)
+    except ModuleNotFoundError:
+        return None
+
+
+def member(path: str, name: str) -> Any:
+    """A public name of a module of funcgrad."""
+    module = loaded(path)
+    if module is None or name not in module.__all__:
+        return _NOTHING
+    value = getattr(module, name)
+    return _NOTHING if isinstance(value, ModuleType) else value
+
+
+def wrapped(value: Any) -> Any:
+    """A function whose results are adopted; everything else as it is."""
+    if isinstance(value, type) or not callable(value):
+        return adopt(value) if isinstance(value, np.ndarray) else value
+    is_function = isinstance(value, FunctionType) or type(value).__module__.startswith("funcgrad")
+    return Adopted(value) if is_function else value
+
+
+class _Type(ShapedArray):
+    """A type with where its arrays lie."""
+
+    @property
+    def sharding(self) -> devices.NamedSharding:
+        """Undivided on the processor."""
+        return devices.NamedSharding(_NO_MESH, devices.PartitionSpec())
+
+    @property
+    def vma(self) -> frozenset[str]:
+        """Axes of devices along which values differ: none."""
+        return frozenset()
+
+
+class _NoMesh:
+    """The mesh of programs that have none."""
+
+    platform = "cpu"
+    empty = True
+    axis_names = ()
+    shape: dict[str, int] = {}  # noqa: RUF012
+
+
+_NO_MESH = _NoMesh()
+
+
+def typeof(x: Any) -> ShapedArray:
+    """Shape and dtype of an array or a number."""
+    aval = aval_of(x)
+    return _Type(aval.shape, aval.dtype, aval.weak_type)
+
+
+def _block(*args: Any, **kwargs: Any) -> contextlib.AbstractContextManager[None]:
+    """A block about devices or XLA, in which nothing is different."""
+    return contextlib.nullcontext()
+
+
+def _nothing(*args: Any, **kwargs: Any) -> None:
+    """Nothing has to be waited for, or to be forgotten."""
+
+
+_ERRORS = {name: getattr(errors, name) for name in dir(errors) if name.endswith("Error")}
+_SHARDINGS = {
+    "Mesh": devices.Mesh,
+    "NamedSharding": devices.NamedSharding,
+    "PartitionSpec": devices.PartitionSpec,
+    "Sharding": devices.Sharding,
+    "SingleDeviceSharding": devices.SingleDeviceSharding,
+}
+
+_JAX = {
+    "Array": Array,
+    "Device": Device,
+    "NamedSharding": devices.NamedSharding,
+    "P": devices.PartitionSpec,
+    "__version__": VERSION,
+    "__version_info__": tuple(map(int, VERSION.split("."))),
+    "check_tracer_leaks": funcgrad.checking_leaks,
+    "config": funcgrad.config,
+    "effects_barrier": _nothing,
+    "enable_checks": _block,
+    "ensure_compile_time_eval": _block,
+    "host_count": funcgrad.process_count,
+    "host_id": funcgrad.process_index,
+    "make_mesh": devices.make_mesh,
+    "set_mesh": devices.set_mesh,
+    "threefry_partitionable": _block,
+    "transfer_guard": _block,
+    "typeof": typeof,
+}
+
+_NUMPY: dict[str, Any] = {
+    **scalars.SCALAR_KINDS,
+    **{
+        name: getattr(np, name)
+        for name in (
+            "character", "complexfloating", "dtype", "e", "euler_gamma", "finfo", "flexible",
+            "floating", "generic", "get_printoptions", "iinfo", "inexact", "inf", "integer", "nan",
+            "newaxis", "number", "object_", "pi", "printoptions", "save", "savez",
+            "set_printoptions", "signedinteger", "unsignedinteger",
+        )
+    },
+    "issubdtype": scalars.issubdtype,
+    "ndarray": Array,
+    "load": Adopted(np.load),
+}  # fmt: skip
+
+SOURCES: dict[str, Source] = {
+    "jax": Source(_JAX, ("funcgrad",)),
+    "jax.ad_checkpoint": Source({}, ("funcgrad.ad_checkpoint", "funcgrad")),
+    "jax.checkpoint_policies": Source({}, ("funcgrad.checkpoint_policies",), False),
+    "jax.config": Source({"config": funcgrad.config}),
+    "jax.core": Source(
+        {
+            "AbstractValue": ShapedArray,
+            "ShapedArray": ShapedArray,
+            "Trace": Trace,
+            "Tracer": Tracer,
+            "concrete_or_error": lambda kind, x, context="": x if kind is None else kind(x),
+            "ensure_compile_time_eval": _block,
+            "get_aval": typeof,
+        },
+        ("funcgrad",),
+    ),
+    "jax.custom_batching": Source({}, ("funcgrad.custom_batching",)),
+    "jax.custom_derivatives": Source({}, ("funcgrad.custom_derivatives", "funcgrad")),
+    "jax.debug": Source({"breakpoint": breakpoint}, ("funcgrad.debug",), False),
+    "jax.dtypes": Source(
+        {
+            "canonicalize_dtype": scalars.canonicalize_dtype,
+            "extended": scalars.extended,
+            "finfo": np.finfo,
+            "float0": funcgrad.float0,
+            "iinfo": np.iinfo,
+            "issubdtype": scalars.issubdtype,
+            "itemsize_bits": scalars.itemsize_bits,
+            "prng_key": scalars.prng_key,
+            "result_type": scalars.result_type,
+            "scalar_type_of": scalars.scalar_type_of,
+        }
+    ),
+    "jax.errors": Source(_ERRORS),
+    "jax.example_libraries": Source({}),
+    "jax.example_libraries.optimizers": Source({}, ("funcgrad.experimental.optimizers",)),
+    "jax.example_libraries.stax": Source({}, ("funcgrad.experimental.stax",)),
+    "jax.experimental": Source({}, ("funcgrad",)),
+    "jax.experimental.jet": Source({}, ("funcgrad.experimental.jet",)),
+    "jax.experimental.mesh_utils": Source(
+        {"create_device_mesh": lambda shape, *args, **options: np.full(tuple(shape), CPU)}
+    ),
+    "jax.experimental.ode": Source({}, ("funcgrad.scipy.integrate",)),
+    "jax.flatten_util": Source({}, ("funcgrad.flatten_util",)),
+    "jax.image": Source({}, ("funcgrad.image",)),
+    "jax.interpreters": Source({}),
+    "jax.lax": Source({}, ("funcgrad.lax",)),
+    "jax.lax.linalg": Source({}, ("funcgrad.lax.linalg",)),
+    "jax.nn": Source({}, ("funcgrad.nn",)),
+    "jax.nn.initializers": Source({}, ("funcgrad.nn.initializers",)),
+    "jax.numpy": Source(_NUMPY, ("funcgrad.numpy",)),
+    "jax.numpy.fft": Source({}, ("funcgrad.numpy.fft",)),
+    "jax.numpy.linalg": Source({}, ("funcgrad.numpy.linalg",)),
+    "jax.ops": Source({}, ("funcgrad.ops",)),
+    "jax.random": Source({}, ("funcgrad.random",)),
+    "jax.scipy": Source({}),
+    **{
+        f"jax.scipy.{name}": Source({}, (f"funcgrad.scipy.{name}",))
+        for name in (
+            "cluster", "cluster.vq", "fft", "integrate", "interpolate", "linalg", "ndimage",
+            "optimize", "signal", "sparse", "sparse.linalg", "spatial", "spatial.transform",
+            "special", "stats",
+        )
+    },
+    "jax.sharding": Source(_SHARDINGS),
+    "jax.tree": Source({}, ("funcgrad.tree",), False),
+    "jax.tree_util": Source({}, ("funcgrad.tree_util",), False),
+    "jax.typing": Source({}, ("funcgrad.typing",), False),
+    "jax.version": Source({"__version__": VERSION, "__version_info__": _JAX["__version_info__"]}),
+    "jaxlib": Source({"__version__": VERSION}),
+    "jaxlib.version": Source({"__version__": VERSION}),
+}  # fmt: skip
+
+DISTRIBUTIONS = "jax.scipy.stats."
+"""Where each distribution is a module, as ``jax.scipy.stats.norm`` is."""
+
+
+def distribution(path: str) -> Callable[[str], Any] | None:
+    """How to look up functions of a distribution that is a module in JAX and an object here.
+
+    Args:
+        path: Such as ``jax.scipy.stats.norm``.
+    """
+    if not path.startswith(DISTRIBUTIONS):
+        return None
+    found = member("funcgrad.scipy.stats", path.removeprefix(DISTRIBUTIONS))
+    return None if found is _NOTHING else lambda name: wrapped(getattr(found, name))
