@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from types import MethodType
+from contextlib import AbstractContextManager
+from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
 
+from funcgrad.core.avals import ShapedArray, shaped
 from funcgrad.core.placement import CPU, Device
 from funcgrad.core.trace import Tracer
+from funcgrad.dtypes import check_dtype
 from funcgrad.interop.jax.devices import SingleDeviceSharding
 from funcgrad.numpy import at
 from funcgrad.pytree import is_tree_node, tree_map
@@ -53,6 +56,11 @@ class Array(np.ndarray, metaclass=_Kind):
     def sharding(self) -> SingleDeviceSharding:
         """That it lies on the processor."""
         return SingleDeviceSharding(CPU)
+
+    @property
+    def aval(self) -> ShapedArray:
+        """Its shape and dtype."""
+        return shaped(self.shape, check_dtype(self.dtype))
 
     @property
     def weak_type(self) -> bool:
@@ -143,9 +151,15 @@ def adopt(value: Any) -> Any:
         return list(map(adopt, value))
     if value is not None and is_tree_node(type(value)):
         return tree_map(adopt, value)
-    if callable(value) and not isinstance(value, type | Adopted):
-        return Adopted(value)
-    return value
+    return Adopted(value) if is_function(value) else value
+
+
+def is_function(value: Any) -> bool:
+    """Whether it is a function, or an object of funcgrad that is called like one."""
+    if isinstance(value, type | Adopted | AbstractContextManager) or not callable(value):
+        return False
+    is_plain = isinstance(value, FunctionType | MethodType | functools.partial)
+    return is_plain or type(value).__module__.startswith("funcgrad")
 
 
 class Adopted:
@@ -156,6 +170,8 @@ class Adopted:
         self._original = original
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if type(kwargs.get("axis")) is list:  # as JAX allows, other than NumPy
+            kwargs["axis"] = tuple(kwargs["axis"])
         return adopt(self._original(*args, **kwargs))
 
     def __getattr__(self, name: str) -> Any:

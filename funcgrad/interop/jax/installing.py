@@ -1,7 +1,7 @@
 """A process in which ``import jax`` means funcgrad: a finder of modules, and the modules.
 
 Modules are made when they are imported, and their names when they are asked for. What JAX has and
-funcgrad has not is a `Missing`, which can be imported; using it is an error.
+funcgrad has not is a `missing.Missing`, which can be imported; using it is an error.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from funcgrad.errors import ArgumentError
-from funcgrad.interop.jax.missing import Missing
+from funcgrad.interop.jax.missing import stand_in
 from funcgrad.interop.jax.modules import SOURCES, Source, distribution
 from funcgrad.interop.jax.recorded import NAMES
 
@@ -54,7 +54,7 @@ def _found(path: str, name: str) -> Any:
     if whole in SOURCES or distribution(whole) is not None:
         return importlib.import_module(whole)
     if path not in NAMES or name in NAMES[path].split():
-        return Missing(whole)
+        return stand_in(whole)
     raise AttributeError(f"module {path!r} has no attribute {name!r}", name=name)
 
 

@@ -6,21 +6,20 @@ here, in order. Functions from there return arrays of the kind of `arrays.Array`
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 from collections.abc import Callable
-from types import FunctionType, ModuleType
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 import funcgrad
 from funcgrad import errors
-from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.avals import ShapedArray
 from funcgrad.core.placement import CPU, Device
 from funcgrad.core.trace import Trace, Tracer
-from funcgrad.interop.jax import devices, scalars
-from funcgrad.interop.jax.arrays import Adopted, Array, adopt
+from funcgrad.interop.jax import devices, registering, scalars, words
+from funcgrad.interop.jax.arrays import Adopted, Array, adopt, is_function
 from funcgrad.records import dataclass
 
 VERSION = "0.10.0"
@@ -85,49 +84,7 @@ def wrapped(value: Any) -> Any:
     """A function whose results are adopted; everything else as it is."""
     if isinstance(value, type) or not callable(value):
         return adopt(value) if isinstance(value, np.ndarray) else value
-    is_function = isinstance(value, FunctionType) or type(value).__module__.startswith("funcgrad")
-    return Adopted(value) if is_function else value
-
-
-class _Type(ShapedArray):
-    """A type with where its arrays lie."""
-
-    @property
-    def sharding(self) -> devices.NamedSharding:
-        """Undivided on the processor."""
-        return devices.NamedSharding(_NO_MESH, devices.PartitionSpec())
-
-    @property
-    def vma(self) -> frozenset[str]:
-        """Axes of devices along which values differ: none."""
-        return frozenset()
-
-
-class _NoMesh:
-    """The mesh of programs that have none."""
-
-    platform = "cpu"
-    empty = True
-    axis_names = ()
-    shape: dict[str, int] = {}  # noqa: RUF012
-
-
-_NO_MESH = _NoMesh()
-
-
-def typeof(x: Any) -> ShapedArray:
-    """Shape and dtype of an array or a number."""
-    aval = aval_of(x)
-    return _Type(aval.shape, aval.dtype, aval.weak_type)
-
-
-def _block(*args: Any, **kwargs: Any) -> contextlib.AbstractContextManager[None]:
-    """A block about devices or XLA, in which nothing is different."""
-    return contextlib.nullcontext()
-
-
-def _nothing(*args: Any, **kwargs: Any) -> None:
-    """Nothing has to be waited for, or to be forgotten."""
+    return Adopted(value) if is_function(value) else value
 
 
 _ERRORS = {name: getattr(errors, name) for name in dir(errors) if name.endswith("Error")}
@@ -148,16 +105,17 @@ _JAX = {
     "__version_info__": tuple(map(int, VERSION.split("."))),
     "check_tracer_leaks": funcgrad.checking_leaks,
     "config": funcgrad.config,
-    "effects_barrier": _nothing,
-    "enable_checks": _block,
-    "ensure_compile_time_eval": _block,
+    "effects_barrier": registering.ignored,
+    "enable_checks": words.block,
+    "ensure_compile_time_eval": words.block,
     "host_count": funcgrad.process_count,
     "host_id": funcgrad.process_index,
     "make_mesh": devices.make_mesh,
+    "pmap": words.pmap,
     "set_mesh": devices.set_mesh,
-    "threefry_partitionable": _block,
-    "transfer_guard": _block,
-    "typeof": typeof,
+    "threefry_partitionable": words.block,
+    "transfer_guard": words.block,
+    "typeof": words.typeof,
 }
 
 _NUMPY: dict[str, Any] = {
@@ -184,15 +142,17 @@ SOURCES: dict[str, Source] = {
     "jax.core": Source(
         {
             "AbstractValue": ShapedArray,
+            "Primitive": registering.Primitive,
             "ShapedArray": ShapedArray,
             "Trace": Trace,
             "Tracer": Tracer,
-            "concrete_or_error": lambda kind, x, context="": x if kind is None else kind(x),
-            "ensure_compile_time_eval": _block,
-            "get_aval": typeof,
+            "concrete_or_error": words.concrete_or_error,
+            "ensure_compile_time_eval": words.block,
+            "get_aval": words.typeof,
         },
         ("funcgrad",),
     ),
+    "jax._src.core": Source({"trace_state_clean": words.trace_state_clean}),
     "jax.custom_batching": Source({}, ("funcgrad.custom_batching",)),
     "jax.custom_derivatives": Source({}, ("funcgrad.custom_derivatives", "funcgrad")),
     "jax.debug": Source({"breakpoint": breakpoint}, ("funcgrad.debug",), False),
@@ -223,7 +183,8 @@ SOURCES: dict[str, Source] = {
     "jax.flatten_util": Source({}, ("funcgrad.flatten_util",)),
     "jax.image": Source({}, ("funcgrad.image",)),
     "jax.interpreters": Source({}),
-    "jax.lax": Source({}, ("funcgrad.lax",)),
+    **{path: Source(own) for path, own in registering.OF_MODULES.items()},
+    "jax.lax": Source({"cond": words.cond}, ("funcgrad.lax",)),
     "jax.lax.linalg": Source({}, ("funcgrad.lax.linalg",)),
     "jax.nn": Source({}, ("funcgrad.nn",)),
     "jax.nn.initializers": Source({}, ("funcgrad.nn.initializers",)),

@@ -1,5 +1,8 @@
-"""Public names of JAX 0.10 by module: a name that is here and not in funcgrad is said to be missing when
-it is used; any other is an AttributeError, as in JAX."""
+"""Public names of JAX 0.10, by module.
+
+A name that is here and not in funcgrad is said to be missing when it is used; any other is an
+AttributeError, as in JAX.
+"""
 
 from __future__ import annotations
 

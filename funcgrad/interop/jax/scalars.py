@@ -1,4 +1,4 @@
-"""Dtypes that are functions too: ``jnp.float32(x)`` of a traced ``x``, ``x.dtype == jnp.float32``."""
+"""Dtypes that are functions too: ``jnp.float32(x)``, and ``x.dtype == jnp.float32``."""
 
 from __future__ import annotations
 
