@@ -40,7 +40,15 @@ LADDER = (
         "numpy",
         "ops",
     ),
-    ("api", "testing", "ad_checkpoint", "custom_batching", "custom_derivatives", "debug"),
+    (
+        "api",
+        "testing",
+        "ad_checkpoint",
+        "custom_batching",
+        "custom_derivatives",
+        "debug",
+        "typing",
+    ),
     ("data", "optim", "scipy", "nn", "diagnostics", "image", "experimental"),
     ("interop", "distributed"),
     ("",),  # funcgrad/__init__.py

@@ -163,15 +163,24 @@ def is_function(value: Any) -> bool:
 
 
 class Adopted:
-    """A function whose results are adopted."""
+    """A function whose results are adopted.
 
-    def __init__(self, original: Callable[..., Any]) -> None:
+    Args:
+        original: The function.
+        folds_axes: Whether its second argument are axes, of which JAX takes a list, too.
+    """
+
+    def __init__(self, original: Callable[..., Any], folds_axes: bool = False) -> None:
         functools.update_wrapper(self, original, updated=())
         self._original = original
+        self._folds_axes = folds_axes
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if type(kwargs.get("axis")) is list:  # as JAX allows, other than NumPy
-            kwargs["axis"] = tuple(kwargs["axis"])
+        if self._folds_axes:
+            if len(args) > 1 and type(args[1]) is list:
+                args = (args[0], tuple(args[1]), *args[2:])
+            elif type(kwargs.get("axis")) is list:
+                kwargs["axis"] = tuple(kwargs["axis"])
         return adopt(self._original(*args, **kwargs))
 
     def __getattr__(self, name: str) -> Any:

@@ -20,6 +20,14 @@ from funcgrad.interop.jax.modules import SOURCES, Source, distribution
 from funcgrad.interop.jax.recorded import NAMES
 
 _ROOTS = ("jax", "jaxlib")
+_OPEN = (
+    "jax.experimental",
+    "jax.example_libraries",
+    "jax.extend",
+    "jax.interpreters",
+    "jax.lib",
+)
+"""Packages with more modules than the recorded ones."""
 
 
 class Module(ModuleType):
@@ -58,6 +66,15 @@ def _found(path: str, name: str) -> Any:
     raise AttributeError(f"module {path!r} has no attribute {name!r}", name=name)
 
 
+def _may_be_imported(path: str) -> bool:
+    """Whether there may be a module of that name in JAX; of what lies open all names are known."""
+    parent, _, name = path.rpartition(".")
+    if path in SOURCES or path in NAMES or distribution(path) is not None:
+        return True
+    is_closed = parent in NAMES and parent not in _OPEN
+    return not is_closed or name.startswith("_") or name in NAMES[parent].split()
+
+
 class Finder(MetaPathFinder, Loader):
     """Finds ``jax`` and everything below, whether there is something in it or not."""
 
@@ -65,7 +82,7 @@ class Finder(MetaPathFinder, Loader):
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """The module of that name, if it is one of JAX's."""
-        if fullname.split(".")[0] not in _ROOTS:
+        if fullname.split(".")[0] not in _ROOTS or not _may_be_imported(fullname):
             return None
         return ModuleSpec(fullname, self, is_package=True, origin="funcgrad.interop.jax")
 

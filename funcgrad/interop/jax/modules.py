@@ -7,6 +7,7 @@ here, in order. Functions from there return arrays of the kind of `arrays.Array`
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -84,7 +85,16 @@ def wrapped(value: Any) -> Any:
     """A function whose results are adopted; everything else as it is."""
     if isinstance(value, type) or not callable(value):
         return adopt(value) if isinstance(value, np.ndarray) else value
-    return Adopted(value) if is_function(value) else value
+    return Adopted(value, folds_axes(value)) if is_function(value) else value
+
+
+def folds_axes(function: Callable[..., Any]) -> bool:
+    """Whether a function takes axes as its second argument."""
+    try:
+        names = list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return False
+    return names[1:2] == ["axis"]
 
 
 _ERRORS = {name: getattr(errors, name) for name in dir(errors) if name.endswith("Error")}
@@ -179,7 +189,7 @@ SOURCES: dict[str, Source] = {
     "jax.experimental.mesh_utils": Source(
         {"create_device_mesh": lambda shape, *args, **options: np.full(tuple(shape), CPU)}
     ),
-    "jax.experimental.ode": Source({}, ("funcgrad.scipy.integrate",)),
+    "jax.experimental.ode": Source({}, ("funcgrad.experimental.ode",)),
     "jax.flatten_util": Source({}, ("funcgrad.flatten_util",)),
     "jax.image": Source({}, ("funcgrad.image",)),
     "jax.interpreters": Source({}),

@@ -1,0 +1,16 @@
+"""What JAX keeps apart, as experimental or as libraries for examples, under the same names.
+
+Each part is loaded on first use. This module is a page of names; the work is in the modules that
+it names.
+"""
+
+from typing import TYPE_CHECKING
+
+from funcgrad.namespaces import present
+
+if TYPE_CHECKING:  # they are loaded on first use
+    from funcgrad.experimental import jet, optimizers, stax
+
+__all__ = ["jet", "optimizers", "stax"]
+
+present(__name__)

@@ -1,0 +1,206 @@
+"""Programs written for JAX run under funcgrad, and say what they miss when they use it."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import funcgrad as fg
+from funcgrad.errors import ArgumentError
+from funcgrad.interop.jax import recorded
+from funcgrad.interop.jax.arrays import Adopted, Array, adopt
+from funcgrad.interop.jax.devices import Mesh, NamedSharding, PartitionSpec
+from funcgrad.interop.jax.missing import Missing, MissingNameError
+from funcgrad.interop.jax.modules import SOURCES
+
+PROGRAMS = Path(__file__).parents[1] / "programs" / "jax"
+QUICK = ["custom_rules", "debugging", "graph_network", "heat_equation", "sieve"]
+LONG = sorted({path.stem for path in PROGRAMS.glob("*.py")} - set(QUICK))
+INSTALLED = "from funcgrad.interop import jax as neighbour; neighbour.install()\n"
+DRIVER = INSTALLED + "import runpy, sys\nfor path in sys.argv[1:]: runpy.run_path(path)"
+
+
+def run(code, *arguments, **options):
+    command = [sys.executable, *options.get("flags", ()), "-c", code, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+
+
+def check_programs(names):
+    done = run(DRIVER, *(PROGRAMS / f"{name}.py" for name in names))
+    assert done.returncode == 0, done.stderr
+
+
+def test_quick_programs():
+    check_programs(QUICK)
+
+
+@pytest.mark.nightly
+def test_long_programs():
+    check_programs(LONG)
+
+
+def test_a_script(tmp_path):
+    """Its arguments, its folder and its name are those of a script."""
+    (tmp_path / "beside.py").write_text("import jax.numpy as jnp\nvalue = jnp.ones(2)\n")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys, beside, jax\n"
+        "if __name__ == '__main__':\n"
+        "    print(sys.argv[1:], type(beside.value).__name__, jax.__version__)\n"
+    )
+    command = [sys.executable, "-m", "funcgrad.interop.jax", str(script), "a", "b"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.stdout.startswith("['a', 'b'] Array 0."), done.stderr
+    done = subprocess.run(command[:3], capture_output=True, text=True, check=False, timeout=300)
+    assert "usage: python -m funcgrad.interop.jax script.py" in done.stderr
+
+
+MISSING = """
+from jax import no_such_name_at_all
+"""
+USED_LATER = """
+import jax, jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax._src.somewhere import something
+from jax.interpreters import ad, batching
+from jax.extend.core import Primitive
+
+def f(x: pl.BlockSpec | None) -> "pl.Ref": ...
+
+operation = Primitive("operation")
+operation.def_impl(lambda x: x)
+ad.defjvp(operation, None)
+batching.primitive_batchers[operation] = None
+assert not isinstance(1.0, something.Kind)
+assert not hasattr(jnp, "no_such_name")
+assert "sin" in dir(jnp) and "sin" in jnp.__all__
+from jax.numpy import *
+assert cos(0.0) == 1.0
+
+class Derived(pl.Base): ...
+
+for use in (lambda: pl.pallas_call(f), lambda: operation.bind(1.0), lambda: bool(something)):
+    try:
+        use()
+    except NotImplementedError as error:
+        print(str(error).split(":")[0])
+try:
+    raise ValueError
+except jax.errors.JaxRuntimeError:
+    pass
+except ValueError:
+    print("done")
+"""
+
+
+def test_missing_names():
+    done = run(INSTALLED + MISSING)
+    assert "cannot import name 'no_such_name_at_all' from 'jax'" in done.stderr
+    done = run(INSTALLED + USED_LATER)
+    assert done.stdout.splitlines() == [
+        "jax.experimental.pallas.pallas_call is not there",
+        "jax.extend.core.Primitive('operation').bind is not there",
+        "jax._src.somewhere.something is not there",
+        "done",
+    ], done.stderr
+
+
+def test_install_comes_too_late(tmp_path):
+    (tmp_path / "jax.py").write_text("")
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import jax\n{INSTALLED}"
+    done = run(code)
+    assert "install() comes too late: jax was imported by this process before" in done.stderr
+    assert str(tmp_path / "jax.py") in done.stderr
+    done = run(INSTALLED + INSTALLED + "import jax, jax.numpy\nneighbour.install()")
+    assert done.returncode == 0, done.stderr
+
+
+def test_stand_ins():
+    missing = Missing("jax.lax.something")
+    assert repr(missing.deeper["x"]) == "<jax.lax.something.deeper, which is missing>"
+    for use in (missing, lambda: list(missing), lambda: missing.deeper()):
+        with pytest.raises(MissingNameError, match=r"^jax\.lax\.something.* is not there:"):
+            use()
+    with pytest.raises(AttributeError):
+        missing.__array__  # noqa: B018
+
+
+@pytest.mark.parametrize("path", sorted(set(SOURCES) & set(recorded.NAMES)))
+def test_modules_have_their_names(path):
+    """What is found for a module is what JAX has there, beside funcgrad's own."""
+    known = set(recorded.NAMES[path].split())
+    own = {n for n in SOURCES[path].own if not n.startswith("_")}
+    others = {
+        "jax": {"effects_barrier", "host_count", "P", "set_mesh", "transfer_guard"},
+        "jax.lax": {"cond"},
+    }.get(path, set())
+    old = {"float_", "complex_", "double", "object_", "uint", "int_", "euler_gamma"}
+    assert own - known - others - old <= set(dir(fg.errors)) | {
+        "breakpoint", "concrete_or_error", "get_aval", "ensure_compile_time_eval", "Primitive",
+        "register_translation", "defjvp2", "deflinear", "primitive_linearizations",
+        "partial_eval_jaxpr_custom_rules", "custom_partial_eval_rules", "dce_rules",
+        "fancy_primitive_batchers", "defvectorized", "axis_primitive_batchers", "lower_fun",
+        "primitive_batchers", "primitive_jvps", "primitive_transposes", "load",
+    }  # fmt: skip
+
+
+def test_arrays_of_the_package():
+    x = adopt(np.arange(3.0))
+    assert type(x) is Array
+    assert isinstance(x, np.ndarray)
+    assert not isinstance(np.arange(3.0), Array)
+    assert type(adopt({"a": (np.float32(1), [np.ones(2)])})["a"][1][0]) is Array
+    assert adopt(np.float32(1)).shape == ()
+    assert type(x[1]) is Array
+    assert type(x.at[1].add(2.0)) is Array
+    assert type(x.sum()) is Array
+    assert type(np.sin(x)) is Array
+    assert x.block_until_ready() is x
+    assert x.devices() == set(fg.devices())
+    assert pickle.loads(pickle.dumps(x)).tolist() == [0.0, 1.0, 2.0]
+    assert fg.jit(lambda i: x[i])(2) == 2.0
+    assert fg.jit(lambda i: x[:, None][i, 0])(1) == 1.0
+    assert fg.grad(lambda v: isinstance(v, Array) * v**2)(3.0) == 6.0
+    y = copied = x
+    for operation in ("iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow"):
+        y = getattr(y, f"__{operation}__")(2.0)
+    assert copied.tolist() == x.tolist() == [0.0, 1.0, 2.0]
+    bits = adopt(np.array([6, 3]))
+    for operation in ("iand", "ior", "ixor"):
+        getattr(bits, f"__{operation}__")(1)
+    assert bits.tolist() == [6, 3]
+
+
+def test_adopted_functions():
+    class Model:
+        scale = 2.0
+
+        @Adopted
+        def apply(self, x):
+            """Scaled."""
+            return np.asarray(self.scale * x)
+
+    assert type(Model().apply(np.ones(2))) is Array
+    assert Model.apply.__doc__ == "Scaled."
+    jitted = adopt(fg.jit(lambda x: x + 1))
+    assert type(jitted(np.ones(2))) is Array
+    assert jitted.cache_info().traces == 1
+    assert jitted.lower(1.0).compile()(1.0) == 2.0
+    assert copy.copy(jitted)(1.0) == 2.0
+    mean = Adopted(fg.numpy.mean, folds_axes=True)
+    assert mean(np.ones((2, 3)), [0, 1]) == mean(np.ones((2, 3)), axis=[0, 1]) == 1.0
+
+
+def test_one_device():
+    mesh = Mesh(fg.devices(), "x")
+    assert mesh.shape == {"x": 1}
+    placed = fg.device_put(1.0, NamedSharding(mesh, PartitionSpec("x")))
+    assert placed == 1.0
+    with pytest.raises(ArgumentError, match="there is one, the CPU"):
+        Mesh(fg.devices() * 2, ("x",))
