@@ -73,6 +73,9 @@ _NUMPYS = {
 }
 
 
+_ASIDE = ("funcgrad.experimental", "funcgrad.interop")
+"""Packages with names of others, to which nobody is sent."""
+
 _presented: dict[str, ModuleType] = {}
 
 
@@ -142,7 +145,11 @@ def _hint(module: ModuleType, name: str) -> str:
     if known is not None:
         return known
     _load_all()
-    others = [m for m in list(_presented.values()) if m is not module]
+    others = [
+        other
+        for path, other in list(_presented.items())
+        if other is not module and not path.startswith(_ASIDE)
+    ]
     elsewhere = [m.__name__ for m in others if name in m.__all__]
     if elsewhere:
         return f"it is {' or '.join(f'{m}.{name}' for m in elsewhere[:3])}."

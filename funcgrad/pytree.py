@@ -13,7 +13,7 @@ import copy
 import threading
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -73,7 +73,7 @@ _PLAIN: tuple[tuple[type, str], ...] = (
 KeyPath = tuple[Any, ...]
 
 
-KeyEntry = Hashable
+KeyEntry = TypeVar("KeyEntry", bound=Hashable)
 """A step of a path: a `SequenceKey`, `DictKey`, `GetAttrKey`, `FlattenedIndexKey` or another."""
 
 

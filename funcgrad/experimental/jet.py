@@ -77,7 +77,8 @@ def jet(
     def image(t: Any) -> Any:
         return fun(*(curve(x, terms, t) for x, terms in zip(primals, series, strict=True)))
 
-    found, function = [], image
+    found: list[Any] = []
+    function: Callable[[Any], Any] = image
     for k in range(order + 1):
         scale = 1.0 if factorial_scaled else 1 / math.factorial(k)
         found.append(tree_map(lambda y, s=scale: s * y if s != 1.0 else y, function(0.0)))

@@ -344,7 +344,7 @@ def make_schedule(scalar_or_schedule: Any) -> Schedule:
         ArgumentError: If it is neither.
     """
     if callable(scalar_or_schedule):
-        return scalar_or_schedule  # type: ignore[no-any-return]
+        return scalar_or_schedule
     if np.ndim(scalar_or_schedule) == 0:
         return constant(scalar_or_schedule)
     raise ArgumentError(

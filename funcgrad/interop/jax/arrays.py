@@ -7,6 +7,7 @@ respects, with ``.at``, with indices that may be traced, and with ``x += y`` tha
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from types import FunctionType, MethodType
@@ -81,38 +82,20 @@ class Array(np.ndarray, metaclass=_Kind):
         """That it is there."""
         return False
 
-    def __iadd__(self, other: Any) -> Any:
-        return self + other
 
-    def __isub__(self, other: Any) -> Any:
-        return self - other
+def _anew(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """``x += y`` as ``x = x + y``: others that hold ``x`` keep what they have."""
 
-    def __imul__(self, other: Any) -> Any:
-        return self * other
+    def compute(self: Any, other: Any) -> Any:
+        return operation(self, other)
 
-    def __itruediv__(self, other: Any) -> Any:
-        return self / other
+    return compute
 
-    def __ifloordiv__(self, other: Any) -> Any:
-        return self // other
 
-    def __imod__(self, other: Any) -> Any:
-        return self % other
-
-    def __ipow__(self, other: Any) -> Any:
-        return self**other
-
-    def __imatmul__(self, other: Any) -> Any:
-        return self @ other
-
-    def __iand__(self, other: Any) -> Any:
-        return self & other
-
-    def __ior__(self, other: Any) -> Any:
-        return self | other
-
-    def __ixor__(self, other: Any) -> Any:
-        return self ^ other
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"):
+    setattr(Array, f"__i{_name}__", _anew(getattr(operator, _name)))
+for _name in ("and", "or", "xor"):
+    setattr(Array, f"__i{_name}__", _anew(getattr(operator, f"__{_name}__")))
 
 
 class Places:

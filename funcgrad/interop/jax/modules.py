@@ -14,11 +14,14 @@ from typing import Any
 
 import numpy as np
 
-import funcgrad
 from funcgrad import errors
+from funcgrad.api.devices import process_count, process_index
+from funcgrad.api.settings import config
 from funcgrad.core.avals import ShapedArray
+from funcgrad.core.leaks import checking_leaks
 from funcgrad.core.placement import CPU, Device
 from funcgrad.core.trace import Trace, Tracer
+from funcgrad.dtypes import float0
 from funcgrad.interop.jax import devices, registering, scalars, words
 from funcgrad.interop.jax.arrays import Adopted, Array, adopt, is_function
 from funcgrad.records import dataclass
@@ -113,13 +116,13 @@ _JAX = {
     "P": devices.PartitionSpec,
     "__version__": VERSION,
     "__version_info__": tuple(map(int, VERSION.split("."))),
-    "check_tracer_leaks": funcgrad.checking_leaks,
-    "config": funcgrad.config,
+    "check_tracer_leaks": checking_leaks,
+    "config": config,
     "effects_barrier": registering.ignored,
     "enable_checks": words.block,
     "ensure_compile_time_eval": words.block,
-    "host_count": funcgrad.process_count,
-    "host_id": funcgrad.process_index,
+    "host_count": process_count,
+    "host_id": process_index,
     "make_mesh": devices.make_mesh,
     "pmap": words.pmap,
     "set_mesh": devices.set_mesh,
@@ -148,7 +151,7 @@ SOURCES: dict[str, Source] = {
     "jax": Source(_JAX, ("funcgrad",)),
     "jax.ad_checkpoint": Source({}, ("funcgrad.ad_checkpoint", "funcgrad")),
     "jax.checkpoint_policies": Source({}, ("funcgrad.checkpoint_policies",), False),
-    "jax.config": Source({"config": funcgrad.config}),
+    "jax.config": Source({"config": config}),
     "jax.core": Source(
         {
             "AbstractValue": ShapedArray,
@@ -171,7 +174,7 @@ SOURCES: dict[str, Source] = {
             "canonicalize_dtype": scalars.canonicalize_dtype,
             "extended": scalars.extended,
             "finfo": np.finfo,
-            "float0": funcgrad.float0,
+            "float0": float0,
             "iinfo": np.iinfo,
             "issubdtype": scalars.issubdtype,
             "itemsize_bits": scalars.itemsize_bits,

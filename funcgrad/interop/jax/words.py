@@ -6,8 +6,8 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
-import funcgrad
 from funcgrad import lax
+from funcgrad.api.vectorization import vmap
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.trace import EVAL, current_trace
 from funcgrad.interop.jax import devices
@@ -72,7 +72,7 @@ def pmap(
     """
     if static_broadcasted_argnums not in ((), None):
         Missing("jax.pmap(static_broadcasted_argnums=...)")()
-    mapped: Callable[..., Any] = adopt(funcgrad.vmap(fun, in_axes, out_axes, axis_name=axis_name))
+    mapped: Callable[..., Any] = adopt(vmap(fun, in_axes, out_axes, axis_name=axis_name))
     return mapped
 
 
