@@ -7,8 +7,9 @@ Others are refused, with the reason.
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 
 from funcgrad.api.debugging import checking_leaks, debug_infs, debug_nans
@@ -84,6 +85,13 @@ class Config:
         fixed = {name: values[0] for name, (values, _) in _FIXED.items()}
         self._values: dict[str, Any] = {**known, **fixed, **_FREE}
         self._entered: list[AbstractContextManager[Any]] = []
+        atexit.register(self._leave)
+
+    def _leave(self) -> None:
+        """Leave the blocks that were entered, while what they need is still there."""
+        while self._entered:
+            with suppress(ValueError):  # one that another thread has entered
+                self._entered.pop().__exit__(None, None, None)
 
     def update(self, name: str, value: Any) -> None:
         """Give a flag a value, from now on, in this thread.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -84,6 +86,20 @@ def test_uncompiled():
             python_sees_values()
 
     in_a_thread(check)
+
+
+def test_processes_end_quietly():
+    """With flags of blocks that were set, in the main thread and in another one."""
+    code = (
+        "import threading, funcgrad as fg\n"
+        "fg.config.update('jax_debug_nans', True)\n"
+        "thread = threading.Thread(target=fg.config.update, args=('jax_disable_jit', True))\n"
+        "thread.start(); thread.join()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=100
+    )
+    assert (done.stdout, done.stderr) == ("", "")
 
 
 def test_flags_that_say_what_is_the_case():
