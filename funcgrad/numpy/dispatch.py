@@ -27,7 +27,7 @@ from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.cumulative import Cumlogsumexp, Cummax, Cummin
 from funcgrad.primitives.families import Elementwise
 from funcgrad.primitives.objects import Element, Refused, array_for_numpy, settled
-from funcgrad.primitives.special import SCIPY_UFUNCS
+from funcgrad.primitives.special import primitive_of
 
 Function = Callable[..., Any]
 
@@ -269,8 +269,8 @@ def _array_ufunc(self: Tracer, ufunc: np.ufunc, method: str, *inputs: Any, **kwa
 
 def _find_ufunc(ufunc: np.ufunc) -> Function:
     """The function for a ufunc of SciPy, or an error that names the ufunc."""
-    primitive = SCIPY_UFUNCS.get(ufunc.__name__)
-    if primitive is None or ufunc is getattr(np, ufunc.__name__, None):
+    primitive = None if ufunc is getattr(np, ufunc.__name__, None) else primitive_of(ufunc.__name__)
+    if primitive is None:
         raise _missing(f"the ufunc {ufunc.__name__}")
     function = _functions[ufunc] = of_scipy(primitive)
     return function

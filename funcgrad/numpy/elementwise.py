@@ -19,10 +19,13 @@ from funcgrad.dtypes import (
     BOOL,
     FLOAT64,
     INT8,
+    INT64,
     PYTHON_SCALARS,
     UINT64,
+    complex_dtype,
     is_complex,
     is_inexact,
+    real_dtype,
 )
 from funcgrad.errors import DtypeError
 from funcgrad.numpy.promotion import (
@@ -399,14 +402,51 @@ def _conjugate(x: Any) -> Any:
 conj = conjugate = _register(np.conjugate, _conjugate)
 
 
-def of_scipy(primitive: Primitive) -> Function:
+def of_scipy(primitive: Any) -> Function:
     """A ufunc of `scipy.special` on traced arguments."""
+    name = primitive.name
+    orders = getattr(primitive, "orders", 0)
 
     def compute(*args: Any) -> Any:
-        values = [as_value(a, primitive.name) for a in args]
-        return primitive.bind(*promote_inexact(*values))
+        values = [as_value(a, name) for a in args]
+        if orders:
+            return primitive.bind(*_promote_orders(primitive, values))
+        values = promote_inexact(*values)
+        if primitive.kinds == "c":
+            values = [to_dtype(v, complex_dtype(aval_of(v).dtype)) for v in values]
+        return primitive.bind(*values)
 
     return compute
+
+
+def _promote_orders(primitive: Any, values: list[Any]) -> list[Any]:
+    """The arguments of a function whose first ones are orders: integers, or real numbers."""
+    counted = range(primitive.integers)
+    is_count = [i in counted and aval_of(v).dtype.kind in "biu" for i, v in enumerate(values)]
+    for i, v in enumerate(values):
+        if i < primitive.whole and not is_count[i]:
+            raise DtypeError(
+                f"{primitive.name}: the argument {primitive.arguments[i]} counts and must be an "
+                f"integer, got {aval_of(v)}. Convert it with .astype(int)."
+            )
+        if i < primitive.orders:
+            require_real(v, f"the argument {primitive.arguments[i]} of {primitive.name}")
+    # A function with loops for integers has none that mix integers with other orders.
+    if not all(is_count[i] for i in counted):
+        is_count = [i < primitive.whole for i in range(len(values))]
+    floating = iter(
+        promote_inexact(*(v for v, count in zip(values, is_count, strict=True) if not count))
+    )
+    out = []
+    for i, (v, count) in enumerate(zip(values, is_count, strict=True)):
+        x = to_dtype(v, INT64) if count else next(floating)
+        dtype = aval_of(x).dtype
+        if not count and i < primitive.orders:
+            x = to_dtype(v, real_dtype(dtype))
+        elif not count and primitive.kinds == "c":
+            x = to_dtype(x, complex_dtype(dtype))
+        out.append(x)
+    return out
 
 
 def is_python_scalar(x: Any) -> bool:

@@ -125,22 +125,25 @@ class UfuncFunction:
         return out
 
 
-def ufunc_form(function: Any, avals: Sequence[ShapedArray]) -> Form:
+def ufunc_form(
+    function: Any, avals: Sequence[ShapedArray], results: int = 1, kinds: str = "fc"
+) -> Form:
     """The form of an elementwise operation of floating or complex numbers, evaluated by a ufunc.
 
-    Loops of other dtypes may raise exceptions, for which they need Python.
+    Loops of other dtypes may raise exceptions, for which they need Python; ``kinds`` are those of
+    dtypes of which it is known that theirs do not.
     """
     if type(function) is np.ufunc:
         function = UfuncFunction("numpy", function.__name__)
-    if not isinstance(function, UfuncFunction) or any(a.dtype.kind not in "fc" for a in avals):
+    if not isinstance(function, UfuncFunction) or any(a.dtype.kind not in kinds for a in avals):
         return Extern()
     shape = np.broadcast_shapes(*(a.shape for a in avals))
     n, k = len(avals), len(avals) + len(function.leading)
     arrays = [Array(shape, a.dtype) for a in avals]
     arrays += [Array((), avals[-1].dtype, value=x) for x in function.leading]
-    numbers = (*range(n, k), *range(n), k)
-    call = UfuncCall(function.module, (function.ufunc,), numbers)
-    return Routine((*arrays, Array(shape)), (k,), (call,), len(shape))
+    outs = tuple(range(k, k + results))
+    call = UfuncCall(function.module, (function.ufunc,), (*range(n, k), *range(n), *outs))
+    return Routine((*arrays, *(Array(shape) for _ in outs)), outs, (call,), len(shape))
 
 
 def stacked_batch(

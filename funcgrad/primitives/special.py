@@ -5,12 +5,14 @@ expression of its kernel where there is one. Formulas are those of the Digital L
 Mathematical Functions (dlmf.nist.gov), whose sections are named. SciPy is imported when the first
 of them is evaluated, so that importing funcgrad does not pay for it.
 
-`SCIPY_UFUNCS` finds the primitive of a ufunc of `scipy.special` by its name.
+`primitive_of` finds the primitive of a ufunc of `scipy.special` by its name, here and in the tables
+of the files ``special_*.py``.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib
 import math
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +22,7 @@ import numpy as np
 from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Primitive, Value
 from funcgrad.core.program import Var
-from funcgrad.errors import MissingRuleError
+from funcgrad.dtypes import is_complex, real_dtype
 from funcgrad.primitives.elementwise import (
     Convert,
     Derivative,
@@ -41,6 +43,7 @@ from funcgrad.primitives.elementwise import (
     logistic,
     mul,
     ones_like,
+    real,
     select,
     sign,
     sin,
@@ -48,6 +51,7 @@ from funcgrad.primitives.elementwise import (
     unscale,
 )
 from funcgrad.primitives.families import Recipe, UfuncFunction
+from funcgrad.primitives.special_rows import undefined
 
 _SQRT_PI = math.sqrt(math.pi)
 _SQRT_2PI = math.sqrt(2 * math.pi)
@@ -65,19 +69,6 @@ def _special(name: str, *partials: Derivative, code: str = "", **options: Any) -
     return Smooth(name, _of_scipy(name), partials, code or f"{name}({{0}})", **kinds)
 
 
-def _undefined(name: str, argument: str) -> Derivative:
-    """A partial derivative that is declared not to exist."""
-
-    def partial(*args: Any) -> Value:
-        raise MissingRuleError(
-            f"{name} has no derivative with respect to its argument {argument}. Wrap that argument "
-            "in funcgrad.stop_gradient, or give the enclosing function its own rule with "
-            "funcgrad.custom_jvp."
-        )
-
-    return partial
-
-
 # Error functions, DLMF 7.
 erf = _special("erf", lambda x, y: (2 / _SQRT_PI) * exp.bind(-(x * x)), code="erf({0})", kinds="fc")
 erfc = _special(
@@ -91,9 +82,12 @@ ndtr = _special(
     "ndtr",
     lambda x, y: (1 / _SQRT_2PI) * exp.bind(-0.5 * x * x),
     code=f"0.5 * erfc(-{{0}} * {math.sqrt(0.5)!r})",
+    kinds="fc",
 )
 ndtri = _special("ndtri", lambda x, y: _SQRT_2PI * exp.bind(0.5 * y * y))
-log_ndtr = _special("log_ndtr", lambda x, y: (1 / _SQRT_2PI) * exp.bind(-0.5 * x * x - y))
+log_ndtr = _special(
+    "log_ndtr", lambda x, y: (1 / _SQRT_2PI) * exp.bind(-0.5 * x * x - y), kinds="fc"
+)
 
 # The gamma function and its relatives, DLMF 5 and 25.11.
 lgamma = Smooth(
@@ -103,21 +97,43 @@ lgamma = Smooth(
     "lgamma({0})",
     kinds="f",
 )
-gamma = _special("gamma", lambda x, y: y * digamma.bind(x))
-rgamma = _special("rgamma", lambda x, y: -y * digamma.bind(x))
+gamma = _special("gamma", lambda x, y: y * digamma.bind(x), kinds="fc")
+rgamma = _special("rgamma", lambda x, y: -y * digamma.bind(x), kinds="fc")
+
+
+def trigamma(x: Value) -> Value:
+    """The derivative of digamma."""
+    if not is_complex(aval_of(x).dtype):
+        return polygamma.bind(ones_like(x), x)
+    # Reflection (DLMF 5.15.6) to the right half-plane, recurrence (5.15.5), asymptotics (5.15.8).
+    is_left = less.bind(real.bind(x), real_dtype(aval_of(x).dtype).type(0.5))
+    z = select.bind(is_left, 1 - x, x)
+    total: Value = 0.0
+    for _ in range(15):
+        total = total + 1 / (z * z)
+        z = z + 1
+    w = 1 / (z * z)
+    series = ones_like(z) * 0
+    for bernoulli in (7 / 6, -691 / 2730, 5 / 66, -1 / 30, 1 / 42, -1 / 30, 1 / 6):
+        series = w * (series + bernoulli)
+    total = total + 1 / z + w / 2 + series / z
+    height = sin.bind(math.pi * x)
+    return select.bind(is_left, (math.pi * math.pi) / (height * height) - total, total)
+
+
 digamma: Smooth = Smooth(
     "digamma",
     _of_scipy("psi"),
-    [lambda x, y: polygamma.bind(ones_like(x), x)],
+    [lambda x, y: trigamma(x)],
     "digamma({0})",
-    kinds="f",
+    kinds="fc",
     code_kinds="",
 )
 _zeta_of_scipy = _of_scipy("_zeta")
 zeta: Smooth = Smooth(
     "zeta",
     _of_scipy("_zeta", casts=True),
-    [_undefined("zeta", "x (the exponent)"), lambda x, q, y: -x * zeta.bind(x + 1, q)],
+    [undefined("zeta", "x (the exponent)"), lambda x, q, y: -x * zeta.bind(x + 1, q)],
     "zeta({0}, {1})",
     kinds="f",
     code_kinds="",
@@ -153,7 +169,7 @@ _psi_of_scipy = _of_scipy("psi")
 polygamma: Smooth = Smooth(
     "polygamma",
     _polygamma,
-    [_undefined("polygamma", "n (the order)"), lambda n, x, y: polygamma.bind(n + 1, x)],
+    [undefined("polygamma", "n (the order)"), lambda n, x, y: polygamma.bind(n + 1, x)],
     "polygamma({0}, {1})",
     kinds="f",
     code_kinds="",
@@ -177,7 +193,7 @@ binom = _special(
 
 
 # Incomplete gamma and beta functions, DLMF 8.
-def _gamma_density(a: Value, x: Value) -> Value:
+def gamma_density(a: Value, x: Value) -> Value:
     """``x**(a-1) exp(-x) / gamma(a)``, the derivative of gammainc in x."""
     return exp.bind(xlogy.bind(a - 1, x) - x - lgamma.bind(a))
 
@@ -217,8 +233,8 @@ gammainc_da = Smooth(
     "gammainc_da",
     _in_dtype(_gammainc_da),
     [
-        _undefined("the derivative of gammainc in a", "a"),
-        lambda a, x, y: _gamma_density(a, x) * (log.bind(x) - digamma.bind(a)),
+        undefined("the derivative of gammainc in a", "a"),
+        lambda a, x, y: gamma_density(a, x) * (log.bind(x) - digamma.bind(a)),
     ],
     "gammainc_da({0}, {1})",
     kinds="f",
@@ -227,30 +243,31 @@ gammainc_da = Smooth(
 gammainc = _special(
     "gammainc",
     lambda a, x, y: gammainc_da.bind(a, x),
-    lambda a, x, y: _gamma_density(a, x),
+    lambda a, x, y: gamma_density(a, x),
 )
 gammaincc = _special(
     "gammaincc",
     lambda a, x, y: -gammainc_da.bind(a, x),
-    lambda a, x, y: -_gamma_density(a, x),
+    lambda a, x, y: -gamma_density(a, x),
 )
 gammaincinv = _special(
     "gammaincinv",
-    lambda a, p, x: -gammainc_da.bind(a, x) / _gamma_density(a, x),
-    lambda a, p, x: 1 / _gamma_density(a, x),
+    lambda a, p, x: -gammainc_da.bind(a, x) / gamma_density(a, x),
+    lambda a, p, x: 1 / gamma_density(a, x),
 )
 gammainccinv = _special(
     "gammainccinv",
-    lambda a, p, x: -gammainc_da.bind(a, x) / _gamma_density(a, x),
-    lambda a, p, x: -1 / _gamma_density(a, x),
+    lambda a, p, x: -gammainc_da.bind(a, x) / gamma_density(a, x),
+    lambda a, p, x: -1 / gamma_density(a, x),
 )
 
 
-def _beta_density(a: Value, b: Value, x: Value, y: Value) -> Value:
+def beta_density(a: Value, b: Value, x: Value, *_: Value) -> Value:
+    """The derivative of betainc in x."""
     return exp.bind(xlogy.bind(a - 1, x) + xlog1py.bind(b - 1, -x) - betaln.bind(a, b))
 
 
-betainc = _special("betainc", _undefined("betainc", "a"), _undefined("betainc", "b"), _beta_density)
+betainc = _special("betainc", undefined("betainc", "a"), undefined("betainc", "b"), beta_density)
 
 # Products with logarithms; 0 log 0 = 0.
 xlogy = _special(
@@ -362,18 +379,18 @@ exp1 = _special("exp1", lambda x, y: -exp.bind(-x) / x, kinds="fc")
 def _spence_slope(x: Value, y: Value) -> Value:
     """``log(x) / (1 - x)``, by its series where that is 0/0."""
     u = x - 1
-    is_near = less.bind(absolute.bind(u), aval_of(x).dtype.type(1e-3))
+    is_near = less.bind(absolute.bind(u), real_dtype(aval_of(x).dtype).type(1e-3))
     apart = select.bind(is_near, ones_like(x), u)
     series = -1 + u * (1 / 2 - u * (1 / 3 - u * (1 / 4 - u * (1 / 5 - u * (1 / 6)))))
     return select.bind(is_near, series, -log1p.bind(apart) / apart)
 
 
-spence = _special("spence", _spence_slope)
+spence = _special("spence", _spence_slope, kinds="fc")
 exp10 = _special("exp10", lambda x, y: _LN10 * y, code="pow(10.0, {0})")
 cosm1 = _special("cosm1", lambda x, y: -sin.bind(x))
 
 
-def _exprel_slope(x: Value, y: Value) -> Value:
+def exprel_slope(x: Value, y: Value) -> Value:
     """``(exp(x) - y) / x`` for ``y = (exp(x) - 1) / x``, by its series near 0."""
     is_near = less.bind(absolute.bind(x), aval_of(x).dtype.type(1e-2))
     apart = select.bind(is_near, ones_like(x), x)
@@ -381,7 +398,7 @@ def _exprel_slope(x: Value, y: Value) -> Value:
     return select.bind(is_near, series, (exp.bind(apart) * (apart - 1) + 1) / (apart * apart))
 
 
-exprel = _special("exprel", _exprel_slope)
+exprel = _special("exprel", exprel_slope)
 
 SCIPY_UFUNCS: dict[str, Primitive] = {
     "expit": logistic,
@@ -402,4 +419,25 @@ SCIPY_UFUNCS: dict[str, Primitive] = {
         )
     },
 }  # fmt: skip
-"""Primitives by the names of the ufuncs of `scipy.special` that they evaluate."""
+"""Primitives of this file by the names of the ufuncs of `scipy.special` that they evaluate."""
+
+_TABLES = ("bessel", "distributions", "elementary", "elliptic", "hypergeometric")
+
+
+def primitive_of(ufunc: str) -> Primitive | None:
+    """The primitive of a ufunc of `scipy.special`, or ``None``.
+
+    Args:
+        ufunc: Its name. The tables that few programs need are loaded when it is not one of those
+            above.
+    """
+    return SCIPY_UFUNCS.get(ufunc) or all_ufuncs().get(ufunc)
+
+
+@functools.cache
+def all_ufuncs() -> dict[str, Primitive]:
+    """The primitives of all tables, by the names of the ufuncs of `scipy.special`."""
+    found = dict(SCIPY_UFUNCS)
+    for name in _TABLES:
+        found |= importlib.import_module(f"{__package__}.special_{name}").TABLE
+    return found

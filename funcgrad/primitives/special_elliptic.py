@@ -1,0 +1,3 @@
+"""Rows to come."""
+
+TABLE: dict = {}

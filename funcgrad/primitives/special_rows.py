@@ -1,0 +1,233 @@
+"""What rows of tables of special functions have in common: parameters, and several results.
+
+A row is a ufunc of `scipy.special`, the names of its arguments, and a partial derivative for each
+of them, or ``None`` for an argument in which none is known. Native code calls the loops of the
+ufuncs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.primitive import BatchDim, Primitive, Value
+from funcgrad.dtypes import is_complex
+from funcgrad.errors import MissingRuleError
+from funcgrad.lowering import Form
+from funcgrad.primitives.elementwise import (
+    Convert,
+    Derivative,
+    Smooth,
+    add,
+    coefficient,
+    convert,
+    neg,
+    scale,
+    sign,
+)
+from funcgrad.primitives.families import (
+    Elementwise,
+    Recipe,
+    UfuncFunction,
+    align_ranks,
+    shape_of,
+    ufunc_form,
+)
+from funcgrad.primitives.shape import broadcast_to
+
+MODULE = "scipy.special._ufuncs"
+"""Where SciPy has its ufuncs, also those that only its own functions call."""
+
+
+def undefined(name: str, argument: str) -> Derivative:
+    """A partial derivative that is declared not to exist."""
+
+    def partial(*args: Any) -> Value:
+        raise MissingRuleError(
+            f"{name} has no derivative with respect to its argument {argument}. Wrap that argument "
+            "in funcgrad.stop_gradient, or give the enclosing function its own rule with "
+            "funcgrad.custom_jvp."
+        )
+
+    return partial
+
+
+class Special(Smooth):
+    """A function of `scipy.special`, whose first arguments may be parameters.
+
+    Args:
+        name: Its name, and that of the ufunc unless ``ufunc`` is given.
+        arguments: Names of the arguments, separated by blanks.
+        partials: The derivative in every argument, or ``None`` where there is none.
+        orders: How many leading arguments are real where the others are complex.
+        integers: How many leading arguments stay integers where they are.
+        whole: How many leading arguments are always integers.
+        ufunc: The name of SciPy's ufunc.
+        damping: ``w`` for a factor ``exp(-|real(w)|)`` of complex functions, which is not analytic;
+            called with the last argument, gives the derivative of ``real(w)`` along a tangent and
+            ``real(w)`` itself. The last partial derivative is then that of the rest.
+        **options: Those of `Elementwise`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        arguments: str,
+        *partials: Derivative | None,
+        orders: int = 0,
+        integers: int = 0,
+        whole: int = 0,
+        ufunc: str = "",
+        code: str = "",
+        damping: Callable[[Value, Value], tuple[Value, Value]] | None = None,
+        **options: Any,
+    ) -> None:
+        self.arguments = tuple(arguments.split())
+        self.orders = max(orders, integers, whole)
+        self.integers = max(integers, whole)
+        self.whole = whole
+        self.damping = damping
+        given = [
+            undefined(name, argument) if partial is None else partial
+            for argument, partial in zip(self.arguments, partials, strict=True)
+        ]
+        options = {"kinds": "f", "code_kinds": "f" if code else "", **options}
+        options["mixed"] = self.orders > 0
+        text = f"{name}({', '.join(f'{{{i}}}' for i in range(len(given)))})"
+        function = UfuncFunction(MODULE, ufunc or name, casts=self.orders > 0)
+        super().__init__(name, function, given, code or text, **options)
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        out, dot = super().jvp(primals, tangents)
+        x, t = primals[-1], tangents[-1]
+        if self.damping is None or t is None or not is_complex(aval_of(out).dtype):
+            return out, dot
+        rate, height = self.damping(x, t)
+        sided = coefficient(lambda: convert(neg.bind(sign.bind(height)), aval_of(out).dtype) * out)
+        return out, add.bind(dot, scale.bind(convert(rate, aval_of(out).dtype), sided))
+
+    def lower(self, *avals: ShapedArray) -> Any:
+        found = counted_form(self, avals) if self.integers else None
+        return super().lower(*avals) if found is None else found
+
+
+def counted_form(primitive: Any, avals: Sequence[ShapedArray], results: int = 1) -> Form | None:
+    """The form where arguments are integers, of which SciPy has loops in double precision only."""
+    if avals[0].dtype.kind not in "iu":
+        return None
+    if avals[-1].dtype.char in "dD":
+        return ufunc_form(primitive.function, avals, results, "iufc")
+    recipe = Recipe(*avals)
+    wide = [
+        x if a.dtype.kind in "iu" else recipe(Convert(_DOUBLE[a.dtype.kind]), x)
+        for a, x in zip(avals, recipe.inputs, strict=True)
+    ]
+    return recipe.form(recipe(Convert(avals[-1].dtype), recipe(primitive, *wide)))
+
+
+_DOUBLE = {"f": np.dtype(np.float64), "c": np.dtype(np.complex128)}
+
+
+class SpecialParts(Elementwise):
+    """A function of `scipy.special` with several results.
+
+    Args:
+        name: Its name, and that of the ufunc.
+        arguments: Names of the arguments, separated by blanks.
+        results: Names of the results, separated by blanks.
+        slopes: Called with the arguments and the list of results; gives for every argument the
+            derivatives of all results, or ``None`` where there are none.
+        **options: Those of `Elementwise`.
+    """
+
+    multiple_results = True
+    orders = integers = whole = 0
+
+    def __init__(
+        self,
+        name: str,
+        arguments: str,
+        results: str,
+        slopes: Callable[..., Sequence[Callable[[], Sequence[Value]] | None]],
+        **options: Any,
+    ) -> None:
+        self.arguments = tuple(arguments.split())
+        self.results = tuple(results.split())
+        self.slopes = slopes
+        options = {"kinds": "f", "code_kinds": "", **options}
+        super().__init__(name, UfuncFunction(MODULE, name), f"{name}(...)", **options)
+
+    def impl(self, *args: Any) -> list[Any]:
+        return list(self.function(*args))
+
+    def abstract_eval(self, *avals: ShapedArray) -> Any:
+        return [super().abstract_eval(*avals)] * len(self.results)
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        outs = self.bind(*primals)
+        totals: list[Value | None] = [None] * len(outs)
+        rows = self.slopes(*primals, outs)
+        for argument, row, t in zip(self.arguments, rows, tangents, strict=True):
+            if t is None:
+                continue
+            if row is None:
+                undefined(self.name, argument)()
+                continue
+            for i, slope in enumerate(coefficients(row)):
+                term = scale.bind(t, slope)
+                before = totals[i]
+                totals[i] = term if before is None else add.bind(before, term)
+        return outs, [broadcast_to(t, shape_of(out)) for t, out in zip(totals, outs, strict=True)]
+
+    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
+        outs = self.bind(*align_ranks(args, dims))
+        return outs, [0] * len(outs)
+
+    def lower(self, *avals: ShapedArray) -> Any:
+        return ufunc_form(self.function, avals, len(self.results))
+
+
+def coefficients(row: Callable[[], Sequence[Value]]) -> Sequence[Value]:
+    """The coefficients of a tangent; NumPy does not warn of them."""
+    with np.errstate(all="ignore"):
+        return row()
+
+
+class Composed(Smooth):
+    """An operation that is made of others, with partial derivatives of its own.
+
+    Args:
+        name: Its name.
+        arguments: Names of the arguments, separated by blanks.
+        parts: Called with a function that evaluates primitives, and the arguments.
+        partials: The derivative in every argument, or ``None`` where there is none.
+    """
+
+    orders = integers = whole = 0
+
+    def __init__(
+        self, name: str, arguments: str, parts: Callable[..., Any], *partials: Derivative | None
+    ) -> None:
+        self.arguments = tuple(arguments.split())
+
+        def evaluate(*args: Any) -> Any:
+            with np.errstate(all="ignore"):
+                return parts(_evaluated, *args)
+
+        given = [
+            undefined(name, argument) if partial is None else partial
+            for argument, partial in zip(self.arguments, partials, strict=True)
+        ]
+        super().__init__(name, evaluate, given, name, kinds="f", code_kinds="", parts=parts)
+
+
+def _evaluated(primitive: Primitive, *args: Any) -> Any:
+    return primitive.impl(*args)
+
+
+def table(*rows: Elementwise) -> dict[str, Elementwise]:
+    """Primitives by their names."""
+    return {row.name: row for row in rows}
