@@ -252,7 +252,8 @@ pseudo_huber = Special(
 
 TABLE = table(
     loggamma, gammasgn, poch, zetac, stirling, riemann_zeta, boxcox, boxcox1p, inv_boxcox,
-    inv_boxcox1p, powm1, erfi, wofz, voigt_profile, expn, sici, shichi, fresnel, wrightomega, wright_bessel,
-    log_wright_bessel, sindg, cosdg, tandg, cotdg, radian, rounded, huber, pseudo_huber,
+    inv_boxcox1p, powm1, erfi, wofz, voigt_profile, expn, sici, shichi, fresnel, wrightomega,
+    wright_bessel, log_wright_bessel, sindg, cosdg, tandg, cotdg, radian, rounded, huber,
+    pseudo_huber,
 )  # fmt: skip
 """Primitives by the names of SciPy's ufuncs."""

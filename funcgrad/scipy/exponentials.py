@@ -55,7 +55,12 @@ def masked(x: Any, where: Any, fill: float) -> Any:
 
 
 def logsumexp(
-    a: Any, axis: Axis = None, b: Any = None, keepdims: bool = False, return_sign: bool = False
+    a: Any,
+    axis: Axis = None,
+    b: Any = None,
+    keepdims: bool = False,
+    return_sign: bool = False,
+    where: Any = None,
 ) -> Any:
     """Logarithm of the sum of exponentials, ``log(sum(b * exp(a)))``.
 
@@ -65,6 +70,7 @@ def logsumexp(
         b: Factors that broadcast with ``a``, of any sign.
         keepdims: Whether the axes stay, with length 1.
         return_sign: Whether the sum may be negative, and its sign is returned too.
+        where: Bool array that broadcasts with ``a``: which elements are summed, by default all.
 
     Returns:
         The logarithm; with ``return_sign`` that of the absolute value, and the sign (for complex
@@ -77,7 +83,7 @@ def logsumexp(
         >>> print(fg.scipy.special.logsumexp(np.array([1000.0, 1000.0])) - np.log(2.0))
         1000.0
     """
-    return log_sum("logsumexp", a, axis, b, keepdims, return_sign, None)
+    return log_sum("logsumexp", a, axis, b, keepdims, return_sign, where)
 
 
 def log_sum(

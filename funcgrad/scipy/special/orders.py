@@ -1,0 +1,210 @@
+"""Bessel functions made of others: spherical ones, derivatives of given order, and families.
+
+Functions of `scipy.special` and `jax.scipy.special` that are composed of primitives.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import aval_of
+from funcgrad.dtypes import complex_dtype
+from funcgrad.errors import ArgumentError
+from funcgrad.numpy.elementwise import of_scipy
+from funcgrad.numpy.promotion import as_value, to_dtype
+from funcgrad.primitives import elementwise as p
+from funcgrad.primitives.shape import reshape, shape_of
+from funcgrad.primitives.special import primitive_of
+from funcgrad.scipy.exponentials import floating
+from funcgrad.scipy.special.bessel import (
+    bei,
+    beip,
+    ber,
+    berp,
+    hankel1,
+    hankel2,
+    iv,
+    jv,
+    kei,
+    keip,
+    ker,
+    kerp,
+    kv,
+    yv,
+)  # fmt: skip
+from funcgrad.scipy.special.elementary import wofz
+from funcgrad.scipy.special.rows import Function
+
+
+def _spherical(kind: str, title: str) -> Function:
+    """A spherical Bessel function of integer order, or its derivative."""
+    name = f"spherical_{kind}n"
+    compute, compute_slope = (of_scipy(primitive_of(f"_{name}{end}")) for end in ("", "_d"))
+
+    def function(n: Any, z: Any, derivative: bool = False) -> Any:
+        n = as_value(n, name)
+        if aval_of(n).dtype.kind == "f":
+            n = to_dtype(n, np.dtype(np.int64))
+        return (compute_slope if derivative else compute)(n, z)
+
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = __name__
+    function.__doc__ = f"""{title}
+
+    Args:
+        n: Orders, integers from 0 on; they have no derivative.
+        z: Real or complex numbers.
+        derivative: Whether the derivative in ``z`` is computed instead.
+
+    Returns:
+        The values; ``n`` and ``z`` broadcast.
+    """
+    return function
+
+
+spherical_jn = _spherical("j", "Spherical Bessel function of the first kind.")
+spherical_yn = _spherical("y", "Spherical Bessel function of the second kind.")
+spherical_in = _spherical("i", "Modified spherical Bessel function of the first kind.")
+spherical_kn = _spherical("k", "Modified spherical Bessel function of the second kind.")
+
+
+def _derivative(name: str, family: Function, sign: int, is_turning: bool, title: str) -> Function:
+    """The ``n``-th derivative in ``z``, of the orders ``v - n .. v + n`` (DLMF 10.6.7, 10.29.5)."""
+
+    def function(v: Any, z: Any, n: int = 1) -> Any:
+        count = operator.index(n)
+        if count < 0:
+            raise ArgumentError(f"{name}: the number n of derivatives is negative: {count}.")
+        v = as_value(v, name)
+        if aval_of(v).dtype.kind != "f":
+            v = to_dtype(v, np.dtype(np.float64)) if shape_of(v) else float(v)
+        total, factor = family(v - count, z), 1
+        for i in range(1, count + 1):
+            factor = sign * factor * (count - i + 1) // i
+            total = total + factor * family(v - count + 2 * i, z)
+        scale = (-0.5 if is_turning else 0.5) ** count
+        return scale * total
+
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = __name__
+    function.__doc__ = f"""Derivative of `{family.__name__}` in its argument.
+
+    Args:
+        v: Orders; they have no derivative.
+        z: {title}
+        n: Which derivative, an int; 0 is the function itself.
+
+    Returns:
+        The values; ``v`` and ``z`` broadcast.
+
+    Raises:
+        ArgumentError: If ``n`` is negative.
+    """
+    return function
+
+
+jvp = _derivative("jvp", jv, -1, False, "Real or complex numbers.")
+yvp = _derivative("yvp", yv, -1, False, "Real or complex numbers.")
+ivp = _derivative("ivp", iv, 1, False, "Real or complex numbers.")
+kvp = _derivative("kvp", kv, 1, True, "Real or complex numbers.")
+h1vp = _derivative("h1vp", hankel1, -1, False, "Complex numbers.")
+h2vp = _derivative("h2vp", hankel2, -1, False, "Complex numbers.")
+
+
+def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
+    """Bessel functions of the first kind of all integer orders up to ``v``.
+
+    Args:
+        z: Real numbers.
+        v: The highest order, an int from 0 on.
+        n_iter: Taken for JAX's sake: the result is accurate at every ``z``.
+
+    Returns:
+        An array of shape ``(v + 1, *z.shape)``.
+
+    Raises:
+        ArgumentError: If ``v`` is negative.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> print(fg.scipy.special.bessel_jn(0.0, v=2))
+        [1. 0. 0.]
+    """
+    last = operator.index(v)
+    if last < 0:
+        raise ArgumentError(f"bessel_jn: the order v is negative: {last}.")
+    (z,) = floating("bessel_jn", z)
+    orders = np.arange(last + 1, dtype=aval_of(z).dtype)
+    return jv(reshape(orders, (last + 1, *(1 for _ in shape_of(z)))), z)
+
+
+def kelvin(x: Any) -> tuple[Any, Any, Any, Any]:
+    """Kelvin functions as complex numbers.
+
+    Args:
+        x: Real numbers.
+
+    Returns:
+        ``(Be, Ke, Bep, Kep)``: ``ber + 1j bei``, ``ker + 1j kei``, and their derivatives.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> print(fg.scipy.special.kelvin(0.0)[0])
+        (1+0j)
+    """
+    pairs = ((ber, bei), (ker, kei), (berp, beip), (kerp, keip))
+    return tuple(_complex(low(x), high(x)) for low, high in pairs)  # type: ignore[return-value]
+
+
+def _complex(x: Any, y: Any) -> Any:
+    dtype = complex_dtype(aval_of(x).dtype)
+    return p.add.bind(p.convert(x, dtype), p.mul.bind(p.convert(y, dtype), dtype.type(1j)))
+
+
+def _modified_fresnel(x: Any, turn: int) -> tuple[Any, Any]:
+    """Fresnel's integrals by Faddeeva's function, which has no cancellation (DLMF 7.5.10)."""
+    (x,) = floating("modfresnel", x)
+    dtype = complex_dtype(aval_of(x).dtype)
+    z = p.convert(x, dtype)
+    diagonal = dtype.type(np.exp(1j * np.pi / 4))
+    k = 0.5 * wofz(p.mul.bind(z, diagonal))
+    f = np.sqrt(np.pi) * p.exp.bind((z * z + np.pi / 4) * dtype.type(1j)) * k
+    f = p.convert(f, dtype)
+    return (f, k) if turn > 0 else (p.conj.bind(f), p.conj.bind(k))
+
+
+def modfresnelp(x: Any) -> tuple[Any, Any]:
+    """Modified Fresnel integrals: of ``exp(1j t**2)`` from ``x`` on, and what it is scaled by.
+
+    Args:
+        x: Real numbers.
+
+    Returns:
+        ``(fp, kp)`` with ``kp = fp exp(-1j (x**2 + pi / 4)) / sqrt(pi)``.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> print(fg.scipy.special.modfresnelp(0.0)[1])
+        (0.5+0j)
+    """
+    return _modified_fresnel(x, 1)
+
+
+def modfresnelm(x: Any) -> tuple[Any, Any]:
+    """Modified Fresnel integrals: of ``exp(-1j t**2)`` from ``x`` on, and what it is scaled by.
+
+    Args:
+        x: Real numbers.
+
+    Returns:
+        ``(fm, km)`` with ``km = fm exp(1j (x**2 + pi / 4)) / sqrt(pi)``.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> print(fg.scipy.special.modfresnelm(0.0)[1].real)
+        0.5
+    """
+    return _modified_fresnel(x, -1)

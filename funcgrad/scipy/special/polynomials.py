@@ -1,0 +1,73 @@
+"""Orthogonal polynomials and associated Legendre functions of `scipy.special`.
+
+There are derivatives in the argument, of every order; none in degrees and parameters. A degree
+that is an integer is evaluated by recurrence, another one by hypergeometric functions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from funcgrad.errors import ArgumentError
+from funcgrad.numpy.elementwise import cos
+from funcgrad.numpy.promotion import as_value
+from funcgrad.scipy.special.rows import ufunc
+
+eval_jacobi = ufunc("eval_jacobi", "Jacobi polynomial of degree ``n``.")
+eval_sh_jacobi = ufunc("eval_sh_jacobi", "Shifted Jacobi polynomial of degree ``n``.")
+eval_gegenbauer = ufunc("eval_gegenbauer", "Gegenbauer polynomial of degree ``n``.")
+eval_genlaguerre = ufunc("eval_genlaguerre", "Generalised Laguerre polynomial of degree ``n``.")
+eval_laguerre = ufunc("eval_laguerre", "Laguerre polynomial of degree ``n``.")
+eval_legendre = ufunc("eval_legendre", "Legendre polynomial of degree ``n``.")
+eval_sh_legendre = ufunc("eval_sh_legendre", "Shifted Legendre polynomial of degree ``n``.")
+eval_chebyt = ufunc("eval_chebyt", "Chebyshev polynomial of degree ``n``.")
+eval_chebyu = ufunc("eval_chebyu", "Second Chebyshev polynomial of degree ``n``.")
+eval_chebyc = ufunc("eval_chebyc", "Chebyshev C polynomial of degree ``n``.")
+eval_chebys = ufunc("eval_chebys", "Chebyshev S polynomial of degree ``n``.")
+eval_sh_chebyt = ufunc("eval_sh_chebyt", "Shifted Chebyshev polynomial of degree ``n``.")
+eval_sh_chebyu = ufunc("eval_sh_chebyu", "Shifted second Chebyshev polynomial of degree ``n``.")
+eval_hermite = ufunc("eval_hermite", "Hermite polynomial of degree ``n``.")
+eval_hermitenorm = ufunc("eval_hermitenorm", "Normalised Hermite polynomial of degree ``n``.")
+lpmv = ufunc("lpmv", "Associated Legendre function of integer order, real degree.")
+
+
+def assoc_laguerre(x: Any, n: Any, k: Any = 0.0) -> Any:
+    """`eval_genlaguerre` with its arguments in another order.
+
+    Args:
+        x: Real or complex numbers.
+        n: Degrees.
+        k: Parameters.
+
+    Returns:
+        The values; all arguments broadcast.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> print(fg.scipy.special.assoc_laguerre(1.0, 1, 2.0))
+        2.0
+    """
+    return eval_genlaguerre(n, k, x)
+
+
+def diric(x: Any, n: int) -> Any:
+    """Dirichlet's function ``sin(n x / 2) / (n sin(x / 2))``, the sinc of a period.
+
+    Args:
+        x: Angles.
+        n: A positive int.
+
+    Returns:
+        The values; 1 or -1 at multiples of 2 pi.
+
+    Raises:
+        ArgumentError: If ``n`` is no positive integer.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> print(fg.scipy.special.diric(0.0, 3))
+        1.0
+    """
+    if n != int(n) or n < 1:
+        raise ArgumentError(f"diric: n must be a positive integer, got {n}.")
+    return eval_chebyu(int(n) - 1, cos(as_value(x, "diric") / 2)) / int(n)
