@@ -115,16 +115,16 @@ def _spherical(kind: str, below: float, above: float, ending: str = "") -> Speci
     def slope(n: Value, z: Value, y: Value) -> Value:
         is_zero = equal.bind(n, zero_of(n))
         one = aval_of(n).dtype.type(1)
-        low = function.bind(select.bind(is_zero, n, n - one), z)
-        high = function.bind(n + one, z)
+        low = row.bind(select.bind(is_zero, n, n - one), z)
+        high = row.bind(n + one, z)
         order = convert(n, aval_of(z).dtype)
         low_part = select.bind(is_zero, zero_of(low), below * order * low)
         return (low_part + above * (order + 1) * high) / (2 * order + 1)
 
-    function: Special = Special(
-        f"_spherical_{kind}n{ending}", "n z", None, slope, whole=1, kinds="fc"
+    row: Special = Special(
+        f"_spherical_{kind}n{ending}", "n z", None, slope, whole=1, is_single=True, kinds="fc"
     )
-    return function
+    return row
 
 
 SPHERICAL = tuple(
@@ -204,9 +204,11 @@ modstruve: Special = Special(
         modstruve.bind(v - 1, x) + modstruve.bind(v + 1, x) + _inhomogeneity(v, x)
     ),
 )  # fmt: skip
-itstruve0 = Special("itstruve0", "x", lambda x, y: struve.bind(zero_of(x) * x, x))
-it2struve0 = Special("it2struve0", "x", lambda x, y: -struve.bind(zero_of(x) * x, x) / x)
-itmodstruve0 = Special("itmodstruve0", "x", lambda x, y: modstruve.bind(zero_of(x) * x, x))
+itstruve0 = Special("itstruve0", "x", lambda x, y: struve.bind(zero_of(x) * ones_like(x), x))
+it2struve0 = Special("it2struve0", "x", lambda x, y: -struve.bind(zero_of(x) * ones_like(x), x) / x)
+itmodstruve0 = Special(
+    "itmodstruve0", "x", lambda x, y: modstruve.bind(zero_of(x) * ones_like(x), x)
+)
 
 
 # Kelvin functions, DLMF 10.61: real and imaginary parts of Bessel functions on a diagonal. The
@@ -229,20 +231,32 @@ keip: Special = Special("keip", "x", lambda x, y: ker.bind(x) - y / x)
 
 # Parabolic cylinder functions, DLMF 12.
 pbdv = SpecialParts(
-    "pbdv", "v x", "d dp", lambda v, x, y: [None, lambda: (y[1], (x * x / 4 - v - 0.5) * y[0])]
+    "pbdv",
+    "v x",
+    "d dp",
+    lambda v, x, y: [None, lambda: (y[1], (x * x / 4 - v - 0.5) * y[0])],
+    is_double=True,
 )
 pbvv = SpecialParts(
-    "pbvv", "v x", "v vp", lambda v, x, y: [None, lambda: (y[1], (x * x / 4 - v - 0.5) * y[0])]
+    "pbvv",
+    "v x",
+    "v vp",
+    lambda v, x, y: [None, lambda: (y[1], (x * x / 4 - v - 0.5) * y[0])],
+    is_double=True,
 )
 pbwa = SpecialParts(
-    "pbwa", "a x", "w wp", lambda a, x, y: [None, lambda: (y[1], (a - x * x / 4) * y[0])]
+    "pbwa",
+    "a x",
+    "w wp",
+    lambda a, x, y: [None, lambda: (y[1], (a - x * x / 4) * y[0])],
+    is_double=True,
 )
 
 # Mathieu functions, DLMF 28: ``y'' = (2q cos(2x) - a) y``, angles in degrees; the modified ones
 # ``y'' = (a - 2q cosh(2x)) y``.
 _DEGREE = math.pi / 180
-mathieu_a = Special("mathieu_a", "m q", None, None)
-mathieu_b = Special("mathieu_b", "m q", None, None)
+mathieu_a = Special("mathieu_a", "m q", None, None, is_double=True)
+mathieu_b = Special("mathieu_b", "m q", None, None, is_double=True)
 
 
 def _mathieu(name: str, characteristic: Special, is_modified: bool) -> SpecialParts:
@@ -256,7 +270,7 @@ def _mathieu(name: str, characteristic: Special, is_modified: bool) -> SpecialPa
 
         return [None, None, row]
 
-    return SpecialParts(name, "m q x", "y yp", slopes)
+    return SpecialParts(name, "m q x", "y yp", slopes, is_double=True)
 
 
 mathieu_cem = _mathieu("mathieu_cem", mathieu_a, False)
@@ -269,8 +283,8 @@ mathieu_modsem2 = _mathieu("mathieu_modsem2", mathieu_b, True)
 # Spheroidal wave functions, DLMF 30: with the characteristic value ``w``,
 # ``((1 - x**2) s')' + (w - c**2 x**2 - m**2 / (1 - x**2)) s = 0`` for prolate ones; oblate ones
 # have ``-c**2``, and radial oblate ones imaginary ``x`` as well.
-pro_cv = Special("pro_cv", "m n c", None, None, None)
-obl_cv = Special("obl_cv", "m n c", None, None, None)
+pro_cv = Special("pro_cv", "m n c", None, None, None, is_double=True)
+obl_cv = Special("obl_cv", "m n c", None, None, None, is_double=True)
 
 
 def _spheroidal(name: str, is_prolate: bool, is_radial: bool) -> SpecialParts:
@@ -293,7 +307,8 @@ def _spheroidal(name: str, is_prolate: bool, is_radial: bool) -> SpecialParts:
         return [*[None] * (len(args) - 2), row]
 
     arguments = "m n c cv x" if is_given else "m n c x"
-    return SpecialParts(name, arguments, "s sp", slopes)
+    # In single precision SciPy's search for coefficients need not end.
+    return SpecialParts(name, arguments, "s sp", slopes, is_double=True)
 
 
 SPHEROIDAL = tuple(

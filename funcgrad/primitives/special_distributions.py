@@ -32,7 +32,7 @@ from funcgrad.primitives.special import (
     xlog1py,
     xlogy,
 )
-from funcgrad.primitives.special_rows import Special, table
+from funcgrad.primitives.special_rows import Counted, Special, table
 
 _SQRT_2PI = math.sqrt(2 * math.pi)
 
@@ -198,9 +198,9 @@ ncfdtri = Special(
     "ncfdtri", "dfn dfd nc p", None, None, None,
     lambda n, d, nc, p, f: 1 / ncf_pdf.bind(f, n, d, nc),
 )  # fmt: skip
-ncfdtridfd = Special("ncfdtridfd", "dfn p nc f", None, None, None, None)
-ncfdtridfn = Special("ncfdtridfn", "p dfd nc f", None, None, None, None)
-ncfdtrinc = Special("ncfdtrinc", "dfn dfd p f", None, None, None, None)
+ncfdtridfd = Special("ncfdtridfd", "dfn p nc f", None, None, None, None, is_double=True)
+ncfdtridfn = Special("ncfdtridfn", "p dfd nc f", None, None, None, None, is_double=True)
+ncfdtrinc = Special("ncfdtrinc", "dfn dfd p f", None, None, None, None, is_double=True)
 
 
 # Binomial and negative binomial distributions.
@@ -216,9 +216,9 @@ def _negative_binomial_density(k: Value, n: Value, p: Value) -> Value:
     return exp.bind(xlogy.bind(n - 1, p) + xlog1py.bind(k, -p) - betaln.bind(n, k + 1))
 
 
-bdtr = Special("bdtr", "k n p", None, None, lambda k, n, p, y: -_binomial_density(k, n, p))
-bdtrc = Special("bdtrc", "k n p", None, None, lambda k, n, p, y: _binomial_density(k, n, p))
-bdtri = Special("bdtri", "k n y", None, None, lambda k, n, y, p: -1 / _binomial_density(k, n, p))
+bdtr = Counted("bdtr", "k n p", None, None, lambda k, n, p, y: -_binomial_density(k, n, p))
+bdtrc = Counted("bdtrc", "k n p", None, None, lambda k, n, p, y: _binomial_density(k, n, p))
+bdtri = Counted("bdtri", "k n y", None, None, lambda k, n, y, p: -1 / _binomial_density(k, n, p))
 bdtrik = Special("bdtrik", "y n p", None, None, None)
 bdtrin = Special("bdtrin", "k y p", None, None, None)
 nbdtr = Special(

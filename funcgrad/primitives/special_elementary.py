@@ -198,7 +198,8 @@ class LambertW(Smooth):
     def _evaluate(self, k: Any, z: Any) -> Any:
         return self.ufunc(z, k, real_dtype(aval_of(z).dtype).type(self.tolerance))
 
-    def lower(self, k: ShapedArray, z: ShapedArray) -> Any:
+    def lower(self, *avals: ShapedArray) -> Any:
+        k, z = avals
         shape = np.broadcast_shapes(k.shape, z.shape)
         tolerance = Array((), real_dtype(z.dtype), value=self.tolerance)
         arrays = (Array(shape, k.dtype), Array(shape, z.dtype), Array(shape), tolerance)

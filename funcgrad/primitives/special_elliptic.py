@@ -142,8 +142,9 @@ elliprc = Special("elliprc", "x y", _rc_dx, _rc_dy, kinds="fc")
 
 
 def _rj_first(x: Value, y: Value, z: Value, p: Value, v: Value) -> Value:
-    of_x = elliprd.bind(y, z, x)
-    return _quotient(_is_near(x, p), of_x - v, 2 * (x - p), _rd_last(y, z, x, of_x) / 3)
+    s = (3 * x + 2 * p) / 5
+    limit = _rd_last(y, z, s, elliprd.bind(y, z, s)) / 3
+    return _quotient(_is_near(x, p), elliprd.bind(y, z, x) - v, 2 * (x - p), limit)
 
 
 def _rj_last(x: Value, y: Value, z: Value, p: Value, v: Value) -> Value:

@@ -114,11 +114,11 @@ eval_sh_legendre = _polynomial(
     lambda low, n, x: (n + 1) * eval_jacobi.bind(low, _one(x), _one(x), 2 * x - 1),
 )
 eval_chebyt = _polynomial("eval_chebyt", "", lambda low, n, x: n * eval_chebyu.bind(low, x))
-eval_chebyu = _polynomial(
+eval_chebyu: Special = _polynomial(
     "eval_chebyu", "", lambda low, n, x: 2 * eval_gegenbauer.bind(low, _parameter(2, x), x)
 )
 eval_chebyc = _polynomial("eval_chebyc", "", lambda low, n, x: n * eval_chebys.bind(low, x))
-eval_chebys = _polynomial(
+eval_chebys: Special = _polynomial(
     "eval_chebys", "", lambda low, n, x: eval_gegenbauer.bind(low, _parameter(2, x), x / 2)
 )
 eval_sh_chebyt = _polynomial(

@@ -65,6 +65,8 @@ class Special(Smooth):
         orders: How many leading arguments are real where the others are complex.
         integers: How many leading arguments stay integers where they are.
         whole: How many leading arguments are always integers.
+        is_single: Whether SciPy has loops of integers with single precision.
+        is_double: Whether it is evaluated in double precision only.
         ufunc: The name of SciPy's ufunc.
         damping: ``w`` for a factor ``exp(-|real(w)|)`` of complex functions, which is not analytic;
             called with the last argument, gives the derivative of ``real(w)`` along a tangent and
@@ -80,6 +82,8 @@ class Special(Smooth):
         orders: int = 0,
         integers: int = 0,
         whole: int = 0,
+        is_single: bool = False,
+        is_double: bool = False,
         ufunc: str = "",
         code: str = "",
         damping: Callable[[Value, Value], tuple[Value, Value]] | None = None,
@@ -89,13 +93,15 @@ class Special(Smooth):
         self.orders = max(orders, integers, whole)
         self.integers = max(integers, whole)
         self.whole = whole
+        self.is_single = is_single
+        self.is_double = is_double
         self.damping = damping
         given = [
             undefined(name, argument) if partial is None else partial
             for argument, partial in zip(self.arguments, partials, strict=True)
         ]
         options = {"kinds": "f", "code_kinds": "f" if code else "", **options}
-        options["mixed"] = self.orders > 0
+        options.setdefault("mixed", self.orders > 0)
         text = f"{name}({', '.join(f'{{{i}}}' for i in range(len(given)))})"
         function = UfuncFunction(MODULE, ufunc or name, casts=self.orders > 0)
         super().__init__(name, function, given, code or text, **options)
@@ -109,23 +115,53 @@ class Special(Smooth):
         sided = coefficient(lambda: convert(neg.bind(sign.bind(height)), aval_of(out).dtype) * out)
         return out, add.bind(dot, scale.bind(convert(rate, aval_of(out).dtype), sided))
 
+    def impl(self, *args: Any) -> Any:
+        if not self.is_double:
+            return super().impl(*args)
+        out = self.function(*(np.asarray(x, np.float64) for x in args))
+        return out.astype(aval_of(args[-1]).dtype, copy=False)
+
     def lower(self, *avals: ShapedArray) -> Any:
-        found = counted_form(self, avals) if self.integers else None
-        return super().lower(*avals) if found is None else found
+        is_counted = self.integers and avals[0].dtype.kind in "iu"
+        if is_counted and (self.is_single or avals[-1].dtype.char in "dD"):
+            return ufunc_form(self.function, avals, kinds="iufc")
+        if is_counted or (self.is_double and avals[-1].dtype.char not in "dD"):
+            return doubled_form(self, avals)
+        return super().lower(*avals)
 
 
-def counted_form(primitive: Any, avals: Sequence[ShapedArray], results: int = 1) -> Form | None:
-    """The form where arguments are integers, of which SciPy has loops in double precision only."""
-    if avals[0].dtype.kind not in "iu":
-        return None
-    if avals[-1].dtype.char in "dD":
-        return ufunc_form(primitive.function, avals, results, "iufc")
+class Counted(Special):
+    """A function whose second argument counts: it is converted to an integer first."""
+
+    def __init__(self, name: str, arguments: str, *partials: Derivative | None) -> None:
+        super().__init__(name, arguments, *partials, mixed=True)
+        self.function = UfuncFunction(MODULE, name, casts=True)
+
+    def impl(self, *args: Any) -> Any:
+        k, n, p = args
+        return self.function(k, np.asarray(n).astype(np.int64), p)
+
+    def lower(self, *avals: ShapedArray) -> Any:
+        if avals[1].dtype.kind == "i":
+            return ufunc_form(self.function, avals, kinds="iufc")
+        recipe = Recipe(*avals)
+        k, n, p = recipe.inputs
+        double = Convert(_DOUBLE["f"])
+        count = recipe(Convert(np.dtype(np.int64)), n)
+        out = recipe(self, recipe(double, k), count, recipe(double, p))
+        return recipe.form(recipe(Convert(avals[-1].dtype), out))
+
+
+def doubled_form(primitive: Elementwise, avals: Sequence[ShapedArray]) -> Form:
+    """The form of what is evaluated in double precision, of arguments in single precision."""
     recipe = Recipe(*avals)
     wide = [
         x if a.dtype.kind in "iu" else recipe(Convert(_DOUBLE[a.dtype.kind]), x)
         for a, x in zip(avals, recipe.inputs, strict=True)
     ]
-    return recipe.form(recipe(Convert(avals[-1].dtype), recipe(primitive, *wide)))
+    found = recipe(primitive, *wide)
+    outs = found if primitive.multiple_results else [found]
+    return recipe.form(*(recipe(Convert(avals[-1].dtype), out) for out in outs))
 
 
 _DOUBLE = {"f": np.dtype(np.float64), "c": np.dtype(np.complex128)}
@@ -140,6 +176,7 @@ class SpecialParts(Elementwise):
         results: Names of the results, separated by blanks.
         slopes: Called with the arguments and the list of results; gives for every argument the
             derivatives of all results, or ``None`` where there are none.
+        is_double: Whether it is evaluated in double precision only.
         **options: Those of `Elementwise`.
     """
 
@@ -152,8 +189,10 @@ class SpecialParts(Elementwise):
         arguments: str,
         results: str,
         slopes: Callable[..., Sequence[Callable[[], Sequence[Value]] | None]],
+        is_double: bool = False,
         **options: Any,
     ) -> None:
+        self.is_double = is_double
         self.arguments = tuple(arguments.split())
         self.results = tuple(results.split())
         self.slopes = slopes
@@ -161,7 +200,10 @@ class SpecialParts(Elementwise):
         super().__init__(name, UfuncFunction(MODULE, name), f"{name}(...)", **options)
 
     def impl(self, *args: Any) -> list[Any]:
-        return list(self.function(*args))
+        if not self.is_double:
+            return list(self.function(*args))
+        outs = self.function(*(np.asarray(x, np.float64) for x in args))
+        return [out.astype(aval_of(args[-1]).dtype, copy=False) for out in outs]
 
     def abstract_eval(self, *avals: ShapedArray) -> Any:
         return [super().abstract_eval(*avals)] * len(self.results)
@@ -187,7 +229,10 @@ class SpecialParts(Elementwise):
         return outs, [0] * len(outs)
 
     def lower(self, *avals: ShapedArray) -> Any:
-        return ufunc_form(self.function, avals, len(self.results))
+        dtype = avals[-1].dtype
+        if not self.is_double or dtype == _DOUBLE["f"]:
+            return ufunc_form(self.function, avals, len(self.results))
+        return doubled_form(self, avals)
 
 
 def coefficients(row: Callable[[], Sequence[Value]]) -> Sequence[Value]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.special
 
 from funcgrad.primitives.special import SCIPY_UFUNCS, all_ufuncs
 
@@ -20,7 +21,10 @@ SHAPE, SCALE = (1.2, 3.0), (0.6, 2.0)
 ORDER = [0.3, 1.0, 2.5]
 COUNT = [3.0, 4.0, 6.0]
 FEW = [1.0, 0.0, 2.0]
-SPHEROIDAL = ([0.0, 1.0, 1.0], [1.0, 1.0, 2.0], [0.5, 1.2, 2.0])
+SPHEROIDAL: tuple[Range, ...] = ([0.0, 1.0, 1.0], [1.0, 1.0, 2.0], [3.0, 4.0, 5.0])
+CHARACTERISTIC: dict[str, Range] = {
+    shape: list(getattr(scipy.special, f"{shape}_cv")(*SPHEROIDAL)) for shape in ("pro", "obl")
+}
 
 SAMPLES: dict[str, tuple[Range, ...]] = {
     # Distributions.
@@ -60,7 +64,7 @@ SAMPLES: dict[str, tuple[Range, ...]] = {
     "ncfdtr": ((3.0, 5.0), (3.0, 5.0), SCALE, SCALE),
     "ncfdtri": ((3.0, 5.0), (3.0, 5.0), SCALE, P),
     "ncfdtridfd": ([3.0, 4.0, 5.0], [0.3, 0.35, 0.4], [0.5, 0.6, 0.7], [0.7, 0.9, 1.0]),
-    "ncfdtridfn": ([0.3, 0.35, 0.4], [3.0, 4.0, 5.0], [0.5, 0.6, 0.7], [0.7, 0.9, 1.0]),
+    "ncfdtridfn": ([0.42, 0.47, 0.49], [3.0, 4.0, 5.0], [0.5, 0.6, 0.7], [0.7, 0.9, 1.0]),
     "ncfdtrinc": ([3.0, 4.0, 5.0], [3.0, 4.0, 5.0], [0.3, 0.35, 0.4], [0.9, 1.0, 1.2]),
     "bdtr": (FEW, COUNT, P),
     "bdtrc": (FEW, COUNT, P),
@@ -112,36 +116,36 @@ SAMPLES: dict[str, tuple[Range, ...]] = {
     "huber": ((0.5, 0.6), [-1.2, 0.3, 0.9]),
     "pseudo_huber": (SCALE, (-1.0, 1.0)),
     # Bessel functions.
-    **dict.fromkeys("jv jve yv yve iv ive kv kve".split(), (ORDER, (0.7, 3.0))),
-    **dict.fromkeys("hankel1 hankel1e hankel2 hankel2e".split(), (ORDER, (0.7, 3.0))),
+    **dict.fromkeys(["jv", "jve", "yv", "yve", "iv", "ive", "kv", "kve"], (ORDER, (0.7, 3.0))),
+    **dict.fromkeys(["hankel1", "hankel1e", "hankel2", "hankel2e"], (ORDER, (0.7, 3.0))),
     **dict.fromkeys(["kn", "yn"], ([0, 1, 3], (0.7, 3.0))),
     **{
         f"_spherical_{kind}n{end}": ([0, 1, 3], (0.7, 3.0)) for kind in "jyik" for end in ("", "_d")
     },
     "airy": ((-1.0, 1.5),),
     "airye": ((0.3, 1.5),),
-    **dict.fromkeys("itairy itj0y0 iti0k0 it2j0y0 it2i0k0".split(), ((0.7, 2.0),)),
+    **dict.fromkeys(["itairy", "itj0y0", "iti0k0", "it2j0y0", "it2i0k0"], ((0.7, 2.0),)),
     "besselpoly": (SCALE, SCALE, ORDER),
     "struve": (ORDER, SCALE),
     "modstruve": (ORDER, SCALE),
-    **dict.fromkeys("itstruve0 it2struve0 itmodstruve0".split(), (SCALE,)),
-    **dict.fromkeys("ber bei ker kei berp beip kerp keip".split(), (SCALE,)),
-    **dict.fromkeys("pbdv pbvv pbwa".split(), (ORDER, SCALE)),
+    **dict.fromkeys(["itstruve0", "it2struve0", "itmodstruve0"], (SCALE,)),
+    **dict.fromkeys(["ber", "bei", "ker", "kei", "berp", "beip", "kerp", "keip"], (SCALE,)),
+    **dict.fromkeys(["pbdv", "pbvv", "pbwa"], (ORDER, SCALE)),
     "mathieu_a": ([1.0, 2.0, 3.0], SCALE),
     "mathieu_b": ([1.0, 2.0, 3.0], SCALE),
     **dict.fromkeys(["mathieu_cem", "mathieu_sem"], ([1.0, 2.0, 3.0], SCALE, (20.0, 60.0))),
     **{
-        f"mathieu_mod{kind}m{n}": ([1.0, 2.0, 3.0], SCALE, (0.5, 1.0)) for kind in "cs" for n in "12"
-    }
-    | {f"mathieu_mod{kind}em{n}": ([1.0, 2.0, 3.0], SCALE, (0.5, 1.0)) for kind in "cs" for n in "12"},
+        f"mathieu_mod{kind}": ([1.0, 2.0, 3.0], SCALE, (0.5, 1.0))
+        for kind in ("cem1", "cem2", "sem1", "sem2")
+    },
     "pro_cv": SPHEROIDAL,
     "obl_cv": SPHEROIDAL,
     **{
-        f"{shape}_{part}{end}": (*SPHEROIDAL, *[[2.2, 3.1, 6.5]] * bool(end), x)
+        f"{shape}_{part}{end}": (*SPHEROIDAL, *[CHARACTERISTIC[shape]] * bool(end), x)
         for shape in ("pro", "obl")
         for part in ("ang1", "rad1", "rad2")
         for end in ("", "_cv")
-        for x in [(1.2, 2.0) if (shape, part[:3]) == ("pro", "rad") else (0.2, 0.8)]
+        for x in [(1.5, 2.5) if part.startswith("rad") else (0.2, 0.8)]
     },
     # Elliptic and hypergeometric functions, polynomials.
     "elliprd": (SCALE, SCALE, SCALE),
@@ -149,7 +153,7 @@ SAMPLES: dict[str, tuple[Range, ...]] = {
     "elliprg": (SCALE, SCALE, SCALE),
     "elliprc": (SCALE, [0.7, 1.3, -0.8]),
     "elliprj": (SCALE, SCALE, SCALE, SCALE),
-    **dict.fromkeys("ellipk ellipkm1 ellipe".split(), ([0.2, 0.5, 0.9],)),
+    **dict.fromkeys(["ellipk", "ellipkm1", "ellipe"], ([0.2, 0.5, 0.9],)),
     "agm": (SCALE, SCALE),
     "ellipkinc": ([-1.0, 0.7, 4.0], [-0.5, 0.3, 0.8]),
     "ellipeinc": ([-1.0, 0.7, 4.0], [-0.5, 0.3, 0.8]),

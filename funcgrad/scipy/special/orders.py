@@ -156,7 +156,7 @@ def kelvin(x: Any) -> tuple[Any, Any, Any, Any]:
         (1+0j)
     """
     pairs = ((ber, bei), (ker, kei), (berp, beip), (kerp, keip))
-    return tuple(_complex(low(x), high(x)) for low, high in pairs)  # type: ignore[return-value]
+    return tuple(_complex(low(x), high(x)) for low, high in pairs)
 
 
 def _complex(x: Any, y: Any) -> Any:
