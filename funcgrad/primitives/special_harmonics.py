@@ -13,7 +13,7 @@ import numpy as np
 
 from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Value
-from funcgrad.primitives.elementwise import Smooth, convert, sqrt
+from funcgrad.primitives.elementwise import Smooth, absolute, convert, less, select, sqrt, zero_of
 from funcgrad.primitives.special_rows import undefined
 
 
@@ -31,7 +31,7 @@ def _sphere_slope(n: Value, m: Value, theta: Value, y: Value) -> Value:
 
 def _evaluate_on_sphere(n: Any, m: Any, theta: Any) -> Any:
     out = importlib.import_module("scipy.special").sph_legendre_p(n, m, theta)
-    return np.asarray(out).astype(aval_of(theta).dtype, copy=False)[()]
+    return np.asarray(out)[0].astype(aval_of(theta).dtype, copy=False)[()]
 
 
 sph_legendre_p: Smooth = Smooth(
@@ -67,7 +67,7 @@ class AssociatedLegendre(Smooth):
     def _evaluate(self, n: Any, m: Any, z: Any) -> Any:
         function = importlib.import_module("scipy.special").assoc_legendre_p
         out = function(n, m, z, branch_cut=self.branch_cut, norm=self.norm)
-        return np.moveaxis(np.asarray(out), 0, -1)[..., 0].astype(aval_of(z).dtype, copy=False)[()]
+        return np.asarray(out)[0].astype(aval_of(z).dtype, copy=False)[()]
 
     def _slope(self, n: Value, m: Value, z: Value, y: Value) -> Value:
         """``((n + 1) z P(n) - (n - m + 1) P(n + 1)) / (1 - z**2)``."""
@@ -77,4 +77,6 @@ class AssociatedLegendre(Smooth):
             inside = (2 * n + 1) * (n + m + 1) * (n - m + 1)
             factor = _root_of(inside, z) / sqrt.bind(2 * degree + 3)
         above = self.bind(n + aval_of(n).dtype.type(1), m, z)
-        return ((degree + 1) * z * y - factor * above) / (1 - z * z)
+        value = ((degree + 1) * z * y - factor * above) / (1 - z * z)
+        # Functions of orders beyond the degree are 0; the recurrence does not know that.
+        return select.bind(less.bind(n, absolute.bind(m)), zero_of(value), value)

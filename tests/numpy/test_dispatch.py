@@ -286,7 +286,7 @@ def test_ufunc_at_is_refused_with_the_rewrite() -> None:
 
 def test_unknown_ufuncs_functions_and_methods_are_named() -> None:
     for function, name in (
-        (scipy.special.airy, "ufunc airy"),
+        (scipy.special._ufuncs._cosine_cdf, "ufunc _cosine_cdf"),
         (lambda x: np.divmod.outer(x, x), "np.divmod.outer"),
         (lambda x: np.putmask(x, x > 0, 1.0), "np.putmask"),
     ):

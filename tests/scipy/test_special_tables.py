@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import itertools
 import pkgutil
 from typing import Any
 
@@ -158,6 +159,27 @@ def test_derivatives_against_differences(name: str) -> None:
 
                 forward = fg.jvp(total, (x,), (t,))[1]
                 np.testing.assert_allclose(fg.grad(total)(x) @ t, forward, 1e-12, 1e-13)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_mixed_derivatives_do_not_depend_on_the_order(name: str) -> None:
+    args = sample(name, dtypes(name)[0])
+    places = [i for i in moving(name) if i not in FIRST_ORDER.get(name, ())]
+    for i, j in itertools.combinations(places, 2):
+        first, second = (mixed(name, args, *pair) for pair in ((i, j), (j, i)))
+        for a, b in zip(first, second, strict=True):
+            np.testing.assert_allclose(a, b, 1e-9, 1e-11, err_msg=f"arguments {i} and {j}")
+
+
+def mixed(name: str, args: list[Any], i: int, j: int) -> Any:
+    """The derivative in the argument ``j`` of that in the argument ``i``."""
+    x, y = args[i], args[j]
+
+    def inner(v: Any) -> Any:
+        full = [v if k == j else arg for k, arg in enumerate(args)]
+        return fg.jvp(along(name, full, i), (x,), (np.ones_like(x),))[1]
+
+    return fg.jvp(inner, (y,), (np.ones_like(y),))[1]
 
 
 @pytest.mark.parametrize("name", FIRST_ORDER)

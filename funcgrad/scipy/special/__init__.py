@@ -293,7 +293,6 @@ from funcgrad.scipy.special.elementary import (
     zetac,
 )
 from funcgrad.scipy.special.harmonics import (
-    INT64,
     assoc_legendre_p,
     assoc_legendre_p_all,
     legendre_p,
@@ -386,7 +385,6 @@ from funcgrad.scipy.special.waves import (
 )
 
 __all__ = [
-    "INT64",
     "agm",
     "ai_zeros",
     "airy",

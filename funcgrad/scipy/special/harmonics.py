@@ -26,7 +26,7 @@ from funcgrad.primitives.special_harmonics import sph_legendre_p as on_sphere
 from funcgrad.scipy.exponentials import floating
 from funcgrad.scipy.special.polynomials import eval_legendre
 
-INT64 = np.dtype(np.int64)
+_INT64 = np.dtype(np.int64)
 
 
 def _count(name: str, argument: str, x: Any) -> Any:
@@ -34,7 +34,7 @@ def _count(name: str, argument: str, x: Any) -> Any:
     x = as_value(x, name)
     if aval_of(x).dtype.kind not in "biu":
         raise ArgumentError(f"{name}: the argument {argument} counts, got {aval_of(x)}.")
-    return to_dtype(x, INT64)
+    return to_dtype(x, _INT64)
 
 
 def _last(name: str, argument: str, n: Any) -> int:
@@ -55,7 +55,10 @@ def _derivatives(function: Callable[[Any], Any], x: Any, count: int) -> Any:
 
 
 def _slope(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda x: jvp(function, (x,), (p.ones_like(x),))[1]
+    def slope(x: Any) -> Any:
+        return jvp(function, (x,), (np.ones(shape_of(x), aval_of(x).dtype),))[1]
+
+    return slope
 
 
 def _column(values: Any, x: Any, axes: int) -> Any:
