@@ -324,9 +324,14 @@ RULES = ("impl", "abstract_eval", "jvp", "transpose", "batch", "lower")
 
 
 def all_primitives() -> dict[str, Any]:
-    """Every primitive of the package: instances that are tables' rows, and dataclasses."""
+    """Every primitive of the package: instances that are tables' rows, and dataclasses.
+
+    The many rows of ``special_*.py`` obey the laws in `tests/scipy/test_special_tables.py`.
+    """
     found: dict[str, Any] = {}
     for info in pkgutil.iter_modules(primitives.__path__, primitives.__name__ + "."):
+        if info.name.startswith(primitives.__name__ + ".special_"):
+            continue
         module = importlib.import_module(info.name)
         for name, value in vars(module).items():
             if isinstance(value, Primitive) or (

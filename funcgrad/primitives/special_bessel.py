@@ -192,18 +192,25 @@ def _inhomogeneity(v: Value, x: Value) -> Value:
     return exp.bind(xlogy.bind(v, x / 2)) * rgamma.bind(v + 1.5) / _SQRT_PI
 
 
-struve: Special = Special(
-    "struve", "v x", None,
-    lambda v, x, y: 0.5 * (
-        struve.bind(v - 1, x) - struve.bind(v + 1, x) + _inhomogeneity(v, x)
-    ),
-)  # fmt: skip
-modstruve: Special = Special(
-    "modstruve", "v x", None,
-    lambda v, x, y: 0.5 * (
-        modstruve.bind(v - 1, x) + modstruve.bind(v + 1, x) + _inhomogeneity(v, x)
-    ),
-)  # fmt: skip
+def _struve(name: str, above: float) -> Special:
+    """A Struve function (DLMF 11.4.27, 11.4.31).
+
+    For order 0 the order below is left out, whose own derivatives are infinite at 0.
+    """
+
+    def slope(v: Value, x: Value, y: Value) -> Value:
+        is_zero = equal.bind(v, zero_of(v))
+        below = row.bind(select.bind(is_zero, ones_like(v), v) - 1, x)
+        high = row.bind(v + 1, x)
+        mean = 0.5 * (below + above * high + _inhomogeneity(v, x))
+        return select.bind(is_zero, above * high + 2 / math.pi, mean)
+
+    row: Special = Special(name, "v x", None, slope)
+    return row
+
+
+struve = _struve("struve", -1.0)
+modstruve = _struve("modstruve", 1.0)
 itstruve0 = Special("itstruve0", "x", lambda x, y: struve.bind(zero_of(x) * ones_like(x), x))
 it2struve0 = Special("it2struve0", "x", lambda x, y: -struve.bind(zero_of(x) * ones_like(x), x) / x)
 itmodstruve0 = Special(

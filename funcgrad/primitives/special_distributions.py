@@ -14,6 +14,7 @@ from funcgrad.primitives.elementwise import (
     bitwise_and,
     exp,
     floor,
+    isinf,
     less,
     log,
     log1p,
@@ -51,9 +52,12 @@ btdtrib = Special("btdtrib", "a p x", None, None, None)
 
 # Student's t distribution, central and noncentral.
 def _t_density(df: Value, t: Value) -> Value:
-    return exp.bind(
-        xlog1py.bind(-(df + 1) / 2, t * t / df) - betaln.bind(0.5 * ones_like(df), df / 2)
-    ) / sqrt.bind(df)
+    """The density; with infinitely many degrees of freedom that of the normal distribution."""
+    is_normal = isinf.bind(df)
+    v = select.bind(is_normal, ones_like(df), df)
+    kernel = xlog1py.bind(-(v + 1) / 2, t * t / v) - betaln.bind(0.5 * ones_like(v), v / 2)
+    normal = exp.bind(-0.5 * t * t) / _SQRT_2PI
+    return select.bind(is_normal, normal, exp.bind(kernel) / sqrt.bind(v))
 
 
 stdtr = Special("stdtr", "df t", None, lambda df, t, y: _t_density(df, t))

@@ -160,7 +160,7 @@ ROWS: dict[str, tuple[Callable[..., Any], Rows]] = {
     "gammainccinv": (inverse(upper_gamma, positive), [(0.5, 1e-5), (2.0, 0.5), (50.0, 1e-8)]),
     "betainc": (lower_beta, UNIT),
     "betaincc": (lambda a, b, x: lower_beta(b, a, 1 - x), UNIT),
-    "betaincinv": (inverse(lower_beta, unit), [(0.5, 0.5, 0.01), (2.0, 3.0, 0.5), (9.0, 4.0, 1e-9)]),
+    "betaincinv": (inverse(lower_beta, unit), [(0.5, 0.5, 0.1), (2.0, 3.0, 0.5), (9.0, 4.0, 1e-9)]),
     "stdtr": (t_tail, [(3.0, -1000.0), (0.5, -2.0), (30.0, 1.5), (5.0, -1e-5)]),
     "stdtrit": (inverse(t_tail, signed), [(3.0, 1e-8), (0.8, 0.2), (30.0, 0.9)]),
     "chdtr": (lambda v, x: lower_gamma(v / 2, x / 2), [(3.0, 1e-3), (10.0, 8.0)]),

@@ -97,6 +97,13 @@ def test_every_row_has_a_sample() -> None:
     assert found - set(NAMES) - loose <= {p.name for p in SCIPY_UFUNCS.values()} | known()
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_every_rule_is_given(name: str) -> None:
+    kind = type(all_ufuncs()[name])
+    for rule in ("impl", "abstract_eval", "jvp", "batch", "lower"):
+        assert getattr(kind, rule) is not getattr(Primitive, rule), rule
+
+
 def known() -> set[str]:
     """Primitives that have rows in the table of cases."""
     return set(importlib.import_module("tests.test_laws").PRIMITIVES)
@@ -284,6 +291,45 @@ def test_scipys_calls_inside_derivatives() -> None:
     )
     slope = fg.grad(lambda x: scipy.special.airy(x)[0])(0.7)
     np.testing.assert_allclose(slope, scipy.special.airy(0.7)[1], 1e-14)
+
+
+# Where formulas meet 0 / 0, or an order below 0: the first derivative and the second.
+AT_SINGULAR_POINTS = [
+    (lambda x: special.jv(0, x), 0.0, 0.0, -0.5),
+    (lambda x: special.jv(1, x), 0.0, 0.5, 0.0),
+    (lambda x: special.iv(1, x), 0.0, 0.5, 0.0),
+    (lambda x: special.spherical_jn(0, x), 0.0, 0.0, -1 / 3),
+    (lambda x: special.spherical_in(1, x), 0.0, 1 / 3, 0.0),
+    (lambda x: special.struve(0, x), 0.0, 2 / np.pi, 0.0),
+    (lambda x: special.modstruve(0, x), 0.0, 2 / np.pi, 0.0),
+    (special.bei, 0.0, 0.0, 0.5),
+    (special.ellipk, 0.0, np.pi / 8, 9 * np.pi / 64),
+    (special.ellipe, 0.0, -np.pi / 8, -3 * np.pi / 64),
+    (lambda x: special.agm(x, 1.0), 1.0, 0.5, -0.125),
+    (lambda x: special.elliprf(x, 1.0, 1.0), 1.0, -1 / 6, 3 / 20),
+    (lambda x: special.elliprd(x, 1.0, 1.0), 1.0, -3 / 10, 9 / 28),
+    (lambda x: special.elliprj(x, 1.0, 1.0, 1.0), 1.0, -3 / 10, 9 / 28),
+    (lambda x: special.boxcox(2.0, x), 0.0, np.log(2) ** 2 / 2, np.log(2) ** 3 / 3),
+    (lambda x: special.powm1(2.0, x), 0.0, np.log(2), np.log(2) ** 2),
+    (lambda x: special.sici(x)[0], 0.0, 1.0, 0.0),
+    (lambda x: special.shichi(x)[0], 0.0, 1.0, 0.0),
+    (lambda x: special.eval_legendre(3, x), -1.0, 6.0, -15.0),
+    (lambda x: special.eval_hermite(0, x), 1.0, 0.0, 0.0),
+    (lambda x: special.huber(1.0, x), 0.0, 0.0, 1.0),
+    (lambda x: special.pseudo_huber(1.0, x), 0.0, 0.0, 1.0),
+    (lambda x: special.stdtr(np.inf, x), 0.0, 1 / np.sqrt(2 * np.pi), 0.0),
+    (lambda x: special.diric(x, 3), 0.0, 0.0, -2 / 3),
+    (lambda x: special.lambertw(x).real, 0.0, 1.0, -2.0),
+    (lambda x: special.expn(0, x), 1.0, -2 / np.e, 5 / np.e),
+    (lambda x: special.tklmbda(x, 0.5), 5.0, 0.0, 0.0),
+    (special.gammasgn, 1.5, 0.0, 0.0),
+]
+
+
+@pytest.mark.parametrize(("function", "x", "first", "second"), AT_SINGULAR_POINTS)
+def test_derivatives_at_singular_points(function: Any, x: float, first: Any, second: Any) -> None:
+    np.testing.assert_allclose(fg.grad(function)(x), first, 1e-13, 1e-15)
+    np.testing.assert_allclose(fg.grad(fg.grad(function))(x), second, 1e-9, 1e-12)
 
 
 def test_constants_refuse_traced_values() -> None:
