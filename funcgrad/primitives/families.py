@@ -18,7 +18,7 @@ from funcgrad.core.avals import Shape, ShapedArray, aval_of, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.core.program import Atom, Equation, Literal, Program, Var
 from funcgrad.dtypes import PYTHON_SCALARS
-from funcgrad.errors import DtypeError, ShapeError
+from funcgrad.errors import DtypeError, MissingRuleError, ShapeError
 from funcgrad.lowering import Array, Call, Extern, Form, Pointwise, Routine, UfuncCall
 
 PYTHON_NUMBERS = frozenset(PYTHON_SCALARS)
@@ -54,6 +54,19 @@ def zero_jvp(
     """JVP rule of an operation that is constant almost everywhere."""
     out = self.bind(*primals)
     return out, [None] * len(out) if self.multiple_results else None
+
+
+def undefined(name: str, argument: str) -> Callable[..., Any]:
+    """A partial derivative that is declared not to exist."""
+
+    def partial(*args: Any) -> Any:
+        raise MissingRuleError(
+            f"{name} has no derivative with respect to its argument {argument}. Wrap that argument "
+            "in funcgrad.stop_gradient, or give the enclosing function its own rule with "
+            "funcgrad.custom_jvp."
+        )
+
+    return partial
 
 
 def extern_lower(self: Primitive, *avals: ShapedArray) -> Extern:

@@ -50,8 +50,7 @@ from funcgrad.primitives.elementwise import (
     sub,
     unscale,
 )
-from funcgrad.primitives.families import Recipe, UfuncFunction
-from funcgrad.primitives.special_rows import undefined
+from funcgrad.primitives.families import Recipe, UfuncFunction, undefined
 
 _SQRT_PI = math.sqrt(math.pi)
 _SQRT_2PI = math.sqrt(2 * math.pi)

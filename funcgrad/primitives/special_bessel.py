@@ -28,8 +28,9 @@ from funcgrad.primitives.elementwise import (
     sqrt,
     zero_of,
 )
+from funcgrad.primitives.families import undefined
 from funcgrad.primitives.special import i0, j0, k0, rgamma, xlogy, y0
-from funcgrad.primitives.special_rows import Special, SpecialParts, table, undefined
+from funcgrad.primitives.special_rows import Special, SpecialParts, table
 
 _SQRT_PI = math.sqrt(math.pi)
 

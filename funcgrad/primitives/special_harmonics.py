@@ -14,7 +14,7 @@ import numpy as np
 from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Value
 from funcgrad.primitives.elementwise import Smooth, absolute, convert, less, select, sqrt, zero_of
-from funcgrad.primitives.special_rows import undefined
+from funcgrad.primitives.families import undefined
 
 
 def _root_of(product: Value, x: Value) -> Value:

@@ -15,7 +15,6 @@ import numpy as np
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.dtypes import is_complex
-from funcgrad.errors import MissingRuleError
 from funcgrad.lowering import Form
 from funcgrad.primitives.elementwise import (
     Convert,
@@ -35,24 +34,12 @@ from funcgrad.primitives.families import (
     align_ranks,
     shape_of,
     ufunc_form,
+    undefined,
 )
 from funcgrad.primitives.shape import broadcast_to
 
 MODULE = "scipy.special._ufuncs"
 """Where SciPy has its ufuncs, also those that only its own functions call."""
-
-
-def undefined(name: str, argument: str) -> Derivative:
-    """A partial derivative that is declared not to exist."""
-
-    def partial(*args: Any) -> Value:
-        raise MissingRuleError(
-            f"{name} has no derivative with respect to its argument {argument}. Wrap that argument "
-            "in funcgrad.stop_gradient, or give the enclosing function its own rule with "
-            "funcgrad.custom_jvp."
-        )
-
-    return partial
 
 
 class Special(Smooth):
