@@ -991,6 +991,15 @@ SPECIAL = [
             uniform(2, 1, low=0.5, high=2),
             uniform(3, low=0.2, high=0.8),
         ),
+        order=1,
+    ),
+    Case(
+        sp.betainc_da,
+        (
+            uniform(3, low=0.5, high=2),
+            uniform(2, 1, low=0.5, high=2),
+            uniform(3, low=0.2, high=0.8),
+        ),
         differentiable=(2,),
     ),
 ]

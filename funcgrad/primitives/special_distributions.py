@@ -1,8 +1,8 @@
 """Distribution functions of `scipy.special`, and their inverses.
 
 The derivative in the variable is the density; that of an inverse is its reciprocal. Derivatives in
-parameters are given where a formula is known: the shape of gamma distributions, scales,
-noncentralities. Counts have none.
+parameters are given where a formula is known: shapes of gamma and beta distributions, degrees of
+freedom, scales, noncentralities. Counts have none.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ import math
 
 from funcgrad.core.primitive import Value
 from funcgrad.primitives.elementwise import (
+    Derivative,
     bitwise_and,
+    equal,
     exp,
     floor,
     isinf,
@@ -20,11 +22,14 @@ from funcgrad.primitives.elementwise import (
     log1p,
     ones_like,
     select,
+    sign,
     sqrt,
     zero_of,
 )
 from funcgrad.primitives.special import (
     beta_density,
+    betainc_da,
+    betainc_db,
     betaln,
     erf,
     gamma_density,
@@ -38,16 +43,47 @@ from funcgrad.primitives.special_rows import Counted, Special, table
 _SQRT_2PI = math.sqrt(2 * math.pi)
 
 
-# The beta distribution.
-betaincc = Special("betaincc", "a b x", None, None, lambda a, b, x, y: -beta_density(a, b, x))
+# The beta distribution. Inverses follow from ``F(a, b, x) = p``.
+def _over_density(slope: Derivative) -> Derivative:
+    """The derivative of the inverse in ``x``, of that of the function in a parameter."""
+    return lambda a, b, p, x: -slope(a, b, x) / beta_density(a, b, x)
+
+
+betaincc = Special(
+    "betaincc",
+    "a b x",
+    lambda a, b, x, y: -betainc_da.bind(a, b, x),
+    lambda a, b, x, y: -betainc_db(a, b, x),
+    lambda a, b, x, y: -beta_density(a, b, x),
+)
 betaincinv = Special(
-    "betaincinv", "a b y", None, None, lambda a, b, y, x: 1 / beta_density(a, b, x)
+    "betaincinv",
+    "a b y",
+    _over_density(betainc_da.bind),
+    _over_density(betainc_db),
+    lambda a, b, y, x: 1 / beta_density(a, b, x),
 )
 betainccinv = Special(
-    "betainccinv", "a b y", None, None, lambda a, b, y, x: -1 / beta_density(a, b, x)
+    "betainccinv",
+    "a b y",
+    _over_density(betainc_da.bind),
+    _over_density(betainc_db),
+    lambda a, b, y, x: -1 / beta_density(a, b, x),
 )
-btdtria = Special("btdtria", "p b x", None, None, None)
-btdtrib = Special("btdtrib", "a p x", None, None, None)
+btdtria = Special(
+    "btdtria",
+    "p b x",
+    lambda p, b, x, a: 1 / betainc_da.bind(a, b, x),
+    lambda p, b, x, a: -betainc_db(a, b, x) / betainc_da.bind(a, b, x),
+    lambda p, b, x, a: -beta_density(a, b, x) / betainc_da.bind(a, b, x),
+)
+btdtrib = Special(
+    "btdtrib",
+    "a p x",
+    lambda a, p, x, b: -betainc_da.bind(a, b, x) / betainc_db(a, b, x),
+    lambda a, p, x, b: 1 / betainc_db(a, b, x),
+    lambda a, p, x, b: -beta_density(a, b, x) / betainc_db(a, b, x),
+)
 
 
 # Student's t distribution, central and noncentral.
@@ -60,9 +96,29 @@ def _t_density(df: Value, t: Value) -> Value:
     return select.bind(is_normal, normal, exp.bind(kernel) / sqrt.bind(v))
 
 
-stdtr = Special("stdtr", "df t", None, lambda df, t, y: _t_density(df, t))
-stdtrit = Special("stdtrit", "df p", None, lambda df, p, t: 1 / _t_density(df, t))
-stdtridf = Special("stdtridf", "p t", None, None)
+def _t_ddf(df: Value, t: Value) -> Value:
+    """The derivative of `stdtr` in ``df``: its tails are those of a beta distribution."""
+    square = t * t
+    a, b, x = df / 2, 0.5 * ones_like(df), df / (df + square)
+    change = 0.5 * betainc_da.bind(a, b, x) + beta_density(a, b, x) * square / (df + square) ** 2
+    # In the middle, where the density is infinite, nothing changes.
+    is_middle = equal.bind(t, zero_of(t))
+    return select.bind(is_middle, zero_of(change), -0.5 * sign.bind(t) * change)
+
+
+stdtr = Special("stdtr", "df t", lambda df, t, y: _t_ddf(df, t), lambda df, t, y: _t_density(df, t))
+stdtrit = Special(
+    "stdtrit",
+    "df p",
+    lambda df, p, t: -_t_ddf(df, t) / _t_density(df, t),
+    lambda df, p, t: 1 / _t_density(df, t),
+)
+stdtridf = Special(
+    "stdtridf",
+    "p t",
+    lambda p, t, df: 1 / _t_ddf(df, t),
+    lambda p, t, df: -_t_density(df, t) / _t_ddf(df, t),
+)
 nct_pdf = Special("nct_pdf", "x df nc", None, None, None, ufunc="_nct_pdf")
 nctdtr = Special("nctdtr", "df nc t", None, None, lambda df, nc, t, y: nct_pdf.bind(t, df, nc))
 nctdtrit = Special(
@@ -190,10 +246,50 @@ def _f_density(dfn: Value, dfd: Value, x: Value) -> Value:
     return dfn / dfd * exp.bind(kernel)
 
 
-fdtr = Special("fdtr", "dfn dfd x", None, None, lambda n, d, x, y: _f_density(n, d, x))
-fdtrc = Special("fdtrc", "dfn dfd x", None, None, lambda n, d, x, y: -_f_density(n, d, x))
-fdtri = Special("fdtri", "dfn dfd p", None, None, lambda n, d, p, x: 1 / _f_density(n, d, x))
-fdtridfd = Special("fdtridfd", "dfn p x", None, None, None)
+def _f_dn(n: Value, d: Value, x: Value) -> Value:
+    """The derivative of `fdtr` in ``dfn``."""
+    total = d + n * x
+    w = n * x / total
+    moved = beta_density(n / 2, d / 2, w) * x * d / (total * total)
+    return 0.5 * betainc_da.bind(n / 2, d / 2, w) + moved
+
+
+def _f_dd(n: Value, d: Value, x: Value) -> Value:
+    """The derivative of `fdtr` in ``dfd``."""
+    total = d + n * x
+    w = n * x / total
+    moved = beta_density(n / 2, d / 2, w) * n * x / (total * total)
+    return 0.5 * betainc_db(n / 2, d / 2, w) - moved
+
+
+fdtr = Special(
+    "fdtr",
+    "dfn dfd x",
+    lambda n, d, x, y: _f_dn(n, d, x),
+    lambda n, d, x, y: _f_dd(n, d, x),
+    lambda n, d, x, y: _f_density(n, d, x),
+)
+fdtrc = Special(
+    "fdtrc",
+    "dfn dfd x",
+    lambda n, d, x, y: -_f_dn(n, d, x),
+    lambda n, d, x, y: -_f_dd(n, d, x),
+    lambda n, d, x, y: -_f_density(n, d, x),
+)
+fdtri = Special(
+    "fdtri",
+    "dfn dfd p",
+    lambda n, d, p, x: -_f_dn(n, d, x) / _f_density(n, d, x),
+    lambda n, d, p, x: -_f_dd(n, d, x) / _f_density(n, d, x),
+    lambda n, d, p, x: 1 / _f_density(n, d, x),
+)
+fdtridfd = Special(
+    "fdtridfd",
+    "dfn p x",
+    lambda n, p, x, d: -_f_dn(n, d, x) / _f_dd(n, d, x),
+    lambda n, p, x, d: 1 / _f_dd(n, d, x),
+    lambda n, p, x, d: -_f_density(n, d, x) / _f_dd(n, d, x),
+)
 ncf_pdf = Special("ncf_pdf", "x dfn dfd nc", None, None, None, None, ufunc="_ncf_pdf")
 ncfdtr = Special(
     "ncfdtr", "dfn dfd nc f", None, None, None, lambda n, d, nc, f, y: ncf_pdf.bind(f, n, d, nc)
@@ -215,6 +311,15 @@ def _binomial_density(k: Value, n: Value, p: Value) -> Value:
     return select.bind(is_inside, exp.bind(kernel), zero_of(kernel))
 
 
+def _binomial_dk(k: Value, n: Value, p: Value) -> Value:
+    """The derivative in ``k`` of ``betainc(n - k, k + 1, 1 - p)``, which is `bdtr` at integers."""
+    return betainc_db(n - k, k + 1, 1 - p) - betainc_da.bind(n - k, k + 1, 1 - p)
+
+
+def _binomial_dn(k: Value, n: Value, p: Value) -> Value:
+    return betainc_da.bind(n - k, k + 1, 1 - p)
+
+
 def _negative_binomial_density(k: Value, n: Value, p: Value) -> Value:
     k = floor.bind(k)
     return exp.bind(xlogy.bind(n - 1, p) + xlog1py.bind(k, -p) - betaln.bind(n, k + 1))
@@ -223,8 +328,20 @@ def _negative_binomial_density(k: Value, n: Value, p: Value) -> Value:
 bdtr = Counted("bdtr", "k n p", None, None, lambda k, n, p, y: -_binomial_density(k, n, p))
 bdtrc = Counted("bdtrc", "k n p", None, None, lambda k, n, p, y: _binomial_density(k, n, p))
 bdtri = Counted("bdtri", "k n y", None, None, lambda k, n, y, p: -1 / _binomial_density(k, n, p))
-bdtrik = Special("bdtrik", "y n p", None, None, None)
-bdtrin = Special("bdtrin", "k y p", None, None, None)
+bdtrik = Special(
+    "bdtrik",
+    "y n p",
+    lambda y, n, p, k: 1 / _binomial_dk(k, n, p),
+    lambda y, n, p, k: -_binomial_dn(k, n, p) / _binomial_dk(k, n, p),
+    lambda y, n, p, k: beta_density(n - k, k + 1, 1 - p) / _binomial_dk(k, n, p),
+)
+bdtrin = Special(
+    "bdtrin",
+    "k y p",
+    lambda k, y, p, n: -_binomial_dk(k, n, p) / _binomial_dn(k, n, p),
+    lambda k, y, p, n: 1 / _binomial_dn(k, n, p),
+    lambda k, y, p, n: beta_density(n - k, k + 1, 1 - p) / _binomial_dn(k, n, p),
+)
 nbdtr = Special(
     "nbdtr", "k n p", None, None, lambda k, n, p, y: _negative_binomial_density(k, n, p)
 )
@@ -234,8 +351,20 @@ nbdtrc = Special(
 nbdtri = Special(
     "nbdtri", "k n y", None, None, lambda k, n, y, p: 1 / _negative_binomial_density(k, n, p)
 )
-nbdtrik = Special("nbdtrik", "y n p", None, None, None)
-nbdtrin = Special("nbdtrin", "k y p", None, None, None)
+nbdtrik = Special(
+    "nbdtrik",
+    "y n p",
+    lambda y, n, p, k: 1 / betainc_db(n, k + 1, p),
+    lambda y, n, p, k: -betainc_da.bind(n, k + 1, p) / betainc_db(n, k + 1, p),
+    lambda y, n, p, k: -beta_density(n, k + 1, p) / betainc_db(n, k + 1, p),
+)
+nbdtrin = Special(
+    "nbdtrin",
+    "k y p",
+    lambda k, y, p, n: -betainc_db(n, k + 1, p) / betainc_da.bind(n, k + 1, p),
+    lambda k, y, p, n: 1 / betainc_da.bind(n, k + 1, p),
+    lambda k, y, p, n: -beta_density(n, k + 1, p) / betainc_da.bind(n, k + 1, p),
+)
 
 
 # The normal distribution.

@@ -89,6 +89,24 @@ def test_incomplete_beta():
     np.testing.assert_allclose(slope(sp.betainc, 2.5, 0.7, 0.3), expected, 1e-13)
 
 
+@pytest.mark.parametrize(("a", "b"), [(0.1, 3.0), (2.5, 0.7), (40.0, 60.0), (300.0, 0.5)])
+@pytest.mark.parametrize("x", [1e-4, 0.3, 0.5, 0.7, 0.999])
+def test_incomplete_beta_in_its_shapes(a, b, x):
+    def lower(a, b):
+        return mpmath.betainc(a, b, 0, x, regularized=True)
+
+    with mpmath.workdps(40):
+        expected = [float(mpmath.diff(lower, (a, b), order)) for order in ((1, 0), (0, 1))]
+    for i in range(2):
+        np.testing.assert_allclose(slope(sp.betainc, a, b, x, argument=i), expected[i], 1e-9, 1e-14)
+
+
+def test_incomplete_beta_at_the_ends():
+    x = np.array([0.0, 1.0, -0.1, 1.1, np.nan])
+    out = sp.betainc_da.bind(np.full(5, 2.0), np.full(5, 3.0), x)
+    np.testing.assert_array_equal(out, [0.0, 0.0, np.nan, np.nan, np.nan])
+
+
 @pytest.mark.parametrize(
     ("primitive", "expected"),
     [(sp.i1, 0.5), (sp.i1e, 0.5), (sp.j1, 0.5), (sp.i0, 0.0), (sp.exprel, 0.5), (sp.i0e, 0.0)],
@@ -135,13 +153,13 @@ def test_zero_times_logarithm_of_zero():
         (sp.polygamma, (1.0, 2.0), 0, r"polygamma has no derivative .* argument n \(the order\)"),
         (sp.zeta, (2.0, 2.0), 0, r"zeta has no derivative .* argument x \(the exponent\)"),
         (
-            sp.betainc,
+            sp.betainc_da,
             (2.0, 2.0, 0.5),
             1,
-            "betainc has no derivative with respect to its argument b",
+            "the derivative of betainc in a has no derivative with respect to its argument b",
         ),
     ],
-    ids=["polygamma", "zeta", "betainc"],
+    ids=["polygamma", "zeta", "betainc_da"],
 )
 def test_undefined_partial_derivatives_say_so(primitive, args, argument, text):
     with pytest.raises(MissingRuleError, match=text):

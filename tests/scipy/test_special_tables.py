@@ -25,6 +25,11 @@ from tests.scipy.special_samples import NAMES, SAMPLES, sample
 
 # Second derivatives that are declared not to exist, by the arguments.
 FIRST_ORDER = {
+    **dict.fromkeys(["betaincc", "betaincinv", "betainccinv", "fdtr", "fdtrc", "fdtri"], (0, 1)),
+    **dict.fromkeys(["stdtr", "stdtrit"], (0,)),
+    "stdtridf": (0, 1),
+    **dict.fromkeys(["btdtria", "btdtrib", "fdtridfd"], (0, 1, 2)),
+    **dict.fromkeys(["bdtrik", "bdtrin", "nbdtrik", "nbdtrin"], (0, 1, 2)),
     **dict.fromkeys(["chdtr", "chdtrc", "chdtri", "ncx2_pdf"], (0,)),
     **dict.fromkeys(["chdtriv", "pdtrik"], (0, 1)),
     **dict.fromkeys(["gdtr", "gdtrc", "gdtria", "gdtrix"], (1,)),

@@ -1,7 +1,7 @@
 """Distribution functions by their older names, and their inverses.
 
 The derivatives in the variable are densities. Derivatives in degrees of freedom and shapes exist
-for the families of the gamma distribution only.
+for the central distributions, once. Counts have none.
 """
 
 from __future__ import annotations
