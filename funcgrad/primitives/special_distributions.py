@@ -119,7 +119,18 @@ stdtridf = Special(
     lambda p, t, df: 1 / _t_ddf(df, t),
     lambda p, t, df: -_t_density(df, t) / _t_ddf(df, t),
 )
-nct_pdf = Special("nct_pdf", "x df nc", None, None, None, ufunc="_nct_pdf")
+
+
+def _nct_slope(x: Value, df: Value, nc: Value, y: Value) -> Value:
+    """By ``x f(x, df) / df = F(c x, df + 2) - F(x, df)`` with ``c**2 = 1 + 2 / df``."""
+    c = sqrt.bind(1 + 2 / df)
+    is_middle = equal.bind(x, zero_of(x))
+    apart = select.bind(is_middle, ones_like(x), x)
+    slope = (df * (c * nct_pdf.bind(c * apart, df + 2, nc) - y) - y) / apart
+    return select.bind(is_middle, nc * exp.bind(-0.5 * nc * nc) / _SQRT_2PI, slope)
+
+
+nct_pdf: Special = Special("nct_pdf", "x df nc", _nct_slope, None, None, ufunc="_nct_pdf")
 nctdtr = Special("nctdtr", "df nc t", None, None, lambda df, nc, t, y: nct_pdf.bind(t, df, nc))
 nctdtrit = Special(
     "nctdtrit", "df nc p", None, None, lambda df, nc, p, t: 1 / nct_pdf.bind(t, df, nc)
@@ -291,16 +302,40 @@ fdtridfd = Special(
     lambda n, p, x, d: -_f_density(n, d, x) / _f_dd(n, d, x),
 )
 ncf_pdf = Special("ncf_pdf", "x dfn dfd nc", None, None, None, None, ufunc="_ncf_pdf")
-ncfdtr = Special(
-    "ncfdtr", "dfn dfd nc f", None, None, None, lambda n, d, nc, f, y: ncf_pdf.bind(f, n, d, nc)
+
+
+def _ncf_dnc(n: Value, d: Value, nc: Value, f: Value) -> Value:
+    """The derivative in the noncentrality, as for the chi-square distribution."""
+    return 0.5 * (ncfdtr.bind(n + 2, d, nc, f * n / (n + 2)) - ncfdtr.bind(n, d, nc, f))
+
+
+ncfdtr: Special = Special(
+    "ncfdtr",
+    "dfn dfd nc f",
+    None,
+    None,
+    lambda n, d, nc, f, y: _ncf_dnc(n, d, nc, f),
+    lambda n, d, nc, f, y: ncf_pdf.bind(f, n, d, nc),
 )
 ncfdtri = Special(
-    "ncfdtri", "dfn dfd nc p", None, None, None,
+    "ncfdtri",
+    "dfn dfd nc p",
+    None,
+    None,
+    lambda n, d, nc, p, f: -_ncf_dnc(n, d, nc, f) / ncf_pdf.bind(f, n, d, nc),
     lambda n, d, nc, p, f: 1 / ncf_pdf.bind(f, n, d, nc),
-)  # fmt: skip
+)
 ncfdtridfd = Special("ncfdtridfd", "dfn p nc f", None, None, None, None, is_double=True)
 ncfdtridfn = Special("ncfdtridfn", "p dfd nc f", None, None, None, None, is_double=True)
-ncfdtrinc = Special("ncfdtrinc", "dfn dfd p f", None, None, None, None, is_double=True)
+ncfdtrinc = Special(
+    "ncfdtrinc",
+    "dfn dfd p f",
+    None,
+    None,
+    lambda n, d, p, f, nc: 1 / _ncf_dnc(n, d, nc, f),
+    lambda n, d, p, f, nc: -ncf_pdf.bind(f, n, d, nc) / _ncf_dnc(n, d, nc, f),
+    is_double=True,
+)
 
 
 # Binomial and negative binomial distributions.

@@ -28,6 +28,6 @@ def passed_on(module: str, name: str) -> Callable[..., Any]:
         return getattr(importlib.import_module(module), name)(*args, **kwargs)
 
     function.__name__ = function.__qualname__ = name
-    function.__module__ = __name__
+    function.__module__ = f"funcgrad.{module}"
     function.__doc__ = f"`{module}.{name}`: SciPy's own, of numbers that are not traced."
     return function

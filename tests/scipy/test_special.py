@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import mpmath
 import numpy as np
 import pytest
@@ -73,6 +75,12 @@ def test_aliases_and_table():
     assert special.digamma is special.psi
     assert {n for n in SCIPY_UFUNCS if not n.startswith("_")} <= set(special.__all__)
     assert all(callable(getattr(special, name)) for name in special.__all__)
+
+
+def test_functions_are_pickled_by_their_names():
+    for name in special.__all__:
+        function = getattr(special, name)
+        assert pickle.loads(pickle.dumps(function)) is function
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 5])

@@ -36,9 +36,12 @@ FIRST_ORDER = {
     "gdtrib": (0, 1, 2),
     **dict.fromkeys(["kolmogorov", "kolmogi"], (0,)),
     **dict.fromkeys(["smirnov", "smirnovi"], (1,)),
-    **dict.fromkeys(["nctdtr", "nctdtrit"], (2,)),
-    **dict.fromkeys(["ncfdtr", "ncfdtri"], (3,)),
+    "ncfdtr": (3,),
+    "ncfdtri": (2, 3),
+    "ncfdtrinc": (3,),
 }
+LOOSE = {"ncfdtrinc": 1e-4}
+"""SciPy's search for the value ends when the probability is right to 1e-6."""
 COMPILED = ("betaincinv", "jv", "airy", "eval_legendre", "_spherical_jn", "obl_rad1", "ellipkinc")
 """What every run compiles: each kind of row."""
 
@@ -161,7 +164,8 @@ def test_derivatives_against_differences(name: str) -> None:
                 for found, numeric in zip(*slope(function, x, t), strict=True):
                     scale = 1 + np.max(np.abs(numeric))
                     message = f"argument {i}, order {order + 1}"
-                    np.testing.assert_allclose(found, numeric, 3e-6, 3e-7 * scale, err_msg=message)
+                    rtol = LOOSE.get(name, 3e-6)
+                    np.testing.assert_allclose(found, numeric, rtol, 3e-7 * scale, err_msg=message)
             outs = f(x)
             if x.dtype.kind == "f" and outs[0].dtype.kind == "f":
                 weights = [np.cos(np.arange(3.0) + k) for k in range(len(outs))]

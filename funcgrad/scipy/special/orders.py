@@ -51,7 +51,7 @@ def _spherical(kind: str, title: str) -> Function:
         return (compute_slope if derivative else compute)(n, z)
 
     function.__name__ = function.__qualname__ = name
-    function.__module__ = __name__
+    function.__module__ = __package__
     function.__doc__ = f"""{title}
 
     Args:
@@ -89,7 +89,7 @@ def _derivative(name: str, family: Function, sign: int, is_turning: bool, title:
         return scale * total
 
     function.__name__ = function.__qualname__ = name
-    function.__module__ = __name__
+    function.__module__ = __package__
     function.__doc__ = f"""Derivative of `{family.__name__}` in its argument.
 
     Args:

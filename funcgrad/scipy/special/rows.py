@@ -34,7 +34,7 @@ def ufunc(name: str, summary: str, arguments: str = "", of: str = "") -> Functio
         return tuple(out) if results else out
 
     function.__name__ = function.__qualname__ = name
-    function.__module__ = __name__
+    function.__module__ = __package__
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     vars(function)["__signature__"] = inspect.Signature(
         [inspect.Parameter(argument, kind) for argument in names]
