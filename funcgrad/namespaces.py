@@ -70,7 +70,6 @@ INSTEAD: dict[str, str] = {
         "funcgrad.random.key(seed)."
     ),
     "funcgrad.scipy.fft": "it is called funcgrad.numpy.fft here.",
-    "funcgrad.scipy.integrate": _SOLVERS,
     "funcgrad.scipy.optimize": (
         "funcgrad.optim.minimize gives SciPy's minimisers exact derivatives. Where the solution is "
         "to be differentiated, let lax.custom_root do it."
