@@ -71,7 +71,7 @@ from funcgrad.higher_order.jit import disable_jit
 from funcgrad.namespaces import present
 
 if TYPE_CHECKING:  # they are loaded on first use
-    from funcgrad import data, diagnostics, nn, optim, scipy
+    from funcgrad import data, diagnostics, experimental, nn, optim, scipy
 
 jacobian = jacrev
 __version__ = "0.2.0"
@@ -106,6 +106,7 @@ __all__ = [
     "disable_jit",
     "errors",
     "eval_shape",
+    "experimental",
     "flatten_util",
     "float0",
     "grad",

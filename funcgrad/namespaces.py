@@ -39,9 +39,6 @@ INSTEAD: dict[str, str] = {
     "funcgrad.distributed": _SHARDS,
     "funcgrad.default_matmul_precision": "products have the precision of their dtype.",
     "funcgrad.enable_x64": "float64 is always on: results have the dtypes that NumPy gives.",
-    "funcgrad.experimental": (
-        "what is there is public: funcgrad.lax, funcgrad.nn, funcgrad.ops, funcgrad.testing."
-    ),
     "funcgrad.export": (
         "compiled kernels are kept on disk by themselves, and the next process loads them; "
         "jit(f).lower(x).as_text() shows them."
