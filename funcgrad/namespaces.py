@@ -20,10 +20,6 @@ _IMAGES = (
     "funcgrad resizes no images; funcgrad.lax.conv_general_dilated filters them, and gather by "
     "indices samples them."
 )
-_SOLVERS = (
-    "SciPy's own takes concrete values only. For derivatives write the iteration with "
-    "lax.while_loop or lax.scan, or let lax.custom_root differentiate the solution."
-)
 
 INSTEAD: dict[str, str] = {
     "funcgrad.config": (
@@ -67,10 +63,6 @@ INSTEAD: dict[str, str] = {
         "funcgrad.random.key(seed)."
     ),
     "funcgrad.scipy.fft": "it is called funcgrad.numpy.fft here.",
-    "funcgrad.scipy.optimize": (
-        "funcgrad.optim.minimize gives SciPy's minimisers exact derivatives. Where the solution is "
-        "to be differentiated, let lax.custom_root do it."
-    ),
     "funcgrad.scipy.stats": (
         "write the density with funcgrad.numpy and funcgrad.scipy.special, and draw with "
         "funcgrad.random."
