@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from funcgrad.namespaces import present
 
 if TYPE_CHECKING:  # they are loaded on first use
-    from funcgrad.scipy import integrate, linalg, optimize, signal, sparse, special
+    from funcgrad.scipy import integrate, interpolate, linalg, optimize, signal, sparse, special
 
-__all__ = ["integrate", "linalg", "optimize", "signal", "sparse", "special"]
+__all__ = ["integrate", "interpolate", "linalg", "optimize", "signal", "sparse", "special"]
 
 present(__name__)
