@@ -185,9 +185,7 @@ def _check_operand(name: str, x: ShapedArray, n: int, dtype: np.dtype[Any]) -> N
         raise DtypeError(f"{name} needs arguments of one dtype, got {x} and {dtype} entries.")
 
 
-def _as_columns(
-    bind: Any, args: Sequence[Value], dims: Sequence[BatchDim]
-) -> tuple[Any, Any]:
+def _as_columns(bind: Any, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
     """A product with a mapped last argument, as one with more columns."""
     *rest, x = args
     size, n, *k = shape_of(x)

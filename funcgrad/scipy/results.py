@@ -21,6 +21,9 @@ class Result:
     def __getitem__(self, name: str) -> Any:
         return self.__dict__[name]
 
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"this result has no {name!r}; it has {', '.join(self.__dict__)}.")
+
     def __contains__(self, name: object) -> bool:
         return name in self.__dict__
 

@@ -47,9 +47,7 @@ class AdjointSolution:
         if cts[0] is None:
             return [None] * (len(residuals) - 1)
         is_floating = [aval_of(x).dtype.kind in "fc" for x in consts]
-        sizes = [
-            aval_of(x).size if on else 0 for x, on in zip(consts, is_floating, strict=True)
-        ]
+        sizes = [aval_of(x).size if on else 0 for x, on in zip(consts, is_floating, strict=True)]
         n = values.shape[1]
         dtype = values.dtype
         f = self.equation.at(consts)
@@ -109,4 +107,3 @@ class AdjointSolution:
             at += size
         ct_begin = -fnp.sum(a * f(t0, y0))
         return [ct_times, ct_begin, fnp.zeros_like(tf), None, None, None, None, a, *found]
-

@@ -42,8 +42,11 @@ MESSAGES = {
 
 
 class OdeResult(Result):
-    """What `solve_ivp` returns: ``t``, ``y``, ``sol``, ``t_events``, ``y_events``, ``nfev``,
-    ``njev``, ``nlu``, ``status``, ``message`` and ``success``."""
+    """What `solve_ivp` returns, by SciPy's names.
+
+    They are ``t``, ``y``, ``sol``, ``t_events``, ``y_events``, ``nfev``, ``njev``, ``nlu``,
+    ``status``, ``message`` and ``success``.
+    """
 
     @property
     def success(self) -> Any:
@@ -220,7 +223,7 @@ class _Problem:
                 "Write args=(a,)."
             )
         self.leaves, tree = tree_flatten(tuple(args))
-        self.n_terminal = [i for i, e in enumerate(events) if getattr(e, "terminal", False)]
+        self.terminal = [i for i, e in enumerate(events) if getattr(e, "terminal", False)]
         self.events = events
         scalar = tree_structure(0)
         in_tree = arguments_tree(tree, scalar, scalar, scalar)
@@ -248,10 +251,10 @@ class _Problem:
 
     def equation(self, method: str, max_steps: int) -> Equation:
         slope = self.programs[0]
-        if not self.n_terminal:
+        if not self.terminal:
             return Equation(slope, METHODS[method], max_steps)
-        chosen = np.array(self.n_terminal)
-        found = [self.events[i] for i in self.n_terminal]
+        chosen = np.array(self.terminal)
+        found = [self.events[i] for i in self.terminal]
 
         def ending(consts: Any, t: Any, y: Any) -> Any:
             return self.event_values(consts, t, y)[chosen]
@@ -377,7 +380,7 @@ def _events(
     for i, k in zip(*np.nonzero(changes), strict=True):
         roots[k].append(_root(problem, equation, steps, ends, int(i), int(k)))
     end, status = steps.end, steps.status
-    for k in problem.n_terminal:
+    for k in problem.terminal:
         count = int(events[k].terminal)  # type: ignore[attr-defined]
         if len(roots[k]) >= count and stop_gradient.bind(roots[k][count - 1]) <= end:
             end, status = roots[k][count - 1], np.int64(STOPPED)
@@ -391,9 +394,7 @@ def _events(
     return {"t_events": t_events, "y_events": y_events}, end, status
 
 
-def _root(
-    problem: _Problem, equation: Equation, steps: Steps, ends: Any, i: int, k: int
-) -> Any:
+def _root(problem: _Problem, equation: Equation, steps: Steps, ends: Any, i: int, k: int) -> Any:
     """The time in a step at which an event is zero, by bisection, with its derivatives."""
     t, h, y = steps.times[i], steps.lengths[i], steps.values[i]
     consts = problem.consts

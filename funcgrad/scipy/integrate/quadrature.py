@@ -447,5 +447,3 @@ def _on_unit_interval(
         return sign * f(finite + way * (1 - u) / u) / (u * u)
 
     return on_ray, np.array([0.0, 1.0])
-
-

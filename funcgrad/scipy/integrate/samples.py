@@ -91,7 +91,9 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
     odd = n - 1 + n % 2
     h0, h1 = steps[..., : odd - 1 : 2], steps[..., 1 : odd - 1 : 2]
     total = fnp.sum(
-        _parabola_over_both(y[..., : odd - 2 : 2], y[..., 1 : odd - 1 : 2], y[..., 2:odd:2], h0, h1),
+        _parabola_over_both(
+            y[..., : odd - 2 : 2], y[..., 1 : odd - 1 : 2], y[..., 2:odd:2], h0, h1
+        ),
         axis=-1,
     )
     if odd < n:
@@ -206,8 +208,6 @@ def _samples(name: str, y: Any, x: Any, dx: Any, axis: int) -> tuple[Any, Any]:
             f"{name}: x has {x.shape[-1]} samples along the axis, but y has {y.shape[-1]}."
         )
     return y, fnp.diff(x, axis=-1)
-
-
 
 
 def _with_initial(running: Any, initial: Any) -> Any:

@@ -226,8 +226,8 @@ class Solution:
     """Values at given times, as a function of all that they depend on.
 
     Inputs: the times, begin and end of the interval, what controls steps, the first value, and what
-    the slope depends on. Results: values, one row for each time, the time that was reached, numbers of accepted steps
-    and of attempts, status.
+    the slope depends on. Results: values, one row for each time, the time that was reached, numbers
+    of accepted steps and of attempts, status.
     """
 
     def __init__(self, equation: Equation) -> None:
@@ -397,9 +397,8 @@ class _Attached:
         _, count, times, lengths, y0, *consts = inputs
         linear = [times, lengths, y0, *consts]
         given = list(tangents[2:])
-        is_active = [
-            i < 3 or (t is not None) for i, t in enumerate(given)
-        ]  # those of times and lengths cost next to nothing
+        # Those of times and lengths cost next to nothing.
+        is_active = [i < 3 or t is not None for i, t in enumerate(given)]
         residuals = [outs[0], count, times, lengths, *consts]
         dots = [
             zeros(aval_of(x).strong()) if t is None else t
@@ -445,7 +444,10 @@ class _Along:
             i, dot, moved = state
             point = [row_of(x, i) for x in (times, lengths, values)] + consts
             _, (dot,) = jvp_flat(
-                self.equation.step, point, [row_of(d_times, i), row_of(d_lengths, i), dot, *d_consts], "step"
+                self.equation.step,
+                point,
+                [row_of(d_times, i), row_of(d_lengths, i), dot, *d_consts],
+                "step",
             )
             return i + 1, dot, lax.dynamic_update_index_in_dim(moved, dot, i + 1, 0)
 
@@ -479,7 +481,7 @@ class _Along:
 
         start = (
             count - 1,
-                row_of(cts[0], count),
+            row_of(cts[0], count),
             fnp.zeros(times.shape, times.dtype),
             fnp.zeros(lengths.shape, lengths.dtype),
             [fnp.zeros(aval_of(x).shape, aval_of(x).dtype) for x in active],

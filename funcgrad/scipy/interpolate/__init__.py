@@ -5,14 +5,14 @@ What has no derivative rule here is SciPy's own and takes concrete values.
 
 from scipy import interpolate as _scipy
 from scipy.interpolate import (
-    BPoly,
     BivariateSpline,
+    BPoly,
     CloughTocher2DInterpolator,
     InterpolatedUnivariateSpline,
+    LinearNDInterpolator,
     LSQBivariateSpline,
     LSQSphereBivariateSpline,
     LSQUnivariateSpline,
-    LinearNDInterpolator,
     NdPPoly,
     NearestNDInterpolator,
     Rbf,
@@ -33,8 +33,8 @@ from funcgrad.scipy.interpolate.piecewise import (
     Akima1DInterpolator,
     CubicHermiteSpline,
     CubicSpline,
-    PPoly,
     PchipInterpolator,
+    PPoly,
     pchip_interpolate,
 )
 from funcgrad.scipy.interpolate.polynomials import (

@@ -299,15 +299,17 @@ class RegularGridInterpolator:
         return fnp.at(self.values)[tuple(index)].get()
 
     def _by_splines(self, points: Any, spline: Callable[[Any, Any], Any]) -> Any:
-        first = spline(self.grid[0], self.values)(points[:, 0])
-        for i in range(1, len(self.grid)):
+        # One axis after the other, as SciPy the last one first: not all splines are linear.
+        n = len(self.grid)
+        found = spline(self.grid[-1], fnp.moveaxis(self.values, n - 1, 0))(points[:, n - 1])
+        for i in range(n - 2, -1, -1):
             places = self.grid[i]
 
-            def along(values: Any, x: Any, places: Any = places) -> Any:
-                return spline(places, values)(x)
+            def along(values: Any, x: Any, places: Any = places, i: int = i) -> Any:
+                return spline(places, fnp.moveaxis(values, i, 0))(x)
 
-            first = vmap(along)(first, points[:, i])
-        return first
+            found = vmap(along)(found, points[:, i])
+        return found
 
 
 def _inexact(x: Any) -> Any:

@@ -211,9 +211,7 @@ class CubicHermiteSpline(PPoly):
         0.5
     """
 
-    def __init__(
-        self, x: Any, y: Any, dydx: Any, axis: int = 0, extrapolate: Any = None
-    ) -> None:
+    def __init__(self, x: Any, y: Any, dydx: Any, axis: int = 0, extrapolate: Any = None) -> None:
         x, y, axis = prepared("CubicHermiteSpline", x, y, axis)
         slopes = fnp.moveaxis(_floating(dydx), axis, 0)
         super().__init__(_hermite(x, y, slopes), x, extrapolate, axis)

@@ -36,21 +36,19 @@ class BSpline:
         3.0
     """
 
-    def __init__(
-        self, t: Any, c: Any, k: int, extrapolate: Any = True, axis: int = 0
-    ) -> None:
+    def __init__(self, t: Any, c: Any, k: int, extrapolate: Any = True, axis: int = 0) -> None:
         self.t = fnp.asarray(as_value(t, "BSpline"))
         c = fnp.asarray(as_value(c, "BSpline"))
         self.c = fnp.moveaxis(c, axis, 0)
         self.k = int(k)
         self.extrapolate = extrapolate
         self.axis = axis % c.ndim
-        if self.t.ndim != 1 or self.t.shape[0] < self.c.shape[0] + self.k + 1:
-            if self.t.shape[0] - self.k - 1 < 1 or self.c.shape[0] < self.t.shape[0] - self.k - 1:
-                raise ShapeError(
-                    f"BSpline: knots {aval_of(self.t)} of degree {k} need "
-                    f"{self.t.shape[0] - self.k - 1} coefficients, got {self.c.shape[0]}."
-                )
+        needed = self.t.shape[0] - self.k - 1 if self.t.ndim == 1 else 0
+        if needed < 1 or self.c.shape[0] < needed:
+            raise ShapeError(
+                f"BSpline: knots {aval_of(self.t)} of degree {k} need {max(needed, 1)} "
+                f"coefficients, got {self.c.shape[0]}."
+            )
 
     @property
     def tck(self) -> tuple[Any, Any, int]:

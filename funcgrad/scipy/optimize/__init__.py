@@ -6,6 +6,7 @@ What has no derivative rule here is SciPy's own and takes concrete values.
 from scipy import optimize as _scipy
 from scipy.optimize import (
     BFGS,
+    SR1,
     Bounds,
     BroydenFirst,
     HessianUpdateStrategy,
@@ -17,7 +18,6 @@ from scipy.optimize import (
     NonlinearConstraint,
     OptimizeResult,
     OptimizeWarning,
-    SR1,
 )
 
 from funcgrad.namespaces import present
@@ -79,6 +79,7 @@ show_options = passed(_scipy, "show_options")
 
 __all__ = [
     "BFGS",
+    "SR1",
     "Bounds",
     "BroydenFirst",
     "HessianUpdateStrategy",
@@ -91,7 +92,6 @@ __all__ = [
     "OptimizeResult",
     "OptimizeWarning",
     "RootResults",
-    "SR1",
     "anderson",
     "approx_fprime",
     "basinhopping",

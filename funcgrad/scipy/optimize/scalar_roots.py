@@ -28,8 +28,10 @@ RTOL = 8.881784197001252e-16
 
 
 class RootResults(Result):
-    """What `root_scalar` returns: ``root``, ``iterations``, ``function_calls``, ``converged``,
-    ``flag`` and ``method``."""
+    """What `root_scalar` returns, by SciPy's names.
+
+    They are ``root``, ``iterations``, ``function_calls``, ``converged``, ``flag`` and ``method``.
+    """
 
     @property
     def flag(self) -> str:
@@ -188,7 +190,7 @@ def _ridder(f: Function, a: Any, b: Any, xtol: Any, rtol: Any, maxiter: int) -> 
     """Ridder 1979: false position of the function times an exponential."""
 
     def goes_on(state: Any) -> Any:
-        count, low, high, _, _, _, is_done = state
+        count, *_, is_done = state
         return ~is_done & (count < maxiter)
 
     def improve(state: Any) -> Any:
@@ -485,9 +487,7 @@ def fixed_point(
                 twice = f(once)
                 bend = twice - 2 * once + x
                 is_bent = bend != 0
-                new = fnp.where(
-                    is_bent, x - (once - x) ** 2 / fnp.where(is_bent, bend, 1.0), twice
-                )
+                new = fnp.where(is_bent, x - (once - x) ** 2 / fnp.where(is_bent, bend, 1.0), twice)
             change = fnp.where(x == 0, abs(new), abs((new - x) / fnp.where(x == 0, 1.0, x)))
             return count + 1, fnp.astype(new, x.dtype), fnp.all(change < xtol)
 

@@ -476,9 +476,7 @@ def minimize(
         return found[0] if jac is True else found
 
     if _is_known(cost, x0, bounds, constraints):
-        return minimize_tree(
-            cost, x0, (), method, bounds, constraints, tol, options, callback
-        )
+        return minimize_tree(cost, x0, (), method, bounds, constraints, tol, options, callback)
     if not (method is None or str(method).lower() == "bfgs") or bounds is not None or constraints:
         raise ArgumentError(
             f"minimize: with traced values there is BFGS, without bounds and constraints, got "
@@ -503,8 +501,10 @@ def minimize(
 
 
 def _bfgs(f: Function, start: Any, gtol: Any, limit: int) -> tuple[Any, Any]:
-    """Nocedal and Wright, Numerical Optimization, algorithm 6.1; steps fulfil Wolfe's conditions,
-    found by doubling and halving."""
+    """Nocedal and Wright, Numerical Optimization, algorithm 6.1.
+
+    Steps that fulfil Wolfe's conditions are found by doubling and halving.
+    """
     n = start.size
     both = value_and_grad(f)
 
@@ -576,5 +576,3 @@ def _bfgs(f: Function, start: Any, gtol: Any, limit: int) -> tuple[Any, Any]:
     )
     count, calls, x, _, slope, _, _ = lax.while_loop(goes_on, step, state)
     return x, (count, calls, fnp.max(abs(slope)) <= gtol)
-
-

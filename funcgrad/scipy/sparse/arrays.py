@@ -184,7 +184,9 @@ class SparseArray:
 
 
 register_pytree_node(
-    SparseArray, lambda a: ([a.data], a.pattern), lambda pattern, data: SparseArray(data[0], pattern)
+    SparseArray,
+    lambda a: ([a.data], a.pattern),
+    lambda pattern, data: SparseArray(data[0], pattern),
 )
 
 

@@ -162,9 +162,7 @@ def aslinearoperator(A: Any) -> LinearOperator:
             A.dtype,
         )
     if isinstance(A, SparseArray):
-        return LinearOperator(
-            A.shape, A.dot, lambda x: fnp.conj(fnp.conj(x) @ A), A.dot, A.dtype
-        )
+        return LinearOperator(A.shape, A.dot, lambda x: fnp.conj(fnp.conj(x) @ A), A.dot, A.dtype)
     if hasattr(A, "matvec") and hasattr(A, "shape"):
         dtype = getattr(A, "dtype", None)
         return LinearOperator(A.shape, A.matvec, getattr(A, "rmatvec", None), dtype=dtype)

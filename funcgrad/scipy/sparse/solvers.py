@@ -156,8 +156,8 @@ def gmres(
     system = _System("gmres", A, b, x0, M, callback)
     n = min(20 if restart is None else restart, max(system.size, 1))
 
-    def method(*args: Any) -> Any:
-        return _minimal_residuals(*args, n)
+    def method(apply: Apply, precondition: Apply, right: Any, allowed: Any, limit: int) -> Any:
+        return _minimal_residuals(apply, precondition, right, allowed, limit, n)
 
     return system.solve(method, rtol if tol is None else tol, atol, maxiter)
 
@@ -214,9 +214,7 @@ class _System:
         def backward(apply: Apply, right: Any) -> Any:
             precondition = linear_transpose(self.precondition, right)
             allowed = fnp.maximum(rtol * fnp.linalg.norm(right), atol)
-            x, count, is_done = method(
-                apply, lambda v: precondition(v)[0], right, allowed, limit
-            )
+            x, count, is_done = method(apply, lambda v: precondition(v)[0], right, allowed, limit)
             return x, fnp.where(is_done, 0, count)
 
         x, info = lax.custom_linear_solve(
