@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -80,7 +81,7 @@ INTEGRALS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("f, a, b, expected", INTEGRALS)
+@pytest.mark.parametrize(("f", "a", "b", "expected"), INTEGRALS)
 def test_quad(f: Any, a: float, b: float, expected: float) -> None:
     value, error = integrate.quad(f, a, b)
     assert abs(value - expected) < 1e-7
@@ -123,7 +124,9 @@ def test_explicit_methods_make_the_steps_of_scipy(method: str) -> None:
     # Lengths follow the error, a difference of nearly equal numbers.
     np.testing.assert_allclose(ours.t, theirs.t, 1e-6)
     np.testing.assert_allclose(ours.y, theirs.y, 1e-5, 1e-6)
-    assert ours.success and ours.status == 0 and ours.message == theirs.message
+    assert ours.success
+    assert ours.status == 0
+    assert ours.message == theirs.message
     times = np.linspace(0, 6, 20)
     ours = integrate.solve_ivp(
         van_der_pol, (0, 6), START, method, times, dense_output=True, **options
@@ -175,12 +178,19 @@ def extrapolated(f: Any, x: float, h: float) -> float:
     """Richardson's extrapolation of central differences."""
     row = [(f(x + h / 2**k) - f(x - h / 2**k)) / (h / 2 ** (k - 1)) for k in range(4)]
     for order in (1, 2, 3):
-        row = [b + (b - a) / (4**order - 1) for a, b in zip(row, row[1:], strict=False)]
+        row = [b + (b - a) / (4**order - 1) for a, b in itertools.pairwise(row)]
     return row[0]
 
 
-@pytest.mark.parametrize("gradient", ["discrete", "adjoint"])
-def test_gradient_of_a_fit(gradient: str) -> None:
+@pytest.mark.parametrize(
+    ("method", "gradient"),
+    [
+        ("RK45", "discrete"),
+        pytest.param("RK45", "adjoint", marks=pytest.mark.nightly),
+        pytest.param("DOP853", "discrete", marks=pytest.mark.nightly),
+    ],
+)
+def test_gradient_of_a_fit(method: str, gradient: str) -> None:
     """Against differences of SciPy's solutions, to 1e-7."""
 
     def loss(mu: float, y0: Any) -> float:
@@ -189,7 +199,7 @@ def test_gradient_of_a_fit(gradient: str) -> None:
         )
         return float(np.sum((found.y - np.cos(np.outer([1.0, 2.0], TIMES))) ** 2))
 
-    ours = fit("DOP853", 1e-11, 1e-12, gradient=gradient)
+    ours = fit(method, 1e-11, 1e-12, gradient=gradient)
     by_mu, by_start = fg.jit(fg.grad(ours, (0, 1)))(1.1, START)
     np.testing.assert_allclose(by_mu, extrapolated(lambda m: loss(m, START), 1.1, 2e-2), 1e-7)
     expected = extrapolated(lambda x: loss(1.1, np.array([x, 0.0])), 2.0, 2e-2)
@@ -213,22 +223,30 @@ def test_steps_are_constants_in_derivatives() -> None:
         np.testing.assert_allclose(derivative(-2.0), expected, 1e-12)
 
 
-@pytest.mark.parametrize("ends", [(1.0, 2.0), (2.0, 1.0)], ids=str)
-@pytest.mark.parametrize("wrap", WRAPS, ids=IDS)
-def test_ends_of_the_interval(wrap: Any, ends: Any) -> None:
+@pytest.mark.parametrize(
+    ("ends", "order"),
+    [
+        ((1.0, 2.0), 1),
+        pytest.param((2.0, 1.0), 1, marks=pytest.mark.nightly),
+        pytest.param((2.0, 1.0), 2, marks=pytest.mark.nightly),
+    ],
+)
+def test_ends_of_the_interval(ends: Any, order: int) -> None:
     """y' = -t y: all derivatives are known, in both directions of time."""
 
     def end(t0: Any, tf: Any, y0: Any) -> Any:
         times = np.stack([(t0 + tf) / 2, tf])
         return integrate.solve_ivp(
-            lambda t, y: -t * y, (t0, tf), [y0], "DOP853", times, rtol=1e-11, atol=1e-13
+            lambda t, y: -t * y, (t0, tf), [y0], "RK45", times, rtol=1e-10, atol=1e-12
         ).y[0, -1]
 
     t0, tf = ends
     value = 1.5 * np.exp((t0**2 - tf**2) / 2)
     expected = [value * t0, -value * tf, value / 1.5]
-    np.testing.assert_allclose(wrap(fg.grad(end, (0, 1, 2)))(t0, tf, 1.5), expected, 1e-8)
-    second = wrap(fg.grad(fg.grad(end, 0), 2))(t0, tf, 1.5)
+    if order == 1:
+        np.testing.assert_allclose(fg.jit(fg.grad(end, (0, 1, 2)))(t0, tf, 1.5), expected, 1e-7)
+        return
+    second = fg.jit(fg.grad(fg.grad(end, 0), 2))(t0, tf, 1.5)
     np.testing.assert_allclose(second, value * t0 / 1.5, 1e-7)
 
 
@@ -244,7 +262,8 @@ def test_dtypes_maps_and_pytrees() -> None:
     result = fg.jit(lambda y: integrate.solve_ivp(lambda t, y: -y, (0, 1), y, t_eval=[1.0]))(
         np.ones(1)
     )
-    assert result.status == 0 and result["y"].shape == (1, 1)
+    assert result.status == 0
+    assert result["y"].shape == (1, 1)
 
 
 def test_events() -> None:
@@ -255,7 +274,8 @@ def test_events() -> None:
     np.testing.assert_allclose(ours.y, theirs.y, 1e-6, 1e-6)
     for found, expected in zip(ours.t_events, theirs.t_events, strict=True):
         np.testing.assert_allclose(found, expected, 1e-12)
-    assert ours.status == 1 and ours.message == theirs.message
+    assert ours.status == 1
+    assert ours.message == theirs.message
 
     def landing(g: Any) -> Any:
         found = integrate.solve_ivp(ball, (0, 100), [0.0, 10.0], events=ground, args=(g,))
@@ -267,26 +287,33 @@ def test_events() -> None:
 def test_failures() -> None:
     grows = lambda t, y: y * y  # noqa: E731
     ours = integrate.solve_ivp(grows, (0, 2), [1.0], t_eval=[0.5, 1.5])
-    assert ours.status == -1 and not ours.success and "too short" in ours.message
+    assert ours.status == -1
+    assert not ours.success
+    assert "too short" in ours.message
     np.testing.assert_allclose(ours.t, [0.5])
     traced = fg.jit(lambda y: integrate.solve_ivp(grows, (0, 2), y, t_eval=[0.5, 1.5]))(np.ones(1))
-    assert traced.status == -1 and np.isnan(traced.y[0, 1]) and np.isfinite(traced.y[0, 0])
+    assert traced.status == -1
+    assert np.isnan(traced.y[0, 1])
+    assert np.isfinite(traced.y[0, 0])
     few = lambda y: integrate.solve_ivp(grows, (0, 0.9), y, t_eval=[0.9], max_steps=2).y.sum()  # noqa: E731
     assert np.isnan(fg.jit(fg.grad(few))(np.ones(1))[0])
     assert np.isfinite(fg.grad(few)(np.ones(1))[0])  # where numbers are known there is room
 
 
 @pytest.mark.parametrize(
-    "call, text",
+    ("call", "text"),
     [
-        (lambda y: integrate.solve_ivp(ball, (0, 1), y, "BDF"), "'Radau', got 'BDF'"),
+        (lambda y: integrate.solve_ivp(ball, (0, 1), y, "BDF", args=(1.0,)), "'Radau', got 'BDF'"),
         (lambda y: integrate.solve_ivp(ball, (0, 1), y, args=1.0), "must be a tuple"),
         (lambda y: integrate.solve_ivp(ball, (0, 1), y[None], args=(1.0,)), "must be a vector"),
         (lambda y: integrate.solve_ivp(lambda t, y: y[:1], (0, 1), y), "shape of y0, \\(2,\\)"),
         (lambda y: integrate.solve_ivp(ball, (0, 1), y, t_eval=[1, 0], args=(1.0,)), "sorted"),
         (lambda y: integrate.solve_ivp(ball, (0, 1), y, t_eval=[2], args=(1.0,)), "not within"),
         (fg.jit(lambda y: integrate.solve_ivp(ball, (0, 1), y, args=(1.0,)).y), "Pass t_eval="),
-        (lambda y: integrate.solve_ivp(ball, (0, 1), y, gradient="no"), "'discrete' or 'adjoint'"),
+        (
+            lambda y: integrate.solve_ivp(ball, (0, 1), y, args=(1.0,), gradient="no"),
+            "'discrete' or 'adjoint'",
+        ),
         (fg.jit(lambda y: integrate.newton_cotes(y, 1)), "newton_cotes is SciPy's own"),
     ],
 )

@@ -40,7 +40,7 @@ def close(found: Any, expected: Any) -> None:
     np.testing.assert_allclose(found, expected, 1e-9, 1e-10)
 
 
-@pytest.mark.parametrize("name, args, options", PIECEWISE)
+@pytest.mark.parametrize(("name", "args", "options"), PIECEWISE)
 def test_piecewise(name: str, args: Any, options: Any) -> None:
     ours = getattr(interpolate, name)(*args, **options)
     theirs = getattr(scipy.interpolate, name)(*args, **options)
@@ -70,8 +70,19 @@ def test_axes(axis: int) -> None:
 
 @pytest.mark.parametrize(
     "kind",
-    ["linear", "nearest", "nearest-up", "previous", "next", "zero", "slinear", "quadratic", "cubic", 5],
-)  # fmt: skip
+    [
+        "linear",
+        "nearest",
+        "nearest-up",
+        "previous",
+        "next",
+        "zero",
+        "slinear",
+        "quadratic",
+        "cubic",
+        5,
+    ],
+)
 def test_interp1d(kind: Any) -> None:
     half = np.concatenate([X, (X[1:] + X[:-1]) / 2, INSIDE])
     cases: list[Any] = [
@@ -97,13 +108,25 @@ def test_polynomials() -> None:
     theirs = scipy.interpolate.KroghInterpolator(X, Y)
     close(ours(X), Y)
     for k in (1, 2):
-        close(ours.derivative(np.concatenate([X, INSIDE]), k), theirs.derivative(np.concatenate([X, INSIDE]), k))  # fmt: skip
+        close(
+            ours.derivative(np.concatenate([X, INSIDE]), k),
+            theirs.derivative(np.concatenate([X, INSIDE]), k),
+        )
     repeated: Any = ([0, 0, 1, 1, 1], [1.0, 2, 3, 4, 5])
     ours, theirs = (m.KroghInterpolator(*repeated) for m in (interpolate, scipy.interpolate))
     close(ours(WIDE), theirs(WIDE))
-    close(interpolate.krogh_interpolate(X, Y, INSIDE, [0, 1]), scipy.interpolate.krogh_interpolate(X, Y, INSIDE, [0, 1]))  # fmt: skip
-    close(interpolate.barycentric_interpolate(X, Y, INSIDE), scipy.interpolate.barycentric_interpolate(X, Y, INSIDE))  # fmt: skip
-    close(interpolate.pchip_interpolate(X, Y, INSIDE, 1), scipy.interpolate.pchip_interpolate(X, Y, INSIDE, 1))  # fmt: skip
+    close(
+        interpolate.krogh_interpolate(X, Y, INSIDE, [0, 1]),
+        scipy.interpolate.krogh_interpolate(X, Y, INSIDE, [0, 1]),
+    )
+    close(
+        interpolate.barycentric_interpolate(X, Y, INSIDE),
+        scipy.interpolate.barycentric_interpolate(X, Y, INSIDE),
+    )
+    close(
+        interpolate.pchip_interpolate(X, Y, INSIDE, 1),
+        scipy.interpolate.pchip_interpolate(X, Y, INSIDE, 1),
+    )
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 4, 5])
@@ -136,15 +159,18 @@ def test_grids(method: str) -> None:
                 for m in (interpolate, scipy.interpolate)
             )
             close(ours, theirs)
-    close(interpolate.interpn(GRID, VALUES, POINTS, **options), scipy.interpolate.interpn(GRID, VALUES, POINTS, **options))  # fmt: skip
+    close(
+        interpolate.interpn(GRID, VALUES, POINTS, **options),
+        scipy.interpolate.interpn(GRID, VALUES, POINTS, **options),
+    )
     with pytest.raises(ValueError, match="out of bounds in dimension 0"):
         interpolate.RegularGridInterpolator(GRID, VALUES)(POINTS + 2)
 
 
-@pytest.mark.parametrize("method, k", [("cubic", 3), ("quintic", 5)])
+@pytest.mark.parametrize(("method", "k"), [("cubic", 3), ("quintic", 5)])
 def test_splines_on_grids(method: str, k: int) -> None:
     """Against splines along one axis after the other: SciPy's solver stops at 1e-5."""
-    found = interpolate.RegularGridInterpolator(GRID, VALUES, method)(POINTS)
+    found = interpolate.RegularGridInterpolator(GRID, VALUES, method, False, None)(POINTS)
     for point, row in zip(POINTS, found, strict=True):
         rest: Any = VALUES
         for places, x in zip(GRID, point, strict=True):
@@ -159,7 +185,16 @@ def test_radial_functions() -> None:
         rng.normal(size=(9, 3)),
         rng.uniform(size=(4, 2)),
     )
-    kernels = ["linear", "thin_plate_spline", "cubic", "quintic", "multiquadric", "inverse_multiquadric", "inverse_quadratic", "gaussian"]  # fmt: skip
+    kernels = [
+        "linear",
+        "thin_plate_spline",
+        "cubic",
+        "quintic",
+        "multiquadric",
+        "inverse_multiquadric",
+        "inverse_quadratic",
+        "gaussian",
+    ]
     for kernel, smoothing in product(kernels, (0.0, 0.01)):
         options: Any = {"kernel": kernel, "epsilon": 2.0, "smoothing": smoothing}
         ours, theirs = (
@@ -167,7 +202,9 @@ def test_radial_functions() -> None:
             for m in (interpolate, scipy.interpolate)
         )
         np.testing.assert_allclose(ours, theirs, 1e-7, 1e-8)
-    check_grads(lambda *a: interpolate.RBFInterpolator(a[0], a[1])(a[2]), (places, values, points), order=1)  # fmt: skip
+    check_grads(
+        lambda *a: interpolate.RBFInterpolator(a[0], a[1])(a[2]), (places, values, points), order=1
+    )
 
 
 MAKERS: dict[str, Any] = {
@@ -189,7 +226,10 @@ def test_derivatives_in_everything(name: str) -> None:
     check_grads(lambda x, y, q: make(x, y)(q), (X, Y, places), order=1)
     spline = make(X, Y)
     close(fg.jit(lambda s, q: s(q))(spline, places), spline(places))  # they are pytrees
-    close(fg.vmap(lambda y: make(X, y)(places))(np.stack([Y, 2 * Y])), np.stack([spline(places), 2 * spline(places)]))  # fmt: skip
+    close(
+        fg.vmap(lambda y: make(X, y)(places))(np.stack([Y, 2 * Y])),
+        np.stack([spline(places), 2 * spline(places)]),
+    )
 
 
 def test_second_derivatives() -> None:
@@ -201,13 +241,13 @@ def test_second_derivatives() -> None:
 
 
 @pytest.mark.parametrize(
-    "call, text",
+    ("call", "text"),
     [
         (lambda: interpolate.CubicSpline(X, Y[:3]), "y has 3 values along axis 0 and x has 7"),
         (lambda: interpolate.CubicSpline(X[::-1], Y), "strictly increasing"),
         (lambda: interpolate.CubicSpline(X, Y, bc_type="no"), "bc_type must be"),
         (lambda: interpolate.CubicSpline(X, Y, bc_type="periodic"), "first and last values"),
-        (lambda: interpolate.interp1d(X, Y, "no"), "kind must be one of"),
+        (lambda: interpolate.interp1d(X, Y, "no", axis=0), "kind must be one of"),
         (lambda: interpolate.make_interp_spline(X, Y, bc_type="natural"), "CubicSpline takes"),
         (lambda: interpolate.RegularGridInterpolator(GRID, VALUES, "no"), "method must be one of"),
         (lambda: interpolate.RBFInterpolator(Y, X, kernel="gaussian"), "needs epsilon="),

@@ -48,7 +48,7 @@ def test_products_as_they_are_written(name: str, wrap: Any) -> None:
     if wrap is fg.jit and name not in ("diagonals", "matrix"):
         return  # the layouts have laws of their own
     close(fg.jvp(wrap(lambda x: A @ x), (columns,), (columns,))[1], dense @ columns)
-    close(fg.jvp(wrap(lambda x: A.dot(x)), (x,), (x,))[0], dense @ x)
+    close(fg.jvp(wrap(lambda x: A.tocsr().dot(x)), (x,), (x,))[0], dense @ x)
     close(wrap(lambda y: y @ A)(y), y @ dense)
     close(fg.jvp(wrap(lambda r: r @ A), (rows,), (rows,))[1], rows @ dense)
     close(fg.jvp(wrap(lambda y: A.T @ y), (y,), (y,))[1], y @ dense)
@@ -106,7 +106,9 @@ def test_sparse_arrays() -> None:
         (A.sampled(np.ones((5, 1)), np.ones((8, 1))).data, np.ones(A.nnz)),
     ):
         np.testing.assert_allclose(found, expected, 1e-12)
-    assert A.shape == (5, 8) and A.nnz == theirs.nnz and A.dtype == np.float64
+    assert A.shape == (5, 8)
+    assert A.nnz == theirs.nnz
+    assert A.dtype == np.float64
     assert scipy.sparse.issparse(sparse.csr_array(dense))  # nothing is traced: it is SciPy's
 
 
@@ -131,7 +133,7 @@ def test_constructors_of_traced_entries(kind: str) -> None:
 SOLVERS = [("cg", POSITIVE), ("bicgstab", SQUARE), ("gmres", SQUARE)]
 
 
-@pytest.mark.parametrize("name, A", SOLVERS, ids=lambda x: x if isinstance(x, str) else "")
+@pytest.mark.parametrize(("name", "A"), SOLVERS, ids=lambda x: x if isinstance(x, str) else "")
 def test_iterative_solvers(name: str, A: Any) -> None:
     solve = getattr(linalg, name)
     dense = A.toarray()
@@ -148,7 +150,9 @@ def test_iterative_solvers(name: str, A: Any) -> None:
     scale = scipy.sparse.diags_array(1 / A.diagonal())
     x, info = solve(A, RIGHT, x0=exact + 1, tol=1e-12, M=scale)
     np.testing.assert_allclose(x, exact, 1e-8, 1e-9)
-    assert info == 0 and solve(A, RIGHT, rtol=1e-12, maxiter=1)[1] > 0
+    short: Any = {"restart": 2} if name == "gmres" else {}
+    assert info == 0
+    assert solve(A, RIGHT, rtol=1e-12, maxiter=1, **short)[1] > 0
     tree = {"a": RIGHT[:4], "b": RIGHT[4:]}
     half = solve(lambda t: {"a": 2 * t["a"], "b": 2 * t["b"]}, tree)[0]
     np.testing.assert_allclose(half["b"], RIGHT[4:] / 2, 1e-6)
@@ -190,7 +194,7 @@ def test_operators() -> None:
 
 
 @pytest.mark.parametrize(
-    "call, text",
+    ("call", "text"),
     [
         (lambda: linalg.cg(SQUARE, np.ones(3)), "no system of as many equations"),
         (lambda: linalg.cg(SQUARE, RIGHT, callback=print), "callback is not called"),

@@ -274,8 +274,8 @@ class Solution:
 
 
 def masked(value: Any, is_known: Any) -> Any:
-    """A value, or nan where the integration did not get."""
-    return fnp.where(is_known, value, np.nan)
+    """A value, or nan where the integration did not get, and nan for its derivatives."""
+    return fnp.where(is_known, value, value * value.dtype.type(np.nan))
 
 
 def finished(state: dict[str, Any], tf: Any) -> Any:

@@ -320,8 +320,9 @@ class CubicSpline(PPoly):
         >>> import numpy as np, funcgrad as fg
         >>> from funcgrad.scipy.interpolate import CubicSpline
         >>> x = np.arange(5.0)
-        >>> print(CubicSpline(x, x**3)(2.5), fg.grad(CubicSpline(x, x**3))(2.0))
-        15.625 12.0
+        >>> spline = CubicSpline(x, x**3)
+        >>> print(f"{spline(2.5):.6f} {fg.grad(spline)(2.0):.6f}")
+        15.625000 12.000000
     """
 
     def __init__(

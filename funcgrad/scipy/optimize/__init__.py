@@ -35,6 +35,7 @@ from funcgrad.scipy.optimize.scalar_roots import (
 )
 from funcgrad.scipy.optimize.systems import curve_fit, fsolve, least_squares, minimize, root
 from funcgrad.scipy.passing import passed
+from funcgrad.scipy.results import Result as OptimizeResults
 
 anderson = passed(_scipy, "anderson")
 approx_fprime = passed(_scipy, "approx_fprime")
@@ -90,6 +91,7 @@ __all__ = [
     "NoConvergence",
     "NonlinearConstraint",
     "OptimizeResult",
+    "OptimizeResults",
     "OptimizeWarning",
     "RootResults",
     "anderson",

@@ -89,6 +89,8 @@ class _Search:
         ends = [stop_gradient.bind(self.f(x)) for x in (low, high)]
         if not any(isinstance(y, Tracer) for y in ends) and ends[0] * ends[1] > 0:
             raise ValueError(f"{self.name}: f(a) and f(b) must have different signs")
+        # Neighbouring numbers of the dtype are not told apart.
+        rtol = fnp.maximum(rtol, 4 * np.finfo(low.dtype).eps)
         return self.run(low, lambda f, _: method(f, low, high, xtol, rtol, maxiter))
 
     def run(self, start: Any, method: Any) -> Any:
