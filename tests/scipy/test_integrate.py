@@ -327,5 +327,7 @@ def test_odeint() -> None:
     ours = integrate.odeint(slope, [1.0, 0.0], TIMES, args=(0.5,))
     theirs = scipy.integrate.odeint(slope, [1.0, 0.0], TIMES, args=(0.5,))
     np.testing.assert_allclose(ours, theirs, 1e-6)
-    end = lambda k: integrate.odeint(slope, [1.0, 0.0], np.array([0.0, 2.0]), (k,))[-1, 0]  # noqa: E731
-    np.testing.assert_allclose(fg.jit(fg.grad(end))(0.5), -2 * np.exp(-1), 1e-6)
+    end = lambda k: integrate.odeint(  # noqa: E731
+        slope, [1.0, 0.0], np.array([0.0, 2.0]), (k,), method="RK45"
+    )[-1, 0]
+    np.testing.assert_allclose(fg.grad(end)(0.5), -2 * np.exp(-1), 1e-6)
