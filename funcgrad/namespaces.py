@@ -113,10 +113,21 @@ def counterpart(path: str) -> str | None:
     module, _, name = path.rpartition(".")
     for theirs, ours in _COUNTERPARTS:
         if module == theirs or module.startswith(theirs + "."):
-            found = _presented.get(ours + module.removeprefix(theirs))
+            found = _module_of(ours + module.removeprefix(theirs))
             if found is not None and name in found.__all__:
                 return f"{found.__name__}.{name}"
     return None
+
+
+def _module_of(path: str) -> ModuleType | None:
+    """A public module, loaded if need be; `None` if there is none of that name."""
+    if path not in _presented:
+        parent, _, name = path.rpartition(".")
+        package = _module_of(parent) if parent else None
+        if package is None or name not in package.__all__:
+            return None
+        importlib.import_module(path)
+    return _presented.get(path)
 
 
 def public_modules(package: ModuleType) -> list[ModuleType]:
