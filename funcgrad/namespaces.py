@@ -16,10 +16,6 @@ _ONE_MACHINE = "funcgrad computes on the processor it runs on, with NumPy arrays
 _SHARDS = _ONE_MACHINE + "map over examples with vmap, and jit uses all cores for large arrays."
 _NO_DEVICES = _ONE_MACHINE + "there are no devices to choose or to list, and nothing to transfer."
 _FORMATS = "funcgrad computes in float32, float64, complex64 and complex128; x.astype converts."
-_IMAGES = (
-    "funcgrad resizes no images; funcgrad.lax.conv_general_dilated filters them, and gather by "
-    "indices samples them."
-)
 
 INSTEAD: dict[str, str] = {
     "funcgrad.config": (
@@ -39,7 +35,6 @@ INSTEAD: dict[str, str] = {
         "compiled kernels are kept on disk by themselves, and the next process loads them; "
         "jit(f).lower(x).as_text() shows them."
     ),
-    "funcgrad.image": _IMAGES,
     "funcgrad.live_arrays": "arrays are NumPy arrays, which Python frees; look with gc.",
     "funcgrad.local_device_count": _NO_DEVICES,
     "funcgrad.local_devices": _NO_DEVICES,
@@ -62,7 +57,6 @@ INSTEAD: dict[str, str] = {
         "random numbers come from explicit keys: funcgrad.random.normal(key, shape), with a key of "
         "funcgrad.random.key(seed)."
     ),
-    "funcgrad.scipy.fft": "it is called funcgrad.numpy.fft here.",
     "funcgrad.scipy.stats": (
         "write the density with funcgrad.numpy and funcgrad.scipy.special, and draw with "
         "funcgrad.random."
@@ -199,7 +193,11 @@ def _similar(name: str, names: Iterable[str]) -> list[str]:
     """The names nearest to ``name``, up to three, if they differ by a slip of the fingers."""
     most = 1 if len(name) < 5 else 2
     rows = sorted((_slips(name.lower(), other.lower(), most), other) for other in names)
-    return [other for slips, other in rows if slips == rows[0][0] <= most][:3]
+    found = [other for slips, other in rows if slips == rows[0][0] <= most]
+    if not any(_slips(name, other, most) <= most for other in found):
+        # Many letters in the other case: such a name hides none that is a slip away.
+        found += [other for slips, other in rows if slips == 1 and other not in found]
+    return found[:3]
 
 
 def _slips(a: str, b: str, most: int) -> int:

@@ -9,16 +9,24 @@ a convention, tested in the files of the families.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
+from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Linear, Primitive
 from funcgrad.lowering import Slide
 from funcgrad.primitives import elementwise as el
 from funcgrad.primitives import special as sp
+from funcgrad.primitives.banded import (
+    BandedCholesky,
+    BandedSolve,
+    EighTridiagonal,
+    PositiveBandedSolve,
+    ToeplitzSolve,
+)
 from funcgrad.primitives.bits import Bitcast, gcd_of, population_count
 from funcgrad.primitives.collectives import (
     AllGather,
@@ -66,14 +74,33 @@ from funcgrad.primitives.linalg import (
     Permutation,
     Pinv,
     Qr,
+    RawQr,
     SingularValues,
     Slogdet,
     Solve,
     Svd,
     TriangularSolve,
-    matmul,
+)
+from funcgrad.primitives.matrices import adjoint, matmul
+from funcgrad.primitives.matrix_functions import (
+    Frechet,
+    MatrixFunction,
+    Signm,
+    Sqrtm,
+    Sylvester,
 )
 from funcgrad.primitives.ordering import ArgSort, SearchSorted
+from funcgrad.primitives.pencils import (
+    Balance,
+    ColumnPivots,
+    ContinuousRiccati,
+    Cossin,
+    DiscreteRiccati,
+    GeneralizedEig,
+    Ldl,
+    NullSpace,
+    TwoSidedEig,
+)
 from funcgrad.primitives.random import erfinv_giles, threefry2x32
 from funcgrad.primitives.reductions import (
     ArgMax,
@@ -83,6 +110,13 @@ from funcgrad.primitives.reductions import (
     ReduceMax,
     ReduceMin,
     ReduceProd,
+)
+from funcgrad.primitives.schur import (
+    GeneralizedSchur,
+    Hessenberg,
+    PackedHessenberg,
+    PackedTridiagonal,
+    Schur,
 )
 from funcgrad.primitives.shape import (
     BroadcastTo,
@@ -228,6 +262,7 @@ class Case:
         observe: What is compared instead of the results: functions of them that do not depend on
             choices, such as the phase of an eigenvector. Written with primitives.
         rtol: Tolerance of finite differences.
+        rarely_compiled: Whether its derivatives are compiled in the nightly run only.
     """
 
     primitive: Primitive
@@ -239,6 +274,7 @@ class Case:
     differentiable: Group | None = None
     observe: Callable[..., list[Any]] | None = None
     rtol: float = 1e-6
+    rarely_compiled: bool = False
 
     @property
     def name(self) -> str:
@@ -1072,6 +1108,138 @@ LINALG = [
     Case(SingularValues(), (regular(2, 4),), "wide", ALL),
 ]
 
+
+def stable(*shape: int) -> Make:
+    """Matrices whose eigenvalues have positive real parts, and are far from each other."""
+
+    def make(rng: np.random.Generator, dtype: np.dtype) -> Any:
+        x = uniform(*shape)(rng, dtype) * dtype.type(0.3)
+        return x + np.diag(1 + np.arange(shape[-1])).astype(dtype)
+
+    return make
+
+
+def turning(*shape: int) -> Make:
+    """Matrices with a pair of complex eigenvalues among others."""
+
+    def make(rng: np.random.Generator, dtype: np.dtype) -> Any:
+        x = stable(*shape)(rng, dtype)
+        x[..., 0, 1] += 2
+        x[..., 1, 0] -= 2
+        return x
+
+    return make
+
+
+def band(rows: int, main: int, n: int, *stack: int) -> Make:
+    """Diagonals of matrices, of which the one of number ``main`` is real and large."""
+
+    def make(rng: np.random.Generator, dtype: np.dtype) -> Any:
+        x = uniform(*stack, rows, n)(rng, dtype)
+        x[..., main, :] = x[..., main, :].real + 6
+        return x
+
+    return make
+
+
+def unitary(n: int) -> Make:
+    """Square matrices with orthonormal columns."""
+    return lambda rng, dtype: np.linalg.qr(regular(n, n)(rng, dtype))[0]
+
+
+def observe_columns(*places: int) -> Callable[..., list[Any]]:
+    """Of the results at these places projections on single columns, which show no phases."""
+
+    def observe(*outs: Any) -> list[Any]:
+        return [_projected(x) if i in places else x for i, x in enumerate(outs)]
+
+    return observe
+
+
+def _projected(x: Any) -> Any:
+    weights = np.arange(1.0, 1.0 + aval_of(x).shape[-1]).astype(aval_of(x).dtype)
+    return matmul(el.mul.bind(x, weights), adjoint(x))
+
+
+def observe_complex_schur(t: Any, z: Any, count: Any) -> list[Any]:
+    """What does not depend on the phases of the columns of ``z``."""
+    weights = np.arange(1.0, 1.0 + aval_of(z).shape[-1]).astype(aval_of(z).dtype)
+    return [_projected(z), matmul(z, matmul(el.mul.bind(t, weights), adjoint(z)))]
+
+
+_RICCATI = (
+    stable(3, 3),
+    uniform(3, 2),
+    fixed(np.diag([3.0, 4.0, 5.0])),
+    fixed(np.array([[2.0, 0.5], [0.5, 1.0]])),
+    fixed(np.full((3, 2), 0.1)),
+)
+_COLUMNS: dict[str, Any] = {"observe": observe_columns(1, 2)}
+
+SQUARE_MATRICES = [
+    Case(Sylvester(), (stable(3, 3), stable(2, 2), uniform(3, 2)), "", "dD", linear=((2,),)),
+    Case(
+        Sylvester(), (stable(2, 1, 1), stable(2, 2, 2), uniform(2, 1, 2)), "stack", "d", 1, ((2,),)
+    ),
+    Case(Sylvester(), (stable(0, 0), stable(2, 2), uniform(0, 2)), "empty", "d", 1, ((2,),)),
+    Case(MatrixFunction("expm"), (stable(3, 3),), "expm", "dD"),
+    Case(MatrixFunction("logm"), (stable(3, 3),), "logm", "D"),
+    Case(MatrixFunction("power", 0.3), (stable(3, 3),), "power", "D"),
+    Case(MatrixFunction("logm"), (fixed(np.eye(2)),), "equal", "D", 1),
+    Case(MatrixFunction("expm"), (uniform(2, 2, 2),), "stack", "d", 1),
+    Case(MatrixFunction("expm"), (uniform(0, 0),), "empty", "d", 1),
+    Case(Frechet("expm"), (uniform(3, 3), uniform(3, 3)), "expm", "dD", linear=SECOND),
+    Case(Frechet("logm"), (stable(2, 2), uniform(2, 2)), "logm", "D", linear=SECOND),
+    Case(Sqrtm(), (stable(3, 3),), "", "D"),
+    Case(Sqrtm(), (fixed(np.eye(2)),), "equal", "D"),
+    Case(Signm(), (turning(3, 3),), "", "dD"),
+    Case(Schur(), (stable(3, 3),), "", "d"),
+    Case(Schur(), (turning(4, 4),), "pairs", "d"),
+    Case(Schur(), (stable(3, 3),), "complex", "D", observe=observe_complex_schur),
+    Case(Schur("lhp"), (regular(3, 3),), "sorted", "d", 1),
+    Case(Schur(), (stable(2, 3, 3),), "stack", "d", 1),
+    Case(Hessenberg(), (regular(4, 4),), "", "dD"),
+    Case(Hessenberg(), (regular(2, 3, 3),), "stack", "d", 1),
+    Case(Hessenberg(), (regular(2, 2),), "small", "d", 1),
+    Case(RawQr(), (regular(4, 3),), "", "dD", 0),
+    Case(PackedHessenberg(), (regular(4, 4),), "", "dD", 0),
+    Case(PackedTridiagonal(True), (hermitian(4, 4),), "", "dD", 0),
+    Case(PackedTridiagonal(False), (hermitian(4, 4),), "upper", "dD", 0),
+    Case(GeneralizedSchur(), (regular(3, 3), regular(3, 3)), "", "dD", 0),
+    Case(GeneralizedSchur("lhp"), (regular(3, 3), regular(3, 3)), "sorted", "dD", 0),
+    Case(BandedSolve(1, 2), (band(4, 2, 5), uniform(5, 2)), "", "dD", linear=SECOND),
+    Case(BandedSolve(2, 0), (band(3, 0, 4, 2), uniform(2, 4, 1)), "stack", "d", 1, SECOND),
+    Case(BandedSolve(1, 1), (band(3, 1, 0), uniform(0, 1)), "empty", "d", 1, SECOND),
+    Case(PositiveBandedSolve(True), (band(3, 0, 5), uniform(5, 2)), "", "dD", linear=SECOND),
+    Case(PositiveBandedSolve(False), (band(3, 2, 5), uniform(5, 2)), "upper", "dD", 1, SECOND),
+    Case(BandedCholesky(True), (band(3, 0, 5),), "", "dD"),
+    Case(BandedCholesky(False), (band(3, 2, 5),), "upper", "dD", 1),
+    Case(EighTridiagonal(), (uniform(4), uniform(3)), "", "d", observe=observe_columns(1)),
+    Case(EighTridiagonal(), (uniform(1), uniform(0)), "small", "d", 1, observe=observe_columns(1)),
+    Case(
+        ToeplitzSolve(),
+        (fixed([6.0, 1.0, 0.3]), fixed([6.0, 2.0, 0.7]), uniform(3, 2)),
+        "",
+        "dD",
+        linear=((2,),),
+    ),
+    Case(TwoSidedEig(), (stable(3, 3),), "", "dD", **_COLUMNS),
+    Case(GeneralizedEig(), (stable(3, 3), positive_definite(3, 3)), "", "dD", **_COLUMNS),
+    Case(Ldl(), (hermitian(4, 4),), "", "dD"),
+    Case(Ldl(False), (hermitian(4, 4),), "upper", "dD", 1),
+    Case(Ldl(hermitian=False), (hermitian(4, 4),), "symmetric", "D", 1),
+    Case(Ldl(), (fixed([[0.1, 2.0, 0.3], [2.0, 0.2, 0.5], [0.3, 0.5, 3.0]]),), "blocks", "dD"),
+    Case(ColumnPivots(), (uniform(4, 3),), "", "dD"),
+    Case(NullSpace(2), (uniform(2, 4),), "", "dD", observe=lambda x: [matmul(x, adjoint(x))]),
+    Case(Balance(), (fixed([[1.0, 100.0, 0.0], [0.01, 2.0, 0.0], [3.0, 4.0, 5.0]]),), "", "dD"),
+    Case(Cossin(1, 2), (unitary(4),), "", "dD", 0),
+    Case(ContinuousRiccati(), _RICCATI, "", "dD"),
+    Case(DiscreteRiccati(), _RICCATI, "", "dD"),
+]
+
+COMPILED_SQUARE_MATRICES = ("matrix_function-expm", "banded_solve", "sqrtm", "toeplitz_solve")
+"""The others are evaluated as these are: by SciPy, with rules made of common primitives."""
+
 FOURIER = [
     Case(Fft((0,)), (uniform(5),), "", "DF", 1, FIRST),
     Case(Fft((1, 2)), (uniform(2, 3, 4),), "two-axes", "D", 1, FIRST),
@@ -1232,6 +1400,10 @@ CASES: Sequence[Case] = [
     *ORDERS,
     *SPECIAL,
     *LINALG,
+    *(
+        replace(case, rarely_compiled=case.name not in COMPILED_SQUARE_MATRICES)
+        for case in SQUARE_MATRICES
+    ),
     *FOURIER,
     *BITS,
     *COLLECTIVES,
@@ -1239,6 +1411,21 @@ CASES: Sequence[Case] = [
 ]
 
 IMPOSSIBLE: dict[str, dict[str, str]] = {
+    "cossin": {
+        "jvp": "its factors may be turned against each other in each block",
+    },
+    "generalized_schur": {
+        "jvp": "its factors depend on the order of the eigenvalues; those have derivatives by eig",
+    },
+    "raw_qr": {
+        "jvp": "reflections are of no use without their products, which have one by qr",
+    },
+    "packed_hessenberg": {
+        "jvp": "reflections are of no use without their products, which have one by hessenberg",
+    },
+    "packed_tridiagonal": {
+        "jvp": "reflections are of no use without their products, which have one by hessenberg",
+    },
     "axis_index": {
         "batch": "it has no arguments",
     },

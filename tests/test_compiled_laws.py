@@ -39,7 +39,16 @@ DERIVATIVES = [
     and active_choices(case, case.draw(dtype))
 ]
 derivative_rows = pytest.mark.parametrize(
-    ("case", "dtype"), DERIVATIVES, ids=[f"{c.name}-{np.dtype(d).name}" for c, d in DERIVATIVES]
+    ("case", "dtype"),
+    [
+        pytest.param(
+            case,
+            dtype,
+            id=f"{case.name}-{np.dtype(dtype).name}",
+            marks=[pytest.mark.nightly] if case.rarely_compiled else [],
+        )
+        for case, dtype in DERIVATIVES
+    ],
 )
 
 

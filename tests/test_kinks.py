@@ -112,6 +112,13 @@ KINKS = [
     Kink("angle(x + 1j * y)", of_two(lambda x, y: np.angle(x + 1j * y)), [0, 0], [0, 0], zeros(2)),
     Kink("std(x)", np.std, [1, 1], [0, 0], zeros(2)),
     Kink("var(x)", np.var, [1, 1], [0, 0], [[0.5, -0.5], [-0.5, 0.5]]),
+    Kink(
+        "scipy.spatial.distance.euclidean(x, 0 * x)",
+        lambda x: fg.scipy.spatial.distance.euclidean(x, 0 * x),
+        [0, 0],
+        [0, 0],
+        zeros(2),
+    ),
     # Infinite slopes are infinite.
     Kink("sqrt(x)", np.sqrt, 0, INF),
     Kink("cbrt(x)", np.cbrt, 0, INF),

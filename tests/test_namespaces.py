@@ -35,9 +35,11 @@ def test_all_public_modules_are_known():
     names = {path.removeprefix("funcgrad").removeprefix(".") for path in BY_NAME}
     assert names >= {
         "", "numpy", "numpy.linalg", "numpy.fft", "scipy", "scipy.linalg", "scipy.special",
-        "scipy.signal", "lax", "nn", "nn.initializers", "random", "tree", "tree_util",
-        "flatten_util", "ops", "errors", "testing", "debug", "ad_checkpoint", "diagnostics",
-        "checkpoint_policies", "custom_batching", "custom_derivatives",
+        "scipy.signal", "scipy.signal.windows", "scipy.fft", "scipy.ndimage", "scipy.cluster.vq",
+        "scipy.spatial.distance", "scipy.spatial.transform", "image", "lax", "lax.linalg", "nn",
+        "nn.initializers", "random", "tree", "tree_util", "flatten_util", "ops", "errors",
+        "testing", "debug", "ad_checkpoint", "diagnostics", "checkpoint_policies",
+        "custom_batching", "custom_derivatives",
     }  # fmt: skip
 
 

@@ -3,6 +3,8 @@
 This module is a page of names; the work is in the modules that it names.
 """
 
+from typing import TYPE_CHECKING
+
 from funcgrad.lax.branches import cond, switch
 from funcgrad.lax.collectives import (
     all_gather,
@@ -184,6 +186,9 @@ from funcgrad.lax.special import (
 )
 from funcgrad.lax.windows import padtype_to_pads, reduce_window
 
+if TYPE_CHECKING:  # it is loaded on first use
+    from funcgrad.lax import linalg
+
 __all__ = [
     "ConvDimensionNumbers",
     "ConvGeneralDilatedDimensionNumbers",
@@ -282,6 +287,7 @@ __all__ = [
     "is_finite",
     "le",
     "lgamma",
+    "linalg",
     "log",
     "log1p",
     "logistic",

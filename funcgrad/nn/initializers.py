@@ -19,7 +19,8 @@ from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 from funcgrad.numpy.promotion import as_value, checked_dtype, normalize_axis, to_dtype
 from funcgrad.numpy.shaping import full
 from funcgrad.primitives import elementwise as p
-from funcgrad.primitives.linalg import Qr, matrix_transpose
+from funcgrad.primitives.linalg import Qr
+from funcgrad.primitives.matrices import matrix_transpose
 from funcgrad.primitives.shape import (
     ReduceSum,
     broadcast_to,

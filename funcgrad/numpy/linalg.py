@@ -25,6 +25,8 @@ from funcgrad.numpy.shaping import matrix_transpose, ravel
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import linalg as primitives
 from funcgrad.primitives import shape as s
+from funcgrad.primitives.matrices import adjoint
+from funcgrad.primitives.matrices import matmul as multiply
 from funcgrad.primitives.reductions import ReduceMax, ReduceMin
 from funcgrad.primitives.shape import ReduceSum, shape_of
 
@@ -89,7 +91,8 @@ def matrix(a: Any, function: str) -> Any:
     return x
 
 
-def _square(a: Any, function: str) -> Any:
+def square(a: Any, function: str) -> Any:
+    """A floating or complex value whose last two axes are equal."""
     x = matrix(a, function)
     if shape_of(x)[-1] != shape_of(x)[-2]:
         raise LinAlgError(
@@ -121,7 +124,7 @@ def solve(a: Any, b: Any) -> Any:
         [1.  0.5]
     """
     a, b = floating(a, b, function="solve")
-    a = _square(a, "solve")
+    a = square(a, "solve")
     is_vector = len(shape_of(b)) == 1
     if is_vector:
         b = s.reshape(b, (*shape_of(b), 1))
@@ -147,7 +150,7 @@ def _solved(a: Any, b: Any) -> Any:
 
 def inv(a: Any) -> Any:
     """As `numpy.linalg.inv`."""
-    return primitives.Inv().bind(_square(a, "inv"))
+    return primitives.Inv().bind(square(a, "inv"))
 
 
 def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
@@ -171,13 +174,16 @@ def _tolerance(x: Any, rcond: Any, rtol: Any, function: str, default: float | No
     return float(np.asarray(given).reshape(()))
 
 
-def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[Any, Any, Any, Any]:
+def lstsq(
+    a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = True
+) -> tuple[Any, Any, Any, Any]:
     """As `numpy.linalg.lstsq`: the shortest ``x`` that minimises ``|a x - b|``.
 
     Args:
         a: One matrix, ``(m, n)``.
         b: A vector ``(m,)`` or a matrix ``(m, k)``.
         rcond: Singular values below this part of the greatest count as zero.
+        numpy_resid: Accepted for JAX's signature: residuals are NumPy's.
 
     Returns:
         Solution; sums of squared residuals (empty if ``m <= n`` or the rank is known to be
@@ -251,42 +257,85 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
 
 def det(a: Any) -> Any:
     """As `numpy.linalg.det`; its gradient exists for singular matrices too."""
-    return primitives.Det().bind(_square(a, "det"))
+    return primitives.Det().bind(square(a, "det"))
 
 
-def slogdet(a: Any) -> SlogdetResult:
-    """As `numpy.linalg.slogdet`."""
-    return SlogdetResult(*primitives.Slogdet().bind(_square(a, "slogdet")))
+def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
+    """As `numpy.linalg.slogdet`; ``method`` ("lu" or "qr") is accepted without effect."""
+    if method not in (None, "lu", "qr"):
+        raise ArgumentError(f"slogdet: method must be None, 'lu' or 'qr', got {method!r}.")
+    return SlogdetResult(*primitives.Slogdet().bind(square(a, "slogdet")))
 
 
-def cholesky(a: Any, /, *, upper: bool = False) -> Any:
-    """As `numpy.linalg.cholesky`."""
-    x = _square(a, "cholesky")
+def symmetrized(x: Any, is_asked: bool) -> Any:
+    """Half the sum of matrices and their conjugate transposes, if asked for."""
+    if not is_asked:
+        return x
+    return p.mul.bind(p.add.bind(x, adjoint(x)), aval_of(x).dtype.type(0.5))
+
+
+def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = False) -> Any:
+    """As `numpy.linalg.cholesky`.
+
+    With ``symmetrize_input`` both triangles are read: half the sum of the matrix and its conjugate
+    transpose takes its place.
+    """
+    x = symmetrized(square(a, "cholesky"), symmetrize_input)
     if not upper:
         return primitives.Cholesky().bind(x)
-    return primitives.adjoint(primitives.Cholesky().bind(primitives.adjoint(x)))
+    return adjoint(primitives.Cholesky().bind(adjoint(x)))
 
 
 def qr(a: Any, mode: str = "reduced") -> Any:
-    """As `numpy.linalg.qr`, with modes "reduced", "complete" and "r"."""
-    if mode not in ("reduced", "complete", "r"):
-        raise ArgumentError(f"qr: mode must be 'reduced', 'complete' or 'r', got {mode!r}.")
+    """As `numpy.linalg.qr`; the reflections of mode "raw" have no derivative."""
+    if mode not in ("reduced", "complete", "r", "raw"):
+        raise ArgumentError(f"qr: mode must be 'reduced', 'complete', 'r' or 'raw', got {mode!r}.")
+    if mode == "raw":
+        packed, taus = primitives.RawQr().bind(matrix(a, "qr"))
+        return matrix_transpose(packed), taus
     q, r = primitives.Qr(mode == "complete").bind(matrix(a, "qr"))
     return r if mode == "r" else QRResult(q, r)
 
 
 def svd(
-    a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
+    a: Any,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    hermitian: bool = False,
+    subset_by_index: tuple[int, int] | None = None,
 ) -> Any:
     """As `numpy.linalg.svd`.
 
-    Derivatives of the vectors of matrices that are not square need ``full_matrices=False``.
+    Derivatives of the vectors of matrices that are not square need ``full_matrices=False``. With
+    ``subset_by_index``, ``(first, end)``, only these values and their vectors are returned.
     """
     x = matrix(a, "svd")
+    if subset_by_index is not None:
+        return _some_singular(x, full_matrices, compute_uv, subset_by_index)
     if not compute_uv:
         return primitives.SingularValues().bind(x)
     is_completed = full_matrices and shape_of(x)[-1] != shape_of(x)[-2]
     return SVDResult(*primitives.Svd(is_completed).bind(x))
+
+
+def _some_singular(x: Any, full_matrices: bool, compute_uv: bool, subset: tuple[int, int]) -> Any:
+    first, end = subset
+    count = min(shape_of(x)[-2:])
+    if not 0 <= first <= end <= count:
+        raise ArgumentError(f"svd: subset_by_index must lie in (0, {count}), got {subset}.")
+    if full_matrices and (first, end) != (0, count):
+        raise ArgumentError("svd: with full_matrices all singular values are needed.")
+    if not compute_uv:
+        return getitem(primitives.SingularValues().bind(x), (..., slice(first, end)))
+    u, values, vh = primitives.Svd(full_matrices).bind(x)
+    if full_matrices:
+        return SVDResult(u, values, vh)
+    places = slice(first, end)
+    return SVDResult(
+        getitem(u, (..., places)),
+        getitem(values, (..., places)),
+        getitem(vh, (..., places, slice(None))),
+    )
 
 
 def svdvals(x: Any, /) -> Any:
@@ -294,32 +343,33 @@ def svdvals(x: Any, /) -> Any:
     return primitives.SingularValues().bind(matrix(x, "svdvals"))
 
 
-def _lower_of(a: Any, UPLO: str, function: str) -> Any:
+def _lower_of(a: Any, UPLO: str | None, function: str, is_symmetrized: bool) -> Any:
     """Hermitian matrices whose lower triangle is the one to be read."""
-    x = _square(a, function)
-    if UPLO.upper() not in ("L", "U"):
+    x = symmetrized(square(a, function), is_symmetrized)
+    triangle = "L" if UPLO is None else UPLO.upper()
+    if triangle not in ("L", "U"):
         raise ValueError("UPLO argument must be 'L' or 'U'")
-    return x if UPLO.upper() == "L" else primitives.adjoint(x)
+    return x if triangle == "L" else adjoint(x)
 
 
-def eigh(a: Any, UPLO: str = "L") -> EighResult:
-    """As `numpy.linalg.eigh`."""
-    return EighResult(*primitives.Eigh().bind(_lower_of(a, UPLO, "eigh")))
+def eigh(a: Any, UPLO: str | None = "L", symmetrize_input: bool = False) -> EighResult:
+    """As `numpy.linalg.eigh`; with ``symmetrize_input`` as in `cholesky`."""
+    return EighResult(*primitives.Eigh().bind(_lower_of(a, UPLO, "eigh", symmetrize_input)))
 
 
-def eigvalsh(a: Any, UPLO: str = "L") -> Any:
-    """As `numpy.linalg.eigvalsh`."""
-    return primitives.Eigvalsh().bind(_lower_of(a, UPLO, "eigvalsh"))
+def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = False) -> Any:
+    """As `numpy.linalg.eigvalsh`; with ``symmetrize_input`` as in `cholesky`."""
+    return primitives.Eigvalsh().bind(_lower_of(a, UPLO, "eigvalsh", symmetrize_input))
 
 
 def eig(a: Any) -> EigResult:
     """As `numpy.linalg.eig`, with complex results for real matrices too."""
-    return EigResult(*primitives.Eig().bind(_square(a, "eig")))
+    return EigResult(*primitives.Eig().bind(square(a, "eig")))
 
 
 def eigvals(a: Any) -> Any:
     """As `numpy.linalg.eigvals`, with complex results for real matrices too."""
-    return primitives.Eigvals().bind(_square(a, "eigvals"))
+    return primitives.Eigvals().bind(square(a, "eigvals"))
 
 
 # Norms.
@@ -456,16 +506,17 @@ def matrix_power(a: Any, n: int) -> Any:
     out = None
     while n:
         if n & 1:
-            out = x if out is None else primitives.matmul(out, x)
+            out = x if out is None else multiply(out, x)
         n >>= 1
-        x = primitives.matmul(x, x) if n else x
+        x = multiply(x, x) if n else x
     return out
 
 
-def multi_dot(arrays: Sequence[Any], *, out: None = None) -> Any:
+def multi_dot(arrays: Sequence[Any], *, out: None = None, precision: Any = None) -> Any:
     """As `numpy.linalg.multi_dot`: a product of matrices in the cheapest order.
 
-    The first and the last may be vectors.
+    The first and the last may be vectors. ``precision`` is accepted without effect: products have
+    that of their dtype.
     """
     reducing.refuse_out(out, "multi_dot")
     values = [as_value(a, "multi_dot") for a in arrays]

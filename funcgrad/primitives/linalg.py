@@ -11,9 +11,9 @@ Conventions where a derivative is not unique:
 * `Cholesky` and `Eigh` read one triangle, as LAPACK does; so only it receives a gradient. Functions
   that want symmetric gradients make their argument symmetric first.
 * Eigenvectors of equal eigenvalues, and singular vectors of equal singular values, may be rotated
-  into each other: the derivative leaves out that rotation. So it is finite, and right for every
-  function that does not depend on the choice of the vectors. Eigenvalues count as equal when they
-  differ by less than rounding.
+  into each other (those of both sides together): the derivative leaves out that rotation. So it is
+  finite, and right for every function that does not depend on the choice of the vectors.
+  Eigenvalues count as equal when they differ by less than rounding.
 * The phases of complex eigenvectors of `Eigh` and of singular vectors are left where they are
   (``v^H dv`` is zero); those of `Eig` and `Qr` follow LAPACK, which makes the largest component of
   an eigenvector and the diagonal of ``R`` real.
@@ -21,18 +21,17 @@ Conventions where a derivative is not unique:
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from funcgrad.core.avals import Shape, ShapedArray, aval_of, shaped
-from funcgrad.core.primitive import BatchDim, Primitive, Value
+from funcgrad.core.primitive import Value
 from funcgrad.core.program import Var
 from funcgrad.dtypes import BOOL, complex_dtype, is_complex, real_dtype
-from funcgrad.errors import DtypeError, MissingRuleError, ShapeError
+from funcgrad.errors import MissingRuleError, ShapeError
 from funcgrad.lowering import (
     Array,
     Form,
@@ -41,7 +40,6 @@ from funcgrad.lowering import (
     Routine,
     UfuncCall,
 )
-from funcgrad.primitives.contraction import Contract
 from funcgrad.primitives.elementwise import (
     Convert,
     absolute,
@@ -65,7 +63,38 @@ from funcgrad.primitives.elementwise import (
 )
 from funcgrad.primitives.families import Recipe, extern_lower, shape_of, zero_jvp
 from funcgrad.primitives.indexing import Gather, along_axis_indices, take_along_axis
-from funcgrad.primitives.ordering import stacked
+from funcgrad.primitives.matrices import (
+    INT32,
+    NUMPY_LOOPS,
+    ByMatrix,
+    Factorization,
+    System,
+    adjoint,
+    as_column,
+    as_row,
+    by_columns,
+    by_numpy,
+    check_matrix,
+    check_square,
+    check_system,
+    conjugated,
+    diagonal,
+    diagonal_part,
+    double,
+    hermitian_of_lower,
+    identity_like,
+    matmul,
+    matrix_transpose,
+    part,
+    per_matrix,
+    product,
+    real_of,
+    scipy_linalg,
+    strictly_lower,
+    upper,
+    where_held,
+    zero_of,
+)
 from funcgrad.primitives.reductions import ArgMax, ReduceMax, ReduceProd
 from funcgrad.primitives.shape import (
     BroadcastTo,
@@ -74,207 +103,9 @@ from funcgrad.primitives.shape import (
     Reshape,
     Slice,
     Transpose,
-    moveaxis_from_front,
-    moveaxis_to_front,
     reshape,
 )
 from funcgrad.records import dataclass
-
-_LETTERS = "abcdefghijklmnopqrstuvw"
-
-# ---------------------------------------------------------------- matrices, written with primitives
-
-
-def matmul(x: Value, y: Value) -> Value:
-    """Product of stacked matrices with equal stacks."""
-    return _product(len(shape_of(x))).bind(x, y)
-
-
-def _product(ndim: int) -> Contract:
-    """The primitive of `matmul`."""
-    stack = _LETTERS[: ndim - 2]
-    return Contract(stack + "xy", stack + "yz", stack + "xz")
-
-
-def matrix_transpose(x: Value) -> Value:
-    """Swap the last two axes."""
-    ndim = len(shape_of(x))
-    return Transpose((*range(ndim - 2), ndim - 1, ndim - 2)).bind(x)
-
-
-def adjoint(x: Value) -> Value:
-    """Conjugate transpose."""
-    return matrix_transpose(_conj(x))
-
-
-def _conj(x: Value) -> Value:
-    return conj.bind(x) if is_complex(aval_of(x).dtype) else x
-
-
-def _real(x: Value) -> Value:
-    return real.bind(x) if is_complex(aval_of(x).dtype) else x
-
-
-def _zero(x: Value) -> Any:
-    return aval_of(x).dtype.type(0)
-
-
-def _where(mask: Any, x: Value) -> Value:
-    """``x`` where a concrete or traced mask holds, else zero."""
-    return select.bind(mask, x, _zero(x))
-
-
-def _strictly_lower(x: Value) -> Value:
-    rows, columns = shape_of(x)[-2:]
-    return _where(np.tri(rows, columns, -1, dtype=BOOL), x)
-
-
-def _upper(x: Value) -> Value:
-    rows, columns = shape_of(x)[-2:]
-    return _where(~np.tri(rows, columns, -1, dtype=BOOL), x)
-
-
-def _diagonal_part(x: Value) -> Value:
-    """``x`` with all elements off its diagonal zero."""
-    return _where(np.eye(*shape_of(x)[-2:], dtype=BOOL), x)
-
-
-def _diagonal(x: Value) -> Value:
-    """The diagonal, along the last axis."""
-    return ReduceSum((len(shape_of(x)) - 1,)).bind(_diagonal_part(x))
-
-
-def _columns(w: Value) -> Value:
-    """A vector per matrix as a row, to multiply columns with."""
-    shape = shape_of(w)
-    return reshape(w, (*shape[:-1], 1, shape[-1]))
-
-
-def _rows(w: Value) -> Value:
-    """A vector per matrix as a column, to multiply rows with."""
-    return reshape(w, (*shape_of(w), 1))
-
-
-def _hermitian_of_lower(x: Value) -> Value:
-    """The Hermitian matrix whose lower triangle is that of ``x``; of the diagonal the real part."""
-    lower = _strictly_lower(x)
-    diagonal = convert(_real(_diagonal_part(x)), aval_of(x).dtype)
-    return add.bind(add.bind(lower, adjoint(lower)), diagonal)
-
-
-def _part(x: Value, rows: slice, columns: slice) -> Value:
-    """A block of every matrix."""
-    shape = shape_of(x)
-    (r0, r1, _), (c0, c1, _) = rows.indices(shape[-2]), columns.indices(shape[-1])
-    stack = shape[:-2]
-    zeros = (0,) * len(stack)
-    return Slice((*zeros, r0, c0), (*stack, r1, c1), (1,) * len(shape)).bind(x)
-
-
-# ------------------------------------------------------------------------------------------- checks
-
-
-def _check_matrix(name: str, x: ShapedArray) -> None:
-    if x.ndim < 2:
-        raise ShapeError(f"{name} needs a matrix or a stack of matrices, got {x}.")
-    if x.dtype.kind not in "fc":
-        raise DtypeError(
-            f"{name} needs a float or complex matrix, got {x}. Convert it with .astype(float)."
-        )
-
-
-def _check_square(name: str, x: ShapedArray) -> None:
-    _check_matrix(name, x)
-    if x.shape[-1] != x.shape[-2]:
-        raise ShapeError(f"{name} needs square matrices (the last two axes equal), got {x}.")
-
-
-def _check_system(name: str, a: ShapedArray, b: ShapedArray) -> None:
-    _check_square(name, a)
-    if b.ndim != a.ndim or b.shape[:-1] != a.shape[:-1] or b.dtype != a.dtype:
-        raise ShapeError(
-            f"{name}: for matrices {a} the right sides must have shape "
-            f"{(*a.shape[:-1], 'k')} and the same dtype, got {b}."
-        )
-
-
-def _double(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype that `numpy.linalg` computes in."""
-    return np.dtype(np.complex128 if is_complex(dtype) else np.float64)
-
-
-def _by_numpy(
-    names: Sequence[str],
-    avals: Sequence[ShapedArray],
-    outs: Sequence[ShapedArray],
-    n_stack: int,
-    may_fail: bool = False,
-) -> Routine:
-    """The form of an operation that is a generalised ufunc of `numpy.linalg`.
-
-    Args:
-        names: Its name, and those in other versions of NumPy.
-        avals: Types of the arguments.
-        outs: Types of the results.
-        n_stack: Number of axes that count matrices.
-        may_fail: Whether it fails for some matrices, such as singular ones.
-    """
-    n = len(avals)
-    arrays = tuple(Array(aval.shape, _double(aval.dtype)) for aval in (*avals, *outs))
-    numbers = tuple(range(len(arrays)))
-    call = UfuncCall(_NUMPY_LOOPS, tuple(names), numbers, may_fail)
-    return Routine(arrays, numbers[n:], (call,), n_stack)
-
-
-_NUMPY_LOOPS = "numpy.linalg._umath_linalg"
-_INT32 = np.dtype(np.int32)
-
-
-def _by_columns(x: ShapedArray) -> tuple[int, ...]:
-    """The axes of stacked matrices as LAPACK wants them: column by column."""
-    return (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2)
-
-
-class _Factorization(Primitive):
-    """What works on one argument and maps over leading axes anyway."""
-
-    failure: ClassVar[str] = ""
-    """What the matrix is for which it fails."""
-
-    def refusal(self, operand: int, value: int, position: int, *avals: Any, **_: Any) -> Exception:
-        return np.linalg.LinAlgError(self.failure)
-
-    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
-        out = self.bind(*args)
-        return out, [0] * len(out) if self.multiple_results else 0
-
-
-class _System(Primitive):
-    """A solution of equations, linear in the right sides, its last argument."""
-
-    def refusal(self, operand: int, value: int, position: int, *avals: Any, **_: Any) -> Exception:
-        return np.linalg.LinAlgError("Singular matrix")
-
-    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
-        if any(d is not None for d in dims[:-1]):
-            return self.bind(*stacked(args, dims)), 0
-        # One matrix, many right sides: they are more columns.
-        b = args[-1]
-        size, *shape = shape_of(b)
-        wide = reshape(moveaxis_from_front(b, len(shape)), (*shape[:-1], shape[-1] * size))
-        out = reshape(self.bind(*args[:-1], wide), (*shape, size))
-        return moveaxis_to_front(out, len(shape)), 0
-
-
-def _per_matrix(function: Callable[..., Any], *stacks: Any) -> list[Any]:
-    """Results of a function of single matrices, as a list in the order of the stack."""
-    lead = stacks[0].shape[:-2]
-    return [function(*(s[place] for s in stacks)) for place in np.ndindex(lead)]
-
-
-def _scipy_linalg() -> Any:
-    return importlib.import_module("scipy.linalg")
-
 
 # ----------------------------------------------------------------------------- systems and inverses
 
@@ -283,7 +114,7 @@ _SMALL = 24
 
 
 @dataclass(frozen=True)
-class TriangularSolve(_System):
+class TriangularSolve(System):
     """``x`` with ``a x = b`` for triangular ``a``; only that triangle is read.
 
     ``bind(a, b)``, ``a`` of shape ``(..., n, n)``, ``b`` of shape ``(..., n, k)``.
@@ -305,7 +136,7 @@ class TriangularSolve(_System):
         if a.ndim > 2 and a.shape[-1] <= _SMALL:
             matrix = self._triangle(a)
             return np.linalg.solve(matrix.swapaxes(-1, -2) if self.transpose_a else matrix, b)
-        return np.array(_per_matrix(self._solve_one, a, b)).reshape(b.shape)
+        return np.array(per_matrix(self._solve_one, a, b)).reshape(b.shape)
 
     def _triangle(self, a: Any) -> Any:
         matrix = np.tril(a) if self.lower_triangle else np.triu(a)
@@ -315,7 +146,7 @@ class TriangularSolve(_System):
         return matrix
 
     def _solve_one(self, a: Any, b: Any) -> Any:
-        return _scipy_linalg().solve_triangular(
+        return scipy_linalg().solve_triangular(
             a,
             b,
             trans=int(self.transpose_a),
@@ -329,8 +160,8 @@ class TriangularSolve(_System):
         arrays = (
             Array(a.shape, a.dtype),
             Array(b.shape, b.dtype),
-            Array(b.shape, b.dtype, _by_columns(b), start=1),
-            Array(b.shape[:-2], _INT32),
+            Array(b.shape, b.dtype, by_columns(b), start=1),
+            Array(b.shape[:-2], INT32),
             Array((), b.dtype, value=1),
         )
         triangle, turn = "U" if self.lower_triangle else "L", "N" if self.transpose_a else "T"
@@ -344,7 +175,7 @@ class TriangularSolve(_System):
         return np.linalg.LinAlgError(f"singular matrix: resolution failed at diagonal {value - 1}")
 
     def abstract_eval(self, a: ShapedArray, b: ShapedArray) -> ShapedArray:
-        _check_system(self.name, a, b)
+        check_system(self.name, a, b)
         return shaped(b.shape, b.dtype)
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
@@ -359,8 +190,8 @@ class TriangularSolve(_System):
     def _read(self, ta: Value) -> Value:
         """The part of a tangent that the operation reads, transposed if it does so."""
         read = matrix_transpose(ta) if not self.lower_triangle else ta
-        strict = _strictly_lower(read)
-        read = strict if self.unit_diagonal else add.bind(strict, _diagonal_part(read))
+        strict = strictly_lower(read)
+        read = strict if self.unit_diagonal else add.bind(strict, diagonal_part(read))
         return matrix_transpose(read) if self.lower_triangle == self.transpose_a else read
 
     def transpose(self, ct: Any, a: Any, b: Any) -> Sequence[Any]:
@@ -397,7 +228,7 @@ def _substitution(
 
 
 @dataclass(frozen=True)
-class LuFactor(_Factorization):
+class LuFactor(Factorization):
     """``P A = L U`` with rows exchanged for stability; ``A`` of shape ``(..., m, n)``.
 
     Results: ``L`` below and ``U`` on and above the diagonal of one matrix (the unit diagonal of
@@ -426,7 +257,7 @@ class LuFactor(_Factorization):
         return recipe.form(lu, recipe(sub, counted, np.int32(1)), permutation)
 
     def abstract_eval(self, a: ShapedArray) -> list[ShapedArray]:
-        _check_matrix(self.name, a)
+        check_matrix(self.name, a)
         pivots = shaped((*a.shape[:-2], min(a.shape[-2:])), np.dtype(np.int32))
         return [shaped(a.shape, a.dtype), pivots, shaped(a.shape[:-1], np.dtype(np.int32))]
 
@@ -444,14 +275,14 @@ class LuFactor(_Factorization):
         left, right = _completed(packed, rows, k, True), _completed(packed, columns, k, False)
         inner = TriangularSolve(True, unit_diagonal=True).bind(left, permuted)
         both = matrix_transpose(TriangularSolve(False, True).bind(right, matrix_transpose(inner)))
-        unit_left = add.bind(_strictly_lower(left), _identity_like(left))
-        d_left = matmul(unit_left, _strictly_lower(both))
-        d_right = matmul(_upper(both), _upper(right))
+        unit_left = add.bind(strictly_lower(left), identity_like(left))
+        d_left = matmul(unit_left, strictly_lower(both))
+        d_right = matmul(upper(both), upper(right))
         return [packed, pivots, permutation], [add.bind(d_left, d_right), None, None]
 
 
 @dataclass(frozen=True)
-class _Getrf(_Factorization):
+class _Getrf(Factorization):
     """The packed factors of `LuFactor`, and the pivots counted from 1."""
 
     multiple_results = True
@@ -468,9 +299,9 @@ class _Getrf(_Factorization):
         stack = a.shape[:-2]
         arrays = (
             Array(a.shape, a.dtype),
-            Array(a.shape, a.dtype, _by_columns(a), start=0),
-            Array((*stack, min(m, n)), _INT32),
-            Array(stack, _INT32),
+            Array(a.shape, a.dtype, by_columns(a), start=0),
+            Array((*stack, min(m, n)), INT32),
+            Array(stack, INT32),
         )
         arguments = (m, n, Ref(1), max(m, 1), Ref(2), Ref(3))
         # A zero pivot is no failure: the factors exist.
@@ -478,7 +309,7 @@ class _Getrf(_Factorization):
 
 
 @dataclass(frozen=True)
-class _Exchanged(_Factorization):
+class _Exchanged(Factorization):
     """The order of so many rows after exchanges that are counted from 1.
 
     Args:
@@ -498,11 +329,11 @@ class _Exchanged(_Factorization):
         return out
 
     def abstract_eval(self, pivots: ShapedArray) -> ShapedArray:
-        return shaped((*pivots.shape[:-1], self.rows), _INT32)
+        return shaped((*pivots.shape[:-1], self.rows), INT32)
 
     def lower(self, pivots: ShapedArray) -> Form:
         out = self.abstract_eval(pivots)
-        arrays = (Array(pivots.shape, _INT32), Array(out.shape, _INT32, counts=True))
+        arrays = (Array(pivots.shape, INT32), Array(out.shape, INT32, counts=True))
         # Rows are moved as they are, so that numbers of 32 bits pass for float32.
         step = -1 if self.is_undone else 1
         arguments = (1, Ref(1), max(self.rows, 1), 1, pivots.shape[-1], Ref(0), step)
@@ -511,7 +342,7 @@ class _Exchanged(_Factorization):
 
 
 def _getrf(a: Any) -> tuple[Any, Any]:
-    (getrf,) = _scipy_linalg().get_lapack_funcs(("getrf",), (a,))
+    (getrf,) = scipy_linalg().get_lapack_funcs(("getrf",), (a,))
     lu, pivots, _ = getrf(a)  # a zero pivot is no error here: the factors exist
     return lu, pivots
 
@@ -524,7 +355,7 @@ def _permutation_of(pivots: Any, rows: int) -> Any:
 
 
 @dataclass(frozen=True)
-class Permutation(_Factorization):
+class Permutation(Factorization):
     """The order of rows (int32) that the exchanges of an LU factorization lead to.
 
     ``bind(pivots)``, integers of shape ``(..., n)``: row ``i`` is exchanged with row ``pivots[i]``,
@@ -542,7 +373,7 @@ class Permutation(_Factorization):
 
     def lower(self, pivots: ShapedArray) -> Form:
         recipe = Recipe(pivots)
-        counted = recipe(add, recipe(Convert(_INT32), *recipe.inputs), np.int32(1))
+        counted = recipe(add, recipe(Convert(INT32), *recipe.inputs), np.int32(1))
         return recipe.form(recipe(_Exchanged(pivots.shape[-1]), counted))
 
     def abstract_eval(self, pivots: ShapedArray) -> ShapedArray:
@@ -551,15 +382,9 @@ class Permutation(_Factorization):
         return shaped(pivots.shape, np.dtype(np.int32))
 
 
-def _identity_like(x: Value) -> Any:
-    return np.eye(shape_of(x)[-1], dtype=aval_of(x).dtype)
-
-
 def _completed(packed: Value, n: int, k: int, is_left: bool) -> Value:
     """The first ``k`` columns (or rows) of the packed factors, completed to ``(n, n)``."""
-    block = (
-        _part(packed, slice(None), slice(k)) if is_left else _part(packed, slice(k), slice(None))
-    )
+    block = part(packed, slice(None), slice(k)) if is_left else part(packed, slice(k), slice(None))
     if n == k:
         return block
     shape = shape_of(block)
@@ -570,7 +395,7 @@ def _completed(packed: Value, n: int, k: int, is_left: bool) -> Value:
 
 
 @dataclass(frozen=True)
-class FactoredSolve(_System):
+class FactoredSolve(System):
     """``x`` with ``a x = b``, given the LU factors of ``a``.
 
     ``bind(a, lu, pivots, b)``. The factors say how to compute, not what: derivatives are those with
@@ -595,13 +420,13 @@ class FactoredSolve(_System):
     def _solve_one(self, lu: Any, pivots: Any, b: Any) -> Any:
         if not np.all(np.diagonal(lu)):
             raise np.linalg.LinAlgError("Singular matrix")
-        (getrs,) = _scipy_linalg().get_lapack_funcs(("getrs",), (lu, b))
+        (getrs,) = scipy_linalg().get_lapack_funcs(("getrs",), (lu, b))
         x, _ = getrs(lu, pivots, b, trans=int(self.transpose_a))
         return x
 
     def lower(self, a: ShapedArray, lu: ShapedArray, pivots: ShapedArray, b: ShapedArray) -> Form:
         recipe = Recipe(a, lu, pivots, b)
-        counted = recipe(add, recipe(Convert(_INT32), recipe.inputs[2]), np.int32(1))
+        counted = recipe(add, recipe(Convert(INT32), recipe.inputs[2]), np.int32(1))
         order = recipe(_Exchanged(b.shape[-2], self.transpose_a), counted)
         order = recipe(Reshape((*order.aval.shape, 1)), order)
         solve = _Substituted(self.transpose_a)
@@ -616,7 +441,7 @@ class FactoredSolve(_System):
     def abstract_eval(
         self, a: ShapedArray, lu: ShapedArray, pivots: ShapedArray, b: ShapedArray
     ) -> ShapedArray:
-        _check_system(self.name, a, b)
+        check_system(self.name, a, b)
         return shaped(b.shape, b.dtype)
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
@@ -641,7 +466,7 @@ def _rows_of(recipe: Recipe, x: Var, order: Var) -> Any:
 
 
 @dataclass(frozen=True)
-class _Substituted(_System):
+class _Substituted(System):
     """`FactoredSolve` without exchanges of rows and without the matrices themselves."""
 
     transpose_a: bool
@@ -655,10 +480,10 @@ class _Substituted(_System):
 
     def lower(self, lu: ShapedArray, b: ShapedArray) -> Form:
         arrays = (
-            Array(lu.shape, lu.dtype, _by_columns(lu)),
+            Array(lu.shape, lu.dtype, by_columns(lu)),
             Array(b.shape, b.dtype),
-            Array(b.shape, b.dtype, _by_columns(b), start=1),
-            Array(b.shape[:-2], _INT32),
+            Array(b.shape, b.dtype, by_columns(b), start=1),
+            Array(b.shape[:-2], INT32),
             Array((), b.dtype, value=1),
         )
         turn, numbers = "T" if self.transpose_a else "N", (0, 2, 3, 4)
@@ -669,17 +494,17 @@ class _Substituted(_System):
 
 
 @dataclass(frozen=True)
-class Solve(_System):
+class Solve(System):
     """``x`` with ``a x = b``; ``a`` of shape ``(..., n, n)``, ``b`` of shape ``(..., n, k)``."""
 
     def impl(self, a: Any, b: Any) -> Any:
         return np.linalg.solve(a, b)
 
     def lower(self, a: ShapedArray, b: ShapedArray) -> Form:
-        return _by_numpy(["solve"], [a, b], [b], a.ndim - 2, may_fail=True)
+        return by_numpy(["solve"], [a, b], [b], a.ndim - 2, may_fail=True)
 
     def abstract_eval(self, a: ShapedArray, b: ShapedArray) -> ShapedArray:
-        _check_system(self.name, a, b)
+        check_system(self.name, a, b)
         return shaped(b.shape, b.dtype)
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
@@ -693,7 +518,7 @@ class Solve(_System):
 
 
 @dataclass(frozen=True)
-class Inv(_Factorization):
+class Inv(Factorization):
     """The inverse of every matrix.
 
     Args:
@@ -709,10 +534,10 @@ class Inv(_Factorization):
         return _inv_or_nan(np.asarray(a)) if self.nan_if_singular else np.linalg.inv(a)
 
     def lower(self, a: ShapedArray) -> Form:
-        return _by_numpy(["inv"], [a], [a], a.ndim - 2, may_fail=not self.nan_if_singular)
+        return by_numpy(["inv"], [a], [a], a.ndim - 2, may_fail=not self.nan_if_singular)
 
     def abstract_eval(self, a: ShapedArray) -> ShapedArray:
-        _check_square(self.name, a)
+        check_square(self.name, a)
         return shaped(a.shape, a.dtype)
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
@@ -741,21 +566,29 @@ def _inv_or_nan(a: Any) -> Any:
     except np.linalg.LinAlgError:
         if a.ndim == 2:
             return np.full_like(a, np.nan)
-        return np.reshape(_per_matrix(_inv_or_nan, a), a.shape)
+        return np.reshape(per_matrix(_inv_or_nan, a), a.shape)
 
 
 @dataclass(frozen=True)
-class Pinv(_Factorization):
+class Pinv(Factorization):
     """The Moore-Penrose inverse of every matrix.
 
     Args:
-        rcond: Singular values below this part of the greatest count as zero.
+        rcond: Singular values up to this part of the greatest count as zero.
+        least: So do those up to that and this.
     """
 
     rcond: float
+    least: float = 0.0
 
     def impl(self, a: Any) -> Any:
-        return np.linalg.pinv(a, rcond=self.rcond)
+        if not self.least:
+            return np.linalg.pinv(a, rcond=self.rcond)
+        u, s, vh = np.linalg.svd(np.conj(a), full_matrices=False)
+        is_large = s > self.least + self.rcond * np.max(s, -1, keepdims=True, initial=0)
+        inverse = np.where(is_large, 1 / np.where(is_large, s, 1), 0)
+        out = np.swapaxes(vh, -1, -2) @ (inverse[..., None] * np.swapaxes(u, -1, -2))
+        return out.astype(np.asarray(a).dtype, copy=False)
 
     def lower(self, a: ShapedArray) -> Form:
         recipe = Recipe(a)
@@ -767,17 +600,18 @@ class Pinv(_Factorization):
         zero, one = s.aval.dtype.type(0), s.aval.dtype.type(1)
         largest = recipe(ReduceMax((rank - 1,)), s)
         least = recipe(mul, largest, s.aval.dtype.type(self.rcond))
+        least = recipe(add, least, s.aval.dtype.type(self.least))
         is_large = recipe(less, recipe(Reshape((*least.aval.shape, 1)), least), s)
         inverse = recipe(select, is_large, recipe(div, one, recipe(select, is_large, s, one)), zero)
         inverse = recipe(Reshape((*s.aval.shape, 1)), inverse)
         if is_complex(a.dtype):
             inverse = recipe(Convert(a.dtype), inverse)
-        swap = Transpose(_by_columns(a))
+        swap = Transpose(by_columns(a))
         left, right = recipe(swap, vh), recipe(mul, inverse, recipe(swap, u))
-        return recipe.form(recipe(_product(a.ndim), left, right))
+        return recipe.form(recipe(product(a.ndim), left, right))
 
     def abstract_eval(self, a: ShapedArray) -> ShapedArray:
-        _check_matrix(self.name, a)
+        check_matrix(self.name, a)
         *stack, m, n = a.shape
         return shaped((*stack, n, m), a.dtype)
 
@@ -810,7 +644,7 @@ def _narrow_product(x: Value, y: Value, z: Value) -> Value:
 
 
 @dataclass(frozen=True)
-class Cofactors(_Factorization):
+class Cofactors(Factorization):
     """``det(A) A^-T``, the gradient of the determinant, which exists for singular A as well."""
 
     def impl(self, a: Any) -> Any:
@@ -837,10 +671,10 @@ class Cofactors(_Factorization):
             turn = recipe(conj, turn)
         scale = recipe(mul, scale, recipe(Reshape((*turn.aval.shape, 1)), turn))
         left = recipe(mul, u, recipe(Reshape((*s.aval.shape[:-1], 1, n)), scale))
-        return recipe.form(recipe(_product(rank), left, vh))
+        return recipe.form(recipe(product(rank), left, vh))
 
     def abstract_eval(self, a: ShapedArray) -> ShapedArray:
-        _check_square(self.name, a)
+        check_square(self.name, a)
         return shaped(a.shape, a.dtype)
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
@@ -861,17 +695,17 @@ def _trace_of_product(x: Value, tangent: Value) -> Value:
 
 
 @dataclass(frozen=True)
-class Det(_Factorization):
+class Det(Factorization):
     """The determinant of every matrix."""
 
     def impl(self, a: Any) -> Any:
         return np.linalg.det(a)
 
     def lower(self, a: ShapedArray) -> Form:
-        return _by_numpy(["det"], [a], [self.abstract_eval(a)], a.ndim - 2)
+        return by_numpy(["det"], [a], [self.abstract_eval(a)], a.ndim - 2)
 
     def abstract_eval(self, a: ShapedArray) -> ShapedArray:
-        _check_square(self.name, a)
+        check_square(self.name, a)
         return shaped(a.shape[:-2], a.dtype)
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
@@ -882,7 +716,7 @@ class Det(_Factorization):
 
 
 @dataclass(frozen=True)
-class Slogdet(_Factorization):
+class Slogdet(Factorization):
     """Sign (phase, if complex) and logarithm of the absolute value of the determinant."""
 
     multiple_results = True
@@ -891,10 +725,10 @@ class Slogdet(_Factorization):
         return list(np.linalg.slogdet(a))
 
     def lower(self, a: ShapedArray) -> Form:
-        return _by_numpy(["slogdet"], [a], self.abstract_eval(a), a.ndim - 2)
+        return by_numpy(["slogdet"], [a], self.abstract_eval(a), a.ndim - 2)
 
     def abstract_eval(self, a: ShapedArray) -> list[ShapedArray]:
-        _check_square(self.name, a)
+        check_square(self.name, a)
         return [shaped(a.shape[:-2], a.dtype), shaped(a.shape[:-2], real_dtype(a.dtype))]
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
@@ -912,7 +746,7 @@ class Slogdet(_Factorization):
 
 
 @dataclass(frozen=True)
-class Cholesky(_Factorization):
+class Cholesky(Factorization):
     """Lower triangular ``L`` with ``L L^H = A``; the lower triangle of ``A`` is read."""
 
     failure = "Matrix is not positive definite"
@@ -921,10 +755,10 @@ class Cholesky(_Factorization):
         return np.linalg.cholesky(a)
 
     def lower(self, a: ShapedArray) -> Form:
-        return _by_numpy(["cholesky_lo"], [a], [a], a.ndim - 2, may_fail=True)
+        return by_numpy(["cholesky_lo"], [a], [a], a.ndim - 2, may_fail=True)
 
     def abstract_eval(self, a: ShapedArray) -> ShapedArray:
-        _check_square(self.name, a)
+        check_square(self.name, a)
         return shaped(a.shape, a.dtype)
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
@@ -932,24 +766,23 @@ class Cholesky(_Factorization):
         (a,), (ta,) = primals, tangents
         out = self.bind(a)
         solve = TriangularSolve(True)
-        half = solve.bind(out, _hermitian_of_lower(ta))
+        half = solve.bind(out, hermitian_of_lower(ta))
         both = solve.bind(out, adjoint(half))
-        diagonal = mul.bind(_diagonal_part(both), aval_of(a).dtype.type(0.5))
-        return out, matmul(out, add.bind(_strictly_lower(both), diagonal))
+        diagonal = mul.bind(diagonal_part(both), aval_of(a).dtype.type(0.5))
+        return out, matmul(out, add.bind(strictly_lower(both), diagonal))
 
 
-def _inverse_gaps(w: Value, square: bool = False) -> Value:
-    """``1 / (w_j - w_i)`` (of squares if ``square``) for ``w`` along the last axis; 0 if equal.
+def inverse_gaps(w: Value) -> Value:
+    """``1 / (w_j - w_i)`` for ``w`` along the last axis; 0 if equal.
 
     Differences below rounding count as equal.
     """
     dtype = real_dtype(aval_of(w).dtype)
     n = shape_of(w)[-1]
-    values = mul.bind(w, w) if square else w
-    gap = sub.bind(_columns(values), _rows(values))
+    gap = sub.bind(as_row(w), as_column(w))
     if not n:
         return gap
-    size = absolute.bind(values)
+    size = absolute.bind(w)
     largest = ReduceMax((len(shape_of(w)) - 1,)).bind(stop_gradient.bind(size))
     least = mul.bind(largest, dtype.type(n * np.finfo(dtype).eps))
     is_equal = less_equal.bind(absolute.bind(gap), reshape(least, (*shape_of(least), 1, 1)))
@@ -958,11 +791,11 @@ def _inverse_gaps(w: Value, square: bool = False) -> Value:
 
 
 def _where_not(mask: Value, x: Value) -> Value:
-    return select.bind(mask, _zero(x), x)
+    return select.bind(mask, zero_of(x), x)
 
 
 @dataclass(frozen=True)
-class Eigh(_Factorization):
+class Eigh(Factorization):
     """Eigenvalues, ascending, and eigenvectors (columns) of Hermitian matrices.
 
     The lower triangle is read.
@@ -976,23 +809,23 @@ class Eigh(_Factorization):
         return list(np.linalg.eigh(a))
 
     def lower(self, a: ShapedArray) -> Form:
-        return _by_numpy(["eigh_lo"], [a], self.abstract_eval(a), a.ndim - 2, may_fail=True)
+        return by_numpy(["eigh_lo"], [a], self.abstract_eval(a), a.ndim - 2, may_fail=True)
 
     def abstract_eval(self, a: ShapedArray) -> list[ShapedArray]:
-        _check_square(self.name, a)
+        check_square(self.name, a)
         return [shaped(a.shape[:-1], real_dtype(a.dtype)), shaped(a.shape, a.dtype)]
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         """With ``M = V^H dA V``: ``dw = diag M``, ``dV = V N``, ``N_ij = M_ij / (w_j - w_i)``."""
         (a,), (ta,) = primals, tangents
         w, v = self.bind(a)
-        inner = matmul(adjoint(v), matmul(_hermitian_of_lower(ta), v))
-        rotation = scale.bind(inner, convert(_inverse_gaps(w), aval_of(v).dtype))
-        return [w, v], [_real(_diagonal(inner)), matmul(v, rotation)]
+        inner = matmul(adjoint(v), matmul(hermitian_of_lower(ta), v))
+        rotation = scale.bind(inner, convert(inverse_gaps(w), aval_of(v).dtype))
+        return [w, v], [real_of(diagonal(inner)), matmul(v, rotation)]
 
 
 @dataclass(frozen=True)
-class Eigvalsh(_Factorization):
+class Eigvalsh(Factorization):
     """Eigenvalues of Hermitian matrices, ascending; the lower triangle is read."""
 
     failure = "Eigenvalues did not converge"
@@ -1002,7 +835,7 @@ class Eigvalsh(_Factorization):
 
     def lower(self, a: ShapedArray) -> Form:
         outs = [self.abstract_eval(a)]
-        return _by_numpy(["eigvalsh_lo"], [a], outs, a.ndim - 2, may_fail=True)
+        return by_numpy(["eigvalsh_lo"], [a], outs, a.ndim - 2, may_fail=True)
 
     def abstract_eval(self, a: ShapedArray) -> ShapedArray:
         return Eigh().abstract_eval(a)[0]
@@ -1010,12 +843,12 @@ class Eigvalsh(_Factorization):
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         (a,), (ta,) = primals, tangents
         w, v = Eigh().bind(a)
-        inner = matmul(adjoint(v), matmul(_hermitian_of_lower(ta), v))
-        return w, _real(_diagonal(inner))
+        inner = matmul(adjoint(v), matmul(hermitian_of_lower(ta), v))
+        return w, real_of(diagonal(inner))
 
 
 @dataclass(frozen=True)
-class Eig(_Factorization):
+class Eig(Factorization):
     """Eigenvalues and eigenvectors (columns) of general matrices, complex also for real ones."""
 
     multiple_results = True
@@ -1027,7 +860,7 @@ class Eig(_Factorization):
         return [np.asarray(x, dtype) for x in np.linalg.eig(a)]
 
     def abstract_eval(self, a: ShapedArray) -> list[ShapedArray]:
-        _check_square(self.name, a)
+        check_square(self.name, a)
         dtype = complex_dtype(a.dtype)
         return [shaped(a.shape[:-1], dtype), shaped(a.shape, dtype)]
 
@@ -1036,28 +869,37 @@ class Eig(_Factorization):
         (a,), (ta,) = primals, tangents
         w, v = self.bind(a)
         inner = Solve().bind(v, matmul(convert(ta, aval_of(v).dtype), v))
-        free = matmul(v, scale.bind(inner, _inverse_gaps(w)))
-        return [w, v], [_diagonal(inner), add.bind(free, scale.bind(_columns(_back(v, free)), v))]
+        free = matmul(v, scale.bind(inner, inverse_gaps(w)))
+        return [w, v], [
+            diagonal(inner),
+            add.bind(free, scale.bind(as_row(keeping_length(v, free)), v)),
+        ]
 
 
-def _back(v: Value, dv: Value) -> Value:
-    """``c`` such that ``dv + v c`` keeps unit length and the largest component of ``v`` real."""
+def keeping_length(v: Value, dv: Value, is_real: bool = True) -> Value:
+    """``c`` such that ``dv + v c`` keeps columns of unit length.
+
+    Args:
+        v: Stacked matrices.
+        dv: Their tangent.
+        is_real: Whether the largest component of a column is real, and stays so.
+    """
     ndim = len(shape_of(v))
     dtype = aval_of(v).dtype
     total = ReduceSum((ndim - 2,))
-    longer = real.bind(total.bind(scale.bind(dv, _conj(v))))
-    if not shape_of(v)[-1]:
+    longer = real.bind(total.bind(scale.bind(dv, conjugated(v))))
+    if not shape_of(v)[-1] or not is_real:
         return convert(neg.bind(longer), dtype)
     largest = ArgMax(ndim - 2).bind(stop_gradient.bind(absolute.bind(v)))
-    is_largest = equal.bind(_columns(largest), np.arange(shape_of(v)[-2])[:, None])
-    component = real.bind(total.bind(_where(is_largest, v)))
-    turning = unscale.bind(imag.bind(total.bind(_where(is_largest, dv))), component)
+    is_largest = equal.bind(as_row(largest), np.arange(shape_of(v)[-2])[:, None])
+    component = real.bind(total.bind(where_held(is_largest, v)))
+    turning = unscale.bind(imag.bind(total.bind(where_held(is_largest, dv))), component)
     turned = mul.bind(convert(turning, dtype), dtype.type(1j))
     return neg.bind(add.bind(convert(longer, dtype), turned))
 
 
 @dataclass(frozen=True)
-class Eigvals(_Factorization):
+class Eigvals(Factorization):
     """Eigenvalues of general matrices, complex also for real ones."""
 
     lower = extern_lower  # it refuses nan and inf
@@ -1072,11 +914,11 @@ class Eigvals(_Factorization):
         (a,), (ta,) = primals, tangents
         w, v = Eig().bind(a)
         inner = Solve().bind(v, matmul(convert(ta, aval_of(v).dtype), v))
-        return w, _diagonal(inner)
+        return w, diagonal(inner)
 
 
 @dataclass(frozen=True)
-class Qr(_Factorization):
+class Qr(Factorization):
     """``A = Q R`` with orthonormal columns of ``Q`` and upper triangular ``R``.
 
     Args:
@@ -1099,7 +941,7 @@ class Qr(_Factorization):
         return recipe.form(q, recipe(select, np.tri(k, n, -1, dtype=BOOL), a.dtype.type(0), r))
 
     def abstract_eval(self, a: ShapedArray) -> list[ShapedArray]:
-        _check_matrix(self.name, a)
+        check_matrix(self.name, a)
         *stack, m, n = a.shape
         k = m if self.full_matrices else min(m, n)
         return [shaped((*stack, m, k), a.dtype), shaped((*stack, k, n), a.dtype)]
@@ -1118,17 +960,17 @@ class Qr(_Factorization):
             )
         q, r = self.bind(a)
         square = slice(min(m, n))
-        d_q, d_r = _qr_tangents(q, _part(r, square, square), _part(ta, slice(None), square))
+        d_q, d_r = _qr_tangents(q, part(r, square, square), part(ta, slice(None), square))
         if m < n:
             rest = slice(m, n)
-            own, moved = _part(a, slice(None), rest), _part(ta, slice(None), rest)
+            own, moved = part(a, slice(None), rest), part(ta, slice(None), rest)
             d_rest = add.bind(matmul(adjoint(d_q), own), matmul(adjoint(q), moved))
             d_r = Concatenate(len(shape_of(a)) - 1).bind(d_r, d_rest)
         return [q, r], [d_q, d_r]
 
 
 @dataclass(frozen=True)
-class _PackedQr(_Factorization):
+class _PackedQr(Factorization):
     """Q of `Qr`, and a matrix of the shape of A with R on and above its diagonal."""
 
     full_matrices: bool
@@ -1147,7 +989,7 @@ class _PackedQr(_Factorization):
     def lower(self, a: ShapedArray) -> Form:
         """NumPy's loops leave R, and the reflections that make up Q, where the matrix was."""
         *stack, m, n = a.shape
-        dtype = _double(a.dtype)
+        dtype = double(a.dtype)
         q, _ = self.abstract_eval(a)
         is_completed = self.full_matrices and m > n
         arrays = (
@@ -1158,27 +1000,43 @@ class _PackedQr(_Factorization):
         )
         raw = ("qr_r_raw", "qr_r_raw_m" if m < n else "qr_r_raw_n")
         calls = (
-            UfuncCall(_NUMPY_LOOPS, raw, (1, 2)),
-            UfuncCall(_NUMPY_LOOPS, ("qr_complete" if is_completed else "qr_reduced",), (1, 2, 3)),
+            UfuncCall(NUMPY_LOOPS, raw, (1, 2)),
+            UfuncCall(NUMPY_LOOPS, ("qr_complete" if is_completed else "qr_reduced",), (1, 2, 3)),
         )
         return Routine(arrays, (3, 1), calls, a.ndim - 2)
+
+
+@dataclass(frozen=True)
+class RawQr(ByMatrix):
+    """``A = Q R`` as LAPACK leaves it: ``R`` with the reflections below, and their factors."""
+
+    signature = "mn->mn,k"
+    multiple_results = True
+
+    def lengths(self, avals: Sequence[ShapedArray]) -> dict[str, int]:
+        check_matrix(self.name, avals[0])
+        return {**super().lengths(avals), "k": min(avals[0].shape[-2:])}
+
+    def one(self, *matrices: Any) -> Sequence[Any]:
+        packed, taus = np.linalg.qr(matrices[0], "raw")
+        return [packed.T, taus]
 
 
 def _qr_tangents(q: Value, r: Value, ta: Value) -> tuple[Value, Value]:
     right = matrix_transpose(TriangularSolve(False, True).bind(r, matrix_transpose(ta)))
     inner = matmul(adjoint(q), right)
-    lower = _strictly_lower(inner)
+    lower = strictly_lower(inner)
     turning = sub.bind(lower, adjoint(lower))
     if is_complex(aval_of(q).dtype):
         # The diagonal of R stays real, so imaginary parts there turn the columns of Q.
-        diagonal = _diagonal_part(inner)
+        diagonal = diagonal_part(inner)
         turning = add.bind(turning, sub.bind(diagonal, convert(real.bind(diagonal), ta.dtype)))
     outside = sub.bind(right, matmul(q, inner))
     return add.bind(matmul(q, turning), outside), matmul(sub.bind(inner, turning), r)
 
 
 @dataclass(frozen=True)
-class Svd(_Factorization):
+class Svd(Factorization):
     """``A = U diag(s) V^H`` with ``s`` descending; results are ``U, s, V^H``.
 
     Args:
@@ -1198,10 +1056,10 @@ class Svd(_Factorization):
         kind = "f" if self.full_matrices else "s"
         side = "m" if a.shape[-2] < a.shape[-1] else "n"
         names = [f"svd_{kind}", f"svd_{side}_{kind}"]
-        return _by_numpy(names, [a], self.abstract_eval(a), a.ndim - 2, may_fail=True)
+        return by_numpy(names, [a], self.abstract_eval(a), a.ndim - 2, may_fail=True)
 
     def abstract_eval(self, a: ShapedArray) -> list[ShapedArray]:
-        _check_matrix(self.name, a)
+        check_matrix(self.name, a)
         *stack, m, n = a.shape
         k = min(m, n)
         rows, columns = (m, n) if self.full_matrices else (k, k)
@@ -1212,8 +1070,8 @@ class Svd(_Factorization):
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         """With ``M = U^H dA V``: ``M = (U^H dU) S + dS - S (V^H dV)``, the brackets anti-Hermitian.
 
-        So ``dS`` is the real part of its diagonal, and multiplying by S from either side and
-        adding the adjoint isolates each bracket, up to ``s_j^2 - s_i^2``.
+        So ``dS`` is the real part of its diagonal, and both brackets follow from M and its
+        adjoint.
         """
         (a,), (ta,) = primals, tangents
         if self.full_matrices and shape_of(a)[-1] != shape_of(a)[-2]:
@@ -1227,41 +1085,40 @@ class Svd(_Factorization):
         turn_u, turn_v = _svd_rotations(inner, s)
         d_u = add.bind(matmul(u, turn_u), _from_outside(u, matmul(ta, v), s))
         d_v = add.bind(matmul(v, turn_v), _from_outside(v, matmul(adjoint(ta), u), s))
-        return [u, s, vh], [d_u, _real(_diagonal(inner)), adjoint(d_v)]
+        return [u, s, vh], [d_u, real_of(diagonal(inner)), adjoint(d_v)]
 
 
 def _svd_rotations(inner: Value, s: Value) -> tuple[Value, Value]:
+    """``U^H dU`` and ``V^H dV`` from ``M = U^H dA V``, by their sum and their difference.
+
+    ``M - M^H = (s_i + s_j) (U^H dU - V^H dV)`` holds for equal singular values too, and of complex
+    matrices it says how far both phases move apart: half goes to each. Only the sum, from ``M +
+    M^H = (s_j - s_i) (U^H dU + V^H dV)``, is not determined there.
+    """
     dtype = aval_of(inner).dtype
-    gaps = convert(_inverse_gaps(s, square=True), dtype)
-    columns, rows = _columns(convert(s, dtype)), _rows(convert(s, dtype))
     turned = adjoint(inner)
-    turn_u = scale.bind(add.bind(scale.bind(inner, columns), scale.bind(turned, rows)), gaps)
-    turn_v = scale.bind(add.bind(scale.bind(inner, rows), scale.bind(turned, columns)), gaps)
-    if is_complex(dtype):
-        # Only the difference of both phases is determined: half to each.
-        diagonal = _diagonal_part(inner)
-        phase = sub.bind(diagonal, convert(real.bind(diagonal), dtype))
-        weight = mul.bind(_inverse_of(convert(s, dtype)), dtype.type(0.5))
-        half = scale.bind(phase, _columns(weight))
-        turn_u, turn_v = add.bind(turn_u, half), sub.bind(turn_v, half)
-    return turn_u, turn_v
+    total = convert(_inverse_of(add.bind(as_row(s), as_column(s))), dtype)
+    apart = scale.bind(sub.bind(inner, turned), total)
+    along = scale.bind(add.bind(inner, turned), convert(inverse_gaps(s), dtype))
+    half = dtype.type(0.5)
+    return mul.bind(add.bind(along, apart), half), mul.bind(sub.bind(along, apart), half)
 
 
 def _inverse_of(s: Value) -> Value:
     """``1 / s``, and 0 where ``s`` is 0."""
     one = aval_of(s).dtype.type(1)
-    is_zero = equal.bind(s, _zero(s))
+    is_zero = equal.bind(s, zero_of(s))
     return _where_not(is_zero, div.bind(one, select.bind(is_zero, one, s)))
 
 
 def _from_outside(u: Value, moved: Value, s: Value) -> Value:
     """What comes from outside of the space of ``u``: ``(1 - u u^H) moved / s``."""
     outside = sub.bind(moved, matmul(u, matmul(adjoint(u), moved)))
-    return scale.bind(outside, _columns(_inverse_of(convert(s, aval_of(u).dtype))))
+    return scale.bind(outside, as_row(_inverse_of(convert(s, aval_of(u).dtype))))
 
 
 @dataclass(frozen=True)
-class SingularValues(_Factorization):
+class SingularValues(Factorization):
     """Singular values, descending."""
 
     failure = "SVD did not converge"
@@ -1271,7 +1128,7 @@ class SingularValues(_Factorization):
 
     def lower(self, a: ShapedArray) -> Form:
         names = ["svd", "svd_m" if a.shape[-2] < a.shape[-1] else "svd_n"]
-        return _by_numpy(names, [a], [self.abstract_eval(a)], a.ndim - 2, may_fail=True)
+        return by_numpy(names, [a], [self.abstract_eval(a)], a.ndim - 2, may_fail=True)
 
     def abstract_eval(self, a: ShapedArray) -> ShapedArray:
         return Svd().abstract_eval(a)[1]
@@ -1280,4 +1137,4 @@ class SingularValues(_Factorization):
         (a,), (ta,) = primals, tangents
         u, s, vh = Svd().bind(a)
         inner = matmul(adjoint(u), matmul(ta, adjoint(vh)))
-        return s, _real(_diagonal(inner))
+        return s, real_of(diagonal(inner))

@@ -157,3 +157,25 @@ def test_bodies(check: Any, program: RandomProgram) -> None:
 @given(programs("f8", is_smooth=True))
 def test_derivatives_of_loops(program: RandomProgram) -> None:
     check_steps_back(program, 1e-10)
+
+
+@pytest.mark.parametrize("n", [40, 300])
+def test_long_chains_are_computed_along_rows_and_then_transposed(n: int) -> None:
+    """A Hessian is the transpose of what its tangents give; only its last step walks across."""
+
+    def valley(x: Any) -> Any:
+        return ((1 - x[:-1]) ** 2 + 100 * (x[1:] - x[:-1] ** 2) ** 2).sum()
+
+    x = np.linspace(0.0, 1.0, n)
+    diagonal = np.zeros(n)
+    diagonal[:-1] += 1200.0 * x[:-1] ** 2 - 400.0 * x[1:] + 2.0
+    diagonal[1:] += 200.0
+    side = np.diag(-400.0 * x[:-1], 1)
+    hessian = fg.jit(fg.hessian(valley))
+    np.testing.assert_allclose(
+        hessian(x), np.diag(diagonal) + side + side.T, rtol=1e-14, atol=1e-12
+    )
+    text = hessian.lower(x).as_text()
+    crossed = [kernel for kernel in text.split("\n# kernel")[1:] if "edge = minimum" in kernel]
+    assert len(crossed) == 1
+    assert "select" not in crossed[0]  # it copies

@@ -234,7 +234,9 @@ def test_numpy_names_on_traced_arrays():
         (lambda: linalg.det(VECTOR), np.linalg.LinAlgError),
         (lambda: linalg.solve(SQUARE, sample((3,))), ValueError),
         (lambda: linalg.inv(np.zeros((2, 2))), np.linalg.LinAlgError),
-        (lambda: linalg.qr(TALL, "raw"), ArgumentError),
+        (lambda: linalg.qr(TALL, "thin"), ArgumentError),
+        (lambda: linalg.slogdet(SQUARE, method="svd"), ArgumentError),
+        (lambda: linalg.svd(TALL, subset_by_index=(0, 1)), ArgumentError),
         (lambda: linalg.eigh(SQUARE, "X"), ValueError),
         (lambda: linalg.norm(TALL, "nonsense"), ValueError),
         (lambda: linalg.norm(VECTOR, "fro"), ValueError),
@@ -297,3 +299,39 @@ def test_derivative_of_pinv_against_differences(shape, dtype):
         w = rng.normal(size=expected.shape)
         gradient = fg.grad(lambda a: np.sum(w * linalg.pinv(a)))(a)
         np.testing.assert_allclose(np.sum(gradient * t), np.sum(w * expected), 1e-5)
+
+
+def test_keywords_of_jax():
+    rng = np.random.default_rng(5)
+    a = rng.normal(size=(3, 3))
+    unequal = a @ a.T + np.eye(3) + np.triu(np.ones((3, 3)), 1)
+    half = (unequal + unequal.T) / 2
+    close = np.testing.assert_allclose
+    close(linalg.cholesky(a=unequal, symmetrize_input=True), np.linalg.cholesky(half))
+    close(linalg.cholesky(unequal), np.linalg.cholesky(unequal))
+    close(linalg.eigvalsh(unequal, symmetrize_input=True), np.linalg.eigvalsh(half))
+    close(linalg.eigh(unequal, None, symmetrize_input=True)[0], np.linalg.eigvalsh(half))
+    close(linalg.slogdet(unequal, method="qr")[1], np.linalg.slogdet(unequal)[1])
+    close(linalg.multi_dot([a, a, a], precision="highest"), a @ a @ a)
+    close(linalg.lstsq(a, a[0], numpy_resid=True)[0], np.linalg.lstsq(a, a[0])[0])
+    u, s, vh = np.linalg.svd(a[:, :2], full_matrices=False)
+    found = linalg.svd(a[:, :2], full_matrices=False, subset_by_index=(1, 2))
+    for x, y in zip(found, (u[:, 1:], s[1:], vh[1:]), strict=True):
+        close(abs(x), abs(y))
+    close(
+        linalg.svd(a[:, :2], compute_uv=False, full_matrices=False, subset_by_index=(0, 1)), s[:1]
+    )
+    for x, y in zip(linalg.qr(a[:, :2], "raw"), np.linalg.qr(a[:, :2], "raw"), strict=True):
+        close(x, y)
+
+
+def test_phases_of_equal_singular_values_turn_against_each_other():
+    """The unitary factor does not depend on the choice of vectors: ``d(U V^H) = (E - E^T) / 2``."""
+    direction = np.random.default_rng(6).normal(size=(3, 3))
+
+    def factor(a):
+        u, _, vh = linalg.svd(a)
+        return u @ vh
+
+    _, moved = fg.jvp(factor, (np.eye(3),), (direction,))
+    np.testing.assert_allclose(moved, (direction - direction.T) / 2, atol=1e-14)

@@ -36,6 +36,13 @@ from funcgrad.lowering import Reindex
 MAX_COST = 32
 """Operations by which a value may be computed, over all places where it is."""
 
+MAX_COST_ACROSS = 6
+"""The same of everything that leads to a value, where rows of it are columns of the reader: what
+walks across rows is computed one by one, while a copy of the value is transposed in tiles."""
+
+SHORT = 4
+"""Greatest length of axes along which it does not matter how one walks."""
+
 _Way = tuple[Reindex, Shape, Box | None]
 """How a value is read: its indices, the space of the reader, the box outside of which it is not."""
 
@@ -133,9 +140,24 @@ class _Recomputation:
         different = set(ways)
         if all(_is_plain(way, node) for way in different):
             return None
+        if any(_is_across(way) for way in different) and self._is_long(node):
+            return None
         if len(different) > 1 and (isinstance(node, Pick) or expression(node.expr).is_expensive):
             return None
         return ways if cost_of(node) * len(different) <= MAX_COST else None
+
+    def _is_long(self, node: Point | Pick) -> bool:
+        """Whether much is computed on the way to a value, in its own space."""
+        cost, seen, waiting = 0, {node.out}, [node]
+        while waiting and cost <= MAX_COST_ACROSS:
+            at = waiting.pop()
+            cost += cost_of(at)
+            for x in at.operands:
+                if isinstance(x, View) and x.value not in seen and x.shape == node.out.shape:
+                    seen.add(x.value)
+                    if isinstance(x.value.maker, Point | Pick):
+                        waiting.append(x.value.maker)
+        return cost > MAX_COST_ACROSS
 
     def _copy(self, node: Point | Pick, way: _Way) -> Operand:
         """A point as seen in another space; outside of the box, if there is one, it is anything."""
@@ -182,6 +204,13 @@ class _Recomputation:
             self.fences[view.value.maker].append(fence)
             self.fenced[key] = whole(fence.out)
         return self.fenced[key]
+
+
+def _is_across(way: _Way) -> bool:
+    """Whether the reader's rows go across those of the value."""
+    form, shape, _ = way
+    axes = [a for a, n in zip(form.axes, shape, strict=True) if a is not None and n > SHORT]
+    return bool(axes) and axes[-1] != max(axes)
 
 
 def _through(view: Operand, operand: Operand) -> Operand:

@@ -1,0 +1,396 @@
+"""Systems and eigenvalues of matrices that are stored by their diagonals.
+
+``ab[u + i - j, j] = a[i, j]`` for a matrix with ``u`` diagonals above the main one. Compiled
+programs call LAPACK for banded systems, and SciPy for the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.primitive import Value
+from funcgrad.dtypes import BOOL, is_complex
+from funcgrad.errors import ShapeError
+from funcgrad.lowering import Array, Form, LapackCall, Ref, Routine
+from funcgrad.primitives.elementwise import add, conj, convert, mul, neg, scale
+from funcgrad.primitives.families import Recipe, instantiate, shape_of
+from funcgrad.primitives.indexing import Gather
+from funcgrad.primitives.linalg import Cholesky, inverse_gaps
+from funcgrad.primitives.matrices import (
+    INT32,
+    ByMatrix,
+    adjoint,
+    as_row,
+    by_columns,
+    conjugated,
+    diagonal,
+    matmul,
+    matrix_transpose,
+    part,
+    scipy_linalg,
+    where_held,
+)
+from funcgrad.primitives.shape import (
+    Concatenate,
+    ReduceSum,
+    Reverse,
+    Slice,
+    moveaxis_from_front,
+    reshape,
+)
+from funcgrad.records import dataclass
+
+
+def dense_of(ab: Value, above: int) -> Value:
+    """The matrices whose diagonals are the rows of ``ab``, the first ``above`` the main one."""
+    n = shape_of(ab)[-1]
+    shape = (*shape_of(ab)[:-2], n, n)
+    out: Value = np.broadcast_to(np.zeros((), aval_of(ab).dtype), shape)
+    for row in range(shape_of(ab)[-2]):
+        line = part(ab, slice(row, row + 1), slice(None))
+        out = add.bind(out, where_held(np.eye(n, k=above - row, dtype=BOOL), line))
+    return out
+
+
+def band_of(a: Value, below: int, above: int) -> Value:
+    """The diagonals of matrices, as the rows of ``ab``."""
+    ndim, n = len(shape_of(a)), shape_of(a)[-1]
+    total = ReduceSum((ndim - 2,))
+    rows = [
+        as_row(total.bind(where_held(np.eye(n, k=k, dtype=BOOL), a)))
+        for k in range(above, -below - 1, -1)
+    ]
+    return Concatenate(ndim - 2).bind(*rows)
+
+
+def band_transpose(ab: Value, below: int, above: int) -> Value:
+    """The diagonals of the transposed matrices, which have ``below`` above the main one."""
+    n = shape_of(ab)[-1]
+    rows = [
+        shifted(part(ab, slice(above + k, above + k + 1), slice(None)), k, n)
+        for k in range(below, -above - 1, -1)
+    ]
+    return Concatenate(len(shape_of(ab)) - 2).bind(*rows)
+
+
+def shifted(row: Value, count: int, n: int) -> Value:
+    """A row moved to the right by ``count`` places (to the left if negative), zeros come in."""
+    count = max(-n, min(n, count))
+    if not count:
+        return row
+    axis = len(shape_of(row)) - 1
+    zeros = np.broadcast_to(np.zeros((), aval_of(row).dtype), (*shape_of(row)[:-1], abs(count)))
+    if count > 0:
+        return Concatenate(axis).bind(zeros, part(row, slice(None), slice(0, n - count)))
+    return Concatenate(axis).bind(part(row, slice(None), slice(-count, n)), zeros)
+
+
+def band_matmul(ab: Value, x: Value, above: int) -> Value:
+    """The product of matrices, given by their diagonals, with ``x``, ``(..., n, k)``."""
+    n = shape_of(x)[-2]
+    turned = matrix_transpose(x)
+    out = None
+    for row in range(shape_of(ab)[-2]):
+        line = part(ab, slice(row, row + 1), slice(None))
+        term = shifted(scale.bind(line, turned), row - above, n)
+        out = term if out is None else add.bind(out, term)
+    assert out is not None
+    return matrix_transpose(out)
+
+
+@dataclass(frozen=True)
+class BandedSolve(ByMatrix):
+    """``x`` with ``a x = b``: ``bind(ab, b)``.
+
+    Args:
+        below: Number of diagonals below the main one.
+        above: Number of those above.
+    """
+
+    below: int
+    above: int
+
+    signature = "rn,nk->nk"
+    takes_nan = True
+
+    def abstract_eval(self, *avals: ShapedArray) -> Any:
+        _check_rows(self.name, avals[0], self.below + self.above + 1)
+        return super().abstract_eval(*avals)
+
+    def one(self, *matrices: Any) -> Sequence[Any]:
+        ab, b = matrices
+        if not b.size:
+            return [b]
+        count = (self.below, self.above)
+        return [scipy_linalg().solve_banded(count, ab, b, check_finite=False)]
+
+    def lower(self, ab: ShapedArray, b: ShapedArray) -> Form:
+        recipe = Recipe(ab, b)
+        band, sides = recipe.inputs
+        if not b.size:
+            return recipe.form(sides)
+        # LAPACK wants room for the diagonals that exchanges of rows fill.
+        *stack, _, n = ab.shape
+        room = np.zeros((*stack, self.below, n), ab.dtype)
+        if self.below:
+            band = recipe(Concatenate(ab.ndim - 2), room, band)
+        return recipe.form(recipe(_Gbsv(self.below, self.above), band, sides))
+
+    def dtypes(self, *avals: ShapedArray) -> Sequence[np.dtype[Any]]:
+        return [avals[1].dtype]
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        (ab, b), (tab, tb) = primals, tangents
+        out = self.bind(ab, b)
+        if tab is not None:
+            moved = neg.bind(band_matmul(tab, out, self.above))
+            tb = moved if tb is None else add.bind(tb, moved)
+        return out, self.bind(ab, tb)
+
+    def transpose(self, ct: Any, ab: Any, b: Any) -> Sequence[Any]:
+        turned = band_transpose(ab, self.below, self.above)
+        return None, BandedSolve(self.above, self.below).bind(turned, ct)
+
+
+@dataclass(frozen=True)
+class _Gbsv(ByMatrix):
+    """`BandedSolve` with rows of zeros before the diagonals, as many as there are below."""
+
+    below: int
+    above: int
+
+    signature = "rn,nk->nk"
+    takes_nan = True
+
+    def one(self, *matrices: Any) -> Sequence[Any]:
+        return BandedSolve(self.below, self.above).one(matrices[0][self.below :], matrices[1])
+
+    def refusal(self, operand: int, value: int, position: int, *avals: Any, **_: Any) -> Exception:
+        return np.linalg.LinAlgError("singular matrix")
+
+    def lower(self, ab: ShapedArray, b: ShapedArray) -> Form:
+        n, k = b.shape[-2:]
+        stack = b.shape[:-2]
+        arrays = (
+            Array(ab.shape, ab.dtype),
+            Array(b.shape, b.dtype),
+            Array(ab.shape, ab.dtype, by_columns(ab), start=0),
+            Array(b.shape, b.dtype, by_columns(b), start=1),
+            Array((*stack, n), INT32),
+            Array(stack, INT32),
+        )
+        counts = (n, self.below, self.above, k)
+        arguments = (*counts, Ref(2), ab.shape[-2], Ref(4), Ref(3), n, Ref(5))
+        call = LapackCall("gbsv", b.dtype, arguments, may_fail=True)
+        return Routine(arrays, (3,), (call,), len(stack))
+
+
+@dataclass(frozen=True)
+class PositiveBandedSolve(ByMatrix):
+    """`BandedSolve` for positive definite matrices, of which one half of the diagonals is given.
+
+    Args:
+        lower_half: Which half.
+    """
+
+    lower_half: bool
+
+    signature = "rn,nk->nk"
+    takes_nan = True
+
+    def one(self, *matrices: Any) -> Sequence[Any]:
+        ab, b = matrices
+        if not b.size:
+            return [b]
+        return [scipy_linalg().solveh_banded(ab, b, lower=self.lower_half, check_finite=False)]
+
+    def refusal(self, operand: int, value: int, position: int, *avals: Any, **_: Any) -> Exception:
+        return np.linalg.LinAlgError(f"{value}th leading minor not positive definite")
+
+    def lower(self, ab: ShapedArray, b: ShapedArray) -> Form:
+        if not b.size:
+            recipe = Recipe(ab, b)
+            return recipe.form(recipe.inputs[1])
+        n, k = b.shape[-2:]
+        arrays = (
+            Array(ab.shape, ab.dtype),
+            Array(b.shape, b.dtype),
+            Array(ab.shape, ab.dtype, by_columns(ab), start=0),
+            Array(b.shape, b.dtype, by_columns(b), start=1),
+            Array(b.shape[:-2], INT32),
+        )
+        half, rows = "L" if self.lower_half else "U", ab.shape[-2]
+        arguments = (half, n, rows - 1, k, Ref(2), rows, Ref(3), n, Ref(4))
+        call = LapackCall("pbsv", b.dtype, arguments, may_fail=True)
+        return Routine(arrays, (3,), (call,), b.ndim - 2)
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        (ab, b), (tab, tb) = primals, tangents
+        out = self.bind(ab, b)
+        if tab is not None:
+            count = shape_of(ab)[-2] - 1
+            moved = neg.bind(band_matmul(whole_band(tab, self.lower_half), out, count))
+            tb = moved if tb is None else add.bind(tb, moved)
+        return out, self.bind(ab, tb)
+
+    def transpose(self, ct: Any, ab: Any, b: Any) -> Sequence[Any]:
+        return None, self.bind(conjugated(ab), ct)
+
+
+def whole_band(half: Value, is_lower: bool) -> Value:
+    """All diagonals of Hermitian matrices, from one half of them; of the main one real parts."""
+    count, n = shape_of(half)[-2] - 1, shape_of(half)[-1]
+    places = slice(1, None) if is_lower else slice(0, count)
+    main = part(half, slice(0, 1) if is_lower else slice(count, None), slice(None))
+    if is_complex(aval_of(half).dtype):
+        main = mul.bind(add.bind(main, conj.bind(main)), aval_of(half).dtype.type(0.5))
+    if not count:
+        return main
+    given = part(half, places, slice(None))
+    rows = []
+    for i in range(count):
+        # Row i of the other half, from above: diagonal count - i, or -1 - i.
+        k = count - i if is_lower else -1 - i
+        own = count - 1 - i
+        line = part(given, slice(own, own + 1), slice(None))
+        rows.append(shifted(conjugated(line), k, n))
+    other = Concatenate(len(shape_of(half)) - 2).bind(*rows)
+    order = (other, main, given) if is_lower else (given, main, other)
+    return Concatenate(len(shape_of(half)) - 2).bind(*order)
+
+
+@dataclass(frozen=True)
+class BandedCholesky(ByMatrix):
+    """The Cholesky factor of positive definite matrices, both given by one half of the diagonals.
+
+    Derivatives are computed with whole matrices.
+
+    Args:
+        lower_half: Whether these are the lower halves: ``a = c c^H``; else ``a = c^H c``.
+    """
+
+    lower_half: bool
+
+    signature = "rn->rn"
+
+    def one(self, *matrices: Any) -> Sequence[Any]:
+        (ab,) = matrices
+        found = scipy_linalg().cholesky_banded(ab, lower=self.lower_half)
+        count, n = len(ab) - 1, ab.shape[1]
+        for k in range(1, count + 1):  # what stands outside of the matrix is left as it was
+            row = found[k] if self.lower_half else found[count - k]
+            if self.lower_half:
+                row[max(n - k, 0) :] = 0
+            else:
+                row[:k] = 0
+        return [found]
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        (ab,), (tab,) = primals, tangents
+        count = shape_of(ab)[-2] - 1
+        above = 0 if self.lower_half else count
+        whole, moved = dense_of(ab, above), dense_of(tab, above)
+        if not self.lower_half:
+            whole, moved = adjoint(whole), adjoint(moved)
+        _, change = Cholesky().jvp([whole], [moved])
+        if self.lower_half:
+            return self.bind(ab), band_of(change, count, 0)
+        return self.bind(ab), band_of(adjoint(change), 0, count)
+
+
+@dataclass(frozen=True)
+class EighTridiagonal(ByMatrix):
+    """Eigenvalues, ascending, and eigenvectors of real symmetric tridiagonal matrices.
+
+    ``bind(d, e)`` with the main diagonals, ``(..., n)``, and those next to them, ``(..., n - 1)``.
+    """
+
+    signature = "n,e->n,nn"
+    multiple_results = True
+
+    def lengths(self, avals: Sequence[ShapedArray]) -> dict[str, int]:
+        found = super().lengths(avals)
+        if found["e"] != max(found["n"] - 1, 0):
+            raise ShapeError(
+                f"{self.name} needs one element less next to the diagonal than on it, got "
+                f"{avals[0]} and {avals[1]}."
+            )
+        return found
+
+    def one(self, *matrices: Any) -> Sequence[Any]:
+        found: Sequence[Any] = scipy_linalg().eigh_tridiagonal(*matrices)
+        return found
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        d, e = primals
+        td, te = (instantiate(t, x) for t, x in zip(tangents, primals, strict=True))
+        w, v = self.bind(d, e)
+        n = shape_of(d)[-1]
+        moved = mul.bind(reshape(td, (*shape_of(td), 1)), v)
+        if n > 1:
+            zero = np.broadcast_to(np.zeros((), aval_of(e).dtype), (*shape_of(e)[:-1], 1))
+            lower = as_row(Concatenate(len(shape_of(e)) - 1).bind(te, zero))
+            turned = matrix_transpose(v)
+            down = shifted(mul.bind(lower, turned), 1, n)
+            up = mul.bind(lower, shifted(turned, -1, n))
+            moved = add.bind(moved, matrix_transpose(add.bind(down, up)))
+        inner = matmul(matrix_transpose(v), moved)
+        rotation = scale.bind(inner, convert(inverse_gaps(w), aval_of(v).dtype))
+        return [w, v], [diagonal(inner), matmul(v, rotation)]
+
+
+def toeplitz_of(c: Value, r: Value) -> Value:
+    """Stacked matrices with first columns ``c``, and first rows ``r`` but for the first element."""
+    axis = len(shape_of(c)) - 1
+    m, n = shape_of(c)[-1], shape_of(r)[-1]
+    rest = Slice((*(0,) * axis, 1), shape_of(r), (1,) * (axis + 1)).bind(r)
+    line = Concatenate(axis).bind(Reverse((axis,)).bind(c), rest)
+    places = (m - 1) - np.arange(m)[:, None] + np.arange(n)
+    found = Gather((axis,), "clip").bind(line, places)
+    return moveaxis_from_front(moveaxis_from_front(found, axis + 1), axis + 1)
+
+
+@dataclass(frozen=True)
+class ToeplitzSolve(ByMatrix):
+    """``x`` with ``a x = b``, ``a`` constant along its diagonals: ``bind(c, r, b)``.
+
+    ``c`` are the first columns, ``r`` the first rows, of which the first element is not read.
+    """
+
+    signature = "n,n,nk->nk"
+
+    def one(self, *matrices: Any) -> Sequence[Any]:
+        c, r, b = matrices
+        return [scipy_linalg().solve_toeplitz((c, r), b) if b.size else b]
+
+    def dtypes(self, *avals: ShapedArray) -> Sequence[np.dtype[Any]]:
+        return [avals[2].dtype]
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        c, r, b = primals
+        out = self.bind(c, r, b)
+        tb = tangents[2]
+        if aval_of(out).size and (tangents[0] is not None or tangents[1] is not None):
+            tc, tr = (instantiate(t, x) for t, x in zip(tangents[:2], (c, r), strict=True))
+            moved = neg.bind(matmul(toeplitz_of(tc, tr), out))
+            tb = moved if tb is None else add.bind(tb, moved)
+        return out, None if tb is None else self.bind(c, r, tb)
+
+    def transpose(self, ct: Any, c: Any, r: Any, b: Any) -> Sequence[Any]:
+        n = shape_of(c)[-1]
+        if not n:
+            return None, None, ct
+        axis = len(shape_of(c)) - 1
+        first = Slice((0,) * (axis + 1), (*shape_of(c)[:-1], 1), (1,) * (axis + 1)).bind(c)
+        rest = Slice((*(0,) * axis, 1), shape_of(r), (1,) * (axis + 1)).bind(r)
+        column = Concatenate(axis).bind(first, rest)
+        return None, None, self.bind(column, c, ct)
+
+
+def _check_rows(name: str, ab: ShapedArray, rows: int) -> None:
+    if ab.ndim < 2 or ab.shape[-2] != rows:
+        raise ShapeError(f"{name} needs {rows} diagonals as rows, got {ab}.")

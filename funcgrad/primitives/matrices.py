@@ -1,0 +1,317 @@
+"""Stacked matrices, written with primitives, and what their operations have in common.
+
+The last two axes are the matrix, the others count matrices.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from funcgrad.core.avals import ShapedArray, aval_of, shaped
+from funcgrad.core.primitive import BatchDim, Primitive, Value
+from funcgrad.dtypes import BOOL, is_complex
+from funcgrad.errors import DtypeError, ShapeError
+from funcgrad.lowering import (
+    Array,
+    Extern,
+    Routine,
+    UfuncCall,
+)
+from funcgrad.primitives.contraction import Contract
+from funcgrad.primitives.elementwise import (
+    add,
+    conj,
+    convert,
+    real,
+    select,
+)
+from funcgrad.primitives.families import shape_of, stacked_batch
+from funcgrad.primitives.ordering import stacked
+from funcgrad.primitives.shape import (
+    Concatenate,
+    ReduceSum,
+    Slice,
+    Transpose,
+    moveaxis_from_front,
+    moveaxis_to_front,
+    reshape,
+)
+
+_LETTERS = "abcdefghijklmnopqrstuvw"
+
+# ---------------------------------------------------------------- matrices, written with primitives
+
+
+def matmul(x: Value, y: Value) -> Value:
+    """Product of stacked matrices with equal stacks."""
+    return product(len(shape_of(x))).bind(x, y)
+
+
+def product(ndim: int) -> Contract:
+    """The primitive of `matmul`."""
+    stack = _LETTERS[: ndim - 2]
+    return Contract(stack + "xy", stack + "yz", stack + "xz")
+
+
+def matrix_transpose(x: Value) -> Value:
+    """Swap the last two axes."""
+    ndim = len(shape_of(x))
+    return Transpose((*range(ndim - 2), ndim - 1, ndim - 2)).bind(x)
+
+
+def adjoint(x: Value) -> Value:
+    """Conjugate transpose."""
+    return matrix_transpose(conjugated(x))
+
+
+def conjugated(x: Value) -> Value:
+    return conj.bind(x) if is_complex(aval_of(x).dtype) else x
+
+
+def real_of(x: Value) -> Value:
+    return real.bind(x) if is_complex(aval_of(x).dtype) else x
+
+
+def zero_of(x: Value) -> Any:
+    return aval_of(x).dtype.type(0)
+
+
+def where_held(mask: Any, x: Value) -> Value:
+    """``x`` where a concrete or traced mask holds, else zero."""
+    return select.bind(mask, x, zero_of(x))
+
+
+def strictly_lower(x: Value) -> Value:
+    rows, columns = shape_of(x)[-2:]
+    return where_held(np.tri(rows, columns, -1, dtype=BOOL), x)
+
+
+def upper(x: Value) -> Value:
+    rows, columns = shape_of(x)[-2:]
+    return where_held(~np.tri(rows, columns, -1, dtype=BOOL), x)
+
+
+def diagonal_part(x: Value) -> Value:
+    """``x`` with all elements off its diagonal zero."""
+    return where_held(np.eye(*shape_of(x)[-2:], dtype=BOOL), x)
+
+
+def diagonal(x: Value) -> Value:
+    """The diagonal, along the last axis."""
+    return ReduceSum((len(shape_of(x)) - 1,)).bind(diagonal_part(x))
+
+
+def as_row(w: Value) -> Value:
+    """A vector per matrix as a row, to multiply columns with."""
+    shape = shape_of(w)
+    return reshape(w, (*shape[:-1], 1, shape[-1]))
+
+
+def as_column(w: Value) -> Value:
+    """A vector per matrix as a column, to multiply rows with."""
+    return reshape(w, (*shape_of(w), 1))
+
+
+def hermitian_of_lower(x: Value) -> Value:
+    """The Hermitian matrix whose lower triangle is that of ``x``; of the diagonal the real part."""
+    lower = strictly_lower(x)
+    diagonal = convert(real_of(diagonal_part(x)), aval_of(x).dtype)
+    return add.bind(add.bind(lower, adjoint(lower)), diagonal)
+
+
+def part(x: Value, rows: slice, columns: slice) -> Value:
+    """A block of every matrix."""
+    shape = shape_of(x)
+    (r0, r1, _), (c0, c1, _) = rows.indices(shape[-2]), columns.indices(shape[-1])
+    stack = shape[:-2]
+    zeros = (0,) * len(stack)
+    return Slice((*zeros, r0, c0), (*stack, r1, c1), (1,) * len(shape)).bind(x)
+
+
+# ------------------------------------------------------------------------------------------- checks
+
+
+def check_matrix(name: str, x: ShapedArray) -> None:
+    if x.ndim < 2:
+        raise ShapeError(f"{name} needs a matrix or a stack of matrices, got {x}.")
+    if x.dtype.kind not in "fc":
+        raise DtypeError(
+            f"{name} needs a float or complex matrix, got {x}. Convert it with .astype(float)."
+        )
+
+
+def check_square(name: str, x: ShapedArray) -> None:
+    check_matrix(name, x)
+    if x.shape[-1] != x.shape[-2]:
+        raise ShapeError(f"{name} needs square matrices (the last two axes equal), got {x}.")
+
+
+def check_system(name: str, a: ShapedArray, b: ShapedArray) -> None:
+    check_square(name, a)
+    if b.ndim != a.ndim or b.shape[:-1] != a.shape[:-1] or b.dtype != a.dtype:
+        raise ShapeError(
+            f"{name}: for matrices {a} the right sides must have shape "
+            f"{(*a.shape[:-1], 'k')} and the same dtype, got {b}."
+        )
+
+
+def double(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype that `numpy.linalg` computes in."""
+    return np.dtype(np.complex128 if is_complex(dtype) else np.float64)
+
+
+def by_numpy(
+    names: Sequence[str],
+    avals: Sequence[ShapedArray],
+    outs: Sequence[ShapedArray],
+    n_stack: int,
+    may_fail: bool = False,
+) -> Routine:
+    """The form of an operation that is a generalised ufunc of `numpy.linalg`.
+
+    Args:
+        names: Its name, and those in other versions of NumPy.
+        avals: Types of the arguments.
+        outs: Types of the results.
+        n_stack: Number of axes that count matrices.
+        may_fail: Whether it fails for some matrices, such as singular ones.
+    """
+    n = len(avals)
+    arrays = tuple(Array(aval.shape, double(aval.dtype)) for aval in (*avals, *outs))
+    numbers = tuple(range(len(arrays)))
+    call = UfuncCall(NUMPY_LOOPS, tuple(names), numbers, may_fail)
+    return Routine(arrays, numbers[n:], (call,), n_stack)
+
+
+NUMPY_LOOPS = "numpy.linalg._umath_linalg"
+INT32 = np.dtype(np.int32)
+
+
+def by_columns(x: ShapedArray) -> tuple[int, ...]:
+    """The axes of stacked matrices as LAPACK wants them: column by column."""
+    return (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2)
+
+
+class Factorization(Primitive):
+    """What works on one argument and maps over leading axes anyway."""
+
+    failure: ClassVar[str] = ""
+    """What the matrix is for which it fails."""
+
+    def refusal(self, operand: int, value: int, position: int, *avals: Any, **_: Any) -> Exception:
+        return np.linalg.LinAlgError(self.failure)
+
+    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
+        out = self.bind(*args)
+        return out, [0] * len(out) if self.multiple_results else 0
+
+
+class System(Primitive):
+    """A solution of equations, linear in the right sides, its last argument."""
+
+    def refusal(self, operand: int, value: int, position: int, *avals: Any, **_: Any) -> Exception:
+        return np.linalg.LinAlgError("Singular matrix")
+
+    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
+        if any(d is not None for d in dims[:-1]):
+            return self.bind(*stacked(args, dims)), 0
+        # One matrix, many right sides: they are more columns.
+        b = args[-1]
+        size, *shape = shape_of(b)
+        wide = reshape(moveaxis_from_front(b, len(shape)), (*shape[:-1], shape[-1] * size))
+        out = reshape(self.bind(*args[:-1], wide), (*shape, size))
+        return moveaxis_to_front(out, len(shape)), 0
+
+
+def per_matrix(function: Callable[..., Any], *stacks: Any) -> list[Any]:
+    """Results of a function of single matrices, as a list in the order of the stack."""
+    lead = stacks[0].shape[:-2]
+    return [function(*(s[place] for s in stacks)) for place in np.ndindex(lead)]
+
+
+def scipy_linalg() -> Any:
+    return importlib.import_module("scipy.linalg")
+
+
+def identity_like(x: Value) -> Any:
+    return np.eye(shape_of(x)[-1], dtype=aval_of(x).dtype)
+
+
+def block(a: Value, b: Value, c: Value, d: Value) -> Value:
+    """Stacked matrices of four blocks: ``[[a, b], [c, d]]``."""
+    rows = Concatenate(len(shape_of(a)) - 1)
+    return Concatenate(len(shape_of(a)) - 2).bind(rows.bind(a, b), rows.bind(c, d))
+
+
+class ByMatrix(Primitive):
+    """An operation on matrices that SciPy evaluates one after the other, compiled programs too.
+
+    All arguments have the same stack. Where one of them has an element that is not finite, results
+    are nan (and 0 where they are integers).
+    """
+
+    signature: ClassVar[str]
+    """Letters for the axes of arguments and results, such as ``"mm,mn->mn"``."""
+    takes_nan: ClassVar[bool] = False
+    """Whether elements that are not finite are left to the evaluation."""
+    batch = stacked_batch
+
+    def lower(self, *avals: Any, **_: Any) -> Any:
+        return Extern()
+
+    def one(self, *matrices: Any) -> Sequence[Any]:
+        """The results for one element of the stack."""
+        raise NotImplementedError
+
+    def dtypes(self, *avals: ShapedArray) -> Sequence[np.dtype[Any]]:
+        """The dtypes of the results; by default that of the first argument."""
+        return [avals[0].dtype] * (self.signature.count(",", self.signature.index(">")) + 1)
+
+    def lengths(self, avals: Sequence[ShapedArray]) -> dict[str, int]:
+        """How long the axes are that the signature names."""
+        found: dict[str, int] = {}
+        words = self.signature.split("->")[0].split(",")
+        stacks = {a.shape[: max(a.ndim - len(w), 0)] for a, w in zip(avals, words, strict=True)}
+        for aval, word in zip(avals, words, strict=True):
+            axes = aval.shape[aval.ndim - len(word) :]
+            fits = len(axes) == len(word) and len(stacks) == 1
+            for letter, length in zip(word, axes, strict=False):
+                fits &= found.setdefault(letter, length) == length
+            if not fits:
+                types = ", ".join(map(str, avals))
+                wanted = ", ".join(f"(..., {', '.join(w)})" for w in words)
+                raise ShapeError(f"{self.name} needs arguments of shapes {wanted}, got {types}.")
+        return found
+
+    def abstract_eval(self, *avals: ShapedArray) -> Any:
+        lengths = self.lengths(avals)
+        first = self.signature.split("->")[0].split(",")[0]
+        stack = avals[0].shape[: avals[0].ndim - len(first)]
+        words = self.signature.split("->")[1].split(",")
+        outs = [
+            shaped((*stack, *(lengths[c] for c in word)), dtype)
+            for word, dtype in zip(words, self.dtypes(*avals), strict=True)
+        ]
+        return outs if self.multiple_results else outs[0]
+
+    def impl(self, *args: Any) -> Any:
+        args = tuple(map(np.asarray, args))
+        avals = self.abstract_eval(*map(aval_of, args))
+        outs = [np.zeros(a.shape, a.dtype) for a in (avals if self.multiple_results else [avals])]
+        words = self.signature.split("->")[0].split(",")
+        ranks = [a.ndim - len(word) for a, word in zip(args, words, strict=True)]
+        for place in np.ndindex(args[0].shape[: ranks[0]]):
+            self._fill([out[(*place, ...)] for out in outs], [a[place] for a in args])
+        return outs if self.multiple_results else outs[0]
+
+    def _fill(self, outs: Sequence[Any], matrices: Sequence[Any]) -> None:
+        if not self.takes_nan and not all(np.isfinite(m).all() for m in matrices):
+            for out in outs:
+                out[...] = np.nan if out.dtype.kind in "fc" else 0
+        elif matrices[0].size:
+            for out, found in zip(outs, self.one(*matrices), strict=True):
+                out[...] = found

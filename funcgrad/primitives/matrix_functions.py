@@ -1,0 +1,180 @@
+"""Functions of square matrices that are analytic, and Sylvester's equation.
+
+For every analytic ``f`` the derivative of ``f(A)`` in the direction ``E``, Fréchet's, is a block of
+``f`` of a matrix twice as large,
+
+    f([[A, E], [0, A]]) = [[f(A), L(A, E)], [0, f(A)]]
+
+(N. J. Higham, "Functions of Matrices", SIAM 2008, theorem 3.6), and so are the derivatives of ``L``
+with respect to ``A``. They exist for repeated eigenvalues and for matrices without a basis of
+eigenvectors as well. SciPy evaluates everything here, inside compiled programs too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.primitive import Value
+from funcgrad.primitives.elementwise import add, neg, sub
+from funcgrad.primitives.families import instantiate, shape_of, zeros_like_aval
+from funcgrad.primitives.matrices import (
+    ByMatrix,
+    block,
+    check_square,
+    matmul,
+    matrix_transpose,
+    part,
+    scipy_linalg,
+)
+from funcgrad.records import dataclass
+
+
+@dataclass(frozen=True)
+class Sylvester(ByMatrix):
+    """``x`` with ``a x + x b = c``; ``a`` is ``(..., m, m)``, ``b`` ``(..., n, n)``."""
+
+    signature = "mm,nn,mn->mn"
+
+    def one(self, *matrices: Any) -> Sequence[Any]:
+        a, b, c = matrices
+        return [scipy_linalg().solve_sylvester(a, b, c) if c.size else c]
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        # a dx + dx b = dc - da x - x db
+        (a, b, c), (ta, tb, tc) = primals, tangents
+        out = self.bind(a, b, c)
+        terms = [] if tc is None else [tc]
+        if ta is not None:
+            terms.append(neg.bind(matmul(ta, out)))
+        if tb is not None:
+            terms.append(neg.bind(matmul(out, tb)))
+        total = terms[0]
+        for term in terms[1:]:
+            total = add.bind(total, term)
+        return out, self.bind(a, b, total)
+
+    def transpose(self, ct: Any, a: Any, b: Any, c: Any) -> Sequence[Any]:
+        return None, None, self.bind(matrix_transpose(a), matrix_transpose(b), ct)
+
+
+@dataclass(frozen=True)
+class MatrixFunction(ByMatrix):
+    """An analytic function of matrices of floating or complex numbers.
+
+    Args:
+        function: "expm", "logm" or "power".
+        exponent: Of the power.
+    """
+
+    function: str
+    exponent: float | None = None
+
+    signature = "nn->nn"
+
+    def abstract_eval(self, *avals: ShapedArray) -> Any:
+        check_square(self.function, avals[0])
+        return super().abstract_eval(*avals)
+
+    def one(self, *matrices: Any) -> Sequence[Any]:
+        module, (a,) = scipy_linalg(), matrices
+        if self.function != "expm":
+            a = a.astype(np.complex128, copy=False)
+        if self.function == "power":
+            return [module.fractional_matrix_power(a, self.exponent)]
+        return [getattr(module, self.function)(a)]
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        (a,), (ta,) = primals, tangents
+        return self.bind(a), Frechet(self.function, self.exponent).bind(a, ta)
+
+
+@dataclass(frozen=True)
+class Frechet(ByMatrix):
+    """``L(a, e)``, the derivative of `MatrixFunction` at ``a`` in the direction ``e``.
+
+    Args:
+        function: As there.
+        exponent: As there.
+    """
+
+    function: str
+    exponent: float | None = None
+
+    signature = "nn,nn->nn"
+
+    def one(self, *matrices: Any) -> Sequence[Any]:
+        a, e = matrices
+        size, length = (float(np.linalg.norm(x, 1)) for x in (a, e))
+        if not length:
+            return [e]
+        # A direction as long as the matrix disturbs the evaluation least.
+        factor = (size or 1.0) / length
+        n = len(a)
+        whole = np.zeros((2 * n, 2 * n), a.dtype)
+        whole[:n, :n] = whole[n:, n:] = a
+        whole[:n, n:] = e * factor
+        (found,) = MatrixFunction(self.function, self.exponent).one(whole)
+        return [found[:n, n:] / factor]
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        """The second derivative is symmetric: in the directions ``e`` and ``da`` as a block too."""
+        (a, e), (ta, te) = primals, tangents
+        out = self.bind(a, e)
+        moved = None if te is None else self.bind(a, te)
+        if ta is not None:
+            zero = zeros_like_aval(aval_of(a))
+            both = self.bind(block(a, e, zero, a), block(ta, zero, zero, ta))
+            n = shape_of(a)[-1]
+            turned = part(both, slice(n), slice(n, 2 * n))
+            moved = turned if moved is None else add.bind(moved, turned)
+        return out, instantiate(moved, out)
+
+    def transpose(self, ct: Any, a: Any, e: Any) -> Sequence[Any]:
+        return None, self.bind(matrix_transpose(a), ct)
+
+
+@dataclass(frozen=True)
+class Sqrtm(ByMatrix):
+    """The principal square root of complex matrices."""
+
+    signature = "nn->nn"
+
+    def abstract_eval(self, *avals: ShapedArray) -> Any:
+        check_square(self.name, avals[0])
+        return super().abstract_eval(*avals)
+
+    def one(self, *matrices: Any) -> Sequence[Any]:
+        return [scipy_linalg().sqrtm(matrices[0])]
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        # S S = A:  S dS + dS S = dA
+        out = self.bind(*primals)
+        return out, Sylvester().bind(out, out, tangents[0])
+
+
+@dataclass(frozen=True)
+class Signm(ByMatrix):
+    """The sign of matrices: eigenvalues become 1 or -1 by the sign of their real parts."""
+
+    signature = "nn->nn"
+
+    def abstract_eval(self, *avals: ShapedArray) -> Any:
+        check_square(self.name, avals[0])
+        return super().abstract_eval(*avals)
+
+    def one(self, *matrices: Any) -> Sequence[Any]:
+        return [scipy_linalg().signm(matrices[0])]
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        """With ``N = S A``: ``N dS + dS N = dA - S dA S``.
+
+        Source: C. Kenney and A. J. Laub, SIAM J. Matrix Anal. Appl. 12 (1991) 273.
+        """
+        (a,), (ta,) = primals, tangents
+        out = self.bind(a)
+        size = matmul(out, a)
+        return out, Sylvester().bind(size, size, sub.bind(ta, matmul(out, matmul(ta, out))))

@@ -1,0 +1,324 @@
+"""Forms of square matrices under unitary changes of basis: Schur's, Hessenberg's, tridiagonal.
+
+With ``M = Z^H dA Z`` and ``W = Z^H dZ``, which is anti-Hermitian, ``A = Z T Z^H`` gives
+
+    M = W T + dT - T W
+
+of which the part where ``T`` has zeros determines ``W``. SciPy evaluates everything here, inside
+compiled programs too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.primitive import Value
+from funcgrad.dtypes import BOOL, complex_dtype, is_complex, real_dtype
+from funcgrad.primitives.elementwise import (
+    add,
+    convert,
+    div,
+    equal,
+    imag,
+    mul,
+    real,
+    scale,
+    select,
+    stop_gradient,
+    sub,
+)
+from funcgrad.primitives.families import shape_of
+from funcgrad.primitives.linalg import Solve, inverse_gaps
+from funcgrad.primitives.matrices import (
+    INT32,
+    ByMatrix,
+    adjoint,
+    as_column,
+    as_row,
+    check_square,
+    diagonal,
+    matmul,
+    matrix_transpose,
+    part,
+    scipy_linalg,
+    strictly_lower,
+    upper,
+    where_held,
+)
+from funcgrad.primitives.shape import Concatenate
+from funcgrad.records import dataclass
+
+Sort = str | Callable[..., bool] | None
+
+
+@dataclass(frozen=True)
+class Schur(ByMatrix):
+    """``A = Z T Z^H`` with (quasi-) triangular ``T``; results are ``T``, ``Z`` and a number.
+
+    Of real matrices ``T`` is real: a pair of complex eigenvalues is a block of two rows. The number
+    (int32) says how many eigenvalues were sorted to the front.
+
+    Args:
+        sort: Which eigenvalues come first, as SciPy has it.
+    """
+
+    sort: Sort = None
+
+    signature = "nn->nn,nn,"
+    multiple_results = True
+
+    def abstract_eval(self, *avals: ShapedArray) -> Any:
+        check_square(self.name, avals[0])
+        return super().abstract_eval(*avals)
+
+    def dtypes(self, *avals: ShapedArray) -> Sequence[np.dtype[Any]]:
+        return [avals[0].dtype, avals[0].dtype, INT32]
+
+    def one(self, *matrices: Any) -> Sequence[Any]:
+        output = "complex" if is_complex(matrices[0].dtype) else "real"
+        if self.sort is None:
+            return [*scipy_linalg().schur(matrices[0], output), 0]
+        found: Sequence[Any] = scipy_linalg().schur(matrices[0], output, sort=self.sort)
+        return found
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        """In the basis of eigenvectors of ``T`` its zeros are decoupled.
+
+        With ``T V = V D`` and ``W = V X V^-1``: ``X D - D X = V^-1 (M - dT) V``. The matrices ``V``
+        and ``dT`` are upper triangular up to the blocks, so that the part below the blocks needs
+        nothing else of ``W`` than that part.
+        """
+        (a,), (ta,) = primals, tangents
+        t, z, count = self.bind(a)
+        inner = matmul(adjoint(z), matmul(ta, z))
+        in_block = _in_blocks(t)
+        w, v = _SchurVectors().bind(t)
+        turning = self._below(_similar(v, convert(inner, aval_of(v).dtype)), in_block)
+        turning = scale.bind(turning, inverse_gaps(w))
+        turning = matrix_transpose(
+            Solve().bind(matrix_transpose(v), matrix_transpose(matmul(v, turning)))
+        )
+        turning = self._below(turning, in_block)
+        if not is_complex(aval_of(t).dtype):
+            turning = real.bind(turning)
+        turning = sub.bind(turning, adjoint(turning))
+        moved = sub.bind(inner, _commutator(turning, t))
+        if not is_complex(aval_of(t).dtype):
+            rotation = _inside_blocks(moved, t, in_block)
+            moved = sub.bind(moved, _commutator(rotation, t))
+            turning = add.bind(turning, rotation)
+        kept = add.bind(upper(moved), select.bind(in_block, moved, aval_of(moved).dtype.type(0)))
+        return [t, z, count], [kept, matmul(z, turning), None]
+
+    def _below(self, x: Value, in_block: Value) -> Value:
+        return select.bind(in_block, aval_of(x).dtype.type(0), strictly_lower(x))
+
+
+def _in_blocks(t: Value) -> Value:
+    """Where a quasi-triangular matrix is not zero below the diagonal."""
+    below = strictly_lower(stop_gradient.bind(t))
+    return equal.bind(equal.bind(below, aval_of(t).dtype.type(0)), np.bool_(False))
+
+
+def _inside_blocks(moved: Value, t: Value, in_block: Value) -> Value:
+    """The rotation of each block of two rows that keeps the elements of its diagonal equal.
+
+    A block ``[[a, b], [c, a]]`` turned by ``w`` has ``a + w (b + c)`` and ``a - w (b + c)`` there.
+    """
+    zero, one = aval_of(t).dtype.type(0), aval_of(t).dtype.type(1)
+    total = add.bind(t, matrix_transpose(t))
+    total = add.bind(total, total)
+    is_known = select.bind(equal.bind(total, zero), np.zeros((), BOOL), in_block)
+    entries = diagonal(moved)
+    apart = sub.bind(as_column(entries), as_row(entries))
+    angle = div.bind(apart, select.bind(is_known, total, one))
+    lower = select.bind(is_known, angle, zero)
+    return sub.bind(lower, matrix_transpose(lower))
+
+
+def _commutator(x: Value, y: Value) -> Value:
+    return sub.bind(matmul(x, y), matmul(y, x))
+
+
+def _similar(v: Value, x: Value) -> Value:
+    """``v^-1 x v``."""
+    return Solve().bind(v, matmul(x, v))
+
+
+@dataclass(frozen=True)
+class _SchurVectors(ByMatrix):
+    """Eigenvalues and eigenvectors of quasi-triangular matrices, in the order of the diagonal.
+
+    The length of the vectors is of no account: derivatives keep it as it is in this basis.
+    """
+
+    signature = "nn->n,nn"
+    multiple_results = True
+
+    def dtypes(self, *avals: ShapedArray) -> Sequence[np.dtype[Any]]:
+        return [complex_dtype(avals[0].dtype)] * 2
+
+    def one(self, *matrices: Any) -> Sequence[Any]:
+        (t,) = matrices
+        basis = np.eye(len(t))
+        if not is_complex(t.dtype):
+            t, basis = scipy_linalg().rsf2csf(t, basis.astype(t.dtype))
+        return [np.diagonal(t), basis @ _vectors_of_triangle(t)]
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        (t,), (tt,) = primals, tangents
+        w, v = self.bind(t)
+        inner = _similar(v, convert(tt, aval_of(v).dtype))
+        return [w, v], [diagonal(inner), matmul(v, scale.bind(inner, inverse_gaps(w)))]
+
+
+def _vectors_of_triangle(t: Any) -> Any:
+    """Eigenvectors of one triangular matrix with ones on their diagonal."""
+    n = len(t)
+    out = np.eye(n, dtype=t.dtype)
+    least = np.finfo(t.dtype).eps * max(np.abs(t).max(), np.finfo(t.dtype).tiny)
+    for k in range(1, n):
+        shifted = t[:k, :k] - t[k, k] * np.eye(k, dtype=t.dtype)
+        gaps = np.diagonal(shifted)
+        np.fill_diagonal(shifted, np.where(np.abs(gaps) < least, least, gaps))
+        out[:k, k] = scipy_linalg().solve_triangular(shifted, -t[:k, k])
+    return out
+
+
+@dataclass(frozen=True)
+class Hessenberg(ByMatrix):
+    """``A = Q H Q^H`` with ``H`` zero below its first subdiagonal; results are ``H`` and ``Q``.
+
+    The first column of ``Q`` is that of the identity; with it and a subdiagonal without zeros all
+    else is determined but for signs.
+    """
+
+    signature = "nn->nn,nn"
+    multiple_results = True
+
+    def abstract_eval(self, *avals: ShapedArray) -> Any:
+        check_square(self.name, avals[0])
+        return super().abstract_eval(*avals)
+
+    def one(self, *matrices: Any) -> Sequence[Any]:
+        found: Sequence[Any] = scipy_linalg().hessenberg(matrices[0], calc_q=True)
+        return found
+
+    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        (a,), (ta,) = primals, tangents
+        h, q = self.bind(a)
+        n = shape_of(a)[-1]
+        if n <= 2:
+            return [h, q], [ta, None]
+        inner = matmul(adjoint(q), matmul(ta, q))
+        turning = _hessenberg_turning(inner, h, n)
+        moved = sub.bind(inner, _commutator(turning, h))
+        kept = where_held(~np.tri(n, n, -2, dtype=BOOL), moved)
+        return [h, q], [kept, matmul(q, turning)]
+
+
+def _hessenberg_turning(inner: Value, h: Value, n: int) -> Value:
+    """``W = Q^H dQ``, column by column: the zeros of column ``j`` of ``H`` give column ``j+1``."""
+    every = slice(None)
+    rows = np.arange(n)[:, None]
+    one = aval_of(h).dtype.type(1)
+    columns = [mul.bind(part(h, every, slice(0, 1)), aval_of(h).dtype.type(0))]
+    for j in range(n - 1):
+        known = Concatenate(len(shape_of(h)) - 1).bind(*columns)
+        turned = matmul(known, part(h, slice(0, j + 1), slice(j, j + 1)))
+        rest = sub.bind(part(inner, every, slice(j, j + 1)), turned)
+        rest = add.bind(rest, matmul(h, columns[j]))
+        edge = part(h, slice(j + 1, j + 2), slice(j, j + 1))
+        is_zero = equal.bind(edge, aval_of(h).dtype.type(0))
+        rest = div.bind(rest, select.bind(is_zero, one, edge))
+        below = where_held(rows > j + 1, rest)
+        if is_complex(aval_of(h).dtype):
+            # The subdiagonal stays real, so that imaginary parts there turn the column of Q.
+            phase = convert(imag.bind(where_held(rows == j + 1, rest)), aval_of(h).dtype)
+            below = add.bind(below, mul.bind(phase, aval_of(h).dtype.type(1j)))
+        columns.append(select.bind(is_zero, aval_of(h).dtype.type(0), below))
+    lower = Concatenate(len(shape_of(h)) - 1).bind(*columns)
+    return sub.bind(lower, adjoint(strictly_lower(lower)))
+
+
+@dataclass(frozen=True)
+class PackedHessenberg(ByMatrix):
+    """`Hessenberg` as LAPACK leaves it: ``H`` with the reflections below, and their factors."""
+
+    signature = "nn->nn,r"
+    multiple_results = True
+
+    def lengths(self, avals: Sequence[ShapedArray]) -> dict[str, int]:
+        check_square(self.name, avals[0])
+        return {**super().lengths(avals), "r": max(avals[0].shape[-1] - 1, 0)}
+
+    def one(self, *matrices: Any) -> Sequence[Any]:
+        (gehrd,) = scipy_linalg().get_lapack_funcs(("gehrd",), matrices)
+        return list(gehrd(matrices[0])[:2])
+
+
+@dataclass(frozen=True)
+class PackedTridiagonal(ByMatrix):
+    """Hermitian ``A = Q T Q^H`` as LAPACK leaves it, with the diagonals of ``T``.
+
+    Results: ``T`` with the reflections in the triangle that is read; its diagonal; the diagonal
+    next to it; the factors of the reflections.
+
+    Args:
+        lower_triangle: Which triangle is read.
+    """
+
+    lower_triangle: bool
+
+    signature = "nn->nn,n,r,r"
+    multiple_results = True
+
+    def lengths(self, avals: Sequence[ShapedArray]) -> dict[str, int]:
+        check_square(self.name, avals[0])
+        return {**super().lengths(avals), "r": max(avals[0].shape[-1] - 1, 0)}
+
+    def dtypes(self, *avals: ShapedArray) -> Sequence[np.dtype[Any]]:
+        dtype, size = avals[0].dtype, real_dtype(avals[0].dtype)
+        return [dtype, size, size, dtype]
+
+    def one(self, *matrices: Any) -> Sequence[Any]:
+        name = "hetrd" if is_complex(matrices[0].dtype) else "sytrd"
+        (reduce,) = scipy_linalg().get_lapack_funcs((name,), matrices)
+        return list(reduce(matrices[0], lower=self.lower_triangle)[:4])
+
+
+@dataclass(frozen=True)
+class GeneralizedSchur(ByMatrix):
+    """``A = Q S Z^H`` and ``B = Q T Z^H`` with (quasi-) triangular ``S`` and ``T``.
+
+    Results: ``S``, ``T``, ``alpha``, ``beta`` (both complex, their quotients are the eigenvalues),
+    ``Q``, ``Z``.
+
+    Args:
+        sort: Which eigenvalues come first, as `scipy.linalg.ordqz` has it; none of them by default.
+    """
+
+    sort: Sort = None
+
+    signature = "nn,nn->nn,nn,n,n,nn,nn"
+    multiple_results = True
+
+    def abstract_eval(self, *avals: ShapedArray) -> Any:
+        check_square(self.name, avals[0])
+        return super().abstract_eval(*avals)
+
+    def dtypes(self, *avals: ShapedArray) -> Sequence[np.dtype[Any]]:
+        dtype, number = avals[0].dtype, complex_dtype(avals[0].dtype)
+        return [dtype, dtype, number, number, dtype, dtype]
+
+    def one(self, *matrices: Any) -> Sequence[Any]:
+        output = "complex" if is_complex(matrices[0].dtype) else "real"
+        if self.sort is not None:
+            found: Sequence[Any] = scipy_linalg().ordqz(*matrices, sort=self.sort, output=output)
+            return found
+        s, t, q, z = scipy_linalg().qz(*matrices, output=output)
+        return [s, t, np.diagonal(s), np.diagonal(t), q, z]

@@ -1,0 +1,58 @@
+"""SciPy's own functions under the names of this package, for what derives constants from numbers.
+
+Designs of filters, tables, labels of regions: nothing in them is differentiated or compiled, but a
+program that is ported needs one import only. They refuse traced values.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from funcgrad.core.source import current_location
+from funcgrad.core.trace import Tracer, describe_location
+from funcgrad.errors import ConcretizationTypeError
+from funcgrad.pytree import tree_leaves
+
+__all__ = ["borrow"]
+
+
+def borrow(module: ModuleType, name: str) -> Callable[..., Any]:
+    """A function of SciPy that takes known values only.
+
+    Args:
+        module: One of SciPy's.
+        name: The function's name there. Where the installed SciPy is too old to have it, calling
+            it says so.
+
+    Raises:
+        ConcretizationTypeError: When it is called with a traced value.
+    """
+    path = f"{module.__name__}.{name}"
+    original = getattr(module, name, None)
+
+    def borrowed(*args: Any, **kwargs: Any) -> Any:
+        if original is None:
+            raise NotImplementedError(f"{path}: the SciPy that is installed does not have it.")
+        for leaf in tree_leaves((args, kwargs)):
+            if isinstance(leaf, Tracer):
+                _refuse(path, leaf)
+        return original(*args, **kwargs)
+
+    if original is not None:
+        functools.update_wrapper(borrowed, original)
+    borrowed.__name__ = borrowed.__qualname__ = name
+    borrowed.__doc__ = f"`{path}` itself, for known values only."
+    return borrowed
+
+
+def _refuse(path: str, value: Tracer) -> None:
+    where = "".join(f"\n{line}" for line in describe_location(current_location(), "at"))
+    raise ConcretizationTypeError(
+        f"{path} is SciPy's own function and needs known values, but got a traced {value.aval} "
+        f"inside {value.owner.what}.{where}\n"
+        "Call it before, outside of the transformed function; or, where its result needs no "
+        "derivative, by funcgrad.pure_callback."
+    )

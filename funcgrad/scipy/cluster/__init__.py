@@ -1,0 +1,12 @@
+"""`scipy.cluster` on arrays and traced values: vector quantisation."""
+
+from typing import TYPE_CHECKING
+
+from funcgrad.namespaces import present
+
+if TYPE_CHECKING:  # it is loaded on first use
+    from funcgrad.scipy.cluster import vq
+
+__all__ = ["vq"]
+
+present(__name__)

@@ -1,0 +1,525 @@
+"""Factorisations of matrices, by SciPy's names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import aval_of
+from funcgrad.errors import ArgumentError, ShapeError
+from funcgrad.numpy import linalg, ordering, selecting, shaping
+from funcgrad.primitives import elementwise as p
+from funcgrad.primitives import linalg as primitives
+from funcgrad.primitives import shape as s
+from funcgrad.primitives.indexing import take_along_axis
+from funcgrad.primitives.matrices import adjoint, as_column, as_row, identity_like, part
+from funcgrad.primitives.pencils import Balance, ColumnPivots, Cossin, Ldl
+from funcgrad.primitives.schur import GeneralizedSchur, Hessenberg, Schur
+from funcgrad.primitives.shape import shape_of
+from funcgrad.scipy.linalg.operands import (
+    as_complex,
+    check_equal_shapes,
+    choice,
+    matrices,
+    refuse_traced,
+    square,
+)
+
+
+def cholesky(
+    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> Any:
+    """Cholesky factor of positive definite matrices: upper by default, as in SciPy.
+
+    Args:
+        a: Hermitian matrices, ``(..., n, n)``; one triangle is read.
+        lower: Whether ``L`` with ``a = L L^H`` is returned, and the lower triangle read; else
+            ``U`` with ``a = U^H U``, from the upper triangle.
+        overwrite_a: Without effect.
+        check_finite: Without effect.
+
+    Returns:
+        The factors.
+
+    Example:
+        >>> import numpy as np
+        >>> import funcgrad as fg
+        >>> print(fg.scipy.linalg.cholesky(np.array([[4.0, 2.0], [2.0, 5.0]])))
+        [[2. 1.]
+         [0. 2.]]
+    """
+    return linalg.cholesky(a, upper=not lower)
+
+
+def cho_factor(
+    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Any, bool]:
+    """The Cholesky factor for `cho_solve`, and which one it is."""
+    return cholesky(a, lower), lower
+
+
+def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
+    """Factors of matrices with rows exchanged, ``P a = L U``, for `lu_solve`.
+
+    Args:
+        a: Matrices, ``(..., m, n)``.
+        overwrite_a: Without effect.
+        check_finite: Without effect.
+
+    Returns:
+        ``L`` (below the diagonal) and ``U`` in one matrix, and the exchanges of rows (int32): row
+        ``i`` with row ``pivots[i]``.
+
+    Example:
+        >>> import numpy as np
+        >>> import funcgrad as fg
+        >>> lu, pivots = fg.scipy.linalg.lu_factor(np.array([[1.0, 2.0], [2.0, 2.0]]))
+        >>> print(lu, pivots)
+        [[2.  2. ]
+         [0.5 1. ]] [1 1]
+    """
+    packed, pivots, _ = primitives.LuFactor().bind(linalg.matrix(a, "lu_factor"))
+    return packed, pivots
+
+
+def lu(
+    a: Any,
+    permute_l: bool = False,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    p_indices: bool = False,
+) -> Any:
+    """As `scipy.linalg.lu`: ``a = P L U`` with a permutation, and triangular matrices.
+
+    Args:
+        a: Matrices, ``(..., m, n)``.
+        permute_l: Whether ``P L`` and ``U`` are returned.
+        overwrite_a: Without effect.
+        check_finite: Without effect.
+        p_indices: Whether the permutation is given as indices (int32): ``a = L[p] @ U``.
+
+    Returns:
+        The factors.
+
+    Example:
+        >>> import numpy as np
+        >>> import funcgrad as fg
+        >>> p, l, u = fg.scipy.linalg.lu(np.array([[1.0, 2.0], [2.0, 2.0]]))
+        >>> print(p @ l @ u)
+        [[1. 2.]
+         [2. 2.]]
+    """
+    x = linalg.matrix(a, "lu")
+    m, n = shape_of(x)[-2:]
+    k = min(m, n)
+    packed, _, order = primitives.LuFactor().bind(x)
+    left = shaping.tril(part(packed, slice(None), slice(k)), -1)
+    left = left + np.eye(m, k, dtype=aval_of(x).dtype)
+    right = shaping.triu(part(packed, slice(k), slice(None)))
+    if permute_l:
+        index = as_column(ordering.argsort(order))
+        return take_along_axis(left, index, len(shape_of(x)) - 2), right
+    if p_indices:
+        return p.convert(ordering.argsort(order), np.dtype(np.int32)), left, right
+    places = p.equal.bind(as_row(order), np.arange(m, dtype=np.int32)[:, None])
+    return p.convert(places, aval_of(x).dtype), left, right
+
+
+def ldl(
+    A: Any,
+    lower: bool = True,
+    hermitian: bool = True,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+) -> tuple[Any, Any, Any]:
+    """As `scipy.linalg.ldl`: ``A = L D L^H``, ``L`` permuted, ``D`` with blocks of one or two rows.
+
+    Args:
+        A: Hermitian or symmetric matrices, ``(..., n, n)``; one triangle is read.
+        lower: Which triangle.
+        hermitian: Whether complex matrices are Hermitian; else symmetric.
+        overwrite_a: Without effect.
+        check_finite: Without effect.
+
+    Returns:
+        ``L``, ``D`` and the rows (int32) that make ``L`` triangular. Derivatives keep the blocks.
+    """
+    factor, d, order = Ldl(bool(lower), bool(hermitian)).bind(square(A, "ldl"))
+    return factor, d, order
+
+
+_MODES = {"full": "complete", "economic": "reduced", "r": "complete", "raw": "raw"}
+
+
+def qr(
+    a: Any,
+    overwrite_a: bool = False,
+    lwork: Any = None,
+    mode: str = "full",
+    pivoting: bool = False,
+    check_finite: bool = True,
+) -> Any:
+    """As `scipy.linalg.qr`: ``a = Q R``.
+
+    Args:
+        a: Matrices, ``(..., m, n)``.
+        overwrite_a: Without effect.
+        lwork: Without effect.
+        mode: "full"; "economic"; "r" for ``R`` of "full" alone, in a tuple; "raw" for the
+            reflections and their factors, which have no derivative, and ``R``.
+        pivoting: Whether columns are exchanged, so that the diagonal of ``R`` descends. Then the
+            order of columns (int32) is the last result: ``a[:, order] = Q R``.
+        check_finite: Without effect.
+
+    Returns:
+        A tuple of the results. Of a tall matrix the derivative needs mode "economic".
+
+    Raises:
+        ArgumentError: For another mode.
+
+    Example:
+        >>> import numpy as np
+        >>> import funcgrad as fg
+        >>> q, r = fg.scipy.linalg.qr(np.array([[3.0], [4.0]]), mode="economic")
+        >>> print(q @ r)
+        [[3.]
+         [4.]]
+    """
+    choice("qr", "mode", mode, tuple(_MODES))
+    x = linalg.matrix(a, "qr")
+    last: tuple[Any, ...] = ()
+    if pivoting:
+        order = ColumnPivots().bind(x)
+        x = take_along_axis(x, as_row(order), len(shape_of(x)) - 1)
+        last = (order,)
+    if mode == "raw":
+        packed, taus = primitives.RawQr().bind(x)
+        k = min(shape_of(x)[-2:])
+        return ((packed, taus), shaping.triu(part(packed, slice(k), slice(None))), *last)
+    out = tuple(linalg.qr(x, _MODES[mode]))
+    return (*(out[1:] if mode == "r" else out), *last)
+
+
+def rq(
+    a: Any,
+    overwrite_a: bool = False,
+    lwork: Any = None,
+    mode: str = "full",
+    check_finite: bool = True,
+) -> Any:
+    """As `scipy.linalg.rq`: ``a = R Q``, with modes "full", "economic" and "r"."""
+    choice("rq", "mode", mode, ("full", "economic", "r"))
+    x = linalg.matrix(a, "rq")
+    kind = "reduced" if mode == "economic" else "complete"
+    # With rows and columns in opposite order, and transposed, it is the other factorisation.
+    q, r = linalg.qr(adjoint(shaping.flip(x, (-2, -1))), kind)
+    r, q = (shaping.flip(adjoint(y), (-2, -1)) for y in (r, q))
+    return r if mode == "r" else (r, q)
+
+
+def qr_multiply(
+    a: Any,
+    c: Any,
+    mode: str = "right",
+    pivoting: bool = False,
+    conjugate: bool = False,
+    overwrite_a: bool = False,
+    overwrite_c: bool = False,
+) -> Any:
+    """As `scipy.linalg.qr_multiply`: ``c Q``, or ``Q c`` if ``mode`` is "left", and ``R``."""
+    choice("qr_multiply", "mode", mode, ("left", "right"))
+    a, c = linalg.floating(a, c, function="qr_multiply")
+    q, *rest = qr(a, mode="economic", pivoting=pivoting)
+    q = q.conj() if conjugate else q
+    is_vector = len(shape_of(c)) == 1
+    if is_vector:
+        c = s.reshape(c, (-1, 1) if mode == "left" else (1, -1))
+    inner = (
+        (shape_of(q)[-1], shape_of(c)[-2])
+        if mode == "left"
+        else (
+            shape_of(c)[-1],
+            shape_of(q)[-2],
+        )
+    )
+    if inner[0] != inner[1]:
+        raise ShapeError(f"qr_multiply: {aval_of(c)} does not fit the factor {aval_of(q)}.")
+    out = linalg.matmul(q, c) if mode == "left" else linalg.matmul(c, q)
+    return (shaping.ravel(out) if is_vector else out, *rest)
+
+
+def svd(
+    a: Any,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    lapack_driver: str = "gesdd",
+) -> Any:
+    """As `numpy.linalg.svd`, a tuple; the last three arguments are without effect."""
+    out = linalg.svd(a, full_matrices, compute_uv)
+    return tuple(out) if compute_uv else out
+
+
+def svdvals(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """Singular values of matrices, descending."""
+    return linalg.svdvals(a)
+
+
+def polar(
+    a: Any,
+    side: str = "right",
+    *,
+    method: str = "svd",
+    eps: float | None = None,
+    max_iterations: int | None = None,
+) -> tuple[Any, Any]:
+    """As `scipy.linalg.polar`: ``a = u p`` (``p u`` on the left side) with positive ``p``.
+
+    Args:
+        a: Matrices, ``(..., m, n)``.
+        side: "right" or "left".
+        method: Accepted for JAX's signature, as are the next two: there is one method.
+        eps: See there.
+        max_iterations: See there.
+
+    Returns:
+        ``u``, with orthonormal rows or columns, and ``p``.
+
+    Example:
+        >>> import numpy as np
+        >>> import funcgrad as fg
+        >>> print(fg.scipy.linalg.polar(np.array([[0.0, -2.0], [2.0, 0.0]]))[1])
+        [[2. 0.]
+         [0. 2.]]
+    """
+    choice("polar", "side", side, ("right", "left"))
+    w, values, vh = linalg.svd(linalg.matrix(a, "polar"), full_matrices=False)
+    values = p.convert(values, aval_of(w).dtype)
+    if side == "right":
+        return linalg.matmul(w, vh), linalg.matmul(adjoint(vh) * as_row(values), vh)
+    return linalg.matmul(w, vh), linalg.matmul(w * as_row(values), adjoint(w))
+
+
+Sort = str | Callable[..., bool] | None
+_OUTPUTS = ("real", "complex", "r", "c")
+
+
+def schur(
+    a: Any,
+    output: str = "real",
+    lwork: Any = None,
+    overwrite_a: bool = False,
+    sort: Sort = None,
+    check_finite: bool = True,
+) -> Any:
+    """As `scipy.linalg.schur`: ``a = Z T Z^H`` with (quasi-) triangular ``T``.
+
+    Derivatives are for distinct eigenvalues.
+
+    Args:
+        a: Matrices, ``(..., n, n)``.
+        output: "real" keeps real matrices real, with blocks of two rows for pairs of complex
+            eigenvalues; "complex" gives triangular ``T``.
+        lwork: Without effect.
+        overwrite_a: Without effect.
+        sort: Which eigenvalues come first: "lhp", "rhp", "iuc", "ouc" or a function.
+        check_finite: Without effect.
+
+    Returns:
+        ``T`` and ``Z``, and with ``sort`` how many eigenvalues came first.
+
+    Example:
+        >>> import numpy as np
+        >>> import funcgrad as fg
+        >>> a = np.array([[1.0, 2.0], [0.0, 3.0]])
+        >>> t, z = fg.scipy.linalg.schur(a)
+        >>> print(t)
+        [[1. 2.]
+         [0. 3.]]
+    """
+    choice("schur", "output", output, _OUTPUTS)
+    x = square(a, "schur")
+    t, z, count = Schur(sort).bind(as_complex(x) if output in ("complex", "c") else x)
+    return (t, z) if sort is None else (t, z, count)
+
+
+def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
+    """As `scipy.linalg.rsf2csf`: the complex Schur form, of a real one, with triangular ``T``."""
+    t, z = matrices("rsf2csf", T, Z)
+    check_equal_shapes("rsf2csf", t, z)
+    t, z = as_complex(t), as_complex(z)
+    triangle, turn, _ = Schur().bind(t)
+    return triangle, linalg.matmul(z, turn)
+
+
+def cdf2rdf(w: Any, v: Any) -> tuple[Any, Any]:
+    """As `scipy.linalg.cdf2rdf`: real blocks in place of pairs of complex eigenvalues.
+
+    It takes concrete arrays, because values say which eigenvalues are a pair.
+    """
+    refuse_traced("cdf2rdf", w, v)
+    return _cdf2rdf(np.asarray(w), np.asarray(v))
+
+
+def _cdf2rdf(w: Any, v: Any) -> tuple[Any, Any]:
+    n = w.shape[-1] if w.ndim else 0
+    if v.shape != (*w.shape, n):
+        raise ValueError(f"cdf2rdf: vectors of shape {v.shape} for values of shape {w.shape}.")
+    values = np.zeros(v.shape, w.real.dtype)
+    values[..., range(n), range(n)] = w.real
+    vectors = np.array(v.real)
+    for place in np.ndindex(w.shape[:-1]):
+        pairs = np.flatnonzero(w[place].imag)
+        if len(pairs) % 2:
+            raise ValueError("cdf2rdf: complex eigenvalues must come in pairs.")
+        for j, k in pairs.reshape(-1, 2):
+            values[(*place, j, k)] = w[(*place, j)].imag
+            values[(*place, k, j)] = w[(*place, k)].imag
+            first, second = v[place][:, j], v[place][:, k]
+            vectors[place][:, j] = (0.5j * (first - second)).real
+            vectors[place][:, k] = (0.5 * (first + second)).real
+    return values, vectors
+
+
+def hessenberg(
+    a: Any, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> Any:
+    """As `scipy.linalg.hessenberg`: ``a = Q H Q^H``, ``H`` zero below its first subdiagonal.
+
+    Args:
+        a: Matrices, ``(..., n, n)``.
+        calc_q: Whether ``Q`` is returned as well.
+        overwrite_a: Without effect.
+        check_finite: Without effect.
+
+    Returns:
+        ``H``, or ``H`` and ``Q``.
+    """
+    h, q = Hessenberg().bind(square(a, "hessenberg"))
+    return (h, q) if calc_q else h
+
+
+def _pencil(function: str, A: Any, B: Any, output: str) -> list[Any]:
+    choice(function, "output", output, _OUTPUTS)
+    a, b = matrices(function, A, B)
+    square(a, function)
+    check_equal_shapes(function, a, b)
+    return [as_complex(a), as_complex(b)] if output in ("complex", "c") else [a, b]
+
+
+def qz(
+    A: Any,
+    B: Any,
+    output: str = "real",
+    lwork: Any = None,
+    sort: None = None,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+) -> tuple[Any, Any, Any, Any]:
+    """As `scipy.linalg.qz`: ``A = Q AA Z^H``, ``B = Q BB Z^H``; it has no derivative.
+
+    The eigenvalues have derivatives by ``eig(A, B)``.
+    """
+    if sort is not None:
+        raise ArgumentError("qz: sort must be None; ordqz sorts eigenvalues.")
+    s, t, _, _, q, z = GeneralizedSchur().bind(*_pencil("qz", A, B, output))
+    return s, t, q, z
+
+
+def ordqz(
+    A: Any,
+    B: Any,
+    sort: Sort = "lhp",
+    output: str = "real",
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+) -> tuple[Any, ...]:
+    """As `scipy.linalg.ordqz`: `qz` with sorted eigenvalues ``alpha / beta``, without derivative.
+
+    ``alpha`` and ``beta`` are complex.
+    """
+    return tuple(GeneralizedSchur(sort).bind(*_pencil("ordqz", A, B, output)))
+
+
+def cossin(
+    X: Any,
+    p: int | None = None,
+    q: int | None = None,
+    separate: bool = False,
+    swap_sign: bool = False,
+    compute_u: bool = True,
+    compute_vh: bool = True,
+) -> Any:
+    """As `scipy.linalg.cossin`: the cosine-sine decomposition of unitary matrices.
+
+    It has no derivative: its factors may be turned against each other in each block.
+
+    Args:
+        X: Unitary matrices, ``(..., n, n)``, or the four blocks of them.
+        p: Number of rows of the first block.
+        q: Number of its columns.
+        separate: Whether the blocks of the factors are returned, and angles.
+        swap_sign: Whether the sines of the second block of rows are the negative ones.
+        compute_u: Accepted without effect: both factors are computed.
+        compute_vh: Likewise.
+
+    Returns:
+        ``U``, ``C`` and ``V^H``, or ``(U1, U2)``, angles and ``(V1^H, V2^H)``.
+    """
+    if p is None and q is None and isinstance(X, list | tuple):
+        first = linalg.matrix(X[0], "cossin")
+        p, q = shape_of(first)[-2:]
+        X = selecting.block([[X[0], X[1]], [X[2], X[3]]])
+    x = square(X, "cossin")
+    n = shape_of(x)[-1]
+    p, q = p or 0, q or 0
+    if not (0 < p < n and 0 < q < n):
+        raise ValueError(
+            f"cossin: a block of {p} rows and {q} columns does not split {aval_of(x)}."
+        )
+    u, angles, c, vh = Cossin(p, q, bool(swap_sign)).bind(x)
+    if not separate:
+        return u, c, vh
+    rows, columns = (slice(p), slice(p, n)), (slice(q), slice(q, n))
+    blocks = tuple(part(u, r, r) for r in rows), tuple(part(vh, r, r) for r in columns)
+    return blocks[0], angles, blocks[1]
+
+
+def matrix_balance(
+    A: Any,
+    permute: bool = True,
+    scale: bool = True,
+    separate: bool = False,
+    overwrite_a: bool = False,
+) -> Any:
+    """As `scipy.linalg.matrix_balance`: ``B = T^-1 A T`` with rows and columns of like size.
+
+    Scales are powers of 2, so that ``T`` is constant as far as derivatives go.
+
+    Args:
+        A: Matrices, ``(..., n, n)``.
+        permute: Whether rows and columns may be exchanged.
+        scale: Whether they may be scaled.
+        separate: Whether the scales and the order (int32) are returned in place of ``T``.
+        overwrite_a: Without effect.
+
+    Returns:
+        ``B`` and ``T``, or ``B`` and the pair.
+    """
+    a = square(A, "matrix_balance")
+    scales, order = Balance(bool(permute), bool(scale)).bind(a)
+    scales = p.convert(scales, aval_of(a).dtype)
+    ndim = len(shape_of(a))
+    moved = take_along_axis(a, as_column(order), ndim - 2)
+    moved = take_along_axis(moved, as_row(order), ndim - 1)
+    inside = take_along_axis(scales, order, ndim - 2)
+    balanced = moved * as_row(inside) / as_column(inside)
+    if separate:
+        return balanced, (scales, order)
+    unit = identity_like(a) * as_column(scales)
+    return balanced, take_along_axis(unit, as_row(order), ndim - 1)

@@ -1,0 +1,278 @@
+"""Functions of matrices that are analytic, such as the exponential.
+
+Derivatives are Fréchet's, exact for repeated eigenvalues and for matrices without a basis of
+eigenvectors. SciPy evaluates them, in compiled programs too. `sqrtm`, `logm`, `funm` and fractional
+powers are complex for real matrices as well, because whether they happen to be real depends on
+values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from funcgrad.api.custom import custom_jvp
+from funcgrad.api.differentiation import jvp
+from funcgrad.core.avals import aval_of
+from funcgrad.core.trace import Tracer
+from funcgrad.dtypes import real_dtype
+from funcgrad.errors import ArgumentError
+from funcgrad.numpy import linalg, selecting
+from funcgrad.primitives import elementwise as p
+from funcgrad.primitives import linalg as primitives
+from funcgrad.primitives import shape as s
+from funcgrad.primitives.matrices import as_column, as_row, identity_like
+from funcgrad.primitives.matrix_functions import Frechet, MatrixFunction, Signm, Sqrtm
+from funcgrad.primitives.shape import shape_of
+from funcgrad.scipy.linalg.operands import (
+    as_complex,
+    check_equal_shapes,
+    is_complex_value,
+    matrices,
+    square,
+)
+
+
+def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> Any:
+    """As `scipy.linalg.expm`: the exponential of matrices.
+
+    Args:
+        A: Matrices, ``(..., n, n)``.
+        upper_triangular: Accepted for JAX's signature; the structure is seen from the values.
+        max_squarings: Accepted for JAX's signature; there are as many as are needed.
+
+    Returns:
+        The exponentials, in the dtype of ``A``, if floating or complex.
+
+    Raises:
+        LinAlgError: If the matrices are not square.
+
+    Example:
+        >>> import numpy as np
+        >>> import funcgrad as fg
+        >>> a = np.array([[0.0, 1.0], [0.0, 0.0]])
+        >>> print(fg.scipy.linalg.expm(a))
+        [[1. 1.]
+         [0. 1.]]
+        >>> print(fg.grad(lambda a: fg.scipy.linalg.expm(a).sum())(a))
+        [[1.5        1.        ]
+         [2.16666667 1.5       ]]
+    """
+    return MatrixFunction("expm").bind(square(A, "expm"))
+
+
+def expm_frechet(
+    A: Any,
+    E: Any,
+    method: str | None = None,
+    compute_expm: bool = True,
+    check_finite: bool = True,
+) -> Any:
+    """As `scipy.linalg.expm_frechet`: the derivative of the exponential in a direction.
+
+    Args:
+        A: Matrices, ``(..., n, n)``.
+        E: Directions, of the same shape.
+        method: Accepted without effect.
+        compute_expm: Whether the exponential is returned as well.
+        check_finite: Without effect.
+
+    Returns:
+        The exponential and the derivative, or the derivative alone.
+
+    Example:
+        >>> import numpy as np
+        >>> import funcgrad as fg
+        >>> print(fg.scipy.linalg.expm_frechet(np.zeros((1, 1)), np.ones((1, 1))))
+        (array([[1.]]), array([[1.]]))
+    """
+    a, e = matrices("expm_frechet", A, E)
+    square(a, "expm_frechet")
+    check_equal_shapes("expm_frechet", a, e)
+    moved = Frechet("expm").bind(a, e)
+    return (MatrixFunction("expm").bind(a), moved) if compute_expm else moved
+
+
+def expm_cond(A: Any, check_finite: bool = True) -> Any:
+    """As `scipy.linalg.expm_cond`: the relative condition of the exponential, Frobenius norms.
+
+    It takes a matrix with n^4 elements.
+    """
+    a = square(A, "expm_cond")
+    *stack, n, _ = shape_of(a)
+    units = np.eye(n * n, dtype=aval_of(a).dtype).reshape(n * n, *(1,) * len(stack), n, n)
+    wide = (n * n, *stack, n, n)
+    moved = Frechet("expm").bind(s.broadcast_to(a, wide), s.broadcast_to(units, wide))
+    kronecker = s.moveaxis_from_front(s.reshape(moved, (n * n, *stack, n * n)), len(stack) + 1)
+    size = linalg.norm(a, "fro", (-2, -1)) / linalg.norm(expm(a), "fro", (-2, -1))
+    return linalg.norm(kronecker, 2, (-2, -1)) * size
+
+
+def logm(A: Any) -> Any:
+    """As `scipy.linalg.logm`: the principal logarithm of matrices, complex for real ones too.
+
+    Example:
+        >>> import numpy as np
+        >>> import funcgrad as fg
+        >>> print(fg.scipy.linalg.logm(np.eye(2)).real)
+        [[0. 0.]
+         [0. 0.]]
+    """
+    return MatrixFunction("logm").bind(as_complex(square(A, "logm")))
+
+
+def sqrtm(A: Any, *, blocksize: Any = None) -> Any:
+    """As `scipy.linalg.sqrtm`: the principal square root, complex for real matrices too.
+
+    Args:
+        A: Matrices, ``(..., n, n)``.
+        blocksize: Accepted without effect.
+
+    Returns:
+        The roots.
+
+    Example:
+        >>> import numpy as np
+        >>> import funcgrad as fg
+        >>> root = lambda a: fg.scipy.linalg.sqrtm(a).real
+        >>> print(root(4 * np.eye(2)))
+        [[2. 0.]
+         [0. 2.]]
+        >>> print(fg.grad(lambda a: root(a).sum())(4 * np.eye(2)))
+        [[0.25 0.25]
+         [0.25 0.25]]
+    """
+    return Sqrtm().bind(as_complex(square(A, "sqrtm")))
+
+
+def fractional_matrix_power(A: Any, t: Any) -> Any:
+    """As `scipy.linalg.fractional_matrix_power`; powers that are no integers are complex.
+
+    Args:
+        A: Matrices, ``(..., n, n)``.
+        t: The exponent, a known number.
+
+    Returns:
+        The powers.
+
+    Raises:
+        ArgumentError: If ``t`` is traced.
+    """
+    if isinstance(t, Tracer) or np.ndim(t):
+        raise ArgumentError(
+            "fractional_matrix_power: t must be one known number; for a traced one write "
+            "expm(t * logm(A))."
+        )
+    a = square(A, "fractional_matrix_power")
+    if isinstance(t, Integral) or float(t).is_integer():
+        return linalg.matrix_power(a, int(t))
+    return MatrixFunction("power", float(t)).bind(as_complex(a))
+
+
+def signm(A: Any) -> Any:
+    """As `scipy.linalg.signm`: eigenvalues become 1 or -1 by the sign of their real parts."""
+    return Signm().bind(square(A, "signm"))
+
+
+def _of_both(a: Any, sign: int, factor: complex) -> Any:
+    """Half the sum or the difference of ``exp(factor a)`` and its reciprocal."""
+    forth, back = (expm(a * aval_of(a).dtype.type(f)) for f in (factor, -factor))
+    return (forth + sign * back) * aval_of(a).dtype.type(0.5 if factor == 1 or sign > 0 else -0.5j)
+
+
+def cosm(A: Any) -> Any:
+    """As `scipy.linalg.cosm`: the cosine of matrices."""
+    a = square(A, "cosm")
+    if is_complex_value(a):
+        return _of_both(a, 1, 1j)
+    return p.real.bind(expm(as_complex(a) * aval_of(as_complex(a)).dtype.type(1j)))
+
+
+def sinm(A: Any) -> Any:
+    """As `scipy.linalg.sinm`: the sine of matrices."""
+    a = square(A, "sinm")
+    if is_complex_value(a):
+        return _of_both(a, -1, 1j)
+    return p.imag.bind(expm(as_complex(a) * aval_of(as_complex(a)).dtype.type(1j)))
+
+
+def tanm(A: Any) -> Any:
+    """As `scipy.linalg.tanm`: the tangent of matrices."""
+    return linalg.solve(cosm(A), sinm(A))
+
+
+def coshm(A: Any) -> Any:
+    """As `scipy.linalg.coshm`: the hyperbolic cosine of matrices."""
+    return _of_both(square(A, "coshm"), 1, 1)
+
+
+def sinhm(A: Any) -> Any:
+    """As `scipy.linalg.sinhm`: the hyperbolic sine of matrices."""
+    return _of_both(square(A, "sinhm"), -1, 1)
+
+
+def tanhm(A: Any) -> Any:
+    """As `scipy.linalg.tanhm`: the hyperbolic tangent of matrices."""
+    return linalg.solve(coshm(A), sinhm(A))
+
+
+def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
+    """As `scipy.linalg.funm`: a function of matrices, given for numbers. The result is complex.
+
+    The matrices need a basis of eigenvectors. The first derivative with respect to ``A`` is right
+    for equal eigenvalues too, if ``func`` is analytic there.
+
+    Args:
+        A: Matrices, ``(..., n, n)``.
+        func: Function of complex numbers, which is called with arrays of them.
+        disp: Whether the result alone is returned.
+
+    Returns:
+        The function of the matrices; if not ``disp`` also an estimate of its relative error: the
+        rounding error times the condition of the basis.
+
+    Example:
+        >>> import numpy as np
+        >>> import funcgrad as fg
+        >>> print(fg.scipy.linalg.funm(np.diag([1.0, 3.0]), lambda x: x * x).real)
+        [[1. 0.]
+         [0. 9.]]
+    """
+
+    @custom_jvp
+    def value(a: Any) -> Any:
+        w, v = linalg.eig(a)
+        return _in_basis(v, as_row(func(w)) * identity_like(v))
+
+    @value.defjvp
+    def rule(primals: Any, tangents: Any) -> Any:
+        (a,), (ta,) = primals, tangents
+        w, v = linalg.eig(a)
+        inner = linalg.solve(v, linalg.matmul(as_complex(ta), v))
+        return value(a), _in_basis(v, _slopes(w, func) * inner)
+
+    a = square(A, "funm")
+    out = value(as_complex(a))
+    if disp:
+        return out
+    eps = np.finfo(real_dtype(aval_of(out).dtype)).eps
+    return out, eps * linalg.cond(linalg.eig(a)[1])
+
+
+def _in_basis(v: Any, x: Any) -> Any:
+    """``v x v^-1``."""
+    turned = linalg.matrix_transpose(linalg.matmul(v, x))
+    return linalg.matrix_transpose(linalg.solve(linalg.matrix_transpose(v), turned))
+
+
+def _slopes(w: Any, func: Callable[[Any], Any]) -> Any:
+    """``(f(w_j) - f(w_i)) / (w_j - w_i)``, and the derivative where both are equal."""
+    inverse = primitives.inverse_gaps(w)
+    values = func(w)
+    quotients = (as_row(values) - as_column(values)) * inverse
+    middle = (as_row(w) + as_column(w)) * aval_of(w).dtype.type(0.5)
+    _, slopes = jvp(func, (middle,), (np.ones(shape_of(middle), aval_of(w).dtype),))
+    return selecting.where(inverse == 0, slopes, quotients)

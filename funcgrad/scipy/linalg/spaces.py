@@ -1,0 +1,273 @@
+"""Inverses, norms, and the spaces that matrices span."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import aval_of
+from funcgrad.core.trace import Tracer
+from funcgrad.dtypes import real_dtype
+from funcgrad.errors import ArgumentError, ShapeError
+from funcgrad.numpy import elementwise, linalg, reducing, selecting, shaping
+from funcgrad.primitives import elementwise as p
+from funcgrad.primitives import linalg as primitives
+from funcgrad.primitives.matrices import adjoint, hermitian_of_lower, part
+from funcgrad.primitives.pencils import NullSpace
+from funcgrad.primitives.shape import shape_of
+from funcgrad.scipy.linalg.operands import (
+    as_answer,
+    as_columns,
+    check_equal_shapes,
+    matrices,
+    square,
+    stacked,
+)
+from funcgrad.scipy.linalg.solving import solve
+
+
+def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """As `numpy.linalg.det`."""
+    return linalg.det(a)
+
+
+def norm(
+    a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, check_finite: bool = True
+) -> Any:
+    """As `numpy.linalg.norm`."""
+    return linalg.norm(a, ord, axis, keepdims)
+
+
+def _tolerances(x: Any, atol: float | None, rtol: float | None, function: str) -> list[float]:
+    if isinstance(atol, Tracer) or isinstance(rtol, Tracer):
+        raise ArgumentError(f"{function}: tolerances must be known numbers.")
+    eps = float(np.finfo(aval_of(x).dtype).eps) * max(shape_of(x)[-2:])
+    found = [0.0 if atol is None else float(atol), eps if rtol is None else float(rtol)]
+    if min(found) < 0:
+        raise ValueError(f"{function}: tolerances must be positive.")
+    return found
+
+
+def pinv(
+    a: Any,
+    *,
+    atol: float | None = None,
+    rtol: float | None = None,
+    return_rank: bool = False,
+    check_finite: bool = True,
+) -> Any:
+    """As `scipy.linalg.pinv`: the Moore-Penrose inverse; derivatives are those at constant rank.
+
+    Args:
+        a: Matrices, ``(..., m, n)``.
+        atol: Singular values up to ``atol + rtol * largest`` count as zero.
+        rtol: By default ``max(m, n)`` times the rounding error.
+        return_rank: Whether the rank is returned as well.
+        check_finite: Without effect.
+
+    Returns:
+        The inverses, ``(..., n, m)``, and if asked for the ranks.
+    """
+    x = linalg.matrix(a, "pinv")
+    atol, rtol = _tolerances(x, atol, rtol, "pinv")
+    out = primitives.Pinv(rtol, atol).bind(x)
+    return (out, _rank(x, atol, rtol)) if return_rank else out
+
+
+def pinvh(
+    a: Any,
+    atol: float | None = None,
+    rtol: float | None = None,
+    lower: bool = True,
+    return_rank: bool = False,
+    check_finite: bool = True,
+) -> Any:
+    """As `scipy.linalg.pinvh`: `pinv` of Hermitian matrices, of which one triangle is read."""
+    x = square(a, "pinvh")
+    whole = hermitian_of_lower(x if lower else adjoint(x))
+    return pinv(whole, atol=atol, rtol=rtol, return_rank=return_rank)
+
+
+def _rank(x: Any, atol: float, rtol: float) -> Any:
+    values = primitives.SingularValues().bind(x)
+    if not shape_of(values)[-1]:
+        return np.zeros(shape_of(values)[:-1], np.int64)
+    dtype = aval_of(values).dtype
+    bound = values[..., :1] * dtype.type(rtol) + dtype.type(atol)
+    return reducing.sum(p.greater.bind(values, bound), -1)
+
+
+def _known_rank(x: Any, rcond: Any, function: str) -> int:
+    """The rank of one matrix, as a number: results have shapes that follow from it."""
+    if len(shape_of(x)) != 2:
+        raise ShapeError(
+            f"{function} takes one matrix, since ranks may differ in a stack, got {aval_of(x)}."
+        )
+    return int(_rank(x, 0.0, _tolerances(x, None, rcond, function)[1]))
+
+
+def null_space(
+    A: Any,
+    rcond: float | None = None,
+    *,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    lapack_driver: str = "gesdd",
+) -> Any:
+    """As `scipy.linalg.null_space`: orthonormal columns that ``A`` makes zero.
+
+    The rank must be known, as it is in eager code, derivatives included. Derivatives are those at
+    constant rank, and turn the columns not among themselves.
+
+    Args:
+        A: A matrix, ``(m, n)``.
+        rcond: Singular values up to this part of the largest count as zero.
+        overwrite_a: Without effect.
+        check_finite: Without effect.
+        lapack_driver: Without effect.
+
+    Returns:
+        The columns, ``(n, k)``.
+
+    Example:
+        >>> import numpy as np
+        >>> import funcgrad as fg
+        >>> print(abs(fg.scipy.linalg.null_space(np.array([[1.0, 0.0]]))))
+        [[0.]
+         [1.]]
+    """
+    x = linalg.matrix(A, "null_space")
+    rank = _known_rank(x, rcond, "null_space")
+    return NullSpace(shape_of(x)[-1] - rank).bind(x)
+
+
+def orth(A: Any, rcond: float | None = None) -> Any:
+    """As `scipy.linalg.orth`: orthonormal columns that span those of ``A``, of known rank."""
+    x = linalg.matrix(A, "orth")
+    rank = _known_rank(x, rcond, "orth")
+    u, _, _ = linalg.svd(x, full_matrices=False)
+    return part(u, slice(None), slice(rank))
+
+
+def subspace_angles(A: Any, B: Any) -> Any:
+    """As `scipy.linalg.subspace_angles`: between the spaces of columns, descending.
+
+    Args:
+        A: A matrix, ``(m, n)``, of known rank.
+        B: A matrix, ``(m, k)``, likewise.
+
+    Returns:
+        The angles, in radians.
+    """
+    a, b = matrices("subspace_angles", A, B)
+    if shape_of(a)[-2] != shape_of(b)[-2]:
+        raise ValueError(f"subspace_angles: {aval_of(a)} and {aval_of(b)} differ in rows.")
+    a, b = orth(a), orth(b)
+    inner = linalg.matmul(adjoint(a), b)
+    cosines = shaping.flip(linalg.svdvals(inner), -1)
+    if shape_of(a)[-1] >= shape_of(b)[-1]:
+        outside = b - linalg.matmul(a, inner)
+    else:
+        outside = a - linalg.matmul(b, adjoint(inner))
+    # Small angles from their sines, large ones from their cosines: each where its slope is not.
+    is_small = cosines * cosines >= 0.5
+    half = aval_of(cosines).dtype.type(0.5)
+    sines = linalg.svdvals(outside)
+    from_sines = elementwise.arcsin(selecting.where(is_small, sines, half))
+    from_cosines = elementwise.arccos(selecting.where(is_small, half, cosines))
+    return selecting.where(is_small, from_sines, from_cosines)
+
+
+def orthogonal_procrustes(A: Any, B: Any, check_finite: bool = True) -> tuple[Any, Any]:
+    """As `scipy.linalg.orthogonal_procrustes`: the unitary ``R`` with the least ``|A R - B|``.
+
+    Args:
+        A: Matrices, ``(..., m, n)``.
+        B: Matrices of the same shape.
+        check_finite: Without effect.
+
+    Returns:
+        ``R``, and the sum of the singular values of ``A^H B``.
+    """
+    a, b = matrices("orthogonal_procrustes", A, B)
+    check_equal_shapes("orthogonal_procrustes", a, b)
+    u, values, vh = linalg.svd(linalg.matmul(adjoint(a), b))
+    return linalg.matmul(u, vh), reducing.sum(values, -1)
+
+
+def lstsq(
+    a: Any,
+    b: Any,
+    cond: float | None = None,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+    lapack_driver: str | None = None,
+) -> tuple[Any, Any, Any, Any]:
+    """As `scipy.linalg.lstsq`: the shortest ``x`` that minimises ``|a x - b|``.
+
+    Derivatives are those at constant rank.
+
+    Args:
+        a: Matrices, ``(..., m, n)``.
+        b: A vector ``(m,)`` or matrices ``(..., m, k)``.
+        cond: Singular values up to this part of the largest count as zero.
+        overwrite_a: Without effect.
+        overwrite_b: Without effect.
+        check_finite: Without effect.
+        lapack_driver: Without effect.
+
+    Returns:
+        Solution; sums of squared residuals (empty if ``m <= n``, or if the rank is known to be
+        deficient); rank; singular values.
+    """
+    a, b = linalg.floating(a, b, function="lstsq")
+    a = linalg.matrix(a, "lstsq")
+    b, is_vector = as_columns(b, "lstsq")
+    a, b = stacked([a, b], [2, 2])
+    m, n = shape_of(a)[-2:]
+    if shape_of(b)[-2] != m:
+        raise ValueError(f"lstsq: {aval_of(b)} is no right side of equations {aval_of(a)}.")
+    if isinstance(cond, Tracer):
+        raise ArgumentError("lstsq: cond must be a known number.")
+    rtol = float(np.finfo(aval_of(a).dtype).eps if cond is None else cond)
+    x = linalg.matmul(primitives.Pinv(rtol).bind(a), b)
+    rank = _rank(a, 0.0, rtol)
+    values = primitives.SingularValues().bind(a)
+    is_deficient = not isinstance(rank, Tracer) and np.any(rank < n)
+    if m <= n or is_deficient:
+        rest: Any = np.empty(0, real_dtype(aval_of(x).dtype))
+    else:
+        sizes = elementwise.abs(b - linalg.matmul(a, x))
+        rest = reducing.sum(sizes * sizes, -2)
+        rest = rest[..., 0] if is_vector else rest
+    return as_answer(x, is_vector), rest, rank, values
+
+
+def inv(
+    a: Any,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    *,
+    assume_a: str | None = None,
+    lower: bool = False,
+) -> Any:
+    """As `scipy.linalg.inv`.
+
+    Args:
+        a: Matrices, ``(..., n, n)``.
+        overwrite_a: Without effect.
+        check_finite: Without effect.
+        assume_a: Structure, as in `solve`: of positive definite and triangular matrices one
+            triangle is read.
+        lower: Which triangle.
+
+    Returns:
+        The inverses.
+    """
+    if assume_a is None:
+        return linalg.inv(a)
+    x = square(a, "inv")
+    unit = np.eye(shape_of(x)[-1], dtype=aval_of(x).dtype)
+    return solve(x, unit, lower, assume_a=assume_a)

@@ -1,0 +1,584 @@
+"""Filters that weigh neighbours: any weights, Gaussian and uniform ones, and differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from funcgrad import numpy as fnp
+from funcgrad.core.avals import aval_of
+from funcgrad.dtypes import FLOAT64, is_inexact
+from funcgrad.errors import ArgumentError, ShapeError
+from funcgrad.numpy.promotion import as_value, normalize_axis, promote, strong
+from funcgrad.numpy.reducing import safe_sqrt
+from funcgrad.primitives.elementwise import convert
+from funcgrad.primitives.shape import shape_of
+from funcgrad.scipy.lines import line_axis
+from funcgrad.scipy.neighbourhoods import weighted
+
+__all__ = [
+    "convolve", "convolve1d", "correlate", "correlate1d", "gaussian_filter", "gaussian_filter1d",
+    "gaussian_gradient_magnitude", "gaussian_laplace", "generic_gradient_magnitude",
+    "generic_laplace", "laplace", "prewitt", "sobel", "uniform_filter", "uniform_filter1d",
+]  # fmt: skip
+
+
+def output_dtype(function: str, x: Any, output: Any) -> np.dtype[Any]:
+    """The dtype of a result: that of the argument, or the one that ``output`` asks for."""
+    if output is None:
+        return aval_of(x).dtype
+    try:
+        return np.dtype(output)
+    except TypeError:
+        raise ArgumentError(
+            f"{function}: output must be a dtype or None; results are new arrays."
+        ) from None
+
+
+def cast(x: Any, dtype: np.dtype[Any]) -> Any:
+    """A value as one of ``dtype``; of complex ones the real part where it is real."""
+    if aval_of(x).dtype.kind == "c" and dtype.kind != "c":
+        x = x.real
+    return convert(x, dtype)
+
+
+def per_axis(function: str, what: str, value: Any, count: int) -> list[Any]:
+    """One value for each of ``count`` axes."""
+    if isinstance(value, str) or not np.iterable(value):
+        return [value] * count
+    values = list(value)
+    if len(values) != count:
+        raise ShapeError(
+            f"{function}: {what} must be one or {count}, one per axis, got {len(values)}."
+        )
+    return values
+
+
+def chosen_axes(function: str, x: Any, axes: Any) -> list[int]:
+    """Non-negative axes for a number, a sequence, or None (all)."""
+    ndim = len(shape_of(x))
+    if axes is None:
+        return list(range(ndim))
+    return [normalize_axis(a, ndim, function) for a in (axes if np.iterable(axes) else (axes,))]
+
+
+def summand(function: str, input: Any, output: Any) -> tuple[Any, np.dtype[Any]]:
+    """A floating or complex value, and the dtype of the result."""
+    x = strong(as_value(input, function))
+    dtype = output_dtype(function, x, output)
+    return (x if is_inexact(aval_of(x).dtype) else convert(x, FLOAT64)), dtype
+
+
+def _sums(
+    function: str,
+    input: Any,
+    weights: Any,
+    axes: Sequence[int],
+    output: Any,
+    modes: Sequence[str],
+    cval: Any,
+    origins: Sequence[int],
+    is_turned: bool,
+) -> Any:
+    x, dtype = summand(function, input, output)
+    x, w = map(strong, promote(x, as_value(weights, function)))
+    if len(shape_of(w)) != len(axes):
+        raise ShapeError(
+            f"{function}: weights must have one axis for each of the {len(axes)} axes that are "
+            f"filtered, got {aval_of(w)}."
+        )
+    if 0 in shape_of(w):
+        raise ShapeError(f"{function}: there are no weights, got {aval_of(w)}.")
+    if is_turned:
+        w = fnp.flip(w)
+        origins = [-o - (n % 2 == 0) for o, n in zip(origins, shape_of(w), strict=True)]
+    return cast(weighted(function, x, w, axes, origins, modes, cval), dtype)
+
+
+def correlate1d(
+    input: Any,
+    weights: Any,
+    axis: int = -1,
+    output: Any = None,
+    mode: str = "reflect",
+    cval: Any = 0.0,
+    origin: int = 0,
+) -> Any:
+    """As `scipy.ndimage.correlate1d`: weighted sums of neighbours along one axis.
+
+    Args:
+        input: Array.
+        weights: Vector of weights, which may be traced.
+        axis: The axis.
+        output: The dtype of the result; that of ``input`` by default.
+        mode: What stands beyond the ends: "reflect" (d c b a | a b c d), "mirror" (d c b | a b c
+            d), "nearest", "wrap" or "constant", and those with "grid-".
+        cval: What stands there in mode "constant".
+        origin: By how much the window is shifted.
+
+    Returns:
+        An array like ``input``.
+
+    Raises:
+        ArgumentError: If the mode or the origin is impossible.
+        ShapeError: If weights are no vector.
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad.scipy import ndimage
+        >>> print(ndimage.correlate1d(np.array([1.0, 2.0, 4.0]), [1.0, 0.0, -1.0]))
+        [-1. -3. -2.]
+    """
+    axes = [line_axis(as_value(input, "correlate1d"), axis, "correlate1d")]
+    return _sums("correlate1d", input, weights, axes, output, [mode], cval, [origin], False)
+
+
+def convolve1d(
+    input: Any,
+    weights: Any,
+    axis: int = -1,
+    output: Any = None,
+    mode: str = "reflect",
+    cval: Any = 0.0,
+    origin: int = 0,
+) -> Any:
+    """As `scipy.ndimage.convolve1d`: `correlate1d` with the weights backwards."""
+    axes = [line_axis(as_value(input, "convolve1d"), axis, "convolve1d")]
+    return _sums("convolve1d", input, weights, axes, output, [mode], cval, [origin], True)
+
+
+def correlate(
+    input: Any,
+    weights: Any,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    origin: Any = 0,
+    *,
+    axes: Any = None,
+) -> Any:
+    """As `scipy.ndimage.correlate`: weighted sums of neighbours.
+
+    Args:
+        input: Array.
+        weights: Array of weights, one axis for each of ``axes``; it may be traced.
+        output: The dtype of the result; that of ``input`` by default.
+        mode: As in `correlate1d`; one, or one for each axis.
+        cval: What stands beyond the ends in mode "constant".
+        origin: By how much the window is shifted; one, or one for each axis.
+        axes: Axes to go along, all by default.
+
+    Returns:
+        An array like ``input``.
+
+    Raises:
+        ArgumentError: If a mode or an origin is impossible.
+        ShapeError: If axes do not fit.
+    """
+    return _along("correlate", input, weights, output, mode, cval, origin, axes, False)
+
+
+def convolve(
+    input: Any,
+    weights: Any,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    origin: Any = 0,
+    *,
+    axes: Any = None,
+) -> Any:
+    """As `scipy.ndimage.convolve`: `correlate` with the weights backwards along every axis."""
+    return _along("convolve", input, weights, output, mode, cval, origin, axes, True)
+
+
+def _along(
+    name: str,
+    input: Any,
+    weights: Any,
+    output: Any,
+    mode: Any,
+    cval: Any,
+    origin: Any,
+    axes: Any,
+    is_turned: bool,
+) -> Any:
+    indices = chosen_axes(name, as_value(input, name), axes)
+    modes = per_axis(name, "mode", mode, len(indices))
+    origins = per_axis(name, "origin", origin, len(indices))
+    return _sums(name, input, weights, indices, output, modes, cval, origins, is_turned)
+
+
+# Gaussian and uniform weights.
+
+
+def _gaussian(sigma: Any, order: int, radius: int, dtype: Any) -> Any:
+    """A derivative of a Gaussian at integers, for a correlation."""
+    x = np.arange(-radius, radius + 1).astype(dtype)
+    scale = 1 / (sigma * sigma)
+    bell = np.exp(-0.5 * scale * x * x)
+    bell = bell / np.sum(bell)
+    # Derivatives are polynomials times the bell: q becomes q' - x q / sigma**2.
+    q: list[Any] = [1.0]
+    for _ in range(order):
+        derivative = [k * c for k, c in enumerate(q)][1:]
+        product = [0.0, *(-scale * c for c in q)]
+        q = [c + d for c, d in zip(product, [*derivative, 0.0, 0.0], strict=False)]
+    polynomial: Any = 0.0
+    for c in reversed(q):
+        polynomial = polynomial * x + c
+    # From the far end: sums run against the direction of the axis.
+    return np.flip(polynomial * bell)
+
+
+def gaussian_filter1d(
+    input: Any,
+    sigma: Any,
+    axis: int = -1,
+    order: int = 0,
+    output: Any = None,
+    mode: str = "reflect",
+    cval: Any = 0.0,
+    truncate: float = 4.0,
+    *,
+    radius: int | None = None,
+) -> Any:
+    """As `scipy.ndimage.gaussian_filter1d`: a Gaussian mean of neighbours, or its derivatives.
+
+    Args:
+        input: Array.
+        sigma: Standard deviation; it may be traced where ``radius`` is given.
+        axis: The axis.
+        order: Which derivative.
+        output: The dtype of the result; that of ``input`` by default.
+        mode: As in `correlate1d`.
+        cval: What stands beyond the ends in mode "constant".
+        truncate: At how many standard deviations the window ends.
+        radius: Where it ends instead.
+
+    Returns:
+        An array like ``input``.
+
+    Raises:
+        ArgumentError: If ``order`` or ``radius`` is negative.
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad.scipy import ndimage
+        >>> print(np.round(ndimage.gaussian_filter1d(np.eye(1, 5, 2)[0], 1.0), 3))
+        [0.058 0.242 0.399 0.242 0.058]
+    """
+    reach = int(truncate * float(sigma) + 0.5) if radius is None else int(radius)
+    if reach < 0 or order < 0:
+        raise ArgumentError(
+            f"gaussian_filter1d: order and radius must not be negative, got {order} and {reach}."
+        )
+    x, dtype = summand("gaussian_filter1d", input, output)
+    weights = _gaussian(sigma, int(order), reach, np.empty(0, aval_of(x).dtype).real.dtype)
+    return cast(correlate1d(x, weights, axis, None, mode, cval), dtype)
+
+
+def gaussian_filter(
+    input: Any,
+    sigma: Any,
+    order: Any = 0,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    truncate: float = 4.0,
+    *,
+    radius: Any = None,
+    axes: Any = None,
+) -> Any:
+    """As `scipy.ndimage.gaussian_filter`: `gaussian_filter1d` along several axes.
+
+    Args:
+        input: Array.
+        sigma: Standard deviations, one or one for each axis.
+        order: Which derivatives, likewise.
+        output: The dtype of the result; that of ``input`` by default.
+        mode: As in `correlate1d`, likewise.
+        cval: What stands beyond the ends in mode "constant".
+        truncate: At how many standard deviations windows end.
+        radius: Where they end instead, likewise.
+        axes: Axes to go along, all by default.
+
+    Returns:
+        An array like ``input``.
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad.scipy import ndimage
+        >>> print(np.round(ndimage.gaussian_filter(np.eye(3), 0.5), 3))
+        [[0.809 0.179 0.012]
+         [0.179 0.641 0.179]
+         [0.012 0.179 0.809]]
+    """
+    name = "gaussian_filter"
+    x, dtype = summand(name, input, output)
+    indices = chosen_axes(name, x, axes)
+    n = len(indices)
+    rows = [per_axis(name, w, v, n) for w, v in (("sigma", sigma), ("order", order))]
+    rows += [per_axis(name, w, v, n) for w, v in (("mode", mode), ("radius", radius))]
+    for axis, deviation, k, kind, reach in zip(indices, *rows, strict=True):
+        if reach is not None or float(deviation) > 1e-15:
+            # Integers are those of every step, as in SciPy.
+            x = gaussian_filter1d(x, deviation, axis, k, dtype, kind, cval, truncate, radius=reach)
+    return cast(x, dtype)
+
+
+def uniform_filter1d(
+    input: Any,
+    size: int,
+    axis: int = -1,
+    output: Any = None,
+    mode: str = "reflect",
+    cval: Any = 0.0,
+    origin: int = 0,
+) -> Any:
+    """As `scipy.ndimage.uniform_filter1d`: means of ``size`` neighbours along an axis."""
+    if int(size) < 1:
+        raise ArgumentError(f"uniform_filter1d: size must be positive, got {size}.")
+    x, dtype = summand("uniform_filter1d", input, output)
+    weights = np.full(int(size), 1 / int(size)).astype(np.empty(0, aval_of(x).dtype).real.dtype)
+    return cast(correlate1d(x, weights, axis, None, mode, cval, origin), dtype)
+
+
+def uniform_filter(
+    input: Any,
+    size: Any = 3,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    origin: Any = 0,
+    *,
+    axes: Any = None,
+) -> Any:
+    """As `scipy.ndimage.uniform_filter`: means of neighbours.
+
+    Args:
+        input: Array.
+        size: Length of windows, one or one for each axis.
+        output: The dtype of the result; that of ``input`` by default.
+        mode: As in `correlate1d`, likewise.
+        cval: What stands beyond the ends in mode "constant".
+        origin: By how much windows are shifted, likewise.
+        axes: Axes to go along, all by default.
+
+    Returns:
+        An array like ``input``.
+    """
+    name = "uniform_filter"
+    x, dtype = summand(name, input, output)
+    indices = chosen_axes(name, x, axes)
+    n = len(indices)
+    rows = [per_axis(name, w, v, n) for w, v in (("size", size), ("mode", mode))]
+    rows.append(per_axis(name, "origin", origin, n))
+    for axis, length, kind, shift in zip(indices, *rows, strict=True):
+        if int(length) > 1:
+            x = uniform_filter1d(x, length, axis, dtype, kind, cval, shift)
+    return cast(x, dtype)
+
+
+# Differences.
+
+
+def _difference(
+    name: str, smoothing: Sequence[float], input: Any, axis: int, output: Any, mode: Any, cval: Any
+) -> Any:
+    x, dtype = summand(name, input, output)
+    place = line_axis(x, axis, name)
+    modes = per_axis(name, "mode", mode, len(shape_of(x)))
+    x = correlate1d(x, [-1.0, 0.0, 1.0], place, None, modes[place], cval)
+    for i, kind in enumerate(modes):
+        if i != place:
+            x = correlate1d(x, smoothing, i, None, kind, cval)
+    return cast(x, dtype)
+
+
+def prewitt(
+    input: Any, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: Any = 0.0
+) -> Any:
+    """As `scipy.ndimage.prewitt`: differences along an axis, summed over neighbours."""
+    return _difference("prewitt", [1.0, 1.0, 1.0], input, axis, output, mode, cval)
+
+
+def sobel(
+    input: Any, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: Any = 0.0
+) -> Any:
+    """As `scipy.ndimage.sobel`: differences along an axis, smoothed along the others.
+
+    Args:
+        input: Array.
+        axis: The axis.
+        output: The dtype of the result; that of ``input`` by default.
+        mode: As in `correlate1d`; one, or one for each axis.
+        cval: What stands beyond the ends in mode "constant".
+
+    Returns:
+        An array like ``input``.
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad.scipy import ndimage
+        >>> print(ndimage.sobel(np.array([1.0, 2.0, 4.0])))
+        [1. 3. 2.]
+    """
+    return _difference("sobel", [1.0, 2.0, 1.0], input, axis, output, mode, cval)
+
+
+def generic_laplace(
+    input: Any,
+    derivative2: Callable[..., Any],
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    extra_arguments: Sequence[Any] = (),
+    extra_keywords: Mapping[str, Any] | None = None,
+    *,
+    axes: Any = None,
+) -> Any:
+    """As `scipy.ndimage.generic_laplace`: the sum of second derivatives along all axes.
+
+    Args:
+        input: Array.
+        derivative2: From ``(input, axis, output, mode, cval, *extra_arguments,
+            **extra_keywords)``.
+        output: The dtype of the result; that of ``input`` by default.
+        mode: As in `correlate1d`; one, or one for each axis.
+        cval: What stands beyond the ends in mode "constant".
+        extra_arguments: Passed on.
+        extra_keywords: Passed on.
+        axes: Axes to go along, all by default.
+
+    Returns:
+        An array like ``input``.
+    """
+    parts, x, dtype = _derivatives(
+        "generic_laplace", input, derivative2, output, mode, cval, extra_arguments, extra_keywords,
+        axes,
+    )  # fmt: skip
+    return cast(sum(parts[1:], parts[0]) if parts else x, dtype)
+
+
+def generic_gradient_magnitude(
+    input: Any,
+    derivative: Callable[..., Any],
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    extra_arguments: Sequence[Any] = (),
+    extra_keywords: Mapping[str, Any] | None = None,
+    *,
+    axes: Any = None,
+) -> Any:
+    """As `scipy.ndimage.generic_gradient_magnitude`: the length of the gradient.
+
+    Arguments are those of `generic_laplace`, with a first derivative. Where the gradient is 0, the
+    derivative of its length is 0.
+    """
+    parts, x, dtype = _derivatives(
+        "generic_gradient_magnitude", input, derivative, output, mode, cval, extra_arguments,
+        extra_keywords, axes,
+    )  # fmt: skip
+    if not parts:
+        return cast(x, dtype)
+    squares = [fnp.square(p) for p in parts]
+    return cast(safe_sqrt(sum(squares[1:], squares[0])), dtype)
+
+
+def _derivatives(
+    name: str,
+    input: Any,
+    derivative: Callable[..., Any],
+    output: Any,
+    mode: Any,
+    cval: Any,
+    arguments: Sequence[Any],
+    keywords: Mapping[str, Any] | None,
+    axes: Any,
+) -> tuple[list[Any], Any, np.dtype[Any]]:
+    x, dtype = summand(name, input, output)
+    indices = chosen_axes(name, x, axes)
+    modes = per_axis(name, "mode", mode, len(indices))
+    parts = [
+        derivative(x, axis, None, kind, cval, *arguments, **(keywords or {}))
+        for axis, kind in zip(indices, modes, strict=True)
+    ]
+    return parts, x, dtype
+
+
+def laplace(
+    input: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, *, axes: Any = None
+) -> Any:
+    """As `scipy.ndimage.laplace`: the sum of second differences along all axes.
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad.scipy import ndimage
+        >>> print(ndimage.laplace(np.array([1.0, 2.0, 4.0])))
+        [ 1.  1. -2.]
+    """
+
+    def second(x: Any, axis: int, output: Any, mode: str, cval: Any) -> Any:
+        return correlate1d(x, [1.0, -2.0, 1.0], axis, output, mode, cval)
+
+    return generic_laplace(input, second, output, mode, cval, axes=axes)
+
+
+def _of_gaussians(
+    generic: Callable[..., Any],
+    order: int,
+    input: Any,
+    sigma: Any,
+    output: Any,
+    mode: Any,
+    cval: Any,
+    axes: Any,
+    keywords: Mapping[str, Any],
+) -> Any:
+    indices = chosen_axes("gaussian_laplace", as_value(input, "gaussian_laplace"), axes)
+    deviations = per_axis("gaussian_laplace", "sigma", sigma, len(indices))
+
+    def derivative(x: Any, axis: int, output: Any, mode: str, cval: Any) -> Any:
+        orders = [order if i == axis else 0 for i in indices]
+        return gaussian_filter(x, deviations, orders, output, mode, cval, axes=indices, **keywords)
+
+    return generic(input, derivative, output, mode, cval, axes=axes)
+
+
+def gaussian_laplace(
+    input: Any,
+    sigma: Any,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    *,
+    axes: Any = None,
+    **kwargs: Any,
+) -> Any:
+    """As `scipy.ndimage.gaussian_laplace`: the sum of second derivatives of a Gaussian mean.
+
+    Arguments are those of `gaussian_filter`.
+    """
+    return _of_gaussians(generic_laplace, 2, input, sigma, output, mode, cval, axes, kwargs)
+
+
+def gaussian_gradient_magnitude(
+    input: Any,
+    sigma: Any,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    *,
+    axes: Any = None,
+    **kwargs: Any,
+) -> Any:
+    """As `scipy.ndimage.gaussian_gradient_magnitude`: the length of a Gaussian mean's gradient.
+
+    Arguments are those of `gaussian_filter`. Where it is 0, its derivative is 0.
+    """
+    generic = generic_gradient_magnitude
+    return _of_gaussians(generic, 1, input, sigma, output, mode, cval, axes, kwargs)

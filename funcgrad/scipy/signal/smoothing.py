@@ -1,0 +1,238 @@
+"""Trends removed from lines, polynomials fitted to windows, ranks and means of neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.signal
+
+from funcgrad import numpy as fnp
+from funcgrad.core.avals import aval_of
+from funcgrad.errors import ArgumentError, ShapeError
+from funcgrad.numpy.promotion import as_value, strong
+from funcgrad.primitives.shape import shape_of
+from funcgrad.scipy.lines import cut, floating, line_axis
+from funcgrad.scipy.neighbourhoods import ranked, weighted
+
+__all__ = ["detrend", "medfilt", "medfilt2d", "order_filter", "savgol_filter", "wiener"]
+
+
+def detrend(
+    data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: bool = False
+) -> Any:
+    """As `scipy.signal.detrend`: lines without their mean, or without the straight line in them.
+
+    Args:
+        data: Samples.
+        axis: The axis along which they are a line.
+        type: "linear" or "constant" (also "l", "c").
+        bp: Where pieces begin, each of which has a line of its own; known integers.
+        overwrite_data: Accepted for SciPy's signature.
+
+    Returns:
+        An array like ``data``.
+
+    Raises:
+        ArgumentError: If ``type`` is another one, or pieces begin beyond the end.
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad.scipy import signal
+        >>> print(np.round(signal.detrend(np.array([1.0, 3.0, 5.0, 8.0])), 2))
+        [ 0.2 -0.1 -0.4  0.3]
+    """
+    if type not in ("linear", "l", "constant", "c"):
+        raise ArgumentError(f"detrend: type must be 'linear' or 'constant', got {type!r}.")
+    (x,) = floating("detrend", data)
+    place = line_axis(x, axis, "detrend")
+    if type in ("constant", "c"):
+        return x - fnp.mean(x, axis=place, keepdims=True)
+    n = shape_of(x)[place]
+    bounds = np.unique(np.r_[0, np.atleast_1d(bp), n])
+    if bounds[-1] > n or bounds[0] < 0:
+        raise ArgumentError(f"detrend: bp must be between 0 and {n}, got {bp!r}.")
+    lines = fnp.moveaxis(x, place, -1)
+    real = np.empty(0, aval_of(x).dtype).real.dtype
+    pieces = []
+    for start, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+        piece = lines[..., start:stop]
+        count = stop - start
+        basis = np.stack([np.ones(count), np.arange(1, count + 1) / count], 1)
+        directions = np.linalg.qr(basis)[0].astype(real)
+        pieces.append(piece - (piece @ directions) @ directions.T)
+    return fnp.moveaxis(fnp.concatenate(pieces, -1), -1, place)
+
+
+def savgol_filter(
+    x: Any,
+    window_length: int,
+    polyorder: int,
+    deriv: int = 0,
+    delta: float = 1.0,
+    axis: int = -1,
+    mode: str = "interp",
+    cval: Any = 0.0,
+) -> Any:
+    """As `scipy.signal.savgol_filter`: the middle of polynomials fitted to windows.
+
+    Args:
+        x: Samples.
+        window_length: Length of windows.
+        polyorder: Degree of the polynomials, less than the length.
+        deriv: Which of their derivatives.
+        delta: Distance of the samples.
+        axis: The axis along which they are a line.
+        mode: "interp" for polynomials of the first and last window at both ends; otherwise what
+            stands beyond the ends, as in `scipy.ndimage`.
+        cval: What stands there in mode "constant".
+
+    Returns:
+        An array like ``x``.
+
+    Raises:
+        ArgumentError: If in mode "interp" windows are longer than the line.
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad.scipy import signal
+        >>> print(np.round(signal.savgol_filter(np.arange(6.0) ** 2, 5, 2), 9) + 0.0)
+        [ 0.  1.  4.  9. 16. 25.]
+    """
+    name = "savgol_filter"
+    (x,) = floating(name, x)
+    place = line_axis(x, axis, name)
+    dtype = aval_of(x).dtype
+    coefficients = scipy.signal.savgol_coeffs(window_length, polyorder, deriv, delta)[::-1]
+    origin = -1 if window_length % 2 == 0 else 0
+    n = shape_of(x)[place]
+    if mode == "interp" and window_length > n:
+        raise ArgumentError(
+            f"{name}: in mode 'interp' window_length = {window_length} must not exceed the {n} "
+            "samples."
+        )
+    inner = "constant" if mode == "interp" else mode
+    taps = coefficients.astype(dtype)
+    smooth = weighted(name, x, taps, [place], [origin], [inner], cval)
+    if mode != "interp":
+        return smooth
+    half = window_length // 2
+    ends = []
+    for start, first in ((0, 0), (n - window_length, window_length - half)):
+        places = np.arange(first, first + half)
+        matrix = _fitted_values(window_length, polyorder, deriv, delta, places)
+        window = fnp.moveaxis(cut(x, place, start, start + window_length), place, -1)
+        ends.append(fnp.moveaxis(window @ matrix.T.astype(dtype), -1, place))
+    return fnp.concatenate([ends[0], cut(smooth, place, half, n - half), ends[1]], place)
+
+
+def _fitted_values(
+    length: int, degree: int, deriv: int, delta: float, places: np.ndarray
+) -> np.ndarray:
+    """The matrix from a window to a derivative of its polynomial at some places."""
+    centre = (length - 1) / 2
+    powers = np.arange(degree + 1)
+    fit = np.linalg.pinv((np.arange(length) - centre)[:, None] ** powers)
+    factors = np.array([np.prod(np.arange(k - deriv + 1, k + 1)) for k in powers], float)
+    factors[powers < deriv] = 0
+    moved = (places - centre)[:, None] ** np.maximum(powers - deriv, 0)
+    return (moved * factors) @ fit / delta**deriv
+
+
+def _odd_sizes(function: str, sizes: Any, ndim: int) -> tuple[int, ...]:
+    found = tuple(int(n) for n in np.broadcast_to(3 if sizes is None else sizes, (ndim,)))
+    if any(n % 2 == 0 for n in found):
+        raise ArgumentError(f"{function}: lengths of windows must be odd, got {found}.")
+    return found
+
+
+def order_filter(a: Any, domain: Any, rank: int) -> Any:
+    """As `scipy.signal.order_filter`: the neighbour of a rank, with zeros beyond the ends.
+
+    Args:
+        a: Array.
+        domain: Known array of as many axes, of odd lengths; elements that are not 0 choose.
+        rank: 0 for the least.
+
+    Returns:
+        An array like ``a``. Its derivative is that of the neighbour it took.
+
+    Raises:
+        ArgumentError: If lengths of the domain are even.
+    """
+    x = strong(as_value(a, "order_filter"))
+    footprint = np.asarray(domain) != 0
+    if footprint.ndim != len(shape_of(x)):
+        raise ShapeError(
+            f"order_filter: domain must have as many axes as {aval_of(x)}, got {footprint.ndim}."
+        )
+    _odd_sizes("order_filter", footprint.shape, footprint.ndim)
+    n = footprint.ndim
+    return ranked("order_filter", x, rank, footprint, (0,) * n, ("constant",) * n, 0)
+
+
+def medfilt(volume: Any, kernel_size: int | Sequence[int] | None = None) -> Any:
+    """As `scipy.signal.medfilt`: medians of neighbours, with zeros beyond the ends.
+
+    Args:
+        volume: Array.
+        kernel_size: Odd lengths of windows, 3 by default.
+
+    Returns:
+        An array like ``volume``. Its derivative is that of the neighbour it took.
+
+    Raises:
+        ArgumentError: If lengths are even.
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad.scipy import signal
+        >>> print(signal.medfilt(np.array([1.0, 9.0, 2.0, 3.0])))
+        [1. 2. 3. 2.]
+    """
+    x = fnp.atleast_1d(strong(as_value(volume, "medfilt")))
+    sizes = _odd_sizes("medfilt", kernel_size, len(shape_of(x)))
+    return order_filter(x, np.ones(sizes), int(np.prod(sizes)) // 2)
+
+
+def medfilt2d(input: Any, kernel_size: int | Sequence[int] = 3) -> Any:
+    """As `scipy.signal.medfilt2d`: `medfilt` of a matrix."""
+    x = strong(as_value(input, "medfilt2d"))
+    if len(shape_of(x)) != 2:
+        raise ShapeError(f"medfilt2d needs a matrix, got {aval_of(x)}.")
+    return medfilt(x, kernel_size)
+
+
+def wiener(im: Any, mysize: int | Sequence[int] | None = None, noise: Any = None) -> Any:
+    """As `scipy.signal.wiener`: noise removed where neighbours vary no more than noise does.
+
+    Args:
+        im: Array.
+        mysize: Lengths of windows, 3 by default.
+        noise: Power of the noise; by default the mean of the variances of all windows.
+
+    Returns:
+        An array like ``im``, floating.
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad.scipy import signal
+        >>> print(np.round(signal.wiener(np.array([1.0, 1.0, 4.0, 1.0, 1.0]), 3), 3))
+        [0.667 1.644 2.711 1.644 0.667]
+    """
+    (x,) = floating("wiener", im)
+    n = len(shape_of(x))
+    sizes = tuple(int(k) for k in np.broadcast_to(3 if mysize is None else mysize, (n,)))
+    taps = np.ones(sizes, aval_of(x).dtype)
+
+    def local_mean(v: Any) -> Any:
+        sums = weighted("wiener", v, taps, range(n), [0] * n, ["constant"] * n, 0)
+        return sums / taps.size
+
+    mean = local_mean(x)
+    variance = local_mean(fnp.square(x)) - fnp.square(mean)
+    noise = fnp.mean(variance) if noise is None else as_value(noise, "wiener")
+    is_quiet = variance < noise
+    share = 1 - noise / fnp.where(is_quiet, 1.0, variance)
+    return fnp.where(is_quiet, mean, mean + (x - mean) * share)

@@ -1,0 +1,15 @@
+"""`scipy.spatial` on arrays and traced values: distances and rotations.
+
+Each module is loaded on first use.
+"""
+
+from typing import TYPE_CHECKING
+
+from funcgrad.namespaces import present
+
+if TYPE_CHECKING:  # they are loaded on first use
+    from funcgrad.scipy.spatial import distance, transform
+
+__all__ = ["distance", "transform"]
+
+present(__name__)
