@@ -16,10 +16,6 @@ _ONE_MACHINE = "funcgrad computes on the processor it runs on, with NumPy arrays
 _SHARDS = _ONE_MACHINE + "map over examples with vmap, and jit uses all cores for large arrays."
 _NO_DEVICES = _ONE_MACHINE + "there are no devices to choose or to list, and nothing to transfer."
 _FORMATS = "funcgrad computes in float32, float64, complex64 and complex128; x.astype converts."
-_SOLVERS = (
-    "SciPy's own takes concrete values only. For derivatives write the iteration with "
-    "lax.while_loop or lax.scan, or let lax.custom_root differentiate the solution."
-)
 
 INSTEAD: dict[str, str] = {
     "funcgrad.check_tracer_leaks": "it is called funcgrad.checking_leaks here.",
@@ -43,11 +39,6 @@ INSTEAD: dict[str, str] = {
     "funcgrad.numpy.random": (
         "random numbers come from explicit keys: funcgrad.random.normal(key, shape), with a key of "
         "funcgrad.random.key(seed)."
-    ),
-    "funcgrad.scipy.integrate": _SOLVERS,
-    "funcgrad.scipy.optimize": (
-        "funcgrad.optim.minimize gives SciPy's minimisers exact derivatives. Where the solution is "
-        "to be differentiated, let lax.custom_root do it."
     ),
     "funcgrad.scipy.stats": (
         "write the density with funcgrad.numpy and funcgrad.scipy.special, and draw with "
@@ -102,10 +93,21 @@ def counterpart(path: str) -> str | None:
     module, _, name = path.rpartition(".")
     for theirs, ours in _COUNTERPARTS:
         if module == theirs or module.startswith(theirs + "."):
-            found = _presented.get(ours + module.removeprefix(theirs))
+            found = _module_of(ours + module.removeprefix(theirs))
             if found is not None and name in found.__all__:
                 return f"{found.__name__}.{name}"
     return None
+
+
+def _module_of(path: str) -> ModuleType | None:
+    """A public module, loaded if need be; `None` if there is none of that name."""
+    if path not in _presented:
+        parent, _, name = path.rpartition(".")
+        package = _module_of(parent) if parent else None
+        if package is None or name not in package.__all__:
+            return None
+        importlib.import_module(path)
+    return _presented.get(path)
 
 
 def public_modules(package: ModuleType) -> list[ModuleType]:

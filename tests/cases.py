@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Linear, Primitive
@@ -128,6 +129,13 @@ from funcgrad.primitives.shape import (
     Transpose,
 )
 from funcgrad.primitives.sorting import Sort, TopK
+from funcgrad.primitives.sparse import (
+    Constants,
+    MatrixProduct,
+    Pattern,
+    SampledProduct,
+    SparseProduct,
+)
 from funcgrad.primitives.windows import (
     WindowChosen,
     WindowFind,
@@ -1327,6 +1335,64 @@ COLLECTIVES = [
     over_lanes(AllToAll(*AXIS, 0, 1, True), uniform(LANES, 2 * LANES, 3), "tiled"),
 ]
 
+
+def sparse_matrix(lengths: Sequence[int], columns: int, seed: int = 0) -> Any:
+    """SciPy's matrix with rows of so many entries at random places."""
+    rng = np.random.default_rng(seed)
+    rows = np.repeat(np.arange(len(lengths)), lengths)
+    places = [np.sort(rng.choice(columns, n, replace=False)) for n in lengths]
+    data = rng.uniform(0.5, 1.5, len(rows))
+    shape = (len(lengths), columns)
+    return scipy.sparse.csr_array((data, (rows, np.concatenate(places))), shape)
+
+
+def pattern_of(matrix: Any) -> Pattern:
+    return Pattern(matrix.indptr, matrix.indices, matrix.shape)
+
+
+TRIDIAGONAL = scipy.sparse.diags_array(
+    [np.arange(1.0, 4.0), np.full(4, -2.0), np.ones(3)], offsets=[-1, 0, 1]
+)
+MATRICES = {
+    "diagonals": TRIDIAGONAL,
+    "rows": sparse_matrix([2, 2, 1, 2, 2], 7),
+    "uneven": sparse_matrix([90, *[1] * 30], 90),
+    "empty": scipy.sparse.csr_array((3, 2)),
+}
+
+
+def sparse_rows() -> list[Case]:
+    """Every layout, as it is and transposed, times vectors and matrices."""
+    rows = []
+    for name, matrix in MATRICES.items():
+        n_rows, n_columns = matrix.shape
+        pattern = pattern_of(matrix.tocsr())
+        data = uniform(matrix.nnz)
+        for flip in (False, True):
+            n = n_rows if flip else n_columns
+            title = f"{name} transposed" if flip else name
+            product = MatrixProduct(Constants(matrix), flip)
+            rows.append(Case(product, (uniform(n),), title, "d", 2, FIRST))
+            if name in ("rows", "uneven"):
+                tracked = SparseProduct(pattern, flip)
+                rows.append(Case(tracked, (data, uniform(n)), title, "dF", 2, EACH))
+                columns = (data, uniform(n, 2))
+                rows.append(Case(tracked, columns, f"{title}, columns", "d", 2, EACH))
+        if name == "empty":
+            given = (data, uniform(n_columns))
+            rows.append(Case(SparseProduct(pattern), given, name, "d", 2, EACH))
+        if name != "empty":
+            product = MatrixProduct(Constants(matrix))
+            rows.append(Case(product, (uniform(n_columns, 2),), f"{name}, columns", "d", 2, FIRST))
+    sampled = SampledProduct(pattern_of(MATRICES["rows"]))
+    m, n = MATRICES["rows"].shape
+    rows.append(Case(sampled, (uniform(m), uniform(n)), "vectors", "dF", 2, EACH))
+    rows.append(Case(sampled, (uniform(m, 2), uniform(n, 2)), "columns", "d", 2, EACH))
+    return rows
+
+
+SPARSE = sparse_rows()
+
 CASES: Sequence[Case] = [
     *ARITHMETIC,
     *COMPARISONS,
@@ -1350,6 +1416,7 @@ CASES: Sequence[Case] = [
     *FOURIER,
     *BITS,
     *COLLECTIVES,
+    *SPARSE,
 ]
 
 IMPOSSIBLE: dict[str, dict[str, str]] = {

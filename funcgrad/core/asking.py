@@ -50,7 +50,7 @@ _INSTEAD_OF_LIBRARY = (
 )
 _INSTEAD_OF_SCIPY = (
     "Of SciPy's functions only the ufuncs are redirected. Others have counterparts in "
-    "funcgrad.scipy.special, linalg and signal (scipy.fft in funcgrad.numpy.fft); the rest "
+    "funcgrad.scipy under the same names (scipy.fft in funcgrad.numpy.fft); the rest "
     "can be written with funcgrad.numpy, or, if its values need no derivative, called by "
     "funcgrad.pure_callback."
 )

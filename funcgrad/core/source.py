@@ -253,6 +253,12 @@ def is_called_by_scipy() -> bool:
     return any(f.f_code.co_filename.startswith(_OWN_ROOTS[2]) for f in frames_to_user())
 
 
+def is_asked_for_sparse_product() -> bool:
+    """Whether the caller of this function's caller is a product of one of SciPy's matrices."""
+    code = sys._getframe(2).f_code
+    return code.co_name == "_matmul_dispatch" and code.co_filename.startswith(_OWN_ROOTS[2])
+
+
 def location_of(traceback: TracebackType | None) -> SourceLocation | None:
     """The user's line, the innermost one that an exception passed."""
     found: dict[int, SourceLocation] = {}

@@ -8,7 +8,9 @@ primitive, because they are what an eager gradient spends its time on.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -195,11 +197,26 @@ def _iterate(self: Tracer) -> Iterator[Any]:
 
 
 def _matmul(self: Tracer, other: Any) -> Any:
-    return _functions[np.matmul](self, other) if _is_operand(other) else NotImplemented
+    if _is_operand(other):
+        return _functions[np.matmul](self, other)
+    return _sparse().product_from_left(self, other) if _is_sparse(other) else NotImplemented
 
 
 def _reflected_matmul(self: Tracer, other: Any) -> Any:
-    return _functions[np.matmul](other, self) if _is_operand(other) else NotImplemented
+    if _is_operand(other):
+        return _functions[np.matmul](other, self)
+    return _sparse().product(other, self) if _is_sparse(other) else NotImplemented
+
+
+def _is_sparse(x: Any) -> bool:
+    """Whether it is a matrix of SciPy's, which nobody imports to find out."""
+    return any(kind.__module__.startswith("scipy.sparse") for kind in type(x).__mro__)
+
+
+@cache
+def _sparse() -> Any:
+    """The module of products of sparse matrices, loaded on first use."""
+    return importlib.import_module("funcgrad.numpy.sparse_products")
 
 
 def _where() -> str:

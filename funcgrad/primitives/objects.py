@@ -19,7 +19,12 @@ import numpy as np
 
 from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Value
-from funcgrad.core.source import asking_function, is_called_by_scipy, is_subscript_asking
+from funcgrad.core.source import (
+    asking_function,
+    is_asked_for_sparse_product,
+    is_called_by_scipy,
+    is_subscript_asking,
+)
 from funcgrad.core.trace import Trace, Tracer, current_trace
 from funcgrad.dtypes import PYTHON_SCALARS, check_dtype
 from funcgrad.errors import DtypeError, TracerArrayConversionError
@@ -123,6 +128,10 @@ def array_for_numpy(self: Tracer, dtype: Any = None, copy: bool | None = None) -
     Raises:
         TracerArrayConversionError: If numbers are needed: for a dtype, an index, SciPy.
     """
+    if is_asked_for_sparse_product():  # An object, by which SciPy leaves the product to us.
+        out = np.empty((), object)
+        out[()] = self
+        return out
     needs_numbers = dtype is not None and np.dtype(dtype).char != "O"
     if (
         needs_numbers

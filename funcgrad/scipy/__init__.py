@@ -8,8 +8,32 @@ from typing import TYPE_CHECKING
 from funcgrad.namespaces import present
 
 if TYPE_CHECKING:  # they are loaded on first use
-    from funcgrad.scipy import cluster, fft, linalg, ndimage, signal, spatial, special
+    from funcgrad.scipy import (
+        cluster,
+        fft,
+        integrate,
+        interpolate,
+        linalg,
+        ndimage,
+        optimize,
+        signal,
+        sparse,
+        spatial,
+        special,
+    )
 
-__all__ = ["cluster", "fft", "linalg", "ndimage", "signal", "spatial", "special"]
+__all__ = [
+    "cluster",
+    "fft",
+    "integrate",
+    "interpolate",
+    "linalg",
+    "ndimage",
+    "optimize",
+    "signal",
+    "sparse",
+    "spatial",
+    "special",
+]
 
 present(__name__)

@@ -1,14 +1,14 @@
 """SciPy's own functions under the names of this package, for what derives constants from numbers.
 
 Designs of filters, tables, labels of regions: nothing in them is differentiated or compiled, but a
-program that is ported needs one import only. They refuse traced values.
+program that is ported needs one import only. They refuse traced values. SciPy's module is imported
+when one of its functions is called.
 """
 
 from __future__ import annotations
 
-import functools
+import importlib
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any
 
 from funcgrad.core.source import current_location
@@ -19,31 +19,30 @@ from funcgrad.pytree import tree_leaves
 __all__ = ["borrow"]
 
 
-def borrow(module: ModuleType, name: str) -> Callable[..., Any]:
+def borrow(module: str, name: str) -> Callable[..., Any]:
     """A function of SciPy that takes known values only.
 
     Args:
-        module: One of SciPy's.
+        module: One of SciPy's, such as ``"scipy.signal"``.
         name: The function's name there. Where the installed SciPy is too old to have it, calling
             it says so.
 
     Raises:
         ConcretizationTypeError: When it is called with a traced value.
     """
-    path = f"{module.__name__}.{name}"
-    original = getattr(module, name, None)
+    path = f"{module}.{name}"
 
     def borrowed(*args: Any, **kwargs: Any) -> Any:
-        if original is None:
-            raise NotImplementedError(f"{path}: the SciPy that is installed does not have it.")
         for leaf in tree_leaves((args, kwargs)):
             if isinstance(leaf, Tracer):
                 _refuse(path, leaf)
+        original = getattr(importlib.import_module(module), name, None)
+        if original is None:
+            raise NotImplementedError(f"{path}: the SciPy that is installed does not have it.")
         return original(*args, **kwargs)
 
-    if original is not None:
-        functools.update_wrapper(borrowed, original)
     borrowed.__name__ = borrowed.__qualname__ = name
+    borrowed.__module__ = f"funcgrad.{module}"
     borrowed.__doc__ = f"`{path}` itself, for known values only."
     return borrowed
 

@@ -116,7 +116,7 @@ def funcgrad_library(double: bool) -> Library:
 def jax_library(double: bool) -> Library:
     """JAX: arrays live on its device, results arrive asynchronously."""
     root = importlib.import_module("jax")
-    for module in ("numpy", "nn", "scipy.special", "scipy.linalg"):
+    for module in ("numpy", "nn", "scipy.special", "scipy.linalg", "experimental.ode"):
         importlib.import_module(f"jax.{module}")
     root.config.update("jax_enable_x64", double)
     return traced(root, "jax", own=root.numpy.array, wait=root.block_until_ready)

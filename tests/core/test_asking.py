@@ -99,7 +99,7 @@ def test_numpy_needs_an_array(name):
         (lambda x: float(x), "Keep the value an array"),
         (
             lambda x: scipy.integrate.quad(lambda t: t * x, 0, 1)[0],
-            "scipy.integrate.quad cannot be traced",
+            "Write funcgrad.scipy.integrate.quad instead of scipy.integrate.quad.",
         ),
     ],
 )

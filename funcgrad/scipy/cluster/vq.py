@@ -20,7 +20,7 @@ from funcgrad.scipy.lines import floating
 __all__ = ["ClusterError", "kmeans", "kmeans2", "py_vq", "vq", "whiten"]
 
 ClusterError = scipy.cluster.vq.ClusterError
-kmeans = borrow(scipy.cluster.vq, "kmeans")
+kmeans = borrow("scipy.cluster.vq", "kmeans")
 
 
 def whiten(obs: Any, check_finite: bool | None = None) -> Any:
@@ -136,6 +136,6 @@ def kmeans2(
     return (means[:, 0] if is_line else means), code
 
 
-_of_scipy = borrow(scipy.cluster.vq, "kmeans2")
+_of_scipy = borrow("scipy.cluster.vq", "kmeans2")
 
 present(__name__)

@@ -27,9 +27,9 @@ __all__ = [
 Function = Callable[..., Any]
 
 fftshift, ifftshift = transforms.fftshift, transforms.ifftshift
-next_fast_len = borrow(scipy.fft, "next_fast_len")
-prev_fast_len = borrow(scipy.fft, "prev_fast_len")
-fhtoffset = borrow(scipy.fft, "fhtoffset")
+next_fast_len = borrow("scipy.fft", "next_fast_len")
+prev_fast_len = borrow("scipy.fft", "prev_fast_len")
+fhtoffset = borrow("scipy.fft", "fhtoffset")
 
 
 def fftfreq(n: int, d: float = 1.0, *, xp: Any = None, device: Any = None) -> np.ndarray:

@@ -13,6 +13,7 @@ from funcgrad.errors import ShapeError
 from funcgrad.numpy import elementwise, linalg, selecting, shaping
 from funcgrad.numpy.promotion import as_value, promote, strong
 from funcgrad.primitives.shape import shape_of
+from funcgrad.scipy.borrowing import borrow
 from funcgrad.scipy.linalg.operands import choice, refuse_traced, stacked
 
 
@@ -254,18 +255,6 @@ def diagsvd(s: Any, M: int, N: int) -> Any:
     return selecting.where(np.eye(M, N, dtype=bool), found, found * 0)
 
 
-def _own(name: str) -> Any:
-    """SciPy's function of known numbers."""
-
-    def function(*args: Any, **options: Any) -> Any:
-        refuse_traced(name, *args, *options.values())
-        return getattr(importlib.import_module("scipy.linalg"), name)(*args, **options)
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"`scipy.linalg.{name}` itself, of known numbers."
-    return function
-
-
 def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
     """As `scipy.linalg.dft`: the matrix of Fourier's transform, in a complex ``dtype``."""
     refuse_traced("dft", n)
@@ -273,20 +262,20 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
     return found if dtype is None else found.astype(np.result_type(dtype, np.complex64))
 
 
-hadamard = _own("hadamard")
-helmert = _own("helmert")
-hilbert = _own("hilbert")
-invhilbert = _own("invhilbert")
-invpascal = _own("invpascal")
-pascal = _own("pascal")
-bandwidth = _own("bandwidth")
-clarkson_woodruff_transform = _own("clarkson_woodruff_transform")
-qr_delete = _own("qr_delete")
-qr_insert = _own("qr_insert")
-qr_update = _own("qr_update")
-find_best_blas_type = _own("find_best_blas_type")
-get_blas_funcs = _own("get_blas_funcs")
-get_lapack_funcs = _own("get_lapack_funcs")
+hadamard = borrow("scipy.linalg", "hadamard")
+helmert = borrow("scipy.linalg", "helmert")
+hilbert = borrow("scipy.linalg", "hilbert")
+invhilbert = borrow("scipy.linalg", "invhilbert")
+invpascal = borrow("scipy.linalg", "invpascal")
+pascal = borrow("scipy.linalg", "pascal")
+bandwidth = borrow("scipy.linalg", "bandwidth")
+clarkson_woodruff_transform = borrow("scipy.linalg", "clarkson_woodruff_transform")
+qr_delete = borrow("scipy.linalg", "qr_delete")
+qr_insert = borrow("scipy.linalg", "qr_insert")
+qr_update = borrow("scipy.linalg", "qr_update")
+find_best_blas_type = borrow("scipy.linalg", "find_best_blas_type")
+get_blas_funcs = borrow("scipy.linalg", "get_blas_funcs")
+get_lapack_funcs = borrow("scipy.linalg", "get_lapack_funcs")
 
 
 def issymmetric(a: Any, atol: float | None = None, rtol: float | None = None) -> Any:

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.spatial.distance
 
 from funcgrad import numpy as fnp
 from funcgrad.core.avals import aval_of
@@ -35,11 +34,11 @@ __all__ = [
 
 Metric = Callable[..., Any]
 
-directed_hausdorff = borrow(scipy.spatial.distance, "directed_hausdorff")
-is_valid_dm = borrow(scipy.spatial.distance, "is_valid_dm")
-is_valid_y = borrow(scipy.spatial.distance, "is_valid_y")
-num_obs_dm = borrow(scipy.spatial.distance, "num_obs_dm")
-num_obs_y = borrow(scipy.spatial.distance, "num_obs_y")
+directed_hausdorff = borrow("scipy.spatial.distance", "directed_hausdorff")
+is_valid_dm = borrow("scipy.spatial.distance", "is_valid_dm")
+is_valid_y = borrow("scipy.spatial.distance", "is_valid_y")
+num_obs_dm = borrow("scipy.spatial.distance", "num_obs_dm")
+num_obs_y = borrow("scipy.spatial.distance", "num_obs_y")
 
 
 def _total(x: Any, w: Any) -> Any:

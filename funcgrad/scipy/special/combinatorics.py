@@ -14,8 +14,8 @@ from funcgrad.numpy.elementwise import of_scipy
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import special as primitive
 from funcgrad.primitives.special import primitive_of
+from funcgrad.scipy.borrowing import borrow
 from funcgrad.scipy.exponentials import floating
-from funcgrad.scipy.passing import passed_on
 
 
 def factorial(n: Any, exact: bool = False, extend: str = "zero") -> Any:
@@ -220,4 +220,4 @@ def _is_extended(name: str, extend: str) -> bool:
 
 
 def _exact(name: str, *args: Any, **kwargs: Any) -> Any:
-    return passed_on("scipy.special", name)(*args, **kwargs)
+    return borrow("scipy.special", name)(*args, **kwargs)

@@ -170,6 +170,50 @@ def adaptive_ensemble(count: int, most: int) -> Problem:
     )
 
 
+@workload(small=(3,), normal=(20,), large=(200,), rows=BOTH, needs=("experimental.ode.odeint",))
+def van_der_pol(count: int) -> Problem:
+    """Van der Pol's oscillator at {count} times, by steps that adapt themselves: `odeint`."""
+    times = np.linspace(0.0, 10.0, count)
+    steps = 4000
+
+    def slope(stack: Any) -> Callable[..., Any]:
+        return lambda y, t, mu: stack([y[1], mu * (1 - y[0] * y[0]) * y[1] - y[0]])
+
+    def program(xp: Any) -> Callable[..., Any]:
+        field = slope(xp.numpy.stack)
+        return lambda y, mu, times: xp.experimental.ode.odeint(
+            field, y, times, mu, rtol=1e-6, atol=1e-6
+        )
+
+    def reference(y: Any, mu: Any, times: Any) -> Any:
+        field, h = slope(np.stack), 10.0 / steps
+        path = [y]
+        for _ in range(steps):
+            k1 = field(y, 0, mu)
+            k2 = field(y + h / 2 * k1, 0, mu)
+            k3 = field(y + h / 2 * k2, 0, mu)
+            k4 = field(y + h * k3, 0, mu)
+            y = y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+            path.append(y)
+        places = times / h
+        index = np.minimum(places.astype(int), steps - 1)
+        # Cubic polynomials between the steps.
+        values = np.stack(path)
+        slopes = np.stack([field(v, 0, mu) for v in path]) * h
+        x = (places - index)[:, None]
+        a, b, m, n = values[index], values[index + 1], slopes[index], slopes[index + 1]
+        bend = m + n - 2 * (b - a)
+        return a + x * (m + x * ((b - a) - m - bend + x * bend))
+
+    return Problem(
+        (np.array([2.0, 0.0]), np.array(1.0), times),
+        program,
+        reference,
+        argnums=(0, 1),
+        sampling_error=2e-4,  # the tolerance of the steps, summed over them
+    )
+
+
 def separations(x: Any) -> Any:
     return x[None, :, :] - x[:, None, :]
 

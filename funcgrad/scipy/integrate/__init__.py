@@ -1,0 +1,85 @@
+"""`scipy.integrate` on arrays and traced values: samples, functions and differential equations.
+
+What only makes constants, and SciPy's classes of solvers, are SciPy's own.
+"""
+
+from scipy.integrate import (
+    BDF,
+    DOP853,
+    LSODA,
+    RK23,
+    RK45,
+    DenseOutput,
+    IntegrationWarning,
+    ODEintWarning,
+    OdeSolver,
+    Radau,
+    complex_ode,
+    ode,
+)
+
+from funcgrad.namespaces import present
+from funcgrad.scipy.borrowing import borrow
+from funcgrad.scipy.integrate.initial_value import OdeResult, OdeSolution, odeint, solve_ivp
+from funcgrad.scipy.integrate.quadrature import (
+    dblquad,
+    fixed_quad,
+    nquad,
+    quad,
+    quad_vec,
+    tplquad,
+)
+from funcgrad.scipy.integrate.samples import (
+    cumulative_simpson,
+    cumulative_trapezoid,
+    romb,
+    simpson,
+    trapezoid,
+)
+
+cubature = borrow("scipy.integrate", "cubature")
+lebedev_rule = borrow("scipy.integrate", "lebedev_rule")
+newton_cotes = borrow("scipy.integrate", "newton_cotes")
+nsum = borrow("scipy.integrate", "nsum")
+qmc_quad = borrow("scipy.integrate", "qmc_quad")
+solve_bvp = borrow("scipy.integrate", "solve_bvp")
+tanhsinh = borrow("scipy.integrate", "tanhsinh")
+
+__all__ = [
+    "BDF",
+    "DOP853",
+    "LSODA",
+    "RK23",
+    "RK45",
+    "DenseOutput",
+    "IntegrationWarning",
+    "ODEintWarning",
+    "OdeResult",
+    "OdeSolution",
+    "OdeSolver",
+    "Radau",
+    "complex_ode",
+    "cubature",
+    "cumulative_simpson",
+    "cumulative_trapezoid",
+    "dblquad",
+    "fixed_quad",
+    "lebedev_rule",
+    "newton_cotes",
+    "nquad",
+    "nsum",
+    "ode",
+    "odeint",
+    "qmc_quad",
+    "quad",
+    "quad_vec",
+    "romb",
+    "simpson",
+    "solve_bvp",
+    "solve_ivp",
+    "tanhsinh",
+    "tplquad",
+    "trapezoid",
+]
+
+present(__name__)

@@ -1,0 +1,491 @@
+"""Solutions of initial value problems: the control of steps, and derivatives of what it chose.
+
+First the steps are found, by one ``while`` loop that knows no derivatives: their begins, lengths
+and values. Derivatives are those of the accepted steps with lengths held constant (the *discrete
+adjoint*): the control of steps is never differentiated, and what it chose differs from a smooth
+function of the arguments only within the tolerance. Where the ends of the interval have tangents,
+all steps move with the begin, and the last one changes its length.
+
+With ``Y[n + 1] = step(T[n], H[n], Y[n])``, tangents run forwards and cotangents backwards along the
+recorded values, each by one loop in which a step is computed again::
+
+    dY[n + 1] = step'(dT[n], dH[n], dY[n])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import funcgrad.numpy as fnp
+from funcgrad import lax
+from funcgrad.core.avals import aval_of
+from funcgrad.core.program import Program, evaluate
+from funcgrad.core.trace import Tracer
+from funcgrad.higher_order.custom import CustomCall, Rules
+from funcgrad.higher_order.linear_call import LinearCall, push_linearized, zeros
+from funcgrad.primitives.elementwise import stop_gradient
+from funcgrad.records import dataclass
+from funcgrad.scipy.integrate.methods import Method, rms
+from funcgrad.transforms.jvp import jvp_flat
+from funcgrad.transforms.linearize import linearize_flat
+
+Values = Sequence[Any]
+
+RUNNING, FAILED, STOPPED = 0, -1, 1
+"""How an integration stands: it goes on or came to its end, steps became too short or too many,
+an event ended it."""
+
+SAFETY, LEAST, MOST = 0.9, 0.2, 10.0
+
+
+@dataclass(frozen=True, eq=False)
+class Equation:
+    """An equation with its method.
+
+    Args:
+        slope: Program of the values that it depends on, then ``t`` and ``y``.
+        method: One step.
+        max_steps: The most steps that are recorded.
+        ending: From values, ``t`` and ``y`` to functions whose changes of sign end it.
+        signs: For each of them the direction of changes that count, 0 for both.
+        counts: For each of them the number of changes that end it.
+    """
+
+    slope: Program
+    method: Method
+    max_steps: int
+    ending: Callable[..., Any] | None = None
+    signs: tuple[float, ...] = ()
+    counts: tuple[int, ...] = ()
+
+    def at(self, consts: Values) -> Callable[[Any, Any], Any]:
+        """The slope as a function of time and value."""
+        return lambda t, y: evaluate(self.slope, [*consts, t, y])[0]
+
+    def step(self, t: Any, h: Any, y: Any, *consts: Any) -> list[Any]:
+        """The end of a step, as a function of all that it depends on."""
+        return [self.method.advance(self.at(consts), t, h, y)]
+
+    def between(self, consts: Values, t: Any, h: Any, y: Any, target: Any) -> Any:
+        """The value at a time within a step."""
+        return self.method.between(self.at(consts), t, h, y, (target - t) / h)
+
+
+@dataclass(frozen=True)
+class Controls:
+    """What the lengths of steps depend on.
+
+    Args:
+        rtol: Relative tolerance.
+        atol: Absolute tolerance.
+        max_step: The longest step.
+        first_step: The first length; nan if it is to be chosen.
+    """
+
+    rtol: Any
+    atol: Any
+    max_step: Any
+    first_step: Any
+
+    def values(self) -> tuple[Any, Any, Any, Any]:
+        """All of them, in order."""
+        return self.rtol, self.atol, self.max_step, self.first_step
+
+    def scale(self, y: Any, end: Any) -> Any:
+        """The error that is allowed."""
+        return self.atol + fnp.maximum(abs(y), abs(end)) * self.rtol
+
+
+def first_length(
+    equation: Equation, controls: Controls, f: Any, t: Any, y: Any, k: Any, tf: Any
+) -> Any:
+    """A length for the first step (Hairer, Norsett, Wanner, section II.4)."""
+    scale = controls.atol + abs(y) * controls.rtol
+    d0, d1 = rms(y / scale), rms(k / scale)
+    is_small = (d0 < 1e-5) | (d1 < 1e-5)
+    h0 = fnp.where(is_small, 1e-6, 0.01 * d0 / fnp.where(is_small, 1.0, d1))
+    h0 = fnp.minimum(h0, tf - t)
+    d2 = rms((f(t + h0, y + h0 * k) - k) / scale) / fnp.where(h0 > 0, h0, 1.0)
+    largest = fnp.maximum(d1, d2)
+    is_flat = largest <= 1e-15
+    h1 = fnp.where(
+        is_flat,
+        fnp.maximum(1e-6, h0 * 1e-3),
+        (0.01 / fnp.where(is_flat, 1.0, largest)) ** (-equation.method.exponent),
+    )
+    length = fnp.minimum(fnp.minimum(100 * h0, h1), controls.max_step)
+    given = controls.first_step
+    return fnp.astype(fnp.where(fnp.isnan(given), length, given), t.dtype)
+
+
+class Walk:
+    """The loop that finds steps.
+
+    State: time, value, slope, next length, whether the last attempt failed, numbers of accepted
+    steps and of attempts, status; begin, length and value of the last accepted step; the ending
+    functions there and how often they changed sign.
+    """
+
+    def __init__(
+        self,
+        equation: Equation,
+        controls: Controls,
+        consts: Values,
+        tf: Any,
+        max_steps: int | None = None,
+    ) -> None:
+        self.max_steps = max_steps
+        self.equation = equation
+        self.controls = controls
+        self.consts = consts
+        self.tf = tf
+        self.f = equation.at(consts)
+
+    def start(self, t: Any, y: Any) -> dict[str, Any]:
+        k = self.f(t, y)
+        state = {
+            "t": t,
+            "y": y,
+            "k": k,
+            "h": first_length(self.equation, self.controls, self.f, t, y, k, self.tf),
+            "failed": np.bool_(False),
+            "steps": np.int64(0),
+            "attempts": np.int64(0),
+            "status": np.int64(RUNNING),
+            "begin": t,
+            "length": fnp.ones_like(t),
+            "before": y,
+        }
+        if self.equation.ending is not None:
+            state["ending"] = self.equation.ending(self.consts, t, y)
+            state["counts"] = np.zeros(len(self.equation.counts), np.int64)
+        return state
+
+    def goes_on(self, state: dict[str, Any], target: Any) -> Any:
+        is_on = (state["t"] < target) & (state["status"] == RUNNING)
+        return is_on if self.max_steps is None else is_on & (state["steps"] < self.max_steps)
+
+    def attempt(self, state: dict[str, Any]) -> dict[str, Any]:
+        t, y, k = state["t"], state["y"], state["k"]
+        least = 10 * np.finfo(t.dtype).eps * abs(t)
+        wanted = fnp.minimum(state["h"], self.controls.max_step)
+        too_short = state["failed"] & (wanted < least)
+        wanted = fnp.maximum(wanted, least)
+        is_last = t + wanted >= self.tf
+        h = fnp.where(is_last, self.tf - t, wanted)
+        end, slope, error = self.equation.method.attempt(
+            self.f, t, h, y, k, lambda end: self.controls.scale(y, end)
+        )
+        is_good = (error < 1) & ~too_short
+        exponent = self.equation.method.exponent
+        ratio = SAFETY * fnp.maximum(error, 1e-30) ** exponent
+        ratio = fnp.where(fnp.isnan(ratio), LEAST, fnp.clip(ratio, LEAST, MOST))
+        ratio = fnp.where(state["failed"] | ~is_good, fnp.minimum(1.0, ratio), ratio)
+
+        def chosen(new: Any, old: Any) -> Any:
+            return fnp.where(is_good, new, old)
+
+        new = {
+            "t": chosen(fnp.where(is_last, self.tf, t + h), t),
+            "y": chosen(end, y),
+            "k": chosen(slope, k),
+            "h": fnp.astype(h * ratio, t.dtype),
+            "failed": ~is_good,
+            "steps": state["steps"] + is_good,
+            "attempts": state["attempts"] + 1,
+            "status": fnp.where(too_short, FAILED, state["status"]),
+            "begin": chosen(t, state["begin"]),
+            "length": chosen(h, state["length"]),
+            "before": chosen(y, state["before"]),
+        }
+        if self.equation.ending is not None:
+            self._look_for_end(state, new, is_good)
+        return new
+
+    def _look_for_end(self, state: Any, new: dict[str, Any], is_good: Any) -> None:
+        ending = self.equation.ending
+        assert ending is not None  # it is asked for only then
+        values = fnp.where(is_good, ending(self.consts, new["t"], new["y"]), state["ending"])
+        counts = state["counts"] + crossed(state["ending"], values, np.array(self.equation.signs))
+        is_over = fnp.any(counts >= np.array(self.equation.counts))
+        new["ending"], new["counts"] = values, counts
+        new["status"] = fnp.where(is_over & (new["status"] == RUNNING), STOPPED, new["status"])
+
+
+def crossed(old: Any, new: Any, signs: Any) -> Any:
+    """Which functions changed their sign, in a direction that counts."""
+    up = (old <= 0) & (new >= 0) & (signs >= 0)
+    down = (old >= 0) & (new <= 0) & (signs <= 0)
+    return up | down
+
+
+class Solution:
+    """Values at given times, as a function of all that they depend on.
+
+    Inputs: the times, begin and end of the interval, what controls steps, the first value, and what
+    the slope depends on. Results: values, one row for each time, the time that was reached, numbers
+    of accepted steps and of attempts, status.
+    """
+
+    def __init__(self, equation: Equation) -> None:
+        self.equation = equation
+        self.rules = Rules("solve_ivp", fun=self.primal, jvp=self._jvp, jvp_title="solve_ivp")
+
+    def __call__(self, *inputs: Any) -> list[Any]:
+        call = CustomCall(self.rules, tuple(aval_of(x) for x in inputs))
+        outs: list[Any] = call.bind(*inputs)
+        return outs
+
+    def primal(self, *inputs: Any) -> list[Any]:
+        """Without derivatives nothing is recorded."""
+        times, t0, tf, *controls, y0 = inputs[:8]
+        consts = inputs[8:]
+        walk = Walk(self.equation, Controls(*controls), consts, tf)
+
+        def to_next(state: dict[str, Any], target: Any) -> Any:
+            state = lax.while_loop(lambda s: walk.goes_on(s, target), walk.attempt, state)
+            value = self.equation.between(
+                consts, state["begin"], state["length"], state["before"], target
+            )
+            return state, masked(value, target <= state["t"])
+
+        state, values = lax.scan(to_next, walk.start(t0, y0), times)
+        state = lax.while_loop(lambda s: walk.goes_on(s, tf), walk.attempt, state)
+        return [values, state["t"], state["steps"], state["attempts"], finished(state, tf)]
+
+    def _jvp(self, inputs: Values, tangents: Values) -> tuple[list[Any], list[Any]]:
+        outs, dots = push_linearized(self._differentiable, inputs, tangents, "solve_ivp")
+        return outs, [*dots[:2], None, None, None]
+
+    def _differentiable(self, *inputs: Any) -> list[Any]:
+        times, t0, tf, *controls, y0 = inputs[:8]
+        consts = inputs[8:]
+        steps = record(self.equation, Controls(*controls), t0, tf, y0, consts)
+        return [
+            values_at(self.equation, steps, consts, times),
+            steps.end,
+            steps.count,
+            steps.attempts,
+            steps.status,
+        ]
+
+
+def masked(value: Any, is_known: Any) -> Any:
+    """A value, or nan where the integration did not get, and nan for its derivatives."""
+    return fnp.where(is_known, value, value * value.dtype.type(np.nan))
+
+
+def finished(state: dict[str, Any], tf: Any) -> Any:
+    """The status at the end: an integration that did not get there failed."""
+    is_short = (state["status"] == RUNNING) & (state["t"] < tf)
+    return fnp.where(is_short, FAILED, state["status"])
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """Accepted steps, with derivatives.
+
+    Args:
+        times: Begins of steps; infinite after the last.
+        lengths: Their lengths.
+        values: Values at their begins, and at the end of the last.
+        end: Where the last one ends.
+        count: How many there are.
+        attempts: How many were tried.
+        status: As it stands.
+    """
+
+    times: Any
+    lengths: Any
+    values: Any
+    end: Any
+    count: Any
+    attempts: Any
+    status: Any
+
+
+def record(
+    equation: Equation, controls: Controls, t0: Any, tf: Any, y0: Any, consts: Values
+) -> Steps:
+    """Find the steps and attach their derivatives."""
+    n = equation.max_steps
+    while True:
+        steps = _record(equation, controls, t0, tf, y0, consts, n)
+        known = [steps.count, steps.status]
+        if any(isinstance(x, Tracer) for x in known) or not (known[0] == n and known[1] == FAILED):
+            return steps
+        n *= 4  # where numbers are known, there is room for every number of steps
+
+
+def _record(
+    equation: Equation, controls: Controls, t0: Any, tf: Any, y0: Any, consts: Values, n: int
+) -> Steps:
+    fixed = [stop_gradient.bind(x) for x in (t0, tf, y0, *consts)]
+    controls = Controls(*map(stop_gradient.bind, controls.values()))
+    walk = Walk(equation, controls, fixed[3:], fixed[1], n)
+    times = lax.dynamic_update_index_in_dim(fnp.full(n, np.inf, t0.dtype), fixed[0], 0, 0)
+    lengths = fnp.ones(n, t0.dtype)
+    values = fnp.zeros((n + 1, *y0.shape), y0.dtype)
+    values = lax.dynamic_update_index_in_dim(values, fixed[2], 0, 0)
+
+    def attempt(state: Any) -> Any:
+        state, times, lengths, values = state
+        new = walk.attempt(state)
+        i = state["steps"]
+        # A step that is not accepted is written over by the next one.
+        times = lax.dynamic_update_index_in_dim(times, state["t"], i, 0)
+        lengths = lax.dynamic_update_index_in_dim(lengths, new["length"], i, 0)
+        values = lax.dynamic_update_index_in_dim(values, new["y"], i + 1, 0)
+        return new, times, lengths, values
+
+    start = (walk.start(fixed[0], fixed[2]), times, lengths, values)
+    state, times, lengths, values = lax.while_loop(
+        lambda s: walk.goes_on(s[0], fixed[1]), attempt, start
+    )
+    count = state["steps"]
+    # All steps move with the begin of the interval; the last ends where the interval does.
+    moved = t0 - fixed[0]
+    longer = fnp.where(state["t"] >= fixed[1], (tf - fixed[1]) - moved, 0.0 * moved)
+    times = times + moved
+    lengths = lengths + fnp.where(np.arange(n) == count - 1, longer, 0.0 * longer)
+    values = _Attached(equation)(values, count, times, lengths, y0, *consts)
+    end = state["t"] + moved + longer
+    return Steps(times, lengths, values, end, count, state["attempts"], finished(state, fixed[1]))
+
+
+def values_at(equation: Equation, steps: Steps, consts: Values, times: Any) -> Any:
+    """Values at times, one row for each."""
+    last = fnp.maximum(steps.count - 1, 0)
+    place = fnp.searchsorted(stop_gradient.bind(steps.times), stop_gradient.bind(times)) - 1
+    index = fnp.clip(place, 0, last)
+
+    def value(row: Any) -> Any:
+        t, h, y, target = row
+        return masked(equation.between(consts, t, h, y, target), target <= steps.end)
+
+    found = [fnp.take(x, index, axis=0) for x in (steps.times, steps.lengths, steps.values)]
+    return lax.map(value, (*found, times))
+
+
+def row_of(x: Any, i: Any) -> Any:
+    """One row of an array, by an index that may be traced."""
+    return lax.dynamic_index_in_dim(x, i, 0, keepdims=False)
+
+
+class _Attached:
+    """Recorded values, with the derivatives of the steps that they come from."""
+
+    def __init__(self, equation: Equation) -> None:
+        self.equation = equation
+        self.rules = Rules("steps", fun=self._fun, jvp=self._jvp, jvp_title="steps of solve_ivp")
+
+    def __call__(self, *inputs: Any) -> Any:
+        return self._bind(inputs)[0]
+
+    def _bind(self, inputs: Values) -> list[Any]:
+        outs: list[Any] = CustomCall(self.rules, tuple(aval_of(x) for x in inputs)).bind(*inputs)
+        return outs
+
+    def _fun(self, values: Any, *rest: Any) -> list[Any]:
+        return [values]
+
+    def _jvp(self, inputs: Values, tangents: Values) -> tuple[list[Any], list[Any]]:
+        outs = self._bind(inputs)
+        _, count, times, lengths, y0, *consts = inputs
+        linear = [times, lengths, y0, *consts]
+        given = list(tangents[2:])
+        # Those of times and lengths cost next to nothing.
+        is_active = [i < 3 or t is not None for i, t in enumerate(given)]
+        residuals = [outs[0], count, times, lengths, *consts]
+        dots = [
+            zeros(aval_of(x).strong()) if t is None else t
+            for x, t, on in zip(linear, given, is_active, strict=True)
+            if on
+        ]
+        along = _Along(self.equation, tuple(is_active))
+        call = LinearCall(
+            "steps of solve_ivp",
+            along.forward,
+            along.backward,
+            len(residuals),
+            tuple(aval_of(x).strong() for x in (*residuals, *dots)),
+            (aval_of(outs[0]).strong(),),
+        )
+        return outs, call.bind(*residuals, *dots)
+
+
+class _Along:
+    """Tangents and cotangents along recorded steps.
+
+    Args:
+        equation: Whose steps.
+        is_active: Which of times, lengths, first value and further values have tangents.
+    """
+
+    def __init__(self, equation: Equation, is_active: tuple[bool, ...]) -> None:
+        self.equation = equation
+        self.is_active = is_active
+
+    def _full(self, found: Values) -> list[Any]:
+        """Tangents of all arguments of a step, ``None`` where there are none."""
+        rest = iter(found)
+        return [next(rest) if on else None for on in self.is_active]
+
+    def forward(self, residuals: Values, linear: Values) -> list[Any]:
+        values, count, times, lengths, *consts = residuals
+        d_times, d_lengths, d_first, *d_consts = self._full(linear)
+        moved = fnp.zeros(values.shape, values.dtype)
+        moved = lax.dynamic_update_index_in_dim(moved, d_first, 0, 0)
+
+        def push(state: Any) -> Any:
+            i, dot, moved = state
+            point = [row_of(x, i) for x in (times, lengths, values)] + consts
+            _, (dot,) = jvp_flat(
+                self.equation.step,
+                point,
+                [row_of(d_times, i), row_of(d_lengths, i), dot, *d_consts],
+                "step",
+            )
+            return i + 1, dot, lax.dynamic_update_index_in_dim(moved, dot, i + 1, 0)
+
+        start = (np.int64(0), d_first, moved)
+        return [lax.while_loop(lambda s: s[0] < count, push, start)[2]]
+
+    def backward(self, residuals: Values, cts: Values) -> list[Any]:
+        values, count, times, lengths, *consts = residuals
+        if cts[0] is None:
+            return [None] * sum(self.is_active)
+        n_consts = sum(self.is_active[3:])
+        active = [x for x, on in zip(consts, self.is_active[3:], strict=True) if on]
+
+        def pull(state: Any) -> Any:
+            i, ct, ct_times, ct_lengths, sums = state
+            point = [row_of(x, i) for x in (times, lengths, values)] + consts
+            _, linear = linearize_flat(self.equation.step, point, list(self.is_active), "step")
+            found = linear.pull([ct])
+            found = [c for c, on in zip(found, self.is_active, strict=True) if on]
+            ct_time, ct_length, ct, *rest = [
+                fnp.zeros(x.shape, x.dtype) if c is None else c
+                for c, x in zip(found, [*point[:3], *active], strict=True)
+            ]
+            return (
+                i - 1,
+                ct + row_of(cts[0], i),
+                lax.dynamic_update_index_in_dim(ct_times, ct_time, i, 0),
+                lax.dynamic_update_index_in_dim(ct_lengths, ct_length, i, 0),
+                [s + c for s, c in zip(sums, rest, strict=True)],
+            )
+
+        start = (
+            count - 1,
+            row_of(cts[0], count),
+            fnp.zeros(times.shape, times.dtype),
+            fnp.zeros(lengths.shape, lengths.dtype),
+            [fnp.zeros(aval_of(x).shape, aval_of(x).dtype) for x in active],
+        )
+        _, ct, ct_times, ct_lengths, sums = lax.while_loop(lambda s: s[0] >= 0, pull, start)
+        assert len(sums) == n_consts  # one for each
+        return [ct_times, ct_lengths, ct, *sums]

@@ -1,0 +1,578 @@
+"""Roots of systems, least squares and minima: SciPy's methods with exact derivatives.
+
+Outside of transformations SciPy's own methods run, with derivatives that are ours. Inside, loops
+that compile do: damped Newton steps for roots, Levenberg and Marquardt's for least squares, BFGS
+for minima. In both cases solutions are differentiated implicitly, through the equation that they
+solve (`funcgrad.lax.custom_root`), with respect to ``args`` and what functions close over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import scipy.optimize
+
+import funcgrad.numpy as fnp
+from funcgrad import lax
+from funcgrad.api.compilation import jit
+from funcgrad.api.differentiation import grad, jacfwd, value_and_grad
+from funcgrad.api.vectorization import vmap
+from funcgrad.core.trace import EVAL, current_trace
+from funcgrad.errors import ArgumentError
+from funcgrad.higher_order.closures import tracers_in
+from funcgrad.numpy.promotion import as_value
+from funcgrad.optim.minimizing import minimize as minimize_tree
+from funcgrad.primitives.elementwise import stop_gradient
+from funcgrad.scipy.results import Result
+
+Function = Callable[..., Any]
+
+
+def _is_known(*values: Any) -> bool:
+    """Whether nothing is traced, so that SciPy can compute."""
+    return current_trace() is EVAL and not tracers_in(*values)
+
+
+def _vector(name: str, x0: Any) -> Any:
+    x = fnp.asarray(as_value(x0, name))
+    return x if x.dtype.kind in "fc" else fnp.astype(x, np.float64)
+
+
+def _solve_dense(g: Function, right: Any) -> Any:
+    """The solution of a linear system that is given by its product, of the shape of ``right``."""
+    n = right.size
+    units = np.eye(n, dtype=np.dtype(right.dtype)).reshape((n, *right.shape))
+    columns = fnp.reshape(vmap(g)(units), (n, n))
+    return fnp.reshape(fnp.linalg.solve(columns.T, fnp.reshape(right, (n,))), right.shape)
+
+
+def _newton(f: Function, start: Any, tol: Any, limit: int) -> tuple[Any, Any]:
+    """Newton's method, with steps halved until the norm of the residual falls."""
+    size = start.size
+
+    def goes_on(state: Any) -> Any:
+        count, _, _, change, _ = state
+        return (count < limit) & (change > tol)
+
+    def step(state: Any) -> Any:
+        count, x, value, _, _ = state
+        slopes = fnp.reshape(jacfwd(f)(x), (size, size))
+        move = fnp.reshape(fnp.linalg.solve(slopes, -fnp.reshape(value, (size,))), x.shape)
+        norm = fnp.linalg.norm(value)
+
+        def is_worse(trial: Any) -> Any:
+            part, _, new = trial
+            return ~(fnp.linalg.norm(new) < (1 - 1e-4 * part) * norm) & (part > 1e-4)
+
+        def halve(trial: Any) -> Any:
+            part = trial[0] / 2
+            return part, x + part * move, f(x + part * move)
+
+        one = fnp.ones((), x.real.dtype)
+        part, new, value = lax.while_loop(is_worse, halve, (one, x + move, f(x + move)))
+        change = fnp.linalg.norm(part * move) / fnp.maximum(fnp.linalg.norm(new), 1e-300)
+        return count + 1, new, value, change, fnp.linalg.norm(value)
+
+    value = f(start)
+    norm = fnp.linalg.norm(value)
+    change = fnp.where(norm == 0, 0.0 * norm, fnp.full_like(norm, np.inf))
+    count, x, _, change, _ = lax.while_loop(
+        goes_on, step, (np.int64(0), start, value, change, norm)
+    )
+    return x, (count, change <= tol)
+
+
+def root(
+    fun: Function,
+    x0: Any,
+    args: Any = (),
+    method: str = "hybr",
+    jac: Any = None,
+    tol: Any = None,
+    callback: Any = None,
+    options: Any = None,
+) -> Result:
+    """As `scipy.optimize.root`: a root of a system, with the exact Jacobian.
+
+    Args:
+        fun: ``fun(x, *args)``, as many values as unknowns.
+        x0: Where to begin.
+        args: Further arguments, with respect to which the root is differentiated.
+        method: SciPy's, where nothing is traced; else damped Newton steps are made.
+        jac: Accepted for SciPy's signature: the Jacobian is that of ``fun``; with ``True``, ``fun``
+            returns a pair of which the second is not used.
+        tol: Tolerance of the root.
+        callback: Of SciPy's methods that take one.
+        options: Of SciPy's method.
+
+    Returns:
+        A result with SciPy's fields ``x``, ``success``, ``fun``, ``nit``, and what else SciPy's
+        method says.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> from funcgrad.scipy.optimize import root
+        >>> circle = lambda x, r: fg.numpy.stack([x[0] ** 2 + x[1] ** 2 - r**2, x[0] - x[1]])
+        >>> corner = lambda r: root(circle, np.array([1.0, 0.5]), args=(r,)).x[0]
+        >>> print(f"{corner(2.0):.6f} {fg.grad(corner)(2.0):.6f}")
+        1.414214 0.707107
+    """
+    args = args if isinstance(args, tuple) else (args,)
+    start = _vector("root", x0)
+
+    def f(x: Any) -> Any:
+        found = fun(x, *args)
+        value = as_value(found[0] if jac is True else found, "root")
+        return fnp.reshape(fnp.astype(fnp.asarray(value), x.dtype), x.shape)
+
+    if _is_known(f, start):
+        slopes = jit(jacfwd(f))
+        has_jacobian = method in ("hybr", "lm")
+        found = scipy.optimize.root(
+            lambda x: np.asarray(f(x)),
+            start,
+            method=method,
+            jac=(lambda x: np.asarray(slopes(x))) if has_jacobian else None,
+            tol=tol,
+            callback=callback,
+            options=options,
+        )
+        return Result(**found)
+    accuracy = 1e-12 if tol is None else tol
+
+    def solve(f: Function, start: Any) -> Any:
+        return _newton(f, fnp.asarray(start), accuracy, 100)
+
+    x, (count, converged) = lax.custom_root(
+        f, stop_gradient.bind(start), solve, _solve_dense, has_aux=True
+    )
+    return Result(x=x, success=converged, fun=f(x), nit=count)
+
+
+def fsolve(
+    func: Function,
+    x0: Any,
+    args: Any = (),
+    fprime: Any = None,
+    full_output: Any = 0,
+    col_deriv: Any = 0,
+    xtol: Any = 1.49012e-08,
+    maxfev: int = 0,
+    band: Any = None,
+    epsfcn: Any = None,
+    factor: Any = 100,
+    diag: Any = None,
+) -> Any:
+    """As `scipy.optimize.fsolve`: a root of a system, with the exact Jacobian.
+
+    Args:
+        func: ``func(x, *args)``, as many values as unknowns.
+        x0: Where to begin.
+        args: Further arguments, with respect to which the root is differentiated.
+        fprime: Accepted for SciPy's signature, as are ``col_deriv``, ``band``, ``epsfcn``,
+            ``factor`` and ``diag``.
+        full_output: Whether a tuple ``(x, result, success, message)`` is returned.
+        col_deriv: Without effect.
+        xtol: Tolerance of the root.
+        maxfev: The most calls of the function, where SciPy computes.
+        band: Without effect.
+        epsfcn: Without effect.
+        factor: Without effect.
+        diag: Without effect.
+
+    Returns:
+        The root.
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad.scipy.optimize import fsolve
+        >>> print(fsolve(lambda x: x**2 - np.array([4.0, 9.0]), np.ones(2)))
+        [2. 3.]
+    """
+    start = fnp.atleast_1d(_vector("fsolve", x0))
+    options = {"maxfev": maxfev} if maxfev else None
+    found = root(func, start, args, tol=xtol, options=options)
+    if full_output:
+        return found.x, found, found.success, found.get("message", "")
+    return found.x
+
+
+def least_squares(
+    fun: Function,
+    x0: Any,
+    jac: Any = "2-point",
+    bounds: Any = (-np.inf, np.inf),
+    method: str = "trf",
+    ftol: Any = 1e-8,
+    xtol: Any = 1e-8,
+    gtol: Any = 1e-8,
+    x_scale: Any = None,
+    loss: Any = "linear",
+    f_scale: Any = 1.0,
+    diff_step: Any = None,
+    tr_solver: Any = None,
+    tr_options: Any = None,
+    jac_sparsity: Any = None,
+    max_nfev: int | None = None,
+    verbose: int = 0,
+    args: Any = (),
+    kwargs: Any = None,
+    callback: Any = None,
+    workers: Any = None,
+) -> Result:
+    """As `scipy.optimize.least_squares`, with the exact Jacobian.
+
+    Args:
+        fun: ``fun(x, *args, **kwargs)``, the residuals.
+        x0: Where to begin.
+        jac: Accepted for SciPy's signature: the Jacobian is that of ``fun``.
+        bounds: Where SciPy computes.
+        method: SciPy's, where nothing is traced; else Levenberg and Marquardt's steps are made.
+        ftol: Tolerance of the sum of squares.
+        xtol: Tolerance of the solution.
+        gtol: Tolerance of the gradient.
+        x_scale: Where SciPy computes.
+        loss: Where SciPy computes.
+        f_scale: Where SciPy computes.
+        diff_step: Accepted for SciPy's signature.
+        tr_solver: Where SciPy computes.
+        tr_options: Where SciPy computes.
+        jac_sparsity: Accepted for SciPy's signature.
+        max_nfev: The most iterations.
+        verbose: Where SciPy computes.
+        args: Further arguments, with respect to which the solution is differentiated.
+        kwargs: Further named arguments.
+        callback: Where SciPy computes.
+        workers: Accepted for SciPy's signature.
+
+    Returns:
+        A result with SciPy's fields ``x``, ``cost``, ``fun``, ``jac``, ``grad``, ``success``, and
+        what else SciPy's method says.
+
+    Raises:
+        ArgumentError: If there are bounds or a loss, and values are traced.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> from funcgrad.scipy.optimize import least_squares
+        >>> t = np.linspace(0.0, 1.0, 5)
+        >>> fit = lambda y: least_squares(lambda p: p[0] * np.exp(p[1] * t) - y, [1.0, 0.0]).x
+        >>> print(fit(2.0 * np.exp(-t)).round(6))
+        [ 2. -1.]
+    """
+    args = args if isinstance(args, tuple | list) else (args,)
+    named = dict(kwargs or {})
+    start = fnp.atleast_1d(_vector("least_squares", x0))
+
+    def f(x: Any) -> Any:
+        return fnp.atleast_1d(as_value(fun(x, *args, **named), "least_squares"))
+
+    if _is_known(f, start):
+        options: dict[str, Any] = {
+            "bounds": bounds, "method": method, "ftol": ftol, "xtol": xtol, "gtol": gtol,
+            "loss": loss, "f_scale": f_scale, "tr_solver": tr_solver, "max_nfev": max_nfev,
+            "verbose": verbose,
+        }  # fmt: skip
+        if x_scale is not None:
+            options["x_scale"] = x_scale
+        if tr_options is not None:
+            options["tr_options"] = tr_options
+        if callback is not None:
+            options["callback"] = callback
+        slopes = jit(jacfwd(f))
+        found = scipy.optimize.least_squares(
+            lambda x: np.asarray(f(x)), start, lambda x: np.asarray(slopes(x)), **options
+        )
+        return Result(**found)
+    if loss != "linear" or not np.all(np.isinf(np.concatenate(list(map(np.ravel, bounds))))):
+        raise ArgumentError(
+            "least_squares: bounds and losses are SciPy's, which takes concrete values only, and "
+            "something is traced here. Put them into the function: by a change of variables, and "
+            "by the square root of the loss."
+        )
+
+    def cost(x: Any) -> Any:
+        return fnp.sum(f(x) ** 2) / 2
+
+    limit = 100 if max_nfev is None else max_nfev
+
+    def solve(_: Function, start: Any) -> Any:
+        return _marquardt(f, start, xtol, limit)
+
+    x, (count, converged) = lax.custom_root(
+        grad(cost), stop_gradient.bind(start), solve, _solve_dense, has_aux=True
+    )
+    value, slopes = f(x), jacfwd(f)(x)
+    return Result(
+        x=x,
+        cost=fnp.sum(value**2) / 2,
+        fun=value,
+        jac=slopes,
+        grad=value @ slopes,
+        nfev=count,
+        success=converged,
+    )
+
+
+def _marquardt(f: Function, start: Any, xtol: Any, limit: int) -> tuple[Any, Any]:
+    n = start.shape[0]
+
+    def goes_on(state: Any) -> Any:
+        count, _, _, _, change = state
+        return (count < limit) & (change > xtol * 1e-3)
+
+    def step(state: Any) -> Any:
+        count, x, value, damping, _ = state
+        slopes = jacfwd(f)(x)
+        matrix = slopes.T @ slopes
+        scale = fnp.diagonal(matrix)
+        weights = damping * fnp.where(scale > 0, scale, 1.0)
+        move = fnp.linalg.solve(matrix + fnp.eye(n) * weights, -(slopes.T @ value))
+        new = f(x + move)
+        is_better = fnp.sum(new**2) <= fnp.sum(value**2)
+        change = fnp.linalg.norm(move) / (fnp.linalg.norm(x) + 1e-300)
+        # A step that was refused says nothing about convergence, unless it was tiny.
+        change = fnp.where(is_better | (change < 1e-15), change, np.inf)
+        return (
+            count + 1,
+            fnp.where(is_better, x + move, x),
+            fnp.where(is_better, new, value),
+            fnp.where(is_better, damping / 10, damping * 5),
+            change,
+        )
+
+    one = fnp.ones((), start.dtype)
+    state = (np.int64(0), start, f(start), 1e-3 * one, np.inf * one)
+    count, x, _, _, change = lax.while_loop(goes_on, step, state)
+    return x, (count, change <= xtol)
+
+
+def curve_fit(
+    f: Function,
+    xdata: Any,
+    ydata: Any,
+    p0: Any = None,
+    sigma: Any = None,
+    absolute_sigma: bool = False,
+    check_finite: Any = None,
+    bounds: Any = (-np.inf, np.inf),
+    method: str | None = None,
+    jac: Any = None,
+    *,
+    full_output: bool = False,
+    nan_policy: Any = None,
+    **kwargs: Any,
+) -> Any:
+    """As `scipy.optimize.curve_fit`, with the exact Jacobian; all values must be concrete.
+
+    For derivatives of fitted parameters use `least_squares`.
+
+    Args:
+        f: ``f(xdata, *parameters)``.
+        xdata: Where samples are taken.
+        ydata: The samples.
+        p0: Where to begin; by default ones.
+        sigma: Errors of the samples, or their covariance.
+        absolute_sigma: Whether errors are more than relative.
+        check_finite: As SciPy's.
+        bounds: As SciPy's.
+        method: As SciPy's.
+        jac: A Jacobian, or ``None`` for that of ``f``.
+        full_output: As SciPy's.
+        nan_policy: As SciPy's.
+        **kwargs: As SciPy's.
+
+    Returns:
+        Parameters and their covariance.
+
+    Raises:
+        ArgumentError: If a value is traced.
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad.scipy.optimize import curve_fit
+        >>> t = np.linspace(0.0, 1.0, 5)
+        >>> line = lambda t, a, b: a * t + b
+        >>> print(curve_fit(line, t, 2 * t + 1)[0].round(6))
+        [2. 1.]
+    """
+    if not _is_known(f, xdata, ydata, p0, sigma):
+        raise ArgumentError(
+            "curve_fit takes concrete values only, and got traced ones. Write "
+            "least_squares(lambda p: (f(xdata, *p) - ydata) / sigma, p0).x, which can be "
+            "differentiated."
+        )
+    if jac is None:
+
+        def of_parameters(x: Any, *parameters: Any) -> Any:
+            return jacfwd(lambda p: f(x, *p))(np.stack(parameters))
+
+        compiled = jit(of_parameters)
+
+        def jac(x: Any, *parameters: Any) -> Any:
+            return np.asarray(compiled(x, *map(np.float64, parameters)))
+
+    return scipy.optimize.curve_fit(
+        f, xdata, ydata, p0, sigma, absolute_sigma, check_finite, bounds, method, jac,
+        full_output=full_output, nan_policy=nan_policy, **kwargs,
+    )  # fmt: skip
+
+
+def minimize(
+    fun: Function,
+    x0: Any,
+    args: Any = (),
+    method: Any = None,
+    jac: Any = None,
+    hess: Any = None,
+    hessp: Any = None,
+    bounds: Any = None,
+    constraints: Any = (),
+    tol: Any = None,
+    callback: Any = None,
+    options: Mapping[str, Any] | None = None,
+) -> Any:
+    """As `scipy.optimize.minimize` and `jax.scipy.optimize.minimize`, with exact derivatives.
+
+    Outside of transformations it is `funcgrad.optim.minimize`: SciPy's methods. Inside, BFGS runs
+    as one compiled loop, and the minimum is differentiated implicitly with respect to ``args`` and
+    what ``fun`` closes over.
+
+    Args:
+        fun: ``fun(x, *args)``, a real number; with ``jac=True`` a pair of which the second is not
+            used.
+        x0: Where to begin.
+        args: Further arguments.
+        method: SciPy's name; inside of transformations ``None`` or ``"BFGS"``.
+        jac: ``True`` as above; else without effect, for gradients are exact.
+        hess: Accepted for SciPy's signature.
+        hessp: Accepted for SciPy's signature.
+        bounds: Where SciPy computes.
+        constraints: Where SciPy computes.
+        tol: Tolerance of the gradient.
+        callback: Where SciPy computes.
+        options: Of SciPy's method; ``maxiter`` and ``gtol`` inside of transformations.
+
+    Returns:
+        A result with the fields ``x``, ``fun``, ``jac``, ``success``, ``nit``, ``nfev``, and what
+        else SciPy's method says.
+
+    Raises:
+        ArgumentError: If another method is wanted for traced values.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> from funcgrad.scipy.optimize import minimize
+        >>> lowest = lambda a: minimize(lambda x: ((x - a) ** 4 + (x - a) ** 2).sum(), np.ones(2)).x
+        >>> print(fg.jit(lowest)(3.0).round(5))
+        [3. 3.]
+    """
+    args = args if isinstance(args, tuple) else (args,)
+
+    def cost(x: Any) -> Any:
+        found = fun(x, *args)
+        return found[0] if jac is True else found
+
+    if _is_known(cost, x0, bounds, constraints):
+        return minimize_tree(cost, x0, (), method, bounds, constraints, tol, options, callback)
+    if not (method is None or str(method).lower() == "bfgs") or bounds is not None or constraints:
+        raise ArgumentError(
+            f"minimize: with traced values there is BFGS, without bounds and constraints, got "
+            f"method={method!r}. Call it outside of the transformed function, or change variables."
+        )
+    start = _vector("minimize", x0)
+    given = dict(options or {})
+    gtol = given.get("gtol", 1e-5 if tol is None else tol)
+    limit = given.get("maxiter") or 200 * max(start.size, 1)
+
+    def real_cost(x: Any) -> Any:
+        return fnp.reshape(fnp.asarray(cost(x)), ())
+
+    def solve(_: Function, start: Any) -> Any:
+        return _bfgs(real_cost, start, gtol, limit)
+
+    x, (count, calls, converged) = lax.custom_root(
+        grad(real_cost), stop_gradient.bind(start), solve, _solve_dense, has_aux=True
+    )
+    value, slope = value_and_grad(real_cost)(x)
+    return Result(x=x, success=converged, fun=value, jac=slope, nit=count, nfev=calls)
+
+
+def _bfgs(f: Function, start: Any, gtol: Any, limit: int) -> tuple[Any, Any]:
+    """Nocedal and Wright, Numerical Optimization, algorithm 6.1.
+
+    Steps that fulfil Wolfe's conditions are found by doubling and halving.
+    """
+    n = start.size
+    both = value_and_grad(f)
+
+    def search(x: Any, value: Any, slope: Any, way: Any) -> Any:
+        descent = fnp.sum(slope * way)
+
+        def judge(length: Any) -> Any:
+            new, new_slope = both(x + length * way)
+            too_far = ~(new <= value + 1e-4 * length * descent)
+            too_short = fnp.sum(new_slope * way) < 0.9 * descent
+            return new, new_slope, too_far, too_short
+
+        def goes_on(state: Any) -> Any:
+            count, _, _, _, (_, _, too_far, too_short) = state
+            return (too_far | too_short) & (count < 40)
+
+        def move(state: Any) -> Any:
+            count, low, high, length, (_, _, too_far, _) = state
+            high = fnp.where(too_far, length, high)
+            low = fnp.where(too_far, low, length)
+            length = fnp.where(fnp.isinf(high), 2 * low, (low + fnp.where(
+                fnp.isinf(high), low, high)) / 2)  # fmt: skip
+            return count + 1, low, high, length, judge(length)
+
+        one = fnp.ones((), value.dtype)
+        state = (np.int64(0), 0 * one, np.inf * one, one, judge(one))
+        count, _, _, length, found = lax.while_loop(goes_on, move, state)
+        return length, found[0], found[1], count + 1, ~found[2]
+
+    def goes_on(state: Any) -> Any:
+        count, _, _, _, slope, _, is_stuck = state
+        return (fnp.max(abs(slope)) > gtol) & (count < limit) & ~is_stuck
+
+    def step(state: Any) -> Any:
+        count, calls, x, value, slope, inverse, _ = state
+        way = -fnp.reshape(inverse @ fnp.reshape(slope, (n,)), x.shape)
+        length, new, new_slope, tried, is_good = search(x, value, slope, way)
+        moved = fnp.reshape(length * way, (n,))
+        turned = fnp.reshape(new_slope - slope, (n,))
+        product = moved @ turned
+        is_curved = is_good & (product > 0)
+        rho = 1 / fnp.where(is_curved, product, 1.0)
+        # From the identity the first update starts at the scale of the curvature.
+        scaled = fnp.where(
+            (count == 0) & is_curved, product / fnp.where(is_curved, turned @ turned, 1.0), 1.0
+        )
+        inverse = inverse * scaled
+        left = fnp.eye(n, dtype=x.dtype) - rho * fnp.outer(moved, turned)
+        updated = left @ inverse @ left.T + rho * fnp.outer(moved, moved)
+        return (
+            count + 1,
+            calls + tried,
+            fnp.where(is_good, x + length * way, x),
+            fnp.where(is_good, new, value),
+            fnp.where(is_good, new_slope, slope),
+            fnp.where(is_curved, updated, inverse),
+            ~is_good,
+        )
+
+    value, slope = both(start)
+    state = (
+        np.int64(0),
+        np.int64(1),
+        start,
+        value,
+        slope,
+        fnp.eye(n, dtype=start.dtype),
+        np.bool_(False),
+    )
+    count, calls, x, _, slope, _, _ = lax.while_loop(goes_on, step, state)
+    return x, (count, calls, fnp.max(abs(slope)) <= gtol)
