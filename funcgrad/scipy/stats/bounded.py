@@ -1,0 +1,294 @@
+"""Distributions of numbers between two ends."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from funcgrad.primitives import special as s
+from funcgrad.scipy.stats import formulas as f
+from funcgrad.scipy.stats.families import Continuous, both
+
+_INF = math.inf
+
+
+class Uniform(Continuous):
+    """The uniform distribution between ``loc`` and ``loc + scale``."""
+
+    name = "uniform"
+
+    def support_of(self) -> tuple[Any, Any]:
+        return 0.0, 1.0
+
+    def log_density(self, y: Any) -> Any:
+        return 0 * y
+
+    def below(self, y: Any) -> Any:
+        return y
+
+    def above(self, y: Any) -> Any:
+        return 1 - y
+
+    def quantile(self, q: Any) -> Any:
+        return q
+
+    def entropy_of(self) -> Any:
+        return 0.0
+
+    def moments(self) -> tuple[Any, Any, Any, Any]:
+        return 0.5, 1 / 12, 0.0, -1.2
+
+
+class Beta(Continuous):
+    """The beta distribution: a density proportional to ``x**(a - 1) (1 - x)**(b - 1)``."""
+
+    name = "beta"
+    shapes = ("a", "b")
+
+    def support_of(self, a: Any, b: Any) -> tuple[Any, Any]:
+        return 0.0, 1.0
+
+    def log_density(self, y: Any, a: Any, b: Any) -> Any:
+        rest = 1 - y
+        return f.log_beta_kernel(y, rest, a, b) - f.log(y) - f.log1p(-y)
+
+    def log_density_at_ends(self, a: Any, b: Any) -> tuple[Any, Any]:
+        ends = []
+        for own, other in ((a, b), (b, a)):
+            infinite = f.select(own < 1, f.constant(_INF, own), -_INF)
+            ends.append(f.select(own == 1, f.log(other), infinite))
+        return ends[0], ends[1]
+
+    def below(self, y: Any, a: Any, b: Any) -> Any:
+        return f.betainc(a, b, y)
+
+    def above(self, y: Any, a: Any, b: Any) -> Any:
+        return f.betainc(b, a, 1 - y)
+
+    def quantile(self, q: Any, a: Any, b: Any) -> Any:
+        return f.beta_quantile(a, b, q)
+
+    def quantile_above(self, q: Any, a: Any, b: Any) -> Any:
+        return 1 - f.beta_quantile(b, a, q)
+
+    def entropy_of(self, a: Any, b: Any) -> Any:
+        slopes = (a - 1) * f.digamma(a) + (b - 1) * f.digamma(b)
+        return f.betaln(a, b) - slopes + (a + b - 2) * f.digamma(a + b)
+
+    def moments(self, a: Any, b: Any) -> tuple[Any, Any, Any, Any]:
+        n, product = a + b, a * b
+        var = product / (n * n * (n + 1))
+        skew = 2 * (b - a) * f.sqrt((n + 1) / product) / (n + 2)
+        square = (a - b) * (a - b) * (n + 1) - product * (n + 2)
+        return a / n, var, skew, 6 * square / (product * (n + 2) * (n + 3))
+
+
+class Powerlaw(Continuous):
+    """Numbers between 0 and 1 with `cdf` ``x**a``."""
+
+    name = "powerlaw"
+    shapes = ("a",)
+
+    def support_of(self, a: Any) -> tuple[Any, Any]:
+        return 0.0, 1.0
+
+    def log_density(self, y: Any, a: Any) -> Any:
+        return f.log(a) + f.xlogy(a - 1, y)
+
+    def log_density_at_ends(self, a: Any) -> tuple[Any, Any]:
+        infinite = f.select(a < 1, f.constant(_INF, a), -_INF)
+        return f.select(a == 1, 0.0, infinite), None
+
+    def below(self, y: Any, a: Any) -> Any:
+        return f.power(y, a)
+
+    def above(self, y: Any, a: Any) -> Any:
+        return -f.expm1(a * f.log(y))
+
+    def log_below(self, y: Any, a: Any) -> Any:
+        return a * f.log(y)
+
+    def log_above(self, y: Any, a: Any) -> Any:
+        return f.log1mexp(a * f.log(y))
+
+    def quantile(self, q: Any, a: Any) -> Any:
+        return f.power(q, 1 / a)
+
+    def quantile_above(self, q: Any, a: Any) -> Any:
+        return f.exp(f.log1p(-q) / a)
+
+    def entropy_of(self, a: Any) -> Any:
+        return 1 - 1 / a - f.log(a)
+
+    def moments(self, a: Any) -> tuple[Any, Any, Any, Any]:
+        skew = -2 * (a - 1) / (a + 3) * f.sqrt((a + 2) / a)
+        kurtosis = 6 * (a * a * a - a * a - 6 * a + 2) / (a * (a + 3) * (a + 4))
+        return a / (a + 1), a / ((a + 2) * (a + 1) * (a + 1)), skew, kurtosis
+
+
+class Truncnorm(Continuous):
+    """Normal numbers under the condition that they lie between ``a`` and ``b``."""
+
+    name = "truncnorm"
+    shapes = ("a", "b")
+
+    def is_valid(self, a: Any, b: Any) -> Any:
+        return a < b
+
+    def support_of(self, a: Any, b: Any) -> tuple[Any, Any]:
+        return a, b
+
+    def log_density(self, y: Any, a: Any, b: Any) -> Any:
+        return -0.5 * (y * y) - f.HALF_LOG_2PI - _log_mass(a, b)
+
+    def below(self, y: Any, a: Any, b: Any) -> Any:
+        return f.exp(self.log_below(y, a, b))
+
+    def above(self, y: Any, a: Any, b: Any) -> Any:
+        return f.exp(self.log_above(y, a, b))
+
+    def log_below(self, y: Any, a: Any, b: Any) -> Any:
+        return _log_share(_log_mass(a, y), _log_mass(y, b), _log_mass(a, b))
+
+    def log_above(self, y: Any, a: Any, b: Any) -> Any:
+        return _log_share(_log_mass(y, b), _log_mass(a, y), _log_mass(a, b))
+
+    def quantile(self, q: Any, a: Any, b: Any) -> Any:
+        is_left = a < 0
+        left = f.ndtri(f.ndtr(a) * (1 - q) + f.ndtr(b) * q)
+        right = -f.ndtri(f.ndtr(-a) * (1 - q) + f.ndtr(-b) * q)
+        return f.maximum(a, f.minimum(b, f.select(is_left, left, right)))
+
+    def quantile_above(self, q: Any, a: Any, b: Any) -> Any:
+        return -self.quantile(q, -b, -a)
+
+    def entropy_of(self, a: Any, b: Any) -> Any:
+        mass = _log_mass(a, b)
+        low, high = _edge(a, mass), _edge(b, mass)
+        return f.HALF_LOG_2PI + mass + 0.5 * (1 + _times(a, low) - _times(b, high))
+
+    def moments(self, a: Any, b: Any) -> tuple[Any, Any, Any, Any]:
+        mass = _log_mass(a, b)
+        low, high = _edge(a, mass), _edge(b, mass)
+        # Means of powers, by parts: m_k = (k - 1) m_(k-2) + a**(k-1) low - b**(k-1) high.
+        terms = [low - high]
+        for _ in range(3):
+            low, high = _times(a, low), _times(b, high)
+            terms.append(low - high)
+        m1 = terms[0]
+        m2 = 1 + terms[1]
+        m3 = 2 * m1 + terms[2]
+        m4 = 3 * m2 + terms[3]
+        var = m2 - m1 * m1
+        third = m3 - 3 * m1 * m2 + 2 * m1 * m1 * m1
+        fourth = m4 - 4 * m1 * m3 + 6 * m1 * m1 * m2 - 3 * m1 * m1 * m1 * m1
+        return m1, var, third / (var * f.sqrt(var)), fourth / (var * var) - 3
+
+
+def _log_mass(a: Any, b: Any) -> Any:
+    """Logarithm of the probability of normal numbers between ``a`` and ``b``."""
+    is_right = a > 0
+    low, high = f.select(is_right, -b, a), f.select(is_right, -a, b)
+    log_high = f.log_ndtr(high)
+    tail = log_high + f.log1mexp(f.log_ndtr(low) - log_high)
+    middle = f.log1p(-f.ndtr(low) - f.ndtr(-high))
+    return f.select(high > 0, middle, tail)
+
+
+def _log_share(part: Any, rest: Any, whole: Any) -> Any:
+    """Logarithm of a part, by the other part where that is the smaller one."""
+    share, other = part - whole, rest - whole
+    return f.select(share < -f.LOG_2, share, f.log1p(-f.exp(other)))
+
+
+def _edge(x: Any, mass: Any) -> Any:
+    """The normal density at an end, relative to the mass."""
+    return f.exp(-0.5 * x * x - f.HALF_LOG_2PI - mass)
+
+
+def _times(x: Any, density: Any) -> Any:
+    """A product with the density at an end, which is 0 at infinity."""
+    return f.select(density == 0, 0.0, x * density)
+
+
+class Wrapcauchy(Continuous):
+    """Cauchy's distribution, wrapped around the circle of the angles from 0 to ``2 pi``."""
+
+    name = "wrapcauchy"
+    shapes = ("c",)
+
+    def is_valid(self, c: Any) -> Any:
+        return both(c > 0, c < 1)
+
+    def support_of(self, c: Any) -> tuple[Any, Any]:
+        return 0.0, 2 * math.pi
+
+    def log_density(self, y: Any, c: Any) -> Any:
+        half, rest = f.sin(0.5 * y), 1 - c
+        distance = rest * rest + 4 * c * (half * half)
+        return f.log(rest * (1 + c) / distance) - 2 * f.HALF_LOG_2PI
+
+    def below(self, y: Any, c: Any) -> Any:
+        half = 0.5 * y
+        return f.arctan2((1 + c) * f.sin(half), (1 - c) * f.cos(half)) * (1 / math.pi)
+
+    def above(self, y: Any, c: Any) -> Any:
+        half = 0.5 * y
+        return f.arctan2((1 + c) * f.sin(half), (c - 1) * f.cos(half)) * (1 / math.pi)
+
+    def quantile(self, q: Any, c: Any) -> Any:
+        angle = math.pi * q
+        return 2 * f.arctan2((1 - c) * f.sin(angle), (1 + c) * f.cos(angle))
+
+    def quantile_above(self, q: Any, c: Any) -> Any:
+        angle = math.pi * q
+        return 2 * f.arctan2((1 - c) * f.sin(angle), -(1 + c) * f.cos(angle))
+
+    def entropy_of(self, c: Any) -> Any:
+        return 2 * f.HALF_LOG_2PI + f.log1p(-c * c)
+
+    def moments(self, c: Any) -> tuple[Any, Any, Any, Any]:
+        # The density is (1 + 2 sum(c**k cos(k x))) / (2 pi): a dilogarithm.
+        var = math.pi**2 / 3 + 4 * s.spence.bind(1 - c)
+        return math.pi + 0 * c, var, 0 * c, None
+
+
+class Loguniform(Continuous):
+    """Numbers between ``a`` and ``b`` whose logarithms are uniform."""
+
+    name = "loguniform"
+    shapes = ("a", "b")
+
+    def is_valid(self, a: Any, b: Any) -> Any:
+        return both(a > 0, a < b)
+
+    def support_of(self, a: Any, b: Any) -> tuple[Any, Any]:
+        return a, b
+
+    def log_density(self, y: Any, a: Any, b: Any) -> Any:
+        return -f.log(y) - f.log(f.log(b / a))
+
+    def below(self, y: Any, a: Any, b: Any) -> Any:
+        return f.log(y / a) / f.log(b / a)
+
+    def above(self, y: Any, a: Any, b: Any) -> Any:
+        return f.log(b / y) / f.log(b / a)
+
+    def quantile(self, q: Any, a: Any, b: Any) -> Any:
+        return a * f.exp(q * f.log(b / a))
+
+    def quantile_above(self, q: Any, a: Any, b: Any) -> Any:
+        return b * f.exp(-q * f.log(b / a))
+
+    def entropy_of(self, a: Any, b: Any) -> Any:
+        return 0.5 * (f.log(a) + f.log(b)) + f.log(f.log(b / a))
+
+    def moments(self, a: Any, b: Any) -> tuple[Any, Any, Any, Any]:
+        span = f.log(b / a)
+        mean = a * f.expm1(span) / span
+        var = 0.5 * a * a * f.expm1(2 * span) / span - mean * mean
+        return mean, var, None, None
+
+
+uniform, beta, powerlaw, truncnorm = Uniform(), Beta(), Powerlaw(), Truncnorm()
+wrapcauchy, loguniform = Wrapcauchy(), Loguniform()

@@ -1,0 +1,474 @@
+"""Distributions of integers.
+
+Values are differentiable in the parameters and count as level in the number itself; quantiles are
+integers, whose derivatives are 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from funcgrad import lax
+from funcgrad.core.avals import aval_of
+from funcgrad.primitives import elementwise as p
+from funcgrad.primitives.reductions import ReduceAny
+from funcgrad.primitives.shape import broadcast_to, shape_of
+from funcgrad.scipy.stats import formulas as f
+from funcgrad.scipy.stats.families import Distribution, Method, both, either, quiet
+
+_INF = math.inf
+
+
+class Discrete(Distribution):
+    """A family of distributions of integers."""
+
+    def log_mass(self, k: Any, *parameters: Any) -> Any:
+        """Logarithm of the probability of an integer of the support."""
+        raise NotImplementedError
+
+    def mass(self, k: Any, *parameters: Any) -> Any:
+        """Its probability."""
+        return f.exp(self.log_mass(k, *parameters))
+
+    @quiet
+    def logpmf(self, k: Any, *args: Any, **kwargs: Any) -> Any:
+        """Logarithm of the probability of ``k``.
+
+        Args:
+            k: Numbers.
+            *args: Parameters, in order.
+            **kwargs: Parameters, by name.
+
+        Returns:
+            Logarithms, ``-inf`` for what is no integer of the support.
+        """
+        return self._mass("logpmf", k, args, kwargs, self.log_mass, -_INF)
+
+    @quiet
+    def pmf(self, k: Any, *args: Any, **kwargs: Any) -> Any:
+        """Probability of ``k``.
+
+        Args:
+            k: Numbers.
+            *args: Parameters, in order.
+            **kwargs: Parameters, by name.
+
+        Returns:
+            Probabilities, 0 for what is no integer of the support.
+        """
+        return self._mass("pmf", k, args, kwargs, self.mass, 0.0)
+
+    def _mass(
+        self,
+        method: str,
+        k: Any,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        formula: Method,
+        outside: float,
+    ) -> Any:
+        found = self._standardized(method, k, args, kwargs)
+        low, high = self.support_of(*found.parameters)
+        y = f.stop_gradient(found.y)
+        is_outside = either(y < low, y > high)
+        is_outside = either(is_outside, both(p.bitwise_not.bind(p.isnan.bind(y)), f.floor(y) != y))
+        is_outside = either(is_outside, p.isinf.bind(y))
+        return self._checked(f.select(is_outside, outside, formula(y, *found.parameters)), found)
+
+    def _probability(
+        self,
+        method: str,
+        x: Any,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        formula: Method,
+        before: float,
+        after: float,
+    ) -> Any:
+        found = self._standardized(method, x, args, kwargs)
+        low, high = self.support_of(*found.parameters)
+        y = f.floor(f.stop_gradient(found.y))
+        out = f.select(y < low, before, formula(y, *found.parameters))
+        return self._checked(f.select(y >= high, after, out), found)
+
+    @quiet
+    def ppf(self, q: Any, *args: Any, **kwargs: Any) -> Any:
+        """The least integer whose `cdf` is not below ``q``.
+
+        Args:
+            q: Probability.
+            *args: Parameters, in order.
+            **kwargs: Parameters, by name.
+
+        Returns:
+            Integers, in a floating dtype; nan where ``q`` is no probability.
+        """
+
+        def reached(k: Any, q: Any, *parameters: Any) -> Any:
+            return self.below(k, *parameters) >= q
+
+        return self._inverse("ppf", q, args, kwargs, reached, 0, 1)
+
+    @quiet
+    def isf(self, q: Any, *args: Any, **kwargs: Any) -> Any:
+        """The least integer whose `sf` is not above ``q``.
+
+        Args:
+            q: Probability.
+            *args: Parameters, in order.
+            **kwargs: Parameters, by name.
+
+        Returns:
+            Integers, in a floating dtype; nan where ``q`` is no probability.
+        """
+
+        def reached(k: Any, q: Any, *parameters: Any) -> Any:
+            return self.above(k, *parameters) <= q
+
+        return self._inverse("isf", q, args, kwargs, reached, 1, 0)
+
+    def _inverse(
+        self,
+        method: str,
+        q: Any,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        reached: Method,
+        at_low: float,
+        at_high: float,
+    ) -> Any:
+        (q,), found = self._arguments(method, [q], args, kwargs)
+        dtype = aval_of(q).dtype
+        q, *own = (
+            broadcast_to(f.stop_gradient(v), found.shape) for v in (q, *found.parameters)
+        )
+        low, high = (
+            broadcast_to(dtype.type(e) if isinstance(e, float) else e, found.shape)
+            for e in self.support_of(*own)
+        )
+        inside = both(q > 0, q < 1)
+        valid = self.is_valid(*own)
+        searched = inside if valid is None else both(inside, valid)
+        out = _search(lambda k: either(reached(k, q, *own), k >= high), low, searched)
+        out = f.select(q == at_low, low - 1, f.select(q == at_high, high, out))
+        out = f.select(both(q >= 0, q <= 1), out, math.nan)
+        return self._checked(out if found.loc is None else out + found.loc, found)
+
+
+def _search(reached: Method, low: Any, searched: Any) -> Any:
+    """The least integer from ``low`` on from which ``reached`` holds: doubling, then bisection."""
+
+    def is_left(condition: Any) -> Any:
+        open_ = both(condition, searched)
+        return ReduceAny(tuple(range(len(shape_of(open_))))).bind(open_)
+
+    def widened(state: Any) -> Any:
+        below, step = state
+        missed = p.bitwise_not.bind(reached(below + step))
+        return f.select(missed, below + step, below), f.select(missed, 2 * step, step)
+
+    below, step = lax.while_loop(
+        lambda state: is_left(
+            both(p.bitwise_not.bind(reached(state[0] + state[1])), state[1] < 1e300)
+        ),
+        widened,
+        (low - 1, 0 * low + 1),
+    )
+
+    def halved(state: Any) -> Any:
+        below, above = state
+        middle = f.floor(0.5 * (below + above))
+        is_there = reached(middle)
+        return f.select(is_there, below, middle), f.select(is_there, middle, above)
+
+    def is_wide(state: Any) -> Any:
+        below, above = state
+        return is_left(both(above - below > 1, f.floor(0.5 * (below + above)) > below))
+
+    return lax.while_loop(is_wide, halved, (below, below + step))[1]
+
+
+class Bernoulli(Discrete):
+    """1 with probability ``p``, else 0."""
+
+    name = "bernoulli"
+    shapes = ("p",)
+
+    def support_of(self, q: Any) -> tuple[Any, Any]:
+        return 0.0, 1.0
+
+    def is_valid(self, q: Any) -> Any:
+        return both(q >= 0, q <= 1)
+
+    def log_mass(self, k: Any, q: Any) -> Any:
+        return f.select(k == 0, f.log1p(-q), f.log(q))
+
+    def mass(self, k: Any, q: Any) -> Any:
+        return f.select(k == 0, 1 - q, q)
+
+    def below(self, k: Any, q: Any) -> Any:
+        return f.select(k < 0, 0.0, f.select(k < 1, 1 - q, 1.0))
+
+    def above(self, k: Any, q: Any) -> Any:
+        return f.select(k < 0, 1.0, f.select(k < 1, q, 0.0))
+
+    def log_below(self, k: Any, q: Any) -> Any:
+        return f.log1p(-q)
+
+    def log_above(self, k: Any, q: Any) -> Any:
+        return f.log(q)
+
+    def entropy_of(self, q: Any) -> Any:
+        return -f.xlogy(q, q) - f.xlog1py(1 - q, -q)
+
+    def moments(self, q: Any) -> tuple[Any, Any, Any, Any]:
+        var = q * (1 - q)
+        return q, var, (1 - 2 * q) / f.sqrt(var), 1 / var - 6
+
+
+class Binom(Discrete):
+    """The number of successes of probability ``p`` in ``n`` trials."""
+
+    name = "binom"
+    shapes = ("n", "p")
+
+    def support_of(self, n: Any, q: Any) -> tuple[Any, Any]:
+        return 0.0, n
+
+    def is_valid(self, n: Any, q: Any) -> Any:
+        return both(both(n >= 0, f.floor(n) == n), both(q >= 0, q <= 1))
+
+    def log_mass(self, k: Any, n: Any, q: Any) -> Any:
+        rest = n - k
+        inner = f.log_beta_kernel(q, 1 - q, k, rest) + f.log(n / (k * rest))
+        ends = f.select(k == 0, f.xlog1py(n, -q), f.xlogy(n, q))
+        is_end = either(either(k == 0, rest == 0), either(q == 0, q == 1))
+        certain = f.xlogy(k, q) + f.xlog1py(rest, -q)
+        ends = f.select(either(k == 0, rest == 0), ends, certain)
+        return f.select(is_end, ends, inner)
+
+    def below(self, k: Any, n: Any, q: Any) -> Any:
+        return f.select(k >= n, 1.0, f.select(k < 0, 0.0, f.betainc(n - k, k + 1, 1 - q)))
+
+    def above(self, k: Any, n: Any, q: Any) -> Any:
+        return f.select(k >= n, 0.0, f.select(k < 0, 1.0, f.betainc(k + 1, n - k, q)))
+
+    def moments(self, n: Any, q: Any) -> tuple[Any, Any, Any, Any]:
+        var = n * q * (1 - q)
+        return n * q, var, (1 - 2 * q) / f.sqrt(var), 1 / var - 6 / n
+
+
+class Nbinom(Discrete):
+    """The number of failures before the ``n``-th success of probability ``p``."""
+
+    name = "nbinom"
+    shapes = ("n", "p")
+
+    def support_of(self, n: Any, q: Any) -> tuple[Any, Any]:
+        return 0.0, _INF
+
+    def is_valid(self, n: Any, q: Any) -> Any:
+        return both(n > 0, both(q > 0, q <= 1))
+
+    def log_mass(self, k: Any, n: Any, q: Any) -> Any:
+        inner = f.log_beta_kernel(q, 1 - q, n, k) - f.log(k)
+        inner = f.select(q == 1, -_INF, inner)
+        return f.select(k == 0, n * f.log(q), inner)
+
+    def below(self, k: Any, n: Any, q: Any) -> Any:
+        return f.select(k < 0, 0.0, f.betainc(n, k + 1, q))
+
+    def above(self, k: Any, n: Any, q: Any) -> Any:
+        return f.select(k < 0, 1.0, f.betainc(k + 1, n, 1 - q))
+
+    def moments(self, n: Any, q: Any) -> tuple[Any, Any, Any, Any]:
+        rest = 1 - q
+        mean = n * rest / q
+        return mean, mean / q, (2 - q) / f.sqrt(n * rest), 6 / n + q * q / (n * rest)
+
+
+class Geom(Discrete):
+    """The number of trials up to the first success of probability ``p``."""
+
+    name = "geom"
+    shapes = ("p",)
+
+    def support_of(self, q: Any) -> tuple[Any, Any]:
+        return 1.0, _INF
+
+    def is_valid(self, q: Any) -> Any:
+        return both(q > 0, q <= 1)
+
+    def log_mass(self, k: Any, q: Any) -> Any:
+        return f.xlog1py(k - 1, -q) + f.log(q)
+
+    def below(self, k: Any, q: Any) -> Any:
+        return f.select(k < 1, 0.0, -f.expm1(k * f.log1p(-q)))
+
+    def above(self, k: Any, q: Any) -> Any:
+        return f.select(k < 1, 1.0, f.exp(k * f.log1p(-q)))
+
+    def log_below(self, k: Any, q: Any) -> Any:
+        return f.log1mexp(k * f.log1p(-q))
+
+    def log_above(self, k: Any, q: Any) -> Any:
+        return k * f.log1p(-q)
+
+    def entropy_of(self, q: Any) -> Any:
+        return -f.log(q) - f.xlog1py(1 - q, -q) / q
+
+    def moments(self, q: Any) -> tuple[Any, Any, Any, Any]:
+        rest = 1 - q
+        return 1 / q, rest / (q * q), (2 - q) / f.sqrt(rest), 6 + q * q / rest
+
+
+class Poisson(Discrete):
+    """The number of independent events of which there are ``mu`` on average."""
+
+    name = "poisson"
+    shapes = ("mu",)
+
+    def support_of(self, mu: Any) -> tuple[Any, Any]:
+        return 0.0, _INF
+
+    def is_valid(self, mu: Any) -> Any:
+        return mu >= 0
+
+    def log_mass(self, k: Any, mu: Any) -> Any:
+        inner = f.log_gamma_kernel(mu, k) - f.log(k)
+        inner = f.select(mu == 0, -_INF, inner)
+        return f.select(k == 0, -mu, inner)
+
+    def below(self, k: Any, mu: Any) -> Any:
+        return f.select(k < 0, 0.0, f.gammaincc(k + 1, mu))
+
+    def above(self, k: Any, mu: Any) -> Any:
+        return f.select(k < 0, 1.0, f.gammainc(k + 1, mu))
+
+    def moments(self, mu: Any) -> tuple[Any, Any, Any, Any]:
+        return mu, mu, 1 / f.sqrt(mu), 1 / mu
+
+
+class Betabinom(Discrete):
+    """Binomial numbers of a probability that is itself beta-distributed."""
+
+    name = "betabinom"
+    shapes = ("n", "a", "b")
+
+    def support_of(self, n: Any, a: Any, b: Any) -> tuple[Any, Any]:
+        return 0.0, n
+
+    def is_valid(self, n: Any, a: Any, b: Any) -> Any:
+        return both(both(n >= 0, f.floor(n) == n), both(a > 0, b > 0))
+
+    def log_mass(self, k: Any, n: Any, a: Any, b: Any) -> Any:
+        rest = n - k
+        ways = -f.log(n + 1) - f.betaln(rest + 1, k + 1)
+        return ways + f.betaln(k + a, rest + b) - f.betaln(a, b)
+
+    def below(self, k: Any, n: Any, a: Any, b: Any) -> Any:
+        raise self._absent("cdf")
+
+    def above(self, k: Any, n: Any, a: Any, b: Any) -> Any:
+        raise self._absent("sf")
+
+    def moments(self, n: Any, a: Any, b: Any) -> tuple[Any, Any, Any, Any]:
+        total, share = a + b, a / (a + b)
+        var = n * (total + n) * share * (b / total) / (total + 1)
+        skew = (
+            1 / f.sqrt(var) * (total + 2 * n) * (b - a) / ((total + 2) * total)
+        )
+        square = total * total * (1 + total) / (
+            n * a * b * (total + 2) * (total + 3) * (total + n)
+        )
+        bracket = (
+            total * (total - 1 + 6 * n)
+            + 3 * a * b * (n - 2)
+            + 6 * n * n
+            - 3 * (a * b / total) * n * (6 - n)
+            - 18 * (a * b / total) * (n / total) * n
+        )
+        return n * share, var, skew, square * bracket - 3
+
+
+class Hypergeom(Discrete):
+    """How many of ``N`` things, drawn out of ``M``, are among ``n`` marked ones."""
+
+    name = "hypergeom"
+    shapes = ("M", "n", "N")
+
+    def support_of(self, total: Any, marked: Any, drawn: Any) -> tuple[Any, Any]:
+        return f.maximum(0 * total, drawn - (total - marked)), f.minimum(marked, drawn)
+
+    def is_valid(self, total: Any, marked: Any, drawn: Any) -> Any:
+        inside = both(both(marked >= 0, marked <= total), both(drawn >= 0, drawn <= total))
+        for count in (total, marked, drawn):
+            inside = both(inside, f.floor(count) == count)
+        return both(total > 0, inside)
+
+    def log_mass(self, k: Any, total: Any, marked: Any, drawn: Any) -> Any:
+        return (
+            _log_ways(marked, k)
+            + _log_ways(total - marked, drawn - k)
+            - _log_ways(total, drawn)
+        )
+
+    def below(self, k: Any, total: Any, marked: Any, drawn: Any) -> Any:
+        raise self._absent("cdf")
+
+    def above(self, k: Any, total: Any, marked: Any, drawn: Any) -> Any:
+        raise self._absent("sf")
+
+    def moments(self, total: Any, marked: Any, drawn: Any) -> tuple[Any, Any, Any, Any]:
+        share = marked / total
+        mean = drawn * share
+        var = mean * (1 - share) * (total - drawn) / (total - 1)
+        skew = (total - 2 * marked) * (total - 2 * drawn) / (total - 2)
+        return mean, var, skew * f.sqrt(
+            (total - 1) / (drawn * marked * (total - marked) * (total - drawn))
+        ), None
+
+
+def _log_ways(n: Any, k: Any) -> Any:
+    """Logarithm of a binomial coefficient."""
+    return -f.log(n + 1) - f.betaln(n - k + 1, k + 1)
+
+
+class Randint(Discrete):
+    """Integers from ``low`` to ``high - 1``, all equally likely."""
+
+    name = "randint"
+    shapes = ("low", "high")
+
+    def support_of(self, low: Any, high: Any) -> tuple[Any, Any]:
+        return low, high - 1
+
+    def is_valid(self, low: Any, high: Any) -> Any:
+        return low < high
+
+    def log_mass(self, k: Any, low: Any, high: Any) -> Any:
+        return -f.log(high - low) + 0 * k
+
+    def mass(self, k: Any, low: Any, high: Any) -> Any:
+        return 1 / (high - low) + 0 * k
+
+    def below(self, k: Any, low: Any, high: Any) -> Any:
+        return f.minimum(f.constant(1, k), f.maximum(0 * k, (k - low + 1) / (high - low)))
+
+    def above(self, k: Any, low: Any, high: Any) -> Any:
+        return f.minimum(f.constant(1, k), f.maximum(0 * k, (high - 1 - k) / (high - low)))
+
+    def entropy_of(self, low: Any, high: Any) -> Any:
+        return f.log(high - low)
+
+    def moments(self, low: Any, high: Any) -> tuple[Any, Any, Any, Any]:
+        span = high - low
+        square = span * span
+        kurtosis = -1.2 * (square + 1) / (square - 1)
+        return 0.5 * (low + high - 1), (square - 1) / 12, 0 * span, kurtosis
+
+
+bernoulli, binom, nbinom, geom, poisson = Bernoulli(), Binom(), Nbinom(), Geom(), Poisson()
+betabinom, hypergeom, randint = Betabinom(), Hypergeom(), Randint()

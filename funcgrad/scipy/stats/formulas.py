@@ -1,0 +1,91 @@
+"""What densities are written with: elementary functions, and logarithms that lose no digits."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import aval_of
+from funcgrad.primitives import elementwise as p
+from funcgrad.primitives import special as s
+from funcgrad.primitives import incomplete_beta
+from funcgrad.primitives.deviance import binet, binet_slope, deviance
+from funcgrad.primitives.incomplete_beta import beta_below
+
+exp, log, log1p, expm1, sqrt, power = (
+    f.bind for f in (p.exp, p.log, p.log1p, p.expm1, p.sqrt, p.power)
+)
+absolute, floor, ceil, sin, cos, tan, arctan2 = (
+    f.bind for f in (p.absolute, p.floor, p.ceil, p.sin, p.cos, p.tan, p.arctan2)
+)
+minimum, maximum, stop_gradient = p.minimum.bind, p.maximum.bind, p.stop_gradient.bind
+lgamma, digamma, gamma = s.lgamma.bind, s.digamma.bind, s.gamma.bind
+gammainc, gammaincc = s.gammainc.bind, s.gammaincc.bind
+betainc, beta_quantile = beta_below.bind, incomplete_beta.beta_quantile.bind
+ndtr, ndtri, log_ndtr, betaln = s.ndtr.bind, s.ndtri.bind, s.log_ndtr.bind, s.betaln.bind
+xlogy, xlog1py = s.xlogy.bind, s.xlog1py.bind
+
+LOG_2 = math.log(2)
+HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
+EULER = 0.5772156649015328606
+
+
+def select(condition: Any, x: Any, y: Any) -> Any:
+    """``x`` where the condition holds, else ``y``; one of them may be a number of Python."""
+    if type(x) in (int, float):
+        x = aval_of(y).dtype.type(x)
+    if type(y) in (int, float):
+        y = aval_of(x).dtype.type(y)
+    return p.select.bind(condition, x, y)
+
+
+def constant(value: float, like: Any) -> Any:
+    """A number in the dtype of a value."""
+    return aval_of(like).dtype.type(value)
+
+
+def where_defined(condition: Any, x: Any, otherwise: float = math.nan) -> Any:
+    """A moment where it exists, and what it is called elsewhere."""
+    return select(condition, x, otherwise)
+
+
+def log1p_square(x: Any) -> Any:
+    """``log(1 + x**2)``, whose square does not overflow."""
+    limit = 1e8 if aval_of(x).dtype.itemsize == 8 else 1e4
+    size = absolute(x)
+    return select(size < limit, log1p(x * x), 2 * log(size))
+
+
+def log1mexp(x: Any) -> Any:
+    """``log(1 - exp(x))`` for negative ``x``."""
+    return select(x > -LOG_2, log(-expm1(x)), log1p(-exp(x)))
+
+
+def log_of(probability: Any, complement: Any) -> Any:
+    """Logarithm of a probability, by its complement where that is the smaller one."""
+    return select(probability < 0.5, log(probability), log1p(-complement))
+
+
+def log_beta_kernel(x: Any, rest: Any, a: Any, b: Any) -> Any:
+    """``log(x**a * rest**b / beta(a, b))`` where ``x + rest`` is 1."""
+    n = a + b
+    spread = 0.5 * (log(a) + log(b / n)) - HALF_LOG_2PI
+    stirling = binet.bind(n) - binet.bind(a) - binet.bind(b)
+    return spread + stirling - deviance.bind(a, n * x) - deviance.bind(b, n * rest)
+
+
+def log_gamma_kernel(x: Any, a: Any) -> Any:
+    """``log(x**a * exp(-x) / gamma(a))``."""
+    return 0.5 * log(a) - HALF_LOG_2PI - binet.bind(a) - deviance.bind(a, x)
+
+
+def digamma_minus_log(a: Any) -> Any:
+    """``digamma(a) - log(a)``, accurate for large ``a``."""
+    return binet_slope.bind(a) - 0.5 / a
+
+
+def is_infinite(bound: Any) -> bool:
+    """Whether an end of a support is known to be infinite."""
+    return isinstance(bound, float) and not np.isfinite(bound)

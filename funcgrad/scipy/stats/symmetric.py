@@ -1,0 +1,328 @@
+"""Distributions on the whole line."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import aval_of
+from funcgrad.primitives import elementwise as p
+from funcgrad.primitives import special as s
+from funcgrad.primitives.shape import ReduceSum, broadcast_to, reshape, shape_of
+from funcgrad.scipy.stats import formulas as f
+from funcgrad.scipy.stats.families import Continuous
+
+_INF = math.inf
+_APERY = 1.2020569031595943
+
+
+class _OnTheLine(Continuous):
+    def support_of(self, *parameters: Any) -> tuple[Any, Any]:
+        return -_INF, _INF
+
+
+class _Symmetric(_OnTheLine):
+    """The density is even: what is above is what is below the negative number."""
+
+    def above(self, y: Any, *parameters: Any) -> Any:
+        return self.below(-y, *parameters)
+
+    def log_above(self, y: Any, *parameters: Any) -> Any:
+        return self.log_below(-y, *parameters)
+
+    def quantile_above(self, q: Any, *parameters: Any) -> Any:
+        return -self.quantile(q, *parameters)
+
+
+class Norm(_Symmetric):
+    """The normal distribution of mean ``loc`` and standard deviation ``scale``."""
+
+    name = "norm"
+
+    def log_density(self, y: Any) -> Any:
+        return -0.5 * (y * y) - f.HALF_LOG_2PI
+
+    def below(self, y: Any) -> Any:
+        return f.ndtr(y)
+
+    def log_below(self, y: Any) -> Any:
+        return f.log_ndtr(y)
+
+    def quantile(self, q: Any) -> Any:
+        return f.ndtri(q)
+
+    def entropy_of(self) -> Any:
+        return f.HALF_LOG_2PI + 0.5
+
+    def moments(self) -> tuple[Any, Any, Any, Any]:
+        return 0.0, 1.0, 0.0, 0.0
+
+
+class Laplace(_Symmetric):
+    """Laplace's distribution: the density is ``exp(-abs(x)) / 2``."""
+
+    name = "laplace"
+
+    def log_density(self, y: Any) -> Any:
+        return -f.absolute(y) - f.LOG_2
+
+    def below(self, y: Any) -> Any:
+        return f.select(y < 0, 0.5 * f.exp(y), 1 - 0.5 * f.exp(-y))
+
+    def log_below(self, y: Any) -> Any:
+        return f.select(y < 0, y - f.LOG_2, f.log1p(-0.5 * f.exp(-y)))
+
+    def quantile(self, q: Any) -> Any:
+        return f.select(q < 0.5, f.log(2 * q), -f.log(2 * (1 - q)))
+
+    def entropy_of(self) -> Any:
+        return f.LOG_2 + 1
+
+    def moments(self) -> tuple[Any, Any, Any, Any]:
+        return 0.0, 2.0, 0.0, 3.0
+
+
+class Logistic(_Symmetric):
+    """The logistic distribution: `cdf` is ``1 / (1 + exp(-x))``."""
+
+    name = "logistic"
+
+    def log_density(self, y: Any) -> Any:
+        size = f.absolute(y)
+        return -size - 2 * f.log1p(f.exp(-size))
+
+    def below(self, y: Any) -> Any:
+        return p.logistic.bind(y)
+
+    def log_below(self, y: Any) -> Any:
+        return s.log_expit.bind(y)
+
+    def quantile(self, q: Any) -> Any:
+        return s.logit.bind(q)
+
+    def entropy_of(self) -> Any:
+        return 2.0
+
+    def moments(self) -> tuple[Any, Any, Any, Any]:
+        return 0.0, math.pi**2 / 3, 0.0, 1.2
+
+
+class Cauchy(_Symmetric):
+    """Cauchy's distribution: the density is ``1 / (pi (1 + x**2))``."""
+
+    name = "cauchy"
+
+    def log_density(self, y: Any) -> Any:
+        return -math.log(math.pi) - f.log1p_square(y)
+
+    def below(self, y: Any) -> Any:
+        return f.arctan2(f.constant(1, y), -y) * (1 / math.pi)
+
+    def quantile(self, q: Any) -> Any:
+        middle = f.tan(math.pi * (q - 0.5))
+        rest = f.select(q < 0.5, q, 1 - q)
+        tail = 1 / f.tan(math.pi * rest)
+        return f.select(rest > 0.25, middle, f.select(q < 0.5, -tail, tail))
+
+    def entropy_of(self) -> Any:
+        return math.log(4 * math.pi)
+
+    def moments(self) -> tuple[Any, Any, Any, Any]:
+        return math.nan, math.nan, math.nan, math.nan
+
+
+class T(_Symmetric):
+    """Student's t of ``df`` degrees of freedom."""
+
+    name = "t"
+    shapes = ("df",)
+
+    def log_density(self, y: Any, df: Any) -> Any:
+        half = 0.5 * df
+        ratio = f.binet.bind(half + 0.5) - f.binet.bind(half) + half * f.log1p(0.5 / half) - 0.5
+        return ratio - f.HALF_LOG_2PI - (half + 0.5) * f.log1p_square(y / f.sqrt(df))
+
+    def below(self, y: Any, df: Any) -> Any:
+        half, one_half = 0.5 * df, f.constant(0.5, y)
+        square = y * y
+        near = 0.5 * f.betainc(one_half, half, square / (df + square))
+        far = 0.5 * f.betainc(half, one_half, 1 / (1 + y * (y / df)))
+        tail = f.select(square < df, 0.5 - near, far)
+        return f.select(y < 0, tail, 1 - tail)
+
+    def quantile(self, q: Any, df: Any) -> Any:
+        half, one_half = 0.5 * df, f.constant(0.5, q)
+        rest = f.select(q < 0.5, q, 1 - q)
+        # The shares of the two squares in their sum, each where it is the smaller one.
+        near = f.beta_quantile(one_half, half, 2 * f.absolute(q - 0.5))
+        far = f.beta_quantile(half, one_half, 2 * rest)
+        square = f.select(near < 0.5, near / (1 - near), (1 - far) / far)
+        size = f.sqrt(df * square)
+        return f.select(q < 0.5, -size, size)
+
+    def entropy_of(self, df: Any) -> Any:
+        half = 0.5 * df
+        slope = f.digamma(half + 0.5) - f.digamma(half)
+        return (half + 0.5) * slope + 0.5 * f.log(df) + f.betaln(half, f.constant(0.5, df))
+
+    def moments(self, df: Any) -> tuple[Any, Any, Any, Any]:
+        mean = f.where_defined(df > 1, 0 * df, _INF)
+        var = f.where_defined(df > 2, df / (df - 2), _INF)
+        var = f.where_defined(df > 1, var)
+        kurtosis = f.where_defined(df > 4, 6 / (df - 4), _INF)
+        kurtosis = f.where_defined(df > 2, kurtosis)
+        return mean, var, f.where_defined(df > 3, 0 * df), kurtosis
+
+
+class GumbelR(_OnTheLine):
+    """The Gumbel distribution of maxima: `cdf` is ``exp(-exp(-x))``."""
+
+    name = "gumbel_r"
+
+    def log_density(self, y: Any) -> Any:
+        return -y - f.exp(-y)
+
+    def below(self, y: Any) -> Any:
+        return f.exp(-f.exp(-y))
+
+    def above(self, y: Any) -> Any:
+        return -f.expm1(-f.exp(-y))
+
+    def log_below(self, y: Any) -> Any:
+        return -f.exp(-y)
+
+    def log_above(self, y: Any) -> Any:
+        # Beyond 700 the probability is exp(-y) to the last digit, and then underflows.
+        return f.select(y > 50, -y, f.log1mexp(-f.exp(-y)))
+
+    def quantile(self, q: Any) -> Any:
+        return -f.log(-f.log(q))
+
+    def quantile_above(self, q: Any) -> Any:
+        return -f.log(-f.log1p(-q))
+
+    def entropy_of(self) -> Any:
+        return f.EULER + 1
+
+    def moments(self) -> tuple[Any, Any, Any, Any]:
+        skew = 12 * math.sqrt(6) * _APERY / math.pi**3
+        return f.EULER, math.pi**2 / 6, skew, 2.4
+
+
+class GumbelL(_OnTheLine):
+    """The Gumbel distribution of minima: that of the negative numbers is `gumbel_r`."""
+
+    name = "gumbel_l"
+
+    def log_density(self, y: Any) -> Any:
+        return gumbel_r.log_density(-y)
+
+    def below(self, y: Any) -> Any:
+        return gumbel_r.above(-y)
+
+    def above(self, y: Any) -> Any:
+        return gumbel_r.below(-y)
+
+    def log_below(self, y: Any) -> Any:
+        return gumbel_r.log_above(-y)
+
+    def log_above(self, y: Any) -> Any:
+        return gumbel_r.log_below(-y)
+
+    def quantile(self, q: Any) -> Any:
+        return -gumbel_r.quantile_above(q)
+
+    def quantile_above(self, q: Any) -> Any:
+        return -gumbel_r.quantile(q)
+
+    def entropy_of(self) -> Any:
+        return gumbel_r.entropy_of()
+
+    def moments(self) -> tuple[Any, Any, Any, Any]:
+        mean, var, skew, kurtosis = gumbel_r.moments()
+        return -mean, var, -skew, kurtosis
+
+
+class Gennorm(_Symmetric):
+    """The generalised normal distribution: a density proportional to ``exp(-abs(x)**beta)``."""
+
+    name = "gennorm"
+    shapes = ("beta",)
+
+    def log_density(self, y: Any, beta: Any) -> Any:
+        return f.log(0.5 * beta) - f.lgamma(1 / beta) - f.power(f.absolute(y), beta)
+
+    def below(self, y: Any, beta: Any) -> Any:
+        tail = 0.5 * f.gammaincc(1 / beta, f.power(f.absolute(y), beta))
+        return f.select(y < 0, tail, 1 - tail)
+
+    def quantile(self, q: Any, beta: Any) -> Any:
+        rest = f.select(q < 0.5, q, 1 - q)
+        size = f.power(s.gammainccinv.bind(1 / beta, 2 * rest), 1 / beta)
+        return f.select(q < 0.5, -size, size)
+
+    def entropy_of(self, beta: Any) -> Any:
+        return 1 / beta - f.log(0.5 * beta) + f.lgamma(1 / beta)
+
+    def moments(self, beta: Any) -> tuple[Any, Any, Any, Any]:
+        first, third, fifth = (f.lgamma(n / beta) for n in (1, 3, 5))
+        zero = 0 * beta
+        return zero, f.exp(third - first), zero, f.exp(fifth + first - 2 * third) - 3
+
+
+class Vonmises(_OnTheLine):
+    """Von Mises' distribution on the circle: a density proportional to ``exp(kappa cos(x))``."""
+
+    name = "vonmises"
+    shapes = ("kappa",)
+
+    def is_valid(self, kappa: Any) -> Any:
+        return kappa >= 0
+
+    def log_density(self, y: Any, kappa: Any) -> Any:
+        half = f.sin(0.5 * y)
+        # exp(kappa (cos(y) - 1)), of which i0e(kappa) is the mean.
+        return -2 * kappa * (half * half) - 2 * f.HALF_LOG_2PI - f.log(s.i0e.bind(kappa))
+
+    def below(self, y: Any, kappa: Any) -> Any:
+        turns = f.stop_gradient(f.floor((y + math.pi) * (0.5 / math.pi)))
+        angle = y - turns * (2 * math.pi)
+        size = f.absolute(angle)
+        tail = _circular_tail(size, kappa) * f.exp(self.log_density(size, kappa))
+        return f.select(angle < 0, tail, 1 - tail) + turns
+
+    def above(self, y: Any, kappa: Any) -> Any:
+        return self.below(-y, kappa)
+
+    def entropy_of(self, kappa: Any) -> Any:
+        zeroth, first = s.i0e.bind(kappa), s.i1e.bind(kappa)
+        return kappa - kappa * first / zeroth + 2 * f.HALF_LOG_2PI + f.log(zeroth)
+
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
+
+
+def _circular_tail(size: Any, kappa: Any) -> Any:
+    """Von Mises' distribution function at ``-size``, for ``size`` in ``[0, pi]``.
+
+    The density there times the integral of its ratio to that density, by Gauss's rule up to where
+    the ratio is below ``exp(-40)``: few digits are lost however small the result is.
+    """
+    half = f.sin(0.5 * size)
+    reach = f.minimum(f.constant(1, size), half * half + 20 / kappa)
+    length = f.maximum(0 * size, 2 * p.arcsin.bind(f.sqrt(reach)) - size)
+    dtype = aval_of(size).dtype
+    size, kappa, length = (
+        reshape(broadcast_to(v, shape_of(length)), (*shape_of(length), 1))
+        for v in (size, kappa, length)
+    )
+    step = length * (0.25 * (1 + _NODES)).astype(dtype)  # halves of the distances
+    ratio = f.exp(-2 * kappa * f.sin(step + size) * f.sin(step))
+    integrand = ratio * (0.5 * _WEIGHTS).astype(dtype) * length
+    return ReduceSum((len(shape_of(integrand)) - 1,)).bind(integrand)
+
+
+norm, laplace, logistic, cauchy, t = Norm(), Laplace(), Logistic(), Cauchy(), T()
+gumbel_r, gumbel_l, gennorm, vonmises = GumbelR(), GumbelL(), Gennorm(), Vonmises()
