@@ -40,10 +40,6 @@ INSTEAD: dict[str, str] = {
         "random numbers come from explicit keys: funcgrad.random.normal(key, shape), with a key of "
         "funcgrad.random.key(seed)."
     ),
-    "funcgrad.scipy.stats": (
-        "write the density with funcgrad.numpy and funcgrad.scipy.special, and draw with "
-        "funcgrad.random."
-    ),
 }
 """What to use instead of names that funcgrad does not have on purpose."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from funcgrad.namespaces import present
 
 if TYPE_CHECKING:  # they are loaded on first use
-    from funcgrad.scipy import (
+    from funcgrad.scipy import linalg, signal, special, stats
         cluster,
         fft,
         integrate,
@@ -35,5 +35,7 @@ __all__ = [
     "spatial",
     "special",
 ]
+
+__all__ = ["linalg", "signal", "special", "stats"]
 
 present(__name__)

@@ -24,8 +24,8 @@ def borrow(module: str, name: str) -> Callable[..., Any]:
 
     Args:
         module: One of SciPy's, such as ``"scipy.signal"``.
-        name: The function's name there. Where the installed SciPy is too old to have it, calling
-            it says so.
+        name: The function's name there, such as ``"butter"`` or ``"alpha.pdf"``. Where the
+            installed SciPy is too old to have it, calling it says so.
 
     Raises:
         ConcretizationTypeError: When it is called with a traced value.
@@ -36,7 +36,9 @@ def borrow(module: str, name: str) -> Callable[..., Any]:
         for leaf in tree_leaves((args, kwargs)):
             if isinstance(leaf, Tracer):
                 _refuse(path, leaf)
-        original = getattr(importlib.import_module(module), name, None)
+        original: Any = importlib.import_module(module)
+        for part in name.split("."):
+            original = getattr(original, part, None)
         if original is None:
             raise NotImplementedError(f"{path}: the SciPy that is installed does not have it.")
         return original(*args, **kwargs)

@@ -8,6 +8,7 @@ from typing import Any
 from funcgrad.primitives import special as s
 from funcgrad.scipy.stats import formulas as f
 from funcgrad.scipy.stats.families import Continuous, both
+from funcgrad.scipy.stats.positive import central_moments
 
 _INF = math.inf
 
@@ -285,9 +286,10 @@ class Loguniform(Continuous):
 
     def moments(self, a: Any, b: Any) -> tuple[Any, Any, Any, Any]:
         span = f.log(b / a)
-        mean = a * f.expm1(span) / span
-        var = 0.5 * a * a * f.expm1(2 * span) / span - mean * mean
-        return mean, var, None, None
+        powers = [
+            f.power(a, f.constant(n, a)) * f.expm1(n * span) / (n * span) for n in range(1, 5)
+        ]
+        return central_moments(*powers)
 
 
 uniform, beta, powerlaw, truncnorm = Uniform(), Beta(), Powerlaw(), Truncnorm()

@@ -128,8 +128,9 @@ class gaussian_kde:
     def _points(self, method: str, points: Any) -> Any:
         (points,) = floating(f"gaussian_kde.{method}", points)
         if len(shape_of(points)) < 2:
-            points = reshape(points, (self.d, 1) if shape_of(points) == (self.d,) and self.d > 1
-                             else (1, -1))
+            points = reshape(
+                points, (self.d, 1) if shape_of(points) == (self.d,) and self.d > 1 else (1, -1)
+            )
         if shape_of(points)[0] != self.d:
             raise ShapeError(
                 f"gaussian_kde.{method}: points have {shape_of(points)[0]} components, the dataset "
@@ -275,5 +276,3 @@ class gaussian_kde:
             out.dataset, out.weights, out.neff, out._spread, out.factor, out.covariance
         ) = children  # fmt: skip
         return out
-
-

@@ -10,8 +10,13 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from funcgrad import lax
+from funcgrad import numpy as fnp
+from funcgrad.api.vectorization import vmap
 from funcgrad.core.avals import aval_of
+from funcgrad.core.trace import Tracer
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.reductions import ReduceAny
 from funcgrad.primitives.shape import broadcast_to, shape_of
@@ -19,6 +24,8 @@ from funcgrad.scipy.stats import formulas as f
 from funcgrad.scipy.stats.families import Distribution, Method, both, either, quiet
 
 _INF = math.inf
+_NEGLIGIBLE = 1e-25
+_LOG_NEGLIGIBLE = -700.0
 
 
 class Discrete(Distribution):
@@ -31,6 +38,21 @@ class Discrete(Distribution):
     def mass(self, k: Any, *parameters: Any) -> Any:
         """Its probability."""
         return f.exp(self.log_mass(k, *parameters))
+
+    def entropy_of(self, *parameters: Any) -> Any:
+        """Entropy: the sum over the integers whose probability is not negligible."""
+        low, high = self.support_of(*parameters)
+        if f.is_infinite(high):
+            own = [f.stop_gradient(v) for v in parameters]
+            start = 0 * sum(own[1:], own[0]) + low
+            valid = self.is_valid(*own)
+            high = _search(lambda k: self.above(k, *own) <= _NEGLIGIBLE, start, valid)
+
+        def term(k: Any) -> Any:
+            logs = self.log_mass(k, *parameters)
+            return f.select(logs < _LOG_NEGLIGIBLE, 0.0, -f.exp(logs) * logs)
+
+        return _summed(term, low, high)
 
     @quiet
     def logpmf(self, k: Any, *args: Any, **kwargs: Any) -> Any:
@@ -141,9 +163,7 @@ class Discrete(Distribution):
     ) -> Any:
         (q,), found = self._arguments(method, [q], args, kwargs)
         dtype = aval_of(q).dtype
-        q, *own = (
-            broadcast_to(f.stop_gradient(v), found.shape) for v in (q, *found.parameters)
-        )
+        q, *own = (broadcast_to(f.stop_gradient(v), found.shape) for v in (q, *found.parameters))
         low, high = (
             broadcast_to(dtype.type(e) if isinstance(e, float) else e, found.shape)
             for e in self.support_of(*own)
@@ -188,6 +208,36 @@ def _search(reached: Method, low: Any, searched: Any) -> Any:
         return is_left(both(above - below > 1, f.floor(0.5 * (below + above)) > below))
 
     return lax.while_loop(is_wide, halved, (below, below + step))[1]
+
+
+def _summed(term: Method, low: Any, high: Any) -> Any:
+    """The sum of ``term(k)`` for all integers ``k`` from ``low`` to ``high``, in ascending order.
+
+    Where the ends are known all terms are computed at once, else one after the other in a loop.
+    """
+    like = high if isinstance(low, float) else low
+    dtype = aval_of(like).dtype
+    first = dtype.type(low) if isinstance(low, float) else f.stop_gradient(low)
+    last = f.stop_gradient(high)
+    if not any(isinstance(v, Tracer) for v in (first, last)):
+        least, most = int(np.min(first, initial=0)), int(np.max(last, initial=0))
+
+        def counted(k: Any) -> Any:
+            return f.select(either(k < first, k > last), 0.0, term(k))
+
+        out = vmap(counted)(np.arange(least, most + 1).astype(dtype))
+        return fnp.sum(out, axis=0)
+
+    def is_left(state: Any) -> Any:
+        return fnp.any(state[0] <= last)
+
+    def step(state: Any) -> Any:
+        k, total = state
+        return k + 1, total + f.select(either(k < first, k > last), 0.0, term(k))
+
+    start = fnp.min(first)
+    total = 0 * term(start)
+    return lax.while_loop(is_left, step, (start, total))[1]
 
 
 class Bernoulli(Discrete):
@@ -369,20 +419,16 @@ class Betabinom(Discrete):
         return ways + f.betaln(k + a, rest + b) - f.betaln(a, b)
 
     def below(self, k: Any, n: Any, a: Any, b: Any) -> Any:
-        raise self._absent("cdf")
+        return _summed(lambda j: f.select(j <= k, self.mass(j, n, a, b), 0.0), 0.0, n)
 
     def above(self, k: Any, n: Any, a: Any, b: Any) -> Any:
-        raise self._absent("sf")
+        return _summed(lambda j: f.select(j > k, self.mass(j, n, a, b), 0.0), 0.0, n)
 
     def moments(self, n: Any, a: Any, b: Any) -> tuple[Any, Any, Any, Any]:
         total, share = a + b, a / (a + b)
         var = n * (total + n) * share * (b / total) / (total + 1)
-        skew = (
-            1 / f.sqrt(var) * (total + 2 * n) * (b - a) / ((total + 2) * total)
-        )
-        square = total * total * (1 + total) / (
-            n * a * b * (total + 2) * (total + 3) * (total + n)
-        )
+        skew = 1 / f.sqrt(var) * (total + 2 * n) * (b - a) / ((total + 2) * total)
+        square = total * total * (1 + total) / (n * a * b * (total + 2) * (total + 3) * (total + n))
         bracket = (
             total * (total - 1 + 6 * n)
             + 3 * a * b * (n - 2)
@@ -409,26 +455,28 @@ class Hypergeom(Discrete):
         return both(total > 0, inside)
 
     def log_mass(self, k: Any, total: Any, marked: Any, drawn: Any) -> Any:
-        return (
-            _log_ways(marked, k)
-            + _log_ways(total - marked, drawn - k)
-            - _log_ways(total, drawn)
-        )
+        return _log_ways(marked, k) + _log_ways(total - marked, drawn - k) - _log_ways(total, drawn)
 
     def below(self, k: Any, total: Any, marked: Any, drawn: Any) -> Any:
-        raise self._absent("cdf")
+        parameters = (total, marked, drawn)
+        ends = self.support_of(*parameters)
+        return _summed(lambda j: f.select(j <= k, self.mass(j, *parameters), 0.0), *ends)
 
     def above(self, k: Any, total: Any, marked: Any, drawn: Any) -> Any:
-        raise self._absent("sf")
+        parameters = (total, marked, drawn)
+        ends = self.support_of(*parameters)
+        return _summed(lambda j: f.select(j > k, self.mass(j, *parameters), 0.0), *ends)
 
     def moments(self, total: Any, marked: Any, drawn: Any) -> tuple[Any, Any, Any, Any]:
         share = marked / total
         mean = drawn * share
         var = mean * (1 - share) * (total - drawn) / (total - 1)
-        skew = (total - 2 * marked) * (total - 2 * drawn) / (total - 2)
-        return mean, var, skew * f.sqrt(
-            (total - 1) / (drawn * marked * (total - marked) * (total - drawn))
-        ), None
+        rest, left = total - marked, total - drawn
+        product = drawn * marked * rest * left
+        skew = (rest - marked) * (left - drawn) / (total - 2) * f.sqrt((total - 1) / product)
+        bracket = total * (total + 1) - 6 * marked * rest - 6 * drawn * left
+        above = (total - 1) * total * total * bracket + 6 * product * (5 * total - 6)
+        return mean, var, skew, above / (product * (total - 2) * (total - 3))
 
 
 def _log_ways(n: Any, k: Any) -> Any:

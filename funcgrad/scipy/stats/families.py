@@ -296,8 +296,9 @@ class Distribution:
         _, found = self._arguments("stats", [], args, kwargs)
         mean, var, skew, kurtosis = self.moments(*found.parameters)
         if found.scale is not None:
-            mean, var = mean * found.scale, var * (found.scale * found.scale)
-        if found.loc is not None:
+            mean = None if mean is None else mean * found.scale
+            var = None if var is None else var * (found.scale * found.scale)
+        if found.loc is not None and mean is not None:
             mean = mean + found.loc
         values = {"m": mean, "v": var, "s": skew, "k": kurtosis}
         out = [self._moment(values[c], c, found) for c in "mvsk" if c in moments]
@@ -441,8 +442,15 @@ class Distribution:
         """
         _, found = self._arguments("support", [], args, kwargs)
         ends = self.support_of(*found.parameters)
-        low, high = (self._placed(f.constant(e, found.y) + 0 * found.y if isinstance(e, float) and
-                                  math.isfinite(e) else e, found) for e in ends)
+        low, high = (
+            self._placed(
+                f.constant(e, found.y) + 0 * found.y
+                if isinstance(e, float) and math.isfinite(e)
+                else e,
+                found,
+            )
+            for e in ends
+        )
         return low, high
 
     def _placed(self, y: Any, found: Standard) -> Any:
@@ -560,9 +568,7 @@ class Continuous(Distribution):
         """
         return f.exp(self._log_density("pdf", x, args, kwargs))
 
-    def _log_density(
-        self, method: str, x: Any, args: Sequence[Any], kwargs: dict[str, Any]
-    ) -> Any:
+    def _log_density(self, method: str, x: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         found = self._standardized(method, x, args, kwargs)
         y = found.y
         out = self.log_density(y, *found.parameters)

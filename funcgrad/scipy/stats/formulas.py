@@ -9,8 +9,8 @@ import numpy as np
 
 from funcgrad.core.avals import aval_of
 from funcgrad.primitives import elementwise as p
-from funcgrad.primitives import special as s
 from funcgrad.primitives import incomplete_beta
+from funcgrad.primitives import special as s
 from funcgrad.primitives.deviance import binet, binet_slope, deviance
 from funcgrad.primitives.incomplete_beta import beta_below
 

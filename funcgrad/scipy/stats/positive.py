@@ -100,7 +100,7 @@ class Erlang(Gamma):
 
 
 class Chi2(Positive):
-    """The chi-square distribution of ``df`` degrees of freedom: twice a gamma-distributed number."""
+    """The chi-square distribution: sums of squares of ``df`` normal numbers."""
 
     name = "chi2"
     shapes = ("df",)

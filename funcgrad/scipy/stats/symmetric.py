@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad import lax
 from funcgrad.core.avals import aval_of
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import special as s
@@ -295,6 +296,32 @@ class Vonmises(_OnTheLine):
 
     def above(self, y: Any, kappa: Any) -> Any:
         return self.below(-y, kappa)
+
+    def quantile(self, q: Any, kappa: Any) -> Any:
+        """By bisection, with derivatives of the implicit function."""
+        shape = np.broadcast_shapes(shape_of(q), shape_of(kappa))
+        rest = f.select(q < 0.5, q, 1 - q)
+        rest, kappa = broadcast_to(rest, shape), broadcast_to(kappa, shape)
+
+        def residual(size: Any) -> Any:
+            return _circular_tail(size, kappa) * f.exp(self.log_density(size, kappa)) - rest
+
+        def bisect(function: Any, start: Any) -> Any:
+            def halve(_: Any, ends: Any) -> Any:
+                low, high = ends
+                middle = 0.5 * (low + high)
+                is_far = function(middle) > 0  # the tail is larger: further out
+                return f.select(is_far, middle, low), f.select(is_far, high, middle)
+
+            return lax.fori_loop(0, 60, halve, (start, start + math.pi))[0]
+
+        size = lax.custom_root(
+            residual, f.stop_gradient(0 * rest), bisect, lambda g, y: y / g(p.ones_like(y) + 0 * y)
+        )
+        return f.select(q < 0.5, -size, size)
+
+    def moments(self, kappa: Any) -> tuple[Any, Any, Any, Any]:
+        return 0 * kappa, None, 0 * kappa, None
 
     def entropy_of(self, kappa: Any) -> Any:
         zeroth, first = s.i0e.bind(kappa), s.i1e.bind(kappa)

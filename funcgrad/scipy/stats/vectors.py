@@ -117,7 +117,8 @@ class MultivariateNormal(Vectors):
         Example:
             >>> import numpy as np
             >>> from funcgrad.scipy import stats
-            >>> print(stats.multivariate_normal.logpdf(np.zeros(2), np.zeros(2), np.eye(2)).round(6))
+            >>> x, mean = np.zeros(2), np.zeros(2)
+            >>> print(stats.multivariate_normal.logpdf(x, mean, np.eye(2)).round(6))
             -1.837877
         """
         points, centre, spread, n = self._places("logpdf", [x], mean, cov, allow_singular)
@@ -227,9 +228,7 @@ class Dirichlet(Vectors):
         out = fnp.sum(f.xlogy(a - 1, x), axis=0) - norm
         # In single precision a sum of numbers of sum 1 is no nearer to 1 than this.
         slack = 1e-6 if aval_of(x).dtype.itemsize == 4 else 1e-9
-        inside = both(
-            fnp.all(x >= 0, axis=0), p.absolute.bind(fnp.sum(x, axis=0) - 1) < n * slack
-        )
+        inside = both(fnp.all(x >= 0, axis=0), p.absolute.bind(fnp.sum(x, axis=0) - 1) < n * slack)
         return f.select(both(inside, fnp.all(alpha > 0)), out, -math.inf)
 
     @quiet
