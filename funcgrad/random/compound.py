@@ -1,7 +1,7 @@
 """Distributions that stem from gamma-distributed numbers, and those of vectors and matrices.
 
-A gamma-distributed number is the quantile of a uniform one, so that its derivative in the shape
-parameter is the pathwise one, to the order to which that of the quantile goes.
+Gamma-distributed numbers are drawn by rejection; their derivative in the shape parameter is the
+implicit one, that of the quantile of a fixed probability.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from funcgrad.primitives import linalg
 from funcgrad.primitives.contraction import Contract
 from funcgrad.primitives.families import shape_of
 from funcgrad.primitives.shape import broadcast_to
-from funcgrad.primitives.special import gammaincinv
 from funcgrad.random.distributions import exponential, maxwell, normal, rademacher
 from funcgrad.random.keys import canonical_shape, split
 from funcgrad.random.parameters import floating_dtype, parameter, parameter_shape
+from funcgrad.random.rejection import gamma_numbers
 from funcgrad.random.uniform import uniform
 
 
@@ -44,7 +44,7 @@ def loggamma(
         dtype: float64 by default, or float32.
 
     Returns:
-        The samples, differentiable in ``a``. They are not the numbers that JAX draws.
+        The samples, once differentiable in ``a``.
 
     Example:
         >>> import funcgrad as fg
@@ -55,15 +55,7 @@ def loggamma(
     wanted = floating_dtype("loggamma", dtype)
     lengths = parameter_shape("loggamma", shape, a)
     alpha = broadcast_to(parameter("loggamma", a, wanted), lengths)
-    first, second = _halves(key)
-    tiny, one = np.finfo(wanted).tiny, wanted.type(1)
-    # Of small a: a number of a + 1, times a power of a uniform number.
-    is_small = primitive.less.bind(primitive.stop_gradient.bind(alpha), one)
-    lifted = primitive.select.bind(is_small, primitive.add.bind(alpha, one), alpha)
-    drawn = lax.log(gammaincinv.bind(lifted, uniform(first, lengths, wanted, tiny, 1.0)))
-    divisor = primitive.select.bind(is_small, alpha, one)
-    boost = primitive.div.bind(lax.log(uniform(second, lengths, wanted, tiny, 1.0)), divisor)
-    return lax.add(drawn, primitive.select.bind(is_small, boost, wanted.type(0)))
+    return gamma_numbers("loggamma", key, alpha, is_log=True)
 
 
 def gamma(
@@ -78,7 +70,7 @@ def gamma(
         dtype: float64 by default, or float32.
 
     Returns:
-        The samples, differentiable in ``a``. They are not the numbers that JAX draws.
+        The samples, once differentiable in ``a``.
 
     Example:
         >>> import funcgrad as fg
@@ -86,7 +78,10 @@ def gamma(
         >>> print(bool(abs(x.mean() - 3) < 0.05), bool(abs(x.var() - 3) < 0.2))
         True True
     """
-    return lax.exp(loggamma(key, a, shape, dtype))
+    wanted = floating_dtype("gamma", dtype)
+    lengths = parameter_shape("gamma", shape, a)
+    alpha = broadcast_to(parameter("gamma", a, wanted), lengths)
+    return gamma_numbers("gamma", key, alpha, is_log=False)
 
 
 def beta(
@@ -106,7 +101,7 @@ def beta(
         dtype: float64 by default, or float32.
 
     Returns:
-        The samples, differentiable in ``a`` and ``b``. They are not the numbers that JAX draws.
+        The samples, once differentiable in ``a`` and ``b``.
     """
     wanted = floating_dtype("beta", dtype)
     lengths = parameter_shape("beta", shape, a, b)
@@ -161,7 +156,8 @@ def chisquare(
     """
     wanted = floating_dtype("chisquare", dtype)
     half = primitive.div.bind(parameter("chisquare", df, wanted), wanted.type(2))
-    return lax.mul(gamma(key, half, parameter_shape("chisquare", shape, df), wanted), 2.0)
+    logs = loggamma(key, half, parameter_shape("chisquare", shape, df), wanted)
+    return lax.mul(lax.exp(logs), 2.0)
 
 
 def t(key: ArrayLike, df: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None) -> Array:
@@ -205,11 +201,11 @@ def f(
     """
     wanted = floating_dtype("f", dtype)
     lengths = parameter_shape("f", shape, dfnum, dfden)
-    means = [
+    below, above = (
         primitive.div.bind(chisquare(k, df, lengths, wanted), parameter("f", df, wanted))
-        for k, df in zip(_halves(key), (dfnum, dfden), strict=True)
-    ]
-    return lax.div(*means)
+        for k, df in zip(_halves(key), (dfden, dfnum), strict=True)
+    )
+    return lax.div(above, below)
 
 
 def generalized_normal(
@@ -230,7 +226,7 @@ def generalized_normal(
     lengths = canonical_shape("generalized_normal", shape)
     first, second = _halves(key)
     root = primitive.div.bind(wanted.type(1), parameter("generalized_normal", p, wanted))
-    size = lax.exp(primitive.mul.bind(loggamma(first, root, lengths, wanted), root))
+    size = primitive.power.bind(gamma(first, root, lengths, wanted), root)
     return lax.mul(rademacher(second, lengths, wanted), size)
 
 

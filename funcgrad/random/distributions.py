@@ -18,9 +18,9 @@ from funcgrad.lax.operands import Array, ArrayLike, canonical_dtype
 from funcgrad.primitives import elementwise as primitive
 from funcgrad.primitives.random import erfinv_giles
 from funcgrad.primitives.shape import broadcast_to
-from funcgrad.random.keys import canonical_shape, split
+from funcgrad.random.keys import canonical_shape, hash_counters, split
 from funcgrad.random.parameters import array_of, floating_dtype, parameter, parameter_shape
-from funcgrad.random.uniform import uniform
+from funcgrad.random.uniform import uniform, unit_of
 
 
 def normal(key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None) -> Array:
@@ -55,8 +55,14 @@ def normal(key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None) -
 
 
 def _real_normal(key: ArrayLike, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    lowest = np.nextafter(dtype.type(-1), dtype.type(0))
-    u = uniform(key, shape, dtype, lowest, dtype.type(1))
+    return normal_of(unit_of(hash_counters("normal", key, shape), dtype), dtype)
+
+
+def normal_of(unit: Array, dtype: np.dtype[Any]) -> Array:
+    """Normal numbers of uniform ones in [0, 1)."""
+    lowest, one = np.nextafter(dtype.type(-1), dtype.type(0)), dtype.type(1)
+    u = primitive.add.bind(primitive.mul.bind(unit, one - lowest), lowest)
+    u = primitive.maximum.bind(lowest, u)
     return primitive.mul.bind(erfinv_giles.bind(u), dtype.type(math.sqrt(2)))
 
 

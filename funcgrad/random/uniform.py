@@ -52,6 +52,16 @@ def bits_of(blocks: Array, dtype: np.dtype[Any]) -> Array:
 _MANTISSA = {4: 23, 8: 52}
 
 
+def unit_of(blocks: Array, dtype: np.dtype[Any]) -> Array:
+    """Hashed blocks as floats in [0, 1)."""
+    width = dtype.itemsize
+    blocks = bits_of(blocks, np.dtype(f"u{width}"))
+    discarded = blocks.dtype.type(8 * width - _MANTISSA[width])
+    whole = primitive.convert(primitive.right_shift.bind(blocks, discarded), dtype)
+    # Exact: the same as filling the mantissa of a number in [1, 2) and subtracting 1.
+    return primitive.mul.bind(whole, dtype.type(0.5 ** _MANTISSA[width]))
+
+
 def uniform(
     key: ArrayLike,
     shape: int | Sequence[int] = (),
@@ -80,12 +90,7 @@ def uniform(
     """
     wanted = floating_dtype("uniform", dtype)
     lengths = parameter_shape("uniform", shape, minval, maxval)
-    width = wanted.itemsize
-    blocks = bits_of(hash_counters("uniform", key, lengths), np.dtype(f"u{width}"))
-    discarded = blocks.dtype.type(8 * width - _MANTISSA[width])
-    whole = primitive.convert(primitive.right_shift.bind(blocks, discarded), wanted)
-    # Exact: the same as filling the mantissa of a number in [1, 2) and subtracting 1.
-    unit = primitive.mul.bind(whole, wanted.type(0.5 ** _MANTISSA[width]))
+    unit = unit_of(hash_counters("uniform", key, lengths), wanted)
     if type(minval) is float and type(maxval) is float and (minval, maxval) == (0.0, 1.0):
         return unit
     low, high = parameter("uniform", minval, wanted), parameter("uniform", maxval, wanted)
