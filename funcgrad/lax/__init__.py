@@ -111,11 +111,11 @@ from funcgrad.lax.elementwise import (
     tan,
     tanh,
 )
-from funcgrad.lax.fourier import (
+from funcgrad.lax.fourier import 
     FftType,
     fft,
 )
-from funcgrad.lax.gathering import (
+from funcgrad.lax.gathering import 
     GatherDimensionNumbers,
     GatherScatterMode,
     ScatterDimensionNumbers,
@@ -128,7 +128,7 @@ from funcgrad.lax.gathering import (
     scatter_min,
     scatter_mul,
     scatter_sub,
-)
+from funcgrad.lax.gamma_derivatives import igamma_grad_a, random_gamma_grad
 from funcgrad.lax.implicit import custom_linear_solve, custom_root
 from funcgrad.lax.loops import fori_loop, map, scan, while_loop
 from funcgrad.lax.platform import (
@@ -336,6 +336,7 @@ __all__ = [
     "ge",
     "gt",
     "igamma",
+    "igamma_grad_a",
     "igammac",
     "imag",
     "index_in_dim",
@@ -375,6 +376,7 @@ __all__ = [
     "pswapaxes",
     "ragged_dot",
     "ragged_dot_general",
+    "random_gamma_grad",
     "real",
     "reciprocal",
     "reduce",

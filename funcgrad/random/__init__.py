@@ -20,11 +20,11 @@ from funcgrad.random.compound import (
     generalized_normal,
     loggamma,
     lognormal,
-    multivariate_normal,
     t,
     triangular,
     wald,
 )
+from funcgrad.random.counts import binomial, multinomial, poisson
 from funcgrad.random.distributions import (
     bernoulli,
     cauchy,
@@ -47,9 +47,12 @@ from funcgrad.random.keys import (
     fold_in,
     key,
     key_data,
+    key_dtype,
+    key_impl,
     split,
     wrap_key_data,
 )
+from funcgrad.random.matrices import multivariate_normal, orthogonal
 from funcgrad.random.uniform import bits, randint, uniform
 
 __all__ = [
@@ -57,6 +60,7 @@ __all__ = [
     "ball",
     "bernoulli",
     "beta",
+    "binomial",
     "bits",
     "categorical",
     "cauchy",
@@ -74,15 +78,20 @@ __all__ = [
     "gumbel",
     "key",
     "key_data",
+    "key_dtype",
+    "key_impl",
     "laplace",
     "loggamma",
     "logistic",
     "lognormal",
     "maxwell",
+    "multinomial",
     "multivariate_normal",
     "normal",
+    "orthogonal",
     "pareto",
     "permutation",
+    "poisson",
     "rademacher",
     "randint",
     "rayleigh",

@@ -17,14 +17,21 @@ from funcgrad.primitives.indexing import Gather
 from funcgrad.primitives.ordering import SearchSorted
 from funcgrad.primitives.shape import Transpose, broadcast_to
 from funcgrad.random.distributions import gumbel
-from funcgrad.random.keys import canonical_shape, split
+from funcgrad.random.keys import canonical_shape, refuse_sharding, split
 from funcgrad.random.parameters import array_of
 from funcgrad.random.uniform import bits, randint, uniform
 
 _INT64 = np.dtype(np.int64)
 
 
-def permutation(key: ArrayLike, x: ArrayLike, axis: int = 0, independent: bool = False) -> Array:
+def permutation(
+    key: ArrayLike,
+    x: ArrayLike,
+    axis: int = 0,
+    independent: bool = False,
+    *,
+    out_sharding: None = None,
+) -> Array:
     """The numbers below ``x``, or the slices of ``x``, in random order.
 
     Args:
@@ -32,6 +39,7 @@ def permutation(key: ArrayLike, x: ArrayLike, axis: int = 0, independent: bool =
         x: An int, which stands for ``arange(x)``, or an array.
         axis: The axis along which slices are permuted.
         independent: Whether every line along the axis gets an order of its own.
+        out_sharding: Must be None.
 
     Returns:
         An array like ``x``.
@@ -41,6 +49,7 @@ def permutation(key: ArrayLike, x: ArrayLike, axis: int = 0, independent: bool =
         >>> print(fg.random.permutation(fg.random.key(0), 5))
         [0 1 4 3 2]
     """
+    refuse_sharding("permutation", out_sharding)
     array = array_of("permutation", x)
     ndim = len(shape_of(array))
     if not ndim:
@@ -169,6 +178,8 @@ def categorical(
     shape: int | Sequence[int] | None = None,
     replace: bool = True,
     mode: str | None = None,
+    *,
+    out_sharding: None = None,
 ) -> Array:
     """Random categories with the probabilities ``softmax(logits)``.
 
@@ -180,6 +191,7 @@ def categorical(
             default one draw for each.
         replace: Whether a category may be drawn again within the axes before.
         mode: As in `gumbel`.
+        out_sharding: Must be None.
 
     Returns:
         Indices along the axis, int64.
@@ -192,6 +204,7 @@ def categorical(
         >>> print(np.bincount(drawn).argmax())
         2
     """
+    refuse_sharding("categorical", out_sharding)
     scores = array_of("categorical", logits)
     aval = aval_of(scores)
     if aval.dtype.kind != "f":

@@ -1,4 +1,4 @@
-"""Distributions that stem from gamma-distributed numbers, and those of vectors and matrices.
+"""Distributions that stem from gamma-distributed numbers, and other composed ones.
 
 Gamma-distributed numbers are drawn by rejection; their derivative in the shape parameter is the
 implicit one, that of the quantile of a fixed probability.
@@ -9,19 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from funcgrad import lax
-from funcgrad.core.avals import aval_of
 from funcgrad.errors import ShapeError
 from funcgrad.lax.operands import Array, ArrayLike
 from funcgrad.primitives import elementwise as primitive
-from funcgrad.primitives import linalg
-from funcgrad.primitives.contraction import Contract
 from funcgrad.primitives.families import shape_of
 from funcgrad.primitives.shape import broadcast_to
 from funcgrad.random.distributions import exponential, maxwell, normal, rademacher
-from funcgrad.random.keys import canonical_shape, split
+from funcgrad.random.keys import canonical_shape, refuse_sharding, split
 from funcgrad.random.parameters import floating_dtype, parameter, parameter_shape
 from funcgrad.random.rejection import gamma_numbers
 from funcgrad.random.uniform import uniform
@@ -33,7 +28,12 @@ def _halves(key: ArrayLike) -> tuple[Array, Array]:
 
 
 def loggamma(
-    key: ArrayLike, a: ArrayLike, shape: int | Sequence[int] | None = None, dtype: Any = None
+    key: ArrayLike,
+    a: ArrayLike,
+    shape: int | Sequence[int] | None = None,
+    dtype: Any = None,
+    *,
+    out_sharding: None = None,
 ) -> Array:
     """Logarithms of gamma-distributed numbers, which do not vanish however small ``a`` is.
 
@@ -42,6 +42,7 @@ def loggamma(
         a: Shape parameter, positive, a scalar or an array that broadcasts to ``shape``.
         shape: Shape of the result, by default that of ``a``.
         dtype: float64 by default, or float32.
+        out_sharding: Must be None.
 
     Returns:
         The samples, once differentiable in ``a``.
@@ -52,6 +53,7 @@ def loggamma(
         >>> print(bool((x > -1e5).all()), bool(x.min() < -1e3))
         True True
     """
+    refuse_sharding("loggamma", out_sharding)
     wanted = floating_dtype("loggamma", dtype)
     lengths = parameter_shape("loggamma", shape, a)
     alpha = broadcast_to(parameter("loggamma", a, wanted), lengths)
@@ -59,7 +61,12 @@ def loggamma(
 
 
 def gamma(
-    key: ArrayLike, a: ArrayLike, shape: int | Sequence[int] | None = None, dtype: Any = None
+    key: ArrayLike,
+    a: ArrayLike,
+    shape: int | Sequence[int] | None = None,
+    dtype: Any = None,
+    *,
+    out_sharding: None = None,
 ) -> Array:
     """Positive numbers with a density proportional to ``x**(a - 1) exp(-x)``.
 
@@ -68,6 +75,7 @@ def gamma(
         a: Shape parameter, positive, a scalar or an array that broadcasts to ``shape``.
         shape: Shape of the result, by default that of ``a``.
         dtype: float64 by default, or float32.
+        out_sharding: Must be None.
 
     Returns:
         The samples, once differentiable in ``a``.
@@ -78,6 +86,7 @@ def gamma(
         >>> print(bool(abs(x.mean() - 3) < 0.05), bool(abs(x.var() - 3) < 0.2))
         True True
     """
+    refuse_sharding("gamma", out_sharding)
     wanted = floating_dtype("gamma", dtype)
     lengths = parameter_shape("gamma", shape, a)
     alpha = broadcast_to(parameter("gamma", a, wanted), lengths)
@@ -90,6 +99,8 @@ def beta(
     b: ArrayLike,
     shape: int | Sequence[int] | None = None,
     dtype: Any = None,
+    *,
+    out_sharding: None = None,
 ) -> Array:
     """Numbers in (0, 1) with a density proportional to ``x**(a - 1) (1 - x)**(b - 1)``.
 
@@ -99,10 +110,12 @@ def beta(
         b: Positive, likewise.
         shape: Shape of the result, by default that of the parameters.
         dtype: float64 by default, or float32.
+        out_sharding: Must be None.
 
     Returns:
         The samples, once differentiable in ``a`` and ``b``.
     """
+    refuse_sharding("beta", out_sharding)
     wanted = floating_dtype("beta", dtype)
     lengths = parameter_shape("beta", shape, a, b)
     first, second = _halves(key)
@@ -112,7 +125,12 @@ def beta(
 
 
 def dirichlet(
-    key: ArrayLike, alpha: ArrayLike, shape: int | Sequence[int] | None = None, dtype: Any = None
+    key: ArrayLike,
+    alpha: ArrayLike,
+    shape: int | Sequence[int] | None = None,
+    dtype: Any = None,
+    *,
+    out_sharding: None = None,
 ) -> Array:
     """Vectors of positive numbers whose sum is 1: gamma-distributed ones, divided by their sum.
 
@@ -121,6 +139,7 @@ def dirichlet(
         alpha: Shape parameters, positive, ``(..., n)``.
         shape: Shape of the result without its last axis, by default that of ``alpha``.
         dtype: float64 by default, or float32.
+        out_sharding: Must be None.
 
     Returns:
         The samples, ``(*shape, n)``, differentiable in ``alpha``.
@@ -128,6 +147,7 @@ def dirichlet(
     Raises:
         ShapeError: If ``alpha`` has no axes.
     """
+    refuse_sharding("dirichlet", out_sharding)
     wanted = floating_dtype("dirichlet", dtype)
     own = shape_of(alpha)
     if not own:
@@ -141,7 +161,12 @@ def dirichlet(
 
 
 def chisquare(
-    key: ArrayLike, df: ArrayLike, shape: int | Sequence[int] | None = None, dtype: Any = None
+    key: ArrayLike,
+    df: ArrayLike,
+    shape: int | Sequence[int] | None = None,
+    dtype: Any = None,
+    *,
+    out_sharding: None = None,
 ) -> Array:
     """Sums of squares of ``df`` normal numbers.
 
@@ -150,17 +175,26 @@ def chisquare(
         df: Degrees of freedom, positive, a scalar or an array that broadcasts to ``shape``.
         shape: Shape of the result, by default that of ``df``.
         dtype: float64 by default, or float32.
+        out_sharding: Must be None.
 
     Returns:
         The samples, differentiable in ``df``.
     """
+    refuse_sharding("chisquare", out_sharding)
     wanted = floating_dtype("chisquare", dtype)
     half = primitive.div.bind(parameter("chisquare", df, wanted), wanted.type(2))
     logs = loggamma(key, half, parameter_shape("chisquare", shape, df), wanted)
     return lax.mul(lax.exp(logs), 2.0)
 
 
-def t(key: ArrayLike, df: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None) -> Array:
+def t(
+    key: ArrayLike,
+    df: ArrayLike,
+    shape: int | Sequence[int] = (),
+    dtype: Any = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
     """Student's t: normal numbers over the root of the mean of ``df`` squares of others.
 
     Args:
@@ -168,10 +202,12 @@ def t(key: ArrayLike, df: ArrayLike, shape: int | Sequence[int] = (), dtype: Any
         df: Degrees of freedom, positive, a scalar or an array that broadcasts to ``shape``.
         shape: Shape of the result.
         dtype: float64 by default, or float32.
+        out_sharding: Must be None.
 
     Returns:
         The samples, differentiable in ``df``.
     """
+    refuse_sharding("t", out_sharding)
     wanted = floating_dtype("t", dtype)
     lengths = parameter_shape("t", shape or None, df)
     first, second = _halves(key)
@@ -186,6 +222,8 @@ def f(
     dfden: ArrayLike,
     shape: int | Sequence[int] | None = None,
     dtype: Any = None,
+    *,
+    out_sharding: None = None,
 ) -> Array:
     """Ratios of the means of ``dfnum`` and of ``dfden`` squares of normal numbers.
 
@@ -195,10 +233,12 @@ def f(
         dfden: Degrees of freedom below, likewise.
         shape: Shape of the result, by default that of the parameters.
         dtype: float64 by default, or float32.
+        out_sharding: Must be None.
 
     Returns:
         The samples, differentiable in the parameters.
     """
+    refuse_sharding("f", out_sharding)
     wanted = floating_dtype("f", dtype)
     lengths = parameter_shape("f", shape, dfnum, dfden)
     below, above = (
@@ -209,7 +249,12 @@ def f(
 
 
 def generalized_normal(
-    key: ArrayLike, p: float, shape: int | Sequence[int] = (), dtype: Any = None
+    key: ArrayLike,
+    p: float,
+    shape: int | Sequence[int] = (),
+    dtype: Any = None,
+    *,
+    out_sharding: None = None,
 ) -> Array:
     """Numbers with a density proportional to ``exp(-|x|**p)``.
 
@@ -218,10 +263,12 @@ def generalized_normal(
         p: Exponent, positive.
         shape: Shape of the result.
         dtype: float64 by default, or float32.
+        out_sharding: Must be None.
 
     Returns:
         The samples.
     """
+    refuse_sharding("generalized_normal", out_sharding)
     wanted = floating_dtype("generalized_normal", dtype)
     lengths = canonical_shape("generalized_normal", shape)
     first, second = _halves(key)
@@ -236,6 +283,8 @@ def ball(
     p: float = 2,
     shape: int | Sequence[int] = (),
     dtype: Any = None,
+    *,
+    out_sharding: None = None,
 ) -> Array:
     """Points of the ball of radius 1, uniformly distributed.
 
@@ -245,10 +294,12 @@ def ball(
         p: The norm that is at most 1.
         shape: Shape of the result without its last axis.
         dtype: float64 by default, or float32.
+        out_sharding: Must be None.
 
     Returns:
         The points, ``(*shape, d)``.
     """
+    refuse_sharding("ball", out_sharding)
     wanted = floating_dtype("ball", dtype)
     lengths = canonical_shape("ball", shape)
     first, second = _halves(key)
@@ -265,6 +316,8 @@ def lognormal(
     sigma: ArrayLike = 1.0,
     shape: int | Sequence[int] | None = None,
     dtype: Any = None,
+    *,
+    out_sharding: None = None,
 ) -> Array:
     """Numbers whose logarithms are normal, of mean 0 and standard deviation ``sigma``.
 
@@ -273,10 +326,12 @@ def lognormal(
         sigma: A scalar or an array that broadcasts to ``shape``.
         shape: Shape of the result, by default that of ``sigma``.
         dtype: float64 by default, or float32.
+        out_sharding: Must be None.
 
     Returns:
         The samples, differentiable in ``sigma``.
     """
+    refuse_sharding("lognormal", out_sharding)
     wanted = floating_dtype("lognormal", dtype)
     lengths = parameter_shape("lognormal", shape, sigma)
     scaled = primitive.mul.bind(normal(key, lengths, wanted), parameter("lognormal", sigma, wanted))
@@ -318,6 +373,8 @@ def triangular(
     right: ArrayLike,
     shape: int | Sequence[int] | None = None,
     dtype: Any = None,
+    *,
+    out_sharding: None = None,
 ) -> Array:
     """Numbers whose density rises linearly from ``left`` to ``mode`` and falls to ``right``.
 
@@ -328,10 +385,12 @@ def triangular(
         right: Greatest number, likewise.
         shape: Shape of the result, by default that of the parameters.
         dtype: float64 by default, or float32.
+        out_sharding: Must be None.
 
     Returns:
         The samples, differentiable in the parameters.
     """
+    refuse_sharding("triangular", out_sharding)
     wanted = floating_dtype("triangular", dtype)
     lengths = parameter_shape("triangular", shape, left, mode, right)
     low, peak, high = (
@@ -345,7 +404,12 @@ def triangular(
 
 
 def wald(
-    key: ArrayLike, mean: ArrayLike, shape: int | Sequence[int] | None = None, dtype: Any = None
+    key: ArrayLike,
+    mean: ArrayLike,
+    shape: int | Sequence[int] | None = None,
+    dtype: Any = None,
+    *,
+    out_sharding: None = None,
 ) -> Array:
     """Inverse Gaussian numbers: when a motion with drift first covers a distance of 1.
 
@@ -354,11 +418,13 @@ def wald(
         mean: Mean, positive, a scalar or an array that broadcasts to ``shape``.
         shape: Shape of the result, by default that of ``mean``.
         dtype: float64 by default, or float32.
+        out_sharding: Must be None.
 
     Returns:
         The samples, of scale 1. Which of the two roots is taken is a choice, whose derivative is
         not counted.
     """
+    refuse_sharding("wald", out_sharding)
     wanted = floating_dtype("wald", dtype)
     lengths = parameter_shape("wald", shape, mean)
     mu = broadcast_to(parameter("wald", mean, wanted), lengths)
@@ -372,44 +438,7 @@ def wald(
     return lax.select(lax.le(z, lax.div(mu, lax.add(mu, smaller))), smaller, larger)
 
 
-def multivariate_normal(
-    key: ArrayLike,
-    mean: ArrayLike,
-    cov: ArrayLike,
-    shape: int | Sequence[int] | None = None,
-    dtype: Any = None,
-) -> Array:
-    """Normal vectors of given mean and covariance, by its Cholesky factor.
-
-    Args:
-        key: A key.
-        mean: Mean, ``(n,)``.
-        cov: Covariance, symmetric and positive definite, ``(n, n)``.
-        shape: Shape of the result without its last axis.
-        dtype: float64 by default, or float32.
-
-    Returns:
-        The samples, ``(*shape, n)``, differentiable in ``mean`` and ``cov``.
-
-    Raises:
-        ShapeError: If mean and covariance do not fit.
-    """
-    wanted = floating_dtype("multivariate_normal", dtype)
-    centre, spread = (parameter("multivariate_normal", x, wanted) for x in (mean, cov))
-    own = shape_of(centre)
-    if len(own) != 1 or shape_of(spread) != (*own, *own):
-        raise ShapeError(
-            "random.multivariate_normal needs a mean of one axis and a square matrix of its "
-            f"length, got {aval_of(centre)} and {aval_of(spread)}."
-        )
-    lead = () if shape is None else canonical_shape("multivariate_normal", shape)
-    drawn = normal(key, (*lead, *own), wanted)
-    axes = "abcdefghijklm"[: len(lead)]
-    turned = Contract(axes + "y", "xy", axes + "x").bind(drawn, linalg.Cholesky().bind(spread))
-    return primitive.add.bind(turned, centre)
-
-
 __all__ = [
     "ball", "beta", "chisquare", "dirichlet", "double_sided_maxwell", "f", "gamma",
-    "generalized_normal", "loggamma", "lognormal", "multivariate_normal", "t", "triangular", "wald",
+    "generalized_normal", "loggamma", "lognormal", "t", "triangular", "wald",
 ]  # fmt: skip

@@ -18,18 +18,21 @@ from funcgrad.lax.operands import Array, ArrayLike, canonical_dtype
 from funcgrad.primitives import elementwise as primitive
 from funcgrad.primitives.random import erfinv_giles
 from funcgrad.primitives.shape import broadcast_to
-from funcgrad.random.keys import canonical_shape, hash_counters, split
+from funcgrad.random.keys import canonical_shape, hash_counters, refuse_sharding, split
 from funcgrad.random.parameters import array_of, floating_dtype, parameter, parameter_shape
 from funcgrad.random.uniform import uniform, unit_of
 
 
-def normal(key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None) -> Array:
+def normal(
+    key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None, *, out_sharding: None = None
+) -> Array:
     """Normal numbers of mean 0 and variance 1.
 
     Args:
         key: A key.
         shape: Shape of the result.
         dtype: float64 by default, float32, or a complex dtype (whose parts have variance 1/2).
+        out_sharding: Must be None.
 
     Returns:
         ``sqrt(2) * erf_inv(u)`` of uniform ``u`` in (-1, 1). With ``dtype=np.float32`` they are
@@ -42,6 +45,7 @@ def normal(key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None) -
         >>> print(x.dtype, bool(abs(np.mean(x)) < 0.03), bool(abs(np.std(x) - 1) < 0.03))
         float64 True True
     """
+    refuse_sharding("normal", out_sharding)
     wanted = floating_dtype("normal", dtype, "fc")
     lengths = canonical_shape("normal", shape)
     if wanted.kind == "f":
@@ -72,6 +76,8 @@ def truncated_normal(
     upper: ArrayLike,
     shape: int | Sequence[int] | None = None,
     dtype: Any = None,
+    *,
+    out_sharding: None = None,
 ) -> Array:
     """Normal numbers under the condition that they lie in ``[lower, upper]``.
 
@@ -81,10 +87,12 @@ def truncated_normal(
         upper: Upper bound, likewise.
         shape: Shape of the result, by default that of the bounds.
         dtype: float64 by default, or float32.
+        out_sharding: Must be None.
 
     Returns:
         Samples inside the bounds.
     """
+    refuse_sharding("truncated_normal", out_sharding)
     wanted = floating_dtype("truncated_normal", dtype)
     lengths = parameter_shape("truncated_normal", shape, lower, upper)
     low = parameter("truncated_normal", lower, wanted)
@@ -97,23 +105,32 @@ def truncated_normal(
     return primitive.minimum.bind(primitive.maximum.bind(out, above), below)
 
 
-def exponential(key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None) -> Array:
+def exponential(
+    key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None, *, out_sharding: None = None
+) -> Array:
     """Exponentially distributed numbers of mean 1.
 
     Args:
         key: A key.
         shape: Shape of the result.
         dtype: float64 by default, or float32.
+        out_sharding: Must be None.
 
     Returns:
         ``-log(1 - u)`` of uniform ``u``.
     """
+    refuse_sharding("exponential", out_sharding)
     u = uniform(key, shape, floating_dtype("exponential", dtype))
     return lax.neg(lax.log1p(lax.neg(u)))
 
 
 def gumbel(
-    key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None, mode: str | None = None
+    key: ArrayLike,
+    shape: int | Sequence[int] = (),
+    dtype: Any = None,
+    mode: str | None = None,
+    *,
+    out_sharding: None = None,
 ) -> Array:
     """Gumbel-distributed numbers: the maximum of many of exponential tails, shifted.
 
@@ -123,10 +140,12 @@ def gumbel(
         dtype: float64 by default, or float32.
         mode: ``"low"`` (the default) draws from one uniform number, ``"high"`` from two, so that
             the upper tail reaches further.
+        out_sharding: Must be None.
 
     Returns:
         ``-log(-log(u))`` of uniform ``u``.
     """
+    refuse_sharding("gumbel", out_sharding)
     wanted = floating_dtype("gumbel", dtype)
     lengths = canonical_shape("gumbel", shape)
     tiny = np.finfo(wanted).tiny
@@ -141,57 +160,74 @@ def gumbel(
     return lax.neg(lax.log(lax.neg(lax.log1p(lax.neg(u)))))
 
 
-def laplace(key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None) -> Array:
+def laplace(
+    key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None, *, out_sharding: None = None
+) -> Array:
     """Numbers with the density ``exp(-|x|) / 2``.
 
     Args:
         key: A key.
         shape: Shape of the result.
         dtype: float64 by default, or float32.
+        out_sharding: Must be None.
 
     Returns:
         The samples.
     """
+    refuse_sharding("laplace", out_sharding)
     wanted = floating_dtype("laplace", dtype)
     lowest = wanted.type(-1) + np.finfo(wanted).epsneg
     u = uniform(key, shape, wanted, lowest, 1.0)
     return lax.mul(lax.sign(u), lax.log1p(lax.neg(lax.abs(u))))
 
 
-def logistic(key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None) -> Array:
+def logistic(
+    key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None, *, out_sharding: None = None
+) -> Array:
     """Numbers with the cumulative distribution ``1 / (1 + exp(-x))``.
 
     Args:
         key: A key.
         shape: Shape of the result.
         dtype: float64 by default, or float32.
+        out_sharding: Must be None.
 
     Returns:
         ``log(u / (1 - u))`` of uniform ``u``.
     """
+    refuse_sharding("logistic", out_sharding)
     wanted = floating_dtype("logistic", dtype)
     u = uniform(key, shape, wanted, np.finfo(wanted).tiny, 1.0)
     return lax.sub(lax.log(u), lax.log1p(lax.neg(u)))
 
 
-def cauchy(key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None) -> Array:
+def cauchy(
+    key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None, *, out_sharding: None = None
+) -> Array:
     """Numbers with the density ``1 / (pi (1 + x**2))``, which have no mean.
 
     Args:
         key: A key.
         shape: Shape of the result.
         dtype: float64 by default, or float32.
+        out_sharding: Must be None.
 
     Returns:
         ``tan(pi (u - 1/2))`` of uniform ``u``.
     """
+    refuse_sharding("cauchy", out_sharding)
     wanted = floating_dtype("cauchy", dtype)
     u = uniform(key, shape, wanted, np.finfo(wanted).eps, 1.0)
     return lax.tan(lax.mul(wanted.type(np.pi), lax.sub(u, 0.5)))
 
 
 def pareto(
-    key: ArrayLike, b: ArrayLike, shape: int | Sequence[int] | None = None, dtype: Any = None
+    key: ArrayLike,
+    b: ArrayLike,
+    shape: int | Sequence[int] | None = None,
+    dtype: Any = None,
+    *,
+    out_sharding: None = None,
 ) -> Array:
     """Numbers with the density ``b / x**(b + 1)`` on ``x >= 1``.
 
@@ -200,10 +236,12 @@ def pareto(
         b: Exponent of the tail, a scalar or an array that broadcasts to ``shape``.
         shape: Shape of the result, by default that of ``b``.
         dtype: float64 by default, or float32.
+        out_sharding: Must be None.
 
     Returns:
         The samples.
     """
+    refuse_sharding("pareto", out_sharding)
     wanted = floating_dtype("pareto", dtype)
     lengths = parameter_shape("pareto", shape, b)
     exponent = parameter("pareto", b, wanted)
@@ -211,7 +249,12 @@ def pareto(
 
 
 def rayleigh(
-    key: ArrayLike, scale: ArrayLike, shape: int | Sequence[int] | None = None, dtype: Any = None
+    key: ArrayLike,
+    scale: ArrayLike,
+    shape: int | Sequence[int] | None = None,
+    dtype: Any = None,
+    *,
+    out_sharding: None = None,
 ) -> Array:
     """Lengths of vectors of two normal numbers of standard deviation ``scale``.
 
@@ -220,10 +263,12 @@ def rayleigh(
         scale: A scalar or an array that broadcasts to ``shape``.
         shape: Shape of the result, by default that of ``scale``.
         dtype: float64 by default, or float32.
+        out_sharding: Must be None.
 
     Returns:
         The samples.
     """
+    refuse_sharding("rayleigh", out_sharding)
     wanted = floating_dtype("rayleigh", dtype)
     lengths = parameter_shape("rayleigh", shape, scale)
     length = lax.sqrt(lax.mul(lax.log(uniform(key, lengths, wanted)), -2.0))
@@ -256,17 +301,21 @@ def weibull_min(
     return primitive.mul.bind(powered, parameter("weibull_min", scale, wanted))
 
 
-def maxwell(key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None) -> Array:
+def maxwell(
+    key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None, *, out_sharding: None = None
+) -> Array:
     """Lengths of vectors of three normal numbers.
 
     Args:
         key: A key.
         shape: Shape of the result.
         dtype: float64 by default, or float32.
+        out_sharding: Must be None.
 
     Returns:
         The samples.
     """
+    refuse_sharding("maxwell", out_sharding)
     wanted = floating_dtype("maxwell", dtype)
     lengths = canonical_shape("maxwell", shape)
     vectors = normal(key, (*lengths, 3), wanted)
@@ -278,6 +327,8 @@ def bernoulli(
     p: ArrayLike = 0.5,
     shape: int | Sequence[int] | None = None,
     mode: str = "low",
+    *,
+    out_sharding: None = None,
 ) -> Array:
     """True with probability ``p``.
 
@@ -288,6 +339,7 @@ def bernoulli(
         shape: Shape of the result, by default that of ``p``.
         mode: ``"low"`` compares one uniform number, ``"high"`` two, which is exact for very
             small ``p``.
+        out_sharding: Must be None.
 
     Returns:
         Bools.
@@ -297,6 +349,7 @@ def bernoulli(
         >>> print(fg.random.bernoulli(fg.random.key(1), 0.25, (6,)).dtype)
         bool
     """
+    refuse_sharding("bernoulli", out_sharding)
     if mode not in ("low", "high"):
         raise ArgumentError(f"random.bernoulli: mode must be 'low' or 'high', got {mode!r}.")
     probability = array_of("bernoulli", p)
@@ -313,17 +366,21 @@ def bernoulli(
     return primitive.less.bind(fine, primitive.sub.bind(probability, coarse))
 
 
-def rademacher(key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None) -> Array:
+def rademacher(
+    key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None, *, out_sharding: None = None
+) -> Array:
     """1 or -1 with probability one half each.
 
     Args:
         key: A key.
         shape: Shape of the result.
         dtype: int64 by default; any signed or floating dtype.
+        out_sharding: Must be None.
 
     Returns:
         The signs, by the same bits for every dtype: those of JAX in its 64-bit mode.
     """
+    refuse_sharding("rademacher", out_sharding)
     wanted = np.dtype(np.int64) if dtype is None else canonical_dtype(dtype)
     is_plus = bernoulli(key, 0.5, canonical_shape("rademacher", shape))
     ones = np.ones((), wanted)[()]
@@ -331,7 +388,12 @@ def rademacher(key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = Non
 
 
 def geometric(
-    key: ArrayLike, p: ArrayLike, shape: int | Sequence[int] | None = None, dtype: Any = None
+    key: ArrayLike,
+    p: ArrayLike,
+    shape: int | Sequence[int] | None = None,
+    dtype: Any = None,
+    *,
+    out_sharding: None = None,
 ) -> Array:
     """Number of trials up to the first success of probability ``p``.
 
@@ -340,10 +402,12 @@ def geometric(
         p: Probability, a floating scalar or an array that broadcasts to ``shape``.
         shape: Shape of the result, by default that of ``p``.
         dtype: Integer dtype, by default int64.
+        out_sharding: Must be None.
 
     Returns:
         Integers, at least 1.
     """
+    refuse_sharding("geometric", out_sharding)
     wanted = np.dtype(np.int64) if dtype is None else canonical_dtype(dtype)
     probability = array_of("geometric", p)
     lengths = parameter_shape("geometric", shape, probability)

@@ -24,13 +24,24 @@ from funcgrad.primitives.random import UINT32, threefry2x32
 _WORD = 0xFFFFFFFF
 
 
-def key(seed: ArrayLike, *, impl: str | None = None) -> Array:
+_IMPLEMENTATIONS = ("threefry2x32", "fry")
+
+
+def _check_implementation(name: str, impl: Any, dtype: Any = None) -> None:
+    for given in (impl, dtype):
+        known = given in _IMPLEMENTATIONS if isinstance(given, str) else given in (None, UINT32)
+        if not known:
+            raise ArgumentError(f"random.{name}: impl must be 'threefry2x32', got {given!r}.")
+
+
+def key(seed: ArrayLike, *, impl: Any = None, dtype: Any = None) -> Array:
     """A key made from a seed.
 
     Args:
         seed: Integer scalar: a Python int of 64 bits, or an array of any integer dtype (possibly
             traced).
         impl: Only ``"threefry2x32"``, which is the default.
+        dtype: Likewise; or what `key_dtype` returns.
 
     Returns:
         A uint32 array of shape ``(2,)``: the high and the low word of the seed. (JAX's `key` has
@@ -44,8 +55,7 @@ def key(seed: ArrayLike, *, impl: str | None = None) -> Array:
         >>> print(fg.random.key(42))
         [ 0 42]
     """
-    if impl not in (None, "threefry2x32"):
-        raise ArgumentError(f"random.key: impl must be 'threefry2x32', got {impl!r}.")
+    _check_implementation("key", impl, dtype)
     if type(seed) is int:
         if not -(1 << 63) <= seed < 1 << 63:
             raise ArgumentError(f"random.key: the seed {seed} does not fit into 64 bits.")
@@ -73,6 +83,19 @@ def PRNGKey(seed: ArrayLike, *, impl: str | None = None) -> Array:
         A uint32 array of shape ``(2,)``.
     """
     return key(seed, impl=impl)
+
+
+def refuse_sharding(name: str, out_sharding: Any) -> None:
+    """Samples lie in one place, for which the argument stands in JAX's signatures.
+
+    Raises:
+        ArgumentError: If another one is asked for.
+    """
+    if out_sharding is not None:
+        called = called_function("random") or name
+        raise ArgumentError(
+            f"random.{called}: out_sharding must be None: samples are NumPy arrays of one machine."
+        )
 
 
 def words_of(name: str, key: ArrayLike) -> tuple[Array, Array]:
@@ -189,11 +212,38 @@ def key_data(keys: ArrayLike) -> Array:
     return _check_keys("key_data", keys)
 
 
-def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | None = None) -> Array:
-    """Keys from their words, u32[..., 2]: the words themselves."""
-    if impl not in (None, "threefry2x32"):
-        raise ArgumentError(f"random.wrap_key_data: impl must be 'threefry2x32', got {impl!r}.")
+def wrap_key_data(key_bits_array: ArrayLike, *, impl: Any = None, dtype: Any = None) -> Array:
+    """Keys from their words, u32[..., 2]: the words themselves.
+
+    Args:
+        key_bits_array: The words.
+        impl: Only ``"threefry2x32"``, which is the default.
+        dtype: Likewise; or what `key_dtype` returns.
+
+    Returns:
+        The keys.
+    """
+    _check_implementation("wrap_key_data", impl, dtype)
     return _check_keys("wrap_key_data", key_bits_array)
+
+
+def key_impl(keys: ArrayLike) -> str:
+    """The algorithm that keys belong to: ``"threefry2x32"``."""
+    _check_keys("key_impl", keys)
+    return "threefry2x32"
+
+
+def key_dtype(impl_spec: Any = None) -> np.dtype[Any]:
+    """The dtype of keys: that of their words.
+
+    Args:
+        impl_spec: Only ``"threefry2x32"``, which is the default.
+
+    Returns:
+        uint32.
+    """
+    _check_implementation("key_dtype", impl_spec)
+    return UINT32
 
 
 def clone(key: ArrayLike) -> Array:

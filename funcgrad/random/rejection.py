@@ -131,4 +131,3 @@ def _positive(keys: Lanes, c: Array, left: Array, dtype: np.dtype[Any]) -> tuple
 
     _, _, x, v = lax.while_loop(is_left, step, (keys, left, 0 * c, 0 * c - one))
     return v * v * v, x * x
-

@@ -14,17 +14,20 @@ from funcgrad.lax.operands import Array, ArrayLike, canonical_dtype
 from funcgrad.primitives import elementwise as primitive
 from funcgrad.primitives.families import shape_of
 from funcgrad.primitives.shape import broadcast_to
-from funcgrad.random.keys import canonical_shape, hash_counters, split
+from funcgrad.random.keys import canonical_shape, hash_counters, refuse_sharding, split
 from funcgrad.random.parameters import array_of, floating_dtype, parameter, parameter_shape
 
 
-def bits(key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None) -> Array:
+def bits(
+    key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None, *, out_sharding: None = None
+) -> Array:
     """Random bits.
 
     Args:
         key: A key.
         shape: Shape of the result.
         dtype: uint8, uint16, uint32 or uint64, which is the default.
+        out_sharding: Must be None.
 
     Returns:
         Unsigned integers, all values equally likely.
@@ -35,6 +38,7 @@ def bits(key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None) -> 
         >>> print(fg.random.bits(fg.random.key(0), (2,), np.uint32))
         [4070199207 4202968722]
     """
+    refuse_sharding("bits", out_sharding)
     wanted = np.dtype(np.uint64) if dtype is None else canonical_dtype(dtype)
     if wanted.kind != "u":
         raise DtypeError(f"random.bits needs an unsigned dtype, got {wanted}.")
@@ -68,6 +72,8 @@ def uniform(
     dtype: Any = None,
     minval: ArrayLike = 0.0,
     maxval: ArrayLike = 1.0,
+    *,
+    out_sharding: None = None,
 ) -> Array:
     """Uniform floats in ``[minval, maxval)``.
 
@@ -77,6 +83,7 @@ def uniform(
         dtype: float64 by default, or float32.
         minval: Lower bound, a scalar or an array that broadcasts to ``shape``.
         maxval: Upper bound, likewise.
+        out_sharding: Must be None.
 
     Returns:
         Multiples of the machine epsilon between 0 and 1, scaled to the bounds. With
@@ -88,6 +95,7 @@ def uniform(
         >>> print(fg.random.uniform(fg.random.key(0), (2,), np.float32))
         [0.947667  0.9785799]
     """
+    refuse_sharding("uniform", out_sharding)
     wanted = floating_dtype("uniform", dtype)
     lengths = parameter_shape("uniform", shape, minval, maxval)
     unit = unit_of(hash_counters("uniform", key, lengths), wanted)
@@ -105,6 +113,8 @@ def randint(
     minval: ArrayLike,
     maxval: ArrayLike,
     dtype: Any = None,
+    *,
+    out_sharding: None = None,
 ) -> Array:
     """Uniform integers in ``minval .. maxval - 1``.
 
@@ -115,6 +125,7 @@ def randint(
         maxval: End of the range, likewise; where it is not above ``minval`` the result is
             ``minval``. One more than the largest value of the dtype is allowed.
         dtype: Integer dtype, by default int64.
+        out_sharding: Must be None.
 
     Returns:
         Integers. Their probabilities differ by at most one part in 2**64 (2**32 for dtypes of up
@@ -125,6 +136,7 @@ def randint(
         >>> print(fg.random.randint(fg.random.key(0), (5,), 0, 10))
         [5 1 5 7 3]
     """
+    refuse_sharding("randint", out_sharding)
     wanted = np.dtype(np.int64) if dtype is None else canonical_dtype(dtype)
     if wanted.kind not in "iu":
         raise DtypeError(f"random.randint needs an integer dtype, got {wanted}.")

@@ -16,6 +16,7 @@ SEEDS = {"zero": 0, "forty_two": 42, "large": 2**33 + 5, "negative": -7}
 f32, f64 = np.float32, np.float64
 LOGITS = np.log(np.array([[0.1, 0.2, 0.7], [0.5, 0.25, 0.25]]))
 WEIGHTS = np.array([0.1, 0.4, 0.2, 0.25, 0.05])
+MEAN, COVARIANCE = np.array([1.0, -2.0]), np.array([[2.0, 0.6], [0.6, 0.5]])
 LETTERS = np.arange(12).reshape(4, 3)
 
 Draw = Callable[[Any, Any], Any]
@@ -81,6 +82,16 @@ EXACT: dict[str, Draw] = {
     "choice_p_once": lambda r, k: r.choice(k, 5, (3,), replace=False, p=WEIGHTS),
     "choice_p_array": lambda r, k: r.choice(k, WEIGHTS, (), p=WEIGHTS),
     "geometric": lambda r, k: r.geometric(k, 0.3, (6,)),
+    "poisson": lambda r, k: r.poisson(k, np.array([0.0, 0.5, 3.0, 9.5]), (4, 4)),
+    "poisson_large": lambda r, k: r.poisson(k, np.array([12.0, 30.0]), (4, 2)),
+    "poisson_i32": lambda r, k: r.poisson(k, 4.0, (5,), np.int32),
+    "binomial": lambda r, k: r.binomial(
+        k, np.array([5.0, 20.0, 1000.0, 1e6]), np.array([0.3, 0.7, 0.4, 0.9]), (4, 4)
+    ),
+    "binomial_f32": lambda r, k: r.binomial(k, 20, f32(0.3), (6,), f32),
+    "multinomial": lambda r, k: r.multinomial(
+        k, np.array([10.0, 1000.0]), np.array([[0.2, 0.3, 0.5], [0.1, 0.9, 0.0]])
+    ),
 }
 """Draws that must agree in every bit."""
 
@@ -112,5 +123,23 @@ CLOSE: dict[str, Draw] = {
     "rayleigh": lambda r, k: r.rayleigh(k, np.array(2.0), (4,)),
     "weibull_min": lambda r, k: r.weibull_min(k, 2.0, 1.5, (4,)),
     "maxwell": lambda r, k: r.maxwell(k, (4,)),
+    "gamma": lambda r, k: r.gamma(k, np.array([2.5, 0.3, 1.0, 40.0]), (6, 4)),
+    "gamma_f32": lambda r, k: r.gamma(k, np.array([2.5, 0.3], f32), (6, 2), f32),
+    "gamma_scalar": lambda r, k: r.gamma(k, 1.5),
+    "loggamma": lambda r, k: r.loggamma(k, np.array([2.5, 0.02]), (6, 2)),
+    "beta": lambda r, k: r.beta(k, 0.5, 2.0, (5,)),
+    "dirichlet": lambda r, k: r.dirichlet(k, np.array([0.5, 2.0, 3.0]), (4,)),
+    "chisquare": lambda r, k: r.chisquare(k, 3.0, (5,)),
+    "t": lambda r, k: r.t(k, 2.5, (5,)),
+    "f": lambda r, k: r.f(k, 3.0, 8.0, (5,)),
+    "generalized_normal": lambda r, k: r.generalized_normal(k, 1.5, (5,)),
+    "ball": lambda r, k: r.ball(k, 3, 2, (4,)),
+    "lognormal": lambda r, k: r.lognormal(k, 0.7, (5,)),
+    "double_sided_maxwell": lambda r, k: r.double_sided_maxwell(k, 0.5, 2.0, (5,)),
+    "triangular": lambda r, k: r.triangular(k, -1.0, 0.5, 2.0, (5,)),
+    "wald": lambda r, k: r.wald(k, np.array(1.7), (5,)),
+    "multivariate_normal": lambda r, k: r.multivariate_normal(k, MEAN, COVARIANCE, (4,)),
+    "orthogonal": lambda r, k: r.orthogonal(k, 3, (2,)),
+    "orthogonal_wide": lambda r, k: r.orthogonal(k, 2, (), f32, 4),
 }
 """Draws that go through elementary functions, which round differently in the last places."""
