@@ -49,7 +49,20 @@ from funcgrad.primitives.cumulative import (
     Cumsum,
     LinearRecurrence,
 )
+from funcgrad.primitives.deviance import binet, binet_slope, deviance
 from funcgrad.primitives.fft import Fft, Irfft, Rfft
+from funcgrad.primitives.gamma_samples import (
+    gamma_sample,
+    gamma_slope,
+    log_gamma_sample,
+    log_gamma_slope,
+)
+from funcgrad.primitives.incomplete_beta import (
+    beta_below,
+    beta_quantile,
+    betainc_da,
+    betainc_db,
+)
 from funcgrad.primitives.indexing import (
     DynamicSlice,
     DynamicUpdateSlice,
@@ -1009,6 +1022,32 @@ SPECIAL = [
             uniform(3, low=0.2, high=0.8),
         ),
         differentiable=(2,),
+    ),
+    *two(deviance, between(0.5, 3), between(0.5, 3)),
+    Case(deviance, (fixed([1.0, 2.0, 3.0]), fixed([1.001, 2.3, 2.9])), "near", "d"),
+    *one(binet, 0.5, 20),
+    *one(binet_slope, 0.5, 20),
+    *two(gamma_slope, between(0.5, 3), between(0.5, 3), differentiable=(1,)),
+    *two(log_gamma_slope, between(0.5, 3), between(-1, 1), differentiable=(1,)),
+    # Their values do not depend on the parameter: derivatives are those of the distribution.
+    *two(gamma_sample, between(0.5, 3), between(0.5, 3), order=0),
+    *two(log_gamma_sample, between(0.5, 3), between(-1, 1), order=0),
+    *(
+        Case(
+            primitive,
+            (
+                uniform(3, low=0.5, high=2),
+                uniform(2, 1, low=0.5, high=2),
+                uniform(3, low=0.2, high=0.8),
+            ),
+            **options,
+        )
+        for primitive, options in (
+            (beta_below, {"order": 1}),
+            (beta_quantile, {"order": 1}),
+            (betainc_da, {"differentiable": (2,)}),
+            (betainc_db, {"differentiable": (2,)}),
+        )
     ),
 ]
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from funcgrad import lax
 from funcgrad import numpy as fnp
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, ShapeError
@@ -303,9 +304,9 @@ def _ranks(x: Any, method: str) -> Any:
         if method == "dense":
             ranks = fnp.cumsum(p.convert(begins, np.dtype(np.int64)), axis=-1)
         else:
-            low = fnp.maximum.accumulate(fnp.where(begins, counted, 0), axis=-1)
-            up = fnp.flip(fnp.where(ends, counted, n), axis=-1)
-            high = fnp.flip(fnp.minimum.accumulate(up, axis=-1), axis=-1)
+            low = lax.cummax(fnp.where(begins, counted, 0), len(shape_of(begins)) - 1)
+            last = len(shape_of(ends)) - 1
+            high = lax.cummin(fnp.where(ends, counted, n), last, reverse=True)
             ranks = {"min": low, "max": high}.get(method)
             ranks = 0.5 * (low + high) if ranks is None else ranks
         ranks = fnp.take_along_axis(ranks, places, axis=-1)
@@ -355,7 +356,7 @@ def mode(
         edge = fnp.ones((*shape_of(rows)[:-1], 1), bool)
         begins = fnp.concatenate([edge, differs], axis=-1)
         counted = fnp.arange(n)
-        since = fnp.maximum.accumulate(fnp.where(begins, counted, 0), axis=-1)
+        since = lax.cummax(fnp.where(begins, counted, 0), len(shape_of(begins)) - 1)
         length = counted - since + 1
         best = fnp.argmax(length, axis=-1)[..., None]
         value = fnp.take_along_axis(rows, best, axis=-1)[..., 0]
