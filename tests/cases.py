@@ -58,8 +58,10 @@ from funcgrad.primitives.gamma_samples import (
     log_gamma_slope,
 )
 from funcgrad.primitives.incomplete_beta import (
+    beta_above,
     beta_below,
     beta_quantile,
+    beta_quantile_above,
     betainc_da,
     betainc_db,
 )
@@ -1044,7 +1046,9 @@ SPECIAL = [
         )
         for primitive, options in (
             (beta_below, {"order": 1}),
+            (beta_above, {"order": 1}),
             (beta_quantile, {"order": 1}),
+            (beta_quantile_above, {"order": 1}),
             (betainc_da, {"differentiable": (2,)}),
             (betainc_db, {"differentiable": (2,)}),
         )

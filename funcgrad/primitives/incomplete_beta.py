@@ -126,6 +126,20 @@ beta_below = Smooth(
 )
 """The regularised incomplete beta function of ``(a, b, x)``."""
 
+beta_above = Smooth(
+    "beta_above",
+    _of_scipy("betaincc"),
+    [
+        lambda a, b, x, y: -betainc_da.bind(a, b, x),
+        lambda a, b, x, y: -betainc_db.bind(a, b, x),
+        lambda a, b, x, y: -_density(a, b, x),
+    ],
+    "beta_above({0}, {1}, {2})",
+    kinds="f",
+    code_kinds="",
+)
+"""``1 - beta_below``, accurate where that is small."""
+
 beta_quantile = Smooth(
     "beta_quantile",
     _of_scipy("betaincinv"),
@@ -139,3 +153,17 @@ beta_quantile = Smooth(
     code_kinds="",
 )
 """The inverse of `beta_below` in ``x``."""
+
+beta_quantile_above = Smooth(
+    "beta_quantile_above",
+    _of_scipy("betainccinv"),
+    [
+        lambda a, b, q, x: -betainc_da.bind(a, b, x) / _density(a, b, x),
+        lambda a, b, q, x: -betainc_db.bind(a, b, x) / _density(a, b, x),
+        lambda a, b, q, x: -1 / _density(a, b, x),
+    ],
+    "beta_quantile_above({0}, {1}, {2})",
+    kinds="f",
+    code_kinds="",
+)
+"""The inverse of `beta_above` in ``x``."""

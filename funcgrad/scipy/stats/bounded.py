@@ -64,13 +64,13 @@ class Beta(Continuous):
         return f.betainc(a, b, y)
 
     def above(self, y: Any, a: Any, b: Any) -> Any:
-        return f.betainc(b, a, 1 - y)
+        return f.betaincc(a, b, y)
 
     def quantile(self, q: Any, a: Any, b: Any) -> Any:
         return f.beta_quantile(a, b, q)
 
     def quantile_above(self, q: Any, a: Any, b: Any) -> Any:
-        return 1 - f.beta_quantile(b, a, q)
+        return f.beta_quantile_above(a, b, q)
 
     def entropy_of(self, a: Any, b: Any) -> Any:
         slopes = (a - 1) * f.digamma(a) + (b - 1) * f.digamma(b)

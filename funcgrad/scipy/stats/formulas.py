@@ -24,6 +24,10 @@ minimum, maximum, stop_gradient = p.minimum.bind, p.maximum.bind, p.stop_gradien
 lgamma, digamma, gamma = s.lgamma.bind, s.digamma.bind, s.gamma.bind
 gammainc, gammaincc = s.gammainc.bind, s.gammaincc.bind
 betainc, beta_quantile = beta_below.bind, incomplete_beta.beta_quantile.bind
+betaincc, beta_quantile_above = (
+    incomplete_beta.beta_above.bind,
+    incomplete_beta.beta_quantile_above.bind,
+)
 ndtr, ndtri, log_ndtr, betaln = s.ndtr.bind, s.ndtri.bind, s.log_ndtr.bind, s.betaln.bind
 xlogy, xlog1py = s.xlogy.bind, s.xlog1py.bind
 

@@ -190,11 +190,13 @@ class F(Positive):
 
     def quantile(self, q: Any, n: Any, d: Any) -> Any:
         share = f.beta_quantile(0.5 * n, 0.5 * d, q)
-        return d * share / (n * (1 - share))
+        rest = f.beta_quantile_above(0.5 * d, 0.5 * n, q)
+        return d * share / (n * rest)
 
     def quantile_above(self, q: Any, n: Any, d: Any) -> Any:
+        share = f.beta_quantile_above(0.5 * n, 0.5 * d, q)
         rest = f.beta_quantile(0.5 * d, 0.5 * n, q)
-        return d * (1 - rest) / (n * rest)
+        return d * share / (n * rest)
 
     def entropy_of(self, n: Any, d: Any) -> Any:
         half_n, half_d = 0.5 * n, 0.5 * d

@@ -148,16 +148,17 @@ class T(_Symmetric):
     def below(self, y: Any, df: Any) -> Any:
         half, one_half = 0.5 * df, f.constant(0.5, y)
         square = y * y
-        near = 0.5 * f.betainc(one_half, half, square / (df + square))
+        near = 0.5 * f.betaincc(one_half, half, square / (df + square))
         far = 0.5 * f.betainc(half, one_half, 1 / (1 + y * (y / df)))
-        tail = f.select(square < df, 0.5 - near, far)
+        tail = f.select(square < df, near, far)
         return f.select(y < 0, tail, 1 - tail)
 
     def quantile(self, q: Any, df: Any) -> Any:
         half, one_half = 0.5 * df, f.constant(0.5, q)
         rest = f.select(q < 0.5, q, 1 - q)
-        # The shares of the two squares in their sum, each where it is the smaller one.
-        near = f.beta_quantile(one_half, half, 2 * f.absolute(q - 0.5))
+        # The shares of the two squares in their sum, of which the smaller one is exact.
+        middle = f.beta_quantile(one_half, half, 2 * f.absolute(q - 0.5))
+        near = f.select(rest > 0.25, middle, f.beta_quantile_above(one_half, half, 2 * rest))
         far = f.beta_quantile(half, one_half, 2 * rest)
         square = f.select(near < 0.5, near / (1 - near), (1 - far) / far)
         size = f.sqrt(df * square)
@@ -315,10 +316,13 @@ class Vonmises(_OnTheLine):
 
             return lax.fori_loop(0, 60, halve, (start, start + math.pi))[0]
 
-        size = lax.custom_root(
-            residual, f.stop_gradient(0 * rest), bisect, lambda g, y: y / g(p.ones_like(y) + 0 * y)
-        )
+        ones = np.ones(shape, aval_of(rest).dtype)
+        start = f.stop_gradient(0 * rest)
+        size = lax.custom_root(residual, start, bisect, lambda g, y: y / g(ones))
         return f.select(q < 0.5, -size, size)
+
+    def quantile_above(self, q: Any, kappa: Any) -> Any:
+        return -self.quantile(q, kappa)
 
     def moments(self, kappa: Any) -> tuple[Any, Any, Any, Any]:
         return 0 * kappa, None, 0 * kappa, None
@@ -338,8 +342,10 @@ def _circular_tail(size: Any, kappa: Any) -> Any:
     the ratio is below ``exp(-40)``: few digits are lost however small the result is.
     """
     half = f.sin(0.5 * size)
-    reach = f.minimum(f.constant(1, size), half * half + 20 / kappa)
-    length = f.maximum(0 * size, 2 * p.arcsin.bind(f.sqrt(reach)) - size)
+    reach = half * half + 20 / kappa
+    is_whole = reach >= 1  # the ratio is larger all the way
+    bent = 2 * p.arcsin.bind(f.sqrt(f.select(is_whole, 0.5, reach)))
+    length = f.select(is_whole, math.pi, bent) - size
     dtype = aval_of(size).dtype
     size, kappa, length = (
         reshape(broadcast_to(v, shape_of(length)), (*shape_of(length), 1))
