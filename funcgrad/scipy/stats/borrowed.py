@@ -34,7 +34,7 @@ _FUNCTIONS = """
     friedmanchisquare goodness_of_fit jarque_bera kendalltau kruskal ks_1samp ks_2samp kstest
     kurtosistest levene lmoment logrank mannwhitneyu median_test monte_carlo_test mood
     multiscale_graphcorr mvsdist normaltest obrientransform order_statistic page_trend_test
-    percentileofscore permutation_test poisson_means_test ppcc_max ppcc_plot probplot quantile
+    percentileofscore permutation_test poisson_means_test power ppcc_max ppcc_plot probplot quantile
     quantile_test ranksums relfreq scoreatpercentile shapiro siegelslopes sigmaclip skewtest
     sobol_indices somersd spearmanrho theilslopes tiecorrect truncate ttest_ind_from_stats tukey_hsd
     wasserstein_distance_nd weightedtau wilcoxon yeojohnson_normmax yeojohnson_normplot

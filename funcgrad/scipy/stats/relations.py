@@ -92,12 +92,13 @@ def _pair(name: str, x: Any, y: Any, axis: Axis) -> tuple[Sample, Sample]:
     if axis is None:
         x, y = fnp.reshape(x, (-1,)), fnp.reshape(y, (-1,))
         axis = 0
-    shape = np.broadcast_shapes(shape_of(x), shape_of(y))
-    if not shape or shape_of(x)[axis] != shape_of(y)[axis]:
+    sizes = [shape_of(v)[axis] if shape_of(v) else None for v in (x, y)]
+    if None in sizes or sizes[0] != sizes[1]:
         raise ShapeError(
             f"{name} needs samples of equal size along the axis {axis}, got {aval_of(x)} and "
             f"{aval_of(y)}."
         )
+    shape = np.broadcast_shapes(shape_of(x), shape_of(y))
     return Sample(name, broadcast_to(x, shape), axis), Sample(name, broadcast_to(y, shape), axis)
 
 
@@ -476,8 +477,8 @@ def _distance(name: str, power: int, u: Any, v: Any, u_weights: Any, v_weights: 
     joint = fnp.concatenate([u, v])
     signed = fnp.concatenate([shares[0], -shares[1]])
     order = fnp.argsort(joint)
-    steps = fnp.diff(joint[order])
-    apart = fnp.cumsum(signed[order])[:-1]
+    steps = fnp.diff(fnp.take(joint, order))
+    apart = fnp.cumsum(fnp.take(signed, order))[:-1]
     heights = p.absolute.bind(apart) if power == 1 else apart * apart
     return fnp.sum(heights * steps)
 
