@@ -48,7 +48,7 @@ class gaussian_kde:
         >>> from funcgrad.scipy import stats
         >>> kde = stats.gaussian_kde(np.array([0.0, 1.0, 3.0]))
         >>> print(kde(np.array([1.0])).round(3))
-        [0.212]
+        [0.215]
     """
 
     def __init__(self, dataset: Any, bw_method: Bandwidth = None, weights: Any = None) -> None:
