@@ -11,7 +11,6 @@ accurate computation of binomial probabilities", 2000):
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -30,38 +29,21 @@ from funcgrad.primitives.elementwise import (
     select,
     sub,
 )
-from funcgrad.primitives.families import Elementwise, Recipe
+from funcgrad.primitives.families import Recipe
+from funcgrad.primitives.polynomials import horner, polynomial
 from funcgrad.primitives.special import digamma, lgamma, log_ratio, polygamma
-
-
-def _polynomial(coefficients: Sequence[float], x: Any) -> Any:
-    """Horner's scheme, the highest power first."""
-    total = np.full_like(x, coefficients[0])
-    for coefficient in coefficients[1:]:
-        total = total * x + x.dtype.type(coefficient)
-    return total
-
-
-def _horner(coefficients: Sequence[float]) -> Elementwise:
-    """A polynomial as one operation."""
-    text = repr(coefficients[0])
-    for coefficient in coefficients[1:]:
-        text = f"({text} * {{0}} + {coefficient!r})"
-    return Elementwise("horner", lambda x: _polynomial(coefficients, x), text)
-
 
 # With v = (x - m) / (x + m): log(x / m) = 2 artanh(v), and x - m = v (x + m), of which what
 # remains is (x - m) v + 2 x v (v^2 / 3 + v^4 / 5 + ...).
 _NEAR = 0.1
 _ARTANH = tuple(2.0 / (2 * k + 1) for k in range(8, 0, -1))
-_artanh = _horner(_ARTANH)
 
 
 def _deviance(x: Any, m: Any) -> Any:
     x, m = np.asarray(x), np.asarray(m)
     with np.errstate(invalid="ignore"):
         v = (x - m) / (x + m)
-    near = (x - m) * v + x * v * (v * v) * _polynomial(_ARTANH, v * v)
+    near = (x - m) * v + x * v * (v * v) * polynomial(_ARTANH, v * v)
     with np.errstate(divide="ignore", invalid="ignore"):
         far = np.where(x == 0, m, x * np.log(x / m) + m - x)
     return np.where(np.abs(v) < _NEAR, near, far)[()]
@@ -72,7 +54,7 @@ def _deviance_parts(recipe: Recipe, x: Var, m: Var) -> Any:
     difference = recipe(sub, x, m)
     v = recipe(div, difference, recipe(add, x, m))
     square = recipe(mul, v, v)
-    tail = recipe(mul, recipe(mul, recipe(mul, x, v), square), recipe(_artanh, square))
+    tail = recipe(mul, recipe(mul, recipe(mul, x, v), square), recipe(_SERIES[_ARTANH], square))
     near = recipe(add, recipe(mul, difference, v), tail)
     is_zero = recipe(equal, x, dtype.type(0))
     whole = recipe(sub, recipe(add, recipe(mul, x, recipe(log, recipe(div, x, m))), m), x)
@@ -101,14 +83,13 @@ _BINET = (
 _BINET_SLOPE = tuple(
     -c * (2 * k - 1) for c, k in zip(_BINET, range(len(_BINET), 0, -1), strict=True)
 )
-_binet_series = _horner(_BINET)
-_binet_slope_series = _horner(_BINET_SLOPE)
+_SERIES = {table: horner(table) for table in (_BINET, _BINET_SLOPE, _ARTANH)}
 
 
 def _binet(x: Any) -> Any:
     x = np.asarray(x)
     inverse = 1 / x
-    series = inverse * _polynomial(_BINET, inverse * inverse)
+    series = inverse * polynomial(_BINET, inverse * inverse)
     closed = lgamma.function(x) - (x - 0.5) * np.log(x) + x - x.dtype.type(_HALF_LOG_2PI)
     return np.where(x < _FROM, closed, series)[()]
 
@@ -116,7 +97,7 @@ def _binet(x: Any) -> Any:
 def _binet_parts(recipe: Recipe, x: Var) -> Any:
     number = x.aval.dtype.type
     inverse = recipe(div, number(1), x)
-    series = recipe(mul, inverse, recipe(_binet_series, recipe(mul, inverse, inverse)))
+    series = recipe(mul, inverse, recipe(_SERIES[_BINET], recipe(mul, inverse, inverse)))
     product = recipe(mul, recipe(sub, x, number(0.5)), recipe(log, x))
     closed = recipe(add, recipe(sub, recipe(lgamma, x), product), x)
     closed = recipe(sub, closed, number(_HALF_LOG_2PI))
@@ -128,14 +109,14 @@ def _binet_slope(x: Any) -> Any:
     inverse = 1 / x
     square = inverse * inverse
     closed = digamma.function(x) - np.log(x) + 0.5 * inverse
-    return np.where(x < _FROM, closed, square * _polynomial(_BINET_SLOPE, square))[()]
+    return np.where(x < _FROM, closed, square * polynomial(_BINET_SLOPE, square))[()]
 
 
 def _binet_slope_parts(recipe: Recipe, x: Var) -> Any:
     number = x.aval.dtype.type
     inverse = recipe(div, number(1), x)
     square = recipe(mul, inverse, inverse)
-    series = recipe(mul, square, recipe(_binet_slope_series, square))
+    series = recipe(mul, square, recipe(_SERIES[_BINET_SLOPE], square))
     half = recipe(mul, number(0.5), inverse)
     closed = recipe(add, recipe(sub, recipe(digamma, x), recipe(log, x)), half)
     return recipe(select, recipe(less, x, number(_FROM)), closed, series)

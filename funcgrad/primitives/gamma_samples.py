@@ -40,8 +40,8 @@ def _of_sample(a: Any, x: Any) -> Any:
 
 def _undefined(*args: Any) -> Value:
     raise MissingRuleError(
-        "the derivative of a gamma-distributed number in its parameter has no derivative in it: "
-        "samples are differentiable once. Wrap the parameter in funcgrad.stop_gradient."
+        "the derivative of a gamma-distributed number has no derivative with respect to the "
+        "parameter: samples are differentiable once. Wrap the parameter in funcgrad.stop_gradient."
     )
 
 

@@ -39,6 +39,7 @@ from funcgrad.primitives.families import (
     broadcast_shapes,
     zero_jvp,
 )
+from funcgrad.primitives.polynomials import horner, polynomial
 
 UINT32 = np.dtype(np.uint32)
 UINT64 = np.dtype(np.uint64)
@@ -224,24 +225,15 @@ _DOUBLE = (
 )  # fmt: skip
 
 
-def _polynomial(coefficients: Sequence[float], w: Any) -> Any:
-    """Horner's scheme, in one buffer."""
-    total = np.full_like(w, coefficients[0])
-    for coefficient in coefficients[1:]:
-        np.multiply(total, w, out=total)
-        np.add(total, w.dtype.type(coefficient), out=total)
-    return total
-
-
 def _erfinv_block(x: Any, out: Any) -> None:
     (limit, shift, centre), *tails = _SINGLE if x.dtype == np.float32 else _DOUBLE
     w = -np.log1p(-(x * x))
-    np.multiply(_polynomial(centre, w - x.dtype.type(shift)), x, out=out)
+    np.multiply(polynomial(centre, w - x.dtype.type(shift)), x, out=out)
     for upper, shift, coefficients in tails:
         (places,) = np.nonzero((w >= limit) & (w < upper))
         if places.size:
             root = np.sqrt(w[places]) - x.dtype.type(shift)
-            out[places] = _polynomial(coefficients, root) * x[places]
+            out[places] = polynomial(coefficients, root) * x[places]
         limit = upper
     ends = np.abs(x) == 1
     if ends.any():
@@ -258,16 +250,8 @@ def _erfinv(x: Any) -> Any:
     return out
 
 
-def _horner(coefficients: Sequence[float]) -> Elementwise:
-    """A polynomial as one operation."""
-    text = repr(coefficients[0])
-    for coefficient in coefficients[1:]:
-        text = f"({text} * {{0}} + {coefficient!r})"
-    return Elementwise("horner", lambda w: _polynomial(coefficients, w), text)
-
-
 _POLYNOMIALS = {
-    np.dtype(kind): [_horner(coefficients) for *_, coefficients in table]
+    np.dtype(kind): [horner(coefficients) for *_, coefficients in table]
     for kind, table in ((np.float32, _SINGLE), (np.float64, _DOUBLE))
 }
 _log1p_of_numpy = Elementwise("log1p", np.log1p, "log1p({0})", code_kinds="")
@@ -282,8 +266,8 @@ def _erfinv_parts(recipe: Recipe, x: Var) -> Any:
     w = recipe(neg, recipe(_log1p_of_numpy, recipe(neg, recipe(mul, x, x))))
     out = recipe(mul, recipe(centre, recipe(sub, w, dtype.type(shift))), x)
     root = recipe(sqrt, w)
-    for (upper, shift, _), polynomial in zip(tails, polynomials, strict=True):
-        tail = recipe(mul, recipe(polynomial, recipe(sub, root, dtype.type(shift))), x)
+    for (upper, shift, _), evaluate in zip(tails, polynomials, strict=True):
+        tail = recipe(mul, recipe(evaluate, recipe(sub, root, dtype.type(shift))), x)
         is_high, is_low = (
             recipe(less_equal, dtype.type(limit), w),
             recipe(less, w, dtype.type(upper)),
