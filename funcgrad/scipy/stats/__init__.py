@@ -21,6 +21,7 @@ from funcgrad.scipy.stats.discrete import (
     poisson,
     randint,
 )
+from funcgrad.scipy.stats.means import circmean, circstd, circvar, gmean, hmean, pmean
 from funcgrad.scipy.stats.positive import (
     chi2,
     erlang,
@@ -38,54 +39,32 @@ from funcgrad.scipy.stats.positive import (
     weibull_min,
 )
 from funcgrad.scipy.stats.positive import f_distribution as f
-from funcgrad.scipy.stats.relations import (
-    boxcox,
-    boxcox_llf,
-    chisquare,
+from funcgrad.scipy.stats.ranks import (
     energy_distance,
-    f_oneway,
-    linregress,
     mode,
-    pearsonr,
-    pointbiserialr,
-    power_divergence,
     rankdata,
     spearmanr,
+    wasserstein_distance,
+)
+from funcgrad.scipy.stats.relations import linregress, pearsonr, pointbiserialr
+from funcgrad.scipy.stats.significance import (
+    chisquare,
+    f_oneway,
+    power_divergence,
     ttest_1samp,
     ttest_ind,
     ttest_rel,
-    wasserstein_distance,
-    yeojohnson,
-    yeojohnson_llf,
 )
+from funcgrad.scipy.stats.spreads import iqr, kstat, kstatvar, median_abs_deviation
 from funcgrad.scipy.stats.summaries import (
-    circmean,
-    circstd,
-    circvar,
     describe,
     entropy,
-    gmean,
     gstd,
     gzscore,
-    hmean,
-    iqr,
-    kstat,
-    kstatvar,
     kurtosis,
-    median_abs_deviation,
     moment,
-    pmean,
     sem,
     skew,
-    tmax,
-    tmean,
-    tmin,
-    trim1,
-    trim_mean,
-    trimboth,
-    tsem,
-    tstd,
-    tvar,
     variation,
     zmap,
     zscore,
@@ -100,6 +79,18 @@ from funcgrad.scipy.stats.symmetric import (
     norm,
     t,
     vonmises,
+)
+from funcgrad.scipy.stats.transformations import boxcox, boxcox_llf, yeojohnson, yeojohnson_llf
+from funcgrad.scipy.stats.trimming import (
+    tmax,
+    tmean,
+    tmin,
+    trim1,
+    trim_mean,
+    trimboth,
+    tsem,
+    tstd,
+    tvar,
 )
 from funcgrad.scipy.stats.vectors import dirichlet, multinomial, multivariate_normal
 

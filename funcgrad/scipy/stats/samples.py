@@ -79,12 +79,6 @@ class Sample:
         centred = self.centred()
         return self.total(centred * centred) / (self.n - ddof)
 
-    def with_nan(self, values: Any) -> Any:
-        """Values of all numbers, nan for those that do not count, in the original shape."""
-        if self.mask is not None:
-            values = p.select.bind(self.mask, values, aval_of(values).dtype.type(np.nan))
-        return reshape(values, self.shape)
-
     def finished(self, out: Any, keepdims: bool = False) -> Any:
         """A result, of which the axis was kept, in its final shape."""
         full = shape_of(out)
@@ -115,3 +109,23 @@ def check_policy(name: str, nan_policy: str, x: Any) -> None:
         )
     if np.isnan(x).any():
         raise ArgumentError(f"{name}: the sample contains nan.")
+
+
+def extreme(sample: Sample, is_min: bool) -> Any:
+    """The least or greatest number that counts, with the axis kept."""
+    x = sample.x
+    if sample.mask is not None:
+        x = p.select.bind(sample.mask, x, aval_of(x).dtype.type(np.inf if is_min else -np.inf))
+    return (fnp.min if is_min else fnp.max)(x, axis=sample.axis, keepdims=True)
+
+
+def sorted_sample(name: str, a: Any, axis: Axis, nan_policy: str) -> Sample:
+    """A sample in ascending order."""
+    if nan_policy == "omit":
+        raise ArgumentError(
+            f"{name}: nan_policy='omit' would leave samples of different sizes. Leave nan out "
+            "before."
+        )
+    sample = Sample(name, a, axis, nan_policy)
+    sample.x = fnp.sort(sample.x, axis=sample.axis)
+    return sample

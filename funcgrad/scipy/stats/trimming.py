@@ -1,0 +1,296 @@
+"""Statistics of what is left of samples between limits, or without their ends."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from funcgrad import numpy as fnp
+from funcgrad.errors import ArgumentError
+from funcgrad.primitives.shape import shape_of
+from funcgrad.scipy.stats import formulas as f
+from funcgrad.scipy.stats.families import both, quiet
+from funcgrad.scipy.stats.samples import Axis, Sample, extreme, sorted_sample
+
+Limits = tuple[float | None, float | None] | None
+
+
+def _trimmed(
+    name: str, a: Any, limits: Limits, inclusive: tuple[bool, bool], axis: Axis, nan_policy: str
+) -> Sample:
+    """A sample of which only the numbers between the limits count."""
+    sample = Sample(name, a, axis, nan_policy)
+    for limit, is_in, is_low in zip(limits or (None, None), inclusive, (True, False), strict=True):
+        if limit is None:
+            continue
+        if is_low:
+            inside = sample.x >= limit if is_in else sample.x > limit
+        else:
+            inside = sample.x <= limit if is_in else sample.x < limit
+        sample.mask = both(sample.mask, inside)
+    if sample.mask is not None:
+        sample.x = f.select(sample.mask, sample.x, 0.0)
+    return sample
+
+
+@quiet
+def tmean(
+    a: Any,
+    limits: Limits = None,
+    inclusive: tuple[bool, bool] = (True, True),
+    axis: Axis = None,
+    *,
+    nan_policy: str = "propagate",
+    keepdims: bool = False,
+) -> Any:
+    """Mean of the numbers between limits.
+
+    Args:
+        a: Samples.
+        limits: Least and greatest number that counts; ``None`` for no limit.
+        inclusive: Whether the limits themselves count.
+        axis: The axis of a sample; ``None`` for all axes together.
+        nan_policy: ``"propagate"``, ``"omit"`` or ``"raise"``.
+        keepdims: Whether the axis stays, with length 1.
+
+    Returns:
+        Means; nan of nothing.
+    """
+    sample = _trimmed("tmean", a, limits, inclusive, axis, nan_policy)
+    return sample.finished(sample.mean(sample.x), keepdims)
+
+
+@quiet
+def tvar(
+    a: Any,
+    limits: Limits = None,
+    inclusive: tuple[bool, bool] = (True, True),
+    axis: Axis = 0,
+    ddof: int = 1,
+    *,
+    nan_policy: str = "propagate",
+    keepdims: bool = False,
+) -> Any:
+    """Variance of the numbers between limits.
+
+    Args:
+        a: Samples.
+        limits: Least and greatest number that counts; ``None`` for no limit.
+        inclusive: Whether the limits themselves count.
+        axis: The axis of a sample; ``None`` for all axes together.
+        ddof: What is subtracted from the number of elements.
+        nan_policy: ``"propagate"``, ``"omit"`` or ``"raise"``.
+        keepdims: Whether the axis stays, with length 1.
+
+    Returns:
+        Variances.
+    """
+    sample = _trimmed("tvar", a, limits, inclusive, axis, nan_policy)
+    return sample.finished(sample.variance(ddof), keepdims)
+
+
+def tstd(
+    a: Any,
+    limits: Limits = None,
+    inclusive: tuple[bool, bool] = (True, True),
+    axis: Axis = 0,
+    ddof: int = 1,
+    *,
+    nan_policy: str = "propagate",
+    keepdims: bool = False,
+) -> Any:
+    """Standard deviation of the numbers between limits.
+
+    Args:
+        a: Samples.
+        limits: Least and greatest number that counts; ``None`` for no limit.
+        inclusive: Whether the limits themselves count.
+        axis: The axis of a sample; ``None`` for all axes together.
+        ddof: What is subtracted from the number of elements.
+        nan_policy: ``"propagate"``, ``"omit"`` or ``"raise"``.
+        keepdims: Whether the axis stays, with length 1.
+
+    Returns:
+        Standard deviations.
+    """
+    return f.sqrt(tvar(a, limits, inclusive, axis, ddof, nan_policy=nan_policy, keepdims=keepdims))
+
+
+@quiet
+def tsem(
+    a: Any,
+    limits: Limits = None,
+    inclusive: tuple[bool, bool] = (True, True),
+    axis: Axis = 0,
+    ddof: int = 1,
+    *,
+    nan_policy: str = "propagate",
+    keepdims: bool = False,
+) -> Any:
+    """Standard error of the mean of the numbers between limits.
+
+    Args:
+        a: Samples.
+        limits: Least and greatest number that counts; ``None`` for no limit.
+        inclusive: Whether the limits themselves count.
+        axis: The axis of a sample; ``None`` for all axes together.
+        ddof: What is subtracted from the number of elements.
+        nan_policy: ``"propagate"``, ``"omit"`` or ``"raise"``.
+        keepdims: Whether the axis stays, with length 1.
+
+    Returns:
+        Standard errors.
+    """
+    sample = _trimmed("tsem", a, limits, inclusive, axis, nan_policy)
+    return sample.finished(f.sqrt(sample.variance(ddof) / sample.n), keepdims)
+
+
+def tmin(
+    a: Any,
+    lowerlimit: float | None = None,
+    axis: Axis = 0,
+    inclusive: bool = True,
+    nan_policy: str = "propagate",
+    *,
+    keepdims: bool = False,
+) -> Any:
+    """The least number from a limit on.
+
+    Args:
+        a: Samples.
+        lowerlimit: Least number that counts.
+        axis: The axis of a sample; ``None`` for all axes together.
+        inclusive: Whether the limit itself counts.
+        nan_policy: ``"propagate"``, ``"omit"`` or ``"raise"``.
+        keepdims: Whether the axis stays, with length 1.
+
+    Returns:
+        Minima; nan of nothing.
+    """
+    return _least(True, a, (lowerlimit, None), axis, inclusive, nan_policy, keepdims)
+
+
+def tmax(
+    a: Any,
+    upperlimit: float | None = None,
+    axis: Axis = 0,
+    inclusive: bool = True,
+    nan_policy: str = "propagate",
+    *,
+    keepdims: bool = False,
+) -> Any:
+    """The greatest number up to a limit.
+
+    Args:
+        a: Samples.
+        upperlimit: Greatest number that counts.
+        axis: The axis of a sample; ``None`` for all axes together.
+        inclusive: Whether the limit itself counts.
+        nan_policy: ``"propagate"``, ``"omit"`` or ``"raise"``.
+        keepdims: Whether the axis stays, with length 1.
+
+    Returns:
+        Maxima; nan of nothing.
+    """
+    return _least(False, a, (None, upperlimit), axis, inclusive, nan_policy, keepdims)
+
+
+def _least(
+    is_min: bool,
+    a: Any,
+    limits: Limits,
+    axis: Axis,
+    inclusive: bool,
+    nan_policy: str,
+    keepdims: bool,
+) -> Any:
+    name = "tmin" if is_min else "tmax"
+    sample = _trimmed(name, a, limits, (inclusive, inclusive), axis, nan_policy)
+    out = extreme(sample, is_min)
+    if sample.mask is not None:
+        out = f.select(sample.n == 0, math.nan, out)
+    return sample.finished(out, keepdims)
+
+
+def trim_mean(
+    a: Any,
+    proportiontocut: float,
+    axis: Axis = 0,
+    *,
+    nan_policy: str = "propagate",
+    keepdims: bool = False,
+) -> Any:
+    """Mean without the least and the greatest numbers.
+
+    Args:
+        a: Samples.
+        proportiontocut: Which share of a sample is left out at either end, below one half.
+        axis: The axis of a sample; ``None`` for all axes together.
+        nan_policy: ``"propagate"`` or ``"raise"``.
+        keepdims: Whether the axis stays, with length 1.
+
+    Returns:
+        Means.
+
+    Raises:
+        ArgumentError: If nothing is left, or nan are to be left out.
+    """
+    sample = sorted_sample("trim_mean", a, axis, nan_policy)
+    size = shape_of(sample.x)[sample.axis]
+    count = int(proportiontocut * size)
+    if 2 * count >= size:
+        raise ArgumentError(f"trim_mean: the proportion {proportiontocut} leaves nothing.")
+    kept = _between(sample, count, size - count)
+    return sample.finished(fnp.mean(kept, axis=sample.axis, keepdims=True), keepdims)
+
+
+def _between(sample: Sample, start: int, stop: int) -> Any:
+    places = [slice(None)] * len(shape_of(sample.x))
+    places[sample.axis] = slice(start, stop)
+    return sample.x[tuple(places)]
+
+
+def trimboth(a: Any, proportiontocut: float, axis: Axis = 0) -> Any:
+    """Samples in ascending order without the least and the greatest numbers.
+
+    Args:
+        a: Samples.
+        proportiontocut: Which share of a sample is left out at either end.
+        axis: The axis of a sample; ``None`` for all axes together.
+
+    Returns:
+        What is left.
+
+    Raises:
+        ArgumentError: If nothing is left.
+    """
+    sample = sorted_sample("trimboth", a, axis, "propagate")
+    size = shape_of(sample.x)[sample.axis]
+    count = int(proportiontocut * size)
+    if 2 * count >= size:
+        raise ArgumentError(f"trimboth: the proportion {proportiontocut} leaves nothing.")
+    return _between(sample, count, size - count)
+
+
+def trim1(a: Any, proportiontocut: float, tail: str = "right", axis: Axis = 0) -> Any:
+    """Samples in ascending order without the numbers at one end.
+
+    Args:
+        a: Samples.
+        proportiontocut: Which share of a sample is left out.
+        tail: ``"right"`` leaves out the greatest numbers, ``"left"`` the least ones.
+        axis: The axis of a sample; ``None`` for all axes together.
+
+    Returns:
+        What is left.
+
+    Raises:
+        ArgumentError: If there is no such tail.
+    """
+    if tail.lower() not in ("left", "right"):
+        raise ArgumentError(f"trim1: tail must be 'left' or 'right', got {tail!r}.")
+    sample = sorted_sample("trim1", a, axis, "propagate")
+    size = shape_of(sample.x)[sample.axis]
+    count = int(proportiontocut * size)
+    ends = (0, size - count) if tail.lower() == "right" else (count, size)
+    return _between(sample, *ends)
