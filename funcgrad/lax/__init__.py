@@ -111,11 +111,12 @@ from funcgrad.lax.elementwise import (
     tan,
     tanh,
 )
-from funcgrad.lax.fourier import 
+from funcgrad.lax.fourier import (
     FftType,
     fft,
 )
-from funcgrad.lax.gathering import 
+from funcgrad.lax.gamma_derivatives import igamma_grad_a, random_gamma_grad
+from funcgrad.lax.gathering import (
     GatherDimensionNumbers,
     GatherScatterMode,
     ScatterDimensionNumbers,
@@ -128,7 +129,7 @@ from funcgrad.lax.gathering import
     scatter_min,
     scatter_mul,
     scatter_sub,
-from funcgrad.lax.gamma_derivatives import igamma_grad_a, random_gamma_grad
+)
 from funcgrad.lax.implicit import custom_linear_solve, custom_root
 from funcgrad.lax.loops import fori_loop, map, scan, while_loop
 from funcgrad.lax.platform import (

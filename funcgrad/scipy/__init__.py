@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from funcgrad.namespaces import present
 
 if TYPE_CHECKING:  # they are loaded on first use
-    from funcgrad.scipy import linalg, signal, special, stats
+    from funcgrad.scipy import (
         cluster,
         fft,
         integrate,
@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # they are loaded on first use
         sparse,
         spatial,
         special,
+        stats,
     )
 
 __all__ = [
@@ -34,8 +35,7 @@ __all__ = [
     "sparse",
     "spatial",
     "special",
+    "stats",
 ]
-
-__all__ = ["linalg", "signal", "special", "stats"]
 
 present(__name__)
