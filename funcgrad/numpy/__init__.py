@@ -62,6 +62,7 @@ from funcgrad.numpy.binary import *
 from funcgrad.numpy.sets import *
 from funcgrad.numpy.placing import *
 from funcgrad.numpy.ufuncs import *
+from funcgrad.numpy.writable import install as _install_writable, publish as _publish
 from funcgrad.numpy import fft, linalg, shaping as _shaping
 
 
@@ -83,7 +84,11 @@ def _table() -> dict[_Any, _Any]:
     return table
 
 
-_install(_table(), _sys.modules[__name__])
+_functions = _table()
+_publics = _publish(_sys.modules[__name__])
+_of_numpy = {known: _publics.get(function, function) for known, function in _functions.items()}
+_install(_functions, _of_numpy, _sys.modules[__name__])
+_install_writable(vars(), _of_numpy, _sys.modules[__name__])
 
 __all__ = [
     name
