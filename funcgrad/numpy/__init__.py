@@ -62,7 +62,8 @@ from funcgrad.numpy.binary import *
 from funcgrad.numpy.sets import *
 from funcgrad.numpy.placing import *
 from funcgrad.numpy.ufuncs import *
-from funcgrad.numpy.writable import install as _install_writable, publish as _publish
+from funcgrad.numpy.assigning import install as _install_writable
+from funcgrad.numpy.published import publish as _publish
 from funcgrad.numpy import fft, linalg, shaping as _shaping
 
 

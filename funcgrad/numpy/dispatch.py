@@ -22,7 +22,8 @@ from funcgrad.numpy import elementwise, shaping, ufuncs
 from funcgrad.numpy.elementwise import UFUNCS, of_scipy
 from funcgrad.numpy.indexing import at, getitem
 from funcgrad.numpy.promotion import as_value, strong
-from funcgrad.numpy.writable import WritableArray, copied, public
+from funcgrad.numpy.published import public
+from funcgrad.numpy.writable import WritableArray, copied
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.cumulative import Cumlogsumexp, Cummax, Cummin
 from funcgrad.primitives.families import Elementwise

@@ -497,9 +497,10 @@ def _where_masked(x: Any, mask: Tracer, value: Any) -> Any:
             f"a boolean index of shape {mask.shape} does not match the axes {shape[:ndim]} of the "
             f"array that it stands for.{_location()}"
         )
-    if not _broadcasts(own[-len(rest) :] if rest else (), rest) or math.prod(
-        own[: max(len(own) - len(rest), 0)]
-    ) != 1:
+    if (
+        not _broadcasts(own[-len(rest) :] if rest else (), rest)
+        or math.prod(own[: max(len(own) - len(rest), 0)]) != 1
+    ):
         _traced_entry(mask)  # as many values as the mask selects
     value = reshape(value, own[max(len(own) - len(rest), 0) :])
     mask = reshape(mask, (*mask.shape, *(1,) * len(rest)))

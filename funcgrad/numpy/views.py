@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,12 @@ Strides = tuple[int, ...]
 def row_major(shape: Shape) -> Strides:
     """Strides of a new array."""
     return tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
+
+
+def is_row_major(shape: Shape, strides: Strides) -> bool:
+    """Whether elements lie one behind the other, in the order of their indices."""
+    rows = zip(shape, strides, row_major(shape), strict=True)
+    return 0 in shape or all(n == 1 or own == wanted for n, own, wanted in rows)
 
 
 class Indexed:
@@ -68,7 +75,9 @@ class Indexed:
         return (
             type(other) is Indexed
             and len(self.key) == len(other.key)
-            and all(a is b or _is_known_same(a, b) for a, b in zip(self.key, other.key, strict=True))
+            and all(
+                a is b or _is_known_same(a, b) for a, b in zip(self.key, other.key, strict=True)
+            )
         )
 
     def then(self, key: Sequence[Any]) -> Indexed | None:
@@ -223,7 +232,7 @@ def _reshaped(old: Shape, strides: Strides, new: Shape) -> Strides | None:
                 lengths.append(new[j])
                 wanted *= new[j]
                 j += 1
-        for (_, outer), (n, inner) in zip(group, group[1:], strict=False):
+        for (_, outer), (n, inner) in pairwise(group):
             if outer != n * inner:
                 return None
         innermost = group[-1][1]

@@ -201,9 +201,7 @@ def flatten_extra(tree: Any) -> tuple[list[Any], PyTreeDef]:
 
 def _holds_traced(x: Any) -> bool:
     if isinstance(x, np.ndarray):
-        return x.dtype.char == "O" and any(
-            isinstance(e, StandsForArray | Tracer) for e in x.flat
-        )
+        return x.dtype.char == "O" and any(isinstance(e, StandsForArray | Tracer) for e in x.flat)
     return isinstance(x, StandsForArray)
 
 
