@@ -6,6 +6,7 @@ reference, and with `funcgrad.numpy` under every transformation.
 
 from __future__ import annotations
 
+import pickle
 import random
 import re
 from collections.abc import Callable
@@ -19,7 +20,8 @@ from hypothesis import strategies as st
 
 import funcgrad as fg
 import funcgrad.numpy as fnp
-from funcgrad import errors, lax
+from funcgrad import errors, lax, nn, optim
+from funcgrad import random as random_
 
 X = np.array([0.5, -1.25, 2.0, 0.75, -0.5, 1.5])
 
@@ -526,6 +528,116 @@ def test_loops_and_branches() -> None:
         np.testing.assert_allclose(
             fg.jacrev(function)(X), slopes(function, X), rtol=1e-7, atol=1e-7
         )
+
+
+# Whatever takes an array takes them.
+
+doubled = fg.custom_jvp(lambda v: v * 2)
+doubled.defjvp(lambda p, t: (p[0] * 2, t[0] * 2))
+tripled = fg.custom_vjp(lambda v: v * 3)
+tripled.defvjp(lambda v: (v * 3, None), lambda _, ct: (ct * 3,))
+KEY = random_.key(0)
+TAKERS: dict[str, Callable[[Any], Any]] = {
+    "vjp": lambda w: fg.vjp(lambda v: v * 2, w)[1](w)[0],
+    "jvp": lambda w: fg.jvp(lambda v: v * v, (w,), (w,))[1],
+    "linearize": lambda w: fg.linearize(lambda v: v * v, w)[1](w),
+    "linear_transpose": lambda w: fg.linear_transpose(lambda v: v * 2, w)(w)[0],
+    "vmap": lambda w: fg.vmap(lambda v: v * 2)(w),
+    "jit": lambda w: fg.jit(lambda v, u: v * u)(w, u=w),
+    "grad": lambda w: fg.value_and_grad(lambda v: (v * v).sum())(w)[1],
+    "hessian": lambda w: fg.hessian(lambda v: (v**3).sum())(w).sum(0),
+    "checkpoint": lambda w: fg.checkpoint(lambda v: v * 2)(w),
+    "custom_jvp": lambda w: doubled(w),
+    "custom_vjp": lambda w: tripled(w),
+    "make_jaxpr": lambda w: (fg.make_jaxpr(lambda v: v * 2)(w), w)[1],
+    "ravel_pytree": lambda w: fg.flatten_util.ravel_pytree({"a": w})[1](w)["a"],
+    "cond": lambda w: lax.cond((w > 0)[0], lambda a: a * 2, lambda a: a, w),
+    "switch": lambda w: lax.switch(1, [lambda a: a * 2, lambda a: a], w),
+    "scan": lambda w: lax.scan(lambda c, v: (c + v, c * w), w[0], w)[1].sum(0),
+    "fori_loop": lambda w: lax.fori_loop(0, 3, lambda i, c: c + fnp.asarray(w)[i], w),
+    "while_loop": lambda w: lax.while_loop(
+        lambda c: c[1] < 3, lambda c: (c[0] * 2, c[1] + 1), (w, 0)
+    )[0],
+    "associative_scan": lambda w: lax.associative_scan(fnp.add, w),
+    "dynamic_slice": lambda w: lax.dynamic_slice(w, fnp.array([0]), (3,)),
+    "dynamic_update_slice": lambda w: lax.dynamic_update_slice(w, w[:1], fnp.array([1])),
+    "reduce": lambda w: lax.reduce(w, 0.0, lax.add, (0,)) * w,
+    "choice": lambda w: random_.choice(KEY, w, (3,)),
+    "uniform": lambda w: random_.uniform(KEY, (3,), minval=w, maxval=w + 1),
+    "a key": lambda w: random_.normal(fnp.stack([KEY, KEY])[0], (3,)) * w,
+    "softmax": lambda w: nn.softmax(w),
+    "one_hot": lambda w: nn.one_hot(fnp.array([0, 1, 2]), 3) @ w,
+    "expit": lambda w: fg.scipy.special.expit(w),
+    "solve": lambda w: fnp.linalg.solve(fnp.eye(3) * 2, w),
+    "norm": lambda w: np.linalg.norm(w) * w,
+    "fft": lambda w: fnp.fft.fft(w).real,
+    "adam": lambda w: optim.adam(0.1).update(w, optim.adam(0.1).init(w), w)[0],
+    "tree.map": lambda w: fg.tree.map(fnp.sin, {"a": w})["a"],
+    "segment_sum": lambda w: fg.ops.segment_sum(w, fnp.array([0, 0, 1]), 3) + w,
+    "einsum": lambda w: fnp.einsum("i,j->i", w, w),
+    "r_": lambda w: fnp.r_[w[:2], w[2]],
+    "where": lambda w: np.where(w > 0, w, 0.0),
+    "ix_": lambda w: fnp.outer(w, w)[fnp.ix_([0, 1, 2], [1])].ravel(),
+    "an index": lambda w: w[fnp.array([2, 0, 1])],
+    "a mask": lambda w: fnp.concatenate([w[fnp.array([True, False, True])], w[:1]]),
+    "a shape": lambda w: fnp.ones(fnp.array([2, 3])).sum(0) * w,
+    "map_values": lambda w: fg.stop_gradient(w) + w,
+}
+
+
+@pytest.mark.parametrize("name", TAKERS)
+def test_whatever_takes_an_array_takes_them(name: str) -> None:
+    function = TAKERS[name]
+
+    def of_a_copy(x: Any) -> Any:
+        w = fnp.zeros(3)
+        w[:] = x
+        return fnp.sum(function(w) * x)
+
+    x = X[2:5]
+    expected = fg.grad(lambda x: fnp.sum(function(x) * x))(x)
+    np.testing.assert_allclose(fg.grad(of_a_copy)(x), expected)
+    np.testing.assert_allclose(fg.vmap(fg.grad(of_a_copy))(x[None])[0], expected)
+    constant = fg.grad(lambda s: fnp.sum(function(fnp.array(x)) * s))(1.0)
+    np.testing.assert_allclose(constant, np.sum(function(x)))
+
+
+def test_they_are_arrays_to_isinstance() -> None:
+    def check(x: Any) -> Any:
+        y = fnp.zeros(3)
+        assert isinstance(y, fg.Array)
+        assert isinstance(y, fnp.ndarray)
+        assert np.asarray(y).dtype == float
+        assert float(y[0]) == 0.0
+        assert y.tolist() == [0.0, 0.0, 0.0]
+        assert f"{y}" == "[0. 0. 0.]"
+        assert 0.0 in y
+        with pytest.raises(TypeError, match="unhashable"):
+            hash(y)
+        return x
+
+    fg.grad(check)(1.0)
+
+
+def test_closures_of_custom_rules_hold_them() -> None:
+    def with_rule(x: Any, y: Any) -> Any:
+        inner = fg.custom_vjp(lambda v: fnp.sum(v * y))
+        inner.defvjp(lambda v: (fnp.sum(v * y), v), lambda v, ct: (ct * y * 2,))
+        return inner(x[:3])
+
+    def assigned(x: Any) -> Any:
+        y = fnp.zeros(3)
+        y[0] = x[0]
+        return with_rule(x, y)
+
+    expected = fg.grad(lambda x: with_rule(x, np.stack([x[0], x[0] * 0, x[0] * 0])))(X)
+    np.testing.assert_allclose(fg.grad(assigned)(X), expected)
+    np.testing.assert_allclose(fg.jit(fg.grad(assigned))(X), expected)
+
+
+def test_public_functions_pickle() -> None:
+    assert pickle.loads(pickle.dumps(fnp.sin)) is fnp.sin
+    assert pickle.loads(pickle.dumps(fnp.zeros)) is fnp.zeros
 
 
 # Rules of NumPy's about dtypes.
