@@ -12,13 +12,16 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import aval_of
+from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import FLOAT64, complex_dtype, is_complex, is_inexact
 from funcgrad.errors import DtypeError, ShapeError
-from funcgrad.numpy.promotion import as_value, normalize_axes, normalize_axis, strong
+from funcgrad.numpy.elementwise import divide
+from funcgrad.numpy.promotion import as_value, check_device, normalize_axes, normalize_axis, strong
 from funcgrad.numpy.reducing import refuse_out
-from funcgrad.numpy.shaping import constant_pad, roll
+from funcgrad.numpy.shaping import astype, constant_pad, roll
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.fft import Fft, Irfft, Rfft
+from funcgrad.primitives.objects import settled
 from funcgrad.primitives.shape import Slice, shape_of
 
 __all__ = [
@@ -26,9 +29,49 @@ __all__ = [
     "ihfft", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
 ]  # fmt: skip
 
-fftfreq, rfftfreq = np.fft.fftfreq, np.fft.rfftfreq
 
 _OPPOSITE = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
+
+
+def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+    """As `numpy.fft.fftfreq`; the spacing may be traced.
+
+    Args:
+        n: Length of the transform.
+        d: Spacing of the samples.
+        dtype: Of the result, float64 by default.
+        device: ``None`` or ``"cpu"``.
+
+    Example:
+        >>> import funcgrad.numpy as fnp
+        >>> fnp.fft.fftfreq(4, 0.5)
+        array([ 0. ,  0.5, -1. , -0.5])
+    """
+    return _frequencies(np.fft.fftfreq, n, d, dtype, device)
+
+
+def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+    """As `numpy.fft.rfftfreq`; the spacing may be traced.
+
+    Args:
+        n: Length of the transform.
+        d: Spacing of the samples.
+        dtype: Of the result, float64 by default.
+        device: ``None`` or ``"cpu"``.
+
+    Example:
+        >>> import funcgrad.numpy as fnp
+        >>> fnp.fft.rfftfreq(4, 0.5)
+        array([0. , 0.5, 1. ])
+    """
+    return _frequencies(np.fft.rfftfreq, n, d, dtype, device)
+
+
+def _frequencies(function: Any, n: int, d: Any, dtype: Any, device: Any) -> Any:
+    check_device(device, function.__name__)
+    d = settled(d)
+    found = divide(function(n), d) if isinstance(d, Tracer) else function(n, d)
+    return found if dtype is None else astype(found, dtype)
 
 
 def _operand(a: Any, function: str) -> Any:

@@ -19,7 +19,7 @@ from funcgrad.primitives.objects import StandsForArray, settled
 from funcgrad.primitives.reductions import ReduceAll
 from funcgrad.primitives.shape import shape_of
 
-finfo, iinfo, issubdtype, promote_types = np.finfo, np.iinfo, np.issubdtype, np.promote_types
+issubdtype, promote_types = np.issubdtype, np.promote_types
 broadcast_shapes = np.broadcast_shapes
 
 

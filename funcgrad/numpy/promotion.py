@@ -209,6 +209,16 @@ def normalize_axes(axis: Any, ndim: int, function: str) -> tuple[int, ...]:
     return tuple(sorted(normalized))
 
 
+def check_device(device: Any, function: str) -> None:
+    """Refuse any device but the one there is.
+
+    Raises:
+        ValueError: If it is another one.
+    """
+    if device is not None and device != "cpu":
+        raise ValueError(f"{function}: there is one device, 'cpu', got {device!r}.")
+
+
 def checked_dtype(dtype: Any, function: str) -> np.dtype[Any]:
     """A requested dtype, checked to be supported."""
     return check_dtype(np.dtype(dtype), f"the dtype requested from {function}")

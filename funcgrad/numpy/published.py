@@ -26,6 +26,7 @@ from funcgrad.numpy.writable import (
     ROW_MAJOR,
     WritableArray,
     WritableAt,
+    copied,
     made,
     settled_in,
 )
@@ -116,9 +117,9 @@ def viewing(function: Function) -> Function:
         if type(first) is not WritableArray:
             found = function(*map(settled_in, args), **kwargs)
             return found if isinstance(first, Tracer) else made(found, refusal=ARGUMENT)
-        kwargs.pop("copy", None)
-        found = watch(function, first.__jax_array__(), trace, *rest, **kwargs)
-        return _views(first, found)
+        is_copied = kwargs.pop("copy", False)
+        found = _views(first, watch(function, first.__jax_array__(), trace, *rest, **kwargs))
+        return found.copy() if is_copied else found
 
     return _as_public(call, function)
 
@@ -157,6 +158,10 @@ def _views(base: WritableArray, found: Any) -> Any:
     return view if found.steps else base[...]
 
 
+_NEW = (list, tuple, np.generic, int, float, complex)
+"""What shares no elements with the array that NumPy makes of it."""
+
+
 def sharing(function: Function) -> Function:
     """As `public`, of a function that gives its argument itself if there is nothing to do."""
 
@@ -169,8 +174,8 @@ def sharing(function: Function) -> Function:
             is_same = found is first.__jax_array__()
             return first if is_same else made(found, True)
         if isinstance(found, Tracer) and found is first:
-            return found
-        is_new = kwargs.get("copy") or isinstance(first, list | tuple)
+            return copied(found) if kwargs.get("copy") else found
+        is_new = kwargs.get("copy") or isinstance(first, _NEW)
         return made(found, True, None if is_new else ARGUMENT)
 
     return _as_public(call, function)
@@ -181,6 +186,19 @@ def put_into(function: Function, array: WritableArray, *args: Any, **kwargs: Any
     options = {k: settled_in(v) for k, v in kwargs.items()} | {"inplace": False}
     found = function(array.__jax_array__(), *map(settled_in, args), **options)
     array.change(f"np.{function.__name__}(x, ...)", settled(found))
+
+
+def contiguous(function: Function) -> Function:
+    """As `sharing`, of a function that copies unless the elements lie in order."""
+    share = sharing(function)
+
+    def call(a: Any, *args: Any, **kwargs: Any) -> Any:
+        found = share(a, *args, **kwargs)
+        if type(a) is not WritableArray or found is not a or a._is_ordered():
+            return found
+        return found.copy()
+
+    return _as_public(call, function)
 
 
 def changing(function: Function) -> Function:
@@ -234,7 +252,8 @@ _KINDS: dict[Callable[..., Function], tuple[str, ...]] = {
     ),
     raveling: ("ravel",),
     viewing_each: ("atleast_1d", "atleast_2d", "atleast_3d"),
-    sharing: ("asarray",),
+    sharing: ("asanyarray", "asarray"),
+    contiguous: ("ascontiguousarray",),
     changing: ("fill_diagonal", "place", "put", "put_along_axis"),
     updating: ("at",),
     reading: ("broadcast_arrays", "broadcast_to", "diag", "diagonal"),

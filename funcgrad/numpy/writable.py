@@ -412,19 +412,20 @@ def made(x: Any, is_ordered: bool = False, refusal: str | None = None) -> Any:
         is_ordered: Whether the elements of an array lie in row-major order.
         refusal: Why it must not be assigned to.
     """
-    kind = type(x)
-    if kind is np.ndarray:
+    if type(x) is np.ndarray:
         shape = x.shape
     elif isinstance(x, Tracer):
         aval = x.aval
         shape = aval.shape
+        if not shape:
+            return x  # a number, as NumPy's functions give
         if aval.weak_type:
             x = strong(x)
     else:
         return _made_inside(x, is_ordered, refusal)
-    if not shape or current_trace() is EVAL:
+    if current_trace() is EVAL:
         return x
-    is_known = is_ordered or len(shape) == 1
+    is_known = is_ordered or len(shape) < 2
     return WritableArray(x, ROW_MAJOR if is_known else None, refusal)
 
 
