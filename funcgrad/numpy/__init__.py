@@ -65,7 +65,7 @@ from funcgrad.numpy.ufuncs import *
 from funcgrad.numpy.standard import *
 from funcgrad.numpy.standard import __array_namespace_info__
 from funcgrad.numpy.assigning import install as _install_writable
-from funcgrad.numpy.published import publish as _publish
+from funcgrad.numpy.published import public as _public, publish as _publish
 from funcgrad.numpy import fft, linalg, shaping as _shaping
 
 
@@ -89,7 +89,9 @@ def _table() -> dict[_Any, _Any]:
 
 _functions = _table()
 _publics = _publish(_sys.modules[__name__])
-_of_numpy = {known: _publics.get(function, function) for known, function in _functions.items()}
+_of_numpy = {
+    known: _publics.get(function) or _public(function) for known, function in _functions.items()
+}
 _install(_functions, _of_numpy, _sys.modules[__name__])
 _install_writable(vars(), _of_numpy, _sys.modules[__name__])
 

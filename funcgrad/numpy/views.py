@@ -180,6 +180,16 @@ class Moved:
     def is_same(self, other: Any) -> bool:
         return False
 
+    def then(self, key: Sequence[Any]) -> Indexed | None:
+        """This step and a further index as one step, where no axes would change places."""
+        primitive = self.primitive
+        if not isinstance(primitive, Transpose) or len(key) != len(primitive.permutation):
+            return None
+        if any(e is None for e in key) or sum(type(e) is range for e in key) > 1:
+            return None
+        places = dict(zip(primitive.permutation, key, strict=True))
+        return Indexed(self.shape, [places[i] for i in range(len(key))])
+
 
 Step = Indexed | Moved
 

@@ -175,12 +175,12 @@ class WritableArray(StandsForArray):
             self._value = assigned(self._value, index, value)
             self._version += 1
             return
-        if isinstance(step, Indexed):
-            basic = basic_key(self.shape, index)
-            both = step.then(basic[0]) if basic is not None else None
-            if both is not None:
-                base._assign(both.index, value)
-                return
+        assert step is not None
+        basic = basic_key(self.shape, index)
+        both = step.then(basic[0]) if basic is not None else None
+        if both is not None:
+            base._assign(both.index, value)
+            return
         self._replace(assigned(self.__jax_array__(), index, value))
 
     def _replace(self, value: Any) -> None:
