@@ -277,6 +277,9 @@ def publish(module: ModuleType) -> dict[Function, Function]:
         kind = _NAMED_KINDS.get(function.__name__, public)
         if function not in found:
             found[function] = kind(function)
+            # Functions are pickled by the name of their module.
             found[function].__module__ = module.__name__
+            if not function.__module__.startswith("funcgrad."):
+                found[function].__doc__ = f"As `numpy.{function.__name__}`."
         setattr(module, name, found[function])
     return found

@@ -15,6 +15,7 @@ from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import check_dtype
 from funcgrad.errors import ArgumentError
 from funcgrad.numpy.promotion import as_value, check_device
+from funcgrad.numpy.scalars import complex64, complex128, float32, float64
 from funcgrad.numpy.shaping import array, asarray, vstack
 from funcgrad.primitives.objects import settled
 from funcgrad.primitives.shape import reshape, shape_of
@@ -25,7 +26,7 @@ __all__ = [
     "min_scalar_type", "row_stack", "single", "ufunc",
 ]  # fmt: skip
 
-single, double, csingle, cdouble = np.float32, np.float64, np.complex64, np.complex128
+single, double, csingle, cdouble = float32, float64, complex64, complex128
 row_stack = vstack
 
 _BY_KIND = {
