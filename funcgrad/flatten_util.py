@@ -10,7 +10,7 @@ import numpy as np
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.errors import DtypeError, ShapeError
 from funcgrad.primitives.elementwise import convert
-from funcgrad.primitives.objects import flatten_values
+from funcgrad.primitives.objects import flatten_values, settled
 from funcgrad.primitives.shape import Concatenate, Slice, reshape, shape_of
 from funcgrad.pytree import PyTreeDef
 from funcgrad.records import dataclass
@@ -63,6 +63,7 @@ class _Unravel:
     dtype: np.dtype[Any]
 
     def __call__(self, flat: Any) -> Any:
+        flat = settled(flat)
         size = sum(a.size for a in self.avals)
         if shape_of(flat) != (size,):
             raise ShapeError(

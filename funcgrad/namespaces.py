@@ -43,6 +43,9 @@ INSTEAD: dict[str, str] = {
 }
 """What to use instead of names that funcgrad does not have on purpose."""
 
+_ELSEWHERE = {"funcgrad.numpy.special": "funcgrad.scipy.special"}
+"""Modules by the names under which other libraries look for them in an array namespace."""
+
 _COUNTERPARTS = (
     ("numpy.random", "funcgrad.random"),
     ("numpy", "funcgrad.numpy"),
@@ -126,6 +129,9 @@ def _present(module: ModuleType) -> None:
     def __getattr__(name: str) -> ModuleType:
         if name in module.__all__:
             return importlib.import_module(f"{module.__name__}.{name}")
+        elsewhere = _ELSEWHERE.get(f"{module.__name__}.{name}")
+        if elsewhere is not None:
+            return importlib.import_module(elsewhere)
         message = f"module {module.__name__!r} has no attribute {name!r}"
         if not name.startswith("_"):  # Protocols that others ask for: no message is read.
             hint = _hint(module, name)

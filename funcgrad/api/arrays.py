@@ -18,12 +18,12 @@ from funcgrad.core.placement import check_placement
 from funcgrad.core.source import in_scope
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError
-from funcgrad.primitives.objects import map_values
+from funcgrad.primitives.objects import StandsForArray, map_values
 
 
 class _ArrayType(type):
     def __instancecheck__(cls, instance: Any) -> bool:
-        return isinstance(instance, np.ndarray | np.generic | Tracer)
+        return isinstance(instance, np.ndarray | np.generic | Tracer | StandsForArray)
 
 
 class Array(metaclass=_ArrayType):

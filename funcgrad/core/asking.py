@@ -23,7 +23,9 @@ from funcgrad.errors import FuncgradError
 from funcgrad.namespaces import INSTEAD, counterpart
 
 _AT_PLACE = (
-    "write y = funcgrad.numpy.at(y)[i].set(x), or collect the parts in a list and call np.stack."
+    "write y = funcgrad.numpy.at(y)[i].set(x), or collect the parts in a list and call np.stack. "
+    "Arrays that funcgrad.numpy makes inside of the function can be assigned to: begin with "
+    "y = funcgrad.numpy.zeros(n)."
 )
 _INTO_ARRAY = "If it was being written into an ndarray, `y[i] = x`, " + _AT_PLACE
 _INSTEAD_OF_STACKING = (

@@ -41,9 +41,9 @@ from funcgrad.numpy.shaping import (
     tril, triu, unstack, vsplit, vstack, zeros, zeros_like,
 )  # fmt: skip
 from funcgrad.numpy.inspecting import (
-    allclose, angle, array_equal, array_equiv, broadcast_shapes, can_cast, copy, finfo, iinfo,
-    imag, isclose, iscomplex, iscomplexobj, isreal, isrealobj, isscalar, issubdtype, ndarray,
-    ndim, promote_types, real, result_type, shape, size,
+    allclose, angle, array_equal, array_equiv, broadcast_shapes, can_cast, copy, imag, isclose,
+    iscomplex, iscomplexobj, isreal, isrealobj, isscalar, issubdtype, ndarray, ndim, promote_types,
+    real, result_type, shape, size,
 )  # fmt: skip
 from funcgrad.numpy.elementwise import (
     arccos as acos, arccosh as acosh, arcsin as asin, arcsinh as asinh, arctan as atan,
@@ -62,6 +62,10 @@ from funcgrad.numpy.binary import *
 from funcgrad.numpy.sets import *
 from funcgrad.numpy.placing import *
 from funcgrad.numpy.ufuncs import *
+from funcgrad.numpy.standard import *
+from funcgrad.numpy.standard import __array_namespace_info__
+from funcgrad.numpy.assigning import install as _install_writable
+from funcgrad.numpy.published import public as _public, publish as _publish
 from funcgrad.numpy import fft, linalg, shaping as _shaping
 
 
@@ -83,7 +87,15 @@ def _table() -> dict[_Any, _Any]:
     return table
 
 
-_install(_table(), _sys.modules[__name__])
+_functions = _table()
+_publics = _publish(_sys.modules[__name__])
+_of_numpy = {
+    known: _publics.get(function) or _public(function) for known, function in _functions.items()
+}
+_install(_functions, _of_numpy, _sys.modules[__name__])
+_install_writable(vars(), _of_numpy, _sys.modules[__name__])
+
+__array_api_version__ = "2024.12"
 
 __all__ = [
     name

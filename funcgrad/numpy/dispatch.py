@@ -24,7 +24,9 @@ from funcgrad.numpy import elementwise, shaping, ufuncs
 from funcgrad.numpy.elementwise import UFUNCS, of_scipy
 from funcgrad.numpy.indexing import at, getitem
 from funcgrad.numpy.promotion import as_value, strong
+from funcgrad.numpy.published import public
 from funcgrad.numpy.reducing import refuse_out
+from funcgrad.numpy.writable import WritableArray, copied
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.cumulative import Cumlogsumexp, Cummax, Cummin
 from funcgrad.primitives.families import Elementwise
@@ -112,7 +114,11 @@ def _binary(primitive: Primitive, function: Function, kinds: str) -> tuple[Funct
 
 
 def _is_operand(x: Any) -> bool:
-    return isinstance(x, _OPERANDS) or hasattr(x, "__array__") or hasattr(x, "__jax_array__")
+    """Whether an operator computes with it. Writable arrays do so themselves."""
+    if isinstance(x, _OPERANDS):
+        return True
+    is_array = hasattr(x, "__array__") or hasattr(x, "__jax_array__")
+    return is_array and type(x) is not WritableArray
 
 
 _ARITHMETIC: dict[str, tuple[Elementwise, Function, str]] = {
@@ -227,7 +233,8 @@ def _setitem(self: Tracer, index: Any, value: Any) -> NoReturn:
     raise ArgumentError(
         f"`x[index] = value` would change a traced {self.aval} inside {self.owner.what}, and "
         f"traced arrays are immutable.{_where()}\n"
-        "Write x = x.at[index].set(value), and x = x.at[index].add(value) for `x[index] += value`."
+        "Write x = x.at[index].set(value), and x = x.at[index].add(value) for `x[index] += value`. "
+        "Arrays that funcgrad.numpy makes here can be assigned to, as the copy x = x.copy()."
     )
 
 
@@ -280,6 +287,8 @@ def _array_ufunc(self: Tracer, ufunc: np.ufunc, method: str, *inputs: Any, **kwa
             out = pair[0](x, y) if isinstance(x, Tracer) else pair[1](y, x)
             if out is not NotImplemented:
                 return out
+    if any(type(x) is WritableArray for x in inputs):
+        return NotImplemented
     function = _functions.get(ufunc) or _find_ufunc(ufunc)
     return function(*inputs, **kwargs)
 
@@ -488,7 +497,7 @@ _METHODS: dict[str, Any] = {
     "compress": lambda self, condition, axis=None, out=None: _functions[np.compress](
         condition, self, axis, out
     ),
-    "copy": lambda self, order="C": self,
+    "copy": lambda self, order="C": copied(self, order),
     "device": "cpu",
     "flat": property(shaping.ravel),
     "to_device": _to_device,
@@ -565,19 +574,30 @@ def is_function(x: Any) -> bool:
     return callable(x) and not isinstance(x, type)
 
 
-def install(functions: Mapping[Any, Function], namespace: ModuleType) -> None:
+_MAKING = (np.zeros_like, np.ones_like, np.full_like, np.empty_like, np.copy)
+"""NumPy's functions that make an array from a traced one, which can be assigned to."""
+
+
+def install(
+    functions: Mapping[Any, Function], publics: Mapping[Any, Function], namespace: ModuleType
+) -> None:
     """Give traced arrays their operators, methods and NumPy's protocols.
 
     Args:
         functions: NumPy's function -> ours.
+        publics: NumPy's function -> ours, as users call it.
         namespace: The module that `numpy`'s array API finds on traced arrays.
     """
     _functions.update(UFUNCS)
     _functions.update(functions)
+    _functions.update({known: publics[known] for known in _MAKING})
     for known, function in _functions.items():
         if isinstance(known, np.ufunc) and (known.nin, known.nout, known.signature) == (2, 1, None):
             for method in _METHODS_OF_UFUNCS:
-                setattr(function, method, _method_of(known, method))
+                of_values = _method_of(known, method)
+                setattr(function, method, of_values)
+                if known in publics:
+                    setattr(publics[known], method, public(of_values))
     for name in (*_ARITHMETIC, *_COMPARISONS):
         setattr(Tracer, f"__{name}__", _PAIRS[name][0])
     for name in _ARITHMETIC:

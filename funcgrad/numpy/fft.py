@@ -19,16 +19,15 @@ from funcgrad.errors import DtypeError, ShapeError
 from funcgrad.numpy.elementwise import divide
 from funcgrad.numpy.promotion import (
     as_value,
-    checked_dtype,
     normalize_axes,
     normalize_axis,
     strong,
-    to_dtype,
 )
 from funcgrad.numpy.reducing import refuse_out
-from funcgrad.numpy.shaping import constant_pad, roll
+from funcgrad.numpy.shaping import astype, constant_pad, roll
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.fft import Fft, Irfft, Rfft
+from funcgrad.primitives.objects import settled
 from funcgrad.primitives.shape import Slice, shape_of
 
 __all__ = [
@@ -38,30 +37,44 @@ __all__ = [
 
 
 def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
-    """As `numpy.fft.fftfreq`.
+    """As `numpy.fft.fftfreq`; the spacing may be traced.
 
     Args:
-        n: Number of points.
-        d: Distance of points.
-        dtype: Dtype of the result, by default float64.
-        device: The CPU, if anything.
+        n: Length of the transform.
+        d: Spacing of the samples.
+        dtype: Of the result, float64 by default.
+        device: ``None`` or ``"cpu"``.
+
+    Example:
+        >>> import funcgrad.numpy as fnp
+        >>> fnp.fft.fftfreq(4, 0.5)
+        array([ 0. ,  0.5, -1. , -0.5])
     """
     return _frequencies(np.fft.fftfreq, n, d, dtype, device)
 
 
 def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
-    """As `numpy.fft.rfftfreq`, with the options of `fftfreq`."""
+    """As `numpy.fft.rfftfreq`; the spacing may be traced.
+
+    Args:
+        n: Length of the transform.
+        d: Spacing of the samples.
+        dtype: Of the result, float64 by default.
+        device: ``None`` or ``"cpu"``.
+
+    Example:
+        >>> import funcgrad.numpy as fnp
+        >>> fnp.fft.rfftfreq(4, 0.5)
+        array([0. , 0.5, 1. ])
+    """
     return _frequencies(np.fft.rfftfreq, n, d, dtype, device)
 
 
-def _frequencies(original: Any, n: int, d: Any, dtype: Any, device: Any) -> Any:
-    check_placement(original.__name__, device=device)
-    d = as_value(d, original.__name__)
-    # NumPy divides by the distance last, so that traced ones give the same numbers.
-    steps = original(n) if isinstance(d, Tracer) else original(n, d)
-    wanted = checked_dtype(dtype, original.__name__) if dtype is not None else None
-    out = divide(steps, d) if isinstance(d, Tracer) else steps
-    return out if wanted is None else to_dtype(out, wanted)
+def _frequencies(function: Any, n: int, d: Any, dtype: Any, device: Any) -> Any:
+    check_placement(function.__name__, device=device)
+    d = settled(d)
+    found = divide(function(n), d) if isinstance(d, Tracer) else function(n, d)
+    return found if dtype is None else astype(found, dtype)
 
 
 _OPPOSITE = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}

@@ -440,6 +440,73 @@ def _updated(x: Any, plan: _Plan, value: Any, kind: str, mode: str | None, uniqu
     return _overwrite(x, plan, value)
 
 
+_ASSIGNMENT = "y[index] = value"
+
+
+def assigned(x: Any, index: Any, value: Any) -> Any:
+    """A copy of ``x`` as ``x[index] = value`` of NumPy leaves it.
+
+    Values are converted to the dtype of ``x``, whatever is lost of them. A traced mask takes
+    values that do not depend on how many elements it selects.
+
+    Args:
+        x: The array.
+        index: Any index of NumPy's.
+        value: Broadcasts to the shape of ``x[index]``.
+    """
+    aval = aval_of(x)
+    value = assigned_dtype(as_value(value, _ASSIGNMENT), aval.dtype)
+    mask = _traced_mask(index)
+    if mask is not None:
+        return _where_masked(x, mask, value)
+    plan = _plan(aval, index, None)
+    value = _spread(value, plan, _ASSIGNMENT)
+    whole = reshape(x, plan.shape)
+    out = (
+        _scatter(whole, plan, value, "set", None, False)
+        if plan.arrays
+        else _overwrite(whole, plan, value)
+    )
+    return reshape(out, aval.shape)
+
+
+def assigned_dtype(value: Any, dtype: np.dtype[Any]) -> Any:
+    """A value converted to the dtype of the array that it is assigned to."""
+    if aval_of(value).dtype.kind == "c" and dtype.kind != "c":
+        raise DtypeError(
+            f"{_ASSIGNMENT}: {aval_of(value).strong()} would lose its imaginary part in an array "
+            f"of {dtype}.{_location()}\nAssign value.real, or make the array complex."
+        )
+    return to_dtype(value, dtype)
+
+
+def _traced_mask(index: Any) -> Tracer | None:
+    """The index, if it is one mask whose places are not known."""
+    (mask,) = index if type(index) is tuple and len(index) == 1 else (index,)
+    mask = settled(mask)
+    return mask if isinstance(mask, Tracer) and mask.aval.dtype.kind == "b" else None
+
+
+def _where_masked(x: Any, mask: Tracer, value: Any) -> Any:
+    shape = shape_of(x)
+    ndim = len(mask.shape)
+    own = shape_of(value)
+    rest = shape[ndim:]
+    if mask.shape != shape[:ndim]:
+        raise IndexError(
+            f"a boolean index of shape {mask.shape} does not match the axes {shape[:ndim]} of the "
+            f"array that it stands for.{_location()}"
+        )
+    if (
+        not _broadcasts(own[-len(rest) :] if rest else (), rest)
+        or math.prod(own[: max(len(own) - len(rest), 0)]) != 1
+    ):
+        _traced_entry(mask)  # as many values as the mask selects
+    value = reshape(value, own[max(len(own) - len(rest), 0) :])
+    mask = reshape(mask, (*mask.shape, *(1,) * len(rest)))
+    return p.select.bind(broadcast_to(mask, shape), broadcast_to(value, shape), x)
+
+
 def _fitted(value: Any, plan: _Plan, kind: str) -> Any:
     """The values of an update in the dtype of the array and the shape of the indexed part."""
     value = as_value(value, f"x.at[index].{kind}")
@@ -448,15 +515,19 @@ def _fitted(value: Any, plan: _Plan, kind: str) -> Any:
     both_exact = promoted.kind in "iu" and dtype.kind in "iu"
     if not (both_exact or np.can_cast(promoted, dtype, "same_kind")):
         raise _refused_dtype(value, plan, kind, promoted)
-    value = to_dtype(value, dtype)
+    return _spread(to_dtype(value, dtype), plan, f"x.at[index].{kind}")
+
+
+def _spread(value: Any, plan: _Plan, what: str) -> Any:
+    """The values of an update in the shape of the indexed part, as NumPy broadcasts them."""
     shape, own = plan.result_shape, shape_of(value)
     extra = len(own) - len(shape)
     if extra > 0 and math.prod(own[:extra]) == 1:
         value, own = reshape(value, own[extra:]), own[extra:]
     if own != shape and not _broadcasts(own, shape):
         raise ShapeError(
-            f"x.at[index].{kind}: the indexed part of {plan.aval} has shape {shape}, to which a "
-            f"value of shape {own} does not broadcast.{_location()}"
+            f"{what}: the indexed part of {plan.aval} has shape {shape}, to which a value of shape "
+            f"{own} does not broadcast.{_location()}"
         )
     return broadcast_to(value, shape)
 

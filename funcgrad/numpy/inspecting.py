@@ -15,11 +15,11 @@ from funcgrad.dtypes import is_complex, weak_representative
 from funcgrad.numpy import elementwise, shaping
 from funcgrad.numpy.promotion import as_value, promote_inexact, strong
 from funcgrad.primitives import elementwise as p
-from funcgrad.primitives.objects import settled
+from funcgrad.primitives.objects import StandsForArray, settled
 from funcgrad.primitives.reductions import ReduceAll
 from funcgrad.primitives.shape import shape_of
 
-finfo, iinfo, issubdtype = np.finfo, np.iinfo, np.issubdtype
+issubdtype = np.issubdtype
 broadcast_shapes = np.broadcast_shapes
 
 
@@ -156,7 +156,7 @@ class _ArrayType(type):
     """Makes ``isinstance(x, ndarray)`` true for NumPy's arrays and for traced ones."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
-        return isinstance(instance, np.ndarray | Tracer)
+        return isinstance(instance, np.ndarray | Tracer | StandsForArray)
 
 
 class ndarray(metaclass=_ArrayType):

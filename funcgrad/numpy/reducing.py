@@ -31,6 +31,7 @@ from funcgrad.numpy.promotion import (
     to_dtype,
 )
 from funcgrad.numpy.shaping import eye, ravel
+from funcgrad.numpy.weighted import weighted_pick, weights_like
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import shape as s
 from funcgrad.primitives.cumulative import Cummax, Cummin, Cumprod, Cumsum
@@ -554,7 +555,7 @@ def _stepped_position(q: Any, n: Any, scaled: Any, method: str) -> tuple[Any, An
 
 
 def _lines(x: Any, axis: Any, name: str) -> tuple[Any, tuple[int, ...]]:
-    """The folded axes as one last axis, sorted; and which they were."""
+    """The folded axes as one last axis; and which they were."""
     shape = shape_of(x)
     axes = normalize_axes(axis, len(shape), name)
     rest = tuple(i for i in range(len(shape)) if i not in axes)
@@ -564,11 +565,18 @@ def _lines(x: Any, axis: Any, name: str) -> tuple[Any, tuple[int, ...]]:
     for i in axes:
         length *= shape[i]
     lines = s.reshape(moved, (*(shape[i] for i in rest), length))
-    return Sort(len(rest)).bind(lines), axes
+    return lines, axes
 
 
 def _quantile(
-    a: Any, q: Any, axis: Any, method: str, keepdims: Any, name: str, skips_nan: bool
+    a: Any,
+    q: Any,
+    axis: Any,
+    method: str,
+    keepdims: Any,
+    name: str,
+    skips_nan: bool,
+    weights: Any = None,
 ) -> Any:
     x = strong(as_value(a, name))
     q = as_value(q, name)
@@ -581,7 +589,13 @@ def _quantile(
     lines, axes = _lines(p.convert(x, dtype), axis, name)
     q = to_dtype(q, dtype)
     flat = s.reshape(q, (aval_of(q).size,))
-    picked = _pick(lines, flat, method, skips_nan)
+    if weights is None:
+        picked = _pick(Sort(len(shape_of(lines)) - 1).bind(lines), flat, method, skips_nan)
+    else:
+        if method != "inverted_cdf":
+            raise ValueError(f"Only method 'inverted_cdf' supports weights. Got: {method}.")
+        own, _ = _lines(weights_like(weights, shape, axes, name), axis, name)
+        picked = weighted_pick(lines, own, flat, skips_nan)
     lanes = tuple(1 if i in axes else n for i, n in enumerate(shape))
     lanes = lanes if keepdims else s.drop_axes(shape, axes)
     out = s.reshape(picked, (*shape_of(q), *lanes))
@@ -632,10 +646,15 @@ def quantile(
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
+    *,
+    weights: Any = None,
 ) -> Any:
-    """As `numpy.quantile`, without weights; ``q`` may be traced."""
+    """As `numpy.quantile`; ``q`` may be traced.
+
+    Weights need the method ``"inverted_cdf"``; they have no derivative.
+    """
     refuse_out(out, "quantile")
-    return _quantile(a, q, axis, method, keepdims, "quantile", False)
+    return _quantile(a, q, axis, method, keepdims, "quantile", False, weights)
 
 
 def nanquantile(
@@ -646,10 +665,15 @@ def nanquantile(
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
+    *,
+    weights: Any = None,
 ) -> Any:
-    """As `numpy.nanquantile`, without weights; ``q`` may be traced."""
+    """As `numpy.nanquantile`; ``q`` may be traced.
+
+    Weights need the method ``"inverted_cdf"``; they have no derivative.
+    """
     refuse_out(out, "nanquantile")
-    return _quantile(a, q, axis, method, keepdims, "nanquantile", True)
+    return _quantile(a, q, axis, method, keepdims, "nanquantile", True, weights)
 
 
 def _percent(a: Any, q: Any) -> Any:
@@ -673,11 +697,15 @@ def percentile(
     keepdims: bool = False,
     *,
     out_sharding: Any = None,
+    weights: Any = None,
 ) -> Any:
-    """As `numpy.percentile`, without weights; ``q`` may be traced."""
+    """As `numpy.percentile`; ``q`` may be traced.
+
+    Weights need the method ``"inverted_cdf"``; they have no derivative.
+    """
     refuse_out(out, "percentile")
     check_placement("percentile", out_sharding=out_sharding)
-    return _quantile(a, _percent(a, q), axis, method, keepdims, "percentile", False)
+    return _quantile(a, _percent(a, q), axis, method, keepdims, "percentile", False, weights)
 
 
 def nanpercentile(
@@ -688,10 +716,15 @@ def nanpercentile(
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
+    *,
+    weights: Any = None,
 ) -> Any:
-    """As `numpy.nanpercentile`, without weights; ``q`` may be traced."""
+    """As `numpy.nanpercentile`; ``q`` may be traced.
+
+    Weights need the method ``"inverted_cdf"``; they have no derivative.
+    """
     refuse_out(out, "nanpercentile")
-    return _quantile(a, _percent(a, q), axis, method, keepdims, "nanpercentile", True)
+    return _quantile(a, _percent(a, q), axis, method, keepdims, "nanpercentile", True, weights)
 
 
 def median(

@@ -52,8 +52,18 @@ def _ints(shape: Any) -> tuple[int, ...]:
     return (int(shape.__index__()),)
 
 
-def array(object: Any, dtype: Any = None, copy: bool = True, ndmin: int = 0) -> Any:
+def array(
+    object: Any,
+    dtype: Any = None,
+    copy: bool = True,
+    ndmin: int = 0,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Any:
     """As `numpy.array`; traced values, also inside lists, stay traced."""
+    if device is not None or out_sharding is not None:
+        check_placement("array", device=device, out_sharding=out_sharding)
     x = as_value(object, "array")
     if isinstance(x, Tracer):
         x = strong(x) if dtype is None else convert(x, checked_dtype(dtype, "array"))
@@ -64,24 +74,44 @@ def array(object: Any, dtype: Any = None, copy: bool = True, ndmin: int = 0) -> 
     return s.reshape(x, (*(1,) * missing, *shape_of(x))) if missing > 0 else x
 
 
-def asarray(a: Any, dtype: Any = None, copy: bool | None = None) -> Any:
-    """As `numpy.asarray`; traced values stay traced."""
+def asarray(
+    a: Any,
+    dtype: Any = None,
+    copy: bool | None = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """As `numpy.asarray`; traced values stay traced.
+
+    Raises:
+        ValueError: If ``copy`` is false and there is no array of that dtype yet.
+    """
+    if device is not None or out_sharding is not None:
+        check_placement("asarray", device=device, out_sharding=out_sharding)
     x = as_value(a, "asarray")
     if isinstance(x, Tracer):
         return x if dtype is None else convert(x, checked_dtype(dtype, "asarray"))
-    x = np.array(x, dtype) if copy else np.asarray(x, dtype)
-    aval_of(x)
-    return x
+    found = np.array(x, dtype) if copy else np.asarray(x, dtype)
+    if copy is False and found is not a:
+        raise ValueError("asarray(copy=False): what is given is no array of that dtype.")
+    aval_of(found)
+    return found
 
 
-def astype(x: Any, dtype: Any, copy: bool = False) -> Any:
+def astype(x: Any, dtype: Any, copy: bool = False, *, device: Any = None) -> Any:
     """``x`` converted to ``dtype``; complex to real drops the imaginary part."""
+    check_placement("astype", device=device)
     x, dtype = as_value(x, "astype"), checked_dtype(dtype, "astype")
-    return Convert(dtype).bind(x) if type(x) in PYTHON_SCALARS else convert(x, dtype)
+    found = Convert(dtype).bind(x) if type(x) in PYTHON_SCALARS else convert(x, dtype)
+    return found.copy() if copy and found is x and isinstance(x, np.ndarray) else found
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
+def full(
+    shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Any:
     """As `numpy.full`; the fill value may be traced."""
+    check_placement("full", device=device, out_sharding=out_sharding)
     shape, fill = _ints(shape), as_value(fill_value, "full")
     fill = strong(fill) if dtype is None else to_dtype(fill, checked_dtype(dtype, "full"))
     fill = fill[()] if isinstance(fill, np.ndarray) and fill.ndim == 0 else fill
@@ -90,42 +120,76 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
     return Full(shape).bind(fill)
 
 
-def zeros(shape: Any, dtype: Any = None) -> Any:
+def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """As `numpy.zeros`."""
+    check_placement("zeros", device=device, out_sharding=out_sharding)
     return full(shape, 0, np.float64 if dtype is None else dtype)
 
 
-def ones(shape: Any, dtype: Any = None) -> Any:
+def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """As `numpy.ones`."""
+    check_placement("ones", device=device, out_sharding=out_sharding)
     return full(shape, 1, np.float64 if dtype is None else dtype)
 
 
-def empty(shape: Any, dtype: Any = None) -> Any:
+def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """As `numpy.zeros`: a pure function has no arbitrary contents."""
+    check_placement("empty", device=device, out_sharding=out_sharding)
     return zeros(shape, dtype)
 
 
-def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Any:
+def full_like(
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    shape: Any = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Any:
     """As `numpy.full_like`."""
+    check_placement("full_like", device=device, out_sharding=out_sharding)
     aval = aval_of(as_value(a, "full_like"))
     return full(aval.shape if shape is None else shape, fill_value, dtype or aval.dtype)
 
 
-def zeros_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
+def zeros_like(
+    a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Any:
     """As `numpy.zeros_like`."""
-    return full_like(a, 0, dtype, shape)
+    return full_like(a, 0, dtype, shape, device=device, out_sharding=out_sharding)
 
 
-def ones_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
+def ones_like(
+    a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Any:
     """As `numpy.ones_like`."""
-    return full_like(a, 1, dtype, shape)
+    return full_like(a, 1, dtype, shape, device=device, out_sharding=out_sharding)
 
 
-empty_like = zeros_like
+def empty_like(
+    prototype: Any,
+    dtype: Any = None,
+    shape: Any = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """As `numpy.zeros_like`: a pure function has no arbitrary contents."""
+    return zeros_like(prototype, dtype, shape, device=device, out_sharding=out_sharding)
 
 
-def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) -> Any:
+def arange(
+    start: Any,
+    stop: Any = None,
+    step: Any = None,
+    dtype: Any = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Any:
     """As `numpy.arange`, with known bounds."""
+    check_placement("arange", device=device, out_sharding=out_sharding)
     start, stop, step = (v.__index__() if isinstance(v, Tracer) else v for v in (start, stop, step))
     for bound in (start, stop, step):
         if bound is not None and is_complex(aval_of(bound).dtype):
@@ -151,8 +215,11 @@ def linspace(
     retstep: bool = False,
     dtype: Any = None,
     axis: int = 0,
+    *,
+    device: Any = None,
 ) -> Any:
     """As `numpy.linspace`; the bounds may be traced."""
+    check_placement("linspace", device=device)
     start, stop = (strong(v) for v in promote(*map(as_value, (start, stop)), 0.0)[:2])
     ends = add.bind(start, mul.bind(stop, aval_of(stop).dtype.type(0)))
     wanted = aval_of(ends).dtype
@@ -187,8 +254,9 @@ def traced_integer(k: Any, function: str) -> Any:
     return convert(k, INT64)
 
 
-def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
+def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, *, device: Any = None) -> Any:
     """As `numpy.eye`; ``k`` may be traced."""
+    check_placement("eye", device=device)
     wanted = checked_dtype(dtype or np.float64, "eye")
     diagonal = traced_integer(k, "eye")
     if diagonal is None:
@@ -239,8 +307,20 @@ def triu(m: Any, k: int = 0) -> Any:
     return _masked(m, greater_equal.bind(_diagonals(rows, columns), diagonal))
 
 
-def reshape(a: Any, shape: Any = None, order: str = "C", *, newshape: Any = None) -> Any:
-    """As `numpy.reshape` in row-major order; one length may be -1."""
+def reshape(
+    a: Any,
+    shape: Any = None,
+    order: str = "C",
+    *,
+    newshape: Any = None,
+    copy: bool | None = None,
+    out_sharding: Any = None,
+) -> Any:
+    """As `numpy.reshape` in row-major order; one length may be -1.
+
+    With ``copy=True`` the result shares no memory with an ndarray.
+    """
+    check_placement("reshape", out_sharding=out_sharding)
     if order != "C":
         raise ShapeError(f"reshape: order={order!r} is not supported; transpose before and after.")
     a = as_value(a, "reshape")
@@ -253,7 +333,12 @@ def reshape(a: Any, shape: Any = None, order: str = "C", *, newshape: Any = None
                 f"reshape: {aval_of(a)} with {size} elements does not fit shape {shape}."
             )
         shape = tuple(size // max(known, 1) if n == -1 else n for n in shape)
-    return s.reshape(a, shape)
+    found = s.reshape(a, shape)
+    if copy is None or not isinstance(found, np.ndarray):
+        return found
+    if not copy and not np.shares_memory(found, a):
+        raise ValueError("reshape(copy=False): this shape needs a copy of the array.")
+    return found.copy() if copy else found
 
 
 def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:

@@ -33,6 +33,7 @@ from funcgrad.optim.transformation import (
     with_extra_args_support,
     zeros_like,
 )
+from funcgrad.primitives.objects import StandsForArray
 from funcgrad.pytree import tree_leaves, tree_map
 
 # Several steps as one.
@@ -317,4 +318,6 @@ def inject_hyperparams(
 def _is_number(x: Any) -> bool:
     if isinstance(x, bool):
         return False
-    return type(x) in PYTHON_SCALARS or isinstance(x, np.ndarray | np.generic | Tracer)
+    return type(x) in PYTHON_SCALARS or isinstance(
+        x, np.ndarray | np.generic | Tracer | StandsForArray
+    )

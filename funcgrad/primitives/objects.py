@@ -74,15 +74,21 @@ class Source:
         return found
 
 
-class Element:
+class StandsForArray:
+    """Base of what stands for an array without being one."""
+
+    __slots__ = ()
+    __array_priority__ = Tracer.__array_priority__
+    __pandas_priority__ = Tracer.__pandas_priority__
+
+
+class Element(StandsForArray):
     """One number of a traced array, cut out when something is computed with it.
 
     `funcgrad.numpy.dispatch` gives it the operators of a traced number.
     """
 
     __slots__ = ("place", "source")
-    __array_priority__ = Tracer.__array_priority__
-    __pandas_priority__ = Tracer.__pandas_priority__
 
     def __init__(self, source: Source, place: int) -> None:
         self.source = source
@@ -100,7 +106,7 @@ class Element:
         return f"{self.source.array!r} at {self.place}"
 
 
-class Refused:
+class Refused(StandsForArray):
     """What follows from computing with too many single numbers: an error, once it is met.
 
     NumPy's loops over objects do not expect errors, so that operators must not raise.
@@ -204,10 +210,8 @@ def flatten_extra(tree: Any) -> tuple[list[Any], PyTreeDef]:
 
 def _holds_traced(x: Any) -> bool:
     if isinstance(x, np.ndarray):
-        return x.dtype.char == "O" and any(
-            isinstance(e, Element | Refused | Tracer) for e in x.flat
-        )
-    return type(x) in (Element, Refused)
+        return x.dtype.char == "O" and any(isinstance(e, StandsForArray | Tracer) for e in x.flat)
+    return isinstance(x, StandsForArray)
 
 
 def _holds_numbers(objects: np.ndarray) -> bool:

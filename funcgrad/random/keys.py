@@ -19,6 +19,7 @@ from funcgrad.core.source import called_function
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.lax.operands import Array, ArrayLike
+from funcgrad.primitives.objects import settled
 from funcgrad.primitives.random import UINT32, threefry2x32
 
 _WORD = 0xFFFFFFFF
@@ -108,6 +109,7 @@ def words_of(name: str, key: ArrayLike) -> tuple[Array, Array]:
     Raises:
         ArgumentError: If it is no key, or several.
     """
+    key = settled(key)
     aval = aval_of(key)
     if aval.dtype != UINT32 or aval.shape != (2,):
         many = aval.dtype == UINT32 and aval.shape[-1:] == (2,)

@@ -12,6 +12,7 @@ from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 from funcgrad.lax.operands import Array, ArrayLike, canonical_dtype
 from funcgrad.primitives.elementwise import convert
 from funcgrad.primitives.families import shape_of
+from funcgrad.primitives.objects import settled
 from funcgrad.random.keys import canonical_shape
 
 
@@ -21,6 +22,7 @@ def array_of(name: str, value: ArrayLike) -> Array:
     Raises:
         ArgumentError: If it is a container.
     """
+    value = settled(value)
     if isinstance(value, np.ndarray | np.generic | Tracer):
         return value
     if not isinstance(value, int | float | complex):

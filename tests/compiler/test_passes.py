@@ -268,6 +268,26 @@ def test_parts_that_never_meet(a: tuple[int, int, int], b: tuple[int, int, int])
     assert not never or not places(*a) & places(*b)  # nothing is claimed that is not so
 
 
+@pytest.mark.parametrize("n", [2, 3, 30])
+@pytest.mark.parametrize("base", ["filled", "computed late", "of an argument"])
+def test_parts_are_written_after_what_they_are_written_into(base: str, n: int) -> None:
+    """A part that is computed early must not go where its array is filled later."""
+
+    def assembled(x: Any) -> Any:
+        parts = [np.sin(x[i]) for i in range(n)]
+        y = {
+            "filled": lambda: lax.full((n,), 7.0),
+            "computed late": lambda: np.cumsum(x) * parts[-1],
+            "of an argument": lambda: x * 2,
+        }[base]()
+        for i in range(0, n, 2):
+            y = fg.numpy.at(y)[i].set(parts[i])
+        return y
+
+    x = np.arange(1.0, n + 1)
+    np.testing.assert_allclose(fg.jit(assembled)(x), assembled(x), rtol=1e-14)
+
+
 # Where a view leads.
 
 

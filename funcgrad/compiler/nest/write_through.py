@@ -150,6 +150,8 @@ def _may_change(node: Copies, operand: View, place: View, plan: _Plan) -> bool:
     assert isinstance(base, View)
     maker = operand.value.maker
     own = plan.home[maker]
+    if base.value.maker is not None and plan.home.get(base.value.maker, -1) >= own:
+        return False  # it would overwrite the part
     if plan.reads_elsewhere(maker, base.value, place):
         return False
     return all(plan.home[reader] <= own or reader is node for reader in plan.readers[base.value])

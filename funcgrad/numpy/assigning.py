@@ -1,0 +1,238 @@
+"""What makes writable arrays behave as NumPy's: operators, methods, NumPy's two protocols.
+
+As `funcgrad.numpy.dispatch` for traced arrays; `install` is called once, by `funcgrad.numpy`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import aval_of
+from funcgrad.core.trace import Tracer
+from funcgrad.dtypes import PYTHON_SCALARS
+from funcgrad.errors import ArgumentError, DtypeError
+from funcgrad.numpy.indexing import IndexUpdateRef, assigned_dtype
+from funcgrad.numpy.promotion import as_value
+from funcgrad.numpy.writable import (
+    FUNCTIONS,
+    ROW_MAJOR,
+    WritableArray,
+    made,
+    settled_in,
+)
+from funcgrad.numpy.writable import (
+    where as place,
+)
+from funcgrad.primitives.elementwise import select
+from funcgrad.primitives.objects import settled
+from funcgrad.primitives.shape import broadcast_to
+
+Function = Callable[..., Any]
+
+
+# Operators.
+
+
+def binary(name: str, is_reflected: bool = False) -> Function:
+    """An operator of Python's by its name in `operator`."""
+    function = getattr(operator, name)
+
+    def forward(self: WritableArray, other: Any) -> Any:
+        found = function(self.__jax_array__(), settled_in(other))
+        return made(found, _are_ordered(self, other))
+
+    def reflected(self: WritableArray, other: Any) -> Any:
+        found = function(settled_in(other), self.__jax_array__())
+        return made(found, _are_ordered(self, other))
+
+    return reflected if is_reflected else forward
+
+
+def _are_ordered(x: WritableArray, y: Any) -> bool:
+    """Whether a result of both has its elements in row-major order."""
+    if x._strides != ROW_MAJOR:
+        return False
+    if type(y) is WritableArray:
+        return y._strides == ROW_MAJOR
+    return type(y) in PYTHON_SCALARS or (isinstance(y, _SHAPED) and not y.shape)
+
+
+_SHAPED = (Tracer, np.ndarray, np.generic)
+
+
+def in_place(name: str, symbol: str) -> Function:
+    """An operator that assigns, as ``+=``."""
+    function = getattr(operator, name)
+
+    def call(self: WritableArray, other: Any) -> WritableArray:
+        found = function(self.__jax_array__(), settled_in(other))
+        return self.change(f"x {symbol}= value", found)
+
+    return call
+
+
+def unary(name: str) -> Function:
+    """An operator of one operand."""
+    function = getattr(operator, name)
+    return lambda self: made(function(self.__jax_array__()), self._strides == ROW_MAJOR)
+
+
+def converted(name: str) -> Function:
+    """A conversion to a number of Python's."""
+    return lambda self: getattr(self.__jax_array__(), name)()
+
+
+# NumPy's protocols.
+
+
+def array_ufunc(
+    self: WritableArray, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any
+) -> Any:
+    """What NumPy calls for ufuncs and their methods."""
+    values = [settled_in(x) for x in inputs]
+    name = f"np.{ufunc.__name__}"
+    if method == "at":
+        return _at(self, ufunc, *inputs)
+    out = kwargs.get("out")
+    targets = out if isinstance(out, tuple) else (out,)
+    if not any(type(t) is WritableArray for t in targets):
+        return made(getattr(ufunc, method)(*values, **kwargs))
+    del kwargs["out"]
+    where = settled_in(kwargs.pop("where", True))
+    found = getattr(ufunc, method)(*values, **kwargs)
+    results = found if isinstance(found, tuple) else (found,)
+    for target, result in zip(targets, results, strict=True):
+        if where is not True:
+            old = target.__jax_array__()
+            result = select.bind(broadcast_to(as_value(where), old.shape), result, old)
+        target.change(f"{name}(..., out=y)", result)
+    return out if len(targets) > 1 else targets[0]
+
+
+_AT_METHODS = {
+    "add": "add", "subtract": "subtract", "multiply": "multiply", "divide": "divide",
+    "minimum": "min", "maximum": "max", "power": "power",
+}  # fmt: skip
+
+
+def _at(self: WritableArray, ufunc: np.ufunc, array: Any, index: Any, *operands: Any) -> None:
+    name = f"np.{ufunc.__name__}.at(x, index, value)"
+    if type(array) is not WritableArray:
+        raise ArgumentError(
+            f"{name} would write traced values into an ndarray.{place()}\n"
+            "Make the array by funcgrad.numpy, as in y = funcgrad.numpy.array(y)."
+        )
+    ref = IndexUpdateRef(array.__jax_array__(), settled_in(index))
+    method = "apply" if not operands else _AT_METHODS.get(ufunc.__name__)
+    if method is None:
+        raise ArgumentError(
+            f"{name} is there for the ufuncs {', '.join(_AT_METHODS)}.{place()}\n"
+            "Write x[index] = ufunc(x[index], value), if no element is named twice."
+        )
+    values = map(settled_in, operands or (ufunc,))
+    array.change(name, getattr(ref, method)(*values))
+
+
+def copyto(dst: WritableArray, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
+    """As `numpy.copyto`."""
+    source, mask = as_value(settled_in(src)), settled_in(where)
+    if not np.can_cast(aval_of(source).dtype, dst.dtype, casting) and aval_of(source).shape:
+        raise DtypeError(
+            f"np.copyto: {aval_of(source)} does not fit into {dst.aval} by the rule {casting!r}."
+            f"{place()}"
+        )
+    source = assigned_dtype(source, dst.dtype)
+    if mask is not True:
+        shape = dst.shape
+        mask = broadcast_to(as_value(mask), shape)
+        source = select.bind(mask, broadcast_to(source, shape), dst.__jax_array__())
+    dst.change("np.copyto(x, value)", source)
+
+
+def putmask(a: WritableArray, mask: Any, values: Any) -> None:
+    """As `numpy.putmask`."""
+    values = settled(FUNCTIONS["resize"](settled_in(values), a.shape))
+    copyto(a, values, "unsafe", mask)
+
+
+IN_PLACE: dict[Any, Function] = {np.copyto: copyto, np.putmask: putmask}
+
+
+def array_function(publics: Mapping[Any, Function]) -> Function:
+    """What NumPy calls for its other functions.
+
+    Args:
+        publics: NumPy's function -> ours, as users call it.
+    """
+
+    def dispatch(self: WritableArray, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if func in IN_PLACE and type(args[0]) is WritableArray:
+            return IN_PLACE[func](*args, **kwargs)
+        kwargs = {k: v for k, v in kwargs.items() if k != "like"}
+        if func in publics:
+            return publics[func](*args, **kwargs)
+        values = [settled_in(x) for x in args]
+        return made(func(*values, **{k: settled_in(v) for k, v in kwargs.items()}))
+
+    return dispatch
+
+
+def install(
+    functions: Mapping[str, Function], publics: Mapping[Any, Function], namespace: Any
+) -> None:
+    """Give writable arrays their operators, methods and NumPy's protocols.
+
+    Args:
+        functions: The functions that users call, by name.
+        publics: The same by NumPy's function.
+        namespace: The module of these functions.
+    """
+    FUNCTIONS.update(functions)
+    members: dict[str, Any] = {
+        "__array_ufunc__": array_ufunc,
+        "__array_function__": array_function(publics),
+        "__array_namespace__": lambda self, api_version=None: namespace,
+    }
+    symbols = {
+        "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%",
+        "and": "&", "or": "|", "xor": "^", "lshift": "<<", "rshift": ">>", "pow": "**",
+        "matmul": "@",
+    }  # fmt: skip
+    for name, symbol in symbols.items():
+        plain = f"{name}_" if name in ("and", "or") else name
+        members[f"__{name}__"] = binary(plain)
+        members[f"__r{name}__"] = binary(plain, is_reflected=True)
+        members[f"__i{name}__"] = in_place(plain, symbol)
+    for name in ("eq", "ne", "lt", "le", "gt", "ge"):
+        members[f"__{name}__"] = binary(name)
+    for name in ("neg", "pos", "abs", "invert"):
+        members[f"__{name}__"] = unary(name)
+    for name in ("bool", "int", "float", "complex", "index"):
+        members[f"__{name}__"] = converted(f"__{name}__")
+    members["__contains__"] = lambda self, value: settled_in(value) in self.__jax_array__()
+    members["__round__"] = lambda self, ndigits=None: FUNCTIONS["round"](self, ndigits or 0)
+    members["__divmod__"] = lambda self, other: FUNCTIONS["divmod"](self, other)
+    members["__rdivmod__"] = lambda self, other: FUNCTIONS["divmod"](other, self)
+    for name in VIEWING_METHODS:
+        members[name] = _method_of(FUNCTIONS[name])
+    members["mT"] = property(FUNCTIONS["matrix_transpose"])
+    for name in METHODS:
+        members[name] = _method_of(FUNCTIONS[name])
+    for name, member in members.items():
+        setattr(WritableArray, name, member)
+
+
+def _method_of(function: Function) -> Function:
+    return lambda self, *args, **kwargs: function(self, *args, **kwargs)
+
+
+VIEWING_METHODS = ("ravel", "swapaxes", "squeeze")
+METHODS = (
+    "all", "any", "argmax", "argmin", "argsort", "clip", "conj", "conjugate", "cumprod", "cumsum",
+    "diagonal", "dot", "max", "mean", "min", "nonzero", "prod", "repeat", "round", "searchsorted",
+    "std", "sum", "take", "trace", "var", "argpartition", "choose", "ptp",
+)  # fmt: skip

@@ -1,0 +1,285 @@
+"""The functions of `funcgrad.numpy` as users call them.
+
+The functions behind them take and give values: arrays and tracers. Inside of a transformation what
+users get can be indexed by traced integers and, mostly, assigned to: every function is of one kind
+of the table below, which says how its results share elements with its arguments, as NumPy's do.
+Outside of transformations a call costs one question more.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.trace import EVAL, Tracer, current_trace
+from funcgrad.numpy.promotion import strong
+from funcgrad.numpy.views import Watched, watch
+from funcgrad.numpy.writable import (
+    ARGUMENT,
+    CONTAINERS,
+    READ_ONLY,
+    ROW_MAJOR,
+    WritableArray,
+    WritableAt,
+    copied,
+    made,
+    settled_in,
+)
+from funcgrad.primitives.objects import settled
+
+Function = Callable[..., Any]
+
+
+def public(function: Function, is_ordered: bool = False) -> Function:
+    """A function as users call it: inside of a transformation its results are writable.
+
+    Args:
+        function: Takes and gives values.
+        is_ordered: Whether its results lie in row-major order, whatever its arguments do.
+    """
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if current_trace() is EVAL:
+            return function(*args, **kwargs)
+        values = [settled_in(x) if type(x) in CONTAINERS else x for x in args]
+        if not kwargs:
+            return made(function(*values), is_ordered)
+        out = kwargs.pop("out") if type(kwargs.get("out")) is WritableArray else None
+        found = function(*values, **{name: settled_in(x) for name, x in kwargs.items()})
+        return made(found, is_ordered) if out is None else out.change(_named(function), found)
+
+    return _as_public(call, function)
+
+
+def _named(function: Any) -> str:
+    return f"{function.__name__}(..., out=y)"
+
+
+def _as_public(call: Function, function: Function) -> Function:
+    return functools.update_wrapper(call, function)
+
+
+def creating(function: Function) -> Function:
+    """As `public`, of a function that makes a new array in row-major order, also of no axes."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if current_trace() is EVAL:
+            return function(*args, **kwargs)
+        found = function(*map(settled_in, args), **{k: settled_in(v) for k, v in kwargs.items()})
+        if isinstance(found, np.ndarray | Tracer):
+            return WritableArray(strong(found), ROW_MAJOR)
+        return found
+
+    return _as_public(call, function)
+
+
+def alike(function: Function) -> Function:
+    """As `creating`, of a function whose result lies in memory as its first argument does."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if current_trace() is EVAL:
+            return function(*args, **kwargs)
+        first = next(iter(args or kwargs.values()))
+        found = function(*map(settled_in, args), **{k: settled_in(v) for k, v in kwargs.items()})
+        if not isinstance(found, np.ndarray | Tracer):
+            return found
+        if type(first) is WritableArray:
+            is_ordered = first._is_ordered()
+        elif type(first) is np.ndarray:
+            is_ordered = first.flags.c_contiguous
+        else:
+            is_ordered = not isinstance(first, Tracer)
+        is_known = is_ordered or len(found.shape) < 2
+        return WritableArray(strong(found), ROW_MAJOR if is_known else None)
+
+    return _as_public(call, function)
+
+
+def viewing(function: Function) -> Function:
+    """As `public`, of a function that moves no elements: of writable arrays it gives views.
+
+    Of other arrays it gives what can be indexed by traced integers, but not assigned to.
+    """
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        trace = current_trace()
+        if trace is EVAL:
+            return function(*args, **kwargs)
+        if not args:
+            name, *_ = inspect.signature(function).parameters
+            args = (kwargs.pop(name),)
+        first, *rest = args
+        if type(first) is not WritableArray:
+            found = function(*map(settled_in, args), **kwargs)
+            return found if isinstance(first, Tracer) else made(found, refusal=ARGUMENT)
+        is_copied = kwargs.pop("copy", False)
+        found = _views(first, watch(function, first.__jax_array__(), trace, *rest, **kwargs))
+        return found.copy() if is_copied else found
+
+    return _as_public(call, function)
+
+
+def raveling(function: Function) -> Function:
+    """As `viewing`, of a function that copies unless the elements lie in order."""
+    view = viewing(function)
+
+    def call(a: Any, *args: Any, **kwargs: Any) -> Any:
+        found = view(a, *args, **kwargs)
+        if type(a) is not WritableArray or a._strides is None or a._is_ordered():
+            return found
+        return found.copy()
+
+    return _as_public(call, function)
+
+
+def viewing_each(function: Function) -> Function:
+    """As `viewing`, of a function of several arrays, each of which it gives back."""
+    one = viewing(function)
+
+    def call(*arrays: Any) -> Any:
+        return one(*arrays) if len(arrays) == 1 else tuple(map(one, arrays))
+
+    return _as_public(call, function)
+
+
+def _views(base: WritableArray, found: Any) -> Any:
+    if isinstance(found, list | tuple):
+        return type(found)(_views(base, x) for x in found)
+    if not isinstance(found, Watched):
+        return made(found)
+    view = base
+    for step, value in found.steps:
+        view = view.view_by(step, value)
+    return view if found.steps else base[...]
+
+
+_NEW = (list, tuple, np.generic, int, float, complex)
+"""What shares no elements with the array that NumPy makes of it."""
+
+
+def sharing(function: Function) -> Function:
+    """As `public`, of a function that gives its argument itself if there is nothing to do."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if current_trace() is EVAL:
+            return function(*args, **kwargs)
+        first = args[0] if args else None
+        found = function(*map(settled_in, args), **{k: settled_in(v) for k, v in kwargs.items()})
+        if type(first) is WritableArray and not kwargs.get("copy"):
+            is_same = found is first.__jax_array__()
+            return first if is_same else made(found, True)
+        if isinstance(found, Tracer) and found is first:
+            return copied(found) if kwargs.get("copy") else found
+        is_new = kwargs.get("copy") or isinstance(first, _NEW)
+        return made(found, True, None if is_new else ARGUMENT)
+
+    return _as_public(call, function)
+
+
+def put_into(function: Function, array: WritableArray, *args: Any, **kwargs: Any) -> None:
+    """Change an array in place by a function that gives a changed copy."""
+    options = {k: settled_in(v) for k, v in kwargs.items()} | {"inplace": False}
+    found = function(array.__jax_array__(), *map(settled_in, args), **options)
+    array.change(f"np.{function.__name__}(x, ...)", settled(found))
+
+
+def contiguous(function: Function) -> Function:
+    """As `sharing`, of a function that copies unless the elements lie in order."""
+    share = sharing(function)
+
+    def call(a: Any, *args: Any, **kwargs: Any) -> Any:
+        found = share(a, *args, **kwargs)
+        if type(a) is not WritableArray or found is not a or a._is_ordered():
+            return found
+        return found.copy()
+
+    return _as_public(call, function)
+
+
+def changing(function: Function) -> Function:
+    """As `public`, of a function that changes its first argument unless it is told not to."""
+
+    def call(a: Any, *args: Any, **kwargs: Any) -> Any:
+        if current_trace() is EVAL:
+            return function(a, *args, **kwargs)
+        if type(a) is WritableArray and kwargs.get("inplace", True):
+            return put_into(function, a, *args, **kwargs)
+        options = {k: settled_in(v) for k, v in kwargs.items()}
+        return made(function(settled_in(a), *map(settled_in, args), **options))
+
+    return _as_public(call, function)
+
+
+def updating(function: Function) -> Function:
+    """As `public`, of ``at``."""
+
+    def call(x: Any) -> Any:
+        if current_trace() is EVAL:
+            return function(x)
+        return WritableAt(function(settled_in(x)).array)
+
+    return _as_public(call, function)
+
+
+def reading(function: Function) -> Function:
+    """As `public`, of a function whose results NumPy does not let be written to."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if current_trace() is EVAL:
+            return function(*args, **kwargs)
+        found = function(*map(settled_in, args), **{k: settled_in(v) for k, v in kwargs.items()})
+        return made(found, refusal=READ_ONLY)
+
+    return _as_public(call, function)
+
+
+_KINDS: dict[Callable[..., Function], tuple[str, ...]] = {
+    creating: ("empty", "full", "ones", "zeros"),
+    alike: ("array", "copy", "empty_like", "full_like", "ones_like", "zeros_like"),
+    lambda function: public(function, is_ordered=True): (
+        "arange", "eye", "fromfunction", "geomspace", "identity", "indices", "linspace", "logspace",
+        "tri", "vander",
+    ),
+    viewing: (
+        "array_split", "dsplit", "expand_dims", "flip", "fliplr", "flipud", "hsplit",
+        "matrix_transpose", "moveaxis", "permute_dims", "reshape", "rollaxis", "rot90",
+        "split", "squeeze", "swapaxes", "transpose", "unstack", "vsplit",
+    ),
+    raveling: ("ravel",),
+    viewing_each: ("atleast_1d", "atleast_2d", "atleast_3d"),
+    sharing: ("asanyarray", "asarray"),
+    contiguous: ("ascontiguousarray",),
+    changing: ("fill_diagonal", "place", "put", "put_along_axis"),
+    updating: ("at",),
+    reading: ("broadcast_arrays", "broadcast_to", "diag", "diagonal"),
+}  # fmt: skip
+_NAMED_KINDS = {name: kind for kind, names in _KINDS.items() for name in names}
+
+
+def publish(module: ModuleType) -> dict[Function, Function]:
+    """Put functions as users call them in the place of those that take and give values.
+
+    Args:
+        module: The page of names.
+
+    Returns:
+        Function -> the same as users call it.
+    """
+    found: dict[Function, Function] = {}
+    for name, function in vars(module).copy().items():
+        if name.startswith("_") or not inspect.isfunction(function):
+            continue
+        kind = _NAMED_KINDS.get(function.__name__, public)
+        if function not in found:
+            found[function] = kind(function)
+            # Functions are pickled by the name of their module.
+            found[function].__module__ = module.__name__
+            if not function.__module__.startswith("funcgrad."):
+                found[function].__doc__ = f"As `numpy.{function.__name__}`."
+        setattr(module, name, found[function])
+    return found

@@ -1,0 +1,448 @@
+"""Arrays whose elements can be assigned inside of a transformation, and what makes them.
+
+``y = fnp.zeros(n); y[i] = x[i]`` cannot write traced values into an ndarray, and traced values are
+not changed. So while a transformation is active, the functions of `funcgrad.numpy` give a
+`WritableArray`: a name for a value, traced or not, which an assignment replaces by a changed copy
+(`assigned`; compiled programs write in place where nothing else reads the old value). Views are
+names for a part of such an array: they read from it and write to it (`funcgrad.numpy.views`).
+
+It is not traced, it stands for its value of the moment: whatever takes an array asks for that value
+first (`settled`), and so do arguments and results of transformed functions. No rule of a
+primitive and no transformation ever meets one. Outside of transformations nothing is wrapped.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, NoReturn
+
+import numpy as np
+
+from funcgrad.core.avals import Shape, ShapedArray, aval_of
+from funcgrad.core.source import current_location
+from funcgrad.core.trace import EVAL, Trace, Tracer, current_trace, describe_location
+from funcgrad.errors import ArgumentError, DtypeError, ShapeError
+from funcgrad.numpy.indexing import (
+    IndexUpdateHelper,
+    IndexUpdateRef,
+    assigned,
+    getitem,
+)
+from funcgrad.numpy.promotion import as_value, strong
+from funcgrad.numpy.views import (
+    Indexed,
+    Step,
+    Strides,
+    basic_key,
+    is_row_major,
+    keeps_any_order,
+    row_major,
+    strides_after,
+)
+from funcgrad.primitives.elementwise import convert
+from funcgrad.primitives.objects import StandsForArray, settled
+from funcgrad.primitives.shape import broadcast_to, shape_of
+
+Function = Callable[..., Any]
+
+ROW_MAJOR: Literal["row-major"] = "row-major"
+Layout = Strides | Literal["row-major"] | None
+
+FUNCTIONS: dict[str, Function] = {}
+"""The functions of `funcgrad.numpy` as users call them, which the methods are; see `install`."""
+
+ARGUMENT = (
+    "it shares its elements with an array that was not made inside of {what}, and those are not "
+    "changed"
+)
+READ_ONLY = "NumPy's arrays of this kind are read-only, as those that were broadcast"
+_PART = "it shares its elements with parts of numbers of another array"
+_ORDER = (
+    "whether NumPy's reshape is a view here depends on the order in which the elements lie in "
+    "memory, which is not known of a computed array"
+)
+
+
+class WritableArray(StandsForArray):
+    """A name for an array, whose value assignments replace.
+
+    Args:
+        value: Array or tracer.
+        strides: How the elements would lie in memory, in elements; `ROW_MAJOR` for those of a new
+            array, ``None`` if that is not known.
+        refusal: Why it must not be assigned to, or ``None``.
+        owner: The trace inside of which it was made; by default the current one.
+        base: What it is a view of.
+        step: Which view.
+    """
+
+    __slots__ = ("_base", "_owner", "_refusal", "_root", "_seen", "_step", "_strides", "_value",
+                 "_version")  # fmt: skip
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(
+        self,
+        value: Any,
+        strides: Layout,
+        refusal: str | None = None,
+        base: WritableArray | None = None,
+        step: Step | None = None,
+    ) -> None:
+        self._value = value
+        self._strides = strides
+        self._base = base
+        self._step = step
+        self._version = 0
+        if base is None:
+            self._root = self
+            self._refusal = refusal
+            self._owner: Trace = current_trace()
+            self._seen = 0
+        else:
+            self._root = root = base._root
+            self._refusal = refusal or base._refusal
+            self._owner = base._owner
+            self._seen = root._version
+
+    # What it stands for.
+
+    def __jax_array__(self) -> Any:
+        if self._base is None or self._seen == self._root._version:
+            return self._value
+        assert self._step is not None
+        value = self._step.read(self._base.__jax_array__())
+        if current_trace() is self._owner:
+            self._value, self._seen = value, self._root._version
+        return value
+
+    @property
+    def aval(self) -> ShapedArray:
+        return aval_of(self._value)
+
+    @property
+    def shape(self) -> Shape:
+        return shape_of(self._value)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return self.aval.size
+
+    def __len__(self) -> int:
+        return len(self.__jax_array__())
+
+    def __repr__(self) -> str:
+        return repr(self.__jax_array__())
+
+    def __format__(self, spec: str) -> str:
+        return format(self.__jax_array__(), spec)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        value = self.__jax_array__()
+        if isinstance(value, Tracer):
+            return np.asarray(value, dtype)
+        # A copy: what is written into it later must not change what was computed from this one.
+        return np.array(value, dtype)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # Protocols that others ask for.
+            raise AttributeError(name)
+        found = getattr(self.__jax_array__(), name)
+        return _delegated(found) if callable(found) else made(found)
+
+    # Assignment.
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if type(value) is WritableArray and value._base is self:
+            basic = basic_key(self.shape, index)
+            if basic is not None and Indexed(self.shape, basic[0]).is_same(value._step):
+                return  # `y[1:] += z`, whose view has been changed already
+        self.check_writable("x[index] = value")
+        self._assign(settled_in(index), as_value(settled_in(value)))
+
+    def _assign(self, index: Any, value: Any) -> None:
+        base, step = self._base, self._step
+        if base is None:
+            self._value = assigned(self._value, index, value)
+            self._version += 1
+            return
+        assert step is not None
+        basic = basic_key(self.shape, index)
+        both = step.then(basic[0]) if basic is not None else None
+        if both is not None:
+            base._assign(both.index, value)
+            return
+        self._replace(assigned(self.__jax_array__(), index, value))
+
+    def _replace(self, value: Any) -> None:
+        """Give all elements other values, of the same shape and dtype."""
+        base, step = self._base, self._step
+        if base is None:
+            self._version += 1
+        elif isinstance(step, Indexed):
+            base._assign(step.index, value)
+        else:
+            assert step is not None
+            base._replace(step.write(None, value))
+        self._value, self._seen = value, self._root._version
+
+    def check_writable(self, what: str) -> None:
+        """Raise the error for a change that would be seen where it must not be."""
+        trace = current_trace()
+        if self._owner is not trace:
+            made_in = self._owner.what
+            raise ArgumentError(
+                f"`{what}` would change {self.aval} inside {trace.what}, but the array was made "
+                f"outside of it, inside {made_in}: the change would leak.{where()}\n"
+                "Assign to a copy, y = x.copy(), and return what the outside needs."
+            )
+        if self._refusal is not None:
+            raise ArgumentError(
+                f"`{what}` would change {self.aval} inside {trace.what}, but "
+                f"{self._refusal.format(what=trace.what)}.{where()}\n"
+                "Assign to a copy: y = x.copy()."
+            )
+
+    def change(self, what: str, value: Any) -> WritableArray:
+        """Write a result into this array, converted as by NumPy's ``casting="same_kind"``.
+
+        Args:
+            what: What is being done, for messages.
+            value: Broadcasts to the shape.
+        """
+        self.check_writable(what)
+        dtype, found = self.dtype, aval_of(value)
+        if not np.can_cast(found.dtype, dtype, "same_kind"):
+            raise DtypeError(
+                f"`{what}` gives {found.strong()}, which does not fit into {self.aval} by the rule "
+                f"'same_kind'.{where()}\nWrite x = x + value, or convert the value."
+            )
+        shape = np.broadcast_shapes(found.shape, self.shape) if found.shape else self.shape
+        if shape != self.shape:
+            raise ShapeError(
+                f"`{what}` gives {found.strong()}, which does not broadcast to {self.aval}."
+                f"{where()}"
+            )
+        self._replace(broadcast_to(convert(value, dtype), shape))
+        return self
+
+    # Reading.
+
+    def __getitem__(self, index: Any) -> Any:
+        basic = basic_key(self.shape, index)
+        if basic is None:
+            return made(getitem(self.__jax_array__(), settled_in(index)))
+        step = Indexed(self.shape, basic[0])
+        value = step.read(self.__jax_array__())
+        if not shape_of(value) and not basic[1]:
+            return value[()] if isinstance(value, np.ndarray) else value
+        return self.view_by(step, value)
+
+    def view_by(self, step: Step, value: Any) -> WritableArray:
+        """The view that is a step away."""
+        layout = self._strides
+        if layout is None:
+            if keeps_any_order(step, shape_of(value)):
+                return WritableArray(value, None, None, self, step)
+            return WritableArray(value, ROW_MAJOR, _ORDER)
+        own = row_major(self.shape) if isinstance(layout, str) else layout
+        strides = strides_after(step, own, shape_of(value))
+        if strides is None:
+            return WritableArray(value, ROW_MAJOR)
+        return WritableArray(value, strides, None, self, step)
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.ndim:
+            raise TypeError("iteration over a 0-d array")
+        return (self[i] for i in range(self.shape[0]))
+
+    # What NumPy's arrays have that is changed in place.
+
+    @property
+    def at(self) -> WritableAt:
+        return WritableAt(self.__jax_array__())
+
+    @property
+    def T(self) -> Any:
+        return self.transpose()
+
+    @property
+    def flat(self) -> Any:
+        return self.ravel()
+
+    @flat.setter
+    def flat(self, value: Any) -> None:
+        self[...] = FUNCTIONS["resize"](value, self.shape)
+
+    def copy(self, order: str = "C") -> WritableArray:
+        return WritableArray(self.__jax_array__(), ROW_MAJOR if order == "C" else None)
+
+    def __copy__(self) -> WritableArray:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> WritableArray:
+        return self.copy()
+
+    def flatten(self, order: str = "C") -> WritableArray:
+        return self.ravel(order).copy()
+
+    def fill(self, value: Any) -> None:
+        self[...] = value
+
+    def sort(self, axis: int = -1, **options: Any) -> None:
+        self.change("x.sort()", settled(FUNCTIONS["sort"](self, axis, **options)))
+
+    def partition(self, kth: Any, axis: int = -1) -> None:
+        self.change("x.partition()", settled(FUNCTIONS["partition"](self, kth, axis)))
+
+    def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
+        FUNCTIONS["put"](self, indices, values, mode)
+
+    def resize(self, *shape: Any, **options: Any) -> NoReturn:
+        raise ArgumentError(
+            f"x.resize(...) changes the shape of an array in place.{where()}\n"
+            "Write x = np.resize(x, shape)."
+        )
+
+    def setflags(self, write: bool | None = None, **options: Any) -> None:
+        if write is not None and not write:
+            self._refusal = "it was made read-only"
+
+    def astype(self, dtype: Any, order: str = "K", copy: bool = True, **options: Any) -> Any:
+        if not copy and self.dtype == dtype:
+            return self
+        return made(convert(self.__jax_array__(), np.dtype(dtype)), self._is_ordered())
+
+    @property
+    def real(self) -> Any:
+        if self.dtype.kind != "c":
+            return self[...]
+        return made(FUNCTIONS["real"](self.__jax_array__()), refusal=_PART)
+
+    @property
+    def imag(self) -> Any:
+        return made(FUNCTIONS["imag"](self.__jax_array__()), refusal=_PART)
+
+    def _is_ordered(self) -> bool:
+        """Whether elements lie in row-major order, so that those of a result do."""
+        layout = self._strides
+        return layout is not None and (layout == ROW_MAJOR or is_row_major(self.shape, layout))
+
+    def view(self, dtype: Any = None) -> Any:
+        if dtype is None or np.dtype(dtype) == self.dtype:
+            return self[...]
+        return made(FUNCTIONS["view"](self.__jax_array__(), dtype), refusal=ARGUMENT)
+
+    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Any:
+        return FUNCTIONS["reshape"](self, shape[0] if len(shape) == 1 else shape, order)
+
+    def transpose(self, *axes: Any) -> Any:
+        return FUNCTIONS["transpose"](self, (axes[0] if len(axes) == 1 else axes) or None)
+
+
+class WritableAt(IndexUpdateHelper):
+    """``x.at`` inside of a transformation: what its methods give can be assigned to."""
+
+    __slots__ = ()
+
+    def __getitem__(self, index: Any) -> _WritableRef:
+        return _WritableRef(self.array, settled_in(index))
+
+
+class _WritableRef(IndexUpdateRef):
+    __slots__ = ()
+
+
+def _made_by(method: Function) -> Function:
+    @functools.wraps(method)
+    def call(self: IndexUpdateRef, *args: Any, **options: Any) -> Any:
+        return made(method(IndexUpdateRef(self.array, self.index), *args, **options), True)
+
+    return call
+
+
+for _name, _method in vars(IndexUpdateRef).items():
+    if not _name.startswith("_") and inspect.isfunction(_method):
+        setattr(_WritableRef, _name, _made_by(_method))
+
+
+def where() -> str:
+    return "".join(f"\n{line}" for line in describe_location(current_location(), "at"))
+
+
+def copied(x: Any, order: str = "C") -> Any:
+    """A copy of a traced array."""
+    if not shape_of(x) or current_trace() is EVAL:
+        return x
+    x = strong(x)
+    is_known = order == "C" or len(x.shape) < 2
+    return WritableArray(x, ROW_MAJOR if is_known else None)
+
+
+# Wrapping and unwrapping.
+
+
+def settled_in(x: Any) -> Any:
+    """The value of what is writable, also inside of lists and tuples."""
+    kind = type(x)
+    if kind is WritableArray:
+        return x.__jax_array__()
+    if (kind is tuple or kind is list) and any(type(e) in CONTAINERS for e in x):
+        return kind(map(settled_in, x))
+    return x
+
+
+CONTAINERS = (WritableArray, list, tuple)
+
+
+def made(x: Any, is_ordered: bool = False, refusal: str | None = None) -> Any:
+    """A result that can be assigned to, if it is an array and a transformation is active.
+
+    Args:
+        x: Anything; of lists and tuples the elements are taken.
+        is_ordered: Whether the elements of an array lie in row-major order.
+        refusal: Why it must not be assigned to.
+    """
+    if type(x) is np.ndarray:
+        shape = x.shape
+    elif isinstance(x, Tracer):
+        aval = x.aval
+        shape = aval.shape
+        if not shape:
+            return x  # a number, as NumPy's functions give
+        if aval.weak_type:
+            x = strong(x)
+    else:
+        return _made_inside(x, is_ordered, refusal)
+    if current_trace() is EVAL:
+        return x
+    is_known = is_ordered or len(shape) < 2
+    return WritableArray(x, ROW_MAJOR if is_known else None, refusal)
+
+
+def _made_inside(x: Any, is_ordered: bool, refusal: str | None) -> Any:
+    kind = type(x)
+    if isinstance(x, tuple) and hasattr(x, "_make"):
+        return x._make(made(e, is_ordered, refusal) for e in x)
+    if kind is tuple or kind is list:
+        return kind(made(e, is_ordered, refusal) for e in x)
+    return x
+
+
+def _delegated(method: Function) -> Function:
+    """A method of the value that this file does not treat."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        options = {name: settled_in(x) for name, x in kwargs.items()}
+        return made(method(*map(settled_in, args), **options))
+
+    return call
