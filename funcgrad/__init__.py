@@ -71,7 +71,7 @@ from funcgrad.higher_order.jit import disable_jit
 from funcgrad.namespaces import present
 
 if TYPE_CHECKING:  # they are loaded on first use
-    from funcgrad import data, diagnostics, nn, optim, scipy
+    from funcgrad import data, diagnostics, interop, nn, optim, scipy
 
 jacobian = jacrev
 __version__ = "0.2.0"
@@ -110,6 +110,7 @@ __all__ = [
     "float0",
     "grad",
     "hessian",
+    "interop",
     "io_callback",
     "jacfwd",
     "jacobian",

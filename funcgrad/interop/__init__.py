@@ -1,0 +1,16 @@
+"""Neighbours of funcgrad: their programs under it, and its functions in their hands.
+
+Each part is loaded on first use. This module is a page of names; the work is in the modules that
+it names.
+"""
+
+from typing import TYPE_CHECKING
+
+from funcgrad.namespaces import present
+
+if TYPE_CHECKING:  # they are loaded on first use
+    from funcgrad.interop import autograd
+
+__all__ = ["autograd"]
+
+present(__name__)
