@@ -10,6 +10,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 from funcgrad import scipy
 
 
@@ -23,7 +25,11 @@ def adopt(ours: ModuleType | None, theirs: ModuleType) -> dict[str, Any]:
     public = [name for name in theirs.__all__ if not name.startswith("_")]
     members = {name: getattr(theirs, name) for name in public}
     found = {k: v for k, v in members.items() if not isinstance(v, ModuleType)}
-    return found | ({} if ours is None else {name: getattr(ours, name) for name in ours.__all__})
+    if ours is None:
+        return found
+    # Ufuncs dispatch to ours by themselves, and have their methods and `out`.
+    ufuncs = {name for name, value in found.items() if isinstance(value, np.ufunc)}
+    return found | {name: getattr(ours, name) for name in ours.__all__ if name not in ufuncs}
 
 
 def counterpart(name: str) -> ModuleType | None:
