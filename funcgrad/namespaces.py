@@ -82,6 +82,9 @@ INSTEAD: dict[str, str] = {
 }
 """What to use instead of names that funcgrad does not have on purpose."""
 
+_ANSWERED_BY = {"_numba_type_": "funcgrad.interop.numba"}
+"""Attributes by which other libraries ask for what a traced value is, and who answers them."""
+
 _COUNTERPARTS = (
     ("numpy.random", "funcgrad.random"),
     ("numpy", "funcgrad.numpy"),
@@ -114,6 +117,17 @@ def present(package: str) -> None:
     for module in public_modules(sys.modules[package]):
         _present(module)
         _presented[module.__name__] = module
+
+
+def load_answer(attribute: str) -> None:
+    """Let the neighbour of a library know that it has met a traced value.
+
+    Args:
+        attribute: What the library asked for; most are of no library that is known.
+    """
+    module = _ANSWERED_BY.get(attribute)
+    if module is not None:
+        importlib.import_module(module).answer()
 
 
 def counterpart(path: str) -> str | None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from funcgrad.namespaces import present
 
 if TYPE_CHECKING:  # they are loaded on first use
-    from funcgrad.interop import autograd
+    from funcgrad.interop import autograd, numba
 
-__all__ = ["autograd"]
+__all__ = ["autograd", "numba"]
 
 present(__name__)
