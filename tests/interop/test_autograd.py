@@ -103,7 +103,9 @@ SAME = {
     "named": lambda ag, np: ag.grad_named(lambda a, b: a * b * b, "b")(3.0, 2.0),
     "checkpoint": lambda ag, np: ag.grad(ag.checkpoint(lambda x: np.sum(np.sin(x) * x)))(X),
     "branches": lambda ag, np: ag.grad(lambda x: x**2 if x > 0 else -x)(3.0),
-    "iteration": lambda ag, np: ag.grad(lambda x: sum(a * b for a, b in zip(x, x[::-1])))(X),
+    "iteration": lambda ag, np: ag.grad(
+        lambda x: sum(a * b for a, b in zip(x, x[::-1], strict=True))
+    )(X),
     "stacked list": lambda ag, np: ag.grad(lambda x: np.sum(np.array([x[0], [x[1]][0]]) ** 2))(X),
     "where": lambda ag, np: ag.elementwise_grad(lambda x: np.where(x > 1, x**2, -x))(X),
     "einsum": lambda ag, np: ag.grad(lambda m: np.einsum("ij,jk,ki->", m, m, A))(A),
@@ -303,7 +305,9 @@ def test_values_behind_traced_ones():
 
     assert ag.grad(f)(3.0) == 3.0
     assert seen == [True, 3.0, True, onp.float64]
-    assert ag.grad(lambda x: np.sum(x) if is_instance(x, np.ndarray) else 0.0)(X).tolist() == [1] * 3
+    assert (
+        ag.grad(lambda x: np.sum(x) if is_instance(x, np.ndarray) else 0.0)(X).tolist() == [1] * 3
+    )
     with pytest.raises(TypeError, match="getval needs a value"):
         fg.vmap(getval)(X)
 

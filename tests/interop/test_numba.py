@@ -121,7 +121,9 @@ def test_compiled_functions_have_derivatives(name):
     f, x = TRACED[name]
     reference = {
         "scalars": lambda x: SCALE * np.sin(x) * x + 2.0,
-        "loops and calls": lambda x: sum(SCALE * np.sin(t) * t + 2 if t > 1 else -(t**3) for t in x),
+        "loops and calls": lambda x: sum(
+            SCALE * np.sin(t) * t + 2 if t > 1 else -(t**3) for t in x
+        ),
         "recursion": lambda x: x**4,
         "functions imported by name": lambda x: np.cos(x) * np.hypot(x, 2.0),
         "prange and linalg": lambda x: np.sum(np.exp(-x)) * np.linalg.norm(x),
@@ -198,7 +200,9 @@ def generalised(x, out):
             "got 'ode' for double sin",
         ),
         (
-            lambda: cfunc(lambda x: np.linalg.eigvals(x.reshape(2, 2)).real[0], "float64(float64[4])"),
+            lambda: cfunc(
+                lambda x: np.linalg.eigvals(x.reshape(2, 2)).real[0], "float64(float64[4])"
+            ),
             TypeError,
             "an operation that NumPy evaluates",
         ),
@@ -230,7 +234,9 @@ def test_vectors_are_pointers():
 
 @pytest.mark.nightly
 def test_forms_of_scipys_callbacks():
-    f = cfunc(lambda x, y: np.exp(-x * y) * np.sum(np.arange(50.0) * x), "float64(float64, float64)")
+    f = cfunc(
+        lambda x, y: np.exp(-x * y) * np.sum(np.arange(50.0) * x), "float64(float64, float64)"
+    )
     got = integrate.nquad(f.low_level_callable("quad"), [[0, 1], [0, 2]])[0]
     expected = integrate.dblquad(lambda y, x: np.exp(-x * y) * 1225 * x, 0, 1, 0, 2)[0]
     assert abs(got - expected) < 1e-8

@@ -31,6 +31,7 @@ def main():
     residual = y - x * (x @ y) / (x @ x)
     expected = np.sqrt(np.sum((x * residual) ** 2)) / (x @ x)  # White's standard error
     assert abs(slopes.std() / expected - 1) < 0.1
+
     # The infinitesimal jackknife: the same from derivatives in the weights of the data.
     def weighted(w):
         mx, my = jnp.sum(w * X) / jnp.sum(w), jnp.sum(w * Y) / jnp.sum(w)

@@ -19,8 +19,8 @@ def log_gaussian(x, mean, lower):
 
 def negative_log_likelihood(params):
     weights = params["logits"] - logsumexp(params["logits"])
-    rows = zip(params["means"], params["lowers"])
-    parts = [w + log_gaussian(DATA, m, np.tril(s)) for w, (m, s) in zip(weights, rows)]
+    rows = zip(params["means"], params["lowers"], strict=True)
+    parts = [w + log_gaussian(DATA, m, np.tril(s)) for w, (m, s) in zip(weights, rows, strict=True)]
     return -np.sum(logsumexp(np.vstack(parts), axis=0))
 
 
@@ -37,7 +37,7 @@ def main():
     # At the optimum each mean is that of the data, weighted by responsibilities.
     parts = [
         np.exp(w + log_gaussian(DATA, m, np.tril(s)))
-        for w, m, s in zip(params["logits"], params["means"], params["lowers"])
+        for w, m, s in zip(params["logits"], params["means"], params["lowers"], strict=True)
     ]
     share = parts[0] / (parts[0] + parts[1])
     assert np.allclose(share @ DATA / share.sum(), params["means"][0], atol=1e-3)

@@ -46,7 +46,7 @@ def main():
     assert abs(difference - float(slopes["out"][0])) < 1e-7
     velocity = jax.tree_util.tree_map(jnp.zeros_like, params)
     for _ in range(500):
-        value, slopes = step(params)
+        _, slopes = step(params)
         velocity = jax.tree_util.tree_map(lambda v, s: 0.9 * v + s, velocity, slopes)
         params = jax.tree_util.tree_map(lambda p, v: p - 0.1 * v, params, velocity)
     accuracy = np.mean((np.asarray(jax.vmap(predict, (None, 0))(params, X)) > 0) == Y)

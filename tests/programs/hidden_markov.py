@@ -1,6 +1,6 @@
 """A hidden Markov model: likelihood against enumeration, posteriors as derivatives."""
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 
@@ -27,7 +27,7 @@ def log_likelihood(log_emissions):
 def enumerate_paths():
     total, posterior = 0.0, np.zeros((len(SEEN), 3))
     for path in product(range(3), repeat=len(SEEN)):
-        p = START[path[0]] * np.prod([MOVE[a, b] for a, b in zip(path, path[1:], strict=False)])
+        p = START[path[0]] * np.prod([MOVE[a, b] for a, b in pairwise(path)])
         p *= np.prod([EMIT[s, o] for s, o in zip(path, SEEN, strict=True)])
         total += p
         posterior[range(len(SEEN)), path] += p

@@ -1,7 +1,5 @@
 """Rays through a lens by Snell's law: the radius for a focal length, by gradient."""
 
-import numpy as np
-
 import funcgrad as jax
 import funcgrad.numpy as jnp
 

@@ -1,5 +1,7 @@
 """A small network trained by autograd's Adam on nested lists of weights."""
 
+from itertools import pairwise
+
 import funcgrad.interop.autograd.numpy as np
 import funcgrad.interop.autograd.numpy.random as npr
 from funcgrad.interop.autograd import grad
@@ -13,7 +15,7 @@ LABELS = np.eye(2)[(X[:, 0] * X[:, 1] > 0).astype(int)]
 
 
 def init(sizes, scale=0.5):
-    return [(scale * RNG.randn(m, n), np.zeros(n)) for m, n in zip(sizes[:-1], sizes[1:])]
+    return [(scale * RNG.randn(m, n), np.zeros(n)) for m, n in pairwise(sizes)]
 
 
 def predict(params, inputs):

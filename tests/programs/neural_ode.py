@@ -42,7 +42,7 @@ def main():
     step = jax.jit(jax.value_and_grad(loss))
     params = np.array([[0.0, 1.0], [-1.0, 0.0]])
     for _ in range(300):
-        value, slope = step(params)
+        _, slope = step(params)
         params = params - 0.5 * np.asarray(slope)
     assert np.allclose(params, TRUE, atol=1e-3)
     return {"matrix": params.tolist()}

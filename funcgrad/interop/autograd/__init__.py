@@ -8,18 +8,39 @@ Containers are differentiated as pytrees, so that ``autograd.builtins`` has noth
 ``docs/interop.md`` lists the differences.
 """
 
-from funcgrad.interop.autograd import (  # the modules that ``import autograd`` gives, too
-    builtins,
-    core,
-    differential_operators,
-    extend,
-    misc,
-    numpy,
-    scipy,
-    test_util,
-    tracer,
-    util,
-    wrap_util,
+# With the modules that ``import autograd`` gives, too.
+from funcgrad.interop.autograd import (
+    builtins as builtins,
+)
+from funcgrad.interop.autograd import (
+    core as core,
+)
+from funcgrad.interop.autograd import (
+    differential_operators as differential_operators,
+)
+from funcgrad.interop.autograd import (
+    extend as extend,
+)
+from funcgrad.interop.autograd import (
+    misc as misc,
+)
+from funcgrad.interop.autograd import (
+    numpy as numpy,
+)
+from funcgrad.interop.autograd import (
+    scipy as scipy,
+)
+from funcgrad.interop.autograd import (
+    test_util as test_util,
+)
+from funcgrad.interop.autograd import (
+    tracer as tracer,
+)
+from funcgrad.interop.autograd import (
+    util as util,
+)
+from funcgrad.interop.autograd import (
+    wrap_util as wrap_util,
 )
 from funcgrad.interop.autograd.builtins import dict, isinstance, list, tuple, type
 from funcgrad.interop.autograd.differential_operators import (
@@ -46,6 +67,7 @@ from funcgrad.interop.autograd.differential_operators import (
 )
 from funcgrad.interop.autograd.extend import primitive
 from funcgrad.interop.autograd.installing import install
+from funcgrad.namespaces import present
 
 __all__ = [
     "checkpoint",
@@ -76,3 +98,5 @@ __all__ = [
     "value_and_grad",
     "vector_jacobian_product",
 ]
+
+present(__name__)

@@ -22,7 +22,7 @@ from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 from funcgrad.interop.autograd.extend import transparent
 from funcgrad.interop.autograd.wrap_util import unary_to_nary
-from funcgrad.pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
+from funcgrad.pytree import tree_flatten, tree_leaves, tree_map
 
 Function = Callable[..., Any]
 
@@ -54,7 +54,7 @@ def _leaf_like(leaf: Any, example: Any) -> Any:
 
 
 def _pullback(fun: Function, x: Any, what: str) -> tuple[Function, Any]:
-    """autograd's pair: the function of the cotangent, and the value."""
+    """Autograd's pair: the function of the cotangent, and the value."""
     _check_floating(x, what)
     value, pull = vjp(fun, x)
 
@@ -127,12 +127,8 @@ def make_jvp_reversemode(fun: Function, x: Any) -> Function:
 def grad(fun: Function, x: Any) -> Any:
     """The gradient of a function with a real result of one element.
 
-    Args:
-        fun: The function.
-        argnum: Position of the argument, or a tuple of positions.
-
-    Returns:
-        A function of the same arguments; its result has the structure of the argument.
+    ``grad(fun, argnum)`` is a function of the same arguments, whose result has the structure of
+    the argument, or is a tuple with one for each of several positions.
 
     Example:
         >>> import numpy as np

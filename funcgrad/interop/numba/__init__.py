@@ -6,7 +6,8 @@ happens. `traceable` gives that function by itself; `cfunc` goes the other way.
 """
 
 from funcgrad.interop.numba.calling import CompiledFunction, cfunc
-from funcgrad.interop.numba.tracing import answer, traceable
+from funcgrad.interop.numba.tracing import answer as answer
+from funcgrad.interop.numba.tracing import traceable
 from funcgrad.namespaces import present
 
 __all__ = ["CompiledFunction", "cfunc", "traceable"]

@@ -20,6 +20,7 @@ from scipy import LowLevelCallable
 from funcgrad.api.arguments import check_callable, name_of
 from funcgrad.api.staging import StagedFunction
 from funcgrad.compiler.abi import FIRST_SLOT
+from funcgrad.compiler.runtime.kernel_store import executor_address
 from funcgrad.errors import ArgumentError
 from funcgrad.higher_order.jit import executable_of
 
@@ -183,7 +184,6 @@ class CompiledFunction:
         source = f"def entry({', '.join(names)}):\n{body}    {end}\n"
         memory = self._executable.memory
         word = ctypes.c_int64
-        run = ctypes.cast(self._executable.run, ctypes.c_void_p).value
         scope: dict[str, Any] = {
             "np": np,
             "carray": numba.carray,
@@ -191,7 +191,7 @@ class CompiledFunction:
             "table": self._executable.table_address,
             "arena_slot": memory.arena_slot,
             "arena_bytes": memory.arena_bytes + 64,
-            "run": ctypes.CFUNCTYPE(word, word, word, word)(run),
+            "run": ctypes.CFUNCTYPE(word, word, word, word)(executor_address()),
         }
         exec(compile(source, f"<cfunc of {self.name}>", "exec"), scope)
         return numba.cfunc(f"{result}({', '.join(kinds)})")(scope["entry"])

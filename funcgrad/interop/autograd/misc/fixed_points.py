@@ -1,7 +1,7 @@
 """``autograd.misc.fixed_points``: a fixed point, differentiated as one.
 
-At ``x = f(a)(x)`` a cotangent ``g`` of ``x`` becomes ``w = g + w df/dx``, which is solved by the same
-iteration, and the cotangent of ``a`` is ``w df/da`` (implicit function theorem).
+At ``x = f(a)(x)`` a cotangent ``g`` of ``x`` becomes ``w = g + w df/dx``, which is solved by the
+same iteration, and the cotangent of ``a`` is ``w df/da`` (implicit function theorem).
 """
 
 from __future__ import annotations

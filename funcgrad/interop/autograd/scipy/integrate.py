@@ -1,4 +1,4 @@
-"""``autograd.scipy.integrate``: integrals and differential equations under SciPy's names, funcgrad's functions first."""
+"""``autograd.scipy.integrate``: SciPy's names, funcgrad's functions first."""
 
 import scipy.integrate as _theirs
 

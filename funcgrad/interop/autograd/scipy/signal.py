@@ -54,7 +54,9 @@ def convolve(
     pairs = list(zip(*(axes if axes is not None else (range(n), range(m))), strict=True))
     sizes = [(_np.shape(A)[i], _np.shape(B)[j]) for i, j in pairs]
     if mode == "valid" and all(a <= b for a, b in sizes) and any(a < b for a, b in sizes):
-        swapped = convolve(B, A, [[j for _, j in pairs], [i for i, _ in pairs]], dot_axes[::-1], mode)
+        swapped = convolve(
+            B, A, [[j for _, j in pairs], [i for i, _ in pairs]], dot_axes[::-1], mode
+        )
         n_b = m - len(pairs) - len(dot_axes[1])
         n_a = n - len(pairs) - len(dot_axes[0])
         order = [*range(n_b, n_b + n_a), *range(n_b), *range(n_a + n_b, n_a + n_b + len(pairs))]
