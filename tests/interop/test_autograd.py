@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import doctest
 import importlib
-import pkgutil
 import subprocess
 import sys
 import warnings
@@ -40,24 +38,8 @@ from funcgrad.interop.autograd.scipy.signal import convolve
 from funcgrad.interop.autograd.test_util import check_grads, combo_check
 from funcgrad.interop.autograd.tracer import getval, isbox
 
-MODULES = [
-    info.name
-    for info in pkgutil.walk_packages(ag.__path__, ag.__name__ + ".")
-    if not info.name.endswith("__main__")
-]
 X = onp.array([0.5, 1.5, 2.0])
 A = onp.array([[2.0, 0.3, 0.1], [0.3, 1.0, 0.2], [0.1, 0.2, 3.0]])
-
-
-@pytest.mark.parametrize("name", [ag.__name__, *MODULES])
-def test_examples_in_documentation(name):
-    module = importlib.import_module(name)
-    own = {k: v for k, v in vars(module).items() if getattr(v, "__module__", None) == name}
-    finder, runner = doctest.DocTestFinder(), doctest.DocTestRunner()
-    for key, value in own.items():
-        for test in finder.find(value, key, module=False):
-            runner.run(test)
-    assert runner.summarize(verbose=False).failed == 0
 
 
 # The same program under both libraries: a function of the library and its NumPy.

@@ -21,8 +21,10 @@ import funcgrad as fg
 HERE = Path(__file__).parent
 PROGRAMS = sorted(p.stem for p in HERE.glob("*.py") if not p.stem.startswith(("test_", "_")))
 QUICK = {
-    "hidden_markov",
-}
+    "bigram_model", "custom_primitive", "hidden_markov", "implicit_layer", "lens",
+    "logistic_regression", "maml", "pagerank", "poisson_regression", "rosenbrock", "soft_sorting",
+    "tsne",
+}  # fmt: skip
 STYLES = {
     "jax": (
         ("import funcgrad as jax", "import jax"),
