@@ -25,7 +25,11 @@ def labelled():
     return pytest.importorskip("xarray").DataArray(VALUES, dims="t", coords=coordinates)
 
 
-CARRIERS = {"Series": (series, VALUES), "DataFrame": (frame, TABLE), "DataArray": (labelled, VALUES)}
+CARRIERS = {
+    "Series": (series, VALUES),
+    "DataFrame": (frame, TABLE),
+    "DataArray": (labelled, VALUES),
+}
 FUNCTIONS = {
     "methods": lambda a: (a * a).sum(),
     "NumPy": lambda a: np.sum(np.sin(a) * 2),
