@@ -239,9 +239,9 @@ def triu(m: Any, k: int = 0) -> Any:
 
 
 def reshape(a: Any, shape: Any = None, order: str = "C", *, newshape: Any = None) -> Any:
-    """As `numpy.reshape` in row-major order; one length may be -1."""
+    """As `numpy.reshape`, in the orders ``"C"`` and ``"F"``; one length may be -1."""
     if order != "C":
-        raise ShapeError(f"reshape: order={order!r} is not supported; transpose before and after.")
+        return _reshape_by_columns(a, _ints(newshape if shape is None else shape), order)
     a = as_value(a, "reshape")
     shape = _ints(newshape if shape is None else shape)
     size = aval_of(a).size
@@ -255,8 +255,18 @@ def reshape(a: Any, shape: Any = None, order: str = "C", *, newshape: Any = None
     return s.reshape(a, shape)
 
 
+def _reshape_by_columns(a: Any, shape: tuple[int, ...], order: str) -> Any:
+    """With the first axis counting fastest: the transpose of the transpose, reshaped."""
+    if order != "F":
+        raise ShapeError(
+            f"reshape: order={order!r} is that of an array's memory, which traced arrays have not: "
+            "give 'C' or 'F'."
+        )
+    return transpose(reshape(transpose(a), shape[::-1]))
+
+
 def ravel(a: Any, order: str = "C") -> Any:
-    """As `numpy.ravel`."""
+    """As `numpy.ravel`, in the orders ``"C"`` and ``"F"``."""
     return reshape(a, (-1,) if aval_of(as_value(a)).size else (0,), order)
 
 

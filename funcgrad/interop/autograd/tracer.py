@@ -74,3 +74,7 @@ def getval(x: Any) -> Any:
             "funcgrad.debug.print, branch with numpy.where or funcgrad.lax.cond."
         )
     return getval(value)
+
+
+# Programs print `x._value`.
+Tracer._value = property(getval)  # type: ignore[attr-defined]
