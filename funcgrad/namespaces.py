@@ -82,9 +82,6 @@ INSTEAD: dict[str, str] = {
 }
 """What to use instead of names that funcgrad does not have on purpose."""
 
-_ANSWERED_BY = {"_numba_type_": "funcgrad.interop.numba"}
-"""Attributes by which other libraries ask for what a traced value is, and who answers them."""
-
 _COUNTERPARTS = (
     ("numpy.random", "funcgrad.random"),
     ("numpy", "funcgrad.numpy"),
@@ -100,6 +97,9 @@ _NUMPYS = {
     "funcgrad.numpy.linalg": "numpy.linalg",
     "funcgrad.numpy.fft": "numpy.fft",
 }
+
+_ANSWERED_BY = {"_numba_type_": "funcgrad.interop.numba"}
+"""Attributes by which other libraries ask for what a traced value is, and who answers them."""
 
 
 _presented: dict[str, ModuleType] = {}

@@ -261,6 +261,53 @@ def test_numbas_code_calls_it():
     assert abs(loop(1000) - np.sum(np.cos(points) * points + np.sin(points))) < 1e-9
 
 
+@numba.njit
+def thomas(below, diagonal, above, right):
+    """A tridiagonal system, by elimination in arrays that are written to."""
+    n = len(right)
+    c, d, x = np.zeros(n), np.zeros(n), np.empty(n)
+    c[0], d[0] = above[0] / diagonal[0], right[0] / diagonal[0]
+    for i in range(1, n):
+        pivot = diagonal[i] - below[i] * c[i - 1]
+        c[i] = above[i] / pivot
+        d[i] = (right[i] - below[i] * d[i - 1]) / pivot
+    x[n - 1] = d[n - 1]
+    for i in range(n - 2, -1, -1):
+        x[i] = d[i] - c[i] * x[i + 1]
+    return x
+
+
+@numba.njit
+def fill(out, x):
+    for i in range(out.shape[0]):
+        out[i] += math.sin(x) * i
+
+
+@numba.njit
+def filled(x):
+    out = np.zeros((2, 3))
+    fill(out[0], x)
+    out[1:] += 1.0
+    return out
+
+
+def test_arrays_that_they_make_are_written_to():
+    pytest.importorskip("funcgrad.numpy.writable")
+    below, diagonal = np.array([0.0, 1.0, 1.0, 1.0]), np.full(4, 4.0)
+    above, right = np.array([1.0, 1.0, 1.0, 0.0]), np.arange(4.0)
+    matrix = np.diag(diagonal) + np.diag(above[:3], 1) + np.diag(below[1:], -1)
+    args = (below, diagonal, above, right)
+    np.testing.assert_allclose(fg.jacrev(thomas, 3)(*args), np.linalg.inv(matrix), atol=1e-14)
+    x = np.linalg.solve(matrix, right)
+    slope = -np.linalg.inv(matrix) * x
+    np.testing.assert_allclose(fg.jacfwd(thomas, 1)(*args), slope, atol=1e-14)
+    np.testing.assert_allclose(fg.jit(thomas)(*args), x, atol=1e-14)
+    rows = np.stack([right, 2 * right])
+    np.testing.assert_allclose(fg.vmap(thomas, (None, None, None, 0))(*args[:3], rows)[1], 2 * x)
+    expected = np.stack([np.cos(0.3) * np.arange(3), np.zeros(3)])
+    np.testing.assert_allclose(fg.jacfwd(filled)(0.3), expected)
+
+
 def test_numba_is_not_loaded_by_derivatives_of_others():
     code = (
         "import sys, numpy as np, funcgrad as fg\nfg.grad(np.sin)(1.0)\n"
