@@ -6,6 +6,7 @@ import ctypes
 import math
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numba
 import numpy as np
@@ -230,6 +231,24 @@ def test_vectors_are_pointers():
     y, out = np.array([1.0, 2.0]), np.zeros(2)
     rhs.ctypes(3.0, y.ctypes.data_as(pointer), out.ctypes.data_as(pointer))
     np.testing.assert_array_equal(out, [2.0, -3.0])
+
+
+def test_constants_and_vectors_are_read_by_computed_indices():
+    table = np.array([1.0, 2.0, 4.0])
+    f = cfunc(lambda t, x: t[x.astype(np.int64)], "float64(float64[3], float64)")  # as under jit
+    start = table.ctypes.data_as(ctypes.POINTER(ctypes.c_double))
+    found = [f.ctypes(start, k) for k in (0.0, 2.0, -1.0, 3.0, 1.0)]
+    np.testing.assert_array_equal(found, [1.0, 4.0, 4.0, 4.0, 2.0])
+
+
+@pytest.mark.nightly
+def test_threads_call_it_at_once():
+    f = cfunc(lambda x, y: np.sum(np.sin(np.arange(100.0) * x)) * y, "float64(float64, float64)")
+    points = np.linspace(0.0, 1.0, 400)
+    expected = [np.sum(np.sin(np.arange(100.0) * x)) * 2 for x in points]
+    with ThreadPoolExecutor(4) as pool:
+        for found in pool.map(lambda _: [f.ctypes(x, 2.0) for x in points], range(8)):
+            np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
 
 
 @pytest.mark.nightly
