@@ -62,6 +62,9 @@ _NUMPYS = {
     "funcgrad.numpy.fft": "numpy.fft",
 }
 
+_ANSWERED_BY = {"_numba_type_": "funcgrad.interop.numba"}
+"""Attributes by which other libraries ask for what a traced value is, and who answers them."""
+
 
 _ASIDE = ("funcgrad.experimental", "funcgrad.interop")
 """Packages with names of others, to which nobody is sent."""
@@ -81,6 +84,17 @@ def present(package: str) -> None:
     for module in public_modules(sys.modules[package]):
         _present(module)
         _presented[module.__name__] = module
+
+
+def load_answer(attribute: str) -> None:
+    """Let the neighbour of a library know that it has met a traced value.
+
+    Args:
+        attribute: What the library asked for; most are of no library that is known.
+    """
+    module = _ANSWERED_BY.get(attribute)
+    if module is not None:
+        importlib.import_module(module).answer()
 
 
 def counterpart(path: str) -> str | None:

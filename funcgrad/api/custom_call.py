@@ -52,6 +52,7 @@ class UserRules:
     vjp_takes_zeros: bool = False
     missing: str | None = None
     missing_vmap: str | None = None
+    is_opaque: bool = False
 
     def functions(self) -> list[Function]:
         """The rules that were given."""
@@ -126,6 +127,7 @@ class Call(KeepsTracers):
             bwd_title=user.title("backward", user.bwd),
             missing=user.missing if user.jvp is None and user.fwd is None else None,
             missing_vmap=user.missing_vmap if user.vmap is None else None,
+            is_opaque=user.is_opaque,
         )
         inputs = [*self.captured, *self.leaves]
         self.leaves = []
@@ -243,8 +245,10 @@ class Call(KeepsTracers):
                     f"{what}: out_batched must have the structure of the value.\n"
                     f"  expected      {self.result.tree}\n  got           {tree}"
                 )
-            assert self.result.avals is not None
-            rows = zip(outs, batched, self.result.avals, leaf_paths(value, "result"), strict=True)
+            expected = self.result.avals or [
+                _lane(aval_of(x), flag) for x, flag in zip(outs, batched, strict=True)
+            ]
+            rows = zip(outs, batched, expected, leaf_paths(value, "result"), strict=True)
             return [self._mapped(*row, size, what) for row in rows]
 
         return run_lifted(self.captured, values, run)
@@ -261,7 +265,7 @@ class Call(KeepsTracers):
         if aval.weak_type and np.can_cast(aval.dtype, expected.dtype, "same_kind"):
             value = convert(value, expected.dtype)
             aval = aval_of(value)
-        lane = aval.update(shape=aval.shape[1:]).strong() if is_mapped else aval.strong()
+        lane = _lane(aval, is_mapped)
         if lane != expected:
             raise ShapeError(
                 f"{what} must return what {self.name} returns for every example, but `{path}` has "
@@ -358,6 +362,11 @@ def lift_optional(captured: Sequence[Tracer], values: Values, function: Any) -> 
 
     rest = iter(run_lifted(captured, values, run))
     return [None if gone else next(rest) for gone in is_zero]
+
+
+def _lane(aval: ShapedArray, is_mapped: bool) -> ShapedArray:
+    """The type of one example."""
+    return (aval.update(shape=aval.shape[1:]) if is_mapped else aval).strong()
 
 
 def _argument_aval(leaf: Any, path: str, name: str) -> ShapedArray:

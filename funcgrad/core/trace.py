@@ -31,6 +31,7 @@ from funcgrad.errors import (
     TracerIntegerConversionError,
     UnexpectedTracerError,
 )
+from funcgrad.namespaces import load_answer
 
 T = TypeVar("T")
 
@@ -198,6 +199,7 @@ class Tracer:
 
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("_"):  # Protocols that others ask for: no message is read.
+            load_answer(name)
             raise AttributeError(name)
         raise AttributeError(
             f"a traced {self.aval} inside {self.owner.what} has no attribute {name!r}: it has "

@@ -79,6 +79,8 @@ class Rules:
         bwd_title: What messages call the function that pulls cotangents back.
         missing: Message if the call is differentiated, though it has neither rule.
         missing_vmap: Message if the call is mapped, though it has no rule for it.
+        is_opaque: Whether the function must see concrete values where there are any, so that the
+            types of its results are not asked for before it runs.
     """
 
     name: str
@@ -92,6 +94,7 @@ class Rules:
     bwd_title: str = ""
     missing: str | None = None
     missing_vmap: str | None = None
+    is_opaque: bool = False
 
     @property
     def is_special(self) -> bool:
@@ -322,7 +325,7 @@ class CustomCall(Primitive):
     def batch(self, args: Values, dims: Sequence[BatchDim]) -> tuple[Any, Any]:
         if self.rules.missing_vmap is not None:
             raise MissingRuleError(self.rules.missing_vmap)
-        if self.rules.vmap is not None:
+        if self.rules.vmap is not None and not self.rules.is_opaque:
             _ = self.program  # The types of the function's results, to which the rule must keep.
         size = mapped_length(args, dims)
         mapped = _MappedRules(self.rules, list(dims), size)

@@ -316,13 +316,13 @@ def reshape(
     copy: bool | None = None,
     out_sharding: Any = None,
 ) -> Any:
-    """As `numpy.reshape` in row-major order; one length may be -1.
+    """As `numpy.reshape` in the orders ``"C"`` and ``"F"``; one length may be -1.
 
     With ``copy=True`` the result shares no memory with an ndarray.
     """
     check_placement("reshape", out_sharding=out_sharding)
     if order != "C":
-        raise ShapeError(f"reshape: order={order!r} is not supported; transpose before and after.")
+        return _reshape_by_columns(a, _ints(newshape if shape is None else shape), order)
     a = as_value(a, "reshape")
     shape = _ints(newshape if shape is None else shape)
     size = aval_of(a).size
@@ -341,8 +341,18 @@ def reshape(
     return found.copy() if copy else found
 
 
+def _reshape_by_columns(a: Any, shape: tuple[int, ...], order: str) -> Any:
+    """With the first axis counting fastest: the transpose of the transpose, reshaped."""
+    if order != "F":
+        raise ShapeError(
+            f"reshape: order={order!r} is that of an array's memory, which traced arrays have not: "
+            "give 'C' or 'F'."
+        )
+    return transpose(reshape(transpose(a), shape[::-1]))
+
+
 def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
-    """As `numpy.ravel`."""
+    """As `numpy.ravel`, in the orders ``"C"`` and ``"F"``."""
     check_placement("ravel", out_sharding=out_sharding)
     return reshape(a, (-1,) if aval_of(as_value(a)).size else (0,), order)
 

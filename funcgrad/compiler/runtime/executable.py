@@ -402,6 +402,11 @@ class Executable:
         return len(self._parts) == 1
 
     @property
+    def memory(self) -> Memory:
+        """Where everything is."""
+        return self._memory
+
+    @property
     def n_objects(self) -> int:
         """Inputs and outputs."""
         return self._n_objects

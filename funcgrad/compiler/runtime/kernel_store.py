@@ -308,7 +308,12 @@ def executor() -> Callable[[int, int, int], int]:
     """
     word = ctypes.c_int64
     kind = ctypes.CFUNCTYPE(word, ctypes.c_void_p, ctypes.c_void_p, word)
-    return kind(code_address(executor_code()))
+    return kind(executor_address())
+
+
+def executor_address() -> int:
+    """Where the executor is."""
+    return code_address(executor_code())
 
 
 def _build(builds: Sequence[_Build]) -> None:

@@ -1,0 +1,434 @@
+"""``autograd.extend``: functions with rules of the user's, which see concrete arrays.
+
+A `primitive` is called with concrete values where evaluation is eager, whatever transformation
+follows them, so it may be anything: SciPy, C, assignments to elements. `jit`, `scan` and the other
+transformations that stage record what it does to traced values instead, so there it must be
+written for them. Under `vmap` it is called once per example.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import update_wrapper
+from itertools import count
+from types import MethodType
+from typing import Any
+
+import numpy as np
+
+from funcgrad.api.arguments import check_callable, name_of
+from funcgrad.api.custom import custom_vjp
+from funcgrad.api.differentiation import jvp, vjp
+from funcgrad.api.rule_results import SymbolicZero
+from funcgrad.core.trace import Tracer
+from funcgrad.errors import ArgumentError, MissingRuleError
+from funcgrad.higher_order.closures import tracers_in
+from funcgrad.interop.autograd.tracer import Box, getval, isbox
+from funcgrad.interop.autograd.vector_spaces import VSpace, vspace
+from funcgrad.numpy.shaping import stack
+from funcgrad.pytree import tree_leaves, tree_map
+from funcgrad.transforms.batch import BatchTracer
+
+Function = Callable[..., Any]
+__all__ = [
+    "Box",
+    "VSpace",
+    "def_linear",
+    "defjvp",
+    "defjvp_argnum",
+    "defjvp_argnums",
+    "defvjp",
+    "defvjp_argnum",
+    "defvjp_argnums",
+    "notrace_primitive",
+    "primitive",
+    "register_notrace",
+    "vspace",
+]
+
+
+def _is_traced(argument: Any) -> bool:
+    if isinstance(argument, Tracer):
+        return True
+    if isinstance(argument, dict | list | tuple):
+        return any(isinstance(leaf, Tracer) for leaf in tree_leaves(argument))
+    return False
+
+
+class Primitive:
+    """A function whose derivatives are given by rules. Made by `primitive`."""
+
+    def __init__(self, fun: Function) -> None:
+        check_callable(fun, "primitive")
+        update_wrapper(self, fun, updated=())
+        self.fun = fun
+        self.vjps: Function | None = None
+        self.jvps: Function | None = None
+
+    def __repr__(self) -> str:
+        return f"<primitive {name_of(self.fun)}>"
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        places = [i for i, argument in enumerate(args) if _is_traced(argument)]
+        if not places:
+            return self.fun(*args, **kwargs)
+        call = _Call(self, args, kwargs, places)
+        return call.function()(*(args[i] for i in places))
+
+
+class _Call:
+    """One call with traced arguments, as a function of those alone."""
+
+    def __init__(
+        self, primitive: Primitive, args: Sequence[Any], kwargs: dict[str, Any], places: list[int]
+    ) -> None:
+        self.primitive = primitive
+        # Without the traced values, which rules would find in here.
+        self.rest = [None if i in places else a for i, a in enumerate(args)]
+        self.kwargs = kwargs
+        self.places = places
+
+    def fill(self, values: Sequence[Any]) -> tuple[Any, ...]:
+        args = list(self.rest)
+        for i, value in zip(self.places, values, strict=True):
+            args[i] = value
+        return tuple(args)
+
+    def function(self) -> Function:
+        primitive = self.primitive
+
+        def apply(*values: Any) -> Any:
+            return primitive.fun(*self.fill(values), **self.kwargs)
+
+        apply.__name__ = name_of(primitive.fun)
+        function = custom_vjp(apply)
+        function.rules.missing = (
+            f"{name_of(primitive.fun)} is a primitive whose derivative with respect to "
+            f"{self.named(self.places)} is not defined: give it one with defvjp or defjvp."
+        )
+        if primitive.vjps is not None:
+            function.defvjp(self.forward, self.backward, symbolic_zeros=True)
+        if primitive.jvps is not None:
+            function.defjvp(self.push, symbolic_zeros=True)
+        function.def_vmap(self.one_by_one)
+        function.rules.is_opaque = True
+        return function
+
+    def named(self, places: Sequence[int]) -> str:
+        return f"argument{'s' * (len(places) > 1)} {', '.join(map(str, places))}"
+
+    def one_by_one(self, axis_size: int, in_batched: Any, *values: Any) -> Any:
+        def apply(*values: Any) -> Any:
+            return self.primitive(*self.fill(values), **self.kwargs)
+
+        return _one_by_one(apply, axis_size, in_batched, values)
+
+    def forward(self, *actives: Any) -> Any:
+        assert self.primitive.vjps is not None
+        values = [tree_map(lambda x: x.value, active) for active in actives]
+        chosen = tuple(
+            place
+            for place, active in zip(self.places, actives, strict=True)
+            if any(x.perturbed for x in tree_leaves(active))
+        )
+        args = self.fill(values)
+        ans = self.primitive(*args, **self.kwargs)
+        pull = self.primitive.vjps(chosen, ans, args, self.kwargs)
+        return ans, _Pull(pull, chosen, self.places)
+
+    def backward(self, pull: _Pull, ct: Any) -> Any:
+        return pull(tree_map(_instantiate, ct))
+
+    def push(self, primals: Any, tangents: Any) -> Any:
+        assert self.primitive.jvps is not None
+        args = self.fill(primals)
+        ans = self.primitive(*args, **self.kwargs)
+        pairs = [
+            (place, tree_map(_instantiate, t))
+            for place, t in zip(self.places, tangents, strict=True)
+            if not all(isinstance(x, SymbolicZero) for x in tree_leaves(t))
+        ]
+        chosen = tuple(place for place, _ in pairs)
+        return ans, self.primitive.jvps(chosen, [g for _, g in pairs], ans, args, self.kwargs)
+
+
+class _Pull:
+    """The function that a rule made, with a cotangent for every traced argument."""
+
+    def __init__(self, pull: Function, chosen: Sequence[int], places: Sequence[int]) -> None:
+        self.pull = pull
+        self.chosen = chosen
+        self.places = places
+
+    def __call__(self, ct: Any) -> tuple[Any, ...]:
+        # Under `jacobian` the rule sees one cotangent after the other, unless it has kept what is
+        # mapped itself, as under a `vmap` of the derivative.
+        one_by_one = _is_mapped(tree_leaves(ct)) and not _is_mapped(tracers_in(self.pull))
+        cts = transparent(self.apply)(ct) if one_by_one else self.apply(ct)
+        found = dict(zip(self.chosen, cts, strict=True))
+        return tuple(found.get(place) for place in self.places)
+
+    def apply(self, ct: Any) -> list[Any]:
+        return list(self.pull(ct))
+
+
+def transparent(fun: Function) -> Primitive:
+    """A primitive whose derivatives are those of the function, found when they are asked for.
+
+    Args:
+        fun: The function.
+    """
+    wrapped = Primitive(fun)
+
+    def chosen(argnums: Any, args: Any, kwargs: Any) -> tuple[Function, tuple[Any, ...]]:
+        def of_chosen(*xs: Any) -> Any:
+            given = list(args)
+            for i, x in zip(argnums, xs, strict=True):
+                given[i] = x
+            return fun(*given, **kwargs)
+
+        return of_chosen, tuple(args[i] for i in argnums)
+
+    def vjps(argnums: Any, ans: Any, args: Any, kwargs: Any) -> Function:
+        function, values = chosen(argnums, args, kwargs)
+        return lambda g: vjp(function, *values)[1](g)
+
+    def jvps(argnums: Any, gs: Any, ans: Any, args: Any, kwargs: Any) -> Any:
+        function, values = chosen(argnums, args, kwargs)
+        return jvp(function, values, tuple(gs))[1]
+
+    wrapped.vjps, wrapped.jvps = vjps, jvps
+    return wrapped
+
+
+def _is_mapped(values: Sequence[Any]) -> bool:
+    return any(isinstance(x, BatchTracer) for x in values)
+
+
+def _instantiate(x: Any) -> Any:
+    return np.zeros(x.shape, x.dtype) if isinstance(x, SymbolicZero) else x
+
+
+def _one_by_one(
+    function: Function, axis_size: int, in_batched: Any, values: Sequence[Any]
+) -> tuple[Any, Any]:
+    """A batching rule that calls a function of concrete values for each example."""
+    if not axis_size:
+        raise ArgumentError(
+            f"vmap of the primitive {name_of(function)} needs at least one example: it is called "
+            "for each of them, and nothing else tells the type of its result."
+        )
+    outs = [
+        function(
+            *(
+                tree_map(lambda x, mapped, i=i: x[i] if mapped else x, value, flags)
+                for value, flags in zip(values, in_batched, strict=True)
+            )
+        )
+        for i in range(axis_size)
+    ]
+    stacked = tree_map(lambda *xs: stack(xs), *outs)
+    return stacked, tree_map(lambda _: True, stacked)
+
+
+def primitive(f_raw: Function) -> Primitive:
+    """Make a function with rules of its own, which is called with concrete values.
+
+    Args:
+        f_raw: Any function of arrays and other arguments. Arguments that are differentiated are
+            passed by position.
+
+    Returns:
+        The function; `defvjp` and `defjvp` give its derivatives.
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad.interop.autograd import grad
+        >>> from funcgrad.interop.autograd.extend import defvjp, primitive
+        >>> @primitive
+        ... def double(x):
+        ...     y = np.empty_like(x)
+        ...     y[...] = 2 * x
+        ...     return y
+        >>> defvjp(double, lambda ans, x: lambda g: 2 * g)
+        >>> grad(lambda x: np.sum(double(x)))(np.ones(2))
+        array([2., 2.])
+    """
+    return Primitive(f_raw)
+
+
+def notrace_primitive(f_raw: Function) -> Function:
+    """A function that is called with the values behind traced ones, and has no derivative.
+
+    Args:
+        f_raw: The function.
+
+    Returns:
+        A function of the same arguments.
+    """
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return f_raw(*map(getval, args), **kwargs)
+
+    update_wrapper(call, f_raw, updated=())
+    return call
+
+
+def register_notrace(trace_type: Any, primitive_fun: Primitive) -> None:
+    """Give a function derivatives that are zero.
+
+    Args:
+        trace_type: Not used: both modes get them.
+        primitive_fun: The function.
+    """
+    _checked(primitive_fun, "register_notrace")
+    defvjp_argnums(
+        primitive_fun,
+        lambda argnums, ans, args, kwargs: lambda g: [vspace(args[i]).zeros() for i in argnums],
+    )
+    defjvp_argnums(primitive_fun, lambda argnums, gs, ans, args, kwargs: vspace(ans).zeros())
+
+
+def _checked(fun: Any, what: str) -> Primitive:
+    if not isinstance(fun, Primitive):
+        raise ArgumentError(
+            f"{what} gives rules to functions made by primitive, got {type(fun).__name__} "
+            f"{name_of(fun)}. What NumPy and funcgrad define has rules already; wrap it in "
+            "primitive(...) to give it others."
+        )
+    return fun
+
+
+def _rule(table: dict[int, Any], argnum: int, fun: Primitive, mode: str) -> Any:
+    if argnum not in table:
+        raise MissingRuleError(
+            f"{mode} of {name_of(fun.fun)} wrt argnum {argnum} not defined. If the argument needs "
+            "no derivative, give None for it."
+        )
+    return table[argnum]
+
+
+def _table(rules: Sequence[Any], argnums: Any) -> dict[int, Any]:
+    numbers = count() if argnums is None else argnums
+    return dict(zip(numbers, rules, strict=False))
+
+
+def defvjp_argnums(fun: Primitive, vjpmaker: Function) -> None:
+    """Give a primitive its reverse-mode rule for several arguments at once.
+
+    Args:
+        fun: The primitive.
+        vjpmaker: ``vjpmaker(argnums, ans, args, kwargs)`` returns the function from the cotangent
+            of the result to those of the arguments ``argnums``.
+    """
+    _checked(fun, "defvjp_argnums").vjps = vjpmaker
+
+
+def defvjp_argnum(fun: Primitive, vjpmaker: Function) -> None:
+    """Give a primitive its reverse-mode rule by the number of the argument.
+
+    Args:
+        fun: The primitive.
+        vjpmaker: ``vjpmaker(argnum, ans, args, kwargs)`` returns the function from the cotangent of
+            the result to that of the argument.
+    """
+
+    def of_many(argnums: Any, ans: Any, args: Any, kwargs: Any) -> Function:
+        pulls = [vjpmaker(argnum, ans, args, kwargs) for argnum in argnums]
+        return lambda g: [pull(g) for pull in pulls]
+
+    defvjp_argnums(fun, of_many)
+
+
+def defvjp(fun: Primitive, *vjpmakers: Function | None, argnums: Any = None) -> None:
+    """Give a primitive its reverse-mode rules, one per argument.
+
+    Args:
+        fun: The primitive.
+        *vjpmakers: ``vjpmaker(ans, *args, **kwargs)`` returns the function from the cotangent of
+            the result to that of the argument; ``None`` for a derivative of zero.
+        argnums: Positions of the arguments that they belong to; by default the first ones.
+    """
+    for maker in vjpmakers:
+        if maker is not None and not callable(maker):
+            raise ArgumentError(f"defvjp({name_of(fun)}): bad VJP {maker!r}: give a function.")
+    table = _table(vjpmakers, argnums)
+
+    def of_one(argnum: int, ans: Any, args: Any, kwargs: Any) -> Function:
+        maker = _rule(table, argnum, fun, "VJP")
+        if maker is None:
+            return lambda g: vspace(args[argnum]).zeros()
+        pull: Function = maker(ans, *args, **kwargs)
+        return pull
+
+    defvjp_argnum(fun, of_one)
+
+
+def defjvp_argnums(fun: Primitive, jvpmaker: Function) -> None:
+    """Give a primitive its forward-mode rule for several arguments at once.
+
+    Args:
+        fun: The primitive.
+        jvpmaker: ``jvpmaker(argnums, gs, ans, args, kwargs)``: the tangent of the result for
+            tangents ``gs`` of the arguments ``argnums``.
+    """
+    _checked(fun, "defjvp_argnums").jvps = jvpmaker
+
+
+def defjvp_argnum(fun: Primitive, jvpmaker: Function) -> None:
+    """Give a primitive its forward-mode rule by the number of the argument.
+
+    Args:
+        fun: The primitive.
+        jvpmaker: ``jvpmaker(argnum, g, ans, args, kwargs)``: the tangent of the result.
+    """
+
+    def of_many(argnums: Any, gs: Any, ans: Any, args: Any, kwargs: Any) -> Any:
+        parts = [jvpmaker(n, g, ans, args, kwargs) for n, g in zip(argnums, gs, strict=True)]
+        return tree_map(lambda *xs: sum(xs[1:], start=xs[0]), *parts)
+
+    defjvp_argnums(fun, of_many)
+
+
+def defjvp(fun: Primitive, *jvpfuns: Any, argnums: Any = None) -> None:
+    """Give a primitive its forward-mode rules, one per argument.
+
+    Args:
+        fun: The primitive.
+        *jvpfuns: ``jvpfun(g, ans, *args, **kwargs)``: the tangent of the result; ``"same"`` if the
+            function is linear in the argument; ``None`` for a derivative of zero.
+        argnums: Positions of the arguments that they belong to; by default the first ones.
+    """
+    for rule in jvpfuns:
+        if rule is not None and rule != "same" and not callable(rule):
+            raise ArgumentError(f"defjvp({name_of(fun)}): bad JVP {rule!r}: give a function.")
+    table = _table(jvpfuns, argnums)
+
+    def of_one(argnum: int, g: Any, ans: Any, args: Any, kwargs: Any) -> Any:
+        rule = _rule(table, argnum, fun, "JVP")
+        if rule is None:
+            return vspace(ans).zeros()
+        if rule == "same":
+            return fun(*args[:argnum], g, *args[argnum + 1 :], **kwargs)
+        return rule(g, ans, *args, **kwargs)
+
+    defjvp_argnum(fun, of_one)
+
+
+def def_linear(fun: Primitive) -> None:
+    """Say that a primitive is linear in each of its arguments.
+
+    Args:
+        fun: The primitive.
+    """
+
+    def of_one(argnum: int, g: Any, ans: Any, args: Any, kwargs: Any) -> Any:
+        return fun(*args[:argnum], g, *args[argnum + 1 :], **kwargs)
+
+    defjvp_argnum(fun, of_one)
+
+
+__all__ += ["Primitive", "isbox"]

@@ -1,0 +1,10 @@
+"""``autograd.numpy.fft``: ``numpy.fft``, funcgrad's functions first."""
+
+import numpy.fft as _theirs
+
+import funcgrad.numpy.fft as _ours
+from funcgrad.interop.autograd.adopting import adopt as _adopt
+from funcgrad.interop.autograd.adopting import rest_of as _rest_of
+
+vars().update(_adopt(_ours, _theirs))
+__getattr__ = _rest_of(_theirs)

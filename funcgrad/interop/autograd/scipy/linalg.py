@@ -1,0 +1,10 @@
+"""``autograd.scipy.linalg``: linear algebra under SciPy's names, funcgrad's functions first."""
+
+import scipy.linalg as _theirs
+
+from funcgrad.interop.autograd.adopting import adopt as _adopt
+from funcgrad.interop.autograd.adopting import counterpart as _counterpart
+from funcgrad.interop.autograd.adopting import rest_of as _rest_of
+
+vars().update(_adopt(_counterpart("linalg"), _theirs))
+__getattr__ = _rest_of(_theirs)

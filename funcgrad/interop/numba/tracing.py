@@ -1,0 +1,255 @@
+"""Functions made by ``numba.njit``, traced through the Python functions that they were made of.
+
+Numba asks a value that it does not know for its ``_numba_type_``. Traced values load this module
+then, which lets Numba's dispatchers hand such calls over to us: they look for the code to run by
+``_compile_for_args``, after they have asked. In the Python function, NumPy and `math` are seen
+through namespaces of ours, and so are other compiled functions.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+import sys
+from collections.abc import Callable, Iterator
+from types import CellType, CodeType, FunctionType, ModuleType
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from funcgrad import numpy as fnp
+from funcgrad.core.trace import Tracer
+from funcgrad.errors import ArgumentError
+from funcgrad.pytree import tree_leaves
+from funcgrad.scipy import special
+
+Function = Callable[..., Any]
+
+
+class _Seen:
+    """A module as traced code sees it: some names are ours, the others its own."""
+
+    def __init__(self, original: ModuleType, ours: dict[str, Any]) -> None:
+        self.original = original
+        self.ours = ours
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self.ours:
+            return self.ours[name]
+        return getattr(self.original, name)
+
+
+def _names_of(module: Any) -> dict[str, Any]:
+    return {n: v for n in module.__all__ if not isinstance(v := getattr(module, n), ModuleType)}
+
+
+_MATH = {
+    name: getattr(fnp, {"acos": "arccos", "asin": "arcsin", "atan": "arctan", "acosh": "arccosh",
+                        "asinh": "arcsinh", "atanh": "arctanh", "atan2": "arctan2", "pow": "power",
+                        "fabs": "abs", "dist": "hypot"}.get(name, name))
+    for name in (
+        "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "copysign",
+        "cos", "cosh", "degrees", "exp", "exp2", "expm1", "fabs", "floor", "fmod", "hypot",
+        "isfinite", "isinf", "isnan", "log10", "log1p", "log2", "pow", "radians", "sin", "sinh",
+        "sqrt", "tan", "tanh", "trunc",
+    )
+} | {
+    "erf": special.erf,
+    "erfc": special.erfc,
+    "gamma": special.gamma,
+    "lgamma": special.gammaln,
+}  # fmt: skip
+
+
+def _log(x: Any, base: Any = None) -> Any:
+    return fnp.log(x) if base is None else fnp.log(x) / fnp.log(base)
+
+
+def _choose(mine: Function, fold: Function) -> Function:
+    """`min` or `max`, of traced numbers by comparing elements."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        values = args[0] if len(args) == 1 else args
+        if kwargs or not any(isinstance(v, Tracer) for v in values):
+            return mine(*args, **kwargs)
+        first, *rest = values
+        for value in rest:
+            first = fold(first, value)
+        return first
+
+    return call
+
+
+def _float(x: Any = 0.0) -> Any:
+    return fnp.astype(x, np.float64) if isinstance(x, Tracer) else float(x)
+
+
+_BUILTINS = {
+    "min": _choose(builtins.min, fnp.minimum),
+    "max": _choose(builtins.max, fnp.maximum),
+    "float": _float,
+}
+
+_seen: dict[str, Any] = {
+    "numpy.linalg": _Seen(np.linalg, _names_of(fnp.linalg)),
+    "numpy.fft": _Seen(np.fft, _names_of(fnp.fft)),
+    "math": _Seen(math, _MATH | {"log": _log}),
+}
+_seen["numpy"] = _Seen(
+    np, _names_of(fnp) | {"linalg": _seen["numpy.linalg"], "fft": _seen["numpy.fft"]}
+)
+_functions = {
+    getattr(seen.original, name): value
+    for seen in _seen.values()
+    for name, value in seen.ours.items()
+    if callable(value) and name in dir(seen.original)
+}
+"""Functions of NumPy and `math` that were imported by name, and ours."""
+
+
+def _dispatcher_class() -> Any:
+    loaded = sys.modules.get("numba.core.dispatcher")
+    return None if loaded is None else loaded.Dispatcher
+
+
+def _is_dispatcher(value: Any) -> bool:
+    kind = _dispatcher_class()
+    return kind is not None and isinstance(value, kind)
+
+
+def _elementwise(value: Any) -> Any:
+    """The dispatcher of a function made by ``numba.vectorize``, or None."""
+    loaded = sys.modules.get("numba.np.ufunc.dufunc")
+    if loaded is None or not isinstance(value, loaded.DUFunc):
+        return None
+    return value._dispatcher
+
+
+_made: WeakKeyDictionary[Any, Function] = WeakKeyDictionary()
+
+
+def traceable(function: Function) -> Function:
+    """The Python function that a function of Numba's was made of, for traced values.
+
+    Args:
+        function: Made by ``numba.njit`` or ``numba.jit``, or by ``numba.vectorize``: then the
+            result maps it over the elements of broadcast arguments.
+
+    Returns:
+        A function of the same arguments. NumPy and `math` are funcgrad's in it, and compiled
+        functions that it calls are traced likewise. Loops are unrolled, so the number of operations
+        that it records grows with their length.
+
+    Raises:
+        ArgumentError: If Numba did not make the function.
+
+    Example:
+        >>> import numba, numpy as np, funcgrad as fg
+        >>> @numba.njit("float64(float64)")
+        ... def f(x):
+        ...     return x * np.sin(x)
+        >>> float(fg.grad(fg.interop.numba.traceable(f))(0.0))
+        0.0
+    """
+    dispatcher = _elementwise(function)
+    if dispatcher is None and not _is_dispatcher(function):
+        raise ArgumentError(
+            "traceable needs a function made by numba.njit or numba.vectorize, got "
+            f"{type(function).__name__}."
+            + (
+                " A function made by numba.guvectorize writes its results into arguments: write "
+                "the loop over the core dimensions with numba.njit, and map it with funcgrad.vmap."
+                if type(function).__name__ == "GUFunc"
+                else ""
+            )
+        )
+    found = _made.get(function)
+    if found is None and dispatcher is not None:
+        found = _made[function] = fnp.vectorize(_traced(function, dispatcher.py_func))
+    elif found is None:
+        found = _traced(function, function.py_func)  # type: ignore[attr-defined]
+    return found
+
+
+def _traced(function: Function, original: FunctionType) -> Function:
+    """A copy of a Python function that sees our names."""
+    names: dict[str, Any] = {"__builtins__": builtins, "__name__": original.__module__}
+    cells = tuple(CellType() for _ in original.__closure__ or ())
+    made = FunctionType(
+        original.__code__, names, original.__name__, original.__defaults__, cells or None
+    )
+    made.__kwdefaults__ = original.__kwdefaults__
+    made.__doc__ = original.__doc__
+    _made[function] = made  # before the names, among which it may be itself
+    for name in set(_global_names(original.__code__)):
+        if name in original.__globals__:
+            names[name] = _replaced(original.__globals__[name])
+        elif name in _BUILTINS:
+            names[name] = _BUILTINS[name]
+    for cell, theirs in zip(cells, original.__closure__ or (), strict=True):
+        cell.cell_contents = _replaced(theirs.cell_contents)
+    return made
+
+
+def _global_names(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _global_names(constant)
+
+
+def _replaced(value: Any) -> Any:
+    """What stands for a global of a compiled function."""
+    if isinstance(value, ModuleType):
+        if value.__name__ == "numba":
+            return _Seen(value, {"prange": range, "literal_unroll": _same})
+        return _seen.get(value.__name__, value)
+    if _is_dispatcher(value) or _elementwise(value) is not None:
+        return traceable(value)
+    if getattr(value, "__module__", "").startswith("numba"):
+        return {"prange": range, "literal_unroll": _same}.get(value.__name__, value)
+    return _functions.get(value, value) if callable(value) and _is_hashable(value) else value
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _is_hashable(value: Any) -> bool:
+    return type(value).__hash__ is not None
+
+
+def _holds_tracer(args: Any) -> bool:
+    return any(isinstance(leaf, Tracer) for leaf in tree_leaves(args))
+
+
+def answer() -> None:
+    """Let the dispatchers of Numba, which is loaded, hand calls with traced values over to us."""
+    base = sys.modules["numba.core.dispatcher"]._DispatcherBase
+    compile_for = base._compile_for_args
+    explain = base._explain_matching_error
+    if compile_for.__module__ == __name__:
+        return
+    omitted = sys.modules["numba.core.dispatcher"].OmittedArg
+
+    def _compile_for_args(self: Any, *args: Any, **kws: Any) -> Any:
+        if _holds_tracer(args):
+            self._types_active_call.clear()
+            traced = traceable(self)
+            # Defaults come as objects that hold them.
+            return lambda *xs: traced(*(x.value if isinstance(x, omitted) else x for x in xs))
+        return compile_for(self, *args, **kws)
+
+    def _explain_matching_error(self: Any, *args: Any, **kws: Any) -> Any:
+        if not _holds_tracer(args):
+            return explain(self, *args, **kws)
+        name = self.py_func.__name__
+        raise ArgumentError(
+            f"{name} was compiled by Numba for the signatures that it was given, and for no "
+            f"others, so it cannot take traced values. Call "
+            f"funcgrad.interop.numba.traceable({name}), or leave the signatures away."
+        )
+
+    base._compile_for_args = _compile_for_args
+    base._explain_matching_error = _explain_matching_error

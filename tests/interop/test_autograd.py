@@ -1,0 +1,389 @@
+"""HIPS autograd's names mean here what they mean there."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+import warnings
+
+import numpy as onp
+import pytest
+import scipy.linalg
+
+import funcgrad as fg
+import funcgrad.interop.autograd as ag
+import funcgrad.interop.autograd.numpy as np
+from funcgrad.interop.autograd import misc
+from funcgrad.interop.autograd.builtins import isinstance as is_instance
+from funcgrad.interop.autograd.builtins import type as type_of
+from funcgrad.interop.autograd.extend import (
+    Box,
+    VSpace,
+    def_linear,
+    defjvp,
+    defjvp_argnum,
+    defvjp,
+    defvjp_argnum,
+    notrace_primitive,
+    primitive,
+    register_notrace,
+    vspace,
+)
+from funcgrad.interop.autograd.misc import optimizers
+from funcgrad.interop.autograd.misc.fixed_points import fixed_point
+from funcgrad.interop.autograd.misc.flatten import flatten_func
+from funcgrad.interop.autograd.numpy.numpy_vjps import unbroadcast_f
+from funcgrad.interop.autograd.scipy.signal import convolve
+from funcgrad.interop.autograd.test_util import check_grads, combo_check
+from funcgrad.interop.autograd.tracer import getval, isbox
+
+X = onp.array([0.5, 1.5, 2.0])
+A = onp.array([[2.0, 0.3, 0.1], [0.3, 1.0, 0.2], [0.1, 0.2, 3.0]])
+
+
+# The same program under both libraries: a function of the library and its NumPy.
+SAME = {
+    "grad": lambda ag, np: ag.grad(lambda x: np.sum(x**3))(X),
+    "grad of shape (1,)": lambda ag, np: ag.grad(lambda x: x[:1] ** 2)(X),
+    "grad float32": lambda ag, np: ag.grad(np.sin)(onp.float32(1)),
+    "grad of a dict": lambda ag, np: ag.grad(lambda d: d["a"] * np.sum(d["b"][0]))(
+        {"a": 2.0, "b": [X, 3.0]}
+    ),
+    "argnum tuple": lambda ag, np: ag.grad(lambda x, y: x * y, (0, 1))(1.0, 2.0),
+    "argnum list": lambda ag, np: ag.grad(lambda x, y: x * y, [1])(1.0, 2.0),
+    "negative argnum": lambda ag, np: ag.grad(lambda x, y: x * x * y, -1)(3.0, 2.0),
+    "keywords": lambda ag, np: ag.grad(lambda x, a=1.0: x * a)(3.0, a=4.0),
+    "constant": lambda ag, np: ag.grad(lambda x: 3.0)(1.0),
+    "value_and_grad": lambda ag, np: ag.value_and_grad(lambda x: np.sum(np.sin(x)))(X),
+    "grad_and_aux": lambda ag, np: ag.grad_and_aux(lambda x: (np.sum(x**2), x * 3))(X),
+    "elementwise": lambda ag, np: ag.elementwise_grad(lambda x, y: np.tanh(x * y), 1)(X, X),
+    "third elementwise": lambda ag, np: ag.elementwise_grad(
+        ag.elementwise_grad(ag.elementwise_grad(np.tanh))
+    )(X),
+    "deriv": lambda ag, np: ag.deriv(np.sin)(1.0),
+    "jacobian": lambda ag, np: ag.jacobian(lambda x: np.outer(x, np.exp(x)))(X),
+    "jacobian scalar": lambda ag, np: ag.jacobian(lambda x: x * np.ones(2))(3.0),
+    "jacobian of jacobian": lambda ag, np: ag.jacobian(ag.jacobian(lambda x: np.dot(A, x**3)))(X),
+    "hessian": lambda ag, np: ag.hessian(lambda x: np.sum(np.exp(np.dot(A, x))))(X),
+    "hvp": lambda ag, np: ag.hessian_vector_product(lambda x: np.sum(np.prod(x) * x))(X, X),
+    "htp of a matrix": lambda ag, np: ag.hessian_tensor_product(
+        lambda x: np.sum(np.linalg.inv(x)) ** 2
+    )(A, A + 1),
+    "tjp": lambda ag, np: ag.tensor_jacobian_product(lambda x: np.outer(x, x))(X, A),
+    "tjp of fewer axes": lambda ag, np: ag.tensor_jacobian_product(lambda x: np.outer(x, x**2))(
+        X, X
+    ),
+    "vjp": lambda ag, np: ag.make_vjp(lambda x: np.dot(A, x))(X)[0](X),
+    "vjp of a tuple": lambda ag, np: ag.make_vjp(lambda x, y: x * y, (0, 1))(2.0, X)[0](X),
+    "jvp": lambda ag, np: ag.make_jvp(lambda x: np.dot(A, x))(X)(X),
+    "jvp in two": lambda ag, np: ag.make_jvp(lambda x, y: x * y, (0, 1))(1.0, 2.0)((1.0, 1.0)),
+    "hvp at a point": lambda ag, np: ag.make_hvp(lambda x: np.sum(x**4))(X)[0](X),
+    "ggnvp": lambda ag, np: ag.make_ggnvp(lambda x: np.tanh(np.dot(A, x)))(X)(X),
+    "complex": lambda ag, np: ag.grad(lambda z: np.abs(z) ** 2)(1 + 2j),
+    "holomorphic": lambda ag, np: ag.holomorphic_grad(lambda z: np.exp(z) * z)(1 + 2j),
+    "named": lambda ag, np: ag.grad_named(lambda a, b: a * b * b, "b")(3.0, 2.0),
+    "checkpoint": lambda ag, np: ag.grad(ag.checkpoint(lambda x: np.sum(np.sin(x) * x)))(X),
+    "branches": lambda ag, np: ag.grad(lambda x: x**2 if x > 0 else -x)(3.0),
+    "iteration": lambda ag, np: ag.grad(
+        lambda x: sum(a * b for a, b in zip(x, x[::-1], strict=True))
+    )(X),
+    "stacked list": lambda ag, np: ag.grad(lambda x: np.sum(np.array([x[0], [x[1]][0]]) ** 2))(X),
+    "where": lambda ag, np: ag.elementwise_grad(lambda x: np.where(x > 1, x**2, -x))(X),
+    "einsum": lambda ag, np: ag.grad(lambda m: np.einsum("ij,jk,ki->", m, m, A))(A),
+    "fft": lambda ag, np: ag.grad(lambda x: np.sum(np.abs(np.fft.fft(x)) ** 2))(X),
+    "slogdet": lambda ag, np: ag.grad(lambda m: np.linalg.slogdet(m)[1])(A),
+    "logsumexp": lambda ag, np: ag.hessian(lambda x: np.logaddexp(x[0], x[1]) * x[2])(X),
+    "const_graph": lambda ag, np: misc.const_graph(lambda x: x**2)(3.0),
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_derivatives_are_those_of_autograd(name):
+    original = pytest.importorskip("autograd")
+    their_numpy = pytest.importorskip("autograd.numpy")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = SAME[name](original, their_numpy)
+    got = SAME[name](ag, np)
+    assert fg.tree.structure(got) == fg.tree.structure(expected)
+    for a, b in zip(fg.tree.leaves(got), fg.tree.leaves(expected), strict=True):
+        onp.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14)
+        assert onp.shape(a) == onp.shape(b)
+        assert onp.asarray(a).dtype == onp.asarray(b).dtype
+
+
+# What autograd is made of, and other modules of Python's that it imports.
+NOT_HERE = {
+    "ContainerVSpace", "DictBox", "DictMeta", "DictVSpace", "EPS", "JVPNode", "ListMeta",
+    "ListVSpace", "NamedTupleVSpace", "RTOL", "SequenceBox", "SequenceVSpace", "SparseObject",
+    "TOL", "TupleMeta", "TupleVSpace", "VJPNode", "check_equivalent", "check_jvp", "check_vjp",
+    "dict_", "fwd_grad_make_sequence", "grad_container_take", "grad_sequence_extend_left",
+    "grad_sequence_extend_right", "isinstance_", "list_", "make_numerical_jvp", "make_sequence",
+    "scalar_close", "sequence_extend_left", "sequence_extend_right", "subvals", "tuple_", "type_",
+    "unflatten_optimizer", "wraps", "get_name", "make_jvp", "make_vjp", "defvjp", "defjvp",
+    "defjvp_argnum", "defvjp_argnum", "notrace_primitive", "primitive", "vspace", "Box", "VSpace",
+    "flatten", "np", "type",
+}  # fmt: skip
+
+
+def test_all_names_of_autograd_are_here():
+    original = pytest.importorskip("autograd")
+    names = {n for n in vars(original) if not n.startswith("_")}
+    assert not names - set(vars(ag))
+    for name in ("extend", "builtins", "misc.optimizers", "misc.flatten", "test_util", "scipy"):
+        theirs = importlib.import_module(f"autograd.{name}")
+        ours = importlib.import_module(f"{ag.__name__}.{name}")
+        missing = {n for n in vars(theirs) if not hasattr(ours, n)} - NOT_HERE
+        assert not {n for n in missing if not n.startswith(("_", "container_"))}, name
+
+
+def test_numpy_names_are_numpys():
+    assert np.pi is onp.pi
+    assert np.float64(1).dtype == onp.float64
+    assert np.random.RandomState is onp.random.RandomState
+    assert np.testing is onp.testing
+    missing = [n for n in onp.__all__ if not hasattr(np, n)]
+    assert not missing
+    with pytest.raises(AttributeError):
+        _ = np.no_such_name
+
+
+ERRORS = {
+    "int": (lambda: ag.grad(np.sin)(1), TypeError, r"can't differentiate w.r.t. `x`, ~i64\[\]"),
+    "ints in a container": (
+        lambda: ag.grad(lambda d: d["a"] * 2.0)({"a": 1.0, "n": 3}),
+        TypeError,
+        r"can't differentiate w.r.t. `x\['n'\]`",
+    ),
+    "vector": (lambda: ag.grad(lambda x: x)(X), TypeError, r"scalar-output.*returned f64\[3\]"),
+    "tuple": (lambda: ag.grad(lambda x: (x, x))(1.0), TypeError, "scalar-output"),
+    "nothing": (lambda: ag.grad(lambda x: None)(1.0), TypeError, "returned None"),
+    "complex": (lambda: ag.grad(lambda z: z * z)(1 + 2j), TypeError, "returned ~?c128"),
+    "complex elements": (
+        lambda: ag.elementwise_grad(lambda z: z * z)(1 + 2j), TypeError, "real-output",
+    ),
+    "argnum": (lambda: ag.grad(np.sin, "x"), TypeError, "argnum must be an int"),
+    "too few": (lambda: ag.grad(np.sin, 1)(1.0), TypeError, "was called with 1 positional arg"),
+    "no such name": (lambda: ag.grad_named(lambda a: a, "b"), TypeError, "no argument 'b' among a"),
+    "no function": (lambda: ag.grad(3.0), TypeError, "needs a function"),
+    "Box": (lambda: Box.register(dict), TypeError, "funcgrad.tree_util.register_pytree_node"),
+    "VSpace": (lambda: VSpace.register(dict), TypeError, "differentiates classes as pytrees"),
+    "rules for others": (lambda: defvjp(onp.sin, None), TypeError, "functions made by primitive"),
+    "bad rule": (lambda: defvjp(primitive(onp.sin), 3), TypeError, "bad VJP 3"),
+    "no rule": (
+        lambda: ag.grad(primitive(onp.sin))(1.0), NotImplementedError,
+        "sin is a primitive whose derivative with respect to argument 0 is not defined",
+    ),
+    "no rule for this one": (
+        lambda: ag.grad(power, 1)(2.0, 3.0), NotImplementedError, "VJP of power wrt argnum 1",
+    ),
+    "mode": (lambda: convolve(X, X, mode="all"), TypeError, "mode must be one of"),
+}  # fmt: skip
+
+
+@primitive
+def power(x, n, scale=1.0):
+    """A function that needs concrete values."""
+    assert isinstance(x, onp.ndarray | float)
+    y = onp.empty_like(x)
+    y[...] = scale * x**n
+    return y
+
+
+defvjp(power, lambda ans, x, n, scale=1.0: lambda g: g * scale * n * power(x, n - 1), argnums=[0])
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors_say_what_was_meant(name):
+    run, kind, text = ERRORS[name]
+    with pytest.raises(kind, match=text):
+        run()
+
+
+def test_a_primitive_sees_concrete_values_in_every_derivative():
+    def f(x):
+        return np.sum(power(x, 3, scale=2.0))
+
+    onp.testing.assert_allclose(ag.grad(f)(X), 6 * X**2)
+    onp.testing.assert_allclose(ag.hessian(f)(X), onp.diag(12 * X))
+    onp.testing.assert_allclose(ag.jacobian(lambda x: power(x, 3))(X), onp.diag(3 * X**2))
+    onp.testing.assert_allclose(ag.make_jvp(lambda x: power(x, 3))(X)(X)[1], 3 * X**3)
+    onp.testing.assert_allclose(fg.vmap(lambda x: power(x, 3))(A), A**3)
+    onp.testing.assert_allclose(fg.vmap(fg.grad(f))(A), 6 * A**2)
+    check_grads(lambda x: power(x, 3), order=2)(X)
+
+
+def test_a_rule_may_use_what_takes_concrete_values_only():
+    factor = scipy.linalg.cho_factor(A)
+    solve = primitive(lambda b: scipy.linalg.cho_solve(factor, b))
+    defvjp(solve, lambda ans, b: lambda g: scipy.linalg.cho_solve(factor, g))
+    onp.testing.assert_allclose(ag.jacobian(solve)(X), onp.linalg.inv(A), atol=1e-14)
+
+
+def test_forward_rules():
+    product = primitive(lambda x, y: onp.multiply(x, y))
+    defjvp(product, lambda g, ans, x, y: g * y, lambda g, ans, x, y: x * g)
+    onp.testing.assert_allclose(ag.make_jvp(product, (0, 1))(X, X)((X, X))[1], 2 * X * X)
+    onp.testing.assert_allclose(ag.grad(lambda x: np.sum(product(x, x)))(X), 2 * X)
+    triple = primitive(lambda x: onp.multiply(3.0, x))
+    def_linear(triple)
+    onp.testing.assert_allclose(ag.make_jvp(triple)(X)(X)[1], 3 * X)
+    same = primitive(lambda x: onp.multiply(3.0, x))
+    defjvp(same, "same")
+    onp.testing.assert_allclose(ag.grad(lambda x: np.sum(same(x)))(X), [3.0] * 3)
+    by_number = primitive(lambda *xs: onp.sum(onp.stack(xs), 0))
+    defvjp_argnum(by_number, lambda argnum, ans, args, kwargs: lambda g: (argnum + 1) * g)
+    defjvp_argnum(by_number, lambda argnum, g, ans, args, kwargs: (argnum + 1) * g)
+    onp.testing.assert_allclose(ag.grad(lambda x: np.sum(by_number(1.0 * X, x)))(X), [2.0] * 3)
+    assert ag.make_jvp(by_number, (0, 1))(1.0, 1.0)((1.0, 1.0))[1] == 3.0
+    flat = primitive(onp.round)
+    register_notrace(None, flat)
+    assert ag.grad(lambda x: x * flat(x))(1.75) == 2.0
+
+
+def test_primitives_have_several_results_and_containers_as_arguments():
+    split = primitive(lambda d: (d["a"] * 2, onp.exp(d["b"])))
+    defvjp(split, lambda ans, d: lambda g: {"a": 2 * g[0], "b": g[1] * ans[1]})
+
+    def f(d):
+        u, v = split(d)
+        return np.sum(u) + 3 * v
+
+    got = ag.grad(f)({"a": X, "b": 1.0})
+    onp.testing.assert_allclose(got["a"], [2.0] * 3)
+    onp.testing.assert_allclose(got["b"], 3 * onp.e)
+
+
+def test_methods_may_be_primitives():
+    class Scaled:
+        factor = 3.0
+
+        @primitive
+        def apply(self, x):
+            return self.factor * x
+
+    defvjp(Scaled.apply, None, lambda ans, self, x: lambda g: self.factor * g)
+    assert ag.grad(Scaled().apply)(1.0) == 3.0
+
+
+def test_broadcasting_rules():
+    plus = primitive(onp.add)
+    defvjp(
+        plus,
+        lambda ans, x, y: unbroadcast_f(x, lambda g: g),
+        lambda ans, x, y: unbroadcast_f(y, lambda g: g),
+    )
+    assert ag.grad(lambda b: np.sum(plus(A, b)))(1.0) == 9.0
+    onp.testing.assert_allclose(ag.grad(lambda b: np.sum(plus(A, b)))(X[:, None]), [[3.0]] * 3)
+
+
+def test_values_behind_traced_ones():
+    seen = []
+
+    def f(x):
+        seen.extend([isbox(x), float(getval(x)), is_instance(x, float), type_of(x)])
+        return notrace_primitive(float)(x) * x
+
+    assert ag.grad(f)(3.0) == 3.0
+    assert seen == [True, 3.0, True, onp.float64]
+    assert (
+        ag.grad(lambda x: np.sum(x) if is_instance(x, np.ndarray) else 0.0)(X).tolist() == [1] * 3
+    )
+    with pytest.raises(TypeError, match="getval needs a value"):
+        fg.vmap(getval)(X)
+
+
+def test_vector_spaces():
+    space = vspace({"a": X, "b": 1.0, "c": 1j})
+    assert (space.size, space.iscomplex) == (6, True)
+    assert len(list(space.standard_basis())) == 6
+    assert vspace(X).shape == (3,)
+    assert vspace(X) == vspace(X + 1) != vspace(A)
+    assert vspace(X).inner_prod(X, X) == onp.dot(X, X)
+
+
+@pytest.mark.parametrize("name", ["sgd", "rmsprop", "adam"])
+def test_optimizers_take_the_same_steps(name):
+    theirs = pytest.importorskip("autograd.misc.optimizers")
+    start = {"a": onp.ones(2), "b": [3.0]}
+
+    def gradient(x, i):
+        return {"a": x["a"] + 0.1 * i, "b": [x["b"][0] ** 3]}
+
+    seen = []
+    got = getattr(optimizers, name)(
+        gradient, start, lambda x, i, g: seen.append(i), num_iters=7, step_size=0.02
+    )
+    expected = getattr(theirs, name)(gradient, start, num_iters=7, step_size=0.02)
+    assert seen == list(range(7))
+    onp.testing.assert_allclose(got["a"], expected["a"], rtol=1e-13)
+    onp.testing.assert_allclose(got["b"][0], expected["b"][0], rtol=1e-13)
+
+
+def test_flatten_is_ordered_by_keys():
+    theirs = pytest.importorskip("autograd.misc.flatten")
+    value = {"z": X, "a": [1.0, (A, 2.0)]}
+    vector, unflatten = misc.flatten(value)
+    onp.testing.assert_array_equal(vector, theirs.flatten(value)[0])
+    onp.testing.assert_array_equal(unflatten(vector)["a"][1][0], A)
+    f, _, x = flatten_func(lambda v: {"y": v["z"] * 2}, value)
+    onp.testing.assert_array_equal(f(x), 2 * X)
+
+
+def test_fixed_points_have_implicit_derivatives():
+    def newton(a):
+        return lambda x: 0.5 * (x + a / x)
+
+    def root(a):
+        return fixed_point(newton, a, 1.0, lambda x, y: abs(x - y), 1e-13)
+
+    assert abs(root(2.0) - 2**0.5) < 1e-12
+    assert abs(ag.grad(root)(2.0) - 0.5 * 2**-0.5) < 1e-9
+    assert abs(ag.grad(ag.grad(root))(2.0) + 0.25 * 2**-1.5) < 1e-9
+
+
+@pytest.mark.parametrize("mode", ["full", "valid", "same"])
+@pytest.mark.parametrize("shapes", [((7, 2), (3, 2)), ((3, 4), (5, 4)), ((4, 2), (4, 2))])
+def test_convolution_along_axes(mode, shapes):
+    rng = onp.random.default_rng(0)
+    a, b = (rng.normal(size=s) for s in shapes)
+    rows = [[onp.convolve(u, v, "full") for v in b.T] for u in a.T]
+    full, n, m = onp.array(rows), len(a), len(b)
+    start, length = {
+        "full": (0, n + m - 1),
+        "valid": (min(n, m) - 1, abs(n - m) + 1),
+        "same": ((m - 1) // 2, n),
+    }[mode]
+    expected = full[..., start : start + length]
+    onp.testing.assert_allclose(convolve(a, b, ([0], [0]), mode=mode), expected, atol=1e-12)
+    traced = onp.einsum("iik->k", expected)
+    got = convolve(a, b, ([0], [0]), dot_axes=([1], [1]), mode=mode)
+    onp.testing.assert_allclose(got, traced, atol=1e-12)
+    combo_check(lambda a, b: convolve(a, b, ([0], [0]), mode=mode), (0, 1), order=1)([a], [b])
+
+
+SCRIPT = """
+import autograd.numpy as np
+from autograd import grad, elementwise_grad
+from autograd.scipy.special import logsumexp
+import autograd.scipy.stats.norm as norm
+from autograd.extend import primitive, defvjp
+import sys
+print(grad(lambda x: logsumexp(x) ** 2)(np.zeros(2)), grad.__module__, sys.argv[1:], __name__)
+"""
+
+
+def test_programs_run_unchanged(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    command = [sys.executable, "-m", "funcgrad.interop.autograd", str(script), "--flag"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    module = "funcgrad.interop.autograd.differential_operators"
+    assert done.stdout == f"[0.69314718 0.69314718] {module} ['--flag'] __main__\n"
+    code = "import autograd\nimport funcgrad.interop.autograd as ours\nours.install()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "autograd was imported by this process before" in done.stderr or (
+        "No module named 'autograd'" in done.stderr
+    )
