@@ -19,6 +19,7 @@ from funcgrad.api.arguments import (
 from funcgrad.core.avals import aval_of
 from funcgrad.core.transformed import Transformed
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError, TreeError
+from funcgrad.numpy.writable import ARGUMENT, WritableArray
 from funcgrad.primitives.objects import flatten_values
 from funcgrad.primitives.shape import (
     broadcast_to,
@@ -96,7 +97,7 @@ def vmap(
         out_tree: list[Any] = []
 
         def flat(*values: Any) -> list[Any]:
-            rest = iter(values)
+            rest = map(_indexable, values)
             inner = [next(rest) if here else x for x, here in zip(passed, is_value, strict=True)]
             inner_args, inner_kwargs = tree_unflatten(treedef, inner)
             outs, tree = flatten_values(fun(*inner_args, **inner_kwargs))
@@ -123,6 +124,13 @@ def vmap(
         axis_name=axis_name,
         axis_size=axis_size,
     )
+
+
+def _indexable(value: Any) -> Any:
+    """An array that is not mapped as one that traced integers are indices of."""
+    if type(value) is np.ndarray and value.ndim:
+        return WritableArray(value, None, ARGUMENT)
+    return value
 
 
 def _is_value(leaf: Any) -> bool:

@@ -147,3 +147,27 @@ def test_messages(call: Any, kind: type[Exception], text: str) -> None:
     with pytest.raises(kind) as info:
         call()
     assert text in str(info.value)
+
+
+def test_arrays_that_are_not_mapped_are_indexed_by_mapped_integers():
+    table, places = np.arange(10.0).reshape(5, 2), np.array([3, 0])
+    look_up = fg.vmap(lambda t, i: t[i], in_axes=(None, 0))
+    np.testing.assert_array_equal(look_up(table, places), table[places])
+    nested = fg.vmap(lambda p, i: p["table"][i] @ p["w"], in_axes=(None, 0))
+    params = {"table": table, "w": np.array([1.0, -1.0])}
+    np.testing.assert_array_equal(nested(params, places), table[places] @ params["w"])
+    expected = np.zeros((5, 2))
+    expected[places] = 1.0
+    np.testing.assert_array_equal(fg.grad(lambda t: look_up(t, places).sum())(table), expected)
+    kept, _ = fg.vmap(lambda t, i: (t, i), (None, 0), (None, 0))(table, places)
+    assert type(kept) is np.ndarray
+    # It is the caller's, and known: Python may look at it, and nobody writes to it.
+    chosen = fg.vmap(lambda t, i: i * 2 if t[0, 1] > 0 else i, (None, 0))(table, places)
+    np.testing.assert_array_equal(chosen, places * 2)
+
+    def write(t, i):
+        t[0] = i
+        return t
+
+    with pytest.raises(errors.ArgumentError, match="was not made inside of vmap"):
+        fg.vmap(write, (None, 0))(table, places)
