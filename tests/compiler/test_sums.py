@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import funcgrad as fg
+import funcgrad.numpy as fnp
 
 LENGTH = 3 * 10**6
 
@@ -139,3 +140,20 @@ def has_value(view: Any, axis: Any, fold: str) -> bool:
         return True
     axes = range(3) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     return all(view.shape[a] for a in axes)
+
+
+@pytest.mark.parametrize(
+    "shape", [(1, 7), (3, 5), (4, 6), (9, 4, 6), (6, 1), (0, 3), (11, 0)], ids=str
+)
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "i4"])
+def test_running_sums_of_several_lines_at_a_time(shape: tuple[int, ...], dtype: str) -> None:
+    """Four lines run together; what is left of them runs alone."""
+    x = np.random.default_rng(0).integers(-9, 9, shape).astype(dtype)
+    for axis in range(len(shape)):
+        f = fg.jit(lambda x, axis=axis: fnp.cumsum(x, axis=axis))
+        np.testing.assert_array_equal(f(x), np.cumsum(x, axis=axis))
+        back = fg.jit(lambda x, axis=axis: fg.lax.cumsum(x, axis, reverse=True))
+        expected = np.flip(np.cumsum(np.flip(x, axis), axis=axis), axis)
+        np.testing.assert_array_equal(back(x), expected)
+        other = x.swapaxes(0, -1)  # lines that do not lie beside each other
+        np.testing.assert_array_equal(f(other), np.cumsum(other, axis=axis))

@@ -11,7 +11,7 @@ one after the other.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -385,20 +385,42 @@ def generate_search(node: Search) -> Iterator[Kernel]:
 def generate_scan(node: Scan) -> Iterator[Kernel]:
     """The kernel of a running fold."""
     out, form = node.out, node.form
-    given = written("{0}", ["x0"], [node.operands[0].dtype], out.dtype)
-    start = neutral(form.init, out.dtype)
-    yield _running(node, form.axis, form.reverse, start, form.step.format("h", given))
+
+    def step(last: str, given: Sequence[str]) -> str:
+        return form.step.format(last, written("{0}", given, [node.operands[0].dtype], out.dtype))
+
+    yield _running(node, form.axis, form.reverse, neutral(form.init, out.dtype), step)
 
 
 def generate_recurrence(node: Recurrence) -> Iterator[Kernel]:
     """The kernel of a recurrence."""
     form = node.form
-    step = form.step.format("h", "x0", "x1")
-    yield _running(node, form.axis, form.reverse, node.out.dtype.type(0), step)
+    zero = node.out.dtype.type(0)
+    yield _running(
+        node, form.axis, form.reverse, zero, lambda last, given: form.step.format(last, *given)
+    )
 
 
-def _running(node: Node, axis: int, is_reverse: bool, start: Any, step: str) -> Kernel:
-    """Loops over the other axes, then along the axis, with the result so far in a register."""
+ROWS = 4
+"""Lines along which results run at the same time: each waits for the operation before."""
+
+
+def _running(
+    node: Node,
+    axis: int,
+    is_reverse: bool,
+    start: Any,
+    step: Callable[[str, Sequence[str]], str],
+) -> Kernel:
+    """Loops over the other axes, then along the axis, with the results so far in registers.
+
+    Args:
+        node: What is computed.
+        axis: The axis along which it runs.
+        is_reverse: Whether from its far end.
+        start: The result before the first element.
+        step: The next result, of the one before and of elements.
+    """
     source, shape = Source(), node.out.shape
     source.add("begin = args[0]")
     source.add("end = args[1]")
@@ -410,11 +432,27 @@ def _running(node: Node, axis: int, is_reverse: bool, start: Any, step: str) -> 
     moved = [(c, (c.strides[axis],)) for c in cursors]
     along = Walk(source, "j", (shape[axis],), moved, is_reverse=is_reverse)
     first = source.literal(start)
-    with walk.inside():
-        source.add(f"h = {first}")
+
+    def run(lines: Sequence[str]) -> None:
+        for line in lines:
+            source.add(f"h{line} = {first}")
         with along.inside():
-            for k, cursor in enumerate(given):
-                source.add(f"x{k} = {cursor.load()}")
-            source.add(f"h = {step}")
-            source.add(cursors[-1].store("h"))
+            for line in lines:
+                names = [f"x{k}{line}" for k in range(len(given))]
+                for name, cursor in zip(names, given, strict=True):
+                    source.add(f"{name} = {cursor.load(line)}")
+                source.add(f"h{line} = {step(f'h{line}', names)}")
+                source.add(cursors[-1].store(f"h{line}", line))
+
+    *outer, last = walk.loops
+    with walk.inside(outer):
+        if not along.loops or last.size < ROWS:
+            with walk.over(last):
+                run([""])
+        else:
+            lines = [f"_{r}" for r in range(ROWS)]
+            with walk.together(last, lines):
+                run(lines)
+            with walk.over(last, f"whole, {last.end}"):
+                run([""])
     return Kernel(source.text(), source.words, walk.length, [], True, math.prod(shape))

@@ -31,11 +31,12 @@ class Cursor:
             self.strides = operand.strides
             source.pointer(name, operand.value.home, operand.offset)
 
-    def load(self) -> str:
-        return self.literal or f"load({self.pointer}, {self.index}, {self.scope})"
+    def load(self, line: str = "") -> str:
+        """The current element; of one of several lines (`Walk.together`) by its name."""
+        return self.literal or f"load({self.pointer.format(line)}, {self.index}, {self.scope})"
 
-    def store(self, value: str) -> str:
-        return f"store({self.pointer}, {self.index}, {value}, {self.scope})"
+    def store(self, value: str, line: str = "") -> str:
+        return f"store({self.pointer.format(line)}, {self.index}, {value}, {self.scope})"
 
 
 @dataclass
@@ -46,6 +47,16 @@ class Loop:
     size: int
     strides: tuple[int, ...]
     length: str = ""
+
+    @property
+    def end(self) -> str:
+        """Where it ends."""
+        return self.length.rpartition(", ")[2]
+
+    @property
+    def begin(self) -> str:
+        """Where it begins."""
+        return self.length.rpartition(", ")[0] or "0"
 
 
 class Walk:
@@ -124,6 +135,9 @@ class Walk:
                 elif step:
                     name = f"{cursor.name}_{loop.variable}"
                     move = f"{loop.variable} * {self.steps[loop.variable, k]}"
+                    if "{}" in cursor.pointer:  # of several lines
+                        cursor.pointer = f"offset({cursor.pointer}, {move})"
+                        continue
                     self.source.add(f"{name} = offset({cursor.pointer}, {move})")
                     cursor.pointer = name
             yield
@@ -131,11 +145,40 @@ class Walk:
             cursor.pointer, cursor.index = pointer, index
 
     @contextmanager
+    def together(self, loop: Loop, lines: Sequence[str]) -> Iterator[None]:
+        """One loop, several lines at a time; the rest of them is from ``whole`` on.
+
+        Args:
+            loop: The loop.
+            lines: What the names of each line's variables end with.
+        """
+        source, n = self.source, len(lines)
+        source.add(f"whole = {loop.end} - ({loop.end} - {loop.begin}) % {n}")
+        saved = [(cursor.pointer, cursor.index) for cursor in self.cursors]
+        for cursor, step in zip(self.cursors, loop.strides, strict=True):
+            if step:
+                self._settle(cursor, loop)
+        with source.block(f"for {loop.variable} in range({loop.begin}, whole, {n}):"):
+            for k, (cursor, step) in enumerate(zip(self.cursors, loop.strides, strict=True)):
+                if not step:
+                    continue
+                for r, line in enumerate(lines):
+                    place = f"{loop.variable} + {r}"
+                    moved = f"advance({cursor.pointer}, {place})"
+                    if not self._is_unit(loop, step):
+                        steps = self.steps[loop.variable, k]
+                        moved = f"offset({cursor.pointer}, ({place}) * {steps})"
+                    source.add(f"{cursor.name}{line} = {moved}")
+                cursor.pointer, cursor.index = f"{cursor.name}{{}}", "0"
+            yield
+        for cursor, (pointer, index) in zip(self.cursors, saved, strict=True):
+            cursor.pointer, cursor.index = pointer, index
+
+    @contextmanager
     def blocks(self, loop: Loop) -> Iterator[None]:
         """One loop, from ``q`` to ``stop`` each time."""
-        first, _, end = loop.length.rpartition(", ")
-        with self.source.block(f"for q in range({first or 0}, {end}, {BLOCK}):"):
-            self.source.add(f"stop = minimum(q + {BLOCK}, {end})")
+        with self.source.block(f"for q in range({loop.begin}, {loop.end}, {BLOCK}):"):
+            self.source.add(f"stop = minimum(q + {BLOCK}, {loop.end})")
             yield
 
     def _settle(self, cursor: Cursor, loop: Loop) -> None:
