@@ -7,9 +7,12 @@ modules, then among similar names here.
 
 from __future__ import annotations
 
+import ast
 import importlib
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
 from types import ModuleType
 
 _ONE_MACHINE = "funcgrad computes on the processor it runs on, with NumPy arrays; "
@@ -162,15 +165,13 @@ def _hint(module: ModuleType, name: str) -> str:
     known = INSTEAD.get(f"{module.__name__}.{name}")
     if known is not None:
         return known
-    _load_all()
-    others = [
-        other
-        for path, other in list(_presented.items())
-        if other is not module and not path.startswith(_ASIDE)
+    elsewhere = [
+        path
+        for path, names in _all_names().items()
+        if name in names and path != module.__name__ and not path.startswith(_ASIDE)
     ]
-    elsewhere = [m.__name__ for m in others if name in m.__all__]
     if elsewhere:
-        return f"it is {' or '.join(f'{m}.{name}' for m in elsewhere[:3])}."
+        return f"it is {' or '.join(f'{path}.{name}' for path in elsewhere[:3])}."
     similar = _similar(name, module.__all__)
     if similar:
         return f"did you mean {' or '.join(similar)}?"
@@ -184,15 +185,42 @@ def _hint(module: ModuleType, name: str) -> str:
     return ""
 
 
-def _load_all() -> None:
-    """Load the modules that wait for their first use: what is asked for may be there."""
-    known: set[str] = set()
-    while waiting := _presented.keys() - known:  # what is loaded may have modules of its own
-        for module in [_presented[path] for path in sorted(waiting)]:
-            for name in module.__all__:
-                if name not in vars(module):
-                    importlib.import_module(f"{module.__name__}.{name}")
-        known |= waiting
+def _all_names() -> dict[str, Sequence[str]]:
+    """The public names of all public modules.
+
+    Those that wait for their first use are not loaded for a message, as programs also ask for
+    names that they know may be missing: their names are read from their sources.
+    """
+    found: dict[str, Sequence[str]] = {}
+    waiting = [(path, module.__all__, vars(module)) for path, module in _presented.items()]
+    while waiting:
+        path, names, there = waiting.pop(0)
+        found[path] = names
+        for name in names:
+            if name not in there and f"{path}.{name}" not in _presented:
+                own, imported = _names_in_source(f"{path}.{name}")
+                waiting.append((f"{path}.{name}", own, imported))
+    return found
+
+
+@cache
+def _names_in_source(path: str) -> tuple[tuple[str, ...], dict[str, None]]:
+    """The names in the ``__all__`` of a module, and what it imports or defines at once."""
+    file = Path(__file__).parent.joinpath(*path.split(".")[1:])
+    file = file / "__init__.py" if file.is_dir() else file.with_suffix(".py")
+    names: tuple[str, ...] = ()
+    there: dict[str, None] = {}
+    for node in ast.parse(file.read_text(encoding="utf-8") if file.exists() else "").body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id="__all__")], value=ast.List() as value):
+                names = tuple(str(x.value) for x in value.elts if isinstance(x, ast.Constant))
+            case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
+                there.update(dict.fromkeys(x.asname or x.name for x in aliases))
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                there[name] = None
+            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+                there[name] = None
+    return names, there
 
 
 def _similar(name: str, names: Iterable[str]) -> list[str]:
