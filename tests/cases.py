@@ -57,14 +57,6 @@ from funcgrad.primitives.gamma_samples import (
     log_gamma_sample,
     log_gamma_slope,
 )
-from funcgrad.primitives.incomplete_beta import (
-    beta_above,
-    beta_below,
-    beta_quantile,
-    beta_quantile_above,
-    betainc_da,
-    betainc_db,
-)
 from funcgrad.primitives.indexing import (
     DynamicSlice,
     DynamicUpdateSlice,
@@ -1016,14 +1008,17 @@ SPECIAL = [
         ),
         order=1,
     ),
-    Case(
-        sp.betainc_da,
-        (
-            uniform(3, low=0.5, high=2),
-            uniform(2, 1, low=0.5, high=2),
-            uniform(3, low=0.2, high=0.8),
-        ),
-        differentiable=(2,),
+    *(
+        Case(
+            slope,
+            (
+                uniform(3, low=0.5, high=2),
+                uniform(2, 1, low=0.5, high=2),
+                uniform(3, low=0.2, high=0.8),
+            ),
+            differentiable=(2,),
+        )
+        for slope in (sp.betainc_da, sp.betainc_db)
     ),
     *two(deviance, between(0.5, 3), between(0.5, 3)),
     Case(deviance, (fixed([1.0, 2.0, 3.0]), fixed([1.001, 2.3, 2.9])), "near", "d"),
@@ -1035,25 +1030,6 @@ SPECIAL = [
     # Their values do not depend on the parameter: derivatives are those of the distribution.
     *two(gamma_sample, between(0.5, 3), between(0.5, 3), order=0),
     *two(log_gamma_sample, between(0.5, 3), between(-1, 1), order=0),
-    *(
-        Case(
-            primitive,
-            (
-                uniform(3, low=0.5, high=2),
-                uniform(2, 1, low=0.5, high=2),
-                uniform(3, low=0.2, high=0.8),
-            ),
-            **options,
-        )
-        for primitive, options in (
-            (beta_below, {"order": 1}),
-            (beta_above, {"order": 1}),
-            (beta_quantile, {"order": 1}),
-            (beta_quantile_above, {"order": 1}),
-            (betainc_da, {"differentiable": (2,)}),
-            (betainc_db, {"differentiable": (2,)}),
-        )
-    ),
 ]
 
 

@@ -23,6 +23,7 @@ from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Primitive, Value
 from funcgrad.core.program import Var
 from funcgrad.dtypes import is_complex, real_dtype
+from funcgrad.primitives import incomplete_beta
 from funcgrad.primitives.elementwise import (
     Convert,
     Derivative,
@@ -266,61 +267,34 @@ def beta_density(a: Value, b: Value, x: Value, *_: Value) -> Value:
     return exp.bind(xlogy.bind(a - 1, x) + xlog1py.bind(b - 1, -x) - betaln.bind(a, b))
 
 
-def _betainc_da(a: Any, b: Any, x: Any) -> Any:
-    """Derivative of the regularised incomplete beta function in ``a``.
+def _beta_slope(place: int) -> Smooth:
+    name, shape = (("betainc_da", "a"), ("betainc_db", "b"))[place]
 
-    Term by term from DLMF 8.17.22: the function is the sum over n of ``p_n = x**(a+n) (1-x)**b
-    gamma(a+b+n) / (gamma(b) gamma(a+n+1))``. Beyond ``x = 1/2`` it is that of the complement, whose
-    second parameter is ``a``. The absolute error is some units of the last place of 1.
-    """
-    a, b, x = np.broadcast_arrays(*(np.asarray(v, np.float64) for v in (a, b, x)))
-    is_known = (x >= 0) & (x <= 1) & (a > 0) & (b > 0) & np.isfinite(a) & np.isfinite(b)
-    out = np.where(is_known, 0.0, np.nan)
-    for i in np.flatnonzero(is_known & (x > 0) & (x < 1)):
-        out.flat[i] = _betainc_da_scalar(float(a.flat[i]), float(b.flat[i]), float(x.flat[i]))
-    return out
+    def in_x(a: Value, b: Value, x: Value, y: Value) -> Value:
+        logarithm = log1p.bind(-x) if place else log.bind(x)
+        own = digamma.bind(b if place else a)
+        return beta_density(a, b, x) * (logarithm - own + digamma.bind(a + b))
 
-
-def _betainc_da_scalar(a: float, b: float, x: float) -> float:
-    is_direct = x <= 0.5
-    first, second = (a, b) if is_direct else (b, a)
-    low, high = (math.log(x), math.log1p(-x)) if is_direct else (math.log1p(-x), math.log(x))
-    y = x if is_direct else 1 - x
-    # Terms grow up to the peak, and then shrink at least like powers of something below 3/4.
-    peak = max(0.0, (y * (first + second) - first - 1) / (1 - y))
-    n = np.arange(peak + 12 * math.sqrt(peak) + 200)
-    exponent = (first + n) * low + second * high
-    exponent += lgamma.function(a + b + n) - lgamma.function(second)
-    terms = np.exp(exponent - lgamma.function(first + n + 1))
-    if is_direct:
-        change = low + _psi_of_scipy(a + b + n) - _psi_of_scipy(a + n + 1)
-        return float(np.sum(terms * change))
-    change = high + _psi_of_scipy(a + b + n) - _psi_of_scipy(a)
-    return -float(np.sum(terms * change))
+    what = f"the derivative of betainc in {shape}"
+    return Smooth(
+        name,
+        _in_dtype((incomplete_beta.in_a, incomplete_beta.in_b)[place]),
+        [undefined(what, "a"), undefined(what, "b"), in_x],
+        f"{name}({{0}}, {{1}}, {{2}})",
+        kinds="f",
+        code_kinds="",
+    )
 
 
-betainc_da = Smooth(
-    "betainc_da",
-    _in_dtype(_betainc_da),
-    [
-        undefined("the derivative of betainc in a", "a"),
-        undefined("the derivative of betainc in a", "b"),
-        lambda a, b, x, y: (
-            beta_density(a, b, x) * (log.bind(x) - digamma.bind(a) + digamma.bind(a + b))
-        ),
-    ],
-    "betainc_da({0}, {1}, {2})",
-    kinds="f",
-    code_kinds="",
+betainc_da, betainc_db = _beta_slope(0), _beta_slope(1)
+"""Derivatives of the regularised incomplete beta function in its shapes."""
+
+betainc = _special(
+    "betainc",
+    lambda a, b, x, y: betainc_da.bind(a, b, x),
+    lambda a, b, x, y: betainc_db.bind(a, b, x),
+    beta_density,
 )
-
-
-def betainc_db(a: Value, b: Value, x: Value, *_: Value) -> Value:
-    """The derivative of betainc in ``b``: it is ``1 - betainc(b, a, 1 - x)``."""
-    return -betainc_da.bind(b, a, 1 - x)
-
-
-betainc = _special("betainc", lambda a, b, x, y: betainc_da.bind(a, b, x), betainc_db, beta_density)
 
 # Products with logarithms; 0 log 0 = 0.
 xlogy = _special(

@@ -53,36 +53,36 @@ betaincc = Special(
     "betaincc",
     "a b x",
     lambda a, b, x, y: -betainc_da.bind(a, b, x),
-    lambda a, b, x, y: -betainc_db(a, b, x),
+    lambda a, b, x, y: -betainc_db.bind(a, b, x),
     lambda a, b, x, y: -beta_density(a, b, x),
 )
 betaincinv = Special(
     "betaincinv",
     "a b y",
     _over_density(betainc_da.bind),
-    _over_density(betainc_db),
+    _over_density(betainc_db.bind),
     lambda a, b, y, x: 1 / beta_density(a, b, x),
 )
 betainccinv = Special(
     "betainccinv",
     "a b y",
     _over_density(betainc_da.bind),
-    _over_density(betainc_db),
+    _over_density(betainc_db.bind),
     lambda a, b, y, x: -1 / beta_density(a, b, x),
 )
 btdtria = Special(
     "btdtria",
     "p b x",
     lambda p, b, x, a: 1 / betainc_da.bind(a, b, x),
-    lambda p, b, x, a: -betainc_db(a, b, x) / betainc_da.bind(a, b, x),
+    lambda p, b, x, a: -betainc_db.bind(a, b, x) / betainc_da.bind(a, b, x),
     lambda p, b, x, a: -beta_density(a, b, x) / betainc_da.bind(a, b, x),
 )
 btdtrib = Special(
     "btdtrib",
     "a p x",
-    lambda a, p, x, b: -betainc_da.bind(a, b, x) / betainc_db(a, b, x),
-    lambda a, p, x, b: 1 / betainc_db(a, b, x),
-    lambda a, p, x, b: -beta_density(a, b, x) / betainc_db(a, b, x),
+    lambda a, p, x, b: -betainc_da.bind(a, b, x) / betainc_db.bind(a, b, x),
+    lambda a, p, x, b: 1 / betainc_db.bind(a, b, x),
+    lambda a, p, x, b: -beta_density(a, b, x) / betainc_db.bind(a, b, x),
 )
 
 
@@ -270,7 +270,7 @@ def _f_dd(n: Value, d: Value, x: Value) -> Value:
     total = d + n * x
     w = n * x / total
     moved = beta_density(n / 2, d / 2, w) * n * x / (total * total)
-    return 0.5 * betainc_db(n / 2, d / 2, w) - moved
+    return 0.5 * betainc_db.bind(n / 2, d / 2, w) - moved
 
 
 fdtr = Special(
@@ -348,7 +348,7 @@ def _binomial_density(k: Value, n: Value, p: Value) -> Value:
 
 def _binomial_dk(k: Value, n: Value, p: Value) -> Value:
     """The derivative in ``k`` of ``betainc(n - k, k + 1, 1 - p)``, which is `bdtr` at integers."""
-    return betainc_db(n - k, k + 1, 1 - p) - betainc_da.bind(n - k, k + 1, 1 - p)
+    return betainc_db.bind(n - k, k + 1, 1 - p) - betainc_da.bind(n - k, k + 1, 1 - p)
 
 
 def _binomial_dn(k: Value, n: Value, p: Value) -> Value:
@@ -389,14 +389,14 @@ nbdtri = Special(
 nbdtrik = Special(
     "nbdtrik",
     "y n p",
-    lambda y, n, p, k: 1 / betainc_db(n, k + 1, p),
-    lambda y, n, p, k: -betainc_da.bind(n, k + 1, p) / betainc_db(n, k + 1, p),
-    lambda y, n, p, k: -beta_density(n, k + 1, p) / betainc_db(n, k + 1, p),
+    lambda y, n, p, k: 1 / betainc_db.bind(n, k + 1, p),
+    lambda y, n, p, k: -betainc_da.bind(n, k + 1, p) / betainc_db.bind(n, k + 1, p),
+    lambda y, n, p, k: -beta_density(n, k + 1, p) / betainc_db.bind(n, k + 1, p),
 )
 nbdtrin = Special(
     "nbdtrin",
     "k y p",
-    lambda k, y, p, n: -betainc_db(n, k + 1, p) / betainc_da.bind(n, k + 1, p),
+    lambda k, y, p, n: -betainc_db.bind(n, k + 1, p) / betainc_da.bind(n, k + 1, p),
     lambda k, y, p, n: 1 / betainc_da.bind(n, k + 1, p),
     lambda k, y, p, n: -beta_density(n, k + 1, p) / betainc_da.bind(n, k + 1, p),
 )

@@ -9,10 +9,10 @@ import numpy as np
 
 from funcgrad.core.avals import aval_of
 from funcgrad.primitives import elementwise as p
-from funcgrad.primitives import incomplete_beta
 from funcgrad.primitives import special as s
 from funcgrad.primitives.deviance import binet, binet_slope, deviance
-from funcgrad.primitives.incomplete_beta import beta_below
+from funcgrad.primitives.special_distributions import betaincc as betaincc_row
+from funcgrad.primitives.special_distributions import betainccinv, betaincinv
 
 exp, log, log1p, expm1, sqrt, power = (
     f.bind for f in (p.exp, p.log, p.log1p, p.expm1, p.sqrt, p.power)
@@ -23,11 +23,8 @@ absolute, floor, ceil, sin, cos, tan, arctan2 = (
 minimum, maximum, stop_gradient = p.minimum.bind, p.maximum.bind, p.stop_gradient.bind
 lgamma, digamma, gamma = s.lgamma.bind, s.digamma.bind, s.gamma.bind
 gammainc, gammaincc = s.gammainc.bind, s.gammaincc.bind
-betainc, beta_quantile = beta_below.bind, incomplete_beta.beta_quantile.bind
-betaincc, beta_quantile_above = (
-    incomplete_beta.beta_above.bind,
-    incomplete_beta.beta_quantile_above.bind,
-)
+betainc, betaincc = s.betainc.bind, betaincc_row.bind
+beta_quantile, beta_quantile_above = betaincinv.bind, betainccinv.bind
 ndtr, ndtri, log_ndtr, betaln = s.ndtr.bind, s.ndtri.bind, s.log_ndtr.bind, s.betaln.bind
 xlogy, xlog1py = s.xlogy.bind, s.xlog1py.bind
 
