@@ -66,7 +66,7 @@ def test_what_only_numpy_evaluates_is_listed():
     assert not [name for name, kinds in some.items() if "complex" in kinds]
     assert rows["some integers and bools"] == sorted(n for n, k in some.items() if "exact" in k)
     floating = [name for name, kinds in some.items() if "floating" in kinds]
-    assert rows["some widths"] == sorted(floating)
+    assert rows["some widths, some sparse patterns"] == sorted(floating)
     assert len(found) > 150
 
 
