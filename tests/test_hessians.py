@@ -675,13 +675,14 @@ EXCLUDED = {
     },
     "linear in all floating arguments together": {
         "numpy": """
-            array array_split asanyarray asarray asarray_chkfinite ascontiguousarray astype atleast_1d atleast_2d atleast_3d block broadcast_arrays
+            array array_split asanyarray asarray asarray_chkfinite
+            ascontiguousarray astype atleast_1d atleast_2d atleast_3d block broadcast_arrays
             broadcast_to column_stack compress concat concatenate copy cumsum cumulative_sum delete
             diag diagflat diagonal dstack expand_dims extract flip fliplr flipud hsplit hstack
             matrix_transpose mean meshgrid moveaxis nancumsum nanmean pad permute_dims ravel repeat
-            reshape resize roll rollaxis rot90 row_stack split squeeze stack swapaxes take take_along_axis
+            reshape resize roll rollaxis rot90 split squeeze stack swapaxes take take_along_axis
             tile trace transpose tril triu unstack vsplit vstack
-            dsplit fill_diagonal histogram2d histogramdd place put put_along_axis
+            dsplit fill_diagonal row_stack histogram2d histogramdd place put put_along_axis
             real_if_close
         """,
         "lax": """
