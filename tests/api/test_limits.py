@@ -164,6 +164,7 @@ def ring(*_):
     raise Alarm("rung")
 
 signal.signal(signal.SIGALRM, ring)
+signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored in what runs tests
 other = fg.jit(LONG["counted loop of numbers"][0])
 found = []
 def work():

@@ -147,10 +147,15 @@ class _Recomputation:
         return ways if cost_of(node) * len(different) <= MAX_COST else None
 
     def _is_long(self, node: Point | Pick) -> bool:
-        """Whether much is computed on the way to a value, in its own space."""
+        """Whether much is computed on the way to a value, in its own space.
+
+        What looks elements up is computed one by one in any case.
+        """
         cost, seen, waiting = 0, {node.out}, [node]
         while waiting and cost <= MAX_COST_ACROSS:
             at = waiting.pop()
+            if isinstance(at, Pick):
+                return False
             cost += cost_of(at)
             for x in at.operands:
                 if isinstance(x, View) and x.value not in seen and x.shape == node.out.shape:
