@@ -34,7 +34,7 @@ def test_arrays_stay_where_they_are() -> None:
 
 
 def test_mistakes() -> None:
-    with pytest.raises(ArgumentError, match="there is one device, the CPU, .* got device='gpu'"):
+    with pytest.raises(ArgumentError, match=r"there is one device, the CPU, .* got device='gpu'"):
         fg.device_put(X, "gpu")
     with pytest.raises(DtypeError):
         fg.device_put(["text"])

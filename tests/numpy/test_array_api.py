@@ -181,7 +181,7 @@ def test_there_is_one_device(name: str) -> None:
     make = MAKERS[name]
     np.testing.assert_array_equal(make(device="cpu"), make())
     np.testing.assert_array_equal(fg.vmap(lambda _: make(device="cpu"))(np.ones(1))[0], make())
-    with pytest.raises(ValueError, match="one device, the CPU, .* got device='cuda'"):
+    with pytest.raises(ValueError, match=r"one device, the CPU, .* got device='cuda'"):
         make(device="cuda")
 
 
