@@ -56,8 +56,13 @@ def _lane_by_lane(f: Callable[..., Any]) -> Callable[..., Any]:
     return looped
 
 
+def _counted(lower: int, upper: int, body: Callable[..., Any], value: Any) -> Any:
+    return plain.fori_loop(lower, upper, lambda i, x: body(np.int64(i), x), value)
+
+
 FUNCGRAD = SimpleNamespace(
     array=fg.numpy.array,
+    asarray=fg.numpy.asarray,
     scan=fg.lax.scan,
     while_loop=fg.lax.while_loop,
     fori_loop=fg.lax.fori_loop,
@@ -73,9 +78,10 @@ FUNCGRAD = SimpleNamespace(
 )
 PLAIN = SimpleNamespace(
     array=np.array,
+    asarray=np.asarray,
     scan=plain.scan,
     while_loop=plain.while_loop,
-    fori_loop=plain.fori_loop,
+    fori_loop=_counted,
     map=plain.map,
     cond=plain.cond,
     switch=plain.switch,

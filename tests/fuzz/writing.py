@@ -462,6 +462,8 @@ class Writer:
         i, j = self.pick(rank=1), self.pick()
         if i is None or j is None:
             return
+        if self.values[j].dtype.kind == "c" and self.values[i].dtype.kind != "c":
+            return  # refused, also where there is nothing to be lost
         view = self.choose(["{out}", "{out}", "{out}", "{out}.T", "{out}[::-1]", "{out}[..., None]"])
         how = self.choose(["=", "+=", "*=", "="])
         shape = self.values[i].T.shape if view == "{out}.T" else self.values[i].shape
@@ -487,10 +489,10 @@ class Writer:
         if j is not None and not self.mix.is_smooth:
             operands.append(j)
             texts = [
-                f"{{0}}[{{1}} % {first}]",
-                f"{{0}}[..., {{1}} % {last}]",
-                f"{{0}}[{{1}} % {first}, ..., 0]",
-                f"{{0}}[::-1][{{1}} % {first}]",
+                f"m.asarray({{0}})[{{1}} % {first}]",
+                f"m.asarray({{0}})[..., {{1}} % {last}]",
+                f"m.asarray({{0}})[{{1}} % {first}, ..., 0]",
+                f"m.asarray({{0}})[::-1][{{1}} % {first}]",
                 f"np.take({{0}}, {{1}} % {last}, axis=-1)",
                 *texts,
             ]
@@ -685,7 +687,7 @@ class Writer:
             ends = "np.sum({1} & 1) % 4"
         text = (
             f"{{out}}e = {ends}\n"
-            "{out} = m.while_loop(lambda s: s[0] < {out}e, lambda s: {f0}(*s), (0, {0}))[1]"
+            "{out} = m.while_loop(lambda s: s[0] < {out}e, lambda s: {f0}(*s), (np.int64(0), {0}))[1]"
         )
         self.add(text, c, *([] if n is None else [n]), blocks=(block,))
 
