@@ -25,6 +25,7 @@ from tests.fuzz.writing import seeded
 COMPILED_EVERY = 200
 """One of so many programs is compiled."""
 BATCH = 500
+"""Programs of one task, of which about one in so many is compiled."""
 SHRINKING = 15.0
 """Seconds for one failure."""
 
@@ -103,7 +104,7 @@ def run(
     found: list[Failure] = []
     seen: set[str] = set()
     done = 0
-    batches = _batches(first, count)
+    batches = _batches(first, count, min(compiled_every or BATCH, BATCH))
     with ProcessPoolExecutor(jobs, get_context("fork")) if jobs > 1 else _Here() as pool:
         while time.monotonic() - start < seconds and len(found) < most:
             chosen = [b for b, _ in zip(batches, range(jobs), strict=False)]
@@ -127,10 +128,10 @@ def run(
     return done, found
 
 
-def _batches(first: int, count: int | None) -> Iterator[tuple[int, int]]:
+def _batches(first: int, count: int | None, size: int) -> Iterator[tuple[int, int]]:
     end = None if count is None else first + count
     while end is None or first < end:
-        last = first + BATCH if end is None else min(first + BATCH, end)
+        last = first + size if end is None else min(first + size, end)
         yield first, last
         first = last
 
