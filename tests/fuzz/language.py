@@ -140,9 +140,9 @@ LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "misaligned": _misaligned,
     "part": _part,
     "one row": lambda x: np.broadcast_to(x[:1].copy(), x.shape) if x.ndim else x.copy(),
-    "one element": lambda x: np.broadcast_to(x.ravel()[:1].copy()[0], x.shape)
-    if x.size
-    else x.copy(),
+    "one element": lambda x: (
+        np.broadcast_to(x.ravel()[:1].copy()[0], x.shape) if x.size else x.copy()
+    ),
 }
 """How an argument lies in memory. The last two have strides of zero."""
 
@@ -347,4 +347,7 @@ class Program:
                 ("has_choices", self.has_choices),
             )
         )
-        return "\n".join(lines) + f"\n    check(\n        {name!r},\n        f,\n{calls}{options}    )\n"
+        return (
+            "\n".join(lines)
+            + f"\n    check(\n        {name!r},\n        f,\n{calls}{options}    )\n"
+        )

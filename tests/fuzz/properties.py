@@ -132,7 +132,9 @@ class Derived:
 
 def inner(xs: Any, ys: Any) -> tuple[float, float]:
     """Real part of the bilinear product, and the sum of the sizes of its terms."""
-    products = [doubled(np.asarray(x)) * doubled(np.asarray(y)) for x, y in zip(xs, ys, strict=True)]
+    products = [
+        doubled(np.asarray(x)) * doubled(np.asarray(y)) for x, y in zip(xs, ys, strict=True)
+    ]
     total = float(sum(np.sum(p).real for p in products))
     return total, float(sum(np.sum(np.abs(p)) for p in products))
 
@@ -203,9 +205,14 @@ def _lanes(program: Program, vmap: Callable[..., Any]) -> None:
             [a.laid_out(lane if k in mapped else 0) for k, a in enumerate(program.args.values())]
             for lane in (0, 1)
         ]
-        axes = [(-1 if a.value.ndim else 0) if k in mapped else None for k, a in enumerate(program.args.values())]
+        axes = [
+            (-1 if a.value.ndim else 0) if k in mapped else None
+            for k, a in enumerate(program.args.values())
+        ]
         stacked = [
-            np.stack([rows[0][k], rows[1][k]], -1 if axes[k] == -1 else 0) if k in mapped else rows[0][k]
+            np.stack([rows[0][k], rows[1][k]], -1 if axes[k] == -1 else 0)
+            if k in mapped
+            else rows[0][k]
             for k in range(n)
         ]
         with quiet():

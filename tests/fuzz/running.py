@@ -124,7 +124,9 @@ def run(
                         found.append(reduced(seed, name, message, SHRINKING))
                         print(found[-1], flush=True)
             rate = done / (time.monotonic() - start)
-            print(f"{done} programs, {rate:.0f}/s, {len(found)} failures", file=sys.stderr, flush=True)
+            print(
+                f"{done} programs, {rate:.0f}/s, {len(found)} failures", file=sys.stderr, flush=True
+            )
     return done, found
 
 

@@ -132,9 +132,7 @@ def _renamed(program: Program, old: int, new: int) -> Program:
 
     def step(s: Step) -> Step:
         blocks = tuple(
-            replace(
-                b, steps=tuple(step(x) for x in b.steps), reads=tuple(map(number, b.reads))
-            )
+            replace(b, steps=tuple(step(x) for x in b.steps), reads=tuple(map(number, b.reads)))
             for b in s.blocks
         )
         return replace(s, operands=tuple(map(number, s.operands)), blocks=blocks)

@@ -23,16 +23,18 @@ def report(failures: Any) -> str:
 
 
 def test_programs_without_the_compiler() -> None:
-    _, failures = run(0, 120, 60.0, compiled_every=0)
+    _, failures = run(0, 50, 60.0, compiled_every=0)
     assert not failures, report(failures)
 
 
-@pytest.mark.parametrize("seed", [3, 11])
+@pytest.mark.parametrize(
+    "seed", [3, *(pytest.param(s, marks=pytest.mark.nightly) for s in range(4, 60))]
+)
 def test_programs_with_the_compiler(seed: int) -> None:
     assert not list(checked(seed, list(COMPILED)))
 
 
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(programs("f8", layouts=ANYWHERE, laws=1, nesting=1, most=4))
 def test_properties_of_what_hypothesis_draws(program: Program) -> None:
     for name in CHEAP:

@@ -53,7 +53,14 @@ COMPLEX_UNARY = [
     "np.cosh({0} * 0.5)",
 ]
 EXACT_UNARY = ["-{0}", "np.abs({0})", "+{0}", "np.positive({0})"]
-STEPS = ["np.floor({0})", "np.sign({0})", "({0} > 0.25)", "({0} <= 0)", "({0} != 0)", "np.rint({0})"]
+STEPS = [
+    "np.floor({0})",
+    "np.sign({0})",
+    "({0} > 0.25)",
+    "({0} <= 0)",
+    "({0} != 0)",
+    "np.rint({0})",
+]
 BINARY = [
     "{0} + {1}", "{0} - {1}", "{0} * {1}", "{0} / (1.5 + {1} * {1})", "np.arctan2({0}, 2.5 + {1} * {1})",
     "np.hypot({0}, {1} * {1} + 0.5)",
@@ -375,7 +382,11 @@ class Writer:
             return
         is_complex = self.values[i].dtype.kind == "c"
         # Derivatives of extrema depend on the last digit where elements are equal.
-        extremes = EXACT_FOLDS if not is_complex and not (self.mix.is_smooth and i not in self.exact) else []
+        extremes = (
+            EXACT_FOLDS
+            if not is_complex and not (self.mix.is_smooth and i not in self.exact)
+            else []
+        )
         name = self.choose((["sum", "mean", "prod"] if is_complex else FOLDS) + extremes)
         keep = self.choose([True, False])
         self.add(
@@ -464,7 +475,9 @@ class Writer:
             return
         if self.values[j].dtype.kind == "c" and self.values[i].dtype.kind != "c":
             return  # refused, also where there is nothing to be lost
-        view = self.choose(["{out}", "{out}", "{out}", "{out}.T", "{out}[::-1]", "{out}[..., None]"])
+        view = self.choose(
+            ["{out}", "{out}", "{out}", "{out}.T", "{out}[::-1]", "{out}[..., None]"]
+        )
         how = self.choose(["=", "+=", "*=", "="])
         shape = self.values[i].T.shape if view == "{out}.T" else self.values[i].shape
         what = self.choose(["{1}", "{1}", "1", "{1} * 2"])
@@ -590,9 +603,7 @@ class Writer:
         which = self.integer(0, n_results - 1)
         args = "".join(f", {{{k}}}" for k in range(len(operands)))
         self.laws += 1
-        self.add(
-            f"m.law({name!r}{args})[{which}]", *operands, is_smooth=case.order >= 1, law=name
-        )
+        self.add(f"m.law({name!r}{args})[{which}]", *operands, is_smooth=case.order >= 1, law=name)
 
     # Functions inside.
 
@@ -752,7 +763,11 @@ class Writer:
             return
         block = self.block([self.values[i], self.values[j]], lambda n: self.last(*n), [False] * 2)
         if block is not None:
-            kind = self.choose(["checkpoint", "jit", "custom_jvp", "custom_vjp", "checkpoint"])
+            kinds = ["checkpoint", "jit", "custom_jvp", "custom_vjp", "checkpoint"]
+            if any(step.blocks for step in block.steps):
+                # Loops with tangents inside of a rule have no transpose: docs/reliability.md.
+                kinds.remove("custom_jvp")
+            kind = self.choose(kinds)
             self.add(f"m.{kind}({{f0}})({{0}}, {{1}})", i, j, blocks=(block,))
 
     def mapped(self) -> None:
