@@ -1,9 +1,10 @@
 """Memory of compiled programs where a single byte too far is a fault.
 
-Within `guarded`, every buffer of a plan lies against a page that may not be touched: arguments that
-`place` has laid out, results, constants, arguments in the form that kernels read, what NumPy returns
-in between, and every value and all scratch of the arena, nested ones too, which then share no memory.
-A kernel that reads or writes beside one of them ends the process by SIGSEGV: run it by `survives`.
+Within `guarded`, every buffer of a plan lies against a page that may not be touched: arguments
+that `place` has laid out, results, constants, arguments in the form that kernels read, what NumPy
+returns in between, and every value and all scratch of the arena, nested ones too, which then share
+no memory. A kernel that reads or writes beside one of them ends the process by SIGSEGV: run it by
+`survives`.
 """
 
 from __future__ import annotations

@@ -134,7 +134,7 @@ def _part(x: np.ndarray) -> np.ndarray:
 LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "plain": np.copy,
     "backward": _backward,
-    "columns first": lambda x: np.asfortranarray(x.copy()),
+    "columns first": lambda x: np.array(x, order="F"),
     "spread": _spread,
     "read-only": _read_only,
     "misaligned": _misaligned,

@@ -1,8 +1,8 @@
 """Draws programs, operation by operation, while NumPy evaluates them.
 
-So shapes always fit, and magnitudes stay moderate. Comparisons, roundings and extrema are drawn only
-for values without rounding errors where results are compared with those of other arithmetic: there,
-a last digit would decide about the whole result.
+So shapes always fit, and magnitudes stay moderate. Comparisons, roundings and extrema are drawn
+only for values without rounding errors where results are compared with those of other arithmetic:
+there, a last digit would decide about the whole result.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ STEPS = [
     "np.rint({0})",
 ]
 BINARY = [
-    "{0} + {1}", "{0} - {1}", "{0} * {1}", "{0} / (1.5 + {1} * {1})", "np.arctan2({0}, 2.5 + {1} * {1})",
+    "{0} + {1}", "{0} - {1}", "{0} * {1}", "{0} / (1.5 + {1} * {1})",
+    "np.arctan2({0}, 2.5 + {1} * {1})",
     "np.hypot({0}, {1} * {1} + 0.5)",
 ]  # fmt: skip
 COMPLEX_BINARY = ["{0} + {1}", "{0} - {1}", "{0} * {1}", "{0} / (2.5 + np.abs({1}))"]
@@ -290,7 +291,8 @@ class Writer:
         ]  # fmt: skip
         if not self.mix.is_smooth:
             kinds += [
-                self.exactly, self.comparison, self.selection, self.logic, self.integers, self.ordered,
+                self.exactly, self.comparison, self.selection, self.logic, self.integers,
+                self.ordered,
             ]  # fmt: skip
         if self.mix.laws > self.laws:
             kinds += [self.law] * 4
@@ -579,7 +581,7 @@ class Writer:
         name = self.choose(LAW_NAMES)
         case = LAWS[name]
         wanted = np.dtype(self.mix.dtype).char
-        if wanted not in case.dtypes or self.mix.is_smooth and case.order < 1:
+        if wanted not in case.dtypes or (self.mix.is_smooth and case.order < 1):
             return
         seed = self.integer(0, 99)
         rows = [np.asarray(x) for x in case.draw(wanted, seed)]
@@ -595,7 +597,7 @@ class Writer:
             moved = self.pick("f") if case.order >= 1 and not self.integer(0, 2) else None
             is_active = case.differentiable is None or k in case.differentiable
             if moved is not None and is_active and x.dtype.kind in "fc" and self.values[moved].size:
-                text = f"{{0}} + 0.001 * np.tanh(np.mean({{1}})).astype({{0}}.dtype) * {{0}}"
+                text = "{0} + 0.001 * np.tanh(np.mean({1})).astype({0}.dtype) * {0}"
                 found = self.add(text, i, moved)
                 operands[-1] = i if found is None else found
         with np.errstate(all="ignore"):
@@ -698,7 +700,8 @@ class Writer:
             ends = "np.sum({1} & 1) % 4"
         text = (
             f"{{out}}e = {ends}\n"
-            "{out} = m.while_loop(lambda s: s[0] < {out}e, lambda s: {f0}(*s), (np.int64(0), {0}))[1]"
+            "{out} = m.while_loop(lambda s: s[0] < {out}e, lambda s: {f0}(*s), "
+            "(np.int64(0), {0}))[1]"
         )
         self.add(text, c, *([] if n is None else [n]), blocks=(block,))
 
