@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.compiler.abi import FIRST_SLOT
+from funcgrad.compiler.runtime import executable as executables
 from funcgrad.compiler.runtime.executable import Executable
 from funcgrad.core.surroundings import Surroundings
 from funcgrad.pytree import PyTreeDef
@@ -177,7 +178,7 @@ class _Writer:
                 else f"{self.constant(executable)}({', '.join(self.leaves)})"
             )
             return
-        empty = self.constant(np.empty)
+        empty = self.constant(executables.new_array)
         places = executable.numbers.places
         objects: list[str | None] = [
             None if i in self.numbers else name for i, name in enumerate(self.leaves)

@@ -6,11 +6,13 @@ Python arithmetic on Python scalars, which takes the dtype of what it meets.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from funcgrad.dtypes import PYTHON_SCALARS, check_dtype, short_name
+from funcgrad.errors import ShapeError
 
 Shape = tuple[int, ...]
 
@@ -75,6 +77,35 @@ class ShapedArray:
     def __repr__(self) -> str:
         weak = "~" if self.weak_type else ""
         return f"{weak}{short_name(self.dtype)}[{','.join(map(str, self.shape))}]"
+
+
+_LARGEST = np.iinfo(np.intp).max
+
+
+def check_size(what: str, shape: Shape, dtype: np.dtype[Any]) -> None:
+    """Refuse arrays that NumPy refuses: those whose bytes no address can count.
+
+    Axes without elements do not count, as in NumPy: views of such an array have strides.
+
+    Args:
+        what: How the message calls what would make the array.
+        shape: Its shape.
+        dtype: Its dtype.
+
+    Raises:
+        ShapeError: It is too large.
+    """
+    nbytes = dtype.itemsize
+    for n in shape:
+        if n:
+            nbytes *= n
+    if nbytes > _LARGEST:
+        raise ShapeError(
+            f"{what}: an array of {dtype.name} of shape {shape} would have 2**"
+            f"{math.log2(nbytes):.1f} bytes, more than addresses can count, and no NumPy array can "
+            "be so large. Make it smaller, or compute with its parts, for example by lax.scan or "
+            "lax.map."
+        )
 
 
 _INTERNED: dict[tuple[Shape, np.dtype[Any]], ShapedArray] = {}

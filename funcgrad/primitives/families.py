@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 
-from funcgrad.core.avals import Shape, ShapedArray, aval_of, shaped
+from funcgrad.core.avals import Shape, ShapedArray, aval_of, check_size, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.core.program import Atom, Equation, Literal, Program, Var
 from funcgrad.dtypes import PYTHON_SCALARS
@@ -180,6 +181,10 @@ def broadcast_shapes(name: str, avals: Sequence[ShapedArray]) -> Shape:
     try:
         return np.broadcast_shapes(*(a.shape for a in avals))
     except ValueError:
+        rows = zip_longest(*(a.shape[::-1] for a in avals), fillvalue=1)
+        axes = [{n for n in row if n != 1} for row in rows][::-1]
+        if all(len(sizes) <= 1 for sizes in axes):  # NumPy refuses what is too large, too
+            check_size(name, tuple(max(sizes, default=1) for sizes in axes), avals[0].dtype)
         types = " and ".join(map(str, avals))
         raise ShapeError(
             f"{name}: the shapes of {types} do not broadcast together. Axes are aligned from the "

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.avals import ShapedArray, aval_of, check_size
 from funcgrad.core.leaks import check_ended
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Atom, Equation, Literal, Program, Var
@@ -69,6 +69,7 @@ class StageTrace(Trace):
         self.captured: dict[int, tuple[Var, Any]] = {}
 
     def new_input(self, aval: ShapedArray, name: str) -> StageTracer:
+        check_size(name, aval.shape, aval.dtype)
         var = Var(aval)
         self.inputs.append(var)
         return StageTracer(self, var, name)
@@ -77,6 +78,8 @@ class StageTrace(Trace):
         inputs = [self.atom(a) for a in args]
         result = primitive.abstract_eval(*[a.aval for a in inputs])
         source = current_location()
+        for aval in result if primitive.multiple_results else (result,):
+            check_size(primitive.name, aval.shape, aval.dtype)
         if primitive.multiple_results:
             outputs = [Var(aval) for aval in result]
             self.equations.append(Equation(primitive, inputs, outputs, source))

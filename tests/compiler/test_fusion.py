@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 
 import funcgrad as fg
-from tests.compiler.programs import RandomProgram, programs
+from tests.fuzz.language import Program
+from tests.fuzz.writing import programs
 
 EXAMPLES = int(os.environ.get("FUNCGRAD_TEST_EXAMPLES", "20"))
 """Random programs per test: a few by default, hundreds where there is a night for them."""
@@ -34,54 +35,54 @@ def assert_separate(results: Any, args: list[np.ndarray]) -> None:
             assert not np.shares_memory(array, other)
 
 
-def check_values(program: RandomProgram, rtol: float) -> None:
+def check_values(program: Program, rtol: float) -> None:
     with np.errstate(all="ignore"):
-        expected = program.function(*program.args)
-    before = [a.copy() for a in program.args]
+        expected = program.function(*program.values)
+    before = [a.copy() for a in program.values]
     f = fg.jit(program.function)
     for _ in range(2):  # the general path, and that of repeated calls
-        found = f(*program.args)
+        found = f(*program.values)
         for x, y in zip(found, expected, strict=True):
             assert_close(x, y, rtol, program.scale)
-        assert_separate(found, program.args)
-        for x, y in zip(program.args, before, strict=True):
+        assert_separate(found, program.values)
+        for x, y in zip(program.values, before, strict=True):
             np.testing.assert_array_equal(x, y)
 
 
 @settings(max_examples=EXAMPLES)
 @given(programs("f8"))
-def test_double(program: RandomProgram) -> None:
+def test_double(program: Program) -> None:
     check_values(program, 1e-11)
 
 
 @settings(max_examples=EXAMPLES)
 @given(programs("f4"))
-def test_single(program: RandomProgram) -> None:
+def test_single(program: Program) -> None:
     check_values(program, 1e-5)
 
 
-def check_gradients(program: RandomProgram, rtol: float) -> None:
+def check_gradients(program: Program, rtol: float) -> None:
     def loss(*args: Any) -> Any:
         return sum(np.sum(np.sin(x)) for x in program.function(*args))
 
-    argnums = tuple(range(len(program.args)))
-    expected = fg.grad(loss, argnums)(*program.args)
+    argnums = tuple(range(len(program.values)))
+    expected = fg.grad(loss, argnums)(*program.values)
     scale = program.scale * max(1.0, *(float(np.max(np.abs(g), initial=0.0)) for g in expected))
     for derived in (fg.jit(fg.grad(loss, argnums)), fg.grad(fg.jit(loss), argnums)):
-        found = derived(*program.args)
+        found = derived(*program.values)
         for x, y in zip(found, expected, strict=True):
             assert_close(x, y, rtol, scale)
 
 
 @settings(max_examples=EXAMPLES)
 @given(programs("f8", is_smooth=True))
-def test_gradients(program: RandomProgram) -> None:
+def test_gradients(program: Program) -> None:
     check_gradients(program, 1e-10)
 
 
-def check_batches(program: RandomProgram, rtol: float) -> None:
-    expected = program.function(*program.args)
-    stacked = [np.stack([a, a * 0.5]) for a in program.args]
+def check_batches(program: Program, rtol: float) -> None:
+    expected = program.function(*program.values)
+    stacked = [np.stack([a, a * 0.5]) for a in program.values]
     found = fg.jit(fg.vmap(program.function))(*stacked)
     for x, y in zip(found, expected, strict=True):
         assert_close(x[0], y, rtol, program.scale)
@@ -89,55 +90,55 @@ def check_batches(program: RandomProgram, rtol: float) -> None:
 
 @settings(max_examples=EXAMPLES)
 @given(programs("f8", is_smooth=True))
-def test_batches(program: RandomProgram) -> None:
+def test_batches(program: Program) -> None:
     check_batches(program, 1e-11)
 
 
 # Programs as bodies of loops and branches.
 
 
-def check_steps(program: RandomProgram, rtol: float) -> None:
+def check_steps(program: Program, rtol: float) -> None:
     """The body of a loop that walks along its arguments."""
-    expected = program.function(*program.args)
-    stacked = tuple(np.stack([a[::-1] if a.ndim else a, a, a]) for a in program.args)
+    expected = program.function(*program.values)
+    stacked = tuple(np.stack([a[::-1] if a.ndim else a, a, a]) for a in program.values)
     f = fg.jit(lambda *args: fg.lax.map(lambda row: program.function(*row), args))
     for _ in range(2):
         for x, y in zip(f(*stacked), expected, strict=True):
             assert_close(x[1], y, rtol, program.scale)
 
 
-def check_carried(program: RandomProgram, rtol: float) -> None:
+def check_carried(program: Program, rtol: float) -> None:
     """The body of a loop that carries its arguments along."""
-    expected = program.function(*program.args)
+    expected = program.function(*program.values)
     body = lambda carry, _: (carry, program.function(*carry))  # noqa: E731
-    found = fg.jit(lambda *args: fg.lax.scan(body, args, None, 2)[1])(*program.args)
+    found = fg.jit(lambda *args: fg.lax.scan(body, args, None, 2)[1])(*program.values)
     for x, y in zip(found, expected, strict=True):
         assert_close(x[0], y, rtol, program.scale)
         assert_close(x[1], y, rtol, program.scale)
 
 
-def check_branches(program: RandomProgram, rtol: float) -> None:
+def check_branches(program: Program, rtol: float) -> None:
     def nothing(*args: Any) -> Any:
         return tuple(x ^ x if x.dtype.kind == "b" else x * 0 for x in program.function(*args))
 
-    expected = program.function(*program.args)
+    expected = program.function(*program.values)
     f = fg.jit(lambda p, *args: fg.lax.cond(p, program.function, nothing, *args))
-    for x, y in zip(f(True, *program.args), expected, strict=True):
+    for x, y in zip(f(True, *program.values), expected, strict=True):
         assert_close(x, y, rtol, program.scale)
-    for x, y in zip(f(False, *program.args), expected, strict=True):
+    for x, y in zip(f(False, *program.values), expected, strict=True):
         assert_close(x, np.zeros_like(y), rtol, program.scale)
 
 
-def check_steps_back(program: RandomProgram, rtol: float) -> None:
+def check_steps_back(program: Program, rtol: float) -> None:
     """The derivative of a loop."""
 
     def loss(*args: Any) -> Any:
         return sum(np.sum(np.sin(x)) for x in program.function(*args))
 
-    argnums = tuple(range(len(program.args)))
-    expected = fg.grad(loss, argnums)(*program.args)
+    argnums = tuple(range(len(program.values)))
+    expected = fg.grad(loss, argnums)(*program.values)
     scale = program.scale * max(1.0, *(float(np.max(np.abs(g), initial=0.0)) for g in expected))
-    stacked = tuple(np.stack([a, a * 0.5]) for a in program.args)
+    stacked = tuple(np.stack([a, a * 0.5]) for a in program.values)
     total = lambda *args: np.sum(fg.lax.map(lambda row: loss(*row), args))  # noqa: E731
     for x, y in zip(fg.jit(fg.grad(total, argnums))(*stacked), expected, strict=True):
         assert_close(x[0], y, rtol, scale)
@@ -149,13 +150,13 @@ IN_LOOPS = [check_steps, check_carried, check_branches]
 @pytest.mark.parametrize("check", IN_LOOPS)
 @settings(max_examples=EXAMPLES // 2)
 @given(programs("f8"))
-def test_bodies(check: Any, program: RandomProgram) -> None:
+def test_bodies(check: Any, program: Program) -> None:
     check(program, 1e-11)
 
 
 @settings(max_examples=EXAMPLES // 2)
 @given(programs("f8", is_smooth=True))
-def test_derivatives_of_loops(program: RandomProgram) -> None:
+def test_derivatives_of_loops(program: Program) -> None:
     check_steps_back(program, 1e-10)
 
 

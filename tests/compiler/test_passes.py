@@ -20,7 +20,8 @@ from funcgrad.compiler.nest.verify import verify_graph
 from funcgrad.compiler.runtime.threads import is_available
 from funcgrad.errors import CompilerError
 from funcgrad.lowering import Reindex
-from tests.compiler.programs import RandomProgram, programs
+from tests.fuzz.language import Program
+from tests.fuzz.writing import programs
 
 EXAMPLES = int(os.environ.get("FUNCGRAD_TEST_EXAMPLES", "20"))
 RNG = np.random.default_rng(0)
@@ -193,14 +194,14 @@ def test_results_without_a_pass(name: str, skipped: str, monkeypatch: pytest.Mon
 
 @settings(max_examples=EXAMPLES)
 @given(programs("f8"))
-def test_random_programs_without_a_pass(program: RandomProgram) -> None:
+def test_random_programs_without_a_pass(program: Program) -> None:
     with np.errstate(all="ignore"):
-        expected = program.function(*program.args)
+        expected = program.function(*program.values)
     for skipped in ("nothing", *OPTIONAL):
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv(SKIP_VARIABLE, skipped)
             patch.setenv(VERIFY_VARIABLE, "1")
-            found = fg.jit(lambda *args: program.function(*args))(*program.args)
+            found = fg.jit(lambda *args: program.function(*args))(*program.values)
         for x, y in zip(found, expected, strict=True):
             np.testing.assert_allclose(x, y, 1e-11, 1e-11 * program.scale, err_msg=skipped)
 

@@ -161,6 +161,19 @@ def _is_number(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
     return shape == () and dtype == np.float64
 
 
+def aligned_arena(memory: Memory) -> tuple[np.ndarray, int]:
+    """Memory for the temporaries of a call, and its address: a multiple of 64."""
+    raw = np.empty(memory.arena_bytes + 64, np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start : start + memory.arena_bytes], raw.ctypes.data + start
+
+
+# Where the memory of calls comes from; tests put other memory in their place.
+arena_of: Callable[[Memory], tuple[np.ndarray, int]] = aligned_arena
+new_array: Callable[..., np.ndarray] = np.empty
+"""Arrays for results, and for arguments in the form that kernels read."""
+
+
 class Frame:
     """Memory of one call.
 
@@ -199,10 +212,7 @@ class Frame:
         self.pack = struct.Struct(f"={memory.n_objects}q").pack_into
         self.slots: Any = np.zeros(memory.n_slots, np.int64)
         self.address = self.slots.ctypes.data
-        raw = np.empty(memory.arena_bytes + 64, np.uint8)
-        start = -raw.ctypes.data % 64
-        self.arena = raw[start : start + memory.arena_bytes]
-        self.slots[memory.arena_slot] = raw.ctypes.data + start
+        self.arena, self.slots[memory.arena_slot] = arena_of(memory)
         self.slots[CONTROL_SLOT] = kernel_store.control_words().ctypes.data
         self.slots[DEADLINE_SLOT] = NEVER
         for slot, array in zip(memory.constants, constants, strict=True):
@@ -433,7 +443,7 @@ class Executable:
             limits.check_time(name)
         arrays = list(args)
         fresh = [
-            np.empty(shape, dtype)
+            new_array(shape, dtype)
             for (shape, dtype), source in zip(self.out_types, self.sources, strict=True)
             if source is None
         ]
@@ -545,6 +555,6 @@ class Executable:
             raise ShapeError(
                 f"argument {i} of a compiled program must have shape {shape}, got {array.shape}."
             )
-        converted = np.empty(shape, dtype)
+        converted = new_array(shape, dtype)
         converted[...] = array
         return converted

@@ -1,0 +1,110 @@
+"""Random programs: a bounded number in every run, a million in a night."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from tests.fuzz import properties
+from tests.fuzz.guards import survives
+from tests.fuzz.language import LAYOUTS, Program, Step, argument
+from tests.fuzz.properties import CHEAP, COMPILED, Different, check, holds
+from tests.fuzz.running import checked, problem, run, workers
+from tests.fuzz.shrinking import shrunk, without_unused
+from tests.fuzz.writing import ANYWHERE, programs, seeded
+
+
+def report(failures: Any) -> str:
+    return "\n".join(map(str, failures))
+
+
+def test_programs_without_the_compiler() -> None:
+    _, failures = run(0, 50, 60.0, compiled_every=0)
+    assert not failures, report(failures)
+
+
+@pytest.mark.parametrize(
+    "seed", [3, *(pytest.param(s, marks=pytest.mark.nightly) for s in range(4, 60))]
+)
+def test_programs_with_the_compiler(seed: int) -> None:
+    assert not list(checked(seed, list(COMPILED)))
+
+
+@settings(max_examples=5)
+@given(programs("f8", layouts=ANYWHERE, laws=1, nesting=1, most=4))
+def test_properties_of_what_hypothesis_draws(program: Program) -> None:
+    for name in CHEAP:
+        error = holds(name, program)
+        if error is not None:
+            raise error
+
+
+@pytest.mark.nightly
+def test_a_million_programs() -> None:
+    done, failures = run(10**6, 10**6, 10 * 3600.0, jobs=workers(), compiled_every=500)
+    assert not failures, report(failures)
+    assert done == 10**6
+
+
+# The tool itself.
+
+
+def test_programs_are_the_same_for_the_same_seed() -> None:
+    for seed in range(20):
+        first, second = seeded(seed), seeded(seed)
+        assert first.as_test("compiled") == second.as_test("compiled")
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_layouts_keep_types_and_values(layout: str) -> None:
+    for shape in ((), (3,), (2, 3), (0, 2), (1,)):
+        for dtype in ("f8", "f4", "c16", "i4", "?"):
+            x = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
+            found = LAYOUTS[layout](x)
+            assert (found.shape, found.dtype) == (x.shape, x.dtype)
+            if not layout.startswith("one"):
+                np.testing.assert_array_equal(found, x)
+    x = LAYOUTS["misaligned"](np.arange(3.0))
+    assert not x.flags.aligned
+    assert not LAYOUTS["read-only"](np.arange(3.0)).flags.writeable
+
+
+def broken(program: Program) -> None:
+    """Sines of anything do not exist, says this property."""
+    if any("np.sin(" in step.text for step in program.every()):
+        raise Different("there is a sine")
+
+
+def test_failures_are_shrunk_and_can_be_pasted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(properties.PROPERTIES, "broken", broken)
+    seeds = (s for s in range(2000) if any("np.sin({0})" in x.text for x in seeded(s).every()))
+    for _ in range(3):
+        seed = next(seeds)
+        small = shrunk(seeded(seed), lambda p: holds("broken", p) is not None, 20.0)
+        assert len(list(small.every())) <= 2, small
+        assert len(small.outputs) == 1
+    # The property looks into steps, which a pasted test does not have: another one for that.
+    program = without_unused(seeded(seed))
+    scope: dict[str, Any] = {"np": np, "argument": argument, "check": check}
+    exec(program.as_test("traced") + "\ntest_found()", scope)
+
+
+def test_a_wrong_result_is_found_in_a_pasted_program() -> None:
+    def f(m: Any, v0: Any) -> Any:
+        return (v0 * (2.0 if type(v0) is np.ndarray else 2.5),)
+
+    with pytest.raises(Different, match="jit"):
+        check("compiled", f, argument(np.array([1.0, 2.0])))
+    with pytest.raises(Different, match="jvp"):
+        check("traced", f, argument(np.array([1.0, 2.0])))
+
+
+def test_a_fault_ends_a_child_only() -> None:
+    assert survives(lambda: None) == ""
+    assert survives(lambda: 1 / 0) == "ZeroDivisionError: division by zero"  # type: ignore[arg-type]
+    program = Program({0: argument(np.ones(3))}, (Step(1, "np.sin({0})", (0,)),), (1,))
+    assert problem("compiled", replace(program, steps=(Step(1, "{out} = {0} * 2", (0,)),))) == ""
