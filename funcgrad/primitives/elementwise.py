@@ -467,10 +467,11 @@ def _power_slopes(n: int) -> list[Derivative]:
     """Derivatives of ``x**y log(x)**n`` in ``x`` and ``y``, which are made of such functions."""
 
     def in_x(x: Value, y: Value) -> Value:
-        # y x**(y-1) log(x)**n, where the factor y decides if it is 0, also for x = 0.
+        # y x**(y-1) log(x)**n, where a factor decides if it is 0: y also for x = 0, the power also
+        # for an infinite y.
         below = y - ones_like(y)
         power_below = plain_power.bind(x, below)
-        first = scale.bind(y, _times_log(n, power_below, x, below))
+        first = pair.bind(y, _times_log(n, power_below, x, below))
         return first + n * _times_log(n - 1, power_below, x, below) if n else first
 
     def in_y(out: Value, x: Value, y: Value) -> Value:

@@ -56,6 +56,12 @@ def normal(x: Any) -> Any:
     return mp.exp(-x * x / 2) / mp.sqrt(2 * mp.pi)
 
 
+def log_ndtr_slope(x: Any) -> Any:
+    if abs(x) < 100:
+        return normal(x) / mp.ncdf(x)
+    return -x - 1 / x + 2 / x**3 if x < 0 else mp.mpf(0)  # Mills' ratio, DLMF 7.12.1
+
+
 def sinc_slope(x: Any) -> Any:
     t = mp.pi * x
     if abs(x) < 1e-20:
@@ -101,7 +107,7 @@ ROWS: dict[str, Row] = {
     "erf": Row(special.erf, lambda x: 2 / mp.sqrt(mp.pi) * mp.exp(-x * x)),
     "erfc": Row(special.erfc, lambda x: -2 / mp.sqrt(mp.pi) * mp.exp(-x * x)),
     "ndtr": Row(special.ndtr, normal),
-    "log_ndtr": Row(special.log_ndtr, lambda x: normal(x) / mp.ncdf(x), at_low=INF),
+    "log_ndtr": Row(special.log_ndtr, log_ndtr_slope, at_low=INF),
     "gammaln": Row(special.gammaln, mp.digamma, low=0, at_high=INF),
     "digamma": Row(special.digamma, lambda x: mp.psi(1, x), low=0),
     "entr": Row(special.entr, lambda x: -mp.log(x) - 1, low=0, at_high=-INF),
@@ -224,16 +230,21 @@ def test_every_elementary_function_has_a_row() -> None:
 Slopes = tuple[Any, Any]
 
 
+def power(x: Any, y: Any) -> Any:
+    """Of a positive number; far beyond the range of double precision not to the digit."""
+    return mp.exp(max(min(y * mp.log(x), mp.mpf(10**5)), mp.mpf(-(10**5))))
+
+
 def of_power(x: Any, y: Any) -> Slopes:
-    return y * mp.power(x, y - 1), mp.power(x, y) * mp.log(x)
+    return y * power(x, y - 1), power(x, y) * mp.log(x)
 
 
 def of_logaddexp(x: Any, y: Any) -> Slopes:
-    return 1 / (1 + mp.exp(y - x)), 1 / (1 + mp.exp(x - y))
+    return 1 / (1 + power(mp.e, y - x)), 1 / (1 + power(mp.e, x - y))
 
 
 def of_logaddexp2(x: Any, y: Any) -> Slopes:
-    return 1 / (1 + mp.power(2, y - x)), 1 / (1 + mp.power(2, x - y))
+    return 1 / (1 + power(2, y - x)), 1 / (1 + power(2, x - y))
 
 
 def of_arctan2(y: Any, x: Any) -> Slopes:
