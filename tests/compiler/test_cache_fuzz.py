@@ -1,6 +1,6 @@
 """Random damage to the files of the cache: no crash, and nothing but what was written is used.
 
-Every run tries some hundreds of changes, the nightly one a hundred thousand. Whatever was changed,
+Every run tries two hundred changes, the nightly one a hundred thousand. Whatever was changed,
 `DiskCache.read` gives the very bytes that were kept, or nothing; processes of their own then show
 that a damaged folder leads to right results.
 """
@@ -67,7 +67,20 @@ def repeat(rng: Rng, data: bytes) -> bytes:
 def edit(rng: Rng, data: bytes) -> bytes:
     """What JSON is made of, at any place."""
     start = _place(rng, data)
-    pieces = [b"{", b"}", b"[", b'"', b",", b":", b"null", b"1e999", b"NaN", b"\\u0000", b"0", b"\n"]
+    pieces = [
+        b"{",
+        b"}",
+        b"[",
+        b'"',
+        b",",
+        b":",
+        b"null",
+        b"1e999",
+        b"NaN",
+        b"\\u0000",
+        b"0",
+        b"\n",
+    ]
     return data[:start] + pieces[int(rng.integers(len(pieces)))] + data[start:]
 
 
@@ -87,7 +100,7 @@ def damage(rng: Rng, paths: list[Path], others: list[bytes]) -> Path:
     return path
 
 
-@pytest.mark.parametrize("n", [400, pytest.param(100_000, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("n", [200, pytest.param(100_000, marks=pytest.mark.nightly)])
 def test_damaged_files_give_what_was_kept_or_nothing(tmp_path: Path, n: int) -> None:
     rng = np.random.default_rng(n)
     store = DiskCache(tmp_path / "kernels")
@@ -123,7 +136,7 @@ print([y.tobytes().hex() for y in f(np.linspace(0.0, 1.0, 12))])
 """
 
 
-@pytest.mark.parametrize("n", [1, pytest.param(200, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("n", [pytest.param(200, marks=pytest.mark.nightly)])
 def test_processes_on_damaged_folders_compute_the_same(tmp_path: Path, n: int) -> None:
     rng = np.random.default_rng(n)
     folder, pristine = tmp_path / "kernels", tmp_path / "pristine"

@@ -303,7 +303,9 @@ def check_pair(name: str, dtype: Any, wrap: Any) -> None:
     sizes = [0.0, info.tiny, 1 / big, 0.5, 1.0, 3.0, 700.0, big, info.max, INF]
     values = np.array(sizes[1:] if is_positive else [*sizes, *(-s for s in sizes)], dtype)
     x, y = (a.ravel() for a in np.meshgrid(values, values))
-    exact_slopes = [exact_pair(slopes, *point) for point in zip(x.tolist(), y.tolist(), strict=True)]
+    exact_slopes = [
+        exact_pair(slopes, *point) for point in zip(x.tolist(), y.tolist(), strict=True)
+    ]
     with np.errstate(all="ignore"):
         value = function(x, y)
         # Where a value overflows, so does what is made of it.
