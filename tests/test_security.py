@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -179,11 +180,14 @@ def by_numpy(x: np.ndarray, option: float, is_mode: bool) -> float:
 @pytest.mark.parametrize("name", NAMES)
 def test_names_of_users_are_not_part_of_code(texts: list[str], name: str) -> None:
     f = fg.jit(hostile(name), static_argnums=1)
+    positional = fg.jit(
+        lambda tree, mode: hostile(name)(tree, mode, **{name: 3.0}), static_argnums=1
+    )
     x = np.linspace(0.0, 1.0, 6)
-    for mode in (name, "other"):
+    for mode, run in itertools.product((name, "other"), (f, positional)):
         expected = by_numpy(x, 3.0, mode == name)
         for _ in range(3):
-            out = f({name: [Box(x, name)]}, mode, **{name: 3.0})
+            out = run({name: [Box(x, name)]}, mode, **({name: 3.0} if run is f else {}))
             np.testing.assert_allclose(out[name].x, expected, rtol=1e-13)
             assert out[name].label == name
     assert texts

@@ -309,9 +309,7 @@ def test_a_folder_that_is_a_link_is_refused(tmp_path: Path, leads_somewhere: boo
     if leads_somewhere:
         place.mkdir(mode=0o700)
     link.symlink_to(place)
-    with pytest.raises(
-        CacheError, match="is a link.*FUNCGRAD_CACHE_DIR to the folder itself.*kern"
-    ):
+    with pytest.raises(CacheError, match=r"is a link.*to the folder itself: .*kernels"):
         DiskCache(link)
     assert place.exists() == leads_somewhere
 

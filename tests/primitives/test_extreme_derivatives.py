@@ -281,7 +281,7 @@ PAIR_SAMPLE = ("power", "hypot")
 
 def exact_pair(slopes: Callable[[Any, Any], Slopes], x: float, y: float) -> list[float | None]:
     """Both derivatives; where one argument is infinite, what they tend to, if to anything."""
-    if math.isnan(x) or math.isnan(y) or math.isinf(x) and math.isinf(y):
+    if math.isnan(x) or math.isnan(y) or (math.isinf(x) and math.isinf(y)):
         return [None, None]
     found = []
     for far in ("1e5000", "1e7000"):

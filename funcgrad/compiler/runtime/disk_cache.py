@@ -4,9 +4,10 @@ One kernel is three files named by its key: ``<key>.py``, the readable source; `
 object file; and ``<key>.json``, what the object needs (symbol, versions, CPU) and its SHA-256. The
 JSON file is written last and every file atomically, so any number of processes may share a folder;
 a file that is damaged, cut short or made for something else is noticed by its digest or its facts
-and counts as absent. The JSON file is compared, byte by byte, and never parsed; nothing is unpickled
-and nothing but the object is executed, which is why folder and files must belong to the user alone:
-a file of somebody else, one that others may write to, and one with a second name count as damaged.
+and counts as absent. The JSON file is compared, byte by byte, and never parsed; nothing is
+unpickled and nothing but the object is executed, which is why folder and files must belong to the
+user alone: a file of somebody else, one that others may write to, and one with a second name count
+as damaged.
 
 The least recently used kernels go when the folder exceeds its limit. This file knows neither Numba
 nor LLVM.
