@@ -126,11 +126,19 @@ class SourceLocation:
 
     def short(self) -> str:
         """``file.py:14``."""
-        return f"{os.path.basename(self.file)}:{self.line}"
+        return f"{_in_one_line(os.path.basename(self.file))}:{self.line}"
 
     def __str__(self) -> str:
         text = self.text()
-        return f"{self.short()}   {text}" if text else f"{self.short()} in {self.function}"
+        where = self.short()
+        return _in_one_line(f"{where}   {text}" if text else f"{where} in {self.function}")
+
+
+def _in_one_line(text: str) -> str:
+    """Text whose line breaks and the like are spelt out, for it is going to be a comment."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\t" else ascii(c)[1:-1] for c in text)
 
 
 _locations: dict[tuple[int, int, Scope], SourceLocation] = {}

@@ -467,10 +467,11 @@ def _power_slopes(n: int) -> list[Derivative]:
     """Derivatives of ``x**y log(x)**n`` in ``x`` and ``y``, which are made of such functions."""
 
     def in_x(x: Value, y: Value) -> Value:
-        # y x**(y-1) log(x)**n, where the factor y decides if it is 0, also for x = 0.
+        # y x**(y-1) log(x)**n, where a factor decides if it is 0: y also for x = 0, the power also
+        # for an infinite y.
         below = y - ones_like(y)
         power_below = plain_power.bind(x, below)
-        first = scale.bind(y, _times_log(n, power_below, x, below))
+        first = pair.bind(y, _times_log(n, power_below, x, below))
         return first + n * _times_log(n - 1, power_below, x, below) if n else first
 
     def in_y(out: Value, x: Value, y: Value) -> Value:
@@ -615,8 +616,8 @@ arctan2 = Smooth(
     np.arctan2,
     # Divided twice, since the square of the distance overflows and vanishes early.
     [
-        lambda x, y, out: _direction(y, hypot.bind(x, y)),
-        lambda x, y, out: _direction(-x, hypot.bind(x, y)),
+        lambda x, y, out: _turning(y, hypot.bind(x, y)),
+        lambda x, y, out: _turning(-x, hypot.bind(x, y)),
     ],
     "atan2({0}, {1})",
     level_at=is_origin,
@@ -624,14 +625,20 @@ arctan2 = Smooth(
 )
 
 
+def _turning(x: Value, distance: Value) -> Value:
+    """``x / distance**2``, which nothing turns at an infinite distance."""
+    return select.bind(isinf.bind(x), zero_of(x), x / distance / distance)
+
+
 def _direction(x: Value, distance: Value) -> Value:
-    return x / distance / distance
+    """``x / distance``, which is its limit where ``x`` alone is infinite."""
+    return select.bind(isinf.bind(x), sign.bind(x), x / distance)
 
 
 hypot: Smooth = Smooth(
     "hypot",
     np.hypot,
-    [lambda x, y, out: x / out, lambda x, y, out: y / out],
+    [lambda x, y, out: _direction(x, out), lambda x, y, out: _direction(y, out)],
     "hypot({0}, {1})",
     # As every norm.
     level_at=is_origin,
@@ -797,14 +804,15 @@ relu = Gated(
 )  # fmt: skip
 
 _LN2 = float(np.log(2.0))
-_LN10 = float(np.log(10.0))
+_LOG2_E = float(np.log2(np.e))
+_LOG10_E = float(np.log10(np.e))
 
 exp = Unary("exp", np.exp, lambda x, y: y, "exp({0})")
 exp2 = Unary("exp2", np.exp2, lambda x, y: y * _LN2, "exp2({0})")
 expm1 = Unary("expm1", np.expm1, lambda x, y: y + 1, "expm1({0})")
 log = Unary("log", np.log, lambda x, y: 1 / x, "log({0})")
-log2 = Unary("log2", np.log2, lambda x, y: 1 / (x * _LN2), "log2({0})")
-log10 = Unary("log10", np.log10, lambda x, y: 1 / (x * _LN10), "log10({0})")
+log2 = Unary("log2", np.log2, lambda x, y: _LOG2_E / x, "log2({0})")
+log10 = Unary("log10", np.log10, lambda x, y: _LOG10_E / x, "log10({0})")
 log1p = Unary("log1p", np.log1p, lambda x, y: 1 / (1 + x), "log1p({0})")
 sqrt = Unary("sqrt", np.sqrt, lambda x, y: 0.5 / y, "sqrt({0})")
 rsqrt = Unary(
@@ -824,7 +832,16 @@ arctan = Unary("arctan", np.arctan, lambda x, y: 1 / (1 + x * x), "atan({0})")
 sinh: Unary = Unary("sinh", np.sinh, lambda x, y: cosh.bind(x), "sinh({0})")
 cosh: Unary = Unary("cosh", np.cosh, lambda x, y: sinh.bind(x), "cosh({0})")
 tanh = Unary("tanh", np.tanh, lambda x, y: 1 - y * y, "tanh({0})")
-arcsinh = Unary("arcsinh", np.arcsinh, lambda x, y: rsqrt.bind(x * x + 1), "asinh({0})")
+
+
+def _arcsinh_slope(x: Value, y: Value) -> Value:
+    # The square of a huge real number overflows.
+    if is_complex(aval_of(x).dtype):
+        return rsqrt.bind(x * x + 1)
+    return 1 / hypot.bind(x, ones_like(x))
+
+
+arcsinh = Unary("arcsinh", np.arcsinh, _arcsinh_slope, "asinh({0})")
 arccosh: Unary = Unary(
     "arccosh", np.arccosh, lambda x, y: rsqrt.bind(x - 1) * rsqrt.bind(x + 1), "acosh({0})"
 )

@@ -85,8 +85,11 @@ ndtr = _special(
     kinds="fc",
 )
 ndtri = _special("ndtri", lambda x, y: _SQRT_2PI * exp.bind(0.5 * y * y))
+# The quotient of the density and the function, both of which vanish far on the left.
 log_ndtr = _special(
-    "log_ndtr", lambda x, y: (1 / _SQRT_2PI) * exp.bind(-0.5 * x * x - y), kinds="fc"
+    "log_ndtr",
+    lambda x, y: (2 / _SQRT_2PI) / erfcx.bind(-math.sqrt(0.5) * x),
+    kinds="fc",
 )
 
 # The gamma function and its relatives, DLMF 5 and 25.11.

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,25 @@ def replace_with_folder(path: Path) -> None:
     path.mkdir()
 
 
+def replace_with_link(path: Path) -> None:
+    other = path.parent.parent / path.name
+    path.rename(other)
+    path.symlink_to(other)
+
+
+def replace_with_hard_link(path: Path) -> None:
+    os.link(path, path.parent.parent / path.name)
+
+
+def replace_with_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path, 0o600)
+
+
+def extend(more: bytes) -> Callable[[Path], None]:
+    return lambda path: path.write_bytes(path.read_bytes() + more) and None
+
+
 def rewrite(change: Callable[[Any], Any]) -> Callable[[Path], None]:
     return lambda path: path.write_text(json.dumps(change(json.loads(path.read_text()))))
 
@@ -87,6 +107,23 @@ DAMAGES: list[tuple[str, Callable[[Path], None]]] = [
     (".json", rewrite(lambda facts: {**facts, "sha256": "0" * 64})),
     (".json", rewrite(lambda facts: {"sha256": facts["sha256"]})),
     (".json", lambda path: path.write_bytes(b"[" * 100_000)),
+    *((suffix, extend(b)) for suffix in (".o", ".json") for b in (b"\0", b" ", b"\n" * 5000)),
+    # As large as if nothing were wrong, and with all that was recorded.
+    (".json", rewrite(lambda facts: dict(reversed(facts.items())))),
+    (".json", lambda path: path.write_text(path.read_text().replace("{", '{"sha256": "",', 1))),
+    # Whoever could have written it.
+    *(
+        (suffix, harm)
+        for suffix in (".o", ".json")
+        for harm in (
+            lambda path: path.chmod(0o620),
+            lambda path: path.chmod(0o602),
+            lambda path: path.chmod(0o666),
+            replace_with_link,
+            replace_with_hard_link,
+            replace_with_pipe,
+        )
+    ),
 ]
 
 
@@ -100,6 +137,68 @@ def test_damaged_entries_are_compiled_again(folder: Path, number: int) -> None:
         damage(path)
     assert compile_anew() == (compiled, 0, compiled)
     assert compile_anew() == (0, compiled, 0)
+
+
+@pytest.mark.parametrize("suffix", [".o", ".json"])
+def test_files_of_other_users_are_not_read(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    compiled = compile_anew()[0]
+    foreign = {path.stat().st_ino for path in folder.glob(f"*{suffix}")}
+    fstat = os.fstat
+
+    def fstat_of_theirs(handle: int) -> os.stat_result:
+        status = fstat(handle)
+        if status.st_ino not in foreign:
+            return status
+        fields = list(status)
+        fields[4] += 1  # st_uid
+        return os.stat_result(fields)
+
+    with monkeypatch.context() as there:
+        there.setattr(os, "fstat", fstat_of_theirs)
+        assert compile_anew() == (compiled, 0, compiled)
+    assert compile_anew() == (0, compiled, 0)
+
+
+@pytest.mark.parametrize("fact", sorted(kernel_store._environment()))
+def test_kernels_of_other_surroundings_are_not_used(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, fact: str
+) -> None:
+    """Of other processors, versions, sources: under a key of their own, and not under this one."""
+    ours = kernel_store._environment()
+    compiled = compile_anew()[0]
+    monkeypatch.setattr(kernel_store, "_environment", lambda: {**ours, fact: "another"})
+    assert compile_anew() == (compiled, 0, 0)
+    names = {path.name for path in folder.iterdir()}
+    monkeypatch.setattr(kernel_store, "_environment", lambda: ours)
+    assert compile_anew() == (0, compiled, 0)
+    assert len(names) == 6 * compiled
+    for path in folder.glob("*.json"):
+        rewrite(lambda facts: {**facts, fact: "another"})(path)
+    assert compile_anew() == (compiled, 0, compiled)
+
+
+def test_what_objects_depend_on_is_recorded() -> None:
+    facts = kernel_store._environment()
+    assert {"abi", "translator", "numba", "llvmlite", "llvm", "python", "cpu"} <= set(facts)
+
+
+def test_a_link_in_the_place_of_a_new_file_is_not_written_through(tmp_path: Path) -> None:
+    store = DiskCache(tmp_path / "kernels")
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    for suffix in (".py", ".o", ".json"):
+        (store.folder / (KEY + suffix)).symlink_to(precious)
+        name = f".new-{os.getpid()}-{threading.get_ident()}-{KEY}{suffix}"
+        (store.folder / name).symlink_to(precious)
+    store.write(KEY, "text", b"code", FACTS)
+    assert store.read(KEY, FACTS) == b"code"
+    assert precious.read_text() == "mine"
+    assert store.size() == sum(path.lstat().st_size for path in store.folder.iterdir())
+    (store.folder / f"{1:064x}.o").symlink_to(precious)
+    store.clear()
+    assert precious.read_text() == "mine"
 
 
 def test_missing_parts_are_compiled_again(folder: Path) -> None:
@@ -174,11 +273,11 @@ def test_folders_that_others_can_write_to_are_refused(tmp_path: Path, mode: int)
     tmp_path.chmod(mode)
     with pytest.raises(CacheError, match=rf"writable by others \(mode {mode:04o}\)"):
         DiskCache(tmp_path)
-    # Behind a symbolic link, too.
+    # Below a symbolic link, too.
     link = tmp_path.parent / f"link-{mode}"
-    link.symlink_to(tmp_path)
+    link.symlink_to(tmp_path.parent)
     with pytest.raises(CacheError, match="writable by others"):
-        DiskCache(link)
+        DiskCache(link / tmp_path.name)
 
 
 def test_folders_that_others_can_rename_are_refused(tmp_path: Path) -> None:
@@ -191,17 +290,28 @@ def test_folders_that_others_can_rename_are_refused(tmp_path: Path) -> None:
     DiskCache(shared / "kernels")
 
 
-def test_a_link_is_followed_once(tmp_path: Path) -> None:
+def test_links_above_the_folder_are_followed_once(tmp_path: Path) -> None:
     mine, theirs, link = (tmp_path / name for name in ("mine", "theirs", "link"))
-    mine.mkdir(mode=0o700)
-    theirs.mkdir(mode=0o700)
+    for folder in (mine, theirs):
+        (folder / "kernels").mkdir(mode=0o700, parents=True)
     link.symlink_to(mine)
-    store = DiskCache(link)
+    store = DiskCache(link / "kernels")
     link.unlink()
     link.symlink_to(theirs)
     store.write(KEY, "text", b"code", FACTS)
-    assert len(list(mine.iterdir())) == 3
-    assert not any(theirs.iterdir())
+    assert len(list((mine / "kernels").iterdir())) == 3
+    assert not any((theirs / "kernels").iterdir())
+
+
+@pytest.mark.parametrize("leads_somewhere", [True, False])
+def test_a_folder_that_is_a_link_is_refused(tmp_path: Path, leads_somewhere: bool) -> None:
+    place, link = tmp_path / "kernels", tmp_path / "link"
+    if leads_somewhere:
+        place.mkdir(mode=0o700)
+    link.symlink_to(place)
+    with pytest.raises(CacheError, match=r"is a link.*to the folder itself: .*kernels"):
+        DiskCache(link)
+    assert place.exists() == leads_somewhere
 
 
 def test_folders_of_other_users_are_refused(

@@ -4,8 +4,10 @@ One kernel is three files named by its key: ``<key>.py``, the readable source; `
 object file; and ``<key>.json``, what the object needs (symbol, versions, CPU) and its SHA-256. The
 JSON file is written last and every file atomically, so any number of processes may share a folder;
 a file that is damaged, cut short or made for something else is noticed by its digest or its facts
-and counts as absent. Nothing is unpickled and nothing but the object is executed, which is why the
-folder must belong to the user alone.
+and counts as absent. The JSON file is compared, byte by byte, and never parsed; nothing is
+unpickled and nothing but the object is executed, which is why folder and files must belong to the
+user alone: a file of somebody else, one that others may write to, and one with a second name count
+as damaged.
 
 The least recently used kernels go when the folder exceeds its limit. This file knows neither Numba
 nor LLVM.
@@ -102,23 +104,20 @@ class DiskCache:
     def read(self, key: str, facts: dict[str, Any]) -> bytes | None:
         """The object file of ``key`` if it is there, whole, and made for the same ``facts``."""
         try:
-            recorded = json.loads(self._path(key, ".json").read_bytes())
-            code = self._path(key, ".o").read_bytes()
-            os.utime(self._path(key, ".json"))
+            record, code = (self._content(self._path(key, end)) for end in (".json", ".o"))
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, RecursionError):  # the last for brackets without end
+        except OSError:
             self.damaged += 1
             return None
-        if recorded != {**facts, "sha256": hashlib.sha256(code).hexdigest()}:
+        if record != _record(code, facts):
             self.damaged += 1
             return None
         return code
 
     def write(self, key: str, source: str, code: bytes, facts: dict[str, Any]) -> None:
         """Keep an object file. A disk that is full or read-only is a warning, not an error."""
-        meta = {**facts, "sha256": hashlib.sha256(code).hexdigest()}
-        contents = (source.encode(), code, json.dumps(meta, indent=1).encode())
+        contents = (source.encode(), code, _record(code, facts))
         try:
             for suffix, content in zip(_SUFFIXES, contents, strict=True):
                 self._replace(self._path(key, suffix), content)
@@ -141,12 +140,25 @@ class DiskCache:
     def _path(self, key: str, suffix: str) -> Path:
         return self.folder / (key + suffix)
 
+    def _content(self, path: Path) -> bytes:
+        """What is in a file of our own, which counts as used."""
+        # Neither a link nor a pipe is opened, for whoever made it would choose what is read.
+        handle = os.open(path, os.O_RDONLY | _NO_LINK | _BINARY)
+        with os.fdopen(handle, "rb") as file:
+            status = os.fstat(handle)
+            if not _is_private(status) or status.st_size > self.limit:
+                raise PermissionError(f"{str(path)!r} is not a file of this cache")
+            content = file.read()
+        os.utime(path)
+        return content
+
     def _replace(self, path: Path, content: bytes) -> None:
         # Not `tempfile`: importing it costs as much as loading thirty kernels.
         name = f"{_TEMPORARY}{os.getpid()}-{threading.get_ident()}-{path.name}"
         temporary = self.folder / name
         try:
-            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            temporary.unlink(missing_ok=True)  # of a process of the same number that was killed
+            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o600)
             with os.fdopen(handle, "wb") as file:
                 file.write(content)
             os.replace(temporary, path)
@@ -161,9 +173,11 @@ class DiskCache:
             for entry in entries:
                 if _OWN_NAME.fullmatch(entry.name):
                     try:
-                        found.append((Path(entry.path), entry.stat(follow_symlinks=False)))
+                        status = entry.stat(follow_symlinks=False)
                     except FileNotFoundError:
                         continue  # removed by another process meanwhile
+                    if not stat.S_ISDIR(status.st_mode):
+                        found.append((Path(entry.path), status))
         return found
 
     def _grow(self, added: int) -> None:
@@ -192,11 +206,36 @@ class DiskCache:
         self._size = remaining
 
 
+def _record(code: bytes, facts: dict[str, Any]) -> bytes:
+    """The JSON file of a kernel."""
+    return json.dumps({**facts, "sha256": hashlib.sha256(code).hexdigest()}, indent=1).encode()
+
+
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_BINARY = getattr(os, "O_BINARY", 0)
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+def _is_private(status: os.stat_result) -> bool:
+    """Whether an open file is a plain one that nobody else can have written."""
+    if not stat.S_ISREG(status.st_mode):
+        return False
+    if not hasattr(os, "getuid"):
+        return True
+    is_mine = status.st_uid == os.getuid() and not status.st_mode & _OTHERS_WRITE
+    return is_mine and status.st_nlink == 1
+
+
 def _made_private(folder: Path) -> Path:
     """The folder that a path leads to now, made and found to be the user's own."""
+    if folder.is_symlink():
+        raise CacheError(
+            f"the folder of compiled kernels {str(folder)!r} is a link, which may lead elsewhere "
+            f"tomorrow. Set {FOLDER_VARIABLE} to the folder itself: {str(folder.resolve())!r}"
+        )
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # From here on without symbolic links, which may lead elsewhere tomorrow.
+        # From here on without the links that are above it.
         real = folder.resolve(strict=True)
         status = real.stat()
     except OSError as error:
@@ -226,7 +265,7 @@ def _check_owner(folder: Path, status: os.stat_result) -> None:
             f"{status.st_uid}, not to you (user {os.getuid()}). Set {FOLDER_VARIABLE} to a folder "
             "of your own, or to 'off'."
         )
-    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    if status.st_mode & _OTHERS_WRITE:
         raise CacheError(
             f"the folder of compiled kernels {str(folder)!r} is writable by others (mode "
             f"{stat.S_IMODE(status.st_mode):04o}). Run: chmod 700 {str(folder)!r}"

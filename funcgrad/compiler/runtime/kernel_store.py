@@ -13,6 +13,7 @@ import importlib
 import importlib.util
 import os
 import re
+import sys
 import threading
 import time
 from collections import deque
@@ -404,6 +405,7 @@ def _environment() -> dict[str, Any]:
     """What the object code of a given source depends on besides the source."""
     return {
         "abi": ABI,
+        "python": sys.implementation.cache_tag,
         "translator": sources_digest(*SOURCES),
         **machine_facts(),
     }

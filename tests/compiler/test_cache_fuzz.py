@@ -1,0 +1,163 @@
+"""Random damage to the files of the cache: no crash, and nothing but what was written is used.
+
+Every run tries two hundred changes, the nightly one a hundred thousand. Whatever was changed,
+`DiskCache.read` gives the very bytes that were kept, or nothing; processes of their own then show
+that a damaged folder leads to right results.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from funcgrad.compiler.runtime.disk_cache import DiskCache
+
+Rng = np.random.Generator
+FACTS = {"symbol": "f", "abi": 6, "cpu": "of this machine"}
+SUFFIXES = (".py", ".o", ".json")
+
+
+def _place(rng: Rng, data: bytes) -> int:
+    return int(rng.integers(0, len(data) + 1))
+
+
+def flip(rng: Rng, data: bytes) -> bytes:
+    changed = bytearray(data or b"\0")
+    for _ in range(int(rng.integers(1, 4))):
+        changed[int(rng.integers(0, len(changed)))] ^= 1 << int(rng.integers(0, 8))
+    return bytes(changed)
+
+
+def overwrite(rng: Rng, data: bytes) -> bytes:
+    start = _place(rng, data)
+    more = rng.bytes(int(rng.integers(1, 40)))
+    return data[:start] + more + data[start + len(more) :]
+
+
+def insert(rng: Rng, data: bytes) -> bytes:
+    start = _place(rng, data)
+    return data[:start] + rng.bytes(int(rng.integers(1, 40))) + data[start:]
+
+
+def remove(rng: Rng, data: bytes) -> bytes:
+    start, end = sorted((_place(rng, data), _place(rng, data)))
+    return data[:start] + data[end:]
+
+
+def cut(rng: Rng, data: bytes) -> bytes:
+    return data[: _place(rng, data)]
+
+
+def extend(rng: Rng, data: bytes) -> bytes:
+    return data + (rng.bytes(int(rng.integers(1, 40))) if rng.integers(2) else b" \n")
+
+
+def repeat(rng: Rng, data: bytes) -> bytes:
+    start, end = sorted((_place(rng, data), _place(rng, data)))
+    return data[:end] + data[start:end] + data[end:]
+
+
+def edit(rng: Rng, data: bytes) -> bytes:
+    """What JSON is made of, at any place."""
+    start = _place(rng, data)
+    pieces = [
+        b"{",
+        b"}",
+        b"[",
+        b'"',
+        b",",
+        b":",
+        b"null",
+        b"1e999",
+        b"NaN",
+        b"\\u0000",
+        b"0",
+        b"\n",
+    ]
+    return data[:start] + pieces[int(rng.integers(len(pieces)))] + data[start:]
+
+
+CHANGES: list[Callable[[Rng, bytes], bytes]] = [
+    flip, overwrite, insert, remove, cut, extend, repeat, edit,
+]  # fmt: skip
+
+
+def damage(rng: Rng, paths: list[Path], others: list[bytes]) -> Path:
+    """Change one of some files, or put the content of another in its place."""
+    path = paths[int(rng.integers(len(paths)))]
+    kind = int(rng.integers(len(CHANGES) + 1))
+    if kind == len(CHANGES):
+        path.write_bytes(others[int(rng.integers(len(others)))])
+    else:
+        path.write_bytes(CHANGES[kind](rng, path.read_bytes()))
+    return path
+
+
+@pytest.mark.parametrize("n", [200, pytest.param(100_000, marks=pytest.mark.nightly)])
+def test_damaged_files_give_what_was_kept_or_nothing(tmp_path: Path, n: int) -> None:
+    rng = np.random.default_rng(n)
+    store = DiskCache(tmp_path / "kernels")
+    codes = {f"{k:064x}": rng.bytes(int(rng.integers(1, 3000))) for k in range(4)}
+    for key, code in codes.items():
+        store.write(key, f"# source of {key}\n", code, {**FACTS, "source": key})
+    paths = sorted(store.folder.iterdir())
+    whole = {path: path.read_bytes() for path in paths}
+    others = list(whole.values())
+    used = 0
+    for step in range(n):
+        changed = {damage(rng, paths, others) for _ in range(int(rng.integers(1, 3)))}
+        for key in {path.stem for path in changed}:
+            found = store.read(key, {**FACTS, "source": key})
+            is_whole = all(
+                path.read_bytes() == whole[path]
+                for path in changed
+                if path.stem == key and path.suffix != ".py"
+            )
+            assert found == (codes[key] if is_whole else None), f"step {step}"
+            used += is_whole
+        for path in changed:
+            path.write_bytes(whole[path])
+    assert n / 10 < used < n
+
+
+PROGRAM = """
+import numpy as np
+import funcgrad as fg
+
+f = fg.jit(lambda x: (np.sqrt(x) * 1.125, np.sum(x * x)))
+print([y.tobytes().hex() for y in f(np.linspace(0.0, 1.0, 12))])
+"""
+
+
+@pytest.mark.parametrize("n", [pytest.param(200, marks=pytest.mark.nightly)])
+def test_processes_on_damaged_folders_compute_the_same(tmp_path: Path, n: int) -> None:
+    rng = np.random.default_rng(n)
+    folder, pristine = tmp_path / "kernels", tmp_path / "pristine"
+
+    def result() -> str:
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-c", PROGRAM],
+            env={**os.environ, "FUNCGRAD_CACHE_DIR": str(folder)},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout
+
+    expected = result()
+    shutil.copytree(folder, pristine)
+    others = [path.read_bytes() for path in pristine.iterdir()]
+    for _ in range(n):
+        paths = sorted(folder.iterdir())
+        for _ in range(5):
+            damage(rng, paths, others)
+        assert result() == expected
+        assert {path.name for path in folder.iterdir()} == {p.name for p in pristine.iterdir()}
