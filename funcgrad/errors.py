@@ -31,6 +31,7 @@ __all__ = [
     "NonFiniteError",
     "OutOfBoundsError",
     "ProgramTypeError",
+    "ProgressWarning",
     "PythonLoopWarning",
     "ShapeError",
     "TracerArrayConversionError",
@@ -203,3 +204,7 @@ class LongProgramWarning(FuncgradWarning):
 
 class PythonLoopWarning(FuncgradWarning):
     """A loop of a compiled program is run by Python, while `debug_python_loops` looks for it."""
+
+
+class ProgressWarning(FuncgradWarning):
+    """A loop was asked to show its progress, and tqdm is not installed."""
