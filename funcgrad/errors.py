@@ -39,6 +39,7 @@ __all__ = [
     "TracerIntegerConversionError",
     "TreeError",
     "UnexpectedTracerError",
+    "UnpicklableError",
 ]
 
 
@@ -184,6 +185,10 @@ class FileFormatError(FuncgradError, ValueError):
 
 class LibraryError(FuncgradError, ImportError):
     """A library or a program that was asked for is not there, or is not what it should be."""
+
+
+class UnpicklableError(FuncgradError, TypeError):
+    """Something that belongs to its process was to be pickled: a traced or compiled program."""
 
 
 class CompilerError(FuncgradError, RuntimeError):

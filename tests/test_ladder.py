@@ -22,7 +22,7 @@ PACKAGE = "funcgrad"
 # One rung per row, from the bottom. Rung 0, the user-facing namespaces and the interfaces are
 # ordered within themselves.
 LADDER = (
-    ("records", "environment", "errors", "scalars", "dtypes", "pytree", "namespaces"),
+    ("forking", "records", "environment", "errors", "scalars", "dtypes", "pytree", "namespaces"),
     ("core",),
     ("intrinsics",),
     ("lowering",),

@@ -7,7 +7,6 @@ that depends on the types only is decided once.
 from __future__ import annotations
 
 import inspect
-import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -44,8 +43,9 @@ from funcgrad.core.printer import format_program
 from funcgrad.core.program import Program, evaluate
 from funcgrad.core.surroundings import Surroundings
 from funcgrad.core.trace import EVAL, Tracer, current_trace, using_trace
-from funcgrad.core.transformed import MadeOf
+from funcgrad.core.transformed import BelongsToProcess, MadeOf
 from funcgrad.errors import ArgumentError, DtypeError
+from funcgrad.forking import held_by_forks
 from funcgrad.higher_order.jit import (
     LIMITED,
     STEPWISE,
@@ -444,7 +444,7 @@ class Jitted(MadeOf):
         self._is_shared = False
 
 
-_STARTING = threading.Lock()
+_STARTING = held_by_forks()
 
 
 def _maker(
@@ -733,8 +733,16 @@ def _difference(before: list[str], now: list[str]) -> str:
     return "; ".join(rows[:4]) or "another pytree structure, or scalars instead of arrays"
 
 
-class Traced:
+_PICKLE_THE_FUNCTION = (
+    "Pickle the jitted function: it compiles again, mostly from the kernels on disk."
+)
+
+
+class Traced(BelongsToProcess):
     """A function traced for given types: the first stage of compilation."""
+
+    called = "a traced function"
+    instead = _PICKLE_THE_FUNCTION
 
     def __init__(
         self, staged: StagedFunction, donated: tuple[bool, ...], threads: int | None
@@ -766,8 +774,10 @@ class Traced:
         return Lowered(self._staged, executable)
 
 
-class _Kernels:
+class _Kernels(BelongsToProcess):
     """A traced function with its kernels: what its last two stages tell of it."""
+
+    instead = _PICKLE_THE_FUNCTION
 
     def __init__(self, staged: StagedFunction, executable: Executable) -> None:
         self._staged = staged
@@ -830,6 +840,8 @@ class _Kernels:
 class Lowered(_Kernels):
     """A traced function lowered to kernels: the second stage of compilation."""
 
+    called = "a lowered function"
+
     def compile(self) -> Compiled:
         """Go on to the executable."""
         return Compiled(self._staged, self._executable)
@@ -837,6 +849,8 @@ class Lowered(_Kernels):
 
 class Compiled(_Kernels):
     """A function compiled for given types; calling it neither traces nor compiles."""
+
+    called = "a compiled function"
 
     def memory_analysis(self) -> MemoryAnalysis:
         """Memory that a call needs.

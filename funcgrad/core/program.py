@@ -15,6 +15,7 @@ from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.axes import mapped_axis
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.source import SourceLocation, stands_for
+from funcgrad.core.transformed import BelongsToProcess
 
 T = TypeVar("T")
 
@@ -72,7 +73,7 @@ class Equation:
         return f"Equation({self.primitive.name}, {self.inputs} -> {self.outputs})"
 
 
-class Program:
+class Program(BelongsToProcess):
     """A closed first-order program.
 
     Args:
@@ -82,6 +83,9 @@ class Program:
         name: What messages and kernels call it.
         constants: Names that stand for concrete arrays, with the arrays.
     """
+
+    called = "a traced program"
+    instead = "Pickle the function, and trace it again."
 
     __slots__ = ("__weakref__", "_memo", "constants", "equations", "inputs", "name", "outputs")
 
