@@ -52,7 +52,7 @@ class CustomFunction(HoldsFunctions, Travels):
 
     def made_of(self, protocol: int) -> tuple[Any, ...]:
         found: Any = self._made_by or object.__reduce_ex__(self, protocol)
-        return found  # type: ignore[no-any-return]
+        return found
 
     @property
     def _what(self) -> str:
