@@ -1,8 +1,8 @@
 """``python -m tests.matrix``: fresh environments for every Python, and the bounds of what we need.
 
-For every interpreter that is found (3.11 to 3.14) and for the lowest and the newest NumPy, SciPy and
-Numba that ``pyproject.toml`` admits: the wheel is installed into a new environment and checked from
-a folder outside of the tree by ``python -m funcgrad``; the source distribution once. With
+For every interpreter that is found (3.11 to 3.14) and for the lowest and the newest NumPy, SciPy
+and Numba that ``pyproject.toml`` admits: the wheel is installed into a new environment and checked
+from a folder outside of the tree by ``python -m funcgrad``; the source distribution once. With
 ``--suite`` the test suite runs there, too.
 """
 
@@ -46,7 +46,10 @@ def bounds() -> dict[str, tuple[str, str]]:
 def interpreters() -> dict[str, str]:
     """The interpreters of this machine, by version."""
     places = [Path(p) for p in os.environ.get("PATH", "").split(os.pathsep)]
-    roots = [Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")), Path("/opt/hostedtoolcache")]
+    roots = [
+        Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")),
+        Path("/opt/hostedtoolcache"),
+    ]
     places += [p for root in roots for p in root.glob("[Pv]*/3.*/bin")]
     found: dict[str, str] = {}
     for version in PYTHONS:

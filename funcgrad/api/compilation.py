@@ -58,6 +58,7 @@ from funcgrad.higher_order.jit import (
 from funcgrad.higher_order.remembered import remembered
 from funcgrad.primitives.objects import flatten_values
 from funcgrad.pytree import PyTreeDef, tree_flatten, tree_leaves, tree_structure, tree_unflatten
+from funcgrad.recent import keep, used
 from funcgrad.records import dataclass
 from funcgrad.scalars import SCALAR_NUMBERS
 
@@ -341,6 +342,7 @@ class Jitted(MadeOf):
     def _entry(self, call: _Call, count: bool) -> _Entry:
         found = self._cache.get(call.key)
         if found is not None:
+            used(self._cache, call.key, found, MAX_PROGRAMS)
             self._info.hits += count
             if found.around is not None:
                 found.around.check(self._what)
@@ -368,7 +370,7 @@ class Jitted(MadeOf):
             self._info.add_reason(self._reason(call, entry))
         if not entry.staged.captured:
             # A program that closes over values of an outer transformation belongs to this call.
-            self._cache[call.key] = entry
+            keep(self._cache, call.key, entry, MAX_PROGRAMS)
         return entry
 
     def _made_before(self, call: _Call, make: Callable[[], _Entry]) -> _Entry:
@@ -468,6 +470,9 @@ def _interpreted(program: Program, leaves: Sequence[Any]) -> list[Any]:
     arrays = [np.array(out, dtype, order="C") for out, dtype in zip(outs, types, strict=True)]
     return [x if x.ndim else x[()] for x in arrays]
 
+
+MAX_PROGRAMS = 512
+"""How many programs a function keeps; one more, and those go that were not used for longest."""
 
 _MAX_PATHS = 4
 _MAX_LEAVES = 1000

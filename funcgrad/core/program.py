@@ -16,6 +16,7 @@ from funcgrad.core.axes import mapped_axis
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.source import SourceLocation, stands_for
 from funcgrad.core.transformed import BelongsToProcess
+from funcgrad.recent import keep, used
 
 T = TypeVar("T")
 
@@ -71,6 +72,12 @@ class Equation:
 
     def __repr__(self) -> str:
         return f"Equation({self.primitive.name}, {self.inputs} -> {self.outputs})"
+
+
+MAX_FACTS = 512
+"""How many facts a program remembers; a function that is mapped over any length has as many."""
+
+_MISSING = object()
 
 
 class Program(BelongsToProcess):
@@ -141,10 +148,14 @@ class Program(BelongsToProcess):
         axis = mapped_axis()
         if axis is not None:
             key = (key, axis)
-        if key not in self._memo:
-            self._memo[key] = make()
-        found: T = self._memo[key]
-        return found
+        found: Any = self._memo.get(key, _MISSING)
+        if found is _MISSING:
+            found = make()
+            keep(self._memo, key, found, MAX_FACTS)
+        else:
+            used(self._memo, key, found, MAX_FACTS)
+        result: T = found
+        return result
 
 
 def thread_limit_of(value: Any) -> int | None:

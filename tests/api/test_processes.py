@@ -1,4 +1,4 @@
-"""Processes, threads and tasks: functions travel, locks do not, and everyone has their own state."""
+"""Processes, threads and tasks: functions travel, locks do not, each has its own state."""
 
 from __future__ import annotations
 
@@ -255,9 +255,8 @@ def test_children_work_while_threads_of_the_parent_do() -> None:
         while not is_over.is_set():
             n = next(dims) % 5 + 1
             with fg.debug_nans(), fg.numpy_dtype_promotion("strict"):
-                fg.grad(lambda x: (np.sin(x) * n).sum())(np.ones(n))
-            f = fg.jit(lambda x: np.cos(x * n) + n)  # noqa: B023
-            f(np.ones(n))
+                fg.grad(lambda x: np.sin(x * len(x)).sum())(np.ones(n))
+            fg.jit(lambda x, k=float(n): np.cos(x * k) + k)(np.ones(n))
 
     threads = [threading.Thread(target=work) for _ in range(3)]
     for thread in threads:
