@@ -31,6 +31,7 @@ __all__ = [
     "NonFiniteError",
     "OutOfBoundsError",
     "ProgramTypeError",
+    "ProgressWarning",
     "PythonLoopWarning",
     "ShapeError",
     "TracerArrayConversionError",
@@ -38,6 +39,7 @@ __all__ = [
     "TracerIntegerConversionError",
     "TreeError",
     "UnexpectedTracerError",
+    "UnpicklableError",
 ]
 
 
@@ -185,6 +187,10 @@ class LibraryError(FuncgradError, ImportError):
     """A library or a program that was asked for is not there, or is not what it should be."""
 
 
+class UnpicklableError(FuncgradError, TypeError):
+    """Something that belongs to its process was to be pickled: a traced or compiled program."""
+
+
 class CompilerError(FuncgradError, RuntimeError):
     """Generated code did not compile: a defect of funcgrad, reported with the source."""
 
@@ -203,3 +209,7 @@ class LongProgramWarning(FuncgradWarning):
 
 class PythonLoopWarning(FuncgradWarning):
     """A loop of a compiled program is run by Python, while `debug_python_loops` looks for it."""
+
+
+class ProgressWarning(FuncgradWarning):
+    """A loop was asked to show its progress, and tqdm is not installed."""

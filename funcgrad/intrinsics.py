@@ -13,9 +13,10 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache, cached_property
+from functools import cache
 from typing import Any
 
+from funcgrad.forking import cached_property
 from funcgrad.records import dataclass
 
 

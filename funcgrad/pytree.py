@@ -10,7 +10,6 @@ recurses: trees may be nested as deep as they like.
 from __future__ import annotations
 
 import copy
-import threading
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
@@ -18,6 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from funcgrad.errors import TreeError
+from funcgrad.forking import held_by_forks
 from funcgrad.records import dataclass
 
 IsLeaf = Callable[[Any], bool] | None
@@ -518,7 +518,7 @@ _BRACKETS: dict[type, tuple[str, str]] = {list: ("[", "]"), tuple: ("(", ")"), d
 
 # The registry.
 
-_lock = threading.RLock()
+_lock = held_by_forks()
 _nodes: dict[type, _Node] = {}
 _leaf_types: set[type] = set()
 

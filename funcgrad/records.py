@@ -11,19 +11,15 @@ from __future__ import annotations
 
 import dataclasses
 import operator
-import os
-import threading
 from collections.abc import Callable, Sequence
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any
 
+from funcgrad.forking import held_by_forks
+
 __all__ = ["dataclass"]
 
-_LOCK = threading.RLock()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release
-    )
+_LOCK = held_by_forks()
 
 
 class _Pending:

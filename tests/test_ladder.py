@@ -22,7 +22,17 @@ PACKAGE = "funcgrad"
 # One rung per row, from the bottom. Rung 0, the user-facing namespaces and the interfaces are
 # ordered within themselves.
 LADDER = (
-    ("records", "environment", "errors", "scalars", "dtypes", "pytree", "namespaces"),
+    (
+        "forking",
+        "recent",
+        "records",
+        "environment",
+        "errors",
+        "scalars",
+        "dtypes",
+        "pytree",
+        "namespaces",
+    ),
     ("core",),
     ("intrinsics",),
     ("lowering",),
@@ -52,6 +62,7 @@ LADDER = (
     ("data", "optim", "scipy", "nn", "diagnostics", "image", "experimental"),
     ("interop", "distributed"),
     ("",),  # funcgrad/__init__.py
+    ("__main__",),
 )
 # The rooms of the compiler, likewise: what they agree on, what libraries offer, the machine's
 # language, loop nests, what runs, what tells about it, and the list of passes. Loop nests do not

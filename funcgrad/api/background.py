@@ -16,15 +16,12 @@ from collections.abc import Callable
 from contextvars import copy_context
 from typing import Generic, TypeVar
 
+from funcgrad.forking import held_by_forks
 from funcgrad.records import dataclass
 
 T = TypeVar("T")
 
-_TURN = threading.RLock()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_TURN.acquire, after_in_parent=_TURN.release, after_in_child=_TURN.release
-    )
+_TURN = held_by_forks()
 
 
 @dataclass

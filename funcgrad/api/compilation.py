@@ -7,7 +7,6 @@ that depends on the types only is decided once.
 from __future__ import annotations
 
 import inspect
-import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -44,8 +43,9 @@ from funcgrad.core.printer import format_program
 from funcgrad.core.program import Program, evaluate
 from funcgrad.core.surroundings import Surroundings
 from funcgrad.core.trace import EVAL, Tracer, current_trace, using_trace
-from funcgrad.core.transformed import MadeOf
+from funcgrad.core.transformed import BelongsToProcess, MadeOf
 from funcgrad.errors import ArgumentError, DtypeError
+from funcgrad.forking import held_by_forks
 from funcgrad.higher_order.jit import (
     LIMITED,
     STEPWISE,
@@ -58,6 +58,7 @@ from funcgrad.higher_order.jit import (
 from funcgrad.higher_order.remembered import remembered
 from funcgrad.primitives.objects import flatten_values
 from funcgrad.pytree import PyTreeDef, tree_flatten, tree_leaves, tree_structure, tree_unflatten
+from funcgrad.recent import keep, used
 from funcgrad.records import dataclass
 from funcgrad.scalars import SCALAR_NUMBERS
 
@@ -341,6 +342,7 @@ class Jitted(MadeOf):
     def _entry(self, call: _Call, count: bool) -> _Entry:
         found = self._cache.get(call.key)
         if found is not None:
+            used(self._cache, call.key, found, MAX_PROGRAMS)
             self._info.hits += count
             if found.around is not None:
                 found.around.check(self._what)
@@ -368,7 +370,7 @@ class Jitted(MadeOf):
             self._info.add_reason(self._reason(call, entry))
         if not entry.staged.captured:
             # A program that closes over values of an outer transformation belongs to this call.
-            self._cache[call.key] = entry
+            keep(self._cache, call.key, entry, MAX_PROGRAMS)
         return entry
 
     def _made_before(self, call: _Call, make: Callable[[], _Entry]) -> _Entry:
@@ -444,7 +446,7 @@ class Jitted(MadeOf):
         self._is_shared = False
 
 
-_STARTING = threading.Lock()
+_STARTING = held_by_forks()
 
 
 def _maker(
@@ -468,6 +470,9 @@ def _interpreted(program: Program, leaves: Sequence[Any]) -> list[Any]:
     arrays = [np.array(out, dtype, order="C") for out, dtype in zip(outs, types, strict=True)]
     return [x if x.ndim else x[()] for x in arrays]
 
+
+MAX_PROGRAMS = 512
+"""How many programs a function keeps; one more, and those go that were not used for longest."""
 
 _MAX_PATHS = 4
 _MAX_LEAVES = 1000
@@ -733,8 +738,16 @@ def _difference(before: list[str], now: list[str]) -> str:
     return "; ".join(rows[:4]) or "another pytree structure, or scalars instead of arrays"
 
 
-class Traced:
+_PICKLE_THE_FUNCTION = (
+    "Pickle the jitted function: it compiles again, mostly from the kernels on disk."
+)
+
+
+class Traced(BelongsToProcess):
     """A function traced for given types: the first stage of compilation."""
+
+    called = "a traced function"
+    instead = _PICKLE_THE_FUNCTION
 
     def __init__(
         self, staged: StagedFunction, donated: tuple[bool, ...], threads: int | None
@@ -766,8 +779,10 @@ class Traced:
         return Lowered(self._staged, executable)
 
 
-class _Kernels:
+class _Kernels(BelongsToProcess):
     """A traced function with its kernels: what its last two stages tell of it."""
+
+    instead = _PICKLE_THE_FUNCTION
 
     def __init__(self, staged: StagedFunction, executable: Executable) -> None:
         self._staged = staged
@@ -830,6 +845,8 @@ class _Kernels:
 class Lowered(_Kernels):
     """A traced function lowered to kernels: the second stage of compilation."""
 
+    called = "a lowered function"
+
     def compile(self) -> Compiled:
         """Go on to the executable."""
         return Compiled(self._staged, self._executable)
@@ -837,6 +854,8 @@ class Lowered(_Kernels):
 
 class Compiled(_Kernels):
     """A function compiled for given types; calling it neither traces nor compiles."""
+
+    called = "a compiled function"
 
     def memory_analysis(self) -> MemoryAnalysis:
         """Memory that a call needs.

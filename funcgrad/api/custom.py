@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from functools import cached_property, update_wrapper
+from functools import update_wrapper
 from types import MethodType
 from typing import Any
 
@@ -20,14 +20,15 @@ from funcgrad.api.rule_results import describe, is_zero_tree, place_of
 from funcgrad.api.staging import StagedFunction
 from funcgrad.core.program import evaluate
 from funcgrad.core.trace import EVAL, current_trace
-from funcgrad.core.transformed import global_name
+from funcgrad.core.transformed import Travels
 from funcgrad.errors import ArgumentError, TreeError
+from funcgrad.forking import cached_property
 from funcgrad.higher_order.closures import HoldsFunctions
 from funcgrad.primitives.objects import flatten_values
 from funcgrad.pytree import tree_leaves, tree_structure, tree_unflatten
 
 
-class CustomFunction(HoldsFunctions):
+class CustomFunction(HoldsFunctions, Travels):
     """A function and its rules; the base of the decorators."""
 
     kind = ""
@@ -49,8 +50,9 @@ class CustomFunction(HoldsFunctions):
         if self.derivative_call is not None:
             self.rules.missing = _missing(self, "differentiation", self.derivative_call)
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        return global_name(self) or self._made_by or super().__reduce_ex__(protocol)
+    def made_of(self, protocol: int) -> tuple[Any, ...]:
+        found: Any = self._made_by or object.__reduce_ex__(self, protocol)
+        return found
 
     @property
     def _what(self) -> str:

@@ -7,15 +7,16 @@ them and take them, and `vmap` can map them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from funcgrad.api.arguments import Owner, check_for_nans, leaf_paths, same_type, zeros_for
 from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.transformed import BelongsToProcess
 from funcgrad.dtypes import float0
 from funcgrad.errors import DtypeError, ShapeError, TreeError
+from funcgrad.forking import cached_property
 from funcgrad.primitives.objects import flatten_values
 from funcgrad.pytree import PyTreeDef, register_pytree_node, tree_unflatten
 from funcgrad.records import dataclass
@@ -41,7 +42,7 @@ class Signature:
     out_avals: tuple[ShapedArray, ...]
 
 
-class LinearFunction:
+class LinearFunction(BelongsToProcess):
     """A derivative at a point.
 
     Args:
@@ -49,6 +50,9 @@ class LinearFunction:
         linear: From tangents of all arguments to those of all results.
         kept: Values that results must not share memory with.
     """
+
+    called = "a derivative at a point"
+    instead = "Pickle the function and the point."
 
     def __init__(self, signature: Signature, linear: LinearMap, kept: Sequence[Any]) -> None:
         self.signature = signature

@@ -482,7 +482,9 @@ def _disjoint_step(graph: Graph, written: Sequence[Value]) -> Step:
 def _warn_of_python_loops(program: Program, jobs: Sequence[Sequence[Job]]) -> None:
     """Name the loops and branches that Python runs, if that is asked for."""
     for job in (job for row in jobs for job in row):
-        if isinstance(job, External) and job.is_run_by_python:
+        if not isinstance(job, External) or job.primitive.shows_progress:
+            continue
+        if job.is_run_by_python:
             warn_at(job.source, PythonLoopWarning(_python_loop_text(program, job)))
 
 

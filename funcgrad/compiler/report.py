@@ -532,6 +532,8 @@ def _external_text(node: External) -> str:
     line = "" if node.source is None else f"   # {node.source}"
     if not node.is_run_by_python:
         return f"numpy: {node.primitive.name}{line}"
+    if node.primitive.shows_progress:
+        return f"python: {node.primitive.name}, in parts that show its progress{line}"
     reason = "" if node.obstacle is None else f", for {node.obstacle.primitive.name} is NumPy's"
     return f"python: {node.primitive.name}, step by step{reason}{line}"
 

@@ -23,6 +23,7 @@ from funcgrad import environment
 from funcgrad.core.avals import aval_of
 from funcgrad.core.source import current_location
 from funcgrad.errors import NonFiniteError
+from funcgrad.forking import held_by_forks
 
 Kinds = frozenset[str]
 """What is watched for: "nan", "inf"."""
@@ -53,6 +54,7 @@ class _Watch:
 
 
 WATCH = _Watch()
+_lock = held_by_forks()
 
 
 _first_reader: ContextVar[list[str]] = ContextVar("funcgrad_first_reader", default=[])  # noqa: B039
@@ -65,11 +67,13 @@ def watching(kind: str, enable: bool) -> Iterator[Kinds]:
     kinds = watched_kinds() | {kind} if enable else watched_kinds() - {kind}
     token = _kinds.set(kinds)
     reader = _first_reader.set([])
-    WATCH.users += 1
+    with _lock:
+        WATCH.users += 1
     try:
         yield kinds
     finally:
-        WATCH.users -= 1
+        with _lock:
+            WATCH.users -= 1
         _first_reader.reset(reader)
         _kinds.reset(token)
 

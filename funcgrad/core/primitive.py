@@ -128,6 +128,8 @@ class Primitive:
     """Whether it holds functions of the user's, which run later than they are traced."""
     may_run_forever: ClassVar[bool] = False
     """Whether it may not end on values that it was not meant for."""
+    shows_progress: ClassVar[bool] = False
+    """Whether it is a loop that Python runs in parts, to show how far it is."""
     at_numbers: ClassVar[Callable[..., tuple[Any, ...] | None] | None] = None
     """A short form of evaluation and JVP rule at Python's floats and float64 scalars.
 

@@ -15,6 +15,8 @@ from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.axes import mapped_axis
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.source import SourceLocation, stands_for
+from funcgrad.core.transformed import BelongsToProcess
+from funcgrad.recent import keep, used
 
 T = TypeVar("T")
 
@@ -72,7 +74,13 @@ class Equation:
         return f"Equation({self.primitive.name}, {self.inputs} -> {self.outputs})"
 
 
-class Program:
+MAX_FACTS = 512
+"""How many facts a program remembers; a function that is mapped over any length has as many."""
+
+_MISSING = object()
+
+
+class Program(BelongsToProcess):
     """A closed first-order program.
 
     Args:
@@ -82,6 +90,9 @@ class Program:
         name: What messages and kernels call it.
         constants: Names that stand for concrete arrays, with the arrays.
     """
+
+    called = "a traced program"
+    instead = "Pickle the function, and trace it again."
 
     __slots__ = ("__weakref__", "_memo", "constants", "equations", "inputs", "name", "outputs")
 
@@ -137,10 +148,14 @@ class Program:
         axis = mapped_axis()
         if axis is not None:
             key = (key, axis)
-        if key not in self._memo:
-            self._memo[key] = make()
-        found: T = self._memo[key]
-        return found
+        found: Any = self._memo.get(key, _MISSING)
+        if found is _MISSING:
+            found = make()
+            keep(self._memo, key, found, MAX_FACTS)
+        else:
+            used(self._memo, key, found, MAX_FACTS)
+        result: T = found
+        return result
 
 
 def thread_limit_of(value: Any) -> int | None:

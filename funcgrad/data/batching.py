@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections
 import contextvars
 import math
+import os
 import threading
 import weakref
 from collections.abc import Iterable, Iterator
@@ -263,6 +264,7 @@ class _Shared:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
+        self._process = os.getpid()
         self._ready: collections.deque[Any] = collections.deque()
         self._changed = threading.Condition()
         self._is_stopped = False
@@ -286,12 +288,19 @@ class _Shared:
 
     def stop(self) -> None:
         """Nothing more is wanted."""
+        if self._process != os.getpid():
+            return  # the thread is in the parent, and may have held the lock
         with self._changed:
             self._is_stopped = True
             self._ready.clear()
             self._changed.notify_all()
 
     def take(self) -> Any:
+        if self._process != os.getpid():
+            raise ArgumentError(
+                "data.prefetch: its thread works in the process that made it, not in this one, "
+                "which was forked. Call prefetch in the child."
+            )
         with self._changed:
             self._changed.wait_for(lambda: self._ready or self._is_finished or self._is_stopped)
             if self._ready:

@@ -9,7 +9,6 @@ the derivative's structure, not from its value: its cotangent does not exist.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from funcgrad.diagnostics.activations import Activation, activations_of
 from funcgrad.diagnostics.record import Record, record
 from funcgrad.diagnostics.tables import short, table
 from funcgrad.errors import ArgumentError, TreeError
+from funcgrad.forking import cached_property
 from funcgrad.pytree import tree_leaves, tree_structure
 from funcgrad.records import dataclass
 from funcgrad.transforms.linearize import linearize_flat

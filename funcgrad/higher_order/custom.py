@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from funcgrad.core.primitive import BatchDim, Linear, Primitive, Value, mapped_l
 from funcgrad.core.program import Program, evaluate
 from funcgrad.core.trace import EVAL, Trace, Tracer, current_trace, run_under, using_trace
 from funcgrad.errors import ArgumentError, MissingRuleError
+from funcgrad.forking import cached_property
 from funcgrad.higher_order.lanes import subprograms
 from funcgrad.higher_order.linear_call import (
     LinearCall,

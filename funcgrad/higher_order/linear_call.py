@@ -7,7 +7,6 @@ transpose are given as functions; custom reverse-mode rules and linear solvers a
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mappe
 from funcgrad.core.program import Program
 from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.errors import ArgumentError
+from funcgrad.forking import cached_property
 from funcgrad.lowering import Call, Form
 from funcgrad.primitives.families import shape_of
 from funcgrad.primitives.shape import ReduceSum, broadcast_to

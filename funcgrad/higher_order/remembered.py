@@ -17,7 +17,6 @@ import builtins
 import dis
 import hashlib
 import sys
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cache, partial
@@ -31,6 +30,7 @@ from funcgrad.core.drift import promotion_mode
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Program
 from funcgrad.core.transformed import MadeOf
+from funcgrad.forking import held_by_forks
 from funcgrad.higher_order.closures import HoldsFunctions
 from funcgrad.higher_order.jit import is_jit_disabled
 from funcgrad.higher_order.lanes import subprograms
@@ -265,7 +265,7 @@ class Traced(Protocol):
 
 _remembered: OrderedDict[Hashable, tuple[Any, list[Any], bool]] = OrderedDict()
 """What was made, what its key describes, and whether only the very same functions may use it."""
-_lock = threading.Lock()
+_lock = held_by_forks()
 
 
 def remembered(

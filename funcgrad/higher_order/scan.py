@@ -10,6 +10,7 @@ pass as constants, and inputs of the loop that are residuals are forwarded.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,8 @@ from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.errors import NonFiniteError
 from funcgrad.higher_order.hoisting import hoisted, invariant_vars, split_ahead
 from funcgrad.higher_order.jit import executable_of, is_jit_disabled, scatter
-from funcgrad.lowering import Form, Loop
+from funcgrad.higher_order.progress import backward, parts_of, progress_bar
+from funcgrad.lowering import Extern, Form, Loop
 from funcgrad.primitives.families import instantiate, zeros_like_aval
 from funcgrad.primitives.shape import Transpose, broadcast_to, shape_of
 from funcgrad.records import dataclass
@@ -51,6 +53,7 @@ class Scan(Primitive):
         n_carry: Number of values carried from step to step.
         length: Number of steps.
         reverse: Whether the last element comes first.
+        progress: Label of a bar that shows how far it is, or ``None``.
     """
 
     body: Program
@@ -58,6 +61,7 @@ class Scan(Primitive):
     n_carry: int
     length: int
     reverse: bool
+    progress: str | None = None
 
     multiple_results = True
     is_composite = True
@@ -65,6 +69,10 @@ class Scan(Primitive):
     @property
     def is_effectful(self) -> bool:  # type: ignore[override]
         return self.body.is_effectful
+
+    @property
+    def shows_progress(self) -> bool:  # type: ignore[override]
+        return self.progress is not None
 
     def split(self, args: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
         """Constants, carry, walked arrays."""
@@ -76,20 +84,50 @@ class Scan(Primitive):
     def impl(self, *args: Any) -> Any:
         if is_jit_disabled():
             return self.run(lambda *xs: evaluate(self.body, xs), args)
+        if self.progress is not None:
+            return self._run_in_parts(self.progress, args)
         program = self.body.memo(
             ("loop", self), lambda: _as_program(self, [aval_of(x).strong() for x in args])
         )
         return executable_of(program)(*args)
 
     def impl_inside_plan(self, *args: Any) -> Any:
+        if self.progress is not None:
+            return self._run_in_parts(self.progress, args)
         return self.run(executable_of(self.body), args)
+
+    def _run_in_parts(self, label: str, args: Sequence[Any]) -> list[Any]:
+        """The loop over some of the steps, until there are no more."""
+        consts, carry, xs = self.split(args)
+        if self.length == 0:
+            return replace(self, progress=None).impl(*args)
+        ys = self._empty_results()
+        with using_trace(EVAL), progress_bar(label, self.length) as bar:
+            for start, stop in parts_of(self.length, self.reverse):
+                part = replace(self, length=stop - start, progress=None)
+                outs = part.impl(*consts, *carry, *(x[start:stop] for x in xs))
+                carry = outs[: self.n_carry]
+                for y, out in zip(ys, outs[self.n_carry :], strict=True):
+                    y[start:stop] = out
+                bar.update(stop - start)
+        return [*carry, *ys]
+
+    def _empty_results(self) -> list[Any]:
+        """Memory of the outputs of all steps."""
+        y_avals = self.body.out_avals[self.n_carry :]
+        return [np.empty((self.length, *a.shape), a.dtype) for a in y_avals]
 
     def run(self, step: Callable[..., Sequence[Any]], args: Sequence[Any]) -> list[Any]:
         """The loop in Python."""
+        if self.progress is None:
+            return self._run(step, args, None)
+        with progress_bar(self.progress, self.length) as bar:
+            return self._run(step, args, bar)
+
+    def _run(self, step: Callable[..., Sequence[Any]], args: Sequence[Any], bar: Any) -> list[Any]:
         consts, carry, xs = self.split(args)
         with using_trace(EVAL):
-            y_avals = self.body.out_avals[self.n_carry :]
-            ys = [np.empty((self.length, *a.shape), a.dtype) for a in y_avals]
+            ys = self._empty_results()
             order = range(self.length)
             for i in reversed(order) if self.reverse else order:
                 check_time(self.body.name)
@@ -102,6 +140,8 @@ class Scan(Primitive):
                 carry = list(outs[: self.n_carry])
                 for y, out in zip(ys, outs[self.n_carry :], strict=True):
                     y[i] = out
+                if bar is not None:
+                    bar.update()
         return [*carry, *ys]
 
     def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
@@ -110,6 +150,8 @@ class Scan(Primitive):
         return [*outs[: self.n_carry], *ys]
 
     def lower(self, *avals: ShapedArray) -> Form:
+        if self.progress is not None:
+            return Extern()
         return Loop(self.n_consts, self.n_carry, self.length, self.reverse)
 
     # Forward mode.
@@ -131,6 +173,7 @@ class Scan(Primitive):
             [*p_xs, *d_xs],
             self.length,
             self.reverse,
+            self.progress,
         )
         k = self.n_carry
         n_dots = sum(carry)
@@ -184,9 +227,8 @@ class Scan(Primitive):
         plan = self.body.memo(("scan linearize", active, self), lambda: _Residuals(self, active))
         consts, carry, xs = self.split(primals)
         body, all_consts = hoisted(plan.forward, consts)
-        results = Scan(body, len(all_consts), self.n_carry, self.length, self.reverse).bind(
-            *all_consts, *carry, *xs
-        )
+        forward = replace(self, body=body, n_consts=len(all_consts))
+        results = forward.bind(*all_consts, *carry, *xs)
         n = len(self.body.outputs)
         outs, stacked = results[:n], results[n:]
         invariant = evaluate(plan.prelude, consts) if plan.prelude is not None else []
@@ -205,6 +247,7 @@ class Scan(Primitive):
             [*walked, *d_xs],
             self.length,
             self.reverse,
+            self.progress,
         )
         n_dots = len(d_carry)
         carry_active = self.split(active)[1]
@@ -237,6 +280,7 @@ class Scan(Primitive):
             [*(a for a in xs if not is_linear(a)), *(c for c in ct[k:] if c is not None)],
             self.length,
             not self.reverse,
+            backward(self.progress),
         )
         in_carry, in_consts, in_xs = cut(results, k, len(sums))
         ct_xs = scatter(in_xs, x_given)
@@ -304,7 +348,7 @@ class Scan(Primitive):
             for x, d, on in zip(carry, self.split(dims)[1], mask[a:b], strict=True)
         ]
         walked = [x if d is None else exchange_front(x) for x, d in zip(xs, dims[b:], strict=True)]
-        outs = bind_scan(body, consts, carry, walked, self.length, self.reverse)
+        outs = bind_scan(body, consts, carry, walked, self.length, self.reverse, self.progress)
         k = self.n_carry
         ys = [exchange_front(y) if on else y for y, on in zip(outs[k:], y_mapped, strict=True)]
         out_mapped = (*mask[a:b], *y_mapped)
@@ -326,7 +370,8 @@ class Scan(Primitive):
         return stage_closed(run, derived.program.in_avals, derived.program.name)
 
     def params(self) -> dict[str, Any]:
-        return {"length": self.length, "reverse": self.reverse, "body": self.body}
+        shown = {} if self.progress is None else {"progress": self.progress}
+        return {"length": self.length, "reverse": self.reverse, **shown, "body": self.body}
 
 
 def bind_scan(
@@ -336,6 +381,7 @@ def bind_scan(
     xs: Sequence[Any],
     length: int,
     reverse: bool,
+    progress: str | None = None,
 ) -> list[Any]:
     """Run a scan, with what does not need to wait for it computed before it."""
     body, all_consts = hoisted(body, consts)
@@ -343,7 +389,7 @@ def bind_scan(
     if split is not None:
         xs = [*xs, *evaluate(split.ahead, [*all_consts, *xs])]
         body = split.body
-    scan = Scan(body, len(all_consts), len(carry), length, reverse)
+    scan = Scan(body, len(all_consts), len(carry), length, reverse, progress)
     results: list[Any] = scan.bind(*all_consts, *carry, *xs)
     return results
 

@@ -9,7 +9,8 @@ chapter 12).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import closing
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,6 +21,7 @@ from funcgrad.core.program import Program, evaluate
 from funcgrad.errors import NonFiniteError
 from funcgrad.higher_order.jit import scatter
 from funcgrad.higher_order.lanes import may_run_forever
+from funcgrad.higher_order.progress import backward, progress_bar
 from funcgrad.higher_order.scan import Scan, cut
 from funcgrad.primitives.elementwise import bitwise_and
 from funcgrad.primitives.families import instantiate
@@ -48,6 +50,8 @@ class RecordedLoop(Protocol):
     def checkpoint_every(self) -> int | None: ...
     @property
     def max_checkpoints(self) -> int | None: ...
+    @property
+    def progress(self) -> str | None: ...
     def split(self, args: Sequence[Any], /) -> tuple[list[Any], list[Any], list[Any]]: ...
     def advance_if(
         self, is_active: Any, consts: Sequence[Any], carry: Sequence[Any], /
@@ -102,10 +106,14 @@ class Tape:
 
     def pull(self, cts: Sequence[Any]) -> list[Any]:
         """Cotangents of the active arguments."""
-        if self.loop.max_checkpoints is None:
-            chunks = self._record()
-        else:
-            chunks = self._record_sparsely(self.loop.max_checkpoints)
+        limit = self.loop.max_checkpoints
+        recorded = self._record() if limit is None else self._record_sparsely(limit)
+        if self.loop.progress is None:
+            return self._pull(recorded, cts)
+        with closing(_shown(self, recorded, self.loop.progress)) as shown:
+            return self._pull(shown, cts)
+
+    def _pull(self, chunks: Iterable[LinearMap], cts: Sequence[Any]) -> list[Any]:
         n_consts = len(self.consts)
         sums: list[Any] = [None] * n_consts
         carried = scatter(cts, self.carry_active)
@@ -186,3 +194,17 @@ class Tape:
         while states:
             start = (len(states) - 1) * stride
             yield from self._backwards(chunk, states.pop(), min(stride, count - start), limit)
+
+
+def _shown(tape: Tape, chunks: Iterable[LinearMap], label: str) -> Generator[LinearMap, None, None]:
+    """The chunks, the last one first, with a bar that shows how many are left."""
+    bar = None
+    try:
+        for linear in chunks:
+            if bar is None:  # now they have been counted
+                bar = progress_bar(backward(label), tape.n_chunks, "part")
+            yield linear
+            bar.update()
+    finally:
+        if bar is not None:
+            bar.close()

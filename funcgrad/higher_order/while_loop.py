@@ -31,12 +31,13 @@ from funcgrad.errors import NonFiniteError
 from funcgrad.higher_order.callback import without_debugging
 from funcgrad.higher_order.jit import executable_of, is_jit_disabled, run_program, scatter
 from funcgrad.higher_order.lanes import broadcast_lanes, choose, gate, shield
+from funcgrad.higher_order.progress import counted_parts, progress_bar
 from funcgrad.higher_order.scan import aval_of_linear, cut, dense_tangents
 from funcgrad.higher_order.switch import Switch
 from funcgrad.higher_order.tape import Tape
 from funcgrad.lowering import Call, Extern, Form
 from funcgrad.lowering import While as WhileForm
-from funcgrad.primitives.elementwise import convert
+from funcgrad.primitives.elementwise import add, bitwise_and, convert, less
 from funcgrad.primitives.families import instantiate, zeros_like_aval
 from funcgrad.primitives.reductions import ReduceAny
 from funcgrad.records import dataclass
@@ -58,6 +59,7 @@ class While(Primitive):
         n_body: Number of constants of the body.
         checkpoint_every: Steps per chunk when the loop is reversed, or ``None``.
         max_checkpoints: Largest number of states that are kept then, or ``None``.
+        progress: Label of a bar that counts steps, or ``None``.
     """
 
     condition: Program
@@ -66,6 +68,7 @@ class While(Primitive):
     n_body: int
     checkpoint_every: int | None = None
     max_checkpoints: int | None = None
+    progress: str | None = None
 
     multiple_results = True
     is_composite = True
@@ -74,6 +77,10 @@ class While(Primitive):
     @property
     def is_effectful(self) -> bool:  # type: ignore[override]
         return self.body.is_effectful or self.condition.is_effectful
+
+    @property
+    def shows_progress(self) -> bool:  # type: ignore[override]
+        return self.progress is not None
 
     def split(self, args: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
         """Constants of the condition, constants of the body, carry."""
@@ -90,6 +97,8 @@ class While(Primitive):
                     lambda *xs: evaluate(self.body, xs),
                     args,
                 )
+        if self.progress is not None:
+            return self._run_in_parts(self.progress, args)
         program = self.body.memo(
             ("while", self),
             lambda: stage_closed(
@@ -99,9 +108,61 @@ class While(Primitive):
         return executable_of(program)(*args)
 
     def impl_inside_plan(self, *args: Any) -> Any:
+        if self.progress is not None:
+            return self._run_in_parts(self.progress, args)
         return self._run(executable_of(self.condition), executable_of(self.body), args)
 
+    def _run_in_parts(self, label: str, args: Sequence[Any]) -> list[Any]:
+        """The loop until so many steps have been taken, until it ends before that."""
+        if self.condition.is_effectful:  # parts would ask it again
+            return self._run(executable_of(self.condition), executable_of(self.body), args)
+        part = self.body.memo(("while part", self), self._part)
+        cond_consts, body_consts, carry = self.split(args)
+        count = np.int64(0)
+        with using_trace(EVAL), progress_bar(label) as bar:
+            for steps in counted_parts():
+                end = np.int64(count + steps)
+                before = count
+                *carry, count = part.impl(*cond_consts, end, *body_consts, *carry, before)
+                bar.update(int(count - before))
+                if count < end:
+                    return carry
+        raise AssertionError("there are always more parts")
+
+    def _part(self) -> While:
+        """The loop that counts its steps, and ends after a given number of them."""
+        n_cond = self.n_cond
+
+        def condition(*args: Any) -> list[Any]:
+            consts, (end,), state = cut(args, n_cond, 1)
+            *carry, count = state
+            holds = evaluate(self.condition, [*consts, *carry])[0]
+            return [bitwise_and.bind(holds, less.bind(count, end))]
+
+        def step(*args: Any) -> list[Any]:
+            *rest, count = args
+            return [*evaluate(self.body, rest), add.bind(count, np.int64(1))]
+
+        number = ShapedArray((), np.dtype(np.int64))
+        avals = [a.strong() for a in self.condition.in_avals]
+        asked = [*avals[:n_cond], number, *avals[n_cond:], number]
+        taken = [*(a.strong() for a in self.body.in_avals), number]
+        return replace(
+            self,
+            condition=stage_closed(condition, asked, self.condition.name),
+            body=stage_closed(step, taken, self.body.name),
+            n_cond=n_cond + 1,
+            progress=None,
+        )
+
     def _run(self, condition: Any, body: Any, args: Sequence[Any]) -> list[Any]:
+        """The loop in Python."""
+        if self.progress is None:
+            return self._run_steps(condition, body, args, None)
+        with progress_bar(self.progress) as bar:
+            return self._run_steps(condition, body, args, bar)
+
+    def _run_steps(self, condition: Any, body: Any, args: Sequence[Any], bar: Any) -> list[Any]:
         cond_consts, body_consts, carry = self.split(args)
         count = 0
         try:
@@ -109,6 +170,8 @@ class While(Primitive):
                 check_time(self.body.name)
                 carry = body(*body_consts, *carry)
                 count += 1
+                if bar is not None:
+                    bar.update()
         except NonFiniteError as error:
             add_step(error, count, self.body.name)
             raise
@@ -132,6 +195,8 @@ class While(Primitive):
         return [a.strong() for a in self.body.out_avals]
 
     def lower(self, *avals: ShapedArray) -> Form:
+        if self.progress is not None:
+            return Extern()
         return WhileForm(self.n_cond, self.n_body)
 
     # Differentiation.
@@ -284,7 +349,8 @@ class While(Primitive):
         )
 
     def params(self) -> dict[str, Any]:
-        return {"condition": self.condition, "body": self.body}
+        shown = {} if self.progress is None else {"progress": self.progress}
+        return {**shown, "condition": self.condition, "body": self.body}
 
 
 def dense_all(values: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:

@@ -15,6 +15,7 @@ from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError, TreeError
 from funcgrad.higher_order.lanes import broadcast_lanes
+from funcgrad.higher_order.progress import checked_label
 from funcgrad.higher_order.scan import bind_scan
 from funcgrad.higher_order.staging import (
     Staged,
@@ -46,6 +47,8 @@ def scan(
     reverse: bool = False,
     unroll: int | bool = 1,
     _split_transpose: bool = False,
+    *,
+    progress: str | None = None,
 ) -> tuple[Tree, Tree]:
     """Carry a value along the leading axis of arrays, and stack what every step returns.
 
@@ -59,6 +62,7 @@ def scan(
         reverse: Whether to start with the last element. Results stay at the place of their element.
         unroll: Accepted for compatibility; the compiler decides.
         _split_transpose: Accepted for JAX's signature.
+        progress: Label of a bar of steps, forwards and backwards, where tqdm is installed.
 
     Returns:
         The final carry, and the stacked results.
@@ -76,11 +80,16 @@ def scan(
     what = f"scan({name_of(f)})"
     check_function(f, "f", what)
     walked = _Walked(xs, length, what)
-    return _scan(f, _Carry(init, "init", what), walked, reverse)
+    label = checked_label(progress, what)
+    return _scan(f, _Carry(init, "init", what), walked, reverse, label)
 
 
 def _scan(
-    f: Callable[[Any, Any], Any], loop: _Carry, walked: _Walked, reverse: bool = False
+    f: Callable[[Any, Any], Any],
+    loop: _Carry,
+    walked: _Walked,
+    reverse: bool = False,
+    progress: str | None = None,
 ) -> tuple[Tree, Tree]:
     what = loop.what  # not the loop, whose values differ from call to call
 
@@ -98,7 +107,13 @@ def _scan(
     step.__name__ = name_of(f)
     staged = loop.stage(step, (walked.tree, walked.avals), has_outputs=True)
     results = bind_scan(
-        staged.program, staged.captured, loop.values(), walked.arrays, walked.length, reverse
+        staged.program,
+        staged.captured,
+        loop.values(),
+        walked.arrays,
+        walked.length,
+        reverse,
+        progress,
     )
     k = len(loop.avals)
     y_tree = staged.out_tree.children()[1]
@@ -112,6 +127,7 @@ def while_loop(
     *,
     checkpoint_every: int | None = None,
     max_checkpoints: int | None = None,
+    progress: str | None = None,
 ) -> Tree:
     """Apply ``body_fun`` to a value while ``cond_fun`` of it holds.
 
@@ -125,6 +141,8 @@ def while_loop(
         init_val: Initial value, a pytree.
         checkpoint_every: Steps between recorded states; by default a growing number.
         max_checkpoints: Largest number of recorded states; by default there is no limit.
+        progress: Label of a counter of steps, and of a bar on the way back, where tqdm is
+            installed.
 
     Returns:
         The first value for which ``cond_fun`` does not hold. Under `vmap` a lane keeps its value
@@ -146,7 +164,8 @@ def while_loop(
     check_function(cond_fun, "cond_fun", what)
     check_function(body_fun, "body_fun", what)
     loop = _Carry(init_val, "init_val", what)
-    return _while(cond_fun, body_fun, loop, checkpoint_every, max_checkpoints)
+    label = checked_label(progress, what)
+    return _while(cond_fun, body_fun, loop, checkpoint_every, max_checkpoints, label)
 
 
 def _while(
@@ -155,6 +174,7 @@ def _while(
     loop: _Carry,
     checkpoint_every: int | None,
     max_checkpoints: int | None,
+    progress: str | None,
 ) -> Tree:
     if checkpoint_every is not None:
         checkpoint_every = checked_integer(checkpoint_every, "checkpoint_every", loop.what, 1)
@@ -170,6 +190,7 @@ def _while(
         len(body.captured),
         checkpoint_every,
         max_checkpoints,
+        progress,
     )
     results = loop_op.bind(*condition.captured, *body.captured, *loop.values())
     return tree_unflatten(loop.tree, results)
@@ -197,6 +218,7 @@ def fori_loop(
     unroll: int | bool | None = None,
     checkpoint_every: int | None = None,
     max_checkpoints: int | None = None,
+    progress: str | None = None,
 ) -> Tree:
     """``for i in range(lower, upper): value = body_fun(i, value)``.
 
@@ -208,6 +230,7 @@ def fori_loop(
         unroll: Accepted for compatibility; the compiler decides.
         checkpoint_every: For traced bounds, as in `while_loop`.
         max_checkpoints: For traced bounds, as in `while_loop`.
+        progress: As in `scan`; for traced bounds as in `while_loop`.
 
     Returns:
         The final value.
@@ -225,6 +248,7 @@ def fori_loop(
     """
     what = f"fori_loop({name_of(body_fun)})"
     check_function(body_fun, "body_fun", what)
+    label = checked_label(progress, what)
     dtype = _index_dtype(lower, upper, what)
     first, end = (_as_index(b, dtype) for b in (lower, upper))
 
@@ -235,10 +259,12 @@ def fori_loop(
     step.__name__ = name_of(body_fun)
     loop = _Carry((first, init_val), "init_val", what, is_counted=True)
     if isinstance(lower, Tracer) or isinstance(upper, Tracer):
-        state = _while(lambda state: state[0] < end, step, loop, checkpoint_every, max_checkpoints)
+        state = _while(
+            lambda state: state[0] < end, step, loop, checkpoint_every, max_checkpoints, label
+        )
         return state[1]
     walked = _Walked(None, max(0, int(end) - int(first)), what)
-    state, _ = _scan(lambda state, _: (step(state), None), loop, walked)
+    state, _ = _scan(lambda state, _: (step(state), None), loop, walked, progress=label)
     return state[1]
 
 

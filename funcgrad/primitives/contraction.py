@@ -8,6 +8,7 @@ adds a fresh letter.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -125,11 +126,6 @@ class _MatmulPlan:
         return out.transpose(self.out_order) if self.out_order else out[()]
 
 
-_PLANS: dict[tuple[str, str, str], _MatmulPlan | None] = {}
-
-
+@lru_cache(4096)
 def _matmul_plan(lhs: str, rhs: str, out: str) -> _MatmulPlan | None:
-    key = (lhs, rhs, out)
-    if key not in _PLANS:
-        _PLANS[key] = _MatmulPlan(lhs, rhs, out)
-    return _PLANS[key]
+    return _MatmulPlan(lhs, rhs, out)

@@ -12,7 +12,6 @@ large ones are left to SciPy.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ import scipy.sparse
 from funcgrad.core.avals import Shape, ShapedArray, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear
 from funcgrad.errors import DtypeError, ShapeError
+from funcgrad.forking import cached_property
 from funcgrad.lowering import Extern, Form
 from funcgrad.primitives.contraction import bilinear_jvp
 from funcgrad.primitives.elementwise import add, mul

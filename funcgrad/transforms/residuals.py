@@ -7,10 +7,10 @@ linear map is a pytree, which programs can take and return.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from functools import cached_property
 from typing import Any
 
 from funcgrad.core.primitive import Linear
+from funcgrad.forking import cached_property
 from funcgrad.transforms.linearize import LinearMap, TapeEntry
 from funcgrad.transforms.programs import live_entries
 

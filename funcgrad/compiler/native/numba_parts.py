@@ -40,6 +40,9 @@ _PUT_OFF = (
 )
 """What lets itself be put off; a module that is asked for a name after all is simply loaded."""
 
+_BEHIND = {"numba.core.funcdesc", "numba.core.targetconfig", "numba.core.typing.templates"}
+"""What is needed besides the parts, which bring it along in most versions."""
+
 
 class _PutOff(ModuleType):
     """A module whose own code has not been run."""
@@ -126,6 +129,8 @@ def _import_parts() -> None:
         put_away(importlib.import_module(_NAME))
     except (ImportError, AttributeError):  # a part wants a name that only the whole defines
         sys.meta_path[:] = [finder for finder in sys.meta_path if finder not in loaders]
+    if not sys.modules.keys() >= _BEHIND:  # would load the package of which it is a part, too late
+        importlib.import_module(_NAME)
 
 
 _import_parts()

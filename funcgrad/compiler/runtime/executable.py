@@ -8,7 +8,6 @@ in between. The tables of steps are immutable and shared by all threads; a call 
 from __future__ import annotations
 
 import struct
-import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
@@ -39,6 +38,7 @@ from funcgrad.core.limits import NEVER, Limits, current_limits
 from funcgrad.core.source import is_raised_by_us
 from funcgrad.core.trace import add_place
 from funcgrad.errors import CompilerError, ShapeError
+from funcgrad.forking import held_by_forks
 from funcgrad.records import dataclass
 
 _BEHAVED = 0x101
@@ -253,7 +253,7 @@ MAX_IDLE_BYTES = 1 << 29
 """How much memory executables keep for further calls, besides the last that ran."""
 _idle: list[weakref.ref[_LargeFrames]] = []
 """Those with large frames, in the order in which they ran last."""
-_idle_lock = threading.Lock()
+_idle_lock = held_by_forks()
 
 
 Source = Callable[[Frame, list[Any], list[Any], dict[Value, Any]], Any]

@@ -35,6 +35,7 @@ from funcgrad.compiler.runtime import threads
 from funcgrad.compiler.runtime.blas import BLIS
 from funcgrad.compiler.runtime.disk_cache import DiskCache, open_default, size_limit
 from funcgrad.errors import CompilerError
+from funcgrad.forking import held_by_forks
 from funcgrad.records import dataclass
 
 __all__ = [
@@ -84,12 +85,8 @@ class Stats:
 _STATS = Stats()
 _ADDRESSES: dict[str, int] = {}
 _SIZES: dict[str, int] = {}
-_LOCK = threading.RLock()
-if hasattr(os, "register_at_fork"):
-    # In a child, nobody would finish what another thread is compiling; so a fork waits for it.
-    os.register_at_fork(
-        before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release
-    )
+_LOCK = held_by_forks()
+"""In a child, nobody would finish what another thread is compiling; so a fork waits for it."""
 
 
 def stats() -> Stats:

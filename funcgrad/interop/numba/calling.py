@@ -11,7 +11,6 @@ import ctypes
 import importlib
 import re
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from funcgrad.api.staging import StagedFunction
 from funcgrad.compiler.abi import FIRST_SLOT
 from funcgrad.compiler.runtime.kernel_store import executor_address
 from funcgrad.errors import ArgumentError
+from funcgrad.forking import cached_property
 from funcgrad.higher_order.jit import executable_of
 
 _TYPE = r"float64(?:\[\d+\])?"
