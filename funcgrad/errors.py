@@ -18,6 +18,7 @@ __all__ = [
     "CacheError",
     "CompilerError",
     "ConcretizationTypeError",
+    "DistributedError",
     "DtypeError",
     "FileFormatError",
     "FuncgradError",
@@ -183,6 +184,10 @@ class FileFormatError(FuncgradError, ValueError):
 
 class LibraryError(FuncgradError, ImportError):
     """A library or a program that was asked for is not there, or is not what it should be."""
+
+
+class DistributedError(FuncgradError, RuntimeError):
+    """Processes that compute together cannot, or do not do the same."""
 
 
 class CompilerError(FuncgradError, RuntimeError):

@@ -128,6 +128,9 @@ class Primitive:
     """Whether it holds functions of the user's, which run later than they are traced."""
     may_run_forever: ClassVar[bool] = False
     """Whether it may not end on values that it was not meant for."""
+    agrees: ClassVar[bool | None] = None
+    """What is known of the results in the processes along its axes: that they are equal (True),
+    that they differ (False), or that they are equal where all arguments are (``None``)."""
     at_numbers: ClassVar[Callable[..., tuple[Any, ...] | None] | None] = None
     """A short form of evaluation and JVP rule at Python's floats and float64 scalars.
 

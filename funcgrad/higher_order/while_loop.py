@@ -22,10 +22,11 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.axes import demand_agreement, ranks_in
 from funcgrad.core.finite import add_step
 from funcgrad.core.limits import check_time
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
-from funcgrad.core.program import Program, Var, evaluate
+from funcgrad.core.program import Program, Var, axis_names_of, evaluate
 from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.errors import NonFiniteError
 from funcgrad.higher_order.callback import without_debugging
@@ -90,6 +91,9 @@ class While(Primitive):
                     lambda *xs: evaluate(self.body, xs),
                     args,
                 )
+        if ranks_in(axis_names_of(self)):
+            with using_trace(EVAL):
+                return self._run(self._agreed, executable_of(self.body), args)
         program = self.body.memo(
             ("while", self),
             lambda: stage_closed(
@@ -97,6 +101,12 @@ class While(Primitive):
             ),
         )
         return executable_of(program)(*args)
+
+    def _agreed(self, *args: Any) -> list[Any]:
+        """The condition, which must be equal in all processes that meet in the loop."""
+        (on,) = executable_of(self.condition)(*args)
+        demand_agreement(axis_names_of(self), int(on), "while_loop: the condition")
+        return [on]
 
     def impl_inside_plan(self, *args: Any) -> Any:
         return self._run(executable_of(self.condition), executable_of(self.body), args)
@@ -314,6 +324,10 @@ class _Derivative(Primitive):
     multiple_results = True
     is_composite = True
     may_run_forever = True
+
+    @property
+    def is_effectful(self) -> bool:  # type: ignore[override]
+        return bool(ranks_in(axis_names_of(self.loop)))
 
     @property
     def n_primals(self) -> int:
