@@ -382,6 +382,9 @@ class WhilePush(_Derivative):
         return stage_closed(run, [*avals, *self.active_of(avals)], f"push_{loop.body.name}")
 
     def impl(self, *args: Any) -> Any:
+        if self.is_effectful:  # processes meet in the loop, which looks at the condition itself
+            with using_trace(EVAL):
+                return evaluate(self.program, args)
         return run_program(self.program, args)
 
     def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
