@@ -94,7 +94,18 @@ from funcgrad.higher_order.jit import disable_jit
 from funcgrad.namespaces import present
 
 if TYPE_CHECKING:  # they are loaded on first use
-    from funcgrad import data, diagnostics, experimental, image, interop, nn, optim, scipy, typing
+    from funcgrad import (
+        data,
+        diagnostics,
+        distributed,
+        experimental,
+        image,
+        interop,
+        nn,
+        optim,
+        scipy,
+        typing,
+    )
 
 jacobian = jacrev
 __version__ = "0.2.0"
@@ -134,6 +145,7 @@ __all__ = [
     "devices",
     "diagnostics",
     "disable_jit",
+    "distributed",
     "enable_x64",
     "errors",
     "eval_shape",

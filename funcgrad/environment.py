@@ -7,6 +7,7 @@ begin with ``FUNCGRAD_``. `VARIABLES` is what ``docs/environment.md`` shows.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
 from funcgrad.records import dataclass
 
@@ -59,6 +60,13 @@ VARIABLES: dict[str, Variable] = {
             "512M",
             _FIRST,
             "The size from which on the oldest kernels of that folder are removed.",
+        ),
+        (
+            "FUNCGRAD_CHECK_RANKS",
+            "0 or 1",
+            "0",
+            "when distributed.spmd or mesh is called",
+            "Compare what processes do before each collective.",
         ),
         (
             "FUNCGRAD_DEBUG",
@@ -150,3 +158,8 @@ def is_on(name: str) -> bool:
 def unknown() -> list[str]:
     """Variables that look like ours and are not read: misspelt, or of another version."""
     return sorted(name for name in os.environ if name.startswith(PREFIX) and name not in VARIABLES)
+
+
+def is_any_set(names: Iterable[str]) -> bool:
+    """Whether one of the variables of another program is there."""
+    return any(name in os.environ for name in names)

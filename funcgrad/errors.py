@@ -18,6 +18,7 @@ __all__ = [
     "CacheError",
     "CompilerError",
     "ConcretizationTypeError",
+    "DistributedError",
     "DtypeError",
     "FileFormatError",
     "FuncgradError",
@@ -189,6 +190,10 @@ class LibraryError(FuncgradError, ImportError):
 
 class UnpicklableError(FuncgradError, TypeError):
     """Something that belongs to its process was to be pickled: a traced or compiled program."""
+
+
+class DistributedError(FuncgradError, RuntimeError):
+    """Processes that compute together cannot, or do not do the same."""
 
 
 class CompilerError(FuncgradError, RuntimeError):

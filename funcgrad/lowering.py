@@ -430,8 +430,32 @@ class SortCall:
 
 
 @dataclass(frozen=True)
+class NativeCall:
+    """A function of a library, ``int function(...)``, by its address.
+
+    Args:
+        name: What plans call it.
+        address: Where it is in this process.
+        arguments: Integers, pointers among them, and arrays. A result other than 0 is a failure
+            (`Primitive.refusal`).
+    """
+
+    name: str
+    address: int
+    arguments: tuple[int | Ref, ...]
+
+    @property
+    def touches(self) -> tuple[int, ...]:
+        """The arrays that it reads or writes."""
+        return tuple(x.array for x in self.arguments if isinstance(x, Ref))
+
+
+LibraryCall = UfuncCall | LapackCall | SortCall | NativeCall
+
+
+@dataclass(frozen=True)
 class Routine:
-    """Calls of native functions of NumPy and SciPy, one after the other.
+    """Calls of native functions of libraries, one after the other.
 
     Args:
         arrays: Those of the inputs, which are only read; then results and what is needed between.
@@ -442,7 +466,7 @@ class Routine:
 
     arrays: tuple[Array, ...]
     results: tuple[int, ...]
-    calls: tuple[UfuncCall | LapackCall | SortCall, ...]
+    calls: tuple[LibraryCall, ...]
     n_stack: int = 0
 
 

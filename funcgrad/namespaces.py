@@ -16,13 +16,16 @@ from pathlib import Path
 from types import ModuleType
 
 _ONE_MACHINE = "funcgrad computes on the processor it runs on, with NumPy arrays; "
-_SHARDS = _ONE_MACHINE + "map over examples with vmap, and jit uses all cores for large arrays."
+_SHARDS = (
+    "map over examples with vmap; jit uses all cores for large arrays, and "
+    "funcgrad.distributed.spmd binds the name of an axis to many processes, each with its own part "
+    "of the data."
+)
 _NO_DEVICES = _ONE_MACHINE + "there are no devices to choose or to list, and nothing to transfer."
 _FORMATS = "funcgrad computes in float32, float64, complex64 and complex128; x.astype converts."
 
 INSTEAD: dict[str, str] = {
     "funcgrad.check_tracer_leaks": "it is called funcgrad.checking_leaks here.",
-    "funcgrad.distributed": _SHARDS,
     "funcgrad.export": (
         "compiled kernels are kept on disk by themselves, and the next process loads them; "
         "jit(f).lower(x).as_text() shows them."

@@ -340,9 +340,15 @@ def all_primitives() -> dict[str, Any]:
                 and value.__module__ == module.__name__
                 and not name.startswith("_")
                 and is_table_free(value)
+                and module.__name__ != STEPS_OF_PROCESSES
             ):
                 found[value.name] = value
     return found
+
+
+STEPS_OF_PROCESSES = "funcgrad.primitives.ranks"
+"""What collectives are made of where lanes are processes: the laws of `tests/distributed` hold for
+the collectives, and the steps are never differentiated or mapped."""
 
 
 def is_table_free(kind: type) -> bool:

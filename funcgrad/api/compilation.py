@@ -37,7 +37,7 @@ from funcgrad.compiler.pipeline import compile_program
 from funcgrad.compiler.report import CostAnalysis, MemoryAnalysis
 from funcgrad.compiler.runtime.executable import Executable
 from funcgrad.core.avals import ShapedArray
-from funcgrad.core.axes import axes_in_scope
+from funcgrad.core.axes import Axes, axes_in_scope
 from funcgrad.core.drift import DRIFT, PROMOTIONS, STANDARD, promotion_mode, watching_promotion
 from funcgrad.core.printer import format_program
 from funcgrad.core.program import Program, evaluate
@@ -47,6 +47,7 @@ from funcgrad.core.transformed import BelongsToProcess, MadeOf
 from funcgrad.errors import ArgumentError, DtypeError
 from funcgrad.forking import held_by_forks
 from funcgrad.higher_order.jit import (
+    ALONG,
     LIMITED,
     STEPWISE,
     Jit,
@@ -285,6 +286,7 @@ class Jitted(MadeOf):
         _ALL.add(self)
         self._info = CacheInfo()
         self._paths: list[CallPath] = []
+        self._paths_along: dict[Axes, list[CallPath]] = {}
         self._is_shared = True
 
     def __repr__(self) -> str:
@@ -292,11 +294,23 @@ class Jitted(MadeOf):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if mode := how_jit_runs():
+            if mode == ALONG:
+                return self._call_along(args, kwargs)
             if mode in (STEPWISE, LIMITED):
                 return self._call_general(args, kwargs)
             return self.original(*args, **kwargs)
         if not kwargs and current_trace() is EVAL and not PROMOTIONS.users:
             for path in self._paths:
+                result = path(args)
+                if result is not MISS:
+                    self._info.hits += 1
+                    return result
+        return self._call_general(args, kwargs)
+
+    def _call_along(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call the program for the axes of processes around."""
+        if not kwargs and current_trace() is EVAL and not PROMOTIONS.users:
+            for path in self._paths_along.get(axes_in_scope(), ()):
                 result = path(args)
                 if result is not MISS:
                     self._info.hits += 1
@@ -318,11 +332,12 @@ class Jitted(MadeOf):
         if executable is None:
             return tree_unflatten(entry.out_tree, _interpreted(entry.staged.program, call.leaves))
         result = tree_unflatten(entry.out_tree, executable(*call.leaves))
-        if not kwargs and not call.axes and call.is_plain and entry.path not in self._paths:
-            self._remember(entry, call)
+        paths = self._paths_along.get(call.axes, []) if call.axes else self._paths
+        if not kwargs and call.is_plain and entry.path not in paths:
+            self._remember(entry, call, paths)
         return result
 
-    def _remember(self, entry: _Entry, call: _Call) -> None:
+    def _remember(self, entry: _Entry, call: _Call, paths: list[CallPath]) -> None:
         """Make the next call with such arguments fast."""
         assert entry.executable is not None
         if entry.path is None:
@@ -337,7 +352,11 @@ class Jitted(MadeOf):
                 entry.around,
             )
         # The latest first; a function with very many signatures gains nothing from a search.
-        self._paths = [entry.path, *self._paths[: _MAX_PATHS - 1]]
+        paths = [entry.path, *paths[: _MAX_PATHS - 1]]
+        if call.axes:
+            self._paths_along[call.axes] = paths
+        else:
+            self._paths = paths
 
     def _entry(self, call: _Call, count: bool) -> _Entry:
         found = self._cache.get(call.key)
@@ -442,6 +461,7 @@ class Jitted(MadeOf):
         """Forget all programs and executables of this function."""
         self._cache.clear()
         self._paths = []
+        self._paths_along = {}
         self._info = CacheInfo()
         self._is_shared = False
 

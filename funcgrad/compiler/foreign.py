@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.compiler.abi import LIBRARY_WORDS
-from funcgrad.lowering import LapackCall, Routine, SortCall, UfuncCall
+from funcgrad.lowering import LibraryCall, Routine, SortCall, UfuncCall
 from funcgrad.records import dataclass
 
 LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
@@ -53,7 +53,7 @@ def resolve(form: Routine) -> tuple[DType, ...] | None:
     return found
 
 
-def _is_there(call: UfuncCall | LapackCall | SortCall, dtypes: Sequence[DType]) -> bool:
+def _is_there(call: LibraryCall, dtypes: Sequence[DType]) -> bool:
     if isinstance(call, SortCall):
         return bool(sort_function(dtypes[call.values], call.order is not None, call.stable))
     return isinstance(call, UfuncCall) or sys.maxsize > 1 << 32

@@ -78,6 +78,7 @@ from funcgrad.compiler.runtime.threads import default_threads, is_available
 from funcgrad.core.notices import are_python_loops_reported, warn_at, warn_of_length
 from funcgrad.core.program import Program
 from funcgrad.errors import PythonLoopWarning
+from funcgrad.passes.agreement import check_agreement
 
 
 def compile_program(
@@ -118,6 +119,7 @@ def _compile_program(
     program: Program, donated: Sequence[bool], threads: int | None, counts: kernel_store.Stats
 ) -> Executable:
     lowered = simplified(program)
+    check_agreement(lowered)
     warn_of_length(program.name, [equation.source for equation in lowered.equations])
     graph = build(lowered)
     groups = arrange(graph, donated=donated)

@@ -130,6 +130,9 @@ class Primitive:
     """Whether it may not end on values that it was not meant for."""
     shows_progress: ClassVar[bool] = False
     """Whether it is a loop that Python runs in parts, to show how far it is."""
+    agrees: ClassVar[bool | None] = None
+    """What is known of the results in the processes along its axes: that they are equal (True),
+    that they differ (False), or that they are equal where all arguments are (``None``)."""
     at_numbers: ClassVar[Callable[..., tuple[Any, ...] | None] | None] = None
     """A short form of evaluation and JVP rule at Python's floats and float64 scalars.
 

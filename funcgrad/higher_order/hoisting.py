@@ -151,6 +151,8 @@ def _nbytes(aval: ShapedArray) -> int:
 
 def _work(equation: Equation) -> int:
     """Multiplications of a product, 0 of anything else."""
+    if equation.primitive.axis_names:
+        return 0  # what computes it is not known before the axis is mapped
     form = form_of(equation)
     if not isinstance(form, Contraction):
         return 0

@@ -16,6 +16,7 @@ from funcgrad import environment
 from funcgrad.compiler.pipeline import compile_program
 from funcgrad.compiler.runtime.executable import Executable
 from funcgrad.core.avals import ShapedArray
+from funcgrad.core.axes import axes_in_scope
 from funcgrad.core.finite import WATCHED_FROM_START, watching
 from funcgrad.core.limits import Limits, current_limits, reset_limits, set_limits
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
@@ -35,6 +36,9 @@ STEPWISE = "stepwise"
 
 LIMITED = "limited"
 """Instead of `False`: programs are compiled, and keep to `limits`."""
+
+ALONG = "along"
+"""Instead of `False`: programs are compiled for the axes of processes around."""
 
 _disabled: ContextVar[bool | str] = ContextVar(
     "funcgrad_disable_jit",
@@ -59,7 +63,7 @@ def disable_jit(disable: bool = True) -> Iterator[None]:
         >>> y
         3.0
     """
-    token = _disabled.set(disable)
+    token = _disabled.set(disable or _how_compiled())
     try:
         yield
     finally:
@@ -67,13 +71,28 @@ def disable_jit(disable: bool = True) -> Iterator[None]:
 
 
 how_jit_runs = _disabled.get
-"""What `is_jit_disabled` tells, or `LIMITED`: `False` where calls may take the shortest way."""
+"""What `is_jit_disabled` tells, `LIMITED` or `ALONG`; `False` where calls take the shortest way."""
 
 
 def is_jit_disabled() -> bool | str:
     """Whether the current context evaluates without compiling: not `False`, maybe `STEPWISE`."""
     mode = _disabled.get()
-    return False if mode == LIMITED else mode
+    return False if mode in (LIMITED, ALONG) else mode
+
+
+def _how_compiled() -> bool | str:
+    """How `jit` runs where it compiles."""
+    return LIMITED if current_limits() else ALONG if axes_in_scope() else False
+
+
+@contextmanager
+def along_processes() -> Iterator[None]:
+    """A block in which compiled programs belong to the axes of processes around it."""
+    mode = _disabled.set(_disabled.get() or ALONG)
+    try:
+        yield
+    finally:
+        _disabled.reset(mode)
 
 
 @contextmanager
@@ -81,7 +100,7 @@ def limited(limits: Limits) -> Iterator[None]:
     """Keep to limits within a block."""
     outer = current_limits()
     token = set_limits(limits if outer is None else limits.within(outer))
-    mode = _disabled.set(_disabled.get() or LIMITED)
+    mode = _disabled.set(is_jit_disabled() or LIMITED)
     try:
         yield
     finally:
@@ -95,7 +114,7 @@ def watching_stepwise(kind: str, enable: bool) -> Iterator[None]:
     with watching(kind, enable) as kinds:
         mode = _disabled.get()
         if mode is not True:
-            mode = STEPWISE if kinds else LIMITED if current_limits() else False
+            mode = STEPWISE if kinds else _how_compiled()
         token = _disabled.set(mode)
         try:
             yield

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.axes import demand_agreement
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
-from funcgrad.core.program import Program, evaluate
+from funcgrad.core.program import Program, axis_names_of, evaluate
 from funcgrad.dtypes import INT64
 from funcgrad.higher_order.jit import run_program, scatter
 from funcgrad.higher_order.lanes import broadcast_lanes, choose, is_guard_needed, shield
@@ -62,6 +63,10 @@ class Switch(Primitive):
         return self.branches[min(max(int(index), 0), len(self.branches) - 1)]
 
     def impl(self, index: Any, *operands: Any) -> Any:
+        demand_agreement(axis_names_of(self), int(index), "cond or switch: the index")
+        return run_program(self.chosen(index), operands)
+
+    def impl_inside_plan(self, index: Any, *operands: Any) -> Any:
         return run_program(self.chosen(index), operands)
 
     def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:

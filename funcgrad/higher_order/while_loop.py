@@ -22,10 +22,11 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.axes import demand_agreement, ranks_in
 from funcgrad.core.finite import add_step
 from funcgrad.core.limits import check_time
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
-from funcgrad.core.program import Program, Var, evaluate
+from funcgrad.core.program import Program, Var, axis_names_of, evaluate
 from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.errors import NonFiniteError
 from funcgrad.higher_order.callback import without_debugging
@@ -97,6 +98,9 @@ class While(Primitive):
                     lambda *xs: evaluate(self.body, xs),
                     args,
                 )
+        if ranks_in(axis_names_of(self)):
+            with using_trace(EVAL):
+                return self._run(self._agreed, executable_of(self.body), args)
         if self.progress is not None:
             return self._run_in_parts(self.progress, args)
         program = self.body.memo(
@@ -106,6 +110,12 @@ class While(Primitive):
             ),
         )
         return executable_of(program)(*args)
+
+    def _agreed(self, *args: Any) -> list[Any]:
+        """The condition, which must be equal in all processes that meet in the loop."""
+        (on,) = executable_of(self.condition)(*args)
+        demand_agreement(axis_names_of(self), int(on), "while_loop: the condition")
+        return [on]
 
     def impl_inside_plan(self, *args: Any) -> Any:
         if self.progress is not None:
@@ -382,6 +392,10 @@ class _Derivative(Primitive):
     may_run_forever = True
 
     @property
+    def is_effectful(self) -> bool:  # type: ignore[override]
+        return bool(ranks_in(axis_names_of(self.loop)))
+
+    @property
     def n_primals(self) -> int:
         return len(self.active)
 
@@ -434,6 +448,9 @@ class WhilePush(_Derivative):
         return stage_closed(run, [*avals, *self.active_of(avals)], f"push_{loop.body.name}")
 
     def impl(self, *args: Any) -> Any:
+        if self.is_effectful:  # processes meet in the loop, which looks at the condition itself
+            with using_trace(EVAL):
+                return evaluate(self.program, args)
         return run_program(self.program, args)
 
     def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import aval_of
-from funcgrad.core.axes import size_of_axis
+from funcgrad.core.axes import Ranks, named_axis
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, ShapeError
@@ -30,12 +30,13 @@ from funcgrad.primitives.collectives import (
     ReduceScatter,
     joined,
 )
-from funcgrad.primitives.elementwise import convert
+from funcgrad.primitives.elementwise import convert, equal, select
 from funcgrad.primitives.objects import map_values
 from funcgrad.primitives.shape import shape_of
 from funcgrad.pytree import tree_map
 
 AxisName = Hashable | tuple[Hashable, ...]
+Axes = tuple[tuple[Hashable, int], ...]
 Tree = Any
 
 
@@ -59,14 +60,17 @@ def psum(x: Tree, axis_name: AxisName) -> Tree:
         array([0.25, 0.75])
     """
     axes = _axes(axis_name, "psum")
-    size = prod(n for _, n in axes)
+    ranks = _of_processes(axes)
+    size = prod(n for _, n in axes) // prod(n for _, n in ranks)
 
     def of_leaf(leaf: Any) -> Any:
         if aval_of(leaf).dtype == bool:
             leaf = convert(leaf, np.dtype(np.int64)) if _is_array(leaf) else int(leaf)
-        if not isinstance(leaf, Tracer):
-            return leaf * size
-        return PSum(axes).bind(leaf) if axes else leaf
+        if isinstance(leaf, Tracer):
+            return PSum(axes).bind(leaf) if axes else leaf
+        # What Python computes is equal in all lanes of an array, but not in all processes.
+        total = leaf * size
+        return PSum(ranks).bind(total) if ranks else total
 
     return map_values(of_leaf, x)
 
@@ -112,7 +116,7 @@ def pmax(x: Tree, axis_name: AxisName) -> Tree:
         array([0.25, 1.  ])
     """
     axes = _axes(axis_name, "pmax")
-    return _of_traced(lambda leaf: PMax(axes).bind(leaf), x)
+    return _of_lanes(PMax, axes, x)
 
 
 def pmin(x: Tree, axis_name: AxisName) -> Tree:
@@ -134,7 +138,45 @@ def pmin(x: Tree, axis_name: AxisName) -> Tree:
         array([0., 3.])
     """
     axes = _axes(axis_name, "pmin")
-    return _of_traced(lambda leaf: PMin(axes).bind(leaf), x)
+    return _of_lanes(PMin, axes, x)
+
+
+def pbroadcast(x: Tree, axis_name: AxisName, source: int) -> Tree:
+    """The value of one example, for all.
+
+    Args:
+        x: Pytree of arrays.
+        axis_name: Name of a mapped axis, or a tuple of names.
+        source: Number of the example.
+
+    Returns:
+        A pytree like ``x``, the same for all examples.
+
+    Raises:
+        AxisNameError: If no surrounding `vmap` has such an axis.
+        ArgumentError: If there is no such example.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.vmap(lambda x: fg.lax.pbroadcast(x, "i", 1), axis_name="i")(np.array([1.0, 4.0]))
+        array([4., 4.])
+    """
+    size = axis_size(axis_name)
+    if not 0 <= source < size:
+        raise ArgumentError(
+            f"pbroadcast: source must be one of the {size} examples along {axis_name!r}, got "
+            f"{source}.{place()}"
+        )
+    is_source = equal.bind(axis_index(axis_name), np.int32(source))
+
+    def of_leaf(leaf: Any) -> Any:
+        array = leaf if isinstance(leaf, Tracer) else np.asarray(leaf)
+        dtype = aval_of(array).dtype
+        own = select.bind(is_source, array, np.zeros((), dtype))
+        total = psum(own, axis_name)
+        return convert(total, dtype) if dtype.kind == "b" else total
+
+    return map_values(of_leaf, x)
 
 
 def axis_index(axis_name: AxisName) -> Any:
@@ -237,7 +279,7 @@ def psum_scatter(
         >>> fg.vmap(lambda x: fg.lax.psum_scatter(x, "i"), axis_name="i")(np.eye(2) + 1)
         array([3., 3.])
     """
-    size = size_of_axis(axis_name, "psum_scatter")
+    axis_name, size = named_axis(axis_name, "psum_scatter")
 
     def of_leaf(leaf: Any) -> Any:
         axis = _normalized(scatter_dimension, len(shape_of(leaf)), "psum_scatter")
@@ -267,7 +309,7 @@ def ppermute(x: Tree, axis_name: Hashable, perm: Sequence[tuple[int, int]]) -> T
         >>> fg.vmap(shift, axis_name="i")(np.array([1.0, 2.0, 3.0]))
         array([0., 1., 2.])
     """
-    size = size_of_axis(axis_name, "ppermute")
+    axis_name, size = named_axis(axis_name, "ppermute")
     pairs = tuple((int(source), int(destination)) for source, destination in perm)
     for what, lanes in zip(("source", "destination"), zip(*pairs, strict=True), strict=False):
         if len(set(lanes)) != len(lanes) or not all(0 <= lane < size for lane in lanes):
@@ -298,7 +340,7 @@ def pshuffle(x: Tree, axis_name: Hashable, perm: Sequence[int]) -> Tree:
         >>> fg.vmap(lambda x: fg.lax.pshuffle(x, "i", [2, 0, 1]), axis_name="i")(np.arange(3.0))
         array([2., 0., 1.])
     """
-    size = size_of_axis(axis_name, "pshuffle")
+    axis_name, size = named_axis(axis_name, "pshuffle")
     if sorted(perm) != list(range(size)):
         raise ArgumentError(
             f"pshuffle: perm must be a permutation of the {size} examples along {axis_name!r}, got "
@@ -335,7 +377,7 @@ def all_to_all(
         array([[1, 3],
                [2, 4]])
     """
-    size = size_of_axis(axis_name, "all_to_all")
+    axis_name, size = named_axis(axis_name, "all_to_all")
 
     def of_leaf(leaf: Any) -> Any:
         split = _normalized(split_axis, len(shape_of(leaf)), "all_to_all")
@@ -370,10 +412,10 @@ def pswapaxes(x: Tree, axis_name: Hashable, axis: int) -> Tree:
     return all_to_all(x, axis_name, axis, axis)
 
 
-def _axes(axis_name: AxisName, operation: str) -> tuple[tuple[Hashable, int], ...]:
+def _axes(axis_name: AxisName, operation: str) -> Axes:
     """Names and lengths, checked."""
     names = axis_name if isinstance(axis_name, tuple | list) else (axis_name,)
-    return tuple((name, size_of_axis(name, operation)) for name in names)
+    return tuple(named_axis(name, operation) for name in names)
 
 
 def _bind_checked(primitive: Primitive, leaf: Any) -> Any:
@@ -386,9 +428,19 @@ def _is_array(leaf: Any) -> bool:
     return isinstance(leaf, Tracer | np.ndarray | np.generic)
 
 
-def _of_traced(operation: Callable[[Any], Any], x: Tree) -> Tree:
-    """Apply an operation that leaves what is equal in all lanes as it is."""
-    return map_values(lambda leaf: operation(leaf) if isinstance(leaf, Tracer) else leaf, x)
+def _of_lanes(kind: Callable[[Axes], Primitive], axes: Axes, x: Tree) -> Tree:
+    """Apply a reduction that leaves what is equal in all lanes as it is."""
+    ranks = _of_processes(axes)
+
+    def of_leaf(leaf: Any) -> Any:
+        differing = axes if isinstance(leaf, Tracer) else ranks
+        return kind(differing).bind(leaf) if differing else leaf
+
+    return map_values(of_leaf, x)
+
+
+def _of_processes(axes: Axes) -> Axes:
+    return tuple(axis for axis in axes if isinstance(axis[0], Ranks))
 
 
 def _normalized(axis: int, ndim: int, operation: str) -> int:

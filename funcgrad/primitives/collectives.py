@@ -2,9 +2,10 @@
 
 Inside ``vmap(f, axis_name="i")`` the function sees one lane; a collective on ``"i"`` combines the
 values of all lanes. The primitives say what the result is for every lane; how the axis is realised
-is the business of the interpreter that realises it, which asks for `batch_named`: as the leading
-axis of an array here. They keep the length of the axis, so that a program with collectives has its
-types wherever it is looked at.
+is the business of the interpreter that realises it. `vmap` asks for `batch_named`, and the axis is
+the leading one of an array. Where it is one of processes (`Ranks`), evaluation and compilation ask
+for `steps`: one message, and what brings axes into order. Collectives keep the length of the axis,
+so that a program with them has its types wherever it is looked at.
 
 As functions of the values of all lanes they are linear, except the extremes: the sum over lanes is
 its own transpose, gathering and scattering are each other's.
@@ -19,16 +20,27 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import ShapedArray, aval_of, shaped
-from funcgrad.core.axes import unbound_axis
+from funcgrad.core.axes import Ranks, ranks_in, unbound_axis
 from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.errors import ShapeError
 from funcgrad.lowering import Form
-from funcgrad.primitives.elementwise import convert, div, equal, mul
-from funcgrad.primitives.families import linear_jvp, shape_of
+from funcgrad.primitives.elementwise import add, convert, div, equal, mul
+from funcgrad.primitives.families import Recipe, linear_jvp, shape_of
 from funcgrad.primitives.indexing import Gather
+from funcgrad.primitives.ranks import (
+    RankExchange,
+    RankGather,
+    RankIndex,
+    RankPart,
+    RankPass,
+    RankTotal,
+)
 from funcgrad.primitives.reductions import ReduceMax, ReduceMin
 from funcgrad.primitives.shape import (
+    BroadcastTo,
     ReduceSum,
+    Reshape,
+    Slice,
     Transpose,
     broadcast_to,
     moveaxis_from_front,
@@ -41,14 +53,45 @@ Axis = tuple[Hashable, int]
 """Name and length of a mapped axis."""
 
 
+class Evaluation:
+    """Applies the steps of a collective to arrays, as `Recipe` does to names."""
+
+    def __call__(self, primitive: Primitive, *args: Any) -> Any:
+        return primitive.impl(*args)
+
+
+Steps = Evaluation | Recipe
+
+
 class Collective(Primitive):
-    """Base of the operations along named axes: they have values only where the axis is mapped."""
+    """Base of the operations along named axes: they have values only where lanes exist."""
+
+    @property
+    def is_effectful(self) -> bool:  # type: ignore[override]
+        return bool(ranks_in(self.axis_names))
 
     def impl(self, *args: Any) -> Any:
-        raise unbound_axis(self.axis_names, self.name)
+        self._check_ranks()
+        return self.steps(Evaluation(), *map(np.asarray, args))[()]
 
     def lower(self, *avals: ShapedArray) -> Form:
-        raise unbound_axis(self.axis_names, self.name)
+        self._check_ranks()
+        recipe = Recipe(*avals)
+        return recipe.form(self.steps(recipe, *recipe.inputs))
+
+    def _check_ranks(self) -> None:
+        unbound = [name for name in self.axis_names if not isinstance(name, Ranks)]
+        if unbound:
+            raise unbound_axis(unbound, self.name)
+
+    def steps(self, apply: Steps, *args: Any) -> Any:
+        """The result where lanes are processes.
+
+        Args:
+            apply: Called with a primitive and its arguments.
+            args: Those of the operation in this process.
+        """
+        raise NotImplementedError
 
 
 # Reductions over lanes.
@@ -63,6 +106,8 @@ class _AllReduce(Collective):
     """
 
     axes: tuple[Axis, ...]
+
+    agrees = True
 
     @property
     def axis_names(self) -> tuple[Hashable, ...]:
@@ -89,6 +134,18 @@ class _AllReduce(Collective):
         """The combination of one mapped axis, which is in front unless all lanes are equal."""
         raise NotImplementedError
 
+    def steps(self, apply: Steps, *args: Any) -> Any:
+        (x,) = args
+        for name, size in self.axes:
+            assert isinstance(name, Ranks)
+            if size > 1:
+                x = self.step(apply, name, x)
+        return x
+
+    def step(self, apply: Steps, ranks: Ranks, x: Any) -> Any:
+        """The combination along one axis of processes."""
+        raise NotImplementedError
+
 
 @dataclass(frozen=True)
 class PSum(_AllReduce):
@@ -102,6 +159,11 @@ class PSum(_AllReduce):
 
     def transpose(self, ct: Any, x: Any) -> Sequence[Any]:
         return (self.bind(ct),)
+
+    def step(self, apply: Steps, ranks: Ranks, x: Any) -> Any:
+        if not ranks.deterministic:
+            return apply(RankTotal(ranks), x)
+        return pairwise_total(apply, apply(RankGather(ranks), x), ranks.size)
 
 
 @dataclass(frozen=True)
@@ -127,6 +189,10 @@ class PMax(_AllExtreme):
     def combine(self, x: Value, dim: BatchDim, size: int) -> Value:
         return x if dim is None else ReduceMax((0,)).bind(x)
 
+    def step(self, apply: Steps, ranks: Ranks, x: Any) -> Any:
+        # MPI's own extremes may lose nan.
+        return apply(ReduceMax((0,)), apply(RankGather(ranks), x))
+
 
 @dataclass(frozen=True)
 class PMin(_AllExtreme):
@@ -136,6 +202,10 @@ class PMin(_AllExtreme):
 
     def combine(self, x: Value, dim: BatchDim, size: int) -> Value:
         return x if dim is None else ReduceMin((0,)).bind(x)
+
+    def step(self, apply: Steps, ranks: Ranks, x: Any) -> Any:
+        # MPI's own extremes may lose nan.
+        return apply(ReduceMin((0,)), apply(RankGather(ranks), x))
 
 
 def times(x: Value, size: int) -> Value:
@@ -159,10 +229,17 @@ class _Exchange(Collective):
     axis_size: int
 
     jvp = linear_jvp
+    agrees = False
 
     @property
     def axis_names(self) -> tuple[Hashable, ...]:
         return (self.axis_name,)
+
+    @property
+    def ranks(self) -> Ranks:
+        """The processes, if the axis is one of processes."""
+        assert isinstance(self.axis_name, Ranks)
+        return self.axis_name
 
     def batch_named(
         self,
@@ -196,6 +273,13 @@ class AxisIndex(_Exchange):
     ) -> tuple[Any, Any]:
         return np.arange(size, dtype=np.int32), 0
 
+    @property
+    def is_effectful(self) -> bool:  # type: ignore[override]
+        return False
+
+    def steps(self, apply: Steps, *args: Any) -> Any:
+        return apply(RankIndex(self.ranks))
+
 
 @dataclass(frozen=True)
 class AllGather(_Exchange):
@@ -203,6 +287,8 @@ class AllGather(_Exchange):
 
     axis: int
     tiled: bool
+
+    agrees = True
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
         shape = list(x.shape)
@@ -215,6 +301,12 @@ class AllGather(_Exchange):
     def exchange(self, x: Value) -> tuple[Any, Any]:
         gathered = moveaxis_from_front(x, self.axis)
         return (joined(gathered, self.axis) if self.tiled else gathered), None
+
+    def steps(self, apply: Steps, *args: Any) -> Any:
+        (x,) = args
+        gathered = apply(RankGather(self.ranks), x)
+        gathered = _moved(apply, gathered, 0, self.axis)
+        return _joined(apply, gathered, self.axis) if self.tiled else gathered
 
     def transpose(self, ct: Any, x: Any) -> Sequence[Any]:
         return (ReduceScatter(self.axis_name, self.axis_size, self.axis, self.tiled).bind(ct),)
@@ -247,6 +339,15 @@ class ReduceScatter(_Exchange):
             total = parted(total, self.axis, self.axis_size)
         return moveaxis_to_front(total, self.axis), 0
 
+    def steps(self, apply: Steps, *args: Any) -> Any:
+        (x,) = args
+        if self.tiled:
+            x = _parted(apply, x, self.axis, self.axis_size)
+        x = _moved(apply, x, self.axis, 0)
+        if not self.ranks.deterministic:
+            return apply(RankPart(self.ranks), x)
+        return pairwise_total(apply, apply(RankExchange(self.ranks), x), self.axis_size)
+
     def transpose(self, ct: Any, x: Any) -> Sequence[Any]:
         return (AllGather(self.axis_name, self.axis_size, self.axis, self.tiled).bind(ct),)
 
@@ -276,6 +377,18 @@ class PPermute(_Exchange):
             sources[destination] = source
         zero = aval_of(x).dtype.type(0)
         return Gather((0,), "fill", zero).bind(x, sources), 0
+
+    def steps(self, apply: Steps, *args: Any) -> Any:
+        (x,) = args
+        passing = RankPass(self.ranks, self.pairs)
+        if self.axis_size > 1:
+            passed = apply(passing, x)
+        elif self.pairs:
+            return x
+        if passing.source is not None:
+            return passed
+        aval = aval_of(x)
+        return apply(BroadcastTo(aval.shape), aval.dtype.type(0))
 
     def transpose(self, ct: Any, x: Any) -> Sequence[Any]:
         back = tuple((destination, source) for source, destination in self.pairs)
@@ -314,6 +427,14 @@ class AllToAll(_Exchange):
         x = Transpose((0, *rest)).bind(x)
         return (joined(x, self.concat_axis + 1) if self.tiled else x), 0
 
+    def steps(self, apply: Steps, *args: Any) -> Any:
+        (x,) = args
+        if self.tiled:
+            x = _parted(apply, x, self.split_axis, self.axis_size)
+        x = apply(RankExchange(self.ranks), _moved(apply, x, self.split_axis, 0))
+        x = _moved(apply, x, 0, self.concat_axis)
+        return _joined(apply, x, self.concat_axis) if self.tiled else x
+
     def transpose(self, ct: Any, x: Any) -> Sequence[Any]:
         back = replace(self, split_axis=self.concat_axis, concat_axis=self.split_axis)
         return (back.bind(ct),)
@@ -321,6 +442,41 @@ class AllToAll(_Exchange):
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
         shifted = replace(self, split_axis=self.split_axis + 1, concat_axis=self.concat_axis + 1)
         return shifted.bind(*args), 0
+
+
+def pairwise_total(apply: Steps, x: Any, size: int) -> Any:
+    """The sum of the elements along the first axis: neighbours, then neighbouring sums, and so on.
+
+    A power of two of equal parts, summed alike in parts, gives the same bits however it is shared.
+    """
+    shape = shape_of(aval_of(x))[1:]
+    parts = []
+    for i in range(size):
+        low, high = (i, *(0 for _ in shape)), (i + 1, *shape)
+        part = apply(Slice(low, high, (1,) * len(low)), x)
+        parts.append(apply(Reshape(shape), part))
+    while len(parts) > 1:
+        pairs = [apply(add, a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
+        parts = pairs + parts[2 * len(pairs) :]
+    return parts[0]
+
+
+def _moved(apply: Steps, x: Any, start: int, end: int) -> Any:
+    """One axis elsewhere."""
+    order = list(range(aval_of(x).ndim))
+    order.insert(end, order.pop(start))
+    return x if order == sorted(order) else apply(Transpose(tuple(order)), x)
+
+
+def _joined(apply: Steps, x: Any, axis: int) -> Any:
+    shape = aval_of(x).shape
+    joint = (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :])
+    return apply(Reshape(joint), x)
+
+
+def _parted(apply: Steps, x: Any, axis: int, n: int) -> Any:
+    shape = aval_of(x).shape
+    return apply(Reshape((*shape[:axis], n, shape[axis] // n, *shape[axis + 1 :])), x)
 
 
 def joined(x: Value, axis: int) -> Value:

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from funcgrad.compiler.nest.layout import Shape, Value, View, contiguous_strides, same_strides
-from funcgrad.compiler.nest.nodes import External, Fold, Graph, Node, Pick, Point
+from funcgrad.compiler.nest.nodes import Fold, Graph, Node, Pick, Point
 from funcgrad.compiler.nest.segment import segments
 from funcgrad.records import dataclass
 
@@ -134,7 +134,7 @@ class _Fuser:
         producers = {self.group_of[maker].index for maker in makers if maker in self.group_of}
         for index in producers:
             self._depend(group, self.groups[index])
-        if isinstance(node, External) and node.primitive.is_effectful:
+        if node.is_effectful:
             if self.effect is not None:
                 self._depend(group, self.effect)
             self.effect = group

@@ -124,8 +124,7 @@ class Lowering(Builder):
         needed = set(self.graph.outputs)
         live = []
         for node in reversed(self.graph.nodes):
-            effectful = isinstance(node, External) and node.primitive.is_effectful
-            if effectful or not needed.isdisjoint(node.outs):
+            if node.is_effectful or not needed.isdisjoint(node.outs):
                 live.append(node)
                 needed.update(x.value for x in node.operands if isinstance(x, View))
         self.graph.nodes = live[::-1]

@@ -18,11 +18,9 @@ from funcgrad.core.program import Equation
 from funcgrad.core.source import SourceLocation
 from funcgrad.lowering import (
     ArgReduction,
-    LapackCall,
+    LibraryCall,
     PrefixScan,
     Reduction,
-    SortCall,
-    UfuncCall,
 )
 from funcgrad.lowering import Deposit as DepositForm
 from funcgrad.lowering import Lookup as LookupForm
@@ -55,6 +53,11 @@ class Node:
     def space(self) -> Shape:
         """The index space that it loops over."""
         return self.out.shape
+
+    @property
+    def is_effectful(self) -> bool:
+        """Whether it happens even if nobody reads its results, and in order with others."""
+        return False
 
     def looks_around(self, k: int) -> bool:
         """Whether it reads an operand elsewhere than at the index that it is at."""
@@ -273,7 +276,7 @@ class Recurrence(Node):
 
 @dataclass(eq=False)
 class Routine(Node):
-    """Calls of functions of NumPy and SciPy.
+    """Calls of functions of libraries.
 
     Attributes:
         calls: The calls.
@@ -283,11 +286,15 @@ class Routine(Node):
         hidden: Values that have other dtypes than the program knows.
     """
 
-    calls: tuple[UfuncCall | LapackCall | SortCall, ...]
+    calls: tuple[LibraryCall, ...]
     n_stack: int
     memory: dict[int, View]
     starts: tuple[tuple[int, Operand], ...]
     hidden: frozenset[Value]
+
+    @property
+    def is_effectful(self) -> bool:
+        return self.equation is not None and self.equation.primitive.is_effectful
 
 
 @dataclass(eq=False)
@@ -308,6 +315,10 @@ class External(Node):
     def is_run_by_python(self) -> bool:
         """Whether it is a loop or branch."""
         return self.primitive.is_composite
+
+    @property
+    def is_effectful(self) -> bool:
+        return self.primitive.is_effectful
 
     @property
     def space(self) -> Shape:

@@ -35,7 +35,7 @@ from funcgrad.compiler.nest.nodes import External, Graph
 from funcgrad.compiler.nest.source import Site
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.core.limits import NEVER, Limits, current_limits
-from funcgrad.core.source import is_raised_by_us
+from funcgrad.core.source import is_raised_by_us, stands_for
 from funcgrad.core.trace import add_place
 from funcgrad.errors import CompilerError, ShapeError
 from funcgrad.forking import held_by_forks
@@ -269,11 +269,12 @@ class NumpyCall:
     def __init__(self, node: External, finder: _Finder) -> None:
         self.evaluate = node.primitive.impl_inside_plan
         self.has_list = node.primitive.multiple_results
-        self.line = node.source
+        self.source = node.source
         self.text = f"{node.primitive.name}\n  at            {node.source}"
         self.sources = [finder.source(x) for x in node.operands]
         self.targets = [(value, finder.outputs.get(value)) for value in node.outs]
 
+    @stands_for("self")
     def __call__(
         self, frame: Frame, arrays: list[Any], results: list[Any], held: dict[Value, Any]
     ) -> None:
@@ -281,7 +282,7 @@ class NumpyCall:
             outs = self.evaluate(*(find(frame, arrays, results, held) for find in self.sources))
         except Exception as error:
             if is_raised_by_us(error.__traceback__):
-                add_place(error, self.line)
+                add_place(error, self.source)
             raise
         for (value, k), out in zip(self.targets, outs if self.has_list else [outs], strict=True):
             if k is not None:

@@ -23,7 +23,7 @@ from funcgrad.compiler.nest.source import Site
 from funcgrad.compiler.nest.split import part_ranges
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.compiler.runtime.executable import Step, parallel_step
-from funcgrad.lowering import LapackCall, Ref, SortCall, UfuncCall
+from funcgrad.lowering import LapackCall, LibraryCall, NativeCall, Ref, SortCall, UfuncCall
 from funcgrad.records import dataclass
 
 OPERATIONS = 32
@@ -51,7 +51,7 @@ class ForeignCall:
     """
 
     node: Routine
-    call: UfuncCall | LapackCall | SortCall
+    call: LibraryCall
     scratch: list[Value] = field(default_factory=list)
     parts: list[tuple[int, int]] = field(init=False)
 
@@ -87,6 +87,8 @@ class ForeignCall:
             text = f"call: {name} by {call.module.split('.')[0]}'s {call.names[0]}"
         elif isinstance(call, LapackCall):
             text = f"call: {name} by {call.name} of LAPACK"
+        elif isinstance(call, NativeCall):
+            text = f"call: {name} by {call.name}"
         else:
             text = f"call: {name} by numpy's {'sort' if call.order is None else 'argsort'}"
         return f"{text} in {len(self.parts)} parts" if len(self.parts) > 1 else text
@@ -105,6 +107,9 @@ class ForeignCall:
                 words = self._ufunc(self.call, begin, end)
             elif isinstance(self.call, LapackCall):
                 words = self._lapack(self.call)
+                words.begin, words.end = begin, end
+            elif isinstance(self.call, NativeCall):
+                words = self._native(self.call)
                 words.begin, words.end = begin, end
             else:
                 words = self._sort(self.call)
@@ -164,6 +169,16 @@ class ForeignCall:
                 words.places.append(_place(memory[x.array], n, x.offset))
             else:
                 words.arguments += words.listed([_fortran(x)])
+        return words
+
+    def _native(self, call: NativeCall) -> _Words:
+        words = _Words(call.address, abi.BY_RESULT)
+        for x in call.arguments:
+            if isinstance(x, Ref):
+                words.arguments.append((abi.PLACE, len(words.places)))
+                words.places.append(_place(self.node.memory[x.array], 0, x.offset))
+            else:
+                words.arguments.append((abi.WORD, x))
         return words
 
     def _sort(self, call: SortCall) -> _Words:

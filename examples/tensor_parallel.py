@@ -1,0 +1,118 @@
+"""A layer that is too wide for one machine: its units are divided among processes.
+
+A block ``relu(x @ up) @ down`` with very many hidden units is split along these: every process
+holds some columns of `up` and the rows of `down` that belong to them, sees the whole input, and
+adds its part of the result to that of the others by one `psum`. On the way back the sum gives every
+process the cotangent of its part, and the cotangent of the input is summed likewise. Run it with
+
+    mpiexec -n 2 python examples/tensor_parallel.py
+
+or without mpiexec, as one process; the losses are the same. It prints them.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import funcgrad as fg
+from funcgrad import distributed, lax, nn, random
+
+AXIS = "model"
+Params = dict[str, Any]
+
+
+@fg.custom_vjp
+def enter(x: Any) -> Any:
+    """The same input for the parts of all processes; their cotangents add up."""
+    return x
+
+
+enter.defvjp(lambda x: (x, None), lambda _, ct: (lax.psum(ct, AXIS),))
+
+
+@fg.custom_vjp
+def leave(x: Any) -> Any:
+    """The sum of parts, of which all processes go on with the same copy, and count it once."""
+    return lax.psum(x, AXIS)
+
+
+leave.defvjp(lambda x: (lax.psum(x, AXIS), None), lambda _, ct: (ct,))
+
+
+def init_params(key: np.ndarray, features: int, hidden: int) -> Params:
+    """The hidden units of this process. Each has a key of its own, whoever holds it."""
+    keys = distributed.local_keys(key, hidden)
+
+    def unit(key: Any) -> tuple[Any, Any]:
+        first, second = random.split(key)
+        up = random.normal(first, (features,)) * np.sqrt(2 / features)
+        return up, random.normal(second, (features,)) / np.sqrt(hidden)
+
+    up, down = fg.vmap(unit)(keys)
+    return {"up": np.asarray(up).T.copy(), "down": np.asarray(down), "bias": np.zeros(features)}
+
+
+def predict(params: Params, x: Any) -> Any:
+    """The block with a connection around it; whole in all processes."""
+    part = nn.relu(enter(x) @ params["up"]) @ params["down"]
+    return x + leave(part) + params["bias"]
+
+
+def loss_fn(params: Params, x: Any, y: Any) -> Any:
+    """The mean squared error, the same in all processes."""
+    return np.mean((predict(params, x) - y) ** 2)
+
+
+def make_step(rate: float) -> Callable[[Params, Any, Any], tuple[Params, Any]]:
+    """A compiled step of gradient descent, of the parameters of this process."""
+
+    @fg.jit
+    def step(params: Params, x: Any, y: Any) -> tuple[Params, Any]:
+        loss, grads = fg.value_and_grad(loss_fn)(params, x, y)
+        return fg.tree.map(lambda p, g: p - rate * g, params, grads), loss
+
+    return step
+
+
+def run(args: argparse.Namespace) -> list[float]:
+    """The losses of all steps."""
+    with distributed.spmd(axis_name=AXIS):
+        keys = random.split(random.key(args.seed), 3)
+        params = init_params(keys[0], args.features, args.hidden)
+        x = random.normal(keys[1], (args.examples, args.features))
+        y = np.sin(3 * x[:, ::-1])
+        step = make_step(args.rate)
+        losses = []
+        for i in range(args.steps):
+            params, loss = step(params, x, y)
+            losses.append(float(loss))
+            if i % 10 == 0 or i == args.steps - 1:
+                distributed.echo(f"step {i:3d}   loss {losses[-1]:.6f}")
+        widths = distributed.gather(np.array([params["up"].shape[1]]))
+        distributed.echo(f"hidden units of the processes: {widths.tolist()}")
+    return losses
+
+
+def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description="Train a wide layer, divided among processes.")
+    parser.add_argument("--features", type=int, default=16)
+    parser.add_argument("--hidden", type=int, default=4096)
+    parser.add_argument("--examples", type=int, default=256)
+    parser.add_argument("--steps", type=int, default=50)
+    parser.add_argument("--rate", type=float, default=0.05)
+    parser.add_argument("--seed", type=int, default=0)
+    return parser.parse_args(arguments)
+
+
+def main(arguments: list[str] | None = None) -> list[float]:
+    """Entry point."""
+    return run(parse_arguments(arguments))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,43 @@
+"""The same program on many processes, which meet in collectives: named axes across MPI ranks.
+
+`spmd` and `mesh` bind names of axes to processes; inside, the collectives of `funcgrad.lax` work
+along these names as they do along axes of `vmap`. A program is started by ``mpiexec -n 4 python
+program.py``. MPI comes with the extra ``funcgrad[mpi]``; a program that was not started by MPI is
+one process and needs none.
+"""
+
+from funcgrad.distributed.axes import mesh, spmd
+from funcgrad.distributed.exchange import (
+    broadcast,
+    echo,
+    gather,
+    is_main,
+    load,
+    local_keys,
+    local_range,
+    rank,
+    save,
+    scatter,
+    shard,
+    size,
+)
+from funcgrad.namespaces import present
+
+__all__ = [
+    "broadcast",
+    "echo",
+    "gather",
+    "is_main",
+    "load",
+    "local_keys",
+    "local_range",
+    "mesh",
+    "rank",
+    "save",
+    "scatter",
+    "shard",
+    "size",
+    "spmd",
+]
+
+present(__name__)

@@ -1,0 +1,175 @@
+"""Steps of collectives along axes of processes: what one message does.
+
+Collectives (`funcgrad.primitives.collectives`) say what lanes tell each other. Where lanes are
+processes, each is made of at most one of these steps and of ordinary operations that bring axes
+into order. A step works on whole contiguous arrays, with the processes along the first axis. It is
+an effect: all processes of the axis take part, in the same order. They have no derivatives of
+their own, as only programs whose derivatives were taken are made of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import ShapedArray, shaped
+from funcgrad.core.axes import Ranks
+from funcgrad.core.primitive import Primitive
+from funcgrad.lowering import Array, Constant, Extern, Form, NativeCall, Routine
+from funcgrad.records import dataclass
+
+
+@dataclass(frozen=True)
+class RankStep(Primitive):
+    """Base of the steps.
+
+    Attributes:
+        ranks: The processes.
+    """
+
+    ranks: Ranks
+
+    is_effectful = True
+
+    @property
+    def axis_names(self) -> tuple[Hashable, ...]:
+        return (self.ranks,)
+
+    def form(self, result: ShapedArray, x: ShapedArray, call: NativeCall | None) -> Form:
+        """A native call of ``(x, result)``, or the evaluation."""
+        if call is None:
+            return Extern()
+        arrays = (Array(x.shape, x.dtype), Array(result.shape, result.dtype))
+        return Routine(arrays, (1,), (call,))
+
+    def refusal(self, operand: int, value: int, position: int, *avals: Any, **_: Any) -> Exception:
+        return self.ranks.failure(self.name, value)
+
+
+@dataclass(frozen=True)
+class RankTotal(RankStep):
+    """The sum over processes."""
+
+    name = "psum"
+    agrees = True
+
+    def impl(self, x: Any) -> Any:
+        return self.ranks.total(x)
+
+    def abstract_eval(self, x: ShapedArray) -> ShapedArray:
+        return x.strong()
+
+    def lower(self, x: ShapedArray) -> Form:
+        return self.form(x, x, self.ranks.native("total", x))
+
+
+@dataclass(frozen=True)
+class RankGather(RankStep):
+    """The arrays of all processes, stacked."""
+
+    name = "all_gather"
+    agrees = True
+
+    def impl(self, x: Any) -> Any:
+        return self.ranks.gathered(x)
+
+    def abstract_eval(self, x: ShapedArray) -> ShapedArray:
+        return shaped((self.ranks.size, *x.shape), x.dtype)
+
+    def lower(self, x: ShapedArray) -> Form:
+        return self.form(self.abstract_eval(x), x, self.ranks.native("gathered", x))
+
+
+@dataclass(frozen=True)
+class RankPart(RankStep):
+    """The sum over processes, of which each gets the element of its number."""
+
+    name = "psum_scatter"
+    agrees = False
+
+    def impl(self, x: Any) -> Any:
+        return self.ranks.part_of_total(x)
+
+    def abstract_eval(self, x: ShapedArray) -> ShapedArray:
+        return shaped(x.shape[1:], x.dtype)
+
+    def lower(self, x: ShapedArray) -> Form:
+        return self.form(self.abstract_eval(x), x, self.ranks.native("part_of_total", x))
+
+
+@dataclass(frozen=True)
+class RankExchange(RankStep):
+    """Element ``i`` goes to process ``i``; what arrives, in the order of the senders."""
+
+    name = "all_to_all"
+    agrees = False
+
+    def impl(self, x: Any) -> Any:
+        return self.ranks.exchanged(x)
+
+    def abstract_eval(self, x: ShapedArray) -> ShapedArray:
+        return x.strong()
+
+    def lower(self, x: ShapedArray) -> Form:
+        return self.form(x, x, self.ranks.native("exchanged", x))
+
+
+@dataclass(frozen=True)
+class RankPass(RankStep):
+    """What another process sends; nothing in particular if there is none.
+
+    Attributes:
+        pairs: Numbers of senders and receivers.
+    """
+
+    pairs: tuple[tuple[int, int], ...]
+
+    name = "ppermute"
+    agrees = False
+
+    @property
+    def destination(self) -> int | None:
+        return dict(self.pairs).get(self.ranks.index)
+
+    @property
+    def source(self) -> int | None:
+        return {receiver: sender for sender, receiver in self.pairs}.get(self.ranks.index)
+
+    def impl(self, x: Any) -> Any:
+        return self.ranks.passed(x, self.destination, self.source)
+
+    def abstract_eval(self, x: ShapedArray) -> ShapedArray:
+        return x.strong()
+
+    def lower(self, x: ShapedArray) -> Form:
+        call = self.ranks.native("passed", x, self.destination, self.source)
+        return self.form(x, x, call)
+
+
+@dataclass(frozen=True)
+class RankIndex(Primitive):
+    """The number of this process, an int32.
+
+    Attributes:
+        ranks: The processes.
+    """
+
+    ranks: Ranks
+
+    name = "axis_index"
+    agrees = False
+
+    @property
+    def axis_names(self) -> tuple[Hashable, ...]:
+        return (self.ranks,)
+
+    def impl(self) -> Any:
+        return np.int32(self.ranks.index)
+
+    def abstract_eval(self) -> ShapedArray:
+        return shaped((), np.dtype(np.int32))
+
+    def lower(self) -> Form:
+        return Constant()

@@ -1,0 +1,84 @@
+"""The examples on several processes, against one process; and that of independent work."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import funcgrad as fg
+from funcgrad import data
+from tests.distributed.launching import needs_mpi
+from tests.distributed.launching import run as launch
+from tests.distributed.run_examples import results
+from tests.examples.program import load, run
+
+PROGRAM = Path(__file__).with_name("run_examples.py")
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """What one process gives, without MPI."""
+    return results(tmp_path_factory.mktemp("alone") / "state.npz", "both")
+
+
+def test_one_process_needs_no_mpi(alone):
+    assert alone["first"][-1] < alone["first"][0]
+    assert alone["second"][-1] < alone["first"][-1]
+    assert alone["tensor"][-1] < alone["tensor"][0]
+    assert alone["heat"]["losses"][-1] < alone["heat"]["losses"][0]
+
+
+def test_the_gradient_of_heat_is_that_of_differences(alone):
+    example = load("heat_distributed")
+    n = 12
+    u = np.sin(np.arange(n * n).reshape(n, n))
+    v = np.cos(np.arange(n * n).reshape(n, n))
+
+    def loss(u):
+        with fg.distributed.spmd(axis_name=example.AXIS):
+            return example.local_loss(np.sin(u), example.picture(n), 6, 0.2)
+
+    h = 1e-5
+    gradient, forward, reverse = alone["heat"]["rows"]
+    slope = (loss(u + h * v) - loss(u - h * v)) / (2 * h)
+    np.testing.assert_allclose((gradient * v).sum(), slope, rtol=1e-8)
+    bend = (loss(u + h * v) - 2 * loss(u) + loss(u - h * v)) / h**2
+    np.testing.assert_allclose((forward * v).sum(), bend, rtol=1e-3)
+    np.testing.assert_allclose(forward, reverse, rtol=1e-12, atol=1e-13)
+
+
+@needs_mpi
+@pytest.mark.parametrize(
+    ("n", "m"),  # stopped on n processes, resumed on m
+    [
+        (2, 2),
+        pytest.param(4, 2, marks=pytest.mark.nightly),
+        pytest.param(2, 4, marks=pytest.mark.nightly),
+    ],
+)
+def test_many_processes_give_what_one_gives(alone, tmp_path, n, m):
+    state = tmp_path / "state.npz"
+    parts = [(n, "both")] if n == m else [(n, "first"), (m, "second")]
+    found = {}
+    for count, part in parts:
+        launch(count, PROGRAM, tmp_path / f"{part}.npz", state, part)
+        found |= data.load(tmp_path / f"{part}.npz")
+    # Training is deterministic: the same to the last bit.
+    assert found["first"] == alone["first"]
+    assert found["second"] == alone["second"]
+    np.testing.assert_allclose(found["tensor"], alone["tensor"], rtol=1e-12)
+    np.testing.assert_allclose(found["heat"]["losses"], alone["heat"]["losses"], rtol=1e-12)
+    for rows, expected in zip(found["heat"]["rows"], alone["heat"]["rows"], strict=True):
+        np.testing.assert_allclose(rows, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.nightly)])
+def test_the_ensemble_finds_the_curve(workers):
+    if workers and importlib.util.find_spec("distributed") is None:
+        pytest.skip("there is no dask.distributed")
+    example = load("ensemble_dask")
+    fits = run(example, "--members", 8, "--workers", workers)
+    assert np.all(np.abs(fits.mean(0) - example.TRUTH) < 0.2)
