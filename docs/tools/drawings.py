@@ -2,7 +2,7 @@
 
     python -m docs.tools.drawings
 
-A line ``row: name, name: text, ...`` places boxes beside each other, the next such line those below;
+A line ``row: name; name: text; ...`` places boxes beside each other, the next such line those below;
 ``/`` in a text begins a new line, and a name in parentheses is text without a box. A line
 ``from -> to: text`` is an arrow, ``from -- to`` a line. ``#`` begins a comment.
 """
@@ -63,7 +63,7 @@ def parse(source: str) -> tuple[dict[str, Box], list[Arrow]]:
         if not line.strip() or line.startswith("#"):
             continue
         if line.startswith("row:"):
-            rows.append([box_of(part) for part in line.removeprefix("row:").split(",")])
+            rows.append([box_of(part) for part in line.removeprefix("row:").split(";")])
             continue
         found = re.fullmatch(r"(\w+) (->|--) (\w+)(?:: (.*))?", line.strip())
         if found is None:
