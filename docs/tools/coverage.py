@@ -26,9 +26,9 @@ def page() -> str:
     found = surface.references()
     parts = [
         title("Coverage of NumPy, SciPy and JAX"),
-        "Names of each module of the other library that are here by the same name, and the names and"
-        " keywords that are not. The pages :doc:`/coming_from_numpy` and :doc:`/coming_from_jax` give"
-        " the reasons. Classes of exceptions, dtypes and other constants are counted as well.\n",
+        "Names of each module of the other library that are here by the same name, and the names"
+        " and keywords that are not. :doc:`/coming_from_numpy` and :doc:`/coming_from_jax` give the"
+        " reasons. Classes of exceptions, dtypes and other constants are counted as well.\n",
     ]
     for library, key in LIBRARIES.items():
         parts += [title(library, "-"), counts(found[key])]

@@ -152,7 +152,9 @@ def draw(source: str) -> str:
 def main() -> None:
     """Draw every text of the folder."""
     for path in sorted(FOLDER.glob("*.txt")):
-        path.with_suffix(".svg").write_text(draw(path.read_text(encoding="utf-8")), encoding="utf-8")
+        path.with_suffix(".svg").write_text(
+            draw(path.read_text(encoding="utf-8")), encoding="utf-8"
+        )
 
 
 if __name__ == "__main__":

@@ -123,9 +123,7 @@ def shown(printed: str) -> str:
 def section(name: str, left: Run) -> str:
     """One example."""
     title, text = description(name)
-    pictures = "\n\n".join(
-        f"![{title}](gallery/{picture})" for picture in left["pictures"]
-    )
+    pictures = "\n\n".join(f"![{title}](gallery/{picture})" for picture in left["pictures"])
     seconds = max(1, round(left["seconds"]))
     code = f"````{{dropdown}} The code\n```{{literalinclude}} ../examples/{name}.py\n:language: python\n```\n````"
     output = f"````{{dropdown}} What it prints\n{fenced(shown(left['printed']))}\n````"

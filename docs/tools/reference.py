@@ -110,9 +110,7 @@ def module_table(found: list[types.ModuleType]) -> str:
 
 
 def name_table(names: list[Name]) -> str:
-    return table(
-        [(f":py:obj:`~{name.path}`", first_sentence(name.summary)) for name in names]
-    )
+    return table([(f":py:obj:`~{name.path}`", first_sentence(name.summary)) for name in names])
 
 
 def entry(name: Name) -> str:
@@ -154,7 +152,10 @@ def members(name: Name) -> str:
 def index(found: list[types.ModuleType]) -> str:
     """All modules in groups, and the other pages of the reference."""
     rest = list(found)
-    parts = [title("Reference"), "Every public name, with its signature, its arguments and an example.\n"]
+    parts = [
+        title("Reference"),
+        "Every public name, with its signature, its arguments and an example.\n",
+    ]
     parts.append(
         "* :doc:`List of all functions <all_functions>`, by name\n"
         "* :doc:`What of NumPy, SciPy and JAX is here <coverage>`\n"
