@@ -2,8 +2,8 @@
 
     python -m docs.tools.drawings
 
-A line ``row: name; name: text; ...`` places boxes beside each other, the next such line those below;
-``/`` in a text begins a new line, and a name in parentheses is text without a box. A line
+A line ``row: name; name: text; ...`` places boxes beside each other, the next such line those
+below; ``/`` in a text begins a new line, and a name in parentheses is text without a box. A line
 ``from -> to: text`` is an arrow, ``from -- to`` a line. ``#`` begins a comment.
 """
 
@@ -21,7 +21,8 @@ PADDING, GAP, BETWEEN = 14, 46, 46  # inside of a box, between neighbours, betwe
 MARGIN = 12
 STYLE = """\
 text { font: 14px system-ui, sans-serif; fill: #1c2733; text-anchor: middle; }
-text.on-arrow { font-size: 12px; fill: #55606c; paint-order: stroke; stroke: #fff; stroke-width: 5px; }
+text.on-arrow { font-size: 12px; fill: #55606c; }
+text.on-arrow { paint-order: stroke; stroke: #fff; stroke-width: 5px; }
 rect { fill: #e8f1fa; stroke: #2a78c2; stroke-width: 1.5; }
 path { stroke: #55606c; stroke-width: 1.5; fill: none; }
 marker path { fill: #55606c; stroke: none; }"""
@@ -141,7 +142,7 @@ def draw(source: str) -> str:
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" {size}>',
             f"<defs><style>{STYLE}</style>{head}</defs>",
-            f'<rect x="0" y="0" width="{width:.0f}" height="{height:.0f}" style="fill:#fff;stroke:none"/>',
+            '<rect width="100%" height="100%" style="fill:#fff;stroke:none"/>',
             *(drawn_box(box) for box in boxes.values()),
             *(drawn_arrow(arrow, boxes) for arrow in arrows),
             "</svg>\n",

@@ -1,6 +1,6 @@
 """The gallery: every example with its picture, what it prints, its code and its run time.
 
-    python -m docs.tools.gallery                 run all examples, keep their pictures, write the page
+    python -m docs.tools.gallery                 run all, keep the pictures, write the page
     python -m docs.tools.gallery moons bayes     run these again
     python -m docs.tools.gallery --page          write the page alone, from what earlier runs left
 
@@ -42,8 +42,9 @@ GROUPS = {
 INTRODUCTION = """\
 # Gallery of examples
 
-Each example is one file of `examples/`, runs by itself, and takes `--help`. They need the `examples` extra:
-`pip install '.[examples]'`. Times are those of one run with its own compiling, on two cores of a server.
+Each example is one file of `examples/`, runs by itself, and takes `--help`. They
+need the `examples` extra: `pip install '.[examples]'`. Times are those of one run with its own
+compiling, on two cores of a server.
 """
 
 
@@ -125,7 +126,8 @@ def section(name: str, left: Run) -> str:
     title, text = description(name)
     pictures = "\n\n".join(f"![{title}](gallery/{picture})" for picture in left["pictures"])
     seconds = max(1, round(left["seconds"]))
-    code = f"````{{dropdown}} The code\n```{{literalinclude}} ../examples/{name}.py\n:language: python\n```\n````"
+    include = f"```{{literalinclude}} ../examples/{name}.py\n:language: python\n```"
+    code = f"````{{dropdown}} The code\n{include}\n````"
     output = f"````{{dropdown}} What it prints\n{fenced(shown(left['printed']))}\n````"
     return "\n\n".join(
         [

@@ -19,10 +19,13 @@ from docs.tools.names import Name, all_names, described_as, modules, names_of
 NAPOLEON = Config(napoleon_google_docstring=True, napoleon_use_rtype=False)
 
 GROUPS = {
-    "Transformations and arrays": ("funcgrad", "funcgrad.numpy", "funcgrad.lax", "funcgrad.random",
-        "funcgrad.tree", "funcgrad.tree_util", "funcgrad.typing", "funcgrad.errors"),
-    "Models and training": ("funcgrad.nn", "funcgrad.optim", "funcgrad.data", "funcgrad.diagnostics",
-        "funcgrad.image"),
+    "Transformations and arrays": (
+        "funcgrad", "funcgrad.numpy", "funcgrad.lax", "funcgrad.random", "funcgrad.tree",
+        "funcgrad.tree_util", "funcgrad.typing", "funcgrad.errors",
+    ),
+    "Models and training": (
+        "funcgrad.nn", "funcgrad.optim", "funcgrad.data", "funcgrad.diagnostics", "funcgrad.image",
+    ),
     "Science": ("funcgrad.scipy",),
 }  # fmt: skip
 """Headings of the index and the modules under them, with their inner modules."""
@@ -154,7 +157,7 @@ def index(found: list[types.ModuleType]) -> str:
     rest = list(found)
     parts = [
         title("Reference"),
-        "Every public name, with its signature, its arguments and an example.\n",
+        "Every public name, with its signature and arguments.\n",
     ]
     parts.append(
         "* :doc:`List of all functions <all_functions>`, by name\n"
@@ -183,7 +186,7 @@ def all_functions() -> str:
     """Every name in alphabetical order, with its modules."""
     parts = [
         title("List of all functions"),
-        f"All {len(all_names())} public names in alphabetical order; a page for each module says more.\n",
+        f"All {len(all_names())} public names in alphabetical order, with links to what they do.\n",
     ]
     ordered = sorted(all_names(), key=lambda name: (name.name.lower(), name.path))
     for letter, group in itertools.groupby(ordered, key=lambda name: name.name[0].upper()):
