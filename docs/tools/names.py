@@ -7,6 +7,8 @@ modules, is described, and the others refer to it.
 
 from __future__ import annotations
 
+import dataclasses
+import enum
 import functools
 import importlib
 import inspect
@@ -14,6 +16,7 @@ import re
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import funcgrad
 
@@ -49,6 +52,18 @@ class Name:
     def is_borrowed(self) -> bool:
         """Whether it passes known values on to the function of the other library."""
         return " itself, for known values only." in self.summary
+
+    @property
+    def is_result(self) -> bool:
+        """Whether it is a class that nobody makes by hand: a result, a state, a type, flags."""
+        if not isinstance(self.value, type):
+            return False
+        return (
+            issubclass(self.value, tuple | enum.Enum)
+            or isinstance(self.value, type(Protocol))
+            or dataclasses.is_dataclass(self.value)
+            or bool(re.match(r"The result of|The solution|What ", self.summary))
+        )
 
     @property
     def kind(self) -> str:

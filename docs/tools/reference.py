@@ -14,6 +14,7 @@ from pathlib import Path
 
 from sphinx.ext.napoleon import Config, GoogleDocstring
 
+from docs.tools import examples
 from docs.tools.names import Name, all_names, described_as, modules, names_of
 
 NAPOLEON = Config(napoleon_google_docstring=True, napoleon_use_rtype=False)
@@ -131,7 +132,16 @@ def body(name: Name) -> str:
     described = described_as(name)
     if described.path != name.path:
         return f"{name.summary}\n\nThe same as :py:obj:`{described.path}`."
-    return converted(name.documentation) if name.is_ours else name.summary
+    if not name.is_ours:
+        return name.summary
+    text = converted(name.documentation)
+    known = examples.by_path().get(name.path)
+    if known is None or ">>>" in text:
+        return text
+    spelled = f"{name.module.rpartition('.')[2]}.{name.name}"
+    shown = re.sub(rf"(?<![\w.]){name.name}\b(?=\()", spelled, known.expression, count=1)
+    program = "\n".join([f">>> {shown}", *known.shown.splitlines()])
+    return f"{text}\n\n.. rubric:: Example\n\n{program}\n"
 
 
 def members(name: Name) -> str:

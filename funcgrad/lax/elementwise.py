@@ -7,6 +7,7 @@ next to arrays.
 from __future__ import annotations
 
 import enum
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -66,9 +67,12 @@ _KINDS = {"b": "bool", "i": "signed", "u": "unsigned", "f": "float", "c": "compl
 
 def _document(function: Any, name: str, summary: str, kinds: str) -> Callable[..., Array]:
     listed = ", ".join(_KINDS[k] for k in kinds)
+    rows = [f"    x: An array or a number. Dtypes: {listed}. Nothing is promoted."]
+    if "y" in inspect.signature(function).parameters:
+        rows.append("    y: The same, of the dtype and the number of axes of ``x``.")
     function.__name__ = function.__qualname__ = name
     function.__module__ = __name__
-    function.__doc__ = f"{summary}\n\nDtypes: {listed}. Nothing is promoted."
+    function.__doc__ = "\n".join([summary, "", "Args:", *rows])
     return function
 
 
