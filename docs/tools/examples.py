@@ -2,8 +2,8 @@
 
     python -m docs.tools.examples --write       run them all and write down what they show
 
-A line ``# funcgrad.lax`` says whose names follow; ``name: expression`` is an example of a name, and the
-rows below it are what Python shows, indented. ``np`` is NumPy, ``fg`` is funcgrad, ``key`` a
+A line ``# funcgrad.lax`` says whose names follow; ``name: expression`` is an example of a name, and
+the rows below it are what Python shows, indented. ``np`` is NumPy, ``fg`` is funcgrad, ``key`` a
 key of random numbers, and the public names of the module are there by themselves.
 """
 

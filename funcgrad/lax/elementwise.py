@@ -541,7 +541,11 @@ def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Array:
 
 
 def conj(x: ArrayLike) -> Array:
-    """Complex conjugate; a real argument becomes complex."""
+    """Complex conjugate; a real argument becomes complex.
+
+    Args:
+        x: An array or a number.
+    """
     x = check_operand("conj", x)
     dtype = aval_of(x).dtype
     check_kinds("conj", dtype, "fc")
@@ -626,6 +630,9 @@ def dtype(x: Any) -> np.dtype[Any]:
 
     Raises:
         DtypeError: If funcgrad does not compute with it.
+
+    Args:
+        x: An array or a number.
     """
     if x is None:
         raise DtypeError("lax.dtype: None is no array.")

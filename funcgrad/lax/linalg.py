@@ -195,6 +195,9 @@ def hessenberg(a: Any) -> tuple[Any, Any]:
     """Hessenberg's form as LAPACK leaves it: reflections below it, and their factors.
 
     It has no derivative; `funcgrad.scipy.linalg.hessenberg` has.
+
+    Args:
+        a: A matrix, or a stack of them.
     """
     packed, taus = checked(PackedHessenberg(), _square("hessenberg", a))
     return packed, taus
