@@ -19,8 +19,6 @@ release = version = PROJECT["version"]
 
 extensions = ["myst_parser", "sphinx.ext.napoleon", "sphinx_copybutton", "sphinx_design"]
 exclude_patterns = ["tools"]
-# Sections list what their folders hold.
-suppress_warnings = ["toc.empty_glob"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 
 myst_enable_extensions = ["colon_fence", "dollarmath", "deflist"]

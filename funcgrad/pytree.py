@@ -218,7 +218,7 @@ def _comparable(meta: Any) -> Hashable:
 
 
 class PyTreeDef:
-    """The structure of a pytree: what remains when the leaves are taken out."""
+    """What remains of a pytree when the leaves are taken out: its structure."""
 
     __slots__ = (
         "_children",

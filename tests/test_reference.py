@@ -6,7 +6,8 @@ What a name needs, by its kind:
   values), a constant, a second name of something: a line that says whose it is;
 - the counterpart of a function of NumPy or SciPy, by its path: a summary, and the link to the
   original, whose parameters it has (that they are there, `tests/test_surface.py` checks);
-- an exception: a summary;
+- an exception, and a name of ``funcgrad.interop``, whose functions have the arguments of the library
+  whose programs they run: a summary;
 - any other function or class, which is ours alone or follows JAX: a summary; every parameter in the
   docstring, under ``Args:`` or between backticks, or a reference to the function that has the same
   ones; and an example that is executed, in the docstring or in ``docs/examples.txt``.
@@ -41,13 +42,18 @@ NO_EXAMPLE = {
         "default_device", "default_matmul_precision", "enable_x64",
     },
     "funcgrad.data": {"load", "mnist"},
-    "funcgrad.experimental.optimizers": {"pack_optimizer_state", "unpack_optimizer_state"},
+    "funcgrad.experimental.optimizers": {
+        "OptimizerState", "pack_optimizer_state", "unpack_optimizer_state",
+    },
     "funcgrad.lax": {"ragged_dot_general", "scatter_sub"},
     "funcgrad.lax.linalg": {"ormqr"},
     "funcgrad.optim": {
         "GradientTransformationExtraArgs", "scale_by_zoom_linesearch", "with_extra_args_support",
     },
+    "funcgrad.nn.layers": {"avg_pool", "group_norm", "min_pool", "rms_norm"},
+    "funcgrad.scipy.optimize": {"OptimizeResults"},
     "funcgrad.tree_util": {
+        "PyTreeDef",
         "flatten_one_level_with_keys", "register_pytree_with_keys",
         "register_pytree_with_keys_class", "register_static",
     },
@@ -60,6 +66,7 @@ def of_its_own(name: Name) -> bool:
     """Whether the name needs described parameters and an example."""
     return (
         name.is_ours
+        and not name.module.startswith("funcgrad.interop.")
         and not name.is_borrowed
         and name.original is None
         and name.kind in ("function", "class")

@@ -433,7 +433,7 @@ def l2_norm(tree: Any) -> Any:
 
 
 def clip_grads(grad_tree: Any, max_norm: Any) -> Any:
-    """A gradient scaled so that `l2_norm` is at most ``max_norm``."""
+    """A gradient, ``grad_tree``, scaled so that `l2_norm` is at most ``max_norm``."""
     norm = l2_norm(grad_tree)
     leaves, treedef = tree_flatten(grad_tree)
     is_short = norm < max_norm

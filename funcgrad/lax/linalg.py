@@ -291,7 +291,7 @@ def lu(x: Any) -> tuple[Any, Any, Any]:
 
 
 def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
-    """The order of ``permutation_size`` rows after exchanges, ``(..., k)`` integers."""
+    """The order of ``permutation_size`` rows after the exchanges ``pivots``, ``(..., k)`` integers."""
     pivots = array_operand("linalg.lu_pivots_to_permutation", pivots)
     *stack, k = shape_of(pivots)
     if permutation_size < k:
