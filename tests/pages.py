@@ -16,6 +16,7 @@ import ast
 import contextlib
 import doctest
 import io
+import linecache
 import os
 import re
 import shutil
@@ -57,6 +58,7 @@ def pictures_of(page: Path) -> list[str]:
 def run(page: Path) -> Iterator[Result]:
     """Run a page in the current folder; gives every result that it shows beside the real one."""
     text = page.read_text()
+    program = program_of(page)
     names: dict[str, object] = {"__name__": "__main__"}
     block_shows = ""
     for fence in FENCE.finditer(text):
@@ -68,8 +70,8 @@ def run(page: Path) -> Iterator[Result]:
         if source.startswith(NOT_RUN):
             continue
         block_shows = ""
-        for statement in ast.parse("\n" * line + source, str(page)).body:
-            shown = run_statement(statement, page, names)
+        for statement in ast.parse("\n" * line + source, program).body:
+            shown = run_statement(statement, program, names)
             block_shows += shown
             expected = expectation_after(statement, source, line)
             if expected is not None:
@@ -79,12 +81,27 @@ def run(page: Path) -> Iterator[Result]:
                 yield text_of_it, shown, statement.lineno, span
 
 
-def run_statement(statement: ast.stmt, page: Path, names: dict[str, object]) -> str:
+def program_of(page: Path) -> str:
+    """The name of a file that only `linecache` knows: the blocks of a page, at their lines.
+
+    What errors say of a line follows from its file, which has to be one of Python.
+    """
+    text, lines = page.read_text(), []
+    for fence in FENCE.finditer(text):
+        if fence[1] == "python" and not fence[2].startswith(NOT_RUN):
+            lines += ["\n"] * (text.count("\n", 0, fence.start(2)) - len(lines))
+            lines += fence[2].splitlines(keepends=True)
+    name = str(page.with_suffix(".py"))
+    linecache.cache[name] = (len(text), None, lines, name)
+    return name
+
+
+def run_statement(statement: ast.stmt, program: str, names: dict[str, object]) -> str:
     """Run one statement as an interactive Python would; returns what it shows."""
     shown = io.StringIO()
     is_expression = isinstance(statement, ast.Expr)
     tree = ast.Interactive([statement]) if is_expression else ast.Module([statement], [])
-    code = compile(tree, str(page), "single" if is_expression else "exec", dont_inherit=True)
+    code = compile(tree, program, "single" if is_expression else "exec", dont_inherit=True)
     with contextlib.redirect_stdout(shown):
         exec(code, names)
     return shown.getvalue()
@@ -128,7 +145,7 @@ def write(page: Path) -> None:
     text = page.read_text()
     for expected, shown, _, (start, end) in reversed(list(run(page))):
         if not agrees(expected, shown):
-            shown = re.sub(rf"{page.name}:\d+", f"{page.name}:...", shown)
+            shown = re.sub(rf"{page.stem}\.py:\d+", f"{page.stem}.py:...", shown)
             shown = shown if expected.endswith("\n") else shown.strip()
             text = text[:start] + shown + text[end:]
     page.write_text(text)
