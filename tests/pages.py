@@ -30,7 +30,7 @@ PICTURES = ROOT / "docs" / "pictures"
 FENCE = re.compile(r"^```(python|output)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 EXPECTATION = "# -> "
 NOT_RUN = "# not run"
-NIGHTLY = "<!-- nightly -->"  # on a line of a page: it takes too long for every run
+NIGHTLY = "<!-- nightly -->"  # in a page: it takes too long for every run
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 STYLE = """
 figure.figsize: 6.4, 3.4
