@@ -1,14 +1,10 @@
 """The documentation runs: every Python block of README.md and docs/, and every doctest.
 
-Blocks of one file share their names, as a reader would type them one after the other. A block whose
-first line is ``# not run`` is skipped; a comment `# -> text` after an expression, or after a
-``print``, is checked against what it shows.
+`tests/pages.py` says how results are written into pages, runs them, and writes them anew.
 """
 
 from __future__ import annotations
 
-import ast
-import contextlib
 import doctest
 import importlib
 import io
@@ -20,53 +16,37 @@ from pathlib import Path
 import pytest
 
 import funcgrad
+from tests import pages
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
-BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
-EXPECTATION = "# -> "
-NOT_RUN = "# not run"
 DOCTEST_FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
-def blocks_of(page: Path) -> list[str]:
-    """The Python blocks of a page, each moved down to its own line numbers."""
-    text = page.read_text()
-    return [
-        "\n" * text[: match.start(1)].count("\n") + match[1]
-        for match in BLOCK.finditer(text)
-        if not match[1].startswith(NOT_RUN)
-    ]
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT).with_suffix(""))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def page_parameters() -> list[object]:
+    nightly = {page: [pytest.mark.nightly] for page in PAGES if pages.is_nightly(page)}
+    return [pytest.param(page, id=name_of(page), marks=nightly.get(page, [])) for page in PAGES]
+
+
+@pytest.mark.parametrize("page", page_parameters())
 def test_code_blocks_run_and_show_what_they_say(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {"__name__": "__main__"}
-    for block in blocks_of(page):
-        for statement in ast.parse(block, str(page)).body:
-            shown = run_statement(statement, page, names)
-            expected = expectation_after(statement, block)
-            if expected is not None:
-                assert shown == expected, f"{page.name}:{statement.lineno}"
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    for expected, shown, line, _ in pages.run(page):
+        assert pages.agrees(expected, shown), f"{page.name}:{line}: {expected!r} is {shown!r}"
+    made = {path.name for path in tmp_path.iterdir()}
+    assert set(pages.pictures_of(page)) <= made, "pictures are made by the page that shows them"
 
 
-def run_statement(statement: ast.stmt, page: Path, names: dict[str, object]) -> str:
-    """Run one statement as an interactive Python would; returns what it shows."""
-    shown = io.StringIO()
-    is_expression = isinstance(statement, ast.Expr)
-    tree = ast.Interactive([statement]) if is_expression else ast.Module([statement], [])
-    code = compile(tree, str(page), "single" if is_expression else "exec", dont_inherit=True)
-    with contextlib.redirect_stdout(shown):
-        exec(code, names)
-    return shown.getvalue().strip()
-
-
-def expectation_after(statement: ast.stmt, block: str) -> str | None:
-    """The text after ``# ->`` on the last line of a statement."""
-    line = block.splitlines()[statement.end_lineno - 1]
-    _, arrow, text = line[statement.end_col_offset :].partition(EXPECTATION)
-    return text.strip() if arrow else None
+def test_pictures_are_shown_and_small():
+    shown = {name for page in PAGES for name in pages.pictures_of(page)}
+    files = list(pages.PICTURES.iterdir())
+    assert shown <= {path.name for path in files}
+    assert sum(path.stat().st_size for path in files) < 2_000_000
 
 
 def modules() -> list[str]:
@@ -91,18 +71,20 @@ def links_of(page: Path) -> list[str]:
     return [link for link in links if "://" not in link]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_lead_somewhere(page):
     assert [link for link in links_of(page) if not (page.parent / link).exists()] == []
 
 
 def test_links_lead_to_headings():
-    pages = {page.name: page.read_text() for page in PAGES}
-    for name, text in pages.items():
-        for file, anchor in re.findall(r"\]\(([a-z_]*(?:\.md)?)#([a-z-]+)\)", text):
-            headings = re.findall(r"^#+ (.*)$", pages[file or name], re.MULTILINE)
-            anchors = {re.sub(r"[^a-z0-9 -]", "", h.lower()).replace(" ", "-") for h in headings}
-            assert anchor in anchors, f"{name}: {file}#{anchor}"
+    for page in PAGES:
+        for file, anchor in re.findall(
+            r"\]\(([a-z_/.]*(?:\.md)?)#([a-z0-9-]+)\)", page.read_text()
+        ):
+            target = (page.parent / file).resolve() if file else page
+            headings = re.findall(r"^#+ (.*)$", target.read_text(), re.MULTILINE)
+            anchors = {re.sub(r"[^a-z0-9_ -]", "", h.lower()).replace(" ", "-") for h in headings}
+            assert anchor in anchors, f"{page.name}: {file}#{anchor}"
 
 
 def test_every_error_and_warning_is_listed():

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-import funcgrad.numpy as fnp
+import funcgrad.numpy.values as fnp
 from funcgrad.errors import ArgumentError
 from funcgrad.optim.transformation import GradientTransformation
 from funcgrad.pytree import keystr, tree_flatten_with_path, tree_leaves, tree_map

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-import funcgrad.numpy as fnp
+import funcgrad.numpy.values as fnp
 from funcgrad.api.vectorization import vmap
 from funcgrad.flatten_util import ravel_pytree
 from funcgrad.namespaces import present

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from funcgrad import numpy as fnp
+import funcgrad.numpy.values as fnp
 from funcgrad.errors import ArgumentError, TreeError
 from funcgrad.namespaces import present
 from funcgrad.pytree import PyTreeDef, tree_flatten, tree_leaves

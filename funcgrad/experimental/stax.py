@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
+import funcgrad.numpy.values as fnp
 from funcgrad import lax, nn, random
-from funcgrad import numpy as fnp
 from funcgrad.errors import ArgumentError
 from funcgrad.namespaces import present
 from funcgrad.nn.initializers import glorot_normal, normal, ones, zeros
+from funcgrad.numpy import shaping
 
 __all__ = [
     "AvgPool",
@@ -253,7 +254,7 @@ def _flat(rng: Any, input_shape: Sequence[int]) -> Any:
 
 Flatten: Layer = (
     _flat,
-    lambda params, inputs, **kwargs: fnp.reshape(inputs, (inputs.shape[0], -1)),
+    lambda params, inputs, **kwargs: shaping.reshape(inputs, (inputs.shape[0], -1)),
 )
 
 

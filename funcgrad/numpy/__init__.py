@@ -88,7 +88,7 @@ def _table() -> dict[_Any, _Any]:
 
 
 _functions = _table()
-_publics = _publish(_sys.modules[__name__])
+_publics, value_functions = _publish(_sys.modules[__name__])
 _of_numpy = {
     known: _publics.get(function) or _public(function) for known, function in _functions.items()
 }
@@ -100,5 +100,7 @@ __array_api_version__ = "2024.12"
 __all__ = [
     name
     for name, value in vars().copy().items()
-    if not name.startswith("_") and (value in (fft, linalg) if isinstance(value, _Module) else True)
+    if not name.startswith("_")
+    and name != "value_functions"
+    and (value in (fft, linalg) if isinstance(value, _Module) else True)
 ]

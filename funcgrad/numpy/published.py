@@ -261,16 +261,17 @@ _KINDS: dict[Callable[..., Function], tuple[str, ...]] = {
 _NAMED_KINDS = {name: kind for kind, names in _KINDS.items() for name in names}
 
 
-def publish(module: ModuleType) -> dict[Function, Function]:
+def publish(module: ModuleType) -> tuple[dict[Function, Function], dict[str, Function]]:
     """Put functions as users call them in the place of those that take and give values.
 
     Args:
         module: The page of names.
 
     Returns:
-        Function -> the same as users call it.
+        Function -> the same as users call it; name -> the function of values.
     """
     found: dict[Function, Function] = {}
+    originals: dict[str, Function] = {}
     for name, function in vars(module).copy().items():
         if name.startswith("_") or not inspect.isfunction(function):
             continue
@@ -282,4 +283,5 @@ def publish(module: ModuleType) -> dict[Function, Function]:
             if not function.__module__.startswith("funcgrad."):
                 found[function].__doc__ = f"As `numpy.{function.__name__}`."
         setattr(module, name, found[function])
-    return found
+        originals[name] = function
+    return found, originals

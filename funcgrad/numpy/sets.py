@@ -209,7 +209,7 @@ def setxor1d(
     return compressed(is_alone, getitem(both, order), size, fill_value, "setxor1d")
 
 
-def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+def unique_values(x: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     """As `numpy.unique_values`, in ascending order: the distinct numbers; every nan is one.
 
     Args:
@@ -225,9 +225,7 @@ def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None)
     return unique(x, equal_nan=False, size=size, fill_value=fill_value)
 
 
-def unique_counts(
-    x: Any, /, *, size: int | None = None, fill_value: Any = None
-) -> UniqueCountsResult:
+def unique_counts(x: Any, *, size: int | None = None, fill_value: Any = None) -> UniqueCountsResult:
     """As `numpy.unique_counts`: the distinct numbers, and how often each occurs.
 
     Args:
@@ -245,7 +243,7 @@ def unique_counts(
 
 
 def unique_inverse(
-    x: Any, /, *, size: int | None = None, fill_value: Any = None
+    x: Any, *, size: int | None = None, fill_value: Any = None
 ) -> UniqueInverseResult:
     """As `numpy.unique_inverse`: the distinct numbers, and where each element is among them.
 
@@ -263,7 +261,7 @@ def unique_inverse(
     return UniqueInverseResult(*found)
 
 
-def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueAllResult:
+def unique_all(x: Any, *, size: int | None = None, fill_value: Any = None) -> UniqueAllResult:
     """As `numpy.unique_all`: distinct numbers, first places, inverse and counts.
 
     Args:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import funcgrad.numpy as fnp
+import funcgrad.numpy.values as fnp
 from funcgrad.api.differentiation import value_and_grad
 from funcgrad.dtypes import real_dtype
 from funcgrad.errors import ArgumentError

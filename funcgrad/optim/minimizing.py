@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-import funcgrad.numpy as fnp
+import funcgrad.numpy.values as fnp
 from funcgrad.api.compilation import jit as compiled
 from funcgrad.api.differentiation import hessian, jacrev, jvp, value_and_grad
 from funcgrad.errors import ArgumentError, DtypeError

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import funcgrad.numpy as fnp
+import funcgrad.numpy.values as fnp
 from funcgrad.dtypes import FLOAT64, real_dtype
 from funcgrad.errors import ArgumentError
 from funcgrad.lax import dynamic_index_in_dim, dynamic_update_index_in_dim, scan

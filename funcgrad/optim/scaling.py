@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import funcgrad.numpy as fnp
+import funcgrad.numpy.values as fnp
 from funcgrad.lax import rsqrt
 from funcgrad.numpy.promotion import to_dtype
 from funcgrad.optim.clipping import global_norm

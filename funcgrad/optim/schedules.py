@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-import funcgrad.numpy as fnp
+import funcgrad.numpy.values as fnp
 from funcgrad.errors import ArgumentError
 from funcgrad.optim.transformation import Scalar, Schedule, as_float
 

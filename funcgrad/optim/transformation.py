@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-import funcgrad.numpy as fnp
+import funcgrad.numpy.values as fnp
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import FLOAT64, PYTHON_SCALARS, real_dtype
 from funcgrad.errors import ArgumentError

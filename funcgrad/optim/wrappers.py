@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import funcgrad.numpy as fnp
+import funcgrad.numpy.values as fnp
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import FLOAT64, PYTHON_SCALARS
 from funcgrad.errors import ArgumentError

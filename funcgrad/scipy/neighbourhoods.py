@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+import funcgrad.numpy.values as fnp
 from funcgrad import lax
-from funcgrad import numpy as fnp
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import is_complex
 from funcgrad.errors import ArgumentError, ShapeError

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import scipy.cluster.vq
 
+import funcgrad.numpy.values as fnp
 from funcgrad import lax, ops
-from funcgrad import numpy as fnp
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ShapeError
 from funcgrad.namespaces import present

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import funcgrad.numpy as fnp
+import funcgrad.numpy.values as fnp
 from funcgrad import lax
 from funcgrad.core.avals import aval_of
 from funcgrad.higher_order.custom import CustomCall, Rules

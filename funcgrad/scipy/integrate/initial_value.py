@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-import funcgrad.numpy as fnp
+import funcgrad.numpy.values as fnp
 from funcgrad import lax
 from funcgrad.core.avals import aval_of
 from funcgrad.core.program import evaluate

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.integrate import DOP853, RK23, RK45
 
-import funcgrad.numpy as fnp
+import funcgrad.numpy.values as fnp
 from funcgrad import lax
 from funcgrad.api.differentiation import jacfwd
 from funcgrad.api.vectorization import vmap

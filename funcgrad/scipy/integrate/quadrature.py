@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-import funcgrad.numpy as fnp
+import funcgrad.numpy.values as fnp
 from funcgrad import lax
 from funcgrad.api.vectorization import vmap
 from funcgrad.core.trace import Tracer

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-import funcgrad.numpy as fnp
+import funcgrad.numpy.values as fnp
 from funcgrad.api.differentiation import jvp
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, ShapeError
+from funcgrad.numpy import elementwise
 from funcgrad.numpy.promotion import as_value
 from funcgrad.primitives.elementwise import stop_gradient
 from funcgrad.pytree import register_pytree_node
@@ -238,10 +239,10 @@ _KERNELS: dict[str, tuple[Callable[[Any], Any], int]] = {
     "thin_plate_spline": (_thin_plate, 1),
     "cubic": (lambda r: r**3, 1),
     "quintic": (lambda r: -(r**5), 2),
-    "multiquadric": (lambda r: -fnp.sqrt(1 + r * r), 0),
-    "inverse_multiquadric": (lambda r: 1 / fnp.sqrt(1 + r * r), -1),
+    "multiquadric": (lambda r: -elementwise.sqrt(1 + r * r), 0),
+    "inverse_multiquadric": (lambda r: 1 / elementwise.sqrt(1 + r * r), -1),
     "inverse_quadratic": (lambda r: 1 / (1 + r * r), -1),
-    "gaussian": (lambda r: fnp.exp(-r * r), -1),
+    "gaussian": (lambda r: elementwise.exp(-r * r), -1),
 }
 """Functions of the distance, and the least degree of the polynomial beside them."""
 

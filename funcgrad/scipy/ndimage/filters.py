@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad import numpy as fnp
+import funcgrad.numpy.values as fnp
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import FLOAT64, is_inexact
 from funcgrad.errors import ArgumentError, ShapeError

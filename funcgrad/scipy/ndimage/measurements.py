@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad import numpy as fnp
+import funcgrad.numpy.values as fnp
 from funcgrad import ops
 from funcgrad.numpy.promotion import as_value, strong
 from funcgrad.primitives.shape import shape_of

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad import numpy as fnp
+import funcgrad.numpy.values as fnp
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError
 from funcgrad.lax.loops import scan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import funcgrad.numpy as fnp
+import funcgrad.numpy.values as fnp
 from funcgrad.numpy.promotion import as_value
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-import funcgrad.numpy as fnp
+import funcgrad.numpy.values as fnp
 from funcgrad import lax
 from funcgrad.api.differentiation import jvp
 from funcgrad.core.avals import aval_of

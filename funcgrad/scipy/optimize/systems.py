@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.optimize
 
-import funcgrad.numpy as fnp
+import funcgrad.numpy.values as fnp
 from funcgrad import lax
 from funcgrad.api.compilation import jit
 from funcgrad.api.differentiation import grad, jacfwd, value_and_grad

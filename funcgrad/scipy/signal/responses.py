@@ -10,7 +10,7 @@ import numpy as np
 import scipy.fft
 import scipy.signal
 
-from funcgrad import numpy as fnp
+import funcgrad.numpy.values as fnp
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import complex_dtype
 from funcgrad.errors import ArgumentError, ShapeError

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad import numpy as fnp
+import funcgrad.numpy.values as fnp
 from funcgrad.errors import ArgumentError
 from funcgrad.scipy.lines import floating
 

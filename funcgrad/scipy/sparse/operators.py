@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
 
-import funcgrad.numpy as fnp
+import funcgrad.numpy.values as fnp
 from funcgrad.api.differentiation import linear_transpose
 from funcgrad.api.vectorization import vmap
 from funcgrad.core.avals import aval_of

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
 
-import funcgrad.numpy as fnp
+import funcgrad.numpy.values as fnp
 from funcgrad import lax
 from funcgrad.api.debugging import pure_callback
 from funcgrad.api.differentiation import linear_transpose

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad import numpy as fnp
+import funcgrad.numpy.values as fnp
 from funcgrad import random
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, ShapeError
-from funcgrad.numpy import reshape
+from funcgrad.numpy.shaping import reshape
 from funcgrad.primitives.shape import shape_of
 from funcgrad.primitives.special import ndtr
 from funcgrad.scipy.exponentials import floating, logsumexp

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+import funcgrad.numpy.values as fnp
 from funcgrad import lax
-from funcgrad import numpy as fnp
 from funcgrad.api.vectorization import vmap
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from funcgrad import numpy as fnp
+import funcgrad.numpy.values as fnp
 from funcgrad.core.avals import aval_of
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.shape import shape_of

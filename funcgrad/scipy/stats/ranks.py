@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import funcgrad.numpy.values as fnp
 from funcgrad import lax
-from funcgrad import numpy as fnp
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy.promotion import as_value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from funcgrad import numpy as fnp
+import funcgrad.numpy.values as fnp
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError
 from funcgrad.primitives import elementwise as p

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from funcgrad import numpy as fnp
+import funcgrad.numpy.values as fnp
 from funcgrad.errors import ArgumentError
 from funcgrad.scipy.exponentials import floating
 from funcgrad.scipy.stats.families import quiet

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad import numpy as fnp
+import funcgrad.numpy.values as fnp
 from funcgrad.numpy.reducing import safe_sqrt
 
 __all__ = [

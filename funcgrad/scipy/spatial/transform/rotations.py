@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.spatial.transform
 
-from funcgrad import numpy as fnp
+import funcgrad.numpy.values as fnp
 from funcgrad import random
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
