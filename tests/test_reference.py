@@ -6,8 +6,8 @@ What a name needs, by its kind:
   values), a constant, a second name of something: a line that says whose it is;
 - the counterpart of a function of NumPy or SciPy, by its path: a summary, and the link to the
   original, whose parameters it has (that they are there, `tests/test_surface.py` checks);
-- an exception, and a name of ``funcgrad.interop``, whose functions have the arguments of the library
-  whose programs they run: a summary;
+- an exception, and a name of ``funcgrad.interop``, whose functions have the arguments of the
+  library whose programs they run: a summary;
 - any other function or class, which is ours alone or follows JAX: a summary; every parameter in the
   docstring, under ``Args:`` or between backticks, or a reference to the function that has the same
   ones; and an example that is executed, in the docstring or in ``docs/examples.txt``.

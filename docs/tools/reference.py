@@ -84,7 +84,7 @@ def page(module: types.ModuleType) -> str:
     inner = [m for m in modules() if m.__name__.rpartition(".")[0] == module.__name__]
     parts = [f".. _module-{module.__name__}:\n", title(module.__name__)]
     parts.append(f".. py:module:: {module.__name__}\n")
-    parts.append(converted(inspect.getdoc(module) or ""))
+    parts.append(converted(inspect.getdoc(module) or "") + "\n")
     if inner:
         parts.append(title("Modules", "-"))
         parts.append(module_table(inner))
