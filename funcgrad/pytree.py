@@ -218,7 +218,7 @@ def _comparable(meta: Any) -> Hashable:
 
 
 class PyTreeDef:
-    """The structure of a pytree: what remains when the leaves are taken out."""
+    """What remains of a pytree when the leaves are taken out: its structure."""
 
     __slots__ = (
         "_children",
@@ -720,17 +720,32 @@ def _container(tree: Any, is_leaf: IsLeaf) -> _Node | None:
 
 
 def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
-    """A tree of the given structure and leaves; the inverse of `tree_flatten`."""
+    """A tree of the given structure and leaves; the inverse of `tree_flatten`.
+
+    Args:
+        treedef: The structure of a tree.
+        leaves: The new leaves, in order.
+    """
     return treedef.unflatten(leaves)
 
 
 def tree_leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
-    """The leaves of a tree."""
+    """The leaves of a tree.
+
+    Args:
+        tree: A pytree.
+        is_leaf: Says of a node whether it counts as a leaf.
+    """
     return tree_flatten(tree, is_leaf)[0]
 
 
 def tree_structure(tree: Any, is_leaf: IsLeaf = None) -> PyTreeDef:
-    """The structure of a tree."""
+    """The structure of a tree.
+
+    Args:
+        tree: A pytree.
+        is_leaf: Says of a node whether it counts as a leaf.
+    """
     return tree_flatten(tree, is_leaf)[1]
 
 
@@ -833,6 +848,9 @@ def _walk(tree: Any, rows: list[tuple[KeyPath, Any]], is_leaf: IsLeaf) -> None:
 def is_tree_node(typ: type) -> bool:
     """Whether instances of a type are containers.
 
+    Args:
+        typ: A class.
+
     Example:
         >>> from funcgrad import tree_util
         >>> tree_util.is_tree_node(dict), tree_util.is_tree_node(float)
@@ -846,6 +864,9 @@ def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:
 
     Raises:
         TreeError: If the tree is a leaf.
+
+    Args:
+        tree: A pytree.
 
     Example:
         >>> from funcgrad import tree_util

@@ -73,7 +73,12 @@ _MISSING = object()
 
 
 def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
-    """Whether every element is a leaf."""
+    """Whether every element is a leaf.
+
+    Args:
+        iterable: Any elements.
+        is_leaf: Says of a node whether it counts as a leaf.
+    """
     return all(tree_structure(x, is_leaf).is_leaf for x in iterable)
 
 
@@ -84,6 +89,12 @@ def tree_reduce(
     is_leaf: IsLeaf = None,
 ) -> Any:
     """Fold the leaves of a tree from left to right.
+
+    Args:
+        function: Takes the result so far and a leaf.
+        tree: A pytree.
+        initializer: The first result; by default the first leaf.
+        is_leaf: Says of a node whether it counts as a leaf.
 
     Example:
         >>> from funcgrad import tree_util
@@ -131,7 +142,12 @@ def tree_reduce_associative(
 
 
 def tree_all(tree: Any, *, is_leaf: IsLeaf = None) -> bool:
-    """Whether all leaves are true."""
+    """Whether all leaves are true.
+
+    Args:
+        tree: A pytree.
+        is_leaf: Says of a node whether it counts as a leaf.
+    """
     return all(tree_leaves(tree, is_leaf))
 
 
@@ -204,22 +220,37 @@ def tree_map_with_path(
 
 
 def treedef_is_leaf(treedef: PyTreeDef) -> bool:
-    """Whether a structure is a single leaf."""
+    """Whether a structure is a single leaf.
+
+    Args:
+        treedef: The structure of a tree.
+    """
     return treedef.is_leaf
 
 
 def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
-    """Structures of the children of the root."""
+    """Structures of the children of the root.
+
+    Args:
+        treedef: The structure of a tree.
+    """
     return treedef.children()
 
 
 def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
-    """The structure of a tuple of trees of the given structures."""
+    """The structure of a tuple of trees of the given structures.
+
+    Args:
+        treedefs: Structures of trees.
+    """
     return tree_structure(tuple(t.unflatten([0] * t.num_leaves) for t in treedefs))
 
 
 def register_pytree_node_class(cls: T) -> T:
     """Class decorator: a pytree with methods ``tree_flatten`` and ``tree_unflatten``.
+
+    Args:
+        cls: The class; it is returned.
 
     Example:
         >>> from funcgrad import tree_util
@@ -260,7 +291,11 @@ def register_pytree_with_keys(
 
 
 def register_pytree_with_keys_class(cls: T) -> T:
-    """Class decorator: a pytree with ``tree_flatten_with_keys`` and ``tree_unflatten``."""
+    """Class decorator: a pytree with ``tree_flatten_with_keys`` and ``tree_unflatten``.
+
+    Args:
+        cls: The class; it is returned.
+    """
     kind: Any = cls
     flatten = kind.tree_flatten if hasattr(cls, "tree_flatten") else None
     register_pytree_with_keys(
@@ -356,6 +391,9 @@ def register_static(cls: T) -> T:
     """Class decorator: instances are part of the structure and hold no leaves.
 
     The class must be hashable and comparable.
+
+    Args:
+        cls: The class; it is returned.
     """
     register_pytree_node(cls, lambda x: ((), x), lambda x, _: x)
     return cls

@@ -37,12 +37,20 @@ def local_devices(
 
 
 def device_count(backend: str | None = None) -> int:
-    """How many devices there are: 1."""
+    """How many devices there are: 1.
+
+    Args:
+        backend: Ignored: there is one.
+    """
     return len(devices(backend))
 
 
 def local_device_count(backend: str | None = None) -> int:
-    """How many devices there are: 1."""
+    """How many devices there are: 1.
+
+    Args:
+        backend: Ignored: there is one.
+    """
     return len(devices(backend))
 
 
@@ -52,12 +60,20 @@ def default_backend() -> str:
 
 
 def process_index(backend: str | None = None) -> int:
-    """The number of this process among those of a program: 0."""
+    """The number of this process among those of a program: 0.
+
+    Args:
+        backend: Ignored: there is one.
+    """
     return 0
 
 
 def process_count(backend: str | None = None) -> int:
-    """How many processes a program has: 1."""
+    """How many processes a program has: 1.
+
+    Args:
+        backend: Ignored: there is one.
+    """
     return 1
 
 

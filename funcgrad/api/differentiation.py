@@ -107,11 +107,20 @@ def value_and_grad(
 ) -> Function:
     """The value and the gradient of a scalar-valued function, in one evaluation.
 
-    Args, Raises: As for `grad`.
+    Args:
+        fun: A function whose result is a real scalar, or ``(scalar, extra)`` with ``has_aux``.
+        argnums: Position, or positions, of the arguments to differentiate.
+        has_aux: Whether ``fun`` returns extra results, which are passed on undifferentiated.
+        holomorphic: Whether ``fun`` is complex and holomorphic.
+        allow_int: Whether integer arguments are allowed; their gradient has dtype ``float0``.
 
     Returns:
         A function that returns ``(value, gradient)``; with ``has_aux``
         ``((value, extra), gradient)``.
+
+    Raises:
+        DtypeError: If an argument to differentiate is not floating, or the result is not.
+        ShapeError: If the result is not a scalar.
 
     Example:
         >>> import funcgrad as fg
@@ -577,7 +586,17 @@ def jacrev(
 ) -> Function:
     """The Jacobian by reverse mode: right when there are fewer outputs than inputs.
 
-    Args, Returns: As for `jacfwd`; ``allow_int`` as for `grad`.
+    Args:
+        fun: Maps arrays, or pytrees of them, to arrays; with ``has_aux`` to a pair of that and
+            anything.
+        argnums: Position, or positions, of the arguments to differentiate.
+        has_aux: Whether ``fun`` returns extra results, which are passed on undifferentiated.
+        holomorphic: Whether ``fun`` is complex and holomorphic.
+        allow_int: Whether integer arguments are allowed; their gradient has dtype ``float0``.
+
+    Returns:
+        A function of the same arguments that returns the Jacobian: axes of the result, then axes of
+        the argument, as `jacfwd`.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -613,7 +632,16 @@ def hessian(
 ) -> Function:
     """The matrix of second derivatives, by forward mode over reverse mode.
 
-    Args, Returns: As for `jacfwd` of `jacrev`.
+    Args:
+        fun: Maps arrays, or pytrees of them, to a scalar; with ``has_aux`` to a pair of that and
+            anything.
+        argnums: Position, or positions, of the arguments to differentiate.
+        has_aux: Whether ``fun`` returns extra results, which are passed on undifferentiated.
+        holomorphic: Whether ``fun`` is complex and holomorphic.
+
+    Returns:
+        A function of the same arguments that returns the second derivatives: axes of the result,
+        then twice those of the argument.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -342,6 +342,9 @@ def make_schedule(scalar_or_schedule: Any) -> Schedule:
 
     Raises:
         ArgumentError: If it is neither.
+
+    Args:
+        scalar_or_schedule: A number, or a function of the step.
     """
     if callable(scalar_or_schedule):
         return scalar_or_schedule
@@ -354,7 +357,11 @@ def make_schedule(scalar_or_schedule: Any) -> Schedule:
 
 
 def constant(step_size: Any) -> Schedule:
-    """Always the same."""
+    """Always the same.
+
+    Args:
+        step_size: The step size, or the first one.
+    """
     return lambda i: step_size
 
 
@@ -378,7 +385,14 @@ def inverse_time_decay(
 def polynomial_decay(
     step_size: Any, decay_steps: Any, final_step_size: Any, power: Any = 1.0
 ) -> Schedule:
-    """From one step size to another along ``(1 - i / decay_steps) ** power``."""
+    """From one step size to another along ``(1 - i / decay_steps) ** power``.
+
+    Args:
+        step_size: The step size, or the first one.
+        decay_steps: How many steps the decay takes.
+        final_step_size: The step size at the end.
+        power: The exponent.
+    """
 
     def schedule(i: Any) -> Any:
         rest = 1 - fnp.minimum(i, decay_steps) / decay_steps
@@ -392,6 +406,10 @@ def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
 
     Raises:
         ArgumentError: If there is not one value more than boundaries.
+
+    Args:
+        boundaries: Steps at which the next value begins.
+        values: One value more than there are boundaries.
     """
     limits, found = fnp.asarray(boundaries), fnp.asarray(values)
     if found.ndim != 1 or limits.shape != (found.shape[0] - 1,):
@@ -406,12 +424,16 @@ def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
 
 
 def l2_norm(tree: Any) -> Any:
-    """The root of the sum of squares of all leaves."""
+    """The root of the sum of squares of all leaves.
+
+    Args:
+        tree: A pytree.
+    """
     return fnp.sqrt(sum(fnp.sum(fnp.abs(x) ** 2) for x in tree_leaves(tree)))
 
 
 def clip_grads(grad_tree: Any, max_norm: Any) -> Any:
-    """A gradient scaled so that `l2_norm` is at most ``max_norm``."""
+    """A gradient, ``grad_tree``, scaled so that `l2_norm` is at most ``max_norm``."""
     norm = l2_norm(grad_tree)
     leaves, treedef = tree_flatten(grad_tree)
     is_short = norm < max_norm
@@ -433,7 +455,11 @@ class JoinPoint:
 
 
 def unpack_optimizer_state(opt_state: OptimizerState) -> Any:
-    """A state as a pytree like the parameters, with a `JoinPoint` for every leaf."""
+    """A state as a pytree like the parameters, with a `JoinPoint` for every leaf.
+
+    Args:
+        opt_state: The state of an optimizer.
+    """
     return opt_state.treedef.unflatten([JoinPoint(row) for row in opt_state.rows])
 
 
@@ -442,6 +468,9 @@ def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
 
     Raises:
         TreeError: If a leaf is no `JoinPoint`.
+
+    Args:
+        marked_pytree: What `unpack_optimizer_state` made.
     """
     leaves, treedef = tree_flatten(marked_pytree)
     if not all(isinstance(x, JoinPoint) for x in leaves):

@@ -127,7 +127,7 @@ def GeneralConvTranspose(
     W_init: Any = None,
     b_init: Any = None,
 ) -> Layer:
-    """A transposed convolution and a bias, with the arguments of `GeneralConv`."""
+    """A transposed convolution and a bias, with arguments as `GeneralConv`."""
 
     def convolve(x: Any, w: Any, steps: Any) -> Any:
         return lax.conv_transpose(x, w, steps, padding, dimension_numbers=dimension_numbers)

@@ -20,24 +20,48 @@ Policy = Callable[..., bool]
 
 
 def everything_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
-    """Save every residual; nothing is computed again."""
+    """Save every residual; nothing is computed again.
+
+    Args:
+        primitive: The operation.
+        avals: Types of its operands.
+        params: Its parameters.
+    """
     return True
 
 
 def nothing_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
-    """Save the arguments only; everything is computed again."""
+    """Save the arguments only; everything is computed again.
+
+    Args:
+        primitive: The operation.
+        avals: Types of its operands.
+        params: Its parameters.
+    """
     return False
 
 
 def dots_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
-    """Save results of contractions, such as matrix products."""
+    """Save results of contractions, such as matrix products.
+
+    Args:
+        primitive: The operation.
+        avals: Types of its operands.
+        params: Its parameters.
+    """
     return isinstance(primitive.lower(*avals), Contraction)
 
 
 def dots_with_no_batch_dims_saveable(
     primitive: Primitive, *avals: ShapedArray, **params: Any
 ) -> bool:
-    """Save results of contractions without batch axes, such as products with weights."""
+    """Save results of contractions without batch axes, such as products with weights.
+
+    Args:
+        primitive: The operation.
+        avals: Types of its operands.
+        params: Its parameters.
+    """
     form = primitive.lower(*avals)
     return isinstance(form, Contraction) and not set(form.lhs) & set(form.rhs) & set(form.out)
 

@@ -7,6 +7,7 @@ next to arrays.
 from __future__ import annotations
 
 import enum
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -66,9 +67,12 @@ _KINDS = {"b": "bool", "i": "signed", "u": "unsigned", "f": "float", "c": "compl
 
 def _document(function: Any, name: str, summary: str, kinds: str) -> Callable[..., Array]:
     listed = ", ".join(_KINDS[k] for k in kinds)
+    rows = [f"    x: An array or a number. Dtypes: {listed}. Nothing is promoted."]
+    if "y" in inspect.signature(function).parameters:
+        rows.append("    y: The same, of the dtype and the number of axes of ``x``.")
     function.__name__ = function.__qualname__ = name
     function.__module__ = __name__
-    function.__doc__ = f"{summary}\n\nDtypes: {listed}. Nothing is promoted."
+    function.__doc__ = "\n".join([summary, "", "Args:", *rows])
     return function
 
 
@@ -537,7 +541,11 @@ def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Array:
 
 
 def conj(x: ArrayLike) -> Array:
-    """Complex conjugate; a real argument becomes complex."""
+    """Complex conjugate; a real argument becomes complex.
+
+    Args:
+        x: An array or a number.
+    """
     x = check_operand("conj", x)
     dtype = aval_of(x).dtype
     check_kinds("conj", dtype, "fc")
@@ -622,6 +630,9 @@ def dtype(x: Any) -> np.dtype[Any]:
 
     Raises:
         DtypeError: If funcgrad does not compute with it.
+
+    Args:
+        x: An array or a number.
     """
     if x is None:
         raise DtypeError("lax.dtype: None is no array.")

@@ -68,7 +68,7 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
         The factors.
 
     Raises:
-        LinAlgError: If a matrix is not positive definite (JAX's are nan then).
+        numpy.linalg.LinAlgError: If a matrix is not positive definite (JAX's are nan then).
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -195,6 +195,9 @@ def hessenberg(a: Any) -> tuple[Any, Any]:
     """Hessenberg's form as LAPACK leaves it: reflections below it, and their factors.
 
     It has no derivative; `funcgrad.scipy.linalg.hessenberg` has.
+
+    Args:
+        a: A matrix, or a stack of them.
     """
     packed, taus = checked(PackedHessenberg(), _square("hessenberg", a))
     return packed, taus
@@ -288,7 +291,7 @@ def lu(x: Any) -> tuple[Any, Any, Any]:
 
 
 def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
-    """The order of ``permutation_size`` rows after exchanges, ``(..., k)`` integers."""
+    """The order of ``permutation_size`` rows after exchanges: ``pivots``, ``(..., k)`` integers."""
     pivots = array_operand("linalg.lu_pivots_to_permutation", pivots)
     *stack, k = shape_of(pivots)
     if permutation_size < k:
@@ -478,7 +481,7 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: boo
         The solutions, of the shape of ``b``.
 
     Raises:
-        LinAlgError: If a matrix is singular.
+        numpy.linalg.LinAlgError: If a matrix is singular.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -45,7 +45,12 @@ def _reduction(name: str, kind: type[Primitive], summary: str, kinds: str) -> Ca
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = __name__
-    function.__doc__ = f"{summary}\n\nThe reduced axes are dropped; the dtype stays."
+    function.__doc__ = f"""{summary}
+
+    Args:
+        operand: The array; its dtype is that of the result.
+        axes: Which axes to reduce; they are dropped.
+    """
     return function
 
 
@@ -309,7 +314,13 @@ def _running(name: str, kind: Any, summary: str, kinds: str) -> Callable[..., Ar
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = __name__
-    function.__doc__ = f"{summary} along ``axis``, from the far end if ``reverse``."
+    function.__doc__ = f"""{summary} along an axis.
+
+    Args:
+        operand: The array; the result has its shape and dtype.
+        axis: Along which axis.
+        reverse: Whether to begin at the far end.
+    """
     return function
 
 

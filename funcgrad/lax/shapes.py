@@ -185,7 +185,11 @@ def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
 
 
 def shape_as_value(shape: Shape) -> Array:
-    """A shape as an array of integers."""
+    """A shape as an array of integers.
+
+    Args:
+        shape: Lengths of the axes.
+    """
     return np.array(_static_shape("shape_as_value", shape), np.int64)
 
 
@@ -295,14 +299,24 @@ def concatenate(operands: Sequence[ArrayLike], dimension: int) -> Array:
 
 
 def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
-    """The operands, of one type, along a new axis."""
+    """The operands, of one type, along a new axis.
+
+    Args:
+        operands: Arrays of one shape and dtype.
+        axis: The new axis.
+    """
     rank = len(shape_of(operands[0])) + 1 if len(operands) else 1
     place = canonical_axis("stack", axis, rank)
     return concatenate([expand_dims(x, (place,)) for x in operands], place)
 
 
 def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
-    """The slices of ``x`` along an axis, without that axis."""
+    """The slices of ``x`` along an axis, without that axis.
+
+    Args:
+        x: An array or a number.
+        axis: The new axis.
+    """
     x = array_operand("unstack", x)
     place = canonical_axis("unstack", axis, len(shape_of(x)))
     sizes = (1,) * shape_of(x)[place]
@@ -429,6 +443,12 @@ def full_like(
 
 
 def empty(shape: Shape, dtype: Any, *, out_sharding: Any = None) -> Array:
-    """An array of zeros: a traced program has no uninitialised memory."""
+    """An array of zeros: a traced program has no uninitialised memory.
+
+    Args:
+        shape: Lengths of the axes.
+        dtype: Dtype of the result.
+        out_sharding: None: there is one device.
+    """
     check_placement("lax.empty", out_sharding=out_sharding)
     return full(shape, 0, dtype)

@@ -33,11 +33,11 @@ def _special(
 
 erf = _special("erf", primitive.erf, "Error function of ``x``.")
 erfc = _special("erfc", primitive.erfc, "``1 - erf(x)``, accurate for large ``x``.")
-erf_inv = _special("erf_inv", primitive.erfinv, "The inverse of `erf`.")
+erf_inv = _special("erf_inv", primitive.erfinv, "The inverse of `erf` at ``x``.")
 lgamma = _special(
-    "lgamma", primitive.lgamma, "Logarithm of the absolute value of the gamma function."
+    "lgamma", primitive.lgamma, "Logarithm of the absolute value of the gamma function of ``x``."
 )
-digamma = _special("digamma", primitive.digamma, "Derivative of `lgamma`.")
+digamma = _special("digamma", primitive.digamma, "Derivative of `lgamma` at ``x``.")
 polygamma = _special(
     "polygamma", primitive.polygamma, "``m``-th derivative of `digamma` at ``x``.", "mx"
 )

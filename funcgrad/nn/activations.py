@@ -126,7 +126,11 @@ def mish(x: ArrayLike) -> Array:
 
 
 def tanh(x: ArrayLike) -> Array:
-    """Hyperbolic tangent."""
+    """Hyperbolic tangent.
+
+    Args:
+        x: An array or a number.
+    """
     (x,) = floating("tanh", x)
     return p.tanh.bind(x)
 
@@ -169,7 +173,11 @@ def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
 
 
 def selu(x: ArrayLike) -> Array:
-    """Scaled `elu` whose constants keep mean 0 and variance 1 (arXiv:1706.02515)."""
+    """Scaled `elu` whose constants keep mean 0 and variance 1 (arXiv:1706.02515).
+
+    Args:
+        x: An array or a number.
+    """
     return _SELU_SCALE * elu(x, _SELU_ALPHA)
 
 

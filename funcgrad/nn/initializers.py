@@ -43,13 +43,27 @@ _TRUNCATED_STD = 0.87962566103423978
 
 
 def zeros(key: Array, shape: Sequence[int], dtype: Any = None, out_sharding: Any = None) -> Array:
-    """An array of zeros; the key is not used."""
+    """An array of zeros; the key is not used.
+
+    Args:
+        key: A key of random numbers.
+        shape: Lengths of the axes.
+        dtype: Dtype of the result.
+        out_sharding: None: there is one device.
+    """
     check_placement("nn.initializers.zeros", out_sharding=out_sharding)
     return full(shape, 0, _dtype(dtype))
 
 
 def ones(key: Array, shape: Sequence[int], dtype: Any = None, out_sharding: Any = None) -> Array:
-    """An array of ones; the key is not used."""
+    """An array of ones; the key is not used.
+
+    Args:
+        key: A key of random numbers.
+        shape: Lengths of the axes.
+        dtype: Dtype of the result.
+        out_sharding: None: there is one device.
+    """
     check_placement("nn.initializers.ones", out_sharding=out_sharding)
     return full(shape, 1, _dtype(dtype))
 

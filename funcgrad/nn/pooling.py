@@ -98,7 +98,14 @@ def min_pool(
     strides: int | Sequence[int] | None = None,
     padding: Padding = "VALID",
 ) -> Array:
-    """The smallest element of every window; arguments and result are as in `max_pool`."""
+    """The smallest element of every window; arguments and result are as in `max_pool`.
+
+    Args:
+        inputs: Images, channels last.
+        window_shape: Lengths of the window.
+        strides: Steps of the window.
+        padding: As `max_pool`.
+    """
     return pooled_extreme("nn.min_pool", lax.min, inputs, window_shape, strides, padding)
 
 

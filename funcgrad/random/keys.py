@@ -210,7 +210,11 @@ def _check_keys(name: str, keys: ArrayLike) -> Array:
 
 
 def key_data(keys: ArrayLike) -> Array:
-    """The words of keys: the keys themselves, u32[..., 2]."""
+    """The words of keys: the keys themselves, u32[..., 2].
+
+    Args:
+        keys: A key, or an array of them.
+    """
     return _check_keys("key_data", keys)
 
 
@@ -249,5 +253,9 @@ def key_dtype(impl_spec: Any = None) -> np.dtype[Any]:
 
 
 def clone(key: ArrayLike) -> Array:
-    """The same key, said to be used again on purpose."""
+    """The same key, said to be used again on purpose.
+
+    Args:
+        key: A key of random numbers.
+    """
     return _check_keys("clone", key)

@@ -141,7 +141,7 @@ def conv(
 
     Returns:
         A layer from (batch, ..., inputs) to (batch, ..., features), with parameters ``kernel``
-        (*kernel_shape, inputs / groups, features) and ``bias`` (features,).
+        ``(*kernel_shape, inputs / groups, features)`` and ``bias`` (features,).
 
     Example:
         >>> import numpy as np
@@ -206,7 +206,7 @@ def conv_transpose(
 
     Returns:
         A layer from (batch, ..., inputs) to (batch, ..., features), with parameters ``kernel``
-        (*kernel_shape, inputs, features) and ``bias`` (features,).
+        ``(*kernel_shape, inputs, features)`` and ``bias`` (features,).
 
     Example:
         >>> import numpy as np
