@@ -36,6 +36,12 @@ GROUPS = {
     "Derivatives": ["second_order", "backprop_by_hand", "checkpointing"],
     "Science and statistics": ["physics", "bayes"],
     "What goes wrong in training": ["vanishing", "broken_training"],
+    "Many processes": [
+        "train_distributed",
+        "tensor_parallel",
+        "heat_distributed",
+        "ensemble_dask",
+    ],
 }
 """Headings of the page, and the examples under them in reading order."""
 
