@@ -39,6 +39,7 @@ html_logo = "_static/logo.svg"
 html_favicon = "_static/favicon.svg"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_search_scorer = "_static/scorer.js"
 html_copy_source = False
 html_show_sourcelink = False
 html_context = {
