@@ -42,6 +42,7 @@ NO_EXAMPLE = {
         "default_device", "default_matmul_precision", "enable_x64",
     },
     "funcgrad.data": {"load", "mnist"},
+    "funcgrad.distributed": {"load"},
     "funcgrad.experimental.optimizers": {
         "OptimizerState", "pack_optimizer_state", "unpack_optimizer_state",
     },
@@ -157,7 +158,7 @@ def test_the_gallery_shows_every_example():
     runs = gallery.recorded()
     assert sorted(runs) == gallery.examples()
     for left in runs.values():
-        assert left["pictures"]
+        assert left["pictures"] or left["printed"]
         assert all((gallery.FOLDER / picture).exists() for picture in left["pictures"])
     assert gallery.PAGE.read_text() == gallery.page(runs)
 

@@ -36,6 +36,8 @@ ALLOWED = {
     ("interop/numba/calling.py", "compile"): "the same",
     ("compiler/runtime/blas.py", "CDLL"): "the library that FUNCGRAD_BLAS names",
     ("compiler/foreign.py", "CDLL"): "SciPy's own library, found by the address of its functions",
+    ("distributed/processes.py", "CDLL"): "the MPI library that mpi4py has loaded, by its own path",
+    ("__main__.py", "pickle"): "a jitted function of its own, pickled and read back at once",
     ("interop/jax/modules.py", "np.load"): "NumPy's own under JAX's name: without pickles",
 }
 """Where code is made of text or loaded, and why that is not a way for data."""

@@ -630,15 +630,17 @@ def _turning(x: Value, distance: Value) -> Value:
     return select.bind(isinf.bind(x), zero_of(x), x / distance / distance)
 
 
-def _direction(x: Value, distance: Value) -> Value:
-    """``x / distance``, which is its limit where ``x`` alone is infinite."""
-    return select.bind(isinf.bind(x), sign.bind(x), x / distance)
+def _direction(x: Value, y: Value, distance: Value) -> Value:
+    """``x / distance`` or, at infinity, its limit, in the middle where both are infinite."""
+    one = ones_like(x)
+    part = select.bind(isinf.bind(y), aval_of(x).dtype.type(math.sqrt(0.5)), one)
+    return select.bind(isinf.bind(x), sign.bind(x) * part, x / distance)
 
 
 hypot: Smooth = Smooth(
     "hypot",
     np.hypot,
-    [lambda x, y, out: _direction(x, out), lambda x, y, out: _direction(y, out)],
+    [lambda x, y, out: _direction(x, y, out), lambda x, y, out: _direction(y, x, out)],
     "hypot({0}, {1})",
     # As every norm.
     level_at=is_origin,

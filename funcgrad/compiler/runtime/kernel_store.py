@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad import intrinsics, records
+from funcgrad import forking, intrinsics, records
 from funcgrad.compiler.abi import ABI, CONTROL_WORDS
 from funcgrad.compiler.foreign import LETTERS
 from funcgrad.compiler.native import gemm, strided
@@ -408,7 +408,12 @@ def _environment() -> dict[str, Any]:
     }
 
 
-SOURCES = (Path(__file__).parents[1], Path(intrinsics.__file__), Path(records.__file__))
+SOURCES = (
+    Path(__file__).parents[1],
+    Path(intrinsics.__file__),
+    Path(records.__file__),
+    Path(forking.__file__),
+)
 """What the translation of kernels is written in. Some of the compiler's files have no part in it;
 that a change of one of them compiles kernels again costs less than one forgotten in a list."""
 

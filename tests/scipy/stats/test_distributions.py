@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import autograd.scipy.stats as theirs
 import numpy as np
 import pytest
 import scipy.stats
@@ -162,7 +161,6 @@ def test_what_autograd_has(name):
     methods, parameters = AUTOGRADS[name]
     x = getattr(scipy.stats, name).ppf(0.4, *parameters)
     for method in methods:
-        assert hasattr(getattr(theirs, name), method)
         function = getattr(getattr(stats, name), method)
         expected = getattr(getattr(scipy.stats, name), method)(x, *parameters)
         np.testing.assert_allclose(function(x, *parameters), expected, 1e-12)
