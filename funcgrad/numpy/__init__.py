@@ -61,6 +61,7 @@ from funcgrad.numpy.polynomials import *
 from funcgrad.numpy.binary import *
 from funcgrad.numpy.sets import *
 from funcgrad.numpy.placing import *
+from funcgrad.numpy.lent import *
 from funcgrad.numpy.ufuncs import *
 from funcgrad.numpy.standard import *
 from funcgrad.numpy.standard import __array_namespace_info__

@@ -12,9 +12,9 @@ from funcgrad import lax, ops
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ShapeError
 from funcgrad.namespaces import present
+from funcgrad.numpy.borrowing import borrow
 from funcgrad.numpy.reducing import safe_sqrt
 from funcgrad.primitives.shape import shape_of
-from funcgrad.scipy.borrowing import borrow
 from funcgrad.scipy.lines import floating
 
 __all__ = ["ClusterError", "kmeans", "kmeans2", "py_vq", "vq", "whiten"]

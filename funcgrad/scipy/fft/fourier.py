@@ -13,9 +13,9 @@ from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError
 from funcgrad.numpy import elementwise
 from funcgrad.numpy import fft as transforms
+from funcgrad.numpy.borrowing import borrow
 from funcgrad.numpy.promotion import as_value
 from funcgrad.primitives.shape import shape_of
-from funcgrad.scipy.borrowing import borrow
 from funcgrad.scipy.lines import floating
 
 __all__ = [

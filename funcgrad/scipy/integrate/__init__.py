@@ -19,7 +19,7 @@ from scipy.integrate import (
 )
 
 from funcgrad.namespaces import present
-from funcgrad.scipy.borrowing import borrow
+from funcgrad.numpy.borrowing import borrow
 from funcgrad.scipy.integrate.initial_value import OdeResult, OdeSolution, odeint, solve_ivp
 from funcgrad.scipy.integrate.quadrature import (
     dblquad,

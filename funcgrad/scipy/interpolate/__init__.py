@@ -23,7 +23,7 @@ from scipy.interpolate import (
 )
 
 from funcgrad.namespaces import present
-from funcgrad.scipy.borrowing import borrow
+from funcgrad.numpy.borrowing import borrow
 from funcgrad.scipy.interpolate.grids import (
     RegularGridInterpolator,
     interp1d,

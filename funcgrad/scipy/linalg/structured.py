@@ -11,9 +11,9 @@ from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ShapeError
 from funcgrad.numpy import elementwise, linalg, selecting, shaping
+from funcgrad.numpy.borrowing import borrow
 from funcgrad.numpy.promotion import as_value, promote, strong
 from funcgrad.primitives.shape import shape_of
-from funcgrad.scipy.borrowing import borrow
 from funcgrad.scipy.linalg.operands import choice, refuse_traced, stacked
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from funcgrad.scipy.borrowing import borrow
+from funcgrad.numpy.borrowing import borrow
 
 __all__ = [
     "binary_closing", "binary_dilation", "binary_erosion", "binary_fill_holes",

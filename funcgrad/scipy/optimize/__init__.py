@@ -20,7 +20,7 @@ from scipy.optimize import (
 )
 
 from funcgrad.namespaces import present
-from funcgrad.scipy.borrowing import borrow
+from funcgrad.numpy.borrowing import borrow
 from funcgrad.scipy.optimize.rosenbrock import rosen, rosen_der, rosen_hess, rosen_hess_prod
 from funcgrad.scipy.optimize.scalar_roots import (
     RootResults,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import scipy.signal
 
-from funcgrad.scipy.borrowing import borrow
+from funcgrad.numpy.borrowing import borrow
 
 __all__ = [
     "CZT",

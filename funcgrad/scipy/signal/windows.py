@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from funcgrad.namespaces import present
-from funcgrad.scipy.borrowing import borrow
+from funcgrad.numpy.borrowing import borrow
 
 __all__ = [
     "barthann", "bartlett", "blackman", "blackmanharris", "bohman", "boxcar", "chebwin", "cosine",

@@ -24,7 +24,7 @@ from scipy.sparse import (
 )
 
 from funcgrad.namespaces import present
-from funcgrad.scipy.borrowing import borrow
+from funcgrad.numpy.borrowing import borrow
 from funcgrad.scipy.sparse.arrays import SparseArray, coo_array, csc_array, csr_array
 
 if TYPE_CHECKING:  # it is loaded on first use

@@ -12,7 +12,7 @@ from scipy.sparse.linalg import (
 )
 
 from funcgrad.namespaces import present
-from funcgrad.scipy.borrowing import borrow
+from funcgrad.numpy.borrowing import borrow
 from funcgrad.scipy.sparse.operators import LinearOperator, aslinearoperator
 from funcgrad.scipy.sparse.solvers import bicgstab, cg, gmres, spsolve, spsolve_triangular
 

@@ -17,11 +17,11 @@ import funcgrad.numpy.values as fnp
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.namespaces import present
+from funcgrad.numpy.borrowing import borrow
 from funcgrad.numpy.promotion import as_value, strong
 from funcgrad.numpy.reducing import safe_sqrt
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy import special
-from funcgrad.scipy.borrowing import borrow
 from funcgrad.scipy.lines import floating
 
 __all__ = [

@@ -10,11 +10,11 @@ from typing import Any
 
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError
+from funcgrad.numpy.borrowing import borrow
 from funcgrad.numpy.elementwise import of_scipy
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import special as primitive
 from funcgrad.primitives.special import primitive_of
-from funcgrad.scipy.borrowing import borrow
 from funcgrad.scipy.exponentials import floating
 
 

@@ -6,7 +6,7 @@ SciPy treats its errors. They refuse traced values.
 
 from __future__ import annotations
 
-from funcgrad.scipy.borrowing import borrow
+from funcgrad.numpy.borrowing import borrow
 
 # Nodes and weights of quadratures.
 c_roots = borrow("scipy.special", "c_roots")

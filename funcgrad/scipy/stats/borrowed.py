@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from funcgrad.scipy.borrowing import borrow
+from funcgrad.numpy.borrowing import borrow
 
 _DISTRIBUTIONS = """
     alpha anglit arcsine argus betanbinom betaprime boltzmann bradford burr burr12 chi cosine

@@ -1,8 +1,7 @@
-"""SciPy's own functions under the names of this package, for what derives constants from numbers.
+"""NumPy's and SciPy's own functions under our names: neither differentiated nor compiled.
 
-Designs of filters, tables, labels of regions: nothing in them is differentiated or compiled, but a
-program that is ported needs one import only. They refuse traced values. SciPy's module is imported
-when one of its functions is called.
+Designs of filters, tables, labels of regions, files, text, dates: a program that is ported needs
+one import only. They refuse traced values. The module is imported when a function is called.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ __all__ = ["borrow"]
 
 
 def borrow(module: str, name: str) -> Callable[..., Any]:
-    """A function of SciPy that takes known values only.
+    """A function of NumPy or SciPy that takes known values only.
 
     Args:
-        module: One of SciPy's, such as ``"scipy.signal"``.
+        module: One of theirs, such as ``"scipy.signal"``.
         name: The function's name there, such as ``"butter"`` or ``"alpha.pdf"``. Where the
-            installed SciPy is too old to have it, calling it says so.
+            installed version is too old to have it, calling it says so.
 
     Raises:
         ConcretizationTypeError: When it is called with a traced value.
@@ -40,7 +39,7 @@ def borrow(module: str, name: str) -> Callable[..., Any]:
         for part in name.split("."):
             original = getattr(original, part, None)
         if original is None:
-            raise NotImplementedError(f"{path}: the SciPy that is installed does not have it.")
+            raise NotImplementedError(f"{path}: the {_library(path)} that is installed lacks it.")
         return original(*args, **kwargs)
 
     borrowed.__name__ = borrowed.__qualname__ = name
@@ -49,11 +48,15 @@ def borrow(module: str, name: str) -> Callable[..., Any]:
     return borrowed
 
 
+def _library(path: str) -> str:
+    return {"numpy": "NumPy", "scipy": "SciPy"}[path.split(".")[0]]
+
+
 def _refuse(path: str, value: Tracer) -> None:
     where = "".join(f"\n{line}" for line in describe_location(current_location(), "at"))
     raise ConcretizationTypeError(
-        f"{path} is SciPy's own function and needs known values, but got a traced {value.aval} "
-        f"inside {value.owner.what}.{where}\n"
+        f"{path} is {_library(path)}'s own function and needs known values, but got a traced "
+        f"{value.aval} inside {value.owner.what}.{where}\n"
         "Call it before, outside of the transformed function; or, where its result needs no "
         "derivative, by funcgrad.pure_callback."
     )

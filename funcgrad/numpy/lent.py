@@ -1,0 +1,155 @@
+"""NumPy's own names that compute nothing from numbers, for programs that import one NumPy.
+
+Text, files, dates, settings, iterators: a program whose ``import numpy as np`` became
+``import funcgrad.numpy as np`` finds them here. Classes and settings are NumPy's own, and so are
+functions that only read their arguments; these refuse traced values. Names of C's types are those
+of the types with sizes.
+"""
+# ruff: noqa: F401 -- what is imported from NumPy is re-exported
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy import (
+    False_,
+    ScalarType,
+    True_,
+    broadcast,
+    busdaycalendar,
+    bytes_,
+    character,
+    copyto,
+    datetime64,
+    errstate,
+    flatiter,
+    flexible,
+    get_include,
+    get_printoptions,
+    getbufsize,
+    geterr,
+    geterrcall,
+    little_endian,
+    memmap,
+    ndenumerate,
+    ndindex,
+    nditer,
+    nested_iters,
+    object_,
+    poly1d,
+    printoptions,
+    putmask,
+    recarray,
+    record,
+    sctypeDict,
+    set_printoptions,
+    setbufsize,
+    seterr,
+    seterrcall,
+    show_config,
+    show_runtime,
+    str_,
+    timedelta64,
+    typecodes,
+    void,
+)  # fmt: skip
+
+from funcgrad.core.trace import Tracer
+from funcgrad.numpy import scalars
+from funcgrad.numpy.borrowing import borrow
+from funcgrad.primitives.objects import settled
+
+
+def _sized(code: str) -> Any:
+    """Our name of one of C's types."""
+    return getattr(scalars, np.dtype(code).name)
+
+
+byte, ubyte = _sized("b"), _sized("B")
+short, ushort = _sized("h"), _sized("H")
+intc, uintc = _sized("i"), _sized("I")
+long, ulong = _sized("l"), _sized("L")
+longlong, ulonglong = _sized("q"), _sized("Q")
+uintp = _sized("P")
+
+array2string = borrow("numpy", "array2string")
+array_repr = borrow("numpy", "array_repr")
+array_str = borrow("numpy", "array_str")
+base_repr = borrow("numpy", "base_repr")
+binary_repr = borrow("numpy", "binary_repr")
+busday_count = borrow("numpy", "busday_count")
+busday_offset = borrow("numpy", "busday_offset")
+datetime_as_string = borrow("numpy", "datetime_as_string")
+datetime_data = borrow("numpy", "datetime_data")
+format_float_positional = borrow("numpy", "format_float_positional")
+format_float_scientific = borrow("numpy", "format_float_scientific")
+frombuffer = borrow("numpy", "frombuffer")
+fromfile = borrow("numpy", "fromfile")
+fromregex = borrow("numpy", "fromregex")
+fromstring = borrow("numpy", "fromstring")
+genfromtxt = borrow("numpy", "genfromtxt")
+info = borrow("numpy", "info")
+is_busday = borrow("numpy", "is_busday")
+isfortran = borrow("numpy", "isfortran")
+isnat = borrow("numpy", "isnat")
+load = borrow("numpy", "load")
+loadtxt = borrow("numpy", "loadtxt")
+may_share_memory = borrow("numpy", "may_share_memory")
+mintypecode = borrow("numpy", "mintypecode")
+save = borrow("numpy", "save")
+savetxt = borrow("numpy", "savetxt")
+savez = borrow("numpy", "savez")
+savez_compressed = borrow("numpy", "savez_compressed")
+shares_memory = borrow("numpy", "shares_memory")
+typename = borrow("numpy", "typename")
+
+
+def asfortranarray(a: Any, dtype: Any = None) -> Any:
+    """An array as it is: where its elements lie is no part of a traced value.
+
+    Args:
+        a: Array of any shape and dtype.
+        dtype: Of the result; by default that of ``a``.
+
+    Returns:
+        The same elements; outside of transformations in NumPy's column-major order.
+
+    Example:
+        >>> import funcgrad.numpy as fnp
+        >>> fnp.asfortranarray([[1, 2], [3, 4]]).flags.f_contiguous
+        True
+    """
+    a = settled(a)
+    if isinstance(a, Tracer):
+        return a if dtype is None else a.astype(dtype)
+    return np.asfortranarray(a, dtype)
+
+
+def require(a: Any, dtype: Any = None, requirements: Any = None) -> Any:
+    """An array of a dtype; what is required of its memory holds outside of transformations.
+
+    Args:
+        a: Array of any shape and dtype.
+        dtype: Of the result; by default that of ``a``.
+        requirements: As those of `numpy.require`.
+
+    Returns:
+        The same elements.
+
+    Example:
+        >>> import funcgrad.numpy as fnp
+        >>> fnp.require([1, 2], "f8", ["C"])
+        array([1., 2.])
+    """
+    a = settled(a)
+    if isinstance(a, Tracer):
+        return a if dtype is None else a.astype(dtype)
+    return np.require(a, dtype, requirements)
+
+
+__all__ = [
+    name for name in vars().copy()
+    if not name.startswith("_")
+    and name not in ("annotations", "Any", "np", "Tracer", "scalars", "borrow", "settled")
+]  # fmt: skip
