@@ -98,7 +98,7 @@ def _table() -> Iterator[Intrinsic]:
     yield Intrinsic("divide", 2, "fc", 2)
     yield Intrinsic("floor_divide", 2, "iuf", 8)
     yield Intrinsic("remainder", 2, "iuf", 8)
-    yield Intrinsic("fmod", 2, "iuf", 8, "libm")
+    yield Intrinsic("fmod", 2, "iuf", 8, "formula")
     yield Intrinsic("select", 3, "biufc", 1)
     yield Intrinsic("fma", 3, "f", 1, "llvm")
     yield Intrinsic("copysign", 2, "f", 1, "llvm")

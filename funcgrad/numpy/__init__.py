@@ -53,6 +53,7 @@ from funcgrad.numpy.elementwise import (
 from funcgrad.numpy.indexing import at
 from funcgrad.numpy.dispatch import divmod, install as _install, is_function as _is_function, modf
 from funcgrad.numpy.reducing import *
+from funcgrad.numpy.diagonals import *
 from funcgrad.numpy.selecting import *
 from funcgrad.numpy.contracting import *
 from funcgrad.numpy.ordering import *

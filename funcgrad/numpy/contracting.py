@@ -19,8 +19,10 @@ from funcgrad.core.avals import Shape, ShapedArray, aval_of
 from funcgrad.core.placement import check_placement
 from funcgrad.dtypes import BOOL, INT64, is_complex
 from funcgrad.errors import ArgumentError, ShapeError
+from funcgrad.numpy.diagonals import diagonal
 from funcgrad.numpy.promotion import as_value, checked_dtype, normalize_axis, promote, strong
 from funcgrad.numpy.reducing import refuse_out
+from funcgrad.numpy.shaping import moveaxis
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import shape as s
 from funcgrad.primitives.contraction import Contract
@@ -474,10 +476,7 @@ def _without_repeats(x: Any, labels: str, lengths: dict[str, int]) -> tuple[Any,
         while labels.count(c) > 1:
             i = labels.index(c)
             j = labels.index(c, i + 1)
-            n = shape_of(x)[i]
-            shape = [n if k in (i, j) else 1 for k in range(len(labels))]
-            mask = np.eye(n, dtype=BOOL).reshape(shape)
-            x = ReduceSum((j,)).bind(p.select.bind(mask, x, p.zero_of(x)))
+            x = moveaxis(diagonal(x, 0, i, j), -1, i)
             labels = labels[:j] + labels[j + 1 :]
     return x, labels
 

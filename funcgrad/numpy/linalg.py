@@ -16,7 +16,7 @@ from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import FLOAT64, is_complex, is_inexact, real_dtype
 from funcgrad.errors import ArgumentError, ShapeError
-from funcgrad.numpy import contracting, reducing, selecting
+from funcgrad.numpy import contracting, diagonals, reducing
 from funcgrad.numpy.contracting import matmul, tensordot, vecdot
 from funcgrad.numpy.indexing import getitem
 from funcgrad.numpy.promotion import as_value, normalize_axes, normalize_axis, promote, strong
@@ -576,9 +576,9 @@ def outer(x1: Any, x2: Any, /) -> Any:
 
 def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     """As `numpy.linalg.diagonal`, of the last two axes."""
-    return selecting.diagonal(x, offset, -2, -1)
+    return diagonals.diagonal(x, offset, -2, -1)
 
 
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     """As `numpy.linalg.trace`, of the last two axes."""
-    return reducing.trace(x, offset, -2, -1, dtype)
+    return diagonals.trace(x, offset, -2, -1, dtype)

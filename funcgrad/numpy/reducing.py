@@ -7,7 +7,6 @@ tangent equally, and the derivative of a standard deviation that is 0 is 0.
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -30,7 +29,7 @@ from funcgrad.numpy.promotion import (
     strong,
     to_dtype,
 )
-from funcgrad.numpy.shaping import eye, ravel
+from funcgrad.numpy.shaping import ravel
 from funcgrad.numpy.weighted import weighted_pick, weights_like
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import shape as s
@@ -53,7 +52,7 @@ __all__ = [
     "cumsum", "cumulative_prod", "cumulative_sum", "max", "mean", "median", "min", "nanargmax",
     "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin",
     "nanpercentile", "nanprod", "nanquantile", "nanstd", "nansum", "nanvar", "percentile", "prod",
-    "ptp", "quantile", "std", "sum", "trace", "var",
+    "ptp", "quantile", "std", "sum", "var",
 ]  # fmt: skip
 
 
@@ -73,7 +72,7 @@ def _accumulator(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.uint64) if dtype.kind == "u" else dtype
 
 
-def _summand(a: Any, dtype: Any, function: str, promote_integers: bool = True) -> Any:
+def summand(a: Any, dtype: Any, function: str, promote_integers: bool = True) -> Any:
     """``a`` in the dtype in which it is added or multiplied."""
     x = strong(as_value(a, function))
     if dtype is None and not promote_integers and aval_of(x).dtype != BOOL:
@@ -164,7 +163,7 @@ def sum(
 ) -> Any:
     """As `numpy.sum`; without ``promote_integers`` narrow ones keep their dtype, and may wrap."""
     refuse_out(out, "sum")
-    x = _summand(a, dtype, "sum", promote_integers)
+    x = summand(a, dtype, "sum", promote_integers)
     mask = _mask(where, x, "sum")
     if mask is not None:
         x = p.select.bind(mask, x, p.zero_of(x))
@@ -190,7 +189,7 @@ def prod(
     Without ``promote_integers`` narrow integers keep their dtype, and may wrap.
     """
     refuse_out(out, "prod")
-    x = _summand(a, dtype, "prod", promote_integers)
+    x = summand(a, dtype, "prod", promote_integers)
     mask = _mask(where, x, "prod")
     if mask is not None:
         x = p.select.bind(mask, x, p.ones_like(x))
@@ -927,13 +926,13 @@ def _running(x: Any, axis: Any, primitive: Callable[..., Primitive], name: str) 
 def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
     """As `numpy.cumsum`."""
     refuse_out(out, "cumsum")
-    return _running(_summand(a, dtype, "cumsum"), axis, Cumsum, "cumsum")
+    return _running(summand(a, dtype, "cumsum"), axis, Cumsum, "cumsum")
 
 
 def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
     """As `numpy.cumprod`. Its derivative is exact where elements are 0."""
     refuse_out(out, "cumprod")
-    return _running(_summand(a, dtype, "cumprod"), axis, Cumprod, "cumprod")
+    return _running(summand(a, dtype, "cumprod"), axis, Cumprod, "cumprod")
 
 
 def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
@@ -971,7 +970,7 @@ def cumulative_sum(
 ) -> Any:
     """As `numpy.cumulative_sum`."""
     refuse_out(out, "cumulative_sum")
-    x = _summand(x, dtype, "cumulative_sum")
+    x = summand(x, dtype, "cumulative_sum")
     return _with_initial(x, axis, Cumsum, 0, include_initial, "cumulative_sum")
 
 
@@ -986,22 +985,5 @@ def cumulative_prod(
 ) -> Any:
     """As `numpy.cumulative_prod`."""
     refuse_out(out, "cumulative_prod")
-    x = _summand(x, dtype, "cumulative_prod")
+    x = summand(x, dtype, "cumulative_prod")
     return _with_initial(x, axis, Cumprod, 1, include_initial, "cumulative_prod")
-
-
-def trace(
-    a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
-) -> Any:
-    """As `numpy.trace`; ``offset`` may be traced."""
-    refuse_out(out, "trace")
-    x = _summand(a, dtype, "trace")
-    shape = shape_of(x)
-    i, j = normalize_axis(axis1, len(shape), "trace"), normalize_axis(axis2, len(shape), "trace")
-    if i == j:
-        raise ValueError("axis1 and axis2 cannot be the same")
-    mask = eye(shape[i], shape[j], offset, BOOL)
-    mask = mask if i < j else mask.T
-    mask = mask.reshape([n if k in (i, j) else 1 for k, n in enumerate(shape)])
-    axes = tuple(builtins.sorted((i, j)))
-    return ReduceSum(axes).bind(p.select.bind(mask, x, p.zero_of(x)))

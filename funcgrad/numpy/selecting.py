@@ -20,6 +20,7 @@ from funcgrad.errors import ArgumentError, ConcretizationTypeError, DtypeError, 
 from funcgrad.lowering import Slide
 from funcgrad.numpy import elementwise as e
 from funcgrad.numpy.contracting import dot
+from funcgrad.numpy.diagonals import diagonal
 from funcgrad.numpy.indexing import at, getitem
 from funcgrad.numpy.ordering import nonzero, searchsorted, sort
 from funcgrad.numpy.promotion import (
@@ -64,8 +65,8 @@ from funcgrad.primitives.special import i0 as bessel_i0
 
 __all__ = [
     "around", "bartlett", "bincount", "blackman", "block", "choose", "clip", "compress", "convolve",
-    "corrcoef", "correlate", "cov", "delete", "diag", "diag_indices", "diagflat", "diagonal",
-    "diff", "digitize", "ediff1d", "extract", "fix", "geomspace", "gradient", "hamming", "hanning",
+    "corrcoef", "correlate", "cov", "delete", "diag_indices", "diff", "digitize", "ediff1d",
+    "extract", "fix", "geomspace", "gradient", "hamming", "hanning",
     "histogram", "histogram2d", "histogram_bin_edges", "histogramdd", "i0", "indices", "insert",
     "interp", "isin", "isneginf", "isposinf", "ix_", "kaiser", "ldexp", "logspace", "mgrid",
     "nan_to_num", "ogrid", "pad", "piecewise", "polyval",
@@ -828,43 +829,6 @@ def block(arrays: Any) -> Any:
 
 
 # Diagonals.
-
-
-def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    """As `numpy.diagonal`: diagonals along a new last axis.
-
-    Their length depends on ``offset``, which must be known.
-    """
-    x, offset = strong(as_value(a, "diagonal")), offset.__index__()
-    ndim = len(shape_of(x))
-    i, j = normalize_axis(axis1, ndim, "diagonal"), normalize_axis(axis2, ndim, "diagonal")
-    if i == j:
-        raise ValueError("axis1 and axis2 cannot be the same")
-    x = moveaxis(x, (i, j), (-2, -1))
-    rows, columns = shape_of(x)[-2:]
-    first, second = builtins.max(-offset, 0), builtins.max(offset, 0)
-    n = builtins.max(builtins.min(rows - first, columns - second), 0)
-    numbers = np.arange(n)
-    return getitem(x, (..., first + numbers, second + numbers))
-
-
-def diag(v: Any, k: int = 0) -> Any:
-    """As `numpy.diag`: the diagonal of a matrix, or a matrix with a diagonal."""
-    x, k = strong(as_value(v, "diag")), k.__index__()
-    if len(shape_of(x)) == 2:
-        return diagonal(x, k)
-    if len(shape_of(x)) != 1:
-        raise ValueError("Input must be 1- or 2-d.")
-    n = shape_of(x)[0] + builtins.abs(k)
-    # Every row and every column has at most one element: for k >= 0 spread columns of rows.
-    padded = constant_pad(x, [(0, builtins.abs(k))])
-    lines = reshape(padded, (n, 1) if k >= 0 else (1, n))
-    return p.select.bind(np.eye(n, k=k, dtype=BOOL), lines, p.zero_of(x))
-
-
-def diagflat(v: Any, k: int = 0) -> Any:
-    """As `numpy.diagflat`."""
-    return diag(ravel(as_value(v, "diagflat")), k)
 
 
 def tril_indices_from(arr: Any, k: int = 0) -> Any:

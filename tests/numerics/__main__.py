@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Iterable
+from typing import Any
 
 from tests.numerics import report
-from tests.numerics.measure import measure
+from tests.numerics.measure import TABLES, measure
 
 
 def main() -> None:
@@ -18,7 +20,12 @@ def main() -> None:
     errors = measure(args.names)
     if args.write:
         known = report.recorded() if args.names else {}
-        report.write({table: {**known.get(table, {}), **found} for table, found in errors.items()})
+        merged = {table: {**known.get(table, {}), **found} for table, found in errors.items()}
+        report.write({table: in_order(merged[table], names) for table, names in TABLES.items()})
+
+
+def in_order(errors: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    return {name: errors[name] for name in names if name in errors}
 
 
 main()

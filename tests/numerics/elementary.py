@@ -129,6 +129,7 @@ EXACT: dict[str, Callable[..., Any]] = {
     "log2": lambda x: mpmath.log(x) / mpmath.log(2),
     "cbrt": lambda x: mpmath.sign(x) * mpmath.cbrt(abs(x)),
     "power": mpmath.power,
+    "fmod": lambda x, y: x - y * mpmath.sign(x / y) * mpmath.floor(abs(x / y)),
     "expit": lambda x: 1 / (1 + mpmath.exp(-x)),
     "log_expit": lambda x: -mpmath.log1p(mpmath.exp(-x)),
     "softplus": lambda x: mpmath.log1p(mpmath.exp(x)),
@@ -153,7 +154,7 @@ COMPOSED: dict[str, Callable[[Points], list[np.ndarray]]] = {
 }
 """Functions that compiled code makes of several others."""
 
-TWO = ("arctan2", "hypot", "power")
+TWO = ("arctan2", "hypot", "power", "fmod")
 COMPOSED_OF_TWO = ("logaddexp", "xlogy", "xlog1py")
 
 
@@ -163,7 +164,7 @@ def function(name: str) -> Callable[..., Any]:
 
 def precision(name: str) -> int:
     """Bits that the exact value takes."""
-    return 2500 if name in ("sin", "cos", "tan", "cosh", "sinh") else 300
+    return 2500 if name in ("sin", "cos", "tan", "cosh", "sinh", "fmod") else 300
 
 
 def errors(name: str, found: np.ndarray, args: list[np.ndarray]) -> Iterator[float]:

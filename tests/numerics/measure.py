@@ -23,6 +23,7 @@ ELEMENTARY = (
     *elementary.COMPOSED,
     *elementary.COMPOSED_OF_TWO,
 )
+TABLES = {"elementary": ELEMENTARY, "special": tuple(special.RANGES)}
 SWEPT = (*elementary.DOMAINS, "sqrt")
 STRIDE = 257
 """Of so many neighbours among the numbers of single precision a sweep takes one."""
@@ -102,13 +103,11 @@ def of_special(name: str) -> Errors:
 def measure(names: Iterable[str] = ()) -> dict[str, dict[str, Errors]]:
     """All tables, or those of some functions."""
     wanted = set(names)
-    tables: dict[str, dict[str, Errors]] = {"elementary": {}, "special": {}}
-    for table, of, all_names in (
-        ("elementary", of_elementary, ELEMENTARY),
-        ("special", of_special, special.RANGES),
-    ):
-        for name in all_names:
+    tables: dict[str, dict[str, Errors]] = {table: {} for table in TABLES}
+    for table, names_of in TABLES.items():
+        for name in names_of:
             if not wanted or name in wanted:
+                of = of_elementary if table == "elementary" else of_special
                 tables[table][name] = of(name)
                 print(name, tables[table][name], flush=True)
     return tables

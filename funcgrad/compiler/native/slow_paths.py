@@ -8,11 +8,12 @@ whether any argument is rare; `llvm_backend.optimize` puts this question into th
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from llvmlite import ir
 
-from funcgrad.compiler.native.scalars import F64, I1, POINTER, Emitted, declare, each
+from funcgrad.compiler.native.scalars import F64, I1, I32, POINTER, Emitted, declare, each
 
 _LENGTHS = (2, 4, 8)
 _USED = "llvm.compiler.used"
@@ -29,25 +30,54 @@ class _Attributes(ir.values.FunctionAttributes):
         return [*super()._to_list(type), "willreturn", *self.texts]
 
 
-def call_where(rare: Emitted, name: str, x: Emitted, usual: Emitted) -> Emitted:
-    """The function ``name`` of libm at a 64-bit ``x`` where the flag is set, else ``usual``."""
-    builder = x.builder
-    if x.lanes:
-        function = each(builder.module, name, x.type, 1)
-        condition = builder.bitcast(rare.value, ir.IntType(x.lanes))
-        condition = builder.icmp_unsigned("!=", condition, condition.type(0))
-    else:
-        function, condition = _rare_function(builder.module, name), rare.value
+def choose_where(rare: Emitted, usual: Emitted, compute: Callable[[], Emitted]) -> Emitted:
+    """What is computed where the flag is set, else ``usual``; nothing is if no flag is set."""
+    builder = rare.builder
+    condition = rare.value
+    if rare.lanes:
+        bits = builder.bitcast(rare.value, ir.IntType(rare.lanes))
+        condition = builder.icmp_unsigned("!=", bits, bits.type(0))
     before = builder.block
     with builder.if_then(condition, likely=False):
-        value = builder.call(function, [x.value])
-        if x.lanes:
+        value = compute().value
+        if rare.lanes:
             value = builder.select(rare.value, value, usual.value)
         inside = builder.block
-    result = builder.phi(x.type)
+    result = builder.phi(usual.type)
     result.add_incoming(usual.value, before)
     result.add_incoming(value, inside)
-    return x.like(result)
+    return usual.like(result)
+
+
+def call_where(rare: Emitted, name: str, args: Sequence[Emitted], usual: Emitted) -> Emitted:
+    """The function ``name`` of libm at 64-bit numbers where the flag is set, else ``usual``."""
+    builder, count = rare.builder, len(args)
+    function = (
+        each(builder.module, name, usual.type, count)
+        if usual.lanes
+        else _rare_function(builder.module, name, count)
+    )
+    return choose_where(
+        rare, usual, lambda: usual.like(builder.call(function, [x.value for x in args]))
+    )
+
+
+def every_quotient(a: Emitted, b: Emitted) -> Emitted:
+    """The quotients of integers one by one, by a function of the module."""
+    builder, symbol = a.builder, f"divide.{a.kind}{a.suffix}"
+    function = builder.module.globals.get(symbol)
+    if function is None:
+        function = ir.Function(builder.module, ir.FunctionType(a.type, [a.type, a.type]), symbol)
+        function.linkage = "internal"
+        function.attributes.add("noinline")
+        inner = ir.IRBuilder(function.append_basic_block())
+        divide = inner.sdiv if a.kind == "i" else inner.udiv
+        result = ir.Constant(a.type, ir.Undefined)
+        for i in range(a.lanes):
+            pair = [inner.extract_element(x, I32(i)) for x in function.args]
+            result = inner.insert_element(result, divide(*pair), I32(i))
+        inner.ret(result)
+    return a.like(builder.call(function, [a.value, b.value]))
 
 
 def _define(module: Any, kind: Any, symbol: str, *texts: str) -> ir.IRBuilder:
@@ -57,40 +87,36 @@ def _define(module: Any, kind: Any, symbol: str, *texts: str) -> ir.IRBuilder:
     return ir.IRBuilder(function.append_basic_block())
 
 
-def _rare_function(module: Any, name: str) -> ir.Function:
+def _rare_function(module: Any, name: str, count: int) -> ir.Function:
     """A function that calls libm, with variants for vectors."""
     symbol = f"{name}.rare"
     found = module.globals.get(symbol)
     if found is not None:
         return found
-    variants = [_variant(module, name, n) for n in _LENGTHS]
+    variants = [_variant(module, name, n, count) for n in _LENGTHS]
     mapping = ",".join(
-        f"_ZGV_LLVM_M{n}v_{symbol}({variant.name})"
+        f"_ZGV_LLVM_M{n}{'v' * count}_{symbol}({variant.name})"
         for n, variant in zip(_LENGTHS, variants, strict=True)
     )
     attribute = f'"vector-function-abi-variant"="{mapping}"'
-    builder = _define(module, ir.FunctionType(F64, [F64]), symbol, "cold", "noinline", attribute)
-    builder.ret(_call(builder, name, builder.function.args[0]))
+    kind = ir.FunctionType(F64, [F64] * count)
+    builder = _define(module, kind, symbol, "cold", "noinline", attribute)
+    builder.ret(builder.call(declare(builder, name, F64, count), builder.function.args))
     _keep(module, variants)
     return builder.function
 
 
-def _call(builder: ir.IRBuilder, name: str, value: Any) -> Any:
-    return builder.call(declare(builder, name, F64, 1), [value])
-
-
-def _variant(module: Any, name: str, n: int) -> ir.Function:
-    """The function of a vector and a mask; without any set flag its result is undefined."""
+def _variant(module: Any, name: str, n: int, count: int) -> ir.Function:
+    """The function of vectors and a mask; without any set flag its result is undefined."""
     vector, mask = ir.VectorType(F64, n), ir.VectorType(I1, n)
-    every = each(module, name, vector, 1)
-    builder = _define(
-        module, ir.FunctionType(vector, [vector, mask]), f"{name}.rare{n}", "alwaysinline"
-    )
-    x, flags = builder.function.args
+    every = each(module, name, vector, count)
+    kind = ir.FunctionType(vector, [*[vector] * count, mask])
+    builder = _define(module, kind, f"{name}.rare{n}", "alwaysinline")
+    *args, flags = builder.function.args
     flags = builder.bitcast(flags, ir.IntType(n))
     start = builder.block
     with builder.if_then(builder.icmp_unsigned("!=", flags, flags.type(0)), likely=False):
-        value = builder.call(every, [x])
+        value = builder.call(every, args)
         inside = builder.block
     result = builder.phi(vector)
     result.add_incoming(ir.Constant(vector, ir.Undefined), start)

@@ -39,6 +39,7 @@ from funcgrad.compiler.native.scalars import (
     declared,
 )
 from funcgrad.compiler.native.threefry import threefry2x32
+from funcgrad.compiler.native.vecmath.division import integer_quotient
 from funcgrad.intrinsics import CASTS, INTRINSICS, Intrinsic
 
 # ---------------------------------------------------------------------------------------- types
@@ -405,12 +406,12 @@ def _integer_quotient(a: Emitted, b: Emitted) -> tuple[Emitted, Emitted, Emitted
         # The most negative number over -1 traps in hardware; -x wraps as NumPy's result does.
         minus = b == -1
         safe = (fails | minus).select(1, b)
-        quotient = a.like(a.builder.sdiv(a.value, safe.value))
+        quotient = integer_quotient(a, safe, F64)
         quotient = minus.select(-a, quotient)
         remainder = (fails | minus).select(0, a - quotient * safe)
     else:
         safe = fails.select(1, b)
-        quotient = a.like(a.builder.udiv(a.value, safe.value))
+        quotient = integer_quotient(a, safe, F64)
         remainder = a - quotient * safe
     return fails.select(0, quotient), remainder, fails
 

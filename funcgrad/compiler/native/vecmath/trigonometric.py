@@ -118,7 +118,7 @@ def _long_sin(x: Any) -> Any:
     value = ((k & 1) == 0).select(sine + sine_low, cosine + cosine_low)
     value = (value.bits() ^ ((k >> 1) << 63)).as_float()
     value = (x == 0).select(x, value)
-    return call_where(x.absolute() > _ORDINARY, "sin", x, value)
+    return call_where(x.absolute() > _ORDINARY, "sin", (x,), value)
 
 
 def _long_cos(x: Any) -> Any:
@@ -126,7 +126,7 @@ def _long_cos(x: Any) -> Any:
     sine, sine_low, cosine, cosine_low = _sin_and_cos(r, rest)
     value = ((k & 1) == 0).select(cosine + cosine_low, sine + sine_low)
     value = (value.bits() ^ (((k + 1) >> 1) << 63)).as_float()
-    return call_where(x.absolute() > _ORDINARY, "cos", x, value)
+    return call_where(x.absolute() > _ORDINARY, "cos", (x,), value)
 
 
 def _long_tan(x: Any) -> Any:
@@ -142,7 +142,7 @@ def _long_tan(x: Any) -> Any:
     lost = lost - quotient * ((bottom - under) + bottom_low)
     value = quotient + lost / under
     value = (x == 0).select(x, value)
-    return call_where(x.absolute() > _ORDINARY, "tan", x, value)
+    return call_where(x.absolute() > _ORDINARY, "tan", (x,), value)
 
 
 def _of_both(short: Any, long: Any) -> Any:

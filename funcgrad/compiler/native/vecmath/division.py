@@ -1,0 +1,61 @@
+"""Remainders of floats and quotients of integers, which processors have no vectors for.
+
+A quotient that is rounded to an integer is off by one at most, and a fused product then gives the
+remainder exactly: it is a multiple of the last place of the smaller number, and smaller than the
+divisor. Only where the quotient itself is no exact integer is another way taken.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from funcgrad.compiler.native.slow_paths import call_where, choose_where, every_quotient
+from funcgrad.compiler.native.vecmath.arithmetic import ROUNDER, as_float, nearest, pattern
+
+EXACT = 2.0**51
+"""Quotients of 64-bit floats below this are rounded to integers by an addition."""
+
+
+def _remainder(x: Any, y: Any) -> Any:
+    a, b = x.absolute(), y.absolute()
+    quotient = a / b
+    n, _ = nearest(quotient, 1.0)
+    rest = n.fma(-b, a)
+    rest = (rest < 0).select(rest + b, rest).copysign(x)
+    # Also of infinite and undefined arguments: comparisons with NaN are false.
+    usual = (quotient < EXACT) & (b < float("inf"))
+    return call_where(~usual, "fmod", (x, y), rest)
+
+
+def fmod(x: Any, y: Any) -> Any:
+    """The remainder with the sign of ``x``; exact, as it always is a number of the type."""
+    if x.width == 64:
+        return _remainder(x, y)
+    return _remainder(x.widened(), y.widened()).narrowed()
+
+
+def integer_quotient(a: Any, b: Any, element: Any) -> Any:
+    """``a / b`` toward zero, where that is defined.
+
+    Args:
+        a: Integers.
+        b: Integers, not zero, and not -1 under the smallest integer.
+        element: LLVM's type of a 64-bit float.
+    """
+    if a.width <= 32:  # both and the quotient are exact enough as floats
+        return (a.cast(element, "f") / b.cast(element, "f")).cast(a.element, a.kind)
+    divide = a.builder.sdiv if a.kind == "i" else a.builder.udiv
+    if not a.lanes:
+        return a.like(divide(a.value, b.value))
+    limit = int(EXACT)
+    is_small = _within(a, limit) & _within(b, limit)
+    ratio = (as_float(a) / as_float(b)).intrinsic("trunc")
+    usual = a.like(((ratio + ROUNDER[64]).bits() - pattern(ROUNDER[64], 64)).value)
+    return choose_where(~is_small, usual, lambda: every_quotient(a, b))
+
+
+def _within(x: Any, limit: int) -> Any:
+    """Whether the magnitude of integers is less than a limit."""
+    if x.kind == "u":
+        return x < limit
+    return (x < limit) & (x > -limit)

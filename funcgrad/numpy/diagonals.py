@@ -1,0 +1,81 @@
+"""Diagonals of matrices: a diagonal is every so many elements of the rows in one line."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+import numpy as np
+
+from funcgrad.dtypes import BOOL
+from funcgrad.numpy.indexing import getitem
+from funcgrad.numpy.promotion import as_value, normalize_axis, strong
+from funcgrad.numpy.reducing import refuse_out, summand
+from funcgrad.numpy.shaping import constant_pad, eye, moveaxis, ravel, reshape, traced_integer
+from funcgrad.primitives import elementwise as p
+from funcgrad.primitives.shape import ReduceSum, shape_of
+
+__all__ = ["diag", "diagflat", "diagonal", "trace"]
+
+
+def _axes(x: Any, axis1: int, axis2: int, function: str) -> tuple[int, int]:
+    ndim = len(shape_of(x))
+    i, j = normalize_axis(axis1, ndim, function), normalize_axis(axis2, ndim, function)
+    if i == j:
+        raise ValueError("axis1 and axis2 cannot be the same")
+    return i, j
+
+
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """As `numpy.diagonal`: diagonals along a new last axis.
+
+    Their length depends on ``offset``, which must be known.
+    """
+    x, offset = strong(as_value(a, "diagonal")), offset.__index__()
+    i, j = _axes(x, axis1, axis2, "diagonal")
+    if i > j:
+        i, j, offset = j, i, -offset
+    x = moveaxis(x, (i, j), (-2, -1))
+    *others, rows, columns = shape_of(x)
+    first, second = builtins.max(-offset, 0), builtins.max(offset, 0)
+    n = builtins.max(builtins.min(rows - first, columns - second), 0)
+    start = first * columns + second if n else 0
+    lines = reshape(x, (*others, rows * columns))
+    return getitem(lines, (..., slice(start, start + n * (columns + 1), columns + 1)))
+
+
+def diag(v: Any, k: int = 0) -> Any:
+    """As `numpy.diag`: the diagonal of a matrix, or a matrix with a diagonal."""
+    x, k = strong(as_value(v, "diag")), k.__index__()
+    if len(shape_of(x)) == 2:
+        return diagonal(x, k)
+    if len(shape_of(x)) != 1:
+        raise ValueError("Input must be 1- or 2-d.")
+    n = shape_of(x)[0] + builtins.abs(k)
+    # Every row and every column has at most one element: for k >= 0 spread columns of rows.
+    padded = constant_pad(x, [(0, builtins.abs(k))])
+    lines = reshape(padded, (n, 1) if k >= 0 else (1, n))
+    return p.select.bind(np.eye(n, k=k, dtype=BOOL), lines, p.zero_of(x))
+
+
+def diagflat(v: Any, k: int = 0) -> Any:
+    """As `numpy.diagflat`."""
+    return diag(ravel(as_value(v, "diagflat")), k)
+
+
+def trace(
+    a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
+) -> Any:
+    """As `numpy.trace`; ``offset`` may be traced."""
+    refuse_out(out, "trace")
+    x = summand(a, dtype, "trace")
+    i, j = _axes(x, axis1, axis2, "trace")
+    if traced_integer(offset, "trace") is None:
+        elements = diagonal(x, offset, i, j)
+        return ReduceSum((len(shape_of(elements)) - 1,)).bind(elements)
+    shape = shape_of(x)
+    mask = eye(shape[i], shape[j], offset, BOOL)
+    mask = mask if i < j else mask.T
+    mask = mask.reshape([n if k in (i, j) else 1 for k, n in enumerate(shape)])
+    axes = tuple(builtins.sorted((i, j)))
+    return ReduceSum(axes).bind(p.select.bind(mask, x, p.zero_of(x)))
