@@ -122,7 +122,7 @@ def argpartition(
     _refuse_order(order, "argpartition")
     x, index = _lines(a, axis, "argpartition")
     _check_kth(kth, shape_of(x)[index])
-    return ArgSort(index).bind(x)
+    return ArgSort(index, False).bind(x)
 
 
 def lexsort(keys: Any, axis: int = -1) -> Any:

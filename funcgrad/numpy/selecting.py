@@ -7,7 +7,8 @@ conditions, coefficients.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -894,7 +895,7 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> An
     for axis, (low, high) in enumerate(widths):
         if mode in _BY_INDEX:
             index = np.pad(np.arange(shape_of(x)[axis]), (low, high), mode=mode)  # type: ignore[call-overload]
-            x = getitem(x, (*(slice(None),) * axis, index)) if low or high else x
+            x = _picked(x, axis, index) if low or high else x
         elif mode == "linear_ramp":
             ends = _pair(kwargs.get("end_values", 0), axis, len(widths))
             x = _bordered(
@@ -905,6 +906,43 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> An
         else:
             raise ValueError(f"pad: mode {mode!r} is not supported.")
     return x
+
+
+MOST_RUNS = 8
+"""Parts of an axis of which a border may be made; borders of more repetitions are looked up."""
+
+
+def _runs(index: np.ndarray) -> Iterator[tuple[int, int]]:
+    """Where the parts of an index begin and end that go up or down by one, or stay."""
+    start = 0
+    while start < index.size:
+        steps = np.diff(index[start:])
+        if not steps.size or steps[0] not in (-1, 0, 1):
+            end = start + 1
+        else:
+            changes = np.flatnonzero(steps != steps[0])
+            end = start + 1 + int(changes[0]) if changes.size else index.size
+        yield start, end
+        start = end
+
+
+def _picked(x: Any, axis: int, index: np.ndarray) -> Any:
+    """Elements along an axis at known places, by slices where a few are enough."""
+    runs = list(itertools.islice(_runs(index), MOST_RUNS + 1))
+    if len(runs) > MOST_RUNS:
+        return getitem(x, (*(slice(None),) * axis, index))
+    parts = []
+    for start, end in runs:
+        first, last = int(index[start]), int(index[end - 1])
+        if first <= last:
+            run = part(x, axis, first, last + 1)
+        else:
+            run = flip(part(x, axis, last, first + 1), axis)
+        if first == last and end - start > 1:
+            shape = shape_of(x)
+            run = broadcast_to(run, (*shape[:axis], end - start, *shape[axis + 1 :]))
+        parts.append(run)
+    return concatenate(parts, axis)
 
 
 def _pair(values: Any, axis: int, ndim: int) -> tuple[Any, Any]:

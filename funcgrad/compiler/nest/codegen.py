@@ -471,7 +471,8 @@ class _Writer:
 
     def _is_near(self, loop: _Loop, step: int) -> bool:
         """Whether a step is a part of the text, along the innermost loop."""
-        return bool(self.row) and loop is self.row[-1] and 1 <= step <= MAX_EXTENT
+        is_innermost = bool(self.row) and loop is self.row[-1]
+        return is_innermost and (1 <= step <= MAX_EXTENT or step == -1)
 
     def _is_short(self, loop: _Loop) -> bool:
         """Whether the text says how long a loop is.
