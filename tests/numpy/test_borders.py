@@ -43,11 +43,17 @@ def test_diagonals_of_every_offset(shape: tuple[int, ...]) -> None:
     x = np.arange(float(np.prod(shape))).reshape(shape)
     for axes in ((0, 1), (1, 0), (-1, 0)):
         for offset in range(-6, 7):
-            f = lambda x, k=offset, axes=axes: fnp.diagonal(x, k, *axes)  # noqa: E731
-            np.testing.assert_array_equal(f(x), np.diagonal(x, offset, *axes))
-            slopes = fg.grad(lambda x: (f(x) ** 2).sum())(x)  # noqa: B023
-            assert np.count_nonzero(slopes) <= np.diagonal(x, offset, *axes).size
-            np.testing.assert_allclose(
-                fg.grad(lambda x: fnp.trace(x**2, offset, *axes).sum())(x),
-                slopes,  # noqa: B023
-            )
+            where = (offset, *axes)
+
+            def squares(x: Any, where: Any = where) -> Any:
+                return (fnp.diagonal(x, *where) ** 2).sum()
+
+            def trace(x: Any, where: Any = where) -> Any:
+                return fnp.trace(x**2, *where).sum()
+
+            expected = np.diagonal(x, *where)
+            np.testing.assert_array_equal(fnp.diagonal(x, *where), expected)
+            slopes = fg.grad(squares)(x)
+            np.testing.assert_allclose(np.diagonal(slopes, *where), 2 * expected)
+            assert np.count_nonzero(slopes) <= expected.size
+            np.testing.assert_allclose(fg.grad(trace)(x), slopes)
