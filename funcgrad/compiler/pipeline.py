@@ -123,6 +123,7 @@ def _compile_program(
     warn_of_length(program.name, [equation.source for equation in lowered.equations])
     graph = build(lowered)
     groups = arrange(graph, donated=donated)
+    _drop_unread(graph)
     jobs = [list(_jobs(group)) for group in groups]
     n_threads = _n_threads(program.thread_limit if threads is None else threads)
     _split(jobs, n_threads)
@@ -166,6 +167,15 @@ def _compile_program(
     return Executable(
         graph, memory, parts, last, sources, report, stats, stepper.stretches, stepper.sites
     )
+
+
+def _drop_unread(graph: Graph) -> None:
+    """Let go of constants that nothing reads any more: an empty array stands for each of them.
+
+    Such are identities of which passes know where they are not zero.
+    """
+    read = {value for node in all_nodes(graph) for value in values_read(node)}
+    graph.constants[:] = [(v, array if v in read else array[:0]) for v, array in graph.constants]
 
 
 def _described(jobs: Sequence[Job], offset: int, step: int) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from funcgrad import environment
 from funcgrad.compiler.nest.allocate import mark_stored
 from funcgrad.compiler.nest.detach import detach
+from funcgrad.compiler.nest.follow_planes import follow_planes
 from funcgrad.compiler.nest.fuse import Group, fuse
 from funcgrad.compiler.nest.in_place import change_in_place, reuse_inputs
 from funcgrad.compiler.nest.join_lookups import join_lookups
@@ -27,6 +28,7 @@ from funcgrad.compiler.nest.write_through import prefer_fresh, write_through
 
 OPTIONAL = (
     "rematerialize",  # loops compute again what earlier loops would keep for them
+    "follow_planes",  # arrays that are nearly all zeros are computed where they are not
     "read_through",  # assembled arrays are read where their parts come from
     "recompute",  # cheap values are computed again by their readers
     "split_totals",  # folds of whole arrays are folds of rows first
@@ -79,6 +81,9 @@ def arrange(
         check("rematerialize")
     join_lookups(graph)
     check("join_lookups")
+    if is_on("follow_planes"):
+        follow_planes(graph)
+        check("follow_planes")
     if is_on("read_through"):
         read_through(graph)
         check("read_through")
