@@ -301,9 +301,7 @@ def _known(tree: ast.AST, known: Sequence[Any]) -> Any:
     return 0 if name in KEEP_ZERO and all(value == 0 for value in values) else None
 
 
-def _known_choice(
-    values: Sequence[Any], parts: Sequence[ast.expr], known: Sequence[Any]
-) -> Any:
+def _known_choice(values: Sequence[Any], parts: Sequence[ast.expr], known: Sequence[Any]) -> Any:
     """What is known of one of two values, by a condition."""
     condition, one, other = values
     if condition is not None:

@@ -302,6 +302,8 @@ def _codes(jobs: Sequence[Sequence[Job]]) -> Iterator[kernel_store.Code]:
         elif isinstance(job, Kernel | ForeignCall | Multiplication | StridedMultiplication):
             if isinstance(job, Multiplication | StridedMultiplication):
                 yield job.code
+            if isinstance(job, ForeignCall):
+                yield from job.codes
             if len(job.parts) > 1:
                 yield from kernel_store.parallel_codes()
 
