@@ -16,6 +16,7 @@ from funcgrad.compiler.nest.follow_planes import follow_planes
 from funcgrad.compiler.nest.fuse import Group, fuse
 from funcgrad.compiler.nest.in_place import change_in_place, reuse_inputs
 from funcgrad.compiler.nest.join_lookups import join_lookups
+from funcgrad.compiler.nest.keep_less import keep_less
 from funcgrad.compiler.nest.layout import Value
 from funcgrad.compiler.nest.nodes import Graph
 from funcgrad.compiler.nest.read_through import read_through
@@ -33,6 +34,7 @@ OPTIONAL = (
     "recompute",  # cheap values are computed again by their readers
     "split_totals",  # folds of whole arrays are folds of rows first
     "specialize",  # short axes are written out
+    "keep_less",  # cheap values are computed again instead of being kept for other kernels
     "detach",  # functions of the numbers of rows run apart from the rows
     "write_through",  # parts of assembled arrays are computed where they belong
     "in_place",  # results take the memory of what nobody needs any more
@@ -99,6 +101,9 @@ def arrange(
         check("specialize")
         groups = fuse(graph)
         check("fuse", groups)
+    if is_on("keep_less"):
+        groups = keep_less(graph, groups)
+        check("keep_less", groups)
     if is_on("detach"):
         groups = detach(groups)
         check("detach", groups)
