@@ -33,6 +33,7 @@ from funcgrad.compiler.nest.layout import (
     whole,
 )
 from funcgrad.compiler.nest.loops import Nester
+from funcgrad.compiler.nest.merge_products import Merged, merged_products
 from funcgrad.compiler.nest.nodes import (
     ArgFold,
     Copies,
@@ -115,8 +116,13 @@ class Lowering(Builder):
         for var, array in program.constants:
             # A copy: what a function closes over may be written to after it was compiled.
             self.operands[var] = self.array(np.array(array, order="C"))
+        merged = merged_products(program)
+        left_out = {equation for each in merged.values() for equation in each.without}
         for equation in program.equations:
-            self._equation(equation)
+            if equation in merged:
+                self._merged(merged[equation], equation)
+            elif equation not in left_out:
+                self._equation(equation)
         return [self._read(atom) for atom in program.outputs]
 
     def _prune(self) -> None:
@@ -157,6 +163,24 @@ class Lowering(Builder):
         treat = getattr(self, f"_{type(form).__name__.lower()}")
         results = treat(form, equation, operands)
         self.operands.update(zip(equation.outputs, results, strict=True))
+        self.equation = outer
+
+    def _merged(self, merged: Merged, equation: Equation) -> None:
+        """A product that takes the place of a sum of products."""
+        outer, self.equation = self.equation, merged.without[0]
+        (first, letters), (second, others) = merged.terms
+        order = Reindex(
+            tuple(others.index(letter) for letter in letters),
+            (0,) * len(others),
+            (1,) * len(others),
+        )
+        one = self._read(first)
+        other = reindexed(self._read(second), order, one.shape)
+        total = self.add(Point((one, other), (Value(one.shape, one.dtype),), "{0} + {1}"))
+        form = Contraction(merged.common[1], letters, merged.out)
+        common = self._read(merged.common[0])
+        result = Contractor(self, form, common, whole(total.out)).result()
+        self.operands[equation.outputs[0]] = result
         self.equation = outer
 
     def _pointwise(
