@@ -50,6 +50,7 @@ from funcgrad.compiler.nest.nodes import (
     Scan,
     Search,
     Window,
+    values_read,
 )
 from funcgrad.compiler.nest.slides import sliding_contraction, window_fold
 from funcgrad.core.program import Atom, Equation, Program, Var
@@ -87,6 +88,7 @@ from funcgrad.passes.inline import form_of, inline
 def build(program: Program) -> Graph:
     """The graph of a program without calls."""
     graph = Graph(inputs=[Value(v.aval.shape, v.aval.dtype) for v in program.inputs])
+    graph.out_shapes = [atom.aval.shape for atom in program.outputs]
     return Lowering(graph, program, [whole(value) for value in graph.inputs]).graph
 
 
@@ -102,9 +104,15 @@ class Lowering(Builder):
     def __init__(self, graph: Graph, program: Program, operands: Sequence[Operand]) -> None:
         super().__init__(graph)
         self.operands: dict[Var, Operand] = {}
+        results = self._apply(program, operands)
         taken: set[int] = set()
-        for operand in self._apply(program, operands):
-            value = self._output(operand, taken)
+        if not graph.out_shapes:
+            fixed = {x.value for x in results if isinstance(x, View)}
+        else:  # NumPy is given arrays of their own shapes
+            externals = [node for node in graph.nodes if isinstance(node, External)]
+            fixed = {value for node in externals for value in (*node.outs, *values_read(node))}
+        for operand in results:
+            value = self._output(operand, taken, fixed)
             taken.add(id(value))
             self.graph.outputs.append(value)
         self._prune()
@@ -140,10 +148,12 @@ class Lowering(Builder):
             return self.operands[atom]
         return Uniform(atom.aval.dtype.type(atom.value), ())  # type: ignore[union-attr]
 
-    def _output(self, operand: Operand, taken: set[int]) -> Value:
-        if isinstance(operand, View) and operand.is_whole and operand.shape == operand.value.shape:
+    def _output(self, operand: Operand, taken: set[int], fixed: set[Value]) -> Value:
+        """The value that is returned, of those that must not be seen under another shape."""
+        if isinstance(operand, View) and operand.is_whole:
             value = operand.value
-            if value.maker is not None and id(value) not in taken:
+            has_shape = operand.shape == value.shape or value not in fixed
+            if has_shape and value.maker is not None and id(value) not in taken:
                 return value
         return self.copy(operand)
 
