@@ -190,6 +190,8 @@ class _Planes:
         if len(lanes) != 1 or not self._is_zero_beside(node, seen):
             return None
         (lane,) = lanes
+        slopes = _slopes([x.parts for x in seen if x is not None])
+        seen = [x and _Sparse(lane, _with_slopes(x.parts, slopes)) for x in seen]
         boxes = _boxes(lane, [x.parts for x in seen if x is not None], node.space)
         if boxes is None:
             return None
@@ -271,6 +273,8 @@ class _Planes:
         (lane,) = lanes
         if any(box[lane] != (0, shape[lane]) for box, _ in placed):
             return None
+        slopes = _slopes([parts for _, parts in placed])
+        placed = [(box, _with_slopes(parts, slopes)) for box, parts in placed]
         boxes = _boxes(lane, [parts for _, parts in placed], shape)
         if boxes is None:
             return None
@@ -359,6 +363,26 @@ def _cut(zeros: Uniform, box: Box, lane: int) -> Uniform:
 
 def _hull(a: Box, b: Box) -> Box:
     return tuple((min(x[0], y[0]), max(x[1], y[1])) for x, y in zip(a, b, strict=True))
+
+
+def _slopes(given: Sequence[dict[_Plane, _Part]]) -> tuple[int, ...]:
+    """The slopes of the plane with the most elements."""
+    planes = [(box_size(part.box), plane) for parts in given for plane, part in parts.items()]
+    return max(planes)[1][0]
+
+
+def _with_slopes(parts: dict[_Plane, _Part], slopes: tuple[int, ...]) -> dict[_Plane, _Part]:
+    """The same planes with other slopes along axes on which they have one element only."""
+    found = {}
+    for (own, distance), part in parts.items():
+        new, moved = list(own), distance
+        for axis, (a, b) in enumerate(part.box):
+            if b - a == 1:
+                new[axis] = slopes[axis]
+                moved += (own[axis] - slopes[axis]) * a
+        plane = tuple(new), moved
+        found[(own, distance) if plane in found else plane] = part
+    return found
 
 
 def _boxes(

@@ -31,6 +31,7 @@ from funcgrad.compiler.nest.layout import (
     reshaped,
     same_strides,
     whole,
+    with_joined_axes,
 )
 from funcgrad.compiler.nest.loops import Nester
 from funcgrad.compiler.nest.merge_products import Merged, merged_products
@@ -53,6 +54,7 @@ from funcgrad.compiler.nest.nodes import (
     values_read,
 )
 from funcgrad.compiler.nest.slides import sliding_contraction, window_fold
+from funcgrad.compiler.nest.source import word_of
 from funcgrad.core.program import Atom, Equation, Program, Var
 from funcgrad.intrinsics import expression, with_constants
 from funcgrad.lowering import (
@@ -155,6 +157,8 @@ class Lowering(Builder):
             has_shape = operand.shape == value.shape or value not in fixed
             if has_shape and value.maker is not None and id(value) not in taken:
                 return value
+        if isinstance(operand, View) and self.graph.out_shapes:
+            operand = with_joined_axes(operand)
         return self.copy(operand)
 
     def lower_into(self, graph: Graph, program: Program, operands: Sequence[Operand]) -> None:
@@ -471,7 +475,7 @@ class Lowering(Builder):
         self, form: SearchForm, equation: Equation, operands: list[Operand]
     ) -> Iterable[Operand]:
         aval = equation.outputs[0].aval
-        ordered, values = operands
+        ordered, values = _before_conversion(operands)
         node = Search((self._stored(ordered), values), (Value(aval.shape, aval.dtype),), form)
         return [whole(self.add(node).out)]
 
@@ -600,6 +604,20 @@ def _rebased(chain: Sequence[Deposit | Replace], start: Operand, node: Node) -> 
         new.equation = link.equation
         yield new
         start = whole(out)
+
+
+def _before_conversion(operands: Sequence[Operand]) -> Sequence[Operand]:
+    """Arrays of one dtype that were converted from a narrower one, which orders them alike."""
+    found = []
+    for x in operands:
+        maker = x.value.maker if isinstance(x, View) and x.is_whole else None
+        if not isinstance(maker, Point) or maker.expr not in ("{0}", f"{word_of(x.dtype)}({{0}})"):
+            return operands
+        (source,) = maker.operands
+        if source.shape != x.shape or not np.can_cast(source.dtype, x.dtype, "safe"):
+            return operands
+        found.append(source)
+    return found if len({x.dtype for x in found}) == 1 else operands
 
 
 def _order(array: Array) -> Sequence[int]:
