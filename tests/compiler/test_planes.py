@@ -143,7 +143,7 @@ def test_newton_with_a_band() -> None:
 
     step = fg.jit(lambda u: u - np.linalg.solve(fg.jacfwd(residual)(u), residual(u)))
     u = np.zeros(50)
-    for _ in range(8):
+    for _ in range(12):
         u = step(u)
     np.testing.assert_allclose(residual(u), 0, atol=1e-12)
 

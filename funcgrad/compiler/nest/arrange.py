@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from funcgrad import environment
 from funcgrad.compiler.nest.allocate import mark_stored
 from funcgrad.compiler.nest.detach import detach
+from funcgrad.compiler.nest.divide import divide
 from funcgrad.compiler.nest.follow_planes import follow_planes
 from funcgrad.compiler.nest.fuse import Group, fuse
 from funcgrad.compiler.nest.in_place import change_in_place, reuse_inputs
@@ -36,6 +37,7 @@ OPTIONAL = (
     "specialize",  # short axes are written out
     "keep_less",  # cheap values are computed again instead of being kept for other kernels
     "detach",  # functions of the numbers of rows run apart from the rows
+    "divide",  # sums over rows are sums over parts of them first
     "write_through",  # parts of assembled arrays are computed where they belong
     "in_place",  # results take the memory of what nobody needs any more
     "scalarize",  # loops over few numbers are one kernel of variables
@@ -107,6 +109,9 @@ def arrange(
     if is_on("detach"):
         groups = detach(groups)
         check("detach", groups)
+    if is_on("divide"):
+        groups = divide(graph, groups)
+        check("divide", groups)
     mark_stored(graph, groups)
     if is_on("write_through"):
         prefer_fresh(graph, groups)

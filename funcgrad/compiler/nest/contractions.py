@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from string import ascii_letters
 
 from funcgrad.compiler.nest.builder import Builder
 from funcgrad.compiler.nest.layout import Operand, Shape, Value, View, reindexed, whole
 from funcgrad.compiler.nest.nodes import Fold, Matrices, Point, Product
+from funcgrad.compiler.nest.split import even_parts
 from funcgrad.lowering import Contraction, Reduction, Reindex
 from funcgrad.records import dataclass
 
 MAX_UNROLLED = 16
 """Elements of the longest result whose product a kernel of a loop may unroll."""
 
+
+MOST_KEPT = 1 << 12
+"""Elements of a result whose sums are divided."""
+
+LEAST_DIVIDED = 1 << 21
+"""Multiplications from which that is worth it."""
+
+LEAST_PART = 256
+"""Terms of the shortest part."""
 
 LEAST_PRODUCT = 1 << 14
 """Multiplications of a matrix product that is worth to be one of many."""
@@ -115,7 +126,11 @@ class Contractor:
         return whole(self.builder.add(Fold((whole(node.out),), (total,), fold)).out)
 
     def _by_matrices(self, lhs: str, x: Operand, rhs: str, y: Operand, out: str) -> Operand:
-        roles = self._roles(lhs, x, rhs, y)
+        divided = self._with_divided_sums(lhs, x, rhs, y)
+        if divided is None:
+            roles = self._roles(lhs, x, rhs, y)
+        else:
+            lhs, x, rhs, y, roles = divided
         a, a_layout = self._matrices(x, lhs, roles.batch, roles.rows, roles.summed)
         b, b_layout = self._matrices(y, rhs, roles.batch, roles.summed, roles.columns)
         order = [*roles.batch, *roles.rows, *roles.columns]
@@ -131,6 +146,33 @@ class Contractor:
             value = self.builder.add(Fold((whole(value),), (total,), fold)).out
         strides = dict(zip(order, value.strides, strict=True))
         return View(value, self._shape(out), tuple(strides[c] for c in out))
+
+    def _with_divided_sums(
+        self, lhs: str, x: Operand, rhs: str, y: Operand
+    ) -> tuple[str, View, str, View, _Roles] | None:
+        """The contraction with long sums in parts, where there is little else to share.
+
+        A product of few rows and columns has few tiles; threads share parts of its sums.
+        """
+        k, kept = self._size(self.summed), self._size(self.rows + self.columns)
+        if self._size(self.batch) > 1 or kept > MOST_KEPT or k * kept < LEAST_DIVIDED:
+            return None
+        (letter,) = [c for c in self.summed if self.lengths[c] > 1][:1]
+        n_parts = even_parts(self.lengths[letter], LEAST_PART)
+        if not n_parts or self.lengths[letter] != k:
+            return None
+        if not isinstance(x, View) or not isinstance(y, View):
+            return None
+        part = next(c for c in ascii_letters if c not in lhs + rhs)
+        x, lhs = _with_divided_axis(x, lhs, letter, part, n_parts)
+        y, rhs = _with_divided_axis(y, rhs, letter, part, n_parts)
+        lengths = dict(self.lengths)
+        self.lengths |= {letter: k // n_parts, part: n_parts}
+        roles = _Roles([part, *self.batch], self.rows, self.columns, self.summed, [part])
+        if self._copied(roles, lhs, x, rhs, y):
+            self.lengths = lengths
+            return None
+        return lhs, x, rhs, y, roles
 
     def _roles(self, lhs: str, x: Operand, rhs: str, y: Operand) -> _Roles:
         """The stack of products for which the fewest elements have to be copied.
@@ -225,6 +267,15 @@ class Contractor:
             else:
                 return None
         return 1 if stride is None else stride
+
+
+def _with_divided_axis(x: View, own: str, letter: str, part: str, n: int) -> tuple[View, str]:
+    """An operand with one axis as two, of which the first one counts parts."""
+    axis = own.index(letter)
+    length, stride = x.shape[axis] // n, x.strides[axis]
+    shape = (*x.shape[:axis], n, length, *x.shape[axis + 1 :])
+    strides = (*x.strides[:axis], stride * length, stride, *x.strides[axis + 1 :])
+    return View(x.value, shape, strides, x.offset), own[:axis] + part + own[axis:]
 
 
 def _spread(x: Operand, own: str, labels: str, space: Shape) -> Operand:

@@ -1,0 +1,140 @@
+"""Walks that carry sums from row to row are divided into parts, whose sums are added up then.
+
+``divide : groups -> groups``. A kernel that adds up columns, or everything, while it computes what
+its rows need cannot share its rows among threads. Its rows are therefore counted in two numbers,
+the part and the row in it: every part has sums of its own, and what is few is added up at the end.
+How many parts there are depends on the shape alone, so that results do not depend on threads.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from funcgrad.compiler.nest.codegen import LONG
+from funcgrad.compiler.nest.fuse import Group, Walk, fuse_nodes, kind_of
+from funcgrad.compiler.nest.layout import (
+    Operand,
+    Shape,
+    Uniform,
+    Value,
+    View,
+    contiguous_strides,
+    whole,
+)
+from funcgrad.compiler.nest.nodes import Fold, Graph, Guard, Node, values_read
+from funcgrad.compiler.nest.split import even_parts
+
+MIN_ELEMENTS = 1 << 19
+"""Smaller walks are those of one thread."""
+
+MIN_PART = 1 << 13
+"""Elements of a part beside which its own sums are few."""
+
+
+def divide(graph: Graph, groups: Sequence[Group]) -> list[Group]:
+    """The groups, of which some are divided; changes the graph."""
+    found: list[Group] = []
+    replaced: dict[Node, tuple[Node, ...]] = {}
+    for group in groups:
+        found.append(group)
+        n_parts = _n_parts(group)
+        if n_parts:
+            after = _after_all(group)
+            group.nodes = [node for node in group.nodes if node not in after]
+            divided = _divided(group, n_parts)
+            replaced |= divided
+            found += fuse_nodes([*(total for _, total in divided.values()), *after])
+    if replaced:
+        graph.nodes = [new for node in graph.nodes for new in replaced.get(node, (node,))]
+    return found
+
+
+def _n_parts(group: Group) -> int:
+    """The number of parts that a group is divided into; 0 if it is left as it is."""
+    walk, space = group.walk, group.space
+    if walk is None or walk.batch or walk.order != tuple(range(len(space))):
+        return 0
+    if math.prod(space) < MIN_ELEMENTS or not _is_serial(group, walk):
+        return 0
+    after = _after_all(group)
+    if not all(_is_divisible(node, space[0]) for node in group.nodes if node not in after):
+        return 0
+    if any(v.maker in after for n in group.nodes if n not in after for v in values_read(n)):
+        return 0
+    least = -(-MIN_PART // math.prod(space[1:]))
+    return even_parts(space[0], least)
+
+
+def _after_all(group: Group) -> dict[Node, None]:
+    """The nodes of a group that have no rows: functions of what is added up over all of them."""
+    return dict.fromkeys(n for n in group.nodes if math.prod(n.space) == 1)
+
+
+def _is_serial(group: Group, walk: Walk) -> bool:
+    """Whether something goes from row to row, and nothing else can be shared."""
+    space = group.space
+    if walk.row == len(space):
+        return True  # there is one row
+    folds = [node for node in group.nodes if isinstance(node, Fold)]
+    kinds = {kind_of(fold, space, walk) for fold in folds}
+    is_columns_alone = kinds == {"column"} and all(node.space == space for node in group.nodes)
+    is_shared = is_columns_alone and math.prod(space[len(space) - walk.row :]) >= LONG
+    return kinds != {"inner"} and not is_shared
+
+
+def _is_divisible(node: Node, length: int) -> bool:
+    """Whether a node counts rows by its first axis, all of them alike."""
+    if not node.space or node.space[0] != length:
+        return False
+    return not isinstance(node, Guard) or node.box[0] == (0, length)
+
+
+def _divided(group: Group, n_parts: int) -> dict[Node, tuple[Fold, Fold]]:
+    """Divide a group; by the sums over its rows, those over parts and those of these."""
+    found: dict[Node, tuple[Fold, Fold]] = {}
+    for i, node in enumerate(group.nodes):
+        node.operands = tuple(_split(x, n_parts) for x in node.operands)
+        if isinstance(node, Fold) and 0 in node.form.axes:
+            found[node] = _in_two(node, n_parts)
+            group.nodes[i] = found[node][0]
+            continue
+        if isinstance(node, Fold):
+            node.form = replace(node.form, axes=tuple(a + 1 for a in node.form.axes))
+        if isinstance(node, Guard):
+            length = node.out.shape[0] // n_parts
+            node.box = ((0, n_parts), (0, length), *node.box[1:])
+        for out in node.outs:
+            out.shape = _split_shape(out.shape, n_parts)
+            out.strides = contiguous_strides(out.shape)
+    assert group.walk is not None
+    is_row = group.walk.row == len(group.space)
+    group.space = _split_shape(group.space, n_parts)
+    order = tuple(range(len(group.space)))
+    group.walk = Walk(order, group.walk.row, None if is_row else 1)
+    return found
+
+
+def _in_two(node: Fold, n_parts: int) -> tuple[Fold, Fold]:
+    """A fold of parts, and one of their results."""
+    parts = Value((n_parts, *node.out.shape), node.out.dtype)
+    inner = replace(node.form, axes=tuple(a + 1 for a in node.form.axes))
+    outer = replace(node.form, axes=(0,))
+    found = Fold(node.operands, (parts,), inner), Fold((whole(parts),), node.outs, outer)
+    for fold in found:
+        fold.epoch, fold.equation = node.epoch, node.equation
+    return found
+
+
+def _split_shape(shape: Shape, n_parts: int) -> Shape:
+    return n_parts, shape[0] // n_parts, *shape[1:]
+
+
+def _split(operand: Operand, n_parts: int) -> Operand:
+    """An operand with its first axis as two."""
+    shape = _split_shape(operand.shape, n_parts)
+    if isinstance(operand, Uniform):
+        return Uniform(operand.scalar, shape)
+    first, *rest = operand.strides
+    return View(operand.value, shape, (first * shape[1], first, *rest), operand.offset)
