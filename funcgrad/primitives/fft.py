@@ -24,11 +24,11 @@ from funcgrad.core.avals import ShapedArray, aval_of, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.dtypes import complex_dtype, real_dtype
 from funcgrad.errors import DtypeError, ShapeError
-from funcgrad.lowering import Array, Extern, Form, FourierCall, Routine, UfuncCall
+from funcgrad.lowering import Array, Form, FourierCall, Routine, UfuncCall
 from funcgrad.primitives.elementwise import Convert, add, conj, imag, mul, real, select, sub
 from funcgrad.primitives.families import Recipe, linear_jvp, shape_of
 from funcgrad.primitives.ordering import axis_last
-from funcgrad.primitives.shape import Concatenate, Reverse, Slice, reshape
+from funcgrad.primitives.shape import Concatenate, Reshape, Reverse, Slice, reshape
 from funcgrad.records import dataclass
 
 
@@ -215,7 +215,26 @@ class PairedFft(Primitive):
         return _lanes_form(x, out, x.ndim - 1, n, self.inverse, 1 / n if self.inverse else 1.0)
 
     def lower(self, x: ShapedArray) -> Form:
-        return self.form(x) or Extern()
+        return self.form(x) or self._by_parts(x)
+
+    def _by_parts(self, x: ShapedArray) -> Form:
+        """As a transform of complex numbers that are put together, or taken apart."""
+        recipe, axis, shape = Recipe(x), x.ndim - 1, x.shape
+        given = recipe.inputs[0]
+        if self.inverse:
+            z = recipe(Fft((axis,), True), given)
+            parts = [recipe(Reshape((*shape, 1)), recipe(part, z)) for part in (real, imag)]
+            pairs = recipe(Concatenate(axis + 1), *parts)
+            return recipe.form(recipe(Reshape((*shape[:-1], 2 * shape[-1])), pairs))
+        dtype = complex_dtype(x.dtype)
+        re, im = (
+            recipe(
+                Convert(dtype), recipe(Slice((*(0,) * axis, k), shape, (*(1,) * axis, 2)), given)
+            )
+            for k in (0, 1)
+        )
+        z = recipe(add, re, recipe(mul, im, dtype.type(1j)))
+        return recipe.form(recipe(Fft((axis,)), z))
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
         _check_axis(self.name, x, x.ndim - 1, "c" if self.inverse else "f")

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from funcgrad import environment
 from funcgrad.compiler.nest.allocate import mark_stored
 from funcgrad.compiler.nest.detach import detach
-from funcgrad.compiler.nest.divide import divide
+from funcgrad.compiler.nest.divide import divide, divide_deposits
 from funcgrad.compiler.nest.follow_planes import follow_planes
 from funcgrad.compiler.nest.fuse import Group, fuse
 from funcgrad.compiler.nest.in_place import change_in_place, reuse_inputs
@@ -85,6 +85,9 @@ def arrange(
         check("rematerialize")
     join_lookups(graph)
     check("join_lookups")
+    if is_on("divide"):
+        divide_deposits(graph)
+        check("divide_deposits")
     if is_on("follow_planes"):
         follow_planes(graph)
         check("follow_planes")

@@ -1,4 +1,7 @@
-"""Walks that carry sums from row to row are divided into parts, whose sums are added up then.
+"""What carries sums from row to row is divided into parts, whose sums are added up then.
+
+``divide_deposits : graph -> graph``. Elements that are added up at computed places, few of them,
+come one after the other: each part of them is added up by itself.
 
 ``divide : groups -> groups``. A kernel that adds up columns, or everything, while it computes what
 its rows need cannot share its rows among threads. Its rows are therefore counted in two numbers,
@@ -23,14 +26,71 @@ from funcgrad.compiler.nest.layout import (
     contiguous_strides,
     whole,
 )
-from funcgrad.compiler.nest.nodes import Fold, Graph, Guard, Node, values_read
+from funcgrad.compiler.nest.nodes import Fold, Graph, Guard, Node, Point, Put, values_read
 from funcgrad.compiler.nest.split import even_parts
+from funcgrad.intrinsics import expression
+from funcgrad.lowering import Reduction
 
 MIN_ELEMENTS = 1 << 19
 """Smaller walks are those of one thread."""
 
 MIN_PART = 1 << 13
 """Elements of a part beside which its own sums are few."""
+
+
+MIN_DEPOSITS = 1 << 17
+"""Elements that are taken in, fewer of which are left to one thread."""
+
+MANY = 64
+"""How many times as many elements are taken in as there are places, at least."""
+
+
+def divide_deposits(graph: Graph) -> None:
+    """Divide sums at computed places; changes the graph."""
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        n_parts = _n_deposit_parts(node) if isinstance(node, Put) else 0
+        if n_parts:
+            assert isinstance(node, Put)
+            divided = _divided_deposit(node, n_parts)
+            for new in divided:
+                new.epoch, new.equation = node.epoch, node.equation
+            nodes += divided
+        else:
+            nodes.append(node)
+    graph.nodes = nodes
+
+
+def _n_deposit_parts(node: Put) -> int:
+    shape, size = node.operands[1].shape, math.prod(node.operands[1].shape)
+    if size < max(MIN_DEPOSITS, MANY * math.prod(node.out.shape)) or 0 in node.lanes:
+        return 0
+    is_sum = expression(node.step).is_sum and node.out.dtype.kind in "iuf"
+    if not is_sum or len(shape) == node.n_rest or node.operands[1].dtype != node.out.dtype:
+        return 0
+    return even_parts(shape[0], 1)
+
+
+def _divided_deposit(node: Put, n_parts: int) -> list[Node]:
+    x, *taken = node.operands
+    out, dtype = node.out, node.out.dtype
+    parts = Value((n_parts, *out.shape), dtype)
+    target = _split(node.target, n_parts)
+    assert isinstance(target, View)
+    strides = (target.strides[0] + math.prod(out.shape), *target.strides[1:])
+    operands = (Uniform(dtype.type(0), parts.shape), *(_split(y, n_parts) for y in taken))
+    put = replace(
+        node,
+        operands=operands,
+        outs=(parts,),
+        target=View(parts, target.shape, strides, target.offset),
+        lanes=frozenset({0, *(axis + 1 for axis in node.lanes)}),
+    )
+    form = Reduction((0,), "0", "radd({0}, {1})", accurate=True)
+    if isinstance(x, Uniform) and x.scalar == 0:
+        return [put, Fold((whole(parts),), (out,), form)]
+    total = Fold((whole(parts),), (Value(out.shape, dtype),), form)
+    return [put, total, Point((x, whole(total.out)), (out,), "{0} + {1}")]
 
 
 def divide(graph: Graph, groups: Sequence[Group]) -> list[Group]:
