@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from funcgrad import environment
 from funcgrad.compiler import abi
 from funcgrad.compiler.nest.allocate import (
@@ -175,7 +177,10 @@ def _drop_unread(graph: Graph) -> None:
     Such are identities of which passes know where they are not zero.
     """
     read = {value for node in all_nodes(graph) for value in values_read(node)}
-    graph.constants[:] = [(v, array if v in read else array[:0]) for v, array in graph.constants]
+    graph.constants[:] = [
+        (value, array if value in read else np.empty(0, array.dtype))
+        for value, array in graph.constants
+    ]
 
 
 def _described(jobs: Sequence[Job], offset: int, step: int) -> str:
