@@ -410,6 +410,44 @@ class LapackCall:
 
 
 @dataclass(frozen=True)
+class FourierCall:
+    """Transforms of complex numbers: ``sum over j of x[j] exp(-2 pi i j k / n)``, many at a time.
+
+    The arrays are complex, or real: then neighbours are the parts of complex numbers. Distances are
+    counted in complex numbers. Lanes, or elements, lie side by side in each of them.
+
+    Args:
+        source: The number of the array that is transformed.
+        target: The number of the array of results.
+        n: Elements of a transform: a product of 2, 3 and 5.
+        blocks: How many blocks of lanes there are.
+        lanes: How many lanes a block has.
+        read: Distances of blocks, of elements, of lanes.
+        written: The same of results.
+        inverse: Whether the sign of the exponent is positive.
+        scale: What results are multiplied by.
+        turns: If not 0: the element ``k`` of lane ``l`` is multiplied by
+            ``exp(-2 pi i k l / turns)``, or its inverse.
+    """
+
+    source: int
+    target: int
+    n: int
+    blocks: int
+    lanes: int
+    read: tuple[int, int, int]
+    written: tuple[int, int, int]
+    inverse: bool
+    scale: float = 1.0
+    turns: int = 0
+
+    @property
+    def touches(self) -> tuple[int, ...]:
+        """The arrays that it reads or writes."""
+        return self.source, self.target
+
+
+@dataclass(frozen=True)
 class SortCall:
     """NumPy's sorting of the last stored axis, nan last.
 
@@ -450,7 +488,7 @@ class NativeCall:
         return tuple(x.array for x in self.arguments if isinstance(x, Ref))
 
 
-LibraryCall = UfuncCall | LapackCall | SortCall | NativeCall
+LibraryCall = UfuncCall | LapackCall | SortCall | FourierCall | NativeCall
 
 
 @dataclass(frozen=True)

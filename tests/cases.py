@@ -50,7 +50,7 @@ from funcgrad.primitives.cumulative import (
     LinearRecurrence,
 )
 from funcgrad.primitives.deviance import binet, binet_slope, deviance
-from funcgrad.primitives.fft import Fft, Irfft, Rfft
+from funcgrad.primitives.fft import Fft, Irfft, PairedFft, Rfft
 from funcgrad.primitives.gamma_samples import (
     gamma_sample,
     gamma_slope,
@@ -1274,6 +1274,8 @@ FOURIER = [
     Case(Fft((1, 2)), (uniform(2, 3, 4),), "two-axes", "D", 1, FIRST),
     Case(Fft((0,), True), (uniform(4, 2),), "inverse", "DF", 1, FIRST),
     Case(Fft((1,)), (uniform(0, 2),), "empty", "D", 1, FIRST),
+    Case(PairedFft(), (uniform(2, 6),), "", "df", 1, FIRST),
+    Case(PairedFft(True), (uniform(2, 3),), "inverse", "DF", 1, FIRST),
     *(Case(Rfft(1), (uniform(2, n),), str(n), "df", 1, FIRST) for n in (1, 2, 5, 6)),
     *(Case(Irfft(1, n), (uniform(2, n // 2 + 1),), str(n), "DF", 1, FIRST) for n in (1, 2, 5, 6)),
 ]

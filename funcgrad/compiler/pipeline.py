@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from funcgrad import environment
 from funcgrad.compiler import abi
 from funcgrad.compiler.nest.allocate import (
@@ -123,6 +125,7 @@ def _compile_program(
     warn_of_length(program.name, [equation.source for equation in lowered.equations])
     graph = build(lowered)
     groups = arrange(graph, donated=donated)
+    _drop_unread(graph)
     jobs = [list(_jobs(group)) for group in groups]
     n_threads = _n_threads(program.thread_limit if threads is None else threads)
     _split(jobs, n_threads)
@@ -166,6 +169,18 @@ def _compile_program(
     return Executable(
         graph, memory, parts, last, sources, report, stats, stepper.stretches, stepper.sites
     )
+
+
+def _drop_unread(graph: Graph) -> None:
+    """Let go of constants that nothing reads any more: an empty array stands for each of them.
+
+    Such are identities of which passes know where they are not zero.
+    """
+    read = {value for node in all_nodes(graph) for value in values_read(node)}
+    graph.constants[:] = [
+        (value, array if value in read else np.empty(0, array.dtype))
+        for value, array in graph.constants
+    ]
 
 
 def _described(jobs: Sequence[Job], offset: int, step: int) -> str:
@@ -292,6 +307,8 @@ def _codes(jobs: Sequence[Sequence[Job]]) -> Iterator[kernel_store.Code]:
         elif isinstance(job, Kernel | ForeignCall | Multiplication | StridedMultiplication):
             if isinstance(job, Multiplication | StridedMultiplication):
                 yield job.code
+            if isinstance(job, ForeignCall):
+                yield from job.codes
             if len(job.parts) > 1:
                 yield from kernel_store.parallel_codes()
 

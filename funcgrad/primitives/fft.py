@@ -4,10 +4,16 @@ All are linear. The matrix of the complex transform is symmetric, so it is its o
 real ones drop, or rebuild, the redundant half of a Hermitian spectrum; their transposes follow
 from the pairing ``Re <ct, t>`` without conjugation. Several axes, lengths and norms are composed
 in the namespaces above.
+
+Compiled, many transforms at once, and long ones, are those of `lowering.FourierCall`; a real one of
+even length is a complex one of pairs of neighbours, whose spectra are told apart by their symmetry:
+what belongs to the first of each pair is Hermitian, what belongs to the second one anti-Hermitian.
+Other transforms are NumPy's.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,10 +24,11 @@ from funcgrad.core.avals import ShapedArray, aval_of, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.dtypes import complex_dtype, real_dtype
 from funcgrad.errors import DtypeError, ShapeError
-from funcgrad.lowering import Array, Form, Routine, UfuncCall
-from funcgrad.primitives.elementwise import conj, mul
+from funcgrad.lowering import Array, Form, FourierCall, Routine, UfuncCall
+from funcgrad.primitives.elementwise import Convert, add, conj, imag, mul, real, select, sub
 from funcgrad.primitives.families import Recipe, linear_jvp, shape_of
 from funcgrad.primitives.ordering import axis_last
+from funcgrad.primitives.shape import Concatenate, Reshape, Reverse, Slice, reshape
 from funcgrad.records import dataclass
 
 
@@ -38,6 +45,74 @@ def _form(name: str, x: ShapedArray, out: ShapedArray, axis: int, scale: Any) ->
     arrays.append(Array((), factor, value=factor.type(1 if scale is None else scale)))
     call = UfuncCall("numpy.fft._pocketfft_umath", (name,), (0, 2, 1))
     return Routine(tuple(arrays), (1,), (call,), x.ndim - 1)
+
+
+LONGEST = 2048
+"""The length to which a transform is done in the memory of one step."""
+
+LANES = 16
+"""How many transforms there have to be side by side, at least."""
+
+LEAST = 1 << 13
+"""The number of elements from which the compiled transforms pay for being compiled."""
+
+
+def _lanes_form(
+    x: ShapedArray, out: ShapedArray, axis: int, n: int, inverse: bool, scale: float
+) -> Form | None:
+    """Transforms of ``n`` complex numbers along an axis, many at a time, if that is possible.
+
+    Args:
+        x: The input; if it is real, neighbours along the last axis are complex numbers.
+        out: The output, likewise.
+        axis: The axis.
+        n: Its length in complex numbers.
+        inverse: Whether the sign of the exponent is positive.
+        scale: What results are multiplied by.
+    """
+    shape = x.shape if x.dtype.kind == "c" else out.shape
+    size = n * math.prod(shape[:axis]) * math.prod(shape[axis + 1 :])
+    beside = math.prod(shape[axis + 1 :])
+    if size < LEAST or not _is_smooth(n):
+        return None
+    if beside >= LANES and n <= LONGEST:
+        where = (n * beside, beside, 1)
+        call = FourierCall(0, 1, n, size // (n * beside), beside, where, where, inverse, scale)
+        return Routine((Array(x.shape, x.dtype), Array(out.shape, out.dtype)), (1,), (call,), 0)
+    order = axis_last(x.ndim, axis)
+    arrays = [Array(aval.shape, aval.dtype, order) for aval in (x, out)]
+    rows = size // n
+    if LANES <= n <= LONGEST and rows >= LANES:
+        where = (0, 1, n)
+        call = FourierCall(0, 1, n, 1, rows, where, where, inverse, scale)
+        return Routine(tuple(arrays), (1,), (call,), 0)
+    parts = _two_parts(n)
+    if parts is None:
+        return None
+    # As a matrix: its columns, and then its rows, which become columns of the result.
+    high, low = parts
+    columns = FourierCall(0, 2, high, rows, low, (n, low, 1), (n, low, 1), inverse, scale, turns=n)
+    along = FourierCall(2, 1, low, rows, high, (n, 1, low), (n, high, 1), inverse)
+    arrays.append(Array((rows, n), complex_dtype(real_dtype(x.dtype))))
+    return Routine(tuple(arrays), (1,), (columns, along), 0)
+
+
+def _is_smooth(n: int) -> bool:
+    """Whether a length is a product of 2, 3 and 5, and not 1."""
+    for p in (2, 3, 5):
+        while n > 1 and n % p == 0:
+            n //= p
+            if n == 1:
+                return True
+    return False
+
+
+def _two_parts(n: int) -> tuple[int, int] | None:
+    """Two factors of about the same size, if they are long and short enough."""
+    for high in range(math.isqrt(n), LANES - 1, -1):
+        if n % high == 0 and n // high <= LONGEST:
+            return high, n // high
+    return None
 
 
 def _double(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -77,6 +152,10 @@ class Fft(Primitive):
     def lower(self, x: ShapedArray) -> Form:
         if len(self.axes) == 1:
             (axis,) = self.axes
+            n = x.shape[axis]
+            form = _lanes_form(x, x, axis, n, self.inverse, 1 / n if self.inverse else 1.0)
+            if form is not None:
+                return form
             if self.inverse:
                 return _form("ifft", x, x, axis, 1 / x.shape[axis])
             return _form("fft", x, x, axis, None)
@@ -98,6 +177,101 @@ class Fft(Primitive):
         return replace(self, axes=tuple(a + 1 for a in self.axes)).bind(*args), 0
 
 
+def _part(x: ShapedArray, start: int, limit: int) -> Slice:
+    """Some elements along the last axis."""
+    starts = (*(0,) * (x.ndim - 1), start)
+    return Slice(starts, (*x.shape[:-1], limit), (1,) * x.ndim)
+
+
+def _periodic(recipe: Recipe, z: Any) -> tuple[Any, Any]:
+    """A spectrum with its first element once more at the end; and conjugated, from that end."""
+    last = z.aval.ndim - 1
+    ahead = recipe(Concatenate(last), z, recipe(_part(z.aval, 0, 1), z))
+    return ahead, recipe(conj, recipe(Reverse((last,)), ahead))
+
+
+@dataclass(frozen=True)
+class PairedFft(Primitive):
+    """The transform of real numbers along the last axis, of which neighbours are complex numbers.
+
+    Args:
+        inverse: Whether complex numbers are transformed back, to pairs of real ones.
+    """
+
+    inverse: bool = False
+
+    jvp = linear_jvp
+
+    def impl(self, x: Any) -> Any:
+        if self.inverse:
+            found = np.ascontiguousarray(np.fft.ifft(x))
+            return found.view(real_dtype(found.dtype))
+        return np.fft.fft(np.ascontiguousarray(x).view(complex_dtype(x.dtype)))
+
+    def form(self, x: ShapedArray) -> Form | None:
+        """That of many transforms at a time, if it is possible."""
+        out = self.abstract_eval(x)
+        n = (x if self.inverse else out).shape[-1]
+        return _lanes_form(x, out, x.ndim - 1, n, self.inverse, 1 / n if self.inverse else 1.0)
+
+    def lower(self, x: ShapedArray) -> Form:
+        return self.form(x) or self._by_parts(x)
+
+    def _by_parts(self, x: ShapedArray) -> Form:
+        """As a transform of complex numbers that are put together, or taken apart."""
+        recipe, axis, shape = Recipe(x), x.ndim - 1, x.shape
+        given = recipe.inputs[0]
+        if self.inverse:
+            z = recipe(Fft((axis,), True), given)
+            parts = [recipe(Reshape((*shape, 1)), recipe(part, z)) for part in (real, imag)]
+            pairs = recipe(Concatenate(axis + 1), *parts)
+            return recipe.form(recipe(Reshape((*shape[:-1], 2 * shape[-1])), pairs))
+        dtype = complex_dtype(x.dtype)
+        re, im = (
+            recipe(
+                Convert(dtype), recipe(Slice((*(0,) * axis, k), shape, (*(1,) * axis, 2)), given)
+            )
+            for k in (0, 1)
+        )
+        z = recipe(add, re, recipe(mul, im, dtype.type(1j)))
+        return recipe.form(recipe(Fft((axis,)), z))
+
+    def abstract_eval(self, x: ShapedArray) -> ShapedArray:
+        _check_axis(self.name, x, x.ndim - 1, "c" if self.inverse else "f")
+        n = x.shape[-1]
+        if self.inverse:
+            return shaped((*x.shape[:-1], 2 * n), real_dtype(x.dtype))
+        if n % 2:
+            raise ShapeError(f"{self.name}: {x} has no pairs along its last axis.")
+        return shaped((*x.shape[:-1], n // 2), complex_dtype(x.dtype))
+
+    def transpose(self, ct: Any, x: Any) -> Sequence[Any]:
+        axis = (x.aval.ndim - 1,)
+        if not self.inverse:
+            return (_pairs(conj.bind(Fft(axis).bind(ct))),)
+        numbers = reshape(ct, (*shape_of(x), 2))
+        re, im = (_column(numbers, k) for k in (0, 1))
+        height = mul.bind(Convert(x.aval.dtype).bind(im), x.aval.dtype.type(-1j))
+        return (Fft(axis, True).bind(add.bind(Convert(x.aval.dtype).bind(re), height)),)
+
+    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
+        return self.bind(*args), 0
+
+
+def _pairs(x: Value) -> Value:
+    """Complex numbers as neighbours."""
+    shape = shape_of(x)
+    parts = [reshape(part.bind(x), (*shape, 1)) for part in (real, imag)]
+    return reshape(Concatenate(len(shape)).bind(*parts), (*shape[:-1], 2 * shape[-1]))
+
+
+def _column(x: Value, k: int) -> Value:
+    """Without the last axis."""
+    shape = shape_of(x)
+    starts, limits = (*(0,) * (len(shape) - 1), k), (*shape[:-1], k + 1)
+    return reshape(Slice(starts, limits, (1,) * len(shape)).bind(x), shape[:-1])
+
+
 @dataclass(frozen=True)
 class Rfft(Primitive):
     """The first ``n // 2 + 1`` elements of the transform of a real array along ``axis``."""
@@ -110,8 +284,21 @@ class Rfft(Primitive):
         return np.fft.rfft(x, axis=self.axis)
 
     def lower(self, x: ShapedArray) -> Form:
+        if self.axis == x.ndim - 1 and x.shape[-1] % 2 == 0 and PairedFft().form(x) is not None:
+            return self._of_pairs(x)
         name = "rfft_n_odd" if x.shape[self.axis] % 2 else "rfft_n_even"
         return _form(name, x, self.abstract_eval(x), self.axis, None)
+
+    def _of_pairs(self, x: ShapedArray) -> Form:
+        recipe = Recipe(x)
+        z = recipe(PairedFft(), recipe.inputs[0])
+        ahead, back = _periodic(recipe, z)
+        n, dtype = x.shape[-1], z.aval.dtype
+        turn = -1j * np.exp(-2j * np.pi * np.arange(n // 2 + 1) / n)
+        turn = _along(turn.astype(dtype), x.ndim - 1, x.ndim)
+        own, other = recipe(add, ahead, back), recipe(sub, ahead, back)
+        total = recipe(add, own, recipe(mul, other, turn))
+        return recipe.form(recipe(mul, total, dtype.type(0.5)))
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
         _check_axis(self.name, x, self.axis, "f")
@@ -151,7 +338,27 @@ class Irfft(Primitive):
         return np.fft.irfft(x, self.n, self.axis)
 
     def lower(self, x: ShapedArray) -> Form:
+        if self.axis == x.ndim - 1 and self.n % 2 == 0:
+            half = x.update(shape=(*x.shape[:-1], self.n // 2))
+            if PairedFft(inverse=True).form(half) is not None:
+                return self._of_pairs(x)
         return _form("irfft", x, self.abstract_eval(x), self.axis, 1 / self.n)
+
+    def _of_pairs(self, x: ShapedArray) -> Form:
+        recipe = Recipe(x)
+        m, n, dtype = self.n // 2, self.n, x.dtype
+        ends = np.zeros(m + 1, bool)
+        ends[[0, m]] = True
+        ends = _along(ends, x.ndim - 1, x.ndim)
+        whole = recipe.inputs[0]
+        whole = recipe(select, ends, recipe(Convert(dtype), recipe(real, whole)), whole)
+        ahead = recipe(_part(x, 0, m), whole)
+        back = recipe(conj, recipe(Reverse((x.ndim - 1,)), recipe(_part(x, 1, m + 1), whole)))
+        turn = 1j * np.exp(2j * np.pi * np.arange(m) / n)
+        turn = _along(turn.astype(dtype), x.ndim - 1, x.ndim)
+        own, other = recipe(add, ahead, back), recipe(sub, ahead, back)
+        z = recipe(add, own, recipe(mul, other, turn))
+        return recipe.form(recipe(PairedFft(inverse=True), recipe(mul, z, dtype.type(0.5))))
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
         _check_axis(self.name, x, self.axis, "c")

@@ -99,11 +99,12 @@ class SearchSorted(Primitive):
     def lower(self, ordered: ShapedArray, values: ShapedArray) -> Form:
         if ordered.dtype.kind == "c":
             return Extern()
-        first, second = ("{0}", "{1}") if self.side == "left" else ("{1}", "{0}")
-        before = f"{first} < {second}"
+        before = "{0} < {1}" if self.side == "left" else "{0} <= {1}"
         if ordered.dtype.kind == "f":  # nan comes last
-            before = f"({before}) | (isnan({second}) & (not isnan({first})))"
-        return Search(self.lanes, before if self.side == "left" else f"not ({before})")
+            before = "({0} == {0}) & (not ({1} <= {0}))"
+            if self.side == "right":
+                before = "({0} <= {1}) | isnan({1})"
+        return Search(self.lanes, before)
 
     def impl(self, ordered: Any, values: Any) -> Any:
         if not self.lanes:

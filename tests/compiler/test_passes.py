@@ -12,7 +12,14 @@ from hypothesis import given, settings
 
 import funcgrad as fg
 from funcgrad import lax
-from funcgrad.compiler.nest import rematerialize, split_totals, write_through
+from funcgrad.compiler.nest import (
+    divide,
+    follow_planes,
+    keep_less,
+    rematerialize,
+    split_totals,
+    write_through,
+)
 from funcgrad.compiler.nest.arrange import OPTIONAL, SKIP_VARIABLE, VERIFY_VARIABLE
 from funcgrad.compiler.nest.layout import Value, View, reindex_of, reindexed, seen_box, whole
 from funcgrad.compiler.nest.nodes import Graph, Guard, Point
@@ -35,6 +42,10 @@ CUBE = RNG.normal(size=(5, 6, 7))
 def _verified(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VERIFY_VARIABLE, "1")
     monkeypatch.setattr(rematerialize, "MIN_BYTES", 0)  # small programs, too
+    monkeypatch.setattr(divide, "MIN_ELEMENTS", 32)
+    monkeypatch.setattr(divide, "MIN_PART", 2)
+    monkeypatch.setattr(keep_less, "LEAST", 0)
+    monkeypatch.setattr(follow_planes, "LEAST", 16)
     monkeypatch.setattr(split_totals, "MIN_ELEMENTS", 32)
     monkeypatch.setattr(split_totals, "MIN_ROW", 4)
 
@@ -168,6 +179,11 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], np.ndarray]] = {
     ),
     "branches": (lambda x: lax.cond(x[0, 0] > 0, jacobi, lambda x: x * 2, x), GRID),
     "lanes": (lambda x: fg.vmap(lambda v: lax.scan(lambda c, u: (c * u, c), 1.0, v)[1])(x), GRID),
+    "jacobian": (lambda x: fg.jacfwd(lambda v: np.pad(v[1:] ** 2, (0, 1)) * v)(x), LINE),
+    "variances of columns": (lambda x: np.var(x * 2, 0) + np.var(x, (0, 1)), GRID),
+    "normalised": (lambda x: (x - np.mean(x, 0)) / np.std(x - np.mean(x, 0), 0) * x, GRID),
+    "sides of a product": (lambda x: x.T @ (x + x) + (x.T @ np.sin(x)).T, POINTS),
+    "product of stacks": (lambda x: x[0, :3] @ x.transpose(0, 2, 1) * x.sum((0, 1))[:6], CUBE),
     "no rows": (lambda x: np.max(x[:0] * 2, -1) + np.sum(np.min(x[:0], -1)), POINTS),
     "nothing": (lambda x: np.pad(x[:0], (0, 2)) + x[:2], LINE),
     "one": (lambda x: np.concatenate([x[:1], x[1:2]]) * np.pad(x[3:4], (1, 0)), LINE),

@@ -632,6 +632,56 @@ for _x in INTRINSICS.values():
         define(f"libm_{_x.name}", rule_of(_x))(_of_values(_libm(_x.name)))
 
 
+# Floats as integers that are ordered alike: what extremes are folded by.
+def _to_order(x: Emitted, descends: bool) -> Emitted:
+    """An integer that is the greater, the greater a float is, and the greatest for NaN of any sign.
+
+    The bits of a negative number, inverted but for the sign, grow with it, and -0.0 comes before
+    0.0. NaN lie beyond the infinities on both sides: counted from the lower one, those below it
+    wrap around and are above.
+    """
+    bits = x.bits()
+    key = bits ^ (bits >> (bits.width - 1) & _magnitude(bits))
+    return (~key if descends else key) - _beyond_infinity(bits)
+
+
+def _from_order(order: Emitted, descends: bool) -> Emitted:
+    """The inverse of `_to_order`."""
+    key = order + _beyond_infinity(order)
+    key = ~key if descends else key
+    return (key ^ (key >> (key.width - 1) & _magnitude(key))).as_float()
+
+
+def _magnitude(bits: Emitted) -> int:
+    return (1 << (bits.width - 1)) - 1
+
+
+def _beyond_infinity(bits: Emitted) -> int:
+    """How many bit patterns of NaN there are of either sign."""
+    return (1 << (23 if bits.width == 32 else 52)) - 1
+
+
+_ORDERED = {types.float32: types.int32, types.float64: types.int64}
+
+
+def _order_rule(args: Any) -> Signature:
+    expect(len(args) == 1 and args[0] in _ORDERED, "a float", args)
+    return signature(_ORDERED[args[0]], args[0])
+
+
+def _unorder_rule(args: Any) -> Signature:
+    expect(len(args) == 1 and args[0] in _ORDERED.values(), "what a float became", args)
+    (t,) = (t for t, order in _ORDERED.items() if order == args[0])
+    return signature(t, args[0])
+
+
+for _name, _descends in (("ascending", False), ("descending", True)):
+    _emission = partial(_to_order, descends=_descends)
+    define(_name, _order_rule)(_of_values(_emission))
+    _emission = partial(_from_order, descends=_descends)
+    define(f"from_{_name}", _unorder_rule)(_of_values(_emission))
+
+
 # Memory.
 def _address_rule(pointer: Pointer) -> Callable[[Any], Signature]:
     return lambda args: signature(pointer, types.int64)

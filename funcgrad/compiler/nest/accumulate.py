@@ -37,6 +37,9 @@ def is_across(fold: Fold) -> bool:
 class Accumulator:
     """An accumulator variable of a fold.
 
+    Extremes of floats in lanes are folded as integers of the same order, for which one instruction
+    knows what is greater: with NaN and two zeros, that takes several.
+
     Sums of floats are accurate: blocks are added up in float64, and blocks of float64 with the
     rounding error carried along (Knuth's two-sum). Within a block of contiguous float32 many lanes
     share the additions; elsewhere one variable takes them all, which is then of float64, too.
@@ -52,6 +55,19 @@ class Accumulator:
         self.vectors: Vectors | None = None
         """How many lanes share the additions, if it is written so and not left to LLVM."""
         self.zero = source.literal(neutral(fold.form.init, self.dtype))
+
+    @property
+    def order(self) -> str:
+        """What turns elements into integers of which the greatest one is wanted, if anything."""
+        if self.vectors is None or self.dtype.kind != "f":
+            return ""
+        (combines,) = expression(self.form.step).uses
+        return {"max": "ascending", "min": "descending"}.get(combines.across, "")
+
+    @property
+    def lane_step(self) -> str:
+        """The step of the fold, among lanes."""
+        return "maximum({0}, {1})" if self.order else self.form.step
 
     def start(self) -> None:
         if not self.is_accurate:
@@ -69,6 +85,7 @@ class Accumulator:
         if self.vectors is None:
             self.source.add(f"{self.name} = {zero}")
             return
+        zero = f"{self.order}({zero})" if self.order else zero
         self.source.add(f"{self.name} = splat({zero}, {self.vectors.wide})")
         if self.vectors.has_rest:
             self.source.add(f"{self.name}r = splat({zero}, {self.vectors.narrow})")
@@ -82,8 +99,11 @@ class Accumulator:
             is_rest: Whether it comes after the whole vectors.
         """
         name = f"{self.name}r" if is_rest else self.name
-        value = f"present({lanes}, {value}, {self.zero})" if lanes else value
-        self.source.add(f"{name} = {self.form.step.format(name, value)}")
+        zero = self.zero
+        if self.order:
+            value, zero = f"{self.order}({value})", f"{self.order}({zero})"
+        value = f"present({lanes}, {value}, {zero})" if lanes else value
+        self.source.add(f"{name} = {self.lane_step.format(name, value)}")
 
     def _over_lanes(self) -> str:
         """The accumulator of the block, as one number."""
@@ -94,13 +114,15 @@ class Accumulator:
             count = vectors.wide
             while count > vectors.narrow:
                 count //= 2
-                step = self.form.step.format(f"low({name})", f"high({name})")
+                step = self.lane_step.format(f"low({name})", f"high({name})")
                 name = f"{self.name}h{count}"
                 self.source.add(f"{name} = {step}")
-            self.source.add(f"{self.name}h = {self.form.step.format(name, f'{self.name}r')}")
+            self.source.add(f"{self.name}h = {self.lane_step.format(name, f'{self.name}r')}")
             name = f"{self.name}h"
-        (combines,) = expression(self.form.step).uses
-        self.source.add(f"{self.name}a = across_{combines.name}({name})")
+        (combines,) = expression(self.lane_step).uses
+        total = f"across_{combines.name}({name})"
+        total = f"from_{self.order}({total})" if self.order else total
+        self.source.add(f"{self.name}a = {total}")
         return f"{self.name}a"
 
     def end_block(self, value: str = "") -> None:

@@ -12,9 +12,12 @@ from collections.abc import Sequence
 from funcgrad import environment
 from funcgrad.compiler.nest.allocate import mark_stored
 from funcgrad.compiler.nest.detach import detach
+from funcgrad.compiler.nest.divide import divide, divide_deposits
+from funcgrad.compiler.nest.follow_planes import follow_planes
 from funcgrad.compiler.nest.fuse import Group, fuse
 from funcgrad.compiler.nest.in_place import change_in_place, reuse_inputs
 from funcgrad.compiler.nest.join_lookups import join_lookups
+from funcgrad.compiler.nest.keep_less import keep_less
 from funcgrad.compiler.nest.layout import Value
 from funcgrad.compiler.nest.nodes import Graph
 from funcgrad.compiler.nest.read_through import read_through
@@ -27,11 +30,14 @@ from funcgrad.compiler.nest.write_through import prefer_fresh, write_through
 
 OPTIONAL = (
     "rematerialize",  # loops compute again what earlier loops would keep for them
+    "follow_planes",  # arrays that are nearly all zeros are computed where they are not
     "read_through",  # assembled arrays are read where their parts come from
     "recompute",  # cheap values are computed again by their readers
     "split_totals",  # folds of whole arrays are folds of rows first
     "specialize",  # short axes are written out
+    "keep_less",  # cheap values are computed again instead of being kept for other kernels
     "detach",  # functions of the numbers of rows run apart from the rows
+    "divide",  # sums over rows are sums over parts of them first
     "write_through",  # parts of assembled arrays are computed where they belong
     "in_place",  # results take the memory of what nobody needs any more
     "scalarize",  # loops over few numbers are one kernel of variables
@@ -79,6 +85,12 @@ def arrange(
         check("rematerialize")
     join_lookups(graph)
     check("join_lookups")
+    if is_on("divide"):
+        divide_deposits(graph)
+        check("divide_deposits")
+    if is_on("follow_planes"):
+        follow_planes(graph)
+        check("follow_planes")
     if is_on("read_through"):
         read_through(graph)
         check("read_through")
@@ -94,9 +106,15 @@ def arrange(
         check("specialize")
         groups = fuse(graph)
         check("fuse", groups)
+    if is_on("keep_less"):
+        groups = keep_less(graph, groups)
+        check("keep_less", groups)
     if is_on("detach"):
         groups = detach(groups)
         check("detach", groups)
+    if is_on("divide"):
+        groups = divide(graph, groups)
+        check("divide", groups)
     mark_stored(graph, groups)
     if is_on("write_through"):
         prefer_fresh(graph, groups)

@@ -231,7 +231,7 @@ class _Writer:
         if kind == "point":
             return self._strides(View(node.out, node.out.shape, strides), self._is_full(node))
         if kind in ("post", "total"):
-            return (0,) * len(self.space)
+            return strides[: self.n_batch] + (0,) * (len(self.space) - self.n_batch)
         assert isinstance(node, Fold)
         along = iter(strides)
         return tuple(0 if i in node.form.axes else next(along) for i in range(len(self.space)))

@@ -3,15 +3,50 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from string import ascii_letters
 
 from funcgrad.compiler.nest.builder import Builder
 from funcgrad.compiler.nest.layout import Operand, Shape, Value, View, reindexed, whole
 from funcgrad.compiler.nest.nodes import Fold, Matrices, Point, Product
+from funcgrad.compiler.nest.split import even_parts
 from funcgrad.lowering import Contraction, Reduction, Reindex
+from funcgrad.records import dataclass
 
 MAX_UNROLLED = 16
 """Elements of the longest result whose product a kernel of a loop may unroll."""
+
+
+MOST_KEPT = 1 << 12
+"""Elements of a result whose sums are divided."""
+
+LEAST_DIVIDED = 1 << 21
+"""Multiplications from which that is worth it."""
+
+LEAST_PART = 256
+"""Terms of the shortest part."""
+
+LEAST_PRODUCT = 1 << 14
+"""Multiplications of a matrix product that is worth to be one of many."""
+
+
+@dataclass(frozen=True)
+class _Roles:
+    """What the letters of a contraction stand for, as a stack of matrix products.
+
+    Attributes:
+        batch: Those that count products; an operand that lacks some is the same in all of these.
+        rows: Those of the rows of the first operand.
+        columns: Those of the columns of the second one.
+        summed: Those of which each product is a sum.
+        added: Those of the batch over which products are added up.
+    """
+
+    batch: list[str]
+    rows: list[str]
+    columns: list[str]
+    summed: list[str]
+    added: list[str]
 
 
 class Contractor:
@@ -42,7 +77,7 @@ class Contractor:
             return False
         sides = (self.form.lhs, self.rows, self.summed), (self.form.rhs, self.summed, self.columns)
         return all(
-            isinstance(x, View) and self._layout(x, *side) is not None
+            isinstance(x, View) and self._layout(x, side[0], self.batch, *side[1:]) is not None
             for x, side in zip(self.operands, sides, strict=True)
         )
 
@@ -91,55 +126,138 @@ class Contractor:
         return whole(self.builder.add(Fold((whole(node.out),), (total,), fold)).out)
 
     def _by_matrices(self, lhs: str, x: Operand, rhs: str, y: Operand, out: str) -> Operand:
-        a, a_layout = self._matrices(x, lhs, self.rows, self.summed)
-        b, b_layout = self._matrices(y, rhs, self.summed, self.columns)
-        order = [*self.batch, *self.rows, *self.columns]
-        batch, m, n, k = map(self._size, (self.batch, self.rows, self.columns, self.summed))
+        divided = self._with_divided_sums(lhs, x, rhs, y)
+        if divided is None:
+            roles = self._roles(lhs, x, rhs, y)
+        else:
+            lhs, x, rhs, y, roles = divided
+        a, a_layout = self._matrices(x, lhs, roles.batch, roles.rows, roles.summed)
+        b, b_layout = self._matrices(y, rhs, roles.batch, roles.summed, roles.columns)
+        order = [*roles.batch, *roles.rows, *roles.columns]
+        parts = roles.batch, roles.rows, roles.columns, roles.summed
+        batch, m, n, k = map(self._size, parts)
         value = Value(self._shape(order), x.dtype)
         self.builder.add(Product((a, b), (value,), (batch, m, n, k), (a_layout, b_layout)))
+        if roles.added:
+            order = order[len(roles.added) :]
+            total = Value(self._shape(order), x.dtype)
+            axes = tuple(range(len(roles.added)))
+            fold = Reduction(axes, "0", "radd({0}, {1})", accurate=True)
+            value = self.builder.add(Fold((whole(value),), (total,), fold)).out
         strides = dict(zip(order, value.strides, strict=True))
         return View(value, self._shape(out), tuple(strides[c] for c in out))
 
+    def _with_divided_sums(
+        self, lhs: str, x: Operand, rhs: str, y: Operand
+    ) -> tuple[str, View, str, View, _Roles] | None:
+        """The contraction with long sums in parts, where there is little else to share.
+
+        A product of few rows and columns has few tiles; threads share parts of its sums.
+        """
+        k, kept = self._size(self.summed), self._size(self.rows + self.columns)
+        if self._size(self.batch) > 1 or kept > MOST_KEPT or k * kept < LEAST_DIVIDED:
+            return None
+        (letter,) = [c for c in self.summed if self.lengths[c] > 1][:1]
+        n_parts = even_parts(self.lengths[letter], LEAST_PART)
+        if not n_parts or self.lengths[letter] != k:
+            return None
+        if not isinstance(x, View) or not isinstance(y, View):
+            return None
+        part = next(c for c in ascii_letters if c not in lhs + rhs)
+        x, lhs = _with_divided_axis(x, lhs, letter, part, n_parts)
+        y, rhs = _with_divided_axis(y, rhs, letter, part, n_parts)
+        lengths = dict(self.lengths)
+        self.lengths |= {letter: k // n_parts, part: n_parts}
+        roles = _Roles([part, *self.batch], self.rows, self.columns, self.summed, [part])
+        if self._copied(roles, lhs, x, rhs, y):
+            self.lengths = lengths
+            return None
+        return lhs, x, rhs, y, roles
+
+    def _roles(self, lhs: str, x: Operand, rhs: str, y: Operand) -> _Roles:
+        """The stack of products for which the fewest elements have to be copied.
+
+        An operand whose rows, columns or terms do not lie in memory as a matrix may still be a
+        stack of matrices: axes of it count products then, in each of which the other operand is
+        the same, or which are added up.
+        """
+        given = _Roles(self.batch, self.rows, self.columns, self.summed, [])
+        best, least = given, self._copied(given, lhs, x, rhs, y)
+        if not least:
+            return given
+        for roles in self._other_roles(given):
+            cost = 2 * self._copied(roles, lhs, x, rhs, y)
+            if roles.added:
+                cost += 4 * self._size([*roles.batch, *roles.rows, *roles.columns])
+            work = self._size([*roles.rows, *roles.columns, *roles.summed])
+            if cost < least and work >= LEAST_PRODUCT:
+                best, least = roles, cost
+        return best
+
+    def _other_roles(self, given: _Roles) -> Iterator[_Roles]:
+        """The same with some axes as those of stacks."""
+        batch, rows, columns, summed = given.batch, given.rows, given.columns, given.summed
+        for n in range(1, len(rows) + 1):
+            yield _Roles([*batch, *rows[:n]], rows[n:], columns, summed, [])
+        for n in range(1, len(columns) + 1):
+            yield _Roles([*batch, *columns[:n]], rows, columns[n:], summed, [])
+        for n in range(1, len(summed)):
+            yield _Roles([*summed[:n], *batch], rows, columns, summed[n:], summed[:n])
+
+    def _copied(self, roles: _Roles, lhs: str, x: Operand, rhs: str, y: Operand) -> int:
+        """How many elements have to be copied."""
+        return sum(
+            math.prod(operand.shape)
+            for operand, own, rows, columns in (
+                (x, lhs, roles.rows, roles.summed),
+                (y, rhs, roles.summed, roles.columns),
+            )
+            if not isinstance(operand, View)
+            or self._layout(operand, own, roles.batch, rows, columns) is None
+        )
+
     def _matrices(
-        self, x: Operand, own: str, rows: list[str], columns: list[str]
+        self, x: Operand, own: str, batch: list[str], rows: list[str], columns: list[str]
     ) -> tuple[View, Matrices]:
         """An operand as a stack of matrices; copied if no strides describe it."""
         if isinstance(x, View):
-            layout = self._layout(x, own, rows, columns)
+            layout = self._layout(x, own, batch, rows, columns)
             if layout is not None:
                 return x, layout
-        labels = [*self.batch, *rows, *columns]
+        labels = [*(c for c in batch if c in own), *rows, *columns]
         ordered = _spread(x, own, "".join(labels), self._shape(labels))
         copy = whole(self.builder.copy(ordered))
-        layout = self._layout(copy, "".join(labels), rows, columns)
+        layout = self._layout(copy, "".join(labels), batch, rows, columns)
         assert layout is not None  # contiguous matrices
         return copy, layout
 
-    def _layout(self, x: View, own: str, rows: list[str], columns: list[str]) -> Matrices | None:
+    def _layout(
+        self, x: View, own: str, batch: list[str], rows: list[str], columns: list[str]
+    ) -> Matrices | None:
         m, n = self._size(rows), self._size(columns)
         if 0 in x.shape:
             return Matrices(False, max(n, 1), 0)  # no element is read
-        strides = [self._stride(x, own, labels) for labels in (self.batch, rows, columns)]
+        strides = [self._stride(x, own, labels) for labels in (batch, rows, columns)]
         if None in strides:
             return None
-        batch, row, column = (int(s) for s in strides if s is not None)
+        step, row, column = (int(s) for s in strides if s is not None)
         # BLAS wants neighbours in one direction, and a distance of at least a row in the other.
         # Rows or columns of length one have no distance.
         if column == 1 or n == 1:
             row = max(n, 1) if m == 1 else row
             if row >= max(n, 1):
-                return Matrices(False, row, batch)
+                return Matrices(False, row, step)
         if row == 1 or m == 1:
             column = max(m, 1) if n == 1 else column
             if column >= max(m, 1):
-                return Matrices(True, column, batch)
+                return Matrices(True, column, step)
         return None
 
     def _stride(self, x: View, own: str, labels: list[str]) -> int | None:
         """The stride of several axes walked as one, or ``None`` if there is none."""
         stride, step = None, 0
         for c in reversed(labels):
-            n, s = self.lengths[c], x.strides[own.index(c)]
+            n, s = self.lengths[c], x.strides[own.index(c)] if c in own else 0
             if n == 1:
                 continue
             if stride is None:
@@ -149,6 +267,15 @@ class Contractor:
             else:
                 return None
         return 1 if stride is None else stride
+
+
+def _with_divided_axis(x: View, own: str, letter: str, part: str, n: int) -> tuple[View, str]:
+    """An operand with one axis as two, of which the first one counts parts."""
+    axis = own.index(letter)
+    length, stride = x.shape[axis] // n, x.strides[axis]
+    shape = (*x.shape[:axis], n, length, *x.shape[axis + 1 :])
+    strides = (*x.strides[:axis], stride * length, stride, *x.strides[axis + 1 :])
+    return View(x.value, shape, strides, x.offset), own[:axis] + part + own[axis:]
 
 
 def _spread(x: Operand, own: str, labels: str, space: Shape) -> Operand:

@@ -353,7 +353,9 @@ def generate_search(node: Search) -> Iterator[Kernel]:
     moved = [(line, lanes), (value, value.strides), (out, out.strides)]
     walk = Walk(source, "a", values.shape, moved, is_outermost=True)
     source.add(f"length = {source.word(ordered.shape[-1])}")
-    source.add(f"step = {source.word(ordered.strides[-1] * ordered.dtype.itemsize)}")
+    is_dense = ordered.strides[-1] == 1
+    if not is_dense:
+        source.add(f"step = {source.word(ordered.strides[-1] * ordered.dtype.itemsize)}")
 
     def advance(by: str, at: str) -> None:
         """Go forward in every search of the block if an element comes before its value."""
@@ -362,7 +364,8 @@ def generate_search(node: Search) -> Iterator[Kernel]:
             if line.index != "0":
                 source.add(f"row = advance({line.pointer}, {line.index})")
             pointer = line.pointer if line.index == "0" else "row"
-            source.add(f"here = load(offset({pointer}, ({at}) * step), 0, 1)")
+            place = f"{pointer}, {at}" if is_dense else f"offset({pointer}, ({at}) * step), 0"
+            source.add(f"here = load({place}, 1)")
             source.add(f"wanted = {value.load()}")
             test = node.form.before.format("here", "wanted")
             source.add(out.store(f"select({test}, low + {by}, low)"))

@@ -34,9 +34,10 @@ def reuse_inputs(graph: Graph, groups: Sequence[Group], donated: Sequence[bool])
             if isinstance(x, View) and x.value in reads:
                 is_plain = x.is_whole and x.shape == x.value.shape and not node.looks_around(k)
                 reads[x.value].append((i, is_plain))
-    for out in graph.outputs:
+    shapes = graph.out_shapes or [out.shape for out in graph.outputs]
+    for out, shape in zip(graph.outputs, shapes, strict=True):
         i = home[out.maker]
-        candidates = free.get((out.shape, out.dtype), [])
+        candidates = free.get((shape, out.dtype), [])
         changed = _changed(out.maker)
         if changed is not None:
             candidates = [value for value in candidates if value is changed]
@@ -48,7 +49,7 @@ def reuse_inputs(graph: Graph, groups: Sequence[Group], donated: Sequence[bool])
                 for j, is_plain in reads[value]
             ):
                 out.home = value
-                free[out.shape, out.dtype].remove(value)
+                free[shape, out.dtype].remove(value)
                 break
 
 

@@ -253,6 +253,28 @@ def reshaped(operand: Operand, shape: Shape) -> Operand | None:
     return View(operand.value, shape, tuple(strides), operand.offset)
 
 
+def with_joined_axes(view: View) -> View:
+    """The same elements with neighbouring axes as one, where they walk along one of the value."""
+    shape: list[int] = []
+    strides: list[int] = []
+    for n, stride in zip(view.shape, view.strides, strict=True):
+        if shape and strides[-1] == n * stride and _is_along_one(view.value, n * shape[-1], stride):
+            shape[-1] *= n
+            strides[-1] = stride
+        else:
+            shape.append(n)
+            strides.append(stride)
+    return View(view.value, tuple(shape), tuple(strides), view.offset)
+
+
+def _is_along_one(value: Value, n: int, stride: int) -> bool:
+    """Whether so many elements at a distance may lie along one axis of a value."""
+    return any(
+        stride > 0 and stride % s == 0 and n * stride <= s * length
+        for length, s in zip(value.shape, value.strides, strict=True)
+    )
+
+
 def element(operand: Operand, i: int) -> Operand:
     """One element along the first axis."""
     if isinstance(operand, Uniform):

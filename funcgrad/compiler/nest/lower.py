@@ -31,8 +31,10 @@ from funcgrad.compiler.nest.layout import (
     reshaped,
     same_strides,
     whole,
+    with_joined_axes,
 )
 from funcgrad.compiler.nest.loops import Nester
+from funcgrad.compiler.nest.merge_products import Merged, merged_products
 from funcgrad.compiler.nest.nodes import (
     ArgFold,
     Copies,
@@ -49,8 +51,10 @@ from funcgrad.compiler.nest.nodes import (
     Scan,
     Search,
     Window,
+    values_read,
 )
 from funcgrad.compiler.nest.slides import sliding_contraction, window_fold
+from funcgrad.compiler.nest.source import word_of
 from funcgrad.core.program import Atom, Equation, Program, Var
 from funcgrad.intrinsics import expression, with_constants
 from funcgrad.lowering import (
@@ -86,6 +90,7 @@ from funcgrad.passes.inline import form_of, inline
 def build(program: Program) -> Graph:
     """The graph of a program without calls."""
     graph = Graph(inputs=[Value(v.aval.shape, v.aval.dtype) for v in program.inputs])
+    graph.out_shapes = [atom.aval.shape for atom in program.outputs]
     return Lowering(graph, program, [whole(value) for value in graph.inputs]).graph
 
 
@@ -101,9 +106,15 @@ class Lowering(Builder):
     def __init__(self, graph: Graph, program: Program, operands: Sequence[Operand]) -> None:
         super().__init__(graph)
         self.operands: dict[Var, Operand] = {}
+        results = self._apply(program, operands)
         taken: set[int] = set()
-        for operand in self._apply(program, operands):
-            value = self._output(operand, taken)
+        if not graph.out_shapes:
+            fixed = {x.value for x in results if isinstance(x, View)}
+        else:  # NumPy is given arrays of their own shapes
+            externals = [node for node in graph.nodes if isinstance(node, External)]
+            fixed = {value for node in externals for value in (*node.outs, *values_read(node))}
+        for operand in results:
+            value = self._output(operand, taken, fixed)
             taken.add(id(value))
             self.graph.outputs.append(value)
         self._prune()
@@ -115,8 +126,13 @@ class Lowering(Builder):
         for var, array in program.constants:
             # A copy: what a function closes over may be written to after it was compiled.
             self.operands[var] = self.array(np.array(array, order="C"))
+        merged = merged_products(program)
+        left_out = {equation for each in merged.values() for equation in each.without}
         for equation in program.equations:
-            self._equation(equation)
+            if equation in merged:
+                self._merged(merged[equation], equation)
+            elif equation not in left_out:
+                self._equation(equation)
         return [self._read(atom) for atom in program.outputs]
 
     def _prune(self) -> None:
@@ -134,11 +150,15 @@ class Lowering(Builder):
             return self.operands[atom]
         return Uniform(atom.aval.dtype.type(atom.value), ())  # type: ignore[union-attr]
 
-    def _output(self, operand: Operand, taken: set[int]) -> Value:
-        if isinstance(operand, View) and operand.is_whole and operand.shape == operand.value.shape:
+    def _output(self, operand: Operand, taken: set[int], fixed: set[Value]) -> Value:
+        """The value that is returned, of those that must not be seen under another shape."""
+        if isinstance(operand, View) and operand.is_whole:
             value = operand.value
-            if value.maker is not None and id(value) not in taken:
+            has_shape = operand.shape == value.shape or value not in fixed
+            if has_shape and value.maker is not None and id(value) not in taken:
                 return value
+        if isinstance(operand, View) and self.graph.out_shapes:
+            operand = with_joined_axes(operand)
         return self.copy(operand)
 
     def lower_into(self, graph: Graph, program: Program, operands: Sequence[Operand]) -> None:
@@ -157,6 +177,24 @@ class Lowering(Builder):
         treat = getattr(self, f"_{type(form).__name__.lower()}")
         results = treat(form, equation, operands)
         self.operands.update(zip(equation.outputs, results, strict=True))
+        self.equation = outer
+
+    def _merged(self, merged: Merged, equation: Equation) -> None:
+        """A product that takes the place of a sum of products."""
+        outer, self.equation = self.equation, merged.without[0]
+        (first, letters), (second, others) = merged.terms
+        order = Reindex(
+            tuple(others.index(letter) for letter in letters),
+            (0,) * len(others),
+            (1,) * len(others),
+        )
+        one = self._read(first)
+        other = reindexed(self._read(second), order, one.shape)
+        total = self.add(Point((one, other), (Value(one.shape, one.dtype),), "{0} + {1}"))
+        form = Contraction(merged.common[1], letters, merged.out)
+        common = self._read(merged.common[0])
+        result = Contractor(self, form, common, whole(total.out)).result()
+        self.operands[equation.outputs[0]] = result
         self.equation = outer
 
     def _pointwise(
@@ -437,7 +475,7 @@ class Lowering(Builder):
         self, form: SearchForm, equation: Equation, operands: list[Operand]
     ) -> Iterable[Operand]:
         aval = equation.outputs[0].aval
-        ordered, values = operands
+        ordered, values = _before_conversion(operands)
         node = Search((self._stored(ordered), values), (Value(aval.shape, aval.dtype),), form)
         return [whole(self.add(node).out)]
 
@@ -566,6 +604,20 @@ def _rebased(chain: Sequence[Deposit | Replace], start: Operand, node: Node) -> 
         new.equation = link.equation
         yield new
         start = whole(out)
+
+
+def _before_conversion(operands: Sequence[Operand]) -> Sequence[Operand]:
+    """Arrays of one dtype that were converted from a narrower one, which orders them alike."""
+    found = []
+    for x in operands:
+        maker = x.value.maker if isinstance(x, View) and x.is_whole else None
+        if not isinstance(maker, Point) or maker.expr not in ("{0}", f"{word_of(x.dtype)}({{0}})"):
+            return operands
+        (source,) = maker.operands
+        if source.shape != x.shape or not np.can_cast(source.dtype, x.dtype, "safe"):
+            return operands
+        found.append(source)
+    return found if len({x.dtype for x in found}) == 1 else operands
 
 
 def _order(array: Array) -> Sequence[int]:

@@ -405,12 +405,15 @@ class Graph:
         constants: Values with their arrays.
         nodes: In an order in which they can run.
         outputs: Values to be returned: all different, and none an input or a constant.
+        out_shapes: Of a whole program, the shapes of its results: those of the outputs, or other
+            ones of as many elements.
     """
 
     inputs: list[Value] = field(default_factory=list)
     constants: list[tuple[Value, np.ndarray]] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     outputs: list[Value] = field(default_factory=list)
+    out_shapes: list[Shape] = field(default_factory=list)
 
 
 def values_read(node: Node) -> Iterable[Value]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 PARTS_PER_THREAD = 4
 """The last part of a thread without a processor is what everybody waits for: it has to be small."""
 
@@ -16,6 +18,11 @@ MOST_PRODUCTS = 1 << 28
 
 MOST_RANGES = 1 << 15
 """Parts of a step for which its tables have room."""
+
+EVEN_PARTS = 16
+"""About how many parts sums are divided into, whatever the number of threads is."""
+
+FEWEST_PARTS, MOST_EVEN_PARTS = 6, 64
 
 LEAST_WORK = 1 << 18
 """Work (see `source.Kernel`) of the smallest part that is worth a thread."""
@@ -51,3 +58,15 @@ def part_ranges(
     if length >= 64 * count:
         size = -(-size // 64) * 64  # whole vectors, and no cache line in two parts
     return [(a, min(a + size, length)) for a in range(0, length, size)]
+
+
+def even_parts(length: int, least: int) -> int:
+    """How many parts of one length there may be, which depends on the length alone; 0 if none.
+
+    Args:
+        length: What is divided.
+        least: The length of the shortest part.
+    """
+    divisors = (n for n in range(FEWEST_PARTS, MOST_EVEN_PARTS + 1) if length % n == 0)
+    large = [n for n in divisors if length >= n * least]
+    return min(large, key=lambda n: abs(math.log(n / EVEN_PARTS)), default=0)

@@ -392,7 +392,8 @@ class Executable:
             for part in self._parts[1:]
         ]
         self.in_types = [(v.shape, np.dtype(v.dtype.char)) for v in graph.inputs]
-        self.out_types = [(v.shape, v.dtype) for v in graph.outputs]
+        shapes = graph.out_shapes
+        self.out_types = [(s, v.dtype) for s, v in zip(shapes, graph.outputs, strict=True)]
         self._n_objects = memory.n_objects
         # Where results come from: the index of a donated argument, or None for a new array.
         place = {value: i for i, value in enumerate(graph.inputs)}

@@ -29,7 +29,7 @@ import numpy as np
 from funcgrad import forking, intrinsics, records
 from funcgrad.compiler.abi import ABI, CONTROL_WORDS
 from funcgrad.compiler.foreign import LETTERS
-from funcgrad.compiler.native import gemm, strided
+from funcgrad.compiler.native import fourier, gemm, strided
 from funcgrad.compiler.runtime import executor as assembly
 from funcgrad.compiler.runtime import threads
 from funcgrad.compiler.runtime.blas import BLIS
@@ -54,6 +54,8 @@ __all__ = [
     "counting",
     "executor",
     "executor_code",
+    "fourier_code",
+    "fourier_lanes",
     "gemm_code",
     "kernel_address",
     "machine_facts",
@@ -245,6 +247,20 @@ def strided_code(dtype: Any) -> Code:
     letter = LETTERS[np.dtype(dtype).char]
     text = strided.strided_assembly(letter, strided_shape(dtype))
     return Code(text, strided.strided_symbol(letter))
+
+
+@cache
+def fourier_lanes(dtype: Any) -> int:
+    """How many transforms of ``dtype`` (c64 or c128) are done at once."""
+    return gemm.inner_shape(np.dtype(dtype).itemsize // 2, _native().cpu()[1]).lanes
+
+
+@cache
+def fourier_code(dtype: Any) -> Code:
+    """Fourier transforms of ``dtype`` (c64 or c128)."""
+    letter = LETTERS[np.dtype(dtype).char]
+    text = fourier.fourier_assembly(letter, fourier_lanes(dtype))
+    return Code(text, fourier.fourier_symbol(letter))
 
 
 def parallel_address() -> int:

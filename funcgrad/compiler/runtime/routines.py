@@ -21,9 +21,17 @@ from funcgrad.compiler.nest.layout import Value, View
 from funcgrad.compiler.nest.nodes import Routine
 from funcgrad.compiler.nest.source import Site
 from funcgrad.compiler.nest.split import part_ranges
-from funcgrad.compiler.runtime import kernel_store
+from funcgrad.compiler.runtime import fourier, kernel_store
 from funcgrad.compiler.runtime.executable import Step, parallel_step
-from funcgrad.lowering import LapackCall, LibraryCall, NativeCall, Ref, SortCall, UfuncCall
+from funcgrad.lowering import (
+    FourierCall,
+    LapackCall,
+    LibraryCall,
+    NativeCall,
+    Ref,
+    SortCall,
+    UfuncCall,
+)
 from funcgrad.records import dataclass
 
 OPERATIONS = 32
@@ -63,6 +71,8 @@ class ForeignCall:
         """The number of elements of the stack."""
         memory, n = self.node.memory, self.node.n_stack
         arrays = [memory[i] for i in self.call.touches]
+        if isinstance(self.call, FourierCall):
+            return fourier.n_units(self.call, arrays[0].dtype)
         if isinstance(self.call, SortCall):
             n = len(arrays[0].shape) - 1
         counts = [math.prod(x.shape[:n]) for x in arrays if len(x.shape) >= n]
@@ -73,6 +83,13 @@ class ForeignCall:
         """Form parts for several threads, if it is large enough."""
         read = sum(math.prod(self.node.memory[i].shape) for i in self.call.touches)
         self.parts = part_ranges(self._count, OPERATIONS * read, n_threads)
+
+    @property
+    def codes(self) -> list[kernel_store.Code]:
+        """What runs it and is no library's."""
+        if isinstance(self.call, FourierCall):
+            return [fourier.code(self.node.memory[self.call.source].dtype)]
+        return []
 
     @property
     def site(self) -> Site:
@@ -89,6 +106,8 @@ class ForeignCall:
             text = f"call: {name} by {call.name} of LAPACK"
         elif isinstance(call, NativeCall):
             text = f"call: {name} by {call.name}"
+        elif isinstance(call, FourierCall):
+            text = f"transform: {name}, {call.blocks * call.lanes} x {call.n}"
         else:
             text = f"call: {name} by numpy's {'sort' if call.order is None else 'argsort'}"
         return f"{text} in {len(self.parts)} parts" if len(self.parts) > 1 else text
@@ -108,6 +127,8 @@ class ForeignCall:
             elif isinstance(self.call, LapackCall):
                 words = self._lapack(self.call)
                 words.begin, words.end = begin, end
+            elif isinstance(self.call, FourierCall):
+                words = self._fourier(self.call, begin, end)
             elif isinstance(self.call, NativeCall):
                 words = self._native(self.call)
                 words.begin, words.end = begin, end
@@ -179,6 +200,15 @@ class ForeignCall:
                 words.places.append(_place(self.node.memory[x.array], 0, x.offset))
             else:
                 words.arguments.append((abi.WORD, x))
+        return words
+
+    def _fourier(self, call: FourierCall, begin: int, end: int) -> _Words:
+        arrays = [self.node.memory[i] for i in call.touches]
+        dtype = arrays[0].dtype
+        words = _Words(kernel_store.code_address(fourier.code(dtype)), abi.NEVER)
+        words.places = [_place(x, 0) for x in arrays]
+        words.arguments = [(abi.PLACES, 0), *words.listed(fourier.words(call, dtype))]
+        words.arguments += [(abi.WORD, begin), (abi.WORD, end)]
         return words
 
     def _sort(self, call: SortCall) -> _Words:

@@ -1,0 +1,200 @@
+"""What carries sums from row to row is divided into parts, whose sums are added up then.
+
+``divide_deposits : graph -> graph``. Elements that are added up at computed places, few of them,
+come one after the other: each part of them is added up by itself.
+
+``divide : groups -> groups``. A kernel that adds up columns, or everything, while it computes what
+its rows need cannot share its rows among threads. Its rows are therefore counted in two numbers,
+the part and the row in it: every part has sums of its own, and what is few is added up at the end.
+How many parts there are depends on the shape alone, so that results do not depend on threads.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from funcgrad.compiler.nest.codegen import LONG
+from funcgrad.compiler.nest.fuse import Group, Walk, fuse_nodes, kind_of
+from funcgrad.compiler.nest.layout import (
+    Operand,
+    Shape,
+    Uniform,
+    Value,
+    View,
+    contiguous_strides,
+    whole,
+)
+from funcgrad.compiler.nest.nodes import Fold, Graph, Guard, Node, Point, Put, values_read
+from funcgrad.compiler.nest.split import even_parts
+from funcgrad.intrinsics import expression
+from funcgrad.lowering import Reduction
+
+MIN_ELEMENTS = 1 << 19
+"""Smaller walks are those of one thread."""
+
+MIN_PART = 1 << 13
+"""Elements of a part beside which its own sums are few."""
+
+
+MIN_DEPOSITS = 1 << 17
+"""Elements that are taken in, fewer of which are left to one thread."""
+
+MANY = 64
+"""How many times as many elements are taken in as there are places, at least."""
+
+
+def divide_deposits(graph: Graph) -> None:
+    """Divide sums at computed places; changes the graph."""
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        n_parts = _n_deposit_parts(node) if isinstance(node, Put) else 0
+        if n_parts:
+            assert isinstance(node, Put)
+            divided = _divided_deposit(node, n_parts)
+            for new in divided:
+                new.epoch, new.equation = node.epoch, node.equation
+            nodes += divided
+        else:
+            nodes.append(node)
+    graph.nodes = nodes
+
+
+def _n_deposit_parts(node: Put) -> int:
+    shape, size = node.operands[1].shape, math.prod(node.operands[1].shape)
+    if size < max(MIN_DEPOSITS, MANY * math.prod(node.out.shape)) or 0 in node.lanes:
+        return 0
+    is_sum = expression(node.step).is_sum and node.out.dtype.kind in "iuf"
+    if not is_sum or len(shape) == node.n_rest or node.operands[1].dtype != node.out.dtype:
+        return 0
+    return even_parts(shape[0], 1)
+
+
+def _divided_deposit(node: Put, n_parts: int) -> list[Node]:
+    x, *taken = node.operands
+    out, dtype = node.out, node.out.dtype
+    parts = Value((n_parts, *out.shape), dtype)
+    target = _split(node.target, n_parts)
+    assert isinstance(target, View)
+    strides = (target.strides[0] + math.prod(out.shape), *target.strides[1:])
+    operands = (Uniform(dtype.type(0), parts.shape), *(_split(y, n_parts) for y in taken))
+    put = replace(
+        node,
+        operands=operands,
+        outs=(parts,),
+        target=View(parts, target.shape, strides, target.offset),
+        lanes=frozenset({0, *(axis + 1 for axis in node.lanes)}),
+    )
+    form = Reduction((0,), "0", "radd({0}, {1})", accurate=True)
+    if isinstance(x, Uniform) and x.scalar == 0:
+        return [put, Fold((whole(parts),), (out,), form)]
+    total = Fold((whole(parts),), (Value(out.shape, dtype),), form)
+    return [put, total, Point((x, whole(total.out)), (out,), "{0} + {1}")]
+
+
+def divide(graph: Graph, groups: Sequence[Group]) -> list[Group]:
+    """The groups, of which some are divided; changes the graph."""
+    found: list[Group] = []
+    replaced: dict[Node, tuple[Node, ...]] = {}
+    for group in groups:
+        found.append(group)
+        n_parts = _n_parts(group)
+        if n_parts:
+            after = _after_all(group)
+            group.nodes = [node for node in group.nodes if node not in after]
+            divided = _divided(group, n_parts)
+            replaced |= divided
+            found += fuse_nodes([*(total for _, total in divided.values()), *after])
+    if replaced:
+        graph.nodes = [new for node in graph.nodes for new in replaced.get(node, (node,))]
+    return found
+
+
+def _n_parts(group: Group) -> int:
+    """The number of parts that a group is divided into; 0 if it is left as it is."""
+    walk, space = group.walk, group.space
+    if walk is None or walk.batch or walk.order != tuple(range(len(space))):
+        return 0
+    if math.prod(space) < MIN_ELEMENTS or not _is_serial(group, walk):
+        return 0
+    after = _after_all(group)
+    if not all(_is_divisible(node, space[0]) for node in group.nodes if node not in after):
+        return 0
+    if any(v.maker in after for n in group.nodes if n not in after for v in values_read(n)):
+        return 0
+    least = -(-MIN_PART // math.prod(space[1:]))
+    return even_parts(space[0], least)
+
+
+def _after_all(group: Group) -> dict[Node, None]:
+    """The nodes of a group that have no rows: functions of what is added up over all of them."""
+    return dict.fromkeys(n for n in group.nodes if math.prod(n.space) == 1)
+
+
+def _is_serial(group: Group, walk: Walk) -> bool:
+    """Whether something goes from row to row, and nothing else can be shared."""
+    space = group.space
+    if walk.row == len(space):
+        return True  # there is one row
+    folds = [node for node in group.nodes if isinstance(node, Fold)]
+    kinds = {kind_of(fold, space, walk) for fold in folds}
+    is_columns_alone = kinds == {"column"} and all(node.space == space for node in group.nodes)
+    is_shared = is_columns_alone and math.prod(space[len(space) - walk.row :]) >= LONG
+    return kinds != {"inner"} and not is_shared
+
+
+def _is_divisible(node: Node, length: int) -> bool:
+    """Whether a node counts rows by its first axis, all of them alike."""
+    if not node.space or node.space[0] != length:
+        return False
+    return not isinstance(node, Guard) or node.box[0] == (0, length)
+
+
+def _divided(group: Group, n_parts: int) -> dict[Node, tuple[Fold, Fold]]:
+    """Divide a group; by the sums over its rows, those over parts and those of these."""
+    found: dict[Node, tuple[Fold, Fold]] = {}
+    for i, node in enumerate(group.nodes):
+        node.operands = tuple(_split(x, n_parts) for x in node.operands)
+        if isinstance(node, Fold) and 0 in node.form.axes:
+            found[node] = _in_two(node, n_parts)
+            group.nodes[i] = found[node][0]
+            continue
+        if isinstance(node, Fold):
+            node.form = replace(node.form, axes=tuple(a + 1 for a in node.form.axes))
+        if isinstance(node, Guard):
+            length = node.out.shape[0] // n_parts
+            node.box = ((0, n_parts), (0, length), *node.box[1:])
+        for out in node.outs:
+            out.shape = _split_shape(out.shape, n_parts)
+            out.strides = contiguous_strides(out.shape)
+    assert group.walk is not None
+    is_row = group.walk.row == len(group.space)
+    group.space = _split_shape(group.space, n_parts)
+    order = tuple(range(len(group.space)))
+    group.walk = Walk(order, group.walk.row, None if is_row else 1)
+    return found
+
+
+def _in_two(node: Fold, n_parts: int) -> tuple[Fold, Fold]:
+    """A fold of parts, and one of their results."""
+    parts = Value((n_parts, *node.out.shape), node.out.dtype)
+    inner = replace(node.form, axes=tuple(a + 1 for a in node.form.axes))
+    outer = replace(node.form, axes=(0,))
+    found = Fold(node.operands, (parts,), inner), Fold((whole(parts),), node.outs, outer)
+    for fold in found:
+        fold.epoch, fold.equation = node.epoch, node.equation
+    return found
+
+
+def _split_shape(shape: Shape, n_parts: int) -> Shape:
+    return n_parts, shape[0] // n_parts, *shape[1:]
+
+
+def _split(operand: Operand, n_parts: int) -> Operand:
+    """An operand with its first axis as two."""
+    shape = _split_shape(operand.shape, n_parts)
+    if isinstance(operand, Uniform):
+        return Uniform(operand.scalar, shape)
+    first, *rest = operand.strides
+    return View(operand.value, shape, (first * shape[1], first, *rest), operand.offset)

@@ -1,0 +1,191 @@
+"""Kernels keep less for each other: cheap values are computed again by those who read them.
+
+``keep_less : groups -> groups``. What one kernel computes element by element on the way, such as
+the differences from a mean of which it adds up the squares, another one may need, too. Written to
+memory and read again, it costs as much as what it was made of, which is there in any case: so it is
+computed again from that, if that takes few operations and no more memory than the value has.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+
+from funcgrad.compiler.nest.fuse import MAX_NODES, Group
+from funcgrad.compiler.nest.layout import (
+    Operand,
+    Shape,
+    Uniform,
+    Value,
+    View,
+    contiguous_strides,
+    same_strides,
+)
+from funcgrad.compiler.nest.nodes import Graph, Guard, Node, Point, values_read
+from funcgrad.intrinsics import expression
+
+MAX_COST = 8
+"""Operations by which a value may be computed again."""
+
+LEAST = 1 << 16
+"""Bytes of a value that is worth it: less stays in the nearest caches."""
+
+SMALL = 16
+"""How many times as large a value is as those that may be kept in its place."""
+
+
+def keep_less(graph: Graph, groups: Sequence[Group]) -> list[Group]:
+    """The groups, which read and write less; changes the graph."""
+    return _Keeping(graph, groups).run()
+
+
+class _Keeping:
+    def __init__(self, graph: Graph, groups: Sequence[Group]) -> None:
+        self.graph = graph
+        self.groups = groups
+        self.outputs = set(graph.outputs)
+        self.home = {node: group for group in groups for node in group.nodes}
+        self.readers: dict[Value, list[Node]] = defaultdict(list)
+        for node in self.home:
+            for value in dict.fromkeys(values_read(node)):
+                self.readers[value].append(node)
+        self.copies: dict[Node, list[Node]] = defaultdict(list)
+        """By the node that they come before."""
+
+    def run(self) -> list[Group]:
+        for group in self.groups:
+            if group.is_fusable:
+                for node in list(group.nodes):
+                    self._try(node, group)
+        if not self.copies:
+            return list(self.groups)
+        nodes = [n for node in self.graph.nodes for n in (*self.copies[node], node)]
+        self.graph.nodes = self._needed(nodes)
+        kept = set(self.graph.nodes)
+        for group in self.groups:
+            group.nodes = [node for node in group.nodes if node in kept]
+        return [group for group in self.groups if group.nodes]
+
+    def _needed(self, nodes: Sequence[Node]) -> list[Node]:
+        """The nodes without points that nothing reads any more."""
+        read = set(self.outputs)
+        kept = []
+        for node in reversed(nodes):
+            if not isinstance(node, Point) or node.out in read:
+                kept.append(node)
+                read.update(values_read(node))
+        return kept[::-1]
+
+    def _try(self, node: Node, group: Group) -> None:
+        """Let all other groups compute a value for themselves, if that is worth it for each."""
+        if not _is_plain_point(node) or node.out in self.outputs or node.out.nbytes < LEAST:
+            return
+        readers: dict[Group, list[Node]] = defaultdict(list)
+        for reader in self.readers[node.out]:
+            if self.home[reader] is not group:
+                readers[self.home[reader]].append(reader)
+        if not readers:
+            return
+        chain = self._chain(node, group)
+        if chain is None:
+            return
+        own = set(chain)
+        leaves = {v for n in chain for v in values_read(n) if v.maker not in own}
+        if all(self._may_repeat(node, leaves, chain, other, readers[other]) for other in readers):
+            for other, nodes in readers.items():
+                self._repeat(node, chain, other, nodes)
+
+    def _chain(self, node: Node, group: Group) -> list[Node] | None:
+        """The points by which a value is computed, if they are few."""
+        own = set(group.nodes)
+        found: dict[Node, None] = {}
+        waiting, cost = [node], 0
+        while waiting:
+            at = waiting.pop()
+            if at in found:
+                continue
+            if not _is_plain_point(at) or at.out.shape != node.out.shape:
+                return None
+            assert isinstance(at, Point)
+            found[at] = None
+            cost += expression(at.expr).cost
+            if cost > MAX_COST or expression(at.expr).is_expensive:
+                return None
+            for x in at.operands:
+                if not isinstance(x, View) or x.value.maker not in own:
+                    continue
+                if SMALL * x.value.nbytes > node.out.nbytes:
+                    if not _is_whole(x, node.out.shape):
+                        return None
+                    waiting.append(x.value.maker)
+        return [n for n in group.nodes if n in found]
+
+    def _may_repeat(
+        self,
+        node: Node,
+        leaves: set[Value],
+        chain: Sequence[Node],
+        other: Group,
+        readers: Sequence[Node],
+    ) -> bool:
+        """Whether another group can compute a value instead of reading it, and reads no more."""
+        value = node.out
+        if not other.is_fusable or other.space != value.shape:
+            return False
+        if len(other.nodes) + len(chain) > MAX_NODES:
+            return False
+        for reader in readers:
+            if reader.epoch != node.epoch or reader.space != value.shape:
+                return False
+            for k, x in enumerate(reader.operands):
+                if isinstance(x, Uniform) or x.value is not value:
+                    continue
+                if not _is_whole(x, value.shape) or reader.looks_around(k):
+                    return False
+        own = set(other.nodes)
+        if any(leaf.maker in own for leaf in leaves):
+            return False
+        read = {v for n in own for v in values_read(n)}
+        return sum(leaf.nbytes for leaf in leaves - read) <= value.nbytes * (1 + 1 / SMALL)
+
+    def _repeat(
+        self, node: Node, chain: Sequence[Node], other: Group, readers: Sequence[Node]
+    ) -> None:
+        known: dict[Value, Value] = {}
+        copies: list[Node] = []
+        for old in chain:
+            out = Value(old.out.shape, old.out.dtype)
+            operands = tuple(_moved(x, known) for x in old.operands)
+            copy = replace(old, operands=operands, outs=(out,))
+            copy.epoch, copy.equation = old.epoch, old.equation
+            known[old.out] = out
+            copies.append(copy)
+            self.home[copy] = other
+            for value in dict.fromkeys(values_read(copy)):
+                self.readers[value].append(copy)
+        first = min(map(other.nodes.index, readers))
+        before = other.nodes[first]
+        other.nodes[first:first] = copies
+        self.copies[before] += copies
+        for reader in readers:
+            reader.operands = tuple(_moved(x, known) for x in reader.operands)
+            self.readers[node.out].remove(reader)
+            self.readers[known[node.out]].append(reader)
+
+
+def _is_plain_point(node: Node) -> bool:
+    return isinstance(node, Point) and not isinstance(node, Guard)
+
+
+def _is_whole(view: View, shape: Shape) -> bool:
+    """Whether a view shows, at every index of a space, what was computed at that index."""
+    if view.shape != shape or view.value.shape != shape or view.offset:
+        return False
+    return same_strides(shape, view.strides, contiguous_strides(shape))
+
+
+def _moved(operand: Operand, known: dict[Value, Value]) -> Operand:
+    if isinstance(operand, View) and operand.value in known:
+        return View(known[operand.value], operand.shape, operand.strides, operand.offset)
+    return operand

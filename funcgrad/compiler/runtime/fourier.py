@@ -1,0 +1,101 @@
+"""The words of Fourier transforms, and the roots of unity that they multiply by."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from funcgrad.compiler.native.fourier import RADICES, WORDS
+from funcgrad.compiler.runtime import kernel_store
+from funcgrad.dtypes import complex_dtype, real_dtype
+from funcgrad.lowering import FourierCall
+
+
+def n_units(call: FourierCall, dtype: np.dtype[Any]) -> int:
+    """How many groups of lanes there are, of which each may be transformed at another time."""
+    return call.blocks * _groups(call, dtype)
+
+
+def code(dtype: np.dtype[Any]) -> kernel_store.Code:
+    """What transforms arrays of a dtype, complex or real."""
+    return kernel_store.fourier_code(_complex(dtype))
+
+
+def words(call: FourierCall, dtype: np.dtype[Any]) -> list[int]:
+    """The words that the code is given."""
+    wide = _complex(dtype)
+    real, nbytes = real_dtype(wide), wide.itemsize
+    lanes = kernel_store.fourier_lanes(wide)
+    parts = [0, lanes * real.itemsize]
+    read, written = ([n * nbytes for n in row] for row in (call.read, call.written))
+    scale = np.asarray(call.scale, real).view(f"i{real.itemsize}")
+    found = {
+        "n": call.n,
+        "groups": _groups(call, dtype),
+        "last": call.lanes - lanes,
+        "source_block": read[0],
+        "source_step": read[1],
+        "source_lane": read[2],
+        "target_block": written[0],
+        "target_step": written[1],
+        "target_lane": written[2],
+        "first_part": parts[call.inverse],
+        "second_part": parts[not call.inverse],
+        "scale": int(scale),
+        "roots": 0,
+        "roots_step": 0,
+        "roots_part": 0,
+    }
+    if call.turns:
+        turned = _turned(call.n, call.lanes, call.turns, wide)
+        found["roots"] = turned.ctypes.data
+        found["roots_step"] = call.lanes * real.itemsize
+        found["roots_part"] = call.n * call.lanes * real.itemsize
+    passes = list(_passes(call.n, wide))
+    found["passes"] = len(passes)
+    return [found[name] for name in WORDS] + [word for row in passes for word in row]
+
+
+def _complex(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return dtype if dtype.kind == "c" else complex_dtype(dtype)
+
+
+def _groups(call: FourierCall, dtype: np.dtype[Any]) -> int:
+    return -(-call.lanes // kernel_store.fourier_lanes(_complex(dtype)))
+
+
+def _passes(n: int, dtype: np.dtype[Any]) -> Iterator[tuple[int, int, int, int]]:
+    """Radix, ``m``, ``s`` and roots of every pass."""
+    left = n
+    for radix in RADICES:
+        while left % radix == 0:
+            m = left // radix
+            yield radix, m, n // left, _roots(radix, m, dtype).ctypes.data
+            left = m
+
+
+def _unity(n: int) -> np.ndarray:
+    """All powers of ``exp(-2 pi i / n)``, each as exact as one product of two of them."""
+    few = math.isqrt(n) + 1
+    near = np.exp(-2j * np.pi * np.arange(few) / n)
+    far = np.exp(-2j * np.pi * (np.arange(-(-n // few)) * few) / n)
+    return np.multiply.outer(far, near).reshape(-1)[:n]
+
+
+@cache
+def _roots(radix: int, m: int, dtype: np.dtype[Any]) -> np.ndarray:
+    """Those that a pass multiplies by; they stay where they are as long as the process lives."""
+    powers = np.arange(m)[:, None] * np.arange(1, radix)
+    return np.ascontiguousarray(_unity(radix * m)[powers], dtype)
+
+
+@cache
+def _turned(n: int, lanes: int, turns: int, dtype: np.dtype[Any]) -> np.ndarray:
+    """Those between two steps, all real parts and then all imaginary ones."""
+    powers = np.arange(n)[:, None] * np.arange(lanes)
+    roots = _unity(turns)[powers % turns]
+    return np.stack([roots.real, roots.imag]).astype(real_dtype(dtype))

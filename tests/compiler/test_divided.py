@@ -1,0 +1,222 @@
+"""Sums in parts, products in stacks, one product for two, values that are not kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import funcgrad as fg
+from funcgrad.compiler.nest import divide
+from funcgrad.compiler.nest.arrange import VERIFY_VARIABLE
+from funcgrad.compiler.nest.split import even_parts
+from tests.compiler.plans import steps_of
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.fixture(autouse=True)
+def _verified(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VERIFY_VARIABLE, "1")
+
+
+def plan(function: Callable[..., Any], *arguments: Any) -> str:
+    return steps_of(str(fg.jit(function).lower(*arguments).as_text()))
+
+
+# Extremes along rows are those of integers of the same order.
+
+
+@pytest.mark.parametrize("dtype", "fd")
+@pytest.mark.parametrize("n", [1, 7, 64, 160, 1000])
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_extremes_of_special_numbers(name: str, n: int, dtype: str) -> None:
+    info, middle = np.finfo(dtype), n // 2
+    x = RNG.normal(size=(16, n)).astype(dtype)
+    rows = [np.inf, -np.inf, info.max, -info.max, info.tiny, -info.tiny, 0.0, -0.0, 1.0, -1.0]
+    for row, number in enumerate(rows):
+        x[row] = number
+    x[6, middle], x[7, middle], x[8, 0], x[9, -1] = -0.0, 0.0, 0.0, -0.0
+    x[10, middle], x[11, 0], x[12, -1] = np.nan, -np.nan, np.copysign(np.nan, -1)
+    x[13], x[14, :] = np.copysign(np.nan, -1), -np.inf
+    function = getattr(np, name)
+    found, expected = fg.jit(lambda x: function(x, axis=1))(x), function(x, axis=1)
+    np.testing.assert_array_equal(found, expected)
+    signs = np.signbit(x).all(1) if name == "max" else np.signbit(x).any(1)
+    zeros = expected == 0
+    np.testing.assert_array_equal(np.signbit(found)[zeros], signs[zeros])
+
+
+# Walks that carry sums are divided.
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: np.sum(np.tanh(x)),
+        lambda x: (np.sum(x * x), np.sum(x, 0), np.sum(x, 1), x * 2),
+        lambda x: (np.max(x, 0), np.prod(x[:, :3] * 0.1 + 1, 0), np.mean(x) + 1),
+        lambda x: np.sum(np.log(np.sum(np.exp(x), 1))) + np.sum(np.pad(x[:, 1:], ((0, 0), (0, 1)))),
+    ],
+)
+@pytest.mark.parametrize("shape", [(24, 30), (31, 5), (36, 1)])
+def test_divided_walks(
+    function: Callable[..., Any], shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(divide, "MIN_ELEMENTS", 16)
+    monkeypatch.setattr(divide, "MIN_PART", 1)
+    x = RNG.normal(size=shape)
+    expected = function(x)
+    found = fg.jit(lambda x: function(x))(x)
+    for a, b in zip(
+        fg.tree_util.tree_leaves(found), fg.tree_util.tree_leaves(expected), strict=True
+    ):
+        assert a.shape == np.shape(b)
+        np.testing.assert_allclose(a, b, 1e-13, 1e-13)
+
+
+def test_results_of_divided_walks_do_not_depend_on_threads() -> None:
+    x = RNG.normal(size=(1200, 500)).astype("f")
+
+    def sums(x: Any) -> Any:
+        y = np.tanh(x)
+        return y, np.sum(y), np.sum(y, 0), np.sum(y * y, 1)
+
+    one, three = (fg.jit(sums, threads=n)(x) for n in (1, 3))
+    for a, b in zip(one, three, strict=True):
+        np.testing.assert_array_equal(a, b)
+    np.testing.assert_allclose(one[2], np.sum(np.tanh(x.astype("d")), 0), 1e-5, 1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4"])
+@pytest.mark.parametrize("mode", [None, "drop"])
+def test_deposits_in_parts(mode: str | None, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(divide, "MIN_DEPOSITS", 16)
+    base = (RNG.normal(size=7) * 10).astype(dtype)
+    limit = 9 if mode else 7
+    for shape in ((480,), (12, 40), (450, 1)):
+        places = RNG.integers(-limit, limit, shape)
+        updates = (RNG.normal(size=shape) * 10).astype(dtype)
+        expected = base.astype("f8")
+        inside = (places >= -7) & (places < 7)
+        np.add.at(expected, places[inside], updates[inside])
+        for start in (base, np.zeros_like(base)):
+            found = fg.jit(lambda b, i, u: fg.numpy.at(b)[i].add(u, mode=mode))(
+                start, places, updates
+            )
+            tolerance = 1e-4 if dtype == "f4" else 1e-10
+            np.testing.assert_allclose(found, expected - (base - start), tolerance, tolerance)
+
+
+@pytest.mark.parametrize("length", [1, 5, 6, 16, 36, 97, 100, 1024, 2000, 4999, 50_000])
+@pytest.mark.parametrize("least", [1, 16, 300])
+def test_parts_are_even(length: int, least: int) -> None:
+    n = even_parts(length, least)
+    if n:
+        assert length % n == 0
+        assert length // n >= least
+    else:
+        assert not any(length % k == 0 and length >= k * least for k in range(6, 65))
+
+
+# Products.
+
+
+@pytest.mark.parametrize(
+    ("labels", "shapes", "n_copies"),
+    [
+        ("oc,bcn->bon", ((30, 40), (6, 40, 50)), 0),
+        ("bon,oc->bcn", ((6, 30, 50), (30, 40)), 0),
+        ("bon,bcn->oc", ((6, 30, 500), (6, 40, 500)), 0),
+        ("abcn,oc->abon", ((2, 3, 40, 50), (30, 40)), 0),
+        ("kij,kl->ijl", ((40, 30, 5), (40, 6)), 0),
+        ("abn,ncb->ac", ((30, 7, 40), (40, 20, 7)), 1),  # in another order
+    ],
+)
+def test_stacks_of_products_are_not_copied(
+    labels: str, shapes: tuple[tuple[int, ...], ...], n_copies: int
+) -> None:
+    a, b = (RNG.normal(size=shape) for shape in shapes)
+
+    def product(a: Any, b: Any) -> Any:
+        return np.einsum(labels, a, b)
+
+    expected = np.einsum(labels, a, b)
+    np.testing.assert_allclose(fg.jit(product)(a, b), expected, 1e-12, 1e-12)
+    steps = plan(product, a, b).splitlines()
+    large = [step for step in steps if "kernel" in step and " -> f64" in step]
+    assert sum(f"b:f64[{','.join(map(str, shapes[1]))}] ->" in s for s in large) <= n_copies
+    assert any("matrix product" in step for step in steps)
+
+
+@pytest.mark.parametrize("shape", [(96_000, 5, 6), (40_000, 1, 30), (100_003, 4, 8)])
+def test_long_sums_of_small_products(shape: tuple[int, int, int]) -> None:
+    k, m, n = shape
+    a, b = RNG.normal(size=(k, m)), RNG.normal(size=(k, n))
+    np.testing.assert_allclose(fg.jit(lambda a, b: a.T @ b)(a, b), a.T @ b, 1e-11, 1e-9)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.T @ x,
+        lambda x: x @ x.T,
+        lambda x: np.einsum("ij,ik,il->jk", x, x, np.ones((30, 2))),
+        lambda x: np.einsum("ij,kj->ik", x, x * 2),
+        lambda x: np.einsum("aij,akj->aik", x.reshape(3, 10, 40), x.reshape(3, 10, 40)),
+    ],
+)
+def test_both_sides_of_a_product_in_one(function: Callable[..., Any]) -> None:
+    """The reference is the derivative along a line, by complex steps."""
+    x, v = RNG.normal(size=(30, 40)), RNG.normal(size=(30, 40))
+    weights = RNG.normal(size=function(x).shape)
+    gradient = fg.jit(fg.grad(lambda x: np.sum(function(x) * weights)))
+    along = np.imag(np.sum(function(x + 1e-30j * v) * weights)) / 1e-30
+    np.testing.assert_allclose(np.sum(gradient(x) * v), along, 1e-11)
+
+
+def test_a_gram_matrix_takes_one_product_back() -> None:
+    x = np.ones((200, 150))
+    gradient = fg.value_and_grad(lambda x: np.sum((x.T @ x) ** 2))
+    assert plan(gradient, x).count("matrix product") == 2
+
+
+# What is not kept, and not copied.
+
+
+def test_differences_from_means_are_not_kept() -> None:
+    x = RNG.normal(size=(40, 50, 60))
+    steps = plan(fg.grad(lambda x: np.sum(np.var(x, 1) ** 2)), x).splitlines()
+    assert sum("-> " in s and "f64[40,50,60];" in s.split("-> ")[1] for s in steps) == 1
+
+
+@pytest.mark.parametrize(
+    ("function", "n_kernels"),
+    [
+        (lambda x: (x * 2).reshape(-1), 1),
+        (lambda x: np.sum(x, 0).reshape(5, 1, 6), 1),
+        (lambda x: (x @ x.T).reshape(2, 2, 2, 2), 0),
+        (lambda x: np.sum(x).reshape(1, 1), 1),
+    ],
+)
+def test_reshaped_results_are_not_copied(function: Callable[..., Any], n_kernels: int) -> None:
+    x = RNG.normal(size=(4, 30))
+    found = fg.jit(function)(x)
+    assert found.shape == function(x).shape
+    np.testing.assert_allclose(found, function(x), 1e-13)
+    assert plan(function, x).count("kernel") == n_kernels
+
+
+def test_reshaped_results_and_donation() -> None:
+    step = fg.jit(lambda x: (x.reshape(-1) * 2).reshape(x.shape), donate_argnums=0)
+    x = RNG.normal(size=(30, 40))
+    expected = x * 2
+    for _ in range(2):
+        np.testing.assert_array_equal(step(x.copy()), expected)
+    both = fg.jit(
+        lambda x: (x * 2, (x * 2).reshape(-1), np.linalg.eigvals((x[:4, :4] * 2).reshape(4, 4)))
+    )
+    doubled, line, _ = both(x)
+    np.testing.assert_array_equal(line, doubled.reshape(-1))
