@@ -19,7 +19,7 @@ from funcgrad.compiler.native.elementary import settle_formulas
 from funcgrad.compiler.native.numba_ir import write
 from funcgrad.compiler.native.numba_parts import funcdesc, lowering, targetconfig, types
 from funcgrad.compiler.native.numba_parts import ir as blocks
-from funcgrad.compiler.native.scalars import I64, POINTER
+from funcgrad.compiler.native.scalars import I32, I64, POINTER
 from funcgrad.compiler.native.signatures import Call, give_types
 from funcgrad.compiler.native.vocabulary import (
     WEAK_FLOAT,
@@ -105,6 +105,8 @@ class KernelModule(ir.Module):
         super().__init__(name)
         self.accesses: dict[Any, list[Any]] = {}
         self.empty_metadata = self.add_metadata([])
+        weights = (ir.MetaDataString(self, "branch_weights"), I32(2000), I32(1))
+        self.usually = self.add_metadata(weights)
         self.splats: dict[Any, Any] = {}
 
     def note_access(self, instruction: Any, scope: Any) -> None:
