@@ -8,6 +8,7 @@ from funcgrad.api.checkpointing import (
     remat,
     saved_residuals,
 )
+from funcgrad.namespaces import present
 
 __all__ = [
     "checkpoint",
@@ -17,3 +18,5 @@ __all__ = [
     "remat",
     "saved_residuals",
 ]
+
+present(__name__)

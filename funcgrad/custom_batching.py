@@ -1,5 +1,8 @@
 """Batching rules by the user, under the names of ``jax.custom_batching``."""
 
 from funcgrad.api.custom import custom_vmap
+from funcgrad.namespaces import present
 
 __all__ = ["custom_vmap"]
+
+present(__name__)

@@ -2,5 +2,8 @@
 
 from funcgrad.api.custom import closure_convert, custom_gradient, custom_jvp, custom_vjp
 from funcgrad.api.rule_results import SymbolicZero
+from funcgrad.namespaces import present
 
 __all__ = ["SymbolicZero", "closure_convert", "custom_gradient", "custom_jvp", "custom_vjp"]
+
+present(__name__)

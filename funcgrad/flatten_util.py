@@ -9,6 +9,7 @@ import numpy as np
 
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.errors import DtypeError, ShapeError
+from funcgrad.namespaces import present
 from funcgrad.primitives.elementwise import convert
 from funcgrad.primitives.objects import flatten_values, settled
 from funcgrad.primitives.shape import Concatenate, Slice, reshape, shape_of
@@ -82,3 +83,6 @@ def _split(flat: Any, avals: Sequence[ShapedArray]) -> list[Any]:
         parts.append(part[()] if isinstance(part, np.ndarray) and not aval.shape else part)
         start += aval.size
     return parts
+
+
+present(__name__)

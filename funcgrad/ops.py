@@ -9,6 +9,7 @@ import numpy as np
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ConcretizationTypeError, DtypeError, ShapeError
+from funcgrad.namespaces import present
 from funcgrad.numpy.elementwise import less
 from funcgrad.numpy.indexing import at
 from funcgrad.numpy.promotion import as_value, strong
@@ -144,3 +145,6 @@ def segment_min(
     """
     start = _extreme(data, is_max=False)
     return _reduced("segment_min", data, segment_ids, num_segments, start, unique_indices)
+
+
+present(__name__)

@@ -19,6 +19,7 @@ from funcgrad.api.custom import CustomFunction
 from funcgrad.api.differentiation import jvp, vjp
 from funcgrad.api.vectorization import vmap
 from funcgrad.errors import ArgumentError, FuncgradError
+from funcgrad.namespaces import present
 from funcgrad.pytree import tree_flatten, tree_leaves, tree_unflatten
 
 __all__ = [
@@ -449,3 +450,6 @@ class _RuleChecker:
                 path,
                 error,
             )
+
+
+present(__name__)

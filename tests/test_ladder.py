@@ -23,6 +23,7 @@ PACKAGE = "funcgrad"
 # ordered within themselves.
 LADDER = (
     (
+        "collector",
         "forking",
         "recent",
         "records",

@@ -7,17 +7,16 @@ everything a place; `kernel_store` turns sources into native code.
 
 from __future__ import annotations
 
-import gc
 import itertools
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from funcgrad import environment
+from funcgrad.collector import paused
 from funcgrad.compiler import abi
 from funcgrad.compiler.nest.allocate import (
     Nested,
@@ -97,24 +96,8 @@ def compile_program(
     Returns:
         A callable of the flat inputs.
     """
-    with kernel_store.counting() as counts, _uncollected():
+    with kernel_store.counting() as counts, paused():
         return _compile_program(program, donated, threads, counts)
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Leave cycles alone meanwhile: none are made, but many objects that stay.
-
-    Each generation of them would be searched for cycles, with all that is there already, such as
-    the modules that are being imported: a quarter of the time of a first call.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _compile_program(

@@ -8,6 +8,7 @@ is asked for; those are the numbers that JAX draws with ``jax_enable_x64``, and 
 other numbers than JAX: quantiles of uniform ones, with derivatives in their parameters.
 """
 
+from funcgrad.namespaces import present
 from funcgrad.random.choices import categorical, choice, permutation
 from funcgrad.random.compound import (
     ball,
@@ -104,3 +105,5 @@ __all__ = [
     "weibull_min",
     "wrap_key_data",
 ]
+
+present(__name__)

@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,7 @@ def measure_busy(row: Row, setting: Setting) -> list[Record]:
 
 def measure_first(row: Row, setting: Setting) -> list[Record]:
     """First calls: with an empty cache, then in a second process with a cache that knows them."""
+    compile_sources()
     samples: dict[str, dict[str, list[float]]] = {}
     for turn in range(setting.first_rounds):
         order = setting.libraries if turn % 2 == 0 else list(reversed(setting.libraries))
@@ -136,6 +138,13 @@ def measure_first(row: Row, setting: Setting) -> list[Record]:
         for measure, sides in samples.items()
     }
     return [record(row, setting, measure, samples=sides) for measure, sides in in_order.items()]
+
+
+@cache
+def compile_sources() -> None:
+    """Let sources have their bytecode, as installed packages have theirs."""
+    folders = [str(ROOT / name) for name in ("funcgrad", "tests/benchmarks")]
+    subprocess.run([sys.executable, "-m", "compileall", "-q", *folders], check=True)
 
 
 def first_figures(library: str, row: Row, setting: Setting) -> dict[str, float]:
@@ -216,6 +225,7 @@ def child(
     command += ["--libraries", *libraries, "--rounds", str(rounds)]
     command += ["--dtype", setting.dtype, "--size", setting.size]
     environment = {**os.environ, **caches}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     with confined(setting.threads):
         try:
             done = subprocess.run(

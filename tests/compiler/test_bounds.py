@@ -82,7 +82,7 @@ def chain_kernel(rng: random.Random, functions: list[str], width: int, n_results
 def assert_bounded(source: str, n_calls: int) -> None:
     """LLVM's time and the size of its result stay within their bounds."""
     code = llvm_backend.Emission(
-        numba_frontend.translate(source, "kernel")
+        numba_frontend.translate(source, "kernel").assembly
     ).result()  # within MAX_SECONDS
     assert len(code) <= BYTES * (1 + n_calls), f"{len(code)} bytes\n{source}"
 

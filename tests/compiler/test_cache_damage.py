@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import funcgrad as fg
+from funcgrad.compiler.runtime import dependencies, kernel_store, linker
 from funcgrad.compiler.runtime import disk_cache as cache
-from funcgrad.compiler.runtime import kernel_store
 from funcgrad.compiler.runtime.disk_cache import CacheWarning, DiskCache
 from funcgrad.errors import CacheError
 from funcgrad.higher_order.remembered import forget_all
@@ -256,6 +256,49 @@ def test_nothing_is_kept_without_a_folder(folder: Path) -> None:
     assert not any(folder.iterdir())
 
 
+# What was found out about the machine.
+
+NOTE = {"abi": 1, "cpu": "znver5", "features": "+avx,-prefer"}
+
+
+@pytest.mark.parametrize(
+    "damage", [damage for suffix, damage in DAMAGES if suffix == ".o" and damage is not garble]
+)
+def test_damaged_notes_are_forgotten(tmp_path: Path, damage: Callable[[Path], None]) -> None:
+    store = DiskCache(tmp_path / "kernels")
+    assert store.recall(KEY) is None
+    store.note(KEY, NOTE)
+    assert store.recall(KEY) == NOTE
+    assert store.recall(KEY[::-1]) is None
+    damage(store.folder / f"{KEY}.facts")
+    assert store.recall(KEY) is None
+
+
+def test_notes_belong_to_their_key_and_go_with_the_kernels(tmp_path: Path) -> None:
+    store = DiskCache(tmp_path / "kernels")
+    store.note(KEY, NOTE)
+    (store.folder / f"{KEY}.facts").rename(store.folder / f"{KEY[::-1]}.facts")
+    assert store.recall(KEY[::-1]) is None
+    store.clear()
+    assert not any(store.folder.iterdir())
+
+
+def test_facts_are_asked_for_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    found = kernel_store.machine_facts()
+    monkeypatch.setattr(kernel_store, "machine_facts", lambda: asked.append(1) or found)
+    find = kernel_store._environment.__wrapped__
+    first = find()
+    assert len(asked) == 1
+    monkeypatch.setattr(kernel_store, "sources_digest", None)  # is not asked either
+    if dependencies.installation() is not None:
+        assert (find(), len(asked)) == (first, 1)
+        assert list(first) == list(find())
+    kernel_store.set_cache_dir(None)
+    monkeypatch.undo()
+    assert find() == first
+
+
 # Which folders are used.
 
 
@@ -375,13 +418,14 @@ PROCESS = """
 import sys
 import numpy as np
 import funcgrad as fg
-from funcgrad.compiler.runtime import kernel_store
+from funcgrad.compiler.runtime import dependencies, kernel_store, linker
 
 f = fg.jit(fg.value_and_grad(lambda w, x: np.sum(np.tanh(x @ w) ** 2) + np.mean(w)))
 value, slope = f(np.full(3, 0.25), np.linspace(0.0, 1.0, 12).reshape(4, 3))
 stats = kernel_store.stats()
 print(float(value).hex(), slope.tobytes().hex(), stats.compiled, stats.loaded_from_disk,
-      stats.damaged, any(name.startswith("numba") for name in sys.modules))
+      stats.damaged, any(name.startswith("numba") for name in sys.modules),
+      "llvmlite" in sys.modules)
 """
 
 
@@ -402,6 +446,10 @@ def test_processes_share_a_cold_folder(tmp_path: Path) -> None:
     warm = finish(start())
     assert {tuple(row[:2]) for row in [*cold, warm]} == {tuple(warm[:2])}
     assert (warm[2], warm[4], warm[5]) == ("0", "0", "False")
+    # LLVM is not loaded where code is linked without it and the processor is known from before.
+    is_known = linker.IS_AVAILABLE and dependencies.installation() is not None
+    assert warm[6] == str(not is_known)
     names = [path.name for path in (tmp_path / "kernels").iterdir()]
     assert not [name for name in names if name.startswith(".new-")]
-    assert len(names) == 3 * int(warm[3])
+    assert len([name for name in names if name.endswith(".facts")]) == is_known
+    assert len(names) == 3 * int(warm[3]) + is_known

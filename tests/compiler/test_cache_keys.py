@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import os
 import shutil
+import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,7 @@ import pytest
 
 import funcgrad as fg
 from funcgrad.compiler import pipeline
-from funcgrad.compiler.runtime import kernel_store
+from funcgrad.compiler.runtime import dependencies, kernel_store
 
 FOLDER = Path(pipeline.__file__).parent
 NATIVE = "funcgrad.compiler.native"
@@ -22,36 +25,74 @@ NATIVE = "funcgrad.compiler.native"
 def test_every_source_of_the_compiler_is_part_of_the_key(tmp_path: Path) -> None:
     copy = tmp_path / "compiler"
     shutil.copytree(FOLDER, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    digests = {kernel_store.sources_digest(copy)}
+    digests = {dependencies.sources_digest(copy)}
     paths = sorted(copy.rglob("*.py"))
     assert copy / "native" / "vecmath" / "powers.py" in paths
     for path in paths:
         text = path.read_bytes()
         path.write_bytes(text + b"\n# changed\n")
-        digests.add(kernel_store.sources_digest(copy))
+        digests.add(dependencies.sources_digest(copy))
         path.write_bytes(text)
     (copy / "native" / "vecmath" / "new.py").write_text("A = 1\n")
-    digests.add(kernel_store.sources_digest(copy))
+    digests.add(dependencies.sources_digest(copy))
     (copy / "native" / "vecmath" / "new.py").rename(copy / "native" / "vecmath" / "renamed.py")
-    digests.add(kernel_store.sources_digest(copy))
+    digests.add(dependencies.sources_digest(copy))
     assert len(digests) == len(paths) + 3
 
 
 def test_the_key_does_not_depend_on_the_place(tmp_path: Path) -> None:
     shutil.copytree(FOLDER, tmp_path / "a", ignore=shutil.ignore_patterns("__pycache__"))
-    assert kernel_store.sources_digest(tmp_path / "a") == kernel_store.sources_digest(FOLDER)
-    digest = kernel_store.sources_digest(*kernel_store.SOURCES)
+    assert dependencies.sources_digest(tmp_path / "a") == dependencies.sources_digest(FOLDER)
+    digest = dependencies.sources_digest(*dependencies.SOURCES)
     assert kernel_store._environment()["translator"] == digest
 
 
 def test_files_beside_the_folder_are_part_of_the_key(tmp_path: Path) -> None:
-    assert kernel_store.SOURCES[0] == FOLDER
-    copies = [Path(shutil.copy(path, tmp_path)) for path in kernel_store.SOURCES[1:]]
-    digests = {kernel_store.sources_digest(FOLDER), kernel_store.sources_digest(FOLDER, *copies)}
+    assert dependencies.SOURCES[0] == FOLDER
+    copies = [Path(shutil.copy(path, tmp_path)) for path in dependencies.SOURCES[1:]]
+    digests = {dependencies.sources_digest(FOLDER), dependencies.sources_digest(FOLDER, *copies)}
     for copy in copies:
         copy.write_bytes(copy.read_bytes() + b"\n# changed\n")
-        digests.add(kernel_store.sources_digest(FOLDER, *copies))
+        digests.add(dependencies.sources_digest(FOLDER, *copies))
     assert len(digests) == len(copies) + 2
+
+
+def test_what_is_installed_is_seen_from_outside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = tmp_path / "compiler"
+    shutil.copytree(FOLDER, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    boot = tmp_path / "boot"
+    boot.write_text("1")
+    monkeypatch.setattr(dependencies, "SOURCES", (copy,))
+    monkeypatch.setattr(dependencies, "_BOOT", str(boot))
+    path = copy / "native" / "vecmath" / "powers.py"
+    text, status = path.read_text(), path.stat()
+
+    def rewrite_in_place() -> None:
+        """Other text of the same size, with the same time of its last change."""
+        path.write_text(text.replace("return", "RETURN", 1))
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+    changes: list[Callable[[], object]] = [
+        lambda: None,
+        rewrite_in_place,
+        lambda: path.write_text(text + "\n"),
+        lambda: path.rename(copy / "native" / "vecmath" / "renamed.py"),
+        lambda: (copy / "native" / "new.py").write_text("A = 1\n"),
+        lambda: boot.write_text("2"),
+        lambda: monkeypatch.setattr(sys, "version", "4.0"),
+    ]
+    seen = set()
+    for change in changes:
+        change()
+        seen.add(dependencies.installation())
+        assert dependencies.installation() in seen
+    assert len(seen) == len(changes)
+    libraries = [path for path in dependencies._of_packages() if "llvmlite" in path]
+    assert libraries
+    boot.unlink()
+    assert dependencies.installation() is None
 
 
 def test_what_translates_kernels_is_part_of_the_key() -> None:
@@ -64,7 +105,7 @@ def test_what_translates_kernels_is_part_of_the_key() -> None:
         if name in found or not path.exists():
             continue
         found.add(name)
-        assert any(path.is_relative_to(source) for source in kernel_store.SOURCES), name
+        assert any(path.is_relative_to(source) for source in dependencies.SOURCES), name
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("funcgrad"):
                 assert node.module is not None

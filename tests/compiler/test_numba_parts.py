@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 COMPILE = """
-import sys, threading
+import importlib.util, pathlib, sys, threading
 import numpy as np
 import funcgrad as fg
 
@@ -38,6 +38,7 @@ assert "numba.core.lowering" in loaded()
 assert "numba" not in sys.modules
 assert not loaded() & {"numba.core.typeinfer", "numba.parfors", "numba.core.typing.context"}
 assert len(loaded()) < 60, len(loaded())
+assert "yaml" not in sys.modules
 """,
     "whole after parts": """
 compile_one()
@@ -76,6 +77,20 @@ assert is_whole(numba) and sys.modules["numba.core.typing"] is typing is numba.c
 assert not [f for f in sys.meta_path if hasattr(f, "is_made")]
 fg.jit(lambda x: x - 1)(np.ones(3))
 """,
+    "a neighbour that was put off": """
+compile_one()
+config = sys.modules["numba.core.config"]
+if importlib.util.find_spec("yaml"):
+    import yaml
+    assert yaml.safe_load("a: 1") == config.yaml.safe_load("a: 1") == {"a": 1}
+    assert yaml.__version__ and yaml is sys.modules["yaml"]
+""",
+    "a neighbour that is asked at once": """
+pathlib.Path(".numba_config.yaml").write_text("developer_mode: 1")
+compile_one()
+config = sys.modules["numba.core.config"]
+assert config.DEVELOPER_MODE == 1 or not config._HAVE_YAML
+""",
     "threads": """
 errors = []
 
@@ -104,5 +119,7 @@ assert not errors, errors
 def test_numba_in_a_fresh_process(case: str, tmp_path: Path) -> None:
     environment = {**os.environ, "FUNCGRAD_CACHE_DIR": str(tmp_path / "cache")}
     command = [sys.executable, "-c", COMPILE + CASES[case]]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=120, cwd=tmp_path
+    )
     assert done.returncode == 0, done.stderr

@@ -40,7 +40,9 @@ def kernel(letter: str, features: str) -> tuple[Kernel, Any]:
     shape = inner_shape(np.zeros((), dtype).real.itemsize, features)
     symbol = f"{tiles_symbol(letter)}_{next(_NUMBERS)}"
     text = tiles_assembly(letter, shape).replace(tiles_symbol(letter), symbol)
-    address = llvm_backend.load(llvm_backend.Emission(text, is_final=True).result(), symbol)
+    address = llvm_backend.load(
+        llvm_backend.Emission(text, llvm_backend.Effort.NONE).result(), symbol
+    )
     word = ctypes.c_int64
     return ctypes.CFUNCTYPE(word, ctypes.c_void_p, ctypes.c_void_p)(address), shape
 

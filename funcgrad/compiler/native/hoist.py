@@ -1,7 +1,7 @@
 """Loop-invariant code motion on the source of a kernel.
 
 ``hoist : kernel -> kernel``. What does not vary in a loop is computed once, before it: statements
-whose operands the loop does not assign, and calls inside of statements that do vary.
+whose operands the loop does not assign, and what does not vary inside of statements that do.
 
 This is not left to LLVM, for two reasons. A formula may hold a branch (libm for rare arguments),
 and LLVM moves no branches. And LLVM's loop vectoriser asks of every instruction in a loop whether
@@ -85,15 +85,19 @@ class _Loop(ast.NodeTransformer):
                     statement.orelse[:] = self._kept(statement.orelse)
         return False
 
-    def visit_Call(self, node: ast.Call) -> ast.expr:
-        """Give a call that does not vary a name of its own."""
-        if not self._is_invariant(node):
+    def _named(self, node: ast.expr) -> ast.expr:
+        """Give a value that does not vary a name of its own."""
+        if not self._is_invariant(node) or not any(
+            isinstance(part, ast.Name | ast.Call) for part in ast.walk(node)
+        ):
             self.generic_visit(node)
             return node
         name = self.hoister.new_name()
         target = ast.copy_location(ast.Name(name, ast.Store()), node)
         self.moved.append(ast.copy_location(ast.Assign([target], node), node))
         return ast.copy_location(ast.Name(name, ast.Load()), node)
+
+    visit_Call = visit_Compare = visit_BinOp = visit_UnaryOp = _named
 
     def _is_invariant(self, value: ast.expr) -> bool:
         for node in ast.walk(value):

@@ -11,14 +11,15 @@ Left out: Numba's code generator and its libraries (`llvm_backend` optimises and
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from llvmlite import ir
 
+from funcgrad.compiler.native.elementary import settle_formulas
 from funcgrad.compiler.native.numba_ir import write
 from funcgrad.compiler.native.numba_parts import funcdesc, lowering, targetconfig, types
 from funcgrad.compiler.native.numba_parts import ir as blocks
-from funcgrad.compiler.native.scalars import I64, POINTER
+from funcgrad.compiler.native.scalars import I32, I64, POINTER
 from funcgrad.compiler.native.signatures import Call, give_types
 from funcgrad.compiler.native.vocabulary import (
     WEAK_FLOAT,
@@ -35,8 +36,20 @@ from funcgrad.compiler.native.vocabulary import (
 )
 
 
-def translate(source: str, symbol: str) -> str:
-    """LLVM assembly of a kernel.
+class Translation(NamedTuple):
+    """A kernel in LLVM.
+
+    Attributes:
+        assembly: The module.
+        is_in_vectors: Whether its innermost loops are, so that LLVM need not look for vectors.
+    """
+
+    assembly: str
+    is_in_vectors: bool
+
+
+def translate(source: str, symbol: str) -> Translation:
+    """A kernel in LLVM.
 
     Args:
         source: Text of ``def kernel(slots, args): ...``.
@@ -45,7 +58,8 @@ def translate(source: str, symbol: str) -> str:
     Raises:
         numba.core.errors.NumbaError: The source uses something outside the vocabulary.
     """
-    function, in_memory = write(source, WORDS)
+    written = write(source, WORDS)
+    function, in_memory = written.function, written.in_memory
     typemap, calls = give_types(function)
     description = funcdesc.PythonFunctionDescriptor.from_specialized_function(
         function,
@@ -63,7 +77,8 @@ def translate(source: str, symbol: str) -> str:
         lower.calls, lower.in_memory = calls, in_memory
         lower.lower()
     library.module.scope_accesses()
-    return str(library.module)
+    settle_formulas(library.module)
+    return Translation(str(library.module), written.is_in_vectors)
 
 
 def _mangle(name: str, argtypes: Any, **options: Any) -> str:
@@ -90,6 +105,8 @@ class KernelModule(ir.Module):
         super().__init__(name)
         self.accesses: dict[Any, list[Any]] = {}
         self.empty_metadata = self.add_metadata([])
+        weights = (ir.MetaDataString(self, "branch_weights"), I32(2000), I32(1))
+        self.usually = self.add_metadata(weights)
         self.splats: dict[Any, Any] = {}
 
     def note_access(self, instruction: Any, scope: Any) -> None:

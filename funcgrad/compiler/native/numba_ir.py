@@ -1,6 +1,6 @@
 """Kernel source to Numba's intermediate representation: basic blocks of assignments.
 
-``write : source -> FunctionIR, variables in memory``. Numba would read the bytecode that Python
+``write : source -> Written``. Numba would read the bytecode that Python
 compiles the source to, and recover loops and variables from jumps and stack slots. Kernels are
 written in a few statements, whose blocks the syntax tree gives directly: assignment,
 ``if``, ``while``, ``for ... in range(a, b, literal step)``, ``break``, ``continue``, ``return`` and
@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from funcgrad.compiler.native.hoist import hoist
 from funcgrad.compiler.native.numba_parts import FunctionIdentity, UnsupportedError, ir
@@ -31,10 +31,24 @@ def kernel(slots: Any, args: Any) -> int:
     raise NotImplementedError
 
 
+class Written(NamedTuple):
+    """A kernel as basic blocks.
+
+    Attributes:
+        function: The blocks.
+        in_memory: The variables that are more than one value.
+        is_in_vectors: Whether every innermost loop computes vectors.
+    """
+
+    function: ir.FunctionIR
+    in_memory: set[str]
+    is_in_vectors: bool
+
+
 _IDENTITY = FunctionIdentity.from_function(kernel)
 
 
-def write(source: str, words: Mapping[str, Word]) -> tuple[ir.FunctionIR, set[str]]:
+def write(source: str, words: Mapping[str, Word]) -> Written:
     """The blocks of a kernel, with what does not vary in its loops moved out of them.
 
     All variables but the second result are assigned once, and before every use: they are values.
@@ -49,7 +63,25 @@ def write(source: str, words: Mapping[str, Word]) -> tuple[ir.FunctionIR, set[st
     [function] = ast.parse(source).body
     assert isinstance(function, ast.FunctionDef)
     hoist(function, lambda name: name in words and words[name].is_pure)
-    return Writer(words).write(function)
+    return Written(*Writer(words).write(function), _is_in_vectors(function))
+
+
+_VECTORS = {"lanes", "first_lanes"}
+
+
+def _is_in_vectors(kernel: ast.FunctionDef) -> bool:
+    """Whether every innermost loop of a kernel computes vectors."""
+    for node in ast.walk(kernel):
+        if isinstance(node, ast.For | ast.While):
+            inner = [part for statement in node.body for part in ast.walk(statement)]
+            if not any(isinstance(part, ast.For | ast.While) for part in inner) and not any(
+                isinstance(part, ast.Call)
+                and isinstance(part.func, ast.Name)
+                and part.func.id in _VECTORS
+                for part in inner
+            ):
+                return False
+    return True
 
 
 class Writer:

@@ -40,6 +40,9 @@ _PUT_OFF = (
 )
 """What lets itself be put off; a module that is asked for a name after all is simply loaded."""
 
+_BESIDE = ("yaml",)
+"""What Numba imports to read a file of settings, if there is one; likewise."""
+
 _BEHIND = {"numba.core.funcdesc", "numba.core.targetconfig", "numba.core.typing.templates"}
 """What is needed besides the parts, which bring it along in most versions."""
 
@@ -56,7 +59,8 @@ class _PutOff(ModuleType):
         if name.startswith("__") and name.endswith("__") and name != "__all__":
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         put_away(self)
-        importlib.import_module(_NAME)  # the whole, if the parts are there: they want it first
+        if self.__name__ not in _BESIDE:
+            importlib.import_module(_NAME)  # the whole, if the parts are there: they want it first
         return getattr(importlib.import_module(self.__name__), name)
 
 
@@ -114,7 +118,7 @@ def _load_parts() -> None:
     """
     for name in _PARTS:
         importlib.import_module(f"{_NAME}.core.{name}")
-    for name in _PUT_OFF[1:]:
+    for name in (*_PUT_OFF[1:], *_BESIDE):
         put_away(sys.modules.get(name))
 
 
@@ -123,10 +127,11 @@ def _import_parts() -> None:
     if _NAME in sys.modules or importlib.util.find_spec(_NAME) is None:
         importlib.import_module(_NAME)  # another thread may be at it
         return
-    loaders = [_Loader(name) for name in _PUT_OFF]
+    loaders = [_Loader(name) for name in (*_PUT_OFF, *_BESIDE) if name not in sys.modules]
     sys.meta_path[:0] = loaders
     try:
         put_away(importlib.import_module(_NAME))
+        sys.meta_path[:] = [f for f in sys.meta_path if f not in loaders or f.name not in _BESIDE]
     except (ImportError, AttributeError):  # a part wants a name that only the whole defines
         sys.meta_path[:] = [finder for finder in sys.meta_path if finder not in loaders]
     if not sys.modules.keys() >= _BEHIND:  # would load the package of which it is a part, too late

@@ -269,11 +269,16 @@ class Emitted:
         type = ir.VectorType(self.type, lanes)
         if isinstance(self.value, ir.Constant) and self.value.constant is not ir.Undefined:
             return self.like(Splat(type, self.value))
-        # The instructions of a block follow each other: what it has once made can be used again.
-        key = id(self.value), lanes, id(self.builder.block)
+        # Made where the scalar is, before loops that use it, and once for all of them.
+        key = id(self.value), lanes
         known = self.builder.module.splats
         if key not in known:
-            known[key] = self.value, self.builder.block, self._filled(type)
+            home = getattr(self.value, "parent", None)
+            if isinstance(home, ir.Block) and home is not self.builder.block:
+                with self.builder.goto_block(home):
+                    known[key] = self.value, self._filled(type)
+            else:
+                known[key] = self.value, self._filled(type)
         return self.like(known[key][-1])
 
     def _filled(self, type: Any) -> Any:

@@ -818,8 +818,7 @@ class LaneIndex(NamedTuple):
 
 _LOAD = """define internal {vector} @{name}(ptr %p, {mask} %flags, i1 %whole, {vector} %other) \
 alwaysinline nounwind {{
-  %usual = call i1 @llvm.expect.i1(i1 %whole, i1 true)
-  br i1 %usual, label %all, label %some
+  br i1 %whole, label %all, label %some, !prof {usual}
 all:
   %every = load {vector}, ptr %p, align {size}
   br label %end
@@ -834,8 +833,7 @@ end:
 """
 _STORE = """define internal void @{name}(ptr %p, {mask} %flags, i1 %whole, {vector} %x) \
 alwaysinline nounwind {{
-  %usual = call i1 @llvm.expect.i1(i1 %whole, i1 true)
-  br i1 %usual, label %all, label %some
+  br i1 %whole, label %all, label %some, !prof {usual}
 all:
   store {vector} %x, ptr %p, align {size}
   ret void
@@ -857,14 +855,18 @@ def _some(builder: ir.IRBuilder, verb: str, type: Any) -> ir.Function:
     if found is not None:
         return found
     mask, void = ir.VectorType(I1, type.count), ir.VoidType()
-    declared(builder, "llvm.expect.i1", ir.FunctionType(I1, [I1, I1]))
     if verb == "load":
         kind = ir.FunctionType(type, [POINTER, I32, mask, type])
     else:
         kind = ir.FunctionType(void, [type, POINTER, I32, mask])
     declared(builder, f"llvm.masked.{verb}.{suffix}.p0", kind)
     text = (_LOAD if verb == "load" else _STORE).format(
-        vector=type, mask=mask, name=name, suffix=suffix, size=_nbytes(type.element)
+        vector=type,
+        mask=mask,
+        name=name,
+        suffix=suffix,
+        size=_nbytes(type.element),
+        usual=builder.module.usually.get_reference(),
     )
     kind = ir.FunctionType(type if verb == "load" else void, [POINTER, mask, I1, type])
     return Written(builder.module, kind, name, text)

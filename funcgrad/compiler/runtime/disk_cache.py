@@ -9,6 +9,9 @@ unpickled and nothing but the object is executed, which is why folder and files 
 user alone: a file of somebody else, one that others may write to, and one with a second name count
 as damaged.
 
+What all keys have in common and takes long to find is noted in a file of its own, ``<key>.facts``,
+which begins with its SHA-256.
+
 The least recently used kernels go when the folder exceeds its limit. This file knows neither Numba
 nor LLVM.
 """
@@ -34,7 +37,8 @@ SIZE_VARIABLE = "FUNCGRAD_CACHE_SIZE"
 DEFAULT_SIZE = 512 * 2**20
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 _SUFFIXES = (".py", ".o", ".json")
-_OWN_NAME = re.compile(r"(\.new-.+-)?[0-9a-f]{64}\.(py|o|json)")
+_FACTS = ".facts"
+_OWN_NAME = re.compile(r"(\.new-.+-)?[0-9a-f]{64}\.(py|o|json|facts)")
 _TEMPORARY = ".new-"
 _STALE_SECONDS = 3600
 
@@ -118,14 +122,24 @@ class DiskCache:
     def write(self, key: str, source: str, code: bytes, facts: dict[str, Any]) -> None:
         """Keep an object file. A disk that is full or read-only is a warning, not an error."""
         contents = (source.encode(), code, _record(code, facts))
+        self._keep(key, dict(zip(_SUFFIXES, contents, strict=True)))
+
+    def recall(self, key: str) -> dict[str, Any] | None:
+        """What was noted under ``key``, if it is there and whole."""
         try:
-            for suffix, content in zip(_SUFFIXES, contents, strict=True):
-                self._replace(self._path(key, suffix), content)
-            self._grow(sum(map(len, contents)))
-        except OSError as error:
-            if not self._warned:
-                self._warned = True
-                warnings.warn(CacheWarning(f"a compiled kernel is not kept: {error}"), stacklevel=2)
+            content = self._content(self._path(key, _FACTS))
+        except OSError:
+            return None
+        digest, _, text = content.partition(b"\n")
+        if digest != _digest_of_note(key, text):
+            return None
+        found: dict[str, Any] = json.loads(text)
+        return found
+
+    def note(self, key: str, facts: dict[str, Any]) -> None:
+        """Keep facts that take long to find. A disk that is full or read-only is a warning."""
+        text = json.dumps(facts, indent=1).encode()
+        self._keep(key, {_FACTS: _digest_of_note(key, text) + b"\n" + text})
 
     def size(self) -> int:
         """Bytes of all files."""
@@ -136,6 +150,17 @@ class DiskCache:
         for path, _ in self._files():
             path.unlink(missing_ok=True)
         self._size = 0
+
+    def _keep(self, key: str, contents: dict[str, bytes]) -> None:
+        """Write the files of a key, in their order."""
+        try:
+            for suffix, content in contents.items():
+                self._replace(self._path(key, suffix), content)
+            self._grow(sum(map(len, contents.values())))
+        except OSError as error:
+            if not self._warned:
+                self._warned = True
+                warnings.warn(CacheWarning(f"a compiled kernel is not kept: {error}"), stacklevel=3)
 
     def _path(self, key: str, suffix: str) -> Path:
         return self.folder / (key + suffix)
@@ -204,6 +229,10 @@ class DiskCache:
                 path.unlink(missing_ok=True)
                 remaining -= status.st_size
         self._size = remaining
+
+
+def _digest_of_note(key: str, text: bytes) -> bytes:
+    return hashlib.sha256(key.encode() + text).hexdigest().encode()
 
 
 def _record(code: bytes, facts: dict[str, Any]) -> bytes:

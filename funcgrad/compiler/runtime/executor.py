@@ -924,9 +924,7 @@ def executor_assembly(offsets: dict[str, int]) -> str:
         "CLOCK": _COARSE,
         **{name.upper(): CONTROL_WORDS.index(name) for name in CONTROL_WORDS},
     }
-    for name, number in numbers.items():
-        text = re.sub(rf"\b{name}\b", str(number), text)
-    return text
+    return re.sub(r"\b[A-Z][A-Z_]+\b", lambda word: str(numbers.get(word[0], word[0])), text)
 
 
 def gemm_symbol(letter: str) -> str:

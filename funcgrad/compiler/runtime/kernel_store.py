@@ -10,9 +10,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import importlib
-import importlib.util
 import os
-import re
 import sys
 import threading
 import time
@@ -26,14 +24,20 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad import forking, intrinsics, records
 from funcgrad.compiler.abi import ABI, CONTROL_WORDS
 from funcgrad.compiler.foreign import LETTERS
 from funcgrad.compiler.native import fourier, gemm, strided
 from funcgrad.compiler.runtime import executor as assembly
 from funcgrad.compiler.runtime import threads
 from funcgrad.compiler.runtime.blas import BLIS
+from funcgrad.compiler.runtime.dependencies import (
+    SOURCES,
+    installation,
+    numba_version,
+    sources_digest,
+)
 from funcgrad.compiler.runtime.disk_cache import DiskCache, open_default, size_limit
+from funcgrad.compiler.runtime.linker import link
 from funcgrad.errors import CompilerError
 from funcgrad.forking import held_by_forks
 from funcgrad.records import dataclass
@@ -219,13 +223,13 @@ def gemm_code(dtype: Any, convention: str) -> Code:
 
 def machine_facts() -> dict[str, str]:
     """What object code depends on: versions of its generators, and the processor."""
-    return {"numba": _numba_version(), **_native().facts()}
+    return {"numba": numba_version(), **_native().facts()}
 
 
 @cache
 def tile_shape(dtype: Any) -> gemm.Shape:
     """The inner loop of the products of matrices of ``dtype`` (f32, f64, c64 or c128)."""
-    return gemm.inner_shape(np.zeros((), dtype).real.itemsize, _native().cpu()[1])
+    return gemm.inner_shape(np.zeros((), dtype).real.itemsize, _environment()["features"])
 
 
 @cache
@@ -238,7 +242,7 @@ def tiles_code(dtype: Any) -> Code:
 @cache
 def strided_shape(dtype: Any) -> gemm.Shape:
     """The inner loops of strided products of ``dtype`` (f32 or f64)."""
-    return strided.inner_shape(np.dtype(dtype).itemsize, _native().cpu()[1])
+    return strided.inner_shape(np.dtype(dtype).itemsize, _environment()["features"])
 
 
 @cache
@@ -381,11 +385,16 @@ class _Build:
             _count("loaded_from_disk", self.is_kernel)
         else:
             with self._reported():
-                text = self.text
-                if self.is_kernel:
-                    text = _frontend().translate(text, self.symbol)
-                self.emission = _native().Emission(text, is_final=not self.is_kernel)
+                self.emission = self._emission()
         self.seconds += time.perf_counter() - start
+
+    def _emission(self) -> Any:
+        native = _native()
+        if not self.is_kernel:
+            return native.Emission(self.text, native.Effort.NONE)
+        assembly, is_in_vectors = _frontend().translate(self.text, self.symbol)
+        effort = native.Effort.VECTORS if is_in_vectors else native.Effort.ALL
+        return native.Emission(assembly, effort)
 
     def finish(self) -> None:
         """Wait for the object file, keep it, and link it into the process."""
@@ -396,7 +405,8 @@ class _Build:
             _count("compiled", self.is_kernel)
             if self.disk is not None:
                 self.disk.write(self.key, self.text, self.code, self.facts)
-        _ADDRESSES[self.text] = _native().load(self.code, self.symbol)
+        address = link(self.code, self.symbol)
+        _ADDRESSES[self.text] = address or _native().load(self.code, self.symbol)
         _SIZES[self.text] = len(self.code)
         self.seconds += time.perf_counter() - start
         _STATS.log.append((self.digest, self.seconds))
@@ -416,50 +426,20 @@ class _Build:
 @cache
 def _environment() -> dict[str, Any]:
     """What the object code of a given source depends on besides the source."""
-    return {
+    disk = _disk()
+    key = None if disk is None else installation()
+    known = None if disk is None or key is None else disk.recall(key)
+    if known is not None:
+        return known
+    facts = {
         "abi": ABI,
         "python": sys.implementation.cache_tag,
         "translator": sources_digest(*SOURCES),
         **machine_facts(),
     }
-
-
-SOURCES = (
-    Path(__file__).parents[1],
-    Path(intrinsics.__file__),
-    Path(records.__file__),
-    Path(forking.__file__),
-)
-"""What the translation of kernels is written in. Some of the compiler's files have no part in it;
-that a change of one of them compiles kernels again costs less than one forgotten in a list."""
-
-
-def sources_digest(*places: Path) -> str:
-    """Digest of files, and of all sources in folders."""
-    digest = hashlib.sha256()
-    for place in map(str, places):
-        paths = [
-            os.path.join(folder, name)
-            for folder, _, names in os.walk(place)
-            for name in names
-            if name.endswith(".py")
-        ]
-        for path in sorted(paths) or [place]:
-            name = path.removeprefix(place).replace(os.sep, "/")
-            digest.update(f"{name}\0".encode())
-            with open(path, "rb") as file:
-                digest.update(hashlib.sha256(file.read()).digest())
-    return digest.hexdigest()
-
-
-def _numba_version() -> str:
-    """Numba's version, read from its files: importing it is what the cache saves."""
-    package = importlib.util.find_spec("numba")
-    if package is None or package.origin is None:
-        return "absent"
-    text = Path(package.origin).with_name("_version.py").read_text()
-    found = re.search(r'"version": "([^"]+)"', text)
-    return found[1] if found else hashlib.sha256(text.encode()).hexdigest()
+    if disk is not None and key is not None:
+        disk.note(key, facts)
+    return facts
 
 
 class _Disk:

@@ -1,0 +1,100 @@
+"""What object code depends on besides the source of a kernel, and how that is known at a glance.
+
+Kernels are kept under the versions of what has made them, a digest of the sources of our own
+translator and the features of the processor. To ask LLVM for these and to read those takes longer
+than to load a small program. So the answers are kept, too, under what `installation` sees.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from funcgrad import forking, intrinsics, records
+
+SOURCES = (
+    Path(__file__).parents[1],
+    Path(intrinsics.__file__),
+    Path(records.__file__),
+    Path(forking.__file__),
+)
+"""What the translation of kernels is written in. Some of the compiler's files have no part in it;
+that a change of one of them compiles kernels again costs less than one forgotten in a list."""
+
+_BOOT = "/proc/sys/kernel/random/boot_id"
+
+
+def sources_digest(*places: Path) -> str:
+    """Digest of files, and of all sources in folders."""
+    digest = hashlib.sha256()
+    for place in map(str, places):
+        for path in _sources(place):
+            name = path.removeprefix(place).replace(os.sep, "/")
+            digest.update(f"{name}\0".encode())
+            with open(path, "rb") as file:
+                digest.update(hashlib.sha256(file.read()).digest())
+    return digest.hexdigest()
+
+
+def _sources(place: str) -> list[str]:
+    """A file, or the sources in a folder."""
+    found = [
+        os.path.join(folder, name)
+        for folder, _, names in os.walk(place)
+        for name in names
+        if name.endswith(".py")
+    ]
+    return sorted(found) or [place]
+
+
+def numba_version() -> str:
+    """Numba's version, read from its files: importing it is what the cache saves."""
+    package = importlib.util.find_spec("numba")
+    if package is None or package.origin is None:
+        return "absent"
+    text = Path(package.origin).with_name("_version.py").read_text()
+    found = re.search(r'"version": "([^"]+)"', text)
+    return found[1] if found else hashlib.sha256(text.encode()).hexdigest()
+
+
+def installation() -> str | None:
+    """Digest of what is installed and of what it runs on, without a look into any file.
+
+    Files are known by their places, sizes and times, of which the system itself sets one. The
+    processor is that of a running system, which has a number until it starts again.
+
+    Returns:
+        The digest, or ``None`` where systems have no such number.
+    """
+    try:
+        with open(_BOOT, "rb") as file:
+            boot = file.read()
+        files = [path for place in map(str, SOURCES) for path in _sources(place)]
+        files += _of_packages()
+        known = [(path, *_seen(path)) for path in files]
+    except OSError:
+        return None
+    facts = (boot, os.uname(), sys.version, sys.executable, known)
+    return hashlib.sha256(repr(facts).encode()).hexdigest()
+
+
+def _of_packages() -> Iterator[str]:
+    """The version of Numba, and llvmlite's library, which holds LLVM."""
+    for name, folder, endings in (
+        ("numba", "", ("_version.py",)),
+        ("llvmlite", "binding", (".so", ".dylib", ".dll")),
+    ):
+        package = importlib.util.find_spec(name)
+        for place in package.submodule_search_locations or () if package is not None else ():
+            inner = os.path.join(place, folder)
+            yield from (os.path.join(inner, x) for x in os.listdir(inner) if x.endswith(endings))
+
+
+def _seen(path: str) -> tuple[int, int, int, int]:
+    status = os.stat(path)
+    return status.st_size, status.st_ino, status.st_mtime_ns, status.st_ctime_ns

@@ -1,0 +1,159 @@
+"""What LLVM is asked to do for a kernel: as much as it needs, with the same results."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import funcgrad as fg
+from funcgrad.compiler.native import elementary, llvm_backend, numba_frontend
+from funcgrad.compiler.native.hoist import hoist
+from funcgrad.compiler.native.vocabulary import WORDS
+from funcgrad.compiler.runtime import kernel_store
+from funcgrad.higher_order.remembered import forget_all
+
+X = np.linspace(-2.0, 2.0, 6 * 700).reshape(6, 700)
+SMALL = X[:, :7].copy()
+
+
+def often(n: int) -> Callable[[Any], Any]:
+    """So many steps of the same formula."""
+
+    def f(x: Any) -> Any:
+        for k in range(n):
+            x = np.tanh(x * 1.5 + 0.1 * k)
+        return x
+
+    return f
+
+
+def softmax(x: Any) -> Any:
+    e = np.exp(x - np.max(x, axis=1, keepdims=True))
+    return e / np.sum(e, axis=1, keepdims=True)
+
+
+def smooth(x: Any) -> Any:
+    return np.where(x[:, 1:-1] > 0, x[:, :-2] + x[:, 2:], -x[:, 1:-1] / 3)
+
+
+# Whether the kernels of a program are written in vectors, and the program.
+PROGRAMS: dict[str, tuple[bool, Callable[[Any], Any], np.ndarray]] = {
+    "light": (True, lambda x: 2 * x + 1, X),
+    "heavy": (True, lambda x: np.exp(-x) * np.sin(x) + np.arctan(x), X),
+    "flags": (True, lambda x: (x > 0.5) | (x < -1.0), X),
+    "integers": (True, lambda x: np.floor(x).astype(np.int32) // 3, X),
+    "rows": (True, softmax, X),
+    "slices": (True, smooth, X),
+    "a number": (True, lambda x: np.sqrt(np.float64(2.0) + x[0, 0]) / 3, X),
+    "one formula often": (True, often(9), X),
+    "short rows": (False, lambda x: x - np.mean(x, axis=0), SMALL),
+    "transposed": (False, lambda x: x[:, :6] + x[:, :6].T, X),
+    "running": (False, lambda x: np.cumsum(x, axis=1), X),
+    "looked up": (False, lambda x: x[:, [3, 1, 2]] * 2, X),
+}
+
+
+def compiled(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Compiled anew, whatever is known of it."""
+    kernel_store._ADDRESSES.clear()
+    forget_all()
+    return fg.jit(lambda x: f(x))
+
+
+@pytest.fixture
+def kernels(monkeypatch: pytest.MonkeyPatch) -> list[numba_frontend.Translation]:
+    """What becomes of kernels that are compiled; none comes from disk."""
+    kernel_store.executor()
+    monkeypatch.setattr(kernel_store, "_ADDRESSES", {})
+    monkeypatch.setattr(kernel_store._Disk, "cache", None)
+    translate, found = numba_frontend.translate, []
+
+    def noted(source: str, symbol: str) -> numba_frontend.Translation:
+        found.append(translate(source, symbol))
+        return found[-1]
+
+    monkeypatch.setattr(numba_frontend, "translate", noted)
+    return found
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_few_passes_give_what_all_of_them_give(
+    name: str, kernels: list[numba_frontend.Translation], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_in_vectors, f, x = PROGRAMS[name]
+    few = compiled(f)(x)
+    assert kernels
+    assert all(kernel.is_in_vectors for kernel in kernels) == is_in_vectors
+    np.testing.assert_allclose(few, f(x), rtol=1e-14, atol=1e-14)
+    translate = numba_frontend.translate
+    monkeypatch.setattr(
+        numba_frontend, "translate", lambda *args: translate(*args)._replace(is_in_vectors=False)
+    )
+    every = compiled(f)(x)
+    assert few.dtype == every.dtype
+    assert few.tobytes() == every.tobytes()
+
+
+@pytest.mark.parametrize("n", [elementary.MOST_COPIES, elementary.MOST_COPIES + 1, 20])
+def test_a_formula_that_is_used_often_is_called(
+    n: int, kernels: list[numba_frontend.Translation], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = compiled(often(n))(X)
+    modules = [kernel.assembly for kernel in kernels]
+    heads = [line for text in modules for line in text.splitlines() if line.startswith("define")]
+    heads = [line for line in heads if '@"tanh.' in line]
+    is_called = n > elementary.MOST_COPIES
+    assert heads
+    assert {("noinline" in line, "alwaysinline" in line) for line in heads} == {
+        (is_called, not is_called)
+    }
+    kernels.clear()
+    monkeypatch.setattr(elementary, "MOST_COPIES", 1000)
+    assert compiled(often(n))(X).tobytes() == result.tobytes()
+    size, size_of_copies = (
+        sum(
+            len(llvm_backend.Emission(text, llvm_backend.Effort.VECTORS).result()) for text in texts
+        )
+        for texts in (modules, [kernel.assembly for kernel in kernels])
+    )
+    assert size <= size_of_copies
+    assert size < size_of_copies / 2 or n < 20
+
+
+def test_scalars_are_computed_by_copies(kernels: list[numba_frontend.Translation]) -> None:
+    """Loops over few numbers call nothing: their variables stay in registers."""
+
+    def f(x: Any) -> Any:
+        return fg.lax.fori_loop(0, 3, lambda i, c: often(9)(c), x)
+
+    x = X[0, :2].copy()
+    np.testing.assert_allclose(compiled(f)(x), f(x), rtol=1e-14)
+    assert "tanh" in kernels[0].assembly
+    assert "noinline" not in kernels[0].assembly.replace("noinline cold", "")
+
+
+HOISTED = [
+    ("v = select(c == 0, x, x * c)", "v = select(h1, x, x * c)", "h1 = c == 0"),
+    ("v = x + (c + d) * x", "v = x + h1 * x", "h1 = c + d"),
+    ("v = x * -c", "v = x * h1", "h1 = -c"),
+    ("v = x * (c + exp(d) / 2)", "v = x * h1", "h1 = c + exp(d) / 2"),
+    ("v = x * (2 + 3)", "v = x * (2 + 3)", ""),
+    ("v = load(p, i, 1) + x", "v = load(p, i, 1) + x", ""),
+]
+
+
+@pytest.mark.parametrize(("statement", "left", "moved"), HOISTED)
+def test_what_does_not_vary_is_moved_before_the_loop(statement: str, left: str, moved: str) -> None:
+    lines = ["def kernel(slots, args):", "    for i in range(0, n):"]
+    lines += ["        x = load(q, i, 1)", f"        {statement}", "        store(p, i, v, 2)"]
+    [function] = ast.parse("\n".join(lines)).body
+    assert isinstance(function, ast.FunctionDef)
+    hoist(function, lambda name: name in WORDS and WORDS[name].is_pure)
+    *before, loop = function.body
+    assert [ast.unparse(node) for node in before] == ([moved] if moved else [])
+    assert isinstance(loop, ast.For)
+    assert ast.unparse(loop.body[1]) == left
