@@ -45,6 +45,7 @@ from funcgrad.pytree import (
 from funcgrad.transforms.batch import batch_flat
 from funcgrad.transforms.jvp import jvp_flat
 from funcgrad.transforms.linearize import LinearMap, linearize_flat, record_linear
+from funcgrad.transforms.numbers import linearize_once
 
 
 def grad(
@@ -174,9 +175,7 @@ def _value_and_grad(
             return [settled(out)] if not has_aux else _split_aux(out, aux_tree, what)
 
         with np.errstate(**QUIET):
-            outs, linear = linearize_flat(
-                flat, leaves, [a is True for a in is_active], what, is_pulled_once=True
-            )
+            outs, linear = linearize_once(flat, leaves, [a is True for a in is_active], what)
             value = outs[0]
             one = _check_scalar(value, holomorphic, what)
             cts = linear.pull([one] + [None] * (len(outs) - 1))

@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.trace import EVAL, Tracer, current_trace
+from funcgrad.numpy.elementwise import UFUNCS
+from funcgrad.numpy.number_operators import FUNCTIONS
 from funcgrad.numpy.promotion import strong
 from funcgrad.numpy.views import Watched, watch
 from funcgrad.numpy.writable import (
@@ -31,8 +33,11 @@ from funcgrad.numpy.writable import (
     settled_in,
 )
 from funcgrad.primitives.objects import settled
+from funcgrad.transforms.numbers import NumberTracer
 
 Function = Callable[..., Any]
+
+_UFUNC_OF = {function: ufunc for ufunc, function in UFUNCS.items() if ufunc.nin == 1}
 
 
 def public(function: Function, is_ordered: bool = False) -> Function:
@@ -43,9 +48,15 @@ def public(function: Function, is_ordered: bool = False) -> Function:
         is_ordered: Whether its results lie in row-major order, whatever its arguments do.
     """
 
+    ufunc = _UFUNC_OF.get(function)
+
     def call(*args: Any, **kwargs: Any) -> Any:
         if current_trace() is EVAL:
             return function(*args, **kwargs)
+        if ufunc is not None and len(args) == 1 and type(args[0]) is NumberTracer and not kwargs:
+            of_number = FUNCTIONS[ufunc]
+            if of_number is not None:
+                return of_number(args[0])
         values = [settled_in(x) if type(x) in CONTAINERS else x for x in args]
         if not kwargs:
             return made(function(*values), is_ordered)

@@ -15,20 +15,23 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from funcgrad.core.avals import ShapedArray, aval_of, shaped
+from funcgrad.core.number_code import NumberCode
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear
 from funcgrad.core.program import Var
 from funcgrad.dtypes import complex_dtype, is_complex, is_inexact, real_dtype, short_name
 from funcgrad.errors import DtypeError
+from funcgrad.forking import cached_property
 from funcgrad.lowering import Array, Form, Pointwise, Routine, UfuncCall
 from funcgrad.primitives.families import (
     PYTHON_NUMBERS,
     Elementwise,
     Recipe,
+    at_numbers_by_code,
     instantiate,
     shape_of,
     zero_jvp,
@@ -51,11 +54,12 @@ class Unary(Elementwise):
         y = self.bind(x)
         return y, scale.bind(tangents[0], coefficient(self.derivative, x, y))
 
-    def at_numbers(self, x: float) -> tuple[Any, Any] | None:
-        x = np.float64(x)  # the quotients of Python's floats raise
-        y = self.impl(x)
-        slope = self.derivative(x, y)
-        return (y, slope) if math.isfinite(y) and math.isfinite(slope) else None
+    @cached_property
+    def number_code(self) -> NumberCode:
+        names = {"function": self.function, "derivative": self.derivative}
+        return NumberCode("float(function(x))", ("float(derivative(x, out))",), names=names)
+
+    at_numbers = at_numbers_by_code
 
 
 class Blocked(float):
@@ -142,16 +146,28 @@ def is_origin(x: Value, y: Value) -> Value | None:
 class LinearUnary(Elementwise):
     """A real-linear function of one argument; ``adjoint(ct, aval of x)`` is its transpose."""
 
-    def __init__(self, name: str, function: Any, adjoint: Derivative, code: str, **options: Any):
+    def __init__(
+        self,
+        name: str,
+        function: Any,
+        adjoint: Derivative,
+        code: str,
+        number: str = "float(function(x))",
+        **options: Any,
+    ):
         super().__init__(name, function, code, **options)
         self.adjoint = adjoint
+        self.number = number
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         return self.bind(*primals), self.bind(tangents[0])
 
-    def at_numbers(self, x: float) -> tuple[Any, Any] | None:
-        y = self.impl(x)
-        return (y, self.impl(1.0)) if math.isfinite(y) else None
+    @cached_property
+    def number_code(self) -> NumberCode:
+        slope = str(float(self.function(1.0)))
+        return NumberCode(self.number, (slope,), names={"function": self.function})
+
+    at_numbers = at_numbers_by_code
 
     def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
         return (self.adjoint(ct, args[0]),)
@@ -175,9 +191,11 @@ class Sum(Elementwise):
             return out, broadcast_to(ty, shape_of(out))
         return out, self.bind(tx, ty)
 
-    def at_numbers(self, x: float, y: float) -> tuple[Any, float, float] | None:
-        out = x + y if self.sign == 1 else x - y
-        return (out, 1.0, self.sign) if math.isfinite(out) else None
+    @cached_property
+    def number_code(self) -> NumberCode:
+        return NumberCode("x + y" if self.sign == 1 else "x - y", ("1.0", f"{self.sign}.0"))
+
+    at_numbers = at_numbers_by_code
 
     def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
         x, y = args
@@ -201,9 +219,8 @@ class Product(Elementwise):
             return out, _scaled(ty, x)
         return out, add.bind(scale.bind(tx, y), scale.bind(ty, x))
 
-    def at_numbers(self, x: float, y: float) -> tuple[Any, float, float] | None:
-        out = x * y
-        return (out, y, x) if math.isfinite(out) else None
+    number_code = NumberCode("x * y", ("y", "x"))
+    at_numbers = at_numbers_by_code
 
     def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
         x, y = args
@@ -241,11 +258,10 @@ class Quotient(Elementwise):
             terms.append(scale.bind(ty, slope))
         return out, terms[0] if len(terms) == 1 else add.bind(*terms)
 
-    def at_numbers(self, x: float, y: float) -> tuple[Any, float, float] | None:
-        if not y:
-            return None
-        out = x / y
-        return (out, Divisor(y), -(out / y)) if math.isfinite(out) and math.isfinite(y) else None
+    number_code = NumberCode(
+        "x / y", ("Divisor(y)", "-(out / y)"), where="y and isfinite(y)", names={"Divisor": Divisor}
+    )
+    at_numbers = at_numbers_by_code
 
     def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
         x, y = args
@@ -410,7 +426,9 @@ add = Sum("add", np.add, 1, "{0} + {1}", **_BOOL_NUMBERS)
 sub = Sum("sub", np.subtract, -1, "{0} - {1}", **_NUMBERS)
 mul = Product("mul", np.multiply, "{0} * {1}", **_BOOL_NUMBERS)
 div = Quotient("div", np.true_divide, "{0} / {1}", kinds="fc", code_kinds="fc", keeps_weak=True)
-neg: LinearUnary = LinearUnary("neg", np.negative, lambda ct, x: neg.bind(ct), "-{0}", **_NUMBERS)
+neg: LinearUnary = LinearUnary(
+    "neg", np.negative, lambda ct, x: neg.bind(ct), "-{0}", number="-x", **_NUMBERS
+)
 floor_divide = Constantlike(
     "floor_divide", np.floor_divide, "floor_divide({0}, {1})", "iuf", "iuf", keeps_weak=True
 )
@@ -522,6 +540,7 @@ class IntegerPower(Primitive):
     """``x ** exponent`` for a static integer exponent: exact rule at ``x = 0``."""
 
     exponent: int
+    keeps_weak: ClassVar[bool] = True
 
     def impl(self, x: Any) -> Any:
         if self.exponent == 2:
@@ -544,6 +563,10 @@ class IntegerPower(Primitive):
             return self.bind(x), tangents[0]
         slope = coefficient(lambda: x * n if n == 2 else n * integer_power(x, n - 1))
         return self.bind(x), scale.bind(tangents[0], slope)
+
+    @property
+    def number_code(self) -> NumberCode | None:
+        return NumberCode("x * x", ("x * 2",)) if self.exponent == 2 else None
 
     def at_numbers(self, x: float) -> tuple[Any, Any] | None:
         n = self.exponent
