@@ -30,6 +30,7 @@ LADDER = (
         "errors",
         "scalars",
         "dtypes",
+        "tree_code",
         "pytree",
         "namespaces",
     ),

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -183,6 +183,10 @@ class Tracer:
                 "Use what is known while tracing as the key: a name, a shape, a Python number.",
             )
         )
+
+    if TYPE_CHECKING:
+        # The operators, methods and properties that `funcgrad.numpy` gives it.
+        def __getattr__(self, name: str) -> Any: ...
 
     # A `__getattr__` would make every attribute cost three times as much: what a name that is not
     # there means is told by `explain`, and protocols of others have names of their own.

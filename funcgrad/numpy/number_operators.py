@@ -30,7 +30,7 @@ def _indented(depth: int, lines: Sequence[str]) -> list[str]:
 
 def _remembered(*rest: str) -> list[str]:
     """Lines that give the result of a rule, with what is needed to pull its cotangent."""
-    return ["made = trace.take()", "made.number = out", *rest, "return made"]
+    return ["made = next(trace.source)", "made.number = out", *rest, "return made"]
 
 
 def _binary(code: NumberCode, name: str, general: Function, is_reflected: bool) -> Function:
@@ -67,7 +67,7 @@ def _binary(code: NumberCode, name: str, general: Function, is_reflected: bool) 
             *_indented(4, code.statements(with_traced)),
         ]
     lines += [
-        f"        {'if' if is_reflected else 'elif'} kind is float or kind is int or kind is float64:",
+        f"        {'' if is_reflected else 'el'}if kind is float or kind is float64 or kind is int:",
         f"            {mine} = self.number",
         f"            {other} = float(other)",
         *_indented(3, code.statements(with_constant)),
@@ -111,9 +111,7 @@ class _Functions(dict[np.ufunc, Function | None]):
             code = primitive.number_code
             name = ufunc.__name__
             general = _processed(primitive)
-            found = (
-                general if code is None else _unary(code, name, general, primitive.keeps_weak)
-            )
+            found = general if code is None else _unary(code, name, general, primitive.keeps_weak)
         self[ufunc] = found
         return found
 

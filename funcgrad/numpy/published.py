@@ -48,15 +48,9 @@ def public(function: Function, is_ordered: bool = False) -> Function:
         is_ordered: Whether its results lie in row-major order, whatever its arguments do.
     """
 
-    ufunc = _UFUNC_OF.get(function)
-
     def call(*args: Any, **kwargs: Any) -> Any:
         if current_trace() is EVAL:
             return function(*args, **kwargs)
-        if ufunc is not None and len(args) == 1 and type(args[0]) is NumberTracer and not kwargs:
-            of_number = FUNCTIONS[ufunc]
-            if of_number is not None:
-                return of_number(args[0])
         values = [settled_in(x) if type(x) in CONTAINERS else x for x in args]
         if not kwargs:
             return made(function(*values), is_ordered)
@@ -64,7 +58,25 @@ def public(function: Function, is_ordered: bool = False) -> Function:
         found = function(*values, **{name: settled_in(x) for name, x in kwargs.items()})
         return made(found, is_ordered) if out is None else out.change(_named(function), found)
 
-    return _as_public(call, function)
+    ufunc = _UFUNC_OF.get(function)
+    return _as_public(call if ufunc is None else _of_number_too(call, function, ufunc), function)
+
+
+def _of_number_too(general: Function, function: Function, ufunc: np.ufunc) -> Function:
+    """A function of one argument with a short path for traced numbers."""
+    of_number: Function | None = None
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        nonlocal of_number
+        if current_trace() is EVAL:
+            return function(*args, **kwargs)
+        if not kwargs and len(args) == 1 and type(args[0]) is NumberTracer:
+            if of_number is None:
+                of_number = FUNCTIONS[ufunc] or general
+            return of_number(args[0])
+        return general(*args, **kwargs)
+
+    return call
 
 
 def _named(function: Any) -> str:

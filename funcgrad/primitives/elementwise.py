@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -43,11 +43,29 @@ Derivative = Callable[..., Value]
 
 
 class Unary(Elementwise):
-    """A differentiable function of one argument: ``dy = derivative(x, y) * dx``."""
+    """A differentiable function of one argument: ``dy = derivative(x, y) * dx``.
 
-    def __init__(self, name: str, function: Any, derivative: Derivative, code: str, **options: Any):
+    Args:
+        name: Its name in programs.
+        function: The NumPy evaluation.
+        derivative: Called with the argument and the result.
+        code: Scalar expression of the kernel.
+        slope: The derivative at numbers, in ``x`` and ``out``, if it is to be written out.
+        **options: Those of `Elementwise`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        function: Any,
+        derivative: Derivative,
+        code: str,
+        slope: str = "float(derivative(x, out))",
+        **options: Any,
+    ):
         super().__init__(name, function, code, **options)
         self.derivative = derivative
+        self.slope = slope
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         (x,) = primals
@@ -57,7 +75,7 @@ class Unary(Elementwise):
     @cached_property
     def number_code(self) -> NumberCode:
         names = {"function": self.function, "derivative": self.derivative}
-        return NumberCode("float(function(x))", ("float(derivative(x, out))",), names=names)
+        return NumberCode("float(function(x))", (self.slope,), names=names)
 
     at_numbers = at_numbers_by_code
 
@@ -540,7 +558,8 @@ class IntegerPower(Primitive):
     """``x ** exponent`` for a static integer exponent: exact rule at ``x = 0``."""
 
     exponent: int
-    keeps_weak: ClassVar[bool] = True
+
+    keeps_weak = True
 
     def impl(self, x: Any) -> Any:
         if self.exponent == 2:
@@ -832,14 +851,14 @@ _LN2 = float(np.log(2.0))
 _LOG2_E = float(np.log2(np.e))
 _LOG10_E = float(np.log10(np.e))
 
-exp = Unary("exp", np.exp, lambda x, y: y, "exp({0})")
+exp = Unary("exp", np.exp, lambda x, y: y, "exp({0})", slope="out")
 exp2 = Unary("exp2", np.exp2, lambda x, y: y * _LN2, "exp2({0})")
 expm1 = Unary("expm1", np.expm1, lambda x, y: y + 1, "expm1({0})")
-log = Unary("log", np.log, lambda x, y: 1 / x, "log({0})")
+log = Unary("log", np.log, lambda x, y: 1 / x, "log({0})", slope="1 / x")
 log2 = Unary("log2", np.log2, lambda x, y: _LOG2_E / x, "log2({0})")
 log10 = Unary("log10", np.log10, lambda x, y: _LOG10_E / x, "log10({0})")
 log1p = Unary("log1p", np.log1p, lambda x, y: 1 / (1 + x), "log1p({0})")
-sqrt = Unary("sqrt", np.sqrt, lambda x, y: 0.5 / y, "sqrt({0})")
+sqrt = Unary("sqrt", np.sqrt, lambda x, y: 0.5 / y, "sqrt({0})", slope="0.5 / out")
 rsqrt = Unary(
     "rsqrt",
     lambda x: 1 / np.sqrt(x),
@@ -856,7 +875,7 @@ arccos = Unary("arccos", np.arccos, lambda x, y: -rsqrt.bind((1 - x) * (1 + x)),
 arctan = Unary("arctan", np.arctan, lambda x, y: 1 / (1 + x * x), "atan({0})")
 sinh: Unary = Unary("sinh", np.sinh, lambda x, y: cosh.bind(x), "sinh({0})")
 cosh: Unary = Unary("cosh", np.cosh, lambda x, y: sinh.bind(x), "cosh({0})")
-tanh = Unary("tanh", np.tanh, lambda x, y: 1 - y * y, "tanh({0})")
+tanh = Unary("tanh", np.tanh, lambda x, y: 1 - y * y, "tanh({0})", slope="1 - out * out")
 
 
 def _arcsinh_slope(x: Value, y: Value) -> Value:

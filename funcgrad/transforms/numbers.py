@@ -2,13 +2,13 @@
 
 ``pull : (float^n -> float) -> float^n -> (float, float -> float^n)``
 
-A function of numbers is many operations, each of next to no work, so that what an operation costs is
-what is remembered of it. `NumberTrace` interprets as `LinearizeTrace` does, but an operation that
-has a rule for numbers (`Primitive.at_numbers`) leaves neither tangents nor entries of a tape: its
-result is a `NumberTracer`, which holds the value, the operands and the partial derivatives, and
-adds up its cotangent itself. `funcgrad.numpy.number_operators` writes the operators of such
-tracers out, formulas and all. What has no rule, or does not apply to these numbers, goes the way of
-arrays, over the tape.
+A function of numbers is many operations, each of next to no work, so that what an operation costs
+is what is remembered of it. `NumberTrace` interprets as `LinearizeTrace` does, but an operation
+that has a rule for numbers (`Primitive.at_numbers`) leaves neither tangents nor entries of a tape:
+its result is a `NumberTracer`, which holds the value, the operands and the partial derivatives, and
+adds up its cotangent itself. `funcgrad.numpy.number_operators` writes the operators of such tracers
+out, formulas and all. What has no rule, or one that does not apply to these numbers, goes the way
+of arrays, over the tape.
 
 Tracers are neither made nor freed: a trace that has ended waits for the next function with all of
 its tracers, unless somebody still holds one. That one is left to whom holds it, as a tracer of a
@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, repeat, starmap
+from itertools import chain, islice, repeat, starmap
 from operator import length_hint
 from typing import Any
 
@@ -36,6 +36,7 @@ from funcgrad.core.primitive import Primitive
 from funcgrad.core.trace import (
     EVAL,
     Trace,
+    Tracer,
     current_trace,
     enter_trace,
     explain,
@@ -45,7 +46,6 @@ from funcgrad.transforms.linearize import (
     LinearizeTrace,
     LinearizeTracer,
     LinearMap,
-    TangentTracer,
     accumulate,
     linearize_flat,
     pull_entry,
@@ -63,7 +63,7 @@ It is told from other zeros by identity: every sum is an object of its own.
 _DOUBLES = frozenset((float, np.float64))
 
 
-class NumberTracer(LinearizeTracer):
+class NumberTracer(Tracer):
     """A number, how it came about, and its cotangent.
 
     Attributes:
@@ -86,16 +86,22 @@ class NumberTracer(LinearizeTracer):
         "second",
         "second_slope",
     )
-    owner: NumberTrace  # type: ignore[assignment]
+    owner: NumberTrace
+    cotangent: float
+    first: NumberTracer | None
+    first_slope: float
+    is_strong: bool
+    number: float
+    second: NumberTracer | None
+    second_slope: float
 
     def __init__(self, trace: NumberTrace) -> None:
         self.owner = trace
         self.cotangent = NOTHING
-        self.first: NumberTracer | None = None
-        self.second: NumberTracer | None = None
+        self.first = self.second = None
 
     @property
-    def primal(self) -> Any:  # type: ignore[override]
+    def primal(self) -> Any:
         return self.number if self.owner.is_weak(self) else np.float64(self.number)
 
     @property
@@ -128,10 +134,10 @@ class NumberTrace(LinearizeTrace):
 
     Attributes:
         tracers: All that were ever made, in the order in which they are taken.
-        take: Gives the next one.
+        source: Gives the next one.
     """
 
-    __slots__ = ("_crossings", "_is_weak", "_rest", "has_weak", "take", "tracers")
+    __slots__ = ("_crossings", "_is_weak", "_rest", "has_weak", "source", "tracers")
 
     def __init__(self) -> None:
         super().__init__(EVAL, "")
@@ -145,14 +151,35 @@ class NumberTrace(LinearizeTrace):
         self.has_weak = False
         self._is_weak: dict[int, bool] = {}
         self._rest: Iterator[NumberTracer] = iter(self.tracers)
-        self.take: Callable[[], NumberTracer] = chain(
-            self._rest, starmap(self._make, repeat(()))
-        ).__next__
+        self.source = chain(self._rest, starmap(self._make, repeat(())))
 
     def _make(self) -> NumberTracer:
         tracer = NumberTracer(self)
         self.tracers.append(tracer)
         return tracer
+
+    def arguments(
+        self, primals: Sequence[Any], is_active: Sequence[bool]
+    ) -> list[NumberTracer] | None:
+        """Tracers for all arguments of the function, if all are finite numbers."""
+        kinds = set(map(type, primals))
+        if not (_DOUBLES.issuperset(kinds) and all(is_active)):
+            return None
+        numbers = list(map(float, primals))
+        if not all(map(math.isfinite, numbers)):
+            return None
+        self.has_weak = float in kinds
+        taken = list(islice(self.source, len(numbers)))
+        if len(kinds) == 1:
+            is_strong = not self.has_weak
+            for tracer, number in zip(taken, numbers, strict=True):
+                tracer.number = number
+                tracer.is_strong = is_strong
+        else:
+            for tracer, number, x in zip(taken, numbers, primals, strict=True):
+                tracer.number = number
+                tracer.is_strong = type(x) is not float
+        return taken
 
     @property
     def count(self) -> int:
@@ -161,7 +188,7 @@ class NumberTrace(LinearizeTrace):
 
     def argument(self, x: Any) -> NumberTracer:
         """A tracer for an argument of the function."""
-        tracer = self.take()
+        tracer = next(self.source)
         tracer.number = float(x)
         tracer.is_strong = is_strong = type(x) is not float
         self.has_weak = self.has_weak or not is_strong
@@ -203,10 +230,8 @@ class NumberTrace(LinearizeTrace):
 
     def _as_array(self, tracer: NumberTracer, links: list[Link]) -> LinearizeTracer:
         """A number on the way of arrays, the same each time for one operation."""
-        for known, index in links:
-            if known is tracer:
-                break
-        else:
+        index = next((index for known, index in links if known is tracer), None)
+        if index is None:
             index = self.tape.new_slot(tracer.aval).index
             links.append((tracer, index))
         return LinearizeTracer(self, tracer.primal, index)
@@ -247,7 +272,7 @@ class NumberTrace(LinearizeTrace):
             active[i] if type(active[i]) is NumberTracer else self._as_number(active[i])
             for i in given
         ]
-        out = self.take()
+        out = next(self.source)
         out.number = found[0]
         out.first = operands[0]
         out.first_slope = found[1 + given[0]]
@@ -256,6 +281,11 @@ class NumberTrace(LinearizeTrace):
             out.second = operands[1]
             out.second_slope = found[2]
         return out
+
+    def forget(self, n_arguments: int) -> None:
+        """Let the arguments of the function be without cotangents, as all others are."""
+        for tracer in self.tracers[:n_arguments]:
+            tracer.cotangent = NOTHING
 
     def split(self, value: Any) -> tuple[Any, Any]:
         if type(value) is NumberTracer and value.owner is self:
@@ -372,7 +402,7 @@ def _keep(trace: NumberTrace) -> None:
     """Let a trace whose cotangents were pulled wait for the next function."""
     if not _MAY_KEEP:
         return
-    del trace.take, trace._rest
+    del trace._rest, trace.source
     tracers = trace.tracers
     del tracers[MAX_KEPT:]
     if trace.tape.length:
@@ -401,29 +431,37 @@ class NumberMap:
         inputs: The tracers of numbers, placeholders of other arguments, ``None`` for those without
             tangents.
         outputs: Likewise, of the results.
+        n_arguments: How many of the inputs are numbers.
     """
 
-    __slots__ = ("_inputs", "_outputs", "_trace")
+    __slots__ = ("_inputs", "_n_arguments", "_outputs", "_trace")
 
-    def __init__(self, trace: NumberTrace, inputs: list[Any], outputs: list[Any]) -> None:
+    def __init__(
+        self, trace: NumberTrace, inputs: list[Any], outputs: list[Any], n_arguments: int
+    ) -> None:
         self._trace = trace
         self._inputs = inputs
         self._outputs = outputs
+        self._n_arguments = n_arguments
 
     def pull(self, cts: Sequence[Any]) -> list[Any]:
         """Cotangents of the inputs for cotangents of the outputs (``None`` for zeros)."""
         trace, inputs, nothing = self._trace, self._inputs, NOTHING
-        n = sum(type(x) is NumberTracer for x in inputs)
-        pending = trace.pull(self._outputs, cts, n)
-        found: list[Any] = []
-        for x in inputs:
-            if type(x) is NumberTracer:
-                ct = x.cotangent
-                found.append(None if ct is nothing else ct)
-                x.cotangent = nothing
-            else:
-                found.append(None if x is None else pending[x.index])
-        x = None
+        pending = trace.pull(self._outputs, cts, self._n_arguments)
+        found: list[Any]
+        if self._n_arguments == len(inputs):
+            found = [x.cotangent for x in inputs]
+            found = [None if ct is nothing else ct for ct in found]
+        else:
+            found = [
+                None
+                if x is None or (type(x) is NumberTracer and x.cotangent is nothing)
+                else x.cotangent
+                if type(x) is NumberTracer
+                else pending[x.index]
+                for x in inputs
+            ]
+        trace.forget(self._n_arguments)
         self._inputs, self._outputs = [], []
         del inputs
         _keep(trace)
@@ -449,20 +487,25 @@ def linearize_once(
     if not has_numbers or WATCH.users or is_checking_leaks():
         return linearize_flat(function, primals, is_active, what)
     trace = _begun(what)
-    inputs: list[Any] = []
-    args: list[Any] = []
-    for x, active in zip(primals, is_active, strict=True):
-        if not active:
-            inputs.append(None)
-            args.append(x)
-        elif type(x) in _DOUBLES and math.isfinite(x):
-            tracer = trace.argument(x)
-            inputs.append(tracer)
-            args.append(tracer)
-        else:
-            slot = trace.tape.new_slot(aval_of(x))
-            inputs.append(slot)
-            args.append(LinearizeTracer(trace, x, slot.index, TangentTracer(trace.tape, slot)))
+    inputs: list[Any]
+    args: list[Any]
+    numbers = trace.arguments(primals, is_active)
+    if numbers is None:
+        inputs, args = [], []
+        for x, active in zip(primals, is_active, strict=True):
+            if not active:
+                inputs.append(None)
+                args.append(x)
+            elif type(x) in _DOUBLES and math.isfinite(x):
+                inputs.append(trace.argument(x))
+                args.append(inputs[-1])
+            else:
+                slot = trace.tape.new_slot(aval_of(x))
+                inputs.append(slot)
+                args.append(LinearizeTracer(trace, x, slot.index))
+    else:
+        inputs = args = numbers
+    n_arguments = trace.count
     token = enter_trace(trace)
     try:
         results = list(function(*args))
@@ -473,4 +516,5 @@ def linearize_once(
         leave_trace(token)
         trace.is_live = trace.tape.is_live = False
     pairs = [trace.split(result) for result in results]
-    return [p for p, _ in pairs], NumberMap(trace, inputs, [slot for _, slot in pairs])
+    outputs = [slot for _, slot in pairs]
+    return [p for p, _ in pairs], NumberMap(trace, inputs, outputs, n_arguments)
