@@ -153,10 +153,16 @@ class _Writer(TreeWriter):
         else:
             for i, name in self.numbers.items():
                 self.line(f"frame.numbers[{places[i]}] = {name}")
-        self.line(f"frame.pack(frame.slots, {8 * FIRST_SLOT}{_addresses(objects)})")
+        if any(objects) or not objects:
+            self.line(f"frame.pack(frame.slots, {8 * FIRST_SLOT}{_addresses(objects)})")
+            n_objects = executable.n_objects
+        else:
+            # No object has to be looked at: where their numbers are is known.
+            self.line(f"frame.aim(frame.slots, {8 * FIRST_SLOT}, frame.addresses)")
+            n_objects = 0
         self.line(
             f"code = {self.constant(executable.run)}"
-            f"(frame.address, {executable.table_address}, {executable.n_objects})"
+            f"(frame.address, {executable.table_address}, {n_objects})"
         )
         give_back = f"{self.constant(executable.frames.append)}(frame)"
         self.line("if code:")

@@ -66,8 +66,9 @@ def _binary(code: NumberCode, name: str, general: Function, is_reflected: bool) 
             "                y = other.number",
             *_indented(4, code.statements(with_traced)),
         ]
+    is_constant = "kind is float or kind is float64 or kind is int"
     lines += [
-        f"        {'' if is_reflected else 'el'}if kind is float or kind is float64 or kind is int:",
+        f"        {'if' if is_reflected else 'elif'} {is_constant}:",
         f"            {mine} = self.number",
         f"            {other} = float(other)",
         *_indented(3, code.statements(with_constant)),

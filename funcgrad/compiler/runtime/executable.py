@@ -182,6 +182,7 @@ class Frame:
         address: Of the slots.
         arena: Memory of temporaries.
         pack: Writes the objects of a call into slots.
+        aim: Writes the addresses of places of numbers into slots, where all objects have one.
         ids: Of the places of numbers, by the number of the object; 0 for others.
         numbers: What is in these places.
         pack_numbers: Writes those of inputs.
@@ -190,6 +191,8 @@ class Frame:
 
     __slots__ = (
         "address",
+        "addresses",
+        "aim",
         "arena",
         "ids",
         "numbers",
@@ -209,6 +212,9 @@ class Frame:
         for place, i in zip(self.places, numbers.places, strict=True):
             ids[i] = id(place)
         self.ids = tuple(ids)
+        data = sorted(zip(numbers.places, self.places, strict=True), key=lambda pair: pair[0])
+        self.addresses = struct.pack(f"={len(data)}q", *(x.ctypes.data for _, x in data))
+        self.aim = struct.Struct(f"={len(self.addresses)}s").pack_into
         self.pack = struct.Struct(f"={memory.n_objects}q").pack_into
         self.slots: Any = np.zeros(memory.n_slots, np.int64)
         self.address = self.slots.ctypes.data
