@@ -14,7 +14,7 @@ import numpy as np
 
 from funcgrad.core.number_code import NumberCode, guarded, written
 from funcgrad.core.primitive import Primitive
-from funcgrad.core.trace import current_trace
+from funcgrad.core.trace import Tracer, current_trace
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.families import Elementwise
 from funcgrad.transforms.numbers import NumberTracer, prepare_by
@@ -98,6 +98,12 @@ def _unary(code: NumberCode, name: str, general: Function, keeps_weak: bool) -> 
     return written(lines, {**_NAMES, **code.names, "general": general}, name)
 
 
+def _general(ufunc: np.ufunc) -> Function:
+    """The function of any traced value."""
+    tracer: Any = Tracer
+    return lambda self: tracer.__array_ufunc__(self, ufunc, "__call__", self)
+
+
 def _processed(primitive: Primitive) -> Function:
     """A function of a traced number whose rule is no text."""
     return lambda self: current_trace().process(primitive, (self,))
@@ -110,9 +116,11 @@ class _Functions(dict[np.ufunc, Function | None]):
         found, primitive = None, _PRIMITIVES.get(ufunc)
         if primitive is not None and primitive.at_numbers is not None:
             code = primitive.number_code
-            name = ufunc.__name__
-            general = _processed(primitive)
-            found = general if code is None else _unary(code, name, general, primitive.keeps_weak)
+            if code is None:
+                found = _processed(primitive)
+            else:
+                general = _general(ufunc)
+                found = _unary(code, ufunc.__name__, general, primitive.keeps_weak)
         self[ufunc] = found
         return found
 

@@ -273,7 +273,7 @@ class NumberTrace(LinearizeTrace):
             for i in given
         ]
         out = next(self.source)
-        out.number = found[0]
+        out.number = float(found[0])
         out.first = operands[0]
         out.first_slope = found[1 + given[0]]
         out.is_strong = is_strong
