@@ -18,10 +18,14 @@ import numpy as np
 from funcgrad.compiler.abi import FIRST_SLOT
 from funcgrad.compiler.runtime import executable as executables
 from funcgrad.compiler.runtime.executable import Executable
+from funcgrad.compiler.runtime.number_calls import NumberCall, is_usable, rows_of
 from funcgrad.core.surroundings import Surroundings
-from funcgrad.pytree import PyTreeDef
-from funcgrad.tree_code import TreeWriter
+from funcgrad.pytree import PyTreeDef, tree_structure
+from funcgrad.tree_code import MISS, TreeWriter
 
+_DOUBLES = frozenset((float, np.float64))
+_MANY = 8
+"""From so many numbers on, a call with nothing else is left to a native function."""
 _FEW = 2
 """Up to so many numbers are quicker written and read one by one."""
 
@@ -54,6 +58,8 @@ def call_path(
     writer = _Writer(executable)
     if around is not None:
         writer.count_calls(around)
+    if not statics and writer.call_with_numbers(trees, leaves, out_tree):
+        return writer.function("def call(args):", "call path")
     writer.unpack_arguments(n_args, statics, trees)
     writer.check_leaves(leaves)
     writer.run()
@@ -92,6 +98,47 @@ class _Writer(TreeWriter):
             )
         dynamic = [name for i, name in enumerate(names) if i not in statics]
         self.leaves = self.take_apart(dynamic, trees)
+
+    # Numbers alone.
+
+    def call_with_numbers(
+        self, trees: list[PyTreeDef], leaves: list[Any], out_tree: PyTreeDef
+    ) -> bool:
+        """Have everything done by one native function, if it can and is worth it."""
+        executable = self.executable
+        if not executable.is_native or len(leaves) < _MANY or not is_usable():
+            return False
+        places = executable.numbers.places
+        if not _DOUBLES.issuperset(map(type, leaves)) or len(places) != executable.n_objects:
+            return False
+        n = len(leaves)
+        fresh = iter(range(n, executable.n_objects))
+        results = [next(fresh) if k is None else k for k in executable.sources]
+        arguments = tree_structure(tuple(tree.unflatten([0.0] * tree.num_leaves) for tree in trees))
+        given = rows_of(arguments, list(map(type, leaves)), [places[i] for i in range(n)])
+        made = rows_of(out_tree, [np.float64] * len(results), [places[k] for k in results])
+        if given is None or made is None:
+            return False
+        objects = [places[k] for k in range(executable.n_objects)]
+        call = NumberCall(given, made, objects, executable.table_address, MISS)
+        name = self.constant(call)
+        kind = self.constant(out_tree.kind or np.float64)
+        give_back = f"{self.constant(executable.frames.append)}(frame)"
+        self.line(f"frame = {self.constant(executable.take_frame)}()")
+        self.line(
+            f"found = {name}.function(args, {call.address}, frame.address, frame.numbers_address)"
+        )
+        self.line(f"if type(found) is {kind}:")
+        self.line(f"    {give_back}")
+        self.line("    return found")
+        self.line("if found is not MISS:")
+        self.line(f"    error = {self.constant(executable.explain)}(found, frame)")
+        self.line(f"    {give_back}")
+        self.line("    if error is None: return MISS")
+        self.line("    raise error")
+        self.line(give_back)
+        self.line("return MISS")
+        return True
 
     def check_leaves(self, leaves: list[Any]) -> None:
         """Convert scalars; arrays are checked by the executor, or here if NumPy is called."""
@@ -153,16 +200,10 @@ class _Writer(TreeWriter):
         else:
             for i, name in self.numbers.items():
                 self.line(f"frame.numbers[{places[i]}] = {name}")
-        if any(objects) or not objects:
-            self.line(f"frame.pack(frame.slots, {8 * FIRST_SLOT}{_addresses(objects)})")
-            n_objects = executable.n_objects
-        else:
-            # No object has to be looked at: where their numbers are is known.
-            self.line(f"frame.aim(frame.slots, {8 * FIRST_SLOT}, frame.addresses)")
-            n_objects = 0
+        self.line(f"frame.pack(frame.slots, {8 * FIRST_SLOT}{_addresses(objects)})")
         self.line(
             f"code = {self.constant(executable.run)}"
-            f"(frame.address, {executable.table_address}, {n_objects})"
+            f"(frame.address, {executable.table_address}, {executable.n_objects})"
         )
         give_back = f"{self.constant(executable.frames.append)}(frame)"
         self.line("if code:")

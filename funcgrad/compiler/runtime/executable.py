@@ -182,20 +182,19 @@ class Frame:
         address: Of the slots.
         arena: Memory of temporaries.
         pack: Writes the objects of a call into slots.
-        aim: Writes the addresses of places of numbers into slots, where all objects have one.
         ids: Of the places of numbers, by the number of the object; 0 for others.
         numbers: What is in these places.
+        numbers_address: Of these places.
         pack_numbers: Writes those of inputs.
         results: The places that results may be in.
     """
 
     __slots__ = (
         "address",
-        "addresses",
-        "aim",
         "arena",
         "ids",
         "numbers",
+        "numbers_address",
         "pack",
         "pack_numbers",
         "places",
@@ -212,9 +211,7 @@ class Frame:
         for place, i in zip(self.places, numbers.places, strict=True):
             ids[i] = id(place)
         self.ids = tuple(ids)
-        data = sorted(zip(numbers.places, self.places, strict=True), key=lambda pair: pair[0])
-        self.addresses = struct.pack(f"={len(data)}q", *(x.ctypes.data for _, x in data))
-        self.aim = struct.Struct(f"={len(self.addresses)}s").pack_into
+        self.numbers_address: int = self.numbers.ctypes.data
         self.pack = struct.Struct(f"={memory.n_objects}q").pack_into
         self.slots: Any = np.zeros(memory.n_slots, np.int64)
         self.address = self.slots.ctypes.data
