@@ -19,6 +19,7 @@ import numpy as np
 from funcgrad.errors import TreeError
 from funcgrad.forking import held_by_forks
 from funcgrad.records import dataclass
+from funcgrad.tree_code import MISS, builder, taker
 
 IsLeaf = Callable[[Any], bool] | None
 
@@ -221,11 +222,14 @@ class PyTreeDef:
     """What remains of a pytree when the leaves are taken out: its structure."""
 
     __slots__ = (
+        "_build",
         "_children",
         "_hash",
         "_is_flat",
         "_meta",
         "_node",
+        "_take",
+        "_uses",
         "is_transient",
         "num_leaves",
     )
@@ -241,6 +245,10 @@ class PyTreeDef:
         self.num_leaves: int = 1 if node is None else sum(c.num_leaves for c in children)
         self._is_flat = node is not None and all(c._node is None for c in children)
         self._hash = hash((None if node is None else node.kind, meta, children))
+        # Functions that are written for this structure once it has been used often.
+        self._uses = 0
+        self._build: Callable[[Sequence[Any]], Any] | None = None
+        self._take: Callable[[Any], Any] | None = None
 
     def __hash__(self) -> int:
         return self._hash
@@ -319,7 +327,38 @@ class PyTreeDef:
             raise TreeError(
                 f"unflatten: the structure {self} has {self.num_leaves} leaves, got {len(leaves)}."
             )
+        if self._build is not None:
+            return self._build(leaves)
+        self._uses += 1
+        if self._uses > _OFTEN and _FEW_LEAVES <= self.num_leaves <= _MANY_LEAVES:
+            self._build = builder(self)
         return self.fold(leaves, PyTreeDef._assemble)
+
+    def flatten_alike(self, tree: Any) -> list[Any] | None:
+        """The leaves of a tree of this structure; ``None`` if it must be flattened to know.
+
+        It is known at once only of structures that are used often.
+        """
+        take = self._take
+        if take is None:
+            if self._build is None or not self._may_take():
+                return None
+            take = self._take = taker(self)
+        leaves = take(tree)
+        if leaves is MISS or not _leaf_types.issuperset(map(type, leaves)):
+            return None
+        found: list[Any] = leaves
+        return found
+
+    def _may_take(self) -> bool:
+        """Whether equal keys of its dicts are the same keys to a reader: not so for 1 and True."""
+        pending = [self]
+        while pending:
+            each = pending.pop()
+            if each.kind is dict and any(type(key) is not str for key in each.meta):
+                return False
+            pending += each._children
+        return True
 
     def fold(
         self, leaves: Sequence[Any], assemble: Callable[[PyTreeDef, Sequence[Any]], Any]
@@ -454,8 +493,14 @@ def _treedef_of_rows(rows: Sequence[Row]) -> PyTreeDef:
     return done.pop()
 
 
+_OFTEN = 50
+_FEW_LEAVES, _MANY_LEAVES = 4, 2000
+"""Functions are written for structures that are used more often, with so many leaves."""
+
 _LEAF = PyTreeDef(None, None, ())
 _interned: dict[tuple[_Node, Hashable, tuple[PyTreeDef, ...]], PyTreeDef] = {}
+_flat: dict[tuple[_Node, Hashable, int], PyTreeDef] = {}
+"""Of these, containers of leaves alone."""
 _INTERN_LIMIT = 65536
 
 
@@ -471,6 +516,22 @@ def _intern(node: _Node, meta: Hashable, children: tuple[PyTreeDef, ...]) -> PyT
         found = PyTreeDef(node, meta, children)
         if not found.is_transient:
             found = _interned.setdefault((node, meta, children), found)
+    return found
+
+
+def _intern_flat(node: _Node, meta: Hashable, n_leaves: int) -> PyTreeDef:
+    """The structure of a container of leaves, found without asking them."""
+    key = (node, meta, n_leaves)
+    try:
+        found = _flat.get(key)
+    except TypeError:
+        return _intern(node, meta, (_LEAF,) * n_leaves)
+    if found is None:
+        found = _intern(node, meta, (_LEAF,) * n_leaves)
+        if not found.is_transient:
+            if len(_flat) >= _INTERN_LIMIT:
+                _flat.clear()
+            _flat[key] = found
     return found
 
 
@@ -694,7 +755,11 @@ def _flatten(tree: Any, leaves: list[Any], is_leaf: IsLeaf) -> PyTreeDef:
     rest = iter((tree,))
     while True:
         for part in rest:
-            node = _container(part, is_leaf)
+            if is_leaf is None:
+                # Of most containers it is known what they are.
+                node = _nodes.get(type(part)) or _node_of(type(part))
+            else:
+                node = None if is_leaf(part) else _node_of(type(part))
             if node is None:
                 leaves.append(part)
                 made.append(_LEAF)
@@ -702,7 +767,7 @@ def _flatten(tree: Any, leaves: list[Any], is_leaf: IsLeaf) -> PyTreeDef:
             parts, meta = node.flatten(part)
             if is_leaf is None and _leaf_types.issuperset(map(type, parts)):
                 leaves.extend(parts)
-                made.append(_intern(node, meta, (_LEAF,) * len(parts)))
+                made.append(_intern_flat(node, meta, len(parts)))
                 continue
             waiting.append((node, meta, rest, made))
             rest, made = iter(parts), []

@@ -31,6 +31,7 @@ LADDER = (
         "errors",
         "scalars",
         "dtypes",
+        "tree_code",
         "pytree",
         "namespaces",
     ),

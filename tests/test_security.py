@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import funcgrad as fg
-from funcgrad.api import calls
+from funcgrad import tree_code
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.higher_order.remembered import forget_all
 
@@ -29,8 +29,10 @@ RUNS_TEXT = {"exec", "eval", "compile", "__import__"}
 UNPICKLES = {"pickle", "_pickle", "cPickle", "marshal", "shelve", "dill", "cloudpickle", "joblib"}
 
 ALLOWED = {
-    ("api/calls.py", "exec"): "call paths, whose text has no name and no value of users",
-    ("api/calls.py", "compile"): "the same",
+    ("tree_code.py", "exec"): "trees and call paths: text without names and values of users",
+    ("tree_code.py", "compile"): "the same",
+    ("core/number_code.py", "exec"): "operators of numbers, of the rules of primitives",
+    ("core/number_code.py", "compile"): "the same",
     ("records.py", "exec"): "constructors of funcgrad's own classes, of the names of their fields",
     ("interop/numba/calling.py", "exec"): "entries of functions of C, made of numbers and columns",
     ("interop/numba/calling.py", "compile"): "the same",
@@ -154,7 +156,7 @@ def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]
         seen.append(source)
         return compile(source, *args, **options)
 
-    monkeypatch.setattr(calls, "compile", recorded, raising=False)  # instead of the builtin
+    monkeypatch.setattr(tree_code, "compile", recorded, raising=False)  # instead of the builtin
     kernel_store.executor()
     monkeypatch.setattr(kernel_store, "_ADDRESSES", {})
     forget_all()

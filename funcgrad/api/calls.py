@@ -18,14 +18,16 @@ import numpy as np
 from funcgrad.compiler.abi import FIRST_SLOT
 from funcgrad.compiler.runtime import executable as executables
 from funcgrad.compiler.runtime.executable import Executable
+from funcgrad.compiler.runtime.number_calls import NumberCall, is_usable, rows_of
 from funcgrad.core.surroundings import Surroundings
-from funcgrad.pytree import PyTreeDef
+from funcgrad.pytree import PyTreeDef, tree_structure
+from funcgrad.tree_code import MISS, TreeWriter
 
+_DOUBLES = frozenset((float, np.float64))
+_MANY = 8
+"""From so many numbers on, a call with nothing else is left to a native function."""
 _FEW = 2
 """Up to so many numbers are quicker written and read one by one."""
-
-MISS = object()
-"""What a call path returns if it does not fit the arguments."""
 
 CallPath = Callable[[tuple[Any, ...]], Any]
 
@@ -56,39 +58,23 @@ def call_path(
     writer = _Writer(executable)
     if around is not None:
         writer.count_calls(around)
+    if not statics and writer.call_with_numbers(trees, leaves, out_tree):
+        return writer.function("def call(args):", "call path")
     writer.unpack_arguments(n_args, statics, trees)
     writer.check_leaves(leaves)
     writer.run()
-    writer.line(f"return {writer.build(out_tree)}")
-    return writer.function()
+    writer.line(f"return {writer.put_together(out_tree, writer.results)}")
+    return writer.function("def call(args):", "call path")
 
 
-class _Writer:
+class _Writer(TreeWriter):
     def __init__(self, executable: Executable) -> None:
+        super().__init__(ndarray=np.ndarray)
         self.executable = executable
-        self.lines: list[str] = []
-        self.constants: dict[str, Any] = {"MISS": MISS, "ndarray": np.ndarray}
         self.leaves: list[str] = []
         self.results = [f"o{i}" for i in range(len(executable.out_types))]
-        self.count = 0
         # Leaves that are numbers, which go into the frame's places for them.
         self.numbers: dict[int, str] = {}
-
-    def line(self, text: str) -> None:
-        self.lines.append("    " + text)
-
-    def constant(self, value: Any) -> str:
-        """A name for a value."""
-        name = f"k{len(self.constants)}"
-        self.constants[name] = value
-        return name
-
-    def variable(self) -> str:
-        self.count += 1
-        return f"t{self.count}"
-
-    def unless(self, condition: str) -> None:
-        self.line(f"if not ({condition}): return MISS")
 
     def count_calls(self, around: Surroundings) -> None:
         name = self.constant(around)
@@ -111,39 +97,48 @@ class _Writer:
                 f"{names[i]} is {known} or type({names[i]}) is {kind} and {names[i]} == {known}"
             )
         dynamic = [name for i, name in enumerate(names) if i not in statics]
-        pending = list(zip(dynamic, trees, strict=True))
-        pending.reverse()
-        while pending:
-            pending.extend(reversed(self.unpack(*pending.pop())))
+        self.leaves = self.take_apart(dynamic, trees)
 
-    def unpack(self, name: str, tree: PyTreeDef) -> list[tuple[str, PyTreeDef]]:
-        """Take a container apart; its children are left to be taken apart in turn."""
-        children = tree.children()
-        if tree.is_leaf:
-            self.leaves.append(name)
-            return []
-        if tree.kind is type(None):
-            self.unless(f"{name} is None")
-            return []
-        self.unless(f"type({name}) is {self.constant(tree.kind)}")
-        parts = [self.variable() for _ in children]
-        if tree.kind is dict:
-            self.unless(f"len({name}) == {len(parts)}")
-            for part, key in zip(parts, tree.meta, strict=True):
-                self.line(f"{part} = {name}.get({self.constant(key)}, MISS)")
-                self.unless(f"{part} is not MISS")
-        else:
-            values = name
-            if tree.kind not in (list, tuple):
-                values, meta = self.variable(), self.variable()
-                self.line(f"{values}, {meta} = {self.constant(tree.flatten_root)}({name})")
-                # Not `==`: data that is no longer hashable, such as an array, may have no bool.
-                known = f"{self.constant(tree.has_meta)}({meta})"
-                self.unless(f"{meta} is None" if tree.meta is None else known)
-            self.unless(f"len({values}) == {len(parts)}")
-            if parts:
-                self.line(f"{', '.join(parts)}, = {values}")
-        return list(zip(parts, children, strict=True))
+    # Numbers alone.
+
+    def call_with_numbers(
+        self, trees: list[PyTreeDef], leaves: list[Any], out_tree: PyTreeDef
+    ) -> bool:
+        """Have everything done by one native function, if it can and is worth it."""
+        executable = self.executable
+        if not executable.is_native or len(leaves) < _MANY or not is_usable():
+            return False
+        places = executable.numbers.places
+        if not _DOUBLES.issuperset(map(type, leaves)) or len(places) != executable.n_objects:
+            return False
+        n = len(leaves)
+        fresh = iter(range(n, executable.n_objects))
+        results = [next(fresh) if k is None else k for k in executable.sources]
+        arguments = tree_structure(tuple(tree.unflatten([0.0] * tree.num_leaves) for tree in trees))
+        given = rows_of(arguments, list(map(type, leaves)), [places[i] for i in range(n)])
+        made = rows_of(out_tree, [np.float64] * len(results), [places[k] for k in results])
+        if given is None or made is None:
+            return False
+        objects = [places[k] for k in range(executable.n_objects)]
+        call = NumberCall(given, made, objects, executable.table_address, MISS)
+        name = self.constant(call)
+        kind = self.constant(out_tree.kind or np.float64)
+        give_back = f"{self.constant(executable.frames.append)}(frame)"
+        self.line(f"frame = {self.constant(executable.take_frame)}()")
+        self.line(
+            f"found = {name}.function(args, {call.address}, frame.address, frame.numbers_address)"
+        )
+        self.line(f"if type(found) is {kind}:")
+        self.line(f"    {give_back}")
+        self.line("    return found")
+        self.line("if found is not MISS:")
+        self.line(f"    error = {self.constant(executable.explain)}(found, frame)")
+        self.line(f"    {give_back}")
+        self.line("    if error is None: return MISS")
+        self.line("    raise error")
+        self.line(give_back)
+        self.line("return MISS")
+        return True
 
     def check_leaves(self, leaves: list[Any]) -> None:
         """Convert scalars; arrays are checked by the executor, or here if NumPy is called."""
@@ -227,41 +222,6 @@ class _Writer:
         for name, (shape, _) in zip(self.results, executable.out_types, strict=True):
             if shape == () and name not in scalars:
                 self.line(f"{name} = {name}[()]")
-
-    # Results.
-
-    def build(self, tree: PyTreeDef) -> str:
-        """The expression of the result."""
-        expression: str = tree.fold(self.results, self._assemble)
-        return expression
-
-    def _assemble(self, tree: PyTreeDef, parts: Sequence[str]) -> str:
-        """Name a container of named parts: expressions of deep trees would nest too deeply."""
-        name = self.variable()
-        self.line(f"{name} = {self._container(tree, parts)}")
-        return name
-
-    def _container(self, tree: PyTreeDef, parts: Sequence[str]) -> str:
-        if tree.kind is type(None):
-            return "None"
-        if tree.kind is dict:
-            keys = [self.constant(key) for key in tree.meta]
-            return "{" + ", ".join(f"{k}: {p}" for k, p in zip(keys, parts, strict=True)) + "}"
-        listed = "[" + ", ".join(parts) + "]"
-        if tree.kind is list:
-            return listed
-        if tree.kind is tuple:
-            return "(" + "".join(part + ", " for part in parts) + ")"
-        unflatten = self.constant(tree.unflatten_root)
-        if tree.is_meta_changeable:
-            return f"{unflatten}({self.constant(tree.fresh_meta)}(), {listed})"
-        return f"{unflatten}({self.constant(tree.meta)}, {listed})"
-
-    def function(self) -> CallPath:
-        source = "\n".join(["def call(args):", *self.lines])
-        exec(compile(source, "<call path>", "exec"), self.constants)
-        found: CallPath = self.constants["call"]
-        return found
 
 
 def _addresses(objects: Sequence[str | None]) -> str:

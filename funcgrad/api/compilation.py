@@ -24,7 +24,7 @@ from funcgrad.api.arguments import (
     name_of,
 )
 from funcgrad.api.background import Background
-from funcgrad.api.calls import MISS, CallPath, call_path
+from funcgrad.api.calls import CallPath, call_path
 from funcgrad.api.machine import measured_machine
 from funcgrad.api.staging import (
     ClosedJaxpr,
@@ -62,6 +62,7 @@ from funcgrad.pytree import PyTreeDef, tree_flatten, tree_leaves, tree_structure
 from funcgrad.recent import keep, used
 from funcgrad.records import dataclass
 from funcgrad.scalars import SCALAR_NUMBERS
+from funcgrad.tree_code import MISS
 
 MAX_REASONS = 50
 """How many reasons for traces are remembered."""

@@ -45,6 +45,7 @@ from funcgrad.pytree import (
 from funcgrad.transforms.batch import batch_flat
 from funcgrad.transforms.jvp import jvp_flat
 from funcgrad.transforms.linearize import LinearMap, linearize_flat, record_linear
+from funcgrad.transforms.numbers import linearize_once
 
 
 def grad(
@@ -142,6 +143,10 @@ def value_and_grad(
     )
 
 
+_DOUBLES = frozenset((float, np.float64))
+_FLOAT = frozenset((float,))
+
+
 def _value_and_grad(
     fun: Function,
     argnums: int | Sequence[int],
@@ -151,16 +156,23 @@ def _value_and_grad(
     transformation: str,
 ) -> Callable[[tuple[Any, ...], dict[str, Any]], tuple[Any, Any]]:
     what = f"{transformation}({name_of(fun)})"
+    last: PyTreeDef | None = None
 
     def both(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+        nonlocal last
         chosen = (0,) if argnums == 0 and args else normalize_argnums(argnums, len(args), what)
         dynamic = args[chosen[0]] if isinstance(argnums, int) else tuple(args[i] for i in chosen)
-        leaves, treedef = flatten_values(dynamic)
-        is_active = [
-            _is_differentiable(x, holomorphic, allow_int, True)
-            or _refuse_input(args, chosen, what, i, x)
-            for i, x in enumerate(leaves)
-        ]
+        leaves, treedef = flatten_values(dynamic, last)
+        last = treedef
+        is_active = (
+            [True] * len(leaves)
+            if not holomorphic and _DOUBLES.issuperset(map(type, leaves))
+            else [
+                _is_differentiable(x, holomorphic, allow_int, True)
+                or _refuse_input(args, chosen, what, i, x)
+                for i, x in enumerate(leaves)
+            ]
+        )
         aux_tree: list[PyTreeDef] = []
 
         def flat(*leaves_: Any) -> list[Any]:
@@ -174,17 +186,18 @@ def _value_and_grad(
             return [settled(out)] if not has_aux else _split_aux(out, aux_tree, what)
 
         with np.errstate(**QUIET):
-            outs, linear = linearize_flat(
-                flat, leaves, [a is True for a in is_active], what, is_pulled_once=True
-            )
+            outs, linear = linearize_once(flat, leaves, [a is True for a in is_active], what)
             value = outs[0]
             one = _check_scalar(value, holomorphic, what)
             cts = linear.pull([one] + [None] * (len(outs) - 1))
-        own = Owner((*leaves, *([value] if type(value) is np.ndarray else ())))
-        gradient = [
-            zeros_for(aval_of(x)) if ct is None else own(_typed_like(ct, x))
-            for ct, x in zip(cts, leaves, strict=True)
-        ]
+        if _FLOAT.issuperset(map(type, cts)):
+            gradient = list(map(np.float64, cts))
+        else:
+            own = Owner((*leaves, *([value] if type(value) is np.ndarray else ())))
+            gradient = [
+                zeros_for(aval_of(x)) if ct is None else own(_typed_like(ct, x))
+                for ct, x in zip(cts, leaves, strict=True)
+            ]
         value = _plain_scalar(value)
         check_for_nans(what, [value, *gradient], args, kwargs)
         if has_aux:

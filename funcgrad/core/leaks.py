@@ -71,6 +71,11 @@ def checking_leaks(enable: bool = True) -> Iterator[None]:
             gc.unfreeze()
 
 
+def is_checking_leaks() -> bool:
+    """Whether leaks are looked for."""
+    return _keepers.get() is not None
+
+
 def excuse(keeper: KeepsTracers) -> None:
     """While leaks are looked for: do not take for one what this object keeps."""
     keepers = _keepers.get()

@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Protocol
 
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.axes import mapped_axis, mapping_axis
+from funcgrad.core.number_code import NumberCode
 from funcgrad.core.trace import current_trace
 from funcgrad.errors import MissingRuleError
 
@@ -139,6 +140,8 @@ class Primitive:
     A method of one or two numbers that returns the result and a partial derivative for each of
     them: finite floats, a factor of the tangent each. ``None`` where it does not apply.
     """
+    keeps_weak: bool = False
+    """Whether the result of weak arguments is weak, as that of Python's own operators."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -239,6 +242,11 @@ class Primitive:
             "argument in funcgrad.stop_gradient, or give the enclosing function its own rule with "
             "funcgrad.custom_jvp."
         )
+
+    @property
+    def number_code(self) -> NumberCode | None:
+        """The rule for numbers as text, if operators are to be written of it."""
+        return None
 
     def params(self) -> dict[str, Any]:
         """The static parameters, for printing."""

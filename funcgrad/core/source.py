@@ -33,7 +33,7 @@ def _folder_of(package: str) -> str:
 
 
 _OWN_ROOTS = tuple(map(_folder_of, ("funcgrad", "numpy", "scipy")))
-_OWN_FILES = ("<__array_function__ internals>", "<call path>")
+_OWN_FILES = ("<__array_function__ internals>", "<call path>", "<numbers>", "<tree>")
 # Python's own modules, and what starts programs that are installed.
 _INSTALLED_ROOTS = tuple(
     os.path.dirname(os.path.abspath(path)) + _SEPARATOR

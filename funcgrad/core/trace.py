@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -44,13 +44,11 @@ class Trace:
         what: How messages call the transformation, such as ``grad(loss)``.
     """
 
-    __slots__ = ("gave_objects", "is_live", "is_staged", "parent", "takes_numbers", "what")
+    __slots__ = ("gave_objects", "is_live", "is_staged", "parent", "what")
 
     def __init__(self, parent: Trace | None, what: str) -> None:
         self.parent = parent
         self.what = what
-        # Whether `process_pair` and `process_one` may have an answer.
-        self.takes_numbers = False
         self.is_live = True
         # Whether NumPy got an array of objects that stand for a value of this trace.
         self.gave_objects = False
@@ -60,17 +58,6 @@ class Trace:
     def process(self, primitive: Any, args: tuple[Any, ...]) -> Any:
         """Interpret one application of ``primitive``."""
         raise NotImplementedError
-
-    def process_pair(self, rule: Any, x: Any, y: Any) -> Any:
-        """Interpret an operation on two numbers by its rule for numbers, or return ``None``.
-
-        The short path of operators, which need not ask for the types of their operands then.
-        """
-        return None
-
-    def process_one(self, rule: Any, x: Any) -> Any:
-        """As `process_pair`, for operations on one number."""
-        return None
 
 
 class EvalTrace(Trace):
@@ -197,14 +184,17 @@ class Tracer:
             )
         )
 
-    def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("_"):  # Protocols that others ask for: no message is read.
-            load_answer(name)
-            raise AttributeError(name)
-        raise AttributeError(
-            f"a traced {self.aval} inside {self.owner.what} has no attribute {name!r}: it has "
-            "those of an ndarray that do not change it or need its values."
-        )
+    if TYPE_CHECKING:
+        # The operators, methods and properties that `funcgrad.numpy` gives it.
+        def __getattr__(self, name: str) -> Any: ...
+
+    # A `__getattr__` would make every attribute cost three times as much: what a name that is not
+    # there means is told by `explain`, and protocols of others have names of their own.
+
+    @property
+    def _numba_type_(self) -> NoReturn:
+        load_answer("_numba_type_")
+        raise AttributeError("_numba_type_")
 
     def __repr__(self) -> str:
         return f"Traced<{self.aval}> in {self.owner.what}"
@@ -323,12 +313,25 @@ def explain(error: Exception, trace: Trace) -> None:
         add_place(refused, location_of(error.__traceback__))
         refused.args = (f"{refused}\n{INSTEAD_OF_OBJECTS}",)
         raise refused from error
+    if isinstance(error, AttributeError) and isinstance(error.obj, Tracer):
+        _explain_attribute(error, error.obj)
     cause = error.__cause__
     if isinstance(cause, FuncgradError) and not isinstance(error, FuncgradError):
         add_place(cause, location_of(cause.__traceback__))
         raise cause from None
     if isinstance(error, FuncgradError) or is_raised_by_us(error.__traceback__):
         add_place(error, location_of(error.__traceback__))
+
+
+def _explain_attribute(error: AttributeError, tracer: Tracer) -> None:
+    """Say of what an attribute was asked for that is not there."""
+    if error.name is None or error.name.startswith("_"):
+        return
+    error.args = (
+        f"a traced {tracer.aval} inside {tracer.owner.what} has no attribute {error.name!r}: it "
+        "has those of an ndarray that do not change it or need its values.",
+    )
+    add_place(error, location_of(error.__traceback__))
 
 
 def add_place(error: Exception, location: SourceLocation | None) -> None:

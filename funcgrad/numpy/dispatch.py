@@ -20,7 +20,7 @@ from funcgrad.core.primitive import Primitive
 from funcgrad.core.source import current_location
 from funcgrad.core.trace import Tracer, current_trace, describe_location
 from funcgrad.errors import ArgumentError, MissingRuleError
-from funcgrad.numpy import elementwise, shaping, ufuncs
+from funcgrad.numpy import elementwise, number_operators, shaping, ufuncs
 from funcgrad.numpy.elementwise import UFUNCS, of_scipy
 from funcgrad.numpy.indexing import at, getitem
 from funcgrad.numpy.promotion import as_value, strong
@@ -74,14 +74,9 @@ def _binary(primitive: Primitive, function: Function, kinds: str) -> tuple[Funct
         function: What it is otherwise: with conversion and promotion.
         kinds: Kinds of dtypes that ``primitive`` takes unconverted.
     """
-    at_numbers = primitive.at_numbers
 
     def forward(self: Tracer, other: Any) -> Any:
         trace = current_trace()
-        if trace.takes_numbers and at_numbers is not None:
-            found = trace.process_pair(at_numbers, self, other)
-            if found is not None:
-                return found
         aval = self.aval
         dtype = aval.dtype
         if dtype.kind in kinds:
@@ -95,10 +90,6 @@ def _binary(primitive: Primitive, function: Function, kinds: str) -> tuple[Funct
 
     def reflected(self: Tracer, other: Any) -> Any:
         trace = current_trace()
-        if trace.takes_numbers and at_numbers is not None:
-            found = trace.process_pair(at_numbers, other, self)
-            if found is not None:
-                return found
         aval = self.aval
         dtype = aval.dtype
         if dtype.kind in kinds:
@@ -178,9 +169,7 @@ def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
 
 
 def _neg(self: Tracer) -> Any:
-    trace = current_trace()
-    found = trace.process_one(p.neg.at_numbers, self) if trace.takes_numbers else None
-    return elementwise.negative(self) if found is None else found
+    return elementwise.negative(self)
 
 
 def _round(self: Tracer, ndigits: int | None = None) -> Any:
@@ -270,16 +259,11 @@ def _array_ufunc(self: Tracer, ufunc: np.ufunc, method: str, *inputs: Any, **kwa
     elif len(inputs) == 1:
         primitive = _direct.get(ufunc)
         if primitive is not None:
-            trace = current_trace()
-            if trace.takes_numbers and primitive.at_numbers is not None:
-                found = trace.process_one(primitive.at_numbers, self)
-                if found is not None:
-                    return found
             aval = self.aval
             kind = aval.dtype.kind
             is_plain = not aval.weak_type or primitive in _takes_weak
             if is_plain and kind in "fc" and kind in primitive.kinds:
-                return trace.process(primitive, inputs)
+                return current_trace().process(primitive, inputs)
     else:
         pair = _operators.get(ufunc)
         if pair is not None:
@@ -602,6 +586,9 @@ def install(
         setattr(Tracer, f"__{name}__", _PAIRS[name][0])
     for name in _ARITHMETIC:
         setattr(Tracer, f"__r{name}__", _PAIRS[name][1])
+    number_operators.install(
+        _direct, {name: (_ARITHMETIC[name][0], *_PAIRS[name]) for name in _ARITHMETIC}
+    )
     same = (*_SAME_AS_FUNCTION, *_METHODS_OF_OBJECTS)
     by_name = {name: _functions[getattr(np, name)] for name in same}
     for name, member in (_SPECIAL | by_name | _METHODS).items():

@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.trace import EVAL, Tracer, current_trace
+from funcgrad.numpy.elementwise import UFUNCS
+from funcgrad.numpy.number_operators import FUNCTIONS
 from funcgrad.numpy.promotion import strong
 from funcgrad.numpy.views import Watched, watch
 from funcgrad.numpy.writable import (
@@ -31,8 +33,11 @@ from funcgrad.numpy.writable import (
     settled_in,
 )
 from funcgrad.primitives.objects import settled
+from funcgrad.transforms.numbers import NumberTracer
 
 Function = Callable[..., Any]
+
+_UFUNC_OF = {function: ufunc for ufunc, function in UFUNCS.items() if ufunc.nin == 1}
 
 
 def public(function: Function, is_ordered: bool = False) -> Function:
@@ -53,7 +58,25 @@ def public(function: Function, is_ordered: bool = False) -> Function:
         found = function(*values, **{name: settled_in(x) for name, x in kwargs.items()})
         return made(found, is_ordered) if out is None else out.change(_named(function), found)
 
-    return _as_public(call, function)
+    ufunc = _UFUNC_OF.get(function)
+    return _as_public(call if ufunc is None else _of_number_too(call, function, ufunc), function)
+
+
+def _of_number_too(general: Function, function: Function, ufunc: np.ufunc) -> Function:
+    """A function of one argument with a short path for traced numbers."""
+    of_number: Function | None = None
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        nonlocal of_number
+        if current_trace() is EVAL:
+            return function(*args, **kwargs)
+        if not kwargs and len(args) == 1 and type(args[0]) is NumberTracer:
+            if of_number is None:
+                of_number = FUNCTIONS[ufunc] or general
+            return of_number(args[0])
+        return general(*args, **kwargs)
+
+    return call
 
 
 def _named(function: Any) -> str:

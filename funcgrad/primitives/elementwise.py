@@ -20,15 +20,18 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import ShapedArray, aval_of, shaped
+from funcgrad.core.number_code import NumberCode
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear
 from funcgrad.core.program import Var
 from funcgrad.dtypes import complex_dtype, is_complex, is_inexact, real_dtype, short_name
 from funcgrad.errors import DtypeError
+from funcgrad.forking import cached_property
 from funcgrad.lowering import Array, Form, Pointwise, Routine, UfuncCall
 from funcgrad.primitives.families import (
     PYTHON_NUMBERS,
     Elementwise,
     Recipe,
+    at_numbers_by_code,
     instantiate,
     shape_of,
     zero_jvp,
@@ -40,22 +43,41 @@ Derivative = Callable[..., Value]
 
 
 class Unary(Elementwise):
-    """A differentiable function of one argument: ``dy = derivative(x, y) * dx``."""
+    """A differentiable function of one argument: ``dy = derivative(x, y) * dx``.
 
-    def __init__(self, name: str, function: Any, derivative: Derivative, code: str, **options: Any):
+    Args:
+        name: Its name in programs.
+        function: The NumPy evaluation.
+        derivative: Called with the argument and the result.
+        code: Scalar expression of the kernel.
+        slope: The derivative at numbers, in ``x`` and ``out``, if it is to be written out.
+        **options: Those of `Elementwise`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        function: Any,
+        derivative: Derivative,
+        code: str,
+        slope: str = "float(derivative(x, out))",
+        **options: Any,
+    ):
         super().__init__(name, function, code, **options)
         self.derivative = derivative
+        self.slope = slope
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         (x,) = primals
         y = self.bind(x)
         return y, scale.bind(tangents[0], coefficient(self.derivative, x, y))
 
-    def at_numbers(self, x: float) -> tuple[Any, Any] | None:
-        x = np.float64(x)  # the quotients of Python's floats raise
-        y = self.impl(x)
-        slope = self.derivative(x, y)
-        return (y, slope) if math.isfinite(y) and math.isfinite(slope) else None
+    @cached_property
+    def number_code(self) -> NumberCode:
+        names = {"function": self.function, "derivative": self.derivative}
+        return NumberCode("float(function(x))", (self.slope,), names=names)
+
+    at_numbers = at_numbers_by_code
 
 
 class Blocked(float):
@@ -142,16 +164,28 @@ def is_origin(x: Value, y: Value) -> Value | None:
 class LinearUnary(Elementwise):
     """A real-linear function of one argument; ``adjoint(ct, aval of x)`` is its transpose."""
 
-    def __init__(self, name: str, function: Any, adjoint: Derivative, code: str, **options: Any):
+    def __init__(
+        self,
+        name: str,
+        function: Any,
+        adjoint: Derivative,
+        code: str,
+        number: str = "float(function(x))",
+        **options: Any,
+    ):
         super().__init__(name, function, code, **options)
         self.adjoint = adjoint
+        self.number = number
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         return self.bind(*primals), self.bind(tangents[0])
 
-    def at_numbers(self, x: float) -> tuple[Any, Any] | None:
-        y = self.impl(x)
-        return (y, self.impl(1.0)) if math.isfinite(y) else None
+    @cached_property
+    def number_code(self) -> NumberCode:
+        slope = str(float(self.function(1.0)))
+        return NumberCode(self.number, (slope,), names={"function": self.function})
+
+    at_numbers = at_numbers_by_code
 
     def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
         return (self.adjoint(ct, args[0]),)
@@ -175,9 +209,11 @@ class Sum(Elementwise):
             return out, broadcast_to(ty, shape_of(out))
         return out, self.bind(tx, ty)
 
-    def at_numbers(self, x: float, y: float) -> tuple[Any, float, float] | None:
-        out = x + y if self.sign == 1 else x - y
-        return (out, 1.0, self.sign) if math.isfinite(out) else None
+    @cached_property
+    def number_code(self) -> NumberCode:
+        return NumberCode("x + y" if self.sign == 1 else "x - y", ("1.0", f"{self.sign}.0"))
+
+    at_numbers = at_numbers_by_code
 
     def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
         x, y = args
@@ -201,9 +237,8 @@ class Product(Elementwise):
             return out, _scaled(ty, x)
         return out, add.bind(scale.bind(tx, y), scale.bind(ty, x))
 
-    def at_numbers(self, x: float, y: float) -> tuple[Any, float, float] | None:
-        out = x * y
-        return (out, y, x) if math.isfinite(out) else None
+    number_code = NumberCode("x * y", ("y", "x"))
+    at_numbers = at_numbers_by_code
 
     def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
         x, y = args
@@ -241,11 +276,10 @@ class Quotient(Elementwise):
             terms.append(scale.bind(ty, slope))
         return out, terms[0] if len(terms) == 1 else add.bind(*terms)
 
-    def at_numbers(self, x: float, y: float) -> tuple[Any, float, float] | None:
-        if not y:
-            return None
-        out = x / y
-        return (out, Divisor(y), -(out / y)) if math.isfinite(out) and math.isfinite(y) else None
+    number_code = NumberCode(
+        "x / y", ("Divisor(y)", "-(out / y)"), where="y and isfinite(y)", names={"Divisor": Divisor}
+    )
+    at_numbers = at_numbers_by_code
 
     def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
         x, y = args
@@ -410,7 +444,9 @@ add = Sum("add", np.add, 1, "{0} + {1}", **_BOOL_NUMBERS)
 sub = Sum("sub", np.subtract, -1, "{0} - {1}", **_NUMBERS)
 mul = Product("mul", np.multiply, "{0} * {1}", **_BOOL_NUMBERS)
 div = Quotient("div", np.true_divide, "{0} / {1}", kinds="fc", code_kinds="fc", keeps_weak=True)
-neg: LinearUnary = LinearUnary("neg", np.negative, lambda ct, x: neg.bind(ct), "-{0}", **_NUMBERS)
+neg: LinearUnary = LinearUnary(
+    "neg", np.negative, lambda ct, x: neg.bind(ct), "-{0}", number="-x", **_NUMBERS
+)
 floor_divide = Constantlike(
     "floor_divide", np.floor_divide, "floor_divide({0}, {1})", "iuf", "iuf", keeps_weak=True
 )
@@ -523,6 +559,8 @@ class IntegerPower(Primitive):
 
     exponent: int
 
+    keeps_weak = True
+
     def impl(self, x: Any) -> Any:
         if self.exponent == 2:
             return x * x
@@ -544,6 +582,10 @@ class IntegerPower(Primitive):
             return self.bind(x), tangents[0]
         slope = coefficient(lambda: x * n if n == 2 else n * integer_power(x, n - 1))
         return self.bind(x), scale.bind(tangents[0], slope)
+
+    @property
+    def number_code(self) -> NumberCode | None:
+        return NumberCode("x * x", ("x * 2",)) if self.exponent == 2 else None
 
     def at_numbers(self, x: float) -> tuple[Any, Any] | None:
         n = self.exponent
@@ -809,14 +851,14 @@ _LN2 = float(np.log(2.0))
 _LOG2_E = float(np.log2(np.e))
 _LOG10_E = float(np.log10(np.e))
 
-exp = Unary("exp", np.exp, lambda x, y: y, "exp({0})")
+exp = Unary("exp", np.exp, lambda x, y: y, "exp({0})", slope="out")
 exp2 = Unary("exp2", np.exp2, lambda x, y: y * _LN2, "exp2({0})")
 expm1 = Unary("expm1", np.expm1, lambda x, y: y + 1, "expm1({0})")
-log = Unary("log", np.log, lambda x, y: 1 / x, "log({0})")
+log = Unary("log", np.log, lambda x, y: 1 / x, "log({0})", slope="1 / x")
 log2 = Unary("log2", np.log2, lambda x, y: _LOG2_E / x, "log2({0})")
 log10 = Unary("log10", np.log10, lambda x, y: _LOG10_E / x, "log10({0})")
 log1p = Unary("log1p", np.log1p, lambda x, y: 1 / (1 + x), "log1p({0})")
-sqrt = Unary("sqrt", np.sqrt, lambda x, y: 0.5 / y, "sqrt({0})")
+sqrt = Unary("sqrt", np.sqrt, lambda x, y: 0.5 / y, "sqrt({0})", slope="0.5 / out")
 rsqrt = Unary(
     "rsqrt",
     lambda x: 1 / np.sqrt(x),
@@ -833,7 +875,7 @@ arccos = Unary("arccos", np.arccos, lambda x, y: -rsqrt.bind((1 - x) * (1 + x)),
 arctan = Unary("arctan", np.arctan, lambda x, y: 1 / (1 + x * x), "atan({0})")
 sinh: Unary = Unary("sinh", np.sinh, lambda x, y: cosh.bind(x), "sinh({0})")
 cosh: Unary = Unary("cosh", np.cosh, lambda x, y: sinh.bind(x), "cosh({0})")
-tanh = Unary("tanh", np.tanh, lambda x, y: 1 - y * y, "tanh({0})")
+tanh = Unary("tanh", np.tanh, lambda x, y: 1 - y * y, "tanh({0})", slope="1 - out * out")
 
 
 def _arcsinh_slope(x: Value, y: Value) -> Value:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import Shape, ShapedArray, aval_of, check_size, shaped
+from funcgrad.core.number_code import rule_of
 from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.core.program import Atom, Equation, Literal, Program, Var
 from funcgrad.dtypes import PYTHON_SCALARS
@@ -47,6 +48,13 @@ def linear_jvp(
     """JVP rule of an operation that is linear in all of its arguments jointly."""
     dense = [instantiate(t, x) for t, x in zip(tangents, primals, strict=True)]
     return self.bind(*primals), self.bind(*dense)
+
+
+def at_numbers_by_code(self: Primitive, *numbers: float) -> tuple[Any, ...] | None:
+    """The rule for numbers, where it is given as text."""
+    code = self.number_code
+    assert code is not None
+    return rule_of(code)(*numbers)
 
 
 def zero_jvp(

@@ -190,10 +190,18 @@ def settled(x: Any) -> Any:
     return settled(np.asarray(x)) if hasattr(x, "__array__") else x
 
 
-def flatten_values(tree: Any) -> tuple[list[Any], PyTreeDef]:
-    """Leaves and structure of a pytree of arrays; leaves that stand for arrays are settled."""
-    leaves, treedef = tree_flatten(tree)
-    return [x if type(x) in _READY else settled(x) for x in leaves], treedef
+def flatten_values(tree: Any, like: PyTreeDef | None = None) -> tuple[list[Any], PyTreeDef]:
+    """Leaves and structure of a pytree of arrays; leaves that stand for arrays are settled.
+
+    Args:
+        tree: The pytree.
+        like: A structure that it probably has.
+    """
+    alike = None if like is None else like.flatten_alike(tree)
+    leaves, treedef = tree_flatten(tree) if alike is None or like is None else (alike, like)
+    if not _READY.issuperset(map(type, leaves)):
+        leaves = [settled(x) for x in leaves]
+    return leaves, treedef
 
 
 def map_values(function: Callable[[Any], Any], tree: Any) -> Any:

@@ -27,7 +27,6 @@ from funcgrad.core.leaks import check_ended
 from funcgrad.core.primitive import Linear, Primitive
 from funcgrad.core.source import SourceLocation, current_location, stands_for
 from funcgrad.core.trace import (
-    EVAL,
     Trace,
     Tracer,
     current_trace,
@@ -35,14 +34,6 @@ from funcgrad.core.trace import (
     explain,
     leave_trace,
 )
-
-NumberEntry = tuple[int, int, float, int, float]
-"""An operation on numbers: ``tape[first] = x * tape[i] + y * tape[j]``, as (first, i, x, j, y).
-
-A position of -1 stands for no argument.
-"""
-
-_DOUBLES = frozenset((float, np.float64))
 
 
 class TangentTracer(Tracer):
@@ -112,7 +103,7 @@ class TangentTrace(Trace):
 
     def __init__(self, parent: Trace, what: str) -> None:
         super().__init__(parent, what)
-        self.entries: list[Any] = []
+        self.entries: list[TapeEntry] = []
         self.length = 0
         # Taking a location costs more than an entry, so it is only done where it will be seen.
         self.keeps_sources = WATCH.users > 0 or parent.is_staged
@@ -184,27 +175,15 @@ class LinearizeTrace(Trace):
     Args:
         parent: The trace that computes the primals.
         what: How messages call the transformation.
-        takes_numbers: Whether operations on numbers leave a `NumberEntry` instead of what their
-            rules record: for a tape that is pulled once, by numbers, where nothing is watched.
     """
 
     __slots__ = ("tape",)
 
-    def __init__(self, parent: Trace, what: str, takes_numbers: bool = False) -> None:
+    def __init__(self, parent: Trace, what: str) -> None:
         super().__init__(parent, what)
         self.tape = TangentTrace(parent, what)
-        self.takes_numbers = takes_numbers
 
     def process(self, primitive: Primitive, args: tuple[Any, ...]) -> Any:
-        if self.takes_numbers and primitive.at_numbers is not None:
-            rule = primitive.at_numbers
-            found = (
-                self.process_pair(rule, *args)
-                if len(args) == 2
-                else self.process_one(rule, args[0])
-            )
-            if found is not None:
-                return found
         primals: list[Any] = []
         tangents: list[TangentTracer | None] = []
         is_active = False
@@ -231,36 +210,6 @@ class LinearizeTrace(Trace):
             return [self.pair(x, t) for x, t in zip(out, out_dot, strict=True)]
         return self.pair(out, out_dot)
 
-    def process_pair(self, rule: Any, x: Any, y: Any) -> LinearizeTracer | None:
-        i = j = -1
-        if type(x) is LinearizeTracer and x.owner is self:
-            x, i = x.primal, x.index
-        if type(y) is LinearizeTracer and y.owner is self:
-            y, j = y.primal, y.index
-        if type(x) not in _DOUBLES or type(y) not in _DOUBLES or (i < 0 and j < 0):
-            return None
-        found = rule(x, y)
-        if found is None:
-            return None
-        out, dx, dy = found
-        tape = self.tape
-        index = tape.length
-        tape.length = index + 1
-        tape.entries.append((index, i, dx, j, dy))
-        return LinearizeTracer(self, out, index)
-
-    def process_one(self, rule: Any, x: Any) -> LinearizeTracer | None:
-        if type(x) is not LinearizeTracer or x.owner is not self or type(x.primal) not in _DOUBLES:
-            return None
-        found = rule(x.primal)
-        if found is None:
-            return None
-        tape = self.tape
-        index = tape.length
-        tape.length = index + 1
-        tape.entries.append((index, x.index, found[1], -1, 0.0))
-        return LinearizeTracer(self, found[0], index)
-
     def pair(self, primal: Any, tangent: Any) -> Any:
         """A tracer, or the primal alone if its tangent does not depend on any input."""
         if type(tangent) is TangentTracer:
@@ -280,8 +229,7 @@ class LinearMap:
 
     Args:
         inputs: Tape positions of the inputs; ``None`` for inputs without tangents.
-        entries: The tape: a `TapeEntry` for every operation, or a `NumberEntry` where the trace
-            took numbers, which `pull` alone can read.
+        entries: The tape.
         length: Number of positions on it.
         outputs: Tape positions of the outputs; ``None`` where the tangent is zero.
     """
@@ -291,7 +239,7 @@ class LinearMap:
     def __init__(
         self,
         inputs: Sequence[Linear | None],
-        entries: Sequence[Any],
+        entries: Sequence[TapeEntry],
         length: int,
         outputs: Sequence[Linear | None],
     ) -> None:
@@ -322,23 +270,9 @@ class LinearMap:
         pending: list[Any] = [None] * self.length
         for slot, ct in zip(self.outputs, cts, strict=True):
             if slot is not None and ct is not None:
-                _accumulate(pending, slot.index, ct)
+                accumulate(pending, slot.index, ct)
         for entry in reversed(self.entries):
-            if type(entry) is not tuple:
-                _pull_entry(entry, pending)
-                continue
-            first, i, x, j, y = entry
-            ct = pending[first]
-            if ct is not None:
-                pending[first] = None
-                ct = float(ct)
-                # A cotangent of zero stays what it is, as in all rules.
-                if j >= 0:
-                    known, term = pending[j], ct * y if ct else ct
-                    pending[j] = term if known is None else known + term
-                if i >= 0:
-                    known, term = pending[i], ct * x if ct else ct
-                    pending[i] = term if known is None else known + term
+            pull_entry(entry, pending)
         return [None if slot is None else pending[slot.index] for slot in self.inputs]
 
 
@@ -350,13 +284,15 @@ def _read(argument: Any, values: list[Any]) -> Any:
     return value
 
 
-def _accumulate(pending: list[Any], index: int, ct: Any) -> None:
+def accumulate(pending: list[Any], index: int, ct: Any) -> None:
+    """Add a cotangent to what there is of a tape position."""
     known = pending[index]
     pending[index] = ct if known is None else known + ct
 
 
 @stands_for("entry")
-def _pull_entry(entry: TapeEntry, pending: list[Any]) -> None:
+def pull_entry(entry: TapeEntry, pending: list[Any]) -> None:
+    """Pass the cotangents of the outputs of an operation on to its inputs."""
     primitive = entry.primitive
     if primitive.multiple_results:
         ct: Any = [pending[index] for index in entry.outputs]
@@ -389,7 +325,6 @@ def linearize_flat(
     primals: Sequence[Any],
     is_active: Sequence[bool],
     what: str,
-    is_pulled_once: bool = False,
 ) -> tuple[list[Any], LinearMap]:
     """Results of a function of flat arguments, and its derivative as a linear map.
 
@@ -398,14 +333,8 @@ def linearize_flat(
         primals: The point.
         is_active: Which arguments have tangents.
         what: How messages call the transformation.
-        is_pulled_once: Whether all that will happen to the linear map is one `LinearMap.pull`, at
-            once: then a shorter tape will do where numbers are evaluated.
     """
-    parent = current_trace()
-    takes_numbers = is_pulled_once and parent is EVAL and not WATCH.users
-    # Functions of arrays are not to pay for the question.
-    takes_numbers = takes_numbers and any(type(x) in _DOUBLES for x in primals)
-    trace = LinearizeTrace(parent, what, takes_numbers)
+    trace = LinearizeTrace(current_trace(), what)
     tape = trace.tape
     args, inputs = [], []
     for primal, active in zip(primals, is_active, strict=True):

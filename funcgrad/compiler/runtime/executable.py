@@ -184,6 +184,7 @@ class Frame:
         pack: Writes the objects of a call into slots.
         ids: Of the places of numbers, by the number of the object; 0 for others.
         numbers: What is in these places.
+        numbers_address: Of these places.
         pack_numbers: Writes those of inputs.
         results: The places that results may be in.
     """
@@ -193,6 +194,7 @@ class Frame:
         "arena",
         "ids",
         "numbers",
+        "numbers_address",
         "pack",
         "pack_numbers",
         "places",
@@ -209,6 +211,7 @@ class Frame:
         for place, i in zip(self.places, numbers.places, strict=True):
             ids[i] = id(place)
         self.ids = tuple(ids)
+        self.numbers_address: int = self.numbers.ctypes.data
         self.pack = struct.Struct(f"={memory.n_objects}q").pack_into
         self.slots: Any = np.zeros(memory.n_slots, np.int64)
         self.address = self.slots.ctypes.data
