@@ -14,7 +14,7 @@ from pathlib import Path
 
 from sphinx.ext.napoleon import Config, GoogleDocstring
 
-from docs.tools import examples
+from docs.tools import examples, parameters
 from docs.tools.names import Name, all_names, described_as, modules, names_of
 
 NAPOLEON = Config(napoleon_google_docstring=True, napoleon_use_rtype=False)
@@ -134,7 +134,7 @@ def body(name: Name) -> str:
         return f"{name.summary}\n\nThe same as :py:obj:`{described.path}`."
     if not name.is_ours:
         return name.summary
-    text = converted(name.documentation)
+    text = converted(name.documentation) + fields(parameters.meanings(name))
     known = examples.by_path().get(name.path)
     if known is None or ">>>" in text:
         return text
@@ -142,6 +142,12 @@ def body(name: Name) -> str:
     shown = re.sub(rf"(?<![\w.]){name.name}\b(?=\()", spelled, known.expression, count=1)
     program = "\n".join([f">>> {shown}", *known.shown.splitlines()])
     return f"{text}\n\n.. rubric:: Example\n\n{program}\n"
+
+
+def fields(meanings: dict[str, str]) -> str:
+    """A list of parameters and what they mean."""
+    rows = [f":param {name}: {meaning}" for name, meaning in meanings.items()]
+    return "\n\n" + re.sub("`([^`]+)`", r"``\1``", "\n".join(rows)) if rows else ""
 
 
 def members(name: Name) -> str:
