@@ -32,6 +32,9 @@ ROOT = Path(__file__).parents[1]
 NO_EXAMPLE = {"funcgrad.data.mnist"}
 """What reads files that are not here."""
 
+SLOW = {"funcgrad.scipy.integrate.tplquad"}
+"""Examples that take seconds: they run with those that run at night."""
+
 
 def is_described(name: Name) -> bool:
     """Whether the name needs described parameters and an example."""
@@ -105,11 +108,23 @@ def test_no_exception_from_the_rule_is_out_of_date():
         assert path not in examples.by_path()
 
 
+def examples_of(module: str) -> list[examples.Example]:
+    """The examples of a module but for the slow ones."""
+    found = examples.by_path().values()
+    return [e for e in found if e.module == module and e.path not in SLOW]
+
+
 @pytest.mark.parametrize("module", sorted({e.module for e in examples.by_path().values()}))
 def test_examples_show_what_they_say(module):
-    for example in examples.by_path().values():
-        if example.module == module:
-            assert examples.run(example) == example.shown, example.path
+    for example in examples_of(module):
+        assert examples.run(example) == example.shown, example.path
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("path", sorted(SLOW))
+def test_slow_examples_show_what_they_say(path):
+    example = examples.by_path()[path]
+    assert examples.run(example) == example.shown
 
 
 def numbers_of(value: Any) -> list[np.ndarray]:
@@ -124,9 +139,9 @@ def test_originals_give_the_same(module):
     """The examples of counterparts, evaluated with the functions of NumPy and SciPy."""
     theirs = importlib.import_module(module.removeprefix("funcgrad."))
     ours = importlib.import_module(module)
-    originals = {name.path for name in DESCRIBED if name.original is not None}
-    for example in examples.by_path().values():
-        if example.module != module or example.path not in originals:
+    counterparts = {name.path for name in DESCRIBED if name.original is not None}
+    for example in examples_of(module):
+        if example.path not in counterparts:
             continue
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # some of SciPy's functions are deprecated

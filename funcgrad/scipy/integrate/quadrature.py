@@ -253,12 +253,6 @@ def tplquad(
 
     Returns:
         The integral and an estimate of its error.
-
-    Example:
-        >>> from funcgrad.scipy.integrate import tplquad
-        >>> volume = tplquad(lambda z, y, x: 1.0, 0.0, 1.0, 0.0, lambda x: x, 0.0, 2.0)[0]
-        >>> print(f"{volume:.6f}")
-        1.000000
     """
 
     def range_in_z(y: Any, x: Any, *_: Any) -> list[Any]:
