@@ -2,7 +2,7 @@
 
 Docstrings of functions that NumPy, SciPy or JAX have too say what is particular here. Their other
 parameters are described in a table. A line ``# funcgrad.numpy funcgrad.lax.sort*`` says for which
-modules and functions the lines ``name: meaning`` below it hold; later ones come before earlier ones.
+modules and functions the lines ``name: meaning`` below it hold; of two, the later one counts.
 """
 
 from __future__ import annotations
