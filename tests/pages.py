@@ -1,8 +1,8 @@
 """The pages of the documentation as programs: what runs them, and what writes their results.
 
-The blocks ``python`` of one page share their names, as a reader would type them one after the other.
-Results are shown in two ways, and both are checked: a comment ``# -> text`` after an expression or a
-``print``, and a fence ``output`` behind a block, in which ``...`` stands for anything. Pages with
+The blocks ``python`` of one page share their names, as a reader would type them in their order.
+Results are shown in two ways, and both are checked: a comment ``# -> text`` after an expression or
+a ``print``, and a fence ``output`` behind a block, in which ``...`` stands for anything. Pages with
 pictures save them into the current folder. A block ``py`` is a program by itself, often one for
 another library: `tests/test_programs_of_pages.py` runs those.
 

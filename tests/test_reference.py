@@ -169,9 +169,50 @@ def test_drawings_are_those_of_their_texts(path):
     assert path.with_suffix(".svg").read_text() == drawings.draw(path.read_text())
 
 
-def test_the_chart_is_that_of_the_benchmarks():
-    page = (ROOT / "docs" / "benchmarks.md").read_text()
-    assert overview.CHART.read_text() == overview.draw(overview.means(page))
+def test_chart_and_table_are_those_of_the_benchmarks():
+    page = overview.BENCHMARKS.read_text()
+    assert overview.CHART.read_text() == overview.draw(
+        overview.ratios(overview.means(page, "Time of a call"))
+    )
+    text = overview.PAGE.read_text()
+    assert text == overview.with_table(text, page)
+
+
+BENCHMARKS = """
+### Time of a call, float32, 2 threads
+
+| geometric mean | jax | values | autograd |
+| --- | --- | --- | --- |
+| dispatch | 0.80 | 3.00 | 250.00 |
+| images | 6.00 |  |  |
+| total | 2.00 | 3.00 | 250.00 |
+| rows behind / all | 1 / 3 | 0 / 1 | 0 / 1 |
+
+### First call, empty cache, float32, 2 threads
+
+| geometric mean | jax |
+| --- | --- |
+| total | 0.52 |
+| rows behind / all | 3 / 3 |
+"""
+
+
+def test_chart_and_table_of_peers_with_gaps():
+    found = overview.means(BENCHMARKS, "Time of a call")
+    assert found["images"] == {"jax": "6.00"}
+    drawing = overview.draw(overview.ratios(found))
+    assert drawing.count("#5a9e4b") == 3  # autograd: the legend and two bars
+    assert "PyTorch" not in drawing
+    assert ">0.8</text>" in drawing
+    assert overview.table(BENCHMARKS).splitlines() == [
+        "|  | against JAX | against autograd (HIPS) |",
+        "| --- | --- | --- |",
+        "| calls that do almost nothing | 0.80 | 250.00 |",
+        "| images | 6.00 |  |",
+        "| all rows | 2.00 | 250.00 |",
+        "| rows in which funcgrad is slower | 1 / 3 | 0 / 1 |",
+        "| first call, nothing compiled before | 0.52 |  |",
+    ]
 
 
 def test_the_gallery_shows_every_example():

@@ -46,7 +46,7 @@ def writes_into_arrays() -> None:
         return y.sum()
 
     assert fg.grad(fill)(2.0, fnp.zeros) == 5.0
-    with pytest.raises(TypeError, match="begin with y = funcgrad.numpy.zeros"):
+    with pytest.raises(TypeError, match=r"begin with y = funcgrad\.numpy\.zeros"):
         fg.grad(fill)(2.0, np.zeros)
 
     def clear(x: Any) -> Any:
@@ -161,7 +161,7 @@ def functions_of_numba() -> None:
     check_slope(lambda x: halves.py_func(x, 5), 3.0)
     assert fg.grad(halves)(3.0, 5) == fg.grad(halves.py_func)(3.0, 5)
     for refused in (doubled, tripled):
-        with pytest.raises((MissingRuleError, TypeError), match="."):
+        with pytest.raises(MissingRuleError, match="has no rule for traced arrays"):
             fg.grad(lambda x, f=refused: np.sum(f(x)))(X)
 
 
