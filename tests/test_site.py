@@ -108,9 +108,9 @@ def broken_links(site: Path) -> Iterator[str]:
             file = urllib.parse.unquote(parts.path)
             target = posixpath.normpath(posixpath.join(posixpath.dirname(path), file))
             target = target if file else path
-            if not (site / target).is_file():
-                yield f"{path}: {link}"
-            elif target in pages and not pages[target].has(urllib.parse.unquote(parts.fragment)):
+            anchor = urllib.parse.unquote(parts.fragment)
+            has_anchor = target not in pages or pages[target].has(anchor)
+            if not (site / target).is_file() or not has_anchor:
                 yield f"{path}: {link}"
 
 

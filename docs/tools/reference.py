@@ -78,13 +78,17 @@ def first_sentence(text: str) -> str:
     return (found[0] if found else text).rstrip(".:") + "."
 
 
+INSIDE = re.compile(r"\s*This\s+(?:module|package)\s+is\s+a\s+page\s+of\s+names\b(?:.|\n(?!\n))*")
+"""What docstrings of modules say to those who read the source."""
+
+
 def page(module: types.ModuleType) -> str:
     """The page of one module: what it is for, a table of its names, and every name."""
     names = names_of(module)
     inner = [m for m in modules() if m.__name__.rpartition(".")[0] == module.__name__]
     parts = [f".. _module-{module.__name__}:\n", title(module.__name__)]
     parts.append(f".. py:module:: {module.__name__}\n")
-    parts.append(converted(inspect.getdoc(module) or "") + "\n")
+    parts.append(converted(INSIDE.sub("", inspect.getdoc(module) or "")) + "\n")
     if inner:
         parts.append(title("Modules", "-"))
         parts.append(module_table(inner))
