@@ -7,8 +7,10 @@ run by node (`tests/search_of_site.js`), or skipped where there is no node.
 from __future__ import annotations
 
 import fcntl
+import importlib
 import importlib.util
 import json
+import os
 import posixpath
 import shutil
 import subprocess
@@ -18,8 +20,11 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import funcgrad as fg
+from docs.tools import examples
 from docs.tools.names import all_names, modules
 
 ROOT = Path(__file__).parents[1]
@@ -55,11 +60,11 @@ QUESTIONS = {
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, built by whichever process of the tests comes first."""
-    folder = tmp_path_factory.getbasetemp().parent / "site-of-tests"
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "site"
     with open(folder.with_suffix(".lock"), "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "built").exists():
-            shutil.rmtree(folder, ignore_errors=True)
             options = ["-W", "-q", "-b", "html", "-d", str(folder / "doctrees")]
             command = [sys.executable, "-m", "sphinx", *options, "docs", str(folder / "html")]
             done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -139,6 +144,14 @@ def test_every_public_name_is_on_the_page_of_its_module(site: Path) -> None:
             parent, _, attribute = member.rpartition(".")
             assert parent in names, f"{member} is no public name"
             assert not attribute.startswith("_")
+
+
+def test_examples_run_as_they_are_shown() -> None:
+    """With the imports of NumPy and of funcgrad alone."""
+    reference = importlib.import_module("docs.tools.reference")  # it needs Sphinx
+    for example in examples.by_path().values():
+        value = eval(reference.spelled(example), {"np": np, "fg": fg})
+        assert examples.shown(value) == example.shown, example.path
 
 
 def test_every_page_can_be_edited_and_says_its_version(site: Path) -> None:

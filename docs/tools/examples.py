@@ -68,9 +68,13 @@ def value(example: Example, module: ModuleType) -> Any:
 
 def run(example: Example) -> str:
     """What Python shows for the expression, with four digits."""
+    return shown(value(example, importlib.import_module(example.module)))
+
+
+def shown(value: Any) -> str:
+    """What Python shows for a value, with four digits and without addresses."""
     with np.printoptions(precision=4, suppress=True):
-        text = repr(rounded(value(example, importlib.import_module(example.module))))
-    return re.sub(r" at 0x[0-9a-f]+", "", text)
+        return re.sub(r" at 0x[0-9a-f]+", "", repr(rounded(value)))
 
 
 def rounded(value: Any) -> Any:

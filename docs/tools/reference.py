@@ -6,6 +6,7 @@ Sphinx calls it before it reads the sources.
 
 from __future__ import annotations
 
+import ast
 import inspect
 import itertools
 import re
@@ -138,14 +139,31 @@ def body(name: Name) -> str:
         return f"{name.summary}\n\nThe same as :py:obj:`{described.path}`."
     if not name.is_ours:
         return name.summary
-    text = converted(name.documentation) + fields(parameters.meanings(name))
+    text, heading, program = converted(name.documentation).partition(".. rubric:: Example")
+    text += fields(parameters.meanings(name)) + "\n\n"
     known = examples.by_path().get(name.path)
-    if known is None or ">>>" in text:
-        return text
-    spelled = f"{name.module.rpartition('.')[2]}.{name.name}"
-    shown = re.sub(rf"(?<![\w.]){name.name}\b(?=\()", spelled, known.expression, count=1)
-    program = "\n".join([f">>> {shown}", *known.shown.splitlines()])
-    return f"{text}\n\n.. rubric:: Example\n\n{program}\n"
+    if known is None or heading:
+        return text + heading + program
+    rows = [f">>> {spelled(known)}", *known.shown.splitlines()]
+    return "\n".join([text, ".. rubric:: Example", "", *rows, ""])
+
+
+def spelled(example: examples.Example) -> str:
+    """The expression as it is written after ``import funcgrad as fg``."""
+    tree = ast.parse(example.expression, mode="eval")
+    bound = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+    prefix = f"fg.{example.module}.".replace("fg.funcgrad.", "fg.")
+    known = {q.name: f"{prefix}{q.name}" for q in all_names() if q.module == example.module}
+    known["key"] = "fg.random.key(0)"
+    places = [
+        (node.col_offset, node.id)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and node.id in known.keys() - bound - {"np", "fg"}
+    ]
+    text = example.expression
+    for place, word in sorted(places, reverse=True):
+        text = text[:place] + known[word] + text[place + len(word) :]
+    return text
 
 
 def fields(meanings: dict[str, str]) -> str:
