@@ -41,6 +41,8 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_search_scorer = str(DOCS / "_static" / "scorer.js")
 html_copy_source = False
+# Pages that are a section by themselves have nothing to list beside them.
+html_sidebars = {"gallery": [], "sharp_bits": []}
 html_show_sourcelink = False
 html_context = {
     "github_user": "funcgrad",

@@ -7,18 +7,20 @@ The spread of the fits is the uncertainty of the parameters. Run it with
 
     python examples/ensemble_dask.py
 
-It needs `pip install 'dask[distributed]'`, and prints the parameters with their standard
-deviations. Nothing is special about Dask: `concurrent.futures`, joblib and Ray map the same
-function.
+It needs `pip install 'dask[distributed]'`, prints the parameters with their standard deviations,
+and writes `ensemble.png`. Nothing is special about Dask: `concurrent.futures`, joblib and Ray map
+the same function.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
 import funcgrad as fg
 from funcgrad import lax, random
@@ -74,20 +76,34 @@ def run(args: argparse.Namespace) -> np.ndarray:
         return np.array(client.gather(fits))
 
 
+def plot(fits: np.ndarray, seed: int, path: Path) -> None:
+    """The points, and the curves of all members."""
+    t, y = measurements(seed)
+    figure = Figure(figsize=(6, 3.5), layout="constrained")
+    axes = figure.subplots()
+    axes.plot(t, curve(fits.T[:, None], t[:, None]), color="tab:blue", alpha=0.2, linewidth=1)
+    axes.plot(t, y, "k.")
+    axes.set(title=f"{len(fits)} fits of resampled points", xlabel="t")
+    figure.savefig(path, dpi=120)
+
+
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description="Bootstrap a fit on a cluster of Dask.")
     parser.add_argument("--members", type=int, default=64)
     parser.add_argument("--workers", type=int, default=2, help="0: without Dask")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--output", type=Path, default=Path("ensemble.png"), metavar="PICTURE")
     return parser.parse_args(arguments)
 
 
 def main(arguments: list[str] | None = None) -> np.ndarray:
     """Entry point."""
-    fits = run(parse_arguments(arguments))
+    args = parse_arguments(arguments)
+    fits = run(args)
     for name, mean, deviation in zip("abc", fits.mean(0), fits.std(0), strict=True):
         print(f"{name} = {mean:.3f} +- {deviation:.3f}")
+    plot(fits, args.seed, args.output)
     return fits
 
 

@@ -8,7 +8,8 @@ back by the same messages. Some steps of gradient descent then find an initial s
 
     mpiexec -n 4 python examples/heat_distributed.py
 
-or without mpiexec, as one process; the numbers are the same. It prints the losses.
+or without mpiexec, as one process; the numbers are the same. It prints the losses and writes
+`heat.png`.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
 import funcgrad as fg
 from funcgrad import distributed, lax
@@ -72,8 +75,8 @@ def make_descent(
     return descend
 
 
-def run(args: argparse.Namespace) -> list[float]:
-    """The losses of all steps of the descent."""
+def search(args: argparse.Namespace) -> tuple[np.ndarray, np.ndarray, list[float]]:
+    """The whole plate at the beginning and at the end, and the losses of all steps."""
     with distributed.spmd(axis_name=AXIS, deterministic=True):
         target = distributed.shard(picture(args.size))
         descend = make_descent(target, args.steps, args.rate, args.speed)
@@ -84,7 +87,25 @@ def run(args: argparse.Namespace) -> list[float]:
             if i % 5 == 0:
                 distributed.echo(f"descent {i:3d}   loss {losses[-1]:.6f}")
         distributed.echo(f"descent {i:3d}   loss {losses[-1]:.6f}")
-    return losses
+        end = fg.jit(partial(flow, steps=args.steps, rate=args.rate))(u)
+        return *distributed.gather((u, end)), losses
+
+
+def run(args: argparse.Namespace) -> list[float]:
+    """The losses of all steps of the descent."""
+    return search(args)[-1]
+
+
+def plot(start: np.ndarray, end: np.ndarray, path: Path) -> None:
+    """The plate at both times, and what should appear."""
+    figure = Figure(figsize=(9, 3), layout="constrained")
+    titles = ("found: at the beginning", "and at the end", "what should appear")
+    plates = zip(figure.subplots(1, 3), (start, end, picture(len(end))), titles, strict=True)
+    for axes, temperatures, title in plates:
+        axes.imshow(temperatures, cmap="inferno", vmin=0.0, vmax=start.max())
+        axes.set_title(title)
+        axes.set_axis_off()
+    figure.savefig(path, dpi=120)
 
 
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -95,12 +116,17 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--rate", type=float, default=0.2, help="of the flow, at most 0.25")
     parser.add_argument("--descents", type=int, default=20, help="steps of gradient descent")
     parser.add_argument("--speed", type=float, default=0.5, help="of the descent")
+    parser.add_argument("--output", type=Path, default=Path("heat.png"), metavar="PICTURE")
     return parser.parse_args(arguments)
 
 
 def main(arguments: list[str] | None = None) -> list[float]:
     """Entry point."""
-    return run(parse_arguments(arguments))
+    args = parse_arguments(arguments)
+    start, end, losses = search(args)
+    if distributed.is_main():
+        plot(start, end, args.output)
+    return losses
 
 
 if __name__ == "__main__":

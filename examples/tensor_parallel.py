@@ -7,16 +7,19 @@ process the cotangent of its part, and the cotangent of the input is summed like
 
     mpiexec -n 2 python examples/tensor_parallel.py
 
-or without mpiexec, as one process; the losses are the same. It prints them.
+or without mpiexec, as one process; the losses are the same. It prints them and writes
+`tensor_parallel.png`.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
 import funcgrad as fg
 from funcgrad import distributed, lax, nn, random
@@ -97,6 +100,15 @@ def run(args: argparse.Namespace) -> list[float]:
     return losses
 
 
+def plot(losses: list[float], path: Path) -> None:
+    """The losses of all steps."""
+    figure = Figure(figsize=(6, 3), layout="constrained")
+    axes = figure.subplots()
+    axes.semilogy(range(1, len(losses) + 1), losses)
+    axes.set(title="loss of the divided layer", xlabel="step")
+    figure.savefig(path, dpi=120)
+
+
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description="Train a wide layer, divided among processes.")
@@ -106,12 +118,19 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--rate", type=float, default=0.05)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--output", type=Path, default=Path("tensor_parallel.png"), metavar="PICTURE"
+    )
     return parser.parse_args(arguments)
 
 
 def main(arguments: list[str] | None = None) -> list[float]:
     """Entry point."""
-    return run(parse_arguments(arguments))
+    args = parse_arguments(arguments)
+    losses = run(args)
+    if distributed.is_main():
+        plot(losses, args.output)
+    return losses
 
 
 if __name__ == "__main__":

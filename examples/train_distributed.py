@@ -8,8 +8,8 @@ epoch; any number of processes can resume. Run it with
 
     mpiexec -n 2 python examples/train_distributed.py
 
-or without mpiexec, as one process. It prints losses and the accuracy, and with `--save FILE` writes
-the state, with which `--resume FILE` goes on.
+or without mpiexec, as one process. It prints losses and the accuracy and writes
+`train_distributed.png`; with `--save FILE` it writes the state, with which `--resume FILE` goes on.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from matplotlib.figure import Figure
 from sklearn.datasets import load_digits
 
 import funcgrad as fg
@@ -138,6 +139,15 @@ def run(args: argparse.Namespace) -> list[float]:
     return losses
 
 
+def plot(losses: list[float], path: Path) -> None:
+    """The losses of all steps."""
+    figure = Figure(figsize=(6, 3), layout="constrained")
+    axes = figure.subplots()
+    axes.semilogy(range(1, len(losses) + 1), losses)
+    axes.set(title="loss of every step", xlabel="step")
+    figure.savefig(path, dpi=120)
+
+
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description="Train an MLP on digits on many processes.")
@@ -150,12 +160,19 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--deterministic", action="store_true")
     parser.add_argument("--save", type=Path)
     parser.add_argument("--resume", type=Path)
+    parser.add_argument(
+        "--output", type=Path, default=Path("train_distributed.png"), metavar="PICTURE"
+    )
     return parser.parse_args(arguments)
 
 
 def main(arguments: list[str] | None = None) -> list[float]:
     """Entry point."""
-    return run(parse_arguments(arguments))
+    args = parse_arguments(arguments)
+    losses = run(args)
+    if distributed.is_main():
+        plot(losses, args.output)
+    return losses
 
 
 if __name__ == "__main__":

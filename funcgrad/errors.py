@@ -1,9 +1,10 @@
 """Every error that funcgrad raises on purpose, and every warning.
 
 Each class derives from `FuncgradError` and from the builtin exception that a Python user would
-catch. A message says what happened, where (the user's file and line) and what to do now. The
-text is made where the facts are; this file only names the kinds. It imports nothing of funcgrad.
+catch. A message says what happened, where (the user's file and line) and what to do now.
 """
+
+# Texts are made where the facts are; this file names the kinds, and imports nothing of funcgrad.
 
 from __future__ import annotations
 

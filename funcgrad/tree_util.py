@@ -281,6 +281,18 @@ def register_pytree_with_keys(
         flatten_with_keys: Returns ``(key, child)`` pairs and auxiliary data.
         unflatten_func: Makes an instance of auxiliary data and children.
         flatten_func: A faster version without keys.
+
+    Example:
+        >>> import types
+        >>> from funcgrad import tree_util
+        >>> class Point(types.SimpleNamespace): pass
+        >>> tree_util.register_pytree_with_keys(
+        ...     Point,
+        ...     lambda p: ([(tree_util.GetAttrKey("x"), p.x)], None),
+        ...     lambda meta, children: Point(x=children[0]),
+        ... )
+        >>> tree_util.tree_map_with_path(lambda path, x: f"{path[0]} is {x}", Point(x=3)).x
+        '.x is 3'
     """
 
     def flatten(tree: Any) -> tuple[Iterable[Any], Hashable]:
@@ -295,6 +307,18 @@ def register_pytree_with_keys_class(cls: T) -> T:
 
     Args:
         cls: The class; it is returned.
+
+    Example:
+        >>> import types
+        >>> from funcgrad import tree_util
+        >>> @tree_util.register_pytree_with_keys_class
+        ... class Point(types.SimpleNamespace):
+        ...     def tree_flatten_with_keys(self):
+        ...         return [(tree_util.GetAttrKey("x"), self.x)], None
+        ...     @classmethod
+        ...     def tree_unflatten(cls, meta, children): return cls(x=children[0])
+        >>> tree_util.tree_map(lambda x: 2 * x, Point(x=3)).x
+        6
     """
     kind: Any = cls
     flatten = kind.tree_flatten if hasattr(cls, "tree_flatten") else None
@@ -394,6 +418,15 @@ def register_static(cls: T) -> T:
 
     Args:
         cls: The class; it is returned.
+
+    Example:
+        >>> import enum
+        >>> from funcgrad import tree_util
+        >>> @tree_util.register_static
+        ... class Mode(enum.Enum):
+        ...     FAST = 1
+        >>> tree_util.tree_leaves({"mode": Mode.FAST, "x": 2.0})
+        [2.0]
     """
     register_pytree_node(cls, lambda x: ((), x), lambda x, _: x)
     return cls

@@ -1,9 +1,10 @@
 """The pages of the documentation as programs: what runs them, and what writes their results.
 
-The Python blocks of one page share their names, as a reader would type them one after the other. A
-block whose first line is ``# not run`` is skipped. Results are shown in two ways, and both are
-checked: a comment ``# -> text`` after an expression or a ``print``, and a fence ``output`` behind a
-block, in which ``...`` stands for anything. Pages with pictures save them into the current folder.
+The blocks ``python`` of one page share their names, as a reader would type them in their order.
+Results are shown in two ways, and both are checked: a comment ``# -> text`` after an expression or
+a ``print``, and a fence ``output`` behind a block, in which ``...`` stands for anything. Pages with
+pictures save them into the current folder. A block ``py`` is a program by itself, often one for
+another library: `tests/test_programs_of_pages.py` runs those.
 
     python -m tests.pages docs/tutorials/loops.md             run a page, show where it is wrong
     python -m tests.pages --write docs/tutorials/*.md         and write its results and its pictures
@@ -29,7 +30,7 @@ ROOT = Path(__file__).parents[1]
 PICTURES = ROOT / "docs" / "pictures"
 FENCE = re.compile(r"^```(python|output)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 EXPECTATION = "# -> "
-NOT_RUN = "# not run"
+PROGRAM = re.compile(r"^```py\n(.*?)^```", re.MULTILINE | re.DOTALL)
 NIGHTLY = "<!-- nightly -->"  # in a page: it takes too long for every run
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 STYLE = """
@@ -50,6 +51,11 @@ def is_nightly(page: Path) -> bool:
     return NIGHTLY in page.read_text()
 
 
+def programs_of(page: Path) -> list[str]:
+    """The blocks ``py`` of a page."""
+    return PROGRAM.findall(page.read_text())
+
+
 def pictures_of(page: Path) -> list[str]:
     """Files of `docs/pictures` that a page shows."""
     return re.findall(r"\]\([./]*pictures/([\w.-]+)\)", page.read_text())
@@ -66,8 +72,6 @@ def run(page: Path) -> Iterator[Result]:
         line = text.count("\n", 0, start)
         if fence[1] == "output":
             yield source, block_shows, line, (start, fence.end(2))
-            continue
-        if source.startswith(NOT_RUN):
             continue
         block_shows = ""
         for statement in ast.parse("\n" * line + source, program).body:
@@ -88,7 +92,7 @@ def program_of(page: Path) -> str:
     """
     text, lines = page.read_text(), []
     for fence in FENCE.finditer(text):
-        if fence[1] == "python" and not fence[2].startswith(NOT_RUN):
+        if fence[1] == "python":
             lines += ["\n"] * (text.count("\n", 0, fence.start(2)) - len(lines))
             lines += fence[2].splitlines(keepends=True)
     name = str(page.with_suffix(".py"))

@@ -91,3 +91,14 @@ def test_every_error_and_warning_is_listed():
     page = (ROOT / "docs" / "errors.md").read_text()
     listed = set(re.findall(r"^\| `(\w+)`", page, re.MULTILINE)) | {"FuncgradError"}
     assert set(funcgrad.errors.__all__) - listed == {"FuncgradWarning"}
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 150
+
+
+def test_every_block_of_python_runs():
+    """Other names of the language would be shown and not run; `py` is for whole programs."""
+    for page in PAGES:
+        languages = set(re.findall(r"^`{3,}(\w+)$", page.read_text(), re.MULTILINE))
+        assert languages <= {"python", "py", "output", "sh", "text", "dockerfile", "markdown"}, page

@@ -4,78 +4,50 @@ What a name needs, by its kind:
 
 - of another library (a dtype, SciPy's sparse arrays, functions that are passed through for known
   values), a constant, a second name of something: a line that says whose it is;
-- the counterpart of a function of NumPy or SciPy, by its path: a summary, and the link to the
-  original, whose parameters it has (that they are there, `tests/test_surface.py` checks);
 - an exception, and a name of ``funcgrad.interop``, whose functions have the arguments of the
   library whose programs they run: a summary;
-- any other function or class, which is ours alone or follows JAX: a summary; every parameter in the
-  docstring, under ``Args:`` or between backticks, or a reference to the function that has the same
-  ones; and an example that is executed, in the docstring or in ``docs/examples.txt``.
+- any other function or class: a summary; every parameter described, in the docstring or in
+  ``docs/parameters.txt``; and an example that is executed, in the docstring or in
+  ``docs/examples*.txt``. The counterpart of a function of NumPy or SciPy also has a link to the
+  original, and its example is right if the original gives the same.
 
-Results of functions (classes that nobody makes by hand) need no example, and neither do names whose
-only effect is on files, on the terminal, or none at all here.
+Results of functions (classes that nobody makes by hand) need no example.
 """
 
 from __future__ import annotations
 
-import re
+import importlib
+import warnings
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
-from docs.tools import drawings, examples, gallery, overview
-from docs.tools.names import (
-    Name,
-    all_names,
-    described_as,
-    described_parameters,
-)
+from docs.tools import drawings, examples, gallery, overview, parameters
+from docs.tools.names import Name, all_names, described_as
 
 ROOT = Path(__file__).parents[1]
 
-REFERS = re.compile(r"[Aa]s (?:of |for )?`|[Ss]ee `|[Tt]he same as `|: `|^`")
-"""How a docstring says that its parameters are those of another function."""
+NO_EXAMPLE = {"funcgrad.data.mnist"}
+"""What reads files that are not here."""
 
-NO_EXAMPLE = {
-    "funcgrad": {
-        "ClosedJaxpr", "SymbolicZero", "print_environment_info", "log_compiles",
-        "default_device", "default_matmul_precision", "enable_x64",
-    },
-    "funcgrad.data": {"load", "mnist"},
-    "funcgrad.distributed": {"load"},
-    "funcgrad.experimental.optimizers": {
-        "OptimizerState", "pack_optimizer_state", "unpack_optimizer_state",
-    },
-    "funcgrad.lax": {"ragged_dot_general", "scatter_sub"},
-    "funcgrad.lax.linalg": {"ormqr"},
-    "funcgrad.optim": {
-        "GradientTransformationExtraArgs", "scale_by_zoom_linesearch", "with_extra_args_support",
-    },
-    "funcgrad.nn.layers": {"avg_pool", "group_norm", "min_pool", "rms_norm"},
-    "funcgrad.scipy.optimize": {"OptimizeResults"},
-    "funcgrad.tree_util": {
-        "PyTreeDef",
-        "flatten_one_level_with_keys", "register_pytree_with_keys",
-        "register_pytree_with_keys_class", "register_static",
-    },
-}  # fmt: skip
-"""Effects on files and on the terminal, words of JAX without an effect, and what needs a program
-to show: those are in tutorials."""
+SLOW = {"funcgrad.scipy.integrate.tplquad"}
+"""Examples that take seconds: they run with those that run at night."""
 
 
-def of_its_own(name: Name) -> bool:
+def is_described(name: Name) -> bool:
     """Whether the name needs described parameters and an example."""
     return (
         name.is_ours
         and not name.module.startswith("funcgrad.interop.")
         and not name.is_borrowed
-        and name.original is None
         and name.kind in ("function", "class")
         and described_as(name).path == name.path
     )
 
 
-OWN = [name for name in all_names() if of_its_own(name)]
+DESCRIBED = [name for name in all_names() if is_described(name)]
 
 
 def test_every_public_name_has_a_summary():
@@ -93,46 +65,96 @@ def test_no_internal_name_has_an_entry():
     assert hidden == []
 
 
-def undescribed(name: Name) -> list[str]:
-    """Parameters of which the docstring does not speak."""
-    text = name.documentation
-    if REFERS.search(text) or name.is_result:
-        return []
-    literals = " ".join(re.findall(r"`+([^`]+)`", text))
-    known = described_parameters(text) | set(re.findall(r"\w+", literals))
-    return [q for q in name.parameters if q not in known and not q.startswith("_")]
-
-
 def test_every_parameter_is_described():
-    found = {name.path: undescribed(name) for name in OWN}
+    found = {
+        name.path: sorted(set(parameters.undescribed(name)) - parameters.meanings(name).keys())
+        for name in DESCRIBED
+    }
     assert {path: missing for path, missing in found.items() if missing} == {}
+
+
+def test_every_meaning_is_shown():
+    """A row of the table of parameters that no function needs is out of date."""
+    needed = [(name, parameters.undescribed(name)) for name in DESCRIBED]
+    unused = [
+        (scopes, parameter)
+        for scopes, rows in parameters.sections()
+        for parameter in rows
+        if not any(
+            parameter in undescribed and any(parameters.holds_for(s, name) for s in scopes)
+            for name, undescribed in needed
+        )
+    ]
+    assert unused == []
 
 
 def test_every_name_has_an_executed_example():
     known = examples.by_path()
     missing = [
         name.path
-        for name in OWN
+        for name in DESCRIBED
         if ">>>" not in name.documentation
         and name.path not in known
         and not name.is_result
-        and name.name not in NO_EXAMPLE.get(name.module, ())
+        and name.path not in NO_EXAMPLE
     ]
     assert missing == []
 
 
 def test_no_exception_from_the_rule_is_out_of_date():
-    own = {name.path: name for name in OWN}
-    for module, names in NO_EXAMPLE.items():
-        for name in names:
-            assert ">>>" not in own[f"{module}.{name}"].documentation, name
+    described = {name.path: name for name in DESCRIBED}
+    for path in NO_EXAMPLE:
+        assert ">>>" not in described[path].documentation
+        assert path not in examples.by_path()
+
+
+def examples_of(module: str) -> list[examples.Example]:
+    """The examples of a module but for the slow ones."""
+    found = examples.by_path().values()
+    return [e for e in found if e.module == module and e.path not in SLOW]
 
 
 @pytest.mark.parametrize("module", sorted({e.module for e in examples.by_path().values()}))
 def test_examples_show_what_they_say(module):
-    for example in examples.by_path().values():
-        if example.module == module:
-            assert examples.run(example) == example.shown, example.path
+    for example in examples_of(module):
+        assert examples.run(example) == example.shown, example.path
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("path", sorted(SLOW))
+def test_slow_examples_show_what_they_say(path):
+    example = examples.by_path()[path]
+    assert examples.run(example) == example.shown
+
+
+def numbers_of(value: Any) -> list[np.ndarray]:
+    """The arrays and numbers of a result, in their order."""
+    if isinstance(value, tuple | list):
+        return [leaf for item in value for leaf in numbers_of(item)]
+    return [np.asarray(value)]
+
+
+@pytest.mark.parametrize("module", sorted({n.module for n in DESCRIBED if n.original}))
+def test_originals_give_the_same(module):
+    """The examples of counterparts, evaluated with the functions of NumPy and SciPy."""
+    theirs = importlib.import_module(module.removeprefix("funcgrad."))
+    ours = importlib.import_module(module)
+    counterparts = {name.path for name in DESCRIBED if name.original is not None}
+    for example in examples_of(module):
+        if example.path not in counterparts:
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # some of SciPy's functions are deprecated
+            expected = numbers_of(examples.value(example, theirs))
+        found = numbers_of(examples.value(example, ours))
+        for result, reference in zip(found, expected, strict=True):
+            assert result.shape == reference.shape, example.path
+            if reference.dtype.kind == "O":
+                assert result == reference, example.path
+            else:
+                np.testing.assert_allclose(
+                    result, reference, rtol=1e-9, atol=1e-12, err_msg=example.path
+                )
 
 
 def test_every_example_belongs_to_a_public_name():
@@ -147,9 +169,50 @@ def test_drawings_are_those_of_their_texts(path):
     assert path.with_suffix(".svg").read_text() == drawings.draw(path.read_text())
 
 
-def test_the_chart_is_that_of_the_benchmarks():
-    page = (ROOT / "docs" / "benchmarks.md").read_text()
-    assert overview.CHART.read_text() == overview.draw(overview.means(page))
+def test_chart_and_table_are_those_of_the_benchmarks():
+    page = overview.BENCHMARKS.read_text()
+    assert overview.CHART.read_text() == overview.draw(
+        overview.ratios(overview.means(page, "Time of a call"))
+    )
+    text = overview.PAGE.read_text()
+    assert text == overview.with_table(text, page)
+
+
+BENCHMARKS = """
+### Time of a call, float32, 2 threads
+
+| geometric mean | jax | values | autograd |
+| --- | --- | --- | --- |
+| dispatch | 0.80 | 3.00 | 250.00 |
+| images | 6.00 |  |  |
+| total | 2.00 | 3.00 | 250.00 |
+| rows behind / all | 1 / 3 | 0 / 1 | 0 / 1 |
+
+### First call, empty cache, float32, 2 threads
+
+| geometric mean | jax |
+| --- | --- |
+| total | 0.52 |
+| rows behind / all | 3 / 3 |
+"""
+
+
+def test_chart_and_table_of_peers_with_gaps():
+    found = overview.means(BENCHMARKS, "Time of a call")
+    assert found["images"] == {"jax": "6.00"}
+    drawing = overview.draw(overview.ratios(found))
+    assert drawing.count("#5a9e4b") == 3  # autograd: the legend and two bars
+    assert "PyTorch" not in drawing
+    assert ">0.8</text>" in drawing
+    assert overview.table(BENCHMARKS).splitlines() == [
+        "|  | against JAX | against autograd (HIPS) |",
+        "| --- | --- | --- |",
+        "| calls that do almost nothing | 0.80 | 250.00 |",
+        "| images | 6.00 |  |",
+        "| all rows | 2.00 | 250.00 |",
+        "| rows in which funcgrad is slower | 1 / 3 | 0 / 1 |",
+        "| first call, nothing compiled before | 0.52 |  |",
+    ]
 
 
 def test_the_gallery_shows_every_example():
@@ -158,7 +221,7 @@ def test_the_gallery_shows_every_example():
     runs = gallery.recorded()
     assert sorted(runs) == gallery.examples()
     for left in runs.values():
-        assert left["pictures"] or left["printed"]
+        assert left["pictures"]
         assert all((gallery.FOLDER / picture).exists() for picture in left["pictures"])
     assert gallery.PAGE.read_text() == gallery.page(runs)
 

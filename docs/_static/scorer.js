@@ -1,5 +1,5 @@
-// How the search orders what it finds: a heading that is the question comes first, then names, then
-// words of the text. The weights that Sphinx's search asks for, with those of titles raised.
+// How the search orders what it finds: a heading that is the question comes first, then pages that
+// have all of its words in headings, then names, then words of the text.
 var Scorer = {
   objNameMatch: 12,
   objPartialMatch: 6,
@@ -9,4 +9,6 @@ var Scorer = {
   partialTitle: 10,
   term: 4,
   partialTerm: 2,
+  score: ([_page, _title, _anchor, _description, score, _file, kind]) =>
+    kind === "title" ? score + 1000 : score,
 };

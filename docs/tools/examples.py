@@ -1,6 +1,9 @@
-"""Examples of names whose docstring has none: ``docs/examples.txt``, executed by the tests.
+"""Examples of names whose docstring has none: ``docs/examples*.txt``, executed by the tests.
 
     python -m docs.tools.examples --write       run them all and write down what they show
+
+``examples_numpy.txt`` and ``examples_scipy.txt`` have those of functions that NumPy and SciPy have
+too: the tests evaluate the same expressions with the original functions.
 
 A line ``# funcgrad.lax`` says whose names follow; ``name: expression`` is an example of a name, and
 the rows below it are what Python shows, indented. ``np`` is NumPy, ``fg`` is funcgrad, ``key`` a
@@ -15,13 +18,14 @@ import importlib
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 import funcgrad as fg
 
-FILE = Path(__file__).parents[1] / "examples.txt"
+FILES = sorted(Path(__file__).parents[1].glob("examples*.txt"))
 
 
 @dataclass(frozen=True)
@@ -54,23 +58,42 @@ def parse(text: str) -> list[Example]:
     return found
 
 
+def value(example: Example, module: ModuleType) -> Any:
+    """The value of the expression with the public names of a module."""
+    public = getattr(module, "__all__", dir(module))
+    names: dict[str, Any] = {name: getattr(module, name) for name in public}
+    names.update(np=np, fg=fg, key=fg.random.key(0))
+    return eval(example.expression, names)
+
+
 def run(example: Example) -> str:
     """What Python shows for the expression, with four digits."""
-    module = importlib.import_module(example.module)
-    names: dict[str, Any] = {name: getattr(module, name) for name in module.__all__}
-    names.update(np=np, fg=fg, key=fg.random.key(0))
+    return shown(value(example, importlib.import_module(example.module)))
+
+
+def shown(value: Any) -> str:
+    """What Python shows for a value, with four digits and without addresses."""
     with np.printoptions(precision=4, suppress=True):
-        value = eval(example.expression, names)
-        if isinstance(value, float | np.floating):
-            return f"{float(value):.4g}"
-        text = str(value) if isinstance(value, np.generic) else repr(value)
-    return re.sub(r" at 0x[0-9a-f]+", "", text)
+        return re.sub(r" at 0x[0-9a-f]+", "", repr(rounded(value)))
+
+
+def rounded(value: Any) -> Any:
+    """Numbers, also those in tuples and lists, to four digits; all else as it is."""
+    if isinstance(value, complex | np.complexfloating):
+        return type(value)(complex(float(f"{value.real:.4g}"), float(f"{value.imag:.4g}")))
+    if isinstance(value, float | np.floating):
+        return type(value)(f"{value:.4g}")
+    if isinstance(value, tuple | list):
+        make = getattr(value, "_make", type(value))
+        return make([rounded(item) for item in value])
+    return value
 
 
 @functools.cache
 def by_path() -> dict[str, Example]:
     """Path of a public name -> its example."""
-    return {example.path: example for example in parse(FILE.read_text(encoding="utf-8"))}
+    found = [parse(file.read_text(encoding="utf-8")) for file in FILES]
+    return {example.path: example for examples in found for example in examples}
 
 
 def text_of(examples: list[Example]) -> str:
@@ -87,17 +110,18 @@ def text_of(examples: list[Example]) -> str:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run all examples; with ``--write`` into the file."""
+    """Run all examples; with ``--write`` into the files."""
     parser = argparse.ArgumentParser(description="Run the examples of the reference.")
     parser.add_argument("--write", action="store_true")
     args = parser.parse_args(arguments)
-    examples = parse(FILE.read_text(encoding="utf-8"))
-    found = [replace(example, shown=run(example)) for example in examples]
-    for old, new in zip(examples, found, strict=True):
-        if old.shown != new.shown:
-            print(f"{new.path}: {new.expression} shows {new.shown}")
-    if args.write:
-        FILE.write_text(text_of(found), encoding="utf-8")
+    for file in FILES:
+        examples = parse(file.read_text(encoding="utf-8"))
+        found = [replace(example, shown=run(example)) for example in examples]
+        for old, new in zip(examples, found, strict=True):
+            if old.shown != new.shown:
+                print(f"{new.path}: {new.expression} shows {new.shown}")
+        if args.write:
+            file.write_text(text_of(found), encoding="utf-8")
 
 
 if __name__ == "__main__":

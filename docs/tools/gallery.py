@@ -45,6 +45,22 @@ GROUPS = {
 }
 """Headings of the page, and the examples under them in reading order."""
 
+TITLES = {
+    "xor": "Exclusive or",
+    "mnist_mlp": "MNIST",
+    "lenet": "LeNet",
+    "char_transformer": "A transformer of characters",
+    "train_digits": "Handwritten digits",
+    "serve": "Serving a model",
+    "bayes": "Bayesian inference",
+    "vanishing": "Vanishing gradients",
+    "train_distributed": "Training on many processes",
+    "tensor_parallel": "A divided layer",
+    "heat_distributed": "Heat in a divided plate",
+    "ensemble_dask": "An ensemble with Dask",
+}
+"""Headings of examples whose file's name does not make one."""
+
 INTRODUCTION = """\
 # Gallery of examples
 
@@ -77,7 +93,8 @@ def run(name: str) -> Run:
     """Run one example in an empty folder; keeps its pictures."""
     with tempfile.TemporaryDirectory() as folder:
         environment = {
-            **os.environ, "MPLBACKEND": "agg", "PYTHONPATH": str(ROOT),
+            **os.environ, "MPLBACKEND": "agg",
+            "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
             "FUNCGRAD_CACHE_DIR": str(Path(folder) / "cache"),
         }  # fmt: skip
         command = [sys.executable, str(EXAMPLES / f"{name}.py")]
@@ -137,8 +154,8 @@ def section(name: str, left: Run) -> str:
     output = f"````{{dropdown}} What it prints\n{fenced(shown(left['printed']))}\n````"
     return "\n\n".join(
         [
-            f"### {name.replace('_', ' ').capitalize()}",
-            f"**{title}** Runs in {seconds} s.",
+            f"### {TITLES.get(name, name.replace('_', ' ').capitalize())}",
+            f"**{title}** `examples/{name}.py` runs in {seconds} s.",
             pictures, markdown(text), output, code,
         ]
     )  # fmt: skip

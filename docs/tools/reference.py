@@ -6,6 +6,7 @@ Sphinx calls it before it reads the sources.
 
 from __future__ import annotations
 
+import ast
 import inspect
 import itertools
 import re
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from sphinx.ext.napoleon import Config, GoogleDocstring
 
-from docs.tools import examples
+from docs.tools import examples, parameters
 from docs.tools.names import Name, all_names, described_as, modules, names_of
 
 NAPOLEON = Config(napoleon_google_docstring=True, napoleon_use_rtype=False)
@@ -78,13 +79,17 @@ def first_sentence(text: str) -> str:
     return (found[0] if found else text).rstrip(".:") + "."
 
 
+INSIDE = re.compile(r"\s*This\s+(?:module|package)\s+is\s+a\s+page\s+of\s+names\b(?:.|\n(?!\n))*")
+"""What docstrings of modules say to those who read the source."""
+
+
 def page(module: types.ModuleType) -> str:
     """The page of one module: what it is for, a table of its names, and every name."""
     names = names_of(module)
     inner = [m for m in modules() if m.__name__.rpartition(".")[0] == module.__name__]
     parts = [f".. _module-{module.__name__}:\n", title(module.__name__)]
     parts.append(f".. py:module:: {module.__name__}\n")
-    parts.append(converted(inspect.getdoc(module) or "") + "\n")
+    parts.append(converted(INSIDE.sub("", inspect.getdoc(module) or "")) + "\n")
     if inner:
         parts.append(title("Modules", "-"))
         parts.append(module_table(inner))
@@ -134,14 +139,37 @@ def body(name: Name) -> str:
         return f"{name.summary}\n\nThe same as :py:obj:`{described.path}`."
     if not name.is_ours:
         return name.summary
-    text = converted(name.documentation)
+    text, heading, program = converted(name.documentation).partition(".. rubric:: Example")
+    text += fields(parameters.meanings(name)) + "\n\n"
     known = examples.by_path().get(name.path)
-    if known is None or ">>>" in text:
-        return text
-    spelled = f"{name.module.rpartition('.')[2]}.{name.name}"
-    shown = re.sub(rf"(?<![\w.]){name.name}\b(?=\()", spelled, known.expression, count=1)
-    program = "\n".join([f">>> {shown}", *known.shown.splitlines()])
-    return f"{text}\n\n.. rubric:: Example\n\n{program}\n"
+    if known is None or heading:
+        return text + heading + program
+    rows = [f">>> {spelled(known)}", *known.shown.splitlines()]
+    return "\n".join([text, ".. rubric:: Example", "", *rows, ""])
+
+
+def spelled(example: examples.Example) -> str:
+    """The expression as it is written after ``import funcgrad as fg``."""
+    tree = ast.parse(example.expression, mode="eval")
+    bound = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+    prefix = f"fg.{example.module}.".replace("fg.funcgrad.", "fg.")
+    known = {q.name: f"{prefix}{q.name}" for q in all_names() if q.module == example.module}
+    known["key"] = "fg.random.key(0)"
+    places = [
+        (node.col_offset, node.id)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and node.id in known.keys() - bound - {"np", "fg"}
+    ]
+    text = example.expression
+    for place, word in sorted(places, reverse=True):
+        text = text[:place] + known[word] + text[place + len(word) :]
+    return text
+
+
+def fields(meanings: dict[str, str]) -> str:
+    """A list of parameters and what they mean."""
+    rows = [f":param {name}: {meaning}" for name, meaning in meanings.items()]
+    return "\n\n" + re.sub("`([^`]+)`", r"``\1``", "\n".join(rows)) if rows else ""
 
 
 def members(name: Name) -> str:

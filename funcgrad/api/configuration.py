@@ -52,6 +52,14 @@ def print_environment_info(return_string: bool = False) -> str | None:
 
     Args:
         return_string: Whether to return the text instead.
+
+    Returns:
+        The text, or ``None`` where it is printed.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> "numpy" in fg.print_environment_info(return_string=True)
+        True
     """
     text = "\n".join(_lines(_config()))
     if return_string:

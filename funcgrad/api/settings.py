@@ -191,6 +191,12 @@ def enable_x64(new_val: bool = True) -> AbstractContextManager[None]:
 
     Raises:
         ArgumentError: When the block is entered, if it is False.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> with fg.enable_x64():
+        ...     print(fg.numpy.ones(2).dtype)
+        float64
     """
     return _block("jax_enable_x64", new_val)
 
@@ -200,6 +206,13 @@ def default_matmul_precision(new_val: Any = None) -> AbstractContextManager[None
 
     Args:
         new_val: A name of a precision; it changes nothing.
+
+    Example:
+        >>> import numpy as np
+        >>> import funcgrad as fg
+        >>> with fg.default_matmul_precision("highest"):
+        ...     print(np.ones((1, 2)) @ np.ones(2))
+        [2.]
     """
     return _block("jax_default_matmul_precision", new_val)
 
@@ -212,6 +225,12 @@ def log_compiles(new_val: bool = True) -> AbstractContextManager[None]:
 
     Raises:
         ArgumentError: When the block is entered, if it is True.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> with fg.log_compiles(False):
+        ...     print(fg.jit(lambda x: x + 1)(1.0))
+        2.0
     """
     return _block("jax_log_compiles", new_val)
 

@@ -236,6 +236,15 @@ def load(path: str | os.PathLike[str], like: Any = None) -> Any:
         FileFormatError: If it was not written by `save`, or is damaged or incomplete, or was
             written by a later version of funcgrad.
         TreeError: If the tree is not like ``like``, with the path where it differs, or needs it.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> from funcgrad import data
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder) / "state.npz"
+        ...     data.save(path, {"epoch": 3, "rates": (0.1, 0.2)})
+        ...     data.load(path)
+        {'epoch': 3, 'rates': (0.1, 0.2)}
     """
     with open(path, "rb") as file:
         try:

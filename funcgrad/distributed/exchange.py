@@ -277,7 +277,12 @@ def load(path: str | os.PathLike[str], like: Tree = None) -> Tree:
         DistributedError: In all processes, if rank 0 could not read it.
 
     Example:
-        See `save`.
+        >>> import pathlib, tempfile, funcgrad as fg
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder) / "state.npz"
+        ...     fg.distributed.save(path, {"step": 3})
+        ...     fg.distributed.load(path, like={"step": 0})
+        {'step': 3}
     """
     return _on_main(lambda: load_file(path, like))
 

@@ -13,7 +13,7 @@ from funcgrad import data
 from tests.distributed.launching import needs_mpi
 from tests.distributed.launching import run as launch
 from tests.distributed.run_examples import results
-from tests.examples.program import load, run
+from tests.examples.program import check_picture, load, run
 
 PROGRAM = Path(__file__).with_name("run_examples.py")
 
@@ -82,3 +82,19 @@ def test_the_ensemble_finds_the_curve(workers):
     example = load("ensemble_dask")
     fits = run(example, "--members", 8, "--workers", workers)
     assert np.all(np.abs(fits.mean(0) - example.TRUTH) < 0.2)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("heat_distributed", ("--size", "12", "--steps", "6", "--descents", "4")),
+        ("tensor_parallel", ("--hidden", "64", "--steps", "4", "--examples", "32")),
+        ("train_distributed", ("--hidden", "32", "--epochs", "1")),
+        ("ensemble_dask", ("--members", "8", "--workers", "0")),
+    ],
+)
+def test_pictures_are_drawn(tmp_path, name, arguments):
+    path = tmp_path / "picture.png"
+    load(name).main([*arguments, "--output", str(path)])
+    check_picture(path)
