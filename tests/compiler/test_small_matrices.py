@@ -302,7 +302,7 @@ def run(kernel: Any, given: tuple[np.ndarray, ...], **words: int) -> int:
 def kernel(layout: Any, name: str, letter: str, lanes: int) -> Any:
     own = f"{small_symbol(name, letter)}_{layout.__name__}{lanes}"
     text = layout(letter, lanes).text(name).replace(small_symbol(name, letter), own)
-    code = llvm_backend.Emission(text, is_final=True).result()
+    code = llvm_backend.Emission(text, llvm_backend.Effort.NONE).result()
     word = ctypes.c_int64
     return ctypes.CFUNCTYPE(word, word, word)(llvm_backend.load(code, own))
 
