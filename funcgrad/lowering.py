@@ -380,10 +380,12 @@ class Ref:
     Args:
         array: The number.
         offset: Elements that are left out.
+        step: Elements from what one block concerns to the next one (`LapackCall.blocks`).
     """
 
     array: int
     offset: int = 0
+    step: int = 0
 
 
 @dataclass(frozen=True)
@@ -396,12 +398,15 @@ class LapackCall:
         arguments: Characters, integers and arrays.
         may_fail: Whether the last argument is ``info``, of which another value than 0 is a failure
             (`Primitive.refusal`).
+        blocks: How often it is called for a single element of the stack, on parts of arrays
+            (`Ref.step`) that do not concern each other.
     """
 
     name: str
     dtype: np.dtype[Any]
     arguments: tuple[str | int | Ref, ...]
     may_fail: bool = False
+    blocks: int = 1
 
     @property
     def touches(self) -> tuple[int, ...]:
@@ -448,6 +453,22 @@ class FourierCall:
 
 
 @dataclass(frozen=True)
+class Together:
+    """Calls that do not concern each other: threads may run them at the same time.
+
+    Args:
+        calls: Calls of one function with arguments of the same kinds, none of which may fail.
+    """
+
+    calls: tuple[LapackCall, ...]
+
+    @property
+    def touches(self) -> tuple[int, ...]:
+        """The arrays that they read or write."""
+        return tuple(sorted({i for call in self.calls for i in call.touches}))
+
+
+@dataclass(frozen=True)
 class SortCall:
     """NumPy's sorting of the last stored axis, nan last.
 
@@ -488,12 +509,45 @@ class NativeCall:
         return tuple(x.array for x in self.arguments if isinstance(x, Ref))
 
 
-LibraryCall = UfuncCall | LapackCall | SortCall | FourierCall | NativeCall
+MOST_SMALL = 128
+"""Rows and columns of the largest matrix of a `SmallCall`."""
+
+
+@dataclass(frozen=True)
+class SmallCall:
+    """A kernel of the compiler's own for matrices that are not empty, up to `MOST_SMALL`.
+
+    Args:
+        name: What it computes.
+        arrays: The numbers of its arrays, inputs first.
+        sizes: Rows and columns of a matrix, and number of its right sides.
+        may_fail: Whether what fails for a matrix is a failure (`Primitive.refusal`, with the number
+            of the pivot, from 1 on); else its results are nan where they do not exist.
+        lower: Of a triangular system, which triangle is read.
+        transposed: Whether a system is solved with the transpose.
+        unit: Whether the diagonal is taken to be 1.
+    """
+
+    name: str
+    arrays: tuple[int, ...]
+    sizes: tuple[int, int, int]
+    may_fail: bool = False
+    lower: bool = False
+    transposed: bool = False
+    unit: bool = False
+
+    @property
+    def touches(self) -> tuple[int, ...]:
+        """The arrays that it reads or writes."""
+        return self.arrays
+
+
+LibraryCall = UfuncCall | LapackCall | Together | SortCall | FourierCall | NativeCall | SmallCall
 
 
 @dataclass(frozen=True)
 class Routine:
-    """Calls of native functions of libraries, one after the other.
+    """Calls of native functions, most of them of libraries, one after the other.
 
     Args:
         arrays: Those of the inputs, which are only read; then results and what is needed between.

@@ -208,6 +208,28 @@ outer index has ``groups`` groups of ``group_rows`` rows, each with ``strip_grou
 ``group_strips`` strips; ``begin <= group < end`` are computed, ``panel`` strips at a time.
 """
 
+SMALL_WORDS = [
+    "begin",
+    "end",
+    "m",
+    "n",
+    "k",
+    "lower",
+    "transposed",
+    "unit",
+    "checked",
+    "site",
+    *(f"{word}_{x}" for x in "abcd" for word in ("slot", "offset", "stride")),
+]
+"""Meaning of the words of a step on small matrices, in order.
+
+Matrices ``begin <= i < end`` of a stack are ``m x n`` and have ``k`` right sides, all row-major;
+array ``x`` of matrix ``i`` is at ``slots[slot_x] + offset_x + i * stride_x``, and which arrays
+there are depends on the kernel. ``lower``, ``transposed`` and ``unit`` are those of a triangular
+system; ``checked`` is 1 if a matrix for which the operation fails is a failure of the step, else
+its results are nan.
+"""
+
 PARALLEL_WORDS = ["begin", "end", "pool", "count", "kernel", "part_words", "threads"]
 """Meaning of the first words of a parallel step's arguments; then follow those of its parts."""
 
@@ -252,4 +274,4 @@ NEVER, BY_FLAG, BY_INFO, BY_RESULT = range(4)
 place; a result other than 0."""
 
 MOST_PLACES = 8
-LEAST_ARGUMENTS, MOST_ARGUMENTS = 3, 12
+LEAST_ARGUMENTS, MOST_ARGUMENTS = 3, 13

@@ -79,6 +79,7 @@ from funcgrad.compiler.runtime.threads import default_threads, is_available
 from funcgrad.core.notices import are_python_loops_reported, warn_at, warn_of_length
 from funcgrad.core.program import Program
 from funcgrad.errors import PythonLoopWarning
+from funcgrad.lowering import LibraryCall, Together
 from funcgrad.passes.agreement import check_agreement
 
 
@@ -215,7 +216,11 @@ def _arranged(group: Group) -> Iterator[Job]:
 def _routine_jobs(node: Routine) -> Iterator[Job]:
     for i, start in node.starts:
         yield generate_copy(start, node.memory[i])
-    for k, call in enumerate(node.calls):
+    calls: list[LibraryCall] = []
+    for call in node.calls:
+        # Without a pool nothing runs steps in parts.
+        calls += call.calls if isinstance(call, Together) and not is_available() else [call]
+    for k, call in enumerate(calls):
         yield ForeignCall(node, call, scratch_of(node) if k == 0 else [])
 
 

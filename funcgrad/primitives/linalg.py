@@ -21,7 +21,9 @@ Conventions where a derivative is not unique:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -36,8 +38,10 @@ from funcgrad.lowering import (
     Array,
     Form,
     LapackCall,
+    LibraryCall,
     Ref,
     Routine,
+    Together,
     UfuncCall,
 )
 from funcgrad.primitives.elementwise import (
@@ -73,6 +77,7 @@ from funcgrad.primitives.matrices import (
     as_column,
     as_row,
     by_columns,
+    by_kernel,
     by_numpy,
     check_matrix,
     check_square,
@@ -83,6 +88,7 @@ from funcgrad.primitives.matrices import (
     double,
     hermitian_of_lower,
     identity_like,
+    is_small,
     matmul,
     matrix_transpose,
     part,
@@ -156,17 +162,26 @@ class TriangularSolve(System):
         )
 
     def lower(self, a: ShapedArray, b: ShapedArray) -> Form:
+        if is_small(a, b):
+            return by_kernel(
+                "triangular",
+                [a, b],
+                [b],
+                b.shape[-1],
+                may_fail=True,
+                lower=self.lower_triangle,
+                transposed=self.transpose_a,
+                unit=self.unit_diagonal,
+            )
         # LAPACK sees the transpose of a matrix that is stored row by row.
-        arrays = (
-            Array(a.shape, a.dtype),
-            Array(b.shape, b.dtype),
-            Array(b.shape, b.dtype, by_columns(b), start=1),
-            Array(b.shape[:-2], INT32),
-            Array((), b.dtype, value=1),
-        )
         triangle, turn = "U" if self.lower_triangle else "L", "N" if self.transpose_a else "T"
-        calls = _substitution(b, triangle, turn, self.unit_diagonal, (0, 2, 3, 4))
-        return Routine(arrays, (2,), calls, a.ndim - 2)
+        shape = triangle, turn, self.unit_diagonal
+        return Routine(
+            (Array(a.shape, a.dtype), Array(b.shape, b.dtype), *_substitution_arrays(b, 1)),
+            (2,),
+            tuple(_substitution(b, shape, 0, 2)),
+            a.ndim - 2,
+        )
 
     def refusal(self, operand: int, value: int, position: int, *avals: Any, **_: Any) -> Exception:
         a = avals[0]
@@ -198,33 +213,61 @@ class TriangularSolve(System):
         return None, replace(self, transpose_a=not self.transpose_a).bind(a, ct)
 
 
-def _substitution(
-    b: ShapedArray, triangle: str, turn: str, is_unit: bool, arrays: tuple[int, int, int, int]
-) -> tuple[LapackCall, ...]:
-    """The solution of a triangular system.
-
-    LAPACK's function sees to zeros on the diagonal, but wakes threads for the smallest systems of
-    more than one right side; BLAS's does neither. So the first side is for one, the rest for the
-    other.
+def _substitution_arrays(b: ShapedArray, source: int) -> tuple[Array, ...]:
+    """What `_substitution` works on, of which the first one is the result.
 
     Args:
         b: Type of the right sides.
-        triangle: "U" or "L", of the matrix as LAPACK sees it.
-        turn: "T" to solve with the transpose, else "N".
-        is_unit: Whether the diagonal is taken to be 1.
-        arrays: Numbers of the matrices, of the right sides, of where failures are noted, and of 1.
+        source: The number of their array.
     """
-    n, k = b.shape[-2:]
-    matrix, first, info, one = map(Ref, arrays)
-    options, lead = (triangle, turn, "U" if is_unit else "N"), max(n, 1)
-    arguments = (*options, n, min(k, 1), matrix, lead, first, lead, info)
-    checked = LapackCall("trtrs", b.dtype, arguments, may_fail=True)
-    if k < 2:
-        return (checked,)
-    rest = Ref(arrays[1], n)
-    return checked, LapackCall(
-        "trsm", b.dtype, ("L", *options, n, k - 1, one, matrix, lead, rest, lead)
+    return (
+        Array(b.shape, b.dtype, start=source),
+        Array(b.shape[:-1], b.dtype),
+        Array(b.shape[:-2], INT32),
+        Array((), b.dtype, value=1),
     )
+
+
+def _substitution(
+    b: ShapedArray, shape: tuple[str, str, bool], matrix: int, first: int
+) -> Iterator[LapackCall]:
+    """The solution of a triangular system.
+
+    LAPACK's function sees to zeros on the diagonal, but wants right sides column by column and
+    wakes threads for the smallest systems of more than one; BLAS's does neither. So one of several
+    right sides is for the first, any one, and all of them are for the other, from the right of
+    their transpose, which is what LAPACK sees. They are solved for in blocks that any thread can
+    take, of a size that depends on nothing but theirs.
+
+    Args:
+        b: Type of the right sides.
+        shape: "U" or "L", of the matrix as LAPACK sees it; "T" to solve with the transpose, else
+            "N"; whether the diagonal is taken to be 1.
+        matrix: Number of the array of matrices.
+        first: Number of the first of `_substitution_arrays`.
+    """
+    (triangle, turn, is_unit), (n, k) = shape, b.shape[-2:]
+    unit, lead = "U" if is_unit else "N", max(n, 1)
+    a, info, one = Ref(matrix), Ref(first + 2), Ref(first + 3)
+    column = Ref(first if k == 1 else first + 1)  # the other one's results are of no use
+    options = triangle, turn, unit, n, min(k, 1)
+    yield LapackCall("trtrs", b.dtype, (*options, a, lead, column, lead, info), may_fail=True)
+    if k < 2:
+        return
+    turn = "N" if turn == "T" else "T"
+    size = _FEW_SIDES if k <= 8 * _FEW_SIDES else 2 * _FEW_SIDES
+    whole, rest = divmod(k, size)
+    is_single = math.prod(b.shape[:-2]) == 1
+    bounds = [(0, size, whole)] if is_single else [(i * size, size, 1) for i in range(whole)]
+    for start, length, blocks in [*bounds, (whole * size, rest, 1)]:
+        if length and blocks:
+            part = Ref(first, start, length)
+            words = "R", triangle, turn, unit, length, n, one, a, lead, part, k
+            yield LapackCall("trsm", b.dtype, words, blocks=blocks)
+
+
+_FEW_SIDES = 64
+"""Right sides of a triangular system that are worth a call."""
 
 
 @dataclass(frozen=True)
@@ -251,6 +294,8 @@ class LuFactor(Factorization):
         return [lu, pivots, permutation]
 
     def lower(self, a: ShapedArray) -> Form:
+        if is_small(a):
+            return by_kernel("lu", [a], self.abstract_eval(a))
         recipe = Recipe(a)
         lu, counted = recipe(_Getrf(), *recipe.inputs)
         permutation = recipe(_Exchanged(a.shape[-2]), counted)
@@ -425,6 +470,18 @@ class FactoredSolve(System):
         return x
 
     def lower(self, a: ShapedArray, lu: ShapedArray, pivots: ShapedArray, b: ShapedArray) -> Form:
+        if is_small(lu, b):
+            numbers = shaped(pivots.shape, INT32)
+            # The kernel does not need the matrices themselves.
+            return by_kernel(
+                "factored",
+                [a, lu, numbers, b],
+                [b],
+                b.shape[-1],
+                may_fail=True,
+                reads=(1, 2, 3),
+                transposed=self.transpose_a,
+            )
         recipe = Recipe(a, lu, pivots, b)
         counted = recipe(add, recipe(Convert(INT32), recipe.inputs[2]), np.int32(1))
         order = recipe(_Exchanged(b.shape[-2], self.transpose_a), counted)
@@ -479,18 +536,13 @@ class _Substituted(System):
         return shaped(b.shape, b.dtype)
 
     def lower(self, lu: ShapedArray, b: ShapedArray) -> Form:
-        arrays = (
-            Array(lu.shape, lu.dtype, by_columns(lu)),
-            Array(b.shape, b.dtype),
-            Array(b.shape, b.dtype, by_columns(b), start=1),
-            Array(b.shape[:-2], INT32),
-            Array((), b.dtype, value=1),
-        )
-        turn, numbers = "T" if self.transpose_a else "N", (0, 2, 3, 4)
-        left = _substitution(b, "L", turn, True, numbers)
-        right = _substitution(b, "U", turn, False, numbers)
-        calls = (*right, *left) if self.transpose_a else (*left, *right)
-        return Routine(arrays, (2,), calls, b.ndim - 2)
+        arrays = Array(lu.shape, lu.dtype, by_columns(lu)), Array(b.shape, b.dtype)
+        turn = "T" if self.transpose_a else "N"
+        calls = [_substitution(b, (triangle, turn, triangle == "L"), 0, 2) for triangle in "LU"]
+        if self.transpose_a:
+            calls.reverse()
+        every = tuple(itertools.chain(*calls))
+        return Routine((*arrays, *_substitution_arrays(b, 1)), (2,), every, b.ndim - 2)
 
 
 @dataclass(frozen=True)
@@ -501,6 +553,8 @@ class Solve(System):
         return np.linalg.solve(a, b)
 
     def lower(self, a: ShapedArray, b: ShapedArray) -> Form:
+        if is_small(a, b):
+            return by_kernel("solve", [a, b], [b], b.shape[-1], may_fail=True)
         return by_numpy(["solve"], [a, b], [b], a.ndim - 2, may_fail=True)
 
     def abstract_eval(self, a: ShapedArray, b: ShapedArray) -> ShapedArray:
@@ -534,7 +588,10 @@ class Inv(Factorization):
         return _inv_or_nan(np.asarray(a)) if self.nan_if_singular else np.linalg.inv(a)
 
     def lower(self, a: ShapedArray) -> Form:
-        return by_numpy(["inv"], [a], [a], a.ndim - 2, may_fail=not self.nan_if_singular)
+        may_fail = not self.nan_if_singular
+        if is_small(a):
+            return by_kernel("inv", [a], [a], a.shape[-1], may_fail)
+        return by_numpy(["inv"], [a], [a], a.ndim - 2, may_fail)
 
     def abstract_eval(self, a: ShapedArray) -> ShapedArray:
         check_square(self.name, a)
@@ -657,6 +714,9 @@ class Cofactors(Factorization):
 
     def lower(self, a: ShapedArray) -> Form:
         recipe = Recipe(a)
+        if is_small(a):
+            found = recipe(_Adjugate(), *recipe.inputs)
+            return recipe.form(recipe(Transpose(by_columns(a)), found))
         u, s, vh = recipe(Svd(full_matrices=True), *recipe.inputs)
         n, rank = a.shape[-1], a.ndim
         others = recipe(Reshape((*s.aval.shape[:-1], 1, n)), s)
@@ -688,6 +748,20 @@ class Cofactors(Factorization):
         return out, scale.bind(change, spoiler)
 
 
+@dataclass(frozen=True)
+class _Adjugate(Factorization):
+    """``det(A) A^-1``, the transpose of `Cofactors`, for small matrices."""
+
+    def impl(self, a: Any) -> Any:
+        return np.swapaxes(Cofactors().impl(a), -1, -2)
+
+    def abstract_eval(self, a: ShapedArray) -> ShapedArray:
+        return Cofactors().abstract_eval(a)
+
+    def lower(self, a: ShapedArray) -> Form:
+        return by_kernel("adjugate", [a], [a], a.shape[-1])
+
+
 def _trace_of_product(x: Value, tangent: Value) -> Value:
     """``tr(x tangent)`` of every pair of matrices."""
     ndim = len(shape_of(x))
@@ -702,7 +776,10 @@ class Det(Factorization):
         return np.linalg.det(a)
 
     def lower(self, a: ShapedArray) -> Form:
-        return by_numpy(["det"], [a], [self.abstract_eval(a)], a.ndim - 2)
+        outs = [self.abstract_eval(a)]
+        if is_small(a):
+            return by_kernel("det", [a], outs)
+        return by_numpy(["det"], [a], outs, a.ndim - 2)
 
     def abstract_eval(self, a: ShapedArray) -> ShapedArray:
         check_square(self.name, a)
@@ -725,6 +802,8 @@ class Slogdet(Factorization):
         return list(np.linalg.slogdet(a))
 
     def lower(self, a: ShapedArray) -> Form:
+        if is_small(a):
+            return by_kernel("slogdet", [a], self.abstract_eval(a))
         return by_numpy(["slogdet"], [a], self.abstract_eval(a), a.ndim - 2)
 
     def abstract_eval(self, a: ShapedArray) -> list[ShapedArray]:
@@ -755,7 +834,12 @@ class Cholesky(Factorization):
         return np.linalg.cholesky(a)
 
     def lower(self, a: ShapedArray) -> Form:
-        return by_numpy(["cholesky_lo"], [a], [a], a.ndim - 2, may_fail=True)
+        if is_small(a):
+            return by_kernel("cholesky", [a], [a], may_fail=True)
+        recipe = Recipe(a)
+        packed = recipe(_PackedCholesky(), *recipe.inputs)
+        is_lower = np.tri(a.shape[-1], dtype=BOOL)
+        return recipe.form(recipe(select, is_lower, packed, a.dtype.type(0)))
 
     def abstract_eval(self, a: ShapedArray) -> ShapedArray:
         check_square(self.name, a)
@@ -770,6 +854,70 @@ class Cholesky(Factorization):
         both = solve.bind(out, adjoint(half))
         diagonal = mul.bind(diagonal_part(both), aval_of(a).dtype.type(0.5))
         return out, matmul(out, add.bind(strictly_lower(both), diagonal))
+
+
+@dataclass(frozen=True)
+class _PackedCholesky(Factorization):
+    """`Cholesky` with anything above the diagonal, for large matrices.
+
+    LAPACK sees the transpose ``U^H U`` of the matrix. It is factored block by block: the block on
+    the diagonal; what is right of it, a triangular system; and what that takes off the rest of the
+    upper triangle, in columns of blocks.
+    """
+
+    failure = Cholesky.failure
+
+    def impl(self, a: Any) -> Any:
+        return Cholesky().impl(a)
+
+    def abstract_eval(self, a: ShapedArray) -> ShapedArray:
+        return Cholesky().abstract_eval(a)
+
+    def lower(self, a: ShapedArray) -> Form:
+        dtype, n = double(a.dtype), a.shape[-1]
+        arrays = (
+            Array(a.shape, dtype),
+            Array(a.shape, dtype, start=0),
+            Array(a.shape[:-2], INT32),
+            Array((), dtype, value=1),
+            Array((), dtype, value=-1),
+        )
+        return Routine(arrays, (1,), tuple(self._calls(n, dtype)), a.ndim - 2)
+
+    def _calls(self, n: int, dtype: np.dtype[Any]) -> Iterator[LibraryCall]:
+        info, one, minus = Ref(2), Ref(3), Ref(4)
+        size = _BLOCK if n <= 8 * _BLOCK else 2 * _BLOCK
+        adjoint = "C" if is_complex(dtype) else "T"
+
+        def block(i: int, j: int) -> Ref:
+            return Ref(1, i + j * n)
+
+        def rest(k: int, rows: int, j: int, columns: int) -> LapackCall:
+            first = k + rows
+            factors = block(k, first), n, block(k, j), n
+            sizes = j + columns - first, columns, rows
+            words = adjoint, "N", *sizes, minus, *factors, one, block(first, j), n
+            return LapackCall("gemm", dtype, words)
+
+        for k in range(0, n, size):
+            rows, after = min(size, n - k), min(k + size, n)
+            yield LapackCall("potrf", dtype, ("U", rows, block(k, k), n, info), may_fail=True)
+            options, corner = ("L", "U", adjoint, "N"), block(k, k)
+            columns = [(j, min(size, n - j)) for j in range(after, n, size)]
+            if columns:
+                yield Together(
+                    tuple(
+                        LapackCall(
+                            "trsm", dtype, (*options, rows, w, one, corner, n, block(k, j), n)
+                        )
+                        for j, w in columns
+                    )
+                )
+                yield Together(tuple(rest(k, rows, j, w) for j, w in columns))
+
+
+_BLOCK = 64
+"""Rows of the blocks of matrices of moderate size."""
 
 
 def inverse_gaps(w: Value) -> Value:

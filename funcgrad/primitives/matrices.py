@@ -6,6 +6,7 @@ The last two axes are the matrix, the others count matrices.
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
@@ -16,9 +17,11 @@ from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.dtypes import BOOL, is_complex
 from funcgrad.errors import DtypeError, ShapeError
 from funcgrad.lowering import (
+    MOST_SMALL,
     Array,
     Extern,
     Routine,
+    SmallCall,
     UfuncCall,
 )
 from funcgrad.primitives.contraction import Contract
@@ -185,6 +188,42 @@ def by_numpy(
     numbers = tuple(range(len(arrays)))
     call = UfuncCall(NUMPY_LOOPS, tuple(names), numbers, may_fail)
     return Routine(arrays, numbers[n:], (call,), n_stack)
+
+
+def is_small(*avals: ShapedArray) -> bool:
+    """Whether there are kernels for matrices, the first argument, and what belongs to them."""
+    a = avals[0]
+    is_known = a.dtype.char in "fdFD" and max(a.shape[-2:]) <= MOST_SMALL
+    return is_known and all(math.prod(x.shape) for x in avals)
+
+
+def by_kernel(
+    name: str,
+    avals: Sequence[ShapedArray],
+    outs: Sequence[ShapedArray],
+    columns: int = 0,
+    may_fail: bool = False,
+    reads: Sequence[int] | None = None,
+    **options: bool,
+) -> Routine:
+    """The form of an operation on small matrices, of which the compiler has a kernel.
+
+    Args:
+        name: The kernel.
+        avals: Types of the arguments, the matrices first.
+        outs: Types of the results.
+        columns: Number of right sides.
+        may_fail: Whether it fails for some matrices, such as singular ones.
+        reads: The arguments that the kernel reads; by default all of them.
+        options: Further arguments of `SmallCall`.
+    """
+    arrays = tuple(Array(aval.shape, aval.dtype) for aval in (*avals, *outs))
+    numbers = tuple(range(len(arrays)))
+    results = numbers[len(avals) :]
+    m, n = avals[0].shape[-2:]
+    used = (*(numbers[: len(avals)] if reads is None else reads), *results)
+    call = SmallCall(name, used, (m, n, columns), may_fail, **options)
+    return Routine(arrays, results, (call,), avals[0].ndim - 2)
 
 
 NUMPY_LOOPS = "numpy.linalg._umath_linalg"

@@ -117,6 +117,7 @@ def test_words_have_the_arity_kinds_and_results_of_the_table(intrinsic):
         ("product", abi.GEMM_WORDS),
         ("foreign call", abi.FOREIGN_WORDS),
         ("strided product", abi.STRIDED_WORDS),
+        ("small matrices", abi.SMALL_WORDS),
         ("parallel", abi.PARALLEL_WORDS),
     ],
 )

@@ -164,7 +164,7 @@ def test_while_loops_and_branches_run_natively() -> None:
     x, i = a, 0
     while np.linalg.det(x) ** 2 > 1 + 1e-9:
         x, i = 0.5 * (x + (np.linalg.inv(x) if i % 2 == 0 else np.linalg.pinv(x).T)), i + 1
-    np.testing.assert_allclose(fg.jit(function)(a), x, rtol=1e-12)
+    np.testing.assert_allclose(fg.jit(function)(a), x, rtol=1e-12, atol=1e-15)
 
 
 # Single operations: equal to the last bit.
@@ -175,10 +175,6 @@ def symmetric(x: Any) -> Any:
 
 
 EXACT: dict[str, Callable[[Any], Any]] = {
-    "solve": lambda x: np.linalg.solve(x[..., :3], x),
-    "inv": lambda x: np.linalg.inv(x[..., :3]),
-    "det": lambda x: np.linalg.det(x[..., :3]),
-    "slogdet": lambda x: tuple(np.linalg.slogdet(x[..., :3])),
     "svd": lambda x: tuple(np.linalg.svd(x, full_matrices=False)),
     "svd full": lambda x: tuple(np.linalg.svd(x)),
     "singular values": lambda x: np.linalg.svd(x, compute_uv=False),
@@ -221,17 +217,13 @@ def test_results_are_those_of_numpy(name: str, stack: str) -> None:
 
 
 @pytest.mark.parametrize("stack", ["one", "stack", "transposed", "none"])
-def test_cholesky_and_symmetric_eigenvalues(stack: str) -> None:
+def test_symmetric_eigenvalues(stack: str) -> None:
     for dtype in "fdD":
         x = symmetric(
             RNG.normal(size=(2, 3, 3, 3)).astype(dtype) * (1 + (1j if dtype == "D" else 0))
         )
         x = STACKS[stack](x)
-        for function in (
-            np.linalg.cholesky,
-            np.linalg.eigvalsh,
-            lambda a: tuple(np.linalg.eigh(a)),
-        ):
+        for function in (np.linalg.eigvalsh, lambda a: tuple(np.linalg.eigh(a))):
             for got, wanted in zip(arrays(fg.jit(function)(x)), arrays(function(x)), strict=True):
                 np.testing.assert_array_equal(got, wanted, strict=True)
             assert is_native(function, x)
@@ -464,8 +456,12 @@ def test_ufuncs_of_another_layout_are_not_trusted(monkeypatch: pytest.MonkeyPatc
     try:
         monkeypatch.setattr(foreign, "_fields", lambda ufunc: None)
         assert foreign.resolve(form) is None
-        text = plan(lambda x: lax.fori_loop(0, 3, lambda i, c: np.linalg.inv(c), x), np.eye(2))
-        assert "python: scan, step by step, for inv is NumPy's" in text
+
+        def step(i: Any, c: Any) -> Any:
+            return c * np.linalg.eigvalsh(c)
+
+        text = plan(lambda x: lax.fori_loop(0, 3, step, x), np.eye(2))
+        assert "python: scan, step by step, for eigvalsh is NumPy's" in text
     finally:
         monkeypatch.undo()
         foreign.ufunc_loop.cache_clear()
@@ -533,7 +529,7 @@ def test_small_factorisations_ask_the_library_for_no_threads_and_give_them_back(
         solved(a)
         assert get() == 1
         with pytest.raises(np.linalg.LinAlgError):
-            fg.jit(fg.scipy.linalg.cholesky)(-np.eye(3))
+            fg.jit(fg.scipy.linalg.cholesky)(-np.eye(300))
         assert words[LIBRARY_WORDS.index("count")] == 0
     finally:
         stop.set()

@@ -78,6 +78,21 @@ class Assembly:
     def _load(self, kind: str, place: str) -> str:
         return self.let(f"load {kind}, ptr {place}, align {self.size}")
 
+    def _mask(self, count: str) -> str:
+        """The first lanes of a vector."""
+        numbers = ", ".join(f"i64 {i}" for i in range(self.lanes))
+        ends = self._spread(count, "i64")
+        return self.let(f"icmp slt <{self.lanes} x i64> <{numbers}>, {ends}")
+
+    def _spread(self, number: str, kind: str = "") -> str:
+        """A number in all lanes."""
+        kind = kind or self.scalar
+        vector = f"<{self.lanes} x {kind}>"
+        one = self.let(f"insertelement {vector} poison, {kind} {number}, i64 0")
+        return self.let(
+            f"shufflevector {vector} {one}, {vector} poison, <{self.lanes} x i32> zeroinitializer"
+        )
+
     @contextmanager
     def count(self, first: str, end: str, step: str | int = 1) -> Iterator[str]:
         """A loop: yields its counter, which may reach its end before the first turn."""
@@ -95,6 +110,41 @@ class Assembly:
         self.do(f"%next{n} = add nsw i64 %i{n}, {step}")
         self.do(f"br label %head{n}")
         self.start(f"exit{n}")
+
+    @contextmanager
+    def fold(
+        self, first: str, end: str, *carried: tuple[str, str]
+    ) -> Iterator[tuple[str, list[str], list[str]]]:
+        """A loop that carries values: yields its counter, their names, and a list for the next.
+
+        After the loop the names stand for what the last turn has left.
+
+        Args:
+            first: The counter at first.
+            end: What it does not reach.
+            carried: Types of the values, and what they are at first.
+        """
+        n = next(self._numbers)
+        before = self.block
+        self.do(f"br label %head{n}")
+        self.start(f"head{n}")
+        self.do(f"%i{n} = phi i64 [ {first}, %{before} ], [ %next{n}, %latch{n} ]")
+        names = [f"%carried{n}.{k}" for k in range(len(carried))]
+        place = len(self.lines)
+        more = self.let(f"icmp slt i64 %i{n}, {end}")
+        self.do(f"br i1 {more}, label %body{n}, label %exit{n}")
+        self.start(f"body{n}")
+        after: list[str] = []
+        yield f"%i{n}", names, after
+        self.do(f"br label %latch{n}")
+        self.start(f"latch{n}")
+        self.do(f"%next{n} = add nsw i64 %i{n}, 1")
+        self.do(f"br label %head{n}")
+        self.start(f"exit{n}")
+        self.lines[place:place] = [
+            f"  {name} = phi {kind} [ {initial}, %{before} ], [ {new}, %latch{n} ]"
+            for name, (kind, initial), new in zip(names, carried, after, strict=True)
+        ]
 
     @contextmanager
     def when(self, condition: str) -> Iterator[None]:

@@ -245,10 +245,6 @@ class _Fourier(Assembly):
         """A vector of the number at a place."""
         return self._spread(self._load(self.scalar, place))
 
-    def _spread(self, number: str) -> str:
-        first = self.let(f"insertelement {self.vector} poison, {self.scalar} {number}, i64 0")
-        return self._shuffled(first, "poison", [0] * self.lanes)
-
     def _shuffled(self, a: str, b: str, order: Sequence[int]) -> str:
         places = ", ".join(f"i32 {i}" for i in order)
         return self.let(

@@ -459,28 +459,10 @@ class _Assembly(Assembly):
                     places = self.at(from_sums, (whole, self.size)), self.at(to, (whole, self.size))
                     self._put_sum(*places, mask)
 
-    def _mask(self, count: str) -> str:
-        """The first lanes of a vector."""
-        lanes = self.shape.lanes
-        numbers = ", ".join(f"i64 {i}" for i in range(lanes))
-        one = self.let(f"insertelement <{lanes} x i64> poison, i64 {count}, i64 0")
-        ends = self.let(
-            f"shufflevector <{lanes} x i64> {one}, <{lanes} x i64> poison, "
-            f"<{lanes} x i32> zeroinitializer"
-        )
-        return self.let(f"icmp slt <{lanes} x i64> <{numbers}>, {ends}")
-
     def _spread_number(self, row: int, column: str) -> str:
         """An element of A in all lanes."""
         number = self._load(self.scalar, self.at("%a", (str(row), "%a.row"), (column, "%a.column")))
         return self._spread(number)
-
-    def _spread(self, number: str) -> str:
-        one = self.let(f"insertelement {self.vector} poison, {self.scalar} {number}, i64 0")
-        return self.let(
-            f"shufflevector {self.vector} {one}, {self.vector} poison, "
-            f"<{self.shape.lanes} x i32> zeroinitializer"
-        )
 
     def _add_rows(self, j: str, near: list[str], numbers: list[list[str]], mask: str) -> None:
         """Add products with a vector of each of some rows of B to the sums of every row of A."""

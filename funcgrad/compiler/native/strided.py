@@ -124,17 +124,6 @@ class _Assembly(Assembly):
     def _after(self, base: str, distance: str) -> str:
         return self.let(f"getelementptr inbounds i8, ptr {base}, i64 {distance}")
 
-    def _mask(self, columns: str) -> str:
-        """Which lanes of a strip exist."""
-        lanes = self.lanes
-        first = self.let(f"insertelement <{lanes} x i64> poison, i64 {columns}, i64 0")
-        count = self.let(
-            f"shufflevector <{lanes} x i64> {first}, <{lanes} x i64> poison, "
-            f"<{lanes} x i32> zeroinitializer"
-        )
-        numbers = ", ".join(f"i64 {i}" for i in range(lanes))
-        return self.let(f"icmp slt <{lanes} x i64> <{numbers}>, {count}")
-
     def _vector(self, place: str, mask: str) -> str:
         return self.let(
             f"call {self.vector} @llvm.masked.load.{self.suffix}.p0(ptr {place}, i32 {self.size}, "

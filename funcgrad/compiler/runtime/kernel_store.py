@@ -27,6 +27,9 @@ import numpy as np
 from funcgrad.compiler.abi import ABI, CONTROL_WORDS
 from funcgrad.compiler.foreign import LETTERS
 from funcgrad.compiler.native import fourier, gemm, strided
+from funcgrad.compiler.native.small_in_lanes import InLanes
+from funcgrad.compiler.native.small_in_rows import InRows
+from funcgrad.compiler.native.small_matrices import small_symbol
 from funcgrad.compiler.runtime import executor as assembly
 from funcgrad.compiler.runtime import threads
 from funcgrad.compiler.runtime.blas import BLIS
@@ -67,6 +70,8 @@ __all__ = [
     "parallel_codes",
     "pool_address",
     "set_cache_dir",
+    "small_code",
+    "small_lanes",
     "stats",
     "strided_code",
     "strided_shape",
@@ -265,6 +270,26 @@ def fourier_code(dtype: Any) -> Code:
     letter = LETTERS[np.dtype(dtype).char]
     text = fourier.fourier_assembly(letter, fourier_lanes(dtype))
     return Code(text, fourier.fourier_symbol(letter))
+
+
+@cache
+def small_lanes() -> int:
+    """How many small matrices are factorised at a time."""
+    return gemm.inner_shape(8, _native().cpu()[1]).lanes
+
+
+@cache
+def small_code(name: str, dtype: Any, is_in_lanes: bool) -> Code:
+    """A kernel for small matrices of ``dtype`` (f32, f64, c64 or c128).
+
+    Args:
+        name: What it computes.
+        dtype: That of its arrays.
+        is_in_lanes: Whether it works on several matrices at a time.
+    """
+    letter = LETTERS[np.dtype(dtype).char]
+    layout = (InLanes if is_in_lanes else InRows)(letter, small_lanes())
+    return Code(layout.text(name), small_symbol(name, letter))
 
 
 def parallel_address() -> int:

@@ -17,6 +17,7 @@ from funcgrad.compiler.foreign import (
     threads_of,
     ufunc_loop,
 )
+from funcgrad.compiler.native.small_in_lanes import MOST_IN_LANES
 from funcgrad.compiler.nest.layout import Value, View
 from funcgrad.compiler.nest.nodes import Routine
 from funcgrad.compiler.nest.source import Site
@@ -29,7 +30,9 @@ from funcgrad.lowering import (
     LibraryCall,
     NativeCall,
     Ref,
+    SmallCall,
     SortCall,
+    Together,
     UfuncCall,
 )
 from funcgrad.records import dataclass
@@ -64,7 +67,9 @@ class ForeignCall:
     parts: list[tuple[int, int]] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.parts = [(0, self._count)]
+        count = self._runs
+        n_calls = len(self.call.calls) if isinstance(self.call, Together) else 1
+        self.parts = [(0, count)] * n_calls
 
     @property
     def _count(self) -> int:
@@ -79,17 +84,33 @@ class ForeignCall:
         is_empty = not isinstance(self.call, UfuncCall) and any(0 in x.shape for x in arrays)
         return 0 if is_empty or 0 in counts else max(counts, default=1)
 
+    @property
+    def _runs(self) -> int:
+        """How often the function is called: for elements of the stack, or blocks of the one."""
+        count = self._count
+        return self.call.blocks if count == 1 and isinstance(self.call, LapackCall) else count
+
     def split(self, n_threads: int) -> None:
         """Form parts for several threads, if it is large enough."""
-        read = sum(math.prod(self.node.memory[i].shape) for i in self.call.touches)
-        self.parts = part_ranges(self._count, OPERATIONS * read, n_threads)
+        if isinstance(self.call, Together):
+            return  # every call is a part
+        if isinstance(self.call, SmallCall):
+            work = self._count * _work_of_small(*self.call.sizes)
+        else:
+            read = sum(math.prod(self.node.memory[i].shape) for i in self.call.touches)
+            work = OPERATIONS * read
+        self.parts = part_ranges(self._runs, work, n_threads)
 
     @property
     def codes(self) -> list[kernel_store.Code]:
-        """What runs it and is no library's."""
+        """What runs it and is no library's; the first one is its step."""
+        if isinstance(self.call, SmallCall):
+            is_in_lanes = _is_in_lanes(self._count, *self.call.sizes[:2])
+            return [kernel_store.small_code(self.call.name, self._arrays[0].dtype, is_in_lanes)]
         if isinstance(self.call, FourierCall):
-            return [fourier.code(self.node.memory[self.call.source].dtype)]
-        return []
+            dtype = self.node.memory[self.call.source].dtype
+            return [kernel_store.FOREIGN, fourier.code(dtype)]
+        return [kernel_store.FOREIGN]
 
     @property
     def site(self) -> Site:
@@ -104,10 +125,14 @@ class ForeignCall:
             text = f"call: {name} by {call.module.split('.')[0]}'s {call.names[0]}"
         elif isinstance(call, LapackCall):
             text = f"call: {name} by {call.name} of LAPACK"
+        elif isinstance(call, Together):
+            text = f"call: {name} by {call.calls[0].name} of LAPACK"
         elif isinstance(call, NativeCall):
             text = f"call: {name} by {call.name}"
         elif isinstance(call, FourierCall):
             text = f"transform: {name}, {call.blocks * call.lanes} x {call.n}"
+        elif isinstance(call, SmallCall):
+            text = f"{name} of small matrices: {self._count} x {list(call.sizes[:2])}"
         else:
             text = f"call: {name} by numpy's {'sort' if call.order is None else 'argsort'}"
         return f"{text} in {len(self.parts)} parts" if len(self.parts) > 1 else text
@@ -119,10 +144,16 @@ class ForeignCall:
             site: The number of its `site`.
             n_threads: How many threads may take part.
         """
-        address = kernel_store.code_address(kernel_store.FOREIGN)
+        address = kernel_store.code_address(self.codes[0])
+        if isinstance(self.call, SmallCall):
+            listed = [self._small(self.call, site, *part) for part in self.parts]
+            return _step(address, listed, n_threads)
         parts = []
-        for begin, end in self.parts:
-            if isinstance(self.call, UfuncCall):
+        for number, (begin, end) in enumerate(self.parts):
+            if isinstance(self.call, Together):
+                words = self._lapack(self.call.calls[number])
+                words.begin, words.end = begin, end
+            elif isinstance(self.call, UfuncCall):
                 words = self._ufunc(self.call, begin, end)
             elif isinstance(self.call, LapackCall):
                 words = self._lapack(self.call)
@@ -136,11 +167,21 @@ class ForeignCall:
                 words = self._sort(self.call)
                 words.begin, words.end = begin, end
             words.site = site
-            if n_threads <= 1 or len(self.parts) > 1 or self._largest <= FEW_ELEMENTS:
+            if n_threads <= 1 or self._is_shared or self._largest <= FEW_ELEMENTS:
                 words.library = self._library
             parts.append(words.all())
-        return (
-            Step(address, parts[0]) if len(parts) == 1 else parallel_step(address, parts, n_threads)
+        return _step(address, parts, n_threads)
+
+    @property
+    def _arrays(self) -> list[View]:
+        return [self.node.memory[i] for i in self.call.touches]
+
+    @property
+    def _is_shared(self) -> bool:
+        """Whether threads of our own run parts of the routine: the library's are to stay away."""
+        return len(self.parts) > 1 or any(
+            isinstance(call, Together) or (isinstance(call, LapackCall) and call.blocks > 1)
+            for call in self.node.calls
         )
 
     @property
@@ -152,11 +193,30 @@ class ForeignCall:
     @property
     def _library(self) -> int:
         """Where it stands how many threads the library uses; 0 if it has none to limit."""
-        if isinstance(self.call, LapackCall):
+        if isinstance(self.call, LapackCall | Together):
             return threads_of(LAPACK_MODULE)
         if isinstance(self.call, UfuncCall) and self.call.module.startswith("numpy.linalg"):
             return threads_of(self.call.module)
         return 0
+
+    def _small(self, call: SmallCall, site: int, begin: int, end: int) -> list[int]:
+        m, n, k = call.sizes
+        words = dict.fromkeys(abi.SMALL_WORDS, 0) | {
+            "begin": begin,
+            "end": end,
+            "m": m,
+            "n": n,
+            "k": k,
+            "lower": int(call.lower),
+            "transposed": int(call.transposed),
+            "unit": int(call.unit),
+            "checked": int(call.may_fail),
+            "site": site,
+        }
+        for letter, x in zip("abcd", self._arrays, strict=False):
+            place = zip(("slot", "offset", "stride"), _place(x, self.node.n_stack), strict=True)
+            words |= {f"{word}_{letter}": number for word, number in place}
+        return list(words.values())
 
     def _ufunc(self, call: UfuncCall, begin: int, end: int) -> _Words:
         arrays = [self.node.memory[i] for i in call.arrays]
@@ -187,7 +247,10 @@ class ForeignCall:
         for x in call.arguments:
             if isinstance(x, Ref):
                 words.arguments.append((abi.PLACE, len(words.places)))
-                words.places.append(_place(memory[x.array], n, x.offset))
+                slot, start, stride = _place(memory[x.array], n, x.offset)
+                if call.blocks > 1:
+                    stride = x.step * memory[x.array].dtype.itemsize
+                words.places.append((slot, start, stride))
             else:
                 words.arguments += words.listed([_fortran(x)])
         return words
@@ -221,6 +284,24 @@ class ForeignCall:
         words.arguments = [(abi.PLACE, i) for i in range(len(arrays))]
         words.arguments += [(abi.WORD, length), (abi.WORD, 0)]
         return words
+
+
+def _work_of_small(m: int, n: int, k: int) -> int:
+    """Work of a matrix, as of `source.Kernel`: a number takes more to move than to compute."""
+    return (m * n * (min(m, n) + 2 * k + 20) + 200) // 4
+
+
+def _is_in_lanes(count: int, m: int, n: int) -> bool:
+    """Whether so many matrices are worth vectors of their own.
+
+    A group takes as long as two of its matrices alone if they have few rows, or four of 24 rows.
+    """
+    lanes = kernel_store.small_lanes()
+    return max(m, n) <= MOST_IN_LANES and 96 * count > lanes * (24 + n)
+
+
+def _step(address: int, parts: list[list[int]], n_threads: int) -> Step:
+    return Step(address, parts[0]) if len(parts) == 1 else parallel_step(address, parts, n_threads)
 
 
 class _Words:

@@ -1,0 +1,96 @@
+"""Factors and triangular systems that are computed in blocks, which threads share.
+
+The references are NumPy's functions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import funcgrad as fg
+import funcgrad.scipy.linalg
+from funcgrad.lowering import MOST_SMALL
+
+TOLERANCE = {"f": 1e-4, "F": 1e-4, "d": 1e-12, "D": 1e-12}
+
+
+def random(shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=shape)
+    return (x + 1j * rng.normal(size=shape) if dtype in "FD" else x).astype(dtype)
+
+
+def definite(shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    x, n = random(shape, dtype), shape[-1]
+    return x @ np.conj(np.swapaxes(x, -1, -2)) / n + np.eye(n, dtype=dtype)
+
+
+def rarely(*dtypes: str) -> list[Any]:
+    return [pytest.param(dtype, marks=pytest.mark.nightly) for dtype in dtypes]
+
+
+@pytest.mark.parametrize("dtype", ["f", *rarely("d", "F", "D")])
+def test_cholesky_in_blocks(dtype: str) -> None:
+    for shape in ((MOST_SMALL + 1,) * 2, (2, 193, 193)):
+        a = definite(shape, dtype)
+        # Only the lower triangle is read.
+        spoiled = np.where(np.tri(shape[-1], dtype=bool), a, np.nan).astype(dtype)
+        found = fg.jit(np.linalg.cholesky)(spoiled)
+        assert found.dtype == a.dtype
+        np.testing.assert_allclose(found, np.linalg.cholesky(a), atol=TOLERANCE[dtype])
+        alone = fg.jit(np.linalg.cholesky, threads=1)(a)
+        np.testing.assert_array_equal(alone, found)
+        if len(shape) > 2:
+            np.testing.assert_array_equal(fg.jit(np.linalg.cholesky)(a[1]), found[1])
+
+
+def test_cholesky_fails_in_any_block() -> None:
+    a = definite((300, 300), "d")
+    compiled = fg.jit(np.linalg.cholesky)
+    for i in (0, 63, 64, 200, 299):
+        bad = a.copy()
+        bad[i, i] = -1
+        with pytest.raises(np.linalg.LinAlgError, match="Matrix is not positive definite"):
+            compiled(bad)
+    np.testing.assert_allclose(compiled(a), np.linalg.cholesky(a), atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["f", *rarely("D")])
+def test_triangular_systems_of_many_right_sides(dtype: str) -> None:
+    n = MOST_SMALL + 1
+    a = random((n, n), dtype) / n + np.eye(n, dtype=dtype)
+    for k in (1, 64, 200, 600):
+        b = random((n, k), dtype)
+        for lower, trans in ((True, 0), (False, 1), (False, 0)):
+
+            def solve(a: Any, b: Any, lower: bool = lower, trans: int = trans) -> Any:
+                return fg.scipy.linalg.solve_triangular(a, b, lower=lower, trans=trans)
+
+            matrix = np.tril(a) if lower else np.triu(a)
+            matrix = matrix.T if trans else matrix
+            found = fg.jit(solve)(a, b)
+            np.testing.assert_allclose(matrix @ found, b, atol=50 * TOLERANCE[dtype])
+            np.testing.assert_array_equal(fg.jit(solve, threads=1)(a, b), found)
+            stacked = fg.jit(solve)(np.stack([a] * 2), np.stack([b] * 2))
+            np.testing.assert_array_equal(stacked[1], found)
+    a[70, 70] = 0
+    with pytest.raises(np.linalg.LinAlgError, match="resolution failed at diagonal 70"):
+        fg.jit(lambda a, b: fg.scipy.linalg.solve_triangular(a, b))(a, b)
+
+
+@pytest.mark.parametrize("dtype", ["d", *rarely("F")])
+def test_factors_and_their_solutions(dtype: str) -> None:
+    a = random((200, 200), dtype)
+    for k, trans in ((1, 0), (150, 1)):
+        b = random((200, k), dtype)
+
+        def solve(a: Any, b: Any, trans: int = trans) -> Any:
+            return fg.scipy.linalg.lu_solve(fg.scipy.linalg.lu_factor(a), b, trans)
+
+        found = fg.jit(solve)(a, b)
+        bound = 100 * TOLERANCE[dtype] * np.linalg.cond(a)
+        np.testing.assert_allclose((a.T if trans else a) @ found, b, atol=bound)
+        np.testing.assert_array_equal(fg.jit(solve, threads=1)(a, b), found)
