@@ -52,7 +52,8 @@ def test_programs_print_what_they_say(program: str, tmp_path: Path) -> None:
             pytest.skip(f"{name} is not installed")
     script = tmp_path / "program.py"
     script.write_text(program)
-    environment = {**os.environ, "PYTHONPATH": str(pages.ROOT)}
+    paths = os.pathsep.join([str(pages.ROOT), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": paths}
     done = subprocess.run(
         [sys.executable, script.name], cwd=tmp_path, env=environment, capture_output=True,
         text=True, timeout=300, check=False,

@@ -17,6 +17,7 @@ Results of functions (classes that nobody makes by hand) need no example.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import warnings
 from pathlib import Path
 from typing import Any
@@ -75,7 +76,7 @@ def test_every_parameter_is_described():
 
 def test_every_meaning_is_shown():
     """A row of the table of parameters that no function needs is out of date."""
-    needed = [(name, parameters.undescribed(name)) for name in DESCRIBED]
+    needed = [(name, parameters.undescribed(name)) for name in all_names()]
     unused = [
         (scopes, parameter)
         for scopes, rows in parameters.sections()
@@ -224,6 +225,16 @@ def test_the_gallery_shows_every_example():
         assert left["pictures"]
         assert all((gallery.FOLDER / picture).exists() for picture in left["pictures"])
     assert gallery.PAGE.read_text() == gallery.page(runs)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", gallery.examples())
+def test_examples_make_their_pictures(name, tmp_path):
+    if name == "ensemble_dask" and importlib.util.find_spec("distributed") is None:
+        pytest.skip("there is no dask.distributed")
+    assert gallery.run(name, tmp_path)["pictures"] == gallery.recorded()[name]["pictures"]
+    for picture in tmp_path.iterdir():
+        assert picture.stat().st_size > 1000
 
 
 def test_the_gallery_is_small():

@@ -147,7 +147,7 @@ def halves(x: Any, n: int) -> Any:
     return x
 
 
-@numba.guvectorize("(n)->(n)")
+@numba.guvectorize(["(float64[:], float64[:])"], "(n)->(n)")
 def doubled(x: Any, out: Any) -> None:
     out[:] = 2 * x
 

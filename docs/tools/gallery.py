@@ -89,8 +89,8 @@ def recorded() -> dict[str, Run]:
     return found
 
 
-def run(name: str) -> Run:
-    """Run one example in an empty folder; keeps its pictures."""
+def run(name: str, kept: Path = FOLDER) -> Run:
+    """Run one example in an empty folder; keeps its pictures in another one."""
     with tempfile.TemporaryDirectory() as folder:
         environment = {
             **os.environ, "MPLBACKEND": "agg",
@@ -107,7 +107,7 @@ def run(name: str) -> Run:
             raise RuntimeError(f"{name} ended with {done.returncode}:\n{done.stderr}")
         pictures = [p for p in sorted(Path(folder).iterdir()) if p.suffix in (".png", ".svg")]
         for picture in pictures:
-            shutil.copy(picture, FOLDER / picture.name)
+            shutil.copy(picture, kept / picture.name)
         names = [picture.name for picture in pictures]
     return {"seconds": round(seconds, 1), "printed": done.stdout, "pictures": names}
 

@@ -45,8 +45,13 @@ class Name:
     @property
     def is_ours(self) -> bool:
         """Whether this is code of funcgrad, not a name of another library or of Python."""
-        module = getattr(self.value, "__module__", None) or type(self.value).__module__
-        return module.split(".")[0] == "funcgrad"
+        return self.home.split(".")[0] == "funcgrad"
+
+    @property
+    def home(self) -> str:
+        """The module in which the object, or the function that it wraps, was written."""
+        value = inspect.unwrap(self.value) if callable(self.value) else self.value
+        return getattr(value, "__module__", None) or type(value).__module__
 
     @property
     def is_borrowed(self) -> bool:
@@ -87,9 +92,8 @@ class Name:
         if not self.documentation:
             return f"``{self.value!r}``"
         if not self.is_ours:
-            module = getattr(self.value, "__module__", None) or type(self.value).__module__
             spelled = getattr(self.value, "__qualname__", None) or self.name
-            return f"``{module}.{spelled}`` itself.".replace("``builtins.", "Python's ``")
+            return f"``{self.home}.{spelled}`` itself.".replace("``builtins.", "Python's ``")
         return " ".join(self.documentation.partition("\n\n")[0].split())
 
     @property

@@ -39,7 +39,7 @@ def holds_for(scope: str, name: Name) -> bool:
 
 def undescribed(name: Name) -> list[str]:
     """Parameters of which the docstring does not speak, neither in a section nor in backticks."""
-    if name.is_result:
+    if name.is_result or (name.kind == "class" and not name.is_ours):
         return []
     literals = " ".join(re.findall(r"`+([^`]+)`", name.documentation))
     known = described_parameters(name.documentation) | set(re.findall(r"\w+", literals))

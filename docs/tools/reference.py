@@ -137,9 +137,8 @@ def body(name: Name) -> str:
     described = described_as(name)
     if described.path != name.path:
         return f"{name.summary}\n\nThe same as :py:obj:`{described.path}`."
-    if not name.is_ours:
-        return name.summary
-    text, heading, program = converted(name.documentation).partition(".. rubric:: Example")
+    text = converted(name.documentation) if name.is_ours else name.summary
+    text, heading, program = text.partition(".. rubric:: Example")
     text += fields(parameters.meanings(name)) + "\n\n"
     known = examples.by_path().get(name.path)
     if known is None or heading:
