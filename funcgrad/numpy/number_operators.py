@@ -70,7 +70,7 @@ def _binary(code: NumberCode, name: str, general: Function, is_reflected: bool) 
     lines += [
         f"        {'if' if is_reflected else 'elif'} {is_constant}:",
         f"            {mine} = self.number",
-        f"            {other} = float(other)",
+        f"            {other} = other if kind is float else float(other)",
         *_indented(3, code.statements(with_constant)),
         "    return general(self, other)",
     ]

@@ -413,10 +413,9 @@ def _keep(trace: NumberTrace) -> None:
             tracer.owner = trace
         trace.what = ended.what
         ended._crossings.clear()
-    counts = _references(tracers)
-    if max(counts) > _ALONE:
+    if max(map(sys.getrefcount, tracers)) > _ALONE:
         ended_trace: Any = _EndedTrace(trace.what)
-        for k, n in enumerate(counts):
+        for k, n in enumerate(_references(tracers)):
             if n > _ALONE:
                 tracers[k].owner = ended_trace
                 tracers[k] = NumberTracer(trace)

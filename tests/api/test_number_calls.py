@@ -14,6 +14,7 @@ import pytest
 import funcgrad as fg
 from funcgrad.api import calls
 from funcgrad.compiler.runtime.number_calls import NumberCall, is_usable
+from funcgrad.tree_code import MISS
 
 pytestmark = pytest.mark.skipif(not is_usable(), reason="objects are laid out in another way")
 
@@ -47,6 +48,7 @@ TREES = {
     "tuple": (tuple(NUMBERS),),
     "arguments": tuple(NUMBERS),
     "nested": ([[0.0, 1.0, [2.0]], (3.0, [4.0, (5.0, 6.0)]), [], ((),), 7.0], 8.0, [9.0]),
+    "long": (NUMBERS * 50,),
     "deep": ([[[[[[[[[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]]]]]]]]],),
 }
 
@@ -65,7 +67,7 @@ def test_trees_are_taken_apart_and_made(made, name, kind):
         assert all(type(x) is np.float64 for x in leaves(out))
         again = step(*arguments)
         assert again is not out
-    assert len(made) == 1
+    assert len(made) == (name != "long")  # more than lie on the stack
     assert step.cache_info().traces == 1
 
 
@@ -201,17 +203,15 @@ def test_nothing_is_lost_or_kept():
     def work():
         for _ in range(2000):
             step(xs)
-            step(tuple(xs[:-1]) if len(xs) > 100 else xs)
 
     work()
-    counts = [sys.getrefcount(x) for x in (*xs, np.float64, list, tuple)]
     gc.collect()
+    counts = [sys.getrefcount(x) for x in (*xs, xs, MISS)]
     before = sys.getallocatedblocks()
     work()
     gc.collect()
-    assert sys.getallocatedblocks() - before < 200
-    after = [sys.getrefcount(x) for x in (*xs, np.float64, list, tuple)]
-    assert max(abs(a - b) for a, b in zip(after, counts, strict=True)) < 5
+    assert sys.getallocatedblocks() - before < 1000
+    assert counts == [sys.getrefcount(x) for x in (*xs, xs, MISS)]
 
 
 def test_threads_call_at_once():

@@ -119,6 +119,7 @@ def test_words_have_the_arity_kinds_and_results_of_the_table(intrinsic):
         ("strided product", abi.STRIDED_WORDS),
         ("small matrices", abi.SMALL_WORDS),
         ("parallel", abi.PARALLEL_WORDS),
+        ("call of numbers", abi.NUMBER_CALL_WORDS),
     ],
 )
 def test_the_words_of_steps_are_listed(row, words):

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.compiler.abi import FIRST_SLOT
+from funcgrad.compiler.abi import FIRST_SLOT, NUMBER_CALL_WORDS
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.compiler.runtime.kernel_store import Code
 from funcgrad.pytree import PyTreeDef
@@ -26,23 +26,18 @@ NUMBER, LIST, TUPLE = range(3)
 """Kinds of rows."""
 _KINDS: Mapping[Any, int] = {None: NUMBER, list: LIST, tuple: TUPLE}
 
-BLOCK_WORDS = [
-    "arguments", "results", "objects", "n_items", "table", "run", "save", "restore", "new_list",
-    "new_tuple", "new_scalar", "scalar", "release", "new_int", "keep", "miss",
-]  # fmt: skip
-"""What a call is made of. Rows of arguments and of results: their number, and for every row, a
-container before what is in it, the row of the container or -1, the position in it, the kind, the
-type that an argument must have, and the length, or the place of the number. Objects: their number,
-and for each of them the place of its number. ``n_items`` is the larger number of rows."""
+MOST_ROWS = 500
+"""Larger trees are walked by Python: the containers that are open lie on the stack."""
 
-MOST_ROWS = 2000
-"""Larger trees are walked by Python: the rows that are open lie on the stack."""
+_TUPLE_ITEMS = tuple.__basicsize__
+"""Where the items of a tuple are, which has gained a field in Python 3.14."""
 
 _SYMBOL = "fg_numbers"
 _TEXT = """
 ; PyObject* call(PyObject* arguments, int64* block, int64* slots, double* numbers)
-;   block: as BLOCK_WORDS. Returns a new reference: to the results, to the object that says that the
-;   arguments are others, or to an int, what the executor returned; or NULL where memory ends.
+;   block: as NUMBER_CALL_WORDS. Returns a new reference: to the results, to the object that says
+;   that the arguments are others, or to an int, what the executor returned; or NULL where memory
+;   ends.
 define ptr @fg_numbers(ptr %arguments, ptr %block, ptr %slots, ptr %numbers) nounwind {
 entry:
 READS
@@ -94,12 +89,13 @@ container:
   br i1 %is.length, label %open, label %missed
 
 open:
-  %inline = getelementptr inbounds i8, ptr %object, i64 24
+  %inline = getelementptr inbounds i8, ptr %object, i64 TUPLE_ITEMS
   %is.list = icmp eq i64 %kind, 1
   br i1 %is.list, label %of.list, label %opened
 
 of.list:
-  %apart = load ptr, ptr %inline
+  %apart.place = getelementptr inbounds i8, ptr %object, i64 24
+  %apart = load ptr, ptr %apart.place
   br label %opened
 
 opened:
@@ -207,7 +203,7 @@ give.tuple:
   br i1 %no.tuple, label %no.memory, label %open.tuple
 
 open.tuple:
-  %tuple.items = getelementptr inbounds i8, ptr %tuple, i64 24
+  %tuple.items = getelementptr inbounds i8, ptr %tuple, i64 TUPLE_ITEMS
   br label %keep.items
 
 keep.items:
@@ -259,7 +255,7 @@ nothing:
 
 def _assembly() -> str:
     reads, rows = [], []
-    for i, word in enumerate(BLOCK_WORDS):
+    for i, word in enumerate(NUMBER_CALL_WORDS):
         reads.append(f"  %{word}.p = getelementptr inbounds i64, ptr %block, i64 {i}")
         reads.append(f"  %{word}.w = load i64, ptr %{word}.p")
     for prefix, row in (("", "%row"), ("out.", "%out.row")):
@@ -269,7 +265,10 @@ def _assembly() -> str:
             lines.append(f"  %{prefix}{field} = load i64, ptr %{prefix}{field}.p")
         rows.append("\n".join(lines))
     text = _TEXT.replace("OUTROW", rows[1]).replace("\nROW\n", f"\n{rows[0]}\n")
-    return text.replace("READS", "\n".join(reads)).replace("FIRST_SLOT", str(FIRST_SLOT))
+    numbers = {"FIRST_SLOT": str(FIRST_SLOT), "TUPLE_ITEMS": str(_TUPLE_ITEMS)}
+    for name, number in numbers.items():
+        text = text.replace(name, number)
+    return text.replace("READS", "\n".join(reads))
 
 
 @cache
@@ -288,7 +287,7 @@ def is_usable() -> bool:
         words(id(listed) + 8).value == id(list)
         and words(id(listed) + 16).value == words(id(paired) + 16).value == 2
         and list(items(words(id(listed) + 24).value)) == [id(first), id(second)]
-        and list(items(id(paired) + 24)) == [id(first), id(second)]
+        and list(items(id(paired) + _TUPLE_ITEMS)) == [id(first), id(second)]
         and words(id(scalar) + 8).value == id(np.float64)
         and (doubles(id(second) + 16).value, doubles(id(scalar) + 16).value) == (0.5, 0.25)
     )
@@ -374,6 +373,6 @@ class NumberCall:
             "keep": _address_of("Py_IncRef"),
             "miss": id(miss),
         }
-        self.block = np.array([words[name] for name in BLOCK_WORDS], np.int64)
+        self.block = np.array([words[name] for name in NUMBER_CALL_WORDS], np.int64)
         self.address: int = self.block.ctypes.data
         self.function = _function()
