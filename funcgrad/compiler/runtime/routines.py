@@ -106,6 +106,8 @@ class ForeignCall:
             text = f"call: {name} by {call.name} of LAPACK"
         elif isinstance(call, NativeCall):
             text = f"call: {name} by {call.name}"
+            is_other = call.in_place and call.in_place != call.arguments
+            text += " in place" if is_other and self.node.is_in_place else ""
         elif isinstance(call, FourierCall):
             text = f"transform: {name}, {call.blocks * call.lanes} x {call.n}"
         else:
@@ -194,7 +196,8 @@ class ForeignCall:
 
     def _native(self, call: NativeCall) -> _Words:
         words = _Words(call.address, abi.BY_RESULT)
-        for x in call.arguments:
+        in_place = bool(call.in_place) and self.node.is_in_place
+        for x in call.in_place if in_place else call.arguments:
             if isinstance(x, Ref):
                 words.arguments.append((abi.PLACE, len(words.places)))
                 words.places.append(_place(self.node.memory[x.array], 0, x.offset))
