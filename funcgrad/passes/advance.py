@@ -197,4 +197,4 @@ def _in_background(cells: Sequence[Sequence[Equation]]) -> list[Equation]:
 
 def _takes_time(cell: Sequence[Equation]) -> bool:
     """Whether equations may take time; those of one argument may take none."""
-    return any(not _is_message(e) and len(set(_vars(e))) > 1 for e in cell)
+    return any(not _is_message(e) and len(list(_vars(e))) > 1 for e in cell)

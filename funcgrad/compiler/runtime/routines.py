@@ -247,6 +247,8 @@ class _Words:
         return [(abi.PLACE_OF_WORD, len(self.rest) - len(words))]
 
     def all(self) -> list[int]:
+        assert abi.LEAST_ARGUMENTS <= len(self.arguments) <= abi.MOST_ARGUMENTS
+        assert len(self.places) <= abi.MOST_PLACES
         clear, test, every, invalid = flag_words()
         words = {
             "begin": self.begin,

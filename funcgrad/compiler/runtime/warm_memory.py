@@ -374,7 +374,9 @@ def _is_working(made: Handler) -> bool:
     x = make((LEAST_BYTES,), np.uint8)
     address = x.ctypes.data
     del x
-    return bool(make((LEAST_BYTES,), np.uint8).ctypes.data == address)
+    is_same = make((LEAST_BYTES,), np.uint8).ctypes.data == address
+    made.drop()
+    return bool(is_same)
 
 
 def _made_by(made: Handler, shape: Any, dtype: Any) -> np.ndarray:
