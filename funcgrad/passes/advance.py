@@ -5,7 +5,7 @@ over processes has all of its messages at the end, where everybody waits for eac
 to the equation that computes what they send; the next equations run while they are under way
 (`Primitive.as_message`), and whoever reads a result waits for it. Small messages stay
 together: they move down again to the last of them that comes before any result is read, next to
-each other, and are lowered as one.
+each other, and are lowered as one. What is too small for the background moves down to who reads it.
 
 Processes must begin their messages in the same order, and make the same ones in the background.
 They trace the same program, though maybe for arrays of other lengths: so all that is decided here
@@ -16,6 +16,7 @@ one argument go with the message that reads them.
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import field
 
@@ -28,7 +29,7 @@ SMALL_BYTES = 1 << 15
 TOGETHER_BYTES = 1 << 20
 """The most bytes of small messages that go together."""
 
-LARGE_BYTES = 1 << 16
+LARGE_BYTES = SMALL_BYTES
 """Messages of at least so many bytes take longer than it costs to make them in the background."""
 
 
@@ -58,6 +59,11 @@ def messages(equations: Sequence[Equation]) -> Iterator[Sequence[Equation]]:
 
 def _is_message(equation: Equation) -> bool:
     return equation.primitive.as_message() is not None
+
+
+def _is_fence(equation: Equation) -> bool:
+    """Whether no message moves across it."""
+    return equation.primitive.is_effectful and not _is_message(equation)
 
 
 def _is_small(equation: Equation) -> bool:
@@ -143,9 +149,8 @@ def _together(equations: Sequence[Equation]) -> list[list[Equation]]:
     count = 0
     for equation in equations:
         read = set(_vars(equation))
-        is_fence = equation.primitive.is_effectful and not _is_message(equation)
         for key, group in list(open_.items()):
-            if is_fence or not read.isdisjoint(group.made):
+            if _is_fence(equation) or not read.isdisjoint(group.made):
                 del open_[key]
         cells.append([equation])
         if not _is_small(equation):
@@ -175,24 +180,33 @@ def _alone(cell: list[Equation]) -> list[Equation]:
 
 
 def _in_background(cells: Sequence[Sequence[Equation]]) -> list[Equation]:
-    """The equations, with large messages made in the background where others come in between."""
+    """The equations, with large messages made in the background where others come in between.
+
+    Those that are not go down to the first reader of a result: they wait for all processes.
+    """
     first_reader: dict[Var, int] = {}
+    fences = [i for i, cell in enumerate(cells) if _is_fence(cell[0])] + [len(cells)]
     for i, cell in enumerate(cells):
         for equation in cell:
             for var in _vars(equation):
                 first_reader.setdefault(var, i)
-    found: list[Equation] = []
+    found: list[tuple[tuple[int, bool, int], Sequence[Equation]]] = []
     for i, cell in enumerate(cells):
+        if not _is_message(cell[0]):
+            found.append(((i, True, i), cell))
+            continue
         first = cell[0].primitive
         later = first.as_message(first.message_group, in_background=True)
-        ends = [first_reader.get(var, len(cells)) for e in cell for var in e.outputs]
-        between = cells[i + 1 : min(ends, default=i)]
-        is_large = sum(map(_nbytes, cell)) >= LARGE_BYTES if later is not None else False
-        if later is not None and is_large and any(map(_takes_time, between)):
-            found += [Equation(later, e.inputs, e.outputs, e.source) for e in cell]
+        assert later is not None
+        end = min(first_reader.get(var, len(cells)) for e in cell for var in e.outputs)
+        between = (_takes_time(cells[k]) for k in range(i + 1, end))
+        if sum(map(_nbytes, cell)) >= LARGE_BYTES and any(between):
+            begun = [Equation(later, e.inputs, e.outputs, e.source) for e in cell]
+            found.append(((i, True, i), begun))
         else:
-            found += cell
-    return found
+            fence = fences[bisect.bisect(fences, i)]
+            found.append(((min(end, fence), False, i), cell))
+    return [e for _, cell in sorted(found, key=lambda row: row[0]) for e in cell]
 
 
 def _takes_time(cell: Sequence[Equation]) -> bool:
