@@ -100,15 +100,17 @@ def change_in_place(
                 seen_by_numpy.update(values_read(node))
     for i, group in reversed(list(enumerate(groups))):
         out = group.nodes[0].outs[0] if group.nodes[0].outs else None
-        value = _changed(group.nodes[0])
-        if value is None or out is None or value in seen_by_numpy:
+        changed = _changed(group.nodes[0])
+        if changed is None or out is None or changed in seen_by_numpy:
             continue
-        if any(j > i and not _ends(reader, group.nodes[0]) for reader, j in readers[value].items()):
+        if any(
+            j > i and not _ends(reader, group.nodes[0]) for reader, j in readers[changed].items()
+        ):
             continue
-        if value.maker is None:
-            is_free = replaced.get(value) is out.home
+        if changed.maker is None:
+            is_free = replaced.get(changed) is out.home
         else:
-            is_free = value not in outputs and not isinstance(value.maker, External)
+            is_free = changed not in outputs and not isinstance(changed.maker, External)
             is_free = is_free and out.home not in inputs
         if is_free:
-            value.home = out.home
+            changed.home = out.home
