@@ -118,7 +118,7 @@ def _compile_program(
     sources = list(dict.fromkeys(kernel.source for kernel in _kernels(jobs)))
     codes = list(dict.fromkeys(_codes(jobs)))
     if any(warm_memory.is_large(v.shape, v.dtype) for v in graph.outputs if v.home is v):
-        codes.append(warm_memory.CODE)
+        codes.append(warm_memory.code())
     addresses = dict(zip(sources, kernel_store.compile_kernels(sources, codes), strict=True))
     flush = _flushes(graph)
     stepper = _Stepper(addresses, flush, n_threads)

@@ -277,7 +277,9 @@ _SEARCHES = {
 }
 
 
-def _assembly() -> str:
+@cache
+def code() -> kernel_store.Code:
+    """The functions."""
     text = _FUNCTIONS
     for name, (condition, order) in _SEARCHES.items():
         found = _SEARCH.replace("NAME", name).replace("CONDITION", condition)
@@ -290,10 +292,8 @@ def _assembly() -> str:
         **{name.upper(): i for i, name in enumerate(_WORDS)},
     }.items():
         text = re.sub(rf"\b{name}\b", str(number), text)
-    return text
+    return kernel_store.Code(text, "fg_warm_memory")
 
-
-CODE = kernel_store.Code(_assembly(), "fg_warm_memory")
 
 _SET_HANDLER, _DEFAULT_HANDLER = 304, 306
 """Places in NumPy's C interface."""
@@ -339,7 +339,7 @@ def handler() -> Handler | None:
         word_at(own + _HEAD_BYTES + 8 * k) for k in range(len(_WORDS) - first)
     ]
     found = np.zeros(5, np.int64)
-    fill = kernel_store.code_address(CODE)
+    fill = kernel_store.code_address(code())
     ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(fill)(found.ctypes.data)
     *functions, drop = found.tolist()
     words = np.array([table.ctypes.data, *functions], np.int64)
