@@ -489,6 +489,24 @@ class SortCall:
 
 
 @dataclass(frozen=True)
+class Background:
+    """What goes on after a `NativeCall` has begun it.
+
+    Attributes:
+        ask: The call by which it goes on; it does nothing at the end.
+        end: The call that waits for its end.
+        nothing: The word where nothing is under way: before the first call, and after the end.
+
+    All three calls take array 2: a word for what is under way, and another one to be written to.
+    That of the input must not change until the end, that of the result must not be read.
+    """
+
+    ask: NativeCall
+    end: NativeCall
+    nothing: int
+
+
+@dataclass(frozen=True)
 class NativeCall:
     """A function of a library, ``int function(...)``, by its address.
 
@@ -497,11 +515,16 @@ class NativeCall:
         address: Where it is in this process.
         arguments: Integers, pointers among them, and arrays. A result other than 0 is a failure
             (`Primitive.refusal`).
+        in_place: The arguments where the first result has the memory of the first input; empty if
+            it must not.
+        background: What goes on when it has returned.
     """
 
     name: str
     address: int
     arguments: tuple[int | Ref, ...]
+    in_place: tuple[int | Ref, ...] = ()
+    background: Background | None = None
 
     @property
     def touches(self) -> tuple[int, ...]:

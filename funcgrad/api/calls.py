@@ -141,9 +141,9 @@ class _Writer(TreeWriter):
         return True
 
     def check_leaves(self, leaves: list[Any]) -> None:
-        """Convert scalars; arrays are checked by the executor, or here if NumPy is called."""
+        """Convert scalars; arrays are checked by the executor, or here if it is not alone."""
         types = self.executable.in_types
-        places = self.executable.numbers.places if self.executable.is_native else {}
+        places = self.executable.numbers.places if self.executable.is_one_step else {}
         rows = enumerate(zip(self.leaves, leaves, types, strict=True))
         for i, (name, leaf, (shape, dtype)) in rows:
             if type(leaf) is not np.ndarray:
@@ -155,7 +155,7 @@ class _Writer(TreeWriter):
                     low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
                     self.unless(f"{low} <= {name} <= {high}")
                 self.line(f"{name} = {self.constant(np.array)}({name}, {self.constant(dtype)})")
-            elif not self.executable.is_native:
+            elif not self.executable.is_one_step:
                 self.unless(
                     f"type({name}) is ndarray and {name}.shape == {self.constant(shape)} "
                     f"and {name}.dtype == {self.constant(dtype)}"
@@ -165,7 +165,7 @@ class _Writer(TreeWriter):
 
     def run(self) -> None:
         executable = self.executable
-        if not executable.is_native:
+        if not executable.is_one_step:
             self.line(
                 f"{''.join(r + ', ' for r in self.results)} = "
                 f"{self.constant(executable)}({', '.join(self.leaves)})"
@@ -173,7 +173,7 @@ class _Writer(TreeWriter):
                 else f"{self.constant(executable)}({', '.join(self.leaves)})"
             )
             return
-        empty = self.constant(executables.new_array)
+        makers: dict[Any, str] = {}
         places = executable.numbers.places
         objects: list[str | None] = [
             None if i in self.numbers else name for i, name in enumerate(self.leaves)
@@ -191,6 +191,10 @@ class _Writer(TreeWriter):
                 objects.append(None)
             else:
                 objects.append(name)
+                make = executables.maker_of(shape, dtype)
+                if make not in makers:
+                    makers[make] = self.constant(make)
+                empty = makers[make]
                 self.line(f"{name} = {empty}({self.constant(shape)}, {self.constant(dtype)})")
         self.line(f"frame = {self.constant(executable.take_frame)}()")
         if len(self.numbers) > _FEW:

@@ -35,6 +35,7 @@ from funcgrad.api.staging import (
 )
 from funcgrad.compiler.pipeline import compile_program
 from funcgrad.compiler.report import CostAnalysis, MemoryAnalysis
+from funcgrad.compiler.runtime import warm_memory
 from funcgrad.compiler.runtime.executable import Executable
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.axes import Axes, axes_in_scope
@@ -232,6 +233,8 @@ _ALL: weakref.WeakSet[Jitted] = weakref.WeakSet()
 def clear_caches() -> None:
     """Forget the programs and executables of all jitted functions; kernels on disk stay.
 
+    Memory that is kept for their results is given back, too.
+
     Example:
         >>> import funcgrad as fg
         >>> f = fg.jit(lambda x: x + 1)
@@ -242,6 +245,7 @@ def clear_caches() -> None:
     """
     for function in list(_ALL):
         function.clear_cache()
+    warm_memory.drop_kept()
 
 
 class Jitted(MadeOf):

@@ -9,7 +9,7 @@ writes and reads (the pool's memory, the executor's table) are described there.
 
 from __future__ import annotations
 
-ABI = 6
+ABI = 7
 """Version of the kernel ABI: the meaning of slots, args and the words."""
 
 ERROR_WORDS = 4
@@ -40,7 +40,10 @@ error code to stop with: the executor writes it, long loops call it now and then
 RAISED_SLOT = LOOK_SLOT + 1
 """The first of three slots: type, value and traceback of what a handler of a signal has raised."""
 
-FIRST_SLOT = RAISED_SLOT + 3
+OWN_SLOT = RAISED_SLOT + 3
+"""The slot of the address of the slots, some of which are words of calls that have begun."""
+
+FIRST_SLOT = OWN_SLOT + 1
 """The slot of the first object of a call."""
 
 CONTROL_WORDS = ["main", "ensure", "release", "check", "fetch"]
@@ -274,7 +277,7 @@ NEVER, BY_FLAG, BY_INFO, BY_RESULT = range(4)
 place; a result other than 0."""
 
 MOST_PLACES = 8
-LEAST_ARGUMENTS, MOST_ARGUMENTS = 3, 13
+LEAST_ARGUMENTS, MOST_ARGUMENTS = 2, 13
 
 NUMBER_CALL_WORDS = [
     "arguments", "results", "objects", "n_items", "table", "run", "save", "restore", "new_list",

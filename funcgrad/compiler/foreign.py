@@ -107,8 +107,8 @@ def ufunc_loop(call: UfuncCall, dtypes: tuple[DType | None, ...]) -> Loop | None
     if fields is None or kinds not in fields.types:
         return None
     i = fields.types.index(kinds)
-    function = _word(fields.functions + 8 * i)
-    data = _word(fields.data + 8 * i) if fields.data else 0
+    function = word_at(fields.functions + 8 * i)
+    data = word_at(fields.data + 8 * i) if fields.data else 0
     if not function:
         return None
     return Loop(function, data, tuple(resolved), _cores(ufunc))
@@ -127,7 +127,7 @@ def _fields(ufunc: np.ufunc) -> _UfuncFields | None:
     counts = [_int(start + offset) for offset in (0, 4, 8, 32)]
     if counts != [ufunc.nin, ufunc.nout, ufunc.nargs, ufunc.ntypes]:
         return None
-    functions, data, name, types = (_word(start + offset) for offset in (16, 24, 40, 48))
+    functions, data, name, types = (word_at(start + offset) for offset in (16, 24, 40, 48))
     if not functions or not name or not types:
         return None
     text = ctypes.string_at(types, ufunc.ntypes * ufunc.nargs)
@@ -154,7 +154,8 @@ def _int(address: int) -> int:
     return ctypes.c_int32.from_address(address).value
 
 
-def _word(address: int) -> int:
+def word_at(address: int) -> int:
+    """The word in memory at an address."""
     return ctypes.c_int64.from_address(address).value
 
 
@@ -209,17 +210,24 @@ def sort_function(dtype: DType, is_order: bool, is_stable: bool) -> int:
     table = _array_functions(dtype)
     if not table:
         return 0
-    function = _word(table + 8 * ((_ARGSORT if is_order else _SORT) + 2 * is_stable))
+    function = word_at(table + 8 * ((_ARGSORT if is_order else _SORT) + 2 * is_stable))
     return function if function and _sorts(function, dtype, is_order) else 0
+
+
+@cache
+def array_interface() -> int:
+    """Address of the table of NumPy's C interface; 0 where it is not known."""
+    umath = importlib.import_module("numpy._core._multiarray_umath")
+    capsule = getattr(umath, "_ARRAY_API", None)
+    return 0 if capsule is None or sys.maxsize <= 1 << 32 else pointer_of(capsule)
 
 
 def _array_functions(dtype: DType) -> int:
     """Address of the functions of a dtype, by NumPy's C interface."""
-    umath = importlib.import_module("numpy._core._multiarray_umath")
-    capsule = getattr(umath, "_ARRAY_API", None)
-    if capsule is None:
+    interface = array_interface()
+    if not interface:
         return 0
-    get = _word(pointer_of(capsule) + 8 * 365)  # PyDataType_GetArrFuncs
+    get = word_at(interface + 8 * 365)  # PyDataType_GetArrFuncs
     if not get:
         return 0
     return ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object)(get)(dtype) or 0

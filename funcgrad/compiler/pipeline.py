@@ -25,6 +25,7 @@ from funcgrad.compiler.nest.allocate import (
 )
 from funcgrad.compiler.nest.arrange import arrange, is_on
 from funcgrad.compiler.nest.codegen import generate, generate_copy
+from funcgrad.compiler.nest.cost import Cost, arithmetic_of, traffic_of
 from funcgrad.compiler.nest.fuse import Group
 from funcgrad.compiler.nest.gather_scatter import (
     generate_argfold,
@@ -64,7 +65,7 @@ from funcgrad.compiler.nest.nodes import (
 from funcgrad.compiler.nest.scalarize import generate_small, is_small
 from funcgrad.compiler.nest.source import Kernel, Place, Site
 from funcgrad.compiler.report import Job, Report, nodes_of, source_lines
-from funcgrad.compiler.runtime import kernel_store
+from funcgrad.compiler.runtime import kernel_store, warm_memory
 from funcgrad.compiler.runtime.executable import (
     Executable,
     KernelStats,
@@ -113,9 +114,12 @@ def _compile_program(
     jobs = [list(_jobs(group)) for group in groups]
     n_threads = _n_threads(program.thread_limit if threads is None else threads)
     _split(jobs, n_threads)
+    _go_on(jobs)
     memory = place(graph, groups, jobs)
     sources = list(dict.fromkeys(kernel.source for kernel in _kernels(jobs)))
     codes = list(dict.fromkeys(_codes(jobs)))
+    if any(warm_memory.is_large(v.shape, v.dtype) for v in graph.outputs if v.home is v):
+        codes.append(warm_memory.code())
     addresses = dict(zip(sources, kernel_store.compile_kernels(sources, codes), strict=True))
     flush = _flushes(graph)
     stepper = _Stepper(addresses, flush, n_threads)
@@ -264,6 +268,33 @@ def _nest_jobs(node: Nest) -> Iterator[Job]:
 def _initial(carry: Carry) -> View:
     """What a carried value is at first."""
     return View(carry.initial.outer, carry.now.shape, carry.now.strides, carry.initial.offset)
+
+
+LONG_WORK = 1 << 20
+"""Operations, or bytes, of a job after which what goes on in the background is looked after."""
+
+
+def _go_on(jobs: Sequence[list[Job]]) -> None:
+    """After long jobs, let what has begun go on; the library does nothing while nobody calls it."""
+    begun: dict[Node, ForeignCall] = {}
+    for row in jobs:
+        for job in list(row):
+            if isinstance(job, Nested):
+                for section in job.sections:
+                    _go_on(section.jobs)
+            node = nodes_of(job)[0]
+            if isinstance(node, Routine) and node.background is not None:
+                begun[node] = ForeignCall(node, node.background.ask)
+            elif isinstance(node, Routine) and node.begun_by is not None:
+                del begun[node.begun_by]
+            elif begun and _is_long(job):
+                row.append(next(iter(begun.values())))
+
+
+def _is_long(job: Job) -> bool:
+    nodes = nodes_of(job)
+    cost = sum(map(arithmetic_of, nodes), Cost(nbytes=traffic_of(nodes)))
+    return isinstance(job, Nested) or cost.flops + cost.nbytes >= LONG_WORK
 
 
 def _section(

@@ -29,6 +29,8 @@ class Ranks:
         size: The number of processes.
         index: The number of this one.
         deterministic: Whether sums are formed in an order that does not depend on the machine.
+        has_background: Whether compiled programs may move messages, and compute while they are
+            under way.
 
     Subclasses exchange arrays: contiguous ones of equal shapes in all processes.
     """
@@ -37,6 +39,7 @@ class Ranks:
     size: int
     index: int
     deterministic: bool
+    has_background: bool = False
 
     def total(self, x: Any) -> Any:
         """The sum of the arrays of all processes."""

@@ -134,6 +134,8 @@ class Primitive:
     agrees: ClassVar[bool | None] = None
     """What is known of the results in the processes along its axes: that they are equal (True),
     that they differ (False), or that they are equal where all arguments are (``None``)."""
+    message_group: int = 0
+    """The number of the group of messages that are sent as one, from 1; 0 if it is none of such."""
     at_numbers: ClassVar[Callable[..., tuple[Any, ...] | None] | None] = None
     """A short form of evaluation and JVP rule at Python's floats and float64 scalars.
 
@@ -158,6 +160,19 @@ class Primitive:
     def callees(self) -> tuple[Any, ...]:
         """Functions of the user's that evaluation calls, and tracing does not."""
         return ()
+
+    def as_message(self, group: int = 0, in_background: bool = False) -> Primitive | None:
+        """The same operation, which only tells other processes of an array, told otherwise.
+
+        Args:
+            group: As of `message_group`: what arrays side by side give is side by side what each
+                gives.
+            in_background: Whether it only begins, and goes on while other things are computed.
+
+        Returns:
+            ``None`` if it does anything else, or cannot be told otherwise.
+        """
+        return None
 
     # The rules. A subclass gives, derives or declares impossible each of them. Those that take one
     # parameter per argument of the operation leave its number open here.

@@ -21,7 +21,8 @@ from funcgrad.core.axes import Ranks
 from funcgrad.core.source import current_location
 from funcgrad.distributed.failing import end_together
 from funcgrad.errors import DistributedError, LibraryError
-from funcgrad.lowering import NativeCall, Ref
+from funcgrad.forking import cached_property
+from funcgrad.lowering import Background, NativeCall, Ref
 
 LAUNCHED = (
     "OMPI_COMM_WORLD_SIZE",
@@ -35,6 +36,9 @@ LAUNCHED = (
 
 MOST = 2**31 - 1
 """The most elements of one message."""
+
+BEHIND = " in background"
+"""What the names of operations end with that only begin."""
 
 RECORD = 480
 """Bytes that processes tell each other when they compare what they do."""
@@ -160,9 +164,37 @@ class Processes(Ranks):
         x, *partners = details
         if self.checks is not None or sys.maxsize <= 1 << 32:
             return None
-        name, arguments = self._arguments(operation, x, partners)
+        name, arguments = self._arguments(operation.removesuffix(BEHIND), x, partners)
+        behind = self._background_calls if operation.endswith(BEHIND) else None
+        if behind is not None:
+            name, arguments = name.replace("MPI_A", "MPI_Ia"), (*arguments, Ref(2))
         address = _address(name)
-        return NativeCall(name, address, arguments) if address else None
+        if not address:
+            return None
+        in_place: tuple[int | Ref, ...] = ()
+        # Open MPI allocates memory for it anew, as often as it is called.
+        if name == "MPI_Allreduce" or (name == "MPI_Iallreduce" and not _is_open_mpi()):
+            in_place = int(mpi().IN_PLACE), *arguments[1:]
+        return NativeCall(name, address, arguments, in_place, behind)
+
+    @property
+    def has_background(self) -> bool:  # type: ignore[override]
+        """Whether messages may be moved: in the checking mode they are named where they stand."""
+        return self.checks is None and self.size > 1 and self._background_calls is not None
+
+    @cached_property
+    def _background_calls(self) -> Background | None:
+        status, state, flag = mpi()._addressof(_status()), Ref(2), Ref(2, 1)
+        calls = []
+        for name, arguments in (
+            ("MPI_Test", (state, flag, status)),
+            ("MPI_Wait", (state, status)),
+        ):
+            address = _address(name)
+            if not address:
+                return None
+            calls.append(NativeCall(name, address, arguments, arguments))
+        return Background(calls[0], calls[1], _handle(mpi().REQUEST_NULL))
 
     def _arguments(
         self, operation: str, x: ShapedArray, partners: list[int | None]
@@ -259,6 +291,11 @@ def _place() -> str:
 def _handle(thing: Any) -> int:
     handle: int = mpi()._handleof(thing)
     return handle
+
+
+@cache
+def _is_open_mpi() -> bool:
+    return bool(mpi().get_vendor()[0] == "Open MPI")
 
 
 @cache

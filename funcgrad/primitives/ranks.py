@@ -10,6 +10,7 @@ their own, as only programs whose derivatives were taken are made of them.
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -50,10 +51,29 @@ class RankStep(Primitive):
 
 @dataclass(frozen=True)
 class RankTotal(RankStep):
-    """The sum over processes."""
+    """The sum over processes.
+
+    Attributes:
+        message_group: As of `Primitive.message_group`.
+        in_background: Whether other steps run until somebody reads the result.
+    """
+
+    message_group: int = 0
+    in_background: bool = False
 
     name = "psum"
     agrees = True
+
+    def as_message(self, group: int = 0, in_background: bool = False) -> Primitive | None:
+        if not self.ranks.has_background:
+            return None
+        return replace(self, message_group=group, in_background=in_background)
+
+    def params(self) -> dict[str, Any]:
+        own: dict[str, Any] = {"ranks": self.ranks}
+        if self.message_group:
+            own["group"] = self.message_group
+        return own | {"in_background": True} if self.in_background else own
 
     def impl(self, x: Any) -> Any:
         return self.ranks.total(x)
@@ -62,7 +82,8 @@ class RankTotal(RankStep):
         return x.strong()
 
     def lower(self, x: ShapedArray) -> Form:
-        return self.form(x, x, self.ranks.native("total", x))
+        operation = "total in background" if self.in_background else "total"
+        return self.form(x, x, self.ranks.native(operation, x))
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ and closed forms, and NumPy itself. Every process checks its own lane.
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import sys
@@ -16,6 +17,7 @@ import numpy as np
 
 import funcgrad as fg
 from funcgrad import distributed, lax
+from funcgrad.compiler.runtime import in_flight
 from funcgrad.errors import DistributedError
 
 RNG = np.random.default_rng(0)
@@ -161,6 +163,111 @@ def laws(which):
             check(fg.grad(lambda x, f=f: (f(x) ** 3).sum()), x, f"gradient of {name}")
 
 
+def matrices():
+    """Matrices of all lanes, and one more: large enough for messages in the background."""
+    return RNG.normal(size=(distributed.size(), 120, 120)), RNG.normal(size=(120, 120)) / 11
+
+
+def background():
+    """Sums that begin early and go on in the background, beside products, in loops and branches."""
+    xs, w = matrices()
+    i, n = distributed.rank(), distributed.size()
+    x = xs[i]
+    rows = RNG.normal(size=(n, 4, 120))
+
+    def plain(x, w):
+        return lax.psum(x * 2.0, "data") + w @ w
+
+    def several(x, w, rows):
+        y = x @ w
+        t = lax.psum((y, rows[0], rows[1], x), "data")
+        z = np.sin(w @ x)
+        return t, lax.psum(z, "data") * z, lax.psum(rows[2].astype(np.float32), "data")
+
+    def looped(x, w):
+        def step(c, _):
+            t = lax.pmean(c, "data")
+            return np.tanh(c @ w) + t, t.sum()
+
+        return lax.scan(step, x, None, length=3)
+
+    def expected_of_loop():
+        cs, sums = xs, []
+        for _ in range(3):
+            t = cs.mean(0)
+            sums.append(t.sum())
+            cs = np.tanh(cs @ w) + t
+        return cs[i], sums
+
+    def branched(x, w):
+        grow = lambda x: lax.psum(x + 1.0, "data") * (x @ w)  # noqa: E731
+        return lax.cond(lax.psum(x[0, 0], "data") < 1e9, grow, lambda x: x, x)
+
+    with distributed.spmd():
+        f = fg.jit(plain)
+        text = f.lower(x, w).as_text()
+        assert text.index("MPI_Iallreduce") < text.index("matrix product") < text.index("MPI_Wait")
+        for scale in (1.0, 2.0):
+            np.testing.assert_allclose(f(scale * x, w), 2 * scale * xs.sum(0) + w @ w, 1e-9, 1e-9)
+        found = fg.jit(several, donate_argnums=0)(x.copy(), w, rows[i])
+        z = np.sin(w @ xs)
+        first = ((xs @ w).sum(0), rows[:, 0].sum(0), rows[:, 1].sum(0), xs.sum(0))
+        last = rows[:, 2].sum(0)
+        for a, b in zip(fg.tree.leaves(found), (*first, z.sum(0) * z[i], last), strict=True):
+            np.testing.assert_allclose(a, b, 1e-5 if b is last else 1e-9, 1e-5)
+        c, sums = fg.jit(looped)(x, w)
+        expected, expected_sums = expected_of_loop()
+        np.testing.assert_allclose(c, expected, 1e-9, 1e-9)
+        np.testing.assert_allclose(sums, expected_sums, 1e-9, 1e-9)
+        found = fg.jit(branched)(x, w)
+        np.testing.assert_allclose(found, (xs + 1.0).sum(0) * (x @ w), 1e-9, 1e-9)
+    uneven()
+    stopped(x, w, xs)
+
+
+def uneven():
+    """Ranks with parts of other lengths, down to one example, send the same messages."""
+    n, i = distributed.size(), distributed.rank()
+    sizes = (100, 110, 120)
+    params = [
+        (RNG.normal(size=(a, b)) / a, RNG.normal(size=b)) for a, b in itertools.pairwise(sizes)
+    ]
+    x = RNG.normal(size=(2 * n - 1, 100))
+    own = slice(2 * i, 2 * i + 2)  # the last one has one
+
+    def loss(params, x):
+        for w, b in params:
+            x = np.tanh(x @ w + b)
+        return (x**2).sum()
+
+    with distributed.spmd():
+        found = fg.jit(lambda p, x: lax.psum(fg.grad(loss)(p, x), "data"))(params, x[own])
+    expected = fg.grad(loss)(params, x)
+    for a, b in zip(fg.tree.leaves(found), fg.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(a, b, 1e-9, 1e-9)
+
+
+def stopped(x, w, xs):
+    """All ranks fail while a sum is under way, catch that, and go on."""
+
+    def chosen(x, w, k):
+        total = lax.psum(x, "data")
+        return total, np.linalg.inv(w @ w * k)
+
+    with distributed.spmd():
+        f = fg.jit(chosen)
+        for k in (3.0, 0.0, 5.0, 0.0, 7.0):
+            if not k:
+                assert "ingular" in caught(lambda k=k: f(x, w, k), np.linalg.LinAlgError)
+                continue
+            total, inverse = f(x, w, k)
+            np.testing.assert_allclose(total, xs.sum(0), 1e-9, 1e-9)
+            np.testing.assert_allclose(inverse @ w @ w * k, np.eye(120), 1e-6, 1e-6)
+        deadline = time.monotonic() + 20
+        while in_flight.release():
+            assert time.monotonic() < deadline
+
+
 def grids():
     """Meshes: sums along each axis, and along both."""
     n, i = distributed.size(), distributed.rank()
@@ -269,7 +376,18 @@ def refusals():
 
 def end(how):
     """One rank fails while the others wait for it."""
-    f = fg.jit(lambda x: lax.fori_loop(0, 10**9, lambda _, x: lax.pmean(x, "data"), x))
+    w = RNG.normal(size=(120, 120)) / 11
+
+    def alone(_, x):
+        return lax.pmean(x, "data")
+
+    def beside(_, x):
+        return lax.pmean(x, "data") + np.tanh(w @ x @ w)
+
+    is_beside = how.endswith(" beside products")
+    how = how.removesuffix(" beside products")
+    x = np.ones((120, 120)) if is_beside else np.ones(3)
+    f = fg.jit(lambda x: lax.fori_loop(0, 10**9, beside if is_beside else alone, x))
     with distributed.spmd():
         lax.psum(np.ones(1), "data")
         print("ready", flush=True)
@@ -283,13 +401,15 @@ def end(how):
             os.kill(os.getpid(), signal.SIGKILL)
         if how == "sleep":
             time.sleep(100)
-        f(np.ones(3))
+        f(x)
 
 
 def main():
     name, *rest = sys.argv[1:]
     if name == "laws":
         laws(*rest)
+    elif name == "background":
+        background()
     elif name == "others":
         tools()
         refusals()

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +16,7 @@ from funcgrad import data
 from tests.distributed.launching import needs_mpi
 from tests.distributed.launching import run as launch
 from tests.distributed.run_examples import results
-from tests.examples.program import check_picture, load, run
+from tests.examples.program import FOLDER, check_picture, load, run
 
 PROGRAM = Path(__file__).with_name("run_examples.py")
 
@@ -75,12 +78,9 @@ def test_many_processes_give_what_one_gives(alone, tmp_path, n, m):
         np.testing.assert_allclose(rows, expected, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.nightly)])
-def test_the_ensemble_finds_the_curve(workers):
-    if workers and importlib.util.find_spec("distributed") is None:
-        pytest.skip("there is no dask.distributed")
+def test_the_ensemble_finds_the_curve():
     example = load("ensemble_dask")
-    fits = run(example, "--members", 8, "--workers", workers)
+    fits = run(example, "--members", 8, "--workers", 0)
     assert np.all(np.abs(fits.mean(0) - example.TRUTH) < 0.2)
 
 
@@ -98,3 +98,25 @@ def test_pictures_are_drawn(tmp_path, name, arguments):
     path = tmp_path / "picture.png"
     load(name).main([*arguments, "--output", str(path)])
     check_picture(path)
+
+
+@pytest.mark.nightly
+@pytest.mark.skipif(
+    importlib.util.find_spec("distributed") is None, reason="there is no dask.distributed"
+)
+def test_workers_of_dask_find_what_one_process_finds():
+    # Started as users start it: workers import the function from the program.
+    program = FOLDER / "ensemble_dask.py"
+    printed = [
+        subprocess.run(
+            [sys.executable, program, "--members", "8", "--workers", str(workers)],
+            env={**os.environ, "PYTHONPATH": str(FOLDER.parent)},
+            capture_output=True,
+            check=True,
+            text=True,
+            timeout=300,
+        ).stdout
+        for workers in (0, 2)
+    ]
+    assert printed[0] == printed[1]
+    assert printed[0].startswith("a = ")

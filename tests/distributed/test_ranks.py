@@ -37,8 +37,20 @@ def test_tools_grids_and_refusals(n, tmp_path):
     assert said.count("said once") == 1
 
 
-def test_an_exception_on_one_rank_ends_all_and_is_shown_once():
-    code, err, seconds = failed(2, PROGRAMS, "raise")
+@pytest.mark.parametrize("n", [2, pytest.param(3, marks=pytest.mark.nightly)])
+def test_sums_in_the_background(n):
+    assert "background hold" in run(n, PROGRAMS, "background")
+
+
+# The others are in a loop of small sums, or of large ones in the background of products.
+BESIDE = pytest.mark.parametrize(
+    "beside", [" beside products", pytest.param("", marks=pytest.mark.nightly)]
+)
+
+
+@BESIDE
+def test_an_exception_on_one_rank_ends_all_and_is_shown_once(beside):
+    code, err, seconds = failed(2, PROGRAMS, "raise" + beside)
     assert code == 1
     assert err.count("ValueError: this rank is ill") == 1
     assert "rank 1 of 2 failed, which ends all:" in err
@@ -62,15 +74,23 @@ def test_an_exit_with_a_code_ends_all():
     assert seconds < PATIENCE
 
 
-def test_a_killed_rank_ends_all():
-    code, err, seconds = failed(2, PROGRAMS, "kill")
+@BESIDE
+def test_a_killed_rank_ends_all(beside):
+    code, err, seconds = failed(2, PROGRAMS, "kill" + beside)
     assert code != 0
     assert "rank 1" in err
     assert "signal 9" in err
     assert seconds < PATIENCE
 
 
-@pytest.mark.parametrize("how", ["wait", pytest.param("sleep", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(
+    "how",
+    [
+        pytest.param("wait", marks=pytest.mark.nightly),
+        "wait beside products",
+        pytest.param("sleep", marks=pytest.mark.nightly),
+    ],
+)
 def test_ctrl_c_ends_all(how):
     def interrupt(process):
         time.sleep(0.5)

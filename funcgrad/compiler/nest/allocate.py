@@ -6,13 +6,14 @@ Lifetimes are known, so memory of the arena is used again as soon as the last re
 from __future__ import annotations
 
 import bisect
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import field
 from typing import Any
 
 import numpy as np
 
-from funcgrad.compiler.abi import FIRST_SLOT
+from funcgrad.compiler.abi import FIRST_SLOT, OWN_SLOT
 from funcgrad.compiler.nest.fuse import Group
 from funcgrad.compiler.nest.layout import Uniform, Value
 from funcgrad.compiler.nest.nodes import (
@@ -21,8 +22,11 @@ from funcgrad.compiler.nest.nodes import (
     Loop,
     Nest,
     Node,
+    Routine,
+    all_nodes,
     values_read,
 )
+from funcgrad.lowering import Background
 from funcgrad.records import dataclass
 
 _ALIGNMENT = 64
@@ -38,6 +42,8 @@ class Memory:
         arena_slot: Slot of the arena's address.
         arena_bytes: Size of the arena.
         constants: Slot of every constant of the graph.
+        states: Of calls that go on in the background: the slots of their words, which stay where
+            they are, and the calls.
     """
 
     n_objects: int = 0
@@ -45,6 +51,7 @@ class Memory:
     arena_slot: int = 0
     arena_bytes: int = 0
     constants: list[int] = field(default_factory=list)
+    states: list[tuple[int, Background]] = field(default_factory=list)
 
 
 def mark_stored(graph: Graph, groups: Sequence[Group]) -> None:
@@ -90,6 +97,13 @@ def place(graph: Graph, groups: Sequence[Group], jobs: Sequence[Sequence[Any]]) 
                 if value.slot < 0:
                     value.slot = slot
                     slot += 1
+    for node in all_nodes(graph):
+        background = node.background if isinstance(node, Routine) else None
+        if background is not None:
+            _, state = node.outs
+            state.slot, state.offset = OWN_SLOT, 8 * slot
+            memory.states.append((slot, background))
+            slot += math.prod(state.shape)
     memory.n_slots = slot
     memory.arena_bytes = _fill_arena(graph, groups, jobs, memory.arena_slot, memory)
     return memory

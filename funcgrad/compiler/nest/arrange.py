@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from funcgrad import environment
 from funcgrad.compiler.nest.allocate import mark_stored
+from funcgrad.compiler.nest.defer import defer
 from funcgrad.compiler.nest.detach import detach
 from funcgrad.compiler.nest.divide import divide, divide_deposits
 from funcgrad.compiler.nest.follow_planes import follow_planes
@@ -80,6 +81,8 @@ def arrange(
                 verify_groups(graph, groups, after)
 
     check("lower")
+    defer(graph)
+    check("defer")
     if is_on("rematerialize"):
         rematerialize(graph)
         check("rematerialize")

@@ -15,6 +15,7 @@ from funcgrad.compiler.nest.nodes import (
     Point,
     Put,
     Replace,
+    Routine,
     values_read,
 )
 
@@ -54,7 +55,11 @@ def reuse_inputs(graph: Graph, groups: Sequence[Group], donated: Sequence[bool])
 
 
 def _changed(node: Node) -> Value | None:
-    """The array of which a node changes a part only, if it reads that array nowhere else."""
+    """The array that a node changes where it is, if it reads that array nowhere else."""
+    if isinstance(node, Routine):
+        found = node.replaced
+        is_whole = isinstance(found, View) and found.is_whole and found.dtype == node.out.dtype
+        return found.value if isinstance(found, View) and is_whole else None
     if not isinstance(node, Put | Replace | Copies):
         return None
     if isinstance(node, Copies) and (
@@ -66,6 +71,11 @@ def _changed(node: Node) -> Value | None:
         return None
     is_read = any(isinstance(y, View) and y.value is x.value for y in others)
     return None if is_read else x.value
+
+
+def _ends(node: Node, other: Node) -> bool:
+    """Whether a node waits for what another one has begun: it reads nothing of its own."""
+    return isinstance(node, Routine) and node.begun_by is other
 
 
 def change_in_place(
@@ -80,22 +90,27 @@ def change_in_place(
     """
     replaced = dict(carries)
     inputs, outputs = set(graph.inputs), set(graph.outputs)
-    last: dict[Value, int] = {}
+    readers: dict[Value, dict[Node, int]] = {}
     seen_by_numpy: set[Value] = set()  # which looks for them where they were made
     for i, group in enumerate(groups):
         for node in group.nodes:
-            last.update((value, i) for value in values_read(node))
+            for value in values_read(node):
+                readers.setdefault(value, {})[node] = i
             if isinstance(node, External):
                 seen_by_numpy.update(values_read(node))
     for i, group in reversed(list(enumerate(groups))):
         out = group.nodes[0].outs[0] if group.nodes[0].outs else None
-        value = _changed(group.nodes[0])
-        if value is None or out is None or last[value] != i or value in seen_by_numpy:
+        changed = _changed(group.nodes[0])
+        if changed is None or out is None or changed in seen_by_numpy:
             continue
-        if value.maker is None:
-            is_free = replaced.get(value) is out.home
+        if any(
+            j > i and not _ends(reader, group.nodes[0]) for reader, j in readers[changed].items()
+        ):
+            continue
+        if changed.maker is None:
+            is_free = replaced.get(changed) is out.home
         else:
-            is_free = value not in outputs and not isinstance(value.maker, External)
+            is_free = changed not in outputs and not isinstance(changed.maker, External)
             is_free = is_free and out.home not in inputs
         if is_free:
-            value.home = out.home
+            changed.home = out.home

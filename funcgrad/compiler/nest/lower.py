@@ -61,10 +61,12 @@ from funcgrad.lowering import (
     ArgReduction,
     Array,
     Assemble,
+    Background,
     Barrier,
     Constant,
     Contraction,
     Extern,
+    NativeCall,
     Pointwise,
     PrefixScan,
     Reduction,
@@ -82,6 +84,7 @@ from funcgrad.lowering import Routine as RoutineForm
 from funcgrad.lowering import Search as SearchForm
 from funcgrad.lowering import While as WhileForm
 from funcgrad.lowering import Window as WindowForm
+from funcgrad.passes.advance import advance, messages
 from funcgrad.passes.cse import cse
 from funcgrad.passes.dce import dce
 from funcgrad.passes.inline import form_of, inline
@@ -96,7 +99,7 @@ def build(program: Program) -> Graph:
 
 def simplified(program: Program) -> Program:
     """A program without calls, repetitions and dead code."""
-    found: Program = program.memo("simplified", lambda: dce(cse(inline(program))))
+    found: Program = program.memo("simplified", lambda: dce(cse(advance(inline(program)))))
     return found
 
 
@@ -128,8 +131,11 @@ class Lowering(Builder):
             self.operands[var] = self.array(np.array(array, order="C"))
         merged = merged_products(program)
         left_out = {equation for each in merged.values() for equation in each.without}
-        for equation in program.equations:
-            if equation in merged:
+        for group in messages(program.equations):
+            equation = group[0]
+            if len(group) > 1:
+                self._together(group)
+            elif equation in merged:
                 self._merged(merged[equation], equation)
             elif equation not in left_out:
                 self._equation(equation)
@@ -195,6 +201,30 @@ class Lowering(Builder):
         common = self._read(merged.common[0])
         result = Contractor(self, form, common, whole(total.out)).result()
         self.operands[equation.outputs[0]] = result
+        self.equation = outer
+
+    def _together(self, group: Sequence[Equation]) -> None:
+        """One message for several arrays, side by side."""
+        outer, first = self.equation, group[0]
+        shapes = [equation.outputs[0].aval.shape for equation in group]
+        sizes = [math.prod(shape) for shape in shapes]
+        starts = [sum(sizes[:k]) for k in range(len(sizes))]
+        flat = first.outputs[0].aval.update(shape=(sum(sizes),))
+        self.equation = joint = Equation(first.primitive, [Var(flat)], [Var(flat)], first.source)
+        out = Value(flat.shape, flat.dtype)
+
+        def part(value: Value, k: int) -> View:
+            return View(value, shapes[k], contiguous_strides(shapes[k]), starts[k])
+
+        kept = [k for k, size in enumerate(sizes) if size]
+        parts = tuple(self._read(group[k].inputs[0]) for k in kept)
+        places = tuple(part(out, k) for k in kept)
+        sent = whole(self.add(Copies(parts, (out,), places)).out)
+        treat = getattr(self, f"_{type(form_of(joint)).__name__.lower()}")
+        (found,) = treat(form_of(joint), joint, [sent])
+        assert isinstance(found, View)
+        for k, equation in enumerate(group):
+            self.operands[equation.outputs[0]] = part(found.value, k)
         self.equation = outer
 
     def _pointwise(
@@ -324,21 +354,38 @@ class Lowering(Builder):
         reads = (*read, *(start for _, start in starts))
         known = {i: x.dtype for i, x in enumerate(operands)}
         known |= {i: v.aval.dtype for i, v in zip(form.results, equation.outputs, strict=True)}
-        self.add(
-            Routine(
-                reads,
-                tuple(memory[i].value for i in form.results),
-                form.calls,
-                form.n_stack,
-                memory,
-                tuple(starts),
-                frozenset(x.value for i, x in memory.items() if known.get(i) != x.dtype),
+        if isinstance(form.calls[0], NativeCall) and form.calls[0].background is not None:
+            self._begin(form.calls[0], form.calls[0].background, memory)
+        else:
+            self.add(
+                Routine(
+                    reads,
+                    tuple(memory[i].value for i in form.results),
+                    form.calls,
+                    form.n_stack,
+                    memory,
+                    tuple(starts),
+                    frozenset(x.value for i, x in memory.items() if known.get(i) != x.dtype),
+                )
             )
-        )
         return [
             self._result(memory[i], arrays[i], var.aval.dtype)
             for i, var in zip(form.results, equation.outputs, strict=True)
         ]
+
+    def _begin(self, call: NativeCall, background: Background, memory: dict[int, View]) -> None:
+        """A call that only begins, and the one that waits for its end."""
+        x, out = memory[0], memory[1].value
+        pending, state = Value(out.shape, out.dtype), Value((2,), np.dtype(np.int64))
+        pending.home = out
+        arrays = {0: x, 1: whole(pending), 2: whole(state)}
+        hidden = frozenset({state})
+        begin = Routine((x,), (pending, state), (call,), 0, arrays, (), hidden)
+        read = (whole(pending), whole(state), x)  # which is not to change before the end
+        arrays = {0: x, 1: memory[1], 2: whole(state)}
+        end = Routine(read, (out,), (background.end,), 0, arrays, (), hidden)
+        end.begun_by = self.add(begin)
+        self.add(end)
 
     def _arranged(self, operand: Operand, array: Array) -> View:
         """An operand as a routine reads it: contiguous, or one element for all of the stack."""

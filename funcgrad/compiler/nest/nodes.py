@@ -18,7 +18,9 @@ from funcgrad.core.program import Equation
 from funcgrad.core.source import SourceLocation
 from funcgrad.lowering import (
     ArgReduction,
+    Background,
     LibraryCall,
+    NativeCall,
     PrefixScan,
     Reduction,
 )
@@ -291,10 +293,31 @@ class Routine(Node):
     memory: dict[int, View]
     starts: tuple[tuple[int, Operand], ...]
     hidden: frozenset[Value]
+    begun_by: Routine | None = None
+    """What has begun the call that this one waits for."""
 
     @property
     def is_effectful(self) -> bool:
         return self.equation is not None and self.equation.primitive.is_effectful
+
+    @property
+    def background(self) -> Background | None:
+        """What goes on when it has run."""
+        call = self.calls[0]
+        return call.background if isinstance(call, NativeCall) else None
+
+    @property
+    def replaced(self) -> Operand | None:
+        """The operand whose memory the result may take, if its calls can work in place."""
+        call, *others = self.calls
+        works = isinstance(call, NativeCall) and bool(call.in_place) and not others
+        return self.operands[0] if works else None
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the result has the memory of the first operand."""
+        x = self.replaced
+        return isinstance(x, View) and x.value.home is self.out.home
 
 
 @dataclass(eq=False)

@@ -23,6 +23,7 @@ from funcgrad.compiler.abi import (
     INTERRUPTED,
     NEXT_SLOT,
     OVERLAP,
+    OWN_SLOT,
     PARALLEL_WORDS,
     RAISED_SLOT,
     REFUSED,
@@ -33,7 +34,7 @@ from funcgrad.compiler.nest.allocate import Memory
 from funcgrad.compiler.nest.layout import Operand, Uniform, Value
 from funcgrad.compiler.nest.nodes import External, Graph
 from funcgrad.compiler.nest.source import Site
-from funcgrad.compiler.runtime import kernel_store
+from funcgrad.compiler.runtime import in_flight, kernel_store, warm_memory
 from funcgrad.core.limits import NEVER, Limits, current_limits
 from funcgrad.core.source import is_raised_by_us, stands_for
 from funcgrad.core.trace import add_place
@@ -174,6 +175,11 @@ new_array: Callable[..., np.ndarray] = np.empty
 """Arrays for results, and for arguments in the form that kernels read."""
 
 
+def maker_of(shape: tuple[int, ...], dtype: Any) -> Callable[..., np.ndarray]:
+    """What makes arrays of a type: `new_array`, or where they are large, one with warm memory."""
+    return (warm_memory.is_large(shape, dtype) and warm_memory.maker()) or new_array
+
+
 class Frame:
     """Memory of one call.
 
@@ -218,6 +224,9 @@ class Frame:
         self.arena, self.slots[memory.arena_slot] = arena_of(memory)
         self.slots[CONTROL_SLOT] = kernel_store.control_words().ctypes.data
         self.slots[DEADLINE_SLOT] = NEVER
+        self.slots[OWN_SLOT] = self.address
+        for slot, background in memory.states:
+            self.slots[slot] = background.nothing
         for slot, array in zip(memory.constants, constants, strict=True):
             self.slots[slot] = array.ctypes.data
 
@@ -401,6 +410,8 @@ class Executable:
         # Where results come from: the index of a donated argument, or None for a new array.
         place = {value: i for i, value in enumerate(graph.inputs)}
         self.sources = [None if v.home is v else place[v.home] for v in graph.outputs]
+        pairs = zip(self.out_types, self.sources, strict=True)
+        self._fresh = [(maker_of(*kind), *kind) for kind, source in pairs if source is None]
         is_large = memory.arena_bytes > _LARGE_ARENA
         self.frames: list[Frame] = _LargeFrames(memory.arena_bytes) if is_large else []
         self.new_bytes = memory.arena_bytes + sum(
@@ -415,6 +426,11 @@ class Executable:
     def is_native(self) -> bool:
         """Whether calls run without NumPy."""
         return len(self._parts) == 1
+
+    @property
+    def is_one_step(self) -> bool:
+        """Whether a call is one call of the executor, whatever comes of it."""
+        return self.is_native and not self._memory.states
 
     @property
     def memory(self) -> Memory:
@@ -447,23 +463,31 @@ class Executable:
             limits.check_memory(self.new_bytes, name, self.report.largest())
             limits.check_time(name)
         arrays = list(args)
-        fresh = [
-            new_array(shape, dtype)
-            for (shape, dtype), source in zip(self.out_types, self.sources, strict=True)
-            if source is None
-        ]
+        fresh = [make(shape, dtype) for make, shape, dtype in self._fresh]
         frame = self.take_frame()
         if limits is not None:
             frame.slots[DEADLINE_SLOT] = limits.deadline
             frame.slots[NEXT_SLOT] = 0
-        # The frame of a call that fails goes: who knows in what state a second signal leaves it.
-        results = self._call(frame, arrays, fresh, limits)
+        held: dict[Value, Any] = {}
+        try:
+            results = self._call(frame, arrays, fresh, held, limits)
+        except BaseException:
+            # The frame goes: who knows in what state a second signal leaves it.
+            if in_flight.is_at_work(frame.slots, self._memory.states):
+                memory = frame, arrays, fresh, held
+                in_flight.keep(frame.slots, self._memory.states, memory)
+            raise
         frame.slots[DEADLINE_SLOT] = NEVER
         self.frames.append(frame)
         return results
 
     def _call(
-        self, frame: Frame, arrays: list[Any], fresh: list[Any], limits: Limits | None
+        self,
+        frame: Frame,
+        arrays: list[Any],
+        fresh: list[Any],
+        held: dict[Value, Any],
+        limits: Limits | None,
     ) -> list[Any]:
         code = self._start(frame, arrays, fresh)
         while code:
@@ -480,7 +504,6 @@ class Executable:
         rest = iter(fresh)
         results = [next(rest) if i is None else arrays[i] for i in self.sources]
         if not self.is_native:
-            held: dict[Value, Any] = {}
             with np.errstate(all="ignore"):  # as in kernels
                 for k, (part, dying) in enumerate(zip(self._rest, self._dying[1:], strict=True), 1):
                     if isinstance(part, NumpyCall):
@@ -560,6 +583,6 @@ class Executable:
             raise ShapeError(
                 f"argument {i} of a compiled program must have shape {shape}, got {array.shape}."
             )
-        converted = new_array(shape, dtype)
+        converted = maker_of(shape, dtype)(shape, dtype)
         converted[...] = array
         return converted

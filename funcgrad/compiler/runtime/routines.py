@@ -129,6 +129,8 @@ class ForeignCall:
             text = f"call: {name} by {call.calls[0].name} of LAPACK"
         elif isinstance(call, NativeCall):
             text = f"call: {name} by {call.name}"
+            is_other = call.in_place and call.in_place != call.arguments
+            text += " in place" if is_other and self.node.is_in_place else ""
         elif isinstance(call, FourierCall):
             text = f"transform: {name}, {call.blocks * call.lanes} x {call.n}"
         elif isinstance(call, SmallCall):
@@ -257,7 +259,8 @@ class ForeignCall:
 
     def _native(self, call: NativeCall) -> _Words:
         words = _Words(call.address, abi.BY_RESULT)
-        for x in call.arguments:
+        in_place = bool(call.in_place) and self.node.is_in_place
+        for x in call.in_place if in_place else call.arguments:
             if isinstance(x, Ref):
                 words.arguments.append((abi.PLACE, len(words.places)))
                 words.places.append(_place(self.node.memory[x.array], 0, x.offset))
@@ -325,6 +328,8 @@ class _Words:
         return [(abi.PLACE_OF_WORD, len(self.rest) - len(words))]
 
     def all(self) -> list[int]:
+        assert abi.LEAST_ARGUMENTS <= len(self.arguments) <= abi.MOST_ARGUMENTS
+        assert len(self.places) <= abi.MOST_PLACES
         clear, test, every, invalid = flag_words()
         words = {
             "begin": self.begin,

@@ -70,6 +70,11 @@ class CompiledFunction:
                 f"{what}: the function has an operation that NumPy evaluates, which code without "
                 "Python cannot call. jit(f).lower(*args).as_text() shows which."
             )
+        if self._executable.memory.states:
+            raise ArgumentError(
+                f"{what}: the function has collectives that go on in the background, whose end "
+                "code without Python cannot wait for when it is stopped."
+            )
         self._frame = self._executable.take_frame()
         doubles = ["double" if n is None else "const double *" for n in self.arguments]
         self.prototype = (

@@ -1,0 +1,270 @@
+"""The model of time of docs/scale.md: its formulas, its table, and what this machine makes of them.
+
+The table, for clusters, is computed anywhere:
+
+    python tests/benchmarks/scaling.py
+
+The check measures latency, bandwidth and speed of this machine, predicts steps on 1, 2 and 4 ranks
+from them, and measures these, alternating, while the ranks that take no part sleep:
+
+    FUNCGRAD_NUM_THREADS=1 mpiexec -n 4 python tests/benchmarks/scaling.py check
+"""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from math import log2
+from typing import Any
+
+import numpy as np
+
+import funcgrad as fg
+import funcgrad.numpy as fnp
+from funcgrad import distributed, lax, nn
+from funcgrad.records import dataclass
+
+SIZES = (784, 1024, 1024, 1024, 10)
+FEATURES, HIDDEN = 1024, 4096
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What the model knows of a machine.
+
+    Attributes:
+        latency: Seconds that a message takes, however short: *a*.
+        byte: Seconds for every byte of it: *b*.
+        speed: Operations a rank does in a second where it has a core of its own: *F*.
+        cores: How many cores there are; ranks beyond that share them.
+    """
+
+    latency: float
+    byte: float
+    speed: float
+    cores: float = float("inf")
+
+    def psum(self, p: int, nbytes: float) -> float:
+        """Seconds of a sum over ``p`` ranks: arrays are sent along a tree, or halves twice."""
+        if p == 1:
+            return 0.0
+        whole = log2(p) * (self.latency + nbytes * self.byte)
+        halves = 2 * (log2(p) * self.latency + (p - 1) / p * nbytes * self.byte)
+        return min(whole, halves) * self.crowd(p)
+
+    def compute(self, p: int, flops: float) -> float:
+        """Seconds of so many operations of each of ``p`` ranks."""
+        return flops / self.speed * self.crowd(p)
+
+    def crowd(self, p: int) -> float:
+        """How many ranks share a core."""
+        return max(1.0, p / self.cores)
+
+
+# Flops of training: products of matrices, forward, and backward with respect to both factors.
+
+
+def layers() -> list[tuple[float, float]]:
+    """For every layer, the last one first: flops of its gradient an example, and bytes of it."""
+    found = [
+        (2.0 * m * n * (1 if k == 0 else 2), 4.0 * (m + 1) * n)
+        for k, (m, n) in enumerate(itertools.pairwise(SIZES))
+    ]
+    return found[::-1]
+
+
+def forward_flops() -> float:
+    return sum(2.0 * m * n for m, n in itertools.pairwise(SIZES))
+
+
+def data_parallel(machine: Machine, p: int, examples: float, beside: bool) -> float:
+    """Seconds of a gradient of so many examples a rank, and of its sum over ranks.
+
+    Args:
+        machine: The machine.
+        p: Number of ranks.
+        examples: Of each.
+        beside: Whether the network carries messages while the ranks compute.
+    """
+    now = machine.compute(p, examples * forward_flops())
+    carried = 0.0  # when the network is free
+    for flops, nbytes in layers():
+        now += machine.compute(p, examples * flops)
+        carried = max(carried, now) + machine.psum(p, nbytes)
+        now = now if beside else carried
+    return max(now, carried)
+
+
+def tensor_parallel(machine: Machine, p: int, examples: float, hidden: float, sums: int) -> float:
+    """Seconds of a block of two layers whose hidden units are divided among ranks."""
+    flops = 4.0 * examples * FEATURES * hidden * (3 if sums == 2 else 1)
+    message = machine.psum(p, 4.0 * examples * FEATURES)
+    return machine.compute(p, flops / p) + sums * message
+
+
+def table() -> Iterator[str]:
+    """Shares of the time in which ranks of a cluster compute."""
+    cluster = Machine(2e-6, 1e-10, 1e11)
+    for p in (2, 16, 128, 1000):
+        shares = []
+        for examples in (1024.0, 65536.0 / p):
+            alone = data_parallel(cluster, 1, examples, False)
+            shares += [alone / data_parallel(cluster, p, examples, on) for on in (False, True)]
+        block = tensor_parallel(cluster, 1, 1024, 16384, 2) / p
+        shares.append(block / tensor_parallel(cluster, p, 1024, 16384, 2))
+        yield f"| {p:,} | " + " | ".join(f"{100 * x:.0f}%" for x in shares) + " |"
+
+
+# What this machine does.
+
+
+def loss(params: Any, x: Any, y: Any) -> Any:
+    for w, b in params[:-1]:
+        x = nn.relu(x @ w + b)
+    w, b = params[-1]
+    return -fnp.mean(fnp.take_along_axis(nn.log_softmax(x @ w + b), y[:, None], axis=1))
+
+
+def gradient(params: Any, x: Any, y: Any) -> Any:
+    grads = lax.pmean(fg.grad(loss)(params, x, y), "data")
+    return fg.tree.map(lambda p, g: p - np.float32(0.01) * g, params, grads)
+
+
+def block(x: Any, inward: Any, outward: Any) -> Any:
+    return lax.psum(nn.relu(x @ inward) @ outward, "data")
+
+
+class Check:
+    """Measures alternately on the first ranks of those that there are."""
+
+    def __init__(self) -> None:
+        self.mpi = importlib.import_module("mpi4py.MPI")
+        self.world = self.mpi.COMM_WORLD
+        self.rank, size = self.world.Get_rank(), self.world.Get_size()
+        self.counts = [p for p in (1, 2, 4) if p <= size]
+        self.groups = {p: self.world.Split(self.rank < p, self.rank) for p in self.counts}
+        self.rng = np.random.default_rng(0)
+
+    def meet(self) -> None:
+        """Wait for all, asleep."""
+        waiting = self.world.Ibarrier()
+        while not waiting.Test():
+            time.sleep(0.0005)
+
+    def seconds(
+        self, runs: dict[Any, tuple[int, Callable[[], Any]]], rounds: int
+    ) -> dict[Any, float]:
+        """Medians of some runs, each on the first so many ranks."""
+        taken: dict[Any, list[float]] = {key: [] for key in runs}
+        for _ in range(rounds + 2):
+            for key, (p, run) in runs.items():
+                self.meet()
+                if self.rank < p:
+                    self.groups[p].Barrier()
+                    start = time.perf_counter()
+                    run()
+                    self.groups[p].Barrier()
+                    taken[key].append(time.perf_counter() - start)
+        own = {key: float(np.median(times[2:])) if times else 0.0 for key, times in taken.items()}
+        found: dict[Any, float] = self.world.bcast(own)
+        return found
+
+    def machine(self) -> Machine:
+        """Latency and bandwidth between two ranks, and the speed of one."""
+        group = self.groups[2]
+        one = np.ones(1, np.float32)
+        many = np.ones(1 << 20, np.float32)
+        x, w = np.ones((512, 1024), np.float32), np.ones((1024, 1024), np.float32)
+        product = fg.jit(lambda x, w: x @ w)
+        place = self.mpi.IN_PLACE
+
+        def repeated(x: Any, count: int) -> Callable[[], None]:
+            def run() -> None:
+                for _ in range(count):
+                    x[...] = 1
+                    group.Allreduce(place, x)
+
+            return run
+
+        found = self.seconds(
+            {
+                "one": (2, repeated(one, 100)),
+                "many": (2, repeated(many, 4)),
+                "products": (1, lambda: [product(x, w) for _ in range(20)]),
+            },
+            20,
+        )
+        latency = found["one"] / 100
+        byte = (found["many"] / 4 - latency) / many.nbytes
+        speed = 2.0 * x.shape[0] * w.size / (found["products"] / 20)
+        return Machine(latency, byte, speed, float(os.cpu_count() or 1))
+
+    def steps(self, what: str, examples: Sequence[int]) -> dict[Any, tuple[int, Callable[[], Any]]]:
+        """Steps of training on different numbers of ranks, with so many examples each."""
+        runs = {}
+        for p, n in zip(self.counts, examples, strict=False):
+            params = [
+                (self.rng.normal(0, 0.03, (m, k)).astype(np.float32), np.zeros(k, np.float32))
+                for m, k in itertools.pairwise(SIZES)
+            ]
+            x = self.rng.normal(size=(n, SIZES[0])).astype(np.float32)
+            y = self.rng.integers(0, SIZES[-1], n)
+            runs[what, p] = p, self.within(p, gradient, [params, x, y])
+        return runs
+
+    def blocks(self, examples: int) -> dict[Any, tuple[int, Callable[[], Any]]]:
+        """The block with its hidden units divided among different numbers of ranks."""
+        runs = {}
+        for p in self.counts:
+            x = self.rng.normal(size=(examples, FEATURES)).astype(np.float32)
+            inward = np.ones((FEATURES, HIDDEN // p), np.float32)
+            runs["tensor parallel", p] = p, self.within(p, block, [x, inward, inward.T.copy()])
+        return runs
+
+    def within(self, p: int, function: Any, args: list[Any]) -> Callable[[], Any]:
+        donated = 0 if function is gradient else None
+        compiled = fg.jit(lambda *args: function(*args), donate_argnums=donated)
+
+        def run() -> None:
+            with distributed.spmd(axis_name="data", comm=self.groups[p]):
+                found = compiled(*args)
+                if donated is not None:
+                    args[0] = found
+
+        return run
+
+    def report(self) -> None:
+        machine = self.machine()
+        runs = {
+            **self.steps("1,024 examples in all", [1024, 512, 256]),
+            **self.steps("512 examples each", [512, 512, 512]),
+            **self.blocks(512),
+        }
+        found = self.seconds(runs, 10)
+        distributed.echo(
+            f"a = {machine.latency * 1e6:.2f} us, b = {machine.byte * 1e9:.3f} ns, "
+            f"F = {machine.speed / 1e9:.0f} Gflop/s, {machine.cores:.0f} cores"
+        )
+        distributed.echo(
+            "| step | ranks | model | seen | model / seen |\n|---|---:|---:|---:|---:|"
+        )
+        for (what, p), seen in found.items():
+            model = self.model(machine, what, p)
+            times = f"{model * 1e3:.1f} ms | {seen * 1e3:.1f} ms"
+            distributed.echo(f"| {what} | {p} | {times} | {model / seen:.2f} |")
+
+    def model(self, machine: Machine, what: str, p: int) -> float:
+        if what == "tensor parallel":
+            return tensor_parallel(machine, p, 512, HIDDEN, 1)
+        return data_parallel(machine, p, 1024 / p if "all" in what else 512, False)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["check"]:
+        Check().report()
+    else:
+        print("\n".join(table()))
