@@ -15,6 +15,7 @@ from funcgrad.scipy.exponentials import floating
 from funcgrad.scipy.stats import formulas as f
 from funcgrad.scipy.stats.bounded import beta
 from funcgrad.scipy.stats.families import quiet
+from funcgrad.scipy.stats.results import Extended
 from funcgrad.scipy.stats.samples import Axis, Sample
 from funcgrad.scipy.stats.significance import (
     SignificanceResult,
@@ -36,15 +37,21 @@ class PearsonRResult(NamedTuple):
         return self.statistic
 
 
-class LinregressResult(NamedTuple):
-    """What `linregress` returns."""
+class LinregressResult(
+    Extended,
+    fields=("slope", "intercept", "rvalue", "pvalue", "stderr", "intercept_stderr"),
+    n_unpacked=5,
+):
+    """The result of `linregress`, which unpacks to all but the last value.
 
-    slope: Any
-    intercept: Any
-    rvalue: Any
-    pvalue: Any
-    stderr: Any
-    intercept_stderr: Any
+    Args:
+        slope: Of the line.
+        intercept: Of the line.
+        rvalue: The correlation.
+        pvalue: Its significance.
+        stderr: Standard error of the slope.
+        intercept_stderr: Standard error of the intercept.
+    """
 
 
 def _pair(name: str, x: Any, y: Any, axis: Axis) -> tuple[Sample, Sample]:

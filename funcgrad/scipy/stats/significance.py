@@ -13,6 +13,7 @@ from funcgrad.scipy.exponentials import floating
 from funcgrad.scipy.stats import formulas as f
 from funcgrad.scipy.stats.families import quiet
 from funcgrad.scipy.stats.positive import chi2, f_distribution
+from funcgrad.scipy.stats.results import Extended
 from funcgrad.scipy.stats.samples import Axis, Sample, check_policy
 from funcgrad.scipy.stats.symmetric import t as student
 
@@ -24,12 +25,14 @@ class SignificanceResult(NamedTuple):
     pvalue: Any
 
 
-class TtestResult(NamedTuple):
-    """A t statistic and its significance."""
+class TtestResult(Extended, fields=("statistic", "pvalue", "df"), n_unpacked=2):
+    """The result of a t test: it unpacks to the statistic and its significance.
 
-    statistic: Any
-    pvalue: Any
-    df: Any
+    Args:
+        statistic: The t statistic.
+        pvalue: Its significance.
+        df: Degrees of freedom.
+    """
 
 
 _ALTERNATIVES = ("two-sided", "less", "greater")
