@@ -22,6 +22,10 @@ from funcgrad.compiler.native.assembly import Assembly
 RADICES = (8, 5, 4, 3, 2)
 """What a length is divided into, in this order."""
 
+KINDS = (*((radix, False) for radix in RADICES), (8, True), (4, True))
+"""The passes that there is code for: of the last one, whose roots of unity are all 1, the usual
+ones have code that does not multiply."""
+
 WORDS = (
     "n",  # elements of a transform
     "groups",  # groups of lanes in every block
@@ -68,9 +72,8 @@ class _Fourier(Assembly):
         self.nbytes = lanes * self.size
 
     def text(self) -> str:
-        for radix in RADICES:
-            for is_last in (False, True):
-                self._pass(radix, is_last)
+        for kind in KINDS:
+            self._pass(*kind)
         self._choose()
         self._load_beside()
         self._load_rows()
@@ -212,12 +215,11 @@ class _Fourier(Assembly):
             code = self.let("icmp eq i64 %m, 1")
             code = self.let(f"zext i1 {code} to i64")
             code = self.add(self.mul("%radix", 2), code)
-            kinds = [(radix, is_last) for radix in RADICES for is_last in (False, True)]
-            cases = " ".join(
-                f"i64 {2 * r + last}, label %{_pass_name(r, last)}" for r, last in kinds
-            )
+            names = {2 * r + last: _pass_name(r, last) for r, last in KINDS}
+            names |= {2 * r + 1: names[2 * r] for r in RADICES if (r, True) not in KINDS}
+            cases = " ".join(f"i64 {key}, label %{name}" for key, name in names.items())
             self.do(f"switch i64 {code}, label %done [ {cases} ]")
-            for kind in kinds:
+            for kind in KINDS:
                 self.start(_pass_name(*kind))
                 self.do(f"call void @{_pass_name(*kind)}({self._PASS})")
                 self.do("br label %done")

@@ -91,7 +91,8 @@ class _Put:
         self.indices = [Cursor(source, x, f"i{k}", 3 + k) for k, x in enumerate(indices)]
         for k, (length, step) in enumerate(zip(node.lengths, node.steps, strict=True)):
             source.add(f"n{k} = {source.word(length)}")
-            source.add(f"s{k} = {source.word(step * node.out.dtype.itemsize)}")
+            size = node.out.dtype.itemsize
+            source.add(f"s{k} = {size if step == 1 else source.word(step * size)}")
         shape, n = updates.shape, len(updates.shape) - node.n_rest
         cursors = (self.target, self.given, *self.indices)
         long = [axis for axis in range(n) if shape[axis] != 1]
