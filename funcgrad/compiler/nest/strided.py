@@ -29,7 +29,8 @@ _VECTOR_BYTES = 64
 _MOST_VECTORS = 3
 _INNER_ROWS = 8
 _COPY = 1.0
-_SCATTERED = 1.0
+_SCATTERED = 1.0  # at the end, if somebody wants the other order
+_SHORT = 4.0  # of what follows, where its rows do not fill a vector
 _LEAST_GAIN = 8.0
 
 
@@ -101,9 +102,17 @@ class Strider:
         cost = others * vectors / rate
         if copies:
             cost += _COPY * math.prod(b.shape)
+        size = self._size(self.form.out)
         if letter != self._last():
-            cost += _SCATTERED * self._size(self.form.out)
+            cost += _SCATTERED * size
+        if self._row(letter) * self.itemsize < _VECTOR_BYTES:
+            cost += _SHORT * size
         return cost
+
+    def _row(self, letter: str) -> int:
+        """How many elements that have a channel in common, or a place, would lie side by side."""
+        of_places = [c for c in self.form.out if c in self.sliding]
+        return self._size(of_places if letter in self.sliding else letter)
 
     def _size(self, letters: Iterable[str]) -> int:
         return math.prod(self.lengths[c] for c in letters)
