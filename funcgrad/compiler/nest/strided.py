@@ -204,7 +204,7 @@ class Strider:
             c, n, _ = blocks.pop()
             if terms and n * size > _MOST_TERMS:
                 # Where all rows are computed at once, nobody reads the terms of a block again.
-                most = _MOST_TERMS // size if n_rows <= _INNER_ROWS else 1
+                most = max(_MOST_TERMS // size, 1) if n_rows <= _INNER_ROWS else 1
                 part = max(d for d in range(1, most + 1) if n % d == 0)
                 blocks.append((c, n // part, part))
                 terms.insert(0, (c, part, 1))
