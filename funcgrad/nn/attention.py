@@ -11,6 +11,7 @@ import numpy as np
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 from funcgrad.higher_order.staging import located
+from funcgrad.nn.regularization import dropout, drops
 from funcgrad.numpy.contracting import einsum
 from funcgrad.numpy.promotion import as_value
 from funcgrad.numpy.shaping import transpose
@@ -36,8 +37,12 @@ def dot_product_attention(
     local_window_size: int | tuple[int, int] | None = None,
     implementation: Literal["xla"] | None = None,
     return_residual: bool = False,
+    dropout_rate: ArrayLike = 0.0,
+    dropout_key: ArrayLike | None = None,
 ) -> Any:
     """``softmax(scale * query @ key.T + bias) @ value`` for every head, with JAX's signature.
+
+    Two arguments more, at the end, drop weights in training.
 
     In shapes, B is the batch, T and S the lengths of queries and of keys, N and K their numbers of
     heads, H the length of a head. There may be fewer heads of keys than of queries: ``N / K``
@@ -57,6 +62,10 @@ def dot_product_attention(
             one number for both.
         implementation: Accepted for JAX's signature: there is one.
         return_residual: Whether the logarithms of the sums of exponentials are returned too.
+        dropout_rate: Probability with which a weight, of one query for one key in one head, is
+            dropped; the others are divided by its complement, so that a query's sum to 1 only in
+            the mean. The key is needed, and without one nothing may be dropped.
+        dropout_key: A random key; the same key drops the same weights.
 
     Returns:
         An array of the shape of ``query``; with ``return_residual`` a pair with one of shape
@@ -64,7 +73,7 @@ def dot_product_attention(
         values.
 
     Raises:
-        ArgumentError: If the implementation is another one.
+        ArgumentError: If the implementation is another one, or weights are dropped without a key.
         DtypeError: If the mask is not one of bools.
         ShapeError: If shapes do not match.
 
@@ -108,6 +117,8 @@ def dot_product_attention(
         local_window_size,
     )
     weights = normalized(name, logits, -1, seen)
+    if drops(name, dropout_rate, dropout_key, "dropout_key=key"):
+        weights = dropout(dropout_key, weights, dropout_rate)
     split = reshape(weights, (b, heads, n // heads, t, s)) if heads != n else weights
     out = reshape(einsum(f"b{labels[1]},bsnh->{labels[0]}", split, v), (b, t, n, shape_of(v)[-1]))
     out = reshape(out, shape_of(out)[1:]) if is_single else out

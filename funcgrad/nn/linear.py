@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -21,12 +21,18 @@ from funcgrad.nn.classes import checked_integers, within
 from funcgrad.nn.pooling import Padding, pads_of, per_axis
 from funcgrad.numpy.contracting import matmul
 from funcgrad.numpy.promotion import as_value
+from funcgrad.numpy.selecting import pad
 from funcgrad.primitives.indexing import Gather
 from funcgrad.primitives.shape import reshape, shape_of
 from funcgrad.scipy.exponentials import floating
 
 Array = Any
 ArrayLike = Any
+PaddingMode = Literal["zeros", "circular", "reflect", "replicate"]
+"""What is beyond the ends of an array."""
+
+_MODES = {"zeros": "constant", "circular": "wrap", "reflect": "reflect", "replicate": "edge"}
+_MODES_OF_PADDING = {"CIRCULAR": "wrap", "REFLECT": "reflect"}
 
 
 def dense(x: ArrayLike, kernel: ArrayLike, bias: ArrayLike | None = None) -> Array:
@@ -120,6 +126,7 @@ def conv(
     padding: Padding = "SAME",
     dilation: int | Sequence[int] = 1,
     groups: int = 1,
+    padding_mode: PaddingMode = "zeros",
 ) -> Array:
     """Convolution along any number of axes; the kernel is not reversed.
 
@@ -131,14 +138,19 @@ def conv(
         strides: Distance of windows, one number for all axes or one for each.
         padding: ``"SAME"``, ``"VALID"``, ``"SAME_LOWER"``, ``"CAUSAL"`` (one axis: nothing sees
             what comes later), an integer, or one integer or pair (low, high) for every axis.
+            ``"CIRCULAR"`` and ``"REFLECT"``, flax's words, are modes of padding by which there are
+            as many windows as elements with strides of 1.
         dilation: Distance of the elements that neighbouring taps of the kernel meet.
         groups: Into how many groups the features are divided; outputs see those of their group.
+        padding_mode: What is beyond the ends: ``"zeros"``, or as in PyTorch ``"circular"`` (the
+            other end), ``"reflect"`` (the elements before the last, in reverse) or ``"replicate"``
+            (the last element).
 
     Returns:
         An array (batch, ..., outputs).
 
     Raises:
-        ArgumentError: If there is not one number for every axis of the kernel.
+        ArgumentError: If there is not one number for every axis of the kernel, or no such mode.
         ShapeError: If features do not match, or there are too few axes.
 
     Example:
@@ -149,8 +161,11 @@ def conv(
         (8, 14, 14, 6)
         >>> print(fg.nn.conv(np.arange(4.0)[:, None], np.ones((2, 1, 1)), padding="CAUSAL")[:, 0])
         [0. 1. 3. 5.]
+        >>> ring, differences = np.array([1.0, 4.0, 9.0])[:, None], np.array([-1.0, 1.0])
+        >>> print(fg.nn.conv(ring, differences[:, None, None], padding="CIRCULAR")[:, 0])
+        [ 3.  5. -8.]
     """
-    return conv_of("nn.conv", x, kernel, bias, strides, padding, dilation, groups)
+    return conv_of("nn.conv", x, kernel, bias, strides, padding, dilation, groups, padding_mode)
 
 
 def conv_of(
@@ -162,6 +177,7 @@ def conv_of(
     padding: Padding,
     dilation: int | Sequence[int],
     groups: int,
+    padding_mode: PaddingMode,
 ) -> Array:
     """`conv` under the name of a function or a layer."""
     x, kernel = as_value(x, name), as_value(kernel, name)
@@ -177,14 +193,13 @@ def conv_of(
         )
     steps = per_axis(name, "strides", strides, count)
     gaps = per_axis(name, "dilation", dilation, count)
-    pads = pads_of(name, padding, count)
-    if isinstance(pads, str) and pads.upper() == "CAUSAL":
-        if count != 1:
-            raise ArgumentError(
-                located(f"{name}: padding 'CAUSAL' is for kernels of one axis, not {count}.")
-            )
-        pads = [((shape_of(kernel)[0] - 1) * gaps[0], 0)]
+    spans = [(n - 1) * gap + 1 for n, gap in zip(shape_of(kernel), gaps, strict=False)]
+    pads, mode = _border(name, padding, padding_mode, spans)
     batch, inputs = _one_batch(x, count)
+    if mode != "constant":
+        if isinstance(pads, str):
+            pads = lax.padtype_to_pads(shape_of(inputs)[1:-1], spans, steps, pads)
+        inputs, pads = pad(inputs, [(0, 0), *pads, (0, 0)], mode), "VALID"
     y = lax.conv_general_dilated(inputs, kernel, steps, pads, None, gaps, _layout(count), groups)
     y = reshape(y, (*batch, *shape_of(y)[1:])) if len(batch) != 1 else y
     return y + rest[0] if rest else y
@@ -253,6 +268,41 @@ def conv_transpose_of(
     )
     y = reshape(y, (*batch, *shape_of(y)[1:])) if len(batch) != 1 else y
     return y + rest[0] if rest else y
+
+
+def checked_mode(name: str, mode: str) -> str:
+    """NumPy's word for a mode of padding."""
+    if mode not in _MODES:
+        raise ArgumentError(
+            located(
+                f"{name}: padding_mode must be one of {', '.join(map(repr, _MODES))}, got {mode!r}."
+            )
+        )
+    return _MODES[mode]
+
+
+def _border(
+    name: str, padding: Padding, padding_mode: str, spans: Sequence[int]
+) -> tuple[str | Sequence[tuple[int, int]], str]:
+    """The padding as `lax` takes it, and NumPy's word for its mode, for windows of these spans."""
+    mode = checked_mode(name, padding_mode)
+    word = padding.upper() if isinstance(padding, str) else ""
+    if word in _MODES_OF_PADDING:
+        if mode not in ("constant", _MODES_OF_PADDING[word]):
+            raise ArgumentError(
+                located(
+                    f"{name}: padding {padding!r} is a mode itself, got also padding_mode="
+                    f"{padding_mode!r}."
+                )
+            )
+        return [((n - 1) // 2, n // 2) for n in spans], _MODES_OF_PADDING[word]
+    if word == "CAUSAL":
+        if len(spans) != 1:
+            raise ArgumentError(
+                located(f"{name}: padding 'CAUSAL' is for kernels of one axis, not {len(spans)}.")
+            )
+        return [(spans[0] - 1, 0)], mode
+    return pads_of(name, padding, len(spans)), mode
 
 
 def _window_axes(name: str, x: Array, kernel: Array) -> int:

@@ -10,9 +10,11 @@ import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from funcgrad import lax
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.higher_order.staging import located
+from funcgrad.lax.collectives import AxisName
 from funcgrad.nn.normalization import standardize
 from funcgrad.numpy.promotion import normalize_axes, to_dtype
 from funcgrad.primitives import elementwise as p
@@ -187,6 +189,7 @@ def batch_norm(
     epsilon: float = 1e-5,
     bessel: Bessel = "running",
     axis: int = -1,
+    axis_name: AxisName | None = None,
 ) -> tuple[Array, tuple[Array, Array]]:
     """Every feature normalised over the batch, and the running statistics after it.
 
@@ -210,6 +213,8 @@ def batch_norm(
         epsilon: Added to the variance.
         bessel: ``"never"``, ``"running"`` or ``"always"``.
         axis: The axis of the features.
+        axis_name: Name of an axis of a surrounding `vmap`, or of processes, or a tuple of names:
+            in training the batch is then that of all examples along it, each of which has a part.
 
     Returns:
         The normalised array, and the pair of running mean and variance, of the dtypes that they
@@ -217,6 +222,7 @@ def batch_norm(
 
     Raises:
         ArgumentError: If there is no such ``bessel``.
+        AxisNameError: If no surrounding `vmap` has such an axis.
         ShapeError: If a vector does not have the length of the features, or a variance with
             Bessel's correction is to be taken of one number.
 
@@ -230,6 +236,14 @@ def batch_norm(
         >>> y, (mean, variance) = fg.nn.batch_norm(x, np.zeros(1), np.ones(1), train=True)
         >>> print(y.ravel().round(3), mean, variance)
         [-1.  1.] [0.2] [1.1]
+
+        Parts of a batch that share their statistics:
+
+        >>> def shared(x):
+        ...     return fg.nn.batch_norm(x, np.zeros(1), np.ones(1), train=True, axis_name="parts")
+        >>> y, (mean, _) = fg.vmap(shared, axis_name="parts")(x[:, None])
+        >>> print(y.ravel().round(3), mean.ravel())
+        [-1.  1.] [0.2 0.2]
     """
     return batch_norm_of(
         "nn.batch_norm",
@@ -242,6 +256,7 @@ def batch_norm(
         epsilon,
         checked_bessel("nn.batch_norm", bessel),
         axis,
+        axis_name,
     )
 
 
@@ -265,6 +280,7 @@ def batch_norm_of(
     epsilon: float,
     bessel: str,
     axis: int,
+    axis_name: AxisName | None,
 ) -> tuple[Array, tuple[Array, Array]]:
     """`batch_norm` under the name of a function or a layer."""
     x, scale, bias, places = _operands(name, x, scale, bias, axis)
@@ -276,7 +292,7 @@ def batch_norm_of(
         y = centered * p.rsqrt.bind(spread + epsilon)
         return _affine(name, y, scale, bias, places), running
     axes = tuple(i for i in range(len(shape_of(x))) if i not in places)
-    n = _count(x, axes)
+    n = _count(x, axes) * (1 if axis_name is None else lax.axis_size(axis_name))
     if bessel != "never" and n < 2:
         raise ShapeError(
             located(
@@ -284,9 +300,14 @@ def batch_norm_of(
                 "with Bessel's correction can be taken: use a larger batch, or bessel='never'."
             )
         )
-    mean = fold_sum(x, axes) / n
+
+    def total(v: Array) -> Array:
+        sums = fold_sum(v, axes)
+        return sums if axis_name is None else lax.psum(sums, axis_name)
+
+    mean = total(x) / n
     centered = x - mean
-    squares = fold_sum(centered * centered, axes)
+    squares = total(centered * centered)
     variance = squares / (n - 1 if bessel == "always" else n)
     y = _affine(name, centered * p.rsqrt.bind(variance + epsilon), scale, bias, places)
     batch = (mean, variance if bessel == "never" else squares / (n - 1))

@@ -64,6 +64,20 @@ def checked_rate(name: str, rate: ArrayLike) -> ArrayLike:
     return value
 
 
+def drops(name: str, rate: ArrayLike, key: ArrayLike | None, how: str) -> bool:
+    """Whether anything is dropped, for which a random key is needed.
+
+    Raises:
+        ArgumentError: If the rate is no probability, or there is no key.
+    """
+    rate = checked_rate(name, rate)
+    if not isinstance(rate, Tracer) and rate == 0:
+        return False
+    if key is None:
+        raise ArgumentError(located(f"{name} needs a random key in training: {how}."))
+    return True
+
+
 def _shown(value: Any) -> Any:
     return aval_of(value) if shape_of(value) or isinstance(value, np.ndarray) else value
 

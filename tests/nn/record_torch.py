@@ -313,6 +313,20 @@ case(
     kernel=normal(5, 4),
     bias=normal(5),
 )
+CONVOLUTIONS_WITH_BORDERS = {
+    "circular": {"stride": 2, "padding": (2, 1)},
+    "reflect": {"padding": "same", "dilation": (1, 2)},
+    "replicate": {"padding": (3, 3)},
+}
+for mode, options in CONVOLUTIONS_WITH_BORDERS.items():
+    module_case(
+        f"conv_{mode}",
+        lambda mode=mode, options=options: torch.nn.Conv2d(
+            4, 3, (3, 2), padding_mode=mode, **options
+        ),
+        lambda call, x: call(x),
+        x=IMAGES,
+    )
 
 
 def main() -> None:

@@ -7,7 +7,14 @@ import pytest
 
 import funcgrad as fg
 from funcgrad import nn
-from funcgrad.errors import ArgumentError, DtypeError, FuncgradError, ShapeError, TreeError
+from funcgrad.errors import (
+    ArgumentError,
+    AxisNameError,
+    DtypeError,
+    FuncgradError,
+    ShapeError,
+    TreeError,
+)
 from funcgrad.nn import layers
 
 KEY = fg.random.key(0)
@@ -32,6 +39,12 @@ TABLE = {
         IMAGES,
         {"kernel": (3, 2, 2, 8), "bias": (8,)},
         (2, 3, 3, 8),
+    ),
+    "circular conv": (
+        layers.conv(8, (3, 2), strides=(1, 2), padding="CIRCULAR"),
+        IMAGES,
+        {"kernel": (3, 2, 4, 8), "bias": (8,)},
+        (2, 6, 3, 8),
     ),
     "causal conv": (
         layers.conv(8, 3, dilation=2, padding="CAUSAL", bias=False),
@@ -326,6 +339,45 @@ def test_a_query_that_sees_nothing():
     assert np.all(np.isfinite(fg.grad(lambda q: (f(q) ** 2).sum())(q)))
 
 
+def test_dropped_weights_of_attention():
+    # Values that are rows of the identity show the weights.
+    q, k = RNG.normal(size=(3, 40, 2, 4)), RNG.normal(size=(3, 40, 2, 4))
+    rows = np.broadcast_to(np.eye(40)[:, None], (3, 40, 2, 40))
+    spread = np.sqrt(40 / 4)  # values are longer than queries
+    q, k = (np.concatenate([x, np.zeros((3, 40, 2, 36))], -1) for x in (spread * q, k))
+    whole = nn.dot_product_attention(q, k, rows)
+    drop = {"dropout_rate": 0.25, "dropout_key": KEY}
+    some = nn.dot_product_attention(q, k, rows, **drop)
+    kept = some != 0
+    np.testing.assert_allclose(np.mean(kept), 0.75, atol=0.02)
+    np.testing.assert_allclose(some, np.where(kept, whole / 0.75, 0), 1e-12)
+    assert np.unique(kept, axis=0).shape[0] == 3  # every example and every head has a mask
+    assert np.any(kept[:, :, 0] != kept[:, :, 1])
+    # The same key drops the same weights, and gradients see no others.
+    v = RNG.normal(size=(3, 40, 2, 40))
+    y = nn.dot_product_attention(q, k, v, **drop)
+    np.testing.assert_allclose(y, np.einsum("btns,bsnh->btnh", some, v), 1e-11)
+    slopes = fg.grad(lambda v: (nn.dot_product_attention(q, k, v, **drop) * y).sum())(v)
+    np.testing.assert_allclose(slopes, np.einsum("btns,btnh->bsnh", some, y), 1e-11)
+    np.testing.assert_array_equal(
+        nn.dot_product_attention(q, k, v, dropout_key=KEY)[0].shape, y[0].shape
+    )
+
+
+def test_attention_drops_weights_in_training_only():
+    layer, plain = layers.attention(2, dropout=0.5), layers.attention(2)
+    params, state = layer.init(KEY, SEQUENCES)
+    expected = plain.apply(params, state, SEQUENCES)[0]
+    np.testing.assert_array_equal(layer.apply(params, state, SEQUENCES, key=KEY)[0], expected)
+    first, again = (layer.apply(params, (), SEQUENCES, key=KEY, train=True)[0] for _ in range(2))
+    np.testing.assert_array_equal(first, again)
+    assert not np.allclose(first, expected)
+    everything = layers.attention(2, dropout=1.0).apply(params, (), SEQUENCES, key=KEY, train=True)
+    np.testing.assert_allclose(everything[0], np.zeros_like(expected), atol=0)  # biases are 0
+    # A rate of 0 needs no key.
+    np.testing.assert_array_equal(plain.apply(params, (), SEQUENCES, train=True)[0], expected)
+
+
 @pytest.mark.parametrize("dtype", [np.int8, np.uint16, bool, np.float32])
 def test_extremes_of_all_kinds_of_numbers(dtype):
     x = np.array([[1], [0], [1], [1]], dtype)
@@ -379,6 +431,40 @@ MESSAGES = {
         lambda: layers.dropout(0.5).apply((), (), ROWS, train=True),
         ArgumentError,
         r"layers.dropout\(0.5\) needs a random key in training: apply\(..., key=key, train=True\)",
+    ),
+    "key of attention": (
+        lambda: layers.attention(2, dropout=0.5).apply(
+            layers.attention(2).init(KEY, SEQUENCES)[0], (), SEQUENCES, train=True
+        ),
+        ArgumentError,
+        r"layers.attention\(2\) needs a random key in training: apply\(..., key=key, train=True\)",
+    ),
+    "key of weights": (
+        lambda: nn.dot_product_attention(*[IMAGES] * 3, dropout_rate=0.5),
+        ArgumentError,
+        "nn.dot_product_attention needs a random key in training: dropout_key=key",
+    ),
+    "rate of attention": (
+        lambda: layers.attention(2, dropout=-0.1),
+        ArgumentError,
+        r"layers.attention\(2\): rate must be a probability, 0 to 1, got -0.1",
+    ),
+    "mode of padding": (
+        lambda: layers.conv(3, 3, padding_mode="wrap"),
+        ArgumentError,
+        r"padding_mode must be one of 'zeros', 'circular', 'reflect', 'replicate', got 'wrap'",
+    ),
+    "two modes of padding": (
+        lambda: nn.conv(
+            SEQUENCES, np.ones((3, 6, 1)), padding="CIRCULAR", padding_mode="reflect"
+        ),
+        ArgumentError,
+        "padding 'CIRCULAR' is a mode itself, got also padding_mode='reflect'",
+    ),
+    "axis of parts": (
+        lambda: nn.batch_norm(ROWS, np.zeros(6), np.ones(6), train=True, axis_name="parts"),
+        AxisNameError,
+        "parts",
     ),
     "rate": (lambda: layers.dropout(1.5), ArgumentError, "a probability, 0 to 1, got 1.5"),
     "words": (

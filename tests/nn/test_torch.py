@@ -42,6 +42,13 @@ def conv(**options: Any) -> Any:
     return run
 
 
+def conv_module(**options: Any) -> Any:
+    def run(x: Any, **p: Any) -> Any:
+        return conv(**options)(x, p["p.weight"], p["p.bias"])
+
+    return run
+
+
 def conv_transpose(padding: Any, **options: Any) -> Any:
     def run(x: Any, kernel: Any, bias: Any) -> Any:
         taps = np.flip(np.transpose(kernel, (2, 3, 0, 1)), (0, 1))
@@ -62,6 +69,19 @@ def batch_norm(is_training: bool) -> Any:
         return y, *map(fg.stop_gradient, running)
 
     return run
+
+
+def batch_norm_of_parts(x: Any, mean: Any, variance: Any, scale: Any, bias: Any) -> Any:
+    """Every example in a lane of its own."""
+
+    def part(x: Any) -> Any:
+        y, running = nn.batch_norm(
+            x, mean, variance, scale, bias, train=True, momentum=0.8, axis=1, axis_name="parts"
+        )
+        return y, *map(fg.stop_gradient, running)
+
+    y, *running = fg.vmap(part, axis_name="parts", out_axes=(0, None, None))(x[:, None])
+    return y[:, 0], *running
 
 
 def attention(**options: Any) -> Any:
@@ -194,6 +214,9 @@ OURS = {
     "conv_same": conv(padding="SAME"),
     "conv_grouped": conv(groups=2, strides=2, padding=1),
     "conv_depthwise": conv(groups=4, padding=1),
+    "conv_circular": conv_module(strides=2, padding=(2, 1), padding_mode="circular"),
+    "conv_reflect": conv_module(padding="SAME", dilation=(1, 2), padding_mode="reflect"),
+    "conv_replicate": conv_module(padding=3, padding_mode="replicate"),
     "conv_1d": conv(strides=2, padding=3, dilation=2),
     "conv_transpose_plain": conv_transpose("VALID"),
     "conv_transpose_strided": conv_transpose((1, 1), strides=(2, 3)),
@@ -225,16 +248,16 @@ OURS = {
     "dense": lambda x, kernel, bias: nn.dense(x, kernel.T, bias),
 }
 COMPILED = [
-    "integer_labels", "soft_labels_extreme", "conv_grouped", "max_pool_padded", "batch_norm_train",
-    "attention_grouped", "lstm", "gru",
+    "integer_labels", "soft_labels_extreme", "conv_grouped", "conv_circular", "max_pool_padded",
+    "batch_norm_train", "attention_grouped", "lstm", "gru",
 ]  # fmt: skip
 
 
-def outputs_and_gradients(name: str) -> Any:
+def outputs_and_gradients(function: Any) -> Any:
     """A function of the inputs with gradients and of the others."""
 
     def total(given: dict[str, Any], others: dict[str, Any]) -> Any:
-        found = OURS[name](**given, **others)
+        found = function(**given, **others)
         outputs = found if isinstance(found, tuple) else (found,)
         return sum((weights(np.shape(y)) * y).sum() for y in outputs), outputs
 
@@ -259,15 +282,19 @@ def test_all_that_was_recorded_is_compared():
 
 @pytest.mark.parametrize("name", OURS)
 def test_values_and_gradients(name):
-    check(name, outputs_and_gradients(name))
+    check(name, outputs_and_gradients(OURS[name]))
+
+
+def test_batch_norm_of_parts_of_a_batch():
+    check("batch_norm_train", outputs_and_gradients(batch_norm_of_parts))
 
 
 @pytest.mark.parametrize("name", COMPILED)
 def test_compiled_values_and_gradients(name):
-    check(name, fg.jit(outputs_and_gradients(name)))
+    check(name, fg.jit(outputs_and_gradients(OURS[name])))
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", [name for name in OURS if name not in COMPILED])
 def test_all_other_compiled_values_and_gradients(name):
-    check(name, fg.jit(outputs_and_gradients(name)))
+    check(name, fg.jit(outputs_and_gradients(OURS[name])))

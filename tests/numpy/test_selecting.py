@@ -158,6 +158,12 @@ CASES = [
     ("pad", (N2, ((1, 2), (2, 3))), {"constant_values": ((1, 2), (3, 4))}),
     ("pad", (X2, (2, 1)), {"mode": "edge"}),
     ("pad", (X2, 2), {"mode": "reflect"}),
+    ("pad", (X2, 3), {"mode": "reflect"}),
+    *(
+        ("pad", (x, widths), {"mode": mode})
+        for mode in ("edge", "reflect", "symmetric", "wrap")
+        for x, widths in ((N2, ((1, 2), (0, 3))), (X2[:, :1] > 0, (0, 2)), (X2, ((3, 0), (4, 4))))
+    ),
     ("pad", (X2, 9), {"mode": "symmetric"}),
     ("pad", (X2, 9), {"mode": "wrap"}),
     ("pad", (X2, (2, 3)), {"mode": "linear_ramp", "end_values": (5, -4)}),
@@ -256,6 +262,8 @@ SMOOTH = [
     ("vander", fnp.vander, np.array([0.0, 1.0, -0.5])),
     ("pad constant", lambda x: fnp.pad(x, 1, constant_values=3.0), X2),
     ("pad reflect", lambda x: fnp.pad(x, 2, "reflect"), X2),
+    ("pad wrap", lambda x: fnp.pad(x, ((1, 2), (3, 0)), "wrap"), X2),
+    ("pad edge", lambda x: fnp.pad(x, 2, "edge"), X2),
     ("pad ramp", lambda x: fnp.pad(x, 2, "linear_ramp"), X2),
     ("pad mean", lambda x: fnp.pad(x, 2, "mean"), X2),
     ("diff", lambda x: fnp.diff(x, 2) ** 2, X2),

@@ -25,6 +25,7 @@ class Value:
         shape: Its shape.
         dtype: Its dtype.
         maker: The node that computes it; ``None`` for inputs and constants.
+        is_free: Whether nobody has asked for the order in which its axes lie in memory (`orders`).
         is_stored: Whether it has memory; values that only their own kernel reads have none.
         slot: Index of the word that holds the address of its memory, once that is decided.
         offset: Bytes from that address to its first element.
@@ -34,7 +35,8 @@ class Value:
     """
 
     __slots__ = (
-        "dtype", "home", "is_stored", "maker", "offset", "part", "shape", "slot", "strides",
+        "dtype", "home", "is_free", "is_stored", "maker", "offset", "part", "shape", "slot",
+        "strides",
     )  # fmt: skip
 
     def __init__(self, shape: Shape, dtype: np.dtype[Any]) -> None:
@@ -42,6 +44,7 @@ class Value:
         self.dtype = dtype
         self.maker: Any = None
         self.strides = contiguous_strides(shape)
+        self.is_free = False
         self.is_stored = True
         self.home: Value = self
         self.part: View | None = None

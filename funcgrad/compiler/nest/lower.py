@@ -53,6 +53,7 @@ from funcgrad.compiler.nest.nodes import (
     Window,
     values_read,
 )
+from funcgrad.compiler.nest.orders import followed_order, inverse, permuted, permuted_shape
 from funcgrad.compiler.nest.slides import sliding_contraction, window_fold
 from funcgrad.compiler.nest.source import word_of
 from funcgrad.core.program import Atom, Equation, Program, Var
@@ -233,14 +234,20 @@ class Lowering(Builder):
         aval = equation.outputs[0].aval
         if all(isinstance(x, Uniform) for x in operands):
             return [Uniform(self._fold_scalars(equation, operands), aval.shape)]
-        out = Value(aval.shape, aval.dtype)
         scalars = [x.scalar if isinstance(x, Uniform) else None for x in operands]
         expr = with_constants(form.expr, scalars)
         used = operands[: expression(expr).arity]
         aligned = tuple(broadcast(x, aval.shape) for x in used)
-        if expression(expr).is_copy and aligned[0].dtype == out.dtype:
+        if expression(expr).is_copy and aligned[0].dtype == aval.dtype:
             return aligned
-        return [whole(self.add(Point(aligned, (out,), expr)).out)]
+        order = followed_order(aligned)
+        if order is None:
+            out = Value(aval.shape, aval.dtype)
+            return [whole(self.add(Point(aligned, (out,), expr)).out)]
+        out = Value(permuted_shape(aval.shape, order), aval.dtype)
+        out.is_free = True
+        self.add(Point(tuple(permuted(x, order) for x in aligned), (out,), expr))
+        return [permuted(whole(out), inverse(order))]
 
     def _fold_scalars(self, equation: Equation, operands: Sequence[Any]) -> Any:
         """The result of an operation on scalars that are known now."""
@@ -270,10 +277,19 @@ class Lowering(Builder):
         self, form: Reduction, equation: Equation, operands: list[Operand]
     ) -> Iterable[Operand]:
         aval = equation.outputs[0].aval
-        out = Value(aval.shape, aval.dtype)
+        (x,) = operands
         if not form.axes:
-            return [whole(self.add(Point((operands[0],), (out,), "{0}")).out)]
-        return [whole(self.add(Fold((operands[0],), (out,), form)).out)]
+            return [whole(self.copy(x))]
+        order = followed_order(operands)
+        if order is None:
+            out = Value(aval.shape, aval.dtype)
+            return [whole(self.add(Fold((x,), (out,), form)).out)]
+        kept = tuple(i for i in order if i not in form.axes)
+        out = Value(permuted_shape(x.shape, kept), aval.dtype)
+        out.is_free = kept != tuple(sorted(kept))
+        axes = tuple(k for k, i in enumerate(order) if i in form.axes)
+        self.add(Fold((permuted(x, order),), (out,), replace(form, axes=axes)))
+        return [permuted(whole(out), inverse(kept))]
 
     def _prefixscan(
         self, form: PrefixScan, equation: Equation, operands: list[Operand]

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,20 @@ from funcgrad.compiler.nest.builder import Builder
 from funcgrad.compiler.nest.contractions import Contractor
 from funcgrad.compiler.nest.layout import Operand, Shape, Uniform, Value, View, reindexed, whole
 from funcgrad.compiler.nest.nodes import Copies, Fold, Point
+from funcgrad.compiler.nest.orders import (
+    Order,
+    followed_order,
+    inverse,
+    permuted,
+    permuted_shape,
+)
 from funcgrad.compiler.nest.source import neutral
 from funcgrad.compiler.nest.strided import Strider
 from funcgrad.lowering import Contraction, Reduction, Reindex, Slide, WindowFold
 from funcgrad.records import dataclass
+
+COPY_ACROSS = 2.0
+"""About how many cycles more an element takes where a copy has its axes in another order."""
 
 MOST_TAPS = 32
 """Taps up to which a fold of windows is one expression of as many operands."""
@@ -84,18 +95,43 @@ def phases(slide: Slide) -> list[Phase]:
     return found
 
 
-def _padded(
-    builder: Builder, x: Operand, rows: Sequence[Sequence[Phase]], fill: Any
-) -> tuple[Operand, tuple[int, ...]]:
-    """An operand with all elements that phases meet, and how many there are before its own."""
+def _bounds(shape: Shape, rows: Sequence[Sequence[Phase]]) -> tuple[Shape, tuple[int, ...]]:
+    """The shape of an array with all elements that phases meet, and how many come before it."""
     lows, highs = [], []
-    for n, row in zip(x.shape, rows, strict=True):
+    for n, row in zip(shape, rows, strict=True):
         reach = [p.reach for p in row if p.windows and p.taps]
         lows.append(max([0, *(-low for low, _ in reach)]))
         highs.append(max([0, *(high - n + 1 for _, high in reach)]))
-    shape = tuple(a + n + b for a, n, b in zip(lows, x.shape, highs, strict=True))
-    if shape == x.shape:
-        return x, tuple(lows)
+    return tuple(a + n + b for a, n, b in zip(lows, shape, highs, strict=True)), tuple(lows)
+
+
+def _padded(
+    builder: Builder,
+    x: Operand,
+    rows: Sequence[Sequence[Phase]],
+    fill: Any,
+    order: Order | None = None,
+) -> tuple[Operand, tuple[int, ...]]:
+    """An operand with all elements that phases meet, and how many there are before its own.
+
+    A copy, if one is made or an order is asked for, lies in that order or in that of the operand.
+    """
+    shape, lows = _bounds(x.shape, rows)
+    if shape == x.shape and order is None:
+        return x, lows
+    if order is None:
+        order = followed_order([x]) or tuple(range(len(shape)))
+    own, bounds = permuted(x, order), [(lows[i], shape[i]) for i in order]
+    stored = _surrounded(builder, own, bounds, fill)
+    stored.is_free = order != tuple(sorted(order))
+    return permuted(whole(stored), inverse(order)), lows
+
+
+def _surrounded(
+    builder: Builder, x: Operand, bounds: Sequence[tuple[int, int]], fill: Any
+) -> Value:
+    """A copy of an operand, ``low`` elements after the begin of each axis of a given length."""
+    shape = tuple(length for _, length in bounds)
     out = Value(shape, x.dtype)
     parts: list[Operand] = []
     places: list[View] = []
@@ -107,13 +143,13 @@ def _padded(
             parts.append(part)
             places.append(place)
 
-    inner = [(a, a + n) for a, n in zip(lows, x.shape, strict=True)]
+    inner = [(low, low + n) for (low, _), n in zip(bounds, x.shape, strict=True)]
     for axis, (begin, end) in enumerate(inner):
         for edge in ((0, begin), (end, shape[axis])):
-            bounds = [*inner[:axis], edge, *((0, n) for n in shape[axis + 1 :])]
-            put(Uniform(fill, tuple(b - a for a, b in bounds)), bounds)
+            around = [*inner[:axis], edge, *((0, n) for n in shape[axis + 1 :])]
+            put(Uniform(fill, tuple(b - a for a, b in around)), around)
     put(x, inner)
-    return whole(builder.add(Copies(tuple(parts), (out,), tuple(places))).out), tuple(lows)
+    return builder.add(Copies(tuple(parts), (out,), tuple(places))).out
 
 
 def _cut(starts: Sequence[int]) -> Reindex:
@@ -167,19 +203,22 @@ def sliding_contraction(builder: Builder, form: Contraction, x: Operand, y: Oper
     shape = tuple(slides[c].windows if c in slides else lengths[c] for c in form.out)
     if not math.prod(shape) or not math.prod(x.shape) or not math.prod(y.shape):
         return Uniform(x.dtype.type(0), shape)
-    padded, lows = _padded(builder, x, lhs_rows, x.dtype.type(0))
     used = form.lhs + form.rhs + form.out
     fresh = dict(zip(slides, (c for c in _LETTERS if c not in used), strict=False))
     lhs = form.lhs + "".join(fresh[c] for c in form.lhs if c in slides)
     rhs = "".join(fresh.get(c, c) for c in form.rhs)
+    own = Contraction(lhs, rhs, form.out)
     axes = [i for i, c in enumerate(form.lhs) if c in slides]
+    out_rows = [phases(slides[c]) if c in slides else unmoved[c] for c in form.out]
 
-    def result(chosen: tuple[Phase, ...]) -> Operand:
+    def operands(
+        padded: Operand, lows: Sequence[int], chosen: Sequence[Phase]
+    ) -> tuple[Operand, Operand] | None:
+        """Windows and taps of a phase, if it has any."""
         by_letter = dict(zip(form.out, chosen, strict=True))
         if any(by_letter[c].taps == 0 for c in slides):
-            return Uniform(x.dtype.type(0), tuple(p.windows for p in chosen))
+            return None
         of_lhs = [by_letter.get(c, unmoved[c][0]) for c in form.lhs]
-        windows = _taps(padded, lows, of_lhs, axes)
         cuts = [
             (by_letter[c].first_tap, by_letter[c].tap_step, by_letter[c].taps)
             if c in slides
@@ -188,17 +227,67 @@ def sliding_contraction(builder: Builder, form: Contraction, x: Operand, y: Oper
         ]
         starts, steps, sizes = zip(*cuts, strict=True)
         weights = reindexed(y, Reindex(tuple(range(len(cuts))), starts, steps), sizes)
-        return _product(builder, Contraction(lhs, rhs, form.out), windows, weights)
+        return _taps(padded, lows, of_lhs, axes), weights
 
-    out_rows = [phases(slides[c]) if c in slides else unmoved[c] for c in form.out]
+    def cost(order: Order | None) -> float:
+        """About how many cycles it takes with a copy in an order, or without one."""
+        shape, lows = _bounds(x.shape, lhs_rows)
+        copied: Operand = x
+        if order is not None:
+            copied = permuted(whole(Value(permuted_shape(shape, order), x.dtype)), inverse(order))
+        found = (operands(copied, lows, chosen) for chosen in itertools.product(*out_rows))
+        return sum(_cost(builder, own, *pair, slides) for pair in found if pair is not None)
+
+    order = _copied_order(form, x, _bounds(x.shape, lhs_rows)[0], cost)
+    padded, lows = _padded(builder, x, lhs_rows, x.dtype.type(0), order)
+
+    def result(chosen: tuple[Phase, ...]) -> Operand:
+        pair = operands(padded, lows, chosen)
+        if pair is None:
+            return Uniform(x.dtype.type(0), tuple(p.windows for p in chosen))
+        return _product(builder, own, *pair, slides)
+
     return _assembled(builder, shape, x.dtype, out_rows, result)
 
 
-def _product(builder: Builder, form: Contraction, x: Operand, y: Operand) -> Operand:
+def _copied_order(
+    form: Contraction, x: Operand, shape: Shape, cost: Callable[[Order | None], float]
+) -> Order | None:
+    """The order of the axes of a copy of the first operand, if it is better to have one.
+
+    Where there are few channels, and these lie side by side, windows are better side by side.
+    """
+    if isinstance(x, Uniform):
+        return None
+    sliding = [c for c, _ in form.slides]
+    last = sorted(form.lhs, key=lambda c: (c in sliding, form.lhs.index(c)))
+    moved = tuple(form.lhs.index(c) for c in last)
+    as_it_is = followed_order([x]) or tuple(range(len(shape)))
+    if moved == as_it_is:
+        return None
+    is_padded = shape != x.shape
+    before = cost(as_it_is if is_padded else None)
+    after = cost(moved) + COPY_ACROSS * math.prod(shape)
+    return moved if after < before else None
+
+
+def _cost(
+    builder: Builder, form: Contraction, x: Operand, y: Operand, sliding: Iterable[str]
+) -> float:
+    """About how many cycles a strided product takes; 0 for what is none."""
+    if Contractor(builder, form, x, y).has_matrices or isinstance(y, Uniform):
+        return 0.0
+    strider = Strider(builder, form, x, y, sliding)
+    return strider.choice.cost if strider.is_possible and strider.choice is not None else 0.0
+
+
+def _product(
+    builder: Builder, form: Contraction, x: Operand, y: Operand, sliding: Iterable[str]
+) -> Operand:
     """A contraction without copies of windows, unless it is a small one."""
     contractor = Contractor(builder, form, x, y)
     if not contractor.has_matrices:
-        strider = Strider(builder, form, x, y)
+        strider = Strider(builder, form, x, y, sliding)
         if strider.is_possible:
             return strider.result()
     return contractor.result()
@@ -208,6 +297,21 @@ def window_fold(
     builder: Builder, form: WindowFold, operands: Sequence[Operand], out: Value
 ) -> Operand:
     """A fold of windows: an expression of all taps, or a reduction of a view of them."""
+    order = followed_order(operands)
+    moving = [i for i in order or () if form.slides[i].taps > 1]
+    if order is not None and moving == sorted(moving):  # the numbers of taps stay the same
+        own = replace(form, slides=tuple(form.slides[i] for i in order))
+        moved = Value(permuted_shape(out.shape, order), out.dtype)
+        folded = _window_fold(builder, own, [permuted(x, order) for x in operands], moved)
+        if isinstance(folded, View):
+            folded.value.is_free = True
+        return permuted(folded, inverse(order))
+    return _window_fold(builder, form, operands, out)
+
+
+def _window_fold(
+    builder: Builder, form: WindowFold, operands: Sequence[Operand], out: Value
+) -> Operand:
     init = neutral(form.init, out.dtype)
     if not math.prod(out.shape):
         return Uniform(init, out.shape)

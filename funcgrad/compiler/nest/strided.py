@@ -29,8 +29,13 @@ _VECTOR_BYTES = 64
 _MOST_VECTORS = 3
 _INNER_ROWS = 8
 _COPY = 1.0
-_SCATTERED = 6.0
+_SCATTERED = 1.0  # at the end, if somebody wants the other order
+_SHORT = 4.0  # of what follows, where its rows do not fill a vector
 _LEAST_GAIN = 8.0
+
+
+_Walk = tuple[str, int, int]
+"""A letter, how many of its indices are walked along, and their distance."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +58,9 @@ class _Choice:
 class Strider:
     """A contraction of two views as a strided product."""
 
-    def __init__(self, builder: Builder, form: Contraction, x: Operand, y: Operand) -> None:
+    def __init__(
+        self, builder: Builder, form: Contraction, x: Operand, y: Operand, sliding: Iterable[str]
+    ) -> None:
         self.builder = builder
         self.form = form
         self.x = _stored(builder, x)
@@ -61,6 +68,7 @@ class Strider:
         self.lengths = dict(zip(form.lhs, x.shape, strict=True))
         self.lengths |= dict(zip(form.rhs, y.shape, strict=True))
         self.itemsize: int = x.dtype.itemsize
+        self.sliding = frozenset(sliding)
         self.summed = [c for c in form.lhs if c not in form.out]
         self.choice = min(self._choices(), key=lambda choice: choice.cost, default=None)
 
@@ -94,9 +102,17 @@ class Strider:
         cost = others * vectors / rate
         if copies:
             cost += _COPY * math.prod(b.shape)
+        size = self._size(self.form.out)
         if letter != self._last():
-            cost += _SCATTERED * self._size(self.form.out)
+            cost += _SCATTERED * size
+        if self._row(letter) * self.itemsize < _VECTOR_BYTES:
+            cost += _SHORT * size
         return cost
+
+    def _row(self, letter: str) -> int:
+        """How many elements that have a channel in common, or a place, would lie side by side."""
+        of_places = [c for c in self.form.out if c in self.sliding]
+        return self._size(of_places if letter in self.sliding else letter)
 
     def _size(self, letters: Iterable[str]) -> int:
         return math.prod(self.lengths[c] for c in letters)
@@ -117,8 +133,12 @@ class Strider:
             b, b_labels = self._moved(b, b_labels, order), order
         out_order = form.out
         if letter != self._last():
-            out_order = form.out.replace(letter, "") + letter
+            # Windows last, as where channels come first: what is computed of them walks along them.
+            sliding = [c for c in form.out if c in self.sliding and c != letter]
+            others = [c for c in form.out if c not in (*sliding, letter)]
+            out_order = "".join([*others, *sliding, letter])
         value = Value(tuple(self.lengths[c] for c in out_order), a.dtype)
+        value.is_free = out_order != form.out
         rows = self._rows([c for c in out_order if c in a_labels and c not in b_labels])
         a, a_labels, is_near = self._near(a, a_labels, rows)
         in_a = dict(zip(a_labels, a.strides, strict=True))
@@ -126,15 +146,15 @@ class Strider:
         in_out = dict(zip(out_order, value.strides, strict=True))
         lines = self._lines([c for c in out_order if c in b_labels and c not in a_labels], letter)
         outer = [c for c in out_order if c not in (letter, *rows, *lines)]
-        blocks, terms = self._terms(in_a, in_b)
+        blocks, terms = self._terms(in_a, in_b, self._size(rows))
         tables = [
-            self._table(outer, (in_a, in_b, in_out)),
-            self._table(rows, (in_a, in_out)),
+            self._table(self._every(outer), (in_a, in_b, in_out)),
+            self._table(self._every(rows), (in_a, in_out)),
             self._table(blocks, (in_a, in_b)),
             self._table(terms, (in_a, in_b)),
         ]
         operands = (a, b, *(self.builder.constant(table) for table in tables))
-        of_lines = self._table(lines, (in_b, in_out))
+        of_lines = self._table(self._every(lines), (in_b, in_out))
         self.builder.add(
             StridedProduct(operands, (value,), self.lengths[letter], of_lines, is_near)
         )
@@ -172,13 +192,26 @@ class Strider:
             rows.insert(0, c)
         return rows
 
-    def _terms(self, in_a: dict[str, int], in_b: dict[str, int]) -> tuple[list[str], list[str]]:
-        """Summed letters in the order of B, those of blocks and those of the terms of a block."""
+    def _terms(
+        self, in_a: dict[str, int], in_b: dict[str, int], n_rows: int
+    ) -> tuple[list[_Walk], list[_Walk]]:
+        """Walks along summed letters in the order of B, those of blocks and those of a block."""
         letters = sorted(self.summed, key=lambda c: (-abs(in_b[c]), -abs(in_a[c])))
-        terms: list[str] = []
-        while letters and (not terms or self._size([letters[-1], *terms]) <= _MOST_TERMS):
-            terms.insert(0, letters.pop())
-        return letters, terms
+        blocks = [(c, self.lengths[c], 1) for c in letters]
+        terms: list[_Walk] = []
+        size = 1
+        while blocks:
+            c, n, _ = blocks.pop()
+            if terms and n * size > _MOST_TERMS:
+                # Where all rows are computed at once, nobody reads the terms of a block again.
+                most = max(_MOST_TERMS // size, 1) if n_rows <= _INNER_ROWS else 1
+                part = max(d for d in range(1, most + 1) if n % d == 0)
+                blocks.append((c, n // part, part))
+                terms.insert(0, (c, part, 1))
+                break
+            terms.insert(0, (c, n, 1))
+            size *= n
+        return blocks, terms
 
     def _lines(self, free: list[str], letter: str) -> list[str]:
         """The last free letters of B but the columns, up to a reasonable number of lines."""
@@ -189,12 +222,16 @@ class Strider:
             lines.insert(0, c)
         return lines
 
-    def _table(self, letters: Sequence[str], strides: Sequence[dict[str, int]]) -> np.ndarray:
-        """Bytes to the elements at all indices of some letters, one column for each array."""
+    def _every(self, letters: Iterable[str]) -> list[_Walk]:
+        """The walks along all of some letters."""
+        return [(c, self.lengths[c], 1) for c in letters]
+
+    def _table(self, walks: Sequence[_Walk], strides: Sequence[dict[str, int]]) -> np.ndarray:
+        """Bytes to the elements at all indices of some walks, one column for each array."""
         table = np.zeros((1, len(strides)), np.int64)
-        for c in letters:
-            step = np.array([of.get(c, 0) * self.itemsize for of in strides])
-            moves = np.arange(self.lengths[c])[:, None] * step
+        for c, length, step in walks:
+            distance = np.array([of.get(c, 0) * step * self.itemsize for of in strides])
+            moves = np.arange(length)[:, None] * distance
             table = (table[:, None, :] + moves[None, :, :]).reshape(-1, len(strides))
         return table
 

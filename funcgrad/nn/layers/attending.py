@@ -12,8 +12,9 @@ from funcgrad.higher_order.staging import located
 from funcgrad.nn import initializers
 from funcgrad.nn.attention import dot_product_attention
 from funcgrad.nn.initializers import Initializer
-from funcgrad.nn.layers.base import Array, Layer, Tree, entries, typed
+from funcgrad.nn.layers.base import IN_TRAINING, Array, Layer, Tree, entries, typed
 from funcgrad.nn.linear import dense_of
+from funcgrad.nn.regularization import checked_rate, drops
 from funcgrad.primitives.shape import reshape, shape_of
 
 _GLOROT = initializers.glorot_uniform()
@@ -27,6 +28,7 @@ def attention(
     out_features: int | None = None,
     kv_heads: int | None = None,
     bias: bool = True,
+    dropout: float = 0.0,
     kernel_init: Initializer = _GLOROT,
     bias_init: Initializer = initializers.zeros,
     dtype: Any = np.float32,
@@ -44,6 +46,8 @@ def attention(
         out_features: Length of the outputs, by default that of ``x``.
         kv_heads: Number of heads of keys and values, a divisor of ``heads``, by default equal.
         bias: Whether the four products have a bias.
+        dropout: Probability with which a weight is dropped in training, for which ``apply`` then
+            needs a random key.
         kernel_init: Initial kernels, `initializers`.
         bias_init: Initial biases.
         dtype: Dtype of the parameters.
@@ -55,7 +59,8 @@ def attention(
         ``in_proj_weight`` of PyTorch's ``MultiheadAttention``.
 
     Raises:
-        ArgumentError: If numbers of heads do not divide each other.
+        ArgumentError: If numbers of heads do not divide each other, or ``dropout`` is no
+            probability; on ``apply`` in training, if it needs a key.
         ShapeError: On ``init``, if the heads do not divide the features.
 
     Source:
@@ -72,6 +77,7 @@ def attention(
     """
     name = f"layers.attention({heads})"
     shared = heads if kv_heads is None else kv_heads
+    checked_rate(name, dropout)
     if heads < 1 or shared < 1 or heads % shared:
         raise ArgumentError(
             located(f"{name}: {shared} heads of keys and values do not divide {heads} heads.")
@@ -127,12 +133,15 @@ def attention(
 
         source = x if memory is None else memory
         _sequence(name, x), _sequence(name, source)
+        rate = dropout if train and drops(name, dropout, key, IN_TRAINING) else 0.0
         y = dot_product_attention(
             split(product("query", x), heads),
             split(product("key", source), shared),
             split(product("value", source), shared),
             mask=mask,
             is_causal=causal,
+            dropout_rate=rate,
+            dropout_key=key,
         )
         merged = reshape(y, (*shape_of(y)[:-2], shape_of(y)[-2] * shape_of(y)[-1]))
         return product("out", merged), state

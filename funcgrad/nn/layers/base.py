@@ -23,6 +23,9 @@ from funcgrad.pytree import tree_map
 Array: TypeAlias = Any
 Tree: TypeAlias = Any
 
+IN_TRAINING = "apply(..., key=key, train=True)"
+"""How layers that drop something are called in training."""
+
 
 class Layer(NamedTuple):
     """A part of a network, as two functions.

@@ -14,6 +14,7 @@ from funcgrad.higher_order.staging import located
 from funcgrad.nn import initializers, linear
 from funcgrad.nn.initializers import Initializer
 from funcgrad.nn.layers.base import Array, Layer, Tree, entries, typed
+from funcgrad.nn.linear import PaddingMode
 from funcgrad.nn.pooling import Padding
 
 _LECUN = initializers.lecun_normal()
@@ -117,6 +118,7 @@ def conv(
     padding: Padding = "SAME",
     dilation: int | Sequence[int] = 1,
     groups: int = 1,
+    padding_mode: PaddingMode = "zeros",
     bias: bool = True,
     kernel_init: Initializer = _LECUN,
     bias_init: Initializer = initializers.zeros,
@@ -130,9 +132,11 @@ def conv(
             one axis.
         strides: Distance of windows, one number or one for each axis.
         padding: ``"SAME"``, ``"VALID"``, ``"SAME_LOWER"``, ``"CAUSAL"``, an integer, or one integer
-            or pair (low, high) for every axis.
+            or pair (low, high) for every axis; flax's ``"CIRCULAR"`` and ``"REFLECT"``.
         dilation: Distance of the elements that neighbouring taps of the kernel meet.
         groups: Into how many groups features are divided; as many as inputs for a depthwise one.
+        padding_mode: What is beyond the ends: ``"zeros"``, ``"circular"``, ``"reflect"`` or
+            ``"replicate"``.
         bias: Whether there is a bias.
         kernel_init: Initial kernel, `initializers`; an output's number of inputs includes the
             taps of the kernel.
@@ -154,6 +158,7 @@ def conv(
     """
     window = _window(kernel_shape)
     name = f"layers.conv({features}, {window})"
+    linear.checked_mode(name, padding_mode)
     if groups < 1 or features % groups:
         raise ArgumentError(located(f"{name}: {groups} groups do not divide {features} features."))
 
@@ -172,7 +177,9 @@ def conv(
         params: Tree, state: Tree, x: Array, *, key: Array = None, train: bool = False
     ) -> tuple[Array, Tree]:
         kernel, offset = _given(name, params, bias)
-        y = linear.conv_of(name, x, kernel, offset, strides, padding, dilation, groups)
+        y = linear.conv_of(
+            name, x, kernel, offset, strides, padding, dilation, groups, padding_mode
+        )
         return y, state
 
     return Layer(init, apply)

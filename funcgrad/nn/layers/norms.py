@@ -8,6 +8,7 @@ import numpy as np
 
 from funcgrad.errors import ShapeError
 from funcgrad.higher_order.staging import located
+from funcgrad.lax.collectives import AxisName
 from funcgrad.nn import initializers, norms
 from funcgrad.nn.initializers import Initializer
 from funcgrad.nn.layers.base import Array, Layer, Tree, entries, typed
@@ -119,6 +120,7 @@ def batch_norm(
     epsilon: float = 1e-5,
     bessel: Bessel = "running",
     axis: int = -1,
+    axis_name: AxisName | None = None,
     scale: bool = True,
     bias: bool = True,
     dtype: Any = np.float32,
@@ -135,6 +137,8 @@ def batch_norm(
             the running statistics (as in PyTorch), ``"never"`` none (as in flax), ``"always"``
             also that which normalises.
         axis: The axis of the features.
+        axis_name: Name of an axis of a surrounding `vmap`, or of processes, or a tuple of names,
+            whose examples are parts of one batch: in training they share its statistics.
         scale: Whether there is a scale.
         bias: Whether there is a bias.
         dtype: Dtype of parameters and state.
@@ -180,6 +184,7 @@ def batch_norm(
             epsilon,
             bessel,
             axis,
+            axis_name,
         )
         return y, {"mean": mean, "variance": variance}
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from funcgrad import lax
-from funcgrad.errors import ArgumentError, ShapeError
+from funcgrad.errors import ShapeError
 from funcgrad.higher_order.staging import located
 from funcgrad.nn import pooling, regularization
-from funcgrad.nn.layers.base import Array, Layer, Tree, as_layer, function_layer
+from funcgrad.nn.layers.base import IN_TRAINING, Array, Layer, Tree, as_layer, function_layer
 from funcgrad.nn.pooling import Padding
 from funcgrad.numpy.promotion import as_value
 from funcgrad.primitives.shape import reshape, shape_of
@@ -150,12 +150,8 @@ def dropout(rate: float) -> Layer:
     def apply(
         params: Tree, state: Tree, x: Array, *, key: Array = None, train: bool = False
     ) -> tuple[Array, Tree]:
-        if not train:
+        if not train or not regularization.drops(name, rate, key, IN_TRAINING):
             return x, state
-        if key is None:
-            raise ArgumentError(
-                located(f"{name} needs a random key in training: apply(..., key=key, train=True).")
-            )
         return regularization.dropout(key, x, rate), state
 
     return Layer(init, apply)

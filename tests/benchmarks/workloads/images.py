@@ -11,7 +11,9 @@ from tests.benchmarks.workload import BOTH, GRADIENT, Problem, workload
 
 CONVOLUTION = "lax.conv_general_dilated"
 WINDOW = "lax.reduce_window"
-LAYOUT = ("NCHW", "OIHW", "NCHW")
+FIRST, LAST = "first", "last"
+LAYOUTS = {FIRST: ("NCHW", "OIHW", "NCHW"), LAST: ("NHWC", "HWIO", "NHWC")}
+WINDOWS = {FIRST: (1, 1, 2, 2), LAST: (1, 2, 2, 1)}
 
 
 def images(*shapes: tuple[int, ...]) -> tuple[np.ndarray, ...]:
@@ -29,10 +31,10 @@ def np_convolve(x: Any, w: Any, padding: int = 0) -> Any:
     return np.tensordot(windows, w, ((1, 4, 5), (1, 2, 3))).transpose(0, 3, 1, 2)
 
 
-def convolve(xp: Any, x: Any, w: Any, padding: int = 0) -> Any:
+def convolve(xp: Any, x: Any, w: Any, padding: int = 0, channels: str = FIRST) -> Any:
     """The convolution of `lax`."""
     pads = [(padding, padding)] * 2
-    return xp.lax.conv_general_dilated(x, w, (1, 1), pads, dimension_numbers=LAYOUT)
+    return xp.lax.conv_general_dilated(x, w, (1, 1), pads, dimension_numbers=LAYOUTS[channels])
 
 
 @workload(small=(2, 3, 6, 4, 3), normal=(16, 16, 32, 32, 3), large=(64, 32, 64, 64, 3), rows=BOTH)
@@ -93,8 +95,8 @@ def max_pooling(count: int, channels: int, pixels: int) -> Problem:
     )
 
 
-def max_pool(xp: Any, x: Any) -> Any:
-    window = (1, 1, 2, 2)
+def max_pool(xp: Any, x: Any, channels: str = FIRST) -> Any:
+    window = WINDOWS[channels]
     return xp.lax.reduce_window(x, -xp.numpy.inf, xp.lax.max, window, window, "VALID")
 
 
@@ -103,9 +105,24 @@ def np_max_pool(x: Any) -> Any:
     return x.reshape(n, c, h // 2, 2, w // 2, 2).max(axis=(3, 5))
 
 
-@workload(small=(2,), normal=(64,), large=(512,), rows=GRADIENT, needs=(CONVOLUTION, WINDOW))
-def lenet(count: int) -> Problem:
-    """LeNet-5 with ReLU: {count} images of 28^2, cross-entropy."""
+@workload(
+    small=(2, FIRST),
+    normal=(64, FIRST),
+    large=(512, FIRST),
+    rows=GRADIENT,
+    needs=(CONVOLUTION, WINDOW),
+)
+@workload(
+    small=(2, LAST),
+    normal=(64, LAST),
+    large=(512, LAST),
+    rows=GRADIENT,
+    name="lenet-channels-last",
+    needs=(CONVOLUTION, WINDOW),
+)
+def lenet(count: int, channels: str) -> Problem:
+    """LeNet-5 with ReLU: {count} images of 28^2, channels {channels}, cross-entropy."""
+    is_first = channels == FIRST
     rng = np.random.default_rng(0)
     shapes = {
         "conv1": (6, 1, 5, 5),
@@ -123,6 +140,11 @@ def lenet(count: int) -> Problem:
     parameters |= {f"{name}_bias": 0.1 * rng.normal(size=s) for name, s in biases.items()}
     x = rng.uniform(size=(count, 1, 28, 28))
     labels = rng.integers(0, 10, count).astype(np.int32)
+    if not is_first:
+        x = np.ascontiguousarray(np.moveaxis(x, 1, -1))
+        for name in ("conv1", "conv2"):
+            parameters[name] = np.ascontiguousarray(parameters[name].transpose(2, 3, 1, 0))
+            parameters[f"{name}_bias"] = parameters[f"{name}_bias"].ravel()
 
     def network(conv: Any, relu: Any, pool: Any) -> Callable[..., Any]:
         def run(p: Any, x: Any) -> Any:
@@ -137,7 +159,9 @@ def lenet(count: int) -> Problem:
 
     def program(xp: Any) -> Callable[..., Any]:
         forward = network(
-            lambda x, w, pad: convolve(xp, x, w, pad), xp.nn.relu, lambda x: max_pool(xp, x)
+            lambda x, w, pad: convolve(xp, x, w, pad, channels),
+            xp.nn.relu,
+            lambda x: max_pool(xp, x, channels),
         )
 
         def loss(p: Any, x: Any, labels: Any) -> Any:
@@ -146,18 +170,31 @@ def lenet(count: int) -> Problem:
 
         return loss
 
+    def moved(f: Callable[..., Any], permute: Callable[..., Any]) -> Callable[..., Any]:
+        """A function of images with channels first, of images as they are."""
+        if is_first:
+            return f
+
+        def run(x: Any, *rest: Any) -> Any:
+            rest = tuple(permute(w, (3, 2, 0, 1)) if i == 0 else w for i, w in enumerate(rest))
+            return permute(f(permute(x, (0, 3, 1, 2)), *rest), (0, 2, 3, 1))
+
+        return run
+
     def reference(p: Any, x: Any, labels: Any) -> Any:
-        logits = network(np_convolve, lambda x: np.maximum(x, 0), np_max_pool)(p, x)
+        conv, pool = (moved(f, np.transpose) for f in (np_convolve, np_max_pool))
+        logits = network(conv, lambda x: np.maximum(x, 0), pool)(p, x)
         logits = logits - logits.max(axis=1, keepdims=True)
         logs = logits - np.log(np.sum(np.exp(logits), axis=1, keepdims=True))
         return -np.mean(logs[np.arange(count), labels])
 
     def torch_program(torch: Any) -> Callable[..., Any]:
+        """Permuted tensors are PyTorch's images with channels last in memory."""
         functional = torch.nn.functional
         forward = network(
-            lambda x, w, pad: functional.conv2d(x, w, padding=pad),
+            moved(lambda x, w, pad: functional.conv2d(x, w, padding=pad), torch.permute),
             torch.relu,
-            lambda x: functional.max_pool2d(x, 2),
+            moved(lambda x: functional.max_pool2d(x, 2), torch.permute),
         )
         return lambda p, x, labels: functional.cross_entropy(forward(p, x), labels)
 

@@ -177,6 +177,61 @@ def clipped(sqrt: Any, gradients: Any, largest: float) -> list[dict[str, Any]]:
     return [{name: scale * leaf for name, leaf in layer.items()} for layer in gradients]
 
 
+# The same for PyTorch, in place, as `torch.optim` computes them.
+
+
+def torch_momentum(p: Any, g: Any, v: Any, count: float) -> None:
+    p.sub_(v.mul_(0.9).add_(g), alpha=0.01)
+
+
+def torch_rmsprop(p: Any, g: Any, s: Any, count: float) -> None:
+    s.mul_(0.9).addcmul_(g, g, value=0.1)
+    p.addcdiv_(g, s.sqrt().add_(1e-3), value=-RATE)
+
+
+def torch_rmsprop_momentum(p: Any, g: Any, s: Any, v: Any, count: float) -> None:
+    s.mul_(0.9).addcmul_(g, g, value=0.1)
+    p.sub_(v.mul_(0.9).addcdiv_(g, s.sqrt().add_(1e-3), value=RATE))
+
+
+def torch_adam(p: Any, g: Any, m: Any, s: Any, count: float) -> None:
+    m.mul_(0.9).add_(g, alpha=0.1)
+    s.mul_(0.999).addcmul_(g, g, value=0.001)
+    scale = RATE * (1 - 0.999**count) ** 0.5 / (1 - 0.9**count)
+    p.addcdiv_(m, s.sqrt().add_(1e-3), value=-scale)
+
+
+IN_PLACE: dict[Optimiser, Callable[..., None]] = {
+    momentum: torch_momentum,
+    rmsprop: torch_rmsprop,
+    rmsprop_momentum: torch_rmsprop_momentum,
+    adam: torch_adam,
+}
+
+
+def torch_training(torch: Any, optimiser: Optimiser, largest: float | None) -> Callable[..., Any]:
+    """A step that overwrites the state."""
+    value_and_grad = torch_gradients(torch)
+
+    def run(state: Any, x: Any, labels: Any) -> Any:
+        loss, gradients = value_and_grad(state["params"], x, labels)
+        trees = [state["params"], gradients, *state["moments"]]
+        each = [
+            tuple(layer[k] for layer in row) for row in zip(*trees, strict=True) for k in row[0]
+        ]
+        if largest is not None:
+            norms = [torch.linalg.vector_norm(g) for _, g, *_ in each]
+            scale = (largest / torch.linalg.vector_norm(torch.stack(norms))).clamp(max=1.0)
+            for _, g, *_ in each:
+                g.mul_(scale)
+        count = state["count"].add_(1).item()
+        for p, g, *moments in each:
+            IN_PLACE[optimiser](p, g, *moments, count)
+        return state, loss
+
+    return run
+
+
 def torch_gradients(torch: Any) -> Callable[..., Any]:
     def run(layers: Any, x: Any, labels: Any) -> Any:
         given = [{name: leaf.detach().requires_grad_() for name, leaf in e.items()} for e in layers]
@@ -221,7 +276,7 @@ def training(
         (state, *data),
         lambda xp: step(xp.value_and_grad(cross_entropy(xp)), xp.numpy.sqrt),
         step(np_gradients, np.sqrt),
-        torch=lambda torch: step(torch_gradients(torch), torch.sqrt),
+        torch=lambda torch: torch_training(torch, optimiser, largest),
         feedback=True,
         tolerance=100.0,
         agreeing=0.99,  # rounding decides on which side of its kink an activation is
@@ -382,11 +437,22 @@ def character_step(count: int, letters: int, block: int, width: int, units: int)
 
         return run
 
+    def torch_step(torch: Any) -> Callable[..., Any]:
+        value_and_grad = torch_gradients(torch)
+
+        def run(params: Any, blocks: Any, following: Any) -> Any:
+            loss, gradients = value_and_grad(params, blocks, following)
+            for name, leaf in params.items():
+                leaf.sub_(gradients[name], alpha=0.1)
+            return params, loss
+
+        return run
+
     return Problem(
         (params, blocks, following),
         lambda xp: step(xp.value_and_grad(loss(xp))),
         step(np_character_gradients),
-        torch=lambda torch: step(torch_gradients(torch)),
+        torch=torch_step,
         feedback=True,
         tolerance=100.0,
     )

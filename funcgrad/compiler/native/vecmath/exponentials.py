@@ -142,7 +142,10 @@ def tanh(x: Any) -> Any:
     a = (a > limit).select(x.constant(limit), a)
     # From exp(2a) - 1 where that is large and from exp(-2a) - 1 where it is small.
     large = a > 0.5
-    t = expm1(large.select(a * 2, a * -2))
+    k, r = _reduced(large.select(a * 2, a * -2))
+    p = (r * r).fma(polynomial(r, _EXP[x.width]), r)
+    power = power_of_two(k, x.width)
+    t = power.fma(p, power - 1)
     quotient = large.select(x.constant(2.0), -t) / (t + 2)
     return large.select(1 - quotient, quotient).copysign(x)
 

@@ -1,0 +1,70 @@
+"""In which order the axes of results lie in memory, where that is for the compiler to choose.
+
+Results lie in row-major order. A sum of products over windows may be fastest in another one, with
+positions side by side where there are few channels. Its result is *free*, and what is computed of
+it, element by element or window by window, follows: so the order is changed back where somebody
+asks for memory, at the end of all that, and not at every step. Inputs and constants lie as they
+do, and who reads one of them does not follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from funcgrad.compiler.nest.layout import (
+    Operand,
+    Shape,
+    View,
+    contiguous_strides,
+    reindexed,
+    same_strides,
+)
+from funcgrad.lowering import Reindex
+
+Order = tuple[int, ...]
+"""Axes, from the one whose elements lie farthest apart to the one whose lie side by side."""
+
+
+def followed_order(operands: Sequence[Operand]) -> Order | None:
+    """The order in which a function of operands of one shape computes, if not row by row."""
+    orders = []
+    for x in operands:
+        if not isinstance(x, View) or _is_repeated(x):
+            continue
+        if x.value.maker is None:
+            return None
+        if x.value.is_free:
+            orders.append(stored_order(x))
+    found = next((order for order in orders if order is not None), None)
+    return None if found is None or found == tuple(sorted(found)) else found
+
+
+def stored_order(x: View) -> Order | None:
+    """The order of the axes of a view of a whole value."""
+    order = tuple(sorted(range(len(x.shape)), key=lambda i: (-x.strides[i], i)))
+    seen = permuted(x, order)
+    assert isinstance(seen, View)
+    is_whole = seen.is_whole and same_strides(
+        seen.shape, seen.strides, contiguous_strides(seen.shape)
+    )
+    return order if is_whole else None
+
+
+def permuted(x: Operand, order: Order) -> Operand:
+    """An operand with its axes in another order."""
+    cut = Reindex(order, (0,) * len(order), (1,) * len(order))
+    return reindexed(x, cut, permuted_shape(x.shape, order))
+
+
+def permuted_shape(shape: Shape, order: Order) -> Shape:
+    return tuple(shape[i] for i in order)
+
+
+def inverse(order: Order) -> Order:
+    """The order that undoes one."""
+    return tuple(sorted(range(len(order)), key=order.__getitem__))
+
+
+def _is_repeated(x: View) -> bool:
+    """Whether it is the same along an axis: others decide how that is walked along."""
+    return any(n > 1 and s == 0 for n, s in zip(x.shape, x.strides, strict=True))
