@@ -133,7 +133,7 @@ class Scan(Primitive):
             ys = self._empty_results()
             order = range(self.length)
             for i in reversed(order) if self.reverse else order:
-                check_time(self.body.name)
+                check_time(self.body.described)
                 try:
                     outs = step(*consts, *carry, *(x[i] for x in xs))
                 except NonFiniteError as error:

@@ -185,7 +185,7 @@ class While(Primitive):
         count = 0
         try:
             while condition(*cond_consts, *carry)[0]:
-                check_time(self.body.name)
+                check_time(self.body.described)
                 carry = body(*body_consts, *carry)
                 count += 1
                 if bar is not None:
