@@ -93,6 +93,15 @@ def test_large_steps_end_between_their_parts() -> None:
         assert time.monotonic() - start < 3
 
 
+def test_a_limit_ends_with_its_block() -> None:
+    f = fg.jit(LONG["counted loop of numbers"][0])
+    expected = f(1.0, 3_000_000)
+    with fg.limits(seconds=0.05):
+        f(1.0, 0)
+    time.sleep(0.06)
+    assert f(1.0, 3_000_000) == expected  # long enough to look at the clock
+
+
 def test_limits_are_of_their_context_and_the_stricter_one_holds() -> None:
     f = fg.jit(LONG["counted loop of numbers"][0])
     stricter = pytest.raises(TimeLimitError, match=r"limit of 0\.02")
