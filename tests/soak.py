@@ -25,7 +25,7 @@ from funcgrad.higher_order import remembered
 N_THREADS = 16
 MOST_GROWTH = 0.02
 WARM_UP = 2000
-"""Rounds after which the caches are full; a busy machine takes longer for them than five minutes."""
+"""Rounds after which caches are full; on a busy machine they take longer than five minutes."""
 _number = itertools.count()
 
 
