@@ -21,8 +21,10 @@ import numpy as np
 import pytest
 
 import funcgrad as fg
+from funcgrad.compiler.native import llvm_backend
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.compiler.runtime.disk_cache import DiskCache
+from funcgrad.compiler.runtime.linker import link
 
 Rng = np.random.Generator
 FACTS = {"symbol": "f", "abi": 6, "cpu": "of this machine"}
@@ -143,25 +145,43 @@ def test_damaged_files_give_what_was_kept_or_nothing(place: Path, n: int) -> Non
     assert n / 10 < used < n
 
 
+@pytest.mark.parametrize("n", [200, pytest.param(100_000, marks=pytest.mark.nightly)])
+def test_damaged_notes_give_what_was_noted_or_nothing(place: Path, n: int) -> None:
+    rng = np.random.default_rng(n + 2)
+    store = DiskCache(place / "kernels")
+    notes = {f"{k:064x}": {**FACTS, "number": k} for k in range(3)}
+    for key, facts in notes.items():
+        store.note(key, facts)
+    paths = sorted(store.folder.iterdir())
+    whole = {path: path.read_bytes() for path in paths}
+    for step in range(n):
+        path = damage(rng, paths, list(whole.values()))
+        is_whole = path.read_bytes() == whole[path]
+        expected = notes[path.stem] if is_whole else None
+        assert store.recall(path.stem) == expected, f"step {step}"
+        path.write_bytes(whole[path])
+
+
 class Compiler:
     """In the place of Numba and LLVM: knows what they made of the kernels of a program.
 
     What is linked must be what was compiled, byte by byte; so nothing else is ever executed.
     """
 
+    Effort = llvm_backend.Effort
+
     def __init__(self, made: dict[str, tuple[bytes, int]]) -> None:
         self.made = made
         self.n_compiled = 0
 
-    def translate(self, text: str, symbol: str) -> str:
+    def translate(self, text: str, symbol: str) -> tuple[str, bool]:
         self.n_compiled += 1
-        return symbol
+        return symbol, False
 
-    def Emission(self, text: str, is_final: bool) -> Any:
-        assert not is_final
+    def Emission(self, text: str, effort: Any) -> Any:
         return SimpleNamespace(result=lambda: self.made[text][0])
 
-    def load(self, code: bytes, symbol: str) -> int:
+    def link(self, code: bytes, symbol: str) -> int:
         whole, address = self.made[symbol]
         assert code == whole, "something else than what was compiled would run"
         return address
@@ -184,21 +204,20 @@ def test_damaged_kernels_are_compiled_again_and_compute_the_same(
     kernel_store.set_cache_dir(place / "kernels")
     try:
         made: dict[str, tuple[bytes, int]] = {}
-        native = kernel_store._native()
         with monkeypatch.context() as there:
 
-            def load(code: bytes, symbol: str) -> int:
-                made[symbol] = code, native.load(code, symbol)
+            def link_and_note(code: bytes, symbol: str) -> int:
+                made[symbol] = code, link(code, symbol) or llvm_backend.load(code, symbol)
                 return made[symbol][1]
 
-            recording = SimpleNamespace(**{**vars(native), "load": load})
-            there.setattr(kernel_store, "_native", lambda: recording)
+            there.setattr(kernel_store, "link", link_and_note)
             expected = [y.tobytes() for y in fg.jit(lambda x: function(x))(x)]
         addresses = {t: a for t, a in kernel_store._ADDRESSES.items() if "def kernel" in t}
         texts = list(addresses)
         compiler = Compiler(made)
         monkeypatch.setattr(kernel_store, "_native", lambda: compiler)
         monkeypatch.setattr(kernel_store, "_frontend", lambda: compiler)
+        monkeypatch.setattr(kernel_store, "link", compiler.link)
         sources = (place / "kernels").glob("*.py")
         keys = sorted(path.stem for path in sources if path.read_text() in addresses)
         paths = [place / "kernels" / (key + suffix) for key in keys for suffix in SUFFIXES]
