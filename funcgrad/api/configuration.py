@@ -126,4 +126,7 @@ def _cache() -> dict[str, Any]:
         return {"folder": f"none: {error}"}
     if folder is None:
         return {"folder": "none: kernels are not kept on disk"}
-    return {"folder": folder, "size": f"{size / 2**20:.1f} MiB"}
+    found = {"folder": folder, "size": f"{size / 2**20:.1f} MiB"}
+    if kernel_store.is_cache_read_only():
+        found["new kernels"] = "are not kept: the folder is read-only"
+    return found

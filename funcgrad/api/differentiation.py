@@ -31,6 +31,7 @@ from funcgrad.core.trace import Tracer
 from funcgrad.core.transformed import Transformed
 from funcgrad.dtypes import float0
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
+from funcgrad.higher_order.linearity import nonlinear_entry
 from funcgrad.primitives.elementwise import stop_gradient as stop_gradient_p
 from funcgrad.primitives.families import zeros_like_aval
 from funcgrad.primitives.objects import flatten_extra, flatten_values, map_values, settled
@@ -523,7 +524,13 @@ def linear_transpose(fun: Function, *primals: Any) -> Function:
             raise DtypeError(f"{what} needs floating-point arguments; `{path}` is {aval}.")
     flat = _Flat(fun, treedef, False, what)
     mask = [True] * len(leaves)
-    known, linear = record_linear(flat, leaves, mask, avals, what)
+    known, linear = record_linear(flat, leaves, mask, avals, what, separates=True)
+    culprit = nonlinear_entry(linear.entries, may_shift=True)
+    if culprit is not None:
+        raise ArgumentError(
+            f"{what} needs a function that is linear in its arguments, and this one applies "
+            f"{culprit.primitive.name} to them. For other functions use vjp."
+        )
     out_avals = [
         slot.aval if slot is not None else aval_of(k)
         for slot, k in zip(linear.outputs, known, strict=True)

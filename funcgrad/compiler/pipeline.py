@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -550,5 +550,15 @@ def _log(program: Program, stats: KernelStats, report: Report) -> None:
             f"kernels: {stats.compiled} compiled, {stats.loaded} from disk, {stats.reused} reused",
             file=sys.stderr,
         )
+        if stats.compiled and kernel_store.is_cache_read_only():
+            _mention_once(
+                f"the folder of compiled kernels {kernel_store.cache_dir()!r} is read-only: what "
+                "it does not hold is compiled by every process"
+            )
     if level >= 2:
         print(report.text(), file=sys.stderr)
+
+
+@cache
+def _mention_once(message: str) -> None:
+    print(f"funcgrad: {message}", file=sys.stderr)

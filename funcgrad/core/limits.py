@@ -7,6 +7,7 @@ Python takes the steps of. What a limit does not reach is one call of NumPy or L
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextvars import ContextVar
 
 from funcgrad.errors import MemoryLimitError, TimeLimitError
@@ -47,17 +48,17 @@ class Limits:
             "Give `limits(seconds=...)` more time, or the program less to do."
         )
 
-    def check_time(self, what: str) -> None:
+    def check_time(self, what: Callable[[], str]) -> None:
         """Raise if the time is over.
 
         Args:
-            what: What is about to run.
+            what: Tells what is about to run, and where.
 
         Raises:
             TimeLimitError: It is over.
         """
         if time.monotonic_ns() >= self.deadline:
-            raise self.late(what)
+            raise self.late(what())
 
     def check_memory(self, needed: int, what: str, largest: str) -> None:
         """Raise if something needs more memory than there may be.
@@ -88,11 +89,11 @@ set_limits = _LIMITS.set
 reset_limits = _LIMITS.reset
 
 
-def check_time(what: str) -> None:
+def check_time(what: Callable[[], str]) -> None:
     """Raise if the current context has no time left.
 
     Args:
-        what: What is about to run.
+        what: Tells what is about to run, and where.
 
     Raises:
         TimeLimitError: It has none.

@@ -203,6 +203,24 @@ class Primitive:
         """
         return self.jvp(primals, tangents)
 
+    def separate(self, args: Sequence[Value], is_linear: Sequence[bool]) -> list[Value] | None:
+        """Results, where some arguments have no values yet and are passed on linearly.
+
+        Primitives that hold programs override it, so that results which do not depend on such
+        arguments get their values, and the others become an equation of their own. ``None`` where
+        there is nothing to be told apart: the operation then becomes one equation as it is.
+        """
+        return None
+
+    def linear_parts(
+        self, is_linear: tuple[bool, ...]
+    ) -> list[tuple[Any, tuple[bool, ...]]] | None:
+        """Programs, and which of their inputs they have to be linear in for the operation to be.
+
+        ``None`` where the operation holds no programs, or is not linear whatever these are.
+        """
+        return None
+
     def transpose(self, *ct_and_args: Any, **_: Any) -> Sequence[Value | None]:
         """``transpose(ct, *args)``: cotangents of the arguments, ``None`` for residuals."""
         raise MissingRuleError(

@@ -11,7 +11,7 @@ Left out: memory budgets (`higher_order.budget`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mappe
 from funcgrad.core.program import Atom, Equation, Program, Var, evaluate, makers
 from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.higher_order.jit import Jit, run_program, scatter
+from funcgrad.higher_order.linearity import parted, together
 from funcgrad.higher_order.policies import Policy, everything_saveable, nothing_saveable
 from funcgrad.lowering import Barrier as BarrierForm
 from funcgrad.lowering import Call, Form, Reindex
@@ -27,9 +28,11 @@ from funcgrad.passes.dce import dce
 from funcgrad.primitives.families import linear_jvp
 from funcgrad.records import dataclass
 from funcgrad.transforms.programs import (
+    LinearizedProgram,
     batch_program,
     jvp_program,
     linearize_program,
+    separate_program,
     transpose_program,
 )
 
@@ -144,7 +147,19 @@ class Checkpoint(Primitive):
     def linearize(
         self, primals: Sequence[Value], tangents: Sequence[Value | None]
     ) -> tuple[Any, Any]:
-        split = split_program(self.program, tuple(t is not None for t in tangents), self.policy)
+        return self._apply(linearize_program, primals, tangents)
+
+    def separate(self, args: Sequence[Value], is_linear: Sequence[bool]) -> list[Value]:
+        return together(*self._apply(separate_program, *parted(args, is_linear)))
+
+    def linear_parts(self, is_linear: Mask) -> list[tuple[Program, Mask]]:
+        return [(self.program, is_linear)]
+
+    def _apply(
+        self, by: HowToSplit, primals: Sequence[Value], tangents: Sequence[Value | None]
+    ) -> tuple[Any, Any]:
+        is_active = tuple(t is not None for t in tangents)
+        split = split_program(self.program, is_active, self.policy, by)
         call = replace(self, is_compiled=self.is_compiled or split.is_compiled)
         forward = self if not split.saved else call.of(split.forward)
         results = forward.bind(*primals)
@@ -307,22 +322,28 @@ def effect_of(call: Checkpoint, is_active: Mask) -> str | None:
     return "its policy saves all residuals."
 
 
-def split_program(program: Program, is_active: Mask, policy: Policy) -> SplitProgram:
+HowToSplit = Callable[[Program, Mask], LinearizedProgram]
+
+
+def split_program(
+    program: Program, is_active: Mask, policy: Policy, by: HowToSplit = linearize_program
+) -> SplitProgram:
     """Split a program into what is run now and a linear program that computes residuals again.
 
     Args:
         program: The program.
         is_active: Which inputs have nonzero tangents.
         policy: Which residuals are saved.
+        by: What splits it into values and tangents.
     """
-    key = ("checkpoint", is_active, policy)
-    return program.memo(key, lambda: _Splitter(program, is_active, policy).split())
+    key = ("checkpoint", is_active, policy, by)
+    return program.memo(key, lambda: _Splitter(by(program, is_active), policy).split())
 
 
 class _Splitter:
-    def __init__(self, program: Program, is_active: Mask, policy: Policy) -> None:
+    def __init__(self, linear: LinearizedProgram, policy: Policy) -> None:
         self.policy = policy
-        self.linear = linearize_program(program, is_active)
+        self.linear = linear
         self.forward = self.linear.forward
         self.is_compiled = False
         if policy not in (everything_saveable, nothing_saveable):

@@ -17,21 +17,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
-import numpy as np
-
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.axes import mapped_name
 from funcgrad.core.primitive import BatchDim, Linear, Primitive, Value, mapped_length
-from funcgrad.core.program import Program, evaluate
-from funcgrad.core.trace import EVAL, Trace, Tracer, current_trace, run_under, using_trace
+from funcgrad.core.program import Program
+from funcgrad.core.trace import EVAL, Trace, Tracer, current_trace, using_trace
 from funcgrad.errors import ArgumentError, MissingRuleError
 from funcgrad.forking import cached_property
-from funcgrad.higher_order.lanes import subprograms
 from funcgrad.higher_order.linear_call import (
     LinearCall,
     Values,
     add_tangents,
-    is_zero,
     map_groups,
     map_to_front,
     push_forward,
@@ -40,8 +36,8 @@ from funcgrad.higher_order.linear_call import (
     to_front,
     zeros,
 )
+from funcgrad.higher_order.linearity import is_zero, nonlinear_entry, nonlinear_equation, parted
 from funcgrad.lowering import Call, Form
-from funcgrad.primitives.families import Elementwise
 from funcgrad.records import dataclass
 from funcgrad.transforms.linearize import (
     TangentTrace,
@@ -50,7 +46,7 @@ from funcgrad.transforms.linearize import (
     linearize_flat,
     record_linear,
 )
-from funcgrad.transforms.programs import stage_closed
+from funcgrad.transforms.programs import separate_program, stage_closed
 
 Pull = Callable[[Values, Values], list[Any]]
 """``(residuals, cotangents of the results) -> cotangents of the explicit inputs``."""
@@ -231,41 +227,21 @@ class CustomCall(Primitive):
         tape = current_trace()
         assert isinstance(tape, TangentTrace)
         start = len(tape.entries)
-        outs, dots = self.rules.jvp(primals, tangents)
+        tape.separates, before = True, tape.separates
+        try:
+            outs, dots = self.rules.jvp(primals, tangents)
+        finally:
+            tape.separates = before
         entries = tape.entries[start:]
         culprit = nonlinear_entry(entries)
         if culprit is not None:
             raise nonlinear_error(self.rules.jvp_title, "tangents", culprit)
-        if not any(_is_recorded(x, tape) for x in outs):
-            return outs, [self._checked_dot(t, tape) for t in dots]
-        if not any(subprograms(entry.primitive) for entry in entries):
+        if any(_is_recorded(x, tape) for x in outs):
             raise ArgumentError(
                 f"{self.rules.jvp_title} returned a value that depends on the tangents. Compute it "
                 "from the primals only; what is computed from tangents is the tangent."
             )
-        # A compiled call inside the rule computed results and tangents together. The rule is its
-        # own derivative in the tangents, and linearising takes such calls apart.
-        del tape.entries[start:]
-        return self._linearize_rule(primals, tangents)
-
-    def _linearize_rule(self, primals: Values, tangents: Values) -> tuple[list[Any], list[Any]]:
-        rule = self.rules.jvp
-        assert rule is not None
-        is_active = [t is not None for t in tangents]
-        n_outs = 0
-        is_nonzero: list[bool] = []
-
-        def of_tangents(*given: Any) -> list[Any]:
-            nonlocal n_outs
-            outs, dots = rule(primals, _spread(given, is_active))
-            n_outs = len(outs)
-            is_nonzero[:] = [t is not None for t in dots]
-            return [*outs, *(t for t in dots if t is not None)]
-
-        nonzero = [t for t in tangents if t is not None]
-        points = [zeros(aval_of(t)) for t in nonzero]
-        values, pushed = push_linearized(of_tangents, points, nonzero, self.rules.name)
-        return values[:n_outs], _spread(pushed[n_outs:], is_nonzero)
+        return outs, [self._checked_dot(t, tape) for t in dots]
 
     def _checked_dot(self, dot: Any, tape: TangentTrace) -> Any:
         """A recorded tangent; one that does not depend on tangents must be zero."""
@@ -315,6 +291,21 @@ class CustomCall(Primitive):
 
     def _is_inexact(self) -> list[bool]:
         return [a.dtype.kind in "fc" for a in self.out_avals]
+
+    def separate(self, args: Values, is_linear: Sequence[bool]) -> list[Any] | None:
+        """A function that is linear is its derivative at zero."""
+        mask = tuple(is_linear)
+        if nonlinear_equation(self.program, mask) is not None:
+            return None
+        is_active = separate_program(self.program, mask).is_active_out
+        outs, dots = self.linearize(*parted(args, mask))
+        return [
+            x if not on else zeros(aval_of(x)) if t is None else t
+            for x, t, on in zip(outs, dots, is_active, strict=True)
+        ]
+
+    def linear_parts(self, is_linear: tuple[bool, ...]) -> list[Any]:
+        return [(self.program, is_linear)]
 
     def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
         """Of a call within a linear function: that of the function itself."""
@@ -582,7 +573,7 @@ def transpose_pull(
 
     mask = [a.dtype.kind in "fc" for a in out_avals]
     known, linear = record_linear(
-        run, [None] * len(mask), mask, out_avals, f"transpose({rules.name})"
+        run, [None] * len(mask), mask, out_avals, f"transpose({rules.name})", separates=True
     )
     culprit = nonlinear_entry(linear.entries)
     is_constant = any(k is not None and not isinstance(k, Tracer) and not is_zero(k) for k in known)
@@ -599,112 +590,6 @@ def nonlinear_error(what: str, values: str, entry: TapeEntry | None) -> Argument
         f"anything from the primals, but must only add up the {values} and multiply them by what "
         "does not depend on them."
     )
-
-
-def nonlinear_entry(entries: Sequence[TapeEntry]) -> TapeEntry | None:
-    """The first recorded operation that is not linear in what has no value yet."""
-    return next(filter(None, map(_nonlinear_part, entries)), None)
-
-
-def _nonlinear_part(entry: TapeEntry) -> TapeEntry | None:
-    """The operation itself, or one in the program that it runs."""
-    primitive = entry.primitive
-    if isinstance(primitive, LinearCall):
-        return None
-    program = getattr(primitive, "program", None)
-    if program is not None:
-        mask = tuple(type(x) is Linear for x in entry.inputs)
-        found: TapeEntry | None = program.memo(
-            ("nonlinear", mask), lambda: _nonlinear_equation(program, mask)
-        )
-        return found
-    return None if subprograms(primitive) or _is_linear_entry(entry) else entry
-
-
-def _nonlinear_equation(program: Program, mask: Sequence[bool]) -> TapeEntry | None:
-    culprit: TapeEntry | None = None
-
-    def run(*args: Any) -> list[Any]:
-        nonlocal culprit
-        _, linear = record_linear(
-            lambda *xs: evaluate(program, xs), args, mask, program.in_avals, program.name
-        )
-        culprit = nonlinear_entry(linear.entries)
-        return []
-
-    stage_closed(run, program.in_avals, program.name)
-    return culprit
-
-
-def _is_linear_entry(entry: TapeEntry) -> bool:
-    if type(entry.primitive).transpose is Primitive.transpose:
-        return False
-    if len(entry.inputs) == 1:
-        return True
-    return not _is_shifted(entry) and _transposes_without_values(entry)
-
-
-def _is_shifted(entry: TapeEntry) -> bool:
-    """Whether an elementwise operation adds a known constant: it maps zero to something else."""
-    values = [x for x in entry.inputs if type(x) is not Linear]
-    if not values or not isinstance(entry.primitive, Elementwise):
-        return False
-    if any(isinstance(x, Tracer) or is_zero(x) for x in values):
-        return False
-    sample = [np.asarray(type(x) is not Linear, aval_of(x).dtype) for x in entry.inputs]
-    with np.errstate(all="ignore"):
-        at_zero = entry.primitive.impl(*sample)
-    return bool(np.any(at_zero))
-
-
-class _NeedsValue(Exception):
-    """A transpose rule used the value of an argument that has none."""
-
-
-class _ProbeTracer(Tracer):
-    """A value of known type, for a dry run of a transpose rule."""
-
-    __slots__ = ("_aval",)
-
-    def __init__(self, trace: Trace, aval: ShapedArray) -> None:
-        self.owner = trace
-        self._aval = aval
-
-    @property
-    def aval(self) -> ShapedArray:
-        return self._aval
-
-
-class _ProbeTrace(Trace):
-    """Computes types only, and refuses arguments without values."""
-
-    __slots__ = ()
-
-    def process(self, primitive: Primitive, args: tuple[Any, ...]) -> Any:
-        if any(type(a) is Linear for a in args):
-            raise _NeedsValue
-        result = primitive.abstract_eval(*[aval_of(a) for a in args])
-        if primitive.multiple_results:
-            return [_ProbeTracer(self, a) for a in result]
-        return _ProbeTracer(self, result)
-
-
-def _transposes_without_values(entry: TapeEntry) -> bool:
-    """Whether the transpose rule reaches every argument without a value, and asks for none."""
-    trace = _ProbeTrace(EVAL, "a check of linearity")
-    is_elementwise = isinstance(entry.primitive, Elementwise)
-    inputs = [
-        _ProbeTracer(trace, aval_of(x)) if is_elementwise and type(x) is not Linear else x
-        for x in entry.inputs
-    ]
-    cts = [_ProbeTracer(trace, aval) for aval in entry.out_avals()]
-    ct = cts if entry.primitive.multiple_results else cts[0]
-    try:
-        pulled = run_under(trace, entry.primitive.transpose, ct, *inputs)
-    except _NeedsValue:
-        return False
-    reached = zip(entry.inputs, pulled, strict=True)
-    return all(ct is not None for x, ct in reached if type(x) is Linear)
 
 
 def _is_recorded(value: Any, tape: Trace) -> bool:

@@ -22,14 +22,19 @@ from funcgrad.core.limits import Limits, current_limits, reset_limits, set_limit
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
 from funcgrad.core.program import Program, evaluate
 from funcgrad.core.trace import EVAL, using_trace
+from funcgrad.higher_order.linearity import parted, together
 from funcgrad.lowering import Call, Form
 from funcgrad.records import dataclass
 from funcgrad.transforms.programs import (
+    LinearizedProgram,
     batch_program,
     jvp_program,
     linearize_program,
+    separate_program,
     transpose_program,
 )
+
+Mask = tuple[bool, ...]
 
 STEPWISE = "stepwise"
 """Instead of `True`: functions are traced to programs, which are run operation by operation."""
@@ -181,7 +186,18 @@ class Jit(Primitive):
         self, primals: Sequence[Value], tangents: Sequence[Value | None]
     ) -> tuple[Any, Any]:
         is_active = tuple(t is not None for t in tangents)
-        split = linearize_program(self.program, is_active)
+        return self._apply(linearize_program(self.program, is_active), primals, tangents)
+
+    def separate(self, args: Sequence[Value], is_linear: Sequence[bool]) -> list[Value]:
+        split = separate_program(self.program, tuple(is_linear))
+        return together(*self._apply(split, *parted(args, is_linear)))
+
+    def _apply(
+        self,
+        split: LinearizedProgram,
+        primals: Sequence[Value],
+        tangents: Sequence[Value | None],
+    ) -> tuple[Any, Any]:
         results = replace(self, program=split.forward).bind(*primals)
         outs = results[: split.n_outputs]
         if not any(split.is_active_out):
@@ -190,6 +206,9 @@ class Jit(Primitive):
         nonzero = [t for t in tangents if t is not None]
         out_dots = replace(self, program=split.tangent).bind(*residuals, *nonzero)
         return outs, scatter(out_dots, split.is_active_out)
+
+    def linear_parts(self, is_linear: Mask) -> list[tuple[Program, Mask]]:
+        return [(self.program, is_linear)]
 
     def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
         mask = tuple(is_linear(a) for a in args)

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-import numpy as np
-
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.axes import MAPPED_NOW, mapped_name
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
@@ -109,6 +107,9 @@ class LinearCall(Primitive):
             out_dots = add_tangents(out_dots, extra)
         n = len(outs) - self.n_aux
         return outs, [*out_dots[:n], *[None] * self.n_aux]
+
+    def linear_parts(self, is_linear: tuple[bool, ...]) -> list[Any] | None:
+        return []
 
     def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
         residuals, _ = self.split(args)
@@ -254,8 +255,3 @@ def map_to_front(
     return [
         None if v is None else to_front(v, d, size) for v, d in zip(values, out_dims, strict=True)
     ]
-
-
-def is_zero(value: Any) -> bool:
-    """Whether a concrete value is zero everywhere."""
-    return isinstance(value, np.ndarray | np.generic | int | float | complex) and not np.any(value)

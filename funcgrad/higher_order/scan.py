@@ -24,15 +24,18 @@ from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.errors import NonFiniteError
 from funcgrad.higher_order.hoisting import hoisted, invariant_vars, split_ahead
 from funcgrad.higher_order.jit import executable_of, is_jit_disabled, scatter
+from funcgrad.higher_order.linearity import parted, together
 from funcgrad.higher_order.progress import backward, parts_of, progress_bar
 from funcgrad.lowering import Extern, Form, Loop
 from funcgrad.primitives.families import instantiate, zeros_like_aval
 from funcgrad.primitives.shape import Transpose, broadcast_to, shape_of
 from funcgrad.records import dataclass
 from funcgrad.transforms.programs import (
+    LinearizedProgram,
     batch_program,
     jvp_program,
     linearize_program,
+    separate_program,
     stage_closed,
     transpose_program,
 )
@@ -130,7 +133,7 @@ class Scan(Primitive):
             ys = self._empty_results()
             order = range(self.length)
             for i in reversed(order) if self.reverse else order:
-                check_time(self.body.name)
+                check_time(self.body.described)
                 try:
                     outs = step(*consts, *carry, *(x[i] for x in xs))
                 except NonFiniteError as error:
@@ -221,10 +224,22 @@ class Scan(Primitive):
     def linearize(
         self, primals: Sequence[Value], tangents: Sequence[Value | None]
     ) -> tuple[Any, Any]:
-        active = self._active_inputs(
-            tangents, lambda m: linearize_program(self.body, m).is_active_out
+        return self._apply(linearize_program, primals, tangents)
+
+    def separate(self, args: Sequence[Value], is_linear: Sequence[bool]) -> list[Value]:
+        return together(*self._apply(separate_program, *parted(args, is_linear)))
+
+    def _apply(
+        self,
+        split: Callable[[Program, Mask], LinearizedProgram],
+        primals: Sequence[Value],
+        tangents: Sequence[Value | None],
+    ) -> tuple[Any, Any]:
+        active = self._active_inputs(tangents, lambda m: split(self.body, m).is_active_out)
+        plan = self.body.memo(
+            ("scan", split, active, self),
+            lambda: _Residuals(self, active, split(self.body, active)),
         )
-        plan = self.body.memo(("scan linearize", active, self), lambda: _Residuals(self, active))
         consts, carry, xs = self.split(primals)
         body, all_consts = hoisted(plan.forward, consts)
         forward = replace(self, body=body, n_consts=len(all_consts))
@@ -255,6 +270,10 @@ class Scan(Primitive):
             *scatter(dots[:n_dots], carry_active),
             *scatter(dots[n_dots:], plan.y_active),
         ]
+
+    def linear_parts(self, is_linear: Mask) -> list[tuple[Program, Mask]]:
+        consts, carry, xs = self.split(is_linear)
+        return [(self.body, (*consts, *(True for _ in carry), *xs))]
 
     def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
         consts, carry, xs = self.split(args)
@@ -407,9 +426,8 @@ class _Residuals:
         y_active: Which outputs have tangents.
     """
 
-    def __init__(self, scan: Scan, active: Mask) -> None:
+    def __init__(self, scan: Scan, active: Mask, split: LinearizedProgram) -> None:
         body, k = scan.body, scan.n_carry
-        split = linearize_program(body, active)
         a, b, n = scan.n_consts, scan.n_consts + k, len(body.outputs)
         forward = split.forward
         invariant = invariant_vars(forward, a)

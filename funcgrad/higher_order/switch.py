@@ -22,6 +22,7 @@ from funcgrad.dtypes import INT64
 from funcgrad.higher_order.jit import run_program, scatter
 from funcgrad.higher_order.lanes import broadcast_lanes, choose, is_guard_needed, shield
 from funcgrad.higher_order.linear_call import zeros
+from funcgrad.higher_order.linearity import parted, together
 from funcgrad.higher_order.scan import cut
 from funcgrad.lowering import Branch, Form
 from funcgrad.primitives.elementwise import convert, equal, maximum, minimum
@@ -32,6 +33,7 @@ from funcgrad.transforms.programs import (
     batch_program,
     jvp_program,
     linearize_program,
+    separate_program,
     stage_closed,
     transpose_program,
 )
@@ -107,8 +109,22 @@ class Switch(Primitive):
     def linearize(
         self, primals: Sequence[Value], tangents: Sequence[Value | None]
     ) -> tuple[Any, Any]:
+        return self._apply(linearize_program, primals, tangents)
+
+    def separate(self, args: Sequence[Value], is_linear: Sequence[bool]) -> list[Value] | None:
+        if is_linear[0]:
+            return None
+        return together(*self._apply(separate_program, *parted(args, is_linear)))
+
+    def _apply(
+        self,
+        split_program: Callable[[Program, Mask], LinearizedProgram],
+        primals: Sequence[Value],
+        tangents: Sequence[Value | None],
+    ) -> tuple[Any, Any]:
         active = tuple(t is not None for t in tangents[1:])
-        split = self._memo(("switch linearize", active), lambda: _Linearized(self, active))
+        key = ("switch", split_program, active)
+        split = self._memo(key, lambda: _Linearized(self, active, split_program))
         index, *operands = primals
         results = Switch(split.forward).bind(*primals)
         n = len(split.is_active_out)
@@ -119,6 +135,9 @@ class Switch(Primitive):
         nonzero = [t for t in tangents if t is not None]
         dots = Switch(split.tangent).bind(index, *residuals, *results[n:], *nonzero)
         return results[:n], scatter(dots, split.is_active_out)
+
+    def linear_parts(self, is_linear: Mask) -> list[tuple[Program, Mask]] | None:
+        return None if is_linear[0] else [(b, is_linear[1:]) for b in self.branches]
 
     def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
         index, *operands = args
@@ -218,8 +237,13 @@ class _Linearized:
         is_active_out: Which results have tangents.
     """
 
-    def __init__(self, switch: Switch, active: Mask) -> None:
-        splits = [linearize_program(b, active) for b in switch.branches]
+    def __init__(
+        self,
+        switch: Switch,
+        active: Mask,
+        split_program: Callable[[Program, Mask], LinearizedProgram],
+    ) -> None:
+        splits = [split_program(b, active) for b in switch.branches]
         self.is_active_out = _any(s.is_active_out for s in splits)
         self.out_avals = switch.abstract_eval()
         self.in_avals = [a.strong() for a in switch.branches[0].in_avals]

@@ -15,7 +15,7 @@ so no order of differentiation needs anything new.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -32,6 +32,7 @@ from funcgrad.errors import NonFiniteError
 from funcgrad.higher_order.callback import without_debugging
 from funcgrad.higher_order.jit import executable_of, is_jit_disabled, run_program, scatter
 from funcgrad.higher_order.lanes import broadcast_lanes, choose, gate, shield
+from funcgrad.higher_order.linearity import nonlinear_equation, parted, together
 from funcgrad.higher_order.progress import counted_parts, progress_bar
 from funcgrad.higher_order.scan import aval_of_linear, cut, dense_tangents
 from funcgrad.higher_order.switch import Switch
@@ -42,7 +43,14 @@ from funcgrad.primitives.elementwise import add, bitwise_and, convert, less
 from funcgrad.primitives.families import instantiate, zeros_like_aval
 from funcgrad.primitives.reductions import ReduceAny
 from funcgrad.records import dataclass
-from funcgrad.transforms.programs import batch_program, jvp_program, linearize_program, stage_closed
+from funcgrad.transforms.programs import (
+    LinearizedProgram,
+    batch_program,
+    jvp_program,
+    linearize_program,
+    separate_program,
+    stage_closed,
+)
 
 Mask = tuple[bool, ...]
 
@@ -177,7 +185,7 @@ class While(Primitive):
         count = 0
         try:
             while condition(*cond_consts, *carry)[0]:
-                check_time(self.body.name)
+                check_time(self.body.described)
                 carry = body(*body_consts, *carry)
                 count += 1
                 if bar is not None:
@@ -213,12 +221,18 @@ class While(Primitive):
 
     def active(self, given: Sequence[bool]) -> Mask:
         """Which arguments have tangents, once those of the carry have come around."""
-        _, consts, carry = self.split(given)
+        return (*(False,) * self.n_cond, *self._reached(given, linearize_program)[self.n_cond :])
+
+    def _reached(
+        self, given: Sequence[bool], split: Callable[[Program, Mask], LinearizedProgram]
+    ) -> Mask:
+        """Arguments that are marked, once those of the carry have come around."""
+        cond_consts, consts, carry = self.split(given)
         while True:
-            out = linearize_program(self.body, (*consts, *carry)).is_active_out
+            out = split(self.body, (*consts, *carry)).is_active_out
             joined = [x or y for x, y in zip(carry, out, strict=True)]
             if joined == carry:
-                return (*(False,) * self.n_cond, *consts, *carry)
+                return (*cond_consts, *consts, *carry)
             carry = joined
 
     def with_tangents(self, active: Mask) -> While:
@@ -272,6 +286,26 @@ class While(Primitive):
         dots = dense_tangents(active, primals, tangents)
         out_dots = WhilePush(self, active).bind(*primals, *dots)
         return outs, scatter(out_dots, carry_active)
+
+    def separate(self, args: Sequence[Value], is_linear: Sequence[bool]) -> list[Value] | None:
+        """A step that is linear in what has no values is its derivative at zero."""
+        parts = self.linear_parts(tuple(is_linear))
+        if parts is None or any(nonlinear_equation(*part) for part in parts):
+            return None
+        mask = self._reached(is_linear, separate_program)
+        carry = self.split(mask)[2]
+        primals, tangents = parted(args, is_linear)
+        outs = self.bind(*primals)
+        if not any(carry):
+            return outs
+        dots = WhilePush(self, mask).bind(*primals, *dense_tangents(mask, primals, tangents))
+        return together(outs, scatter(dots, carry))
+
+    def linear_parts(self, is_linear: Mask) -> list[tuple[Program, Mask]] | None:
+        mask = self._reached(is_linear, separate_program)
+        cond_consts, consts, carry = self.split(mask)
+        asked = separate_program(self.condition, (*cond_consts, *carry))
+        return None if any(asked.is_active_out) else [(self.body, (*consts, *carry))]
 
     # Batching.
 
@@ -368,6 +402,11 @@ def dense_all(values: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
     return [instantiate(t, x) for x, t in zip(values, tangents, strict=True)]
 
 
+def instantiated(values: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
+    """The values, zeros where there are none."""
+    return [zeros_like_aval(a) if x is None else x for x, a in zip(values, avals, strict=True)]
+
+
 def on_all_lanes(args: Sequence[Any], dims: Sequence[BatchDim]) -> tuple[list[Any], int]:
     """Arguments with a lane axis each, and its length."""
     size = mapped_length(args, dims)
@@ -421,8 +460,45 @@ class _Derivative(Primitive):
         a = self.loop.n_cond
         return loop, (*self.active[:a], *(False,) * extra, *self.active[a:])
 
+    def widened(self, tangents: Sequence[Value | None]) -> _Widened:
+        """The same with those arguments active, too, that have tangents."""
+        moved = [t is not None for t in tangents]
+        joined = [a or b for a, b in zip(self.active, moved, strict=True)]
+        return _Widened(self.loop, self.active, self.loop.active(joined))
+
     def params(self) -> dict[str, Any]:
         return {"loop": self.loop}
+
+
+class _Widened:
+    """A derivative with respect to some arguments as one with respect to more of them.
+
+    Values for arguments and results that are active only then are zeros or ``None``.
+
+    Args:
+        loop: The loop.
+        active: Which of its arguments are active.
+        wide: Which are then.
+    """
+
+    def __init__(self, loop: While, active: Mask, wide: Mask) -> None:
+        self.active = wide
+        self.is_wider = wide != active
+        self.of_inputs = [on for on, there in zip(active, wide, strict=True) if there]
+        pairs = zip(loop.split(active)[2], loop.split(wide)[2], strict=True)
+        self.of_outputs = [on for on, there in pairs if there]
+
+    def tangents(self, values: Sequence[Any]) -> list[Any]:
+        """Tangents of active arguments."""
+        return scatter(values, self.of_inputs)
+
+    def cotangents(self, values: Sequence[Any]) -> list[Any]:
+        """Cotangents of active results."""
+        return scatter(values, self.of_outputs)
+
+    def narrowed(self, values: Sequence[Any], mask: Sequence[bool]) -> list[Any]:
+        """Those of the values that were active before."""
+        return [x for x, on in zip(values, mask, strict=True) if on]
 
 
 @dataclass(frozen=True)
@@ -460,12 +536,20 @@ class WhilePush(_Derivative):
         return Call(self.program)
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        return self.bind(*primals), self._moved(primals, tangents)
+
+    def _moved(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> list[Any]:
         x, dx = cut(primals, self.n_primals)
         t, dt = cut(tangents, self.n_primals)
-        out = self.bind(*primals)
         dt = dense_all(dx, dt)
         if all(d is None for d in t):
-            return out, self.bind(*x, *dt)
+            return list(self.bind(*x, *dt))
+        wide = self.widened(t)
+        if wide.is_wider:
+            more = WhilePush(self.loop, wide.active)
+            given = [*x, *dense_all(more.active_of(x), wide.tangents(dx))]
+            dots = more._moved(given, [*t, *wide.tangents(dt)])
+            return wide.narrowed(dots, wide.of_outputs)
         loop, active = self.loop, self.active
         inner = loop.with_tangents(active)
         inner_x = loop.interleaved(x, dx, active)
@@ -475,14 +559,11 @@ class WhilePush(_Derivative):
         moved = loop.interleaved(t_all, dt, active)
         dots = [d for d, on in zip(moved, inner_active, strict=True) if on]
         found = WhilePush(inner, inner_active).bind(*inner_x, *dots)
-        return out, found[sum(self.carry_active) :]
+        return list(found[sum(self.carry_active) :])
 
     def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
         x, _ = cut(args, self.n_primals)
-        cts = [
-            zeros_like_aval(a) if c is None else c
-            for c, a in zip(ct, self.out_avals(), strict=True)
-        ]
+        cts = instantiated(ct, self.out_avals())
         found = WhilePull(self.loop, self.active).bind(*x, *cts)
         return [*(None for _ in x), *found]
 
@@ -516,8 +597,12 @@ class WhilePull(_Derivative):
         out = self.bind(*primals)
         if all(d is None for d in t):
             return out, self.bind(*x, *dct)
-        dx = dense_tangents(self.active, x, t)
-        return out, WhilePullTangent(self.loop, self.active).bind(*x, *ct, *dx, *dct)
+        wide = self.widened(t)
+        more = WhilePullTangent(self.loop, wide.active)
+        dx = dense_tangents(wide.active, x, t)
+        cts = [instantiated(wide.cotangents(c), more.out_avals()) for c in (ct, dct)]
+        found = more.bind(*x, *cts[0], *dx, *cts[1])
+        return out, wide.narrowed(found, wide.of_inputs)
 
     def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
         x, _ = cut(args, self.n_primals)
@@ -571,12 +656,26 @@ class WhilePullTangent(_Derivative):
         return Extern()
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        return self.bind(*primals), self._moved(primals, tangents)
+
+    def _moved(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> list[Any]:
         x, ct, dx, dct = self._parts(primals)
         t_x, t_ct, t_dx, t_dct = self._parts(tangents)
-        out = self.bind(*primals)
-
         if all(d is None for d in (*t_x, *t_ct)):
-            return out, self.bind(*x, *ct, *dense_all(dx, t_dx), *dense_all(dct, t_dct))
+            return self.bind(*x, *ct, *dense_all(dx, t_dx), *dense_all(dct, t_dct))
+        wide = self.widened(t_x)
+        if wide.is_wider:
+            more = WhilePullTangent(self.loop, wide.active)
+            given = [
+                *x,
+                *instantiated(wide.cotangents(ct), more.out_avals()),
+                *dense_all(more.active_of(x), wide.tangents(dx)),
+                *instantiated(wide.cotangents(dct), more.out_avals()),
+            ]
+            moved = [
+                *t_x, *wide.cotangents(t_ct), *wide.tangents(t_dx), *wide.cotangents(t_dct),
+            ]  # fmt: skip
+            return wide.narrowed(more._moved(given, moved), wide.of_inputs)
         inner, active = self._inner()
         inner_x = self.loop.interleaved(x, dx, self.active)
         moved = self.loop.interleaved(
@@ -588,7 +687,7 @@ class WhilePullTangent(_Derivative):
         found = WhilePullTangent(inner, active).bind(
             *inner_x, *dct, *ct, *dots, *dense_all(dct, t_dct), *dense_all(ct, t_ct)
         )
-        return out, self._values_of(found)
+        return self._values_of(found)
 
     def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
         x, cts, dx, dct = self._parts(args)

@@ -212,7 +212,9 @@ class _Unknown:
         def transposed(cts: Sequence[Any]) -> list[Any]:
             mask = [True] * len(self.avals)
             blank = [None] * len(self.avals)
-            _, linear = record_linear(lambda *xs: apply(xs), blank, mask, self.avals, self.what)
+            _, linear = record_linear(
+                lambda *xs: apply(xs), blank, mask, self.avals, self.what, separates=True
+            )
             return self.dense(linear.pull(cts))
 
         return transposed

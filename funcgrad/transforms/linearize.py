@@ -97,14 +97,20 @@ class TapeEntry:
 
 
 class TangentTrace(Trace):
-    """Records what is applied to tangents; passes everything else on."""
+    """Records what is applied to tangents; passes everything else on.
 
-    __slots__ = ("entries", "keeps_sources", "length")
+    Attributes:
+        separates: Whether operations that hold programs may meet tangents together with values:
+            what a function of the user's does. Their results that have values are then computed.
+    """
+
+    __slots__ = ("entries", "keeps_sources", "length", "separates")
 
     def __init__(self, parent: Trace, what: str) -> None:
         super().__init__(parent, what)
         self.entries: list[TapeEntry] = []
         self.length = 0
+        self.separates = False
         # Taking a location costs more than an entry, so it is only done where it will be seen.
         self.keeps_sources = WATCH.users > 0 or parent.is_staged
 
@@ -125,14 +131,29 @@ class TangentTrace(Trace):
             return self.parent.process(primitive, args)  # type: ignore[union-attr]
         source = current_location() if self.keeps_sources else None
         entry = TapeEntry(primitive, inputs, self.length, source)
-        self.entries.append(entry)
         if not primitive.multiple_results:
+            self.entries.append(entry)
             slot = Linear(entry, self.length)
             self.length += 1
             return TangentTracer(self, slot)
+        if self.separates:
+            separated = self._separated(primitive, args)
+            if separated is not None:
+                return separated
+        self.entries.append(entry)
         avals = entry.out_avals()
         entry.count = len(avals)
         return [TangentTracer(self, self.new_slot(aval)) for aval in avals]
+
+    def _separated(self, primitive: Primitive, args: tuple[Any, ...]) -> list[Any] | None:
+        is_linear = [type(x) is TangentTracer and x.owner is self for x in args]
+        token = enter_trace(self)
+        self.separates = False  # what the rule records is linear altogether
+        try:
+            return primitive.separate(args, is_linear)
+        finally:
+            self.separates = True
+            leave_trace(token)
 
 
 class LinearizeTracer(Tracer):
@@ -368,6 +389,7 @@ def record_linear(
     is_linear: Sequence[bool],
     avals: Sequence[ShapedArray],
     what: str,
+    separates: bool = False,
 ) -> tuple[list[Any], LinearMap]:
     """Record a function that is linear in some of its arguments.
 
@@ -377,12 +399,14 @@ def record_linear(
         is_linear: Which arguments it is linear in.
         avals: Types of all arguments.
         what: How messages call the transformation.
+        separates: Whether the function is the user's: see `TangentTrace`.
 
     Returns:
         Results that do not depend on the linear arguments (``None`` for those that do), and the
         linear map to those that do.
     """
     tape = TangentTrace(current_trace(), what)
+    tape.separates = separates
     inputs: list[Linear | None] = []
     full: list[Any] = []
     for arg, linear, aval in zip(args, is_linear, avals, strict=True):

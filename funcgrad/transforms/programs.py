@@ -6,7 +6,7 @@ is quadratic in the depth. All are the interpreters of this package run while st
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -78,10 +78,46 @@ class LinearizedProgram:
 
 def linearize_program(program: Program, is_active: Mask) -> LinearizedProgram:
     """Split a program into forward and tangent programs with the residuals between them."""
-    return program.memo(("linearize", is_active), lambda: _linearize_program(program, is_active))
+    key = ("linearize", is_active)
+    return program.memo(key, lambda: _split_program(program, is_active, linearize_flat))
 
 
-def _linearize_program(program: Program, is_active: Mask) -> LinearizedProgram:
+def separate_program(program: Program, is_linear: Mask) -> LinearizedProgram:
+    """Split a program into what has values and what is linear in some of its inputs.
+
+    Args:
+        program: Linear in the inputs where ``is_linear``, as far as it depends on them. If it is
+            not, some equation of ``tangent`` is not linear either.
+        is_linear: Which inputs have no values.
+
+    Returns:
+        As of `linearize_program`: results that depend on those inputs are zeros in ``forward``,
+        and ``tangent`` computes them.
+    """
+    key = ("separate", is_linear)
+    return program.memo(key, lambda: _split_program(program, is_linear, _separate_flat))
+
+
+def _separate_flat(
+    function: Callable[..., Sequence[Any]],
+    args: Sequence[Any],
+    is_linear: Sequence[bool],
+    what: str,
+) -> tuple[list[Any], LinearMap]:
+    avals = [aval_of(x) for x in args]
+    known, linear = record_linear(function, args, is_linear, avals, what, separates=True)
+    outs = [
+        x if slot is None else np.broadcast_to(np.zeros((), slot.dtype), slot.shape)
+        for x, slot in zip(known, linear.outputs, strict=True)
+    ]
+    return outs, linear
+
+
+def _split_program(
+    program: Program,
+    is_active: Mask,
+    split: Callable[..., tuple[list[Any], LinearMap]],
+) -> LinearizedProgram:
     name = program.name
     with using_trace(EVAL):
         trace = StageTrace(EVAL, f"linearize({name})")
@@ -90,7 +126,7 @@ def _linearize_program(program: Program, is_active: Mask) -> LinearizedProgram:
         ]
         replay = _Replay(trace, program)
         with using_trace(trace):
-            outs, linear = linearize_flat(replay, inputs, is_active, f"grad({name})")
+            outs, linear = split(replay, inputs, is_active, f"grad({name})")
         tangent, values = _tangent_program(linear, f"tangent_{name}")
         sources, extra = _classify_residuals(trace, inputs, outs, values)
         forward, captured = trace.program([*outs, *extra], f"forward_{name}")

@@ -93,6 +93,15 @@ def test_large_steps_end_between_their_parts() -> None:
         assert time.monotonic() - start < 3
 
 
+def test_a_limit_ends_with_its_block() -> None:
+    f = fg.jit(LONG["counted loop of numbers"][0])
+    expected = f(1.0, 3_000_000)
+    with fg.limits(seconds=0.05):
+        f(1.0, 0)
+    time.sleep(0.06)
+    assert f(1.0, 3_000_000) == expected  # long enough to look at the clock
+
+
 def test_limits_are_of_their_context_and_the_stricter_one_holds() -> None:
     f = fg.jit(LONG["counted loop of numbers"][0])
     stricter = pytest.raises(TimeLimitError, match=r"limit of 0\.02")
@@ -115,8 +124,25 @@ def test_limits_are_of_their_context_and_the_stricter_one_holds() -> None:
 @pytest.mark.parametrize("name", ["counted loop of numbers", "loop until"])
 def test_loops_of_python_end(name: str, is_disabled: bool) -> None:
     function, arguments = LONG[name]
-    with pytest.raises(TimeLimitError), fg.limits(seconds=0.05), fg.disable_jit(is_disabled):
+    with (
+        pytest.raises(TimeLimitError, match=r"\n  at +test_limits\.py:\d+ .*loop") as caught,
+        fg.limits(seconds=0.05),
+        fg.disable_jit(is_disabled),
+    ):
         function(*arguments(ENDLESS))
+    assert str(caught.value).startswith("the limit of 0.05 seconds has passed in ")
+
+
+def test_time_that_passes_before_a_program_starts_is_of_its_line() -> None:
+    """As when compiling took it all."""
+    f = fg.jit(LONG["loop until"][0])
+    f(0.0, 1.0)
+    for function in (f, LONG["loop until"][0]):
+        with fg.limits(seconds=1e-4):
+            time.sleep(0.001)
+            with pytest.raises(TimeLimitError) as caught:
+                function(0.0, 1.0)
+        assert "at            test_limits.py:" in str(caught.value)
 
 
 def test_memory_is_known_before_anything_is_computed() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,6 +23,7 @@ from funcgrad.compiler.runtime import disk_cache as cache
 from funcgrad.compiler.runtime.disk_cache import CacheWarning, DiskCache
 from funcgrad.errors import CacheError
 from funcgrad.higher_order.remembered import forget_all
+from tests.fuzz.guards import survives
 
 KEY = "0123456789abcdef" * 4
 FACTS = {"symbol": "f", "abi": 1}
@@ -365,10 +369,13 @@ def test_folders_of_other_users_are_refused(
         DiskCache(tmp_path)
 
 
-def test_read_only_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_read_only_folders_without_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # What the system says, also where root may write everywhere.
+    monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.R_OK)
+    with pytest.raises(CacheError, match="is not readable"):
+        DiskCache(tmp_path)
     monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.W_OK)
-    with pytest.raises(CacheError, match="is not readable and writable"):
+    with pytest.raises(CacheError, match="is not writable, and there are no kernels in it"):
         DiskCache(tmp_path)
     monkeypatch.setenv("FUNCGRAD_CACHE_DIR", str(tmp_path))
     with pytest.raises(CacheError):
@@ -377,6 +384,123 @@ def test_read_only_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.warns(CacheWarning, match="are not kept"):  # nobody asked for this folder
         assert cache.open_default() is None
+
+
+def refuse_to_write(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """As a disk that is mounted for reading, also where root may write everywhere."""
+
+    def is_there(path: Any) -> bool:
+        return os.fspath(path).startswith(str(folder))
+
+    def refusing(function: Callable[..., Any]) -> Callable[..., Any]:
+        def called(path: Any, *args: Any, **options: Any) -> Any:
+            if is_there(path):
+                raise OSError(errno.EROFS, "Read-only file system")
+            return function(path, *args, **options)
+
+        return called
+
+    access, open_file = os.access, os.open
+
+    def opened(path: Any, flags: int, *mode: int) -> int:
+        writes = flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+        assert not (writes and is_there(path)), "it tried to write"
+        return open_file(path, flags, *mode)
+
+    monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.W_OK and access(path, mode))
+    monkeypatch.setattr(os, "open", opened)
+    for name in ("utime", "replace", "unlink", "mkdir"):
+        monkeypatch.setattr(os, name, refusing(getattr(os, name)))
+
+
+def test_a_read_only_folder_is_read(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    compiled = compile_anew()[0]
+    before = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+    with monkeypatch.context() as there:
+        refuse_to_write(there, folder)
+        there.setenv("FUNCGRAD_DEBUG", "1")
+        kernel_store.set_cache_dir(folder)
+        assert compile_anew() == (0, compiled, 0)
+        assert "read-only" not in capsys.readouterr().err
+        for slope in (2.5, 1.5):  # of patterns that are not there
+            f = fg.jit(lambda x, k=slope: np.exp(x * k) if k > 2.0 else np.arctan(x) ** 2 * k)
+            y = f(np.linspace(0.0, 1.0, 50))
+            assert y.shape == (50,)
+        said = capsys.readouterr().err
+        assert said.count("is read-only: what it does not hold is compiled by every process") == 1
+        config = fg.show_config("dicts")
+        assert config is not None
+        assert config["cache"]["new kernels"] == "are not kept: the folder is read-only"
+    assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir()} == before
+    kernel_store.set_cache_dir(folder)
+    config = fg.show_config("dicts")
+    assert config is not None
+    assert "new kernels" not in config["cache"]
+
+
+@pytest.mark.parametrize("harm", [garble, lambda path: path.chmod(0o666)])
+def test_read_only_folders_are_trusted_no_more_than_others(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, harm: Callable[[Path], None]
+) -> None:
+    compiled = compile_anew()[0]
+    for path in folder.glob("*.o"):
+        harm(path)
+    with monkeypatch.context() as there:
+        refuse_to_write(there, folder)
+        kernel_store.set_cache_dir(folder)
+        assert compile_anew() == (compiled, 0, compiled)
+        assert compile_anew() == (compiled, 0, compiled)  # nothing was repaired
+        there.setattr(os, "getuid", lambda: folder.stat().st_uid + 1)
+        with pytest.raises(CacheError, match="belongs to user"):
+            kernel_store.set_cache_dir(folder)
+
+
+def test_a_time_of_use_that_cannot_be_kept_is_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = DiskCache(tmp_path / "kernels")
+    store.write(KEY, "text", b"code", FACTS)
+
+    def refuse(path: Any) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(os, "utime", refuse)
+    assert store.read(KEY, FACTS) == b"code"
+    assert store.damaged == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs another user or a mode")
+def test_permissions_that_the_system_enforces() -> None:
+    """A folder of mode 0500, and a user who is not root."""
+    place = Path(tempfile.mkdtemp())
+    try:
+        store = DiskCache(place)
+        store.write(KEY, "text", b"code", FACTS)
+        is_root = os.getuid() == 0
+        for path in (*place.iterdir(), place):
+            if is_root:
+                os.chown(path, 65534, 65534)
+            path.chmod(0o500 if path == place else 0o400)
+
+        def use() -> None:
+            if is_root:
+                os.setgroups([])
+                os.setgid(65534)
+                os.setuid(65534)
+            store = DiskCache(place)
+            assert store.is_read_only
+            assert store.read(KEY, FACTS) == b"code"
+            store.write("f" * 64, "text", b"code", FACTS)
+            assert store.read("f" * 64, FACTS) is None
+            assert len(list(place.iterdir())) == 3
+            assert store.damaged == 0
+
+        assert survives(use) == ""
+    finally:
+        place.chmod(0o700)
+        shutil.rmtree(place)
 
 
 def test_a_file_is_no_folder(tmp_path: Path) -> None:

@@ -11,17 +11,35 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
+import funcgrad as fg
+from funcgrad.compiler.native import llvm_backend
+from funcgrad.compiler.runtime import kernel_store
 from funcgrad.compiler.runtime.disk_cache import DiskCache
+from funcgrad.compiler.runtime.linker import link
 
 Rng = np.random.Generator
 FACTS = {"symbol": "f", "abi": 6, "cpu": "of this machine"}
 SUFFIXES = (".py", ".o", ".json")
+
+
+IN_MEMORY = Path("/dev/shm")
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A folder, in memory where there is such a place: disks take milliseconds for a change."""
+    is_there = IN_MEMORY.is_dir() and os.access(IN_MEMORY, os.W_OK)
+    with tempfile.TemporaryDirectory(dir=IN_MEMORY if is_there else None) as folder:
+        yield Path(folder)
 
 
 def _place(rng: Rng, data: bytes) -> int:
@@ -101,9 +119,9 @@ def damage(rng: Rng, paths: list[Path], others: list[bytes]) -> Path:
 
 
 @pytest.mark.parametrize("n", [200, pytest.param(100_000, marks=pytest.mark.nightly)])
-def test_damaged_files_give_what_was_kept_or_nothing(tmp_path: Path, n: int) -> None:
+def test_damaged_files_give_what_was_kept_or_nothing(place: Path, n: int) -> None:
     rng = np.random.default_rng(n)
-    store = DiskCache(tmp_path / "kernels")
+    store = DiskCache(place / "kernels")
     codes = {f"{k:064x}": rng.bytes(int(rng.integers(1, 3000))) for k in range(4)}
     for key, code in codes.items():
         store.write(key, f"# source of {key}\n", code, {**FACTS, "source": key})
@@ -125,6 +143,103 @@ def test_damaged_files_give_what_was_kept_or_nothing(tmp_path: Path, n: int) -> 
         for path in changed:
             path.write_bytes(whole[path])
     assert n / 10 < used < n
+
+
+@pytest.mark.parametrize("n", [200, pytest.param(100_000, marks=pytest.mark.nightly)])
+def test_damaged_notes_give_what_was_noted_or_nothing(place: Path, n: int) -> None:
+    rng = np.random.default_rng(n + 2)
+    store = DiskCache(place / "kernels")
+    notes = {f"{k:064x}": {**FACTS, "number": k} for k in range(3)}
+    for key, facts in notes.items():
+        store.note(key, facts)
+    paths = sorted(store.folder.iterdir())
+    whole = {path: path.read_bytes() for path in paths}
+    for step in range(n):
+        path = damage(rng, paths, list(whole.values()))
+        is_whole = path.read_bytes() == whole[path]
+        expected = notes[path.stem] if is_whole else None
+        assert store.recall(path.stem) == expected, f"step {step}"
+        path.write_bytes(whole[path])
+
+
+class Compiler:
+    """In the place of Numba and LLVM: knows what they made of the kernels of a program.
+
+    What is linked must be what was compiled, byte by byte; so nothing else is ever executed.
+    """
+
+    Effort = llvm_backend.Effort
+
+    def __init__(self, made: dict[str, tuple[bytes, int]]) -> None:
+        self.made = made
+        self.n_compiled = 0
+
+    def translate(self, text: str, symbol: str) -> tuple[str, bool]:
+        self.n_compiled += 1
+        return symbol, False
+
+    def Emission(self, text: str, effort: Any) -> Any:
+        return SimpleNamespace(result=lambda: self.made[text][0])
+
+    def link(self, code: bytes, symbol: str) -> int:
+        whole, address = self.made[symbol]
+        assert code == whole, "something else than what was compiled would run"
+        return address
+
+
+def function(x: Any) -> Any:
+    return np.cumsum(np.sqrt(x) * 1.125), np.sum(x * x), np.tanh(x[:, None] - x).max(axis=1)
+
+
+@pytest.mark.parametrize("n", [100, pytest.param(100_000, marks=pytest.mark.nightly)])
+def test_damaged_kernels_are_compiled_again_and_compute_the_same(
+    place: Path, n: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All the way from files to results, in one process, with the kernels of a program."""
+    rng = np.random.default_rng(n + 1)
+    x = np.linspace(0.0, 1.0, 12)
+    before = kernel_store.cache_dir()
+    kernel_store.executor()
+    monkeypatch.setattr(kernel_store, "_ADDRESSES", {})
+    kernel_store.set_cache_dir(place / "kernels")
+    try:
+        made: dict[str, tuple[bytes, int]] = {}
+        with monkeypatch.context() as there:
+
+            def link_and_note(code: bytes, symbol: str) -> int:
+                made[symbol] = code, link(code, symbol) or llvm_backend.load(code, symbol)
+                return made[symbol][1]
+
+            there.setattr(kernel_store, "link", link_and_note)
+            expected = [y.tobytes() for y in fg.jit(lambda x: function(x))(x)]
+        addresses = {t: a for t, a in kernel_store._ADDRESSES.items() if "def kernel" in t}
+        texts = list(addresses)
+        compiler = Compiler(made)
+        monkeypatch.setattr(kernel_store, "_native", lambda: compiler)
+        monkeypatch.setattr(kernel_store, "_frontend", lambda: compiler)
+        monkeypatch.setattr(kernel_store, "link", compiler.link)
+        sources = (place / "kernels").glob("*.py")
+        keys = sorted(path.stem for path in sources if path.read_text() in addresses)
+        paths = [place / "kernels" / (key + suffix) for key in keys for suffix in SUFFIXES]
+        whole = {path: path.read_bytes() for path in paths}
+        others = list(whole.values())
+        assert len(keys) == len(texts) > 2
+        for step in range(n):
+            changed = {damage(rng, paths, others) for _ in range(int(rng.integers(1, 4)))}
+            for text in texts:
+                del kernel_store._ADDRESSES[text]
+            assert kernel_store.compile_kernels(texts) == list(addresses.values()), step
+            for path in changed:
+                if path.suffix == ".py":  # for readers only, and never read
+                    path.write_bytes(whole[path])
+                assert path.read_bytes() == whole[path], f"step {step}: {path.name} was kept"
+            if step % 1000 == 0:
+                found = fg.jit(lambda x: function(x))(x)
+                assert [y.tobytes() for y in found] == expected
+        assert compiler.n_compiled > n / 2
+    finally:
+        monkeypatch.undo()
+        kernel_store.set_cache_dir(before)
 
 
 PROGRAM = """

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 import funcgrad as fg
+from funcgrad.primitives.objects import settled
 from tests.cases import CASES, Case
 from tests.higher_order import plain
 from tests.test_laws import observed
@@ -28,6 +29,11 @@ LAWS: dict[str, Case] = {case.name: case for case in CASES}
 def law(name: str, *args: Any) -> Any:
     """The results of a row of the law table, or what does not depend on choices among them."""
     return observed(LAWS[name], *args)
+
+
+def traced_law(name: str, *args: Any) -> Any:
+    """The same of arguments that may stand for traced arrays, which primitives do not know."""
+    return law(name, *map(settled, args))
 
 
 # What the text of programs calls, beside NumPy.
@@ -74,7 +80,7 @@ FUNCGRAD = SimpleNamespace(
     vmap=fg.vmap,
     custom_jvp=_ruled_forward,
     custom_vjp=_ruled_backward,
-    law=law,
+    law=traced_law,
 )
 PLAIN = SimpleNamespace(
     array=np.array,

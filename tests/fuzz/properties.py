@@ -129,6 +129,11 @@ class Derived:
         outs, pull = fg.vjp(self.of(self.program.function), *primals)
         return outs, pull(cts)
 
+    def backward_in_first(self, others: Any) -> Any:
+        """The cotangent of the first argument, in which alone the program is differentiated."""
+        function = self.of(self.program.function)
+        return fg.vjp(lambda x: function(x, *others), self.primals[0])[1](self.cts)[0]
+
 
 def inner(xs: Any, ys: Any) -> tuple[float, float]:
     """Real part of the bilinear product, and the sum of the sizes of its terms."""
@@ -242,6 +247,32 @@ def curvature(program: Program) -> None:
     right, b = inner(second, derived.tangents)
     if np.isfinite(a + b) and abs(left - right) > 1e-7 * max(1.0, a, b):
         raise Different(f"<v, H u> = {left}, <u, H v> = {right}")
+
+
+def mixed(program: Program) -> None:
+    """Second derivatives by the first argument and then by the others, and by all at once."""
+    derived = Derived(program)
+    laws = [step.law for step in program.every() if step.law]
+    if not derived.is_there or laws or program.is_single or program.has_choices:
+        return
+    if len(derived.primals) < 2 or not program.is_smooth:
+        return
+
+    def of_first(*others: Any) -> Any:
+        return derived.backward_in_first(others)
+
+    def of_all(*primals: Any) -> Any:
+        return derived.backward(primals, derived.cts)[1][0]
+
+    first, *others = derived.primals
+    moved = derived.tangents[1:]
+    found = fg.jvp(of_first, tuple(others), moved)
+    still = (np.zeros_like(first), *moved)
+    expected = fg.jvp(of_all, derived.primals, still)
+    for x, y, what in zip(found, expected, ("slopes", "mixed derivatives"), strict=True):
+        scale = max(program.scale, float(np.max(np.abs(y), initial=0.0)))
+        if np.isfinite(scale):
+            compare(x, np.asarray(y), 1e-7, scale, what)
 
 
 def program_of(program: Program) -> Any:
@@ -390,7 +421,7 @@ def guarded(program: Program) -> None:
 
 
 CHEAP: dict[str, Property] = {
-    f.__name__: f for f in (traced, duality, differences, lanes, curvature, interpreted)
+    f.__name__: f for f in (traced, duality, differences, lanes, curvature, mixed, interpreted)
 }
 COMPILED: dict[str, Property] = {
     f.__name__: f

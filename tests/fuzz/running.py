@@ -7,14 +7,14 @@ batches in children of their own.
 
 from __future__ import annotations
 
-import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from multiprocessing import get_context
+from typing import Any
 
 from tests.fuzz.guards import survives
 from tests.fuzz.language import Program
@@ -28,6 +28,11 @@ BATCH = 500
 """Programs of one task, of which about one in so many is compiled."""
 SHRINKING = 15.0
 """Seconds for one failure."""
+TOLD_EVERY = 60.0
+"""Seconds between two reports of how far it is; then all processes are fresh ones."""
+
+Batch = tuple[int, int]
+"""The numbers of the first program, and of the one after the last."""
 
 
 @dataclass(frozen=True)
@@ -100,37 +105,81 @@ def run(
     Returns:
         How many were checked, and what was found.
     """
+    search = _Search(compiled_every, most)
     start = time.monotonic()
-    found: list[Failure] = []
-    seen: set[str] = set()
-    done = 0
     batches = _batches(first, count, min(compiled_every or BATCH, BATCH))
-    with ProcessPoolExecutor(jobs, get_context("fork")) if jobs > 1 else _Here() as pool:
-        while time.monotonic() - start < seconds and len(found) < most:
-            chosen = [b for b, _ in zip(batches, range(jobs), strict=False)]
-            if not chosen:
-                break
-            futures = [pool.submit(run_batch, a, b, compiled_every) for a, b in chosen]
-            for (a, b), future in zip(chosen, futures, strict=True):
-                try:
-                    rows = future.result()
-                except BrokenProcessPool:
-                    return done, [*found, *_fatal(a, b, compiled_every)]
-                done += b - a
-                for seed, name, message in rows:
-                    key = message[:60]
-                    if key not in seen and len(found) < most:
-                        seen.add(key)
-                        found.append(reduced(seed, name, message, SHRINKING))
-                        print(found[-1], flush=True)
-            rate = done / (time.monotonic() - start)
-            print(
-                f"{done} programs, {rate:.0f}/s, {len(found)} failures", file=sys.stderr, flush=True
-            )
-    return done, found
+    told = start
+    while not search.is_full:
+        left = start + seconds - time.monotonic()
+        ended = search.run(batches, left, jobs) if left > 0 else True
+        now = time.monotonic()
+        if ended or now - told > TOLD_EVERY:
+            told = now
+            said = f"{search.done} programs, {search.done / (now - start):.0f}/s, "
+            print(f"{said}{len(search.found)} failures", file=sys.stderr, flush=True)
+        if ended:
+            break
+    return search.done, search.found
 
 
-def _batches(first: int, count: int | None, size: int) -> Iterator[tuple[int, int]]:
+class _Search:
+    """What has been checked and found.
+
+    Args:
+        compiled_every: One of so many programs is compiled.
+        most: Failures after which to stop.
+    """
+
+    def __init__(self, compiled_every: int, most: int) -> None:
+        self.compiled_every = compiled_every
+        self.most = most
+        self.done = 0
+        self.found: list[Failure] = []
+        self._seen: set[str] = set()
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.found) >= self.most
+
+    def run(self, batches: Iterator[Batch], seconds: float, jobs: int) -> bool:
+        """Check batches for a while; whether there are no more of them, or no more time.
+
+        Every job has a batch at any time. A batch that ends its process ends the others, too, so
+        all that were on their way are looked through, one program at a time, and new processes
+        are started by the next call.
+        """
+        end = time.monotonic() + min(seconds, TOLD_EVERY)
+        pending: dict[Any, Batch] = {}
+        with ProcessPoolExecutor(jobs, get_context("fork")) if jobs > 1 else _Here() as pool:
+            while not self.is_full:
+                if time.monotonic() < end:
+                    for batch, _ in zip(batches, range(jobs - len(pending)), strict=False):
+                        pending[pool.submit(run_batch, *batch, self.compiled_every)] = batch
+                if not pending:
+                    break
+                for future in list(wait(pending, return_when=FIRST_COMPLETED).done):
+                    try:
+                        rows = future.result()
+                    except BrokenProcessPool:
+                        for first, last in pending.values():
+                            self.found += _fatal(first, last, self.compiled_every)
+                            self.done += last - first
+                        return False
+                    first, last = pending.pop(future)
+                    self.done += last - first
+                    self._note(rows)
+        return time.monotonic() < end or seconds <= TOLD_EVERY
+
+    def _note(self, rows: Sequence[tuple[int, str, str]]) -> None:
+        for seed, name, message in rows:
+            key = message[:60]
+            if key not in self._seen and not self.is_full:
+                self._seen.add(key)
+                self.found.append(reduced(seed, name, message, SHRINKING))
+                print(self.found[-1], flush=True)
+
+
+def _batches(first: int, count: int | None, size: int) -> Iterator[Batch]:
     end = None if count is None else first + count
     while end is None or first < end:
         last = first + size if end is None else min(first + size, end)
@@ -158,15 +207,7 @@ class _Here:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def submit(self, function: object, *args: object) -> _Here:
-        assert callable(function)
-        self._result = function(*args)
-        return self
-
-    def result(self) -> list[tuple[int, str, str]]:
-        return self._result
-
-
-def workers() -> int:
-    """As many processes as there are cores for this one."""
-    return len(os.sched_getaffinity(0))
+    def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(function(*args))
+        return future

@@ -1,4 +1,4 @@
-"""Random programs: a bounded number in every run, a million in a night."""
+"""Random programs: a bounded number in every run, a million in a night (`tests.nightly`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.fuzz import properties
 from tests.fuzz.guards import survives
 from tests.fuzz.language import LAYOUTS, Program, Step, argument
 from tests.fuzz.properties import CHEAP, COMPILED, Different, check, holds
-from tests.fuzz.running import checked, problem, run, workers
+from tests.fuzz.running import checked, problem, run
 from tests.fuzz.shrinking import shrunk, without_unused
 from tests.fuzz.writing import ANYWHERE, programs, seeded
 
@@ -41,13 +41,6 @@ def test_properties_of_what_hypothesis_draws(program: Program) -> None:
         error = holds(name, program)
         if error is not None:
             raise error
-
-
-@pytest.mark.nightly
-def test_a_million_programs() -> None:
-    done, failures = run(10**6, 10**6, 10 * 3600.0, jobs=workers(), compiled_every=500)
-    assert not failures, report(failures)
-    assert done == 10**6
 
 
 # The tool itself.

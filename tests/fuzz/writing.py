@@ -766,11 +766,7 @@ class Writer:
             return
         block = self.block([self.values[i], self.values[j]], lambda n: self.last(*n), [False] * 2)
         if block is not None:
-            kinds = ["checkpoint", "jit", "custom_jvp", "custom_vjp", "checkpoint"]
-            if any(step.blocks for step in block.steps):
-                # Loops with tangents inside of a rule have no transpose: docs/reliability.md.
-                kinds.remove("custom_jvp")
-            kind = self.choose(kinds)
+            kind = self.choose(["checkpoint", "jit", "custom_jvp", "custom_vjp", "checkpoint"])
             self.add(f"m.{kind}({{f0}})({{0}}, {{1}})", i, j, blocks=(block,))
 
     def mapped(self) -> None:

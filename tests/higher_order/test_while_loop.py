@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
 import funcgrad as fg
+from tests.higher_order import plain as plain_flow
 from tests.higher_order.agreement import check
 
 W = np.array([[0.3, -0.4], [0.5, 0.2]])
@@ -265,3 +268,74 @@ def test_a_million_steps_are_reversed_in_little_memory() -> None:
     exact = 2 * (np.exp(x) / (2 * np.cos(x / 2) ** 2) + half) / (1 + half**2)
     assert found == pytest.approx(exact, rel=1e-5)
     assert nbytes < 64e6
+
+
+# One argument after the other: a derivative of a derivative in which it had no tangent.
+
+
+def by_constants(while_loop: Any, x: Any, y: Any, z: Any) -> Any:
+    step = lambda s: (s[0] + 1, np.sin(s[1]) * y + z * s[1])  # noqa: E731
+    return while_loop(lambda s: s[0] < 3, step, (np.int64(0), x))[1]
+
+
+def by_carry(while_loop: Any, x: Any, y: Any, z: Any) -> Any:
+    step = lambda s: (s[0] + 1, np.sin(s[1]) * s[2], s[2] * 1.5 * s[3], s[3])  # noqa: E731
+    return while_loop(lambda s: s[0] < 3, step, (np.int64(0), x, y, z))[1]
+
+
+def by_both(while_loop: Any, x: Any, y: Any, z: Any) -> Any:
+    step = lambda s: (s[0] * s[1] + z, s[1] * np.cos(z))  # noqa: E731
+    return sum(while_loop(lambda s: s[1].real > 0.3, step, (x * x, y)))
+
+
+def backward(f: Any, k: int) -> Any:
+    return lambda *a: fg.grad(f, k)(*a)
+
+
+def forward(f: Any, k: int) -> Any:
+    return lambda *a: fg.jvp(lambda v: f(*a[:k], v, *a[k + 1 :]), (a[k],), (1.0,))[1]
+
+
+def linearized(f: Any, k: int) -> Any:
+    return lambda *a: fg.linearize(lambda v: f(*a[:k], v, *a[k + 1 :]), a[k])[1](1.0)
+
+
+def difference(f: Any, k: int, h: float = 1e-4) -> Any:
+    """Of fourth order."""
+
+    def moved(*a: Any) -> Any:
+        at = lambda d: f(*a[:k], a[k] + d, *a[k + 1 :])  # noqa: E731
+        return (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h)
+
+    return moved
+
+
+WAYS = (backward, forward, linearized)
+
+
+@pytest.mark.parametrize("loop", [by_constants, by_carry, by_both])
+def test_derivatives_by_one_argument_after_the_other(loop: Any) -> None:
+    def plain(x: Any, y: Any, z: Any) -> Any:
+        return loop(plain_flow.while_loop, x, y, z)
+
+    def complex_step(x: Any, y: Any, z: Any) -> Any:
+        return plain(x + 1e-30j, y, z).imag * 1e30
+
+    f, point = partial(loop, fg.lax.while_loop), (0.3, 0.8, 0.4)
+    second = difference(complex_step, 1)(*point)
+    third = difference(difference(complex_step, 1), 2)(*point)
+    assert abs(second) > 1e-3
+    assert abs(third) > 1e-3
+    with fg.disable_jit():
+        for first, then in itertools.product(WAYS, WAYS):
+            for k, j in ((0, 1), (1, 0)):
+                np.testing.assert_allclose(then(first(f, k), j)(*point), second, rtol=1e-7)
+        for ways in ((forward, backward, backward), (backward, forward, linearized)):
+            for order in itertools.permutations(range(3)):
+                g = f
+                for way, k in zip(ways, order, strict=True):
+                    g = way(g, k)
+                np.testing.assert_allclose(g(*point), third, rtol=1e-5)
+        rows = [np.full(2, v) for v in point]
+        lanes = fg.vmap(forward(backward(f, 0), 1))(*rows)
+        np.testing.assert_allclose(lanes, [second] * 2, rtol=1e-7)

@@ -12,8 +12,9 @@ as damaged.
 What all keys have in common and takes long to find is noted in a file of its own, ``<key>.facts``,
 which begins with its SHA-256.
 
-The least recently used kernels go when the folder exceeds its limit. This file knows neither Numba
-nor LLVM.
+The least recently used kernels go when the folder exceeds its limit. A folder that cannot be
+written to, such as one that came with the image of a container, is read all the same, and nothing
+is added. This file knows neither Numba nor LLVM.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import stat
 import threading
 import time
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -96,10 +98,20 @@ class DiskCache:
 
     Raises:
         CacheError: The folder cannot be used, or others could write to it.
+
+    Attributes:
+        is_read_only: Whether nothing can be added.
+        damaged: How many files could not be used.
     """
 
     def __init__(self, folder: Path, limit: int = DEFAULT_SIZE) -> None:
         self.folder = _made_private(folder)
+        self.is_read_only = not os.access(self.folder, os.W_OK)
+        if self.is_read_only and not self._files():
+            raise CacheError(
+                f"the folder of compiled kernels {str(folder)!r} is not writable, and there are no "
+                f"kernels in it. {_ADVICE}"
+            )
         self.limit = limit
         self.damaged = 0
         self._size: int | None = None
@@ -120,7 +132,7 @@ class DiskCache:
         return code
 
     def write(self, key: str, source: str, code: bytes, facts: dict[str, Any]) -> None:
-        """Keep an object file. A disk that is full or read-only is a warning, not an error."""
+        """Keep an object file, unless nothing can be added. A full disk is a warning."""
         contents = (source.encode(), code, _record(code, facts))
         self._keep(key, dict(zip(_SUFFIXES, contents, strict=True)))
 
@@ -137,7 +149,7 @@ class DiskCache:
         return found
 
     def note(self, key: str, facts: dict[str, Any]) -> None:
-        """Keep facts that take long to find. A disk that is full or read-only is a warning."""
+        """Keep facts that take long to find, as `write` keeps an object file."""
         text = json.dumps(facts, indent=1).encode()
         self._keep(key, {_FACTS: _digest_of_note(key, text) + b"\n" + text})
 
@@ -152,7 +164,9 @@ class DiskCache:
         self._size = 0
 
     def _keep(self, key: str, contents: dict[str, bytes]) -> None:
-        """Write the files of a key, in their order."""
+        """Write the files of a key, in their order, unless nothing can be added."""
+        if self.is_read_only:
+            return
         try:
             for suffix, content in contents.items():
                 self._replace(self._path(key, suffix), content)
@@ -174,7 +188,10 @@ class DiskCache:
             if not _is_private(status) or status.st_size > self.limit:
                 raise PermissionError(f"{str(path)!r} is not a file of this cache")
             content = file.read()
-        os.utime(path)
+        # When a kernel was last used decides only which one goes first; disks that are mounted for
+        # reading do not keep it, and nothing goes there.
+        with suppress(OSError):
+            os.utime(path)
         return content
 
     def _replace(self, path: Path, content: bytes) -> None:
@@ -275,10 +292,9 @@ def _made_private(folder: Path) -> Path:
         _check_owner(real, status)
         for parent in real.parents:
             _check_parent(real, parent)
-    if not os.access(real, os.R_OK | os.W_OK | os.X_OK):
+    if not os.access(real, os.R_OK | os.X_OK):
         raise CacheError(
-            f"the folder of compiled kernels {str(folder)!r} is not readable and writable. "
-            f"{_ADVICE}"
+            f"the folder of compiled kernels {str(folder)!r} is not readable. {_ADVICE}"
         )
     return real
 

@@ -11,6 +11,7 @@ import struct
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -459,9 +460,9 @@ class Executable:
     def __call__(self, *args: Any) -> list[Any]:
         limits = current_limits()
         if limits is not None:
-            name = self.report.program.name
-            limits.check_memory(self.new_bytes, name, self.report.largest())
-            limits.check_time(name)
+            program = self.report.program
+            limits.check_memory(self.new_bytes, program.name, self.report.largest())
+            limits.check_time(program.described)
         arrays = list(args)
         fresh = [make(shape, dtype) for make, shape, dtype in self._fresh]
         frame = self.take_frame()
@@ -509,12 +510,15 @@ class Executable:
                     if isinstance(part, NumpyCall):
                         part(frame, arrays, results, held)
                         if limits is not None:
-                            limits.check_time(f"{self.report.program.name}, after {part.text}")
+                            limits.check_time(partial(self._after, part))
                     else:
                         self._check(self.run(frame.address, part.address, 0), frame, k)
                     for value in dying:
                         held.pop(value, None)
         return [x[()] if x.ndim == 0 else x for x in results]
+
+    def _after(self, part: NumpyCall) -> str:
+        return f"{self.report.program.name}, after {part.text}"
 
     def _start(self, frame: Frame, arrays: list[Any], fresh: list[Any]) -> int:
         """Run the first stretch; not 0 if arguments have to be converted before.

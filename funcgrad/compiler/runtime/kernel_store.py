@@ -64,6 +64,7 @@ __all__ = [
     "fourier_code",
     "fourier_lanes",
     "gemm_code",
+    "is_cache_read_only",
     "kernel_address",
     "machine_facts",
     "parallel_address",
@@ -485,6 +486,12 @@ def cache_dir() -> str | None:
     """The folder of compiled kernels, or ``None`` where they are not kept on disk."""
     disk = _disk()
     return None if disk is None else str(disk.folder)
+
+
+def is_cache_read_only() -> bool:
+    """Whether there is a folder of compiled kernels to which nothing can be added."""
+    disk = _disk()
+    return disk is not None and disk.is_read_only
 
 
 def set_cache_dir(path: str | Path | None) -> None:
