@@ -298,6 +298,9 @@ class CustomCall(Primitive):
         if nonlinear_equation(self.program, mask) is not None:
             return None
         is_active = separate_program(self.program, mask).is_active_out
+        if all(is_active):
+            # Nothing to tell apart. A rule may apply the function to tangents, without end.
+            return None
         outs, dots = self.linearize(*parted(args, mask))
         return [
             x if not on else zeros(aval_of(x)) if t is None else t
@@ -310,7 +313,9 @@ class CustomCall(Primitive):
     def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
         """Of a call within a linear function: that of the function itself."""
         mask = [type(a) is Linear for a in args]
-        _, linear = record_linear(self.rules.fun, args, mask, self.in_avals, self.rules.name)
+        _, linear = record_linear(
+            self.rules.fun, args, mask, self.in_avals, self.rules.name, separates=True
+        )
         return linear.pull(ct)
 
     def batch(self, args: Values, dims: Sequence[BatchDim]) -> tuple[Any, Any]:

@@ -837,7 +837,9 @@ class Cholesky(Factorization):
         if is_small(a):
             return by_kernel("cholesky", [a], [a], may_fail=True)
         recipe = Recipe(a)
-        packed = recipe(_PackedCholesky(), *recipe.inputs)
+        (packed,) = recipe.inputs
+        if a.shape[-1]:
+            packed = recipe(_PackedCholesky(), packed)
         is_lower = np.tri(a.shape[-1], dtype=BOOL)
         return recipe.form(recipe(select, is_lower, packed, a.dtype.type(0)))
 

@@ -281,3 +281,19 @@ def test_values_made_of_tangents_inside_are_refused() -> None:
     ruled.defjvp(lambda primals, tangents: both(*primals, *tangents))
     with pytest.raises(ArgumentError, match="returned a value that depends on the tangents"):
         fg.grad(ruled)(X)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, fg.jit, fg.checkpoint])
+def test_a_rule_may_apply_its_function_to_tangents(wrap: Any) -> None:
+    """What is linear is its own derivative; nothing is told apart, and the rule ends."""
+
+    @fg.custom_jvp
+    def triple(x: Any) -> Any:
+        return 3 * x
+
+    triple.defjvp(lambda primals, tangents: (triple(primals[0]), triple(tangents[0])))
+    x = np.arange(3.0)
+    f = wrap(lambda x: (triple(x) ** 2).sum())
+    np.testing.assert_array_equal(fg.grad(f)(x), 18 * x)
+    np.testing.assert_array_equal(fg.hessian(f)(x), 18 * np.eye(3))
+    np.testing.assert_array_equal(fg.jit(fg.vmap(fg.grad(f)))(x[None])[0], 18 * x)
