@@ -8,9 +8,10 @@ Others are refused, with the reason.
 from __future__ import annotations
 
 import atexit
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from funcgrad.api.debugging import checking_leaks, debug_infs, debug_nans
 from funcgrad.api.precision import numpy_dtype_promotion
@@ -70,6 +71,19 @@ _FREE: dict[str, Any] = {
 """Flags that change no result, and what they are at first."""
 
 
+class _Entered(NamedTuple):
+    """A block that gives a flag its value: the flag, the value before, and the thread."""
+
+    name: str
+    before: Any
+    block: AbstractContextManager[Any]
+    thread: int
+
+    def is_undone_by(self, other: _Entered, value: Any) -> bool:
+        """Whether to leave it is to give the flag the value that another one would."""
+        return (self.name, self.thread, self.before) == (other.name, other.thread, value)
+
+
 class Config:
     """The flags, as attributes; see `update`.
 
@@ -84,14 +98,14 @@ class Config:
         known = {name: first for name, (_, first) in _BLOCKS.items()}
         fixed = {name: values[0] for name, (values, _) in _FIXED.items()}
         self._values: dict[str, Any] = {**known, **fixed, **_FREE}
-        self._entered: list[AbstractContextManager[Any]] = []
+        self._entered: list[_Entered] = []
         atexit.register(self._leave)
 
     def _leave(self) -> None:
         """Leave the blocks that were entered, while what they need is still there."""
         while self._entered:
             with suppress(ValueError):  # one that another thread has entered
-                self._entered.pop().__exit__(None, None, None)
+                self._entered.pop().block.__exit__(None, None, None)
 
     def update(self, name: str, value: Any) -> None:
         """Give a flag a value, from now on, in this thread.
@@ -112,8 +126,13 @@ class Config:
         """
         block = self._checked(name, value)
         if block is not None and value != self._values[name]:
-            block.__enter__()
-            self._entered.append(block)  # leaving it would take back what it has set
+            entered = _Entered(name, self._values[name], block, threading.get_ident())
+            last = self._entered[-1] if self._entered else None
+            if last is not None and last.is_undone_by(entered, value):
+                self._entered.pop().block.__exit__(None, None, None)
+            else:  # leaving another one would take back what it has set
+                block.__enter__()
+                self._entered.append(entered)
         self._values[name] = value
 
     def _checked(self, name: str, value: Any) -> AbstractContextManager[Any] | None:

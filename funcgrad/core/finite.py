@@ -68,12 +68,12 @@ def watching(kind: str, enable: bool) -> Iterator[Kinds]:
     token = _kinds.set(kinds)
     reader = _first_reader.set([])
     with _lock:
-        WATCH.users += 1
+        WATCH.users += enable
     try:
         yield kinds
     finally:
         with _lock:
-            WATCH.users -= 1
+            WATCH.users -= enable
         _first_reader.reset(reader)
         _kinds.reset(token)
 

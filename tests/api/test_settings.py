@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import funcgrad as fg
+from funcgrad.core.finite import WATCH
 from funcgrad.errors import ArgumentError, DtypePromotionError, UnexpectedTracerError
 
 
@@ -181,3 +182,13 @@ def test_names_for_annotations():
     assert isinstance(np.ones(2), fg.typing.Array)
     assert fg.typing.Array is fg.Array
     assert {"ArrayLike", "DTypeLike", "Shape"} <= set(fg.typing.__all__)
+
+
+def test_flags_that_are_put_back_leave_nothing_behind():
+    """Operations are looked at for as long as a flag asks for it."""
+    users = WATCH.users
+    for _ in range(3):
+        fg.config.update("jax_debug_nans", True)
+        assert WATCH.users == users + 1
+        fg.config.update("jax_debug_nans", False)
+        assert WATCH.users == users

@@ -54,7 +54,10 @@ def missing(row):
     return OURS.lacks(row.workload.needs)
 
 
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(row, marks=pytest.mark.nightly if i % 4 else ()) for i, row in enumerate(ROWS)],
+)
 def test_funcgrad_computes_what_numpy_computes(name):
     row = ROWS[name]
     if missing(row):

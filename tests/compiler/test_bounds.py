@@ -286,7 +286,14 @@ def calls_of_compiling(f: Callable[[Any], Any], x: Any) -> int:
     return sum(row[1] for row in profile.stats.values())
 
 
-@pytest.mark.parametrize("family", [rk4, chain, wide, mixed, many_results])
+@pytest.mark.parametrize(
+    "family",
+    [
+        rk4,
+        chain,
+        *(pytest.param(f, marks=pytest.mark.nightly) for f in (wide, mixed, many_results)),
+    ],
+)
 def test_compilation_takes_linear_time(family: Callable[[int], Any]) -> None:
     n = 40 if family is rk4 else 1600
     x = np.linspace(0.2, 1.0, 8)
@@ -294,7 +301,9 @@ def test_compilation_takes_linear_time(family: Callable[[int], Any]) -> None:
     assert long <= 4.6 * short
 
 
-@pytest.mark.parametrize("transform", [lambda f: f, fg.grad])
+@pytest.mark.parametrize(
+    "transform", [lambda f: f, pytest.param(fg.grad, marks=pytest.mark.nightly)]
+)
 def test_steps_of_an_unrolled_loop_share_kernels(transform: Callable[..., Any]) -> None:
     kernels = []
     for n in (100, 200):

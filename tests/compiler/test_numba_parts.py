@@ -115,7 +115,10 @@ assert not errors, errors
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(c, marks=pytest.mark.nightly if i > 2 else ()) for i, c in enumerate(CASES)],
+)
 def test_numba_in_a_fresh_process(case: str, tmp_path: Path) -> None:
     environment = {**os.environ, "FUNCGRAD_CACHE_DIR": str(tmp_path / "cache")}
     command = [sys.executable, "-c", COMPILE + CASES[case]]

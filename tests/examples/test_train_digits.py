@@ -52,7 +52,7 @@ def run_small(example, tmp_path, *arguments):
     return example.run(example.parse_arguments([*args, *arguments]))
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("float64", marks=pytest.mark.nightly)])
 def test_the_loss_falls_and_stays_of_the_asked_dtype(example, tmp_path, dtype):
     history = run_small(example, tmp_path, "--dtype", dtype)
     assert history.loss[1] < history.loss[0]
