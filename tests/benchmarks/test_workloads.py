@@ -56,7 +56,7 @@ def missing(row):
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(row, marks=pytest.mark.nightly if i % 4 else ()) for i, row in enumerate(ROWS)],
+    [pytest.param(row, marks=pytest.mark.nightly if i % 8 else ()) for i, row in enumerate(ROWS)],
 )
 def test_funcgrad_computes_what_numpy_computes(name):
     row = ROWS[name]

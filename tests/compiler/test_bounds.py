@@ -291,7 +291,7 @@ def calls_of_compiling(f: Callable[[Any], Any], x: Any) -> int:
     [
         rk4,
         chain,
-        *(pytest.param(f, marks=pytest.mark.nightly) for f in (wide, mixed, many_results)),
+        *(pytest.param(f, marks=pytest.mark.nightly) for f in (rk4, wide, mixed, many_results)),
     ],
 )
 def test_compilation_takes_linear_time(family: Callable[[int], Any]) -> None:
