@@ -289,7 +289,6 @@ def calls_of_compiling(f: Callable[[Any], Any], x: Any) -> int:
 @pytest.mark.parametrize(
     "family",
     [
-        rk4,
         chain,
         *(pytest.param(f, marks=pytest.mark.nightly) for f in (rk4, wide, mixed, many_results)),
     ],
