@@ -72,16 +72,12 @@ _FREE: dict[str, Any] = {
 
 
 class _Entered(NamedTuple):
-    """A block that gives a flag its value: the flag, the value before, and the thread."""
+    """A block that gives a flag its value, and the thread that entered it."""
 
     name: str
-    before: Any
+    value: Any
     block: AbstractContextManager[Any]
     thread: int
-
-    def is_undone_by(self, other: _Entered, value: Any) -> bool:
-        """Whether to leave it is to give the flag the value that another one would."""
-        return (self.name, self.thread, self.before) == (other.name, other.thread, value)
 
 
 class Config:
@@ -126,14 +122,30 @@ class Config:
         """
         block = self._checked(name, value)
         if block is not None and value != self._values[name]:
-            entered = _Entered(name, self._values[name], block, threading.get_ident())
-            last = self._entered[-1] if self._entered else None
-            if last is not None and last.is_undone_by(entered, value):
-                self._entered.pop().block.__exit__(None, None, None)
-            else:  # leaving another one would take back what it has set
-                block.__enter__()
-                self._entered.append(entered)
+            self._enter(name, value, block)
         self._values[name] = value
+
+    def _enter(self, name: str, value: Any, block: AbstractContextManager[Any]) -> None:
+        """Enter the block of a value, and leave the one of the flag's value before."""
+        thread = threading.get_ident()
+        others: list[_Entered] = []
+        has_left = False
+        # Blocks end in the order opposite to that in which they began, in their own thread.
+        if all(entered.thread == thread for entered in self._entered):
+            while any(entered.name == name for entered in self._entered):
+                last = self._entered.pop()
+                last.block.__exit__(None, None, None)
+                if last.name == name:
+                    has_left = True
+                else:
+                    others.append(last)
+        for other in reversed(others):
+            again = other._replace(block=_BLOCKS[other.name][0](other.value))
+            again.block.__enter__()
+            self._entered.append(again)
+        if not has_left or value != _BLOCKS[name][1]:
+            block.__enter__()
+            self._entered.append(_Entered(name, value, block, thread))
 
     def _checked(self, name: str, value: Any) -> AbstractContextManager[Any] | None:
         """The block of a value that a flag takes, if it has one."""

@@ -192,3 +192,16 @@ def test_flags_that_are_put_back_leave_nothing_behind():
         assert WATCH.users == users + 1
         fg.config.update("jax_debug_nans", False)
         assert WATCH.users == users
+
+
+@pytest.mark.parametrize("first", ["jax_debug_nans", "jax_debug_infs"])
+def test_flags_are_put_back_in_any_order(first):
+    users = WATCH.users
+    flags = ["jax_debug_nans", "jax_debug_infs", "jax_check_tracer_leaks"]
+    for flag in flags:
+        fg.config.update(flag, True)
+    for flag in [first, *(f for f in flags if f != first)]:
+        fg.config.update(flag, False)
+    assert WATCH.users == users
+    with np.errstate(all="ignore"):
+        first_nan(), first_inf(), leak()
