@@ -406,12 +406,12 @@ def _integer_quotient(a: Emitted, b: Emitted) -> tuple[Emitted, Emitted, Emitted
         # The most negative number over -1 traps in hardware; -x wraps as NumPy's result does.
         minus = b == -1
         safe = (fails | minus).select(1, b)
-        quotient = integer_quotient(a, safe, F64)
+        quotient = integer_quotient(a, safe)
         quotient = minus.select(-a, quotient)
         remainder = (fails | minus).select(0, a - quotient * safe)
     else:
         safe = fails.select(1, b)
-        quotient = integer_quotient(a, safe, F64)
+        quotient = integer_quotient(a, safe)
         remainder = a - quotient * safe
     return fails.select(0, quotient), remainder, fails
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from funcgrad.compiler.native.scalars import F64
 from funcgrad.compiler.native.slow_paths import call_where, choose_where, every_quotient
 from funcgrad.compiler.native.vecmath.arithmetic import ROUNDER, as_float, nearest, pattern
 
@@ -34,16 +35,15 @@ def fmod(x: Any, y: Any) -> Any:
     return _remainder(x.widened(), y.widened()).narrowed()
 
 
-def integer_quotient(a: Any, b: Any, element: Any) -> Any:
+def integer_quotient(a: Any, b: Any) -> Any:
     """``a / b`` toward zero, where that is defined.
 
     Args:
         a: Integers.
         b: Integers, not zero, and not -1 under the smallest integer.
-        element: LLVM's type of a 64-bit float.
     """
     if a.width <= 32:  # both and the quotient are exact enough as floats
-        return (a.cast(element, "f") / b.cast(element, "f")).cast(a.element, a.kind)
+        return (a.cast(F64, "f") / b.cast(F64, "f")).cast(a.element, a.kind)
     divide = a.builder.sdiv if a.kind == "i" else a.builder.udiv
     if not a.lanes:
         return a.like(divide(a.value, b.value))
