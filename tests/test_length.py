@@ -374,6 +374,7 @@ def test_calls_are_linear_in_the_width(name: str) -> None:
 # Memory.
 
 
+@pytest.mark.usefixtures("small_heap")
 @pytest.mark.parametrize(
     "transformation",
     ["grad", "vjp", "jvp", "linearize", "grad of grad", "vmap of grad", "staged grad", "hessian"],

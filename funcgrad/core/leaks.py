@@ -6,6 +6,7 @@ Without this a leak is only noticed when the value is used.
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -121,7 +122,7 @@ def _is_owned(tracer: Tracer, traces: tuple[Trace, ...]) -> bool:
 def _message(tracer: Tracer, count: int) -> str:
     lines = [f"{tracer.owner.what} has ended, but a traced {tracer.aval} of it is still alive."]
     lines += tracer.origin()
-    holder = _holder(tracer, [tracer], 0)
+    holder = _holder(tracer)
     lines.append(f"  held by       {holder or 'a local variable or a container'}")
     if count > 1:
         lines.append(f"  in all        {count} such values")
@@ -132,20 +133,29 @@ def _message(tracer: Tracer, count: int) -> str:
     return "\n".join(lines)
 
 
-def _holder(value: Any, known: list[Any], depth: int) -> str | None:
-    """What keeps a value alive, as far as it has a name."""
-    referrers = [
-        r for r in gc.get_referrers(value) if not any(r is k for k in known) and _is_holder(r)
-    ]
-    for referrer in referrers:
-        found = _named(referrer, value)
-        if found is not None:
-            return found
-    if depth < _MAX_DEPTH:
+def _holder(value: Any) -> str | None:
+    """What keeps a value alive, as far as it has a name.
+
+    To ask who refers to something is to walk over all objects of the process, which may be many. So
+    it is asked for all objects of a level at once.
+    """
+    level, known = [value], {id(value)}
+    words = {id(value): ""}
+    for _ in range(_MAX_DEPTH + 1):
+        known.add(id(level))
+        referrers = [r for r in gc.get_referrers(*level) if id(r) not in known and _is_holder(r)]
+        outer: dict[int, str] = {}
+        names = _names_of_cells([r for r in referrers if isinstance(r, CellType)])
         for referrer in referrers:
-            found = _holder(referrer, [*known, referrers, referrer], depth + 1)
-            if found is not None:
-                return f"a {type(referrer).__name__} in {found}"
+            held = next((x for x in gc.get_referents(referrer) if id(x) in words), None)
+            if held is None:  # it has let go of it meanwhile
+                continue
+            name = names.get(id(referrer)) or _named(referrer, held)
+            if name is not None:
+                return words[id(held)] + name
+            known.add(id(referrer))
+            outer[id(referrer)] = f"{words[id(held)]}a {type(referrer).__name__} in "
+        level, words = [r for r in referrers if id(r) in outer], outer
     return None
 
 
@@ -157,21 +167,29 @@ def _is_holder(referrer: Any) -> bool:
 
 def _named(referrer: Any, value: Any) -> str | None:
     if isinstance(referrer, dict):
-        keys = [k for k, v in referrer.items() if v is value]
-        key = keys[0] if keys else "?"
-        for owner in gc.get_referrers(referrer):
-            if isinstance(owner, ModuleType) and vars(owner) is referrer:
-                return f"the global variable `{key}` of {owner.__name__}"
+        for name, module in list(sys.modules.items()):
+            if isinstance(module, ModuleType) and vars(module) is referrer:
+                keys = [k for k, v in referrer.items() if v is value]
+                return f"the global variable `{keys[0] if keys else '?'}` of {name}"
         return None
-    if isinstance(referrer, CellType):
-        for owner in gc.get_referrers(referrer):
-            if isinstance(owner, tuple):
-                for function in gc.get_referrers(owner):
-                    if isinstance(function, FunctionType) and function.__closure__ is owner:
-                        name = function.__code__.co_freevars[owner.index(referrer)]
-                        return f"the variable `{name}` of {function.__qualname__}"
-        return None
-    if isinstance(referrer, list | tuple | set | FunctionType):
+    if isinstance(referrer, list | tuple | set | CellType | FunctionType):
         return None
     names = [k for k, v in vars(referrer).items() if v is value]
     return f"the attribute `{names[0]}` of a {type(referrer).__name__}" if names else None
+
+
+def _names_of_cells(cells: list[CellType]) -> dict[int, str]:
+    """Variables that functions close over, by the identities of their cells."""
+    if not cells:
+        return {}
+    wanted = {id(cell) for cell in cells}
+    closures = [x for x in gc.get_referrers(*cells) if isinstance(x, tuple)]
+    found = {}
+    for function in gc.get_referrers(*closures) if closures else ():
+        if isinstance(function, FunctionType):
+            for name, cell in zip(
+                function.__code__.co_freevars, function.__closure__ or (), strict=True
+            ):
+                if id(cell) in wanted:
+                    found[id(cell)] = f"the variable `{name}` of {function.__qualname__}"
+    return found

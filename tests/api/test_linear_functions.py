@@ -177,6 +177,7 @@ def test_functions_of_other_points_are_taken_without_a_new_trace() -> None:
     assert apply.cache_info().traces == 2
 
 
+@pytest.mark.usefixtures("small_heap")
 def test_what_they_keep_is_freed_with_them() -> None:
     before = len(pytree._interned)
     x = np.ones(100)

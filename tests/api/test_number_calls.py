@@ -194,6 +194,7 @@ def test_a_signal_ends_a_program(made):
     assert step(short) == short
 
 
+@pytest.mark.usefixtures("small_heap")
 def test_nothing_is_lost_or_kept():
     step = fg.jit(lambda xs: ([x + 1.0 for x in xs], xs[0]))
     xs = list(NUMBERS)

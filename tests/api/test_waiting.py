@@ -170,6 +170,7 @@ def test_an_error_of_the_compiler_is_raised_by_every_later_call(gate: Gate) -> N
             f(np.ones(2))
 
 
+@pytest.mark.usefixtures("small_heap")
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_an_error_that_nobody_asks_for_is_a_warning(when: str, gate: Gate) -> None:
     gate.error = CompilerError("no such instruction")

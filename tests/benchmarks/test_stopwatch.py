@@ -20,6 +20,7 @@ def test_ratios_are_formed_within_a_round():
     assert Spread.of(ours).median == 1.0
 
 
+@pytest.mark.usefixtures("small_heap")
 def test_sides_take_turns_and_every_round_starts_with_another(monkeypatch):
     order = []
     monkeypatch.setattr(stopwatch, "calls_per_sample", lambda side: 1)
@@ -29,6 +30,7 @@ def test_sides_take_turns_and_every_round_starts_with_another(monkeypatch):
     assert {name: len(samples) for name, samples in result.items()} == dict.fromkeys("abc", 3)
 
 
+@pytest.mark.usefixtures("small_heap")
 def test_a_sample_is_the_mean_of_its_calls_and_includes_finishing(monkeypatch):
     clock = iter([100.0, 106.0])
     monkeypatch.setattr(stopwatch.time, "perf_counter", lambda: next(clock))

@@ -197,6 +197,7 @@ def test_closing_closes_the_generator_in_its_thread():
     ahead.close()  # a second time is harmless
 
 
+@pytest.mark.usefixtures("small_heap")
 def test_what_is_dropped_is_closed():
     ahead = data.prefetch(iter(int, 1))
     assert next(ahead) == 0

@@ -255,6 +255,7 @@ def count_of_tracers():
     return [len(trace.tracers) for trace in numbers._ended]
 
 
+@pytest.mark.usefixtures("small_heap")
 @pytest.mark.skipif(not numbers._MAY_KEEP, reason="the interpreter does not count references")
 def test_tracers_are_used_again():
     chain = fg.grad(lambda x: sum((x * k for k in range(20)), x))
@@ -386,6 +387,7 @@ def test_long_programs_keep_few_tracers():
     assert all(n <= numbers.MAX_KEPT for n in count_of_tracers())
 
 
+@pytest.mark.usefixtures("small_heap")
 def test_leaks_are_found_where_they_are_looked_for():
     stash = []
     gc.collect()
