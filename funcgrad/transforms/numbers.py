@@ -380,11 +380,12 @@ _MAY_KEEP = hasattr(sys, "getrefcount") and getattr(sys, "_is_gil_enabled", lamb
 _ended: list[NumberTrace] = []
 
 
-def _references(objects: list[Any]) -> list[int]:
-    return list(map(sys.getrefcount, objects))
+def _references(objects: list[Any], count: int) -> Iterator[int]:
+    """How many references there are to each of the first so many objects."""
+    return map(sys.getrefcount, islice(objects, count))
 
 
-_ALONE = _references([object()])[0] if _MAY_KEEP else 0
+_ALONE = next(_references([object()], 1)) if _MAY_KEEP else 0
 
 
 def _begun(what: str) -> NumberTrace:
@@ -402,20 +403,22 @@ def _keep(trace: NumberTrace) -> None:
     """Let a trace whose cotangents were pulled wait for the next function."""
     if not _MAY_KEEP:
         return
+    count, tracers = trace.count, trace.tracers
     del trace._rest, trace.source
-    tracers = trace.tracers
     del tracers[MAX_KEPT:]
     if trace.tape.length:
         # Somebody may hold a tracer of an array.
+        del tracers[count:]
         ended, trace = trace, NumberTrace()
         trace.tracers, ended.tracers = tracers, []
         for tracer in tracers:
             tracer.owner = trace
         trace.what = ended.what
         ended._crossings.clear()
-    if max(map(sys.getrefcount, tracers)) > _ALONE:
+    # Those that were not taken this time are known to nobody.
+    if max(_references(tracers, count), default=0) > _ALONE:
         ended_trace: Any = _EndedTrace(trace.what)
-        for k, n in enumerate(_references(tracers)):
+        for k, n in enumerate(list(_references(tracers, count))):
             if n > _ALONE:
                 tracers[k].owner = ended_trace
                 tracers[k] = NumberTracer(trace)
