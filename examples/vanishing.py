@@ -3,8 +3,8 @@
 Networks with layers of equal width are initialised as theory recommends (variance 1 / fan-in, for
 rectifiers 2 / fan-in). The program examines the gradient of a cross-entropy before any training.
 The theory predicts the following. The slope of a sigmoid is at most 1/4, so every layer shrinks the
-gradient by a factor of 4 or more, and ten layers shrink it by a million. The slope of tanh is 1 at
-0. A rectifier passes half of the values, and its larger weights compensate for this. Batch
+gradient by a factor of 4 or more, and ten layers shrink it by a million. At 0, the slope of tanh is
+1. A rectifier passes half of the values, and its larger weights compensate for this. Batch
 normalisation removes the changes of scale of the layer before it. Run it with
 
     python examples/vanishing.py
