@@ -1,20 +1,21 @@
-"""Backpropagation by hand through a character model with batch normalisation, and its proof.
+"""Backpropagation by hand through a character model with batch normalisation, checked with `grad`.
 
 The model predicts the next letter of a name from the three before it:
 
     embedding -> linear -> batch normalisation -> tanh -> linear -> cross-entropy
 
-First the forward pass is written in elementary steps, and the gradient of every one of them by
-hand: through the logarithm, the softmax with its subtracted maximum, sums that broadcast, the
-batch's mean and variance, and the lookup of embeddings, whose transpose is a scatter-add. All of
-them are compared with what `grad` gives. Then the steps are contracted to a few closed forms, made
-the rule of a `custom_vjp`, and the model is trained by them, beside the same model with automatic
-gradients. Run it with
+First, the forward pass is written in elementary steps, and the gradient of each step is derived by
+hand: of the logarithm, the softmax with its subtracted maximum, sums that broadcast, the mean and
+variance of the batch, and the lookup of embeddings, whose transpose is a scatter-add. The program
+compares all of them with the results of `grad`. Then the steps are combined into a few closed
+forms, which become the rule of a `custom_vjp`. The program trains the model with this rule, and
+also with automatic gradients. Run it with
 
     python examples/backprop_by_hand.py
 
-The text is the names in Python's standard library; `--text FILE` takes another, a name per line. It
-prints every difference, samples a few new names and writes `backprop_by_hand.png`.
+The training text consists of the names in Python's standard library; `--text FILE` reads another
+one, with one name per line. The program prints every difference, samples a few new names and writes
+`backprop_by_hand.png`.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
-"""Bayesian regression with groups: Hamiltonian Monte Carlo, every chain one compiled loop.
+"""Bayesian regression with groups, by Hamiltonian Monte Carlo: every chain is one compiled loop.
 
-The progression of diabetes in 442 patients (scikit-learn's data) is explained by blood pressure,
-two serum measurements and sex, and by an intercept for each of twelve groups of patients with
-similar body-mass index:
+The model explains the progression of diabetes in 442 patients (scikit-learn's data) by blood
+pressure, two serum measurements and sex, and by an intercept for each of twelve groups of patients
+with similar body-mass index:
 
     y_i   ~ Normal(a[group_i] + x_i' beta, sigma)
     a_g   = mu + tau z_g,   z_g ~ Normal(0, 1)
     mu, beta_k ~ Normal(0, 1),   tau ~ HalfNormal(0.5),   sigma ~ HalfNormal(1)
 
-with everything standardised. The log density is written in plain NumPy. A chain (leapfrog steps by
-`grad`, Nesterov's dual averaging of the step size, variances for the metric, then the draws) is one
-`scan`, and four chains are its `vmap`. Run it with
+All variables are standardised. The log density is written in plain NumPy. A chain is one `scan`. It
+takes leapfrog steps with `grad`, adapts the step size by Nesterov's dual averaging, estimates
+variances for the metric, and then draws samples. `vmap` runs four chains. Run it with
 
     python examples/bayes.py
 

@@ -1,8 +1,8 @@
 """A training loop with five bugs, and the diagnostic that finds each.
 
-A network 64-32-32-10 should learn to read scanned digits, and does not. Nothing raises an error.
-`diagnose` knows nothing of the bugs: it gets the loss, the parameters, a batch and the optimiser,
-and says what is worst. What it finds is repaired, one after the other, until the network learns:
+A network 64-32-32-10 should learn to read scanned digits, but fails without raising an error.
+`diagnose` does not know the bugs: it gets the loss, the parameters, a batch and the optimiser,
+and reports the worst problem. Each problem is repaired in turn, until the network learns:
 
 1. the Kullback-Leibler divergence to one-hot targets takes the logarithm of 0;
 2. the weights of the last layer are rounded, which has no derivative;

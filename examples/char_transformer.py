@@ -1,16 +1,16 @@
 """A transformer learns to spell.
 
-A decoder-only transformer reads text letter by letter and predicts the next one; by default the
-text is the names of Python's standard library: modules, functions and methods. Blocks of attention
-and dense layers are one checkpointed loop; Adam has a rate that warms up and then falls; new names
-are drawn by one compiled program. Run it with
+A decoder-only transformer reads text letter by letter and predicts the next letter. By default, the
+text consists of the names in Python's standard library: modules, functions and methods. The blocks
+of attention and dense layers are one checkpointed loop. The learning rate of Adam warms up and then
+decays. One compiled program draws new names. Run it with
 
     python examples/char_transformer.py
     python examples/char_transformer.py --text FILE
 
-It prints the loss beside the entropy of pairs of letters, which is the best that a model can do
-that sees only one letter back, prints new text, and writes `char_transformer.png`: the loss, and
-where the heads look.
+It prints the loss and the entropy of pairs of letters, which is the best possible loss of a model
+that sees only one previous letter. It also prints new text, and writes `char_transformer.png`,
+which shows the loss and the attention of the heads.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """Less memory for more time: the gradient of a deep network with and without checkpoints.
 
-The gradient of 64 layers `tanh(x @ w)` keeps the results of all layers, unless checkpoints let it
-keep some and compute the rest a second time. Compared are: no checkpoints; a checkpoint around
-every layer, which keeps one array per layer instead of two; eight segments of eight layers, as
-their square root tells; and budgets of memory, for which funcgrad chooses what to keep. Run it with
+The gradient of 64 layers `tanh(x @ w)` keeps the results of all layers. With checkpoints, it keeps
+only some and computes the rest a second time. The example compares no checkpoints; a checkpoint
+around every layer, which keeps one array per layer instead of two; eight segments of eight layers
+(the square root of 64); and memory budgets, for which funcgrad chooses what to keep. Run it with
 
     python examples/checkpointing.py
 
-It prints a table of memory and time, eager (memory is measured) and compiled (memory is what the
-compiled program holds), and writes `checkpointing.png`.
+It prints a table of memory and time, and writes `checkpointing.png`. For eager runs, the memory is
+measured; for compiled runs, it is the memory that the compiled program reports.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """An ensemble on a cluster of Dask: independent work needs no collectives.
 
-A noisy curve is fitted by ``a * exp(-b * t) + c``, once for every resampling of its points (the
-bootstrap), by gradient descent in a compiled loop. The fits know nothing of each other, so Dask
-maps them over the workers of its local cluster; with `--workers 0` they are mapped in this process.
-The spread of the fits is the uncertainty of the parameters. Run it with
+The example fits ``a * exp(-b * t) + c`` to a noisy curve, once for every resampling of its points
+(the bootstrap), by gradient descent in a compiled loop. The fits are independent, so Dask maps them
+over the workers of its local cluster; with `--workers 0`, they run in this process. The spread of
+the fits estimates the uncertainty of the parameters. Run it with
 
     python examples/ensemble_dask.py
 
 It needs `pip install 'dask[distributed]'`, prints the parameters with their standard deviations,
-and writes `ensemble.png`. Nothing is special about Dask: `concurrent.futures`, joblib and Ray map
+and writes `ensemble.png`. Dask needs nothing special: `concurrent.futures`, joblib and Ray can map
 the same function.
 """
 

@@ -1,13 +1,13 @@
 """A network of 41 numbers learns four points, as in the first lesson about backpropagation.
 
-Three inputs, two hidden layers of four tanh units, one output; squared loss, gradient descent. The
-model is plain Python: numbers in lists, no arrays. The same function is first differentiated as it
-stands, step by step, then compiled a step at a time, and then compiled with the loop over all
-steps. Run it with
+The network has three inputs, two hidden layers of four tanh units and one output. It is trained
+with a squared loss and gradient descent. The model is plain Python: numbers in lists, without
+arrays. The program runs the same function in three ways: eagerly, with one compiled step, and with
+a compiled loop over all steps. Run it with
 
     python examples/four_points.py
 
-It prints the time of a step for each of the three and writes `four_points.png`.
+It prints the time of a step for each of the three ways and writes `four_points.png`.
 """
 
 from __future__ import annotations

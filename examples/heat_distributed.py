@@ -1,10 +1,11 @@
-"""Heat that flows through a plate whose rows are divided among processes, and what it came from.
+"""Heat in a plate whose rows are divided among processes, and the initial state that caused it.
 
-Every process holds some neighbouring rows. A step of time needs the last row of the process above
-and the first one of the process below: `lax.ppermute` passes them, inside of a compiled loop,
-without Python. From the temperatures at the end, and a mean squared difference to a picture that
-should appear, the gradient with respect to the initial temperatures is computed: cotangents travel
-back by the same messages. Some steps of gradient descent then find an initial state. Run it with
+Every process holds some neighbouring rows. A time step needs the last row of the process above and
+the first row of the process below: `lax.ppermute` passes them, inside a compiled loop, without
+Python. The loss is the mean squared difference between the final temperatures and a target picture.
+Its gradient with respect to the initial temperatures sends cotangents back through the same
+messages. A few steps of gradient descent then find an initial state that produces the picture. Run
+it with
 
     mpiexec -n 4 python examples/heat_distributed.py
 

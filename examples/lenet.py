@@ -1,13 +1,13 @@
 """A small convolutional network reads handwritten digits.
 
-Two convolutions with pooling, then two dense layers, after LeCun's LeNet of 1998, learn the 1,797
-scanned digits (8x8 grey values) that come with scikit-learn: layers from `funcgrad.nn`, Adam from
-`funcgrad.optim`, batches from `funcgrad.data`. Run it with
+The network has two convolutions with pooling and two dense layers, after LeCun's LeNet of 1998. It
+learns the 1,797 scanned digits (8x8 grey values) that come with scikit-learn. The layers come from
+`funcgrad.nn`, Adam from `funcgrad.optim`, and the batches from `funcgrad.data`. Run it with
 
     python examples/lenet.py
 
-It prints loss and accuracy, and writes `lenet.png`: what the first kernels look for and answer to
-one image, which digits are taken for which, and the images that it gets wrong.
+It prints the loss and accuracy, and writes `lenet.png`, which shows the first convolution kernels
+and their outputs for one image, the confusion matrix, and the misclassified images.
 """
 
 from __future__ import annotations

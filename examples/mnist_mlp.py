@@ -1,14 +1,15 @@
 """Train the network 784-1024-1024-1024-10 on images of digits, and watch its gradients.
 
 With `--data FOLDER` it reads the four files of MNIST (or of Fashion-MNIST) in the IDX format;
-otherwise it takes the 1,797 digits that come with scikit-learn, brought from 8x8 to 28x28 pixels.
-Images are shifted at random in a thread while the compiled step runs. The optimiser is RMSprop with
-momentum behind a bound for the norm of the gradient, recorded before and after; what is tested and
-saved is the running mean of the parameters. Run it with
+otherwise it uses the 1,797 digits that come with scikit-learn, enlarged from 8x8 to 28x28 pixels. A
+thread shifts the images at random while the compiled step runs. The optimiser is RMSprop with
+momentum. The gradient is clipped by its norm, which is recorded before and after. The running mean
+of the parameters is tested and saved. Run it with
 
     python examples/mnist_mlp.py
 
-It prints loss and accuracy, writes `mnist_training.png`, and with `--save FILE` the parameters.
+It prints the loss and accuracy and writes `mnist_training.png`; with `--save FILE`, it also saves
+the parameters.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Two interleaved half moons told apart by a small network, with its decision boundary.
+"""A small network tells two interleaved half moons apart, with its decision boundary.
 
 A 2-16-16-1 network of tanh units learns scikit-learn's two moons. The whole training, one thousand
 steps of gradient descent with momentum over all points, is one compiled loop. Run it with
 
     python examples/moons.py
 
-It prints the accuracy on points that it has not seen and writes `moons.png`.
+It prints the accuracy on new points and writes `moons.png`.
 """
 
 from __future__ import annotations

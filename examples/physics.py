@@ -1,20 +1,20 @@
-"""Derivatives of simulations: an equation fitted to data, and an orbit from an energy alone.
+"""Derivatives of simulations: fitting an equation to data, and an orbit computed from its energy.
 
 *Predators and prey.* Lotka and Volterra's equations
 
     da/dt = p0 a - p1 a b,      db/dt = p2 a b - p3 b
 
-are integrated by Runge and Kutta's method in a compiled loop, `scan`. From noisy observations of
-both populations, Levenberg and Marquardt's method finds the four rates and the two populations at
-the beginning; the Jacobian of the whole simulation is `jacfwd` through the loop.
+are integrated by a Runge-Kutta method in a compiled loop, `scan`. From noisy observations of both
+populations, the Levenberg-Marquardt method finds the four rates and the two initial populations.
+The Jacobian of the whole simulation is `jacfwd` through the loop.
 
-*Two bodies.* The equations of motion are the derivatives of the energy H(q, p), by `grad`:
-dq/dt = dH/dp, dp/dt = -dH/dq. The leapfrog method keeps the energy for ever within a band, and
-after the period that Kepler's third law gives, the bodies are back. Run it with
+*Two bodies.* The equations of motion are the derivatives of the energy H(q, p), by `grad`: dq/dt =
+dH/dp, dp/dt = -dH/dq. The leapfrog method keeps the energy within a narrow band for all time. After
+the period given by Kepler's third law, the bodies return to their starting points. Run it with
 
     python examples/physics.py
 
-It prints rates and errors and writes `physics.png`.
+It prints the rates and errors and writes `physics.png`.
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
 """Three formulas of a few numbers: their values, their derivatives, and their graphs.
 
-The gradients are the ones that are worked out by hand in introductions to backpropagation. Run it
-with
+Introductions to backpropagation derive these gradients by hand. Run it with
 
     python examples/scalar_graph.py
 
-It prints values and gradients, and writes each graph as Mermaid, which viewers of Markdown draw
-(`product.md`), as text for Graphviz (`product.dot`) and, where Graphviz is installed, as a picture
-(`product.svg`). Every node of it carries its value and the derivative of the result with respect to
-it.
+It prints values and gradients. It writes each graph as Mermaid for Markdown viewers (`product.md`),
+as text for Graphviz (`product.dot`) and, if Graphviz is installed, as a picture (`product.svg`).
+Every node shows its value and the derivative of the result with respect to it.
 """
 
 from __future__ import annotations

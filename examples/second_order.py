@@ -1,13 +1,14 @@
-"""Second derivatives at work: Newton's method, L-BFGS, and a learning rate that is learned.
+"""Second derivatives in use: Newton's method, L-BFGS, and a learned learning rate.
 
-The first part minimises Rosenbrock's function with Newton's method, whose Hessian is exact, and
-with L-BFGS, each as one compiled loop, and with methods of SciPy that get our Hessians and products
-with them. The second part trains a linear model for a few steps of gradient descent and
-differentiates the loss at the end with respect to the learning rate, through all steps. Run it with
+The first part minimises the Rosenbrock function in several ways: with Newton's method and its exact
+Hessian, and with L-BFGS, each as one compiled loop; and with SciPy's methods, which get exact
+Hessians or Hessian-vector products. The second part trains a linear model for a few steps of
+gradient descent and differentiates the final loss with respect to the learning rate, through all
+steps. Run it with
 
     python examples/second_order.py
 
-It prints what was found and writes `second_order.png`.
+It prints the results and writes `second_order.png`.
 """
 
 from __future__ import annotations

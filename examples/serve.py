@@ -1,13 +1,13 @@
 """Serving a compiled model: latency and throughput, from one thread and from several at once.
 
 A multi-layer perceptron 64-256-128-10 for scikit-learn's scanned digits is compiled by `jit` for
-several batch sizes. Requests arrive from a number of threads at once: a compiled call releases
-Python's interpreter while it computes, shares nothing that changes, and gives every thread arrays
-of its own. Run it with
+several batch sizes. Several threads send requests at the same time. A compiled call releases
+Python's global lock while it computes, shares no mutable state, and returns new arrays to every
+thread. Run it with
 
     python examples/serve.py
 
-It prints a table of latencies, compares every answer with that of the uncompiled model, and writes
+It prints a table of latencies, compares every answer with the uncompiled model, and writes
 `serve.png`.
 """
 

@@ -1,9 +1,9 @@
-"""A layer that is too wide for one machine: its units are divided among processes.
+"""A layer that is too wide for one machine: processes share its units.
 
-A block ``relu(x @ up) @ down`` with very many hidden units is split along these: every process
-holds some columns of `up` and the rows of `down` that belong to them, sees the whole input, and
-adds its part of the result to that of the others by one `psum`. On the way back the sum gives every
-process the cotangent of its part, and the cotangent of the input is summed likewise. Run it with
+A block ``relu(x @ up) @ down`` with very many hidden units is split along the units. Every process
+holds some columns of `up` and the corresponding rows of `down`, and sees the whole input. One
+`psum` adds the partial results of all processes. In the backward pass, every process gets the
+cotangent of its part, and another sum adds the cotangents of the input. Run it with
 
     mpiexec -n 2 python examples/tensor_parallel.py
 

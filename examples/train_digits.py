@@ -1,13 +1,13 @@
-"""Train a small network on real handwritten digits, look at it, and serve predictions.
+"""Train a small network on real handwritten digits, plot its training, and serve predictions.
 
 A multi-layer perceptron 64-256-128-10 learns the 1,797 scanned digits (8x8 grey values) that come
-with scikit-learn. Model, loss and optimiser (Adam) are plain functions on nested dicts and lists of
-arrays; one jitted function takes a whole training step. Run it with
+with scikit-learn. The model, the loss and the optimiser (Adam) are plain functions of nested dicts
+and lists of arrays. One compiled function does a whole training step. Run it with
 
     python examples/train_digits.py
 
-It prints loss and accuracy of every epoch, writes `training.png` and `predictions.png`, and then
-measures how many images per second the compiled model classifies.
+It prints the loss and accuracy of every epoch, writes `training.png` and `predictions.png`, and
+then measures how many images per second the compiled model classifies.
 """
 
 from __future__ import annotations

@@ -1,15 +1,16 @@
 """Train the network of `mnist_mlp.py` on many processes, each with its share of every batch.
 
-A global batch is cut into a fixed number of equal parts, and every process takes neighbouring ones.
-It adds up the gradients of its parts one after the other (gradient accumulation), pairwise, and one
-`psum` adds those of all processes. With `--deterministic` that happens in the same order for 1, 2
-and 4 processes, and so the losses are the same to the last bit. The state is saved after every
-epoch; any number of processes can resume. Run it with
+A global batch is split into a fixed number of equal parts, and every process takes some
+neighbouring parts. It computes the gradients of its parts one after the other and adds them
+pairwise (gradient accumulation). One `psum` adds the gradients of all processes. With
+`--deterministic`, this happens in the same order for 1, 2 and 4 processes, so the losses agree to
+the last bit. The state is saved after every epoch, and any number of processes can resume from it.
+Run it with
 
     mpiexec -n 2 python examples/train_distributed.py
 
-or without mpiexec, as one process. It prints losses and the accuracy and writes
-`train_distributed.png`; with `--save FILE` it writes the state, with which `--resume FILE` goes on.
+or without mpiexec, as one process. It prints the losses and the accuracy and writes
+`train_distributed.png`. With `--save FILE`, it saves the state; `--resume FILE` continues from it.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Does the gradient reach the first layer? Depth, activation and normalisation.
 
-Networks of equally wide layers are initialised as theory recommends (variance 1 / fan-in, for
-rectifiers 2 / fan-in), and the gradient of a cross-entropy is looked at before any training.
-Theory says: the slope of a sigmoid is at most 1/4, so that every layer shrinks the gradient by 4
-or more and ten of them by a million; that of tanh is 1 at 0; a rectifier passes half of the values
-and has weights that make up for it; and normalisation of the batch undoes what the layer before it
-did to the scale. Run it with
+Networks with layers of equal width are initialised as theory recommends (variance 1 / fan-in, for
+rectifiers 2 / fan-in). The program examines the gradient of a cross-entropy before any training.
+The theory predicts the following. The slope of a sigmoid is at most 1/4, so every layer shrinks the
+gradient by a factor of 4 or more, and ten layers shrink it by a million. At 0, the slope of tanh is
+1. A rectifier passes half of the values, and its larger weights compensate for this. Batch
+normalisation removes the changes of scale of the layer before it. Run it with
 
     python examples/vanishing.py
 

@@ -1,12 +1,12 @@
-"""Exclusive or, learned twice: by Python numbers in lists, and by arrays.
+"""Exclusive or, learned twice: with Python numbers in lists, and with arrays.
 
 A 2-4-1 network of tanh units learns the truth table
 
     false xor false = false,  false xor true = true,  true xor false = true,  true xor true = false
 
-with true = 1 and false = -1. The first model is written as one would write it without any library:
-numbers, lists and `sum`. The second computes the same with matrices. Both start from the same
-parameters, and both are differentiated and compiled as they stand. Run it with
+with true = 1 and false = -1. The first model is written without any library: numbers, lists and
+`sum`. The second computes the same with matrices. Both start from the same parameters, and both are
+differentiated and compiled without changes. Run it with
 
     python examples/xor.py
 

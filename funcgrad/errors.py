@@ -28,6 +28,7 @@ __all__ = [
     "LibraryError",
     "LongProgramWarning",
     "MemoryBudgetError",
+    "MemoryLimitError",
     "MissingRuleError",
     "NonConcreteBooleanIndexError",
     "NonFiniteError",
@@ -36,6 +37,7 @@ __all__ = [
     "ProgressWarning",
     "PythonLoopWarning",
     "ShapeError",
+    "TimeLimitError",
     "TracerArrayConversionError",
     "TracerBoolConversionError",
     "TracerIntegerConversionError",
@@ -136,11 +138,11 @@ class MemoryBudgetError(FuncgradError, MemoryError):
 
 
 class TimeLimitError(FuncgradError, TimeoutError):
-    """What runs within `limits` has taken longer than it may."""
+    """A block of `limits` has taken longer than its time limit."""
 
 
 class MemoryLimitError(FuncgradError, MemoryError):
-    """A compiled program would need more memory than `limits` gives it."""
+    """A compiled program would need more memory than the limit of `limits`."""
 
 
 class OutOfBoundsError(FuncgradError, IndexError):

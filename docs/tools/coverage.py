@@ -26,9 +26,9 @@ def page() -> str:
     found = surface.references()
     parts = [
         title("Coverage of NumPy, SciPy and JAX"),
-        "Names of each module of the other library that are here by the same name, and the names"
-        " and keywords that are not. :doc:`/coming_from_numpy` and :doc:`/coming_from_jax` give the"
-        " reasons. Classes of exceptions, dtypes and other constants are counted as well.\n",
+        "For each module of NumPy, SciPy and JAX, this page lists the names that funcgrad has, and"
+        " the names and keywords that it does not have. :doc:`/coming_from_numpy` and"
+        " :doc:`/coming_from_jax` give the reasons. Exceptions, dtypes and constants count, too.\n",
     ]
     for library, key in LIBRARIES.items():
         parts += [title(library, "-"), counts(found[key])]
@@ -58,15 +58,15 @@ def lists(module: str, names: dict[str, list[str] | None], why: str) -> str:
     try:
         here = importlib.import_module(ours)
     except ImportError:
-        return "This module is not here.\n"
+        return "funcgrad does not have this module.\n"
     absent = {hole for hole in holes if "(" not in hole}
     links = [
         f":py:obj:`~{ours}.{name}`" if name in here.__all__ else f"``{name}``"
         for name in sorted(names)
         if name not in absent
     ]
-    parts = ["Here: " + ", ".join(links) + ".\n"]
+    parts = ["Available: " + ", ".join(links) + ".\n"]
     if holes:
         text = ", ".join(f"``{hole}``" for hole in sorted(holes))
-        parts.append(f"Not here (:doc:`why <{why}>`):\n\n{indented(text)}\n")
+        parts.append(f"Missing (:doc:`why <{why}>`):\n\n{indented(text)}\n")
     return "\n".join(parts)

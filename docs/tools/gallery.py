@@ -64,9 +64,9 @@ TITLES = {
 INTRODUCTION = """\
 # Gallery of examples
 
-Each example is one file of `examples/`, runs by itself, and takes `--help`. They
-need the `examples` extra: `pip install '.[examples]'`. Times are those of one run with its own
-compiling, on two cores of a server.
+Each example is one file of `examples/`, which you can run by itself; `--help` shows its options.
+The examples need the `examples` extra: `pip install '.[examples]'`. The times are for one run,
+including compilation with an empty cache, on two cores of a server.
 """
 
 

@@ -57,15 +57,15 @@ def checkpoint(
     static_argnums: int | Sequence[int] = (),
     budget: int | str | None = None,
 ) -> Function:
-    """The same function, whose derivative computes intermediate results again.
+    """Make the derivative of a function compute intermediate results again, to save memory.
 
-    The forward pass keeps the arguments, and what ``policy`` saves; the backward pass runs the
-    function a second time. `remat` is another name of it.
+    The forward pass keeps the arguments, and the results that ``policy`` selects; the backward pass
+    runs the function a second time. `remat` is another name for `checkpoint`.
 
     Args:
         fun: Function of arrays or pytrees. It may close over anything.
-        prevent_cse: Whether compiled code must really compute again what the forward pass has
-            computed. Without it, the compiler may keep what it likes.
+        prevent_cse: Whether compiled code must compute the results again. If it is false, the
+            compiler may keep results of the forward pass.
         policy: Which intermediate results are saved, one of `checkpoint_policies`, or a function
             ``policy(primitive, *avals, **params) -> bool``. By default none.
         static_argnums: Positions of arguments that are Python values, not arrays.

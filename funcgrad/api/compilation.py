@@ -153,14 +153,14 @@ def jit(
     dtype_drift: str = "allow",
     wait: bool = True,
 ) -> Any:
-    """Compile a function to native code, for the types that it is called with.
+    """Compile a function to native code, for the types of its arguments.
 
-    Usable as ``jit(f)``, as ``@jit`` and as ``@jit(static_argnums=0)``.
+    Use it as ``jit(f)``, as ``@jit`` or as ``@jit(static_argnums=0)``.
 
     Args:
         fun: A pure function of arrays or pytrees.
         static_argnums: Positions of arguments that are hashable Python values; the function is
-            traced anew for every new value.
+            traced again for every new value.
         static_argnames: The same by name.
         donate_argnums: Positions of arguments whose memory the results may reuse. Such arrays
             hold arbitrary values after the call. Under a transformation, which may need them again,
@@ -168,17 +168,16 @@ def jit(
         donate_argnames: The same by name.
         keep_unused: Accepted for compatibility; arguments are never dropped.
         inline: Accepted for compatibility; nested compiled functions are always inlined.
-        threads: How many threads large kernels may use, here and in what transformations make of
-            the function; all cores by default. A function that is compiled as part of another one
-            limits the whole, unless that has a limit of its own.
-        dtype_drift: With ``"error"``, tracing raises at the first line where a floating value
-            becomes wider, such as float32 beside a float64 scalar of NumPy.
-        wait: With ``False``, a call with new types does not wait for its kernels: NumPy evaluates
-            the program operation by operation, here and in calls that follow, while the kernels
-            are compiled on a thread of their own. Results are the same within rounding. What the
-            compiler raises is raised by the next call with these types, or shown as a warning
-            if there is none. Transformations of the function wait: write ``jit(grad(f),
-            wait=False)``.
+        threads: How many threads large kernels may use, in this function and in transformations
+            of it; all cores by default. If another compiled function calls this one and has no
+            limit of its own, it gets this limit.
+        dtype_drift: With ``"error"``, tracing raises an error at the first line where a floating
+            value becomes wider, for example float32 combined with a float64 scalar of NumPy.
+        wait: With ``False``, a call with new types does not wait for its kernels. Another thread
+            compiles them; until they are ready, NumPy evaluates this and later calls, operation
+            by operation. Results are the same within rounding. If the compiler raises an error,
+            the next call with these types raises it; if there is none, a warning shows it.
+            Transformations of the function do wait: write ``jit(grad(f), wait=False)`` instead.
 
     Returns:
         A function of the same arguments, with ``trace``, ``lower``, ``eval_shape``,

@@ -20,7 +20,7 @@ _LIBRARIES = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "OM
 
 
 def show_config(mode: str = "stdout") -> dict[str, dict[str, Any]] | None:
-    """Show what funcgrad runs on: what a report of a defect or of a slow function should hold.
+    """Show versions, processor and settings, for reports of defects and of slow functions.
 
     Args:
         mode: ``"stdout"`` to print, as by default; ``"dicts"`` to return it.

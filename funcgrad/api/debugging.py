@@ -297,13 +297,13 @@ def _promised(leaf: Any, what: str) -> ShapedArray:
 
 @contextmanager
 def debug_nans(enable: bool = True) -> Iterator[None]:
-    """Raise at the operation in which the first NaN appears, within a block.
+    """Raise an error at the operation that produces the first NaN, within a block.
 
-    Functions under `jit` are run one operation after the other then, loops and derivatives too, so
-    that the error names the user's line, the operation, its operands and the step of the loop. A
-    NaN that comes in from outside, in an argument or a constant, may be replaced; if the results of
-    a transformed function contain one, the error names the argument and the line that has read it.
-    Operations of plain NumPy on concrete arrays, outside of any transformation, are not seen.
+    Compiled functions then run one operation after the other, also in loops and derivatives. So the
+    error names your line, the operation, its operands and the step of the loop. A NaN in an
+    argument or a constant is no error if the function replaces it; if it reaches the results, the
+    error names the argument and the line that has read it. Plain NumPy on concrete arrays, outside
+    of any transformation, is not checked.
 
     The environment variable ``FUNCGRAD_DEBUG_NANS=1`` does the same for a whole process.
 

@@ -17,14 +17,14 @@ __all__ = ["limits"]
 
 @contextmanager
 def limits(*, seconds: float | None = None, memory: int | str | None = None) -> Iterator[None]:
-    """Stop what takes too long, and refuse what needs too much memory, within a block.
+    """Limit the time and the memory of compiled functions within a block.
 
-    Compiled programs look at the clock between their steps, between the parts of large ones, and in
-    loops: they stop some hundredths of a second after the limit. Their memory is known before they
-    run. What Python runs asks at every call of a compiled function and at every step of a loop of
-    `lax`. A single call of NumPy or LAPACK is not stopped.
+    Compiled programs check the clock between steps, between the parts of large steps, and in loops:
+    they stop a few hundredths of a second after the limit. Their memory is known before they run.
+    Eager code checks the clock at every call of a compiled function and at every step of a `lax`
+    loop. A single call of NumPy or LAPACK cannot be stopped.
 
-    Blocks inside of others only lower what these leave.
+    A nested block can only tighten the limits of the outer one.
 
     Args:
         seconds: How long the block may take, wall-clock time from here on.

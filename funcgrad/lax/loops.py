@@ -131,9 +131,9 @@ def while_loop(
 ) -> Tree:
     """Apply ``body_fun`` to a value while ``cond_fun`` of it holds.
 
-    Reverse mode works to any order: it records the steps on a tape that grows with their number.
-    With ``max_checkpoints`` it keeps at most so many states and computes the others again, so
-    that memory is bounded however many steps there are. (JAX has no reverse mode here.)
+    Reverse mode works to any order. It records the steps on a tape that grows with their number.
+    With ``max_checkpoints``, it keeps at most this number of states and computes the others again,
+    so memory is bounded for any number of steps. (JAX has no reverse mode here.)
 
     Args:
         cond_fun: From the value to a scalar bool.
