@@ -4,8 +4,9 @@ The table, for clusters, is computed anywhere:
 
     python tests/benchmarks/scaling.py
 
-The check measures latency, bandwidth and speed of this machine, predicts steps on 1, 2 and 4 ranks
-from them, and measures these, alternating, while the ranks that take no part sleep:
+The check measures latency, bandwidths and speed of this machine, predicts steps on 1, 2 and 4 ranks
+from them, and measures these, alternating, while the ranks that take no part sleep. Ranks of one
+machine share its cores and its memory, so what each of them gets is measured for each number:
 
     FUNCGRAD_NUM_THREADS=1 mpiexec -n 4 python tests/benchmarks/scaling.py check
 """
@@ -14,7 +15,6 @@ from __future__ import annotations
 
 import importlib
 import itertools
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -39,14 +39,14 @@ class Machine:
     Attributes:
         latency: Seconds that a message takes, however short: *a*.
         byte: Seconds for every byte of it: *b*.
-        speed: Operations a rank does in a second where it has a core of its own: *F*.
-        cores: How many cores there are; ranks beyond that share them.
+        speed: Operations that each rank does in a second: *F*.
+        memory: Bytes that each rank reads or writes in a second: *W*.
     """
 
     latency: float
     byte: float
     speed: float
-    cores: float = float("inf")
+    memory: float = float("inf")
 
     def psum(self, p: int, nbytes: float) -> float:
         """Seconds of a sum over ``p`` ranks: arrays are sent along a tree, or halves twice."""
@@ -54,31 +54,40 @@ class Machine:
             return 0.0
         whole = log2(p) * (self.latency + nbytes * self.byte)
         halves = 2 * (log2(p) * self.latency + (p - 1) / p * nbytes * self.byte)
-        return min(whole, halves) * self.crowd(p)
+        return min(whole, halves)
 
-    def compute(self, p: int, flops: float) -> float:
-        """Seconds of so many operations of each of ``p`` ranks."""
-        return flops / self.speed * self.crowd(p)
-
-    def crowd(self, p: int) -> float:
-        """How many ranks share a core."""
-        return max(1.0, p / self.cores)
+    def compute(self, flops: float, nbytes: float = 0.0) -> float:
+        """Seconds of so many operations in products, and bytes read or written beside them."""
+        return flops / self.speed + nbytes / self.memory
 
 
 # Flops of training: products of matrices, forward, and backward with respect to both factors.
 
 
-def layers() -> list[tuple[float, float]]:
-    """For every layer, the last one first: flops of its gradient an example, and bytes of it."""
-    found = [
-        (2.0 * m * n * (1 if k == 0 else 2), 4.0 * (m + 1) * n)
-        for k, (m, n) in enumerate(itertools.pairwise(SIZES))
-    ]
-    return found[::-1]
+@dataclass(frozen=True)
+class Layer:
+    """What one layer of the network costs.
+
+    Attributes:
+        flops: Operations of its product, for an example.
+        factors: With respect to how many of its factors the product is differentiated.
+        units: Its outputs, for an example.
+        parameters: Of it, in bytes.
+    """
+
+    flops: float
+    factors: int
+    units: int
+    parameters: float
 
 
-def forward_flops() -> float:
-    return sum(2.0 * m * n for m, n in itertools.pairwise(SIZES))
+LAYERS = [
+    Layer(2.0 * m * n, 1 if k == 0 else 2, n, 4.0 * (m + 1) * n)
+    for k, (m, n) in enumerate(itertools.pairwise(SIZES))
+]
+FORWARD, BACKWARD, UPDATE = 2, 3, 3
+"""How often numbers pass through memory: outputs while the activation is computed (read, written),
+while its derivative is (two read, one written), and parameters (two read, one written)."""
 
 
 def data_parallel(machine: Machine, p: int, examples: float, beside: bool) -> float:
@@ -90,20 +99,26 @@ def data_parallel(machine: Machine, p: int, examples: float, beside: bool) -> fl
         examples: Of each.
         beside: Whether the network carries messages while the ranks compute.
     """
-    now = machine.compute(p, examples * forward_flops())
+    now = 0.0
+    for layer in LAYERS:
+        now += machine.compute(examples * layer.flops, 4.0 * FORWARD * examples * layer.units)
     carried = 0.0  # when the network is free
-    for flops, nbytes in layers():
-        now += machine.compute(p, examples * flops)
-        carried = max(carried, now) + machine.psum(p, nbytes)
+    for layer in reversed(LAYERS):
+        now += machine.compute(
+            examples * layer.flops * layer.factors, 4.0 * BACKWARD * examples * layer.units
+        )
+        carried = max(carried, now) + machine.psum(p, layer.parameters)
         now = now if beside else carried
-    return max(now, carried)
+    now = max(now, carried)
+    return now + machine.compute(0.0, UPDATE * sum(layer.parameters for layer in LAYERS))
 
 
 def tensor_parallel(machine: Machine, p: int, examples: float, hidden: float, sums: int) -> float:
     """Seconds of a block of two layers whose hidden units are divided among ranks."""
     flops = 4.0 * examples * FEATURES * hidden * (3 if sums == 2 else 1)
     message = machine.psum(p, 4.0 * examples * FEATURES)
-    return machine.compute(p, flops / p) + sums * message
+    passes = FORWARD + (BACKWARD if sums == 2 else 0)
+    return machine.compute(flops / p, 4.0 * passes * examples * hidden / p) + sums * message
 
 
 def table() -> Iterator[str]:
@@ -173,35 +188,38 @@ class Check:
         found: dict[Any, float] = self.world.bcast(own)
         return found
 
-    def machine(self) -> Machine:
-        """Latency and bandwidth between two ranks, and the speed of one."""
-        group = self.groups[2]
-        one = np.ones(1, np.float32)
-        many = np.ones(1 << 20, np.float32)
+    def machines(self) -> dict[int, Machine]:
+        """What each rank gets while so many of them are busy."""
+        one, many = np.ones(1, np.float32), np.ones(1 << 20, np.float32)
         x, w = np.ones((512, 1024), np.float32), np.ones((1024, 1024), np.float32)
         product = fg.jit(lambda x, w: x @ w)
+        copy = np.empty_like(many)
         place = self.mpi.IN_PLACE
 
-        def repeated(x: Any, count: int) -> Callable[[], None]:
+        def repeated(p: int, x: Any, count: int) -> Callable[[], None]:
             def run() -> None:
                 for _ in range(count):
                     x[...] = 1
-                    group.Allreduce(place, x)
+                    self.groups[p].Allreduce(place, x)
 
             return run
 
-        found = self.seconds(
-            {
-                "one": (2, repeated(one, 100)),
-                "many": (2, repeated(many, 4)),
-                "products": (1, lambda: [product(x, w) for _ in range(20)]),
-            },
-            20,
-        )
-        latency = found["one"] / 100
-        byte = (found["many"] / 4 - latency) / many.nbytes
-        speed = 2.0 * x.shape[0] * w.size / (found["products"] / 20)
-        return Machine(latency, byte, speed, float(os.cpu_count() or 1))
+        runs: dict[Any, tuple[int, Callable[[], Any]]] = {}
+        for p in self.counts:
+            runs["one", p] = p, repeated(p, one, 100)
+            runs["many", p] = p, repeated(p, many, 4)
+            runs["products", p] = p, lambda: [product(x, w) for _ in range(20)]
+            runs["copies", p] = p, lambda: [np.copyto(copy, many) for _ in range(20)]
+        found = self.seconds(runs, 20)
+        machines = {}
+        for p in self.counts:
+            speed = 2.0 * x.shape[0] * w.size / (found["products", p] / 20)
+            memory = 2.0 * many.nbytes / (found["copies", p] / 20)
+            steps, parts = max(log2(p), 1.0), max(2 * (p - 1) / p, 1.0)
+            latency = found["one", p] / 100 / steps
+            byte = (found["many", p] / 4 - steps * latency) / parts / many.nbytes
+            machines[p] = Machine(latency, byte, speed, memory)
+        return machines
 
     def steps(self, what: str, examples: Sequence[int]) -> dict[Any, tuple[int, Callable[[], Any]]]:
         """Steps of training on different numbers of ranks, with so many examples each."""
@@ -238,22 +256,23 @@ class Check:
         return run
 
     def report(self) -> None:
-        machine = self.machine()
+        machines = self.machines()
         runs = {
             **self.steps("1,024 examples in all", [1024, 512, 256]),
             **self.steps("512 examples each", [512, 512, 512]),
             **self.blocks(512),
         }
         found = self.seconds(runs, 10)
-        distributed.echo(
-            f"a = {machine.latency * 1e6:.2f} us, b = {machine.byte * 1e9:.3f} ns, "
-            f"F = {machine.speed / 1e9:.0f} Gflop/s, {machine.cores:.0f} cores"
-        )
+        distributed.echo("| ranks | a | b | F | W |\n|---:|---:|---:|---:|---:|")
+        for p, machine in machines.items():
+            message = f"{machine.latency * 1e6:.1f} us | {machine.byte * 1e9:.3f} ns"
+            speed = f"{machine.speed / 1e9:.0f} Gflop/s | {machine.memory / 1e9:.1f} GB/s"
+            distributed.echo(f"| {p} | {message if p > 1 else ' | '} | {speed} |")
         distributed.echo(
             "| step | ranks | model | seen | model / seen |\n|---|---:|---:|---:|---:|"
         )
         for (what, p), seen in found.items():
-            model = self.model(machine, what, p)
+            model = self.model(machines[p], what, p)
             times = f"{model * 1e3:.1f} ms | {seen * 1e3:.1f} ms"
             distributed.echo(f"| {what} | {p} | {times} | {model / seen:.2f} |")
 
