@@ -16,6 +16,7 @@ import numpy as np
 
 from funcgrad.compiler.nest.accumulate import Accumulator, Vectors, is_across
 from funcgrad.compiler.nest.fuse import Group, Walk, kind_of
+from funcgrad.compiler.nest.interleave import MOST_PARTS
 from funcgrad.compiler.nest.layout import (
     Box,
     Operand,
@@ -458,7 +459,7 @@ class _Writer:
 
     def _neighbour(self, access: _Access) -> _Access | None:
         """An earlier access to elements between which those of this one lie."""
-        if not self.row or not 2 <= self._step(access, self.row[-1]) <= MAX_EXTENT:
+        if not self.row or not 2 <= self._step(access, self.row[-1]) <= MOST_PARTS:
             return None
         for other in self.accesses.values():
             if other is access:
@@ -516,7 +517,10 @@ class _Writer:
         step = self._step(access, loop)
         if access.neighbour is not None:
             distance = access.offset - access.neighbour.offset
-            return access.neighbour.pointers[-1], f"{loop.variable} * {step} + {distance}"
+            if self._is_near(loop, step):
+                return access.neighbour.pointers[-1], f"{loop.variable} * {step} + {distance}"
+            move = f"{loop.variable} * {self._step_name(access.neighbour, loop)}"
+            return f"offset({access.neighbour.pointers[-1]}, {move})", str(distance)
         if step == 1:
             return access.pointers[-1], self._variable(loop)
         if self._is_near(loop, step):
@@ -569,7 +573,7 @@ class _Writer:
 
     def _accumulators(self) -> None:
         self.folds: dict[Node, Accumulator] = {
-            node: Accumulator(self.source, node, f"a{i}")
+            node: Accumulator(self.source, node.form, node.out.dtype, f"a{i}")
             for i, node in enumerate(self.nodes)
             if isinstance(node, Fold)
         }
