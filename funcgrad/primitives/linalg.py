@@ -555,7 +555,24 @@ class Solve(System):
     def lower(self, a: ShapedArray, b: ShapedArray) -> Form:
         if is_small(a, b):
             return by_kernel("solve", [a, b], [b], b.shape[-1], may_fail=True)
-        return by_numpy(["solve"], [a, b], [b], a.ndim - 2, may_fail=True)
+        if not math.prod(b.shape):
+            return by_numpy(["solve"], [a, b], [b], a.ndim - 2, may_fail=True)
+        # LAPACK sees the transpose of a matrix that is stored row by row: it factors that.
+        (*stack, n, k), info = b.shape, Ref(5)
+        arrays = (
+            Array(a.shape, a.dtype),
+            Array(b.shape, b.dtype),
+            Array(a.shape, a.dtype, start=0),
+            Array(b.shape, b.dtype, by_columns(b), start=1),
+            Array((*stack, n), INT32),
+            Array(tuple(stack), INT32),
+        )
+        lu, sides, pivots = Ref(2), Ref(3), Ref(4)
+        calls = (
+            LapackCall("getrf", a.dtype, (n, n, lu, n, pivots, info), may_fail=True),
+            LapackCall("getrs", a.dtype, ("T", n, k, lu, n, pivots, sides, n, info), may_fail=True),
+        )
+        return Routine(arrays, (3,), calls, len(stack))
 
     def abstract_eval(self, a: ShapedArray, b: ShapedArray) -> ShapedArray:
         check_system(self.name, a, b)
