@@ -140,7 +140,8 @@ class _Fuser:
                 self._depend(group, self.effect)
             self.effect = group
         if isinstance(node, Copies) and lie_in_turn(node.places):
-            self._merge_all([self.group_of[v.maker] for v in _values(node) if v.maker in self.group_of])
+            makers = [v.maker for v in _values(node)]
+            self._merge_all([self.group_of[maker] for maker in makers if maker in self.group_of])
         if not group.is_fusable:
             return
         for index in sorted(producers, reverse=True):
@@ -154,11 +155,11 @@ class _Fuser:
 
     def _merge_all(self, groups: Sequence[Group]) -> None:
         """Join those that compute what lies in turn in an array."""
-        together = groups[0] if groups else None
-        for group in groups[1:]:
-            assert together is not None
-            if self.groups.get(group.index) is group and group.is_fusable:
-                together = self._merge(together, group)
+        together: Group | None = None
+        for group in groups:
+            if self.groups.get(group.index) is not group or not group.is_fusable:
+                continue
+            together = group if together is None else self._merge(together, group)
 
     def _depend(self, group: Group, on: Group) -> None:
         group.deps.add(on.index)

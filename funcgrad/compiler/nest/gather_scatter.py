@@ -329,7 +329,7 @@ class _ExtremeOfNumbers:
         """What comes before the blocks of a line."""
 
     def fold(self) -> None:
-        """Set ``most`` to the most extreme one of ``best`` and the elements from ``q`` to ``stop``."""
+        """Set ``most`` to the most extreme element from ``q`` to ``stop``, or ``best``."""
         self.source.add("most = best")
         with self.along.over(self.loop, "q, stop"):
             self.source.add(f"most = {self.form.step.format('most', self.line.load())}")
@@ -364,7 +364,8 @@ class _ExtremeOfVectors(_ExtremeOfNumbers):
             self.row = "row"
 
     def fold(self) -> None:
-        source, vectors, load = self.source, self.vectors, f"load({self.row}, {{}}, {self.line.scope})"
+        source, vectors = self.source, self.vectors
+        load = f"load({self.row}, {{}}, {self.line.scope})"
         self.most.start()
         source.add(f"whole = stop - ((stop - q) & {vectors.wide - 1})")
         with source.block(f"for w in range(q, whole, {vectors.wide}):"):
