@@ -35,11 +35,11 @@ ASSEMBLIES: dict[str, tuple[Any, int]] = {
     "stack of inputs": (lambda x: np.stack([x, x[::-1]], -1), 1),
     "stack of five": (lambda x: np.stack([x * k for k in range(5)], -1), 1),
     "stack of rows": (lambda x: np.stack([x[:, 0], x[:, 1], x[:, 2]], 1), 1),
-    "concatenation": (lambda x: np.concatenate([x[..., None], -x[..., None]], 2), 1),
+    "concatenation": (lambda x: np.concatenate([x[..., None], (-x)[..., None]], 2), 1),
     "repetition": (lambda x: np.repeat(x, 3, axis=1), 1),
     "a number": (lambda x: np.stack([x, np.ones_like(x)], -1), 1),
     "seventeen": (lambda x: np.stack([x + k for k in range(17)], -1), 17),
-    "of sums": (lambda x: np.stack([np.sum(x, 1), np.max(x, 1)], -1), 2),
+    "of sums": (lambda x: np.stack([np.sum(x, 1), np.max(x, 1)], -1), 3),
     "another result": (lambda x: (lambda y: (np.stack([y, x], -1), y))(np.exp(x)), 1),
 }
 
