@@ -57,14 +57,15 @@ REGISTER = 64
 """Bytes of the vectors that kernels are written in: two or four registers of others."""
 
 REGISTERS = 4
-"""Vectors that an iteration computes at once, where that is little work."""
+"""Vectors that an iteration computes at once: of long chains of operations, the processor sees no
+other iteration while it waits for one of them."""
 
 HEAVY = 12
 """Cost from which an element is so much work that the code is to be there only once: all vectors
 are computed as the last one, of which only a part may be there."""
 
-HEAVY_REGISTERS = 2
-"""Vectors that an iteration computes at once, where that is much work."""
+SHORT_REGISTERS = 2
+"""Vectors that an iteration computes at once of short rows, where that is much work."""
 
 
 class _Access:
@@ -839,9 +840,10 @@ class _Writer:
         if any(d.kind == "c" for d in dtypes):
             return None
         narrow = REGISTER // _width(dtypes)
-        if cost >= HEAVY:
-            return Vectors(HEAVY_REGISTERS * narrow, HEAVY_REGISTERS * narrow)
         wide = REGISTERS * narrow
+        if cost >= HEAVY:
+            count = SHORT_REGISTERS * narrow if is_short else wide
+            return Vectors(count, count)
         return Vectors(wide, narrow if kinds & {"inner", "total"} else wide)
 
     def _has_core(self, body: list[Node]) -> bool:
