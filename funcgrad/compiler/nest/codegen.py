@@ -44,6 +44,15 @@ TILE = 32
 """Columns of a tile, in kernels that walk some arrays along their rows and others across them: what
 is read or written across stays in the nearest cache until all of a cache line was used."""
 
+TURNED = 16
+"""Rows and columns of a tile that is turned in registers: those are enough for it."""
+
+MOST_TURNED = 2
+"""Arrays that are walked across whose tiles are turned in registers first."""
+
+_SCRATCH_SCOPE = 1000
+"""The first scope of memory for tiles that were turned."""
+
 SHORT = 32
 """Greatest length of rows that kernels are specialised for, of views with literal steps."""
 
@@ -410,6 +419,10 @@ class _Writer:
                     nbytes = step * access.dtype.itemsize
                     source.add(f"{self._step_name(access, loop)} = {source.word(nbytes)}")
 
+        self.turned = self._find_turned()
+        for access, name in self.turned.items():
+            self.scratch.append(Value((TURNED * TURNED,), access.dtype))
+            source.pointer(name, self.scratch[-1], 0)
         self._declare_boxes()
         self._declare_places()
 
@@ -593,6 +606,9 @@ class _Writer:
             with self._over(loops[0]):
                 self._batch(loops[1:])
             return
+        if self.turned:
+            self._in_turned_tiles(self.outer)
+            return
         if self.is_crossed:
             size = self.sizes[self.row[-1].variable]
             with self.source.block(f"for t in range(0, {size}, {TILE}):"):
@@ -611,6 +627,68 @@ class _Writer:
                     self._over_row(self._end_column, node)
             else:
                 self._store(self.outs[node], self.folds[node].result(), False)
+
+    def _find_turned(self) -> dict[_Access, str]:
+        """What is walked across and lies in memory so that tiles of it can be turned in registers.
+
+        Everything else lies side by side along the row.
+        """
+        if not self.is_crossed or any(isinstance(n, Guard | Pick) for n in self.nodes):
+            return {}
+        k, written = self.loops.index(self.row[-1]), set(self.outs.values())
+        homes = {access.value for access in written}
+        turned: dict[_Access, str] = {}
+        for access in self.accesses.values():
+            along, apart = access.steps[k - 1], access.steps[k]
+            if access.dtype.kind == "c" or (access in written and apart != 1):
+                return {}
+            if apart in (0, 1):
+                continue
+            is_simple = access.neighbour is None and access.value not in homes
+            if along != 1 or not is_simple or access.dtype.itemsize not in (4, 8):
+                return {}
+            turned[access] = f"q{len(turned)}"
+        sizes = {access.dtype.itemsize for access in turned}
+        return turned if len(sizes) == 1 and len(turned) <= MOST_TURNED else {}
+
+    def _in_turned_tiles(self, loops: list[_Loop]) -> None:
+        """Square tiles, of which those that are whole are turned before they are walked over."""
+        if len(loops) > 1:
+            with self._over(loops[0]):
+                self._in_turned_tiles(loops[1:])
+            return
+        source, (across,), along, (body,) = self.source, loops, self.row[-1], self.bodies
+        n = TURNED
+        begin, end = self._ends(across)
+        size = self.sizes[along.variable]
+        with (
+            source.block(f"for t in range(0, {size}, {n}):"),
+            source.block(f"for s in range({begin}, {end}, {n}):"),
+        ):
+            source.add(f"edge = minimum(t + {n}, {size})")
+            source.add(f"last = minimum(s + {n}, {end})")
+            with source.block(f"if (edge - t == {n}) & (last - s == {n}):"):
+                for k, (access, name) in enumerate(self.turned.items()):
+                    steps = [self._step_name(access, loop) for loop in (across, along)]
+                    place = f"offset({access.pointers[-1]}, s * {steps[0]} + t * {steps[1]})"
+                    scopes = f"{access.scope}, {_SCRATCH_SCOPE + k}"
+                    source.add(f"turn({name}, {place}, {steps[1]}, {n}, {scopes})")
+                with self._over(across, "s, last"):
+                    self._new_suffix()
+                    source.add(f"{along.variable}{self.suffix} = lanes(t, {n})")
+                    source.add(f"at = lanes(({across.variable} - s) * {n}, {n})")
+                    self.loaded = {}
+                    for k, (access, name) in enumerate(self.turned.items()):
+                        self.loaded[access] = f"x{access.base[1:]}{self.suffix}"
+                        load = f"load({name}, at, {_SCRATCH_SCOPE + k})"
+                        source.add(f"{self.loaded[access]} = {load}")
+                    self._statements(body)
+                    self.suffix = ""
+            with source.block("else:"), self._over(across, "s, last"):
+                self.loaded = {}
+                self._hoist(body)
+                with source.block(f"for {along.variable} in range(t, edge):"):
+                    self._statements(body)
 
     def _start_column(self, node: Node) -> None:
         access = self.sums[node]
