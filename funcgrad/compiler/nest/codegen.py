@@ -326,18 +326,39 @@ class _Writer:
         n = rank - self.n_row
         if self.walk is None:
             self.order = self._order()
-            loops = self._loops(self.order, "i")
-            self.batch, self.outer, self.row = [], loops[:-1], loops[-1:]
+            self._walk_in_order()
+            crossed = self._crossed_axis()
+            if crossed is not None and not self._is_crossed():
+                *others, inner = self.order
+                self.order = (*(axis for axis in others if axis != crossed), crossed, inner)
+                self._walk_in_order()
         else:
             self.batch = self._loops(self.order[: self.n_batch], "b")
             self.outer = self._loops(self.order[self.n_batch : n], "i")
             self.row = self._loops(self.order[n:], "j")
-        self.loops = [*self.batch, *self.outer, *self.row]
+            self.loops = [*self.batch, *self.outer, *self.row]
         is_walkable = self.walk is None or len(self.loops) > len(self.row)
         self.first = self.loops[0] if self.loops and is_walkable else None
         if self._has_columns_alone():
             self.first = self.row[0]
         self.is_crossed = self._is_crossed()
+
+    def _walk_in_order(self) -> None:
+        """The loops of a walk without folds."""
+        self.loops = self._loops(self.order, "i")
+        self.batch, self.outer, self.row = [], self.loops[:-1], self.loops[-1:]
+
+    def _crossed_axis(self) -> int | None:
+        """An axis along which elements lie side by side that lie apart along the innermost one."""
+        if len(self.order) < 3:
+            return None
+        *others, inner = self.order
+        for access in self.accesses.values():
+            if abs(access.strides[inner]) > MAX_EXTENT and 1 in access.strides:
+                axis = access.strides.index(1)
+                if axis in others and self.space[axis] > MAX_EXTENT:
+                    return axis
+        return None
 
     def _has_columns_alone(self) -> bool:
         """Whether the places of a long row have nothing to do with each other: they are divided."""
