@@ -37,7 +37,10 @@ def rows(length: int, dtype: str) -> np.ndarray:
     return drawn.astype(dtype)
 
 
-@pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "i8", "u1"])
+RARE = [pytest.param(dtype, marks=pytest.mark.nightly) for dtype in ("f8", "i8", "u1")]
+
+
+@pytest.mark.parametrize("dtype", ["f4", "i4", *RARE])
 def test_rows(dtype: str) -> None:
     for length in LENGTHS:
         x = rows(length, dtype)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import funcgrad as fg
-import funcgrad.numpy as fnp
 from funcgrad.compiler.nest.arrange import SKIP_VARIABLE, VERIFY_VARIABLE
 
 
@@ -57,6 +56,7 @@ def listed(x: Any) -> Any:
     return x if isinstance(x, tuple) else [x]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("dtype", ["f4", "i2", "?", "c8"])
 def test_dtypes(dtype: str) -> None:
     x = values(5, 9).astype(dtype)

@@ -17,7 +17,10 @@ def values(shape: tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
     return (np.random.default_rng(0).normal(size=shape) * 9).astype(dtype)
 
 
-@pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "i2", "?", "c8"])
+RARE = [pytest.param(dtype, marks=pytest.mark.nightly) for dtype in ("i4", "i2", "?", "c8")]
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", *RARE])
 def test_matrices(dtype: str) -> None:
     compiled = fg.jit(lambda x: np.where(x.T == x.T, x.T, x.T))
     for shape in SHAPES:
@@ -25,6 +28,7 @@ def test_matrices(dtype: str) -> None:
         np.testing.assert_array_equal(compiled(x), x.T, strict=True)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("order", [p for p in itertools.permutations(range(3)) if p != (0, 1, 2)])
 def test_orders_of_three_axes(order: tuple[int, ...]) -> None:
     x = values((20, 33, 18), "f4")

@@ -44,9 +44,6 @@ TILE = 32
 """Columns of a tile, in kernels that walk some arrays along their rows and others across them: what
 is read or written across stays in the nearest cache until all of a cache line was used."""
 
-TURNED = 16
-"""Rows and columns of a tile that is turned in registers: those are enough for it."""
-
 MOST_TURNED = 2
 """Arrays that are walked across whose tiles are turned in registers first."""
 
@@ -147,6 +144,7 @@ class _Writer:
         self.made = {node.out: node for node in nodes}
         self.names: dict[Value, str] = {}
         self.accesses: dict[Any, _Access] = {}
+        self.loaded: dict[Any, str] = {}
         self.scratch: list[Value] = []
         self.suffix = ""
         """What the names of the current loop's vectors end with: each is one value."""
@@ -442,7 +440,8 @@ class _Writer:
 
         self.turned = self._find_turned()
         for access, name in self.turned.items():
-            self.scratch.append(Value((TURNED * TURNED,), access.dtype))
+            n = REGISTER // access.dtype.itemsize
+            self.scratch.append(Value((n * n,), access.dtype))
             source.pointer(name, self.scratch[-1], 0)
         self._declare_boxes()
         self._declare_places()
@@ -679,7 +678,7 @@ class _Writer:
                 self._in_turned_tiles(loops[1:])
             return
         source, (across,), along, (body,) = self.source, loops, self.row[-1], self.bodies
-        n = TURNED
+        n = REGISTER // next(iter(self.turned)).dtype.itemsize
         begin, end = self._ends(across)
         size = self.sizes[along.variable]
         with (
@@ -708,8 +707,12 @@ class _Writer:
             with source.block("else:"), self._over(across, "s, last"):
                 self.loaded = {}
                 self._hoist(body)
+                self._new_suffix()
                 with source.block(f"for {along.variable} in range(t, edge):"):
+                    # A vector, too, so that LLVM need not look for any.
+                    source.add(f"{along.variable}{self.suffix} = lanes({along.variable}, 1)")
                     self._statements(body)
+                self.suffix = ""
 
     def _start_column(self, node: Node) -> None:
         access = self.sums[node]
@@ -763,7 +766,7 @@ class _Writer:
             with self._over(loops[0]):
                 self._outer(loops[1:])
             return
-        self.loaded: dict[Any, str] = {}
+        self.loaded = {}
         for stage in range(self.n_stages):
             self._row_nodes(stage)
             if self.bodies[stage]:

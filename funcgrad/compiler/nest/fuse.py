@@ -140,8 +140,8 @@ class _Fuser:
                 self._depend(group, self.effect)
             self.effect = group
         if isinstance(node, Copies) and lie_in_turn(node.places):
-            makers = [v.maker for v in _values(node)]
-            self._merge_all([self.group_of[maker] for maker in makers if maker in self.group_of])
+            parts = [v.maker for v in _values(node)]
+            self._merge_all([self.group_of[part] for part in parts if part in self.group_of])
         if not group.is_fusable:
             return
         for index in sorted(producers, reverse=True):

@@ -61,25 +61,27 @@ def interleave(graph: Graph) -> None:
 
 def _as_points(node: Copies) -> Iterator[Node]:
     """An assembly with its parts as points."""
-    places = [_without_short_axes(place) for place in node.places]
+    places = [_long(place) for place in node.places]
     if not lie_in_turn(places) or not math.prod(places[0].shape):
         yield node
         return
     parts = []
     for operand, place in zip(node.operands, places, strict=True):
-        point = Point((_without_short_axes(operand),), (Value(place.shape, node.out.dtype),), "{0}")
+        if isinstance(operand, Uniform):
+            operand = Uniform(operand.scalar, place.shape)
+        else:
+            operand = _long(operand)
+        point = Point((operand,), (Value(place.shape, node.out.dtype),), "{0}")
         parts.append(whole(point.out))
         yield point
     yield Copies(tuple(parts), node.outs, tuple(places), node.is_fresh)
 
 
-def _without_short_axes(operand: Operand) -> Operand:
-    """An operand without its axes of length 1."""
-    long = [axis for axis, n in enumerate(operand.shape) if n != 1]
-    shape = tuple(operand.shape[axis] for axis in long)
-    if isinstance(operand, Uniform):
-        return Uniform(operand.scalar, shape)
-    return View(operand.value, shape, tuple(operand.strides[axis] for axis in long), operand.offset)
+def _long(view: View) -> View:
+    """A view without its axes of length 1."""
+    axes = [axis for axis, n in enumerate(view.shape) if n != 1]
+    shape = tuple(view.shape[axis] for axis in axes)
+    return View(view.value, shape, tuple(view.strides[axis] for axis in axes), view.offset)
 
 
 # Products.
