@@ -9,7 +9,7 @@ import pytest
 
 import funcgrad as fg
 
-LENGTHS = (31, 32, 33, 64, 100, 1023, 1024, 1025, 2100)
+LENGTHS = (2, 7, 8, 10, 31, 32, 33, 64, 100, 1023, 1024, 1025, 2100)
 FUNCTIONS = fg.jit(lambda x: (np.argmax(x, axis=-1), np.argmin(x, axis=-1)))
 
 

@@ -266,8 +266,8 @@ def _replacement(array: View, starts: Sequence[Operand], part: Operand, step: st
 ARG_BLOCK = 1024
 """Elements of the part of a line that is looked through for its extreme a second time."""
 
-LEAST_LINE = 32
-"""Length of lines from which they are looked through in vectors."""
+LEAST_LINE = 8
+"""Length of lines from which they are looked through twice, in vectors if possible."""
 
 
 def generate_argfold(node: ArgFold) -> Iterator[Kernel]:
@@ -294,23 +294,30 @@ def _argfold_by_rows(node: ArgFold, x: View) -> Kernel:
         with walk.inside():
             source.add(out.store("0"))
         return Kernel(source.text(), source.words, walk.length)
-    is_dense = x.strides[form.axis] == 1 and x.dtype.kind in "fiu"
     is_long = x.shape[form.axis] >= LEAST_LINE
-    search = (_ExtremeOfVectors if is_dense and is_long else _ExtremeOfNumbers)(
-        source, form, line, along
-    )
+    is_dense = x.strides[form.axis] == 1 and x.dtype.kind in "fiu"
+    kind = _ExtremeOfVectors if is_dense and is_long else _ExtremeOfNumbers
+    search = kind(source, form, line, along)
+    if not is_long:
+        with walk.inside():
+            source.add(f"best = {line.load()}")
+            source.add("place = i64(0)")
+            search.fold("best", f"0, {search.loop.end}")
+            search.find("most", f"0, {search.loop.end}")
+            source.add(out.store("place"))
+        return Kernel(source.text(), source.words, walk.length, [], True, math.prod(x.shape))
     with walk.inside():
         source.add(f"best = {line.load()}")
         source.add("first = i64(0)")
         source.add("place = i64(0)")
         search.begin()
         with along.blocks(search.loop, ARG_BLOCK):
-            search.fold()
+            search.fold("best", "q, stop")
             with source.block(f"if {form.better.format('most', 'best')}:"):
                 source.add("best = most")
                 source.add("first = q")
         source.add(f"stop = minimum(first + {ARG_BLOCK}, {search.loop.end})")
-        search.find()
+        search.find("best", "first, stop")
         source.add(out.store("place"))
     return Kernel(source.text(), source.words, walk.length, [], True, math.prod(x.shape))
 
@@ -328,18 +335,18 @@ class _ExtremeOfNumbers:
     def begin(self) -> None:
         """What comes before the blocks of a line."""
 
-    def fold(self) -> None:
-        """Set ``most`` to the most extreme element from ``q`` to ``stop``, or ``best``."""
-        self.source.add("most = best")
-        with self.along.over(self.loop, "q, stop"):
+    def fold(self, best: str, span: str) -> None:
+        """Set ``most`` to the most extreme one of some elements and of a number before them."""
+        self.source.add(f"most = {best}")
+        with self.along.over(self.loop, span):
             self.source.add(f"most = {self.form.step.format('most', self.line.load())}")
 
-    def find(self) -> None:
-        """Set ``place`` to the first element from ``first`` to ``stop`` that is like ``best``."""
+    def find(self, best: str, span: str) -> None:
+        """Set ``place`` to the first of some elements that is as extreme as ``best``."""
         source = self.source
-        with self.along.over(self.loop, "first, stop"):
+        with self.along.over(self.loop, span):
             source.add(f"here = {self.line.load()}")
-            with source.block(f"if not ({self.form.better.format('best', 'here')}):"):
+            with source.block(f"if not ({self.form.better.format(best, 'here')}):"):
                 source.add(f"place = {self.loop.variable}")
                 source.add("break")
 
@@ -363,27 +370,29 @@ class _ExtremeOfVectors(_ExtremeOfNumbers):
             self.source.add(f"row = advance({self.line.pointer}, {self.line.index})")
             self.row = "row"
 
-    def fold(self) -> None:
+    def fold(self, best: str, span: str) -> None:
+        begin, stop = span.split(", ")
         source, vectors = self.source, self.vectors
         load = f"load({self.row}, {{}}, {self.line.scope})"
         self.most.start()
-        source.add(f"whole = stop - ((stop - q) & {vectors.wide - 1})")
-        with source.block(f"for w in range(q, whole, {vectors.wide}):"):
+        source.add(f"whole = {stop} - (({stop} - {begin}) & {vectors.wide - 1})")
+        with source.block(f"for w in range({begin}, whole, {vectors.wide}):"):
             source.add(f"i_w = lanes(w, {vectors.wide})")
             self.most.step(load.format("i_w"))
-        with source.block(f"for w in range(whole, stop, {vectors.narrow}):"):
-            source.add(f"i_r = first_lanes(w, stop, {vectors.narrow})")
+        with source.block(f"for w in range(whole, {stop}, {vectors.narrow}):"):
+            source.add(f"i_r = first_lanes(w, {stop}, {vectors.narrow})")
             self.most.step(load.format("i_r"), "i_r", True)
         source.add(f"most = {self.most.result()}")
 
-    def find(self) -> None:
+    def find(self, best: str, span: str) -> None:
+        begin, stop = span.split(", ")
         source, narrow = self.source, self.vectors.narrow
-        with source.block(f"for w in range(first, stop, {narrow}):"):
-            source.add(f"i_s = first_lanes(w, stop, {narrow})")
+        with source.block(f"for w in range({begin}, {stop}, {narrow}):"):
+            source.add(f"i_s = first_lanes(w, {stop}, {narrow})")
             source.add(f"here = load({self.row}, i_s, {self.line.scope})")
-            source.add(f"is_less = {self.form.better.format('best', 'here')}")
-            source.add("at = across_minimum(select(present(i_s, is_less, True), stop, i_s))")
-            with source.block("if at < stop:"):
+            source.add(f"is_less = {self.form.better.format(best, 'here')}")
+            source.add(f"at = across_minimum(select(present(i_s, is_less, True), {stop}, i_s))")
+            with source.block(f"if at < {stop}:"):
                 source.add("place = at")
                 source.add("break")
 
