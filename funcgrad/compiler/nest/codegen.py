@@ -664,8 +664,10 @@ class _Writer:
                 return {}
             if apart in (0, 1):
                 continue
-            is_simple = access.neighbour is None and access.value not in homes
-            if along != 1 or not is_simple or access.dtype.itemsize not in (4, 8):
+            is_near = access.neighbour is not None or abs(apart) <= MAX_EXTENT
+            if along != 1 or is_near or access.value in homes:
+                return {}
+            if access.dtype.itemsize not in (4, 8):
                 return {}
             turned[access] = f"q{len(turned)}"
         sizes = {access.dtype.itemsize for access in turned}
