@@ -219,7 +219,8 @@ def _arranged(group: Group) -> Iterator[Job]:
 
 def _routine_jobs(node: Routine) -> Iterator[Job]:
     for i, start in node.starts:
-        yield generate_copy(start, node.memory[i])
+        if not is_there(start, node.memory[i]):
+            yield generate_copy(start, node.memory[i])
     calls: list[LibraryCall] = []
     for call in node.calls:
         # Without a pool nothing runs steps in parts.

@@ -35,6 +35,7 @@ from funcgrad.core.program import Var
 from funcgrad.dtypes import BOOL, complex_dtype, is_complex, real_dtype
 from funcgrad.errors import MissingRuleError, ShapeError
 from funcgrad.lowering import (
+    MOST_SMALL,
     Array,
     Form,
     LapackCall,
@@ -555,7 +556,24 @@ class Solve(System):
     def lower(self, a: ShapedArray, b: ShapedArray) -> Form:
         if is_small(a, b):
             return by_kernel("solve", [a, b], [b], b.shape[-1], may_fail=True)
-        return by_numpy(["solve"], [a, b], [b], a.ndim - 2, may_fail=True)
+        if not math.prod(b.shape):
+            return by_numpy(["solve"], [a, b], [b], a.ndim - 2, may_fail=True)
+        # LAPACK sees the transpose of a matrix that is stored row by row: it factors that.
+        (*stack, n, k), info = b.shape, Ref(5)
+        arrays = (
+            Array(a.shape, a.dtype),
+            Array(b.shape, b.dtype),
+            Array(a.shape, a.dtype, start=0),
+            Array(b.shape, b.dtype, by_columns(b), start=1),
+            Array((*stack, n), INT32),
+            Array(tuple(stack), INT32),
+        )
+        lu, sides, pivots = Ref(2), Ref(3), Ref(4)
+        calls = (
+            LapackCall("getrf", a.dtype, (n, n, lu, n, pivots, info), may_fail=True),
+            LapackCall("getrs", a.dtype, ("T", n, k, lu, n, pivots, sides, n, info), may_fail=True),
+        )
+        return Routine(arrays, (3,), calls, len(stack))
 
     def abstract_eval(self, a: ShapedArray, b: ShapedArray) -> ShapedArray:
         check_system(self.name, a, b)
@@ -1085,10 +1103,17 @@ class Qr(Factorization):
 
     def lower(self, a: ShapedArray) -> Form:
         recipe = Recipe(a)
-        q, packed = recipe(_PackedQr(self.full_matrices), *recipe.inputs)
-        *stack, k, n = self.abstract_eval(a)[1].shape
-        r = recipe(Slice((0,) * a.ndim, (*stack, k, n), (1,) * a.ndim), packed)
-        return recipe.form(q, recipe(select, np.tri(k, n, -1, dtype=BOOL), a.dtype.type(0), r))
+        *stack, m, n = a.shape
+        rows, starts, steps = self.abstract_eval(a)[1].shape[-2], (0,) * a.ndim, (1,) * a.ndim
+        is_completed = self.full_matrices and m > n
+        is_large = min(m, n) > MOST_SMALL and not is_completed
+        dtype = a.dtype if is_large else double(a.dtype)
+        packed, factors = recipe(_Reflections(dtype), *recipe.inputs)
+        first = recipe(Slice(starts, (*stack, m, min(m, n)), steps), packed)
+        q = recipe(_ProductOfReflections(is_completed), first, factors)
+        r = recipe(Slice(starts, (*stack, rows, n), steps), packed)
+        q, r = (recipe(Convert(a.dtype), x) for x in (q, r))
+        return recipe.form(q, recipe(select, np.tri(rows, n, -1, dtype=BOOL), a.dtype.type(0), r))
 
     def abstract_eval(self, a: ShapedArray) -> list[ShapedArray]:
         check_matrix(self.name, a)
@@ -1120,40 +1145,90 @@ class Qr(Factorization):
 
 
 @dataclass(frozen=True)
-class _PackedQr(Factorization):
-    """Q of `Qr`, and a matrix of the shape of A with R on and above its diagonal."""
+class _Reflections(Factorization):
+    """What LAPACK factors A into: R with the reflections below, and their factors.
 
-    full_matrices: bool
+    Args:
+        dtype: That which they are computed in.
+    """
+
+    dtype: np.dtype[Any]
 
     multiple_results = True
 
     def impl(self, a: Any) -> Any:
-        q, r = Qr(self.full_matrices).impl(a)
-        packed = np.zeros_like(a)
-        packed[..., : r.shape[-2], :] = r
-        return [q, packed]
+        packed, factors = np.linalg.qr(np.asarray(a, self.dtype), "raw")
+        return [np.ascontiguousarray(np.swapaxes(packed, -1, -2)), factors]
 
     def abstract_eval(self, a: ShapedArray) -> list[ShapedArray]:
-        return [Qr(self.full_matrices).abstract_eval(a)[0], shaped(a.shape, a.dtype)]
+        *stack, m, n = a.shape
+        return [shaped(a.shape, self.dtype), shaped((*stack, min(m, n)), self.dtype)]
 
     def lower(self, a: ShapedArray) -> Form:
-        """NumPy's loops leave R, and the reflections that make up Q, where the matrix was."""
         *stack, m, n = a.shape
-        dtype = double(a.dtype)
-        q, _ = self.abstract_eval(a)
-        is_completed = self.full_matrices and m > n
-        arrays = (
+        is_by_numpy = self.dtype == double(a.dtype)
+        call: LibraryCall
+        arrays: tuple[Array, ...] = (
             Array(a.shape, a.dtype),
-            Array(a.shape, dtype, start=0),
-            Array((*stack, min(m, n)), dtype),
-            Array(q.shape, dtype),
+            Array(a.shape, self.dtype, None if is_by_numpy else by_columns(a), start=0),
+            Array((*stack, min(m, n)), self.dtype),
         )
-        raw = ("qr_r_raw", "qr_r_raw_m" if m < n else "qr_r_raw_n")
-        calls = (
-            UfuncCall(NUMPY_LOOPS, raw, (1, 2)),
-            UfuncCall(NUMPY_LOOPS, ("qr_complete" if is_completed else "qr_reduced",), (1, 2, 3)),
+        if is_by_numpy:  # its loops leave the results where the matrix was
+            names = ("qr_r_raw", "qr_r_raw_m" if m < n else "qr_r_raw_n")
+            call = UfuncCall(NUMPY_LOOPS, names, (1, 2))
+        else:
+            size = _WORK * n
+            arrays += Array((*stack, size), self.dtype), Array(tuple(stack), INT32)
+            call = LapackCall("geqrf", self.dtype, (m, n, Ref(1), m, Ref(2), Ref(3), size, Ref(4)))
+        return Routine(arrays, (1, 2), (call,), len(stack))
+
+
+@dataclass(frozen=True)
+class _ProductOfReflections(Factorization):
+    """Q of `Qr`, given the columns with reflections, and their factors.
+
+    Args:
+        is_completed: Whether there are more columns than reflections.
+    """
+
+    is_completed: bool
+
+    def impl(self, packed: Any, factors: Any) -> Any:
+        *stack, m, k = packed.shape
+        q = np.zeros((*stack, m, m if self.is_completed else k), packed.dtype)
+        q[..., :k] = packed
+        name = "ungqr" if is_complex(q.dtype) else "orgqr"
+        (function,) = scipy_linalg().get_lapack_funcs((name,), (q,))
+        for place in np.ndindex(*stack):
+            q[place] = function(q[place], factors[place])[0]
+        return q
+
+    def abstract_eval(self, packed: ShapedArray, factors: ShapedArray) -> ShapedArray:
+        *stack, m, k = packed.shape
+        return shaped((*stack, m, m if self.is_completed else k), packed.dtype)
+
+    def lower(self, packed: ShapedArray, factors: ShapedArray) -> Form:
+        *stack, m, k = packed.shape
+        q, dtype = self.abstract_eval(packed, factors), packed.dtype
+        if dtype == double(dtype):
+            name = "qr_complete" if self.is_completed else "qr_reduced"
+            arrays = tuple(Array(x.shape, dtype) for x in (packed, factors, q))
+            return Routine(arrays, (2,), (UfuncCall(NUMPY_LOOPS, (name,), (0, 1, 2)),), len(stack))
+        size = _WORK * k
+        arrays = (
+            Array(packed.shape, dtype),
+            Array(factors.shape, dtype),
+            Array(q.shape, dtype, by_columns(q), start=0),
+            Array((*stack, size), dtype),
+            Array(tuple(stack), INT32),
         )
-        return Routine(arrays, (3, 1), calls, a.ndim - 2)
+        words = m, k, k, Ref(2), m, Ref(1), Ref(3), size, Ref(4)
+        name = "ungqr" if is_complex(dtype) else "orgqr"
+        return Routine(arrays, (2,), (LapackCall(name, dtype, words),), len(stack))
+
+
+_WORK = 32
+"""Columns that LAPACK's functions of reflections take together."""
 
 
 @dataclass(frozen=True)

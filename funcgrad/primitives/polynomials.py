@@ -25,3 +25,11 @@ def horner(coefficients: Sequence[float]) -> Elementwise:
     for coefficient in coefficients[1:]:
         text = f"({text} * {{0}} + {coefficient!r})"
     return Elementwise("horner", lambda x: polynomial(coefficients, x), text)
+
+
+def fused_horner(coefficients: Sequence[float]) -> Elementwise:
+    """The same with fewer roundings, where compiled programs need not round as NumPy does."""
+    text = repr(coefficients[0])
+    for coefficient in coefficients[1:]:
+        text = f"fma({text}, {{0}}, {coefficient!r})"
+    return Elementwise("horner", lambda x: polynomial(coefficients, x), text)

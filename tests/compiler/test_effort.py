@@ -51,7 +51,7 @@ PROGRAMS: dict[str, tuple[bool, Callable[[Any], Any], np.ndarray]] = {
     "a number": (True, lambda x: np.sqrt(np.float64(2.0) + x[0, 0]) / 3, X),
     "one formula often": (True, often(9), X),
     "short rows": (False, lambda x: x - np.mean(x, axis=0), SMALL),
-    "transposed": (False, lambda x: x[:, :6] + x[:, :6].T, X),
+    "transposed": (True, lambda x: x[:, :6] + x[:, :6].T, X),
     "running": (False, lambda x: np.cumsum(x, axis=1), X),
     "looked up": (False, lambda x: x[:, [3, 1, 2]] * 2, X),
 }

@@ -1038,6 +1038,45 @@ for _intrinsic in INTRINSICS.values():
         )
 
 
+def _turn_rule(args: Any) -> Signature:
+    expect(len(args) == 6 and isinstance(args[0], Pointer), "turn(q, p, step, count, S, T)", args)
+    literals = args[3], args[4], _scope_of(args)
+    _literal(args[3], args)
+    return signature(types.none, args[0], args[0], types.int64, *literals)
+
+
+@define("turn", _turn_rule, is_pure=False, is_mapped=False)
+def _turn(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> None:
+    """Transpose a square tile: rows a number of bytes apart, into memory without gaps.
+
+    In each of log2(count) stages rows exchange every other stretch of theirs (Eklundh, 1972).
+    """
+    target, source, step, *_ = values
+    count, read, written = (t.literal_value for t in sig.args[3:])
+    element = memory_type(sig.args[0].element)
+    type = ir.VectorType(element, count)
+    rows = []
+    for i in range(count):
+        place = builder.gep(source, [(step * i).value], source_etype=I8)
+        rows.append(builder.load(place, typ=type, align=_nbytes(element)))
+        builder.module.note_access(rows[-1], read)
+    stretch = 1
+    while stretch < count:
+        lanes = range(count)
+        low = [i if not i & stretch else count + i - stretch for i in lanes]
+        high = [i + stretch if not i & stretch else count + i for i in lanes]
+        masks = [ir.Constant(ir.VectorType(I32, count), mask) for mask in (low, high)]
+        for i in lanes:
+            if not i & stretch:
+                pair = rows[i], rows[i + stretch]
+                rows[i], rows[i + stretch] = (builder.shuffle_vector(*pair, m) for m in masks)
+        stretch *= 2
+    for i, row in enumerate(rows):
+        place = builder.gep(target, [I64(i * count)], inbounds=True, source_etype=element)
+        stored = builder.store(row, place, align=_nbytes(element))
+        builder.module.note_access(stored, written)
+
+
 # The arguments `slots` and `args`.
 def _word_rule(args: Any) -> Signature:
     expect(isinstance(args[0], Words), "only slots and args have elements", args)

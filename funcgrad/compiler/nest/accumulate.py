@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from funcgrad.compiler.nest.nodes import Fold
 from funcgrad.compiler.nest.source import Source, neutral
 from funcgrad.intrinsics import expression
+from funcgrad.lowering import Reduction
 from funcgrad.records import dataclass
 
 
@@ -45,16 +50,16 @@ class Accumulator:
     share the additions; elsewhere one variable takes them all, which is then of float64, too.
     """
 
-    def __init__(self, source: Source, fold: Fold, name: str) -> None:
+    def __init__(self, source: Source, form: Reduction, dtype: np.dtype[Any], name: str) -> None:
         self.source = source
-        self.form = fold.form
-        self.dtype = fold.out.dtype
+        self.form = form
+        self.dtype = dtype
         self.name = name
-        self.is_accurate = fold.form.accurate and self.dtype.kind == "f"
+        self.is_accurate = form.accurate and dtype.kind == "f"
         self.is_wide = False
         self.vectors: Vectors | None = None
         """How many lanes share the additions, if it is written so and not left to LLVM."""
-        self.zero = source.literal(neutral(fold.form.init, self.dtype))
+        self.zero = source.literal(neutral(form.init, dtype))
 
     @property
     def order(self) -> str:

@@ -17,6 +17,7 @@ from funcgrad.compiler.nest.divide import divide, divide_deposits
 from funcgrad.compiler.nest.follow_planes import follow_planes
 from funcgrad.compiler.nest.fuse import Group, fuse
 from funcgrad.compiler.nest.in_place import change_in_place, reuse_inputs
+from funcgrad.compiler.nest.interleave import interleave
 from funcgrad.compiler.nest.join_lookups import join_lookups
 from funcgrad.compiler.nest.keep_less import keep_less
 from funcgrad.compiler.nest.layout import Value
@@ -35,6 +36,7 @@ OPTIONAL = (
     "read_through",  # assembled arrays are read where their parts come from
     "recompute",  # cheap values are computed again by their readers
     "split_totals",  # folds of whole arrays are folds of rows first
+    "interleave",  # what lies in turn in an array is computed by one kernel
     "specialize",  # short axes are written out
     "keep_less",  # cheap values are computed again instead of being kept for other kernels
     "detach",  # functions of the numbers of rows run apart from the rows
@@ -103,6 +105,9 @@ def arrange(
     if is_on("split_totals"):
         split_totals(graph)
         check("split_totals")
+    if is_on("interleave"):
+        interleave(graph)
+        check("interleave")
     groups = fuse(graph)
     check("fuse", groups)
     if is_on("specialize") and specialize(graph, groups):

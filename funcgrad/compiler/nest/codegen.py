@@ -16,6 +16,7 @@ import numpy as np
 
 from funcgrad.compiler.nest.accumulate import Accumulator, Vectors, is_across
 from funcgrad.compiler.nest.fuse import Group, Walk, kind_of
+from funcgrad.compiler.nest.interleave import MOST_PARTS
 from funcgrad.compiler.nest.layout import (
     Box,
     Operand,
@@ -43,6 +44,12 @@ TILE = 32
 """Columns of a tile, in kernels that walk some arrays along their rows and others across them: what
 is read or written across stays in the nearest cache until all of a cache line was used."""
 
+MOST_TURNED = 2
+"""Arrays that are walked across whose tiles are turned in registers first."""
+
+_SCRATCH_SCOPE = 1000
+"""The first scope of memory for tiles that were turned."""
+
 SHORT = 32
 """Greatest length of rows that kernels are specialised for, of views with literal steps."""
 
@@ -56,14 +63,15 @@ REGISTER = 64
 """Bytes of the vectors that kernels are written in: two or four registers of others."""
 
 REGISTERS = 4
-"""Vectors that an iteration computes at once, where that is little work."""
+"""Vectors that an iteration computes at once: of long chains of operations, the processor sees no
+other iteration while it waits for one of them."""
 
 HEAVY = 12
 """Cost from which an element is so much work that the code is to be there only once: all vectors
 are computed as the last one, of which only a part may be there."""
 
-HEAVY_REGISTERS = 2
-"""Vectors that an iteration computes at once, where that is much work."""
+SHORT_REGISTERS = 2
+"""Vectors that an iteration computes at once of short rows, where that is much work."""
 
 
 class _Access:
@@ -136,6 +144,7 @@ class _Writer:
         self.made = {node.out: node for node in nodes}
         self.names: dict[Value, str] = {}
         self.accesses: dict[Any, _Access] = {}
+        self.loaded: dict[Any, str] = {}
         self.scratch: list[Value] = []
         self.suffix = ""
         """What the names of the current loop's vectors end with: each is one value."""
@@ -315,18 +324,39 @@ class _Writer:
         n = rank - self.n_row
         if self.walk is None:
             self.order = self._order()
-            loops = self._loops(self.order, "i")
-            self.batch, self.outer, self.row = [], loops[:-1], loops[-1:]
+            self._walk_in_order()
+            crossed = self._crossed_axis()
+            if crossed is not None and not self._is_crossed():
+                *others, inner = self.order
+                self.order = (*(axis for axis in others if axis != crossed), crossed, inner)
+                self._walk_in_order()
         else:
             self.batch = self._loops(self.order[: self.n_batch], "b")
             self.outer = self._loops(self.order[self.n_batch : n], "i")
             self.row = self._loops(self.order[n:], "j")
-        self.loops = [*self.batch, *self.outer, *self.row]
+            self.loops = [*self.batch, *self.outer, *self.row]
         is_walkable = self.walk is None or len(self.loops) > len(self.row)
         self.first = self.loops[0] if self.loops and is_walkable else None
         if self._has_columns_alone():
             self.first = self.row[0]
         self.is_crossed = self._is_crossed()
+
+    def _walk_in_order(self) -> None:
+        """The loops of a walk without folds."""
+        self.loops = self._loops(self.order, "i")
+        self.batch, self.outer, self.row = [], self.loops[:-1], self.loops[-1:]
+
+    def _crossed_axis(self) -> int | None:
+        """An axis along which elements lie side by side that lie apart along the innermost one."""
+        if len(self.order) < 3:
+            return None
+        *others, inner = self.order
+        for access in self.accesses.values():
+            if abs(access.strides[inner]) > MAX_EXTENT and 1 in access.strides:
+                axis = access.strides.index(1)
+                if axis in others and self.space[axis] > MAX_EXTENT:
+                    return axis
+        return None
 
     def _has_columns_alone(self) -> bool:
         """Whether the places of a long row have nothing to do with each other: they are divided."""
@@ -408,6 +438,11 @@ class _Writer:
                     nbytes = step * access.dtype.itemsize
                     source.add(f"{self._step_name(access, loop)} = {source.word(nbytes)}")
 
+        self.turned = self._find_turned()
+        for access, name in self.turned.items():
+            n = REGISTER // access.dtype.itemsize
+            self.scratch.append(Value((n * n,), access.dtype))
+            source.pointer(name, self.scratch[-1], 0)
         self._declare_boxes()
         self._declare_places()
 
@@ -458,7 +493,7 @@ class _Writer:
 
     def _neighbour(self, access: _Access) -> _Access | None:
         """An earlier access to elements between which those of this one lie."""
-        if not self.row or not 2 <= self._step(access, self.row[-1]) <= MAX_EXTENT:
+        if not self.row or not 2 <= self._step(access, self.row[-1]) <= MOST_PARTS:
             return None
         for other in self.accesses.values():
             if other is access:
@@ -516,7 +551,10 @@ class _Writer:
         step = self._step(access, loop)
         if access.neighbour is not None:
             distance = access.offset - access.neighbour.offset
-            return access.neighbour.pointers[-1], f"{loop.variable} * {step} + {distance}"
+            if self._is_near(loop, step):
+                return access.neighbour.pointers[-1], f"{loop.variable} * {step} + {distance}"
+            move = f"{loop.variable} * {self._step_name(access.neighbour, loop)}"
+            return f"offset({access.neighbour.pointers[-1]}, {move})", str(distance)
         if step == 1:
             return access.pointers[-1], self._variable(loop)
         if self._is_near(loop, step):
@@ -569,7 +607,7 @@ class _Writer:
 
     def _accumulators(self) -> None:
         self.folds: dict[Node, Accumulator] = {
-            node: Accumulator(self.source, node, f"a{i}")
+            node: Accumulator(self.source, node.form, node.out.dtype, f"a{i}")
             for i, node in enumerate(self.nodes)
             if isinstance(node, Fold)
         }
@@ -587,6 +625,9 @@ class _Writer:
         if loops:
             with self._over(loops[0]):
                 self._batch(loops[1:])
+            return
+        if self.turned:
+            self._in_turned_tiles(self.outer)
             return
         if self.is_crossed:
             size = self.sizes[self.row[-1].variable]
@@ -606,6 +647,74 @@ class _Writer:
                     self._over_row(self._end_column, node)
             else:
                 self._store(self.outs[node], self.folds[node].result(), False)
+
+    def _find_turned(self) -> dict[_Access, str]:
+        """What is walked across and lies in memory so that tiles of it can be turned in registers.
+
+        Everything else lies side by side along the row.
+        """
+        if not self.is_crossed or any(isinstance(n, Guard | Pick) for n in self.nodes):
+            return {}
+        k, written = self.loops.index(self.row[-1]), set(self.outs.values())
+        homes = {access.value for access in written}
+        turned: dict[_Access, str] = {}
+        for access in self.accesses.values():
+            along, apart = access.steps[k - 1], access.steps[k]
+            if access.dtype.kind == "c" or (access in written and apart != 1):
+                return {}
+            if apart in (0, 1):
+                continue
+            is_near = access.neighbour is not None or abs(apart) <= MAX_EXTENT
+            if along != 1 or is_near or access.value in homes:
+                return {}
+            if access.dtype.itemsize not in (4, 8):
+                return {}
+            turned[access] = f"q{len(turned)}"
+        sizes = {access.dtype.itemsize for access in turned}
+        return turned if len(sizes) == 1 and len(turned) <= MOST_TURNED else {}
+
+    def _in_turned_tiles(self, loops: list[_Loop]) -> None:
+        """Square tiles, of which those that are whole are turned before they are walked over."""
+        if len(loops) > 1:
+            with self._over(loops[0]):
+                self._in_turned_tiles(loops[1:])
+            return
+        source, (across,), along, (body,) = self.source, loops, self.row[-1], self.bodies
+        n = REGISTER // next(iter(self.turned)).dtype.itemsize
+        begin, end = self._ends(across)
+        size = self.sizes[along.variable]
+        with (
+            source.block(f"for t in range(0, {size}, {n}):"),
+            source.block(f"for s in range({begin}, {end}, {n}):"),
+        ):
+            source.add(f"edge = minimum(t + {n}, {size})")
+            source.add(f"last = minimum(s + {n}, {end})")
+            with source.block(f"if (edge - t == {n}) & (last - s == {n}):"):
+                for k, (access, name) in enumerate(self.turned.items()):
+                    steps = [self._step_name(access, loop) for loop in (across, along)]
+                    place = f"offset({access.pointers[-1]}, s * {steps[0]} + t * {steps[1]})"
+                    scopes = f"{access.scope}, {_SCRATCH_SCOPE + k}"
+                    source.add(f"turn({name}, {place}, {steps[1]}, {n}, {scopes})")
+                with self._over(across, "s, last"):
+                    self._new_suffix()
+                    source.add(f"{along.variable}{self.suffix} = lanes(t, {n})")
+                    source.add(f"at = lanes(({across.variable} - s) * {n}, {n})")
+                    self.loaded = {}
+                    for k, (access, name) in enumerate(self.turned.items()):
+                        self.loaded[access] = f"x{access.base[1:]}{self.suffix}"
+                        load = f"load({name}, at, {_SCRATCH_SCOPE + k})"
+                        source.add(f"{self.loaded[access]} = {load}")
+                    self._statements(body)
+                    self.suffix = ""
+            with source.block("else:"), self._over(across, "s, last"):
+                self.loaded = {}
+                self._hoist(body)
+                self._new_suffix()
+                with source.block(f"for {along.variable} in range(t, edge):"):
+                    # A vector, too, so that LLVM need not look for any.
+                    source.add(f"{along.variable}{self.suffix} = lanes({along.variable}, 1)")
+                    self._statements(body)
+                self.suffix = ""
 
     def _start_column(self, node: Node) -> None:
         access = self.sums[node]
@@ -659,7 +768,7 @@ class _Writer:
             with self._over(loops[0]):
                 self._outer(loops[1:])
             return
-        self.loaded: dict[Any, str] = {}
+        self.loaded = {}
         for stage in range(self.n_stages):
             self._row_nodes(stage)
             if self.bodies[stage]:
@@ -835,9 +944,10 @@ class _Writer:
         if any(d.kind == "c" for d in dtypes):
             return None
         narrow = REGISTER // _width(dtypes)
-        if cost >= HEAVY:
-            return Vectors(HEAVY_REGISTERS * narrow, HEAVY_REGISTERS * narrow)
         wide = REGISTERS * narrow
+        if cost >= HEAVY:
+            count = SHORT_REGISTERS * narrow if is_short else wide
+            return Vectors(count, count)
         return Vectors(wide, narrow if kinds & {"inner", "total"} else wide)
 
     def _has_core(self, body: list[Node]) -> bool:

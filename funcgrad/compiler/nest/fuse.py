@@ -22,8 +22,9 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from funcgrad.compiler.nest.interleave import lie_in_turn
 from funcgrad.compiler.nest.layout import Shape, Value, View, contiguous_strides, same_strides
-from funcgrad.compiler.nest.nodes import Fold, Graph, Node, Pick, Point
+from funcgrad.compiler.nest.nodes import Copies, Fold, Graph, Node, Pick, Point
 from funcgrad.compiler.nest.segment import segments
 from funcgrad.records import dataclass
 
@@ -138,6 +139,9 @@ class _Fuser:
             if self.effect is not None:
                 self._depend(group, self.effect)
             self.effect = group
+        if isinstance(node, Copies) and lie_in_turn(node.places):
+            parts = [v.maker for v in _values(node)]
+            self._merge_all([self.group_of[part] for part in parts if part in self.group_of])
         if not group.is_fusable:
             return
         for index in sorted(producers, reverse=True):
@@ -148,6 +152,14 @@ class _Fuser:
             if self.scalars is not None and self.scalars.index in self.groups:
                 group = self._merge(self.scalars, group)
             self.scalars = group
+
+    def _merge_all(self, groups: Sequence[Group]) -> None:
+        """Join those that compute what lies in turn in an array."""
+        together: Group | None = None
+        for group in groups:
+            if self.groups.get(group.index) is not group or not group.is_fusable:
+                continue
+            together = group if together is None else self._merge(together, group)
 
     def _depend(self, group: Group, on: Group) -> None:
         group.deps.add(on.index)

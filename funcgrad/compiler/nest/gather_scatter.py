@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any
 
-from funcgrad.compiler.nest.codegen import generate_copy
+from funcgrad.compiler.nest.accumulate import Accumulator, Vectors
+from funcgrad.compiler.nest.codegen import REGISTER, REGISTERS, generate_copy
 from funcgrad.compiler.nest.layout import (
     Operand,
     Uniform,
@@ -37,6 +38,8 @@ from funcgrad.compiler.nest.nodes import (
 from funcgrad.compiler.nest.places import clamped, is_wrong, refuse, resolve
 from funcgrad.compiler.nest.source import BLOCK, Kernel, Site, Source, neutral, written
 from funcgrad.compiler.nest.walk import Cursor, Loop, Walk
+from funcgrad.intrinsics import expression
+from funcgrad.lowering import ArgReduction, Reduction
 
 
 def generate_check(node: Checked) -> Iterator[Kernel]:
@@ -260,6 +263,12 @@ def _replacement(array: View, starts: Sequence[Operand], part: Operand, step: st
 
 # Places of extremes.
 
+ARG_BLOCK = 1024
+"""Elements of the part of a line that is looked through for its extreme a second time."""
+
+LEAST_LINE = 8
+"""Length of lines from which they are looked through twice, in vectors if possible."""
+
 
 def generate_argfold(node: ArgFold) -> Iterator[Kernel]:
     """The kernel that finds extreme elements along an axis."""
@@ -271,7 +280,7 @@ def generate_argfold(node: ArgFold) -> Iterator[Kernel]:
 
 
 def _argfold_by_rows(node: ArgFold, x: View) -> Kernel:
-    """One line after the other: blocks first, then within a block that has a new extreme."""
+    """One line after the other: its blocks first, then the block that has the extreme."""
     source, form = Source(), node.form
     source.add("begin = args[0]")
     source.add("end = args[1]")
@@ -285,24 +294,107 @@ def _argfold_by_rows(node: ArgFold, x: View) -> Kernel:
         with walk.inside():
             source.add(out.store("0"))
         return Kernel(source.text(), source.words, walk.length)
-    (loop,) = along.loops
-    j = loop.variable
+    is_long = x.shape[form.axis] >= LEAST_LINE
+    is_dense = x.strides[form.axis] == 1 and x.dtype.kind in "fiu"
+    kind = _ExtremeOfVectors if is_dense and is_long else _ExtremeOfNumbers
+    search = kind(source, form, line, along)
+    if not is_long:
+        with walk.inside():
+            source.add(f"best = {line.load()}")
+            source.add("place = i64(0)")
+            search.fold("best", f"0, {search.loop.end}")
+            search.find("most", f"0, {search.loop.end}")
+            source.add(out.store("place"))
+        return Kernel(source.text(), source.words, walk.length, [], True, math.prod(x.shape))
     with walk.inside():
         source.add(f"best = {line.load()}")
+        source.add("first = i64(0)")
         source.add("place = i64(0)")
-        with along.blocks(loop):
-            source.add("most = best")
-            with along.over(loop, "q, stop"):
-                source.add(f"most = {form.step.format('most', line.load())}")
+        search.begin()
+        with along.blocks(search.loop, ARG_BLOCK):
+            search.fold("best", "q, stop")
             with source.block(f"if {form.better.format('most', 'best')}:"):
                 source.add("best = most")
-                with along.over(loop, "q, stop"):
-                    source.add(f"here = {line.load()}")
-                    with source.block(f"if not ({form.better.format('most', 'here')}):"):
-                        source.add(f"place = {j}")
-                        source.add("break")
+                source.add("first = q")
+        source.add(f"stop = minimum(first + {ARG_BLOCK}, {search.loop.end})")
+        search.find("best", "first, stop")
         source.add(out.store("place"))
-    return Kernel(source.text(), source.words, walk.length, work=math.prod(x.shape))
+    return Kernel(source.text(), source.words, walk.length, [], True, math.prod(x.shape))
+
+
+class _ExtremeOfNumbers:
+    """The most extreme element of a block, and the first of a block that is as extreme as one."""
+
+    def __init__(self, source: Source, form: ArgReduction, line: Cursor, along: Walk) -> None:
+        self.source = source
+        self.form = form
+        self.line = line
+        self.along = along
+        (self.loop,) = along.loops
+
+    def begin(self) -> None:
+        """What comes before the blocks of a line."""
+
+    def fold(self, best: str, span: str) -> None:
+        """Set ``most`` to the most extreme one of some elements and of a number before them."""
+        self.source.add(f"most = {best}")
+        with self.along.over(self.loop, span):
+            self.source.add(f"most = {self.form.step.format('most', self.line.load())}")
+
+    def find(self, best: str, span: str) -> None:
+        """Set ``place`` to the first of some elements that is as extreme as ``best``."""
+        source = self.source
+        with self.along.over(self.loop, span):
+            source.add(f"here = {self.line.load()}")
+            with source.block(f"if not ({self.form.better.format(best, 'here')}):"):
+                source.add(f"place = {self.loop.variable}")
+                source.add("break")
+
+
+class _ExtremeOfVectors(_ExtremeOfNumbers):
+    """The same in vectors, where elements lie side by side."""
+
+    def __init__(self, source: Source, form: ArgReduction, line: Cursor, along: Walk) -> None:
+        super().__init__(source, form, line, along)
+        narrow = REGISTER // line.dtype.itemsize
+        self.vectors = Vectors(REGISTERS * narrow, narrow)
+        (combines,) = expression(form.step).uses
+        init = {"max": "{lowest}", "min": "{highest}"}[combines.across]
+        fold = Reduction((form.axis,), init, form.step)
+        self.most = Accumulator(source, fold, line.dtype, "m")
+        self.most.vectors = self.vectors
+
+    def begin(self) -> None:
+        self.row = self.line.pointer
+        if self.line.index != "0":
+            self.source.add(f"row = advance({self.line.pointer}, {self.line.index})")
+            self.row = "row"
+
+    def fold(self, best: str, span: str) -> None:
+        begin, stop = span.split(", ")
+        source, vectors = self.source, self.vectors
+        load = f"load({self.row}, {{}}, {self.line.scope})"
+        self.most.start()
+        source.add(f"whole = {stop} - (({stop} - {begin}) & {vectors.wide - 1})")
+        with source.block(f"for w in range({begin}, whole, {vectors.wide}):"):
+            source.add(f"i_w = lanes(w, {vectors.wide})")
+            self.most.step(load.format("i_w"))
+        with source.block(f"for w in range(whole, {stop}, {vectors.narrow}):"):
+            source.add(f"i_r = first_lanes(w, {stop}, {vectors.narrow})")
+            self.most.step(load.format("i_r"), "i_r", True)
+        source.add(f"most = {self.most.result()}")
+
+    def find(self, best: str, span: str) -> None:
+        begin, stop = span.split(", ")
+        source, narrow = self.source, self.vectors.narrow
+        with source.block(f"for w in range({begin}, {stop}, {narrow}):"):
+            source.add(f"i_s = first_lanes(w, {stop}, {narrow})")
+            source.add(f"here = load({self.row}, i_s, {self.line.scope})")
+            source.add(f"is_less = {self.form.better.format(best, 'here')}")
+            source.add(f"at = across_minimum(select(present(i_s, is_less, True), {stop}, i_s))")
+            with source.block(f"if at < {stop}:"):
+                source.add("place = at")
+                source.add("break")
 
 
 def _argfold_by_columns(node: ArgFold, x: View) -> Kernel:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from funcgrad.compiler.nest.fuse import Group
@@ -39,9 +39,9 @@ def reuse_inputs(graph: Graph, groups: Sequence[Group], donated: Sequence[bool])
     for out, shape in zip(graph.outputs, shapes, strict=True):
         i = home[out.maker]
         candidates = free.get((shape, out.dtype), [])
-        changed = _changed(out.maker)
-        if changed is not None:
-            candidates = [value for value in candidates if value is changed]
+        changed = [value for value, changes in _changed(out.maker) if changes is out]
+        if changed:
+            candidates = [value for value in candidates if value in changed]
         elif not isinstance(out.maker, Point):
             continue
         for value in candidates:
@@ -54,23 +54,42 @@ def reuse_inputs(graph: Graph, groups: Sequence[Group], donated: Sequence[bool])
                 break
 
 
-def _changed(node: Node) -> Value | None:
-    """The array that a node changes where it is, if it reads that array nowhere else."""
+def _changed(node: Node) -> Iterator[tuple[Value, Value]]:
+    """The arrays that a node changes where they are, if it reads them nowhere else, and into what.
+
+    They have the type of what becomes of them.
+    """
     if isinstance(node, Routine):
         found = node.replaced
-        is_whole = isinstance(found, View) and found.is_whole and found.dtype == node.out.dtype
-        return found.value if isinstance(found, View) and is_whole else None
+        if isinstance(found, View) and found.is_whole and found.dtype == node.out.dtype:
+            yield found.value, node.out
+        for i, x in node.starts:
+            memory = node.memory[i]
+            if not isinstance(x, View) or not _becomes(x, memory) or memory.value not in node.outs:
+                continue
+            if [y.value for y in node.operands if isinstance(y, View)].count(x.value) == 1:
+                yield x.value, memory.value
+        return
     if not isinstance(node, Put | Replace | Copies):
-        return None
+        return
     if isinstance(node, Copies) and (
         node.is_fresh or not node.places or not node.places[0].is_whole
     ):
-        return None
+        return
     x, *others = node.operands
     if isinstance(x, Uniform) or not x.is_whole:
-        return None
-    is_read = any(isinstance(y, View) and y.value is x.value for y in others)
-    return None if is_read else x.value
+        return
+    if not any(isinstance(y, View) and y.value is x.value for y in others):
+        yield x.value, node.out
+
+
+def _becomes(operand: View, memory: View) -> bool:
+    """Whether an array that starts as a copy of an operand may be the operand itself."""
+    return (
+        operand.is_whole
+        and memory.is_whole
+        and (operand.shape, operand.dtype) == (memory.shape, memory.dtype)
+    )
 
 
 def _ends(node: Node, other: Node) -> bool:
@@ -99,18 +118,18 @@ def change_in_place(
             if isinstance(node, External):
                 seen_by_numpy.update(values_read(node))
     for i, group in reversed(list(enumerate(groups))):
-        out = group.nodes[0].outs[0] if group.nodes[0].outs else None
-        changed = _changed(group.nodes[0])
-        if changed is None or out is None or changed in seen_by_numpy:
-            continue
-        if any(
-            j > i and not _ends(reader, group.nodes[0]) for reader, j in readers[changed].items()
-        ):
-            continue
-        if changed.maker is None:
-            is_free = replaced.get(changed) is out.home
-        else:
-            is_free = changed not in outputs and not isinstance(changed.maker, External)
-            is_free = is_free and out.home not in inputs
-        if is_free:
-            changed.home = out.home
+        for changed, out in _changed(group.nodes[0]):
+            if changed in seen_by_numpy:
+                continue
+            if any(
+                j > i and not _ends(reader, group.nodes[0])
+                for reader, j in readers[changed].items()
+            ):
+                continue
+            if changed.maker is None:
+                is_free = replaced.get(changed) is out.home
+            else:
+                is_free = changed not in outputs and not isinstance(changed.maker, External)
+                is_free = is_free and out.home not in inputs
+            if is_free:
+                changed.home = out.home

@@ -175,10 +175,10 @@ class Walk:
             cursor.pointer, cursor.index = pointer, index
 
     @contextmanager
-    def blocks(self, loop: Loop) -> Iterator[None]:
+    def blocks(self, loop: Loop, length: int = BLOCK) -> Iterator[None]:
         """One loop, from ``q`` to ``stop`` each time."""
-        with self.source.block(f"for q in range({loop.begin}, {loop.end}, {BLOCK}):"):
-            self.source.add(f"stop = minimum(q + {BLOCK}, {loop.end})")
+        with self.source.block(f"for q in range({loop.begin}, {loop.end}, {length}):"):
+            self.source.add(f"stop = minimum(q + {length}, {loop.end})")
             yield
 
     def _settle(self, cursor: Cursor, loop: Loop) -> None:

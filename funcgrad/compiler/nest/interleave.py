@@ -1,0 +1,147 @@
+"""What lies in turn in an array is computed by one kernel, which writes whole stretches of it.
+
+``interleave : graph -> graph``. Stacking along the last axis, repeating each element, and parts of
+short rows put one element of every part beside each other. One kernel for each part would go
+through all of the array's memory as often as there are parts. Here parts become points of one
+space, which share a kernel (`fuse`) and write where they belong (`write_through`).
+
+Stacks of products of matrices with up to four rows and columns are written out likewise: one point
+for every element of a result, a chain of fused multiplications and additions as in
+`native.gemm`, of which the stack makes the loop.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from funcgrad.compiler.nest.layout import Operand, Uniform, Value, View, contiguous_strides, whole
+from funcgrad.compiler.nest.nodes import Copies, Graph, Matrices, Node, Point, Product
+
+MOST_PARTS = 16
+"""Parts of one kernel, and elements from one element of a part to its next one."""
+
+MAX_EXTENT = 4
+"""Rows and columns of products that are written out."""
+
+LEAST_STACK = 16
+"""Products from which that is worth a kernel of its own."""
+
+
+def lie_in_turn(places: Sequence[View]) -> bool:
+    """Whether parts of an array have their elements beside each other, again and again."""
+    if not 2 <= len(places) <= MOST_PARTS:
+        return False
+    first, offsets = places[0], {place.offset for place in places}
+    steps = [abs(s) for n, s in zip(first.shape, first.strides, strict=True) if n != 1]
+    if not steps or len(offsets) < len(places):
+        return False
+    return max(offsets) - min(offsets) < min(steps) <= MOST_PARTS and all(
+        (place.shape, place.strides) == (first.shape, first.strides) for place in places
+    )
+
+
+def interleave(graph: Graph) -> None:
+    """Let parts that lie in turn, and elements of tiny products, be points; changes the graph."""
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        if isinstance(node, Product) and _is_tiny(node):
+            found = list(_written_out(node))
+        elif isinstance(node, Copies):
+            found = list(_as_points(node))
+        else:
+            found = [node]
+        for made in found:
+            made.epoch, made.equation = node.epoch, node.equation
+        nodes += found
+    graph.nodes = nodes
+
+
+def _as_points(node: Copies) -> Iterator[Node]:
+    """An assembly with its parts as points."""
+    places = [_long(place) for place in node.places]
+    if not lie_in_turn(places) or not math.prod(places[0].shape):
+        yield node
+        return
+    parts = []
+    for operand, place in zip(node.operands, places, strict=True):
+        if isinstance(operand, Uniform):
+            operand = Uniform(operand.scalar, place.shape)
+        else:
+            operand = _long(operand)
+        point = Point((operand,), (Value(place.shape, node.out.dtype),), "{0}")
+        parts.append(whole(point.out))
+        yield point
+    yield Copies(tuple(parts), node.outs, tuple(places), node.is_fresh)
+
+
+def _long(view: View) -> View:
+    """A view without its axes of length 1."""
+    axes = [axis for axis, n in enumerate(view.shape) if n != 1]
+    shape = tuple(view.shape[axis] for axis in axes)
+    return View(view.value, shape, tuple(view.strides[axis] for axis in axes), view.offset)
+
+
+# Products.
+
+
+def _is_tiny(node: Product) -> bool:
+    batch, *sizes = node.sizes
+    return (
+        batch >= LEAST_STACK
+        and node.out.dtype.kind == "f"
+        and all(1 <= n <= MAX_EXTENT for n in sizes)
+        and all(isinstance(x, View) for x in node.operands)
+        and _rank_of_stack(node) is not None
+    )
+
+
+def _rank_of_stack(node: Product) -> int | None:
+    """How many axes of a result count products."""
+    shape, batch = node.out.shape, node.sizes[0]
+    for n in range(len(shape) + 1):
+        if math.prod(shape[:n]) == batch:
+            return n
+    return None
+
+
+def _written_out(node: Product) -> Iterator[Node]:
+    """The elements of all products, of which those at one place are a part of the result."""
+    _, m, n, k = node.sizes
+    rank = _rank_of_stack(node)
+    stack = node.out.shape[:rank]
+    a, b = (
+        _Elements(x, layout, stack) for x, layout in zip(node.operands, node.layouts, strict=True)
+    )
+    parts, places = [], []
+    for i, j in np.ndindex(m, n):
+        expr = "{0} * {1}"
+        for p in range(1, k):
+            expr = f"fma({{{2 * p}}}, {{{2 * p + 1}}}, {expr})"
+        factors = tuple(x for p in range(k) for x in (a.at(i, p), b.at(p, j)))
+        point = Point(factors, (Value(stack, node.out.dtype),), expr)
+        yield point
+        parts.append(whole(point.out))
+        places.append(View(node.out, stack, node.out.strides[:rank], i * n + j))
+    yield Copies(tuple(parts), node.outs, tuple(places))
+
+
+class _Elements:
+    """An operand of a product, from which the elements of matrices are taken."""
+
+    def __init__(self, operand: Operand, layout: Matrices, stack: tuple[int, ...]) -> None:
+        assert isinstance(operand, View)
+        self.operand = operand
+        self.layout = layout
+        self.stack = stack
+        step = layout.batch_stride
+        self.strides = tuple(step * s for s in contiguous_strides(stack))
+
+    def at(self, row: int, column: int) -> View:
+        """The elements at one place of all matrices."""
+        if self.layout.is_transposed:
+            row, column = column, row
+        offset = self.operand.offset + row * self.layout.row_stride + column
+        return View(self.operand.value, self.stack, self.strides, offset)
