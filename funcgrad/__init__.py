@@ -105,10 +105,12 @@ if TYPE_CHECKING:  # they are loaded on first use
         ops,
         optim,
         random,
+        ref,
         scipy,
         testing,
         typing,
     )
+    from funcgrad.ref import Ref, empty_ref, free_ref, freeze, new_ref
 
 jacobian = jacrev
 __version__ = "0.2.0"
@@ -116,6 +118,7 @@ __version__ = "0.2.0"
 __all__ = [
     "Array",
     "ClosedJaxpr",
+    "Ref",
     "ShapeDtypeStruct",
     "SymbolicZero",
     "ad_checkpoint",
@@ -149,12 +152,15 @@ __all__ = [
     "diagnostics",
     "disable_jit",
     "distributed",
+    "empty_ref",
     "enable_x64",
     "errors",
     "eval_shape",
     "experimental",
     "flatten_util",
     "float0",
+    "free_ref",
+    "freeze",
     "grad",
     "hessian",
     "image",
@@ -175,6 +181,7 @@ __all__ = [
     "make_jaxpr",
     "named_call",
     "named_scope",
+    "new_ref",
     "nn",
     "numpy",
     "numpy_dtype_promotion",
@@ -186,6 +193,7 @@ __all__ = [
     "process_index",
     "pure_callback",
     "random",
+    "ref",
     "remat",
     "saved_residuals",
     "scipy",

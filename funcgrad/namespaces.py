@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 _ONE_MACHINE = "funcgrad computes on the processor it runs on, with NumPy arrays; "
 _SHARDS = (
@@ -72,6 +73,12 @@ _ANSWERED_BY = {"_numba_type_": "funcgrad.interop.numba"}
 """Attributes by which other libraries ask for what a traced value is, and who answers them."""
 
 
+_OF_MODULES = {
+    f"funcgrad.{name}": "funcgrad.ref"
+    for name in ("Ref", "empty_ref", "free_ref", "freeze", "new_ref")
+}
+"""Names of packages that are loaded when they are first asked for, and the modules they are of."""
+
 _ASIDE = ("funcgrad.experimental", "funcgrad.interop")
 """Packages with names of others, to which nobody is sent."""
 
@@ -82,7 +89,7 @@ def present(package: str) -> None:
     """Let a package and its public modules show the names in their ``__all__``, and no others.
 
     A name in the ``__all__`` of a package that the package did not import is a module that is
-    loaded when it is first asked for, and calls this function itself.
+    loaded when it is first asked for, and calls this function itself; or it is of such a module.
 
     Args:
         package: Its name; it is imported already.
@@ -146,9 +153,14 @@ def _present(module: ModuleType) -> None:
     def __dir__() -> list[str]:
         return sorted(module.__all__)
 
-    def __getattr__(name: str) -> ModuleType:
+    def __getattr__(name: str) -> Any:
         if name in module.__all__:
-            return importlib.import_module(f"{module.__name__}.{name}")
+            path = f"{module.__name__}.{name}"
+            home = _OF_MODULES.get(path)
+            if home is None:
+                return importlib.import_module(path)
+            found = vars(module)[name] = getattr(importlib.import_module(home), name)
+            return found
         elsewhere = _ELSEWHERE.get(f"{module.__name__}.{name}")
         if elsewhere is not None:
             return importlib.import_module(elsewhere)

@@ -40,7 +40,9 @@ OF_JAX = {
     **{f"numpy{sub}": f"jax.numpy{sub}" for sub in ("", ".linalg", ".fft")},
     **{
         name: f"jax.{name}"
-        for name in ("lax", "lax.linalg", "random", "nn", "nn.initializers", "tree_util", "tree")
+        for name in (
+            "lax", "lax.linalg", "random", "ref", "nn", "nn.initializers", "tree_util", "tree",
+        )
     },
     **{
         f"scipy.{name}": f"jax.scipy.{name}"

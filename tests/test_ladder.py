@@ -51,6 +51,7 @@ LADDER = (
         "random",
         "numpy",
         "ops",
+        "ref",
     ),
     (
         "api",

@@ -20,6 +20,7 @@ from funcgrad.dtypes import check_dtype, float0
 from funcgrad.errors import ArgumentError, DtypeError
 from funcgrad.pytree import keystr, tree_flatten_with_path, tree_leaves, tree_map
 from funcgrad.scalars import plain_number, scalar_number
+from funcgrad.transforms.cells import Cell
 
 
 def name_of(function: Any) -> str:
@@ -53,6 +54,8 @@ def aval_of_argument(leaf: Any, path: str, function: str) -> ShapedArray:
     """Type of an argument; a `DtypeError` names the argument if it has none."""
     if isinstance(leaf, Tracer):
         return leaf.aval
+    if isinstance(leaf, Cell):
+        leaf.refuse_as_array(f"{function}: `{path}`")
     try:
         return aval_of(leaf)
     except DtypeError:

@@ -44,9 +44,11 @@ from funcgrad.higher_order.policies import (
     nothing_saveable,
 )
 from funcgrad.higher_order.remembered import remembered
+from funcgrad.higher_order.staging import closing_over_cells
 from funcgrad.primitives.objects import map_values
 from funcgrad.pytree import tree_flatten, tree_unflatten
 from funcgrad.records import dataclass
+from funcgrad.transforms.cells import Cell
 
 
 def checkpoint(
@@ -120,20 +122,34 @@ def checkpoint(
         of_dynamic.__name__ = name_of(fun)
 
         def stage() -> StagedFunction:
-            made = StagedFunction(
-                of_dynamic, dynamic, kwargs, what, argument_paths(args, kwargs, static)
-            )
+            paths = argument_paths(args, kwargs, static)
+            made = StagedFunction(of_dynamic, dynamic, kwargs, what, paths, carries=True)
             made.leaves = []  # what is remembered must not keep the arguments of this call alive
             return made
 
         leaves, in_tree = tree_flatten(without_float0((tuple(dynamic), kwargs)))
         if not all(isinstance(x, _PLAIN) for x in leaves) or any(map(_holds_objects, leaves)):
-            paths = argument_paths(args, kwargs, static)
-            staged = StagedFunction(of_dynamic, dynamic, kwargs, what, paths)
+            if any(isinstance(x, Cell) for x in leaves):
+                staged = closing_over(of_dynamic, dynamic, kwargs)
+            else:
+                paths = argument_paths(args, kwargs, static)
+                staged = StagedFunction(of_dynamic, dynamic, kwargs, what, paths, carries=True)
             return staged, staged.leaves
         key = ("checkpoint", in_tree, *(_signature_of(x) for x in leaves))
         fixed = [(i, args[i]) for i in sorted(static)]
         return remembered([fun, fixed], key, stage, lambda s: s), leaves
+
+    def closing_over(
+        of_dynamic: Function, dynamic: list[Any], kwargs: dict[str, Any]
+    ) -> StagedFunction:
+        """The function of the arguments that are no references."""
+
+        def of_both(inner: list[Any], inner_kwargs: dict[str, Any]) -> Any:
+            return of_dynamic(*inner, **inner_kwargs)
+
+        of_both.__name__ = name_of(fun)
+        (function,), given = closing_over_cells([of_both], (dynamic, kwargs))
+        return StagedFunction(function, given, {}, what, carries=True)
 
     def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if current_trace() is EVAL:
@@ -143,7 +159,8 @@ def checkpoint(
             call: Checkpoint = Budgeted(staged.program, prevent_cse=prevent_cse, limit=limit)
         else:
             call = Checkpoint(staged.program, policy or nothing_saveable, prevent_cse)
-        return tree_unflatten(staged.out_tree, call.bind(*staged.captured, *leaves))
+        outs = call.bind(*staged.surroundings(), *leaves)
+        return tree_unflatten(staged.out_tree, staged.put_back(outs, what))
 
     def plan(*args: Any, **kwargs: Any) -> MemoryPlan:
         staged, _ = staged_call(args, kwargs)

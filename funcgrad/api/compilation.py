@@ -63,6 +63,7 @@ from funcgrad.pytree import PyTreeDef, tree_flatten, tree_leaves, tree_structure
 from funcgrad.recent import keep, used
 from funcgrad.records import dataclass
 from funcgrad.scalars import SCALAR_NUMBERS
+from funcgrad.transforms.cells import Cell, Rows, fill_cells, lending, rows_of
 from funcgrad.tree_code import MISS
 
 MAX_REASONS = 50
@@ -291,6 +292,7 @@ class Jitted(MadeOf):
         self._info = CacheInfo()
         self._paths: list[CallPath] = []
         self._paths_along: dict[Axes, list[CallPath]] = {}
+        self._of_contents: dict[Any, Jitted] = {}
         self._is_shared = True
 
     def __repr__(self) -> str:
@@ -323,15 +325,19 @@ class Jitted(MadeOf):
 
     def _call_general(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         call = _Call(self, args, kwargs)
-        call.check_values()
+        if call.check_values():
+            return self._call_with_cells(call, args, kwargs)
         is_traced = any(isinstance(x, Tracer) for x in call.leaves)
         if is_traced or current_trace() is not EVAL or is_jit_disabled():
             entry = self._entry(call, count=False)
             call_op = Jit(entry.staged.program, self._threads)
-            outs = call_op.bind(*entry.staged.captured, *call.leaves)
+            outs = call_op.bind(*entry.staged.surroundings(), *call.leaves)
+            outs = entry.staged.put_back(outs, self._what)
             check_for_nans(self._what, outs, args, kwargs)
             return tree_unflatten(entry.out_tree, outs)
         entry = self._entry(call, count=True)
+        if entry.staged.cells:
+            return self._call_around_cells(entry, call)
         executable = entry.executable or self._compile(entry, call)
         if executable is None:
             return tree_unflatten(entry.out_tree, _interpreted(entry.staged.program, call.leaves))
@@ -340,6 +346,35 @@ class Jitted(MadeOf):
         if not kwargs and call.is_plain and entry.path not in paths:
             self._remember(entry, call, paths)
         return result
+
+    def _call_around_cells(self, entry: _Entry, call: _Call) -> Any:
+        """Call the program of a function that closes over cells."""
+        staged = entry.staged
+        leaves = [*staged.surroundings(), *call.leaves]
+        executable = entry.executable or self._compile(entry, call)
+        program = staged.program
+        outs = executable(*leaves) if executable else _interpreted(program, leaves)
+        return tree_unflatten(entry.out_tree, staged.put_back(outs, self._what))
+
+    def _call_with_cells(self, call: _Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call the function of the contents of cells among the arguments."""
+        leaves, treedef = tree_flatten((args, kwargs))
+        static = {id(x) for x in (*call.static_args.values(), *call.static_kwargs.values())}
+        rows = tuple(row for row in rows_of(leaves) if id(leaves[row[0]]) not in static)
+        cells = [leaves[i] for i, _ in rows]
+        found = self._of_contents.get((treedef, rows))
+        if found is None:
+            found = Jitted(_OfContents(self.original, rows), **self.options)
+            found._info = self._info
+            keep(self._of_contents, (treedef, rows), found, MAX_PROGRAMS)
+        with lending(cells, self._what) as contents:
+            for (i, _), content in zip(rows, contents, strict=True):
+                leaves[i] = content
+            args, kwargs = tree_unflatten(treedef, leaves)
+            out, left = found(*args, **kwargs)
+        for cell, value in zip(cells, left, strict=True):
+            cell.put(value, self._what)
+        return out
 
     def _remember(self, entry: _Entry, call: _Call, paths: list[CallPath]) -> None:
         """Make the next call with such arguments fast."""
@@ -391,7 +426,7 @@ class Jitted(MadeOf):
         if made:
             self._info.traces += 1
             self._info.add_reason(self._reason(call, entry))
-        if not entry.staged.captured:
+        if not entry.staged.belongs_to_call:
             # A program that closes over values of an outer transformation belongs to this call.
             keep(self._cache, call.key, entry, MAX_PROGRAMS)
         return entry
@@ -404,9 +439,9 @@ class Jitted(MadeOf):
         key = ("jit", self._what, call.key, call.donated(), options)
         return remembered([self.original], key, make, lambda entry: entry.staged)
 
-    def _stage(self, call: _Call) -> StagedFunction:
+    def _stage(self, call: _Call, carries: bool = True) -> StagedFunction:
         with self._watching():
-            return call.staged()
+            return call.staged(carries)
 
     def _watching(self) -> AbstractContextManager[None]:
         """What tracing runs under."""
@@ -415,7 +450,8 @@ class Jitted(MadeOf):
 
     def _compile(self, entry: _Entry, call: _Call) -> Executable | None:
         """The executable of an entry, which is kept; ``None`` while it is made elsewhere."""
-        make = _maker(entry.staged.program, call.donated(), self._threads)
+        donated = (*(False for _ in entry.staged.cells), *call.donated())
+        make = _maker(entry.staged.program, donated, self._threads)
         executable = make() if self._waits else self._made_meanwhile(entry, make)
         if executable is not None and entry.executable is None:
             entry.executable = executable
@@ -434,7 +470,7 @@ class Jitted(MadeOf):
     def _reason(self, call: _Call, entry: _Entry) -> str:
         if not self._cache:
             return "first call"
-        if entry.staged.captured:
+        if entry.staged.belongs_to_call:
             return "the function closes over values of an outer transformation"
         return _difference(list(self._cache.values())[-1].types, entry.types)
 
@@ -444,7 +480,7 @@ class Jitted(MadeOf):
         """Trace the function for arguments of these types (values or `ShapeDtypeStruct`)."""
         call = _Call(self, args, kwargs)
         with using_trace(EVAL):
-            staged = self._stage(call)
+            staged = self._stage(call, carries=False)
         return Traced(staged, call.donated(), self._threads)
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
@@ -466,6 +502,7 @@ class Jitted(MadeOf):
         self._cache.clear()
         self._paths = []
         self._paths_along = {}
+        self._of_contents = {}
         self._info = CacheInfo()
         self._is_shared = False
 
@@ -597,6 +634,27 @@ def _check_name(fun: Function, name: str, what: str) -> None:
         )
 
 
+class _OfContents:
+    """A function of cells as one of their contents, that also returns what is left in them.
+
+    Args:
+        function: The function.
+        rows: Which leaves of its arguments are cells.
+    """
+
+    def __init__(self, function: Function, rows: Rows) -> None:
+        update_wrapper(self, function, updated=())
+        self._function = function
+        self._rows = rows
+
+    def __call__(self, *args: Any, **kwargs: Any) -> tuple[Any, list[Any]]:
+        leaves, treedef = tree_flatten((args, kwargs))
+        cells = fill_cells(leaves, self._rows)
+        args, kwargs = tree_unflatten(treedef, leaves)
+        out = self._function(*args, **kwargs)
+        return out, [cell.content() for cell in cells]
+
+
 class _Call:
     """The arguments of one call, split into static and traced ones."""
 
@@ -669,8 +727,13 @@ class _Call:
             and all(type(x) is np.ndarray or type(x) in _SCALAR_TYPES for x in self.leaves)
         )
 
-    def check_values(self) -> None:
-        """Raise for leaves that have a type but cannot be computed with."""
+    def check_values(self) -> bool:
+        """Raise for leaves that have a type but cannot be computed with.
+
+        Returns:
+            Whether there are cells.
+        """
+        has_cells = False
         for i, leaf in enumerate(self.leaves):
             if type(leaf) is int and not _INT64.min <= leaf <= _INT64.max:
                 raise OverflowError(
@@ -684,11 +747,15 @@ class _Call:
                     "type without values. Pass an array, or use .trace, .lower or eval_shape."
                 )
             # The class of arrays itself asked first, because `np.ma` is imported by being named.
-            if type(leaf) is not np.ndarray and isinstance(leaf, np.ma.MaskedArray):
+            if type(leaf) is np.ndarray:
+                continue
+            if isinstance(leaf, np.ma.MaskedArray):
                 raise ArgumentError(
                     f"argument `{self._path(i)}` of {self.jitted._what} is a masked array, whose "
                     "mask compiled code would ignore. Pass x.filled(value), or data and mask apart."
                 )
+            has_cells = has_cells or isinstance(leaf, Cell)
+        return has_cells
 
     def _path(self, i: int) -> str:
         """The path of a leaf."""
@@ -698,11 +765,12 @@ class _Call:
         """The paths of all leaves."""
         return argument_paths(self.args, self.dynamic_kwargs, self.static_args)
 
-    def staged(self) -> StagedFunction:
+    def staged(self, carries: bool) -> StagedFunction:
         """The function, traced."""
         what = self.jitted._what
+        function, paths = self.function(), self._paths()
         return StagedFunction(
-            self.function(), self.dynamic_args, self.dynamic_kwargs, what, self._paths()
+            function, self.dynamic_args, self.dynamic_kwargs, what, paths, carries
         )
 
     def function(self) -> Function:

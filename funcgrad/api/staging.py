@@ -29,7 +29,8 @@ from funcgrad.pytree import (
     tree_map,
     tree_unflatten,
 )
-from funcgrad.transforms.stage import stage
+from funcgrad.transforms.cells import Cell, arranged
+from funcgrad.transforms.stage import stage_with_cells, stage_without_cells
 
 
 class ShapeDtypeStruct:
@@ -167,6 +168,13 @@ class StagedFunction:
         kwargs: Keyword arguments.
         what: How messages call the transformation.
         paths: How messages call the leaves of the arguments, if these are not all of them.
+        carries: Whether who runs the program hands over the contents of cells of outside, which
+            are inputs in front of the arguments, and puts back what is left in them, which are
+            the leading results.
+
+    Attributes:
+        cells: The cells that the function uses.
+        changed: Those of them that it changes.
     """
 
     def __init__(
@@ -176,6 +184,7 @@ class StagedFunction:
         kwargs: dict[str, Any],
         what: str,
         paths: Sequence[str] | None = None,
+        carries: bool = False,
     ) -> None:
         args, kwargs = without_float0((tuple(args), kwargs))
         self.leaves, self.in_tree = flatten_values((args, kwargs))
@@ -196,11 +205,33 @@ class StagedFunction:
                 _check_result(x, p, what)
             return outs
 
-        self.program, self.captured = stage(flat, self.avals, name_of(fun), what, names)
+        staging = stage_with_cells if carries else stage_without_cells
+        program, self.captured, held = staging(flat, self.avals, name_of(fun), what, names)
+        self.cells: list[Cell] = [h.cell for h in held]
+        self.changed: list[Cell] = [h.cell for h in held if h.final is not None]
+        self.program = arranged(program, len(self.captured), held, self.cells, self.changed)
+
+    @property
+    def belongs_to_call(self) -> bool:
+        """Whether it refers to what a surrounding transformation has made."""
+        return bool(self.captured) or any(cell.owner is not EVAL for cell in self.cells)
+
+    def surroundings(self) -> list[Any]:
+        """What the program takes in front of the arguments."""
+        if not self.cells:
+            return self.captured
+        return [*self.captured, *(cell.content() for cell in self.cells)]
+
+    def put_back(self, outs: Sequence[Any], what: str) -> Sequence[Any]:
+        """The results, without what is left in cells, which they get."""
+        for cell, value in zip(self.changed, outs, strict=False):
+            cell.put(value, what)
+        return outs[len(self.changed) :]
 
     def out_info(self) -> Any:
         """Types of the results, a pytree of `ShapeDtypeStruct`."""
-        structs = [ShapeDtypeStruct(a.shape, a.dtype) for a in self.program.out_avals]
+        avals = self.program.out_avals[len(self.changed) :]
+        structs = [ShapeDtypeStruct(a.shape, a.dtype) for a in avals]
         out = tree_unflatten(self.out_tree, structs)
         return tree_map(lambda x: ShapeDtypeStruct(x.shape, x.dtype), out)
 
@@ -282,4 +313,5 @@ def eval_shape(fun: Function, *args: Any, **kwargs: Any) -> Any:
     """
     check_callable(fun, "eval_shape")
     with using_trace(EVAL):
-        return StagedFunction(fun, args, kwargs, f"eval_shape({name_of(fun)})").out_info()
+        what = f"eval_shape({name_of(fun)})"
+        return StagedFunction(fun, args, kwargs, what, carries=True).out_info()

@@ -29,6 +29,7 @@ from funcgrad.primitives.shape import (
 )
 from funcgrad.pytree import broadcast_prefix, tree_leaves, tree_unflatten
 from funcgrad.transforms.batch import batch_flat
+from funcgrad.transforms.cells import Cell, fill_cells, lending, rows_of
 
 
 def vmap(
@@ -84,6 +85,8 @@ def vmap(
         paths = _paths(args, kwargs)
         axes = _leaf_axes(in_axes, args, kwargs, what)
         # Functions and other objects may be passed along, but not mapped.
+        if any(isinstance(x, Cell) and a is not None for x, a in zip(leaves, axes, strict=True)):
+            return run_with_cells(leaves, treedef, axes)
         is_value = [a is not None or _is_value(x) for x, a in zip(leaves, axes, strict=True)]
         passed = [None if here else x for x, here in zip(leaves, is_value, strict=True)]
         leaves, axes, paths = (list(compress(row, is_value)) for row in (leaves, axes, paths))
@@ -115,6 +118,28 @@ def vmap(
         check_for_nans(what, placed, args, kwargs)
         return tree_unflatten(out_tree[0], placed)
 
+    def run_with_cells(leaves: list[Any], treedef: Any, axes: list[Any]) -> Any:
+        """Map a function of what mapped references hold, which also returns what is left."""
+        rows = [row for row in rows_of(leaves) if axes[row[0]] is not None]
+        cells = [leaves[i] for i, _ in rows]
+
+        def of_contents(*values: Any) -> Any:
+            inner = list(values)
+            made = fill_cells(inner, rows)
+            args, kwargs = tree_unflatten(treedef, inner)
+            return fun(*args, **kwargs), [cell.content() for cell in made]
+
+        of_contents.__name__ = name_of(fun)
+        out_places = (out_axes, [axes[i] for i, _ in rows])
+        mapped = vmap(of_contents, tuple(axes), out_places, axis_name, axis_size)
+        with lending(cells, what) as contents:
+            for (i, _), content in zip(rows, contents, strict=True):
+                leaves[i] = content
+            out, left = mapped(*leaves)
+        for cell, value in zip(cells, left, strict=True):
+            cell.put(value, what)
+        return out
+
     return Transformed(
         run,
         vmap,
@@ -134,6 +159,8 @@ def _indexable(value: Any) -> Any:
 
 
 def _is_value(leaf: Any) -> bool:
+    if isinstance(leaf, Cell):
+        return False
     try:
         aval_of(leaf)
     except DtypeError:

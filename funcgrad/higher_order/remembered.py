@@ -262,6 +262,10 @@ class Traced(Protocol):
     def captured(self) -> Sequence[Any]:
         """The values of surrounding transformations that it closes over."""
 
+    @property
+    def cells(self) -> Sequence[Any]:
+        """The cells of outside that it uses."""
+
 
 _remembered: OrderedDict[Hashable, tuple[Any, list[Any], bool]] = OrderedDict()
 """What was made, what its key describes, and whether only the very same functions may use it."""
@@ -294,10 +298,12 @@ def remembered(
     made = make()
     after = _dependencies(given)
     # Not what a function made that changes what it depends on, by counting its calls for example,
-    # nor what belongs to a surrounding transformation.
-    if after is None or after[0] != description or traced(made).captured:
+    # nor what belongs to a surrounding transformation, or to cells.
+    found_now = traced(made)
+    is_alone = not found_now.captured and not found_now.cells
+    if after is None or after[0] != description or not is_alone:
         return made
-    program = traced(made).program
+    program = found_now.program
     if _constant_bytes(program) <= _MAX_BYTES:
         with _lock:
             _remembered[key] = (made, kept, calls_users(program))

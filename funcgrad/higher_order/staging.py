@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, SupportsIndex
+import copy
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Self, SupportsIndex
 
 import numpy as np
 
@@ -18,19 +19,30 @@ from funcgrad.primitives.objects import settled
 from funcgrad.pytree import (
     PyTreeDef,
     keystr,
+    tree_flatten,
     tree_flatten_with_path,
     tree_structure,
     tree_unflatten,
 )
-from funcgrad.transforms.stage import stage
+from funcgrad.transforms.cells import Cell, arranged
+from funcgrad.transforms.stage import stage_with_cells, stage_without_cells
 
 
 class Staged:
     """A function of pytrees, traced.
 
+    Args:
+        function: The function.
+        in_tree: Structure of its arguments.
+        avals: Types of their leaves.
+        what: How messages call who traces it.
+        carries: Whether that hands over, and puts back, the contents of cells of outside.
+
     Attributes:
         program: Its leading inputs are the traced values that the function closes over.
         captured: Those values.
+        cells: The cells of outside that it uses, whose contents are the next inputs.
+        changed: Those of them that it changes.
         out_tree: Structure of the result.
         paths: Path of every result.
     """
@@ -41,6 +53,7 @@ class Staged:
         in_tree: PyTreeDef,
         avals: Sequence[ShapedArray],
         what: str,
+        carries: bool = False,
     ) -> None:
         self.out_tree: PyTreeDef = in_tree
         self.paths: list[str] = []
@@ -54,27 +67,84 @@ class Staged:
             return results
 
         with noticing_draws(what, function):
-            self.program, self.captured = stage(flat, avals, name_of(function), what)
+            staging = stage_with_cells if carries else stage_without_cells
+            self.program, self.captured, self._held = staging(flat, avals, name_of(function), what)
+        self.cells: list[Cell] = [h.cell for h in self._held]
+        self.changed: list[Cell] = [h.cell for h in self._held if h.final is not None]
+        self.out_avals = self.program.out_avals
 
-    @property
-    def out_avals(self) -> list[ShapedArray]:
-        return self.program.out_avals
+    def carrying(self, given: Sequence[Cell], left: Sequence[Cell]) -> Self:
+        """The same with contents of cells as arguments in front, and as results in front.
+
+        Args:
+            given: Cells whose contents are arguments. Those of others that the function reads are
+                values that it closes over.
+            left: Those of them that it gives back.
+        """
+        if not given and not self.cells:
+            return self
+        read = [c for c in self.cells if not any(c is each for each in given)]
+        found = copy.copy(self)
+        n = len(self.captured)
+        found.program = arranged(self.program, n, self._held, [*read, *given], left)
+        found.captured = [*self.captured, *(c.content() for c in read)]
+        return found
 
 
 def stage_once(
-    function: Callable[..., Any], in_tree: PyTreeDef, avals: Sequence[ShapedArray], what: str
+    function: Callable[..., Any],
+    in_tree: PyTreeDef,
+    avals: Sequence[ShapedArray],
+    what: str,
+    carries: bool = False,
 ) -> Staged:
-    """A function of pytrees, traced now or when it was given before."""
+    """A function of pytrees, traced now or when it was given before; see `Staged`."""
     return remembered(
         [function],
         ("staged", in_tree, tuple(avals), what),
-        lambda: Staged(function, in_tree, avals, what),
+        lambda: Staged(function, in_tree, avals, what, carries),
         lambda staged: staged,
     )
 
 
+def each_once(cells: Iterable[Cell]) -> list[Cell]:
+    """Cells without those that came before."""
+    return list({id(cell): cell for cell in cells}.values())
+
+
+def put_back(cells: Sequence[Cell], results: Sequence[Any], what: str) -> Sequence[Any]:
+    """Give cells the leading results; the others are returned."""
+    for cell, value in zip(cells, results, strict=False):
+        cell.put(value, what)
+    return results[len(cells) :]
+
+
+def closing_over_cells(
+    functions: Sequence[Callable[..., Any]], arguments: Any
+) -> tuple[Sequence[Callable[..., Any]], Any]:
+    """Functions that close over the cells among their arguments, and the other arguments."""
+    leaves, tree = tree_flatten(arguments)
+    is_cell = [isinstance(x, Cell) for x in leaves]
+    if not any(is_cell):
+        return functions, arguments
+
+    def closing(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*values: Any) -> Any:
+            rest = iter(values)
+            inner = [x if here else next(rest) for x, here in zip(leaves, is_cell, strict=True)]
+            return function(*tree_unflatten(tree, inner))
+
+        call.__name__ = name_of(function)
+        return call
+
+    others = tuple(x for x, here in zip(leaves, is_cell, strict=True) if not here)
+    return [closing(f) for f in functions], others
+
+
 def check_leaf(leaf: Any, path: str, what: str) -> ShapedArray:
     """The type of a leaf, or an error that names it."""
+    if isinstance(leaf, Cell):
+        leaf.refuse_as_array(f"{what}: `{path}`")
     try:
         return aval_of(leaf)
     except (DtypeError, TypeError, ValueError) as error:

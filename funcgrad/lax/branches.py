@@ -21,11 +21,14 @@ from funcgrad.higher_order.staging import (
     Staged,
     check_function,
     check_leaf,
+    closing_over_cells,
     described,
+    each_once,
     join_captured,
     leaves_with_paths,
     located,
     name_of,
+    put_back,
     stage_once,
 )
 from funcgrad.higher_order.switch import Switch
@@ -160,18 +163,23 @@ def _choose(
     operands: tuple[Any, ...],
     what: str,
 ) -> Any:
+    branches, operands = closing_over_cells(branches, operands)
     leaves, paths, tree = leaves_with_paths(operands, "operands")
     avals = [check_leaf(x, p, what) for x, p in zip(leaves, paths, strict=True)]
-    staged = [stage_once(f, tree, avals, what) for f in branches]
+    staged = [stage_once(f, tree, avals, what, True) for f in branches]
     dtypes = _common_types(staged, labels, what)
-    programs, captured = join_captured(staged)
+    cells = each_once(cell for each in staged for cell in each.cells)
+    changed = each_once(cell for each in staged for cell in each.changed)
+    programs, captured = join_captured([each.carrying(cells, changed) for each in staged])
+    dtypes = [*(cell.inside.dtype for cell in changed), *dtypes]
     programs = [_converted(p, dtypes) for p in programs]
     values = [
         x if isinstance(x, Tracer) else np.asarray(x, a.dtype)
         for x, a in zip(leaves, avals, strict=True)
     ]
-    results = Switch(tuple(programs)).bind(index, *captured, *values)
-    return tree_unflatten(staged[0].out_tree, results)
+    contents = (cell.content() for cell in cells)
+    results = Switch(tuple(programs)).bind(index, *captured, *contents, *values)
+    return tree_unflatten(staged[0].out_tree, put_back(changed, results, what))
 
 
 def _common_types(staged: Sequence[Staged], names: Sequence[str], what: str) -> list[Any]:

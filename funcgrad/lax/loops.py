@@ -27,14 +27,16 @@ from funcgrad.higher_order.staging import (
     leaves_with_paths,
     located,
     name_of,
+    put_back,
     stage_once,
 )
 from funcgrad.higher_order.while_loop import While
 from funcgrad.primitives.elementwise import Convert, convert
 from funcgrad.primitives.objects import flatten_values
 from funcgrad.primitives.shape import Concatenate, Slice, reshape, shape_of
-from funcgrad.pytree import PyTreeDef, tree_map, tree_unflatten
+from funcgrad.pytree import PyTreeDef, tree_flatten, tree_map, tree_unflatten
 from funcgrad.transforms.batch import batch_flat
+from funcgrad.transforms.cells import Cell, fill_cells, lending, rows_of
 
 Tree = Any
 
@@ -57,7 +59,8 @@ def scan(
     Args:
         f: The step; the carry that it returns has the structure and types of its argument.
         init: Initial carry, a pytree.
-        xs: Pytree of arrays with equal leading lengths, or ``None`` to count steps only.
+        xs: Pytree of arrays with equal leading lengths, or ``None`` to count steps only. Of a
+            reference a step gets one to its element.
         length: Number of steps; needed if ``xs`` has no arrays.
         reverse: Whether to start with the last element. Results stay at the place of their element.
         unroll: Accepted for compatibility; the compiler decides.
@@ -79,9 +82,55 @@ def scan(
     """
     what = f"scan({name_of(f)})"
     check_function(f, "f", what)
-    walked = _Walked(xs, length, what)
     label = checked_label(progress, what)
-    return _scan(f, _Carry(init, "init", what), walked, reverse, label)
+    loop = _Carry(init, "init", what)
+    leaves, tree = tree_flatten(xs)
+    if any(isinstance(x, Cell) for x in leaves):
+        return _scan_cells(f, loop, leaves, tree, length, reverse, label)
+    return _scan(f, loop, _Walked(xs, length, what), reverse, label)
+
+
+def _scan_cells(
+    f: Callable[[Any, Any], Any],
+    loop: _Carry,
+    leaves: list[Any],
+    tree: PyTreeDef,
+    length: int | None,
+    reverse: bool,
+    progress: str | None,
+) -> tuple[Tree, Tree]:
+    """Walk along what references hold: a step gets one to its element, and may change it."""
+    rows = rows_of(leaves)
+    cells = [leaves[i] for i, _ in rows]
+
+    def step(carry: Any, x: Any) -> Any:
+        inner = list(x)
+        made = fill_cells(inner, rows)
+        new, y = _checked_pair(f(carry, tree_unflatten(tree, inner)), loop.what)
+        return new, (y, [cell.content() for cell in made])
+
+    step.__name__ = name_of(f)
+    with lending(cells, loop.what) as contents:
+        for (i, _), content in zip(rows, contents, strict=True):
+            leaves[i] = content
+        walked = _Walked(leaves, length, loop.what)
+        carry, (ys, left) = _scan(step, loop, walked, reverse, progress)
+    for cell, value in zip(cells, left, strict=True):
+        cell.put(value, loop.what)
+    return carry, ys
+
+
+def _checked_pair(out: Any, what: str) -> tuple[Any, Any]:
+    """What a step returned, if it is a carry and an output."""
+    if not isinstance(out, tuple | list) or len(out) != 2:
+        raise TreeError(
+            located(
+                f"{what}: the function must return a pair (carry, y), got {described(out)}.",
+                "Return `carry, None` if there is nothing to stack.",
+            )
+        )
+    carry, y = out
+    return carry, y
 
 
 def _scan(
@@ -94,30 +143,25 @@ def _scan(
     what = loop.what  # not the loop, whose values differ from call to call
 
     def step(carry: Any, x: Any) -> Any:
-        out = f(carry, x)
-        if not isinstance(out, tuple | list) or len(out) != 2:
-            raise TreeError(
-                located(
-                    f"{what}: the function must return a pair (carry, y), got {described(out)}.",
-                    "Return `carry, None` if there is nothing to stack.",
-                )
-            )
-        return tuple(out)
+        return _checked_pair(f(carry, x), what)
 
     step.__name__ = name_of(f)
     staged = loop.stage(step, (walked.tree, walked.avals), has_outputs=True)
+    cells = staged.changed
+    body = staged.carrying(cells, cells)
     results = bind_scan(
-        staged.program,
-        staged.captured,
-        loop.values(),
+        body.program,
+        body.captured,
+        [*(cell.content() for cell in cells), *loop.values()],
         walked.arrays,
         walked.length,
         reverse,
         progress,
     )
+    rest = put_back(cells, results, what)
     k = len(loop.avals)
     y_tree = staged.out_tree.children()[1]
-    return tree_unflatten(loop.tree, results[:k]), tree_unflatten(y_tree, results[k:])
+    return tree_unflatten(loop.tree, rest[:k]), tree_unflatten(y_tree, rest[k:])
 
 
 def while_loop(
@@ -181,8 +225,10 @@ def _while(
     if max_checkpoints is not None:
         max_checkpoints = checked_integer(max_checkpoints, "max_checkpoints", loop.what, 1)
     body = loop.stage(body_fun, None, has_outputs=False)
-    condition = stage_once(cond_fun, arguments_tree(loop.tree), loop.avals, loop.what)
+    condition = stage_once(cond_fun, arguments_tree(loop.tree), loop.avals, loop.what, True)
     _check_condition(condition, loop.what, name_of(cond_fun))
+    cells = body.changed
+    body, condition = body.carrying(cells, cells), condition.carrying(cells, ())
     loop_op = While(
         condition.program,
         body.program,
@@ -192,11 +238,18 @@ def _while(
         max_checkpoints,
         progress,
     )
-    results = loop_op.bind(*condition.captured, *body.captured, *loop.values())
-    return tree_unflatten(loop.tree, results)
+    contents = (cell.content() for cell in cells)
+    results = loop_op.bind(*condition.captured, *body.captured, *contents, *loop.values())
+    return tree_unflatten(loop.tree, put_back(cells, results, loop.what))
 
 
 def _check_condition(condition: Staged, what: str, name: str) -> None:
+    for cell in condition.changed:
+        raise cell.misuse(
+            f"{what}: {name} writes into a reference to {cell.inside}, but a condition is asked, "
+            "not told.",
+            "Write in the body.",
+        )
     avals = condition.out_avals
     is_leaf = condition.out_tree.num_leaves == 1 and condition.paths == [""]
     if not is_leaf or avals[0].shape != () or avals[0].dtype.kind != "b":
@@ -483,7 +536,7 @@ class _Carry:
     ) -> Staged:
         in_avals = [*self.avals, *(walked[1] if walked is not None else ())]
         in_tree = arguments_tree(self.tree, *([walked[0]] if walked is not None else []))
-        staged = stage_once(function, in_tree, in_avals, self.what)
+        staged = stage_once(function, in_tree, in_avals, self.what, True)
         tree = staged.out_tree.children()[0] if has_outputs else staged.out_tree
         if tree != self.tree:
             shown = [t.children()[1] if self.is_counted else t for t in (self.tree, tree)]

@@ -28,6 +28,7 @@ from funcgrad.errors import AxisError, DtypeError
 from funcgrad.primitives.elementwise import Convert, convert
 from funcgrad.primitives.objects import settled
 from funcgrad.primitives.shape import Concatenate, reshape, shape_of
+from funcgrad.transforms.cells import Cell
 
 _ARRAYS = (np.ndarray, np.generic, Tracer)
 _LISTS = (list, tuple)
@@ -54,6 +55,8 @@ def as_value(x: Any, function: str = "this function") -> Any:
     value = settled(x)
     if isinstance(value, _ARRAYS) or type(value) in PYTHON_SCALARS:
         return _checked(value, function)
+    if isinstance(value, Cell):
+        value.refuse_as_array(function)
     raise DtypeError(
         f"{function} needs arrays or numbers, got a {type(x).__name__}. Pytrees are handled by "
         "funcgrad.tree.map."

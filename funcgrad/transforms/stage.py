@@ -51,19 +51,57 @@ class StageTracer(Tracer):
         return describe_location(self.source, "computed at")
 
 
+class Held:
+    """What a program knows of a cell of outside: see `funcgrad.transforms.cells`.
+
+    Args:
+        cell: The cell.
+        given: Its content when the program starts, an input.
+
+    Attributes:
+        now: Its content.
+        var: The name of that input.
+        final: What the program leaves in it; ``None`` if it was not changed.
+    """
+
+    __slots__ = ("cell", "final", "given", "now", "var")
+
+    def __init__(self, cell: Any, given: StageTracer) -> None:
+        self.cell = cell
+        self.given: Any = given
+        self.now: Any = given
+        self.var = given.variable
+        self.final: Atom | None = None
+
+    @property
+    def is_changed(self) -> bool:
+        return self.now is not self.given
+
+    def finish(self, trace: StageTrace) -> None:
+        """Take the names, and let go of what is traced."""
+        if self.is_changed:
+            self.final = trace.atom(self.now)
+        self.given = self.now = None
+
+
 class StageTrace(Trace):
     """Records equations.
 
     Args:
         parent: The trace in which the staged function was called; its values become inputs.
         what: How messages call the function that is staged, such as ``jit(step)``.
+
+    Attributes:
+        cells: The cells of outside that were met, by identity; ``None``, as at first, if who stages
+            does not hand over their contents and put back what the program leaves in them.
     """
 
-    __slots__ = ("captured", "equations", "inputs")
+    __slots__ = ("captured", "cells", "equations", "inputs")
 
     def __init__(self, parent: Trace, what: str) -> None:
         super().__init__(parent, what)
         self.is_staged = True
+        self.cells: dict[int, Held] | None = None
         self.equations: list[Equation] = []
         self.inputs: list[Var] = []
         self.captured: dict[int, tuple[Var, Any]] = {}
@@ -104,12 +142,30 @@ class StageTrace(Trace):
             known = self.captured[id(value)] = (Var(aval_of(value).strong()), value)
         return known[0]
 
-    def program(self, outputs: Sequence[Any], name: str) -> tuple[Program, list[Any]]:
-        """The finished program and the values of its leading inputs."""
+    def hold(self, cell: Any, aval: ShapedArray) -> Held:
+        """What is known of a cell of outside, whose content is an input from now on."""
+        assert self.cells is not None
+        found = self.cells.get(id(cell))
+        if found is None:
+            given = StageTracer(self, Var(aval), f"a reference to {aval}")
+            found = self.cells[id(cell)] = Held(cell, given)
+        return found
+
+    def let_go(self) -> list[Held]:
+        """The cells that were met; no more of them are."""
+        held, self.cells = list((self.cells or {}).values()), None
+        for each in held:
+            each.finish(self)
+        return held
+
+    def program(
+        self, outputs: Sequence[Any], name: str, held: Sequence[Held] = ()
+    ) -> tuple[Program, list[Any]]:
+        """The finished program and the values of its leading inputs, before those of cells."""
         atoms = [self.atom(x) for x in outputs]
         traced = [(v, x) for v, x in self.captured.values() if isinstance(x, Tracer)]
         constants = [(v, x) for v, x in self.captured.values() if not isinstance(x, Tracer)]
-        inputs = [*(var for var, _ in traced), *self.inputs]
+        inputs = [*(var for var, _ in traced), *(each.var for each in held), *self.inputs]
         program = Program(inputs, self.equations, atoms, name, constants)
         return program, [value for _, value in traced]
 
@@ -134,12 +190,54 @@ def stage(
         The program, and the traced values that the function closed over, which are the program's
         leading inputs.
     """
-    trace = StageTrace(current_trace(), what or f"jit({name})")
+    program, captured, _ = stage_without_cells(
+        function, avals, name, what or f"jit({name})", argument_names
+    )
+    return program, captured
+
+
+def stage_without_cells(
+    function: Callable[..., Sequence[Any]],
+    avals: Sequence[ShapedArray],
+    name: str,
+    what: str,
+    argument_names: Sequence[str] | None = None,
+) -> tuple[Program, list[Any], list[Held]]:
+    """As `stage_with_cells`, of a function that uses no cells of outside."""
+    trace = StageTrace(current_trace(), what)
+    return _run(trace, function, avals, name, argument_names)
+
+
+def stage_with_cells(
+    function: Callable[..., Sequence[Any]],
+    avals: Sequence[ShapedArray],
+    name: str,
+    what: str,
+    argument_names: Sequence[str] | None = None,
+) -> tuple[Program, list[Any], list[Held]]:
+    """As `stage`, of a function that may read and change cells of outside.
+
+    Their contents are inputs between those that were captured and the arguments; what the program
+    leaves in them is no output yet: see `funcgrad.transforms.cells.arranged`.
+    """
+    trace = StageTrace(current_trace(), what)
+    trace.cells = {}
+    return _run(trace, function, avals, name, argument_names)
+
+
+def _run(
+    trace: StageTrace,
+    function: Callable[..., Sequence[Any]],
+    avals: Sequence[ShapedArray],
+    name: str,
+    argument_names: Sequence[str] | None,
+) -> tuple[Program, list[Any], list[Held]]:
     names = argument_names or [f"argument {i} of {name}, {a}" for i, a in enumerate(avals)]
     tracers = [trace.new_input(a, n) for a, n in zip(avals, names, strict=True)]
     with outside_scopes():
         outputs = list(run_under(trace, function, *tracers))
-    program = trace.program(outputs, name)
+    held = trace.let_go()
+    program, captured = trace.program(outputs, name, held)
     del tracers, outputs
     check_ended(trace)
-    return program
+    return program, captured, held

@@ -392,7 +392,7 @@ def test_options_and_names_tell_functions_apart(traces: list[str]) -> None:
 
 
 def test_the_memory_is_bounded() -> None:
-    traced = SimpleNamespace(program=Program([], [], []), captured=[])
+    traced = SimpleNamespace(program=Program([], [], []), captured=[], cells=())
     memory.forget_all()
     for i in range(memory._MAX_REMEMBERED + 20):
         memory.remembered([squares], i, lambda i=i: i, lambda _: traced)

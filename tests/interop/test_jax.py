@@ -204,3 +204,32 @@ def test_one_device():
     assert placed == 1.0
     with pytest.raises(ArgumentError, match="there is one, the CPU"):
         Mesh(fg.devices() * 2, ("x",))
+
+
+REFERENCES = """
+import jax, jax.numpy as jnp
+
+count = jax.new_ref(jnp.zeros(3))
+count[0] = 1.0
+assert isinstance(count, jax.Ref) and isinstance(count[...], jax.Array)
+assert count[...].at[0].set(3.0)[0] == 3.0
+
+@jax.jit
+def step(x, ref):
+    ref[2] += x
+    jax.lax.fori_loop(0, 3, lambda i, _: count.__setitem__(i, count[i] + 1.0), None)
+    return ref[...].at[0].set(5.0)
+
+sums = jax.ref.new_ref(jnp.ones(3))
+assert step(2.0, sums).tolist() == [5.0, 1.0, 3.0]
+assert jax.ref.swap(count, 1, 4.0) == 1.0 and jax.ref.get(count, 0) == 2.0
+jax.ref.addupdate(count, slice(0, 2), 1.0)
+empty = jax.empty_ref(jax.ShapeDtypeStruct((2,), jnp.float32))
+assert isinstance(empty[0], jax.Array) and empty.dtype == jnp.float32
+print(count, jax.freeze(sums).sum(), jax.grad(lambda x: jax.new_ref(x)[...] ** 2)(3.0))
+"""
+
+
+def test_references():
+    done = run(INSTALLED + REFERENCES)
+    assert done.stdout == "Ref([3., 5., 1.]) 5.0 6.0\n", done.stderr

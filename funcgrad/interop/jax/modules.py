@@ -109,7 +109,10 @@ _SHARDINGS = {
     "SingleDeviceSharding": devices.SingleDeviceSharding,
 }
 
+_REFERENCES = {"Ref": words.Ref, "empty_ref": words.empty_ref, "new_ref": words.new_ref}
+
 _JAX = {
+    **_REFERENCES,
     "Array": Array,
     "Device": Device,
     "NamedSharding": devices.NamedSharding,
@@ -206,6 +209,7 @@ SOURCES: dict[str, Source] = {
     "jax.numpy.linalg": Source({}, ("funcgrad.numpy.linalg",)),
     "jax.ops": Source({}, ("funcgrad.ops",)),
     "jax.random": Source({}, ("funcgrad.random",)),
+    "jax.ref": Source(_REFERENCES, ("funcgrad.ref",)),
     "jax.scipy": Source({}),
     **{
         f"jax.scipy.{name}": Source({}, (f"funcgrad.scipy.{name}",))

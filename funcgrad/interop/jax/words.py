@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
-from funcgrad import lax
+from funcgrad import lax, ref
 from funcgrad.api.vectorization import vmap
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.trace import EVAL, current_trace
@@ -43,6 +43,25 @@ class _NoMesh:
 
 
 _NO_MESH = _NoMesh()
+
+
+class Ref(ref.Ref):
+    """A reference of which arrays of the package ``jax`` are read."""
+
+    __slots__ = ()
+
+    def __getitem__(self, index: Any) -> Any:
+        return adopt(super().__getitem__(index))
+
+
+def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None) -> Ref:
+    """A reference to a new array."""
+    return Ref(ref.new_ref(init_val, memory_space=memory_space, kind=kind).content())
+
+
+def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
+    """A reference to an array of zeros."""
+    return Ref(ref.empty_ref(ty, memory_space).content())
 
 
 def typeof(x: Any) -> ShapedArray:
