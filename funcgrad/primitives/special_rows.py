@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import ShapedArray, aval_of
-from funcgrad.core.primitive import BatchDim, Primitive, Value
+from funcgrad.core.primitive import BatchDim, Value
 from funcgrad.dtypes import is_complex
 from funcgrad.lowering import Form
 from funcgrad.primitives.elementwise import (
@@ -27,6 +27,7 @@ from funcgrad.primitives.elementwise import (
     scale,
     sign,
 )
+from funcgrad.primitives.expressions import Expression, evaluated, function
 from funcgrad.primitives.families import (
     Elementwise,
     Recipe,
@@ -36,7 +37,7 @@ from funcgrad.primitives.families import (
     ufunc_form,
     undefined,
 )
-from funcgrad.primitives.shape import broadcast_to
+from funcgrad.primitives.shape import BroadcastTo, broadcast_to
 
 MODULE = "scipy.special._ufuncs"
 """Where SciPy has its ufuncs, also those that only its own functions call."""
@@ -228,6 +229,63 @@ def coefficients(row: Callable[[], Sequence[Value]]) -> Sequence[Value]:
         return row()
 
 
+class Improved(Special):
+    """A function of which SciPy's values of real numbers are not used everywhere.
+
+    Args:
+        name: Its name.
+        arguments: Names of the arguments, separated by blanks.
+        formula: Called with SciPy's own function and real arguments in double precision, which
+            are `Expression`; gives the values.
+        *partials: As in `Special`.
+        **options: Those of `Special`.
+    """
+
+    block = 4096
+    """So many elements are evaluated at once: formulas may need some hundred numbers for each."""
+
+    def __init__(
+        self,
+        name: str,
+        arguments: str,
+        formula: Callable[..., Expression],
+        *partials: Derivative | None,
+        **options: Any,
+    ) -> None:
+        super().__init__(name, arguments, *partials, **options)
+        nowhere = [None] * len(self.arguments)
+        self.formula = formula
+        self.scipys = function(Special(f"{name}_of_scipy", arguments, *nowhere, ufunc=name))
+
+    def impl(self, *args: Any) -> Any:
+        if any(is_complex(aval_of(x).dtype) for x in args):
+            return super().impl(*args)
+        dtype = aval_of(args[-1]).dtype
+        arrays = np.broadcast_arrays(*(np.asarray(x, np.float64) for x in args))
+        flat = [x.reshape(-1) for x in arrays]
+        out = np.empty(flat[0].shape)
+        with np.errstate(all="ignore"):
+            for start in range(0, out.size, self.block):
+                part = slice(start, start + self.block)
+                given = [Expression(evaluated, x[part]) for x in flat]
+                out[part] = self.formula(self.scipys, *given).value
+        return out.reshape(arrays[0].shape).astype(dtype, copy=False)[()]
+
+    def lower(self, *avals: ShapedArray) -> Any:
+        if any(is_complex(a.dtype) for a in avals):
+            return super().lower(*avals)
+        recipe = Recipe(*avals)
+        shape = np.broadcast_shapes(*(a.shape for a in avals))
+        given = []
+        for a, x in zip(avals, recipe.inputs, strict=True):
+            x = x if a.dtype == _DOUBLE["f"] else recipe(Convert(_DOUBLE["f"]), x)
+            x = x if a.shape == shape else recipe(BroadcastTo(shape), x)
+            given.append(Expression(recipe, x))
+        value = self.formula(self.scipys, *given).value
+        dtype = avals[-1].dtype
+        return recipe.form(value if dtype == _DOUBLE["f"] else recipe(Convert(dtype), value))
+
+
 class Composed(Smooth):
     """An operation that is made of others, with partial derivatives of its own.
 
@@ -247,17 +305,13 @@ class Composed(Smooth):
 
         def evaluate(*args: Any) -> Any:
             with np.errstate(all="ignore"):
-                return parts(_evaluated, *args)
+                return parts(evaluated, *args)
 
         given = [
             undefined(name, argument) if partial is None else partial
             for argument, partial in zip(self.arguments, partials, strict=True)
         ]
         super().__init__(name, evaluate, given, name, kinds="f", code_kinds="", parts=parts)
-
-
-def _evaluated(primitive: Primitive, *args: Any) -> Any:
-    return primitive.impl(*args)
 
 
 def table(*rows: Elementwise) -> dict[str, Elementwise]:
