@@ -24,7 +24,7 @@ minimum, maximum, stop_gradient = p.minimum.bind, p.maximum.bind, p.stop_gradien
 lgamma, digamma, gamma = s.lgamma.bind, s.digamma.bind, s.gamma.bind
 gammainc, gammaincc = s.gammainc.bind, s.gammaincc.bind
 betainc, betaincc = s.betainc.bind, betaincc_row.bind
-beta_quantile, beta_quantile_above = betaincinv.bind, betainccinv.bind
+beta_quantile_above = betainccinv.bind
 ndtr, ndtri, log_ndtr, betaln = s.ndtr.bind, s.ndtri.bind, s.log_ndtr.bind, s.betaln.bind
 xlogy, xlog1py = s.xlogy.bind, s.xlog1py.bind
 
@@ -47,6 +47,21 @@ def constant(value: float, like: Any) -> Any:
     return aval_of(like).dtype.type(value)
 
 
+TINY_LOG = -80.0
+"""Logarithm of shares beside which 1 is infinite, in both precisions."""
+
+
+def log_beta_quantile(a: Any, b: Any, q: Any) -> Any:
+    """Logarithm of the quantile of a beta distribution where that is negligible beside 1 and b."""
+    return (log(q) + log(a) + betaln(a, b)) / a
+
+
+def beta_quantile(a: Any, b: Any, q: Any) -> Any:
+    """The quantile of a beta distribution; SciPy's is never below the least normal number."""
+    logs = log_beta_quantile(a, b, q)
+    return select(logs + log1p(b) < TINY_LOG, exp(logs), betaincinv.bind(a, b, q))
+
+
 def where_defined(condition: Any, x: Any, otherwise: float = math.nan) -> Any:
     """A moment where it exists, and what it is called elsewhere."""
     return select(condition, x, otherwise)
@@ -62,6 +77,11 @@ def log1p_square(x: Any) -> Any:
 def log1mexp(x: Any) -> Any:
     """``log(1 - exp(x))`` for negative ``x``."""
     return select(x > -LOG_2, log(-expm1(x)), log1p(-exp(x)))
+
+
+def logaddexp(x: Any, y: Any) -> Any:
+    """``log(exp(x) + exp(y))``."""
+    return maximum(x, y) + log1p(exp(-absolute(x - y)))
 
 
 def log_of(probability: Any, complement: Any) -> Any:

@@ -162,6 +162,9 @@ class T(_Symmetric):
         far = f.beta_quantile(half, one_half, 2 * rest)
         square = f.select(near < 0.5, near / (1 - near), (1 - far) / far)
         size = f.sqrt(df * square)
+        logs = f.log_beta_quantile(half, one_half, 2 * rest)
+        tail = f.exp(0.5 * (f.log(df) - logs))  # where the square overflows, this does not
+        size = f.select(logs < f.TINY_LOG, tail, size)
         return f.select(q < 0.5, -size, size)
 
     def entropy_of(self, df: Any) -> Any:
