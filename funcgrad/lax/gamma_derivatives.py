@@ -6,7 +6,7 @@ from funcgrad.core.avals import aval_of
 from funcgrad.lax.operands import Array, ArrayLike, check_kinds, check_shapes, same_dtype
 from funcgrad.primitives.families import Elementwise
 from funcgrad.primitives.gamma_samples import gamma_slope
-from funcgrad.primitives.special import gammainc_da
+from funcgrad.primitives.incomplete import gammainc_da
 
 
 def _of_pair(name: str, operation: Elementwise, *args: ArrayLike) -> Array:

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.avals import aval_of
+from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.primitive import Primitive
+from funcgrad.lowering import Call
 from funcgrad.primitives import elementwise as p
-from funcgrad.primitives.families import Elementwise
-from funcgrad.primitives.shape import ReduceSum, Reshape
+from funcgrad.primitives.families import Elementwise, Recipe
+from funcgrad.primitives.shape import BroadcastTo, ReduceSum, Reshape
 
 Run = Callable[..., Any]
 
@@ -111,9 +112,42 @@ def total(x: Expression) -> Expression:
     return Expression(x.run, x.run(ReduceSum((len(x.shape) - 1,)), x.value))
 
 
+Formula = Callable[..., Expression]
+
+_BLOCK = 4096
+"""So many elements are evaluated at once: formulas may need some hundred numbers for each."""
+_DOUBLE = p.Convert(np.dtype(np.float64))
+
+
 def evaluated(primitive: Primitive, *args: Any) -> Any:
     """A primitive of arrays: what `Expression` runs to evaluate a formula."""
     return primitive.impl(*args)
+
+
+def evaluate(formula: Formula, *args: Any) -> Any:
+    """The values of a formula of real numbers, in the dtype of the last; it computes in double."""
+    dtype = aval_of(args[-1]).dtype
+    arrays = np.broadcast_arrays(*(np.asarray(x, np.float64) for x in args))
+    flat = [x.reshape(-1) for x in arrays]
+    out = np.empty(flat[0].shape)
+    with np.errstate(all="ignore"):
+        for start in range(0, out.size, _BLOCK):
+            part = slice(start, start + _BLOCK)
+            out[part] = formula(*(Expression(evaluated, x[part]) for x in flat)).value
+        return out.reshape(arrays[0].shape).astype(dtype, copy=False)[()]
+
+
+def record(formula: Formula, *avals: ShapedArray) -> Call:
+    """The form of an operation whose values are those of a formula."""
+    recipe = Recipe(*avals)
+    shape = np.broadcast_shapes(*(a.shape for a in avals))
+    given = []
+    for aval, x in zip(avals, recipe.inputs, strict=True):
+        wide: Any = x if aval.dtype == _DOUBLE.dtype else recipe(_DOUBLE, x)
+        wide = wide if aval.shape == shape else recipe(BroadcastTo(shape), wide)
+        given.append(Expression(recipe, wide))
+    value, dtype = formula(*given).value, avals[-1].dtype
+    return recipe.form(value if dtype == _DOUBLE.dtype else recipe(p.Convert(dtype), value))
 
 
 def function(primitive: Elementwise) -> Callable[..., Expression]:

@@ -13,7 +13,8 @@ import numpy as np
 from funcgrad.core.primitive import Value
 from funcgrad.errors import MissingRuleError
 from funcgrad.primitives.elementwise import Smooth, exp, log, zero_of
-from funcgrad.primitives.special import digamma, gammainc_da, lgamma
+from funcgrad.primitives.incomplete import gammainc_da
+from funcgrad.primitives.special import digamma, lgamma
 
 
 def _log_slope(a: Any, logarithm: Any) -> Any:

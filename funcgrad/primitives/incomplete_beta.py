@@ -10,13 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.primitives.families import UfuncFunction
+from funcgrad.primitives.deviance import binet, binet_slope, deviance
 
 _MOST_TERMS = 100_000
 """Enough for parameters of 10**9, for which terms are of a size over some thousands of them."""
-
-
-_betaln, _digamma = (UfuncFunction("scipy.special._ufuncs", name) for name in ("betaln", "psi"))
 
 
 def _series(a: Any, b: Any, x: Any) -> tuple[Any, Any, Any]:
@@ -49,12 +46,17 @@ def _series(a: Any, b: Any, x: Any) -> tuple[Any, Any, Any]:
 def _slope(a: Any, b: Any, x: Any, rest: Any) -> tuple[Any, Any]:
     """Derivatives in ``a`` and in ``b`` where ``x`` is below the mean."""
     total, by_a, by_b = _series(a, b, x)
-    logs = a * np.log(x) + b * np.log(rest) - _betaln(a, b)
-    front = np.exp(logs) / a
-    digamma_sum = _digamma(a + b)
-    in_a = np.log(x) - 1 / a - _digamma(a) + digamma_sum
-    in_b = np.log(rest) - _digamma(b) + digamma_sum
+    n = a + b
+    away = deviance.function(a, n * x) + deviance.function(b, n * rest)
+    stirling = binet.function(n) - binet.function(a) - binet.function(b)
+    front = np.exp(stirling - away) * np.sqrt(a * (b / n) / (2 * np.pi)) / a
+    in_a = np.log(n * x / a) + _log_less_digamma(a) - _log_less_digamma(n) - 1 / a
+    in_b = np.log(n * rest / b) + _log_less_digamma(b) - _log_less_digamma(n)
     return front * (in_a * total + by_a), front * (in_b * total + by_b)
+
+
+def _log_less_digamma(a: Any) -> Any:
+    return 0.5 / a - binet_slope.function(a)
 
 
 def _in_parameter(place: int, a: Any, b: Any, x: Any) -> Any:

@@ -32,7 +32,7 @@ from funcgrad.primitives.elementwise import (
     sqrt,
     zero_of,
 )
-from funcgrad.primitives.expressions import Expression, apply, where
+from funcgrad.primitives.expressions import Expression, Formula, apply, where
 from funcgrad.primitives.families import undefined
 from funcgrad.primitives.special import i0, j0, k0, rgamma, xlogy, y0
 from funcgrad.primitives.special_rows import Improved, Special, SpecialParts, table
@@ -236,13 +236,13 @@ def _over(slope: Value, x: Value, limit: float) -> Value:
 _DIAGONAL = complex(math.sqrt(0.5), math.sqrt(0.5))
 
 
-def _kelvin(order: int, part: LinearUnary) -> Callable[..., Expression]:
+def _kelvin(order: int, part: LinearUnary) -> Formula:
     """``ker + 1j kei = K0(z)`` for ``z = x exp(1j pi / 4)`` (DLMF 10.61.2), and the derivatives.
 
     SciPy's own series cancel from 1 on: they lose as many digits as ``exp(sqrt(2) x)`` has.
     """
 
-    def formula(scipys: Callable[..., Expression], x: Expression) -> Expression:
+    def formula(scipys: Formula, x: Expression) -> Expression:
         z = apply(Convert(np.dtype(np.complex128)), x) * _DIAGONAL
         k = apply(kv, np.float64(order), z)
         k = k * -_DIAGONAL if order else k

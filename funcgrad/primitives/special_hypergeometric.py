@@ -12,6 +12,7 @@ from funcgrad.core.primitive import Value
 from funcgrad.primitives.elementwise import convert, equal, select, zero_of
 from funcgrad.primitives.expressions import (
     Expression,
+    Formula,
     absolute,
     maximum,
     minimum,
@@ -37,7 +38,7 @@ hyp1f1: Special = Special(
 
 
 def _gauss(
-    scipys: Callable[..., Expression], a: Expression, b: Expression, c: Expression, x: Expression
+    scipys: Formula, a: Expression, b: Expression, c: Expression, x: Expression
 ) -> Expression:
     """Left of 0 by Pfaff's transformation (DLMF 15.8.1), which makes the terms positive.
 

@@ -7,6 +7,7 @@ ufuncs.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -27,7 +28,7 @@ from funcgrad.primitives.elementwise import (
     scale,
     sign,
 )
-from funcgrad.primitives.expressions import Expression, evaluated, function
+from funcgrad.primitives.expressions import Formula, evaluate, evaluated, function, record
 from funcgrad.primitives.families import (
     Elementwise,
     Recipe,
@@ -37,7 +38,7 @@ from funcgrad.primitives.families import (
     ufunc_form,
     undefined,
 )
-from funcgrad.primitives.shape import BroadcastTo, broadcast_to
+from funcgrad.primitives.shape import broadcast_to
 
 MODULE = "scipy.special._ufuncs"
 """Where SciPy has its ufuncs, also those that only its own functions call."""
@@ -241,49 +242,46 @@ class Improved(Special):
         **options: Those of `Special`.
     """
 
-    block = 4096
-    """So many elements are evaluated at once: formulas may need some hundred numbers for each."""
-
     def __init__(
         self,
         name: str,
         arguments: str,
-        formula: Callable[..., Expression],
+        formula: Formula,
         *partials: Derivative | None,
         **options: Any,
     ) -> None:
         super().__init__(name, arguments, *partials, **options)
         nowhere = [None] * len(self.arguments)
-        self.formula = formula
-        self.scipys = function(Special(f"{name}_of_scipy", arguments, *nowhere, ufunc=name))
+        scipys = function(Special(f"{name}_of_scipy", arguments, *nowhere, ufunc=name))
+        self.formula = functools.partial(formula, scipys)
 
     def impl(self, *args: Any) -> Any:
         if any(is_complex(aval_of(x).dtype) for x in args):
             return super().impl(*args)
-        dtype = aval_of(args[-1]).dtype
-        arrays = np.broadcast_arrays(*(np.asarray(x, np.float64) for x in args))
-        flat = [x.reshape(-1) for x in arrays]
-        out = np.empty(flat[0].shape)
-        with np.errstate(all="ignore"):
-            for start in range(0, out.size, self.block):
-                part = slice(start, start + self.block)
-                given = [Expression(evaluated, x[part]) for x in flat]
-                out[part] = self.formula(self.scipys, *given).value
-        return out.reshape(arrays[0].shape).astype(dtype, copy=False)[()]
+        return evaluate(self.formula, *args)
 
     def lower(self, *avals: ShapedArray) -> Any:
         if any(is_complex(a.dtype) for a in avals):
             return super().lower(*avals)
-        recipe = Recipe(*avals)
-        shape = np.broadcast_shapes(*(a.shape for a in avals))
-        given = []
-        for a, x in zip(avals, recipe.inputs, strict=True):
-            x = x if a.dtype == _DOUBLE["f"] else recipe(Convert(_DOUBLE["f"]), x)
-            x = x if a.shape == shape else recipe(BroadcastTo(shape), x)
-            given.append(Expression(recipe, x))
-        value = self.formula(self.scipys, *given).value
-        dtype = avals[-1].dtype
-        return recipe.form(value if dtype == _DOUBLE["f"] else recipe(Convert(dtype), value))
+        return record(self.formula, *avals)
+
+
+class Written(Smooth):
+    """A function that is written as a formula.
+
+    Args:
+        name: Its name.
+        formula: Called with real arguments in double precision, which are `Expression`.
+        *partials: The derivative in every argument.
+    """
+
+    def __init__(self, name: str, formula: Formula, *partials: Derivative) -> None:
+        self.formula = formula
+        compute = functools.partial(evaluate, formula)
+        super().__init__(name, compute, partials, name, kinds="f", code_kinds="")
+
+    def lower(self, *avals: ShapedArray) -> Any:
+        return record(self.formula, *avals)
 
 
 class Composed(Smooth):

@@ -17,12 +17,11 @@ lead from other ``a`` to positive ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from funcgrad.primitives.expressions import (
     Expression,
+    Formula,
     apply,
     exp,
     expm1,
@@ -93,7 +92,7 @@ def _pair(a: Expression, b: Expression, x: Expression) -> tuple[Expression, Expr
 
 
 def tricomi(
-    scipys: Callable[..., Expression], a: Expression, b: Expression, x: Expression
+    scipys: Formula, a: Expression, b: Expression, x: Expression
 ) -> Expression:
     """``U(a, b, x)``; SciPy's own where ``x`` is 0 or ``a`` is far from what users have."""
     given = (a, b, x)
