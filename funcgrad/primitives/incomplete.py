@@ -35,6 +35,7 @@ from funcgrad.primitives.expressions import (
 from funcgrad.primitives.expressions import log as log_of
 from funcgrad.primitives.expressions import log1p as log1p_of
 from funcgrad.primitives.families import undefined
+from funcgrad.primitives.quadrature import unit_legendre
 from funcgrad.primitives.special import betaln, digamma, lgamma, xlog1py, xlogy
 from funcgrad.primitives.special_rows import Written
 
@@ -66,7 +67,7 @@ def beta_density(a: Value, b: Value, x: Value) -> Value:
 
 # ------------------------------------------------------------------------- the shape of gammainc
 
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
+_NODES, _WEIGHTS = unit_legendre(48)
 _DROP = 40.0
 """What is below ``exp(-40)`` times the largest is left out."""
 
@@ -97,10 +98,10 @@ def _slope_in_shape(a: Expression, x: Expression) -> Expression:
     beyond = minimum(sqrt(2.0 * share), log1p_of(share + log1p_of(share) + 1.0))
     below = (_DROP + sqrt(_DROP * _DROP + 8.0 * _DROP * x)) / (2.0 * x)
     length = minimum(_DROP / steep, where(is_above, beyond, below))
-    y = spread(0.5 * length) * (_NODES + 1.0)
+    y = spread(length) * _NODES
     signed = spread(sign) * y
     weight = exp(spread(shape) * signed - spread(x) * expm1(signed))
-    integral = total(weight * (spread(height) + y) * (0.5 * _WEIGHTS)) * length
+    integral = total(weight * (spread(height) + y) * _WEIGHTS) * length
     first = where(is_above, 0.0, height / x)
     out = -kernel * (integral + first)
     is_inside = (x > 0.0) & (a > 0.0) & (x < math.inf) & (a < math.inf)

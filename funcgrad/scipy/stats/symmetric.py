@@ -11,6 +11,7 @@ from funcgrad import lax
 from funcgrad.core.avals import aval_of
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import special as s
+from funcgrad.primitives.quadrature import unit_legendre
 from funcgrad.primitives.shape import ReduceSum, broadcast_to, reshape, shape_of
 from funcgrad.scipy.stats import formulas as f
 from funcgrad.scipy.stats.families import Continuous
@@ -335,7 +336,7 @@ class Vonmises(_OnTheLine):
         return kappa - kappa * first / zeroth + 2 * f.HALF_LOG_2PI + f.log(zeroth)
 
 
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
+_NODES, _WEIGHTS = unit_legendre(48)
 
 
 def _circular_tail(size: Any, kappa: Any) -> Any:
@@ -354,9 +355,9 @@ def _circular_tail(size: Any, kappa: Any) -> Any:
         reshape(broadcast_to(v, shape_of(length)), (*shape_of(length), 1))
         for v in (size, kappa, length)
     )
-    step = length * (0.25 * (1 + _NODES)).astype(dtype)  # halves of the distances
+    step = length * (0.5 * _NODES).astype(dtype)  # halves of the distances
     ratio = f.exp(-2 * kappa * f.sin(step + size) * f.sin(step))
-    integrand = ratio * (0.5 * _WEIGHTS).astype(dtype) * length
+    integrand = ratio * _WEIGHTS.astype(dtype) * length
     return ReduceSum((len(shape_of(integrand)) - 1,)).bind(integrand)
 
 
