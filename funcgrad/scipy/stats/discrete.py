@@ -181,7 +181,7 @@ class Discrete(Distribution):
 def _slack(q: Any) -> Any:
     """Probabilities that differ by so much are equal: loops are compiled, and round differently."""
     eps = float(np.finfo(aval_of(q).dtype).eps)
-    return f.minimum(8 * eps * q, 0.125 * (1 - q))
+    return f.minimum(32 * eps * q, 0.125 * (1 - q))
 
 
 def _search(reached: Method, low: Any, searched: Any) -> Any:
