@@ -102,6 +102,11 @@ def where(condition: Expression, x: Any, y: Any) -> Expression:
     return Expression(condition.run, condition.run(p.select, condition.value, *values))
 
 
+def anywhere(condition: Expression) -> bool:
+    """Whether a condition holds for any element, or may hold for one when a record is run."""
+    return condition.run is not evaluated or bool(np.any(condition.value))
+
+
 def spread(x: Expression) -> Expression:
     """``x`` with a last axis of length 1."""
     return Expression(x.run, x.run(Reshape((*x.shape, 1)), x.value))

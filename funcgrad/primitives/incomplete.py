@@ -79,8 +79,8 @@ def _log_ratio(x: Expression, a: Expression) -> Expression:
     return where(is_near, log1p_of(where(is_near, difference / a, 0.0)), log_of(x / a))
 
 
-def _slope_in_shape(a: Expression, x: Expression) -> Expression:
-    """The derivative of ``P(a, x)`` in ``a``.
+def scaled_slope(a: Expression, x: Expression) -> tuple[Expression, Expression]:
+    """The derivative of ``P(a, x)`` in ``a``, over the second result, ``x**a exp(-x) / gamma(a)``.
 
     With ``t = x exp(y)`` beyond ``x``, with ``t = x exp(-y)`` below, where one term of
     ``P(a, x) = P(a + 1, x) + x**a exp(-x) / gamma(a + 1)`` is taken out so that the rest decays.
@@ -91,7 +91,6 @@ def _slope_in_shape(a: Expression, x: Expression) -> Expression:
     shape = where(is_above, a, a + 1.0)
     sign = where(is_above, a * 0.0 + 1.0, -1.0)
     height = where(is_above, rise + 1.0 / a, -rise)
-    kernel = exp(-apply(deviance, shape, x) - apply(binet, shape)) * sqrt(shape) / _SQRT_2PI
     # The exponent is convex, and starts with this slope; the curvature is x exp(sign y).
     steep = sign * (x - shape)
     share = _DROP / x
@@ -102,12 +101,17 @@ def _slope_in_shape(a: Expression, x: Expression) -> Expression:
     signed = spread(sign) * y
     weight = exp(spread(shape) * signed - spread(x) * expm1(signed))
     integral = total(weight * (spread(height) + y) * _WEIGHTS) * length
-    first = where(is_above, 0.0, height / x)
-    out = -kernel * (integral + first)
+    scaled = where(is_above, integral, (integral * x + height) / a)
+    kernel = exp(-apply(deviance, a, x) - apply(binet, a)) * sqrt(a) / _SQRT_2PI
+    return -scaled, kernel
+
+
+def _slope_in_shape(a: Expression, x: Expression) -> Expression:
+    scaled, kernel = scaled_slope(a, x)
     is_inside = (x > 0.0) & (a > 0.0) & (x < math.inf) & (a < math.inf)
     # Where nothing is left of the density, or at an end, the derivative is 0.
     gone = where(is_inside, 0.0, where((a > 0.0) & (x > -1e-300), 0.0 * a, math.nan))
-    return where(is_inside & (kernel > 0.0), out, gone)
+    return where(is_inside & (kernel > 0.0), scaled * kernel, gone)
 
 
 gammainc_da = Written(

@@ -5,10 +5,10 @@ For positive ``a`` it is an integral of a positive function (DLMF 13.4.4),
     U(a, b, x) = 1 / gamma(a) * integral of exp(-x t) t**(a - 1) (1 + t)**(b - a - 1) over t > 0.
 
 The logarithm of the integrand, as a function of ``log(t)``, has a single maximum at the positive
-root ``t0`` of ``x t**2 + (x - b + 1) t - a``. ``log(t / t0) = s + (1 - exp(-s)) / (a + 1)`` reaches
-the end at 0 twice exponentially where ``a`` is small (H. Takahasi and M. Mori, "Double exponential formulas for
-numerical integration", 1974), and the trapezoidal rule converges geometrically. All terms are
-positive, so that nothing cancels.
+root ``t0`` of ``x t**2 + (x - b + 1) t - a``. With ``log(t / t0) = s + (1 - exp(-s)) / (a + 1)``
+the end at 0 is reached twice exponentially where ``a`` is small (H. Takahasi and M. Mori, "Double
+exponential formulas for numerical integration", 1974), and the trapezoidal rule converges
+geometrically. All terms are positive, so that nothing cancels.
 
 Kummer's transformation (13.2.40) and the recurrence in ``a`` (13.3.7), downwards, which is stable
 for ``U`` (N. M. Temme, "The numerical computation of the confluent hypergeometric function", 1983),
@@ -91,9 +91,7 @@ def _pair(a: Expression, b: Expression, x: Expression) -> tuple[Expression, Expr
     return scale * total(terms), scale * total(next_terms) * share / a, width
 
 
-def tricomi(
-    scipys: Formula, a: Expression, b: Expression, x: Expression
-) -> Expression:
+def tricomi(scipys: Formula, a: Expression, b: Expression, x: Expression) -> Expression:
     """``U(a, b, x)``; SciPy's own where ``x`` is 0 or ``a`` is far from what users have."""
     given = (a, b, x)
     over = a - b + 1.0

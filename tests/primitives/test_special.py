@@ -102,7 +102,8 @@ def test_densities_of_large_parameters_are_accurate(primitive, args):
 
 
 def test_incomplete_gamma_at_the_ends():
-    out = incomplete.gammainc_da.bind(np.array([1.0, 1.0, -1.0, np.nan]), np.array([0.0, np.inf, 1.0, 1.0]))
+    a, x = np.array([1.0, 1.0, -1.0, np.nan]), np.array([0.0, np.inf, 1.0, 1.0])
+    out = incomplete.gammainc_da.bind(a, x)
     np.testing.assert_array_equal(out, [0.0, 0.0, np.nan, np.nan])
     assert slope(sp.gammainc, 1.0, 0.0) == 1
 

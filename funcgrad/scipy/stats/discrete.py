@@ -179,9 +179,12 @@ class Discrete(Distribution):
 
 
 def _slack(q: Any) -> Any:
-    """Probabilities that differ by so much are equal: loops are compiled, and round differently."""
+    """Probabilities that differ by so much are equal: loops are compiled, and round differently.
+
+    They are powers of e, whose relative errors are those of exponents of the size of ``log(q)``.
+    """
     eps = float(np.finfo(aval_of(q).dtype).eps)
-    return f.minimum(32 * eps * q, 0.125 * (1 - q))
+    return f.minimum(16 * eps * (q - f.xlogy(q, q)), 0.125 * (1 - q))
 
 
 def _search(reached: Method, low: Any, searched: Any) -> Any:
@@ -413,6 +416,12 @@ class Poisson(Discrete):
 
     def above(self, k: Any, mu: Any) -> Any:
         return f.select(k < 0, 1.0, f.gammainc(k + 1, mu))
+
+    def log_below(self, k: Any, mu: Any) -> Any:
+        return f.select(k < 0, -_INF, f.log_gammaincc(k + 1, mu))
+
+    def log_above(self, k: Any, mu: Any) -> Any:
+        return f.select(k < 0, 0.0, f.log_gammainc(k + 1, mu))
 
     def moments(self, mu: Any) -> tuple[Any, Any, Any, Any]:
         return mu, mu, 1 / f.sqrt(mu), 1 / mu

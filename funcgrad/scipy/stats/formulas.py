@@ -11,6 +11,8 @@ from funcgrad.core.avals import aval_of
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import special as s
 from funcgrad.primitives.deviance import binet, binet_slope, deviance
+from funcgrad.primitives.log_incomplete import log_gammainc as log_gammainc_row
+from funcgrad.primitives.log_incomplete import log_gammaincc as log_gammaincc_row
 from funcgrad.primitives.special_distributions import betaincc as betaincc_row
 from funcgrad.primitives.special_distributions import betainccinv, betaincinv
 
@@ -23,6 +25,7 @@ absolute, floor, ceil, sin, cos, tan, arctan2 = (
 minimum, maximum, stop_gradient = p.minimum.bind, p.maximum.bind, p.stop_gradient.bind
 lgamma, digamma, gamma = s.lgamma.bind, s.digamma.bind, s.gamma.bind
 gammainc, gammaincc = s.gammainc.bind, s.gammaincc.bind
+log_gammainc, log_gammaincc = log_gammainc_row.bind, log_gammaincc_row.bind
 betainc, betaincc = s.betainc.bind, betaincc_row.bind
 beta_quantile_above = betainccinv.bind
 ndtr, ndtri, log_ndtr, betaln = s.ndtr.bind, s.ndtri.bind, s.log_ndtr.bind, s.betaln.bind
@@ -53,7 +56,16 @@ TINY_LOG = -80.0
 
 def log_beta_quantile(a: Any, b: Any, q: Any) -> Any:
     """Logarithm of the quantile of a beta distribution where that is negligible beside 1 and b."""
-    return (log(q) + log(a) + betaln(a, b)) / a
+    return (log(q) + log(a) + log_beta(a, b)) / a
+
+
+def log_beta(a: Any, b: Any) -> Any:
+    """Logarithm of the beta function, of which nothing cancels where parameters are large."""
+    low, high = minimum(a, b), maximum(a, b)
+    n = low + high
+    stirling = binet.bind(low) + binet.bind(high) - binet.bind(n)
+    powers = low * log(low / n) - 0.5 * log(low) + (high - 0.5) * log1p(-low / n)
+    return HALF_LOG_2PI + stirling + powers
 
 
 def beta_quantile(a: Any, b: Any, q: Any) -> Any:

@@ -78,6 +78,12 @@ class Gamma(Positive):
     def above(self, y: Any, a: Any) -> Any:
         return f.gammaincc(a, y)
 
+    def log_below(self, y: Any, a: Any) -> Any:
+        return f.log_gammainc(a, y)
+
+    def log_above(self, y: Any, a: Any) -> Any:
+        return f.log_gammaincc(a, y)
+
     def quantile(self, q: Any, a: Any) -> Any:
         return s.gammaincinv.bind(a, q)
 
@@ -117,6 +123,12 @@ class Chi2(Positive):
     def above(self, y: Any, df: Any) -> Any:
         return f.gammaincc(0.5 * df, 0.5 * y)
 
+    def log_below(self, y: Any, df: Any) -> Any:
+        return f.log_gammainc(0.5 * df, 0.5 * y)
+
+    def log_above(self, y: Any, df: Any) -> Any:
+        return f.log_gammaincc(0.5 * df, 0.5 * y)
+
     def quantile(self, q: Any, df: Any) -> Any:
         return 2 * gamma.quantile(q, 0.5 * df)
 
@@ -147,6 +159,12 @@ class Invgamma(Positive):
 
     def above(self, y: Any, a: Any) -> Any:
         return f.gammainc(a, 1 / y)
+
+    def log_below(self, y: Any, a: Any) -> Any:
+        return f.log_gammaincc(a, 1 / y)
+
+    def log_above(self, y: Any, a: Any) -> Any:
+        return f.log_gammainc(a, 1 / y)
 
     def quantile(self, q: Any, a: Any) -> Any:
         return 1 / s.gammainccinv.bind(a, q)
@@ -496,6 +514,12 @@ class Maxwell(Positive):
 
     def above(self, y: Any) -> Any:
         return f.gammaincc(f.constant(1.5, y), 0.5 * (y * y))
+
+    def log_below(self, y: Any) -> Any:
+        return f.log_gammainc(f.constant(1.5, y), 0.5 * (y * y))
+
+    def log_above(self, y: Any) -> Any:
+        return f.log_gammaincc(f.constant(1.5, y), 0.5 * (y * y))
 
     def quantile(self, q: Any) -> Any:
         return f.sqrt(2 * s.gammaincinv.bind(f.constant(1.5, q), q))

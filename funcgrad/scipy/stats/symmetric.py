@@ -264,6 +264,11 @@ class Gennorm(_Symmetric):
         tail = 0.5 * f.gammaincc(1 / beta, f.power(f.absolute(y), beta))
         return f.select(y < 0, tail, 1 - tail)
 
+    def log_below(self, y: Any, beta: Any) -> Any:
+        shape, power = 1 / beta, f.power(f.absolute(y), beta)
+        near = f.log1p(-0.5 * f.gammaincc(shape, power))
+        return f.select(y < 0, f.log_gammaincc(shape, power) - f.LOG_2, near)
+
     def quantile(self, q: Any, beta: Any) -> Any:
         rest = f.select(q < 0.5, q, 1 - q)
         size = f.power(s.gammainccinv.bind(1 / beta, 2 * rest), 1 / beta)

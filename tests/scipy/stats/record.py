@@ -81,8 +81,13 @@ def wrapped(x: Any, c: Any) -> Any:
     return mp.atan2((1 + c) * mp.sin(x / 2), (1 - c) * mp.cos(x / 2)) / mp.pi
 
 
+def between(a: Any, b: Any) -> Any:
+    """The probability of normal numbers between ``a`` and ``b``."""
+    return normal_tail(a) - normal_tail(b) if b > 0 else normal_tail(-b) - normal_tail(-a)
+
+
 def truncated(x: Any, y: Any, a: Any, b: Any) -> Any:
-    return (normal_tail(x) - normal_tail(y)) / (normal_tail(a) - normal_tail(b))
+    return between(x, y) / between(a, b)
 
 
 LOG_NORMAL = mp.log(2 * mp.pi) / 2
@@ -214,7 +219,7 @@ FORMULAS: dict[str, tuple[Formula, Formula, Formula]] = {
         lambda x, a: -mp.expm1(a * mp.log(x)),
     ),
     "truncnorm": (
-        lambda x, a, b: -x * x / 2 - LOG_NORMAL - mp.log(normal_tail(a) - normal_tail(b)),
+        lambda x, a, b: -x * x / 2 - LOG_NORMAL - mp.log(between(a, b)),
         lambda x, a, b: truncated(a, x, a, b),
         lambda x, a, b: truncated(x, b, a, b),
     ),

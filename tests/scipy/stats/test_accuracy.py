@@ -57,9 +57,11 @@ def test_continuous(name):
 def test_quantiles_are_inverse(name):
     distribution = getattr(stats, name)
     for parameters in CONTINUOUS[name]:
-        q = np.array([1e-12, 1e-3, 0.2, 0.5, 0.7, 0.999])
         for there, back in (("ppf", "cdf"), ("isf", "sf")):
+            q = np.array([1e-12, 1e-3, 0.2, 0.5, 0.7, 0.999])
             x = getattr(distribution, there)(q, *parameters)
+            # Quantiles below the least number are 0, and the probability there is not known.
+            q, x = (v[np.abs(x) > 1e-300] for v in (q, x))
             step = 64 * EPS * np.abs(x * distribution.pdf(x, *parameters))
             close = 1e-12 * q + np.where(np.isfinite(step), step, 0) + 8 * EPS * (q > 0.1)
             check(getattr(distribution, back)(x, *parameters), q, close, there)
