@@ -67,6 +67,12 @@ class Beta(Continuous):
     def above(self, y: Any, a: Any, b: Any) -> Any:
         return f.betaincc(a, b, y)
 
+    def log_below(self, y: Any, a: Any, b: Any) -> Any:
+        return f.log_betainc(a, b, y)
+
+    def log_above(self, y: Any, a: Any, b: Any) -> Any:
+        return f.log_betaincc(a, b, y)
+
     def quantile(self, q: Any, a: Any, b: Any) -> Any:
         return f.beta_quantile(a, b, q)
 

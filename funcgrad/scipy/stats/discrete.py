@@ -325,6 +325,14 @@ class Binom(Discrete):
     def above(self, k: Any, n: Any, q: Any) -> Any:
         return f.select(k >= n, 0.0, f.select(k < 0, 1.0, f.betainc(k + 1, n - k, q)))
 
+    def log_below(self, k: Any, n: Any, q: Any) -> Any:
+        inside = f.log_betaincc(k + 1, n - k, q)
+        return f.select(k >= n, 0.0, f.select(k < 0, -_INF, inside))
+
+    def log_above(self, k: Any, n: Any, q: Any) -> Any:
+        inside = f.log_betainc(k + 1, n - k, q)
+        return f.select(k >= n, -_INF, f.select(k < 0, 0.0, inside))
+
     def moments(self, n: Any, q: Any) -> tuple[Any, Any, Any, Any]:
         var = n * q * (1 - q)
         return n * q, var, (1 - 2 * q) / f.sqrt(var), 1 / var - 6 / n
@@ -352,6 +360,12 @@ class Nbinom(Discrete):
 
     def above(self, k: Any, n: Any, q: Any) -> Any:
         return f.select(k < 0, 1.0, f.betaincc(n, k + 1, q))
+
+    def log_below(self, k: Any, n: Any, q: Any) -> Any:
+        return f.select(k < 0, -_INF, f.log_betainc(n, k + 1, q))
+
+    def log_above(self, k: Any, n: Any, q: Any) -> Any:
+        return f.select(k < 0, 0.0, f.log_betaincc(n, k + 1, q))
 
     def moments(self, n: Any, q: Any) -> tuple[Any, Any, Any, Any]:
         rest = 1 - q

@@ -11,6 +11,8 @@ from funcgrad.core.avals import aval_of
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import special as s
 from funcgrad.primitives.deviance import binet, binet_slope, deviance
+from funcgrad.primitives.log_incomplete import log_betainc as log_betainc_row
+from funcgrad.primitives.log_incomplete import log_betaincc as log_betaincc_row
 from funcgrad.primitives.log_incomplete import log_gammainc as log_gammainc_row
 from funcgrad.primitives.log_incomplete import log_gammaincc as log_gammaincc_row
 from funcgrad.primitives.special_distributions import betaincc as betaincc_row
@@ -27,6 +29,7 @@ lgamma, digamma, gamma = s.lgamma.bind, s.digamma.bind, s.gamma.bind
 gammainc, gammaincc = s.gammainc.bind, s.gammaincc.bind
 log_gammainc, log_gammaincc = log_gammainc_row.bind, log_gammaincc_row.bind
 betainc, betaincc = s.betainc.bind, betaincc_row.bind
+log_betainc, log_betaincc = log_betainc_row.bind, log_betaincc_row.bind
 beta_quantile_above = betainccinv.bind
 ndtr, ndtri, log_ndtr, betaln = s.ndtr.bind, s.ndtri.bind, s.log_ndtr.bind, s.betaln.bind
 xlogy, xlog1py = s.xlogy.bind, s.xlog1py.bind

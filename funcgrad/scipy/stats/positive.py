@@ -214,6 +214,16 @@ class F(Positive):
         near, far = f.betaincc(0.5 * n, 0.5 * d, share), f.betainc(0.5 * d, 0.5 * n, rest)
         return f.select(share < rest, near, far)
 
+    def log_below(self, y: Any, n: Any, d: Any) -> Any:
+        share, rest = self._shares(y, n, d)
+        near, far = f.log_betainc(0.5 * n, 0.5 * d, share), f.log_betaincc(0.5 * d, 0.5 * n, rest)
+        return f.select(share < rest, near, far)
+
+    def log_above(self, y: Any, n: Any, d: Any) -> Any:
+        share, rest = self._shares(y, n, d)
+        near, far = f.log_betaincc(0.5 * n, 0.5 * d, share), f.log_betainc(0.5 * d, 0.5 * n, rest)
+        return f.select(share < rest, near, far)
+
     def quantile(self, q: Any, n: Any, d: Any) -> Any:
         share = f.beta_quantile(0.5 * n, 0.5 * d, q)
         rest = f.beta_quantile_above(0.5 * d, 0.5 * n, q)

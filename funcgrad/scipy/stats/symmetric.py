@@ -154,6 +154,14 @@ class T(_Symmetric):
         tail = f.select(square < df, near, far)
         return f.select(y < 0, tail, 1 - tail)
 
+    def log_below(self, y: Any, df: Any) -> Any:
+        half, one_half = 0.5 * df, f.constant(0.5, y)
+        square = y * y
+        near = f.log_betaincc(one_half, half, square / (df + square))
+        far = f.log_betainc(half, one_half, 1 / (1 + y * (y / df)))
+        tail = f.select(square < df, near, far) - f.LOG_2
+        return f.select(y < 0, tail, f.log1p(-f.exp(tail)))
+
     def quantile(self, q: Any, df: Any) -> Any:
         half, one_half = 0.5 * df, f.constant(0.5, q)
         rest = f.select(q < 0.5, q, 1 - q)
