@@ -13,7 +13,7 @@ import numpy as np
 
 from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Value
-from funcgrad.primitives import incomplete_beta
+from funcgrad.primitives import incomplete_beta, special_distributions
 from funcgrad.primitives.deviance import binet, deviance
 from funcgrad.primitives.elementwise import Smooth
 from funcgrad.primitives.elementwise import log as log_
@@ -39,7 +39,6 @@ from funcgrad.primitives.special import (
     xlog1py,
     xlogy,
 )
-from funcgrad.primitives.special_distributions import betaincc
 from funcgrad.primitives.special_rows import Written
 
 _HALF_LOG_2PI = 0.9189385332046727
@@ -148,7 +147,9 @@ def _beta_fraction(a: Expression, b: Expression, x: Expression) -> Expression:
 
 
 def _beta_row(name: str, is_below: bool) -> Written:
-    own, other = (betainc, betaincc) if is_below else (betaincc, betainc)
+    own, other = betainc, special_distributions.betaincc
+    if not is_below:
+        own, other = other, own
     sign = 1.0 if is_below else -1.0
 
     def fraction(a: Expression, b: Expression, x: Expression) -> Expression:
