@@ -194,12 +194,17 @@ binom = _special(
 )
 
 
-# Incomplete gamma and beta functions, DLMF 8. Their derivatives are loaded when they are taken.
+# Incomplete gamma and beta functions, DLMF 8.
+def derivatives_of_incomplete() -> Any:
+    """The module `incomplete`, which is loaded when a derivative is first taken."""
+    return importlib.import_module(f"{__package__}.incomplete")
+
+
 def _incomplete(name: str, sign: int = 1) -> Derivative:
     """A function of `incomplete`, of the arguments without the value."""
 
     def slope(*args: Value) -> Value:
-        value = getattr(importlib.import_module(f"{__package__}.incomplete"), name)(*args[:-1])
+        value = getattr(derivatives_of_incomplete(), name)(*args[:-1])
         return value if sign > 0 else -value
 
     return slope
@@ -209,7 +214,7 @@ def _incomplete_inverse(shape: str, density: str, sign: int = 1) -> Derivative:
     """The same of the inverse, by the implicit function: ``p`` is the last argument but one."""
 
     def slope(*args: Value) -> Value:
-        module = importlib.import_module(f"{__package__}.incomplete")
+        module = derivatives_of_incomplete()
         *shapes, _, x = args
         below = getattr(module, density)(*shapes, x)
         above = -getattr(module, shape)(*shapes, x) if shape else sign
