@@ -19,6 +19,7 @@ from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Linear, Primitive
 from funcgrad.lowering import Slide
 from funcgrad.primitives import elementwise as el
+from funcgrad.primitives import incomplete, log_incomplete
 from funcgrad.primitives import special as sp
 from funcgrad.primitives.banded import (
     BandedCholesky,
@@ -998,7 +999,7 @@ SPECIAL = [
     *two(sp.gammaincc, between(0.5, 3), between(0.5, 3), order=1),
     *two(sp.gammaincinv, between(0.7, 3), between(0.2, 0.8), order=1),
     *two(sp.gammainccinv, between(0.7, 3), between(0.2, 0.8), order=1),
-    *two(sp.gammainc_da, between(0.5, 3), between(0.5, 3), differentiable=(1,)),
+    *two(incomplete.gammainc_da, between(0.5, 3), between(0.5, 3), differentiable=(1,)),
     Case(
         sp.betainc,
         (
@@ -1018,7 +1019,31 @@ SPECIAL = [
             ),
             differentiable=(2,),
         )
-        for slope in (sp.betainc_da, sp.betainc_db)
+        for slope in (incomplete.betainc_da, incomplete.betainc_db)
+    ),
+    *(
+        Case(
+            logarithm,
+            (uniform(2, 1, low=0.5, high=3), uniform(3, low=0.5, high=3)),
+            dtypes="d",
+            order=1,
+            rarely_compiled=True,
+        )
+        for logarithm in (log_incomplete.log_gammainc, log_incomplete.log_gammaincc)
+    ),
+    *(
+        Case(
+            logarithm,
+            (
+                uniform(3, low=0.5, high=2),
+                uniform(2, 1, low=0.5, high=2),
+                uniform(3, low=0.2, high=0.8),
+            ),
+            dtypes="d",
+            order=1,
+            rarely_compiled=True,
+        )
+        for logarithm in (log_incomplete.log_betainc, log_incomplete.log_betaincc)
     ),
     *two(deviance, between(0.5, 3), between(0.5, 3)),
     Case(deviance, (fixed([1.0, 2.0, 3.0]), fixed([1.001, 2.3, 2.9])), "near", "d"),

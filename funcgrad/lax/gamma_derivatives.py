@@ -6,7 +6,7 @@ from funcgrad.core.avals import aval_of
 from funcgrad.lax.operands import Array, ArrayLike, check_kinds, check_shapes, same_dtype
 from funcgrad.primitives.families import Elementwise
 from funcgrad.primitives.gamma_samples import gamma_slope
-from funcgrad.primitives.special import gammainc_da
+from funcgrad.primitives.special import derivatives_of_incomplete
 
 
 def _of_pair(name: str, operation: Elementwise, *args: ArrayLike) -> Array:
@@ -31,7 +31,7 @@ def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
         >>> print(fg.lax.igamma_grad_a(2.0, 1.0).round(6))
         -0.276196
     """
-    return _of_pair("igamma_grad_a", gammainc_da, a, x)
+    return _of_pair("igamma_grad_a", derivatives_of_incomplete().gammainc_da, a, x)
 
 
 def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:

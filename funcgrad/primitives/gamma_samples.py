@@ -13,7 +13,7 @@ import numpy as np
 from funcgrad.core.primitive import Value
 from funcgrad.errors import MissingRuleError
 from funcgrad.primitives.elementwise import Smooth, exp, log, zero_of
-from funcgrad.primitives.special import digamma, gammainc_da, lgamma
+from funcgrad.primitives.special import derivatives_of_incomplete, digamma, lgamma
 
 
 def _log_slope(a: Any, logarithm: Any) -> Any:
@@ -22,7 +22,7 @@ def _log_slope(a: Any, logarithm: Any) -> Any:
     with np.errstate(all="ignore"):
         x = np.exp(logarithm)
         log_density = a * logarithm - x - lgamma.function(a)  # of the logarithm
-        whole = -gammainc_da.function(a, x) * np.exp(-log_density)
+        whole = -derivatives_of_incomplete().gammainc_da.function(a, x) * np.exp(-log_density)
         # Where x is negligible beside 1, P(a, x) is x**a / gamma(a + 1).
         small = (digamma.function(a + 1) - logarithm) / a
     return np.where(logarithm < -36.0, small, whole)

@@ -10,13 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.primitives.families import UfuncFunction
+from funcgrad.primitives.deviance import binet, binet_slope, deviance
 
 _MOST_TERMS = 100_000
 """Enough for parameters of 10**9, for which terms are of a size over some thousands of them."""
-
-
-_betaln, _digamma = (UfuncFunction("scipy.special._ufuncs", name) for name in ("betaln", "psi"))
 
 
 def _series(a: Any, b: Any, x: Any) -> tuple[Any, Any, Any]:
@@ -46,29 +43,57 @@ def _series(a: Any, b: Any, x: Any) -> tuple[Any, Any, Any]:
     return total, by_a, by_b
 
 
-def _slope(a: Any, b: Any, x: Any, rest: Any) -> tuple[Any, Any]:
-    """Derivatives in ``a`` and in ``b`` where ``x`` is below the mean."""
+def _slope(a: Any, b: Any, x: Any, rest: Any) -> tuple[Any, tuple[Any, Any]]:
+    """The function where ``x`` is below the mean, and derivatives of its logarithm in shapes."""
     total, by_a, by_b = _series(a, b, x)
-    logs = a * np.log(x) + b * np.log(rest) - _betaln(a, b)
-    front = np.exp(logs) / a
-    digamma_sum = _digamma(a + b)
-    in_a = np.log(x) - 1 / a - _digamma(a) + digamma_sum
-    in_b = np.log(rest) - _digamma(b) + digamma_sum
-    return front * (in_a * total + by_a), front * (in_b * total + by_b)
+    n = a + b
+    away = deviance.function(a, n * x) + deviance.function(b, n * rest)
+    stirling = binet.function(n) - binet.function(a) - binet.function(b)
+    front = np.exp(stirling - away) * np.sqrt(a * (b / n) / (2 * np.pi)) / a
+    in_a = np.log(n * x / a) + _log_less_digamma(a) - _log_less_digamma(n) - 1 / a
+    in_b = np.log(n * rest / b) + _log_less_digamma(b) - _log_less_digamma(n)
+    return front * total, (in_a + by_a / total, in_b + by_b / total)
 
 
-def _in_parameter(place: int, a: Any, b: Any, x: Any) -> Any:
-    """Derivative in the parameter of that place."""
+def _log_less_digamma(a: Any) -> Any:
+    return 0.5 / a - binet_slope.function(a)
+
+
+def _in_parameter(place: int, a: Any, b: Any, x: Any, of: bool | None = None) -> Any:
+    """Derivative in the parameter of that place.
+
+    Args:
+        place: 0 or 1.
+        a: The first parameter.
+        b: The second parameter.
+        x: Where it is evaluated.
+        of: Of the function itself, or of the logarithm of it (``True``), of its complement.
+    """
     dtype = np.asarray(x).dtype
     a, b, x = np.broadcast_arrays(*(np.asarray(v, np.float64) for v in (a, b, x)))
     out = np.where((x >= 0) & (x <= 1) & (a > 0) & (b > 0), 0.0, np.nan)
     inside = (x > 0) & (x < 1) & (a > 0) & (b > 0) & np.isfinite(a + b)
     is_low = inside & (x <= (a + 1) / (a + b + 2))
-    is_high = inside & ~is_low
-    out[is_low] = _slope(a[is_low], b[is_low], x[is_low], 1 - x[is_low])[place]
-    out[is_high] = -_slope(b[is_high], a[is_high], 1 - x[is_high], x[is_high])[1 - place]
+    for is_here, is_turned in ((is_low, False), (inside & ~is_low, True)):
+        own, rest = x[is_here], 1 - x[is_here]
+        shapes = (a[is_here], b[is_here])
+        if is_turned:
+            value, slopes = _slope(*shapes[::-1], rest, own)
+        else:
+            value, slopes = _slope(*shapes, own, rest)
+        slope = slopes[place ^ is_turned]
+        if of is None:
+            slope = -value * slope if is_turned else value * slope
+        elif of is is_turned:  # the larger of the two
+            slope = -value * slope / (1 - value)
+        out[is_here] = slope
     return out.astype(dtype)[()]
 
 
 in_a, in_b = functools.partial(_in_parameter, 0), functools.partial(_in_parameter, 1)
 """Derivatives of the regularised incomplete beta function of ``(a, b, x)`` in ``a``, in ``b``."""
+
+
+def log_slope(is_below: bool, place: int, a: Any, b: Any, x: Any) -> Any:
+    """Derivative of its logarithm, or of that of its complement, in the parameter of a place."""
+    return _in_parameter(place, a, b, x, is_below)

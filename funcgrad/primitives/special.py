@@ -23,7 +23,6 @@ from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Primitive, Value
 from funcgrad.core.program import Var
 from funcgrad.dtypes import is_complex, real_dtype
-from funcgrad.primitives import incomplete_beta
 from funcgrad.primitives.elementwise import (
     Convert,
     Derivative,
@@ -196,107 +195,53 @@ binom = _special(
 
 
 # Incomplete gamma and beta functions, DLMF 8.
-def gamma_density(a: Value, x: Value) -> Value:
-    """``x**(a-1) exp(-x) / gamma(a)``, the derivative of gammainc in x."""
-    return exp.bind(xlogy.bind(a - 1, x) - x - lgamma.bind(a))
+def derivatives_of_incomplete() -> Any:
+    """The module `incomplete`, which is loaded when a derivative is first taken."""
+    return importlib.import_module(f"{__package__}.incomplete")
 
 
-def _gammainc_da(a: Any, x: Any) -> Any:
-    """Derivative of the regularised lower incomplete gamma function in ``a``.
+def _incomplete(name: str, sign: int = 1) -> Derivative:
+    """A function of `incomplete`, of the arguments without the value."""
 
-    Term by term from DLMF 8.7.1: the sum over n of ``p_n (log x - digamma(a + n + 1))`` with the
-    weights ``p_n = x**(a+n) exp(-x) / gamma(a + n + 1)``, of which only those near ``n = x``
-    matter. The absolute error is a few units of the last place of 1.
-    """
-    a, x = np.broadcast_arrays(np.asarray(a, np.float64), np.asarray(x, np.float64))
-    out = np.where((x >= 0) & (a > 0), 0.0, np.nan)
-    inside = (x > 0) & (a > 0) & np.isfinite(x) & np.isfinite(a)
-    for i in np.flatnonzero(inside):
-        out.flat[i] = _gammainc_da_scalar(float(a.flat[i]), float(x.flat[i]))
-    return out
+    def slope(*args: Value) -> Value:
+        value = getattr(derivatives_of_incomplete(), name)(*args[:-1])
+        return value if sign > 0 else -value
+
+    return slope
 
 
-def _gammainc_da_scalar(a: float, x: float) -> float:
-    spread = 12 * math.sqrt(max(x, a, 1.0)) + 60
-    n = np.arange(max(0.0, math.floor(x - a - spread)), max(x - a, 0.0) + spread + 1)
-    exponent = (a + n) * math.log(x) - x - lgamma.function(a + n + 1)
-    return float(np.sum(np.exp(exponent) * (math.log(x) - _psi_of_scipy(a + n + 1))))
+def _incomplete_inverse(shape: str, density: str, sign: int = 1) -> Derivative:
+    """The same of the inverse, by the implicit function: ``p`` is the last argument but one."""
+
+    def slope(*args: Value) -> Value:
+        module = derivatives_of_incomplete()
+        *shapes, _, x = args
+        below = getattr(module, density)(*shapes, x)
+        above = -getattr(module, shape)(*shapes, x) if shape else sign
+        return above / below
+
+    return slope
 
 
-def _in_dtype(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Evaluate in double precision, return the dtype of the last argument."""
-
-    def cast(*args: Any) -> Any:
-        return np.asarray(function(*args)).astype(aval_of(args[-1]).dtype)[()]
-
-    return cast
-
-
-gammainc_da = Smooth(
-    "gammainc_da",
-    _in_dtype(_gammainc_da),
-    [
-        undefined("the derivative of gammainc in a", "a"),
-        lambda a, x, y: gamma_density(a, x) * (log.bind(x) - digamma.bind(a)),
-    ],
-    "gammainc_da({0}, {1})",
-    kinds="f",
-    code_kinds="",
-)
-gammainc = _special(
-    "gammainc",
-    lambda a, x, y: gammainc_da.bind(a, x),
-    lambda a, x, y: gamma_density(a, x),
-)
+gammainc = _special("gammainc", _incomplete("gamma_slope_in_shape"), _incomplete("gamma_density"))
 gammaincc = _special(
-    "gammaincc",
-    lambda a, x, y: -gammainc_da.bind(a, x),
-    lambda a, x, y: -gamma_density(a, x),
+    "gammaincc", _incomplete("gamma_slope_in_shape", -1), _incomplete("gamma_density", -1)
 )
 gammaincinv = _special(
     "gammaincinv",
-    lambda a, p, x: -gammainc_da.bind(a, x) / gamma_density(a, x),
-    lambda a, p, x: 1 / gamma_density(a, x),
+    _incomplete_inverse("gamma_slope_in_shape", "gamma_density"),
+    _incomplete_inverse("", "gamma_density"),
 )
 gammainccinv = _special(
     "gammainccinv",
-    lambda a, p, x: -gammainc_da.bind(a, x) / gamma_density(a, x),
-    lambda a, p, x: -1 / gamma_density(a, x),
+    _incomplete_inverse("gamma_slope_in_shape", "gamma_density"),
+    _incomplete_inverse("", "gamma_density", -1),
 )
-
-
-def beta_density(a: Value, b: Value, x: Value, *_: Value) -> Value:
-    """The derivative of betainc in x."""
-    return exp.bind(xlogy.bind(a - 1, x) + xlog1py.bind(b - 1, -x) - betaln.bind(a, b))
-
-
-def _beta_slope(place: int) -> Smooth:
-    name, shape = (("betainc_da", "a"), ("betainc_db", "b"))[place]
-
-    def in_x(a: Value, b: Value, x: Value, y: Value) -> Value:
-        logarithm = log1p.bind(-x) if place else log.bind(x)
-        own = digamma.bind(b if place else a)
-        return beta_density(a, b, x) * (logarithm - own + digamma.bind(a + b))
-
-    what = f"the derivative of betainc in {shape}"
-    return Smooth(
-        name,
-        _in_dtype((incomplete_beta.in_a, incomplete_beta.in_b)[place]),
-        [undefined(what, "a"), undefined(what, "b"), in_x],
-        f"{name}({{0}}, {{1}}, {{2}})",
-        kinds="f",
-        code_kinds="",
-    )
-
-
-betainc_da, betainc_db = _beta_slope(0), _beta_slope(1)
-"""Derivatives of the regularised incomplete beta function in its shapes."""
-
 betainc = _special(
     "betainc",
-    lambda a, b, x, y: betainc_da.bind(a, b, x),
-    lambda a, b, x, y: betainc_db.bind(a, b, x),
-    beta_density,
+    _incomplete("beta_slope_in_a"),
+    _incomplete("beta_slope_in_b"),
+    _incomplete("beta_density"),
 )
 
 # Products with logarithms; 0 log 0 = 0.

@@ -9,11 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Value
 from funcgrad.dtypes import is_complex
 from funcgrad.primitives.elementwise import (
+    Convert,
     Derivative,
+    LinearUnary,
     convert,
     cos,
     cosh,
@@ -28,9 +32,10 @@ from funcgrad.primitives.elementwise import (
     sqrt,
     zero_of,
 )
+from funcgrad.primitives.expressions import Expression, Formula, apply, where
 from funcgrad.primitives.families import undefined
 from funcgrad.primitives.special import i0, j0, k0, rgamma, xlogy, y0
-from funcgrad.primitives.special_rows import Special, SpecialParts, table
+from funcgrad.primitives.special_rows import Improved, Special, SpecialParts, table
 
 _SQRT_PI = math.sqrt(math.pi)
 
@@ -228,14 +233,33 @@ def _over(slope: Value, x: Value, limit: float) -> Value:
     return select.bind(is_zero, limit * ones_like(x), slope / apart)
 
 
+_DIAGONAL = complex(math.sqrt(0.5), math.sqrt(0.5))
+
+
+def _kelvin(order: int, part: LinearUnary) -> Formula:
+    """``ker + 1j kei = K0(z)`` for ``z = x exp(1j pi / 4)`` (DLMF 10.61.2), and the derivatives.
+
+    SciPy's own series cancel from 1 on: they lose as many digits as ``exp(sqrt(2) x)`` has.
+    """
+
+    def formula(scipys: Formula, x: Expression) -> Expression:
+        z = apply(Convert(np.dtype(np.complex128)), x) * _DIAGONAL
+        k = apply(kv, np.float64(order), z)
+        k = k * -_DIAGONAL if order else k
+        # Beyond the last number there is nothing, and `kv` gives nan beyond 2**31.
+        return where(x < 1500.0, where(x > 1.0, apply(part, k), scipys(x)), x * 0.0)
+
+    return formula
+
+
 ber: Special = Special("ber", "x", lambda x, y: berp.bind(x))
 bei: Special = Special("bei", "x", lambda x, y: beip.bind(x))
-ker: Special = Special("ker", "x", lambda x, y: kerp.bind(x))
-kei: Special = Special("kei", "x", lambda x, y: keip.bind(x))
+ker: Special = Improved("ker", "x", _kelvin(0, real), lambda x, y: kerp.bind(x))
+kei: Special = Improved("kei", "x", _kelvin(0, imag), lambda x, y: keip.bind(x))
 berp: Special = Special("berp", "x", lambda x, y: -bei.bind(x) - _over(y, x, 0.0))
 beip: Special = Special("beip", "x", lambda x, y: ber.bind(x) - _over(y, x, 0.5))
-kerp: Special = Special("kerp", "x", lambda x, y: -kei.bind(x) - y / x)
-keip: Special = Special("keip", "x", lambda x, y: ker.bind(x) - y / x)
+kerp: Special = Improved("kerp", "x", _kelvin(1, real), lambda x, y: -kei.bind(x) - y / x)
+keip: Special = Improved("keip", "x", _kelvin(1, imag), lambda x, y: ker.bind(x) - y / x)
 
 # Parabolic cylinder functions, DLMF 12.
 pbdv = SpecialParts(

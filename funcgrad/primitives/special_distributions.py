@@ -26,14 +26,16 @@ from funcgrad.primitives.elementwise import (
     sqrt,
     zero_of,
 )
-from funcgrad.primitives.special import (
+from funcgrad.primitives.incomplete import (
     beta_density,
     betainc_da,
     betainc_db,
-    betaln,
-    erf,
     gamma_density,
     gammainc_da,
+)
+from funcgrad.primitives.special import (
+    betaln,
+    erf,
     lgamma,
     xlog1py,
     xlogy,

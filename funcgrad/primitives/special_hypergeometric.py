@@ -10,7 +10,18 @@ from collections.abc import Callable
 from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Value
 from funcgrad.primitives.elementwise import convert, equal, select, zero_of
-from funcgrad.primitives.special_rows import Special, table
+from funcgrad.primitives.expressions import (
+    Expression,
+    Formula,
+    absolute,
+    maximum,
+    minimum,
+    power,
+    rint,
+    where,
+)
+from funcgrad.primitives.special_rows import Improved, Special, table
+from funcgrad.primitives.tricomi import tricomi
 
 hyp0f1: Special = Special(
     "hyp0f1", "v z", None, lambda v, z, y: hyp0f1.bind(v + 1, z) / v, orders=1, kinds="fc"
@@ -24,9 +35,34 @@ hyp1f1: Special = Special(
     orders=2,
     kinds="fc",
 )
-hyp2f1: Special = Special(
+
+
+def _gauss(
+    scipys: Formula, a: Expression, b: Expression, c: Expression, x: Expression
+) -> Expression:
+    """Left of 0 by Pfaff's transformation (DLMF 15.8.1), which makes the terms positive.
+
+    Far left SciPy's own connection to ``1 / x`` is as good, but for ``a - b`` near an integer.
+    """
+    is_first = minimum(a, c - b) > minimum(b, c - a)
+    exponent = where(is_first, a, b)
+    difference = b - a
+    off = absolute(difference - rint(difference))
+    is_near = (x > -9.0) | ((off > 0.0) & (off * x > -1.0))
+    is_moved = (x < 0.0) & is_near & (maximum(a, b) > 0.0)
+    value = scipys(
+        where(is_moved, where(is_first, a, c - a), a),
+        where(is_moved, where(is_first, c - b, b), b),
+        c,
+        where(is_moved, x / (x - 1.0), x),
+    )
+    return where(is_moved, power(1.0 - x, -exponent) * value, value)
+
+
+hyp2f1: Special = Improved(
     "hyp2f1",
     "a b c x",
+    _gauss,
     None,
     None,
     None,
@@ -34,8 +70,8 @@ hyp2f1: Special = Special(
     orders=3,
     kinds="fc",
 )
-hyperu: Special = Special(
-    "hyperu", "a b x", None, None, lambda a, b, x, y: -a * hyperu.bind(a + 1, b + 1, x)
+hyperu: Special = Improved(
+    "hyperu", "a b x", tricomi, None, None, lambda a, b, x, y: -a * hyperu.bind(a + 1, b + 1, x)
 )
 
 

@@ -7,13 +7,14 @@ ufuncs.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from funcgrad.core.avals import ShapedArray, aval_of
-from funcgrad.core.primitive import BatchDim, Primitive, Value
+from funcgrad.core.primitive import BatchDim, Value
 from funcgrad.dtypes import is_complex
 from funcgrad.lowering import Form
 from funcgrad.primitives.elementwise import (
@@ -27,6 +28,7 @@ from funcgrad.primitives.elementwise import (
     scale,
     sign,
 )
+from funcgrad.primitives.expressions import Formula, evaluate, evaluated, function, record
 from funcgrad.primitives.families import (
     Elementwise,
     Recipe,
@@ -228,6 +230,60 @@ def coefficients(row: Callable[[], Sequence[Value]]) -> Sequence[Value]:
         return row()
 
 
+class Improved(Special):
+    """A function of which SciPy's values of real numbers are not used everywhere.
+
+    Args:
+        name: Its name.
+        arguments: Names of the arguments, separated by blanks.
+        formula: Called with SciPy's own function and real arguments in double precision, which
+            are `Expression`; gives the values.
+        *partials: As in `Special`.
+        **options: Those of `Special`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        arguments: str,
+        formula: Formula,
+        *partials: Derivative | None,
+        **options: Any,
+    ) -> None:
+        super().__init__(name, arguments, *partials, **options)
+        nowhere = [None] * len(self.arguments)
+        scipys = function(Special(f"{name}_of_scipy", arguments, *nowhere, ufunc=name))
+        self.formula = functools.partial(formula, scipys)
+
+    def impl(self, *args: Any) -> Any:
+        if any(is_complex(aval_of(x).dtype) for x in args):
+            return super().impl(*args)
+        return evaluate(self.formula, *args)
+
+    def lower(self, *avals: ShapedArray) -> Any:
+        if any(is_complex(a.dtype) for a in avals):
+            return super().lower(*avals)
+        return record(self.formula, *avals)
+
+
+class Written(Smooth):
+    """A function that is written as a formula.
+
+    Args:
+        name: Its name.
+        formula: Called with real arguments in double precision, which are `Expression`.
+        *partials: The derivative in every argument.
+    """
+
+    def __init__(self, name: str, formula: Formula, *partials: Derivative) -> None:
+        self.formula = formula
+        compute = functools.partial(evaluate, formula)
+        super().__init__(name, compute, partials, name, kinds="f", code_kinds="")
+
+    def lower(self, *avals: ShapedArray) -> Any:
+        return record(self.formula, *avals)
+
+
 class Composed(Smooth):
     """An operation that is made of others, with partial derivatives of its own.
 
@@ -247,17 +303,13 @@ class Composed(Smooth):
 
         def evaluate(*args: Any) -> Any:
             with np.errstate(all="ignore"):
-                return parts(_evaluated, *args)
+                return parts(evaluated, *args)
 
         given = [
             undefined(name, argument) if partial is None else partial
             for argument, partial in zip(self.arguments, partials, strict=True)
         ]
         super().__init__(name, evaluate, given, name, kinds="f", code_kinds="", parts=parts)
-
-
-def _evaluated(primitive: Primitive, *args: Any) -> Any:
-    return primitive.impl(*args)
 
 
 def table(*rows: Elementwise) -> dict[str, Elementwise]:

@@ -15,7 +15,7 @@ import funcgrad as fg
 import funcgrad.numpy as fnp
 from funcgrad import lax
 from funcgrad.errors import FuncgradWarning, LongProgramWarning, PythonLoopWarning
-from funcgrad.scipy.special import gammainc
+from funcgrad.scipy.special import betainc
 
 V = np.array([3.0, 1.0, 2.0])
 
@@ -46,7 +46,7 @@ def choosing(x):
 
 def integrating(x):
     def step(c, _):
-        return gammainc(c, 2.0), None  # NumPy's
+        return betainc(c, 2.0, 0.5), None  # NumPy's
 
     return fg.grad(lambda c: lax.scan(step, c, length=3)[0].sum())(x)
 
@@ -68,7 +68,7 @@ PYTHON = {
     "body": (counting, "while", "population_count"),
     "condition": (ordering, "while", "eigvals"),
     "branch": (choosing, "switch", "eigvals"),
-    "gradient": (integrating, "scan", "gammainc_da"),
+    "gradient": (integrating, "scan", "betainc_da"),
     "nested": (nested, "scan", "eigvals"),
     "callback": (calling, "scan", "pure_callback"),
 }

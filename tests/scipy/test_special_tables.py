@@ -19,7 +19,7 @@ from funcgrad.core.primitive import Primitive
 from funcgrad.errors import ConcretizationTypeError, DtypeError, MissingRuleError
 from funcgrad.numpy.elementwise import of_scipy
 from funcgrad.primitives.special import SCIPY_UFUNCS, all_ufuncs
-from funcgrad.primitives.special_rows import Counted
+from funcgrad.primitives.special_rows import Counted, Improved
 from funcgrad.scipy import special
 from tests.scipy.special_samples import NAMES, SAMPLES, sample
 
@@ -40,6 +40,8 @@ FIRST_ORDER = {
     "ncfdtri": (2, 3),
     "ncfdtrinc": (3,),
 }
+SCIPYS_OWN = {"hyperu": 1e-8, **dict.fromkeys(["ker", "kei", "kerp", "keip"], 1e-12)}
+"""How far SciPy's values are from those of mpmath, to which ours are compared elsewhere."""
 LOOSE = {"ncfdtrinc": 1e-4}
 """SciPy's search for the value ends when the probability is right to 1e-6."""
 COMPILED = ("betaincinv", "jv", "airy", "eval_legendre", "_spherical_jn", "obl_rad1", "ellipkinc")
@@ -123,7 +125,8 @@ def test_values_are_scipys(name: str) -> None:
     primitive = all_ufuncs()[name]
     for dtype in dtypes(name):
         args = sample(name, dtype)
-        is_double = getattr(primitive, "is_double", False)
+        is_improved = isinstance(primitive, Improved) and dtype.startswith("float")
+        is_double = is_improved or getattr(primitive, "is_double", False)
         wide = [np.asarray(x, np.float64) for x in args] if is_double else list(args)
         if isinstance(primitive, Counted):
             wide[1] = wide[1].astype(np.int64)
@@ -133,7 +136,11 @@ def test_values_are_scipys(name: str) -> None:
         for ours, theirs in zip(found, expected, strict=True):
             assert ours.dtype == dtype
             assert np.isfinite(theirs).all()
-            np.testing.assert_array_equal(ours, theirs.astype(dtype))
+            if is_improved:
+                bound = max(SCIPYS_OWN.get(name, 1e-13), float(np.finfo(dtype).eps))
+                np.testing.assert_allclose(ours, theirs, bound)
+            else:
+                np.testing.assert_array_equal(ours, theirs.astype(dtype))
         mapped = fg.vmap(lambda *xs: outputs(name, xs))(*args)
         for ours, lanes in zip(found, mapped, strict=True):
             np.testing.assert_array_equal(lanes, ours)

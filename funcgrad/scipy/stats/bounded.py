@@ -6,8 +6,9 @@ import math
 from typing import Any
 
 from funcgrad.primitives import special as s
+from funcgrad.primitives.special_distributions import ndtri_exp
 from funcgrad.scipy.stats import formulas as f
-from funcgrad.scipy.stats.families import Continuous, both
+from funcgrad.scipy.stats.families import Continuous, both, either
 from funcgrad.scipy.stats.positive import central_moments
 
 _INF = math.inf
@@ -65,6 +66,12 @@ class Beta(Continuous):
 
     def above(self, y: Any, a: Any, b: Any) -> Any:
         return f.betaincc(a, b, y)
+
+    def log_below(self, y: Any, a: Any, b: Any) -> Any:
+        return f.log_betainc(a, b, y)
+
+    def log_above(self, y: Any, a: Any, b: Any) -> Any:
+        return f.log_betaincc(a, b, y)
 
     def quantile(self, q: Any, a: Any, b: Any) -> Any:
         return f.beta_quantile(a, b, q)
@@ -156,9 +163,15 @@ class Truncnorm(Continuous):
 
     def quantile(self, q: Any, a: Any, b: Any) -> Any:
         is_left = a < 0
-        left = f.ndtri(f.ndtr(a) * (1 - q) + f.ndtr(b) * q)
-        right = -f.ndtri(f.ndtr(-a) * (1 - q) + f.ndtr(-b) * q)
-        return f.maximum(a, f.minimum(b, f.select(is_left, left, right)))
+        low, high = f.select(is_left, a, -a), f.select(is_left, b, -b)
+        logs = f.logaddexp(f.log_ndtr(low) + f.log1p(-q), f.log_ndtr(high) + f.log(q))
+        out = ndtri_exp.bind(logs)
+        out = f.select(is_left, out, -out)
+        # Near 0 the probability has lost the digits that a small number has: a step of Newton's.
+        missing = q * _difference(a, b) - _difference(a, out)
+        step = missing * f.exp(0.5 * (out * out) + f.HALF_LOG_2PI)
+        out = f.select(f.absolute(out) < 0.5, out + step, out)
+        return f.maximum(a, f.minimum(b, out))
 
     def quantile_above(self, q: Any, a: Any, b: Any) -> Any:
         return -self.quantile(q, -b, -a)
@@ -186,14 +199,20 @@ class Truncnorm(Continuous):
         return m1, var, third / (var * f.sqrt(var)), fourth / (var * var) - 3
 
 
+def _difference(a: Any, b: Any) -> Any:
+    """The probability of normal numbers between ``a`` and ``b``, accurate near 0."""
+    return 0.5 * (s.erf.bind(b * math.sqrt(0.5)) - s.erf.bind(a * math.sqrt(0.5)))
+
+
 def _log_mass(a: Any, b: Any) -> Any:
     """Logarithm of the probability of normal numbers between ``a`` and ``b``."""
     is_right = a > 0
     low, high = f.select(is_right, -b, a), f.select(is_right, -a, b)
     log_high = f.log_ndtr(high)
     tail = log_high + f.log1mexp(f.log_ndtr(low) - log_high)
-    middle = f.log1p(-f.ndtr(low) - f.ndtr(-high))
-    return f.select(high > 0, middle, tail)
+    inside = _difference(low, high)
+    middle = f.select(inside < 0.5, f.log(inside), f.log1p(-f.ndtr(low) - f.ndtr(-high)))
+    return f.select(either(high > 0, low > -1), middle, tail)
 
 
 def _log_share(part: Any, rest: Any, whole: Any) -> Any:

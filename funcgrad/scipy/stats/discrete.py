@@ -179,9 +179,12 @@ class Discrete(Distribution):
 
 
 def _slack(q: Any) -> Any:
-    """Probabilities that differ by so much are equal: loops are compiled, and round differently."""
+    """Probabilities that differ by so much are equal: loops are compiled, and round differently.
+
+    They are powers of e, whose relative errors are those of exponents of the size of ``log(q)``.
+    """
     eps = float(np.finfo(aval_of(q).dtype).eps)
-    return f.minimum(8 * eps * q, 0.125 * (1 - q))
+    return f.minimum(16 * eps * (q - f.xlogy(q, q)), 0.125 * (1 - q))
 
 
 def _search(reached: Method, low: Any, searched: Any) -> Any:
@@ -247,6 +250,17 @@ def _summed(term: Method, low: Any, high: Any) -> Any:
     return lax.while_loop(is_left, step, (start, total))[1]
 
 
+def _log_inner(k: Any, rest: Any, q: Any, q_rest: Any) -> Any:
+    """Logarithm of a binomial mass of both successes and failures."""
+    return f.log_beta_kernel(q, q_rest, k, rest) + f.log((k + rest) / (k * rest))
+
+
+def _log_ways(k: Any, rest: Any, q: Any, q_rest: Any) -> Any:
+    """Logarithm of the binomial mass of ``k`` successes and ``rest`` failures."""
+    only = f.select(k == 0, f.xlogy(rest, q_rest), f.xlogy(k, q))
+    return f.select(either(k == 0, rest == 0), only, _log_inner(k, rest, q, q_rest))
+
+
 class Bernoulli(Discrete):
     """1 with probability ``p``, else 0."""
 
@@ -299,18 +313,25 @@ class Binom(Discrete):
 
     def log_mass(self, k: Any, n: Any, q: Any) -> Any:
         rest = n - k
-        inner = f.log_beta_kernel(q, 1 - q, k, rest) + f.log(n / (k * rest))
         ends = f.select(k == 0, f.xlog1py(n, -q), f.xlogy(n, q))
-        is_end = either(either(k == 0, rest == 0), either(q == 0, q == 1))
         certain = f.xlogy(k, q) + f.xlog1py(rest, -q)
         ends = f.select(either(k == 0, rest == 0), ends, certain)
-        return f.select(is_end, ends, inner)
+        is_end = either(either(k == 0, rest == 0), either(q == 0, q == 1))
+        return f.select(is_end, ends, _log_inner(k, rest, q, 1 - q))
 
     def below(self, k: Any, n: Any, q: Any) -> Any:
         return f.select(k >= n, 1.0, f.select(k < 0, 0.0, f.betaincc(k + 1, n - k, q)))
 
     def above(self, k: Any, n: Any, q: Any) -> Any:
         return f.select(k >= n, 0.0, f.select(k < 0, 1.0, f.betainc(k + 1, n - k, q)))
+
+    def log_below(self, k: Any, n: Any, q: Any) -> Any:
+        inside = f.log_betaincc(k + 1, n - k, q)
+        return f.select(k >= n, 0.0, f.select(k < 0, -_INF, inside))
+
+    def log_above(self, k: Any, n: Any, q: Any) -> Any:
+        inside = f.log_betainc(k + 1, n - k, q)
+        return f.select(k >= n, -_INF, f.select(k < 0, 0.0, inside))
 
     def moments(self, n: Any, q: Any) -> tuple[Any, Any, Any, Any]:
         var = n * q * (1 - q)
@@ -339,6 +360,12 @@ class Nbinom(Discrete):
 
     def above(self, k: Any, n: Any, q: Any) -> Any:
         return f.select(k < 0, 1.0, f.betaincc(n, k + 1, q))
+
+    def log_below(self, k: Any, n: Any, q: Any) -> Any:
+        return f.select(k < 0, -_INF, f.log_betainc(n, k + 1, q))
+
+    def log_above(self, k: Any, n: Any, q: Any) -> Any:
+        return f.select(k < 0, 0.0, f.log_betaincc(n, k + 1, q))
 
     def moments(self, n: Any, q: Any) -> tuple[Any, Any, Any, Any]:
         rest = 1 - q
@@ -404,6 +431,12 @@ class Poisson(Discrete):
     def above(self, k: Any, mu: Any) -> Any:
         return f.select(k < 0, 1.0, f.gammainc(k + 1, mu))
 
+    def log_below(self, k: Any, mu: Any) -> Any:
+        return f.select(k < 0, -_INF, f.log_gammaincc(k + 1, mu))
+
+    def log_above(self, k: Any, mu: Any) -> Any:
+        return f.select(k < 0, 0.0, f.log_gammainc(k + 1, mu))
+
     def moments(self, mu: Any) -> tuple[Any, Any, Any, Any]:
         return mu, mu, 1 / f.sqrt(mu), 1 / mu
 
@@ -421,9 +454,14 @@ class Betabinom(Discrete):
         return both(both(n >= 0, f.floor(n) == n), both(a > 0, b > 0))
 
     def log_mass(self, k: Any, n: Any, a: Any, b: Any) -> Any:
-        rest = n - k
-        ways = -f.log(n + 1) - f.betaln(rest + 1, k + 1)
-        return ways + f.betaln(k + a, rest + b) - f.betaln(a, b)
+        # A binomial mass of the probability that is expected after k of n times, and the densities
+        # there before and after, of which nothing cancels.
+        total, rest = n + a + b, n - k
+        own, other = k + a, n - k + b
+        q, q_rest = own / total, other / total
+        before = f.log_beta_kernel(q, q_rest, a, b)
+        after = f.log_beta_kernel(q, q_rest, own, other)
+        return _log_ways(k, rest, q, q_rest) + before - after
 
     def below(self, k: Any, n: Any, a: Any, b: Any) -> Any:
         return _summed(lambda j: f.select(j <= k, self.mass(j, n, a, b), 0.0), 0.0, n)
@@ -462,7 +500,13 @@ class Hypergeom(Discrete):
         return both(total > 0, inside)
 
     def log_mass(self, k: Any, total: Any, marked: Any, drawn: Any) -> Any:
-        return _log_ways(marked, k) + _log_ways(total - marked, drawn - k) - _log_ways(total, drawn)
+        # Three binomial masses (C. Loader, "Fast and accurate computation of binomial
+        # probabilities", 2000): any probability would do, with this one they are large.
+        share, rest = drawn / total, (total - drawn) / total
+        among = _log_ways(k, marked - k, share, rest)
+        missed = drawn - k
+        others = _log_ways(missed, total - marked - missed, share, rest)
+        return among + others - _log_ways(drawn, total - drawn, share, rest)
 
     def below(self, k: Any, total: Any, marked: Any, drawn: Any) -> Any:
         parameters = (total, marked, drawn)
@@ -484,11 +528,6 @@ class Hypergeom(Discrete):
         bracket = total * (total + 1) - 6 * marked * rest - 6 * drawn * left
         above = (total - 1) * total * total * bracket + 6 * product * (5 * total - 6)
         return mean, var, skew, above / (product * (total - 2) * (total - 3))
-
-
-def _log_ways(n: Any, k: Any) -> Any:
-    """Logarithm of a binomial coefficient."""
-    return -f.log(n + 1) - f.betaln(n - k + 1, k + 1)
 
 
 class Randint(Discrete):

@@ -11,6 +11,10 @@ from funcgrad.core.avals import aval_of
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import special as s
 from funcgrad.primitives.deviance import binet, binet_slope, deviance
+from funcgrad.primitives.log_incomplete import log_betainc as log_betainc_row
+from funcgrad.primitives.log_incomplete import log_betaincc as log_betaincc_row
+from funcgrad.primitives.log_incomplete import log_gammainc as log_gammainc_row
+from funcgrad.primitives.log_incomplete import log_gammaincc as log_gammaincc_row
 from funcgrad.primitives.special_distributions import betaincc as betaincc_row
 from funcgrad.primitives.special_distributions import betainccinv, betaincinv
 
@@ -23,8 +27,10 @@ absolute, floor, ceil, sin, cos, tan, arctan2 = (
 minimum, maximum, stop_gradient = p.minimum.bind, p.maximum.bind, p.stop_gradient.bind
 lgamma, digamma, gamma = s.lgamma.bind, s.digamma.bind, s.gamma.bind
 gammainc, gammaincc = s.gammainc.bind, s.gammaincc.bind
+log_gammainc, log_gammaincc = log_gammainc_row.bind, log_gammaincc_row.bind
 betainc, betaincc = s.betainc.bind, betaincc_row.bind
-beta_quantile, beta_quantile_above = betaincinv.bind, betainccinv.bind
+log_betainc, log_betaincc = log_betainc_row.bind, log_betaincc_row.bind
+beta_quantile_above = betainccinv.bind
 ndtr, ndtri, log_ndtr, betaln = s.ndtr.bind, s.ndtri.bind, s.log_ndtr.bind, s.betaln.bind
 xlogy, xlog1py = s.xlogy.bind, s.xlog1py.bind
 
@@ -47,6 +53,30 @@ def constant(value: float, like: Any) -> Any:
     return aval_of(like).dtype.type(value)
 
 
+TINY_LOG = -80.0
+"""Logarithm of shares beside which 1 is infinite, in both precisions."""
+
+
+def log_beta_quantile(a: Any, b: Any, q: Any) -> Any:
+    """Logarithm of the quantile of a beta distribution where that is negligible beside 1 and b."""
+    return (log(q) + log(a) + log_beta(a, b)) / a
+
+
+def log_beta(a: Any, b: Any) -> Any:
+    """Logarithm of the beta function, of which nothing cancels where parameters are large."""
+    low, high = minimum(a, b), maximum(a, b)
+    n = low + high
+    stirling = binet.bind(low) + binet.bind(high) - binet.bind(n)
+    powers = low * log(low / n) - 0.5 * log(low) + (high - 0.5) * log1p(-low / n)
+    return HALF_LOG_2PI + stirling + powers
+
+
+def beta_quantile(a: Any, b: Any, q: Any) -> Any:
+    """The quantile of a beta distribution; SciPy's is never below the least normal number."""
+    logs = log_beta_quantile(a, b, q)
+    return select(logs + log1p(b) < TINY_LOG, exp(logs), betaincinv.bind(a, b, q))
+
+
 def where_defined(condition: Any, x: Any, otherwise: float = math.nan) -> Any:
     """A moment where it exists, and what it is called elsewhere."""
     return select(condition, x, otherwise)
@@ -62,6 +92,11 @@ def log1p_square(x: Any) -> Any:
 def log1mexp(x: Any) -> Any:
     """``log(1 - exp(x))`` for negative ``x``."""
     return select(x > -LOG_2, log(-expm1(x)), log1p(-exp(x)))
+
+
+def logaddexp(x: Any, y: Any) -> Any:
+    """``log(exp(x) + exp(y))``."""
+    return maximum(x, y) + log1p(exp(-absolute(x - y)))
 
 
 def log_of(probability: Any, complement: Any) -> Any:

@@ -78,6 +78,12 @@ class Gamma(Positive):
     def above(self, y: Any, a: Any) -> Any:
         return f.gammaincc(a, y)
 
+    def log_below(self, y: Any, a: Any) -> Any:
+        return f.log_gammainc(a, y)
+
+    def log_above(self, y: Any, a: Any) -> Any:
+        return f.log_gammaincc(a, y)
+
     def quantile(self, q: Any, a: Any) -> Any:
         return s.gammaincinv.bind(a, q)
 
@@ -117,6 +123,12 @@ class Chi2(Positive):
     def above(self, y: Any, df: Any) -> Any:
         return f.gammaincc(0.5 * df, 0.5 * y)
 
+    def log_below(self, y: Any, df: Any) -> Any:
+        return f.log_gammainc(0.5 * df, 0.5 * y)
+
+    def log_above(self, y: Any, df: Any) -> Any:
+        return f.log_gammaincc(0.5 * df, 0.5 * y)
+
     def quantile(self, q: Any, df: Any) -> Any:
         return 2 * gamma.quantile(q, 0.5 * df)
 
@@ -148,6 +160,12 @@ class Invgamma(Positive):
     def above(self, y: Any, a: Any) -> Any:
         return f.gammainc(a, 1 / y)
 
+    def log_below(self, y: Any, a: Any) -> Any:
+        return f.log_gammaincc(a, 1 / y)
+
+    def log_above(self, y: Any, a: Any) -> Any:
+        return f.log_gammainc(a, 1 / y)
+
     def quantile(self, q: Any, a: Any) -> Any:
         return 1 / s.gammainccinv.bind(a, q)
 
@@ -173,8 +191,12 @@ class F(Positive):
     shapes = ("dfn", "dfd")
 
     def _shares(self, y: Any, n: Any, d: Any) -> tuple[Any, Any]:
-        product = n * y
-        return product / (d + product), d / (d + product)
+        """The shares of the two sums of squares in their total, neither of which overflows."""
+        ratio, inverse = y * (n / d), (d / n) / y
+        is_near = y < 1
+        share = f.select(is_near, ratio / (1 + ratio), 1 / (1 + inverse))
+        rest = f.select(is_near, 1 / (1 + ratio), inverse / (1 + inverse))
+        return share, rest
 
     def log_density(self, y: Any, n: Any, d: Any) -> Any:
         return f.log_beta_kernel(*self._shares(y, n, d), 0.5 * n, 0.5 * d) - f.log(y)
@@ -183,20 +205,38 @@ class F(Positive):
         return _power_at_zero(n - 2, 0 * d), None
 
     def below(self, y: Any, n: Any, d: Any) -> Any:
-        return f.betainc(0.5 * n, 0.5 * d, self._shares(y, n, d)[0])
+        share, rest = self._shares(y, n, d)
+        near, far = f.betainc(0.5 * n, 0.5 * d, share), f.betaincc(0.5 * d, 0.5 * n, rest)
+        return f.select(share < rest, near, far)
 
     def above(self, y: Any, n: Any, d: Any) -> Any:
-        return f.betainc(0.5 * d, 0.5 * n, self._shares(y, n, d)[1])
+        share, rest = self._shares(y, n, d)
+        near, far = f.betaincc(0.5 * n, 0.5 * d, share), f.betainc(0.5 * d, 0.5 * n, rest)
+        return f.select(share < rest, near, far)
+
+    def log_below(self, y: Any, n: Any, d: Any) -> Any:
+        share, rest = self._shares(y, n, d)
+        near, far = f.log_betainc(0.5 * n, 0.5 * d, share), f.log_betaincc(0.5 * d, 0.5 * n, rest)
+        return f.select(share < rest, near, far)
+
+    def log_above(self, y: Any, n: Any, d: Any) -> Any:
+        share, rest = self._shares(y, n, d)
+        near, far = f.log_betaincc(0.5 * n, 0.5 * d, share), f.log_betainc(0.5 * d, 0.5 * n, rest)
+        return f.select(share < rest, near, far)
 
     def quantile(self, q: Any, n: Any, d: Any) -> Any:
         share = f.beta_quantile(0.5 * n, 0.5 * d, q)
         rest = f.beta_quantile_above(0.5 * d, 0.5 * n, q)
-        return d * share / (n * rest)
+        logs = f.log_beta_quantile(0.5 * n, 0.5 * d, q)
+        tail = f.exp(f.log(d / n) + logs)
+        return f.select(logs < f.TINY_LOG, tail, d * share / (n * rest))
 
     def quantile_above(self, q: Any, n: Any, d: Any) -> Any:
         share = f.beta_quantile_above(0.5 * n, 0.5 * d, q)
         rest = f.beta_quantile(0.5 * d, 0.5 * n, q)
-        return d * share / (n * rest)
+        logs = f.log_beta_quantile(0.5 * d, 0.5 * n, q)
+        tail = f.exp(f.log(d / n) - logs)
+        return f.select(logs < f.TINY_LOG, tail, d * share / (n * rest))
 
     def entropy_of(self, n: Any, d: Any) -> Any:
         half_n, half_d = 0.5 * n, 0.5 * d
@@ -485,6 +525,12 @@ class Maxwell(Positive):
     def above(self, y: Any) -> Any:
         return f.gammaincc(f.constant(1.5, y), 0.5 * (y * y))
 
+    def log_below(self, y: Any) -> Any:
+        return f.log_gammainc(f.constant(1.5, y), 0.5 * (y * y))
+
+    def log_above(self, y: Any) -> Any:
+        return f.log_gammaincc(f.constant(1.5, y), 0.5 * (y * y))
+
     def quantile(self, q: Any) -> Any:
         return f.sqrt(2 * s.gammaincinv.bind(f.constant(1.5, q), q))
 
@@ -517,7 +563,8 @@ class Halfnorm(Positive):
         return 2 * f.ndtr(-y)
 
     def log_above(self, y: Any) -> Any:
-        return f.LOG_2 + f.log_ndtr(-y)
+        near = f.log1p(-s.erf.bind(y * math.sqrt(0.5)))
+        return f.select(y < 0.5, near, f.LOG_2 + f.log_ndtr(-y))
 
     def quantile(self, q: Any) -> Any:
         return math.sqrt(2) * s.erfinv.bind(q)

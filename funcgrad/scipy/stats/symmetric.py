@@ -11,6 +11,7 @@ from funcgrad import lax
 from funcgrad.core.avals import aval_of
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import special as s
+from funcgrad.primitives.quadrature import unit_legendre
 from funcgrad.primitives.shape import ReduceSum, broadcast_to, reshape, shape_of
 from funcgrad.scipy.stats import formulas as f
 from funcgrad.scipy.stats.families import Continuous
@@ -153,6 +154,14 @@ class T(_Symmetric):
         tail = f.select(square < df, near, far)
         return f.select(y < 0, tail, 1 - tail)
 
+    def log_below(self, y: Any, df: Any) -> Any:
+        half, one_half = 0.5 * df, f.constant(0.5, y)
+        square = y * y
+        near = f.log_betaincc(one_half, half, square / (df + square))
+        far = f.log_betainc(half, one_half, 1 / (1 + y * (y / df)))
+        tail = f.select(square < df, near, far) - f.LOG_2
+        return f.select(y < 0, tail, f.log1p(-f.exp(tail)))
+
     def quantile(self, q: Any, df: Any) -> Any:
         half, one_half = 0.5 * df, f.constant(0.5, q)
         rest = f.select(q < 0.5, q, 1 - q)
@@ -162,6 +171,9 @@ class T(_Symmetric):
         far = f.beta_quantile(half, one_half, 2 * rest)
         square = f.select(near < 0.5, near / (1 - near), (1 - far) / far)
         size = f.sqrt(df * square)
+        logs = f.log_beta_quantile(half, one_half, 2 * rest)
+        tail = f.exp(0.5 * (f.log(df) - logs))  # where the square overflows, this does not
+        size = f.select(logs < f.TINY_LOG, tail, size)
         return f.select(q < 0.5, -size, size)
 
     def entropy_of(self, df: Any) -> Any:
@@ -260,6 +272,11 @@ class Gennorm(_Symmetric):
         tail = 0.5 * f.gammaincc(1 / beta, f.power(f.absolute(y), beta))
         return f.select(y < 0, tail, 1 - tail)
 
+    def log_below(self, y: Any, beta: Any) -> Any:
+        shape, power = 1 / beta, f.power(f.absolute(y), beta)
+        near = f.log1p(-0.5 * f.gammaincc(shape, power))
+        return f.select(y < 0, f.log_gammaincc(shape, power) - f.LOG_2, near)
+
     def quantile(self, q: Any, beta: Any) -> Any:
         rest = f.select(q < 0.5, q, 1 - q)
         size = f.power(s.gammainccinv.bind(1 / beta, 2 * rest), 1 / beta)
@@ -332,7 +349,7 @@ class Vonmises(_OnTheLine):
         return kappa - kappa * first / zeroth + 2 * f.HALF_LOG_2PI + f.log(zeroth)
 
 
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
+_NODES, _WEIGHTS = unit_legendre(48)
 
 
 def _circular_tail(size: Any, kappa: Any) -> Any:
@@ -351,9 +368,9 @@ def _circular_tail(size: Any, kappa: Any) -> Any:
         reshape(broadcast_to(v, shape_of(length)), (*shape_of(length), 1))
         for v in (size, kappa, length)
     )
-    step = length * (0.25 * (1 + _NODES)).astype(dtype)  # halves of the distances
+    step = length * (0.5 * _NODES).astype(dtype)  # halves of the distances
     ratio = f.exp(-2 * kappa * f.sin(step + size) * f.sin(step))
-    integrand = ratio * (0.5 * _WEIGHTS).astype(dtype) * length
+    integrand = ratio * _WEIGHTS.astype(dtype) * length
     return ReduceSum((len(shape_of(integrand)) - 1,)).bind(integrand)
 
 

@@ -49,6 +49,11 @@ def beta_lower(a: Any, b: Any, x: Any) -> Any:
     return mp.betainc(a, b, 0, x, regularized=True)
 
 
+def beta_upper(a: Any, b: Any, x: Any) -> Any:
+    below = beta_lower(a, b, x)
+    return 1 - below if below < 0.9 else beta_lower(b, a, 1 - x)
+
+
 def log_gamma_density(x: Any, a: Any) -> Any:
     return (a - 1) * mp.log(x) - x - mp.loggamma(a)
 
@@ -76,8 +81,13 @@ def wrapped(x: Any, c: Any) -> Any:
     return mp.atan2((1 + c) * mp.sin(x / 2), (1 - c) * mp.cos(x / 2)) / mp.pi
 
 
+def between(a: Any, b: Any) -> Any:
+    """The probability of normal numbers between ``a`` and ``b``."""
+    return normal_tail(a) - normal_tail(b) if b > 0 else normal_tail(-b) - normal_tail(-a)
+
+
 def truncated(x: Any, y: Any, a: Any, b: Any) -> Any:
-    return (normal_tail(x) - normal_tail(y)) / (normal_tail(a) - normal_tail(b))
+    return between(x, y) / between(a, b)
 
 
 LOG_NORMAL = mp.log(2 * mp.pi) / 2
@@ -150,7 +160,7 @@ FORMULAS: dict[str, tuple[Formula, Formula, Formula]] = {
             - log_beta(n / 2, d / 2)
         ),
         lambda x, n, d: beta_lower(n / 2, d / 2, f_share(x, n, d)),
-        lambda x, n, d: beta_lower(d / 2, n / 2, 1 - f_share(x, n, d)),
+        lambda x, n, d: beta_upper(n / 2, d / 2, f_share(x, n, d)),
     ),
     "lognorm": (
         lambda x, s: -((mp.log(x) / s) ** 2) / 2 - mp.log(s * x) - LOG_NORMAL,
@@ -201,7 +211,7 @@ FORMULAS: dict[str, tuple[Formula, Formula, Formula]] = {
     "beta": (
         lambda x, a, b: (a - 1) * mp.log(x) + (b - 1) * mp.log1p(-x) - log_beta(a, b),
         lambda x, a, b: beta_lower(a, b, x),
-        lambda x, a, b: beta_lower(b, a, 1 - x),
+        lambda x, a, b: beta_upper(a, b, x),
     ),
     "powerlaw": (
         lambda x, a: mp.log(a) + (a - 1) * mp.log(x),
@@ -209,7 +219,7 @@ FORMULAS: dict[str, tuple[Formula, Formula, Formula]] = {
         lambda x, a: -mp.expm1(a * mp.log(x)),
     ),
     "truncnorm": (
-        lambda x, a, b: -x * x / 2 - LOG_NORMAL - mp.log(normal_tail(a) - normal_tail(b)),
+        lambda x, a, b: -x * x / 2 - LOG_NORMAL - mp.log(between(a, b)),
         lambda x, a, b: truncated(a, x, a, b),
         lambda x, a, b: truncated(x, b, a, b),
     ),

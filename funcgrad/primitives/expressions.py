@@ -1,0 +1,169 @@
+"""Formulas of primitives with operators: one text, which NumPy evaluates or a `Recipe` records.
+
+What is written here is a part of one operation, so that it has no derivative of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.primitive import Primitive
+from funcgrad.lowering import Call
+from funcgrad.primitives import elementwise as p
+from funcgrad.primitives.families import Elementwise, Recipe
+from funcgrad.primitives.shape import BroadcastTo, ReduceSum, Reshape
+
+Run = Callable[..., Any]
+
+
+class Expression:
+    """A value of a formula.
+
+    Args:
+        run: Called with a primitive and values, evaluates or records it.
+        value: The value.
+    """
+
+    __slots__ = ("run", "value")
+    __array_ufunc__ = None
+
+    def __init__(self, run: Run, value: Any) -> None:
+        self.run = run
+        self.value = value
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return aval_of(self.value).dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return aval_of(self.value).shape
+
+    def __add__(self, other: Any) -> Expression:
+        return apply(p.add, self, other)
+
+    def __radd__(self, other: Any) -> Expression:
+        return apply(p.add, other, self)
+
+    def __sub__(self, other: Any) -> Expression:
+        return apply(p.sub, self, other)
+
+    def __rsub__(self, other: Any) -> Expression:
+        return apply(p.sub, other, self)
+
+    def __mul__(self, other: Any) -> Expression:
+        return apply(p.mul, self, other)
+
+    def __rmul__(self, other: Any) -> Expression:
+        return apply(p.mul, other, self)
+
+    def __truediv__(self, other: Any) -> Expression:
+        return apply(p.div, self, other)
+
+    def __rtruediv__(self, other: Any) -> Expression:
+        return apply(p.div, other, self)
+
+    def __neg__(self) -> Expression:
+        return apply(p.neg, self)
+
+    def __lt__(self, other: Any) -> Expression:
+        return apply(p.less, self, other)
+
+    def __gt__(self, other: Any) -> Expression:
+        return apply(p.greater, self, other)
+
+    def __and__(self, other: Expression) -> Expression:
+        return apply(p.bitwise_and, self, other)
+
+    def __or__(self, other: Expression) -> Expression:
+        return apply(p.bitwise_or, self, other)
+
+
+def apply(primitive: Primitive, *args: Any) -> Expression:
+    """A primitive of expressions and numbers, which have the dtype of the last expression."""
+    like = next(x for x in reversed(args) if isinstance(x, Expression))
+    dtype = like.dtype
+    values = [x.value if isinstance(x, Expression) else _number(x, dtype) for x in args]
+    return Expression(like.run, like.run(primitive, *values))
+
+
+def _number(x: Any, dtype: np.dtype[Any]) -> Any:
+    return dtype.type(x) if type(x) in (int, float, complex) else x
+
+
+def where(condition: Expression, x: Any, y: Any) -> Expression:
+    """``x`` where the condition holds, else ``y``, one of which may be a number."""
+    dtype = next(v for v in (x, y) if isinstance(v, Expression)).dtype
+    values = [v.value if isinstance(v, Expression) else _number(v, dtype) for v in (x, y)]
+    return Expression(condition.run, condition.run(p.select, condition.value, *values))
+
+
+def anywhere(condition: Expression) -> bool:
+    """Whether a condition holds for any element, or may hold for one when a record is run."""
+    return condition.run is not evaluated or bool(np.any(condition.value))
+
+
+def spread(x: Expression) -> Expression:
+    """``x`` with a last axis of length 1."""
+    return Expression(x.run, x.run(Reshape((*x.shape, 1)), x.value))
+
+
+def total(x: Expression) -> Expression:
+    """The sum along the last axis."""
+    return Expression(x.run, x.run(ReduceSum((len(x.shape) - 1,)), x.value))
+
+
+Formula = Callable[..., Expression]
+
+_BLOCK = 4096
+"""So many elements are evaluated at once: formulas may need some hundred numbers for each."""
+_DOUBLE = p.Convert(np.dtype(np.float64))
+
+
+def evaluated(primitive: Primitive, *args: Any) -> Any:
+    """A primitive of arrays: what `Expression` runs to evaluate a formula."""
+    return primitive.impl(*args)
+
+
+def evaluate(formula: Formula, *args: Any) -> Any:
+    """The values of a formula of real numbers, in the dtype of the last; it computes in double."""
+    dtype = aval_of(args[-1]).dtype
+    arrays = np.broadcast_arrays(*(np.asarray(x, np.float64) for x in args))
+    flat = [x.reshape(-1) for x in arrays]
+    out = np.empty(flat[0].shape)
+    with np.errstate(all="ignore"):
+        for start in range(0, out.size, _BLOCK):
+            part = slice(start, start + _BLOCK)
+            out[part] = formula(*(Expression(evaluated, x[part]) for x in flat)).value
+        return out.reshape(arrays[0].shape).astype(dtype, copy=False)[()]
+
+
+def record(formula: Formula, *avals: ShapedArray) -> Call:
+    """The form of an operation whose values are those of a formula."""
+    recipe = Recipe(*avals)
+    shape = np.broadcast_shapes(*(a.shape for a in avals))
+    given = []
+    for aval, x in zip(avals, recipe.inputs, strict=True):
+        wide: Any = x if aval.dtype == _DOUBLE.dtype else recipe(_DOUBLE, x)
+        wide = wide if aval.shape == shape else recipe(BroadcastTo(shape), wide)
+        given.append(Expression(recipe, wide))
+    value, dtype = formula(*given).value, avals[-1].dtype
+    return recipe.form(value if dtype == _DOUBLE.dtype else recipe(p.Convert(dtype), value))
+
+
+def function(primitive: Elementwise) -> Callable[..., Expression]:
+    """A primitive as a function of expressions."""
+    return lambda *args: apply(primitive, *args)
+
+
+exp, expm1, log, log1p, sqrt, absolute, floor, rint, power, minimum, maximum = (
+    function(primitive)
+    for primitive in (
+        p.exp, p.expm1, p.log, p.log1p, p.sqrt, p.absolute, p.floor, p.rint, p.power, p.minimum,
+        p.maximum,
+    )
+)  # fmt: skip

@@ -1,0 +1,154 @@
+"""Derivatives of the incomplete gamma and beta functions in all of their arguments.
+
+Densities are made of `deviance` and `binet` where parameters are large, so that they lose no
+digits. The derivative of ``P(a, x)`` in ``a`` is a mean of ``log(t) - digamma(a)`` over the gamma
+density up to ``x``, or over that beyond it with the other sign; on one of the two sides nothing
+changes its sign, and the derivative is accurate however small it is.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.avals import aval_of
+from funcgrad.core.primitive import Value
+from funcgrad.primitives import incomplete_beta
+from funcgrad.primitives.deviance import binet, binet_slope, deviance
+from funcgrad.primitives.elementwise import Smooth, bitwise_and, less, log, log1p, select, zero_of
+from funcgrad.primitives.elementwise import exp as exp_
+from funcgrad.primitives.elementwise import sqrt as sqrt_
+from funcgrad.primitives.expressions import (
+    Expression,
+    absolute,
+    apply,
+    exp,
+    expm1,
+    minimum,
+    spread,
+    sqrt,
+    total,
+    where,
+)
+from funcgrad.primitives.expressions import log as log_of
+from funcgrad.primitives.expressions import log1p as log1p_of
+from funcgrad.primitives.families import undefined
+from funcgrad.primitives.quadrature import unit_legendre
+from funcgrad.primitives.special import betaln, digamma, lgamma, xlog1py, xlogy
+from funcgrad.primitives.special_rows import Written
+
+_SQRT_2PI = math.sqrt(2 * math.pi)
+_LARGE = 10.0
+
+
+def gamma_density(a: Value, x: Value) -> Value:
+    """``x**(a-1) exp(-x) / gamma(a)``, the derivative of gammainc in x."""
+    plain = exp_.bind(xlogy.bind(a - 1, x) - x - lgamma.bind(a))
+    kernel = exp_.bind(-deviance.bind(a, x) - binet.bind(a)) * sqrt_.bind(a) / (_SQRT_2PI * x)
+    number = aval_of(x).dtype.type
+    is_large = bitwise_and.bind(less.bind(number(_LARGE), a), less.bind(zero_of(x), x))
+    return select.bind(is_large, kernel, plain)
+
+
+def beta_density(a: Value, b: Value, x: Value) -> Value:
+    """``x**(a-1) (1-x)**(b-1) / beta(a, b)``, the derivative of betainc in x."""
+    plain = exp_.bind(xlogy.bind(a - 1, x) + xlog1py.bind(b - 1, -x) - betaln.bind(a, b))
+    n, rest = a + b, 1 - x
+    away = deviance.bind(a, n * x) + deviance.bind(b, n * rest)
+    stirling = binet.bind(n) - binet.bind(a) - binet.bind(b)
+    spread_ = sqrt_.bind(a * (b / n)) / (_SQRT_2PI * x * rest)
+    number = aval_of(x).dtype.type
+    is_inside = bitwise_and.bind(less.bind(zero_of(x), x), less.bind(x, number(1)))
+    is_large = bitwise_and.bind(less.bind(number(2 * _LARGE), n), is_inside)
+    return select.bind(is_large, exp_.bind(stirling - away) * spread_, plain)
+
+
+# ------------------------------------------------------------------------- the shape of gammainc
+
+_NODES, _WEIGHTS = unit_legendre(48)
+_DROP = 40.0
+"""What is below ``exp(-40)`` times the largest is left out."""
+
+
+def _log_ratio(x: Expression, a: Expression) -> Expression:
+    """``log(x / a)``."""
+    difference = x - a
+    is_near = absolute(difference) < 0.5 * a
+    return where(is_near, log1p_of(where(is_near, difference / a, 0.0)), log_of(x / a))
+
+
+def scaled_slope(a: Expression, x: Expression) -> tuple[Expression, Expression]:
+    """The derivative of ``P(a, x)`` in ``a``, over the second result, ``x**a exp(-x) / gamma(a)``.
+
+    With ``t = x exp(y)`` beyond ``x``, with ``t = x exp(-y)`` below, where one term of
+    ``P(a, x) = P(a + 1, x) + x**a exp(-x) / gamma(a + 1)`` is taken out so that the rest decays.
+    Gauss's rule in ``y``, up to where the density has vanished.
+    """
+    rise = _log_ratio(x, a + 1.0) + 0.5 / (a + 1.0) - apply(binet_slope, a + 1.0)
+    is_above = rise > 0.0  # log(x) - digamma(a + 1)
+    shape = where(is_above, a, a + 1.0)
+    sign = where(is_above, a * 0.0 + 1.0, -1.0)
+    height = where(is_above, rise + 1.0 / a, -rise)
+    # The exponent is convex, and starts with this slope; the curvature is x exp(sign y).
+    steep = sign * (x - shape)
+    share = _DROP / x
+    beyond = minimum(sqrt(2.0 * share), log1p_of(share + log1p_of(share) + 1.0))
+    below = (_DROP + sqrt(_DROP * _DROP + 8.0 * _DROP * x)) / (2.0 * x)
+    length = minimum(_DROP / steep, where(is_above, beyond, below))
+    y = spread(length) * _NODES
+    signed = spread(sign) * y
+    weight = exp(spread(shape) * signed - spread(x) * expm1(signed))
+    integral = total(weight * (spread(height) + y) * _WEIGHTS) * length
+    scaled = where(is_above, integral, (integral * x + height) / a)
+    kernel = exp(-apply(deviance, a, x) - apply(binet, a)) * sqrt(a) / _SQRT_2PI
+    return -scaled, kernel
+
+
+def _slope_in_shape(a: Expression, x: Expression) -> Expression:
+    scaled, kernel = scaled_slope(a, x)
+    is_inside = (x > 0.0) & (a > 0.0) & (x < math.inf) & (a < math.inf)
+    # Where nothing is left of the density, or at an end, the derivative is 0.
+    gone = where(is_inside, 0.0, where((a > 0.0) & (x > -1e-300), 0.0 * a, math.nan))
+    return where(is_inside & (kernel > 0.0), scaled * kernel, gone)
+
+
+gammainc_da = Written(
+    "gammainc_da",
+    _slope_in_shape,
+    undefined("the derivative of gammainc in a", "a"),
+    lambda a, x, y: gamma_density(a, x) * (log.bind(x) - digamma.bind(a)),
+)
+gamma_slope_in_shape = gammainc_da.bind
+
+
+# -------------------------------------------------------------------------- the shapes of betainc
+
+
+def _beta_slope(place: int) -> Smooth:
+    name, shape = (("betainc_da", "a"), ("betainc_db", "b"))[place]
+    compute = (incomplete_beta.in_a, incomplete_beta.in_b)[place]
+
+    def cast(a: Any, b: Any, x: Any) -> Any:
+        return np.asarray(compute(a, b, x)).astype(aval_of(x).dtype)[()]
+
+    def in_x(a: Value, b: Value, x: Value, y: Value) -> Value:
+        logarithm = log1p.bind(-x) if place else log.bind(x)
+        own = digamma.bind(b if place else a)
+        return beta_density(a, b, x) * (logarithm - own + digamma.bind(a + b))
+
+    what = f"the derivative of betainc in {shape}"
+    return Smooth(
+        name,
+        cast,
+        [undefined(what, "a"), undefined(what, "b"), in_x],
+        f"{name}({{0}}, {{1}}, {{2}})",
+        kinds="f",
+        code_kinds="",
+    )
+
+
+betainc_da, betainc_db = _beta_slope(0), _beta_slope(1)
+"""Derivatives of the regularised incomplete beta function in its shapes."""
+beta_slope_in_a, beta_slope_in_b = betainc_da.bind, betainc_db.bind
