@@ -320,7 +320,11 @@ def _codes(jobs: Sequence[Sequence[Job]]) -> Iterator[kernel_store.Code]:
     yield kernel_store.executor_code()
     for job in (job for row in jobs for job in row):
         if isinstance(job, Nested):
-            yield kernel_store.LOOP if isinstance(job.node, Loop) else kernel_store.BRANCH
+            yield (
+                kernel_store.loop_code()
+                if isinstance(job.node, Loop)
+                else kernel_store.branch_code()
+            )
             for section in job.sections:
                 yield from _codes(section.jobs)
         elif isinstance(job, Kernel | ForeignCall | Multiplication | StridedMultiplication):
@@ -435,7 +439,7 @@ class _Stepper:
         }
         head = [words[name] for name in abi.LOOP_WORDS]
         rest = [word for row in (*sets, *turns, *moves) for word in row]
-        return Step(kernel_store.code_address(kernel_store.LOOP), head + rest)
+        return Step(kernel_store.code_address(kernel_store.loop_code()), head + rest)
 
     def _branch_step(self, job: Nested) -> Step:
         tables = [self._table(section) for section in job.sections]
@@ -453,7 +457,7 @@ class _Stepper:
         }
         head = [words[name] for name in abi.BRANCH_WORDS]
         return Step(
-            kernel_store.code_address(kernel_store.BRANCH),
+            kernel_store.code_address(kernel_store.branch_code()),
             [*head, *(w for row in sets for w in row), *tables],
         )
 
@@ -514,7 +518,7 @@ def _disjoint_step(graph: Graph, written: Sequence[Value]) -> Step:
     words = [0, 1, len(graph.inputs), len(written)]
     for value in (*written, *others):
         words += [value.slot, value.nbytes]
-    return Step(kernel_store.code_address(kernel_store.DISJOINT), words)
+    return Step(kernel_store.code_address(kernel_store.disjoint_code()), words)
 
 
 def _warn_of_python_loops(program: Program, jobs: Sequence[Sequence[Job]]) -> None:

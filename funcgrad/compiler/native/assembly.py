@@ -8,7 +8,7 @@ called.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 Value = str | int
@@ -202,6 +202,11 @@ class Assembly:
 
     def pick(self, condition: str, a: Value, b: Value, kind: str = "i64") -> str:
         return self.let(f"select i1 {condition}, {kind} {a}, {kind} {b}")
+
+    def phi(self, kind: str, values: Mapping[str, str]) -> str:
+        """The value that belongs to the block from which this one was reached."""
+        pairs = ", ".join(f"[ {value}, %{block} ]" for block, value in values.items())
+        return self.let(f"phi {kind} {pairs}")
 
     # Memory.
 

@@ -109,8 +109,8 @@ class ForeignCall:
             return [kernel_store.small_code(self.call.name, self._arrays[0].dtype, is_in_lanes)]
         if isinstance(self.call, FourierCall):
             dtype = self.node.memory[self.call.source].dtype
-            return [kernel_store.FOREIGN, fourier.code(dtype)]
-        return [kernel_store.FOREIGN]
+            return [kernel_store.foreign_code(), fourier.code(dtype)]
+        return [kernel_store.foreign_code()]
 
     @property
     def site(self) -> Site:
