@@ -311,11 +311,45 @@ class VectorAssembly(Assembly):
             f"shufflevector {vector} {one}, {vector} poison, <{self.lanes} x i32> zeroinitializer"
         )
 
+    # Numbers that change their lanes.
+
     def shuffled(self, pair: Sequence[str], places: Sequence[int]) -> str:
         """Numbers of a pair of vectors."""
         vectors = ", ".join(f"{self.vector} {x}" for x in pair)
         mask = ", ".join(f"i32 {t}" for t in places)
         return self.let(f"shufflevector {vectors}, <{self.lanes} x i32> <{mask}>")
+
+    def transposed(self, rows: Sequence[str]) -> list[str]:
+        """As many vectors as there are lanes: blocks of 1, 2, 4, ... numbers change places."""
+        rows, step = list(rows), 1
+        while step < self.lanes:
+            new = list(rows)
+            for i in (i for i in range(self.lanes) if not i & step):
+                pair = rows[i], rows[i + step]
+                numbers = range(self.lanes)
+                new[i] = self.shuffled(
+                    pair, [self.lanes + t - step if t & step else t for t in numbers]
+                )
+                new[i + step] = self.shuffled(
+                    pair, [self.lanes + t if t & step else t + step for t in numbers]
+                )
+            rows = new
+            step *= 2
+        return rows
+
+    def apart(self, parts: Sequence[str]) -> tuple[str, ...]:
+        """Elements that are neighbours in vectors, part by part: real numbers have one."""
+        if len(parts) == 1:
+            return tuple(parts)
+        return tuple(self.shuffled(parts, range(q, 2 * self.lanes, 2)) for q in range(2))
+
+    def together(self, x: Sequence[str]) -> list[str]:
+        """The reverse."""
+        n = self.lanes
+        if len(x) == 1:
+            return list(x)
+        places = [t // 2 + t % 2 * n for t in range(2 * n)]
+        return [self.shuffled(x, places[q * n : (q + 1) * n]) for q in range(2)]
 
     # Products of matrices, whose sums are in registers.
 

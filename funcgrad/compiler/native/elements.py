@@ -7,7 +7,7 @@ on real numbers, so that it has the same result in whatever lane it is computed,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from funcgrad.compiler.native.assembly import VectorAssembly
@@ -216,36 +216,3 @@ class Elements(VectorAssembly):
         is_first = self.compare("icmp eq", old, self.integer(0))
         new = self.choose_integer(self.both(is_bad, is_first), self.same(number), old)
         self.do(f"store {self.integers} {new}, ptr {bad}, align 8")
-
-    # Numbers that change their lanes.
-
-    def transposed(self, rows: list[str]) -> list[str]:
-        """As many vectors as there are lanes: blocks of 1, 2, 4, ... numbers change places."""
-        step = 1
-        while step < self.lanes:
-            new = list(rows)
-            for i in (i for i in range(self.lanes) if not i & step):
-                pair = rows[i], rows[i + step]
-                numbers = range(self.lanes)
-                new[i] = self.shuffled(
-                    pair, [self.lanes + t - step if t & step else t for t in numbers]
-                )
-                new[i + step] = self.shuffled(
-                    pair, [self.lanes + t if t & step else t + step for t in numbers]
-                )
-            rows = new
-            step *= 2
-        return rows
-
-    def apart(self, parts: Sequence[str]) -> Element:
-        """Elements that are neighbours in vectors, part by part."""
-        if self.unit == 1:
-            return tuple(parts)
-        return tuple(self.shuffled(parts, range(q, 2 * self.lanes, 2)) for q in range(2))
-
-    def together(self, x: Element) -> list[str]:
-        """The reverse."""
-        if self.unit == 1:
-            return list(x)
-        places = [t // 2 + t % 2 * self.lanes for t in range(2 * self.lanes)]
-        return [self.shuffled(x, places[q * self.lanes : (q + 1) * self.lanes]) for q in range(2)]

@@ -238,32 +238,13 @@ class _Fourier(VectorAssembly):
 
     def _parts(self, place: str) -> Pair:
         """Real and imaginary parts of neighbouring complex numbers."""
-        a, b = self._pair(place)
-        return tuple(self.shuffled((a, b), range(k, 2 * self.lanes, 2)) for k in (0, 1))  # type: ignore[return-value]
+        real, imaginary = self.apart(self._pair(place))
+        return real, imaginary
 
     def _join(self, pair: Pair, place: str) -> None:
         """The inverse of `_parts`."""
-        n = self.lanes
-        for half in (0, 1):
-            order = [i // 2 + n // 2 * half + n * (i % 2) for i in range(n)]
-            self.store(self.shuffled(pair, order), self.after(place, half * self.line))
-
-    def _transposed(self, rows: Sequence[str]) -> list[str]:
-        """As many vectors as they have elements: the bits of both numbers change places."""
-        found, n = list(rows), self.lanes
-        step = n // 2
-        while step:
-            low = [i if not i & step else n + i - step for i in range(n)]
-            high = [i + step if not i & step else n + i for i in range(n)]
-            for i in range(n):
-                if not i & step:
-                    a, b = found[i], found[i + step]
-                    found[i], found[i + step] = (
-                        self.shuffled((a, b), low),
-                        self.shuffled((a, b), high),
-                    )
-            step //= 2
-        return found
+        first, second = self.together(pair)
+        self._put((first, second), place)
 
     _MEMORY = "ptr %memory, ptr %place, i64 %n, i64 %step, i64 %lane, i64 %first, i64 %second"
 
@@ -293,7 +274,7 @@ class _Fourier(VectorAssembly):
                 memory = self.at("%memory", (j, 2 * self.line))
                 for part, name in enumerate(("%first", "%second")):
                     own = self.after(memory, name)
-                    for vector in self._transposed([pair[part] for pair in pairs]):
+                    for vector in self.transposed([pair[part] for pair in pairs]):
                         self.store(vector, own)
                         own = self.after(own, 2 * self.line)
 
@@ -330,7 +311,7 @@ class _Fourier(VectorAssembly):
                 for _ in range(self.lanes):
                     found.append(self._kept(memory, scale))
                     memory = self.after(memory, 2 * self.line)
-                re, im = (self._transposed([pair[part] for pair in found]) for part in (0, 1))
+                re, im = (self.transposed([pair[part] for pair in found]) for part in (0, 1))
                 place = self.at("%place", (k, "%step"))
                 for pair in zip(re, im, strict=True):
                     self._join(pair, place)

@@ -64,7 +64,7 @@ class _Executor(Assembly):
         self.offsets = offsets
 
     def run(self) -> None:
-        """The function ``int64 run(int64* slots, int64* table, int64 n_objects)``.
+        """Run a table: ``int64`` of ``int64* slots``, ``int64* table``, ``int64 n_objects``.
 
         ``slots[FIRST_SLOT + k], k < n_objects``: address of a Python object, replaced by that of
         its data. The table: number of steps; number of guarded objects; word offset of the guards;
@@ -148,7 +148,7 @@ class _Executor(Assembly):
             self.invoke("void", "llvm.x86.sse.ldmxcsr", ("ptr", saved))
 
     def look(self) -> None:
-        """The function ``int64 look(int64* slots)``: the error code to stop with, or 0.
+        """The error code to stop with, or 0: ``int64`` of ``int64* slots``.
 
         Of the threads that run a program only its own looks at the clock, and only the main thread
         asks Python whether a signal has come, as Python itself does.
