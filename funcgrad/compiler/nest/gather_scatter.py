@@ -42,9 +42,7 @@ from funcgrad.compiler.nest.walk import Cursor, Loop, Walk
 def generate_check(node: Checked) -> Iterator[Kernel]:
     """The kernel that makes indices places, and looks for the first wrong one if there is any."""
     (index,) = node.operands
-    source = Source()
-    source.add("begin = args[0]")
-    source.add("end = args[1]")
+    source = Source(has_span=True)
     given, out = Cursor(source, index, "i", 1), Cursor(source, whole(node.out), "y", 2)
     source.add(f"n = {source.word(node.length)}")
     assert node.equation is not None
@@ -81,9 +79,7 @@ class _Put:
     def __init__(self, node: Put) -> None:
         _, updates, *indices = node.operands
         self.node = node
-        self.source = source = Source()
-        source.add("begin = args[0]")
-        source.add("end = args[1]")
+        self.source = source = Source(has_span=True)
         self.target, self.given = (
             Cursor(source, node.target, "t", 1),
             Cursor(source, updates, "x", 2),
@@ -235,9 +231,7 @@ def generate_replace(node: Replace) -> Iterator[Kernel]:
 
 def _replacement(array: View, starts: Sequence[Operand], part: Operand, step: str) -> Kernel:
     """Takes a part into an array."""
-    source = Source()
-    source.add("begin = args[0]")
-    source.add("end = args[1]")
+    source = Source(has_span=True)
     large, small = Cursor(source, array, "x", 1), Cursor(source, part, "w", 2)
     moves = []
     for k, start in enumerate(starts):
@@ -272,9 +266,7 @@ def generate_argfold(node: ArgFold) -> Iterator[Kernel]:
 
 def _argfold_by_rows(node: ArgFold, x: View) -> Kernel:
     """One line after the other: blocks first, then within a block that has a new extreme."""
-    source, form = Source(), node.form
-    source.add("begin = args[0]")
-    source.add("end = args[1]")
+    source, form = Source(has_span=True), node.form
     line, out = Cursor(source, x, "x", 1), Cursor(source, whole(node.out), "y", 2)
     others = [i for i in range(len(x.shape)) if i != form.axis]
     shape = tuple(x.shape[i] for i in others)
@@ -307,9 +299,7 @@ def _argfold_by_rows(node: ArgFold, x: View) -> Kernel:
 
 def _argfold_by_columns(node: ArgFold, x: View) -> Kernel:
     """All lines beside each other at once: their extremes so far are kept in memory."""
-    source, form = Source(), node.form
-    source.add("begin = args[0]")
-    source.add("end = args[1]")
+    source, form = Source(has_span=True), node.form
     axis = form.axis
     leading, trailing = x.shape[:axis], x.shape[axis + 1 :]
     best = Value(trailing, x.dtype)
@@ -345,9 +335,7 @@ def generate_search(node: Search) -> Iterator[Kernel]:
     """
     ordered, values = node.operands
     assert isinstance(ordered, View)
-    source, n = Source(), node.form.lanes
-    source.add("begin = args[0]")
-    source.add("end = args[1]")
+    source, n = Source(has_span=True), node.form.lanes
     line = Cursor(source, ordered, "x", 1)
     value, out = Cursor(source, values, "v", 2), Cursor(source, whole(node.out), "y", 3)
     lanes = (*ordered.strides[:n], *(0,) * (len(values.shape) - n))
@@ -425,9 +413,7 @@ def _running(
         start: The result before the first element.
         step: The next result, of the one before and of elements.
     """
-    source, shape = Source(), node.out.shape
-    source.add("begin = args[0]")
-    source.add("end = args[1]")
+    source, shape = Source(has_span=True), node.out.shape
     given = [Cursor(source, x, f"p{k}", k + 1) for k, x in enumerate(node.operands)]
     cursors = [*given, Cursor(source, whole(node.out), "y", len(given) + 1)]
     others = [i for i in range(len(shape)) if i != axis]

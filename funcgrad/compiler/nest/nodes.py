@@ -6,9 +6,10 @@ file has no code but what every node can say of itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -64,6 +65,11 @@ class Node:
     def looks_around(self, k: int) -> bool:
         """Whether it reads an operand elsewhere than at the index that it is at."""
         return False
+
+    def like(self, node: Node) -> Self:
+        """The same node, computed for the same equation, and among the same, as another one."""
+        self.epoch, self.equation = node.epoch, node.equation
+        return self
 
 
 @dataclass(eq=False)
@@ -451,3 +457,27 @@ def all_nodes(graph: Graph) -> Iterator[Node]:
         if isinstance(node, Nest):
             for body in node.bodies:
                 yield from all_nodes(body)
+
+
+def readers_of(nodes: Iterable[Node]) -> defaultdict[Value, list[Node]]:
+    """By value the nodes that read it, each once."""
+    readers: defaultdict[Value, list[Node]] = defaultdict(list)
+    for node in nodes:
+        for value in dict.fromkeys(values_read(node)):
+            readers[value].append(node)
+    return readers
+
+
+def without_unread(
+    nodes: Sequence[Node], outputs: Iterable[Value], kinds: tuple[type[Node], ...]
+) -> list[Node]:
+    """The nodes but for those of some kinds that nothing reads."""
+    read = set(outputs)
+    kept: list[Node] = []
+    for node in reversed(nodes):
+        if not isinstance(node, kinds) or not read.isdisjoint(node.outs):
+            kept.append(node)
+            read.update(values_read(node))
+            if isinstance(node, Nest):
+                read.update(link.outer for link in node.links)
+    return kept[::-1]
