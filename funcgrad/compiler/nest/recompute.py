@@ -237,10 +237,6 @@ def _within(view: View, box: Box) -> Reindex | None:
     return Reindex(form.axes, tuple(starts), form.steps)
 
 
-def _zeros(operand: Operand) -> Uniform:
-    return Uniform(np.zeros((), operand.dtype)[()], operand.shape)
-
-
 def _is_plain(way: _Way, node: Node) -> bool:
     """Whether a reader reads, at every index, what was made at that index."""
     form, shape, box = way
