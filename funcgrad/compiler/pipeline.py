@@ -71,7 +71,7 @@ from funcgrad.compiler.runtime.executable import (
     KernelStats,
     Step,
     Stretch,
-    parallel_step,
+    step_of,
 )
 from funcgrad.compiler.runtime.matmul import Multiplication
 from funcgrad.compiler.runtime.routines import ForeignCall, scratch_of
@@ -116,7 +116,7 @@ def _compile_program(
     _split(jobs, n_threads)
     _go_on(jobs)
     memory = place(graph, groups, jobs)
-    sources = list(dict.fromkeys(kernel.source for kernel in _kernels(jobs)))
+    sources = list(dict.fromkeys(job.source for job, _ in _every(jobs) if isinstance(job, Kernel)))
     codes = list(dict.fromkeys(_codes(jobs)))
     if any(warm_memory.is_large(v.shape, v.dtype) for v in graph.outputs if v.home is v):
         codes.append(warm_memory.code())
@@ -304,48 +304,36 @@ def _section(
     return Section(graph, groups, [list(_jobs(group)) for group in groups])
 
 
-def _kernels(jobs: Sequence[Sequence[Job]]) -> Iterator[Kernel]:
-    """All kernels, those of inner graphs too."""
-    for row in jobs:
-        for job in row:
-            if isinstance(job, Kernel):
-                yield job
-            elif isinstance(job, Nested):
-                for section in job.sections:
-                    yield from _kernels(section.jobs)
+def _every(jobs: Sequence[Sequence[Job]], is_repeated: bool = False) -> Iterator[tuple[Job, bool]]:
+    """All jobs, those of inner graphs too, and whether they stand in a loop."""
+    for job in (job for row in jobs for job in row):
+        yield job, is_repeated
+        if isinstance(job, Nested):
+            for section in job.sections:
+                yield from _every(section.jobs, is_repeated or isinstance(job.node, Loop))
 
 
 def _codes(jobs: Sequence[Sequence[Job]]) -> Iterator[kernel_store.Code]:
     """The hand-written code that the jobs run, inner ones too."""
     yield kernel_store.executor_code()
-    for job in (job for row in jobs for job in row):
+    for job, _ in _every(jobs):
         if isinstance(job, Nested):
-            yield (
-                kernel_store.loop_code()
-                if isinstance(job.node, Loop)
-                else kernel_store.branch_code()
-            )
-            for section in job.sections:
-                yield from _codes(section.jobs)
-        elif isinstance(job, Kernel | ForeignCall | Multiplication | StridedMultiplication):
-            if isinstance(job, Multiplication | StridedMultiplication):
-                yield job.code
-            if isinstance(job, ForeignCall):
+            is_loop = isinstance(job.node, Loop)
+            yield kernel_store.loop_code() if is_loop else kernel_store.branch_code()
+        elif not isinstance(job, External):
+            if not isinstance(job, Kernel):
                 yield from job.codes
             if len(job.parts) > 1:
                 yield from kernel_store.parallel_codes()
 
 
-def _split(jobs: Sequence[Sequence[Job]], n_threads: int, is_repeated: bool = False) -> None:
+def _split(jobs: Sequence[Sequence[Job]], n_threads: int) -> None:
     """Form parts of what is large enough for several threads."""
-    for job in (job for row in jobs for job in row):
+    for job, is_repeated in _every(jobs):
         if isinstance(job, Kernel | ForeignCall):
             job.split(n_threads)
         elif isinstance(job, Multiplication | StridedMultiplication):
             job.split(n_threads, is_repeated)
-        elif isinstance(job, Nested):
-            for section in job.sections:
-                _split(section.jobs, n_threads, is_repeated or isinstance(job.node, Loop))
 
 
 class _Stepper:
@@ -380,9 +368,7 @@ class _Stepper:
         address = self.addresses[job.source]
         sites = {word: self._site(word) for word in job.words if isinstance(word, Site)}
         parts = [_part_words(job, i, sites) for i in range(len(job.parts))]
-        if len(parts) == 1:
-            return Step(address, parts[0])
-        return parallel_step(address, parts, self.n_threads)
+        return step_of(address, parts, self.n_threads)
 
     def _site(self, site: Site) -> int:
         self.sites.append(site)

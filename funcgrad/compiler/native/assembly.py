@@ -375,11 +375,11 @@ class VectorAssembly(Assembly):
             masks: Which of its numbers there are.
         """
         self.fork("%adds", "add", "set")
-        for label in ("set", "add"):
+        for is_sum, label in enumerate(("set", "add")):
             self.start(label)
             for total, (base, distance), mask in zip(sums, places, masks, strict=True):
                 place = self.after(base, distance)
-                if label == "add":
+                if is_sum:
                     total = self.let(f"fadd {self.vector} {self.load(place, mask)}, {total}")
                 self.store(total, place, mask)
             self.leave()

@@ -935,14 +935,18 @@ class _Writer:
                 if self._operand_access(x, node) in written:
                     self._name(x, node, loaded)
 
+    def _finish(self, node: Node, name: str) -> None:
+        """The variable that holds the result of a node, which is stored if it has a place."""
+        self.names[node.out] = name
+        if node in self.outs:
+            self._store(self.outs[node], name, self._is_full(node))
+
     def _compute(self, node: Node, names: list[str]) -> None:
         assert isinstance(node, Point)
         name = f"v{self.nodes.index(node)}{self.suffix}"
         dtypes = [x.dtype for x in node.operands]
         self.source.add(f"{name} = {written(node.expr, names, dtypes, node.out.dtype)}")
-        self.names[node.out] = name
-        if node in self.outs:
-            self._store(self.outs[node], name, self._is_full(node))
+        self._finish(node, name)
 
     def _guard(self, node: Guard, loaded: dict[Any, str], zone: str = "") -> None:
         """One operand or the other; the first one is read only where it is there.
@@ -954,9 +958,7 @@ class _Writer:
         inside, outside = node.operands
         if zone == "core":
             operand = inside if self.is_inside[node] else outside
-            self.names[node.out] = self._name(operand, node, loaded)
-            if node in self.outs:
-                self._store(self.outs[node], self.names[node.out], self._is_full(node))
+            self._finish(node, self._name(operand, node, loaded))
             return
         test = self.questions[node] + self.suffix
         name = f"v{self.nodes.index(node)}{self.suffix}"
@@ -978,9 +980,7 @@ class _Writer:
             self.source.add(f"{name} = {otherwise}")
             with self.source.block(f"if {test}:"):
                 self.source.add(f"{name} = {self._load_text(access, self._is_full(node))}")
-        self.names[node.out] = name
-        if node in self.outs:
-            self._store(self.outs[node], name, self._is_full(node))
+        self._finish(node, name)
 
     def _pick(self, node: Pick, loaded: dict[Any, str]) -> None:
         """An element at a place that is computed."""
@@ -1018,9 +1018,7 @@ class _Writer:
         if test:
             value = f"select({test}, {value}, {source.literal(node.fill)})"
         source.add(f"{name} = {value}")
-        self.names[node.out] = name
-        if node in self.outs:
-            self._store(self.outs[node], name, self._is_full(node))
+        self._finish(node, name)
 
     def _load_safely(self, access: _Access, node: Guard, test: str) -> str:
         """An element of a full guard's operand, or the first one in its box if it is not there."""

@@ -45,41 +45,6 @@ from funcgrad.errors import CompilerError
 from funcgrad.forking import held_by_forks
 from funcgrad.records import dataclass
 
-__all__ = [
-    "Code",
-    "Stats",
-    "branch_code",
-    "cache_clear",
-    "cache_dir",
-    "cache_size",
-    "code_address",
-    "code_size",
-    "compile_kernels",
-    "counting",
-    "disjoint_code",
-    "executor",
-    "executor_code",
-    "foreign_code",
-    "fourier_code",
-    "fourier_lanes",
-    "gemm_code",
-    "is_cache_read_only",
-    "kernel_address",
-    "loop_code",
-    "machine_facts",
-    "parallel_address",
-    "parallel_codes",
-    "pool_address",
-    "set_cache_dir",
-    "small_code",
-    "small_lanes",
-    "stats",
-    "strided_code",
-    "strided_shape",
-    "tile_shape",
-    "tiles_code",
-]
-
 
 @dataclass
 class Stats:
