@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
-from typing import Any
 
 import numpy as np
 
@@ -27,24 +26,12 @@ from funcgrad.compiler.nest.arrange import arrange, is_on
 from funcgrad.compiler.nest.codegen import generate, generate_copy
 from funcgrad.compiler.nest.cost import Cost, arithmetic_of, traffic_of
 from funcgrad.compiler.nest.fuse import Group
-from funcgrad.compiler.nest.gather_scatter import (
-    generate_argfold,
-    generate_check,
-    generate_put,
-    generate_recurrence,
-    generate_replace,
-    generate_scan,
-    generate_search,
-    is_there,
-)
+from funcgrad.compiler.nest.gather_scatter import GENERATORS
 from funcgrad.compiler.nest.interchange import generate_lanes, lanes_of
 from funcgrad.compiler.nest.layout import Value, View, whole
 from funcgrad.compiler.nest.lower import build, simplified
 from funcgrad.compiler.nest.nodes import (
-    ArgFold,
     Carry,
-    Checked,
-    Copies,
     External,
     Graph,
     Link,
@@ -52,12 +39,7 @@ from funcgrad.compiler.nest.nodes import (
     Nest,
     Node,
     Product,
-    Put,
-    Recurrence,
-    Replace,
     Routine,
-    Scan,
-    Search,
     StridedProduct,
     all_nodes,
     values_read,
@@ -198,14 +180,10 @@ def _arranged(group: Group) -> Iterator[Job]:
     node = group.nodes[0]
     if group.is_fusable:
         yield generate(group)
-    elif isinstance(node, Copies):
-        for operand, target in zip(node.operands, node.places, strict=True):
-            if not is_there(operand, target):
-                yield generate_copy(operand, target)
     elif isinstance(node, Nest):
         yield from _nest_jobs(node)
-    elif type(node) in _GENERATORS:
-        yield from _GENERATORS[type(node)](node)
+    elif type(node) in GENERATORS:
+        yield from GENERATORS[type(node)](node)
     elif isinstance(node, Product):
         yield Multiplication(node)
     elif isinstance(node, Routine):
@@ -226,17 +204,6 @@ def _routine_jobs(node: Routine) -> Iterator[Job]:
         calls += call.calls if isinstance(call, Together) and not is_available() else [call]
     for k, call in enumerate(calls):
         yield ForeignCall(node, call, scratch_of(node) if k == 0 else [])
-
-
-_GENERATORS: dict[type[Node], Callable[[Any], Iterator[Kernel]]] = {
-    Checked: generate_check,
-    Put: generate_put,
-    Replace: generate_replace,
-    ArgFold: generate_argfold,
-    Search: generate_search,
-    Recurrence: generate_recurrence,
-    Scan: generate_scan,
-}
 
 
 def _nest_jobs(node: Nest) -> Iterator[Job]:

@@ -11,7 +11,7 @@ one after the other.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -27,6 +27,7 @@ from funcgrad.compiler.nest.layout import (
 from funcgrad.compiler.nest.nodes import (
     ArgFold,
     Checked,
+    Copies,
     Node,
     Put,
     Recurrence,
@@ -38,7 +39,22 @@ from funcgrad.compiler.nest.places import clamped, is_wrong, refuse, resolve
 from funcgrad.compiler.nest.source import BLOCK, Kernel, Site, Source, neutral, written
 from funcgrad.compiler.nest.walk import Cursor, Loop, Walk
 
+Generator = Callable[[Any], Iterable[Kernel]]
+GENERATORS: dict[type[Node], Generator] = {}
+"""What writes the kernels of nodes that share them with no other, by the types of these."""
 
+
+def generates(kind: type[Node]) -> Callable[[Generator], Generator]:
+    """Register what writes the kernels of a type of nodes."""
+
+    def register(generate: Generator) -> Generator:
+        GENERATORS[kind] = generate
+        return generate
+
+    return register
+
+
+@generates(Checked)
 def generate_check(node: Checked) -> Iterator[Kernel]:
     """The kernel that makes indices places, and looks for the first wrong one if there is any."""
     (index,) = node.operands
@@ -63,6 +79,7 @@ def generate_check(node: Checked) -> Iterator[Kernel]:
     yield Kernel(source.text(), source.words, walk.length, work=2 * math.prod(node.out.shape))
 
 
+@generates(Put)
 def generate_put(node: Put) -> Iterator[Kernel]:
     """The kernels of a deposit: a copy, into which elements are then taken."""
     yield from _copied(node.operands[0], whole(node.out))
@@ -202,7 +219,7 @@ class _Put:
             source.add("end = select(side == 0, end, edge)")
 
 
-def is_there(operand: Operand, place: View) -> bool:
+def _is_there(operand: Operand, place: View) -> bool:
     """Whether an operand need not be copied to a place, since it is changed where it is."""
     if isinstance(operand, Uniform):
         return False
@@ -214,14 +231,22 @@ def is_there(operand: Operand, place: View) -> bool:
     return operand.value.home is place.value.home
 
 
+@generates(Copies)
+def generate_copies(node: Copies) -> Iterator[Kernel]:
+    """The kernels of an assembly."""
+    for operand, place in zip(node.operands, node.places, strict=True):
+        yield from _copied(operand, place)
+
+
 def _copied(operand: Operand, place: View) -> Iterator[Kernel]:
-    if not is_there(operand, place):
+    if not _is_there(operand, place):
         yield generate_copy(operand, place)
 
 
 # Windows.
 
 
+@generates(Replace)
 def generate_replace(node: Replace) -> Iterator[Kernel]:
     """The kernels of a replaced window: a copy of all, and one of the window."""
     x, update, *starts = node.operands
@@ -255,6 +280,7 @@ def _replacement(array: View, starts: Sequence[Operand], part: Operand, step: st
 # Places of extremes.
 
 
+@generates(ArgFold)
 def generate_argfold(node: ArgFold) -> Iterator[Kernel]:
     """The kernel that finds extreme elements along an axis."""
     (x,) = node.operands
@@ -328,6 +354,7 @@ def _argfold_by_columns(node: ArgFold, x: View) -> Kernel:
     return Kernel(source.text(), source.words, walk.length, [best], work=math.prod(x.shape))
 
 
+@generates(Search)
 def generate_search(node: Search) -> Iterator[Kernel]:
     """The kernel of binary searches: all those of a block make each step together.
 
@@ -374,6 +401,7 @@ def generate_search(node: Search) -> Iterator[Kernel]:
     yield Kernel(source.text(), source.words, walk.length, [], True, work)
 
 
+@generates(Scan)
 def generate_scan(node: Scan) -> Iterator[Kernel]:
     """The kernel of a running fold."""
     out, form = node.out, node.form
@@ -384,6 +412,7 @@ def generate_scan(node: Scan) -> Iterator[Kernel]:
     yield _running(node, form.axis, form.reverse, neutral(form.init, out.dtype), step)
 
 
+@generates(Recurrence)
 def generate_recurrence(node: Recurrence) -> Iterator[Kernel]:
     """The kernel of a recurrence."""
     form = node.form
