@@ -77,6 +77,17 @@ class Assembly:
             self.go(f"end{n}")
         self.start(f"end{n}")
 
+    def call_by_number(self, code: str, functions: Mapping[int, str], arguments: str) -> None:
+        """Call the function that belongs to a number, if there is one."""
+        n = next(self._numbers)
+        cases = " ".join(f"i64 {key}, label %case{n}.{key}" for key in functions)
+        self.do(f"switch i64 {code}, label %end{n} [ {cases} ]")
+        for key, name in functions.items():
+            self.start(f"case{n}.{key}")
+            self.do(f"call void @{name}({arguments})")
+            self.go(f"end{n}")
+        self.start(f"end{n}")
+
     @contextmanager
     def count(self, first: str, end: str, step: Value = 1) -> Iterator[str]:
         """A loop: yields its counter, which may reach its end before the first turn."""

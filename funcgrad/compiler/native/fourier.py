@@ -215,13 +215,7 @@ class _Fourier(VectorAssembly):
             code = self.add(self.mul("%radix", 2), code)
             names = {2 * r + last: _pass_name(r, last) for r, last in KINDS}
             names |= {2 * r + 1: names[2 * r] for r in RADICES if (r, True) not in KINDS}
-            cases = " ".join(f"i64 {key}, label %{name}" for key, name in names.items())
-            self.do(f"switch i64 {code}, label %done [ {cases} ]")
-            for kind in KINDS:
-                self.start(_pass_name(*kind))
-                self.do(f"call void @{_pass_name(*kind)}({self._PASS})")
-                self.go("done")
-            self.start("done")
+            self.call_by_number(code, names, self._PASS)
 
     # Memory.
 

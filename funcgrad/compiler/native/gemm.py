@@ -302,17 +302,12 @@ class _Assembly(VectorAssembly):
             "i64 %c.line, i1 %adds"
         )
         passed = "i64 %k, ptr %a, ptr %b, i64 %b.step, ptr %c, i64 %c.line, i1 %adds"
-        shape = self.shape
+        kinds = itertools.product(self.shape.rows, range(1, self.shape.vectors + 1))
+        functions = {16 * r + v: f"inner{r}x{v}" for r, v in kinds}
         with self.function("choose", arguments):
-            code = self.add(self.mul("%which.rows", 16), "%vectors")
-            kinds = list(itertools.product(shape.rows, range(1, shape.vectors + 1)))
-            cases = " ".join(f"i64 {16 * r + v}, label %case{r}x{v}" for r, v in kinds)
-            self.do(f"switch i64 {code}, label %done [ {cases} ]")
-            for r, v in kinds:
-                self.start(f"case{r}x{v}")
-                self.do(f"call void @inner{r}x{v}({passed})")
-                self.go("done")
-            self.start("done")
+            self.call_by_number(
+                self.add(self.mul("%which.rows", 16), "%vectors"), functions, passed
+            )
 
     def _narrow(self, vectors: int) -> None:
         """C = A times a panel of B that has all columns, without panels of A.
@@ -528,13 +523,8 @@ class _Assembly(VectorAssembly):
             f"i64 %rows, i64 %columns, i64 %k, ptr %a, i64 {a_row}, i64 {a_column}, ptr %panels, "
             "ptr %c, i64 %c.line"
         )
-        cases = " ".join(f"i64 {v}, label %narrow{n}x{v}" for v in range(1, shape.vectors + 1))
-        self.do(f"switch i64 {vectors}, label %narrow{n}end [ {cases} ]")
-        for v in range(1, shape.vectors + 1):
-            self.start(f"narrow{n}x{v}")
-            self.do(f"call void @narrow{v}({words})")
-            self.go(f"narrow{n}end")
-        self.start(f"narrow{n}end")
+        functions = {v: f"narrow{v}" for v in range(1, shape.vectors + 1)}
+        self.call_by_number(vectors, functions, words)
         self.leave()
         self.start(f"wide{n}")
 

@@ -95,17 +95,10 @@ class _Assembly(VectorAssembly):
     def _choose(self, kinds: list[tuple[bool, int, int]]) -> None:
         """The inner loop for so many rows and vectors."""
         arguments = f"i64 %is_near, i64 %rows, i64 %vectors, {self._ARGUMENTS}"
+        functions = {256 * f + 16 * r + v: _name(f, r, v) for f, r, v in kinds}
         with self.function("choose", arguments):
             code = self.add(self.mul("%is_near", 256), self.mul("%rows", 16))
-            cases = " ".join(
-                f"i64 {256 * f + 16 * r + v}, label %case{f:d}x{r}x{v}" for f, r, v in kinds
-            )
-            self.do(f"switch i64 {self.add(code, '%vectors')}, label %done [ {cases} ]")
-            for f, r, v in kinds:
-                self.start(f"case{f:d}x{r}x{v}")
-                self.do(f"call void @{_name(f, r, v)}({self._ARGUMENTS})")
-                self.go("done")
-            self.start("done")
+            self.call_by_number(self.add(code, "%vectors"), functions, self._ARGUMENTS)
 
     def _step(self) -> None:
         """The step: all sums of its groups of rows."""
