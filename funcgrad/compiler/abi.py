@@ -70,18 +70,9 @@ TIMED_OUT = 1004
 """Error code of a program that is past its deadline."""
 
 LOOP_WORDS = [
-    "begin",
-    "end",
-    "length",
-    "executor",
-    "condition",
-    "condition_slot",
-    "condition_offset",
-    "body",
-    "n_sets",
-    "n_turns",
-    "n_moves",
-]
+    "begin", "end", "length", "executor", "condition", "condition_slot", "condition_offset", "body",
+    "n_sets", "n_turns", "n_moves",
+]  # fmt: skip
 """Meaning of the first words of a loop's arguments.
 
 ``condition`` and ``body`` are the addresses of tables of the executor; the condition is 0 for loops
@@ -101,28 +92,10 @@ the sets, as of a loop, and the addresses of the branches' tables.
 """
 
 GEMM_WORDS = [
-    "begin",
-    "end",
-    "function",
-    "m",
-    "n",
-    "k",
-    "lda",
-    "ldb",
-    "ldc",
-    "trans_a",
-    "trans_b",
-    "slot_a",
-    "offset_a",
-    "stride_a",
-    "slot_b",
-    "offset_b",
-    "stride_b",
-    "slot_c",
-    "offset_c",
-    "stride_c",
+    "begin", "end", "function", "m", "n", "k", "lda", "ldb", "ldc", "trans_a", "trans_b", "slot_a",
+    "offset_a", "stride_a", "slot_b", "offset_b", "stride_b", "slot_c", "offset_c", "stride_c",
     "accumulate",
-]
+]  # fmt: skip
 """Meaning of the words of a product's arguments, in order.
 
 ``C[b] = op(A[b]) @ op(B[b])`` for ``begin <= b < end``, all row-major: ``op(A)`` is ``m x k``,
@@ -132,33 +105,10 @@ gemm. ``accumulate`` is 1 to add to C, else C's old values are ignored.
 """
 
 TILE_WORDS = [
-    "begin",
-    "end",
-    "m",
-    "n",
-    "k",
-    "tile_m",
-    "tile_n",
-    "rows",
-    "columns",
-    "symmetric",
-    "slot_a",
-    "offset_a",
-    "stride_a",
-    "line_a",
-    "trans_a",
-    "slot_b",
-    "offset_b",
-    "stride_b",
-    "line_b",
-    "trans_b",
-    "slot_c",
-    "offset_c",
-    "stride_c",
-    "scratch",
-    "scratch_offset",
-    "lane",
-]
+    "begin", "end", "m", "n", "k", "tile_m", "tile_n", "rows", "columns", "symmetric", "slot_a",
+    "offset_a", "stride_a", "line_a", "trans_a", "slot_b", "offset_b", "stride_b", "line_b",
+    "trans_b", "slot_c", "offset_c", "stride_c", "scratch", "scratch_offset", "lane",
+]  # fmt: skip
 """Meaning of the words of a product's arguments, in order.
 
 ``C[b] = op(A[b]) @ op(B[b])``, all row-major: ``op(A)`` is ``m x k``, stored as ``k x m`` where
@@ -171,33 +121,11 @@ rows) are bytes. Every thread needs ``lane`` bytes of scratch memory for a block
 """
 
 STRIDED_WORDS = [
-    "begin",
-    "end",
-    "groups",
-    "group_rows",
-    "rows",
-    "is_near",
-    "strip_groups",
-    "group_strips",
-    "strips",
-    "panel",
-    "blocks",
-    "terms",
-    "slot_a",
-    "offset_a",
-    "slot_b",
-    "offset_b",
-    "slot_c",
-    "offset_c",
-    "slot_outer",
-    "offset_outer",
-    "slot_rows",
-    "offset_rows",
-    "slot_blocks",
-    "offset_blocks",
-    "slot_terms",
-    "offset_terms",
-]
+    "begin", "end", "groups", "group_rows", "rows", "is_near", "strip_groups", "group_strips",
+    "strips", "panel", "blocks", "terms", "slot_a", "offset_a", "slot_b", "offset_b", "slot_c",
+    "offset_c", "slot_outer", "offset_outer", "slot_rows", "offset_rows", "slot_blocks",
+    "offset_blocks", "slot_terms", "offset_terms",
+]  # fmt: skip
 """Meaning of the words of a strided product's arguments, in order.
 
 A strip is a vector of neighbouring columns, or what is left of one at the end of a line; behind the
@@ -212,18 +140,9 @@ outer index has ``groups`` groups of ``group_rows`` rows, each with ``strip_grou
 """
 
 SMALL_WORDS = [
-    "begin",
-    "end",
-    "m",
-    "n",
-    "k",
-    "lower",
-    "transposed",
-    "unit",
-    "checked",
-    "site",
+    "begin", "end", "m", "n", "k", "lower", "transposed", "unit", "checked", "site",
     *(f"{word}_{x}" for x in "abcd" for word in ("slot", "offset", "stride")),
-]
+]  # fmt: skip
 """Meaning of the words of a step on small matrices, in order.
 
 Matrices ``begin <= i < end`` of a stack are ``m x n`` and have ``k`` right sides, all row-major;
@@ -237,19 +156,9 @@ PARALLEL_WORDS = ["begin", "end", "pool", "count", "kernel", "part_words", "thre
 """Meaning of the first words of a parallel step's arguments; then follow those of its parts."""
 
 FOREIGN_WORDS = [
-    "begin",
-    "end",
-    "function",
-    "check",
-    "site",
-    "clear",
-    "test",
-    "every",
-    "invalid",
-    "library",
-    "n_places",
-    "n_arguments",
-]
+    "begin", "end", "function", "check", "site", "clear", "test", "every", "invalid", "library",
+    "n_places", "n_arguments",
+]  # fmt: skip
 """Meaning of the first words of a call of a function of NumPy or SciPy.
 
 The function is called for ``begin <= i < end``. Then follow

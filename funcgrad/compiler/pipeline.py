@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
-from typing import Any
 
 import numpy as np
 
@@ -27,24 +26,12 @@ from funcgrad.compiler.nest.arrange import arrange, is_on
 from funcgrad.compiler.nest.codegen import generate, generate_copy
 from funcgrad.compiler.nest.cost import Cost, arithmetic_of, traffic_of
 from funcgrad.compiler.nest.fuse import Group
-from funcgrad.compiler.nest.gather_scatter import (
-    generate_argfold,
-    generate_check,
-    generate_put,
-    generate_recurrence,
-    generate_replace,
-    generate_scan,
-    generate_search,
-    is_there,
-)
+from funcgrad.compiler.nest.gather_scatter import GENERATORS, is_there
 from funcgrad.compiler.nest.interchange import generate_lanes, lanes_of
 from funcgrad.compiler.nest.layout import Value, View, whole
 from funcgrad.compiler.nest.lower import build, simplified
 from funcgrad.compiler.nest.nodes import (
-    ArgFold,
     Carry,
-    Checked,
-    Copies,
     External,
     Graph,
     Link,
@@ -52,12 +39,7 @@ from funcgrad.compiler.nest.nodes import (
     Nest,
     Node,
     Product,
-    Put,
-    Recurrence,
-    Replace,
     Routine,
-    Scan,
-    Search,
     StridedProduct,
     all_nodes,
     values_read,
@@ -71,7 +53,7 @@ from funcgrad.compiler.runtime.executable import (
     KernelStats,
     Step,
     Stretch,
-    parallel_step,
+    step_of,
 )
 from funcgrad.compiler.runtime.matmul import Multiplication
 from funcgrad.compiler.runtime.routines import ForeignCall, scratch_of
@@ -116,7 +98,7 @@ def _compile_program(
     _split(jobs, n_threads)
     _go_on(jobs)
     memory = place(graph, groups, jobs)
-    sources = list(dict.fromkeys(kernel.source for kernel in _kernels(jobs)))
+    sources = list(dict.fromkeys(job.source for job, _ in _every(jobs) if isinstance(job, Kernel)))
     codes = list(dict.fromkeys(_codes(jobs)))
     if any(warm_memory.is_large(v.shape, v.dtype) for v in graph.outputs if v.home is v):
         codes.append(warm_memory.code())
@@ -198,14 +180,10 @@ def _arranged(group: Group) -> Iterator[Job]:
     node = group.nodes[0]
     if group.is_fusable:
         yield generate(group)
-    elif isinstance(node, Copies):
-        for operand, target in zip(node.operands, node.places, strict=True):
-            if not is_there(operand, target):
-                yield generate_copy(operand, target)
     elif isinstance(node, Nest):
         yield from _nest_jobs(node)
-    elif type(node) in _GENERATORS:
-        yield from _GENERATORS[type(node)](node)
+    elif type(node) in GENERATORS:
+        yield from GENERATORS[type(node)](node)
     elif isinstance(node, Product):
         yield Multiplication(node)
     elif isinstance(node, Routine):
@@ -227,17 +205,6 @@ def _routine_jobs(node: Routine) -> Iterator[Job]:
         calls += call.calls if isinstance(call, Together) and not is_available() else [call]
     for k, call in enumerate(calls):
         yield ForeignCall(node, call, scratch_of(node) if k == 0 else [])
-
-
-_GENERATORS: dict[type[Node], Callable[[Any], Iterator[Kernel]]] = {
-    Checked: generate_check,
-    Put: generate_put,
-    Replace: generate_replace,
-    ArgFold: generate_argfold,
-    Search: generate_search,
-    Recurrence: generate_recurrence,
-    Scan: generate_scan,
-}
 
 
 def _nest_jobs(node: Nest) -> Iterator[Job]:
@@ -305,44 +272,36 @@ def _section(
     return Section(graph, groups, [list(_jobs(group)) for group in groups])
 
 
-def _kernels(jobs: Sequence[Sequence[Job]]) -> Iterator[Kernel]:
-    """All kernels, those of inner graphs too."""
-    for row in jobs:
-        for job in row:
-            if isinstance(job, Kernel):
-                yield job
-            elif isinstance(job, Nested):
-                for section in job.sections:
-                    yield from _kernels(section.jobs)
+def _every(jobs: Sequence[Sequence[Job]], is_repeated: bool = False) -> Iterator[tuple[Job, bool]]:
+    """All jobs, those of inner graphs too, and whether they stand in a loop."""
+    for job in (job for row in jobs for job in row):
+        yield job, is_repeated
+        if isinstance(job, Nested):
+            for section in job.sections:
+                yield from _every(section.jobs, is_repeated or isinstance(job.node, Loop))
 
 
 def _codes(jobs: Sequence[Sequence[Job]]) -> Iterator[kernel_store.Code]:
     """The hand-written code that the jobs run, inner ones too."""
     yield kernel_store.executor_code()
-    for job in (job for row in jobs for job in row):
+    for job, _ in _every(jobs):
         if isinstance(job, Nested):
-            yield kernel_store.LOOP if isinstance(job.node, Loop) else kernel_store.BRANCH
-            for section in job.sections:
-                yield from _codes(section.jobs)
-        elif isinstance(job, Kernel | ForeignCall | Multiplication | StridedMultiplication):
-            if isinstance(job, Multiplication | StridedMultiplication):
-                yield job.code
-            if isinstance(job, ForeignCall):
+            is_loop = isinstance(job.node, Loop)
+            yield kernel_store.loop_code() if is_loop else kernel_store.branch_code()
+        elif not isinstance(job, External):
+            if not isinstance(job, Kernel):
                 yield from job.codes
             if len(job.parts) > 1:
                 yield from kernel_store.parallel_codes()
 
 
-def _split(jobs: Sequence[Sequence[Job]], n_threads: int, is_repeated: bool = False) -> None:
+def _split(jobs: Sequence[Sequence[Job]], n_threads: int) -> None:
     """Form parts of what is large enough for several threads."""
-    for job in (job for row in jobs for job in row):
+    for job, is_repeated in _every(jobs):
         if isinstance(job, Kernel | ForeignCall):
             job.split(n_threads)
         elif isinstance(job, Multiplication | StridedMultiplication):
             job.split(n_threads, is_repeated)
-        elif isinstance(job, Nested):
-            for section in job.sections:
-                _split(section.jobs, n_threads, is_repeated or isinstance(job.node, Loop))
 
 
 class _Stepper:
@@ -377,9 +336,7 @@ class _Stepper:
         address = self.addresses[job.source]
         sites = {word: self._site(word) for word in job.words if isinstance(word, Site)}
         parts = [_part_words(job, i, sites) for i in range(len(job.parts))]
-        if len(parts) == 1:
-            return Step(address, parts[0])
-        return parallel_step(address, parts, self.n_threads)
+        return step_of(address, parts, self.n_threads)
 
     def _site(self, site: Site) -> int:
         self.sites.append(site)
@@ -436,7 +393,7 @@ class _Stepper:
         }
         head = [words[name] for name in abi.LOOP_WORDS]
         rest = [word for row in (*sets, *turns, *moves) for word in row]
-        return Step(kernel_store.code_address(kernel_store.LOOP), head + rest)
+        return Step(kernel_store.code_address(kernel_store.loop_code()), head + rest)
 
     def _branch_step(self, job: Nested) -> Step:
         tables = [self._table(section) for section in job.sections]
@@ -454,7 +411,7 @@ class _Stepper:
         }
         head = [words[name] for name in abi.BRANCH_WORDS]
         return Step(
-            kernel_store.code_address(kernel_store.BRANCH),
+            kernel_store.code_address(kernel_store.branch_code()),
             [*head, *(w for row in sets for w in row), *tables],
         )
 
@@ -515,7 +472,7 @@ def _disjoint_step(graph: Graph, written: Sequence[Value]) -> Step:
     words = [0, 1, len(graph.inputs), len(written)]
     for value in (*written, *others):
         words += [value.slot, value.nbytes]
-    return Step(kernel_store.code_address(kernel_store.DISJOINT), words)
+    return Step(kernel_store.code_address(kernel_store.disjoint_code()), words)
 
 
 def _warn_of_python_loops(program: Program, jobs: Sequence[Sequence[Job]]) -> None:

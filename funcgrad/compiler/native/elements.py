@@ -7,16 +7,16 @@ on real numbers, so that it has the same result in whatever lane it is computed,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
-from funcgrad.compiler.native.assembly import Assembly
+from funcgrad.compiler.native.assembly import VectorAssembly
 
 Element = tuple[str, ...]
 """The names of a real part and, if there is one, an imaginary part."""
 
 
-class Elements(Assembly):
+class Elements(VectorAssembly):
     """Operations on elements.
 
     Attributes:
@@ -24,7 +24,6 @@ class Elements(Assembly):
         unit: How many real numbers make an element.
         stored: Type of a real number in memory.
         nbytes: Its size.
-        line: Bytes of a vector.
         integers: Type of a vector of integers.
         flags: Type of a mask.
     """
@@ -35,7 +34,6 @@ class Elements(Assembly):
         self.unit = 2 if letter in "cz" else 1
         self.stored = "float" if letter in "sc" else "double"
         self.nbytes = 4 if letter in "sc" else 8
-        self.line = 8 * lanes
         self.zeros: Element = ("zeroinitializer",) * self.unit
         self._name_types(True)
 
@@ -57,23 +55,6 @@ class Elements(Assembly):
     def suffix(self) -> str:
         return super().suffix if self.is_vector else "f64"
 
-    def declarations(self) -> list[str]:
-        memory, mask = f"<{self.lanes} x {self.stored}>", f"<{self.lanes} x i1>"
-        stored = f"v{self.lanes}f{8 * self.nbytes}"
-        lines = [
-            f"declare {memory} @llvm.masked.load.{stored}.p0(ptr, i32, {mask}, {memory})",
-            f"declare void @llvm.masked.store.{stored}.p0({memory}, ptr, i32, {mask})",
-            "declare i64 @llvm.smin.i64(i64, i64)",
-            f"declare i{self.lanes} @llvm.cttz.i{self.lanes}(i{self.lanes}, i1)",
-        ]
-        for kind, suffix in ((self.vector, self.suffix), ("double", "f64")):
-            lines += [
-                f"declare {kind} @llvm.fmuladd.{suffix}({kind}, {kind}, {kind})",
-                f"declare {kind} @llvm.fabs.{suffix}({kind})",
-                f"declare {kind} @llvm.sqrt.{suffix}({kind})",
-            ]
-        return lines
-
     # Constants.
 
     def number(self, x: float | str) -> str:
@@ -92,7 +73,7 @@ class Elements(Assembly):
 
     def same(self, x: str) -> str:
         """An integer in all lanes."""
-        return self._spread(x, "i64") if self.is_vector else x
+        return self.spread(x, "i64") if self.is_vector else x
 
     # Loads and stores.
 
@@ -102,14 +83,11 @@ class Elements(Assembly):
 
     def element(self, place: str, gap: str | int) -> Element:
         """The element at an address, imaginary parts some bytes after the real ones."""
-        return tuple(self._load(self.vector, at) for at in self.places(place, gap))
+        return tuple(self.load(at) for at in self.places(place, gap))
 
     def put(self, x: Element, place: str, gap: str | int) -> None:
         for part, at in zip(x, self.places(place, gap), strict=True):
             self.store(part, at)
-
-    def store(self, value: str, place: str) -> None:
-        self.do(f"store {self.vector} {value}, ptr {place}, align 8")
 
     def integers_at(self, place: str) -> str:
         return self.let(f"load {self.integers}, ptr {place}, align 8")
@@ -117,13 +95,7 @@ class Elements(Assembly):
     def read(self, place: str, mask: str = "") -> str:
         """A vector of numbers from memory, zeros where a mask does not hold."""
         kind = f"<{self.lanes} x {self.stored}>"
-        if mask:
-            found = self.let(
-                f"call {kind} @llvm.masked.load.v{self.lanes}f{8 * self.nbytes}.p0(ptr {place}, "
-                f"i32 {self.nbytes}, <{self.lanes} x i1> {mask}, {kind} zeroinitializer)"
-            )
-        else:
-            found = self.let(f"load {kind}, ptr {place}, align {self.nbytes}")
+        found = self.load(place, mask, kind, self.nbytes)
         if self.nbytes == 8:
             return found
         return self.let(f"fpext {kind} {found} to {self.vector}")
@@ -133,13 +105,7 @@ class Elements(Assembly):
         kind = f"<{self.lanes} x {self.stored}>"
         if self.nbytes != 8:
             value = self.let(f"fptrunc {self.vector} {value} to {kind}")
-        if mask:
-            self.do(
-                f"call void @llvm.masked.store.v{self.lanes}f{8 * self.nbytes}.p0({kind} {value}, "
-                f"ptr {place}, i32 {self.nbytes}, <{self.lanes} x i1> {mask})"
-            )
-        else:
-            self.do(f"store {kind} {value}, ptr {place}, align {self.nbytes}")
+        self.store(value, place, mask, kind, self.nbytes)
 
     # Arithmetic.
 
@@ -147,12 +113,8 @@ class Elements(Assembly):
         """An operation on real numbers."""
         return self.let(f"{operation} {self.vector} {', '.join(operands)}")
 
-    def call(self, function: str, *operands: str) -> str:
-        arguments = ", ".join(f"{self.vector} {x}" for x in operands)
-        return self.let(f"call {self.vector} @llvm.{function}.{self.suffix}({arguments})")
-
-    def fused(self, x: str, y: str, z: str) -> str:
-        return self.call("fmuladd", x, y, z)
+    def call(self, function: str, x: str) -> str:
+        return self.invoke(self.vector, f"llvm.{function}.{self.suffix}", (self.vector, x))
 
     def whole(self, operation: str, x: str, y: str) -> str:
         """An operation on integers."""
@@ -254,41 +216,3 @@ class Elements(Assembly):
         is_first = self.compare("icmp eq", old, self.integer(0))
         new = self.choose_integer(self.both(is_bad, is_first), self.same(number), old)
         self.do(f"store {self.integers} {new}, ptr {bad}, align 8")
-
-    # Numbers that change their lanes.
-
-    def shuffled(self, pair: Sequence[str], places: Sequence[int]) -> str:
-        vectors = ", ".join(f"{self.vector} {x}" for x in pair)
-        mask = ", ".join(f"i32 {t}" for t in places)
-        return self.let(f"shufflevector {vectors}, <{self.lanes} x i32> <{mask}>")
-
-    def transposed(self, rows: list[str]) -> list[str]:
-        """As many vectors as there are lanes: blocks of 1, 2, 4, ... numbers change places."""
-        step = 1
-        while step < self.lanes:
-            new = list(rows)
-            for i in (i for i in range(self.lanes) if not i & step):
-                pair = rows[i], rows[i + step]
-                numbers = range(self.lanes)
-                new[i] = self.shuffled(
-                    pair, [self.lanes + t - step if t & step else t for t in numbers]
-                )
-                new[i + step] = self.shuffled(
-                    pair, [self.lanes + t if t & step else t + step for t in numbers]
-                )
-            rows = new
-            step *= 2
-        return rows
-
-    def apart(self, parts: Sequence[str]) -> Element:
-        """Elements that are neighbours in vectors, part by part."""
-        if self.unit == 1:
-            return tuple(parts)
-        return tuple(self.shuffled(parts, range(q, 2 * self.lanes, 2)) for q in range(2))
-
-    def together(self, x: Element) -> list[str]:
-        """The reverse."""
-        if self.unit == 1:
-            return list(x)
-        places = [t // 2 + t % 2 * self.lanes for t in range(2 * self.lanes)]
-        return [self.shuffled(x, places[q * self.lanes : (q + 1) * self.lanes]) for q in range(2)]

@@ -17,7 +17,7 @@ import math
 import struct
 from collections.abc import Sequence
 
-from funcgrad.compiler.native.assembly import Assembly
+from funcgrad.compiler.native.assembly import VectorAssembly
 
 RADICES = (8, 5, 4, 3, 2)
 """What a length is divided into, in this order."""
@@ -65,11 +65,10 @@ def fourier_assembly(letter: str, lanes: int) -> str:
     return _Fourier(letter, lanes).text()
 
 
-class _Fourier(Assembly):
+class _Fourier(VectorAssembly):
     def __init__(self, letter: str, lanes: int) -> None:
         super().__init__(4 if letter == "c" else 8, lanes)
         self.letter = letter
-        self.nbytes = lanes * self.size
 
     def text(self) -> str:
         for kind in KINDS:
@@ -80,8 +79,7 @@ class _Fourier(Assembly):
         self._store_beside()
         self._store_rows()
         self._transform()
-        self.lines.append("declare i64 @llvm.smin.i64(i64, i64)")
-        return "\n".join(self.lines)
+        return self.finished()
 
     # Numbers.
 
@@ -183,27 +181,27 @@ class _Fourier(Assembly):
     def _pass(self, radix: int, is_last: bool) -> None:
         """From ``radix`` arrays of m x s numbers to m arrays of radix x s."""
         with self.function(_pass_name(radix, is_last), self._PASS):
-            apart = self.mul(self.mul("%m", "%s"), 2 * self.nbytes)
-            beside = self.mul("%s", 2 * self.nbytes)
+            apart = self.mul(self.mul("%m", "%s"), 2 * self.line)
+            beside = self.mul("%s", 2 * self.line)
             with self.count("0", "1" if is_last else "%m") as p:
                 roots = []
                 if not is_last:
                     place = self.at("%roots", (p, (radix - 1) * 2 * self.size))
                     for _ in range(radix - 1):
                         re = self._filled(place)
-                        place = self._after(place, self.size)
+                        place = self.after(place, self.size)
                         roots.append((re, self._filled(place)))
-                        place = self._after(place, self.size)
+                        place = self.after(place, self.size)
                 first = self.mul(p, "%s")
                 target = self.mul(first, radix)
                 with self.count("0", "%s") as q:
-                    place = self.at("%from", (self.add(first, q), 2 * self.nbytes))
+                    place = self.at("%from", (self.add(first, q), 2 * self.line))
                     numbers = []
                     for _ in range(radix):
                         numbers.append(self._pair(place))
                         place = self.at(place, (apart, 1))
                     found = self._few(numbers)
-                    place = self.at("%to", (self.add(target, q), 2 * self.nbytes))
+                    place = self.at("%to", (self.add(target, q), 2 * self.line))
                     for k, pair in enumerate(found):
                         self._put(
                             pair if is_last or not k else self._product(pair, roots[k - 1]), place
@@ -212,89 +210,49 @@ class _Fourier(Assembly):
 
     def _choose(self) -> None:
         with self.function("choose", f"i64 %radix, {self._PASS}"):
-            code = self.let("icmp eq i64 %m, 1")
+            code = self.test("eq", "%m", "1")
             code = self.let(f"zext i1 {code} to i64")
             code = self.add(self.mul("%radix", 2), code)
             names = {2 * r + last: _pass_name(r, last) for r, last in KINDS}
             names |= {2 * r + 1: names[2 * r] for r in RADICES if (r, True) not in KINDS}
-            cases = " ".join(f"i64 {key}, label %{name}" for key, name in names.items())
-            self.do(f"switch i64 {code}, label %done [ {cases} ]")
-            for kind in KINDS:
-                self.start(_pass_name(*kind))
-                self.do(f"call void @{_pass_name(*kind)}({self._PASS})")
-                self.do("br label %done")
-            self.start("done")
+            self.call_by_number(code, names, self._PASS)
 
     # Memory.
 
-    def _after(self, place: str, nbytes: int | str) -> str:
-        return self.let(f"getelementptr inbounds i8, ptr {place}, i64 {nbytes}")
-
-    def _vector(self, place: str) -> str:
-        return self.let(f"load {self.vector}, ptr {place}, align {self.size}")
-
-    def _set(self, value: str, place: str) -> None:
-        self.do(f"store {self.vector} {value}, ptr {place}, align {self.size}")
-
     def _pair(self, place: str) -> Pair:
-        return self._vector(place), self._vector(self._after(place, self.nbytes))
+        return self.load(place), self.load(self.after(place, self.line))
 
     def _put(self, pair: Pair, place: str) -> None:
-        self._set(pair[0], place)
-        self._set(pair[1], self._after(place, self.nbytes))
+        self.store(pair[0], place)
+        self.store(pair[1], self.after(place, self.line))
 
     def _filled(self, place: str) -> str:
         """A vector of the number at a place."""
-        return self._spread(self._load(self.scalar, place))
-
-    def _shuffled(self, a: str, b: str, order: Sequence[int]) -> str:
-        places = ", ".join(f"i32 {i}" for i in order)
-        return self.let(
-            f"shufflevector {self.vector} {a}, {self.vector} {b}, <{self.lanes} x i32> <{places}>"
-        )
+        return self.spread(self.load(place, kind=self.scalar))
 
     def _parts(self, place: str) -> Pair:
         """Real and imaginary parts of neighbouring complex numbers."""
-        a, b = self._pair(place)
-        return tuple(self._shuffled(a, b, range(k, 2 * self.lanes, 2)) for k in (0, 1))  # type: ignore[return-value]
+        real, imaginary = self.apart(self._pair(place))
+        return real, imaginary
 
     def _join(self, pair: Pair, place: str) -> None:
         """The inverse of `_parts`."""
-        n = self.lanes
-        for half in (0, 1):
-            order = [i // 2 + n // 2 * half + n * (i % 2) for i in range(n)]
-            self._set(self._shuffled(*pair, order), self._after(place, half * self.nbytes))
-
-    def _transposed(self, rows: Sequence[str]) -> list[str]:
-        """As many vectors as they have elements: the bits of both numbers change places."""
-        found, n = list(rows), self.lanes
-        step = n // 2
-        while step:
-            low = [i if not i & step else n + i - step for i in range(n)]
-            high = [i + step if not i & step else n + i for i in range(n)]
-            for i in range(n):
-                if not i & step:
-                    a, b = found[i], found[i + step]
-                    found[i], found[i + step] = (
-                        self._shuffled(a, b, low),
-                        self._shuffled(a, b, high),
-                    )
-            step //= 2
-        return found
+        first, second = self.together(pair)
+        self._put((first, second), place)
 
     _MEMORY = "ptr %memory, ptr %place, i64 %n, i64 %step, i64 %lane, i64 %first, i64 %second"
 
     def _load_beside(self) -> None:
         with self.function("load.beside", self._MEMORY), self.count("0", "%n") as j:
             pair = self._parts(self.at("%place", (j, "%step")))
-            self._keep(pair, self.at("%memory", (j, 2 * self.nbytes)))
+            self._keep(pair, self.at("%memory", (j, 2 * self.line)))
 
     def _keep(self, pair: Pair, place: str) -> None:
-        self._set(pair[0], self._after(place, "%first"))
-        self._set(pair[1], self._after(place, "%second"))
+        self.store(pair[0], self.after(place, "%first"))
+        self.store(pair[1], self.after(place, "%second"))
 
     def _kept(self, place: str, scale: str) -> Pair:
-        parts = (self._vector(self._after(place, part)) for part in ("%first", "%second"))
+        parts = (self.load(self.after(place, part)) for part in ("%first", "%second"))
         return tuple(self._times(part, scale) for part in parts)  # type: ignore[return-value]
 
     def _load_rows(self) -> None:
@@ -306,65 +264,62 @@ class _Fourier(Assembly):
                 pairs = []
                 for _ in range(self.lanes):
                     pairs.append(self._parts(place))
-                    place = self._after(place, "%lane")
-                memory = self.at("%memory", (j, 2 * self.nbytes))
+                    place = self.after(place, "%lane")
+                memory = self.at("%memory", (j, 2 * self.line))
                 for part, name in enumerate(("%first", "%second")):
-                    own = self._after(memory, name)
-                    for vector in self._transposed([pair[part] for pair in pairs]):
-                        self._set(vector, own)
-                        own = self._after(own, 2 * self.nbytes)
+                    own = self.after(memory, name)
+                    for vector in self.transposed([pair[part] for pair in pairs]):
+                        self.store(vector, own)
+                        own = self.after(own, 2 * self.line)
 
     _STORED = f"{_MEMORY}, SCALAR %scale, ptr %roots, i64 %roots.step, i64 %roots.part"
 
     def _store_beside(self) -> None:
         arguments = self._STORED.replace("SCALAR", self.scalar)
         with self.function("store.beside", arguments):
-            scale = self._spread("%scale")
+            scale = self.spread("%scale")
             none = self.let("icmp eq ptr %roots, null")
-            self.do(f"br i1 {none}, label %plain, label %turned")
+            self.fork(none, "plain", "turned")
             for is_turned in (False, True):
                 self.start("turned" if is_turned else "plain")
                 with self.count("0", "%n") as k:
-                    memory = self.at("%memory", (k, 2 * self.nbytes))
+                    memory = self.at("%memory", (k, 2 * self.line))
                     if is_turned:
                         # The roots are those of numbers whose parts are where they are in memory.
                         at = self.at("%roots", (k, "%roots.step"))
-                        root = self._vector(at), self._vector(self._after(at, "%roots.part"))
+                        root = self.load(at), self.load(self.after(at, "%roots.part"))
                         self._put(self._product(self._pair(memory), root), memory)
                     pair = self._kept(memory, scale)
                     self._join(pair, self.at("%place", (k, "%step")))
                 if not is_turned:
-                    self.do("ret void")
+                    self.leave()
 
     def _store_rows(self) -> None:
         with self.function("store.rows", self._STORED.replace("SCALAR", self.scalar)):
-            scale = self._spread("%scale")
+            scale = self.spread("%scale")
             last = self.sub("%n", str(self.lanes))
             with self.count("0", "%n", self.lanes) as block:
                 k = self.least(block, last)
-                memory = self.at("%memory", (k, 2 * self.nbytes))
+                memory = self.at("%memory", (k, 2 * self.line))
                 found = []
                 for _ in range(self.lanes):
                     found.append(self._kept(memory, scale))
-                    memory = self._after(memory, 2 * self.nbytes)
-                re, im = (self._transposed([pair[part] for pair in found]) for part in (0, 1))
+                    memory = self.after(memory, 2 * self.line)
+                re, im = (self.transposed([pair[part] for pair in found]) for part in (0, 1))
                 place = self.at("%place", (k, "%step"))
                 for pair in zip(re, im, strict=True):
                     self._join(pair, place)
-                    place = self._after(place, "%lane")
+                    place = self.after(place, "%lane")
 
     # The step.
-
-    def _word(self, table: str, index: int) -> str:
-        return self.let(f"load i64, ptr {self._after(table, 8 * index)}")
 
     def _transform(self) -> None:
         arguments = "ptr %places, ptr %words, i64 %begin, i64 %end"
         with self.function(fourier_symbol(self.letter), arguments, "i64"):
-            word = {name: self._word("%words", k) for k, name in enumerate(WORDS)}
+            word = {name: self.word("%words", k) for k, name in enumerate(WORDS)}
             source = self.let("load ptr, ptr %places")
-            target = self.let(f"load ptr, ptr {self._after('%places', 8)}")
-            memory = self.mul(word["n"], 2 * self.nbytes)
+            target = self.let(f"load ptr, ptr {self.after('%places', 8)}")
+            memory = self.mul(word["n"], 2 * self.line)
             halves = [self.let(f"alloca i8, i64 {memory}, align 64") for _ in range(2)]
             turns = [self.let("alloca ptr") for _ in range(2)]
             bits = word["scale"]
@@ -373,8 +328,8 @@ class _Fourier(Assembly):
             kind = "i32" if self.size == 4 else "i64"
             scale = self.let(f"bitcast {kind} {bits} to {self.scalar}")
             roots = self.let(f"inttoptr i64 {word['roots']} to ptr")
-            has_roots = self.let(f"icmp ne i64 {word['roots']}, 0")
-            passes = self._after("%words", 8 * len(WORDS))
+            has_roots = self.test("ne", word["roots"], "0")
+            passes = self.after("%words", 8 * len(WORDS))
             with self.count("%begin", "%end") as unit:
                 block = self.let(f"sdiv i64 {unit}, {word['groups']}")
                 group = self.let(f"srem i64 {unit}, {word['groups']}")
@@ -385,7 +340,7 @@ class _Fourier(Assembly):
                 self._either("load", halves[0], own, word, "source", "")
                 with self.count("0", word["passes"]) as number:
                     entry = self.at(passes, (number, 8 * len(PASS_WORDS)))
-                    radix, m, s, table = (self._word(entry, k) for k in range(len(PASS_WORDS)))
+                    radix, m, s, table = (self.word(entry, k) for k in range(len(PASS_WORDS)))
                     table = self.let(f"inttoptr i64 {table} to ptr")
                     here, there = (self.let(f"load ptr, ptr {turn}") for turn in turns)
                     self.do(
@@ -415,13 +370,13 @@ class _Fourier(Assembly):
             f"ptr {memory}, ptr {place}, i64 {word['n']}, i64 {word[f'{side}_step']}, "
             f"i64 {word[f'{side}_lane']}, i64 {word['first_part']}, i64 {word['second_part']}{rest}"
         )
-        is_beside = self.let(f"icmp eq i64 {word[f'{side}_lane']}, {2 * self.size}")
+        is_beside = self.test("eq", f"{word[f'{side}_lane']}", 2 * self.size)
         n = next(self._numbers)
-        self.do(f"br i1 {is_beside}, label %beside{n}, label %rows{n}")
+        self.fork(is_beside, f"beside{n}", f"rows{n}")
         for kind in ("beside", "rows"):
             self.start(f"{kind}{n}")
             self.do(f"call void @{verb}.{kind}({arguments})")
-            self.do(f"br label %done{n}")
+            self.go(f"done{n}")
         self.start(f"done{n}")
 
 

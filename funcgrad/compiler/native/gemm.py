@@ -22,7 +22,7 @@ import itertools
 from collections.abc import Sequence
 
 from funcgrad.compiler.abi import LANES_SLOT, TILE_WORDS
-from funcgrad.compiler.native.assembly import Assembly
+from funcgrad.compiler.native.assembly import VectorAssembly
 from funcgrad.records import dataclass
 
 DEPTH = 256
@@ -80,7 +80,7 @@ def tiles_assembly(letter: str, shape: Shape) -> str:
     return _Assembly(letter, shape).text()
 
 
-class _Assembly(Assembly):
+class _Assembly(VectorAssembly):
     """The functions that a tile is computed with.
 
     Attributes:
@@ -116,18 +116,7 @@ class _Assembly(Assembly):
                 self._few(rows)
         self._tile()
         self._tiles()
-        suffix = f"v{self.shape.lanes}f{8 * self.size}"
-        self.lines += [
-            f"declare {self.vector} @llvm.fmuladd.{suffix}({', '.join([self.vector] * 3)})",
-            "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)",
-            f"declare void @llvm.masked.store.{suffix}.p0({self.vector}, ptr, i32, "
-            f"<{self.shape.lanes} x i1>)",
-            f"declare {self.vector} @llvm.masked.load.{suffix}.p0(ptr, i32, "
-            f"<{self.shape.lanes} x i1>, {self.vector})",
-            "declare i64 @llvm.smin.i64(i64, i64)",
-            "declare i64 @llvm.cttz.i64(i64, i1)",
-        ]
-        return "\n".join(self.lines)
+        return self.finished()
 
     # The functions.
 
@@ -138,61 +127,24 @@ class _Assembly(Assembly):
             "i1 %adds"
         )
         places = list(itertools.product(range(rows), range(vectors)))
-        suffix = f"v{self.shape.lanes}f{8 * self.size}"
         with self.function(f"inner{rows}x{vectors}", arguments):
             for r, v in places:  # C is needed at the end
-                place = self.at("%c", ("%c.line", r), (str(v), self.shape.lanes * self.size))
-                self.do(f"call void @llvm.prefetch.p0(ptr {place}, i32 1, i32 3, i32 1)")
-            self.do("%some = icmp sgt i64 %k, 0")
-            self.do("br i1 %some, label %turn, label %out")
-            self.start("turn")
-            self.do("%i = phi i64 [ 0, %entry ], [ %i.next, %turn ]")
-            self.do("%pa = phi ptr [ %a, %entry ], [ %pa.next, %turn ]")
-            self.do("%pb = phi ptr [ %b, %entry ], [ %pb.next, %turn ]")
-            for r, v in places:
-                before = f"[ zeroinitializer, %entry ], [ %n.{r}.{v}, %turn ]"
-                self.do(f"%s.{r}.{v} = phi {self.vector} {before}")
-            for v in range(vectors):
-                self.do(f"%pb.{v} = getelementptr inbounds {self.vector}, ptr %pb, i64 {v}")
-                self.do(f"%b.{v} = load {self.vector}, ptr %pb.{v}, align {self.size}")
-            for r in range(rows):
-                self.do(f"%pa.{r} = getelementptr inbounds {self.scalar}, ptr %pa, i64 {r}")
-                self.do(f"%a.{r} = load {self.scalar}, ptr %pa.{r}")
-                self.do(f"%x.{r} = insertelement {self.vector} poison, {self.scalar} %a.{r}, i64 0")
-                self.do(
-                    f"%y.{r} = shufflevector {self.vector} %x.{r}, {self.vector} poison, "
-                    f"<{self.shape.lanes} x i32> zeroinitializer"
-                )
-                for v in range(vectors):
-                    operands = ", ".join(
-                        f"{self.vector} %{x}" for x in (f"y.{r}", f"b.{v}", f"s.{r}.{v}")
-                    )
-                    call = f"call {self.vector} @llvm.fmuladd.{suffix}({operands})"
-                    self.do(f"%n.{r}.{v} = {call}")
-            self.do(f"%pa.next = getelementptr inbounds i8, ptr %pa, i64 {rows * self.size}")
-            self.do("%pb.next = getelementptr inbounds i8, ptr %pb, i64 %b.step")
-            self.do("%i.next = add nsw i64 %i, 1")
-            self.do("%more = icmp slt i64 %i.next, %k")
-            self.do("br i1 %more, label %turn, label %out")
-            self.start("out")
-            for r, v in places:
-                after = f"[ zeroinitializer, %entry ], [ %n.{r}.{v}, %turn ]"
-                self.do(f"%o.{r}.{v} = phi {self.vector} {after}")
-            for r, v in places:
-                line = self.at("%c", ("%c.line", r))
-                self.do(f"%c.{r}.{v} = getelementptr inbounds {self.vector}, ptr {line}, i64 {v}")
-            self.do("br i1 %adds, label %add, label %set")
-            self.start("set")
-            for r, v in places:
-                self._store(f"%o.{r}.{v}", f"%c.{r}.{v}")
-            self.do("ret void")
-            self.start("add")
-            for r, v in places:
-                old = self.let(f"load {self.vector}, ptr %c.{r}.{v}, align {self.size}")
-                self._store(self.let(f"fadd {self.vector} {old}, %o.{r}.{v}"), f"%c.{r}.{v}")
-
-    def _store(self, value: str, place: str) -> None:
-        self.do(f"store {self.vector} {value}, ptr {place}, align {self.size}")
+                place = self.at("%c", ("%c.line", r), (str(v), self.line))
+                hints = [("i32", x) for x in (1, 3, 1)]
+                self.invoke("void", "llvm.prefetch.p0", ("ptr", place), *hints)
+            carried = [
+                ("ptr", "%a"),
+                ("ptr", "%b"),
+                *[(self.vector, "zeroinitializer")] * len(places),
+            ]
+            with self.turns("0", "%k", *carried, is_certain=False) as (_, (a, b, *sums), new):
+                panel = [self.load(self.after(b, v * self.line)) for v in range(vectors)]
+                near = (self.after(a, r * self.size) for r in range(rows))
+                sums = self.multiplied(near, panel, sums)
+                new += [self.after(a, rows * self.size), self.after(b, "%b.step"), *sums]
+            lines = [self.at("%c", ("%c.line", r)) for r in range(rows)]
+            to = [(lines[r], v * self.line) for r, v in places]
+            self.put_sums(new[2:], to, [""] * len(to))
 
     def _pack_lines(self) -> None:
         """A panel of ``width`` lines that lie side by side in memory: four by four, transposed.
@@ -211,12 +163,12 @@ class _Assembly(Assembly):
                 to = self.at("%to", (first, self.size))
                 with self.count("0", whole, 4) as i:
                     rows = [
-                        self.let(f"load {self.four}, ptr {at}, align {self.size}")
+                        self.load(at, kind=self.four)
                         for at in [self.at(line, (i, self.size)) for line in lines]
                     ]
                     for q, column in enumerate(self._transposed(rows)):
                         place = self.at(to, (self.mul(self.add(i, str(q)), "%width"), self.size))
-                        self.do(f"store {self.four} {column}, ptr {place}, align {self.size}")
+                        self.store(column, place, kind=self.four)
                 with self.count(whole, "%k") as i:
                     place = self.at(to, (self.mul(i, "%width"), self.size))
                     for q, line in enumerate(lines):
@@ -250,7 +202,7 @@ class _Assembly(Assembly):
                     places = self.at(to, (j, self.size)), self.at(source, (j, self.size))
                     self.copy(self.scalar, *places)
                 with self.count("%count", "%width") as j:
-                    self.do(f"store {self.scalar} 0.0, ptr {self.at(to, (j, self.size))}")
+                    self.store("0.0", self.at(to, (j, self.size)), kind=self.scalar)
 
     def _pack_complex_rows(self) -> None:
         """A panel of A: real parts of ``width`` rows, ``k`` times; then their imaginary parts.
@@ -282,17 +234,17 @@ class _Assembly(Assembly):
             second = self.at(first, ("%width", self.size))
             with self.count("0", "%count") as j:
                 source = self.at(line, (j, "%column"))
-                real = self.let(f"load {self.scalar}, ptr {source}")
-                imaginary = self.let(f"load {self.scalar}, ptr {self.at(source, ('1', self.size))}")
+                real = self.load(source, kind=self.scalar)
+                imaginary = self.load(self.after(source, self.size), kind=self.scalar)
                 negative = self.let(f"fneg {self.scalar} {imaginary}")
                 for to, pair in ((first, (real, imaginary)), (second, (negative, real))):
                     place = self.at(to, (j, 2 * self.size))
                     for q, value in enumerate(pair):
                         at = self.at(place, (str(q), self.size))
-                        self.do(f"store {self.scalar} {value}, ptr {at}")
+                        self.store(value, at, kind=self.scalar)
             with self.count(self.mul("%count", 2), "%width") as j:
                 for to in (first, second):
-                    self.do(f"store {self.scalar} 0.0, ptr {self.at(to, (j, self.size))}")
+                    self.store("0.0", self.at(to, (j, self.size)), kind=self.scalar)
 
     def _put(self) -> None:
         """C (+)= the part of a matrix that lies in C."""
@@ -309,16 +261,16 @@ class _Assembly(Assembly):
             ):
                 with self.count(first, end, step) as j:
                     place = self.at(line, (j, self.size))
-                    new = self._load(kind, self.at(source, (j, self.size)))
+                    new = self.load(self.at(source, (j, self.size)), kind=kind)
                     n = next(self._numbers)
                     before = self.block
-                    self.do(f"br i1 %adds, label %sum{n}, label %set{n}")
+                    self.fork("%adds", f"sum{n}", f"set{n}")
                     self.start(f"sum{n}")
-                    total = self.let(f"fadd {kind} {self._load(kind, place)}, {new}")
-                    self.do(f"br label %set{n}")
+                    total = self.let(f"fadd {kind} {self.load(place, kind=kind)}, {new}")
+                    self.go(f"set{n}")
                     self.start(f"set{n}")
                     value = self.let(f"phi {kind} [ {new}, %{before} ], [ {total}, %sum{n} ]")
-                    self.do(f"store {kind} {value}, ptr {place}, align {self.size}")
+                    self.store(value, place, kind=kind)
 
     def _mirror(self) -> None:
         """Copy a tile of C to where its transpose belongs."""
@@ -331,10 +283,10 @@ class _Assembly(Assembly):
                     self.at("%from", (self.add(i, str(q)), "%line"), (j, self.size))
                     for q in range(4)
                 ]
-                block = [self._load(self.four, line) for line in lines]
+                block = [self.load(line, kind=self.four) for line in lines]
                 for q, column in enumerate(self._transposed(block)):
                     place = self.at("%to", (self.add(j, str(q)), "%line"), (i, self.size))
-                    self.do(f"store {self.four} {column}, ptr {place}, align {self.size}")
+                    self.store(column, place, kind=self.four)
             for rows, columns in (
                 ((whole[0], "%rows"), ("0", "%columns")),
                 (("0", whole[0]), (whole[1], "%columns")),
@@ -350,17 +302,12 @@ class _Assembly(Assembly):
             "i64 %c.line, i1 %adds"
         )
         passed = "i64 %k, ptr %a, ptr %b, i64 %b.step, ptr %c, i64 %c.line, i1 %adds"
-        shape = self.shape
+        kinds = itertools.product(self.shape.rows, range(1, self.shape.vectors + 1))
+        functions = {16 * r + v: f"inner{r}x{v}" for r, v in kinds}
         with self.function("choose", arguments):
-            code = self.add(self.mul("%which.rows", 16), "%vectors")
-            kinds = list(itertools.product(shape.rows, range(1, shape.vectors + 1)))
-            cases = " ".join(f"i64 {16 * r + v}, label %case{r}x{v}" for r, v in kinds)
-            self.do(f"switch i64 {code}, label %done [ {cases} ]")
-            for r, v in kinds:
-                self.start(f"case{r}x{v}")
-                self.do(f"call void @inner{r}x{v}({passed})")
-                self.do("br label %done")
-            self.start("done")
+            self.call_by_number(
+                self.add(self.mul("%which.rows", 16), "%vectors"), functions, passed
+            )
 
     def _narrow(self, vectors: int) -> None:
         """C = A times a panel of B that has all columns, without panels of A.
@@ -369,55 +316,28 @@ class _Assembly(Assembly):
         are computed together with some that have been already.
         """
         rows, lanes = self.shape.rows[0], self.shape.lanes
-        suffix = f"v{lanes}f{8 * self.size}"
         arguments = (
             "i64 %rows, i64 %columns, i64 %k, ptr noalias %a, i64 %a.row, i64 %a.column, "
             "ptr noalias %b, ptr noalias %c, i64 %c.line"
         )
         with self.function(f"narrow{vectors}", arguments):
-            mask = self._mask(self.sub("%columns", str((vectors - 1) * lanes)))
+            mask = self.mask(self.sub("%columns", str((vectors - 1) * lanes)))
             last = self.sub("%rows", str(rows))
             with self.count("0", "%rows", rows) as counter:
                 i = self.least(counter, last)
                 lines = [self.at("%a", (self.add(i, str(r)), "%a.row")) for r in range(rows)]
                 places = list(itertools.product(range(rows), range(vectors)))
-                before = self.block
-                self.do("br label %turn")
-                self.start("turn")
-                self.do(f"%p = phi i64 [ 0, %{before} ], [ %p.next, %turn ]")
-                for r, v in places:
-                    start = f"[ zeroinitializer, %{before} ], [ %n.{r}.{v}, %turn ]"
-                    self.do(f"%s.{r}.{v} = phi {self.vector} {start}")
-                row = self.at("%b", ("%p", vectors * lanes * self.size))
-                panel = [
-                    self._load(self.vector, self.at(row, (str(v), lanes * self.size)))
-                    for v in range(vectors)
-                ]
-                distance = self.mul("%p", "%a.column")
-                for r, line in enumerate(lines):
-                    place = self.let(f"getelementptr inbounds i8, ptr {line}, i64 {distance}")
-                    same = self._spread(self._load(self.scalar, place))
-                    for v in range(vectors):
-                        operands = ", ".join(
-                            f"{self.vector} {x}" for x in (same, panel[v], f"%s.{r}.{v}")
-                        )
-                        self.do(
-                            f"%n.{r}.{v} = call {self.vector} @llvm.fmuladd.{suffix}({operands})"
-                        )
-                self.do("%p.next = add nsw i64 %p, 1")
-                self.do("%more = icmp slt i64 %p.next, %k")
-                self.do("br i1 %more, label %turn, label %out")
-                self.start("out")
-                for r, v in places:
+                sums = [(self.vector, "zeroinitializer")] * len(places)
+                with self.turns("0", "%k", *sums) as (p, old, new):
+                    row = self.at("%b", (p, vectors * self.line))
+                    panel = [self.load(self.after(row, v * self.line)) for v in range(vectors)]
+                    distance = self.mul(p, "%a.column")
+                    near = (self.after(line, distance) for line in lines)
+                    new += self.multiplied(near, panel, old)
+                for (r, v), total in zip(places, new, strict=True):
                     line = self.at("%c", (self.add(i, str(r)), "%c.line"))
-                    place = self.at(line, (str(v), lanes * self.size))
-                    if v < vectors - 1:
-                        self._store(f"%n.{r}.{v}", place)
-                        continue
-                    self.do(
-                        f"call void @llvm.masked.store.{suffix}.p0({self.vector} %n.{r}.{v}, "
-                        f"ptr {place}, i32 {self.size}, <{lanes} x i1> {mask})"
-                    )
+                    is_last = v == vectors - 1
+                    self.store(total, self.after(line, v * self.line), mask if is_last else "")
 
     def _few(self, rows: int) -> None:
         """C (+)= a few rows of A times a block of rows of B, along which it walks.
@@ -433,11 +353,11 @@ class _Assembly(Assembly):
         )
         with self.function(f"few{rows}", arguments):
             whole = self.let(f"and i64 %columns, {-lanes}")
-            mask = self._mask(self.sub("%columns", whole))
+            mask = self.mask(self.sub("%columns", whole))
             with self.count("0", "%columns", lanes) as j:
                 place = self.at("%sums", (j, self.size))
                 for r in range(rows):
-                    self._store("zeroinitializer", self.at(place, (str(r), line)))
+                    self.store("zeroinitializer", self.at(place, (str(r), line)))
             turns = self.let(f"and i64 %k, {-_STEPS}")
             for first, end, steps in (("0", turns, _STEPS), (turns, "%k", 1)):
                 with self.count(first, end, steps) as p:
@@ -448,62 +368,43 @@ class _Assembly(Assembly):
                     ]
                     with self.count("0", whole, lanes) as j:
                         self._add_rows(j, near, numbers, "")
-                    with self.when(self.let(f"icmp slt i64 {whole}, %columns")):
+                    with self.when(self.test("slt", whole, "%columns")):
                         self._add_rows(whole, near, numbers, mask)
             for r in range(rows):
                 from_sums = self.at("%sums", (str(r), line))
                 to = self.at("%c", ("%c.line", r))
                 with self.count("0", whole, lanes) as j:
                     self._put_sum(self.at(from_sums, (j, self.size)), self.at(to, (j, self.size)))
-                with self.when(self.let(f"icmp slt i64 {whole}, %columns")):
+                with self.when(self.test("slt", whole, "%columns")):
                     places = self.at(from_sums, (whole, self.size)), self.at(to, (whole, self.size))
                     self._put_sum(*places, mask)
 
     def _spread_number(self, row: int, column: str) -> str:
         """An element of A in all lanes."""
-        number = self._load(self.scalar, self.at("%a", (str(row), "%a.row"), (column, "%a.column")))
-        return self._spread(number)
+        place = self.at("%a", (str(row), "%a.row"), (column, "%a.column"))
+        return self.spread(self.load(place, kind=self.scalar))
 
     def _add_rows(self, j: str, near: list[str], numbers: list[list[str]], mask: str) -> None:
         """Add products with a vector of each of some rows of B to the sums of every row of A."""
-        panel = [self._load_masked(self.at(line, (j, self.size)), mask) for line in near]
+        panel = [self.load(self.at(line, (j, self.size)), mask) for line in near]
         for r, row in enumerate(numbers):
             place = self.at("%sums", (str(r), SPAN * self.size), (j, self.size))
-            total = self._load(self.vector, place)
+            total = self.load(place)
             for x, y in zip(row, panel, strict=True):
-                total = self._fused(x, y, total)
-            self._store(total, place)
-
-    def _fused(self, x: str, y: str, z: str) -> str:
-        operands = ", ".join(f"{self.vector} {v}" for v in (x, y, z))
-        return self.let(f"call {self.vector} @llvm.fmuladd.{self.suffix}({operands})")
-
-    def _load_masked(self, place: str, mask: str) -> str:
-        if not mask:
-            return self._load(self.vector, place)
-        lanes = self.shape.lanes
-        return self.let(
-            f"call {self.vector} @llvm.masked.load.{self.suffix}.p0(ptr {place}, i32 {self.size}, "
-            f"<{lanes} x i1> {mask}, {self.vector} zeroinitializer)"
-        )
+                total = self.fused(x, y, total)
+            self.store(total, place)
 
     def _put_sum(self, place: str, to: str, mask: str = "") -> None:
         """C (+)= a vector of sums."""
-        total = self._load(self.vector, place)
+        total = self.load(place)
         n, before = next(self._numbers), self.block
-        self.do(f"br i1 %adds, label %sum{n}, label %set{n}")
+        self.fork("%adds", f"sum{n}", f"set{n}")
         self.start(f"sum{n}")
-        new = self.let(f"fadd {self.vector} {self._load_masked(to, mask)}, {total}")
-        self.do(f"br label %set{n}")
+        new = self.let(f"fadd {self.vector} {self.load(to, mask)}, {total}")
+        self.go(f"set{n}")
         self.start(f"set{n}")
         value = self.let(f"phi {self.vector} [ {total}, %{before} ], [ {new}, %sum{n} ]")
-        if not mask:
-            self._store(value, to)
-            return
-        self.do(
-            f"call void @llvm.masked.store.{self.suffix}.p0({self.vector} {value}, ptr {to}, "
-            f"i32 {self.size}, <{self.shape.lanes} x i1> {mask})"
-        )
+        self.store(value, to, mask)
 
     def _tile(self) -> None:
         """One tile: its rows of A, columns of B (in real numbers), and place in C."""
@@ -522,13 +423,13 @@ class _Assembly(Assembly):
             if self.unit == 1:
                 self._few_tile(a_row, a_column)
                 self._narrow_tile(a_row, a_column)
-            is_empty = self.let("icmp eq i64 %k, 0")
-            end = self.let(f"select i1 {is_empty}, i64 1, i64 %k")
+            is_empty = self.test("eq", "%k", "0")
+            end = self.pick(is_empty, "1", "%k")
             depth = DEPTH // self.unit
             with self.count("0", end, depth) as p:
                 k = self.least(self.sub("%k", p), str(depth))
                 turns = self.mul(k, self.unit)
-                adds = self.let(f"icmp sgt i64 {p}, 0")
+                adds = self.test("sgt", p, "0")
                 a, b = self.at("%a", (p, a_column)), self.at("%b", (p, b_row))
                 with self.count("0", "%columns", width) as j:
                     columns, padded, _ = self._columns(j)
@@ -546,13 +447,13 @@ class _Assembly(Assembly):
                         columns, padded, vectors = self._columns(j)
                         from_b = self.at("%panels", (j, self.mul(turns, size)))
                         step = self.mul(padded, size)
-                        all_rows = self.let(f"icmp eq i64 {rows}, {chosen}")
-                        all_columns = self.let(f"icmp eq i64 {columns}, {padded}")
-                        is_whole = self.let(f"and i1 {all_rows}, {all_columns}")
+                        all_rows = self.test("eq", rows, chosen)
+                        all_columns = self.test("eq", columns, padded)
+                        is_whole = self.every(all_rows, all_columns)
                         place = self.at("%c", (i, "%c.line"), (j, size))
                         to = self.let(f"select i1 {is_whole}, ptr {place}, ptr {edge}")
-                        line = self.let(f"select i1 {is_whole}, i64 %c.line, i64 {width * size}")
-                        adds_here = self.let(f"and i1 {is_whole}, {adds}")
+                        line = self.pick(is_whole, "%c.line", width * size)
+                        adds_here = self.every(is_whole, adds)
                         half = self.mul(self.mul(k, chosen), size)
                         for part in range(self.unit):
                             from_a = self.at(panel, (half, part))
@@ -562,7 +463,7 @@ class _Assembly(Assembly):
                                 f"ptr {from_a}, ptr {part_of_b}, i64 {self.mul(step, self.unit)}, "
                                 f"ptr {to}, i64 {line}, i1 {'true' if part else adds_here})"
                             )
-                        with self.when(self.let(f"xor i1 {is_whole}, true")):
+                        with self.when(self.lacks(is_whole)):
                             self.do(
                                 f"call void @put(ptr {place}, i64 %c.line, ptr {edge}, "
                                 f"i64 {rows}, i64 {columns}, i1 {adds})"
@@ -570,13 +471,14 @@ class _Assembly(Assembly):
 
     def _few_tile(self, a_row: str, a_column: str) -> None:
         """The tile, and the end, where A has few rows and B's lie as they are read."""
-        is_low = self.let(f"icmp sle i64 %rows, {FEW}")
-        is_plain = self.let("icmp eq i64 %b.trans, 0")
-        is_some = self.let("icmp sge i64 %k, 1")
-        holds = self.let(f"and i1 {is_low}, {self.let(f'and i1 {is_plain}, {is_some}')}")
+        holds = self.every(
+            self.test("sle", "%rows", FEW),
+            self.test("eq", "%b.trans", "0"),
+            self.test("sge", "%k", "1"),
+        )
         n = next(self._numbers)
         sums = self.let(f"alloca [{self.shape.few[0] * SPAN} x {self.scalar}], align 64")
-        self.do(f"br i1 {holds}, label %few{n}, label %many{n}")
+        self.fork(holds, f"few{n}", f"many{n}")
         self.start(f"few{n}")
         with (
             self.count("0", "%columns", SPAN) as j,
@@ -584,7 +486,7 @@ class _Assembly(Assembly):
         ):
             columns = self.least(self.sub("%columns", j), str(SPAN))
             k = self.least(self.sub("%k", p), str(DEPTH))
-            adds = self.let(f"icmp sgt i64 {p}, 0")
+            adds = self.test("sgt", p, "0")
             b = self.at("%b", (p, "%b.line"), (j, self.size))
             start = "0"
             for rows in self.shape.few:
@@ -599,26 +501,20 @@ class _Assembly(Assembly):
                         f"ptr {sums})"
                     )
                 start = end
-        self.do("ret void")
+        self.leave()
         self.start(f"many{n}")
 
     def _narrow_tile(self, a_row: str, a_column: str) -> None:
         """The tile, and the end, where it has few columns and one block of the summed axis."""
         shape = self.shape
-        tests = [
-            self.let(f"icmp {test}")
-            for test in (
-                f"sle i64 %columns, {shape.width}",
-                f"sge i64 %rows, {shape.rows[0]}",
-                f"sle i64 %k, {DEPTH}",
-                "sge i64 %k, 1",
-            )
-        ]
-        holds = tests[0]
-        for test in tests[1:]:
-            holds = self.let(f"and i1 {holds}, {test}")
+        holds = self.every(
+            self.test("sle", "%columns", shape.width),
+            self.test("sge", "%rows", shape.rows[0]),
+            self.test("sle", "%k", DEPTH),
+            self.test("sge", "%k", "1"),
+        )
         n = next(self._numbers)
-        self.do(f"br i1 {holds}, label %narrow{n}, label %wide{n}")
+        self.fork(holds, f"narrow{n}", f"wide{n}")
         self.start(f"narrow{n}")
         vectors = self.let(f"sdiv i64 {self.add('%columns', str(shape.lanes - 1))}, {shape.lanes}")
         padded = self.mul(vectors, shape.lanes)
@@ -627,22 +523,17 @@ class _Assembly(Assembly):
             f"i64 %rows, i64 %columns, i64 %k, ptr %a, i64 {a_row}, i64 {a_column}, ptr %panels, "
             "ptr %c, i64 %c.line"
         )
-        cases = " ".join(f"i64 {v}, label %narrow{n}x{v}" for v in range(1, shape.vectors + 1))
-        self.do(f"switch i64 {vectors}, label %narrow{n}end [ {cases} ]")
-        for v in range(1, shape.vectors + 1):
-            self.start(f"narrow{n}x{v}")
-            self.do(f"call void @narrow{v}({words})")
-            self.do(f"br label %narrow{n}end")
-        self.start(f"narrow{n}end")
-        self.do("ret void")
+        functions = {v: f"narrow{v}" for v in range(1, shape.vectors + 1)}
+        self.call_by_number(vectors, functions, words)
+        self.leave()
         self.start(f"wide{n}")
 
     def _distances(self, name: str) -> tuple[str, str]:
         """Bytes from row to row, and from column to column, of an operand."""
         near = self.unit * self.size
-        is_trans = self.let(f"icmp ne i64 %{name}.trans, 0")
-        row = self.let(f"select i1 {is_trans}, i64 {near}, i64 %{name}.line")
-        return row, self.let(f"select i1 {is_trans}, i64 %{name}.line, i64 {near}")
+        is_trans = self.test("ne", f"%{name}.trans", "0")
+        row = self.pick(is_trans, near, f"%{name}.line")
+        return row, self.pick(is_trans, f"%{name}.line", near)
 
     def _elements(self, columns: str) -> str:
         """The elements that so many real numbers are."""
@@ -663,7 +554,7 @@ class _Assembly(Assembly):
         is_lines = self.let(f"icmp {is_long} i64 %{name}.trans, 0")
         with self.when(is_lines):
             self.do(f"call void @pack_lines({words})")
-        with self.when(self.let(f"xor i1 {is_lines}, true")):
+        with self.when(self.lacks(is_lines)):
             self.do(f"call void @pack_{'fours' if name == 'a' else 'vectors'}({words})")
 
     def _columns(self, j: str) -> tuple[str, str, str]:
@@ -677,38 +568,36 @@ class _Assembly(Assembly):
         """The smallest inner loop that has so many rows."""
         chosen = str(self.shape.rows[0])
         for fewer in self.shape.rows[1:]:
-            fits = self.let(f"icmp sle i64 {rows}, {fewer}")
-            chosen = self.let(f"select i1 {fits}, i64 {fewer}, i64 {chosen}")
+            fits = self.test("sle", rows, fewer)
+            chosen = self.pick(fits, fewer, chosen)
         return chosen
 
     def _tiles(self) -> None:
         """The step: claims scratch memory, computes its tiles, releases it."""
         with self.function(tiles_symbol(self.letter), "ptr %slots, ptr %args", "i64"):
-            for place, word in enumerate(TILE_WORDS):
-                self.do(f"%{word}.p = getelementptr inbounds i64, ptr %args, i64 {place}")
-                self.do(f"%{word} = load i64, ptr %{word}.p")
-            lanes = self.at("%slots", (str(LANES_SLOT), 8))
-            self.do("br label %look")
+            self.name_words(TILE_WORDS)
+            lanes = self.entry("%slots", LANES_SLOT)
+            self.go("look")
             self.start("look")
             taken = self.let(f"load atomic i64, ptr {lanes} monotonic, align 8")
             free = self.let(f"xor i64 {taken}, -1")
-            lane = self.let(f"call i64 @llvm.cttz.i64(i64 {free}, i1 false)")
+            lane = self.invoke("i64", "llvm.cttz.i64", ("i64", free), ("i1", "false"))
             bit = self.let(f"shl i64 1, {lane}")
             claimed = self.let(f"or i64 {taken}, {bit}")
             pair = self.let(f"cmpxchg ptr {lanes}, i64 {taken}, i64 {claimed} acquire monotonic")
             won = self.let(f"extractvalue {{ i64, i1 }} {pair}, 1")
-            self.do(f"br i1 {won}, label %claimed, label %look")
+            self.fork(won, "claimed", "look")
             self.start("claimed")
-            scratch = self._base("scratch", "scratch_offset")
+            scratch = self.array("%scratch", "%scratch_offset")
             panels = self.at(scratch, (lane, "%lane"))
-            a, b, c = (self._base(f"slot_{x}", f"offset_{x}") for x in "abc")
+            a, b, c = (self.array(f"%slot_{x}", f"%offset_{x}") for x in "abc")
             near = self.unit * self.size
             c_line = self.mul("%n", near)
-            is_symmetric = self.let("icmp ne i64 %symmetric, 0")
-            is_a_trans = self.let("icmp ne i64 %trans_a, 0")
-            is_b_trans = self.let("icmp ne i64 %trans_b, 0")
-            a_row = self.let(f"select i1 {is_a_trans}, i64 {near}, i64 %line_a")
-            b_column = self.let(f"select i1 {is_b_trans}, i64 %line_b, i64 {near}")
+            is_symmetric = self.test("ne", "%symmetric", "0")
+            is_a_trans = self.test("ne", "%trans_a", "0")
+            is_b_trans = self.test("ne", "%trans_b", "0")
+            a_row = self.pick(is_a_trans, near, "%line_a")
+            b_column = self.pick(is_b_trans, "%line_b", near)
             with self.count("%begin", "%end") as tile:
                 of_matrix = self.mul("%rows", "%columns")
                 matrix = self.let(f"sdiv i64 {tile}, {of_matrix}")
@@ -717,9 +606,9 @@ class _Assembly(Assembly):
                 j = self.mul(self.let(f"srem i64 {rest}, %columns"), "%tile_n")
                 rows = self.least(self.sub("%m", i), "%tile_m")
                 columns = self.mul(self.least(self.sub("%n", j), "%tile_n"), self.unit)
-                is_right = self.let(f"icmp sgt i64 {j}, {i}")
-                is_copy = self.let(f"and i1 {is_symmetric}, {is_right}")
-                with self.when(self.let(f"xor i1 {is_copy}, true")):
+                is_right = self.test("sgt", j, i)
+                is_copy = self.every(is_symmetric, is_right)
+                with self.when(self.lacks(is_copy)):
                     at_a = self.at(a, (matrix, "%stride_a"), (i, a_row))
                     at_b = self.at(b, (matrix, "%stride_b"), (j, b_column))
                     of_c = self.at(c, (matrix, "%stride_c"))
@@ -731,8 +620,8 @@ class _Assembly(Assembly):
                         f"ptr {panels})"
                     )
                     if self.unit == 1:
-                        is_left = self.let(f"icmp slt i64 {j}, {i}")
-                        with self.when(self.let(f"and i1 {is_symmetric}, {is_left}")):
+                        is_left = self.test("slt", j, i)
+                        with self.when(self.every(is_symmetric, is_left)):
                             across = self.at(of_c, (j, c_line), (i, near))
                             self.do(
                                 f"call void @mirror(i64 {rows}, i64 {columns}, ptr {at_c}, "
@@ -740,8 +629,3 @@ class _Assembly(Assembly):
                             )
             others = self.let(f"xor i64 {bit}, -1")
             self.let(f"atomicrmw and ptr {lanes}, i64 {others} release")
-
-    def _base(self, slot: str, offset: str) -> str:
-        place = self.at("%slots", (f"%{slot}", 8))
-        base = self.let(f"load ptr, ptr {place}")
-        return self.let(f"getelementptr inbounds i8, ptr {base}, i64 %{offset}")

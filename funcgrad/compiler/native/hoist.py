@@ -76,7 +76,7 @@ class _Loop(ast.NodeTransformer):
                     self.moved.append(statement)
                     return True
                 statement.value = self.visit(value)
-            case ast.AugAssign() | ast.Expr():
+            case ast.Expr():
                 statement.value = self.visit(statement.value)
             case ast.If():
                 statement.test = self.visit(statement.test)
@@ -116,7 +116,7 @@ def _assigned(body: list[ast.stmt]) -> Iterator[str]:
     """The names that statements assign, once for each assignment."""
     for statement in body:
         match statement:
-            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AugAssign(target=ast.Name(id=name)):
+            case ast.Assign(targets=[ast.Name(id=name)]):
                 yield name
             case ast.For(target=ast.Name(id=name), body=inner):
                 yield name

@@ -3,8 +3,8 @@
 ``write : source -> Written``. Numba would read the bytecode that Python
 compiles the source to, and recover loops and variables from jumps and stack slots. Kernels are
 written in a few statements, whose blocks the syntax tree gives directly: assignment,
-``if``, ``while``, ``for ... in range(a, b, literal step)``, ``break``, ``continue``, ``return`` and
-calls of words. Anything else is refused.
+``if``, ``while``, ``for ... in range(a, b, literal step)``, ``break``, ``return`` and calls of
+words. Anything else is refused.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ class Writer:
         self.n_suites = 1
         self.homes: dict[str, int] = {}
         self.in_memory: set[str] = set()
-        # For every enclosing loop: branches that await the label after it, and those that continue.
-        self.loops: list[tuple[list[ir.Jump], list[ir.Jump]]] = []
+        # For every enclosing loop: branches that await the label after it.
+        self.loops: list[list[ir.Jump]] = []
 
     def write(self, function: ast.FunctionDef) -> tuple[ir.FunctionIR, set[str]]:
         names = tuple(argument.arg for argument in function.args.args)
@@ -202,11 +202,6 @@ class Writer:
         parts = (target.value, target.slice, node.value)
         self.temporary(self.call("write_word", list(map(self.value, parts))))
 
-    def do_AugAssign(self, node: ast.AugAssign) -> None:
-        assert isinstance(node.target, ast.Name)
-        old, change = self.variable(node.target.id), self.value(node.value)
-        self.assign(node.target.id, self.call(OPERATORS[type(node.op)], [old, change]))
-
     def do_Expr(self, node: ast.Expr) -> None:
         self.value(node.value)
 
@@ -239,10 +234,10 @@ class Writer:
         header = self.open_block()
         branch = self.branch(self.value(node.test))
         branch.truebr = self.open_block()
-        self.loops.append(([], []))
+        self.loops.append([])
         self.suite(node.body)
         self.jump(header)
-        branch.falsebr = self.close_loop(header)
+        branch.falsebr = self.close_loop()
 
     def do_For(self, node: ast.For) -> None:
         # The test is repeated at the end of the body: the form that LLVM's loop passes want.
@@ -252,14 +247,14 @@ class Writer:
         index = self.assign(name, self.call("i64", [start]))
         before = self.branch(self.compare(index, step, stop))
         body = before.truebr = self.open_block()
-        self.loops.append(([], []))
+        self.loops.append([])
         self.suite(node.body)
         self.jump(len(self.blocks))
-        advance = self.open_block()
+        self.open_block()
         self.assign(name, self.call("step_index", [index, self.constant(step)]))
         again = self.branch(self.compare(index, step, stop))
         again.truebr = body
-        before.falsebr = again.falsebr = self.close_loop(advance)
+        before.falsebr = again.falsebr = self.close_loop()
 
     def range_of(self, node: ast.expr) -> tuple[ir.Var, ir.Var, int]:
         assert isinstance(node, ast.Call)
@@ -275,21 +270,15 @@ class Writer:
     def compare(self, index: ir.Var, step: int, stop: ir.Var) -> ir.Var:
         return self.temporary(self.call("less" if step > 0 else "greater", [index, stop]))
 
-    def close_loop(self, again: int) -> int:
+    def close_loop(self) -> int:
         """Open the block after a loop; returns its label."""
-        leave, proceed = self.loops.pop()
         label = self.open_block()
-        for jump in leave:
+        for jump in self.loops.pop():
             jump.target = label
-        for jump in proceed:
-            jump.target = again
         return label
 
     def do_Break(self, node: ast.Break) -> None:
-        self.loops[-1][0].append(self.jump())
-
-    def do_Continue(self, node: ast.Continue) -> None:
-        self.loops[-1][1].append(self.jump())
+        self.loops[-1].append(self.jump())
 
     # Expressions.
     def value(self, node: ast.expr) -> ir.Var:
@@ -315,24 +304,4 @@ class Writer:
                 return self.call(name, [self.value(argument) for argument in args])
             case ast.Subscript(value=words, slice=index):
                 return self.call("read_word", [self.value(words), self.value(index)])
-            case ast.BoolOp(op=op, values=values):
-                return self.short_circuit(isinstance(op, ast.And), values)
         raise UnsupportedError(f"kernels have no {ast.unparse(node)!r}", self.loc)
-
-    def short_circuit(self, is_and: bool, values: list[ast.expr]) -> ir.Var:
-        name = self.new_name()
-        branches = []
-        for node in values[:-1]:
-            result = self.assign(name, self.call("b1", [self.value(node)]))
-            branches.append(branch := self.branch(result))
-            rest = self.open_block()
-            branch.truebr = branch.falsebr = rest
-        result = self.assign(name, self.call("b1", [self.value(values[-1])]))
-        self.jump(len(self.blocks))
-        end = self.open_block()
-        for branch in branches:
-            if is_and:
-                branch.falsebr = end
-            else:
-                branch.truebr = end
-        return result

@@ -225,17 +225,6 @@ class Emitted:
         to = self.of(F32 if self.width == 32 else F64)
         return Emitted(self.builder, self.builder.bitcast(self.value, to), "f")
 
-    def to_int(self) -> Emitted:
-        """The integral part, as a signed integer of the float's width. It must be in range."""
-        to = self.of(ir.IntType(self.width))
-        return Emitted(self.builder, self.builder.fptosi(self.value, to), "i")
-
-    def to_float(self) -> Emitted:
-        """The nearest float of this integer's width."""
-        convert = self.builder.sitofp if self.kind == "i" else self.builder.uitofp
-        to = self.of(F32 if self.width == 32 else F64)
-        return Emitted(self.builder, convert(self.value, to), "f")
-
     def cast(self, to: Any, kind: str) -> Emitted:
         """Conversion between real types as NumPy's ``astype`` does it on values in range.
 

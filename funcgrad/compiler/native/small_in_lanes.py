@@ -95,9 +95,9 @@ class InLanes(SmallMatrices):
             with self.count("0", whole, self.lanes) as i:
                 rows = [self.at(matrix, (i, self.nbytes)) for matrix in matrices]
                 yield rows, self.at("%lanes", (i, self.line)), ""
-            with self.when(self.let(f"icmp slt i64 {whole}, %count")):
+            with self.when(self.test("slt", whole, "%count")):
                 rows = [self.at(matrix, (whole, self.nbytes)) for matrix in matrices]
-                mask = self._mask(self.sub("%count", whole))
+                mask = self.mask(self.sub("%count", whole))
                 yield rows, self.at("%lanes", (whole, self.line)), mask
 
     def _pack(self) -> None:
@@ -108,10 +108,7 @@ class InLanes(SmallMatrices):
     def _unpack(self) -> None:
         # What lanes without a matrix write again is what stands there.
         for rows, lanes, mask in self._blocks("unpack"):
-            columns = [
-                self._load(self.vector, self.at(lanes, (str(i), self.line)))
-                for i in range(self.lanes)
-            ]
+            columns = [self.load(self.at(lanes, (str(i), self.line))) for i in range(self.lanes)]
             for row, place in zip(self.transposed(columns), rows, strict=True):
                 self.write(row, place, mask)
 
@@ -151,11 +148,11 @@ class InLanes(SmallMatrices):
     def _move_sides(self, name: str, function: str) -> None:
         words = "i64 %stride, i64 %last"
         with self.function(name, f"ptr noalias %lanes, {SIDES}"):
-            is_all = self.let("icmp eq i64 %columns, %k")
+            is_all = self.test("eq", "%columns", "%k")
             with self.when(is_all):
                 count = self.mul(self.mul("%n", "%k"), self.unit)
                 self.do(f"call void @{function}(ptr %lanes, ptr %matrix, {words}, i64 {count})")
-            with self.when(self.let(f"xor i1 {is_all}, true")), self.count("0", "%n") as i:
+            with self.when(self.lacks(is_all)), self.count("0", "%n") as i:
                 size = self.unit * self.nbytes
                 lanes = self.at("%lanes", (i, self.mul("%columns", self.step)))
                 row = self.at("%matrix", (i, self.mul("%k", size)), ("%start", size))
@@ -170,7 +167,7 @@ class InLanes(SmallMatrices):
         ):
             is_one = self.let(f"icmp eq i64 {i}, {self.add('%start', c)}")
             one = self.let(f"select i1 {is_one}, double 1.0, double 0.0")
-            ones = (self._spread(one), self.number(0.0))[: self.unit]
+            ones = (self.spread(one), self.number(0.0))[: self.unit]
             lanes = self.at("%lanes", (i, self.mul("%columns", self.step)), (c, self.step))
             self.put(ones, lanes, self.line)
 
@@ -208,7 +205,7 @@ class InLanes(SmallMatrices):
                     row = self.at("%x", (i, "%line"))
                     with self.count("0", "%vectors") as j:
                         places = [self.at(line, (j, self.line)) for line in (top, row)]
-                        x, y = (self._load(self.vector, place) for place in places)
+                        x, y = (self.load(place) for place in places)
                         self.store(self.choose(mask, y, x), places[0])
                         self.store(self.choose(mask, x, y), places[1])
 
@@ -264,7 +261,7 @@ class InLanes(SmallMatrices):
         kind = f"i{self.lanes}"
         mask = self.compare("icmp ne", self.integers_at("%bad"), self.integer(0))
         bits = self.let(f"bitcast {self.flags} {mask} to {kind}")
-        lane = self.let(f"call {kind} @llvm.cttz.{kind}({kind} {bits}, i1 false)")
+        lane = self.invoke(kind, f"llvm.cttz.{kind}", (kind, bits), ("i1", "false"))
         return self.let(f"icmp ne {kind} {bits}, 0"), self.let(f"zext {kind} {lane} to i64")
 
     def _spoil(self) -> None:
@@ -272,5 +269,5 @@ class InLanes(SmallMatrices):
             mask = self.compare("icmp ne", self.integers_at("%bad"), self.integer(0))
             with self.when(self.is_some(mask)), self.count("0", "%vectors") as j:
                 place = self.at("%x", (j, self.line))
-                old = self._load(self.vector, place)
+                old = self.load(place)
                 self.store(self.choose(mask, self.nan, old), place)

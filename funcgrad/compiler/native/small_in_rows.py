@@ -60,12 +60,12 @@ class InRows(SmallMatrices):
     def coefficient(self, place: str, gap: str) -> Element:
         with self.alone():
             x = self.element(place, gap)
-        return tuple(self._spread(part) for part in x)
+        return tuple(self.spread(part) for part in x)
 
     def divisor_at(self, place: str, gap: str) -> tuple[str, ...]:
         with self.alone():
             divisor = self.divisor(self.element(place, gap))
-        return tuple(self._spread(part) for part in divisor)
+        return tuple(self.spread(part) for part in divisor)
 
     def group(self) -> str:
         return "1"
@@ -98,7 +98,7 @@ class InRows(SmallMatrices):
             rest = self.mul(self.sub("%columns", first), self.unit)
             numbers = [str(q * self.lanes) for q in range(self.unit)]
             places = [self.at(place, (number, self.nbytes)) for number in numbers]
-            masks = [self._mask(self.sub(rest, number)) for number in numbers]
+            masks = [self.mask(self.sub(rest, number)) for number in numbers]
             yield places, self.at(row, (v, self.line)), self.side_gap("%vectors"), masks
 
     def _take(self) -> None:
@@ -186,7 +186,7 @@ class InRows(SmallMatrices):
     def _take_lower(self) -> None:
         for _, j, places, columns in self._blocks("take_lower"):
             rest = self.mul(self.sub("%n", j), self.unit)
-            masks = [self._mask(self.sub(rest, str(q * self.lanes))) for q in range(self.unit)]
+            masks = [self.mask(self.sub(rest, str(q * self.lanes))) for q in range(self.unit)]
             rows = [
                 self.apart([self.read(*pair) for pair in zip(parts, masks, strict=True)])
                 for parts in places
@@ -206,8 +206,8 @@ class InRows(SmallMatrices):
             turned = [self.transposed([x[q] for x in found]) for q in range(self.unit)]
             for t, parts in enumerate(places):
                 row = self.add(i, str(t))
-                with self.when(self.let(f"icmp slt i64 {row}, %n")):
-                    is_lower = self._mask(self.add(self.sub(row, j), "1"))
+                with self.when(self.test("slt", row, "%n")):
+                    is_lower = self.mask(self.add(self.sub(row, j), "1"))
                     zeros = (self.number(0.0),) * self.unit
                     x = self.choose_element(is_lower, tuple(p[t] for p in turned), zeros)
                     self._write_row(x, parts, self.sub("%n", j))
@@ -219,7 +219,7 @@ class InRows(SmallMatrices):
     def _write_row(self, x: Element, places: Sequence[str], rest: str) -> None:
         count = self.mul(rest, self.unit)
         for q, (part, place) in enumerate(zip(self.together(x), places, strict=True)):
-            self.write(part, place, self._mask(self.sub(count, str(q * self.lanes))))
+            self.write(part, place, self.mask(self.sub(count, str(q * self.lanes))))
 
     # Algorithms.
 
@@ -227,14 +227,14 @@ class InRows(SmallMatrices):
         arguments = "ptr %x, i64 %line, i64 %vectors, i64 %p, i64 %q"
         with self.function("swap", arguments), self.count("0", "%vectors") as v:
             places = [self.at("%x", (i, "%line"), (v, self.line)) for i in ("%p", "%q")]
-            x, y = (self._load(self.vector, place) for place in places)
+            x, y = (self.load(place) for place in places)
             self.store(y, places[0])
             self.store(x, places[1])
 
     def _exchanged(self, x: str, line: str, vectors: str, p: str, rows: str) -> None:
         q = self.let(f"load i64, ptr {self.at('%pivots', (p, 8))}")
-        is_other = self.let(f"icmp ne i64 {p}, {q}")
-        is_row = self.let(f"icmp ult i64 {q}, {rows}")  # pivots may come from anywhere
+        is_other = self.test("ne", p, q)
+        is_row = self.test("ult", q, rows)  # pivots may come from anywhere
         with self.when(self.let(f"and i1 {is_other}, {is_row}")):
             self.do(f"call void @swap(ptr {x}, i64 {line}, i64 {vectors}, i64 {p}, i64 {q})")
 
@@ -251,7 +251,7 @@ class InRows(SmallMatrices):
 
     def exchange_columns(self, p: str, line: str, gap: str) -> None:
         q = self.let(f"load i64, ptr {self.at('%columns', (p, 8))}")
-        is_other = self.let(f"icmp ne i64 {p}, {q}")
+        is_other = self.test("ne", p, q)
         with self.when(is_other), self.alone(), self.count("0", "%n") as i:
             places = [self.place("%a", i, line, j) for j in (p, q)]
             x, y = (self.element(place, gap) for place in places)
@@ -259,10 +259,10 @@ class InRows(SmallMatrices):
             self.put(x, places[1], gap)
 
     def across(self, x: str, kind: str) -> str:
-        return self._spread(x, kind)
+        return self.spread(x, kind)
 
     def update(self, row: str, top: str, p: str, factor: Element, gap: str) -> None:
-        factors = tuple(self._spread(part) for part in factor)
+        factors = tuple(self.spread(part) for part in factor)
         first = self.let(f"and i64 {p}, {-self.lanes}")
         columns = self._columns(first)
         is_here = self.compare("icmp eq", columns, self.same(p))
@@ -289,7 +289,7 @@ class InRows(SmallMatrices):
     def update_symmetric(self, j: str, root: str, line: str, gap: str) -> None:
         # The matrix is that of the upper triangle: what is left of the diagonal does not matter.
         top = self.at("%a", (j, line))
-        roots = self._spread(root)
+        roots = self.spread(root)
         with self.count(self.let(f"and i64 {j}, {-self.lanes}"), "%n", self.lanes) as c:
             at = self.at(top, (c, 8))
             x = tuple(self.real("fdiv", part, roots) for part in self.element(at, gap))
@@ -306,11 +306,11 @@ class InRows(SmallMatrices):
 
     def is_bad(self) -> tuple[str, str]:
         bad = self.let("load i64, ptr %bad, align 8")
-        return self.let(f"icmp ne i64 {bad}, 0"), "0"
+        return self.test("ne", bad, "0"), "0"
 
     def _spoil(self) -> None:
         with self.function("spoil", "ptr noalias %x, i64 %vectors, ptr noalias %bad"):
             bad = self.let("load i64, ptr %bad, align 8")
-            is_bad = self.let(f"icmp ne i64 {bad}, 0")
+            is_bad = self.test("ne", bad, "0")
             with self.when(is_bad), self.count("0", "%vectors") as j:
                 self.store(self.nan, self.at("%x", (j, self.line)))

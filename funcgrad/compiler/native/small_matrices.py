@@ -58,7 +58,7 @@ class SmallMatrices(Scaled):
             function()
         with self.function(small_symbol(name, self.letter), "ptr %slots, ptr %args", "i64"):
             body(self)
-        return "\n".join([*self.lines, *self.declarations()])
+        return self.finished()
 
     def functions(self) -> dict[str, Callable[[], None]]:
         """What writes the functions that kernels call, by what they are for."""
@@ -245,7 +245,7 @@ class SmallMatrices(Scaled):
                 with self.single():
                     d = self.element(self.at(top, (p, self.step)), gap)
                     is_zero = self.is_zero(d)
-                    with self.when(self.let(f"icmp slt i64 {p}, {last}")):
+                    with self.when(self.test("slt", p, last)):
                         self.note("%bad", is_zero, after)
                     divisor = self.divisor(d)
                 with self.count(after, "%n") as i:
@@ -288,13 +288,13 @@ class SmallMatrices(Scaled):
         with self.function("substitute", arguments):
             line = self.mul("%vectors", self.line * self.unit)
             step, gap = self.side_step, self.side_gap("%vectors")
-            is_back = self.let("icmp ne i64 %back, 0")
-            is_free = self.let("icmp eq i64 %unit, 0")
+            is_back = self.test("ne", "%back", "0")
+            is_free = self.test("eq", "%unit", "0")
             with self.count("0", "%n") as q:
                 other = self.sub(self.sub("%n", "1"), q)
-                j = self.let(f"select i1 {is_back}, i64 {other}, i64 {q}")
+                j = self.pick(is_back, other, q)
                 first = self.let(f"select i1 {is_back}, i64 0, i64 {self.add(j, '1')}")
-                end = self.let(f"select i1 {is_back}, i64 {j}, i64 %n")
+                end = self.pick(is_back, j, "%n")
                 column = self.at("%a", (j, "%column"))
                 known = self.at("%b", (j, line))
                 with self.when(is_free):
@@ -303,14 +303,14 @@ class SmallMatrices(Scaled):
                         at = self.at(known, (c, step))
                         x = self.element(at, gap)
                         self.put(self.quotient(x, divisor), at, gap)
-                is_one = self.let("icmp eq i64 %vectors, 1")
+                is_one = self.test("eq", "%vectors", "1")
                 with self.when(is_one):
                     x = self.element(known, gap)
                     with self.count(first, end) as i:
                         factor = self.coefficient(self.at(column, (i, "%row")), "%gap")
                         at = self.at("%b", (i, line))
                         self.put(self.less_product(self.element(at, gap), factor, x), at, gap)
-                with self.when(self.let(f"xor i1 {is_one}, true")), self.count(first, end) as i:
+                with self.when(self.lacks(is_one)), self.count(first, end) as i:
                     factor = self.coefficient(self.at(column, (i, "%row")), "%gap")
                     row = self.at("%b", (i, line))
                     with self.count("0", "%vectors") as c:
@@ -370,9 +370,7 @@ class SmallMatrices(Scaled):
         Args:
             arrays: The letters of the arrays that the kernel has.
         """
-        for place, word in enumerate(SMALL_WORDS):
-            self.do(f"%{word}.p = getelementptr inbounds i64, ptr %args, i64 {place}")
-            self.do(f"%{word} = load i64, ptr %{word}.p")
+        self.name_words(SMALL_WORDS)
         for name, room in (
             ("%a.own", self.rooms[0]),
             ("%b.own", self.rooms[1]),
@@ -403,10 +401,10 @@ class SmallMatrices(Scaled):
     def _refuse(self) -> None:
         """Say which is the first matrix for which something has failed, if any."""
         is_some, which = self.is_bad()
-        is_checked = self.let("icmp ne i64 %checked, 0")
+        is_checked = self.test("ne", "%checked", "0")
         n = next(self._numbers)
         fails = self.let(f"and i1 {is_some}, {is_checked}")
-        self.do(f"br i1 {fails}, label %bad{n}, label %good{n}")
+        self.fork(fails, f"bad{n}", f"good{n}")
         self.start(f"bad{n}")
         value = self.let(f"load i64, ptr {self.at('%bad', (which, 8))}")
         for slot, number in enumerate(("%site", value, self.add("%first", which)), 1):
@@ -482,8 +480,8 @@ class SmallMatrices(Scaled):
             self.do("call void @check(ptr %a.own, i64 %n, ptr %bad)")
             self._refuse()
             with self._sides("c", "d") as vectors:
-                is_turned = self.let("icmp ne i64 %transposed, 0")
-                with self.when(self.let(f"xor i1 {is_turned}, true")):
+                is_turned = self.test("ne", "%transposed", "0")
+                with self.when(self.lacks(is_turned)):
                     self._exchange_sides(vectors, 0)
                     self._eliminate(vectors)
                 with self.when(is_turned):
@@ -495,13 +493,13 @@ class SmallMatrices(Scaled):
     def triangular(self) -> None:
         with self._groups("abc"):
             self.pack()
-            with self.when(self.let("icmp eq i64 %unit, 0")):
+            with self.when(self.test("eq", "%unit", "0")):
                 self.do("call void @check(ptr %a.own, i64 %n, ptr %bad)")
             self._refuse()
-            is_turned = self.let("icmp ne i64 %transposed, 0")
+            is_turned = self.test("ne", "%transposed", "0")
             line = self.line_of("%n")
-            row = self.let(f"select i1 {is_turned}, i64 {self.step}, i64 {line}")
-            column = self.let(f"select i1 {is_turned}, i64 {line}, i64 {self.step}")
+            row = self.pick(is_turned, self.step, line)
+            column = self.pick(is_turned, line, self.step)
             back = self.let(f"zext i1 {self.let('icmp eq i64 %lower, %transposed')} to i64")
             with self._sides("b", "c") as vectors:
                 self._call_substitute(vectors, (row, column), "%unit", back)
@@ -584,7 +582,7 @@ class SmallMatrices(Scaled):
             self.count("0", self.mul(self.mul("%n", vectors), self.unit)) as v,
         ):
             at = self.at("%b.own", (v, self.line))
-            self.store(self.choose(is_bad, self.number(0.0), self._load(self.vector, at)), at)
+            self.store(self.choose(is_bad, self.number(0.0), self.load(at)), at)
 
     def _sign(self, x: Element, size: str) -> Element:
         if self.unit == 2:

@@ -144,8 +144,6 @@ _PARTS: dict[Any, tuple[str, Any]] = {
     for name, t in SCALARS.items()
 }  # fmt: skip
 _COMPLEX = {types.complex64: types.float32, types.complex128: types.float64}
-_TO_COMPLEX = {real: number for number, real in _COMPLEX.items()}
-FLOATS = (types.float32, types.float64)
 
 
 def llvm_type(t: Any) -> Any:

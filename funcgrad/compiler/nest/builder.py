@@ -37,6 +37,10 @@ class Builder:
         self.graph.nodes.append(node)
         return node
 
+    def result(self, node: Node) -> View:
+        """All of what a node computes, which is appended."""
+        return whole(self.add(node).out)
+
     def copy(self, operand: Operand) -> Value:
         """The elements of an operand, stored contiguously."""
         out = Value(operand.shape, operand.dtype)

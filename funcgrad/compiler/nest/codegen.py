@@ -779,18 +779,11 @@ class _Writer:
         for node in self.nodes:
             if self._is_full(node) or self.stage[node] != stage:
                 continue
-            if isinstance(node, Guard):
-                self._ask([node])
-                self._guard(node, self.loaded)
-                continue
-            if isinstance(node, Pick):
-                self._pick(node, self.loaded)
-                continue
-            names = [self._name(x, node, self.loaded) for x in node.operands]
             if isinstance(node, Fold):
-                self.folds[node].add(names[0])
+                self.folds[node].add(self._name(node.operands[0], node, self.loaded))
             else:
-                self._compute(node, names)
+                self._ask([node])
+                self._element(node, self.loaded)
 
     def _full_nodes(self, stage: int) -> None:
         """One pass over the row."""
@@ -1015,24 +1008,17 @@ class _Writer:
             self._ask(body)
         self._load_overwritten(body, loaded)
         for node in body:
-            if isinstance(node, Guard):
-                self._guard(node, loaded, zone)
+            if not isinstance(node, Fold):
+                self._element(node, loaded, zone)
                 continue
-            if isinstance(node, Pick):
-                self._pick(node, loaded)
-                continue
-            names = [self._name(x, node, loaded) for x in node.operands]
-            kind = self._kind(node)
-            if kind == "point":
-                self._compute(node, names)
-            elif kind == "column":
+            name = self._name(node.operands[0], node, loaded)
+            if self._kind(node) == "column":
                 access = self.sums[node]
-                assert isinstance(node, Fold)
-                value = names[0] if access.dtype == node.out.dtype else f"f64({names[0]})"
+                value = name if access.dtype == node.out.dtype else f"f64({name})"
                 step = node.form.step.format(self._load_text(access, True), value)
                 self._store(access, step, True)
             else:
-                self.folds[node].step(names[0], lanes, is_rest)
+                self.folds[node].step(name, lanes, is_rest)
         self.names = stage_names
 
     def _load_overwritten(self, body: list[Node], loaded: dict[Any, str]) -> None:
@@ -1045,14 +1031,25 @@ class _Writer:
                 if self._operand_access(x, node) in written:
                     self._name(x, node, loaded)
 
-    def _compute(self, node: Node, names: list[str]) -> None:
-        assert isinstance(node, Point)
-        name = f"v{self.nodes.index(node)}{self.suffix}"
-        dtypes = [x.dtype for x in node.operands]
-        self.source.add(f"{name} = {written(node.expr, names, dtypes, node.out.dtype)}")
+    def _finish(self, node: Node, name: str) -> None:
+        """The variable that holds the result of a node, which is stored if it has a place."""
         self.names[node.out] = name
         if node in self.outs:
             self._store(self.outs[node], name, self._is_full(node))
+
+    def _element(self, node: Node, loaded: dict[Any, str], zone: str = "") -> None:
+        """What a node computes for one index, or for neighbours."""
+        if isinstance(node, Guard):
+            self._guard(node, loaded, zone)
+        elif isinstance(node, Pick):
+            self._pick(node, loaded)
+        else:
+            assert isinstance(node, Point)
+            names = [self._name(x, node, loaded) for x in node.operands]
+            name = f"v{self.nodes.index(node)}{self.suffix}"
+            dtypes = [x.dtype for x in node.operands]
+            self.source.add(f"{name} = {written(node.expr, names, dtypes, node.out.dtype)}")
+            self._finish(node, name)
 
     def _guard(self, node: Guard, loaded: dict[Any, str], zone: str = "") -> None:
         """One operand or the other; the first one is read only where it is there.
@@ -1064,9 +1061,7 @@ class _Writer:
         inside, outside = node.operands
         if zone == "core":
             operand = inside if self.is_inside[node] else outside
-            self.names[node.out] = self._name(operand, node, loaded)
-            if node in self.outs:
-                self._store(self.outs[node], self.names[node.out], self._is_full(node))
+            self._finish(node, self._name(operand, node, loaded))
             return
         test = self.questions[node] + self.suffix
         name = f"v{self.nodes.index(node)}{self.suffix}"
@@ -1088,9 +1083,7 @@ class _Writer:
             self.source.add(f"{name} = {otherwise}")
             with self.source.block(f"if {test}:"):
                 self.source.add(f"{name} = {self._load_text(access, self._is_full(node))}")
-        self.names[node.out] = name
-        if node in self.outs:
-            self._store(self.outs[node], name, self._is_full(node))
+        self._finish(node, name)
 
     def _pick(self, node: Pick, loaded: dict[Any, str]) -> None:
         """An element at a place that is computed."""
@@ -1128,9 +1121,7 @@ class _Writer:
         if test:
             value = f"select({test}, {value}, {source.literal(node.fill)})"
         source.add(f"{name} = {value}")
-        self.names[node.out] = name
-        if node in self.outs:
-            self._store(self.outs[node], name, self._is_full(node))
+        self._finish(node, name)
 
     def _load_safely(self, access: _Access, node: Guard, test: str) -> str:
         """An element of a full guard's operand, or the first one in its box if it is not there."""

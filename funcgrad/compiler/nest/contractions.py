@@ -123,7 +123,7 @@ class Contractor:
         axes = tuple(range(len(form.out), len(labels)))
         total = Value(self._shape(form.out), x.dtype)
         fold = Reduction(axes, "0", "radd({0}, {1})", accurate=True)
-        return whole(self.builder.add(Fold((whole(node.out),), (total,), fold)).out)
+        return self.builder.result(Fold((whole(node.out),), (total,), fold))
 
     def _by_matrices(self, lhs: str, x: Operand, rhs: str, y: Operand, out: str) -> Operand:
         divided = self._with_divided_sums(lhs, x, rhs, y)

@@ -11,23 +11,19 @@ from collections.abc import Iterable, Sequence
 
 from funcgrad.compiler.nest.layout import Operand, Uniform, Value, View
 from funcgrad.compiler.nest.nodes import (
-    ArgFold,
     Branch,
     Deposit,
     External,
-    Fold,
     Graph,
     Lookup,
     Loop,
     Nest,
     Node,
     Pick,
-    Point,
     Product,
     Put,
     Replace,
     Routine,
-    Scan,
     StridedProduct,
     Window,
 )
@@ -67,34 +63,18 @@ class Cost:
 
 def arithmetic_of(node: Node) -> Cost:
     """What a node computes, without the bytes that it moves."""
-    if isinstance(node, Point):
-        return _elementwise(node, expression(node.expr).uses, math.prod(node.space))
-    if isinstance(node, Fold | Scan):
-        return _elementwise(node, expression(node.form.step).uses, math.prod(node.space))
     if isinstance(node, Product):
         is_complex = node.out.dtype.kind == "c"
         return Cost(flops=math.prod(node.sizes) * (8.0 if is_complex else 2.0))
     if isinstance(node, StridedProduct):
         columns = node.columns * len(node.lines)
         return Cost(flops=2.0 * math.prod(node.counts) * columns)
-    if isinstance(node, ArgFold):
-        step = expression(node.form.step).uses + expression(node.form.better).uses
-        return _elementwise(node, step, math.prod(node.operands[0].shape))
-    if isinstance(node, Put):
-        return _elementwise(node, expression(node.step).uses, math.prod(node.operands[1].shape))
-    if isinstance(node, Deposit):
-        step = expression(node.form.step).uses
-        return _elementwise(node, step, math.prod(node.operands[1].shape))
-    if isinstance(node, Replace):
-        return _elementwise(node, expression(node.step).uses, math.prod(node.operands[1].shape))
     if isinstance(node, Nest):
         return _nest(node)
     if isinstance(node, External | Routine):
         return Cost(unknown=(f"the arithmetic of {_whose(node)}",))
-    return Cost()
-
-
-def _elementwise(node: Node, uses: Sequence[Intrinsic], count: int) -> Cost:
+    templates, count = node.counted
+    uses = [use for template in templates for use in expression(template).uses]
     is_complex = any(x.dtype.kind == "c" for x in (*node.operands, *node.outs))
     functions = sum(map(_is_function, uses))
     flops = sum(_flops(x, is_complex) for x in uses if not _is_function(x))

@@ -53,10 +53,7 @@ def divide_deposits(graph: Graph) -> None:
         n_parts = _n_deposit_parts(node) if isinstance(node, Put) else 0
         if n_parts:
             assert isinstance(node, Put)
-            divided = _divided_deposit(node, n_parts)
-            for new in divided:
-                new.epoch, new.equation = node.epoch, node.equation
-            nodes += divided
+            nodes += [new.like(node) for new in _divided_deposit(node, n_parts)]
         else:
             nodes.append(node)
     graph.nodes = nodes
@@ -182,10 +179,8 @@ def _in_two(node: Fold, n_parts: int) -> tuple[Fold, Fold]:
     parts = Value((n_parts, *node.out.shape), node.out.dtype)
     inner = replace(node.form, axes=tuple(a + 1 for a in node.form.axes))
     outer = replace(node.form, axes=(0,))
-    found = Fold(node.operands, (parts,), inner), Fold((whole(parts),), node.outs, outer)
-    for fold in found:
-        fold.epoch, fold.equation = node.epoch, node.equation
-    return found
+    first, then = Fold(node.operands, (parts,), inner), Fold((whole(parts),), node.outs, outer)
+    return first.like(node), then.like(node)
 
 
 def _split_shape(shape: Shape, n_parts: int) -> Shape:

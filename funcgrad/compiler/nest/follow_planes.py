@@ -122,8 +122,7 @@ class _Planes:
             if found is not None:
                 self.sparse[node.out] = found
             for new in self.added:
-                new.epoch = node.epoch
-                new.equation = node.equation
+                new.like(node)
             rows.append((node, self.added))
         self.graph.nodes = self._needed(rows)
 
@@ -159,10 +158,7 @@ class _Planes:
             assert isinstance(place, View)
             operands.append(part.operand)
             places.append(place)
-        filled = Copies(tuple(operands), (out,), tuple(places))
-        filled.epoch = node.epoch
-        filled.equation = node.equation
-        return filled
+        return Copies(tuple(operands), (out,), tuple(places)).like(node)
 
     # What becomes of planes.
 

@@ -11,7 +11,7 @@ one after the other.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -28,6 +28,7 @@ from funcgrad.compiler.nest.layout import (
 from funcgrad.compiler.nest.nodes import (
     ArgFold,
     Checked,
+    Copies,
     Node,
     Put,
     Recurrence,
@@ -41,13 +42,26 @@ from funcgrad.compiler.nest.walk import Cursor, Loop, Walk
 from funcgrad.intrinsics import expression
 from funcgrad.lowering import ArgReduction, Reduction
 
+Generator = Callable[[Any], Iterable[Kernel]]
+GENERATORS: dict[type[Node], Generator] = {}
+"""What writes the kernels of nodes that share them with no other, by the types of these."""
 
+
+def generates(kind: type[Node]) -> Callable[[Generator], Generator]:
+    """Register what writes the kernels of a type of nodes."""
+
+    def register(generate: Generator) -> Generator:
+        GENERATORS[kind] = generate
+        return generate
+
+    return register
+
+
+@generates(Checked)
 def generate_check(node: Checked) -> Iterator[Kernel]:
     """The kernel that makes indices places, and looks for the first wrong one if there is any."""
     (index,) = node.operands
-    source = Source()
-    source.add("begin = args[0]")
-    source.add("end = args[1]")
+    source = Source(has_span=True)
     given, out = Cursor(source, index, "i", 1), Cursor(source, whole(node.out), "y", 2)
     source.add(f"n = {source.word(node.length)}")
     assert node.equation is not None
@@ -68,6 +82,7 @@ def generate_check(node: Checked) -> Iterator[Kernel]:
     yield Kernel(source.text(), source.words, walk.length, work=2 * math.prod(node.out.shape))
 
 
+@generates(Put)
 def generate_put(node: Put) -> Iterator[Kernel]:
     """The kernels of a deposit: a copy, into which elements are then taken."""
     yield from _copied(node.operands[0], whole(node.out))
@@ -84,9 +99,7 @@ class _Put:
     def __init__(self, node: Put) -> None:
         _, updates, *indices = node.operands
         self.node = node
-        self.source = source = Source()
-        source.add("begin = args[0]")
-        source.add("end = args[1]")
+        self.source = source = Source(has_span=True)
         self.target, self.given = (
             Cursor(source, node.target, "t", 1),
             Cursor(source, updates, "x", 2),
@@ -221,6 +234,13 @@ def is_there(operand: Operand, place: View) -> bool:
     return operand.value.home is place.value.home
 
 
+@generates(Copies)
+def generate_copies(node: Copies) -> Iterator[Kernel]:
+    """The kernels of an assembly."""
+    for operand, place in zip(node.operands, node.places, strict=True):
+        yield from _copied(operand, place)
+
+
 def _copied(operand: Operand, place: View) -> Iterator[Kernel]:
     if not is_there(operand, place):
         yield generate_copy(operand, place)
@@ -229,6 +249,7 @@ def _copied(operand: Operand, place: View) -> Iterator[Kernel]:
 # Windows.
 
 
+@generates(Replace)
 def generate_replace(node: Replace) -> Iterator[Kernel]:
     """The kernels of a replaced window: a copy of all, and one of the window."""
     x, update, *starts = node.operands
@@ -238,9 +259,7 @@ def generate_replace(node: Replace) -> Iterator[Kernel]:
 
 def _replacement(array: View, starts: Sequence[Operand], part: Operand, step: str) -> Kernel:
     """Takes a part into an array."""
-    source = Source()
-    source.add("begin = args[0]")
-    source.add("end = args[1]")
+    source = Source(has_span=True)
     large, small = Cursor(source, array, "x", 1), Cursor(source, part, "w", 2)
     moves = []
     for k, start in enumerate(starts):
@@ -270,6 +289,7 @@ LEAST_LINE = 8
 """Length of lines from which they are looked through twice, in vectors if possible."""
 
 
+@generates(ArgFold)
 def generate_argfold(node: ArgFold) -> Iterator[Kernel]:
     """The kernel that finds extreme elements along an axis."""
     (x,) = node.operands
@@ -281,9 +301,7 @@ def generate_argfold(node: ArgFold) -> Iterator[Kernel]:
 
 def _argfold_by_rows(node: ArgFold, x: View) -> Kernel:
     """One line after the other: its blocks first, then the block that has the extreme."""
-    source, form = Source(), node.form
-    source.add("begin = args[0]")
-    source.add("end = args[1]")
+    source, form = Source(has_span=True), node.form
     line, out = Cursor(source, x, "x", 1), Cursor(source, whole(node.out), "y", 2)
     others = [i for i in range(len(x.shape)) if i != form.axis]
     shape = tuple(x.shape[i] for i in others)
@@ -399,9 +417,7 @@ class _ExtremeOfVectors(_ExtremeOfNumbers):
 
 def _argfold_by_columns(node: ArgFold, x: View) -> Kernel:
     """All lines beside each other at once: their extremes so far are kept in memory."""
-    source, form = Source(), node.form
-    source.add("begin = args[0]")
-    source.add("end = args[1]")
+    source, form = Source(has_span=True), node.form
     axis = form.axis
     leading, trailing = x.shape[:axis], x.shape[axis + 1 :]
     best = Value(trailing, x.dtype)
@@ -430,6 +446,7 @@ def _argfold_by_columns(node: ArgFold, x: View) -> Kernel:
     return Kernel(source.text(), source.words, walk.length, [best], work=math.prod(x.shape))
 
 
+@generates(Search)
 def generate_search(node: Search) -> Iterator[Kernel]:
     """The kernel of binary searches: all those of a block make each step together.
 
@@ -437,9 +454,7 @@ def generate_search(node: Search) -> Iterator[Kernel]:
     """
     ordered, values = node.operands
     assert isinstance(ordered, View)
-    source, n = Source(), node.form.lanes
-    source.add("begin = args[0]")
-    source.add("end = args[1]")
+    source, n = Source(has_span=True), node.form.lanes
     line = Cursor(source, ordered, "x", 1)
     value, out = Cursor(source, values, "v", 2), Cursor(source, whole(node.out), "y", 3)
     lanes = (*ordered.strides[:n], *(0,) * (len(values.shape) - n))
@@ -478,6 +493,7 @@ def generate_search(node: Search) -> Iterator[Kernel]:
     yield Kernel(source.text(), source.words, walk.length, [], True, work)
 
 
+@generates(Scan)
 def generate_scan(node: Scan) -> Iterator[Kernel]:
     """The kernel of a running fold."""
     out, form = node.out, node.form
@@ -488,6 +504,7 @@ def generate_scan(node: Scan) -> Iterator[Kernel]:
     yield _running(node, form.axis, form.reverse, neutral(form.init, out.dtype), step)
 
 
+@generates(Recurrence)
 def generate_recurrence(node: Recurrence) -> Iterator[Kernel]:
     """The kernel of a recurrence."""
     form = node.form
@@ -517,9 +534,7 @@ def _running(
         start: The result before the first element.
         step: The next result, of the one before and of elements.
     """
-    source, shape = Source(), node.out.shape
-    source.add("begin = args[0]")
-    source.add("end = args[1]")
+    source, shape = Source(has_span=True), node.out.shape
     given = [Cursor(source, x, f"p{k}", k + 1) for k, x in enumerate(node.operands)]
     cursors = [*given, Cursor(source, whole(node.out), "y", len(given) + 1)]
     others = [i for i in range(len(shape)) if i != axis]

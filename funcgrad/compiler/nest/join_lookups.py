@@ -46,11 +46,6 @@ def join_lookups(graph: Graph) -> None:
     graph.nodes = nodes
 
 
-def _like(node: Node, new: Node) -> Node:
-    new.epoch, new.equation = node.epoch, node.equation
-    return new
-
-
 def _checked(
     node: Lookup | Deposit, indices: Sequence[Operand], known: dict[Value, np.ndarray]
 ) -> tuple[list[Operand], list[Node]]:
@@ -64,7 +59,7 @@ def _checked(
             places.append(index)
             continue
         out = Value(index.shape, np.dtype(np.int64))
-        checks.append(_like(node, Checked((index,), (out,), length, k)))
+        checks.append(Checked((index,), (out,), length, k).like(node))
         places.append(whole(out))
     return places, checks
 
@@ -128,10 +123,10 @@ def _picks(node: Lookup, known: dict[Value, np.ndarray]) -> Iterator[Node]:
         yield from checks
     if not all(x.shape[axis] for axis in node.form.axes):  # there is nothing to be read
         fill = Uniform(node.form.fill, node.out.shape)
-        yield _like(node, Point((fill,), node.outs, "{0}"))
+        yield Point((fill,), node.outs, "{0}").like(node)
         return
     places = _places(node, x, indices, node.out.shape, known)
-    yield _like(node, _pick(node, places, node.form.fill if places.mode == "fill" else None))
+    yield _pick(node, places, node.form.fill if places.mode == "fill" else None).like(node)
 
 
 def _pick(node: Node, places: _Places, fill: Any = None) -> Node:
@@ -148,20 +143,18 @@ def _puts(node: Deposit, known: dict[Value, np.ndarray]) -> Iterator[Node]:
         indices, checks = _checked(node, indices, known)
         yield from checks
     places = _places(node, whole(node.out), indices, updates.shape, known)
-    yield _like(
-        node,
-        Put(
-            (x, updates, *places.indices),
-            node.outs,
-            places.first,
-            places.mode,
-            tuple(places.lengths),
-            tuple(places.steps),
-            len(updates.shape) - len(node.index_shape),
-            frozenset(places.lanes),
-            node.form.step,
-        ),
+    put = Put(
+        (x, updates, *places.indices),
+        node.outs,
+        places.first,
+        places.mode,
+        tuple(places.lengths),
+        tuple(places.steps),
+        len(updates.shape) - len(node.index_shape),
+        frozenset(places.lanes),
+        node.form.step,
     )
+    yield put.like(node)
 
 
 def _window(node: Window) -> Node:
@@ -175,7 +168,7 @@ def _window(node: Window) -> Node:
             places.indices.append(_repeated(start, shape))
             places.lengths.append(n - m + 1)
             places.steps.append(stride)
-    return _like(node, _pick(node, places))
+    return _pick(node, places).like(node)
 
 
 def _repeated(index: Operand, shape: Shape) -> Operand:

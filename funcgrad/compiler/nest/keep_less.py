@@ -22,7 +22,15 @@ from funcgrad.compiler.nest.layout import (
     contiguous_strides,
     same_strides,
 )
-from funcgrad.compiler.nest.nodes import Graph, Guard, Node, Point, values_read
+from funcgrad.compiler.nest.nodes import (
+    Graph,
+    Guard,
+    Node,
+    Point,
+    readers_of,
+    values_read,
+    without_unread,
+)
 from funcgrad.intrinsics import expression
 
 MAX_COST = 8
@@ -46,10 +54,7 @@ class _Keeping:
         self.groups = groups
         self.outputs = set(graph.outputs)
         self.home = {node: group for group in groups for node in group.nodes}
-        self.readers: dict[Value, list[Node]] = defaultdict(list)
-        for node in self.home:
-            for value in dict.fromkeys(values_read(node)):
-                self.readers[value].append(node)
+        self.readers = readers_of(self.home)
         self.copies: dict[Node, list[Node]] = defaultdict(list)
         """By the node that they come before."""
 
@@ -61,21 +66,11 @@ class _Keeping:
         if not self.copies:
             return list(self.groups)
         nodes = [n for node in self.graph.nodes for n in (*self.copies[node], node)]
-        self.graph.nodes = self._needed(nodes)
+        self.graph.nodes = without_unread(nodes, self.outputs, (Point,))
         kept = set(self.graph.nodes)
         for group in self.groups:
             group.nodes = [node for node in group.nodes if node in kept]
         return [group for group in self.groups if group.nodes]
-
-    def _needed(self, nodes: Sequence[Node]) -> list[Node]:
-        """The nodes without points that nothing reads any more."""
-        read = set(self.outputs)
-        kept = []
-        for node in reversed(nodes):
-            if not isinstance(node, Point) or node.out in read:
-                kept.append(node)
-                read.update(values_read(node))
-        return kept[::-1]
 
     def _try(self, node: Node, group: Group) -> None:
         """Let all other groups compute a value for themselves, if that is worth it for each."""
@@ -157,8 +152,7 @@ class _Keeping:
         for old in chain:
             out = Value(old.out.shape, old.out.dtype)
             operands = tuple(_moved(x, known) for x in old.operands)
-            copy = replace(old, operands=operands, outs=(out,))
-            copy.epoch, copy.equation = old.epoch, old.equation
+            copy = replace(old, operands=operands, outs=(out,)).like(old)
             known[old.out] = out
             copies.append(copy)
             self.home[copy] = other
@@ -187,5 +181,5 @@ def _is_whole(view: View, shape: Shape) -> bool:
 
 def _moved(operand: Operand, known: dict[Value, Value]) -> Operand:
     if isinstance(operand, View) and operand.value in known:
-        return View(known[operand.value], operand.shape, operand.strides, operand.offset)
+        return operand.of(known[operand.value])
     return operand

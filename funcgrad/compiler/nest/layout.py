@@ -70,6 +70,10 @@ class View:
     def dtype(self) -> np.dtype[Any]:
         return self.value.dtype
 
+    def of(self, value: Value) -> View:
+        """The same view of another value."""
+        return View(value, self.shape, self.strides, self.offset)
+
     @property
     def is_whole(self) -> bool:
         """Whether it is the value itself, possibly under another shape."""
@@ -131,6 +135,17 @@ def reindexed(operand: Operand, form: Reindex, shape: Shape) -> Operand:
         for axis, step in zip(form.axes, form.steps, strict=True)
     )
     return View(operand.value, shape, strides, offset if math.prod(shape) else 0)
+
+
+def cut(starts: Sequence[int]) -> Reindex:
+    """The part of an array that begins at an index."""
+    return Reindex(tuple(range(len(starts))), tuple(starts), (1,) * len(starts))
+
+
+def moved_axes(axes: Sequence[int | None]) -> Reindex:
+    """An array with axes in this order; repeated along those that are nothing's."""
+    n = len([axis for axis in axes if axis is not None])
+    return Reindex(tuple(axes), (0,) * n, (1,) * len(axes))
 
 
 def reindex_of(view: View) -> Reindex | None:

@@ -144,7 +144,7 @@ class Nester:
             inner = Value(operand.value.shape, operand.value.dtype)
             self.bases[operand.value] = inner
             self.links.append(Link(inner, operand.value))
-        return View(self.bases[operand.value], operand.shape, operand.strides, operand.offset)
+        return operand.of(self.bases[operand.value])
 
     def _walked(self, operand: Operand, form: LoopForm) -> Operand:
         """An element along the first axis, another one in each iteration."""

@@ -26,7 +26,9 @@ from funcgrad.compiler.nest.layout import (
     View,
     broadcast,
     contiguous_strides,
+    cut,
     element,
+    moved_axes,
     reindexed,
     reshaped,
     same_strides,
@@ -89,6 +91,9 @@ from funcgrad.passes.advance import advance, messages
 from funcgrad.passes.cse import cse
 from funcgrad.passes.dce import dce
 from funcgrad.passes.inline import form_of, inline
+
+Operands = list[Operand]
+Results = Iterable[Operand]
 
 
 def build(program: Program) -> Graph:
@@ -190,11 +195,7 @@ class Lowering(Builder):
         """A product that takes the place of a sum of products."""
         outer, self.equation = self.equation, merged.without[0]
         (first, letters), (second, others) = merged.terms
-        order = Reindex(
-            tuple(others.index(letter) for letter in letters),
-            (0,) * len(others),
-            (1,) * len(others),
-        )
+        order = moved_axes([others.index(letter) for letter in letters])
         one = self._read(first)
         other = reindexed(self._read(second), order, one.shape)
         total = self.add(Point((one, other), (Value(one.shape, one.dtype),), "{0} + {1}"))
@@ -220,7 +221,7 @@ class Lowering(Builder):
         kept = [k for k, size in enumerate(sizes) if size]
         parts = tuple(self._read(group[k].inputs[0]) for k in kept)
         places = tuple(part(out, k) for k in kept)
-        sent = whole(self.add(Copies(parts, (out,), places)).out)
+        sent = self.result(Copies(parts, (out,), places))
         treat = getattr(self, f"_{type(form_of(joint)).__name__.lower()}")
         (found,) = treat(form_of(joint), joint, [sent])
         assert isinstance(found, View)
@@ -228,9 +229,7 @@ class Lowering(Builder):
             self.operands[equation.outputs[0]] = part(found.value, k)
         self.equation = outer
 
-    def _pointwise(
-        self, form: Pointwise, equation: Equation, operands: list[Operand]
-    ) -> Iterable[Operand]:
+    def _pointwise(self, form: Pointwise, equation: Equation, operands: Operands) -> Results:
         aval = equation.outputs[0].aval
         if all(isinstance(x, Uniform) for x in operands):
             return [Uniform(self._fold_scalars(equation, operands), aval.shape)]
@@ -243,7 +242,7 @@ class Lowering(Builder):
         order = followed_order(aligned)
         if order is None:
             out = Value(aval.shape, aval.dtype)
-            return [whole(self.add(Point(aligned, (out,), expr)).out)]
+            return [self.result(Point(aligned, (out,), expr))]
         out = Value(permuted_shape(aval.shape, order), aval.dtype)
         out.is_free = True
         self.add(Point(tuple(permuted(x, order) for x in aligned), (out,), expr))
@@ -255,14 +254,10 @@ class Lowering(Builder):
             result = equation.primitive.impl(*(x.scalar for x in operands))
         return equation.outputs[0].aval.dtype.type(result)
 
-    def _reindex(
-        self, form: Reindex, equation: Equation, operands: list[Operand]
-    ) -> Iterable[Operand]:
+    def _reindex(self, form: Reindex, equation: Equation, operands: Operands) -> Results:
         return [reindexed(operands[0], form, equation.outputs[0].aval.shape)]
 
-    def _reshape(
-        self, form: Reshape, equation: Equation, operands: list[Operand]
-    ) -> Iterable[Operand]:
+    def _reshape(self, form: Reshape, equation: Equation, operands: Operands) -> Results:
         shape = equation.outputs[0].aval.shape
         return [self._reshaped(operands[0], shape)]
 
@@ -273,9 +268,7 @@ class Lowering(Builder):
         assert view is not None  # contiguous elements take any shape
         return view
 
-    def _reduction(
-        self, form: Reduction, equation: Equation, operands: list[Operand]
-    ) -> Iterable[Operand]:
+    def _reduction(self, form: Reduction, equation: Equation, operands: Operands) -> Results:
         aval = equation.outputs[0].aval
         (x,) = operands
         if not form.axes:
@@ -283,7 +276,7 @@ class Lowering(Builder):
         order = followed_order(operands)
         if order is None:
             out = Value(aval.shape, aval.dtype)
-            return [whole(self.add(Fold((x,), (out,), form)).out)]
+            return [self.result(Fold((x,), (out,), form))]
         kept = tuple(i for i in order if i not in form.axes)
         out = Value(permuted_shape(x.shape, kept), aval.dtype)
         out.is_free = kept != tuple(sorted(kept))
@@ -291,16 +284,12 @@ class Lowering(Builder):
         self.add(Fold((permuted(x, order),), (out,), replace(form, axes=axes)))
         return [permuted(whole(out), inverse(kept))]
 
-    def _prefixscan(
-        self, form: PrefixScan, equation: Equation, operands: list[Operand]
-    ) -> Iterable[Operand]:
+    def _prefixscan(self, form: PrefixScan, equation: Equation, operands: Operands) -> Results:
         aval = equation.outputs[0].aval
         operand = self._stored(operands[0])
-        return [whole(self.add(Scan((operand,), (Value(aval.shape, aval.dtype),), form)).out)]
+        return [self.result(Scan((operand,), (Value(aval.shape, aval.dtype),), form))]
 
-    def _assemble(
-        self, form: Assemble, equation: Equation, operands: list[Operand]
-    ) -> Iterable[Operand]:
+    def _assemble(self, form: Assemble, equation: Equation, operands: Operands) -> Results:
         aval = equation.outputs[0].aval
         out = Value(aval.shape, aval.dtype)
         parts: list[Operand] = []
@@ -311,34 +300,28 @@ class Lowering(Builder):
         for piece, operand in zip(form.pieces, operands, strict=False):
             if not math.prod(piece.sizes):
                 continue
-            n = len(piece.sizes)
-            cut = Reindex(tuple(range(n)), piece.lows, (1,) * n)
-            parts.append(reindexed(operand, cut, piece.sizes))
-            cut = Reindex(tuple(range(n)), piece.starts, piece.steps)
-            place = reindexed(whole(out), cut, piece.sizes)
+            parts.append(reindexed(operand, cut(piece.lows), piece.sizes))
+            form_of_piece = replace(cut(piece.starts), steps=piece.steps)
+            place = reindexed(whole(out), form_of_piece, piece.sizes)
             assert isinstance(place, View)
             places.append(place)
-        return [whole(self.add(Copies(tuple(parts), (out,), tuple(places))).out)]
+        return [self.result(Copies(tuple(parts), (out,), tuple(places)))]
 
-    def _constant(
-        self, form: Constant, equation: Equation, operands: list[Operand]
-    ) -> Iterable[Operand]:
+    def _constant(self, form: Constant, equation: Equation, operands: Operands) -> Results:
         return [self.array(np.asarray(equation.primitive.impl()))]
 
     def _extern(
         self,
         form: Extern,
         equation: Equation,
-        operands: list[Operand],
+        operands: Operands,
         obstacle: External | None = None,
-    ) -> Iterable[Operand]:
+    ) -> Results:
         outs = tuple(Value(v.aval.shape, v.aval.dtype) for v in equation.outputs)
         self.add(External(tuple(operands), outs, equation.primitive, equation.source, obstacle))
         return [whole(out) for out in outs]
 
-    def _routine(
-        self, form: RoutineForm, equation: Equation, operands: list[Operand]
-    ) -> Iterable[Operand]:
+    def _routine(self, form: RoutineForm, equation: Equation, operands: Operands) -> Results:
         dtypes = resolve(form)
         if dtypes is None:
             return self._extern(Extern(), equation, operands)
@@ -436,23 +419,17 @@ class Lowering(Builder):
         view = View(stored.value, array.shape, tuple(strides))
         return view if dtype == array.dtype else whole(self._converted(view, dtype))
 
-    def _by_python(
-        self, nester: Nester, equation: Equation, operands: list[Operand]
-    ) -> Iterable[Operand]:
+    def _by_python(self, nester: Nester, equation: Equation, operands: Operands) -> Results:
         """A loop or branch that Python runs, because something in it calls NumPy."""
         return self._extern(Extern(), equation, operands, nester.obstacle)
 
-    def _barrier(
-        self, form: Barrier, equation: Equation, operands: list[Operand]
-    ) -> Iterable[Operand]:
+    def _barrier(self, form: Barrier, equation: Equation, operands: Operands) -> Results:
         self.epoch += 1
         return operands
 
     # Places that are computed.
 
-    def _lookup(
-        self, form: LookupForm, equation: Equation, operands: list[Operand]
-    ) -> Iterable[Operand]:
+    def _lookup(self, form: LookupForm, equation: Equation, operands: Operands) -> Results:
         aval = equation.outputs[0].aval
         x, *indices = operands
         if isinstance(x, Uniform) and form.mode in ("clip", "wrap"):
@@ -465,11 +442,9 @@ class Lowering(Builder):
             return [broadcast(row, aval.shape)]
         out = Value(aval.shape, aval.dtype)
         node = Lookup((self._stored(x), *indices), (out,), form)
-        return [whole(self.add(node).out)]
+        return [self.result(node)]
 
-    def _deposit(
-        self, form: DepositForm, equation: Equation, operands: list[Operand]
-    ) -> Iterable[Operand]:
+    def _deposit(self, form: DepositForm, equation: Equation, operands: Operands) -> Results:
         aval = equation.outputs[0].aval
         x, updates, *indices = operands
         if not math.prod(updates.shape) and form.mode != "raise":
@@ -482,78 +457,65 @@ class Lowering(Builder):
                 return [x]
             starts = dict(zip(form.axes, known, strict=True))
             sizes = tuple(1 if i in starts else n for i, n in enumerate(aval.shape))
-            cut = tuple(starts.get(i) or 0 for i in range(len(sizes)))
-            steps = (1,) * len(sizes)
-            place = reindexed(whole(out), Reindex(tuple(range(len(sizes))), cut, steps), sizes)
+            first = [starts.get(i) or 0 for i in range(len(sizes))]
+            place = reindexed(whole(out), cut(first), sizes)
             assert isinstance(place, View)
             update = reshaped(updates, place.shape)
             assert update is not None  # only axes of length 1 go
             return [self._overwritten(x, update, place)]
         node = Deposit(tuple(operands), (out,), form)
-        return [whole(self.add(node).out)]
+        return [self.result(node)]
 
     def _overwritten(self, x: Operand, update: Operand, place: View) -> Operand:
         """An array with a part of its copy, ``place.value``, replaced."""
         out = place.value
         if not math.prod(place.shape):
             return x
-        return whole(self.add(Copies((x, update), (out,), (whole(out), place))).out)
+        return self.result(Copies((x, update), (out,), (whole(out), place)))
 
-    def _window(
-        self, form: WindowForm, equation: Equation, operands: list[Operand]
-    ) -> Iterable[Operand]:
+    def _window(self, form: WindowForm, equation: Equation, operands: Operands) -> Results:
         aval = equation.outputs[0].aval
         x, *starts = operands
         if isinstance(x, Uniform):
             return [Uniform(x.scalar, aval.shape)]
-        cut = _known_cut(x.shape, form.sizes, starts)
-        if cut is not None:
-            return [reindexed(x, cut, form.sizes)]
+        known = _known_cut(x.shape, form.sizes, starts)
+        if known is not None:
+            return [reindexed(x, known, form.sizes)]
         out = Value(aval.shape, aval.dtype)
-        return [whole(self.add(Window(tuple(operands), (out,))).out)]
+        return [self.result(Window(tuple(operands), (out,)))]
 
-    def _replace(
-        self, form: ReplaceForm, equation: Equation, operands: list[Operand]
-    ) -> Iterable[Operand]:
+    def _replace(self, form: ReplaceForm, equation: Equation, operands: Operands) -> Results:
         aval = equation.outputs[0].aval
         x, update, *starts = operands
         out = Value(aval.shape, aval.dtype)
-        cut = _known_cut(x.shape, update.shape, starts)
-        if cut is not None:
-            place = reindexed(whole(out), cut, update.shape)
+        known = _known_cut(x.shape, update.shape, starts)
+        if known is not None:
+            place = reindexed(whole(out), known, update.shape)
             assert isinstance(place, View)
             return [self._overwritten(x, update, place)]
-        return [whole(self.add(Replace(tuple(operands), (out,))).out)]
+        return [self.result(Replace(tuple(operands), (out,)))]
 
-    def _argreduction(
-        self, form: ArgReduction, equation: Equation, operands: list[Operand]
-    ) -> Iterable[Operand]:
+    def _argreduction(self, form: ArgReduction, equation: Equation, operands: Operands) -> Results:
         aval = equation.outputs[0].aval
         if isinstance(operands[0], Uniform):
             return [Uniform(aval.dtype.type(0), aval.shape)]
         out = Value(aval.shape, aval.dtype)
-        return [whole(self.add(ArgFold((operands[0],), (out,), form)).out)]
+        return [self.result(ArgFold((operands[0],), (out,), form))]
 
-    def _search(
-        self, form: SearchForm, equation: Equation, operands: list[Operand]
-    ) -> Iterable[Operand]:
+    def _search(self, form: SearchForm, equation: Equation, operands: Operands) -> Results:
         aval = equation.outputs[0].aval
         ordered, values = _before_conversion(operands)
         node = Search((self._stored(ordered), values), (Value(aval.shape, aval.dtype),), form)
-        return [whole(self.add(node).out)]
+        return [self.result(node)]
 
-    def _recurrence(
-        self, form: RecurrenceForm, equation: Equation, operands: list[Operand]
-    ) -> Iterable[Operand]:
+    def _recurrence(self, form: RecurrenceForm, equation: Equation, operands: Operands) -> Results:
         aval = equation.outputs[0].aval
         node = Recurrence(tuple(operands), (Value(aval.shape, aval.dtype),), form)
-        return [whole(self.add(node).out)]
+        return [self.result(node)]
 
     # Loops and branches.
 
-    def _loop(
-        self, form: LoopForm, equation: Equation, operands: list[Operand]
-    ) -> Iterable[Operand]:
+    def _loop(self, form: LoopForm, equation: Equation, operands: Operands) -> Results:
         body: Program = simplified(equation.primitive.body)  # type: ignore[attr-defined]
         a = form.n_consts + form.n_carry
         if form.length == 0:
@@ -571,18 +533,14 @@ class Lowering(Builder):
         looped = nester.loop(form, body, operands)
         return looped or self._by_python(nester, equation, operands)
 
-    def _while(
-        self, form: WhileForm, equation: Equation, operands: list[Operand]
-    ) -> Iterable[Operand]:
+    def _while(self, form: WhileForm, equation: Equation, operands: Operands) -> Results:
         condition: Program = simplified(equation.primitive.condition)  # type: ignore[attr-defined]
         body: Program = simplified(equation.primitive.body)  # type: ignore[attr-defined]
         nester = Nester(self)
         results = nester.while_loop(form, condition, body, operands)
         return results or self._by_python(nester, equation, operands)
 
-    def _branch(
-        self, form: BranchForm, equation: Equation, operands: list[Operand]
-    ) -> Iterable[Operand]:
+    def _branch(self, form: BranchForm, equation: Equation, operands: Operands) -> Results:
         branches = equation.primitive.branches  # type: ignore[attr-defined]
         programs = [simplified(branch) for branch in branches]
         index, *rest = operands
@@ -593,16 +551,12 @@ class Lowering(Builder):
         results = nester.branch(programs, operands)
         return results or self._by_python(nester, equation, operands)
 
-    def _contraction(
-        self, form: Contraction, equation: Equation, operands: list[Operand]
-    ) -> Iterable[Operand]:
+    def _contraction(self, form: Contraction, equation: Equation, operands: Operands) -> Results:
         if form.slides:
             return [sliding_contraction(self, form, *operands)]
         return [Contractor(self, form, *operands).result()]
 
-    def _windowfold(
-        self, form: WindowFold, equation: Equation, operands: list[Operand]
-    ) -> Iterable[Operand]:
+    def _windowfold(self, form: WindowFold, equation: Equation, operands: Operands) -> Results:
         aval = equation.outputs[0].aval
         return [window_fold(self, form, operands, Value(aval.shape, aval.dtype))]
 
@@ -613,7 +567,7 @@ def _with_sums_in_place(graph: Graph) -> list[Node]:
     Transposing a lookup gives zeros with the cotangent taken in, which are added to what there is
     already: the same as taking it in there, without a walk over the whole array.
     """
-    uses = Counter(v for node in graph.nodes for v in _read(node))
+    uses = Counter(v for node in graph.nodes for v in values_read(node))
     uses.update(graph.outputs)
     nodes: dict[Node, None] = {}
     for node in graph.nodes:
@@ -629,10 +583,6 @@ def _with_sums_in_place(graph: Graph) -> list[Node]:
                 nodes.update(dict.fromkeys(_rebased(chain, other, node)))
                 break
     return list(nodes)
-
-
-def _read(node: Node) -> list[Value]:
-    return [x.value for x in node.operands if isinstance(x, View)]
 
 
 def _taken_into_zeros(
@@ -663,8 +613,7 @@ def _rebased(chain: Sequence[Deposit | Replace], start: Operand, node: Node) -> 
             new = Deposit(operands, (out,), link.form)
         else:
             new = Replace(operands, (out,), "{0} + {1}")
-        new.epoch = node.epoch
-        new.equation = link.equation
+        new.epoch, new.equation = node.epoch, link.equation
         yield new
         start = whole(out)
 
@@ -694,8 +643,7 @@ def _stored_shape(array: Array) -> Shape:
 def _ordered(operand: Operand, array: Array) -> Operand:
     """An operand with the shape of an array and its axes in the order in which they are stored."""
     full = broadcast(operand, array.shape)
-    cut = Reindex(tuple(_order(array)), (0,) * len(array.shape), (1,) * len(array.shape))
-    return reindexed(full, cut, _stored_shape(array))
+    return reindexed(full, moved_axes(_order(array)), _stored_shape(array))
 
 
 def known_places(
@@ -741,7 +689,7 @@ def _known_cut(shape: Shape, sizes: Shape, starts: Sequence[Operand]) -> Reindex
             found.append(min(max(int(start.scalar), 0), n - m))
         else:
             return None
-    return Reindex(tuple(range(len(shape))), tuple(found), (1,) * len(shape))
+    return cut(found)
 
 
 def _stack_of_one(operand: Operand) -> Operand:

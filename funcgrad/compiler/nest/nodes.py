@@ -6,9 +6,11 @@ file has no code but what every node can say of itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -65,12 +67,26 @@ class Node:
         """Whether it reads an operand elsewhere than at the index that it is at."""
         return False
 
+    @property
+    def counted(self) -> tuple[Sequence[str], int]:
+        """The expressions that it evaluates, and how often."""
+        return (), 0
+
+    def like(self, node: Node) -> Self:
+        """The same node, computed for the same equation, and among the same, as another one."""
+        self.epoch, self.equation = node.epoch, node.equation
+        return self
+
 
 @dataclass(eq=False)
 class Point(Node):
     """One scalar expression for every element."""
 
     expr: str
+
+    @property
+    def counted(self) -> tuple[Sequence[str], int]:
+        return (self.expr,), math.prod(self.space)
 
 
 @dataclass(eq=False)
@@ -96,12 +112,20 @@ class Fold(Node):
     def space(self) -> Shape:
         return self.operands[0].shape
 
+    @property
+    def counted(self) -> tuple[Sequence[str], int]:
+        return (self.form.step,), math.prod(self.space)
+
 
 @dataclass(eq=False)
 class Scan(Node):
     """A running fold of its operand."""
 
     form: PrefixScan
+
+    @property
+    def counted(self) -> tuple[Sequence[str], int]:
+        return (self.form.step,), math.prod(self.space)
 
 
 @dataclass(frozen=True)
@@ -178,6 +202,10 @@ class Deposit(Node):
         shape = self.operands[1].shape
         return shape[: len(shape) - (len(self.out.shape) - len(self.form.axes))]
 
+    @property
+    def counted(self) -> tuple[Sequence[str], int]:
+        return (self.form.step,), math.prod(self.operands[1].shape)
+
 
 @dataclass(eq=False)
 class Window(Node):
@@ -190,6 +218,10 @@ class Replace(Node):
 
     step: str = "{1}"
     """What an element of the part, ``{0}``, is replaced by when ``{1}`` comes to it."""
+
+    @property
+    def counted(self) -> tuple[Sequence[str], int]:
+        return (self.step,), math.prod(self.operands[1].shape)
 
 
 @dataclass(eq=False)
@@ -254,12 +286,20 @@ class Put(Node):
     lanes: frozenset[int]
     step: str
 
+    @property
+    def counted(self) -> tuple[Sequence[str], int]:
+        return (self.step,), math.prod(self.operands[1].shape)
+
 
 @dataclass(eq=False)
 class ArgFold(Node):
     """The place of the first extreme element along an axis of its operand."""
 
     form: ArgReduction
+
+    @property
+    def counted(self) -> tuple[Sequence[str], int]:
+        return (self.form.step, self.form.better), math.prod(self.operands[0].shape)
 
 
 @dataclass(eq=False)
@@ -451,3 +491,27 @@ def all_nodes(graph: Graph) -> Iterator[Node]:
         if isinstance(node, Nest):
             for body in node.bodies:
                 yield from all_nodes(body)
+
+
+def readers_of(nodes: Iterable[Node]) -> defaultdict[Value, list[Node]]:
+    """By value the nodes that read it, each once."""
+    readers: defaultdict[Value, list[Node]] = defaultdict(list)
+    for node in nodes:
+        for value in dict.fromkeys(values_read(node)):
+            readers[value].append(node)
+    return readers
+
+
+def without_unread(
+    nodes: Sequence[Node], outputs: Iterable[Value], kinds: tuple[type[Node], ...]
+) -> list[Node]:
+    """The nodes but for those of some kinds that nothing reads."""
+    read = set(outputs)
+    kept: list[Node] = []
+    for node in reversed(nodes):
+        if not isinstance(node, kinds) or not read.isdisjoint(node.outs):
+            kept.append(node)
+            read.update(values_read(node))
+            if isinstance(node, Nest):
+                read.update(link.outer for link in node.links)
+    return kept[::-1]

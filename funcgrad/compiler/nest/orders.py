@@ -16,10 +16,10 @@ from funcgrad.compiler.nest.layout import (
     Shape,
     View,
     contiguous_strides,
+    moved_axes,
     reindexed,
     same_strides,
 )
-from funcgrad.lowering import Reindex
 
 Order = tuple[int, ...]
 """Axes, from the one whose elements lie farthest apart to the one whose lie side by side."""
@@ -52,8 +52,7 @@ def stored_order(x: View) -> Order | None:
 
 def permuted(x: Operand, order: Order) -> Operand:
     """An operand with its axes in another order."""
-    cut = Reindex(order, (0,) * len(order), (1,) * len(order))
-    return reindexed(x, cut, permuted_shape(x.shape, order))
+    return reindexed(x, moved_axes(order), permuted_shape(x.shape, order))
 
 
 def permuted_shape(shape: Shape, order: Order) -> Shape:

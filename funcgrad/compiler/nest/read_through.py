@@ -10,7 +10,6 @@ often that asking costs more than memory.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 
 import numpy as np
 
@@ -27,7 +26,7 @@ from funcgrad.compiler.nest.layout import (
     seen_box,
     whole,
 )
-from funcgrad.compiler.nest.nodes import Copies, Fold, Graph, Guard, Node, Point, values_read
+from funcgrad.compiler.nest.nodes import Copies, Fold, Graph, Guard, Node, Point, readers_of
 from funcgrad.lowering import Reindex
 from funcgrad.records import dataclass
 
@@ -39,10 +38,7 @@ def read_through(graph: Graph) -> None:
     """Let points and folds read the parts of assembled arrays; changes the graph."""
     if not any(isinstance(node, Copies) for node in graph.nodes):
         return
-    readers: dict[Value, list[Node]] = defaultdict(list)
-    for node in graph.nodes:
-        for value in dict.fromkeys(values_read(node)):
-            readers[value].append(node)
+    readers = readers_of(graph.nodes)
     outputs = set(graph.outputs)
     assemblies: dict[Value, _Assembly] = {}
     nodes: list[Node] = []

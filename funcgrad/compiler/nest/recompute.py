@@ -29,7 +29,7 @@ from funcgrad.compiler.nest.layout import (
     seen_box,
     whole,
 )
-from funcgrad.compiler.nest.nodes import Fold, Graph, Guard, Node, Pick, Point, values_read
+from funcgrad.compiler.nest.nodes import Fold, Graph, Guard, Node, Pick, Point, without_unread
 from funcgrad.intrinsics import expression
 from funcgrad.lowering import Reindex
 
@@ -83,7 +83,7 @@ class _Recomputation:
             order += [node, *self.copies[node], *self.fences[node]]
             for copy in self.copies[node]:
                 order += self.fences[copy]
-        self.graph.nodes = _needed(order, self.outputs)
+        self.graph.nodes = without_unread(order, self.outputs, (Point, Pick))
 
     def _forget_if_unread(self, node: Point | Pick) -> None:
         """A point that nobody reads any more reads nothing."""
@@ -191,9 +191,7 @@ class _Recomputation:
         return self._add(Guard((found, seen(outside)), (out,), inner, node.is_fence), node)
 
     def _add(self, copy: Point | Pick, node: Node) -> Operand:
-        copy.epoch = node.epoch
-        copy.equation = node.equation
-        self._register(copy)
+        self._register(copy.like(node))
         self.copies[node].append(copy)
         return whole(copy.out)
 
@@ -202,9 +200,7 @@ class _Recomputation:
         key = view, box, reader.epoch
         if key not in self.fenced:
             zeros = Uniform(np.zeros((), view.dtype)[()], view.shape)
-            fence = Guard((view, zeros), (Value(view.shape, view.dtype),), box, True)
-            fence.epoch = reader.epoch
-            fence.equation = reader.equation
+            fence = Guard((view, zeros), (Value(view.shape, view.dtype),), box, True).like(reader)
             self._register(fence)
             self.fences[view.value.maker].append(fence)
             self.fenced[key] = whole(fence.out)
@@ -225,18 +221,7 @@ def _through(view: Operand, operand: Operand) -> Operand:
         return Uniform(operand.scalar, view.shape)
     # A view counts places in memory: what it is a view of has to lie there in the same order.
     assert operand.is_whole
-    return View(operand.value, view.shape, view.strides, view.offset)
-
-
-def _needed(nodes: list[Node], outputs: set[Value]) -> list[Node]:
-    """The nodes without points that nothing reads."""
-    read = set(outputs)
-    kept = []
-    for node in reversed(nodes):
-        if not isinstance(node, Point | Pick) or node.out in read:
-            kept.append(node)
-            read.update(values_read(node))
-    return kept[::-1]
+    return view.of(operand.value)
 
 
 def _within(view: View, box: Box) -> Reindex | None:
@@ -250,10 +235,6 @@ def _within(view: View, box: Box) -> Reindex | None:
         if axis is not None:
             starts[axis] -= step * first
     return Reindex(form.axes, tuple(starts), form.steps)
-
-
-def _zeros(operand: Operand) -> Uniform:
-    return Uniform(np.zeros((), operand.dtype)[()], operand.shape)
 
 
 def _is_plain(way: _Way, node: Node) -> bool:

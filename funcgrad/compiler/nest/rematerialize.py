@@ -10,12 +10,22 @@ from __future__ import annotations
 
 import copy
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from funcgrad.compiler.nest.layout import Operand, Value, View, whole
-from funcgrad.compiler.nest.nodes import Copies, Graph, Link, Loop, Nest, Node, Point, values_read
+from funcgrad.compiler.nest.nodes import (
+    Copies,
+    Graph,
+    Link,
+    Loop,
+    Nest,
+    Node,
+    Point,
+    readers_of,
+    values_read,
+    without_unread,
+)
 from funcgrad.intrinsics import expression
 
 MIN_BYTES = 1 << 20
@@ -30,10 +40,7 @@ def rematerialize(graph: Graph) -> None:
     loops = [node for node in graph.nodes if isinstance(node, Loop) and node.length is not None]
     if len(loops) < 2:
         return
-    readers: dict[Value, list[Node]] = defaultdict(list)
-    for node in graph.nodes:
-        for value in dict.fromkeys(values_read(node)):
-            readers[value].append(node)
+    readers = readers_of(graph.nodes)
     for second in loops:
         walked = (k.outer.maker for k in second.links if k.step and k.inner.maker is None)
         for first in dict.fromkeys(maker for maker in walked if maker in loops):
@@ -216,7 +223,7 @@ class _Pair:
         self.first.outs = tuple(out for out in self.first.outs if out not in stacks)
         self.second.links = tuple(k for k in self.second.links if k.inner not in read)
         self.body.outputs = [value for value in self.body.outputs if value not in gone]
-        _drop_unread(self.body)
+        self.body.nodes = without_unread(self.body.nodes, self.body.outputs, (Point, Copies))
         for loop in (self.first, self.second):
             outer = dict.fromkeys(k.outer for k in loop.links if k.outer not in loop.outs)
             starts = (carry.initial.outer for carry in loop.carries)
@@ -254,16 +261,3 @@ def _cloned(node: Node, own: dict[Value, Value], epoch: int) -> Node:
     if isinstance(clone, Copies):
         clone.places = tuple(replace(place, value=out) for place in clone.places)
     return clone
-
-
-def _drop_unread(graph: Graph) -> None:
-    """Leave out points and copies that nobody reads."""
-    read = set(graph.outputs)
-    kept: list[Node] = []
-    for node in reversed(graph.nodes):
-        if not isinstance(node, Point | Copies) or node.out in read:
-            kept.append(node)
-            read.update(values_read(node))
-            if isinstance(node, Nest):
-                read.update(link.outer for link in node.links)
-    graph.nodes = kept[::-1]

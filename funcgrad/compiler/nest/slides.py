@@ -17,7 +17,17 @@ import numpy as np
 
 from funcgrad.compiler.nest.builder import Builder
 from funcgrad.compiler.nest.contractions import Contractor
-from funcgrad.compiler.nest.layout import Operand, Shape, Uniform, Value, View, reindexed, whole
+from funcgrad.compiler.nest.layout import (
+    Operand,
+    Shape,
+    Uniform,
+    Value,
+    View,
+    cut,
+    moved_axes,
+    reindexed,
+    whole,
+)
 from funcgrad.compiler.nest.nodes import Copies, Fold, Point
 from funcgrad.compiler.nest.orders import (
     Order,
@@ -137,7 +147,7 @@ def _surrounded(
     places: list[View] = []
 
     def put(part: Operand, bounds: Sequence[tuple[int, int]]) -> None:
-        place = reindexed(whole(out), _cut([a for a, _ in bounds]), part.shape)
+        place = reindexed(whole(out), cut([a for a, _ in bounds]), part.shape)
         assert isinstance(place, View)
         if math.prod(part.shape):
             parts.append(part)
@@ -150,10 +160,6 @@ def _surrounded(
             put(Uniform(fill, tuple(b - a for a, b in around)), around)
     put(x, inner)
     return builder.add(Copies(tuple(parts), (out,), tuple(places))).out
-
-
-def _cut(starts: Sequence[int]) -> Reindex:
-    return Reindex(tuple(range(len(starts))), tuple(starts), (1,) * len(starts))
 
 
 def _assembled(
@@ -174,15 +180,13 @@ def _assembled(
         assert isinstance(place, View)
         parts.append(result(chosen))
         places.append(place)
-    return whole(builder.add(Copies(tuple(parts), (out,), tuple(places))).out)
+    return builder.result(Copies(tuple(parts), (out,), tuple(places)))
 
 
 def _of_phase(x: Operand, chosen: Sequence[Phase]) -> Operand:
     """The elements that stand at the windows of a phase."""
-    axes = tuple(range(len(chosen)))
-    starts = tuple(p.start for p in chosen)
-    cut = Reindex(axes, starts, tuple(p.period for p in chosen))
-    return reindexed(x, cut, tuple(p.windows for p in chosen))
+    form = replace(cut([p.start for p in chosen]), steps=tuple(p.period for p in chosen))
+    return reindexed(x, form, tuple(p.windows for p in chosen))
 
 
 def _taps(x: Operand, lows: Sequence[int], chosen: Sequence[Phase], axes: Sequence[int]) -> Operand:
@@ -374,14 +378,14 @@ def _expression(
             operands.append(Uniform(np.int32(_number(chosen, counts, place)), out.shape))
         value = form.expr.format(*own)
         total = form.step.format(total, value) if total else value
-    return whole(builder.add(Point(tuple(operands), (out,), total)).out)
+    return builder.result(Point(tuple(operands), (out,), total))
 
 
 def _tap(view: Operand, place: Sequence[int]) -> Operand:
     """One tap of a view of windows and taps."""
     n = len(place)
-    cut = Reindex(tuple(range(n)), (0,) * n + tuple(place), (1,) * n)
-    return reindexed(view, cut, view.shape[:n])
+    form = Reindex(tuple(range(n)), (0,) * n + tuple(place), (1,) * n)
+    return reindexed(view, form, view.shape[:n])
 
 
 def _number(chosen: Sequence[Phase], counts: Sequence[int], place: Sequence[int]) -> int:
@@ -408,7 +412,7 @@ def _reduction(
     for x, lows in seen:
         if lows is None:
             still = _of_phase(x, chosen)
-            spread = Reindex((*range(n), *(None for _ in axes)), (0,) * n, (1,) * len(space))
+            spread = moved_axes((*range(n), *(None for _ in axes)))
             operands.append(reindexed(still, spread, space))
         else:
             operands.append(_taps(x, lows, chosen, axes))
@@ -421,11 +425,9 @@ def _reduction(
             ],
             np.int32,
         ).reshape([chosen[i].taps for i in axes])
-        spread = Reindex(
-            (*(None for _ in chosen), *range(len(axes))), (0,) * len(axes), (1,) * len(space)
-        )
+        spread = moved_axes((*(None for _ in chosen), *range(len(axes))))
         operands.append(reindexed(builder.array(numbers), spread, space))
         terms = Value(space, out.dtype)
-        term = whole(builder.add(Point(tuple(operands), (terms,), form.expr)).out)
+        term = builder.result(Point(tuple(operands), (terms,), form.expr))
     fold = Reduction(tuple(range(n, len(space))), form.init, form.step, form.accurate)
-    return whole(builder.add(Fold((term,), (out,), fold)).out)
+    return builder.result(Fold((term,), (out,), fold))

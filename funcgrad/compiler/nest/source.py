@@ -88,14 +88,21 @@ class Kernel:
 
 
 class Source:
-    """Lines of a kernel under construction, and its words."""
+    """Lines of a kernel under construction, and its words.
 
-    def __init__(self) -> None:
+    Args:
+        has_span: Whether it names the range of its outermost loop first of all.
+    """
+
+    def __init__(self, has_span: bool = False) -> None:
         self.lines: list[str] = []
         self.words: list[int | Place | Site] = []
         self.n_words = 2
         self.depth = 1
         self._literals: dict[Any, str] = {}
+        if has_span:
+            self.add("begin = args[0]")
+            self.add("end = args[1]")
 
     def add(self, line: str) -> None:
         self.lines.append("    " * self.depth + line)

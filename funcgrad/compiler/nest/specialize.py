@@ -7,8 +7,7 @@ is a loop over the next axis, which is long enough for vectors, and sums in regi
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -20,11 +19,22 @@ from funcgrad.compiler.nest.layout import (
     Uniform,
     Value,
     View,
+    cut,
     reindex_of,
     reindexed,
     whole,
 )
-from funcgrad.compiler.nest.nodes import Copies, Fold, Graph, Guard, Node, Pick, Point, values_read
+from funcgrad.compiler.nest.nodes import (
+    Copies,
+    Fold,
+    Graph,
+    Guard,
+    Node,
+    Pick,
+    Point,
+    readers_of,
+    values_read,
+)
 from funcgrad.compiler.nest.source import neutral
 from funcgrad.lowering import Reindex
 
@@ -35,10 +45,7 @@ def specialize(graph: Graph, groups: Sequence[Group]) -> bool:
     Returns:
         Whether anything changed, so that groups are to be formed anew.
     """
-    readers: dict[Value, set[Node]] = defaultdict(set)
-    for node in graph.nodes:
-        for value in values_read(node):
-            readers[value].add(node)
+    readers = readers_of(graph.nodes)
     replaced: dict[Node, list[Node]] = {}
     for group in groups:
         axis = _short_axis(group)
@@ -119,7 +126,7 @@ class _Writing:
     """The nodes of a group with one axis written out."""
 
     def __init__(
-        self, group: Group, axis: int, readers: dict[Value, set[Node]], outputs: set[Value]
+        self, group: Group, axis: int, readers: Mapping[Value, Sequence[Node]], outputs: set[Value]
     ) -> None:
         self.axis = axis
         self.parts: dict[Value, list[Value]] = {}
@@ -133,7 +140,7 @@ class _Writing:
             self.equation = node.equation
             self._write(node)
         for value, parts in self.parts.items():
-            if value in outputs or not readers[value] <= own:
+            if value in outputs or not own.issuperset(readers[value]):
                 self._assemble(value, parts)
 
     def _write(self, node: Node) -> None:
@@ -249,7 +256,7 @@ class _Writing:
             strides = (*part.strides[:position], 0, *part.strides[position:])
             operands.append(View(part, shape, strides))
             starts = tuple(e if a == position else 0 for a in range(n))
-            place = reindexed(whole(value), Reindex(tuple(range(n)), starts, (1,) * n), shape)
+            place = reindexed(whole(value), cut(starts), shape)
             assert isinstance(place, View)
             places.append(place)
         self._add(Copies(tuple(operands), (value,), tuple(places)))

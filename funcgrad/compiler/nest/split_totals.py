@@ -55,7 +55,5 @@ def _split(node: Fold, n_outer: int) -> tuple[Fold, Fold]:
     rows = Value(space[:n_outer], node.out.dtype)
     inner = replace(form, axes=tuple(range(n_outer, len(space))))
     outer = replace(form, axes=tuple(range(n_outer)))
-    found = Fold(node.operands, (rows,), inner), Fold((whole(rows),), node.outs, outer)
-    for part in found:
-        part.epoch, part.equation = node.epoch, node.equation
-    return found
+    first, then = Fold(node.operands, (rows,), inner), Fold((whole(rows),), node.outs, outer)
+    return first.like(node), then.like(node)

@@ -12,17 +12,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from funcgrad.compiler.nest.fuse import Group
-from funcgrad.compiler.nest.layout import (
-    Box,
-    Operand,
-    Value,
-    View,
-    reindex_of,
-    reindexed,
-)
+from funcgrad.compiler.nest.layout import Box, Operand, Value, View, cut, reindex_of, reindexed
 from funcgrad.compiler.nest.nodes import Copies, Graph, Node, Point, values_read
 from funcgrad.compiler.nest.read_through import box_of
-from funcgrad.lowering import Reindex
 
 MAX_PIECES = 24
 """Pieces that are copied for one array: more are more steps than memory is saved."""
@@ -200,10 +192,9 @@ def _without(
         for rest in _difference(own, box):
             starts = tuple(a - b for (a, _), (b, _) in zip(rest, own, strict=True))
             sizes = tuple(b - a for a, b in rest)
-            cut = Reindex(tuple(range(len(sizes))), starts, (1,) * len(sizes))
-            rest_of_place = reindexed(place, cut, sizes)
+            rest_of_place = reindexed(place, cut(starts), sizes)
             assert isinstance(rest_of_place, View)
-            found.append((reindexed(operand, cut, sizes), rest_of_place))
+            found.append((reindexed(operand, cut(starts), sizes), rest_of_place))
     return found
 
 

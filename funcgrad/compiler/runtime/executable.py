@@ -66,14 +66,16 @@ class Step:
     words: list[int]
 
 
-def parallel_step(kernel: int, parts: Sequence[Sequence[int]], n_threads: int) -> Step:
-    """The step whose parts run on up to so many threads.
+def step_of(kernel: int, parts: Sequence[list[int]], n_threads: int) -> Step:
+    """The step whose parts, if there are several, run on up to so many threads.
 
     Args:
         kernel: The address of its code.
         parts: The argument words of every part, equally many.
         n_threads: How many threads may take part.
     """
+    if len(parts) == 1:
+        return Step(kernel, parts[0])
     words = {
         "begin": 0,
         "end": 1,

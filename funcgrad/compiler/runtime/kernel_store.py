@@ -31,7 +31,7 @@ from funcgrad.compiler.native.small_in_lanes import InLanes
 from funcgrad.compiler.native.small_in_rows import InRows
 from funcgrad.compiler.native.small_matrices import small_symbol
 from funcgrad.compiler.runtime import executor as assembly
-from funcgrad.compiler.runtime import threads
+from funcgrad.compiler.runtime import library_calls, threads
 from funcgrad.compiler.runtime.blas import BLIS
 from funcgrad.compiler.runtime.dependencies import (
     SOURCES,
@@ -44,41 +44,6 @@ from funcgrad.compiler.runtime.linker import link
 from funcgrad.errors import CompilerError
 from funcgrad.forking import held_by_forks
 from funcgrad.records import dataclass
-
-__all__ = [
-    "BRANCH",
-    "DISJOINT",
-    "FOREIGN",
-    "LOOP",
-    "Code",
-    "Stats",
-    "cache_clear",
-    "cache_dir",
-    "cache_size",
-    "code_address",
-    "code_size",
-    "compile_kernels",
-    "counting",
-    "executor",
-    "executor_code",
-    "fourier_code",
-    "fourier_lanes",
-    "gemm_code",
-    "is_cache_read_only",
-    "kernel_address",
-    "machine_facts",
-    "parallel_address",
-    "parallel_codes",
-    "pool_address",
-    "set_cache_dir",
-    "small_code",
-    "small_lanes",
-    "stats",
-    "strided_code",
-    "strided_shape",
-    "tile_shape",
-    "tiles_code",
-]
 
 
 @dataclass
@@ -193,25 +158,35 @@ def executor_code() -> Code:
     return Code(assembly.executor_assembly(_array_offsets()), assembly.EXECUTOR_SYMBOL)
 
 
-DISJOINT = Code(assembly.DISJOINT, assembly.DISJOINT_SYMBOL)
-"""The check that donated arrays overlap with no other array."""
+@cache
+def disjoint_code() -> Code:
+    """The check that donated arrays overlap with no other array."""
+    return Code(assembly.disjoint_assembly(), assembly.DISJOINT_SYMBOL)
 
-LOOP = Code(assembly.LOOP, assembly.LOOP_SYMBOL)
 
-FOREIGN = Code(assembly.FOREIGN, assembly.FOREIGN_SYMBOL)
-"""The step that calls a function of NumPy or SciPy."""
-"""A loop over a table of steps."""
+@cache
+def loop_code() -> Code:
+    """A loop over a table of steps."""
+    return Code(assembly.loop_assembly(), assembly.LOOP_SYMBOL)
 
-BRANCH = Code(assembly.BRANCH, assembly.BRANCH_SYMBOL)
-"""Runs one of several tables of steps."""
+
+@cache
+def branch_code() -> Code:
+    """Runs one of several tables of steps."""
+    return Code(assembly.branch_assembly(), assembly.BRANCH_SYMBOL)
+
+
+@cache
+def foreign_code() -> Code:
+    """The step that calls a function of NumPy or SciPy."""
+    return Code(library_calls.foreign_assembly(), library_calls.FOREIGN_SYMBOL)
 
 
 @cache
 def parallel_codes() -> tuple[Code, Code]:
     """A step whose parts run on several threads, and what those threads run."""
-    symbols = (threads.PARALLEL_SYMBOL, threads.WORKER_SYMBOL)
-    parallel, worker = (Code(threads.assembly(symbol), symbol) for symbol in symbols)
-    return parallel, worker
+    parallel = Code(threads.parallel_assembly(), threads.PARALLEL_SYMBOL)
+    return parallel, Code(threads.worker_assembly(), threads.WORKER_SYMBOL)
 
 
 @cache
@@ -223,8 +198,8 @@ def gemm_code(dtype: Any, convention: str) -> Code:
         convention: How the library is called (`blas.Library`).
     """
     letter = LETTERS[np.dtype(dtype).char]
-    text = assembly.gemm_assembly(letter, convention == BLIS)
-    return Code(text, assembly.gemm_symbol(letter))
+    text = library_calls.gemm_assembly(letter, convention == BLIS)
+    return Code(text, library_calls.gemm_symbol(letter))
 
 
 def machine_facts() -> dict[str, str]:

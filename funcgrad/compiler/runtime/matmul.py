@@ -24,7 +24,7 @@ from funcgrad.compiler.nest.split import (
 )
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.compiler.runtime.blas import Library, chosen
-from funcgrad.compiler.runtime.executable import Step, parallel_step
+from funcgrad.compiler.runtime.executable import Step, step_of
 from funcgrad.dtypes import short_name
 from funcgrad.records import dataclass
 
@@ -156,21 +156,20 @@ class Multiplication:
         return -(-m // self.tile[0]), -(-n // self.tile[1])
 
     @property
-    def code(self) -> kernel_store.Code:
+    def codes(self) -> list[kernel_store.Code]:
         """What it runs: tiles of our own, or a call of BLAS."""
-        if self.library is None:
-            return kernel_store.tiles_code(self.node.out.dtype)
-        return kernel_store.gemm_code(self.node.out.dtype, self.library.convention)
+        dtype, library = self.node.out.dtype, self.library
+        if library is None:
+            return [kernel_store.tiles_code(dtype)]
+        return [kernel_store.gemm_code(dtype, library.convention)]
 
     def step(self, n_threads: int) -> Step:
         """The step, when everything has its place."""
-        address = kernel_store.code_address(self.code)
+        address = kernel_store.code_address(self.codes[0])
         if self.library is not None:
             return Step(address, _library_words(self.node, self.library))
         parts = [self._words(*part) for part in self.parts]
-        if len(parts) == 1:
-            return Step(address, parts[0])
-        return parallel_step(address, parts, min(n_threads, _MOST_LANES))
+        return step_of(address, parts, min(n_threads, _MOST_LANES))
 
     def _words(self, begin: int, end: int) -> list[int]:
         _, m, n, k = self._sizes

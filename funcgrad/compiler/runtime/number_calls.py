@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.compiler.abi import FIRST_SLOT, NUMBER_CALL_WORDS
+from funcgrad.compiler.native.assembly import Assembly
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.compiler.runtime.kernel_store import Code
 from funcgrad.pytree import PyTreeDef
@@ -33,242 +34,142 @@ _TUPLE_ITEMS = tuple.__basicsize__
 """Where the items of a tuple are, which has gained a field in Python 3.14."""
 
 _SYMBOL = "fg_numbers"
-_TEXT = """
-; PyObject* call(PyObject* arguments, int64* block, int64* slots, double* numbers)
-;   block: as NUMBER_CALL_WORDS. Returns a new reference: to the results, to the object that says
-;   that the arguments are others, or to an int, what the executor returned; or NULL where memory
-;   ends.
-define ptr @fg_numbers(ptr %arguments, ptr %block, ptr %slots, ptr %numbers) nounwind {
-entry:
-READS
-  %items = alloca ptr, i64 %n_items.w
-  %rows = inttoptr i64 %arguments.w to ptr
-  %n.rows = load i64, ptr %rows
-  br label %take.head
 
-take.head:
-  %r = phi i64 [ 0, %entry ], [ %r.next, %took ]
-  %more = icmp slt i64 %r, %n.rows
-  br i1 %more, label %take, label %aim.start
+_ROW_FIELDS = ("parent", "index", "kind", "type", "value")
 
-take:
-  %at = mul nsw i64 %r, 5
-  %row = getelementptr inbounds i64, ptr %rows, i64 %at
-ROW
-  %is.root = icmp slt i64 %parent, 0
-  br i1 %is.root, label %look, label %child
-
-child:
-  %parent.items.place = getelementptr inbounds ptr, ptr %items, i64 %parent
-  %parent.items = load ptr, ptr %parent.items.place
-  %child.place = getelementptr inbounds ptr, ptr %parent.items, i64 %index
-  %child.object = load ptr, ptr %child.place
-  br label %look
-
-look:
-  %object = phi ptr [ %arguments, %take ], [ %child.object, %child ]
-  %type.place = getelementptr inbounds i8, ptr %object, i64 8
-  %type.found = load i64, ptr %type.place
-  %is.type = icmp eq i64 %type.found, %type
-  br i1 %is.type, label %fits, label %missed
-
-fits:
-  %value.place = getelementptr inbounds i8, ptr %object, i64 16
-  %is.number = icmp eq i64 %kind, 0
-  br i1 %is.number, label %number, label %container
-
-number:
-  %number.found = load double, ptr %value.place
-  %number.to = getelementptr inbounds double, ptr %numbers, i64 %value
-  store double %number.found, ptr %number.to
-  br label %took
-
-container:
-  %length = load i64, ptr %value.place
-  %is.length = icmp eq i64 %length, %value
-  br i1 %is.length, label %open, label %missed
-
-open:
-  %inline = getelementptr inbounds i8, ptr %object, i64 TUPLE_ITEMS
-  %is.list = icmp eq i64 %kind, 1
-  br i1 %is.list, label %of.list, label %opened
-
-of.list:
-  %apart.place = getelementptr inbounds i8, ptr %object, i64 24
-  %apart = load ptr, ptr %apart.place
-  br label %opened
-
-opened:
-  %own.items = phi ptr [ %inline, %open ], [ %apart, %of.list ]
-  %own.place = getelementptr inbounds ptr, ptr %items, i64 %r
-  store ptr %own.items, ptr %own.place
-  br label %took
-
-took:
-  %r.next = add nsw i64 %r, 1
-  br label %take.head
-
-missed:
-  %miss.object = inttoptr i64 %miss.w to ptr
-  %keep.function = inttoptr i64 %keep.w to ptr
-  call void %keep.function(ptr %miss.object)
-  ret ptr %miss.object
-
-aim.start:
-  %objects = inttoptr i64 %objects.w to ptr
-  %n.objects = load i64, ptr %objects
-  %first.slot = getelementptr inbounds i64, ptr %slots, i64 FIRST_SLOT
-  br label %aim.head
-
-aim.head:
-  %k = phi i64 [ 0, %aim.start ], [ %k.next, %aim ]
-  %k.next = add nsw i64 %k, 1
-  %more.objects = icmp slt i64 %k, %n.objects
-  br i1 %more.objects, label %aim, label %start
-
-aim:
-  %place.at = getelementptr inbounds i64, ptr %objects, i64 %k.next
-  %place = load i64, ptr %place.at
-  %number.address = getelementptr inbounds double, ptr %numbers, i64 %place
-  %slot = getelementptr inbounds i64, ptr %first.slot, i64 %k
-  store ptr %number.address, ptr %slot
-  br label %aim.head
-
-start:
-  %save.function = inttoptr i64 %save.w to ptr
-  %restore.function = inttoptr i64 %restore.w to ptr
-  %run.function = inttoptr i64 %run.w to ptr
-  %table = inttoptr i64 %table.w to ptr
-  %state = call ptr %save.function()
-  %code = call i64 %run.function(ptr %slots, ptr %table, i64 0)
-  call void %restore.function(ptr %state)
-  %failed = icmp ne i64 %code, 0
-  br i1 %failed, label %tell, label %give.start
-
-tell:
-  %int.function = inttoptr i64 %new_int.w to ptr
-  %int = call ptr %int.function(i64 %code)
-  ret ptr %int
-
-give.start:
-  %root.place = alloca ptr
-  store ptr null, ptr %root.place
-  %outs = inttoptr i64 %results.w to ptr
-  %n.outs = load i64, ptr %outs
-  %list.function = inttoptr i64 %new_list.w to ptr
-  %tuple.function = inttoptr i64 %new_tuple.w to ptr
-  %scalar.function = inttoptr i64 %new_scalar.w to ptr
-  %scalar.type = inttoptr i64 %scalar.w to ptr
-  br label %give.head
-
-give.head:
-  %o = phi i64 [ 0, %give.start ], [ %o.next, %gave ]
-  %more.outs = icmp slt i64 %o, %n.outs
-  br i1 %more.outs, label %give, label %done
-
-give:
-  %out.at = mul nsw i64 %o, 5
-  %out.row = getelementptr inbounds i64, ptr %outs, i64 %out.at
-OUTROW
-  switch i64 %out.kind, label %give.tuple [
-    i64 0, label %give.scalar
-    i64 1, label %give.list
-  ]
-
-give.scalar:
-  %scalar = call ptr %scalar.function(ptr %scalar.type, i64 0)
-  %no.scalar = icmp eq ptr %scalar, null
-  br i1 %no.scalar, label %no.memory, label %fill
-
-fill:
-  %result.from = getelementptr inbounds double, ptr %numbers, i64 %out.value
-  %result.value = load double, ptr %result.from
-  %result.to = getelementptr inbounds i8, ptr %scalar, i64 16
-  store double %result.value, ptr %result.to
-  br label %put
-
-give.list:
-  %list = call ptr %list.function(i64 %out.value)
-  %no.list = icmp eq ptr %list, null
-  br i1 %no.list, label %no.memory, label %open.list
-
-open.list:
-  %list.items.place = getelementptr inbounds i8, ptr %list, i64 24
-  %list.items = load ptr, ptr %list.items.place
-  br label %keep.items
-
-give.tuple:
-  %tuple = call ptr %tuple.function(i64 %out.value)
-  %no.tuple = icmp eq ptr %tuple, null
-  br i1 %no.tuple, label %no.memory, label %open.tuple
-
-open.tuple:
-  %tuple.items = getelementptr inbounds i8, ptr %tuple, i64 TUPLE_ITEMS
-  br label %keep.items
-
-keep.items:
-  %new.container = phi ptr [ %list, %open.list ], [ %tuple, %open.tuple ]
-  %new.items = phi ptr [ %list.items, %open.list ], [ %tuple.items, %open.tuple ]
-  %new.items.place = getelementptr inbounds ptr, ptr %items, i64 %o
-  store ptr %new.items, ptr %new.items.place
-  br label %put
-
-put:
-  %new = phi ptr [ %scalar, %fill ], [ %new.container, %keep.items ]
-  %is.out.root = icmp slt i64 %out.parent, 0
-  br i1 %is.out.root, label %put.root, label %put.child
-
-put.root:
-  store ptr %new, ptr %root.place
-  br label %gave
-
-put.child:
-  %out.items.place = getelementptr inbounds ptr, ptr %items, i64 %out.parent
-  %out.items = load ptr, ptr %out.items.place
-  %out.to = getelementptr inbounds ptr, ptr %out.items, i64 %out.index
-  store ptr %new, ptr %out.to
-  br label %gave
-
-gave:
-  %o.next = add nsw i64 %o, 1
-  br label %give.head
-
-done:
-  %root = load ptr, ptr %root.place
-  ret ptr %root
-
-no.memory:
-  %partial = load ptr, ptr %root.place
-  %is.nothing = icmp eq ptr %partial, null
-  br i1 %is.nothing, label %nothing, label %drop
-
-drop:
-  %release.function = inttoptr i64 %release.w to ptr
-  call void %release.function(ptr %partial)
-  br label %nothing
-
-nothing:
-  ret ptr null
-}
-"""
+# Bytes from an object to its type, its number or length, and the place of a list's items.
+_TYPE, _VALUE, _LIST_ITEMS = 8, 16, 24
 
 
-def _assembly() -> str:
-    reads, rows = [], []
-    for i, word in enumerate(NUMBER_CALL_WORDS):
-        reads.append(f"  %{word}.p = getelementptr inbounds i64, ptr %block, i64 {i}")
-        reads.append(f"  %{word}.w = load i64, ptr %{word}.p")
-    for prefix, row in (("", "%row"), ("out.", "%out.row")):
-        lines = []
-        for i, field in enumerate(("parent", "index", "kind", "type", "value"), 1):
-            lines.append(f"  %{prefix}{field}.p = getelementptr inbounds i64, ptr {row}, i64 {i}")
-            lines.append(f"  %{prefix}{field} = load i64, ptr %{prefix}{field}.p")
-        rows.append("\n".join(lines))
-    text = _TEXT.replace("OUTROW", rows[1]).replace("\nROW\n", f"\n{rows[0]}\n")
-    numbers = {"FIRST_SLOT": str(FIRST_SLOT), "TUPLE_ITEMS": str(_TUPLE_ITEMS)}
-    for name, number in numbers.items():
-        text = text.replace(name, number)
-    return text.replace("READS", "\n".join(reads))
+class _Numbers(Assembly):
+    """``PyObject* call(PyObject* arguments, int64* block, int64* slots, double* numbers)``.
+
+    ``block`` is as `abi.NUMBER_CALL_WORDS` says. Returns a new reference: to the results, to the
+    object that says that the arguments are others, or to an int, what the executor returned; or
+    NULL where memory ends.
+    """
+
+    def text(self) -> str:
+        arguments = "ptr %arguments, ptr %block, ptr %slots, ptr %numbers"
+        with self.function(_SYMBOL, arguments, "ptr"):
+            self.name_words([f"{name}.w" for name in NUMBER_CALL_WORDS], "%block")
+            items = self.let("alloca ptr, i64 %n_items.w")
+            self._take(items)
+            self._aim()
+            self._run()
+            self._give(items)
+        return self.finished()
+
+    def _address(self, word: str) -> str:
+        return self.let(f"inttoptr i64 %{word}.w to ptr")
+
+    def _row(self, rows: str, k: str) -> list[str]:
+        """The fields of a row, which the number of rows stands before."""
+        row = self.at(rows, (k, 8 * len(_ROW_FIELDS)))
+        return [self.word(row, i) for i in range(1, 1 + len(_ROW_FIELDS))]
+
+    def _double(self, k: str) -> str:
+        return self.let(f"getelementptr inbounds double, ptr %numbers, i64 {k}")
+
+    def _number(self, place: str) -> str:
+        return self.let(f"load double, ptr {place}")
+
+    def _take(self, items: str) -> None:
+        """Read the arguments' numbers, if they are in such containers as the rows say."""
+        rows = self._address("arguments")
+        with self.count("0", self.word(rows)) as r:
+            parent, index, kind, type_, value = self._row(rows, r)
+            before = self.block
+            with self.when(self.test("sge", parent, 0)):
+                child = self.word(self.word(items, parent, "ptr"), index, "ptr")
+                inner = self.block
+            found = self.phi("ptr", {before: "%arguments", inner: child})
+            is_type = self.test("eq", self.word(self.after(found, _TYPE)), type_)
+            self._expect(is_type)
+            of_value = self.after(found, _VALUE)
+            n = f"{len(self.lines)}"
+            self.fork(self.test("eq", kind, NUMBER), f"number{n}", f"container{n}")
+            self.start(f"number{n}")
+            self.do(f"store double {self._number(of_value)}, ptr {self._double(value)}")
+            self.go(f"took{n}")
+            self.start(f"container{n}")
+            self._expect(self.test("eq", self.word(of_value), value))
+            own, before = self.after(found, _TUPLE_ITEMS), self.block
+            with self.when(self.test("eq", kind, LIST)):
+                apart = self.word(self.after(found, _LIST_ITEMS), kind="ptr")
+                inner = self.block
+            own = self.phi("ptr", {before: own, inner: apart})
+            self.put_word(own, items, r, "ptr")
+            self.go(f"took{n}")
+            self.start(f"took{n}")
+
+    def _expect(self, condition: str) -> None:
+        """Say that the arguments are others where something does not hold."""
+        with self.when(self.lacks(condition)):
+            miss = self._address("miss")
+            self.do(f"call void {self._address('keep')}(ptr {miss})")
+            self.leave(miss)
+
+    def _aim(self) -> None:
+        """Have the slots point to the numbers."""
+        objects, first = self._address("objects"), self.entry("%slots", FIRST_SLOT)
+        with self.count("0", self.word(objects)) as k:
+            number = self._double(self.word(objects, self.add(k, 1)))
+            self.put_word(number, first, k, "ptr")
+
+    def _run(self) -> None:
+        """Run the program, without the interpreter's lock; return what it says if it fails."""
+        run, table = self._address("run"), self._address("table")
+        state = self.let(f"call ptr {self._address('save')}()")
+        code = self.let(f"call i64 {run}(ptr %slots, ptr {table}, i64 0)")
+        self.do(f"call void {self._address('restore')}(ptr {state})")
+        with self.when(self.test("ne", code, 0)):
+            self.leave(self.let(f"call ptr {self._address('new_int')}(i64 {code})"))
+
+    def _give(self, items: str) -> None:
+        """Make the results, containers before what is in them, and return them."""
+        root = self.let("alloca ptr")
+        self.put_word("null", root, kind="ptr")
+        rows = self._address("results")
+        with self.count("0", self.word(rows)) as r:
+            parent, index, kind, _, value = self._row(rows, r)
+            n = f"{len(self.lines)}"
+            cases = f"i64 {NUMBER}, label %scalar{n} i64 {LIST}, label %list{n}"
+            self.do(f"switch i64 {kind}, label %tuple{n} [ {cases} ]")
+            self.start(f"scalar{n}")
+            made = {}
+            scalar = self._made("new_scalar", f"ptr {self._address('scalar')}, i64 0", root)
+            number = self._number(self._double(value))
+            self.do(f"store double {number}, ptr {self.after(scalar, _VALUE)}")
+            made[self.block] = scalar
+            self.go(f"put{n}")
+            self.start(f"list{n}")
+            new = self._made("new_list", f"i64 {value}", root)
+            self.put_word(self.word(self.after(new, _LIST_ITEMS), kind="ptr"), items, r, "ptr")
+            made[self.block] = new
+            self.go(f"put{n}")
+            self.start(f"tuple{n}")
+            new = self._made("new_tuple", f"i64 {value}", root)
+            self.put_word(self.after(new, _TUPLE_ITEMS), items, r, "ptr")
+            made[self.block] = new
+            self.go(f"put{n}")
+            self.start(f"put{n}")
+            new, before = self.phi("ptr", made), self.block
+            with self.when(self.test("sge", parent, 0)):
+                place = self.entry(self.word(items, parent, "ptr"), index)
+                inner = self.block
+            self.put_word(new, self.phi("ptr", {before: root, inner: place}), kind="ptr")
+        self.leave(self.word(root, kind="ptr"))
+
+    def _made(self, function: str, arguments: str, root: str) -> str:
+        """A new object; where memory ends, what there is of the results is given back."""
+        new = self.let(f"call ptr {self._address(function)}({arguments})")
+        with self.when(self.test("eq", new, "null", "ptr")):
+            partial = self.word(root, kind="ptr")
+            with self.when(self.test("ne", partial, "null", "ptr")):
+                self.do(f"call void {self._address('release')}(ptr {partial})")
+            self.leave("null")
+        return new
 
 
 @cache
@@ -295,7 +196,7 @@ def is_usable() -> bool:
 
 @cache
 def _function() -> Callable[[Any, int, int, int], Any]:
-    address = kernel_store.code_address(Code(_assembly(), _SYMBOL))
+    address = kernel_store.code_address(Code(_Numbers().text(), _SYMBOL))
     pointer = ctypes.c_void_p
     # The call keeps the interpreter's lock, which the function gives up where it should.
     kind = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, pointer, pointer, pointer)

@@ -23,7 +23,7 @@ from funcgrad.compiler.nest.nodes import Routine
 from funcgrad.compiler.nest.source import Site
 from funcgrad.compiler.nest.split import part_ranges
 from funcgrad.compiler.runtime import fourier, kernel_store
-from funcgrad.compiler.runtime.executable import Step, parallel_step
+from funcgrad.compiler.runtime.executable import Step, step_of
 from funcgrad.lowering import (
     FourierCall,
     LapackCall,
@@ -109,8 +109,8 @@ class ForeignCall:
             return [kernel_store.small_code(self.call.name, self._arrays[0].dtype, is_in_lanes)]
         if isinstance(self.call, FourierCall):
             dtype = self.node.memory[self.call.source].dtype
-            return [kernel_store.FOREIGN, fourier.code(dtype)]
-        return [kernel_store.FOREIGN]
+            return [kernel_store.foreign_code(), fourier.code(dtype)]
+        return [kernel_store.foreign_code()]
 
     @property
     def site(self) -> Site:
@@ -149,30 +149,33 @@ class ForeignCall:
         address = kernel_store.code_address(self.codes[0])
         if isinstance(self.call, SmallCall):
             listed = [self._small(self.call, site, *part) for part in self.parts]
-            return _step(address, listed, n_threads)
+            return step_of(address, listed, n_threads)
+        limits = n_threads <= 1 or self._is_shared or self._largest <= FEW_ELEMENTS
         parts = []
         for number, (begin, end) in enumerate(self.parts):
-            if isinstance(self.call, Together):
-                words = self._lapack(self.call.calls[number])
-                words.begin, words.end = begin, end
-            elif isinstance(self.call, UfuncCall):
-                words = self._ufunc(self.call, begin, end)
-            elif isinstance(self.call, LapackCall):
-                words = self._lapack(self.call)
-                words.begin, words.end = begin, end
-            elif isinstance(self.call, FourierCall):
-                words = self._fourier(self.call, begin, end)
-            elif isinstance(self.call, NativeCall):
-                words = self._native(self.call)
-                words.begin, words.end = begin, end
-            else:
-                words = self._sort(self.call)
-                words.begin, words.end = begin, end
+            words = self._words(number, begin, end)
             words.site = site
-            if n_threads <= 1 or self._is_shared or self._largest <= FEW_ELEMENTS:
-                words.library = self._library
+            words.library = self._library if limits else 0
             parts.append(words.all())
-        return _step(address, parts, n_threads)
+        return step_of(address, parts, n_threads)
+
+    def _words(self, number: int, begin: int, end: int) -> _Words:
+        """The words of a part."""
+        if isinstance(self.call, UfuncCall):
+            return self._ufunc(self.call, begin, end)
+        if isinstance(self.call, FourierCall):
+            return self._fourier(self.call, begin, end)
+        if isinstance(self.call, Together):
+            words = self._lapack(self.call.calls[number])
+        elif isinstance(self.call, LapackCall):
+            words = self._lapack(self.call)
+        elif isinstance(self.call, NativeCall):
+            words = self._native(self.call)
+        else:
+            assert isinstance(self.call, SortCall)
+            words = self._sort(self.call)
+        words.begin, words.end = begin, end
+        return words
 
     @property
     def _arrays(self) -> list[View]:
@@ -301,10 +304,6 @@ def _is_in_lanes(count: int, m: int, n: int) -> bool:
     """
     lanes = kernel_store.small_lanes()
     return max(m, n) <= MOST_IN_LANES and 96 * count > lanes * (24 + n)
-
-
-def _step(address: int, parts: list[list[int]], n_threads: int) -> Step:
-    return Step(address, parts[0]) if len(parts) == 1 else parallel_step(address, parts, n_threads)
 
 
 class _Words:

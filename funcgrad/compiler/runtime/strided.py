@@ -18,7 +18,7 @@ from funcgrad.compiler.nest.split import (
     PARTS_PER_THREAD,
 )
 from funcgrad.compiler.runtime import kernel_store
-from funcgrad.compiler.runtime.executable import Step, parallel_step
+from funcgrad.compiler.runtime.executable import Step, step_of
 from funcgrad.dtypes import short_name
 from funcgrad.records import dataclass
 
@@ -91,17 +91,15 @@ class StridedMultiplication:
         self.parts = [(a, b) for a, b in itertools.pairwise(bounds) if a < b]
 
     @property
-    def code(self) -> kernel_store.Code:
+    def codes(self) -> list[kernel_store.Code]:
         """What runs it."""
-        return kernel_store.strided_code(self.node.out.dtype)
+        return [kernel_store.strided_code(self.node.out.dtype)]
 
     def step(self, n_threads: int) -> Step:
         """The step, when everything has its place."""
-        address = kernel_store.code_address(self.code)
+        address = kernel_store.code_address(self.codes[0])
         parts = [self._words(*part) for part in self.parts]
-        return (
-            Step(address, parts[0]) if len(parts) == 1 else parallel_step(address, parts, n_threads)
-        )
+        return step_of(address, parts, n_threads)
 
     def _words(self, begin: int, end: int) -> list[int]:
         node = self.node

@@ -25,7 +25,14 @@ from functools import cache
 import numpy as np
 
 from funcgrad import environment
-from funcgrad.compiler.abi import LOOK_SLOT, LOOKS_EVERY, OWNER_SLOT, STOP_SLOT
+from funcgrad.compiler.abi import (
+    LOOK_SLOT,
+    LOOKS_EVERY,
+    OWNER_SLOT,
+    PARALLEL_WORDS,
+    STOP_SLOT,
+)
+from funcgrad.compiler.native.assembly import Assembly
 from funcgrad.errors import ArgumentError
 
 PARALLEL_SYMBOL = "fg_parallel"
@@ -33,328 +40,17 @@ WORKER_SYMBOL = "fg_worker"
 
 _POOL_WORDS = 64
 
-# Byte offsets in the pool, each in a cache line of its own.
-#   0  ticket: number of the job (32 bits), its parts (16), the next part to be taken (16)
-#  64  parts that have been run
-# 128  whether a program uses the pool
-# 192  the job: slots, arguments of the first part, bytes per part, kernel, error, control register,
-#      number of threads, number of parts
-# 256  workers that sleep
-# 320  the futex that they sleep on
-# 384  the futex that the program sleeps on: 1 where it has to be woken
-_COMMON = """
-define internal i64 @take(ptr %pool, i64 %worker) alwaysinline nounwind {
-; The number of a part that the caller has to run now, or -1. The first worker has number 1, the
-; program 0.
-entry:
-  %threads.place = getelementptr inbounds i8, ptr %pool, i64 240
-  br label %look
+# Byte offsets in the pool, most of them in cache lines of their own.
+_TICKET = 0  # number of the job (32 bits), its parts (16), the next part to be taken (16)
+_DONE = 64  # parts that have been run
+_OWNER = 128  # whether a program uses the pool
+_SLOTS, _ARGS, _BYTES, _KERNEL = 192, 200, 208, 216  # the job; arguments of its first part, ...
+_ERROR, _CONTROL, _THREADS, _COUNT = 224, 232, 240, 248  # ... control register, number of parts
+_SLEEPERS = 256  # workers that sleep
+_FUTEX = 320  # what they sleep on
+_SLEEPER = 384  # what the program sleeps on: 1 where it has to be woken
 
-look:
-  %ticket = load atomic i64, ptr %pool seq_cst, align 8
-  %threads = load atomic i64, ptr %threads.place seq_cst, align 8
-  %next = and i64 %ticket, 65535
-  %shifted = lshr i64 %ticket, 16
-  %count = and i64 %shifted, 65535
-  %open = icmp ult i64 %next, %count
-  %invited = icmp slt i64 %worker, %threads
-  %some = and i1 %open, %invited
-  br i1 %some, label %claim, label %nothing
-
-claim:
-  %after = add i64 %ticket, 1
-  %pair = cmpxchg ptr %pool, i64 %ticket, i64 %after seq_cst seq_cst
-  %won = extractvalue { i64, i1 } %pair, 1
-  br i1 %won, label %taken, label %look
-
-taken:
-  ret i64 %next
-
-nothing:
-  ret i64 -1
-}
-
-define internal void @run_part(ptr %pool, i64 %part) nounwind {
-; A part that was taken keeps its job alive until it is counted as done.
-entry:
-  %job = getelementptr inbounds i8, ptr %pool, i64 192
-  %slots = load ptr, ptr %job
-  %args.place = getelementptr inbounds i8, ptr %job, i64 8
-  %first = load ptr, ptr %args.place
-  %bytes.place = getelementptr inbounds i8, ptr %job, i64 16
-  %bytes = load i64, ptr %bytes.place
-  %kernel.place = getelementptr inbounds i8, ptr %job, i64 24
-  %kernel = load ptr, ptr %kernel.place
-  %distance = mul nsw i64 %part, %bytes
-  %args = getelementptr inbounds i8, ptr %first, i64 %distance
-  %stop.place = getelementptr inbounds i64, ptr %slots, i64 STOP_SLOT
-  %stop = load atomic i64, ptr %stop.place monotonic, align 8
-  %stops = icmp ne i64 %stop, 0
-  br i1 %stops, label %note, label %call
-
-call:
-  %called = call i64 %kernel(ptr %slots, ptr %args)
-  %failed = icmp ne i64 %called, 0
-  br i1 %failed, label %note, label %count
-
-note:
-  %code = phi i64 [ %stop, %entry ], [ %called, %call ]
-  %error = getelementptr inbounds i8, ptr %pool, i64 224
-  store atomic i64 %code, ptr %error seq_cst, align 8
-  br label %count
-
-count:
-  %parts.place = getelementptr inbounds i8, ptr %pool, i64 248
-  %parts = load i64, ptr %parts.place
-  %done = getelementptr inbounds i8, ptr %pool, i64 64
-  %before = atomicrmw add ptr %done, i64 1 seq_cst
-  %after = add i64 %before, 1
-  %last = icmp eq i64 %after, %parts
-  br i1 %last, label %look, label %leave
-
-look:
-  %sleeper = getelementptr inbounds i8, ptr %pool, i64 384
-  %sleeps = load atomic i32, ptr %sleeper seq_cst, align 4
-  %asleep = icmp ne i32 %sleeps, 0
-  br i1 %asleep, label %wake, label %leave
-
-wake:
-  ; If the job has ended meanwhile, this wakes the program during its next one: it looks again.
-  store atomic i32 0, ptr %sleeper seq_cst, align 4
-  %woken = call i64 (i64, ...) @syscall(i64 FUTEX, ptr %sleeper, i64 129, i64 1)
-  br label %leave
-
-leave:
-  ret void
-}
-
-declare i64 @syscall(i64, ...)
-declare i64 @pthread_self()
-DECLARATIONS
-"""
-
-_PARALLEL = """
-define i64 @fg_parallel(ptr %slots, ptr %args) nounwind {
-entry:
-  %control = alloca i32
-  %pool.place = getelementptr inbounds i64, ptr %args, i64 2
-  %pool = load ptr, ptr %pool.place
-  %count.place = getelementptr inbounds i64, ptr %args, i64 3
-  %count = load i64, ptr %count.place
-  %kernel.place = getelementptr inbounds i64, ptr %args, i64 4
-  %kernel = load ptr, ptr %kernel.place
-  %words.place = getelementptr inbounds i64, ptr %args, i64 5
-  %words = load i64, ptr %words.place
-  %threads.place = getelementptr inbounds i64, ptr %args, i64 6
-  %threads = load i64, ptr %threads.place
-  %first = getelementptr inbounds i64, ptr %args, i64 7
-  %bytes = shl i64 %words, 3
-  %look.place = getelementptr inbounds i64, ptr %slots, i64 LOOK_SLOT
-  %look.function = load ptr, ptr %look.place
-  %owner.slot = getelementptr inbounds i64, ptr %slots, i64 OWNER_SLOT
-  %rest.time = alloca { i64, i64 }
-  %owner = getelementptr inbounds i8, ptr %pool, i64 128
-  %pair = cmpxchg ptr %owner, i64 0, i64 1 seq_cst seq_cst
-  %mine = extractvalue { i64, i1 } %pair, 1
-  br i1 %mine, label %offer, label %alone
-
-alone:
-  %i = phi i64 [ 0, %entry ], [ %i.next, %alone.ran ]
-  %more = icmp slt i64 %i, %count
-  br i1 %more, label %alone.run, label %alone.done
-
-alone.run:
-  %distance = mul nsw i64 %i, %bytes
-  %part.args = getelementptr inbounds i8, ptr %first, i64 %distance
-  %code = call i64 %kernel(ptr %slots, ptr %part.args)
-  %failed = icmp ne i64 %code, 0
-  br i1 %failed, label %alone.failed, label %alone.look
-
-alone.look:
-  %alone.stop = call i64 %look.function(ptr %slots)
-  %alone.stops = icmp ne i64 %alone.stop, 0
-  br i1 %alone.stops, label %alone.failed, label %alone.ran
-
-alone.ran:
-  %i.next = add nsw i64 %i, 1
-  br label %alone
-
-alone.failed:
-  %alone.code = phi i64 [ %code, %alone.run ], [ %alone.stop, %alone.look ]
-  ret i64 %alone.code
-
-alone.done:
-  ret i64 0
-
-offer:
-  %self = call i64 @pthread_self()
-  store i64 %self, ptr %owner.slot
-  %job = getelementptr inbounds i8, ptr %pool, i64 192
-  store ptr %slots, ptr %job
-  %job.args = getelementptr inbounds i8, ptr %job, i64 8
-  store ptr %first, ptr %job.args
-  %job.bytes = getelementptr inbounds i8, ptr %job, i64 16
-  store i64 %bytes, ptr %job.bytes
-  %job.kernel = getelementptr inbounds i8, ptr %job, i64 24
-  store ptr %kernel, ptr %job.kernel
-  %error = getelementptr inbounds i8, ptr %pool, i64 224
-  store atomic i64 0, ptr %error seq_cst, align 8
-READ_MODE
-  %job.control = getelementptr inbounds i8, ptr %pool, i64 232
-  %control.value = load i32, ptr %control
-  store i32 %control.value, ptr %job.control
-  %job.threads = getelementptr inbounds i8, ptr %pool, i64 240
-  store atomic i64 %threads, ptr %job.threads seq_cst, align 8
-  %job.count = getelementptr inbounds i8, ptr %pool, i64 248
-  store i64 %count, ptr %job.count
-  %done = getelementptr inbounds i8, ptr %pool, i64 64
-  store atomic i64 0, ptr %done seq_cst, align 8
-  %old = load atomic i64, ptr %pool seq_cst, align 8
-  %old.job = lshr i64 %old, 32
-  %new.job = add i64 %old.job, 1
-  %new.high = shl i64 %new.job, 32
-  %new.count = shl i64 %count, 16
-  %new = or i64 %new.high, %new.count
-  store atomic i64 %new, ptr %pool seq_cst, align 8
-  %sleepers.place = getelementptr inbounds i8, ptr %pool, i64 256
-  %sleepers = load atomic i64, ptr %sleepers.place seq_cst, align 8
-  %asleep = icmp sgt i64 %sleepers, 0
-  br i1 %asleep, label %wake, label %work
-
-wake:
-  %futex = getelementptr inbounds i8, ptr %pool, i64 320
-  %before = atomicrmw add ptr %futex, i32 1 seq_cst
-  %woken = call i64 (i64, ...) @syscall(i64 FUTEX, ptr %futex, i64 129, i64 %count)
-  br label %work
-
-work:
-  %part = call i64 @take(ptr %pool, i64 0)
-  %none = icmp slt i64 %part, 0
-  br i1 %none, label %wait, label %run
-
-run:
-  call void @run_part(ptr %pool, i64 %part)
-  %stop = call i64 %look.function(ptr %slots)
-  br label %work
-
-wait:
-  %sleeper = getelementptr inbounds i8, ptr %pool, i64 384
-  br label %look
-
-look:
-  %waited = phi i64 [ 0, %wait ], [ %waited.next, %pause ]
-  %n.done = load atomic i64, ptr %done seq_cst, align 8
-  %all = icmp eq i64 %n.done, %count
-  br i1 %all, label %finish, label %again
-
-again:
-  %waited.next = add i64 %waited, 1
-  %patient = icmp ult i64 %waited, SPINS
-  br i1 %patient, label %pause, label %sleep
-
-pause:
-  PAUSE
-  br label %look
-
-sleep:
-  store atomic i32 1, ptr %sleeper seq_cst, align 4
-  %now.done = load atomic i64, ptr %done seq_cst, align 8
-  %now.all = icmp eq i64 %now.done, %count
-  br i1 %now.all, label %rise, label %rest
-
-rest:
-  ; Not longer than until the next look.
-  store i64 0, ptr %rest.time
-  %rest.ns = getelementptr inbounds i64, ptr %rest.time, i64 1
-  store i64 LOOKS_EVERY, ptr %rest.ns
-  %ended = call i64 (i64, ...) @syscall(i64 FUTEX, ptr %sleeper, i64 128, i32 1, ptr %rest.time)
-  %waited.stop = call i64 %look.function(ptr %slots)
-  br label %sleep
-
-rise:
-  store atomic i32 0, ptr %sleeper seq_cst, align 4
-  br label %finish
-
-finish:
-  %found = load atomic i64, ptr %error seq_cst, align 8
-  %stop.place = getelementptr inbounds i64, ptr %slots, i64 STOP_SLOT
-  %stopped = load atomic i64, ptr %stop.place monotonic, align 8
-  %stops = icmp ne i64 %stopped, 0
-  %result = select i1 %stops, i64 %stopped, i64 %found
-  store i64 0, ptr %owner.slot
-  store atomic i64 0, ptr %owner seq_cst, align 8
-  ret i64 %result
-}
-"""
-
-_WORKER = """
-define i64 @fg_worker(ptr %pool, i64 %worker) nounwind {
-entry:
-  %control = alloca i32
-  %sleepers = getelementptr inbounds i8, ptr %pool, i64 256
-  %futex = getelementptr inbounds i8, ptr %pool, i64 320
-  br label %look
-
-look:
-  %spins = phi i64 [ 0, %entry ], [ 0, %run ], [ %spins.next, %spin ], [ 0, %slept ]
-  %part = call i64 @take(ptr %pool, i64 %worker)
-  %none = icmp slt i64 %part, 0
-  br i1 %none, label %idle, label %run
-
-run:
-  %job.control = getelementptr inbounds i8, ptr %pool, i64 232
-  %control.value = load i32, ptr %job.control
-  store i32 %control.value, ptr %control
-WRITE_MODE
-  call void @run_part(ptr %pool, i64 %part)
-  br label %look
-
-idle:
-  %tired = icmp ugt i64 %spins, SPINS
-  br i1 %tired, label %sleep, label %spin
-
-spin:
-  %spins.next = add i64 %spins, 1
-  PAUSE
-  br label %look
-
-sleep:
-  %seen = load atomic i32, ptr %futex seq_cst, align 4
-  %before = atomicrmw add ptr %sleepers, i64 1 seq_cst
-  %ticket = load atomic i64, ptr %pool seq_cst, align 8
-  %next = and i64 %ticket, 65535
-  %shifted = lshr i64 %ticket, 16
-  %count = and i64 %shifted, 65535
-  %some = icmp ult i64 %next, %count
-  br i1 %some, label %slept, label %rest
-
-rest:
-  %ended = call i64 (i64, ...) @syscall(i64 FUTEX, ptr %futex, i64 128, i32 %seen, ptr null)
-  br label %slept
-
-slept:
-  %after = atomicrmw sub ptr %sleepers, i64 1 seq_cst
-  br label %look
-}
-"""
-
-_MACHINES = {
-    "x86_64": {
-        "FUTEX": "202",
-        "PAUSE": "call void @llvm.x86.sse2.pause()",
-        "READ_MODE": "  call void @llvm.x86.sse.stmxcsr(ptr %control)",
-        "WRITE_MODE": "  call void @llvm.x86.sse.ldmxcsr(ptr %control)",
-        "DECLARATIONS": "declare void @llvm.x86.sse2.pause()\n"
-        "declare void @llvm.x86.sse.stmxcsr(ptr)\ndeclare void @llvm.x86.sse.ldmxcsr(ptr)",
-    },
-    "aarch64": {
-        "FUTEX": "98",
-        "PAUSE": "call void @llvm.aarch64.hint(i32 1)",
-        "READ_MODE": "  store i32 0, ptr %control",
-        "WRITE_MODE": "",
-        "DECLARATIONS": "declare void @llvm.aarch64.hint(i32)",
-    },
-}
+_WAIT, _WAKE = 128, 129  # operations of a futex, of one process
 
 VARIABLE = "FUNCGRAD_NUM_THREADS"
 
@@ -364,19 +60,250 @@ SPINS = 2000
 
 def is_available() -> bool:
     """Whether this machine can run kernels on several threads."""
-    return sys.platform == "linux" and platform.machine() in _MACHINES
+    return sys.platform == "linux" and platform.machine() in ("x86_64", "aarch64")
 
 
-def assembly(which: str) -> str:
-    """The step that offers parts to the pool (`PARALLEL_SYMBOL`), or the worker's loop."""
-    text = _COMMON + (_PARALLEL if which == PARALLEL_SYMBOL else _WORKER)
-    text = text.replace("SPINS", str(SPINS))
-    slots = {"STOP_SLOT": STOP_SLOT, "OWNER_SLOT": OWNER_SLOT, "LOOK_SLOT": LOOK_SLOT}
-    for name, number in {**slots, "LOOKS_EVERY": LOOKS_EVERY}.items():
-        text = text.replace(name, str(number))
-    for name, replacement in _MACHINES[platform.machine()].items():
-        text = text.replace(name, replacement)
-    return text
+def parallel_assembly() -> str:
+    """The step that offers parts to the pool, and takes part itself: `abi.PARALLEL_WORDS`."""
+    writer = _Pool()
+    writer.take()
+    writer.run_part()
+    writer.parallel()
+    return writer.finished()
+
+
+def worker_assembly() -> str:
+    """The worker's loop."""
+    writer = _Pool()
+    writer.take()
+    writer.run_part()
+    writer.worker()
+    return writer.finished()
+
+
+class _Pool(Assembly):
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_x86 = platform.machine() == "x86_64"
+
+    # The pool.
+
+    def _field(self, offset: int) -> str:
+        return self.after("%pool", offset)
+
+    def _get(self, offset: int, kind: str = "i64") -> str:
+        return self.let(f"load {kind}, ptr {self._field(offset)}")
+
+    def _set(self, value: str, offset: int, kind: str = "i64") -> None:
+        self.do(f"store {kind} {value}, ptr {self._field(offset)}")
+
+    def _see(self, offset: int, kind: str = "i64") -> str:
+        """What others may change."""
+        align = int(kind[1:]) // 8
+        return self.let(f"load atomic {kind}, ptr {self._field(offset)} seq_cst, align {align}")
+
+    def _show(self, value: str, offset: int, kind: str = "i64") -> None:
+        """Change what others see."""
+        align = int(kind[1:]) // 8
+        self.do(f"store atomic {kind} {value}, ptr {self._field(offset)} seq_cst, align {align}")
+
+    def _change(self, operation: str, offset: int, kind: str = "i64") -> str:
+        return self.let(f"atomicrmw {operation} ptr {self._field(offset)}, {kind} 1 seq_cst")
+
+    def _stop(self, slots: str) -> str:
+        place = self.entry(slots, STOP_SLOT)
+        return self.let(f"load atomic i64, ptr {place} monotonic, align 8")
+
+    def _replace(self, place: str, old: str, new: str) -> str:
+        """Whether a word was the old one, in whose place is the new one then."""
+        pair = self.let(f"cmpxchg ptr {place}, i64 {old}, i64 {new} seq_cst seq_cst")
+        return self.let(f"extractvalue {{ i64, i1 }} {pair}, 1")
+
+    def _futex(self, place: str, operation: int, *words: str) -> None:
+        self._declared["declare i64 @syscall(i64, ...)"] = None
+        number = 202 if self.is_x86 else 98
+        given = ", ".join((f"ptr {place}", f"i64 {operation}", *words))
+        self.let(f"call i64 (i64, ...) @syscall(i64 {number}, {given})")
+
+    def _pause(self) -> None:
+        if self.is_x86:
+            self.invoke("void", "llvm.x86.sse2.pause")
+        else:
+            self.invoke("void", "llvm.aarch64.hint", ("i32", 1))
+
+    def _is_open(self, ticket: str) -> tuple[str, str]:
+        """The next part, and whether it is one."""
+        part = self.let(f"and i64 {ticket}, 65535")
+        count = self.let(f"and i64 {self.let(f'lshr i64 {ticket}, 16')}, 65535")
+        return part, self.test("ult", part, count)
+
+    def take(self) -> None:
+        """The number of a part that the caller has to run now, or -1.
+
+        The first worker has number 1, the program 0.
+        """
+        with self.function("take", "ptr %pool, i64 %worker", "i64"):
+            self.go("look")
+            self.start("look")
+            ticket, threads = self._see(_TICKET), self._see(_THREADS)
+            part, is_open = self._is_open(ticket)
+            is_invited = self.test("slt", "%worker", threads)
+            with self.when(self.lacks(self.every(is_open, is_invited))):
+                self.leave("-1")
+            won = self._replace("%pool", ticket, self.let(f"add i64 {ticket}, 1"))
+            self.fork(won, "taken", "look")
+            self.start("taken")
+            self.leave(part)
+
+    def run_part(self) -> None:
+        """A part that was taken keeps its job alive until it is counted as done."""
+        with self.function("run_part", "ptr %pool, i64 %part"):
+            slots, kernel = self._get(_SLOTS, "ptr"), self._get(_KERNEL, "ptr")
+            args = self.at(self._get(_ARGS, "ptr"), ("%part", self._get(_BYTES)))
+            stop = self._stop(slots)
+            self.fork(self.test("ne", stop, 0), "note", "call")
+            self.start("call")
+            called = self.let(f"call i64 {kernel}(ptr {slots}, ptr {args})")
+            self.fork(self.test("ne", called, 0), "note", "count")
+            self.start("note")
+            self._show(self.phi("i64", {"entry": stop, "call": called}), _ERROR)
+            self.go("count")
+            self.start("count")
+            parts = self._get(_COUNT)
+            done = self.let(f"add i64 {self._change('add', _DONE)}, 1")
+            with self.when(self.test("eq", done, parts)):
+                sleeps = self._see(_SLEEPER, "i32")
+                with self.when(self.test("ne", sleeps, 0, "i32")):
+                    # If the job has ended meanwhile, this wakes the program during its next one:
+                    # it looks again.
+                    self._show("0", _SLEEPER, "i32")
+                    self._futex(self._field(_SLEEPER), _WAKE, "i64 1")
+
+    # The program.
+
+    def parallel(self) -> None:
+        with self.function(PARALLEL_SYMBOL, "ptr %slots, ptr %args", "i64"):
+            control, rest_time = self.let("alloca i32"), self.let("alloca { i64, i64 }")
+            self.do(f"%pool = load ptr, ptr {self.entry('%args', PARALLEL_WORDS.index('pool'))}")
+            self.name_words([f"{x}.w" for x in PARALLEL_WORDS])
+            kernel = self.let("inttoptr i64 %kernel.w to ptr")
+            first = self.entry("%args", len(PARALLEL_WORDS))
+            nbytes = self.let("shl i64 %part_words.w, 3")
+            look = self.word("%slots", LOOK_SLOT, "ptr")
+            is_ours = self._replace(self._field(_OWNER), "0", "1")
+            with self.when(self.lacks(is_ours)):
+                self._run_alone(kernel, first, nbytes, look)
+            self._offer(kernel, first, nbytes, control)
+            with self.when(self.test("sgt", self._see(_SLEEPERS), 0)):
+                self._change("add", _FUTEX, "i32")
+                self._futex(self._field(_FUTEX), _WAKE, "i64 %count.w")
+            self.go("work")
+            self.start("work")
+            part = self.let("call i64 @take(ptr %pool, i64 0)")
+            self.fork(self.test("slt", part, 0), "wait", "run")
+            self.start("run")
+            self.do(f"call void @run_part(ptr %pool, i64 {part})")
+            self.let(f"call i64 {look}(ptr %slots)")
+            self.go("work")
+            self._wait(look, rest_time)
+            found, stop = self._see(_ERROR), self._stop("%slots")
+            result = self.pick(self.test("ne", stop, 0), stop, found)
+            self.put_word("0", "%slots", OWNER_SLOT)
+            self._show("0", _OWNER)
+            self.leave(result)
+
+    def _run_alone(self, kernel: str, first: str, nbytes: str, look: str) -> None:
+        """Another program uses the pool."""
+        with self.count("0", "%count.w") as i:
+            args = self.at(first, (i, nbytes))
+            for call in (f"{kernel}(ptr %slots, ptr {args})", f"{look}(ptr %slots)"):
+                code = self.let(f"call i64 {call}")
+                with self.when(self.test("ne", code, 0)):
+                    self.leave(code)
+        self.leave("0")
+
+    def _offer(self, kernel: str, first: str, nbytes: str, control: str) -> None:
+        self.put_word(self.invoke("i64", "pthread_self"), "%slots", OWNER_SLOT)
+        self._set("%slots", _SLOTS, "ptr")
+        self._set(first, _ARGS, "ptr")
+        self._set(nbytes, _BYTES)
+        self._set(kernel, _KERNEL, "ptr")
+        self._show("0", _ERROR)
+        if self.is_x86:
+            self.invoke("void", "llvm.x86.sse.stmxcsr", ("ptr", control))
+            self._set(self.let(f"load i32, ptr {control}"), _CONTROL, "i32")
+        self._show("%threads.w", _THREADS)
+        self._set("%count.w", _COUNT)
+        self._show("0", _DONE)
+        job = self.let(f"add i64 {self.let(f'lshr i64 {self._see(_TICKET)}, 32')}, 1")
+        job = self.let(f"shl i64 {job}, 32")
+        count = self.let("shl i64 %count.w, 16")
+        self._show(self.let(f"or i64 {job}, {count}"), _TICKET)
+
+    def _wait(self, look: str, rest_time: str) -> None:
+        """Until all parts have been run."""
+        self.start("wait")
+        self.go("look")
+        self.start("look")
+        self.do("%waited = phi i64 [ 0, %wait ], [ %waited.next, %pause ]")
+        self.fork(self._are_all_done(), "finish", "again")
+        self.start("again")
+        self.do("%waited.next = add i64 %waited, 1")
+        self.fork(self.test("ult", "%waited.next", SPINS), "pause", "sleep")
+        self.start("pause")
+        self._pause()
+        self.go("look")
+        self.start("sleep")
+        self._show("1", _SLEEPER, "i32")
+        self.fork(self._are_all_done(), "rise", "rest")
+        self.start("rest")  # not longer than until the next look
+        self.put_word("0", rest_time)
+        self.put_word(str(LOOKS_EVERY), rest_time, 1)
+        self._futex(self._field(_SLEEPER), _WAIT, "i32 1", f"ptr {rest_time}")
+        self.let(f"call i64 {look}(ptr %slots)")
+        self.go("sleep")
+        self.start("rise")
+        self._show("0", _SLEEPER, "i32")
+        self.go("finish")
+        self.start("finish")
+
+    def _are_all_done(self) -> str:
+        return self.test("eq", self._see(_DONE), "%count.w")
+
+    # The worker.
+
+    def worker(self) -> None:
+        with self.function(WORKER_SYMBOL, "ptr %pool, i64 %worker", "i64"):
+            control = self.let("alloca i32")
+            self.go("look")
+            self.start("look")
+            starts = ", ".join(f"[ 0, %{block} ]" for block in ("entry", "run", "slept"))
+            self.do(f"%spins = phi i64 {starts}, [ %spins.next, %spin ]")
+            part = self.let("call i64 @take(ptr %pool, i64 %worker)")
+            self.fork(self.test("slt", part, 0), "idle", "run")
+            self.start("run")
+            self.do(f"store i32 {self._get(_CONTROL, 'i32')}, ptr {control}")
+            if self.is_x86:
+                self.invoke("void", "llvm.x86.sse.ldmxcsr", ("ptr", control))
+            self.do(f"call void @run_part(ptr %pool, i64 {part})")
+            self.go("look")
+            self.start("idle")
+            self.fork(self.test("ugt", "%spins", SPINS), "sleep", "spin")
+            self.start("spin")
+            self.do("%spins.next = add i64 %spins, 1")
+            self._pause()
+            self.go("look")
+            self.start("sleep")
+            seen = self._see(_FUTEX, "i32")
+            self._change("add", _SLEEPERS)
+            _, is_open = self._is_open(self._see(_TICKET))
+            self.fork(is_open, "slept", "rest")
+            self.start("rest")
+            self._futex(self._field(_FUTEX), _WAIT, f"i32 {seen}", "ptr null")
+            self.go("slept")
+            self.start("slept")
+            self._change("sub", _SLEEPERS)
+            self.go("look")
 
 
 def default_threads() -> int:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import ctypes
 import math
-import re
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any
@@ -23,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.compiler.foreign import array_interface, pointer_of, word_at
+from funcgrad.compiler.native.assembly import Assembly
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.records import dataclass
 
@@ -42,257 +42,144 @@ and time of every array that is kept; the address of an entry without one is 0."
 
 _ENTRY_WORDS = 3
 
-_SEARCH = """
-define internal ptr @NAME(ptr %table, i64 %size) nounwind noinline {
-entry:
-  br label %head
-
-head:
-  %i = phi i64 [ 0, %entry ], [ %i.next, %next ]
-  %best = phi ptr [ null, %entry ], [ %best.next, %next ]
-  %best.time = phi i64 [ 0, %entry ], [ %time.next, %next ]
-  %word = mul nsw i64 %i, ENTRY_WORDS
-  %at = add nsw i64 %word, ENTRIES
-  %place = getelementptr inbounds i64, ptr %table, i64 %at
-  %size.at = getelementptr inbounds i64, ptr %place, i64 1
-  %time.at = getelementptr inbounds i64, ptr %place, i64 2
-  %array = load i64, ptr %place
-  %found = load i64, ptr %size.at
-  %time = load i64, ptr %time.at
-  %is.kept = icmp ne i64 %array, 0
-  %is.free = icmp eq i64 %array, 0
-  %is.equal = icmp eq i64 %found, %size
-  %is.fitting = and i1 %is.kept, %is.equal
-  %is.first = icmp eq ptr %best, null
-  %is.later = icmp sgt i64 %time, %best.time
-  %is.earlier = icmp slt i64 %time, %best.time
-  %is.better = or i1 %is.first, ORDER
-  %is.best = and i1 CONDITION, %is.better
-  br label %next
-
-next:
-  %best.next = select i1 %is.best, ptr %place, ptr %best
-  %time.next = select i1 %is.best, i64 %time, i64 %best.time
-  %i.next = add nsw i64 %i, 1
-  %more = icmp slt i64 %i.next, MOST_ARRAYS
-  br i1 %more, label %head, label %done
-
-done:
-  ret ptr %best.next
-}
-"""
-
-_FUNCTIONS = """
-define internal i1 @enter(ptr %table) nounwind {
-entry:
-  %busy = getelementptr inbounds i64, ptr %table, i64 BUSY
-  %was = atomicrmw xchg ptr %busy, i64 1 acquire
-  %is.ours = icmp eq i64 %was, 0
-  ret i1 %is.ours
-}
-
-define internal void @leave(ptr %table) nounwind {
-entry:
-  %busy = getelementptr inbounds i64, ptr %table, i64 BUSY
-  store atomic i64 0, ptr %busy release, align 8
-  ret void
-}
-
-define internal i64 @word(ptr %table, i64 %k) nounwind {
-entry:
-  %at = getelementptr inbounds i64, ptr %table, i64 %k
-  %found = load i64, ptr %at
-  ret i64 %found
-}
-
-define internal i64 @take(ptr %table, ptr %place) nounwind {
-entry:
-  %size.at = getelementptr inbounds i64, ptr %place, i64 1
-  %array = load i64, ptr %place
-  %size = load i64, ptr %size.at
-  store i64 0, ptr %place
-  %kept.at = getelementptr inbounds i64, ptr %table, i64 KEPT
-  %kept = load i64, ptr %kept.at
-  %less = sub nsw i64 %kept, %size
-  store i64 %less, ptr %kept.at
-  ret i64 %array
-}
-
-define internal i64 @own_malloc(ptr %table, i64 %size) nounwind {
-entry:
-  %own = call i64 @word(ptr %table, i64 MALLOC)
-  %context = call i64 @word(ptr %table, i64 CONTEXT)
-  %function = inttoptr i64 %own to ptr
-  %found = call i64 %function(i64 %context, i64 %size)
-  ret i64 %found
-}
-
-define internal void @own_free(ptr %table, i64 %array, i64 %size) nounwind {
-entry:
-  %own = call i64 @word(ptr %table, i64 FREE)
-  %context = call i64 @word(ptr %table, i64 CONTEXT)
-  %function = inttoptr i64 %own to ptr
-  call void %function(i64 %context, i64 %array, i64 %size)
-  ret void
-}
-
-define internal i64 @give_out(ptr %table, i64 %size) nounwind {
-entry:
-  %is.ours = call i1 @enter(ptr %table)
-  br i1 %is.ours, label %search, label %new
-
-search:
-  %place = call ptr @latest(ptr %table, i64 %size)
-  %is.none = icmp eq ptr %place, null
-  br i1 %is.none, label %none, label %known
-
-known:
-  %array = call i64 @take(ptr %table, ptr %place)
-  call void @leave(ptr %table)
-  ret i64 %array
-
-none:
-  call void @leave(ptr %table)
-  br label %new
-
-new:
-  %made = call i64 @own_malloc(ptr %table, i64 %size)
-  ret i64 %made
-}
-
-define internal i64 @give_out_zeros(ptr %table, i64 %count, i64 %size) nounwind {
-entry:
-  %own = call i64 @word(ptr %table, i64 CALLOC)
-  %context = call i64 @word(ptr %table, i64 CONTEXT)
-  %function = inttoptr i64 %own to ptr
-  %made = call i64 %function(i64 %context, i64 %count, i64 %size)
-  ret i64 %made
-}
-
-define internal i64 @change(ptr %table, i64 %array, i64 %size) nounwind {
-entry:
-  %own = call i64 @word(ptr %table, i64 REALLOC)
-  %context = call i64 @word(ptr %table, i64 CONTEXT)
-  %function = inttoptr i64 %own to ptr
-  %made = call i64 %function(i64 %context, i64 %array, i64 %size)
-  ret i64 %made
-}
-
-define internal void @take_back(ptr %table, i64 %array, i64 %size) nounwind {
-entry:
-  %is.none = icmp eq i64 %array, 0
-  %is.small = icmp slt i64 %size, LEAST_BYTES
-  %most = call i64 @word(ptr %table, i64 MOST)
-  %is.large = icmp sgt i64 %size, %most
-  %is.odd = or i1 %is.small, %is.large
-  %is.other = or i1 %is.none, %is.odd
-  br i1 %is.other, label %away, label %try
-
-try:
-  %is.ours = call i1 @enter(ptr %table)
-  br i1 %is.ours, label %room, label %away
-
-room:
-  %kept.at = getelementptr inbounds i64, ptr %table, i64 KEPT
-  %kept = load i64, ptr %kept.at
-  %together = add nsw i64 %kept, %size
-  %fits = icmp sle i64 %together, %most
-  %free = call ptr @unused(ptr %table, i64 0)
-  %is.there = icmp ne ptr %free, null
-  %is.possible = and i1 %fits, %is.there
-  br i1 %is.possible, label %keep, label %drop
-
-drop:
-  %first = call ptr @earliest(ptr %table, i64 0)
-  %first.size.at = getelementptr inbounds i64, ptr %first, i64 1
-  %first.size = load i64, ptr %first.size.at
-  %dropped = call i64 @take(ptr %table, ptr %first)
-  call void @own_free(ptr %table, i64 %dropped, i64 %first.size)
-  br label %room
-
-keep:
-  %clock.at = getelementptr inbounds i64, ptr %table, i64 CLOCK
-  %clock = load i64, ptr %clock.at
-  %later = add nsw i64 %clock, 1
-  store i64 %later, ptr %clock.at
-  %size.at = getelementptr inbounds i64, ptr %free, i64 1
-  %time.at = getelementptr inbounds i64, ptr %free, i64 2
-  store i64 %array, ptr %free
-  store i64 %size, ptr %size.at
-  store i64 %later, ptr %time.at
-  store i64 %together, ptr %kept.at
-  call void @leave(ptr %table)
-  ret void
-
-away:
-  call void @own_free(ptr %table, i64 %array, i64 %size)
-  ret void
-}
-
-define internal void @drop(ptr %table) nounwind {
-entry:
-  %is.ours = call i1 @enter(ptr %table)
-  br i1 %is.ours, label %next, label %done
-
-next:
-  %place = call ptr @earliest(ptr %table, i64 0)
-  %is.none = icmp eq ptr %place, null
-  br i1 %is.none, label %end, label %one
-
-one:
-  %size.at = getelementptr inbounds i64, ptr %place, i64 1
-  %size = load i64, ptr %size.at
-  %array = call i64 @take(ptr %table, ptr %place)
-  call void @own_free(ptr %table, i64 %array, i64 %size)
-  br label %next
-
-end:
-  call void @leave(ptr %table)
-  br label %done
-
-done:
-  ret void
-}
-
-; Writes the addresses of the four functions of a handler, and of the one that drops what is kept.
-define i64 @fg_warm_memory(ptr %to) nounwind {
-entry:
-  %fifth = getelementptr inbounds i64, ptr %to, i64 4
-  store ptr @drop, ptr %fifth
-  %second = getelementptr inbounds i64, ptr %to, i64 1
-  %third = getelementptr inbounds i64, ptr %to, i64 2
-  %fourth = getelementptr inbounds i64, ptr %to, i64 3
-  store ptr @give_out, ptr %to
-  store ptr @give_out_zeros, ptr %second
-  store ptr @change, ptr %third
-  store ptr @take_back, ptr %fourth
-  ret i64 0
-}
-"""
-
-_SEARCHES = {
-    "latest": ("%is.fitting", "%is.later"),
-    "earliest": ("%is.kept", "%is.earlier"),
-    "unused": ("%is.free", "false"),
-}
+_WORD = {name: k for k, name in enumerate(_WORDS)}
 
 
 @cache
 def code() -> kernel_store.Code:
     """The functions."""
-    text = _FUNCTIONS
-    for name, (condition, order) in _SEARCHES.items():
-        found = _SEARCH.replace("NAME", name).replace("CONDITION", condition)
-        text += found.replace("ORDER", order)
-    for name, number in {
-        "ENTRY_WORDS": _ENTRY_WORDS,
-        "ENTRIES": len(_WORDS),
-        "MOST_ARRAYS": MOST_ARRAYS,
-        "LEAST_BYTES": LEAST_BYTES,
-        **{name.upper(): i for i, name in enumerate(_WORDS)},
-    }.items():
-        text = re.sub(rf"\b{name}\b", str(number), text)
-    return kernel_store.Code(text, "fg_warm_memory")
+    return kernel_store.Code(_Functions().text(), "fg_warm_memory")
+
+
+class _Functions(Assembly):
+    def text(self) -> str:
+        self._search("latest")
+        self._search("earliest")
+        self._search("unused")
+        self._give_out()
+        for name, own, kinds in (
+            ("give_out_zeros", "calloc", "i64 %count, i64 %size"),
+            ("change", "realloc", "i64 %array, i64 %size"),
+        ):
+            with self.function(name, f"ptr %table, {kinds}", "i64"):
+                self.leave(self._own(own, kinds))
+        self._take_back()
+        self._drop()
+        # Writes the addresses of a handler's functions, and of the one that drops what is kept.
+        with self.function("fg_warm_memory", "ptr %to", "i64"):
+            functions = ("give_out", "give_out_zeros", "change", "take_back", "drop")
+            for k, name in enumerate(functions):
+                self.put_word(f"@{name}", "%to", k, "ptr")
+        return self.finished()
+
+    def _search(self, which: str) -> None:
+        """An entry of the table: unused, or the earliest, or the latest of a size."""
+        with self.function(which, "ptr %table, i64 %size", "ptr"):
+            entries = self.entry("%table", len(_WORDS))
+            nothing = ("ptr", "null"), ("i64", "0")
+            with self.turns("0", str(MOST_ARRAYS), *nothing) as (i, (best, latest), new):
+                entry = self.at(entries, (i, 8 * _ENTRY_WORDS))
+                array, size, time = (self.word(entry, k) for k in range(_ENTRY_WORDS))
+                is_first = self.test("eq", best, "null", "ptr")
+                if which == "unused":
+                    is_best = self.every(self.test("eq", array, 0), is_first)
+                else:
+                    relation = "sgt" if which == "latest" else "slt"
+                    is_better = self.let(f"or i1 {is_first}, {self.test(relation, time, latest)}")
+                    is_best = self.every(self.test("ne", array, 0), is_better)
+                    if which == "latest":
+                        is_best = self.every(is_best, self.test("eq", size, "%size"))
+                new.append(self.pick(is_best, entry, best, "ptr"))
+                new.append(self.pick(is_best, time, latest))
+            self.leave(new[0])
+
+    def _word_of(self, name: str) -> str:
+        return self.word("%table", _WORD[name])
+
+    def _own(self, name: str, arguments: str) -> str:
+        """What NumPy's own function returns."""
+        function = self.let(f"inttoptr i64 {self._word_of(name)} to ptr")
+        given = f"{function}(i64 {self._word_of('context')}, {arguments})"
+        if name == "free":
+            self.do(f"call void {given}")
+            return ""
+        return self.let(f"call i64 {given}")
+
+    def _enter(self) -> str:
+        """Whether nobody else is at work on the table, where we are from now on."""
+        busy = self.entry("%table", _WORD["busy"])
+        return self.test("eq", self.let(f"atomicrmw xchg ptr {busy}, i64 1 acquire"), 0)
+
+    def _go_away(self) -> None:
+        busy = self.entry("%table", _WORD["busy"])
+        self.do(f"store atomic i64 0, ptr {busy} release, align 8")
+
+    def _taken(self, entry: str) -> tuple[str, str]:
+        """Address and size of an array that is no longer kept."""
+        array, size = self.word(entry), self.word(entry, 1)
+        self.put_word("0", entry)
+        self.put_word(self.sub(self._word_of("kept"), size), "%table", _WORD["kept"])
+        return array, size
+
+    def _found(self, which: str, size: str = "0") -> tuple[str, str]:
+        """An entry, and whether there is one."""
+        entry = self.let(f"call ptr @{which}(ptr %table, i64 {size})")
+        return entry, self.test("ne", entry, "null", "ptr")
+
+    def _free(self, entry: str) -> None:
+        array, size = self._taken(entry)
+        self._own("free", f"i64 {array}, i64 {size}")
+
+    def _give_out(self) -> None:
+        with self.function("give_out", "ptr %table, i64 %size", "i64"):
+            with self.when(self._enter()):
+                entry, is_there = self._found("latest", "%size")
+                with self.when(is_there):
+                    array, _ = self._taken(entry)
+                    self._go_away()
+                    self.leave(array)
+                self._go_away()
+            self.leave(self._own("malloc", "i64 %size"))
+
+    def _take_back(self) -> None:
+        with self.function("take_back", "ptr %table, i64 %array, i64 %size"):
+            most = self._word_of("most")
+            is_kept = self.every(
+                self.test("ne", "%array", 0),
+                self.test("sge", "%size", LEAST_BYTES),
+                self.test("sle", "%size", most),
+            )
+            with self.when(is_kept), self.when(self._enter()):
+                self.go("room")
+                self.start("room")
+                together = self.add(self._word_of("kept"), "%size")
+                entry, is_there = self._found("unused")
+                self.fork(self.every(self.test("sle", together, most), is_there), "keep", "drop")
+                self.start("drop")
+                self._free(self._found("earliest")[0])
+                self.go("room")
+                self.start("keep")
+                clock = self.add(self._word_of("clock"), 1)
+                self.put_word(clock, "%table", _WORD["clock"])
+                for k, value in enumerate(("%array", "%size", clock)):
+                    self.put_word(value, entry, k)
+                self.put_word(together, "%table", _WORD["kept"])
+                self._go_away()
+                self.leave()
+            self._own("free", "i64 %array, i64 %size")
+
+    def _drop(self) -> None:
+        """Give back all that is kept."""
+        with self.function("drop", "ptr %table"), self.when(self._enter()):
+            self.go("next")
+            self.start("next")
+            entry, is_there = self._found("earliest")
+            self.fork(is_there, "one", "end")
+            self.start("one")
+            self._free(entry)
+            self.go("next")
+            self.start("end")
+            self._go_away()
 
 
 _SET_HANDLER, _DEFAULT_HANDLER = 304, 306
@@ -333,8 +220,8 @@ def handler() -> Handler | None:
     if head[-1] != _VERSION:
         return None
     table = np.zeros(len(_WORDS) + _ENTRY_WORDS * MOST_ARRAYS, np.int64)
-    table[_WORDS.index("most")] = MOST_BYTES
-    first = _WORDS.index("context")
+    table[_WORD["most"]] = MOST_BYTES
+    first = _WORD["context"]
     table[first : len(_WORDS)] = [
         word_at(own + _HEAD_BYTES + 8 * k) for k in range(len(_WORDS) - first)
     ]
@@ -402,7 +289,7 @@ def maker() -> Callable[[Any, Any], np.ndarray] | None:
 def kept_bytes() -> int:
     """How much memory is kept for results to come."""
     made = handler() if handler.cache_info().currsize else None
-    return 0 if made is None else int(made.table[_WORDS.index("kept")])
+    return 0 if made is None else int(made.table[_WORD["kept"]])
 
 
 def drop_kept() -> None:

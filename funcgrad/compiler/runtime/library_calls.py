@@ -1,0 +1,256 @@
+"""Steps that call functions of libraries: of NumPy and SciPy, and the matrix product of BLAS."""
+
+from __future__ import annotations
+
+from funcgrad.compiler.abi import (
+    BY_FLAG,
+    BY_INFO,
+    BY_RESULT,
+    FOREIGN_WORDS,
+    GEMM_WORDS,
+    LEAST_ARGUMENTS,
+    LIBRARY_WORDS,
+    MOST_ARGUMENTS,
+    MOST_PLACES,
+    PLACE,
+    PLACE_OF_WORD,
+    PLACES,
+    REFUSED,
+)
+from funcgrad.compiler.native.assembly import Assembly
+
+FOREIGN_SYMBOL = "fg_foreign"
+
+_WORD = {name: k for k, name in enumerate(LIBRARY_WORDS)}
+
+
+def foreign_assembly() -> str:
+    """The step that calls a function of NumPy or SciPy: `abi.FOREIGN_WORDS`."""
+    writer = _Foreign()
+    writer.alone()
+    writer.together()
+    writer.step()
+    return writer.finished()
+
+
+class _Foreign(Assembly):
+    # What the library is told concerns all threads; therefore the first call says it, and the last
+    # one takes it back, unless somebody else has said something meanwhile.
+
+    def _lock(self) -> None:
+        self.go("again")
+        self.start("again")
+        was = self.let("atomicrmw xchg ptr %library, i64 1 acquire")
+        self.fork(self.test("ne", was, 0), "again", "locked")
+        self.start("locked")
+
+    def _unlock(self) -> None:
+        self.do("store atomic i64 0, ptr %library release, align 8")
+
+    def _count_calls(self, step: int) -> str:
+        """The number of calls that run, of which there is now one more or less."""
+        count = self.word("%library", _WORD["count"])
+        new = self.add(count, step)
+        self.put_word(new, "%library", _WORD["count"])
+        return count if step > 0 else new
+
+    def _threads(self) -> str:
+        return self.let(f"call i32 {self.word('%library', _WORD['get'], 'ptr')}()")
+
+    def _set_threads(self, number: str) -> None:
+        self.do(f"call void {self.word('%library', _WORD['set'], 'ptr')}(i32 {number})")
+
+    def alone(self) -> None:
+        """Limit the library to one thread."""
+        with self.function("alone", "ptr %library"):
+            self._lock()
+            with self.when(self.test("eq", self._count_calls(1), 0)):
+                before = self._threads()
+                wide = self.let(f"sext i32 {before} to i64")
+                self.put_word(wide, "%library", _WORD["before"])
+                with self.when(self.test("ne", before, 1, "i32")):
+                    self._set_threads("1")
+            self._unlock()
+
+    def together(self) -> None:
+        """Give the library its threads back."""
+        with self.function("together", "ptr %library"):
+            self._lock()
+            is_last = self.test("eq", self._count_calls(-1), 0)
+            before = self.let(f"trunc i64 {self.word('%library', _WORD['before'])} to i32")
+            is_ours = self.every(is_last, self.test("ne", before, 1, "i32"))
+            with self.when(is_ours), self.when(self.test("eq", self._threads(), 1, "i32")):
+                self._set_threads(before)
+            self._unlock()
+
+    def step(self) -> None:
+        """Call the function for every element of a stack, until a call fails."""
+        with self.function(FOREIGN_SYMBOL, "ptr %slots, ptr %args", "i64"):
+            places = self.let(f"alloca [{MOST_PLACES} x i64]")
+            values = self.let(f"alloca [{MOST_ARGUMENTS} x i64]")
+            self.name_words(FOREIGN_WORDS)
+            of_places = self.entry("%args", len(FOREIGN_WORDS))
+            of_arguments = self.at(of_places, ("%n_places", 24))
+            library = self.let("inttoptr i64 %library to ptr")
+            is_alone = self.test("ne", "%library", 0)
+            with self.when(is_alone):
+                self.do(f"call void @alone(ptr {library})")
+            with self.count("%begin", "%end") as i:
+                with self.count("0", "%n_places") as p:
+                    row = self.at(of_places, (p, 24))
+                    base, offset, stride = (self.word(row, k) for k in range(3))
+                    first = self.let(f"add i64 {self.word('%slots', base)}, {offset}")
+                    address = self.let(f"add i64 {first}, {self.let(f'mul i64 {i}, {stride}')}")
+                    self.put_word(address, places, p)
+                with self.count("0", "%n_arguments") as a:
+                    self.put_word(self._argument(self.at(of_arguments, (a, 16)), places), values, a)
+                self._clear_flags()
+                failure = self._failure(self._result(values), places)
+                with self.when(self.test("ne", failure, 0, "i32")):
+                    wide = self.let(f"sext i32 {failure} to i64")
+                    for slot, number in enumerate(("%site", wide, i), 1):
+                        self.put_word(number, "%slots", slot)
+                    self._end(is_alone, library)
+                    self.leave(str(REFUSED))
+            self._end(is_alone, library)
+
+    def _end(self, is_alone: str, library: str) -> None:
+        with self.when(is_alone):
+            self.do(f"call void @together(ptr {library})")
+
+    def _argument(self, row: str, places: str) -> str:
+        """An argument: a word, a place, where all places are, or where a word is."""
+        kind, word = self.word(row), self.word(row, 1)
+        n = next(self._numbers)
+        cases = {PLACE: "place", PLACE_OF_WORD: "word", PLACES: "places"}
+        before = self.block
+        rows = " ".join(f"i64 {k}, label %{name}{n}" for k, name in cases.items())
+        self.do(f"switch i64 {kind}, label %found{n} [ {rows} ]")
+        values = {before: word}
+        for name in cases.values():
+            self.start(f"{name}{n}")
+            if name == "place":
+                value = self.word(places, word)
+            else:
+                value = places if name == "places" else self.entry("%args", word)
+                value = self.let(f"ptrtoint ptr {value} to i64")
+            values[f"{name}{n}"] = value
+            self.go(f"found{n}")
+        self.start(f"found{n}")
+        return self.phi("i64", values)
+
+    def _clear_flags(self) -> None:
+        # The loops of ufuncs look at flags that their own operations did not raise.
+        with self.when(self.test("ne", "%clear", 0)):
+            self._flags("clear", "every")
+
+    def _flags(self, function: str, bits: str) -> str:
+        address = self.let(f"inttoptr i64 %{function} to ptr")
+        return self.let(f"call i32 {address}(i32 {self.let(f'trunc i64 %{bits} to i32')})")
+
+    def _result(self, values: str) -> str:
+        """Call the function with its arguments, however many there are."""
+        counts = range(LEAST_ARGUMENTS, MOST_ARGUMENTS + 1)
+        function = self.let("inttoptr i64 %function to ptr")
+        cases = " ".join(f"i64 {n}, label %call{n}" for n in counts)
+        before, results = self.block, {}
+        self.do(f"switch i64 %n_arguments, label %called [ {cases} ]")
+        for n in counts:
+            self.start(f"call{n}")
+            given = ", ".join(f"i64 {self.word(values, k)}" for k in range(n))
+            results[f"call{n}"] = self.let(f"call i32 {function}({given})")
+            self.go("called")
+        self.start("called")
+        return self.phi("i32", {before: "0", **results})
+
+    def _failure(self, result: str, places: str) -> str:
+        """A number other than 0 where the call has failed, in the way that the step asks."""
+        before = self.block
+        cases = {BY_FLAG: "by.flag", BY_INFO: "by.info", BY_RESULT: "decide"}
+        rows = " ".join(f"i64 {k}, label %{name}" for k, name in cases.items())
+        self.do(f"switch i64 %check, label %unchecked [ {rows} ]")
+        self.start("by.flag")
+        flag = self._flags("test", "invalid")
+        self.go("decide")
+        self.start("by.info")
+        info = self.let(f"load i32, ptr {self.word(places, self.sub('%n_places', 1), 'ptr')}")
+        self.go("decide")
+        self.start("unchecked")
+        self.go("decide")
+        self.start("decide")
+        return self.phi("i32", {before: result, "by.flag": flag, "by.info": info, "unchecked": "0"})
+
+
+def gemm_symbol(letter: str) -> str:
+    return f"fg_{letter}gemm"
+
+
+def gemm_assembly(letter: str, is_blis: bool) -> str:
+    """The batched matrix product for BLAS's type ``letter``: s, d, c or z.
+
+    BLAS counts columns, so that it computes the transposed product: B comes first. BLIS takes the
+    distances of rows and of columns, and knows by flags what is transposed.
+
+    Args:
+        letter: The type.
+        is_blis: Whether the function is called by BLIS's typed API instead of BLAS's.
+    """
+    writer = Assembly()
+    real = "float" if letter in "sc" else "double"
+    with writer.function(gemm_symbol(letter), "ptr noalias %slots, ptr noalias %args", "i64"):
+        writer.name_words(GEMM_WORDS)
+
+        def kept(value: str, kind: str = "i32") -> str:
+            """Where a value is."""
+            place = writer.let(f"alloca {kind}")
+            writer.do(f"store {kind} {value}, ptr {place}")
+            return place
+
+        m, n, k = (writer.let(f"trunc i64 %{x} to i32") for x in "mnk")
+        turned = {x: writer.test("ne", f"%trans_{x}", 0) for x in "ab"}
+        columns = {
+            "a": writer.pick(turned["a"], m, k, "i32"),
+            "b": writer.pick(turned["b"], k, n, "i32"),
+            "c": n,
+        }
+        lines = {}
+        for x, least in columns.items():
+            # A matrix of one row may come with any row distance, but BLAS checks it.
+            line = writer.let(f"trunc i64 %ld{x} to i32")
+            for other in (least, "1"):
+                line = writer.invoke("i32", "llvm.smax.i32", ("i32", line), ("i32", other))
+            lines[x] = line
+        alpha = kept(f"[{real} 1.0, {real} 0.0]", f"[2 x {real}]")
+        adds = writer.test("ne", "%accumulate", 0)
+        beta = kept("zeroinitializer", f"[2 x {real}]")
+        writer.do(f"store {real} {writer.pick(adds, '1.0', '0.0', real)}, ptr {beta}")
+        bases = {x: writer.word("%slots", f"%slot_{x}", "ptr") for x in "abc"}
+        if is_blis:
+            flags = {x: writer.pick(turned[x], 8, 0, "i32") for x in "ab"}
+            wide = {x: writer.let(f"sext i32 {line} to i64") for x, line in lines.items()}
+        else:
+            letters = [kept(writer.pick(turned[x], 84, 78, "i8"), "i8") for x in "ba"]  # T or N
+            sizes = [kept(x) for x in (n, m, k)]
+            kept_lines = {x: kept(line) for x, line in lines.items()}
+        gemm = writer.let("inttoptr i64 %function to ptr")
+        is_some = writer.every(
+            writer.test("sgt", "%m", 0),
+            writer.test("sgt", "%n", 0),
+            writer.test("slt", "%begin", "%end"),
+        )
+        with writer.when(is_some), writer.turns("%begin", "%end") as (i, _, _):
+            at = {
+                x: writer.after(bases[x], writer.add(writer.mul(i, f"%stride_{x}"), f"%offset_{x}"))
+                for x in "abc"
+            }
+            if is_blis:
+                a, b, c = (f"ptr {at[x]}, i64 {wide[x]}, i64 1" for x in "abc")
+                writer.do(
+                    f"call void {gemm}(i32 {flags['a']}, i32 {flags['b']}, i64 %m, i64 %n, "
+                    f"i64 %k, ptr {alpha}, {a}, {b}, ptr {beta}, {c})"
+                )
+            else:
+                given = [*letters, *sizes, alpha, at["b"], kept_lines["b"], at["a"]]
+                given += [kept_lines["a"], beta, at["c"], kept_lines["c"]]
+                writer.do(f"call void {gemm}({', '.join(f'ptr {x}' for x in given)})")
+    return writer.finished()
