@@ -23,8 +23,10 @@ with paused():  # most of what is made here stays, and none of it is garbage
         block_until_ready,
         device_get,
         device_put,
+        effects_barrier,
         named_call,
         named_scope,
+        typeof,
     )
     from funcgrad.api.checkpointing import (
         checkpoint,
@@ -81,9 +83,12 @@ with paused():  # most of what is made here stays, and none of it is garbage
         default_matmul_precision,
         enable_x64,
         log_compiles,
+        numpy_rank_promotion,
     )
     from funcgrad.api.staging import ClosedJaxpr, ShapeDtypeStruct, eval_shape, make_jaxpr
+    from funcgrad.api.two_passes import fwd_and_bwd
     from funcgrad.api.vectorization import vmap
+    from funcgrad.core.placement import Device
     from funcgrad.dtypes import float0
     from funcgrad.higher_order.jit import disable_jit
     from funcgrad.namespaces import present
@@ -107,22 +112,26 @@ if TYPE_CHECKING:  # they are loaded on first use
         random,
         ref,
         scipy,
+        stages,
         testing,
         typing,
     )
     from funcgrad.ref import Ref, empty_ref, free_ref, freeze, new_ref
 
+check_tracer_leaks = checking_leaks
 jacobian = jacrev
 __version__ = "0.2.0"
 
 __all__ = [
     "Array",
     "ClosedJaxpr",
+    "Device",
     "Ref",
     "ShapeDtypeStruct",
     "SymbolicZero",
     "ad_checkpoint",
     "block_until_ready",
+    "check_tracer_leaks",
     "checking_leaks",
     "checkpoint",
     "checkpoint_name",
@@ -152,6 +161,7 @@ __all__ = [
     "diagnostics",
     "disable_jit",
     "distributed",
+    "effects_barrier",
     "empty_ref",
     "enable_x64",
     "errors",
@@ -161,6 +171,7 @@ __all__ = [
     "float0",
     "free_ref",
     "freeze",
+    "fwd_and_bwd",
     "grad",
     "hessian",
     "image",
@@ -185,6 +196,7 @@ __all__ = [
     "nn",
     "numpy",
     "numpy_dtype_promotion",
+    "numpy_rank_promotion",
     "ops",
     "optim",
     "print_environment_info",
@@ -198,10 +210,12 @@ __all__ = [
     "saved_residuals",
     "scipy",
     "show_config",
+    "stages",
     "stop_gradient",
     "testing",
     "tree",
     "tree_util",
+    "typeof",
     "typing",
     "value_and_grad",
     "vjp",

@@ -26,7 +26,6 @@ _NO_DEVICES = _ONE_MACHINE + "there are no devices to choose or to list, and not
 _FORMATS = "funcgrad computes in float32, float64, complex64 and complex128; x.astype converts."
 
 INSTEAD: dict[str, str] = {
-    "funcgrad.check_tracer_leaks": "it is called funcgrad.checking_leaks here.",
     "funcgrad.export": (
         "compiled kernels are kept on disk by themselves, and the next process loads them; "
         "jit(f).lower(x).as_text() shows them."
@@ -83,9 +82,10 @@ _ASIDE = ("funcgrad.experimental", "funcgrad.interop")
 """Packages with names of others, to which nobody is sent."""
 
 _presented: dict[str, ModuleType] = {}
+_lenders: dict[str, str] = {}
 
 
-def present(package: str) -> None:
+def present(package: str, lender: str = "") -> None:
     """Let a package and its public modules show the names in their ``__all__``, and no others.
 
     A name in the ``__all__`` of a package that the package did not import is a module that is
@@ -93,7 +93,11 @@ def present(package: str) -> None:
 
     Args:
         package: Its name; it is imported already.
+        lender: A module of another library, loaded when a name is first asked for that the package
+            shows and that it has not itself.
     """
+    if lender:
+        _lenders[package] = lender
     for module in public_modules(sys.modules[package]):
         _present(module)
         _presented[module.__name__] = module
@@ -156,7 +160,7 @@ def _present(module: ModuleType) -> None:
     def __getattr__(name: str) -> Any:
         if name in module.__all__:
             path = f"{module.__name__}.{name}"
-            home = _OF_MODULES.get(path)
+            home = _OF_MODULES.get(path) or _lenders.get(module.__name__)
             if home is None:
                 return importlib.import_module(path)
             found = vars(module)[name] = getattr(importlib.import_module(home), name)

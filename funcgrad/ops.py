@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import aval_of
+from funcgrad.core.placement import check_placement
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ConcretizationTypeError, DtypeError, ShapeError
+from funcgrad.lax import GatherScatterMode
 from funcgrad.namespaces import present
 from funcgrad.numpy.elementwise import less
 from funcgrad.numpy.indexing import at
 from funcgrad.numpy.promotion import as_value, strong
-from funcgrad.numpy.selecting import where
+from funcgrad.numpy.selecting import clip, where
 from funcgrad.primitives.shape import shape_of
 
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
@@ -49,13 +51,18 @@ def _reduced(
     num_segments: int | None,
     start: float | np.generic,
     unique_indices: bool,
+    mode: Any,
+    out_sharding: Any,
 ) -> Any:
+    check_placement(f"ops.{function}", out_sharding=out_sharding)
     data = strong(as_value(data, function))
     ids = _checked_ids(data, segment_ids, function)
     n = _count(ids, num_segments, function)
     kind = function.removeprefix("segment_")
-    # A number below 0 would count from the end.
-    places = where(less(ids, 0), n, ids)
+    if mode is not None and GatherScatterMode.from_any(mode) is GatherScatterMode.CLIP and n:
+        places = clip(ids, 0, n - 1)
+    else:  # a number below 0 would count from the end
+        places = where(less(ids, 0), n, ids)
     full = np.full((n, *shape_of(data)[1:]), start, aval_of(data).dtype)
     method = getattr(
         at(full)[places], "mul" if kind == "prod" else "add" if kind == "sum" else kind
@@ -79,6 +86,10 @@ def segment_sum(
     num_segments: int | None = None,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
+    bucket_size: int | None = None,
+    mode: Any = None,
+    *,
+    out_sharding: Any = None,
 ) -> Any:
     """Sums of the rows of every segment.
 
@@ -90,6 +101,10 @@ def segment_sum(
             which needs known numbers.
         indices_are_sorted: Accepted and of no use here.
         unique_indices: The caller's promise that no segment has two rows.
+        bucket_size: Accepted and of no use here.
+        mode: What numbers outside stand for: ``"drop"``, the default, leaves their rows out,
+            ``"clip"`` counts them to the first or the last segment.
+        out_sharding: The CPU, if anything.
 
     Returns:
         One row per segment, ``(num_segments, ...)``: 0 for those without rows.
@@ -103,7 +118,9 @@ def segment_sum(
         >>> print(fg.ops.segment_sum(np.array([1.0, 2.0, 4.0]), np.array([0, 1, 0]), 3))
         [5. 2. 0.]
     """
-    return _reduced("segment_sum", data, segment_ids, num_segments, 0, unique_indices)
+    return _reduced(
+        "segment_sum", data, segment_ids, num_segments, 0, unique_indices, mode, out_sharding
+    )
 
 
 def segment_prod(
@@ -112,9 +129,15 @@ def segment_prod(
     num_segments: int | None = None,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
+    bucket_size: int | None = None,
+    mode: Any = None,
+    *,
+    out_sharding: Any = None,
 ) -> Any:
     """Products of the rows of every segment, 1 without rows; arguments as of `segment_sum`."""
-    return _reduced("segment_prod", data, segment_ids, num_segments, 1, unique_indices)
+    return _reduced(
+        "segment_prod", data, segment_ids, num_segments, 1, unique_indices, mode, out_sharding
+    )
 
 
 def segment_max(
@@ -123,13 +146,19 @@ def segment_max(
     num_segments: int | None = None,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
+    bucket_size: int | None = None,
+    mode: Any = None,
+    *,
+    out_sharding: Any = None,
 ) -> Any:
     """Greatest elements of every segment; arguments as of `segment_sum`.
 
     Segments without rows have the least number of the dtype, -inf if it is floating.
     """
     start = _extreme(data, is_max=True)
-    return _reduced("segment_max", data, segment_ids, num_segments, start, unique_indices)
+    return _reduced(
+        "segment_max", data, segment_ids, num_segments, start, unique_indices, mode, out_sharding
+    )
 
 
 def segment_min(
@@ -138,13 +167,19 @@ def segment_min(
     num_segments: int | None = None,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
+    bucket_size: int | None = None,
+    mode: Any = None,
+    *,
+    out_sharding: Any = None,
 ) -> Any:
     """Least elements of every segment; arguments as of `segment_sum`.
 
     Segments without rows have the greatest number of the dtype, inf if it is floating.
     """
     start = _extreme(data, is_max=False)
-    return _reduced("segment_min", data, segment_ids, num_segments, start, unique_indices)
+    return _reduced(
+        "segment_min", data, segment_ids, num_segments, start, unique_indices, mode, out_sharding
+    )
 
 
 present(__name__)

@@ -36,6 +36,7 @@ __all__ = [
     "FlattenedIndexKey",
     "GetAttrKey",
     "KeyEntry",
+    "KeyPath",
     "Partial",
     "PyTreeDef",
     "SequenceKey",

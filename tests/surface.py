@@ -1,8 +1,13 @@
 """What NumPy, SciPy and JAX offer that funcgrad does not: names, and parameters of functions.
 
 ``python -m tests.surface`` prints every hole that the documentation does not explain, and what it
-explains although it is there. ``--write`` brings the tables under "Not there yet" up to date, and
-``--record`` (where JAX is installed) the list of JAX's names, so that no test needs JAX.
+explains although it is there, and how many names and parameters the documentation explains.
+``--write`` brings the tables under "Not there yet" up to date, and ``--record`` (where JAX is
+installed) the list of JAX's names, so that no test needs JAX.
+
+A name is what a library offers: what is in the ``__all__`` of a module that has one, but for the
+library's own tests. JAX's modules have none: their names are all but modules, the objects that
+stand for primitives, and what its libraries of examples import for themselves.
 
 A hole is named by its path without the library: ``numpy.roots``, ``numpy.prod(promote_integers)``.
 The first column of a table of `docs/coming_from_jax.md` or `docs/coming_from_numpy.md` explains
@@ -20,8 +25,12 @@ import re
 import sys
 import types
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
+
+import funcgrad
 
 HERE = Path(__file__).parent
 RECORDED = HERE / "surface_of_jax.json"
@@ -41,9 +50,17 @@ OF_JAX = {
     **{
         name: f"jax.{name}"
         for name in (
-            "lax", "lax.linalg", "random", "ref", "nn", "nn.initializers", "tree_util", "tree",
+            "lax", "lax.linalg", "random", "nn", "nn.initializers", "tree_util", "tree", "debug",
+            "ops", "image", "flatten_util", "typing", "custom_batching", "custom_derivatives",
+            "ad_checkpoint", "errors", "dtypes", "stages", "sharding", "profiler", "export", "ffi",
+            "dlpack", "monitoring", "ref", "test_util", "experimental.ode", "experimental.jet",
+            "experimental.checkify", "experimental.sparse",
         )
     },
+    "": "jax",
+    "checkpoint_policies": "jax.checkpoint_policies",
+    "experimental.optimizers": "jax.example_libraries.optimizers",
+    "experimental.stax": "jax.example_libraries.stax",
     **{
         f"scipy.{name}": f"jax.scipy.{name}"
         for name in (
@@ -56,15 +73,32 @@ OF_JAX = {
 Surface = dict[str, dict[str, list[str] | None]]
 """Module -> name -> parameters that can be given by name; None if that cannot be known."""
 
+INNER = ("Primitive", "PytestTester")
+"""Types of what is no name of the interface: primitives of JAX, and tests of NumPy and SciPy."""
+
+DOCUMENTED = {"jax.experimental.ode": {"odeint"}, "jax.experimental.jet": {"jet"}}
+"""Names of modules that show what they are made of as well."""
+
 HEADING = "## Not there yet"
 
 
-def find(path: str) -> types.ModuleType | None:
-    """The module of that name, or None."""
+def find(path: str) -> Any:
+    """The module or the namespace of that name, or None."""
     try:
         return importlib.import_module(path)
     except ImportError:
-        return None
+        parent, _, name = path.rpartition(".")
+        return getattr(find(parent), name, None) if parent else None
+
+
+def find_ours(path: str) -> Any:
+    """The public module of funcgrad of that name, or None."""
+    module: Any = funcgrad
+    for name in path.split(".") if path else ():
+        if name not in module.__all__:
+            return None
+        module = getattr(module, name)
+    return module
 
 
 def named(member: object) -> tuple[list[str], bool] | None:
@@ -84,14 +118,24 @@ def named(member: object) -> tuple[list[str], bool] | None:
     return takes, any(q.kind == q.VAR_KEYWORD for q in parameters)
 
 
-def members(module: types.ModuleType) -> Iterator[tuple[str, object]]:
-    """Public names of a module and what they stand for; no modules."""
-    for name in dir(module):
+def members(module: Any) -> Iterator[tuple[str, object]]:
+    """Names that a module offers, and what they stand for; no modules."""
+    path = getattr(module, "__name__", "")
+    listed = DOCUMENTED.get(path) or getattr(module, "__all__", dir(module))
+    for name in sorted(listed):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             member = getattr(module, name, None)
-        if not name.startswith("_") and not isinstance(member, types.ModuleType):
+        if not name.startswith("_") and is_offered(member, path):
             yield name, member
+
+
+def is_offered(member: object, path: str) -> bool:
+    """Whether a member of a module is there for its users."""
+    if isinstance(member, types.ModuleType) or type(member).__name__.endswith(INNER):
+        return False
+    is_example = path.startswith("jax.example_libraries.")
+    return not is_example or getattr(member, "__module__", path) == path
 
 
 def surface_of(modules: dict[str, str]) -> Surface:
@@ -108,17 +152,18 @@ def surface_of(modules: dict[str, str]) -> Surface:
 def holes(surface: Surface) -> Iterator[str]:
     """Paths of names and parameters that funcgrad lacks; of a missing module only its own."""
     for path, names in surface.items():
-        module = find(f"funcgrad.{path}")
+        module = find_ours(path)
         if module is None:
             yield f"{path}.*"
             continue
         for name, parameters in names.items():
-            if not hasattr(module, name):
-                yield f"{path}.{name}"
+            full = f"{path}.{name}".lstrip(".")
+            if name not in module.__all__:
+                yield full
                 continue
             ours = named(getattr(module, name))
             if ours is not None and not ours[1]:
-                yield from (f"{path}.{name}({q})" for q in parameters or () if q not in ours[0])
+                yield from (f"{full}({q})" for q in parameters or () if q not in ours[0])
 
 
 def references() -> dict[str, Surface]:
@@ -206,6 +251,15 @@ def stale(page: Path, found: Iterable[str]) -> list[str]:
     return [entry for entry in entries_of(rest) if entry not in known]
 
 
+def counted(found: list[str]) -> str:
+    """How many names of each namespace holes are, and how many parameters."""
+    names = [hole for hole in found if keyword_of(hole) is None]
+    spaces = Counter(hole.partition(".")[0] if "." in hole else "top level" for hole in names)
+    listed = ", ".join(f"{space} {n}" for space, n in spaces.most_common())
+    parameters = len(found) - len(names)
+    return f"{len(names)} names ({listed}) and {parameters} parameters"
+
+
 def main(arguments: list[str]) -> int:
     """Print holes; 1 if there are any that no page explains."""
     if "--record" in arguments:
@@ -219,6 +273,7 @@ def main(arguments: list[str]) -> int:
         count += len(missing)
         for hole in missing:
             print(f"neither filled nor explained in {page.name}: {hole}")
+        print(f"explained in {page.name}: {counted(sorted(set(found) - set(missing)))}")
         for hole in stale(page, found):
             print(f"filled, but still in {page.name}: {hole}")
     return int(count > 0)

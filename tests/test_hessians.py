@@ -457,6 +457,25 @@ ARRAYS = [
         lambda a, b, _: np.dot(a, b),
     ),
     OnArrays(
+        "lax.scaled_dot",
+        6,
+        lambda f, z: f(
+            z[:2].reshape(1, 2),
+            z[2:4].reshape(2, 1),
+            lhs_scale=z[4:5].reshape(1, 1),
+            rhs_scale=z[5:].reshape(1, 1),
+        ),
+        lambda a, b, lhs_scale, rhs_scale: (a * lhs_scale) @ (b * rhs_scale),
+    ),
+    OnArrays(
+        "nn.scaled_matmul",
+        6,
+        lambda f, z: f(
+            z[:2].reshape(1, 1, 2), z[2:4].reshape(1, 1, 2), *z[4:].reshape(2, 1, 1, 1), np.float64
+        ),
+        lambda a, b, c, d, _: np.einsum("bmk,bnk->bmn", a * c, b * d),
+    ),
+    OnArrays(
         "lax.ragged_dot",
         8,
         lambda f, z: f(z[:4].reshape(2, 2), z[4:].reshape(2, 2, 1), np.array([1, 1])),
@@ -740,6 +759,7 @@ EXCLUDED = {
             conv_shape_tuple conv_transpose_shape_tuple mulhi reduce_window_shape_tuple
             rng_bit_generator shape_as_value
             padtype_to_pads argmax argmin axis_index axis_size
+            after_all create_token
             bitwise_and bitwise_not
             bitwise_or bitwise_xor broadcast_shapes broadcasted_iota dtype empty eq ge gt iota
             is_finite

@@ -60,6 +60,7 @@ LADDER = (
         "custom_batching",
         "custom_derivatives",
         "debug",
+        "stages",
         "typing",
     ),
     ("data", "optim", "scipy", "nn", "diagnostics", "image", "experimental"),

@@ -122,6 +122,20 @@ def call_untraced(
     return tree_map(plain_number, function(*given, **tree_map(scalar_number, kwargs)))
 
 
+def parameters_of(fun: Callable[..., Any]) -> list[inspect.Parameter] | None:
+    """The parameters of a function, or `None` if it does not tell."""
+    try:
+        return list(inspect.signature(fun).parameters.values())
+    except (TypeError, ValueError):
+        return None
+
+
+def positional_parameters(fun: Callable[..., Any]) -> list[str]:
+    """Names of the parameters that may be given by position."""
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [p.name for p in parameters_of(fun) or [] if p.kind in kinds]
+
+
 def normalize_argnums(argnums: int | Sequence[int], n_args: int, function: str) -> tuple[int, ...]:
     """Positions as non-negative ints, checked against the number of positional arguments."""
     positions = (argnums,) if isinstance(argnums, int) else tuple(argnums)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.avals import aval_of
+from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.placement import check_placement
 from funcgrad.core.source import in_scope
 from funcgrad.core.trace import Tracer
@@ -106,6 +106,37 @@ def device_get(x: Any) -> Any:
 
 def _as_array(leaf: Any) -> Any:
     return leaf if isinstance(leaf, Tracer) else np.asarray(leaf, aval_of(leaf).dtype)
+
+
+def effects_barrier() -> None:
+    """Wait until effects have happened: they have when a call returns.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> y = fg.jit(lambda x: fg.debug.print("{}", x))(1.0)
+        1.0
+        >>> fg.effects_barrier()
+    """
+
+
+def typeof(x: Any) -> ShapedArray:
+    """What transformations know of a value: its shape, its dtype, and whether it is weak.
+
+    Args:
+        x: An array, a number or a traced value.
+
+    Returns:
+        Its type, with the attributes ``shape``, ``dtype``, ``weak_type``, ``ndim`` and ``size``.
+
+    Raises:
+        DtypeError: If it is nothing of these.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> print(fg.typeof(np.ones((2, 3), np.float32)), fg.typeof(1.0))
+        f32[2,3] ~f64[]
+    """
+    return aval_of(x)
 
 
 @contextmanager

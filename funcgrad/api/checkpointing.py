@@ -17,6 +17,7 @@ from funcgrad.api.arguments import (
     leaf_paths,
     name_of,
     normalize_argnums,
+    positional_parameters,
 )
 from funcgrad.api.staging import (
     ShapeDtypeStruct,
@@ -57,6 +58,7 @@ def checkpoint(
     prevent_cse: bool = True,
     policy: Policy | None = None,
     static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Iterable[str] | None = None,
     budget: int | str | None = None,
 ) -> Function:
     """Make the derivative of a function compute intermediate results again, to save memory.
@@ -71,6 +73,7 @@ def checkpoint(
         policy: Which intermediate results are saved, one of `checkpoint_policies`, or a function
             ``policy(primitive, *avals, **params) -> bool``. By default none.
         static_argnums: Positions of arguments that are Python values, not arrays.
+        static_argnames: The same by name.
         budget: Instead of a policy: the memory in bytes, or as text such as ``"50MB"``, that value
             and gradient may take beyond the arguments. The function is cut into segments, and what
             is saved is chosen such that little work is done twice.
@@ -104,8 +107,14 @@ def checkpoint(
         raise ArgumentError(f"{what}: give a policy or a budget, not both: a budget chooses.")
     limit = None if budget is None else parse_bytes(budget, what)
 
+    names = {static_argnames} if isinstance(static_argnames, str) else set(static_argnames or ())
+    by_name = {i for i, name in enumerate(positional_parameters(fun)) if name in names}
+
     def static_positions(args: tuple[Any, ...]) -> tuple[int, ...]:
-        return normalize_argnums(static_argnums, len(args), what) if static_argnums != () else ()
+        named = tuple(i for i in by_name if i < len(args))
+        if static_argnums == ():
+            return named
+        return tuple({*normalize_argnums(static_argnums, len(args), what), *named})
 
     def staged_call(
         args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -113,11 +122,13 @@ def checkpoint(
         """The function, traced now or before, and the values of its arguments."""
         static = static_positions(args)
         dynamic = [a for i, a in enumerate(args) if i not in static]
+        options = {name: value for name, value in kwargs.items() if name in names}
+        kwargs = {name: value for name, value in kwargs.items() if name not in names}
 
         def of_dynamic(*inner: Any, **inner_kwargs: Any) -> Any:
             rest = iter(inner)
             full = [a if i in static else next(rest) for i, a in enumerate(args)]
-            return fun(*full, **inner_kwargs)
+            return fun(*full, **options, **inner_kwargs)
 
         of_dynamic.__name__ = name_of(fun)
 
@@ -137,7 +148,7 @@ def checkpoint(
             return staged, staged.leaves
         key = ("checkpoint", in_tree, *(_signature_of(x) for x in leaves))
         fixed = [(i, args[i]) for i in sorted(static)]
-        return remembered([fun, fixed], key, stage, lambda s: s), leaves
+        return remembered([fun, fixed, sorted(options.items())], key, stage, lambda s: s), leaves
 
     def closing_over(
         of_dynamic: Function, dynamic: list[Any], kwargs: dict[str, Any]
@@ -175,6 +186,7 @@ def checkpoint(
         prevent_cse=prevent_cse,
         policy=policy,
         static_argnums=static_argnums,
+        static_argnames=static_argnames,
         budget=budget,
     )
     if limit is not None:

@@ -6,7 +6,6 @@ that depends on the types only is decided once.
 
 from __future__ import annotations
 
-import inspect
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -22,6 +21,8 @@ from funcgrad.api.arguments import (
     check_for_nans,
     leaf_paths,
     name_of,
+    parameters_of,
+    positional_parameters,
 )
 from funcgrad.api.background import Background
 from funcgrad.api.calls import CallPath, call_path
@@ -249,7 +250,7 @@ def clear_caches() -> None:
 
 
 class Jitted(MadeOf):
-    """A function that compiles itself; made by `jit`."""
+    """What `jit` returns: a function that compiles itself."""
 
     def __init__(
         self,
@@ -565,7 +566,7 @@ class _Selection:
             if isinstance(argnames, str)
             else tuple(argnames)
         )
-        parameters = _positional_parameters(fun)
+        parameters = positional_parameters(fun)
         for num in nums:
             if not isinstance(num, int | np.integer):
                 raise ArgumentError(f"jit: {what}_argnums must be ints, got {num!r}.")
@@ -597,24 +598,11 @@ def _listed(argnums: Any) -> tuple[Any, ...]:
     return tuple(argnums) if isinstance(argnums, Iterable) else (argnums,)
 
 
-def _parameters(fun: Function) -> list[inspect.Parameter] | None:
-    """The parameters of a function, or `None` if it does not tell."""
-    try:
-        return list(inspect.signature(fun).parameters.values())
-    except (TypeError, ValueError):
-        return None
-
-
-def _positional_parameters(fun: Function) -> list[str]:
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return [p.name for p in _parameters(fun) or [] if p.kind in kinds]
-
-
 def _check_position(fun: Function, num: int, what: str) -> None:
-    parameters = _parameters(fun)
+    parameters = parameters_of(fun)
     if parameters is None or any(p.kind is p.VAR_POSITIONAL for p in parameters):
         return
-    n = len(_positional_parameters(fun))
+    n = len(positional_parameters(fun))
     if not -n <= num < n:
         raise ArgumentError(
             f"jit: {what}_argnums={num} names no argument of {name_of(fun)}, which takes {n} "
@@ -623,7 +611,7 @@ def _check_position(fun: Function, num: int, what: str) -> None:
 
 
 def _check_name(fun: Function, name: str, what: str) -> None:
-    parameters = _parameters(fun)
+    parameters = parameters_of(fun)
     if parameters is None or any(p.kind is p.VAR_KEYWORD for p in parameters):
         return
     names = [p.name for p in parameters if p.kind is not p.VAR_POSITIONAL]
@@ -836,7 +824,7 @@ _PICKLE_THE_FUNCTION = (
 
 
 class Traced(BelongsToProcess):
-    """A function traced for given types: the first stage of compilation."""
+    """What ``jit(f).trace`` returns: a function traced for given types, the first stage."""
 
     called = "a traced function"
     instead = _PICKLE_THE_FUNCTION
@@ -935,7 +923,7 @@ class _Kernels(BelongsToProcess):
 
 
 class Lowered(_Kernels):
-    """A traced function lowered to kernels: the second stage of compilation."""
+    """What ``lower`` returns: a traced function as kernels, the second stage of compilation."""
 
     called = "a lowered function"
 
@@ -945,7 +933,7 @@ class Lowered(_Kernels):
 
 
 class Compiled(_Kernels):
-    """A function compiled for given types; calling it neither traces nor compiles."""
+    """What ``compile`` returns: a function for given types; a call neither traces nor compiles."""
 
     called = "a compiled function"
 

@@ -24,8 +24,9 @@ from funcgrad.core.transformed import Travels
 from funcgrad.errors import ArgumentError, TreeError
 from funcgrad.forking import cached_property
 from funcgrad.higher_order.closures import HoldsFunctions
+from funcgrad.lax import map as lax_map
 from funcgrad.primitives.objects import flatten_values
-from funcgrad.pytree import tree_leaves, tree_structure, tree_unflatten
+from funcgrad.pytree import tree_flatten, tree_leaves, tree_map, tree_structure, tree_unflatten
 
 
 class CustomFunction(HoldsFunctions, Travels):
@@ -297,6 +298,45 @@ class custom_vmap(CustomFunction):
     def __init__(self, fun: Function) -> None:
         super().__init__(fun)
         self.rules.missing_vmap = _missing(self, "batching", "def_vmap(rule)")
+
+
+def sequential_vmap(f: Function) -> custom_vmap:
+    """A function that is mapped one example after the other, in a loop.
+
+    Args:
+        f: Function of arrays or pytrees.
+
+    Returns:
+        A function of the same arguments; `vmap` of it is `lax.map` of it.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> from funcgrad.custom_batching import sequential_vmap
+        >>> @sequential_vmap
+        ... def f(x):
+        ...     fg.debug.print("{}", x)
+        ...     return x + 1
+        >>> y = fg.vmap(f)(np.arange(2.0))
+        0.0
+        1.0
+    """
+    function = custom_vmap(f)
+
+    def rule(axis_size: int, in_batched: Sequence[Any], *args: Any) -> tuple[Any, Any]:
+        leaves, tree = tree_flatten(args)
+        flags = tree_leaves(in_batched)
+        mapped = [x for x, is_mapped in zip(leaves, flags, strict=True) if is_mapped]
+
+        def of_one(values: Sequence[Any]) -> Any:
+            rest = iter(values)
+            full = [next(rest) if b else x for x, b in zip(leaves, flags, strict=True)]
+            return f(*tree_unflatten(tree, full))
+
+        out = lax_map(of_one, mapped)
+        return out, tree_map(lambda _: True, out)
+
+    function.def_vmap(rule)
+    return function
 
 
 def _missing(function: CustomFunction, what: str, call: str) -> str:

@@ -274,5 +274,11 @@ def numpy_rank_promotion(new_val: str = "allow") -> AbstractContextManager[None]
 
     Raises:
         ArgumentError: When the block is entered, if it is another.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> with fg.numpy_rank_promotion("allow"):
+        ...     print(np.ones((1, 2)) + np.ones(2))
+        [[2. 2.]]
     """
     return _block("jax_numpy_rank_promotion", new_val)

@@ -86,11 +86,11 @@ class OptimizerState:
         return cls(rows, treedef)
 
 
-def optimizer(maker: Callable[..., Any]) -> Callable[..., Optimizer]:
-    """Decorator: an optimizer of pytrees, from a maker of one of arrays.
+def optimizer(opt_maker: Callable[..., Any]) -> Callable[..., Optimizer]:
+    """Decorator: an optimizer of pytrees, from a opt_maker of one of arrays.
 
     Args:
-        maker: Returns ``(init, update, params_of)`` for parameters that are one array.
+        opt_maker: Returns ``(init, update, params_of)`` for parameters that are one array.
 
     Returns:
         A function of the same arguments that makes an `Optimizer`.
@@ -105,9 +105,9 @@ def optimizer(maker: Callable[..., Any]) -> Callable[..., Optimizer]:
         1.9
     """
 
-    @functools.wraps(maker)
+    @functools.wraps(opt_maker)
     def make(*args: Any, **kwargs: Any) -> Optimizer:
-        init, update, params_of = maker(*args, **kwargs)
+        init, update, params_of = opt_maker(*args, **kwargs)
 
         def init_all(params: Any) -> OptimizerState:
             leaves, treedef = tree_flatten(params)

@@ -144,16 +144,16 @@ def save_anything_except_these_names(*names: str) -> Policy:
     return _SaveAnythingExcept(_names(names, "save_anything_except_these_names"))
 
 
-def save_from_both_policies(first: Policy, second: Policy) -> Policy:
+def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
     """Save what one of two policies saves.
 
     Args:
-        first: A policy.
-        second: A policy.
+        policy_1: A policy.
+        policy_2: Another one.
     """
-    for policy in (first, second):
+    for policy in (policy_1, policy_2):
         check_policy(policy, "save_from_both_policies")
-    return _Either(first, second)
+    return _Either(policy_1, policy_2)
 
 
 def check_policy(policy: Any, function: str) -> None:

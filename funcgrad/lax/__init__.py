@@ -23,11 +23,10 @@ from funcgrad.lax.collectives import (
 )
 from funcgrad.lax.contraction import (
     DotDimensionNumbers,
-    Precision,
-    PrecisionLike,
     batch_matmul,
     dot,
     dot_general,
+    scaled_dot,
 )
 from funcgrad.lax.convolution import (
     ConvDimensionNumbers,
@@ -134,11 +133,21 @@ from funcgrad.lax.gathering import (
 from funcgrad.lax.implicit import custom_linear_solve, custom_root
 from funcgrad.lax.loops import fori_loop, map, scan, while_loop
 from funcgrad.lax.platform import (
+    after_all,
     approx_max_k,
     approx_min_k,
     composite,
+    create_token,
     optimization_barrier,
     platform_dependent,
+)
+from funcgrad.lax.precision import (
+    AccuracyMode,
+    DotAlgorithm,
+    DotAlgorithmPreset,
+    Precision,
+    PrecisionLike,
+    Tolerance,
 )
 from funcgrad.lax.prefix import associative_scan
 from funcgrad.lax.ragged import (
@@ -233,8 +242,11 @@ if TYPE_CHECKING:  # it is loaded on first use
     from funcgrad.lax import linalg
 
 __all__ = [
+    "AccuracyMode",
     "ConvDimensionNumbers",
     "ConvGeneralDilatedDimensionNumbers",
+    "DotAlgorithm",
+    "DotAlgorithmPreset",
     "DotDimensionNumbers",
     "FftType",
     "GatherDimensionNumbers",
@@ -245,10 +257,12 @@ __all__ = [
     "RandomAlgorithm",
     "RoundingMethod",
     "ScatterDimensionNumbers",
+    "Tolerance",
     "abs",
     "acos",
     "acosh",
     "add",
+    "after_all",
     "all_gather",
     "all_to_all",
     "approx_max_k",
@@ -302,6 +316,7 @@ __all__ = [
     "convert_element_type",
     "cos",
     "cosh",
+    "create_token",
     "cumlogsumexp",
     "cummax",
     "cummin",
@@ -399,6 +414,7 @@ __all__ = [
     "rng_bit_generator",
     "round",
     "rsqrt",
+    "scaled_dot",
     "scan",
     "scatter",
     "scatter_add",

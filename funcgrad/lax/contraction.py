@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,9 +17,11 @@ from funcgrad.lax.operands import (
     check_kinds,
     same_dtype,
 )
+from funcgrad.lax.precision import PrecisionLike
 from funcgrad.primitives.contraction import Contract
-from funcgrad.primitives.elementwise import convert
+from funcgrad.primitives.elementwise import convert, mul
 from funcgrad.primitives.families import shape_of
+from funcgrad.primitives.shape import broadcast_to, reshape
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -28,21 +29,6 @@ DotDimensionNumbers = tuple[
     tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]
 ]
 """``((contracted of lhs, of rhs), (batch of lhs, of rhs))``."""
-
-
-class Precision(enum.Enum):
-    """Names of precisions: all mean the full precision of the dtype here."""
-
-    DEFAULT = 0
-    HIGH = 1
-    HIGHEST = 2
-
-    def __str__(self) -> str:
-        return self.name
-
-
-PrecisionLike = None | str | Precision | tuple[str, str] | tuple[Precision, Precision]
-"""What ``precision=`` takes; it changes nothing."""
 
 
 def dot_general(
@@ -180,3 +166,72 @@ def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None
         )
     stack = tuple(range(ndim - 2))
     return dot_general(x, y, (((ndim - 1,), (ndim - 2,)), (stack, stack)))
+
+
+def scaled_dot(
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    *,
+    lhs_scale: ArrayLike | None = None,
+    rhs_scale: ArrayLike | None = None,
+    dimension_numbers: DotDimensionNumbers | None = None,
+    preferred_element_type: Any = None,
+) -> Array:
+    """`dot_general` of operands that are multiplied by scales, each of them for a block.
+
+    It has derivatives in operands and scales.
+
+    Args:
+        lhs: Array.
+        rhs: Another one; the dtypes of both, and of their scales, promote by
+            ``preferred_element_type``, or must be equal.
+        lhs_scale: Array with as many axes as ``lhs``. Its lengths divide those of ``lhs``: an
+            element counts for a block. By default 1.
+        rhs_scale: Likewise, for ``rhs``.
+        dimension_numbers: As in `dot_general`. By default the last axis of ``lhs`` is summed with
+            the last but one of ``rhs``, and those before are batch axes.
+        preferred_element_type: Dtype in which products are formed and returned.
+
+    Returns:
+        An array as of `dot_general`.
+
+    Raises:
+        ShapeError: If the lengths of a scale do not divide those of its operand.
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad import lax
+        >>> x, y = np.ones((1, 2, 4)), np.ones((1, 4, 1))
+        >>> lax.scaled_dot(x, y, lhs_scale=np.array([[[1.0, 2.0], [3.0, 4.0]]]))[0]
+        array([[ 6.],
+               [14.]])
+    """
+    x = _scaled(lhs, lhs_scale, "lhs", preferred_element_type)
+    y = _scaled(rhs, rhs_scale, "rhs", preferred_element_type)
+    if dimension_numbers is None:
+        batch = tuple(range(len(shape_of(x)) - 2))
+        dimension_numbers = ((len(batch) + 1,), (len(batch),)), (batch, batch)
+    return dot_general(x, y, dimension_numbers, None, preferred_element_type)
+
+
+def _scaled(x: ArrayLike, scale: ArrayLike | None, name: str, dtype: Any) -> Array:
+    x = array_operand("scaled_dot", x)
+    if scale is None:
+        return x
+    factor = array_operand("scaled_dot", scale)
+    lengths, parts = shape_of(x), shape_of(factor)
+    if len(lengths) != len(parts) or any(
+        part == 0 or length % part for length, part in zip(lengths, parts, strict=True)
+    ):
+        raise ShapeError(
+            f"lax.scaled_dot: the lengths of {name}_scale, {aval_of(factor)}, must divide those of "
+            f"{name}, {aval_of(x)}."
+        )
+    if dtype is not None:
+        x, factor = convert(x, canonical_dtype(dtype)), convert(factor, canonical_dtype(dtype))
+    x, factor = same_dtype("scaled_dot", x, factor)
+    pairs = list(zip(lengths, parts, strict=True))
+    blocks = tuple(n for length, count in pairs for n in (count, length // count))
+    single = tuple(n for count in parts for n in (count, 1))
+    spread = broadcast_to(reshape(factor, single), blocks)
+    return reshape(mul.bind(reshape(x, blocks), spread), lengths)

@@ -27,6 +27,7 @@ from funcgrad.lax.operands import (
     check_shapes,
     same_dtype,
 )
+from funcgrad.lax.precision import AccuracyLike
 from funcgrad.primitives import bits
 from funcgrad.primitives import elementwise as primitive
 from funcgrad.primitives.families import Elementwise, shape_of
@@ -40,6 +41,18 @@ def _unary(
     accepted = kinds or operation.kinds
 
     def function(x: ArrayLike) -> Array:
+        x = check_operand(name, x)
+        check_kinds(name, aval_of(x).dtype, accepted)
+        return operation.bind(x)
+
+    return _document(function, name, summary, accepted)
+
+
+def _elementary(name: str, operation: Elementwise, summary: str) -> Callable[..., Array]:
+    """As `_unary`, of those for which JAX takes an accuracy."""
+    accepted = operation.kinds
+
+    def function(x: ArrayLike, *, accuracy: AccuracyLike = None) -> Array:
         x = check_operand(name, x)
         check_kinds(name, aval_of(x).dtype, accepted)
         return operation.bind(x)
@@ -70,6 +83,8 @@ def _document(function: Any, name: str, summary: str, kinds: str) -> Callable[..
     rows = [f"    x: An array or a number. Dtypes: {listed}. Nothing is promoted."]
     if "y" in inspect.signature(function).parameters:
         rows.append("    y: The same, of the dtype and the number of axes of ``x``.")
+    if "accuracy" in inspect.signature(function).parameters:
+        rows.append("    accuracy: Accepted for JAX's signature; there is one implementation.")
     function.__name__ = function.__qualname__ = name
     function.__module__ = __name__
     function.__doc__ = "\n".join([summary, "", "Args:", *rows])
@@ -82,27 +97,27 @@ sign = _unary("sign", primitive.sign, "-1, 0 or 1 by the sign of ``x``; for comp
 floor = _unary("floor", primitive.floor, "Largest integer that is at most ``x``.")
 ceil = _unary("ceil", primitive.ceil, "Smallest integer that is at least ``x``.")
 abs = _unary("abs", primitive.absolute, "Absolute value; real also for complex ``x``.")
-exp = _unary("exp", primitive.exp, "``e ** x``.")
-exp2 = _unary("exp2", primitive.exp2, "``2 ** x``.")
-expm1 = _unary("expm1", primitive.expm1, "``e ** x - 1``, accurate near 0.")
-log = _unary("log", primitive.log, "Natural logarithm.")
-log1p = _unary("log1p", primitive.log1p, "``log(1 + x)``, accurate near 0.")
-sqrt = _unary("sqrt", primitive.sqrt, "Square root.")
-rsqrt = _unary("rsqrt", primitive.rsqrt, "``1 / sqrt(x)``.")
-cbrt = _unary("cbrt", primitive.cbrt, "Real cube root.")
-sin = _unary("sin", primitive.sin, "Sine of ``x`` in radians.")
-cos = _unary("cos", primitive.cos, "Cosine of ``x`` in radians.")
-tan = _unary("tan", primitive.tan, "Tangent of ``x`` in radians.")
+exp = _elementary("exp", primitive.exp, "``e ** x``.")
+exp2 = _elementary("exp2", primitive.exp2, "``2 ** x``.")
+expm1 = _elementary("expm1", primitive.expm1, "``e ** x - 1``, accurate near 0.")
+log = _elementary("log", primitive.log, "Natural logarithm.")
+log1p = _elementary("log1p", primitive.log1p, "``log(1 + x)``, accurate near 0.")
+sqrt = _elementary("sqrt", primitive.sqrt, "Square root.")
+rsqrt = _elementary("rsqrt", primitive.rsqrt, "``1 / sqrt(x)``.")
+cbrt = _elementary("cbrt", primitive.cbrt, "Real cube root.")
+sin = _elementary("sin", primitive.sin, "Sine of ``x`` in radians.")
+cos = _elementary("cos", primitive.cos, "Cosine of ``x`` in radians.")
+tan = _elementary("tan", primitive.tan, "Tangent of ``x`` in radians.")
 asin = _unary("asin", primitive.arcsin, "Inverse sine, in radians.")
 acos = _unary("acos", primitive.arccos, "Inverse cosine, in radians.")
 atan = _unary("atan", primitive.arctan, "Inverse tangent, in radians.")
 sinh = _unary("sinh", primitive.sinh, "Hyperbolic sine.")
 cosh = _unary("cosh", primitive.cosh, "Hyperbolic cosine.")
-tanh = _unary("tanh", primitive.tanh, "Hyperbolic tangent.")
+tanh = _elementary("tanh", primitive.tanh, "Hyperbolic tangent.")
 asinh = _unary("asinh", primitive.arcsinh, "Inverse hyperbolic sine.")
 acosh = _unary("acosh", primitive.arccosh, "Inverse hyperbolic cosine.")
 atanh = _unary("atanh", primitive.arctanh, "Inverse hyperbolic tangent.")
-logistic = _unary("logistic", primitive.logistic, "``1 / (1 + exp(-x))``, without overflow.")
+logistic = _elementary("logistic", primitive.logistic, "``1 / (1 + exp(-x))``, without overflow.")
 is_finite = _unary(
     "is_finite", primitive.isfinite, "Whether ``x`` is neither infinite nor nan.", "f"
 )

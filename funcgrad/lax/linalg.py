@@ -7,6 +7,7 @@ LAPACK leaves packed (reflections below a triangle) has no derivatives; the matr
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +19,7 @@ from funcgrad.lax.operands import array_operand, checked, same_dtype
 from funcgrad.namespaces import present
 from funcgrad.primitives import linalg as primitives
 from funcgrad.primitives.banded import BandedSolve, shifted
-from funcgrad.primitives.elementwise import add, mul, scale, select
+from funcgrad.primitives.elementwise import add, convert, mul, scale, select
 from funcgrad.primitives.indexing import take_along_axis
 from funcgrad.primitives.matrices import (
     adjoint,
@@ -35,13 +36,40 @@ from funcgrad.primitives.matrices import (
 )
 from funcgrad.primitives.pencils import ColumnPivots, TwoSidedEig
 from funcgrad.primitives.schur import PackedHessenberg, PackedTridiagonal, Schur
-from funcgrad.primitives.shape import Concatenate, Slice, reshape, shape_of
+from funcgrad.primitives.shape import Concatenate, Pad, Slice, reshape, shape_of
 
 __all__ = [
-    "cholesky", "cholesky_update", "eig", "eigh", "hessenberg", "householder_product", "lu",
-    "lu_pivots_to_permutation", "ormqr", "qr", "schur", "svd", "symmetric_product",
-    "triangular_solve", "tridiagonal", "tridiagonal_solve",
+    "EigImplementation", "EighImplementation", "SvdAlgorithm", "cholesky", "cholesky_update", "eig",
+    "eigh", "hessenberg", "householder_product", "lu", "lu_pivots_to_permutation", "ormqr", "qdwh",
+    "qr", "schur", "svd", "symmetric_product", "triangular_solve", "tridiagonal",
+    "tridiagonal_solve",
 ]  # fmt: skip
+
+
+class EigImplementation(enum.Enum):
+    """Names of libraries for `eig`: LAPACK it is."""
+
+    CUSOLVER = "cusolver"
+    MAGMA = "magma"
+    LAPACK = "lapack"
+
+
+class EighImplementation(enum.Enum):
+    """Names of algorithms for `eigh`: LAPACK chooses."""
+
+    QR = "qr"
+    JACOBI = "jacobi"
+    QDWH = "qdwh"
+
+
+class SvdAlgorithm(enum.Enum):
+    """Names of algorithms for `svd`: LAPACK's is by division of the problem."""
+
+    DEFAULT = "default"
+    QR = "QR"
+    JACOBI = "Jacobi"
+    POLAR = "polar"
+    DIVIDE_AND_CONQUER = "divide_and_conquer"
 
 
 def _symmetrized(x: Any) -> Any:
@@ -112,7 +140,7 @@ def eig(
     compute_left_eigenvectors: bool = True,
     compute_right_eigenvectors: bool = True,
     enable_eigvec_derivs: bool = False,
-    implementation: None = None,
+    implementation: EigImplementation | None = None,
     use_magma: bool | None = None,
 ) -> list[Any]:
     """Eigenvalues and eigenvectors of general matrices, complex.
@@ -144,7 +172,7 @@ def eigh(
     symmetrize_input: bool = True,
     sort_eigenvalues: bool = True,
     subset_by_index: tuple[int, int] | None = None,
-    implementation: None = None,
+    implementation: EighImplementation | None = None,
 ) -> tuple[Any, Any]:
     """Eigenvectors and eigenvalues, in this order, of Hermitian matrices.
 
@@ -302,6 +330,61 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
     return checked(primitives.Permutation(), Concatenate(len(stack)).bind(pivots, rest))
 
 
+def _padded(x: Any, rows: tuple[int, int], columns: tuple[int, int]) -> Any:
+    """Matrices with zeros around them."""
+    stack = [(0, 0)] * (len(shape_of(x)) - 2)
+    lows, highs = zip(*stack, rows, columns, strict=True)
+    zero = aval_of(x).dtype.type(0)
+    return Pad(tuple(lows), tuple(highs), (0,) * len(lows)).bind(x, zero)
+
+
+def qdwh(
+    x: Any,
+    *,
+    is_hermitian: bool = False,
+    max_iterations: int | None = None,
+    eps: float | None = None,
+    dynamic_shape: tuple[int, int] | None = None,
+) -> tuple[Any, Any, Any, Any]:
+    """The polar decomposition ``x = u h``, by singular values and in no iterations.
+
+    Args:
+        x: Matrices of full rank, ``(..., m, n)`` with ``m >= n``.
+        is_hermitian: Without effect.
+        max_iterations: Without effect.
+        eps: Without effect.
+        dynamic_shape: The shape of the part at the upper left that counts; what is beyond it counts
+            as 0.
+
+    Returns:
+        ``u`` with orthonormal columns, ``h`` Hermitian and positive, the number of iterations, and
+        whether they have converged, which is True.
+
+    Raises:
+        ShapeError: If ``m < n``.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> u, h, *_ = fg.lax.linalg.qdwh(np.array([[0.0, -2.0], [2.0, 0.0]]))
+        >>> print(h)
+        [[2. 0.]
+         [0. 2.]]
+    """
+    x = array_operand("linalg.qdwh", x)
+    shape = shape_of(x)
+    if len(shape) < 2 or shape[-2] < shape[-1]:
+        raise ShapeError(f"lax.linalg.qdwh needs (..., m, n) with m >= n, got {aval_of(x)}.")
+    if dynamic_shape is not None:
+        rows, columns = dynamic_shape
+        u, h, *rest = qdwh(part(x, slice(0, rows), slice(0, columns)))
+        beyond = (0, shape[-2] - rows), (0, shape[-1] - columns)
+        return _padded(u, *beyond), _padded(h, beyond[1], beyond[1]), *rest
+    u, values, vh = checked(primitives.Svd(False), x)
+    values = convert(values, aval_of(u).dtype)
+    h = matmul(mul.bind(adjoint(vh), as_row(values)), vh)
+    return matmul(u, vh), h, np.int32(0), np.bool_(True)
+
+
 def qr(
     x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None
 ) -> tuple[Any, ...]:
@@ -345,7 +428,7 @@ def svd(
     full_matrices: bool = True,
     compute_uv: bool = True,
     subset_by_index: tuple[int, int] | None = None,
-    algorithm: None = None,
+    algorithm: SvdAlgorithm | None = None,
 ) -> Any:
     """Singular values, with ``U`` before and ``V^H`` after them if ``compute_uv``.
 

@@ -6,6 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError
 from funcgrad.lax.elementwise import neg
@@ -82,6 +84,30 @@ def optimization_barrier(operand: Any, /) -> Any:
         operand: Pytree of arrays.
     """
     return tree_map(lambda x: x, operand)
+
+
+def create_token(_: Any = None) -> Array:
+    """A token, which orders effects in JAX; here they happen in the order of the program.
+
+    Args:
+        _: Ignored.
+
+    Returns:
+        An empty array.
+    """
+    return np.zeros(0, np.bool_)
+
+
+def after_all(*operands: Array) -> Array:
+    """A token that stands for several.
+
+    Args:
+        *operands: Tokens, as `create_token` makes them.
+
+    Returns:
+        A token.
+    """
+    return create_token()
 
 
 def platform_dependent(

@@ -35,7 +35,7 @@ from funcgrad.nn.activations import (
     tanh,
 )
 from funcgrad.nn.attention import dot_product_attention
-from funcgrad.nn.linear import conv, conv_transpose, dense, embed
+from funcgrad.nn.linear import conv, conv_transpose, dense, embed, scaled_matmul
 from funcgrad.nn.normalization import (
     log_softmax,
     logmeanexp,
@@ -84,6 +84,7 @@ __all__ = [
     "relu",
     "relu6",
     "rms_norm",
+    "scaled_matmul",
     "selu",
     "sigmoid",
     "silu",

@@ -369,6 +369,7 @@ def _orthonormal(a: Array) -> Array:
 
 
 __all__ = [
+    "Initializer",
     "constant",
     "delta_orthogonal",
     "glorot_normal",

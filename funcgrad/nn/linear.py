@@ -334,3 +334,43 @@ def _layout(count: int) -> tuple[str, str, str]:
 
 
 __all__ = ["conv", "conv_transpose", "dense", "embed"]
+
+
+def scaled_matmul(
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    lhs_scales: ArrayLike,
+    rhs_scales: ArrayLike,
+    preferred_element_type: Any = np.float32,
+) -> Array:
+    """Products of matrices that are multiplied by scales, one for each block of a row.
+
+    Args:
+        lhs: Matrices, ``(batch, m, k)``.
+        rhs: Matrices, ``(batch, n, k)``: both are summed over their last axis.
+        lhs_scales: Scales, ``(batch, m, parts)``, where ``parts`` divides ``k``.
+        rhs_scales: Scales, ``(batch, n, parts)``, of as many parts or others.
+        preferred_element_type: Dtype in which products are formed and returned.
+
+    Returns:
+        An array ``(batch, m, n)``.
+
+    Raises:
+        ShapeError: If the shapes do not fit.
+
+    Example:
+        >>> import numpy as np
+        >>> import funcgrad as fg
+        >>> x, scales = np.ones((1, 1, 4)), np.array([[[1.0, 2.0]]])
+        >>> print(fg.nn.scaled_matmul(x, x, scales, scales))
+        [[[10.]]]
+    """
+    numbers = ((2,), (2,)), ((0,), (0,))
+    return lax.scaled_dot(
+        lhs,
+        rhs,
+        lhs_scale=lhs_scales,
+        rhs_scale=rhs_scales,
+        dimension_numbers=numbers,
+        preferred_element_type=preferred_element_type,
+    )

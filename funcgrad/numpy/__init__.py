@@ -15,10 +15,12 @@ from numpy import (
     complexfloating, dtype, e, euler_gamma, floating, generic, inexact, inf, integer, nan, newaxis,
     number, pi, signedinteger, unsignedinteger,
 )  # fmt: skip
+from numpy.exceptions import ComplexWarning
 
 from funcgrad.numpy.scalars import (
-    bool_, bool_ as bool, complex64, complex128, float32, float64, int8, int16, int32, int64,
-    int64 as int_, int64 as intp, uint8, uint16, uint32, uint64, uint64 as uint,
+    bool_, bool_ as bool, complex64, complex128, complex128 as complex_, float32, float64,
+    float64 as float_, int8, int16, int32, int64, int64 as int_, int64 as intp, uint8, uint16,
+    uint32, uint64, uint64 as uint,
 )  # fmt: skip
 
 from funcgrad.numpy.elementwise import (

@@ -317,7 +317,12 @@ def _basic_steps(aval: ShapedArray, key: tuple[Any, ...]) -> tuple[Primitive, ..
 
 
 def _get(x: Any, plan: _Plan, mode: str | None, fill_value: Any) -> Any:
-    """The elements that a plan names."""
+    """The elements that a plan names; of a single one the number."""
+    found = _read(x, plan, mode, fill_value)
+    return found[()] if type(found) is np.ndarray and not found.shape else found
+
+
+def _read(x: Any, plan: _Plan, mode: str | None, fill_value: Any) -> Any:
     x = reshape(strong(x), plan.shape)
     for step in _cutting(plan)[0]:
         x = step.bind(x)

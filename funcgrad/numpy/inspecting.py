@@ -84,12 +84,16 @@ def copy(a: Any, order: str = "K") -> Any:
 def real(val: Any) -> Any:
     """The real part."""
     val = as_value(val, "real")
+    if isinstance(val, np.generic | int | float | complex):
+        return val.real
     return p.real.bind(strong(val)) if iscomplexobj(val) else val
 
 
 def imag(val: Any) -> Any:
     """The imaginary part; zeros of the same dtype for real values."""
     val = as_value(val, "imag")
+    if isinstance(val, np.generic | int | float | complex):
+        return val.imag
     return p.imag.bind(strong(val)) if iscomplexobj(val) else shaping.zeros_like(val)
 
 

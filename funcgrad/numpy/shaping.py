@@ -438,11 +438,11 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
     return s.broadcast_to(strong(as_value(array, "broadcast_to")), _ints(shape))
 
 
-def broadcast_arrays(*args: Any) -> list[Any]:
-    """As `numpy.broadcast_arrays`, as a list."""
+def broadcast_arrays(*args: Any) -> tuple[Any, ...]:
+    """As `numpy.broadcast_arrays`."""
     values = [strong(as_value(a)) for a in args]
     shape = np.broadcast_shapes(*map(shape_of, values))
-    return [s.broadcast_to(v, shape) for v in values]
+    return tuple(s.broadcast_to(v, shape) for v in values)
 
 
 def _at_least(*arrays: Any, shape: Any) -> Any:
@@ -765,8 +765,10 @@ def constant_pad(array: Any, widths: Sequence[tuple[int, int]], fill: Any = 0) -
     return s.Pad(tuple(lows), tuple(highs), (0,) * len(lows)).bind(array, fill)
 
 
-def meshgrid(*xi: Any, indexing: str = "xy", sparse: bool = False, copy: bool = True) -> list[Any]:
-    """As `numpy.meshgrid`, as a list."""
+def meshgrid(
+    *xi: Any, indexing: str = "xy", sparse: bool = False, copy: bool = True
+) -> tuple[Any, ...]:
+    """As `numpy.meshgrid`."""
     values = [atleast_1d(x) for x in xi]
     n = len(values)
     grids = [
@@ -775,4 +777,4 @@ def meshgrid(*xi: Any, indexing: str = "xy", sparse: bool = False, copy: bool = 
     ]
     if indexing == "xy" and n > 1:
         grids = [swapaxes(g, 0, 1) for g in grids]
-    return grids if sparse else broadcast_arrays(*grids)
+    return tuple(grids) if sparse else broadcast_arrays(*grids)

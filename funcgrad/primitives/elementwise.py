@@ -431,6 +431,12 @@ class Select(Elementwise):
         return None, ct_x, ct_y
 
 
+def _chosen(condition: Any, x: Any, y: Any) -> Any:
+    """As `numpy.where`, but of numbers a number, as from all other functions."""
+    out = np.where(condition, x, y)
+    return out if out.ndim else out[()]
+
+
 def zero_of(x: Value) -> Value:
     """The scalar zero of the dtype of ``x``."""
     return aval_of(x).dtype.type(0)
@@ -721,7 +727,7 @@ bitwise_not = Constantlike("bitwise_not", np.invert, "~{0}", **_BITS)
 left_shift = Constantlike("left_shift", np.left_shift, "left_shift({0}, {1})", "iu", "iu")
 right_shift = Constantlike("right_shift", np.right_shift, "right_shift({0}, {1})", "iu", "iu")
 
-select: Select = Select("select", np.where, "select({0}, {1}, {2})", "biufc", "biufc", mixed=False)
+select: Select = Select("select", _chosen, "select({0}, {1}, {2})", "biufc", "biufc", mixed=False)
 
 # Rounding and classification.
 sign: Constantlike = Constantlike("sign", np.sign, "sign({0})", "iuf", "iufc", keeps_weak=True)
@@ -750,7 +756,8 @@ class Convert(Primitive):
     def impl(self, x: Any) -> Any:
         if self.weak and type(x) in PYTHON_NUMBERS:
             return self.dtype.type(x).item()
-        x = np.asarray(x)
+        if not isinstance(x, np.ndarray | np.generic):
+            x = np.asarray(x)[()]
         # Dropping an imaginary part is meant here, and casts of nan to integers stay silent. As a
         # truth value a complex number counts as a whole.
         drops = x.dtype.kind == "c" and self.dtype.kind not in "cb"

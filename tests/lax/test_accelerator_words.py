@@ -235,3 +235,57 @@ def test_one_device(name):
     np.testing.assert_array_equal(PLACED[name](function, "cpu"), PLACED[name](function, None))
     with pytest.raises(ArgumentError, match=r"there is one device, the CPU.*sharding='gpu:1'"):
         PLACED[name](function, "gpu:1")
+
+
+def test_names_of_accuracies_and_algorithms_change_nothing():
+    x = np.array([0.5, 2.0])
+    for accuracy in (lax.AccuracyMode.HIGHEST, lax.Tolerance(atol=1e-3), None):
+        for name in ("exp", "log1p", "tanh", "cbrt", "logistic"):
+            function = getattr(lax, name)
+            np.testing.assert_array_equal(function(x, accuracy=accuracy), function(x))
+    algorithm = lax.DotAlgorithm(np.float32, np.float32, np.float32)
+    for precision in (lax.DotAlgorithmPreset.BF16_BF16_F32, algorithm):
+        np.testing.assert_array_equal(lax.dot(x, x, precision=precision), 4.25)
+    assert lax.after_all(lax.create_token(), lax.create_token(0)).shape == (0,)
+    for implementation in lax.linalg.EighImplementation:
+        values = lax.linalg.eigh(np.diag(x), implementation=implementation)[1]
+        np.testing.assert_array_equal(values, x)
+
+
+def test_blocks_of_operands_have_scales_of_their_own():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, 3, 8)), rng.normal(size=(2, 5, 8))
+    p, q = rng.normal(size=(2, 3, 2)), rng.normal(size=(2, 5, 4))
+    expected = np.einsum("bmk,bnk->bmn", x * np.repeat(p, 4, -1), y * np.repeat(q, 2, -1))
+    found = fg.nn.scaled_matmul(x, y, p, q, np.float64)
+    np.testing.assert_allclose(found, expected, 1e-13)
+    narrow = fg.nn.scaled_matmul(x, y.astype(np.float32), p, q)
+    assert narrow.dtype == np.float32
+    np.testing.assert_allclose(narrow, expected, 1e-4, 1e-4)
+    found = lax.scaled_dot(x, y.swapaxes(1, 2), rhs_scale=q.swapaxes(1, 2))
+    np.testing.assert_allclose(found, np.einsum("bmk,bnk->bmn", x, y * np.repeat(q, 2, -1)), 1e-13)
+    check_grads(lambda *xs: fg.nn.scaled_matmul(*xs, np.float64), (x, y, p, q), order=1)
+    with pytest.raises(ShapeError, match="lhs_scale"):
+        fg.nn.scaled_matmul(x, y, p[..., :1].repeat(3, -1), q)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+def test_polar_factors(dtype):
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(2, 5, 3)).astype(dtype)
+    if dtype is np.complex128:
+        x += 1j * rng.normal(size=x.shape)
+    u, h, iterations, has_converged = lax.linalg.qdwh(x)
+    assert (int(iterations), bool(has_converged)) == (0, True)
+    np.testing.assert_allclose(u @ h, x, 1e-13, 1e-13)
+    np.testing.assert_allclose(u.conj().swapaxes(1, 2) @ u, np.stack([np.eye(3)] * 2), atol=1e-13)
+    assert np.linalg.eigvalsh(h).min() > 0
+    padded = np.zeros((6, 4), dtype)
+    padded[:5, :3] = x[0]
+    found = lax.linalg.qdwh(padded, dynamic_shape=(5, 3))
+    np.testing.assert_allclose(found[0][:5, :3], u[0], 1e-12, 1e-12)
+    np.testing.assert_allclose(found[1][:3, :3], h[0], 1e-12, 1e-12)
+    assert not found[0][5:].any()
+    assert not found[1][3:].any()
+    with pytest.raises(ShapeError, match="m >= n"):
+        lax.linalg.qdwh(x[0].T)

@@ -113,6 +113,44 @@ def test_other_quadratures() -> None:
         integrate.quad(np.cos, 0, 1, weight="cos", wvar=1)
 
 
+def test_integrals_within_integrals_look_for_intervals_once() -> None:
+    """Traces of the integrand add up over the levels, and are not multiplied."""
+    calls = 0
+
+    def f(y: Any, x: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return x * y * y
+
+    for kind in (1.0, 1j):
+        calls = 0
+        found, error = integrate.dblquad(lambda y, x: kind * f(y, x), 0.0, 1.0, 0.0, lambda x: x)  # noqa: B023
+        assert abs(found - kind / 15) < 1e-12
+        assert error < 1e-8
+        assert calls <= 4
+
+
+@pytest.mark.parametrize("wrap", WRAPS, ids=IDS)
+@pytest.mark.nightly
+def test_integrals_within_integrals_have_derivatives(wrap: Any) -> None:
+    def box(s: Any) -> Any:
+        return integrate.tplquad(
+            lambda z, y, x: s * x * y * z + abs(x - 0.3) * s**2,
+            0.0, 1.0, 0.0, lambda x: s * x, 0.0, lambda x, y: x + y, epsabs=1e-10,
+        )[0]  # fmt: skip
+
+    def exact(s: float) -> Any:
+        value, _ = scipy.integrate.tplquad(
+            lambda z, y, x: s * x * y * z + abs(x - 0.3) * s**2,
+            0.0, 1.0, 0.0, lambda x: s * x, 0.0, lambda x, y: x + y, epsabs=1e-12,
+        )  # fmt: skip
+        return value
+
+    np.testing.assert_allclose(wrap(box)(1.1), exact(1.1), 1e-8)
+    slope = (exact(1.1 + 1e-4) - exact(1.1 - 1e-4)) / 2e-4
+    np.testing.assert_allclose(wrap(fg.grad(box))(1.1), slope, 1e-6)
+
+
 # Differential equations.
 
 

@@ -22,6 +22,7 @@ from funcgrad.scipy.fft.fourier import (
     fftshift,
     fht,
     fhtoffset,
+    get_workers,
     hfft,
     hfft2,
     hfftn,
@@ -42,6 +43,7 @@ from funcgrad.scipy.fft.fourier import (
     rfft2,
     rfftfreq,
     rfftn,
+    set_workers,
 )
 
 __all__ = [
@@ -56,6 +58,7 @@ __all__ = [
     "fftshift",
     "fht",
     "fhtoffset",
+    "get_workers",
     "hfft",
     "hfft2",
     "hfftn",
@@ -80,6 +83,7 @@ __all__ = [
     "rfft2",
     "rfftfreq",
     "rfftn",
+    "set_workers",
 ]
 
 present(__name__)

@@ -19,9 +19,10 @@ from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.lines import floating
 
 __all__ = [
-    "fft", "fft2", "fftfreq", "fftn", "fftshift", "fht", "fhtoffset", "hfft", "hfft2", "hfftn",
-    "ifft", "ifft2", "ifftn", "ifftshift", "ifht", "ihfft", "ihfft2", "ihfftn", "irfft", "irfft2",
-    "irfftn", "next_fast_len", "prev_fast_len", "rfft", "rfft2", "rfftfreq", "rfftn",
+    "fft", "fft2", "fftfreq", "fftn", "fftshift", "fht", "fhtoffset", "get_workers", "hfft",
+    "hfft2", "hfftn", "ifft", "ifft2", "ifftn", "ifftshift", "ifht", "ihfft", "ihfft2", "ihfftn",
+    "irfft", "irfft2", "irfftn", "next_fast_len", "prev_fast_len", "rfft", "rfft2", "rfftfreq",
+    "rfftn", "set_workers",
 ]  # fmt: skip
 
 Function = Callable[..., Any]
@@ -30,6 +31,8 @@ fftshift, ifftshift = transforms.fftshift, transforms.ifftshift
 next_fast_len = borrow("scipy.fft", "next_fast_len")
 prev_fast_len = borrow("scipy.fft", "prev_fast_len")
 fhtoffset = borrow("scipy.fft", "fhtoffset")
+get_workers = borrow("scipy.fft", "get_workers")
+set_workers = borrow("scipy.fft", "set_workers")
 
 
 def fftfreq(n: int, d: float = 1.0, *, xp: Any = None, device: Any = None) -> np.ndarray:

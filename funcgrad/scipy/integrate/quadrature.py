@@ -8,20 +8,24 @@ applied to the derivative of the integrand, plus what the ends of the interval c
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import funcgrad.numpy.values as fnp
 from funcgrad import lax
 from funcgrad.api.vectorization import vmap
+from funcgrad.core.avals import ShapedArray
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError
 from funcgrad.higher_order.closures import run_lifted, tracers_in
 from funcgrad.numpy.promotion import as_value
 from funcgrad.primitives.elementwise import stop_gradient
+from funcgrad.transforms.stage import stage
 
 _NODES = [
     0.995657163025808080735527280689003, 0.973906528517171720077964012084452,
@@ -43,6 +47,8 @@ KRONROD = np.array([*_WEIGHTS, _MIDDLE, *_WEIGHTS[::-1]])
 """Kronrod's rule of 21 nodes, of which every other one is a node of Gauss's rule of 10."""
 GAUSS = np.zeros(21)
 GAUSS[1::2] = np.polynomial.legendre.leggauss(10)[1]
+
+_NUMBER = ShapedArray((), np.dtype(np.float64))
 
 
 def fixed_quad(
@@ -122,12 +128,15 @@ def quad(
         >>> print(f"{moment(2.0):.8f} {fg.grad(moment)(2.0):.8f}")
         0.25000000 -0.25000000
     """
-    if weight is not None:
-        raise ArgumentError("quad: write the weight into the function, and leave out weight=.")
     args = args if isinstance(args, tuple) else (args,)
-    value, error, count, evaluations = _adaptive(
-        lambda x: func(x, *args), a, b, epsabs, epsrel, limit, points
-    )
+    options = {
+        "epsabs": epsabs,
+        "epsrel": epsrel,
+        "limit": limit,
+        "points": points,
+        "weight": weight,
+    }
+    value, error, count, evaluations = _integral(lambda x: func(x, *args), a, b, options)
     if full_output:
         return value, error, {"last": count, "neval": evaluations}
     return value, error
@@ -293,20 +302,58 @@ def nquad(
     rest = () if args is None else tuple(args) if isinstance(args, tuple | list) else (args,)
     n = len(ranges)
     options = opts if isinstance(opts, list | tuple) else [opts or {}] * n
+    _, dtype = _type_of(lambda *xs: func(*xs, *rest), n)
 
-    def over(level: int, *outer: Any) -> Any:
+    def over(level: int, *outer: Any, is_search: bool = False) -> Any:
         ends = ranges[level]
         low, high = ends(*outer, *rest) if callable(ends) else ends
         given = options[level]
         given = given(*outer, *rest) if callable(given) else given
 
-        def inner(x: Any) -> Any:
-            return over(level - 1, x, *outer)[0] if level else func(x, *outer, *rest)
+        def inner(x: Any, is_search: bool = is_search) -> Any:
+            if level:
+                return over(level - 1, x, *outer, is_search=is_search)[0]
+            return func(x, *outer, *rest)
 
-        return quad(inner, low, high, **given)
+        # Where intervals are looked for, integrals inside need no second evaluation.
+        nested = _Nested(partial(inner, is_search=True), dtype, is_search)
+        return _integral(inner, low, high, given, nested)
 
-    found = over(n - 1)
+    found = over(n - 1)[:2]
     return (*found, {}) if full_output else found
+
+
+class _Nested(NamedTuple):
+    """What is known of an integrand that is an integral itself.
+
+    Args:
+        search: The integrand without derivatives.
+        dtype: Of its values, which are numbers.
+        is_search: Whether the integral is needed without derivatives.
+    """
+
+    search: Callable[[Any], Any]
+    dtype: np.dtype[Any]
+    is_search: bool
+
+
+def _integral(
+    f: Callable[[Any], Any], a: Any, b: Any, options: dict[str, Any], nested: _Nested | None = None
+) -> tuple[Any, Any, Any, Any]:
+    """As `_adaptive`, with options of `quad`."""
+    given = inspect.signature(quad).bind(f, a, b, **options)
+    given.apply_defaults()
+    if given.arguments["weight"] is not None:
+        raise ArgumentError("quad: write the weight into the function, and leave out weight=.")
+    chosen = {name: given.arguments[name] for name in ("epsabs", "epsrel", "limit", "points")}
+    return _adaptive(f, a, b, **chosen, nested=nested)
+
+
+def _type_of(f: Callable[..., Any], count: int) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and dtype of the values of a function of numbers, beside float64 ones."""
+    program, _ = stage(lambda *xs: [f(*xs)], [_NUMBER] * count, "quad")
+    (aval,) = program.out_avals
+    return aval.shape, np.result_type(aval.dtype, np.float64)
 
 
 def _adaptive(
@@ -318,9 +365,13 @@ def _adaptive(
     limit: int,
     points: Any,
     norm: str = "2",
+    nested: _Nested | None = None,
 ) -> tuple[Any, Any, Any, Any]:
     """The integral, its error, and numbers of intervals and of evaluations."""
     integrand, breaks = _on_unit_interval(f, a, b, points)
+    searched = integrand
+    if nested is not None:
+        searched, _ = _on_unit_interval(nested.search, a, b, points)
     first = len(breaks) - 1
     limit = max(limit, first)
 
@@ -350,62 +401,78 @@ def _adaptive(
 
     def find(*fixed: Any) -> list[Any]:
         def search() -> list[Any]:
-            low = fnp.concatenate([breaks[:-1], np.zeros(limit - first)])
-            high = fnp.concatenate([breaks[1:], np.zeros(limit - first)])
-            value, parts = of_intervals(integrand, breaks[:-1], breaks[1:])
-            error = errors(value, parts)
-            pad = np.zeros((limit - first, *value.shape[1:]), value.dtype)
+            shape, dtype = _type_of(searched, 1) if nested is None else ((), nested.dtype)
+            rest = np.zeros(limit - first)
             state = (
                 np.int64(first),
-                low,
-                high,
-                fnp.concatenate([value, pad]),
-                fnp.concatenate([error, np.zeros(limit - first)]),
+                np.int64(first),
+                fnp.concatenate([breaks[:-1], rest]),
+                fnp.concatenate([breaks[1:], rest]),
+                np.zeros((limit, *shape), dtype),
+                np.zeros(limit),
             )
 
             def goes_on(state: Any) -> Any:
-                count, _, _, value, error = state
+                count, waiting, _, _, value, error = state
                 size = _norms(fnp.sum(value, axis=0)[None], norm)[0]
                 allowed = fnp.maximum(epsabs, epsrel * size)
-                return (count < limit) & (fnp.sum(error) > allowed)
+                return (waiting > 0) | ((count < limit) & (fnp.sum(error) > allowed))
 
-            def halve(state: Any) -> Any:
-                count, low, high, value, error = state
-                i = fnp.argmax(error)
-                begin, end = fnp.take(low, i), fnp.take(high, i)
-                middle = (begin + end) / 2
-                lows, highs = fnp.stack([begin, middle]), fnp.stack([middle, end])
-                new, parts = of_intervals(integrand, lows, highs)
-                new_error = errors(new, parts)
-                out = [
-                    _both(array, i, count, rows)
-                    for array, rows in zip(
-                        (low, high, value, error), (lows, highs, new, new_error), strict=True
-                    )
-                ]
-                return (count + 1, *out)
+            def evaluate(state: Any) -> Any:
+                """One of the intervals that wait, which are the last ones, or half of the worst.
 
-            count, low, high, _, error = lax.while_loop(goes_on, halve, state)
-            return [count, low, high, fnp.sum(error)]
+                The integrand stands here once: integrals inside of integrals are long.
+                """
+                count, waiting, low, high, value, error = state
+                halves = waiting == 0
+                place = fnp.where(halves, fnp.argmax(error), count - waiting)
+                begin, end = fnp.take(low, place), fnp.take(high, place)
+                middle = fnp.where(halves, (begin + end) / 2, end)
+                last = fnp.where(halves, count, place)
+                low = _with_row(low, fnp.where(halves, middle, begin), last)
+                high = _with_row(_with_row(high, end, last), middle, place)
+                new, parts = of_intervals(searched, begin[None], middle[None])
+                return (
+                    count + halves,
+                    fnp.where(halves, 1, waiting - 1),
+                    low,
+                    high,
+                    _with_row(value, new[0], place),
+                    _with_row(error, errors(new, parts)[0], place),
+                )
+
+            count, _, low, high, value, error = lax.while_loop(goes_on, evaluate, state)
+            return [count, low, high, fnp.sum(value, axis=0), fnp.sum(error)]
 
         return run_lifted(captured, fixed, search)
 
-    count, low, high, error = find(*(stop_gradient.bind(x) for x in captured))
-    if isinstance(count, Tracer):
+    count, low, high, found, error = find(*(stop_gradient.bind(x) for x in captured))
+    is_known = not isinstance(count, Tracer) and not isinstance(found, Tracer)
+    if (is_known and not captured) or (nested is not None and nested.is_search):
+        value = found
+    elif nested is not None and isinstance(count, Tracer):
+
+        def add(i: Any, total: Any) -> Any:
+            parts, _ = of_intervals(integrand, fnp.take(low, i)[None], fnp.take(high, i)[None])
+            return total + parts[0]
+
+        value = lax.fori_loop(0, count, add, np.zeros((), nested.dtype))
+    elif isinstance(count, Tracer):
         # What is not used repeats the first interval, and is left out of the sum.
         is_used = np.arange(limit) < count
         low, high = fnp.where(is_used, low, low[0]), fnp.where(is_used, high, high[0])
-        value, _ = of_intervals(integrand, low, high)
-        value = fnp.where(fnp.reshape(is_used, (limit, *(1,) * (value.ndim - 1))), value, 0.0)
+        parts, _ = of_intervals(integrand, low, high)
+        parts = fnp.where(fnp.reshape(is_used, (limit, *(1,) * (parts.ndim - 1))), parts, 0.0)
+        value = fnp.sum(parts, axis=0)
     else:
-        value, _ = of_intervals(integrand, low[: int(count)], high[: int(count)])
-    return fnp.sum(value, axis=0), error, count, (2 * count - first) * 21
+        parts, _ = of_intervals(integrand, low[: int(count)], high[: int(count)])
+        value = fnp.sum(parts, axis=0)
+    return value, error, count, (2 * count - first) * 21
 
 
-def _both(array: Any, i: Any, count: Any, rows: Any) -> Any:
-    """An array with two rows at two places."""
-    array = lax.dynamic_update_index_in_dim(array, rows[0], i, 0)
-    return lax.dynamic_update_index_in_dim(array, rows[1], count, 0)
+def _with_row(array: Any, row: Any, place: Any) -> Any:
+    """An array with another row at a place."""
+    return lax.dynamic_update_index_in_dim(array, row, place, 0)
 
 
 def _norms(values: Any, norm: str) -> Any:

@@ -6,6 +6,8 @@ memory and about checking values (``overwrite_a``, ``check_finite``) are accepte
 This module is a page of names; the work is in the modules that it names.
 """
 
+from scipy.linalg import LinAlgWarning
+
 from funcgrad.namespaces import present
 from funcgrad.numpy.linalg import LinAlgError
 from funcgrad.scipy.linalg.eigen import (
@@ -119,6 +121,7 @@ from funcgrad.scipy.linalg.structured import (
 
 __all__ = [
     "LinAlgError",
+    "LinAlgWarning",
     "bandwidth",
     "block_diag",
     "cdf2rdf",

@@ -5,6 +5,8 @@ of them, and what only makes constants, have files of their own. The primitives,
 derivatives, are in `funcgrad.primitives.special` and its neighbours.
 """
 
+from scipy.special import SpecialFunctionError, SpecialFunctionWarning
+
 from funcgrad.namespaces import present
 from funcgrad.numpy.selecting import sinc
 from funcgrad.scipy.exponentials import log_softmax, logsumexp, softmax
@@ -385,6 +387,8 @@ from funcgrad.scipy.special.waves import (
 )
 
 __all__ = [
+    "SpecialFunctionError",
+    "SpecialFunctionWarning",
     "agm",
     "ai_zeros",
     "airy",

@@ -1,7 +1,7 @@
 """Distributions and statistics: SciPy's names and arguments on arrays and traced values."""
 
 from funcgrad.namespaces import present
-from funcgrad.scipy.stats.borrowed import BORROWED, Borrowed
+from funcgrad.scipy.stats.borrowed import BORROWED, CLASSES, Borrowed
 from funcgrad.scipy.stats.bounded import (
     beta,
     loguniform,
@@ -189,5 +189,6 @@ __all__ = [
     "zscore",
 ]
 __all__ += BORROWED
+__all__ += CLASSES
 
-present(__name__)
+present(__name__, lender="scipy.stats")
