@@ -8,6 +8,7 @@ batches in children of their own.
 from __future__ import annotations
 
 import gc
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -78,11 +79,16 @@ def checked(seed: int, names: Sequence[str]) -> Iterator[tuple[str, str]]:
             yield name, message
 
 
+def alike(first: str, second: str) -> bool:
+    """Whether two messages are of the same kind of error, about the same thing."""
+    kinds = [re.sub(r"\(.*|\d", "", ":".join(x.split(":")[:2])) for x in (first, second)]
+    return kinds[0] == kinds[1]
+
+
 def reduced(seed: int, name: str, message: str, seconds: float) -> Failure:
     """A failure, shrunk."""
-    kind = message.split(":")[0]
     program = seeded(seed)
-    small = shrunk(program, lambda p: problem(name, p).split(":")[0] == kind, seconds)
+    small = shrunk(program, lambda p: alike(problem(name, p), message), seconds)
     return Failure(seed, name, problem(name, small) or message, small)
 
 

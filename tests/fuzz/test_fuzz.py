@@ -13,7 +13,7 @@ from tests.fuzz import properties
 from tests.fuzz.guards import survives
 from tests.fuzz.language import LAYOUTS, Program, Step, argument
 from tests.fuzz.properties import CHEAP, COMPILED, Different, check, holds
-from tests.fuzz.running import checked, problem, run
+from tests.fuzz.running import alike, checked, problem, run
 from tests.fuzz.shrinking import shrunk, without_unused
 from tests.fuzz.writing import ANYWHERE, programs, seeded
 
@@ -94,6 +94,15 @@ def test_a_wrong_result_is_found_in_a_pasted_program() -> None:
         check("compiled", f, argument(np.array([1.0, 2.0])))
     with pytest.raises(Different, match="jvp"):
         check("traced", f, argument(np.array([1.0, 2.0])))
+
+
+def test_shrinking_keeps_to_what_was_found() -> None:
+    found = "ShapeError: y[index] = value: the indexed part of f64[7,1,1] has shape (4, 0), to"
+    assert alike("ShapeError: y[index] = value: the indexed part of f64[2] has shape (1, 0)", found)
+    assert not alike("ShapeError: fori_loop(f16_0): the carry must keep its types.", found)
+    assert alike("Different: lane 1 of arguments (0, 1): 3", "Different: lane 0 of arguments (0)")
+    assert not alike("Different: jvp: 1.0 instead of 2.0", "Different: jit: 1.0 instead of 2.0")
+    assert not alike("", found)
 
 
 def test_a_fault_ends_a_child_only() -> None:
