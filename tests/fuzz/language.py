@@ -298,6 +298,11 @@ class Program:
         exec("\n".join(self.lines), scope)
         return scope["f"]
 
+    @cached_property
+    def values(self) -> list[np.ndarray]:
+        """The arguments, laid out."""
+        return [a.laid_out() for a in self.args.values()]
+
     @property
     def function(self) -> Callable[..., Any]:
         """The function under test."""
