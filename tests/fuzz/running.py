@@ -173,7 +173,7 @@ class _Search:
         with ProcessPoolExecutor(jobs, get_context("fork")) if jobs > 1 else _Here() as pool:
             while not self.is_full:
                 if time.monotonic() < end:
-                    for batch, _ in zip(batches, range(jobs - len(pending)), strict=False):
+                    for _, batch in zip(range(jobs - len(pending)), batches, strict=False):
                         pending[pool.submit(run_batch, *batch, self.compiled_every)] = batch
                 if not pending:
                     break

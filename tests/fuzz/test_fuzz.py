@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from tests.fuzz import properties
+from tests.fuzz import properties, running
 from tests.fuzz.guards import survives
 from tests.fuzz.language import LAYOUTS, Program, Step, argument
 from tests.fuzz.properties import CHEAP, COMPILED, Different, check, holds
@@ -44,6 +44,19 @@ def test_properties_of_what_hypothesis_draws(program: Program) -> None:
 
 
 # The tool itself.
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_every_number_has_its_turn(jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "run_batch", fails_at_every_ninth)
+    monkeypatch.setattr(running, "reduced", lambda seed, name, message, _: seed)
+    done, found = run(1000, 100, 60.0, jobs, compiled_every=9, most=1000)
+    assert done == 100
+    assert sorted(found) == [seed for seed in range(1000, 1100) if seed % 9 == 0]
+
+
+def fails_at_every_ninth(first: int, last: int, compiled_every: int) -> list[Any]:
+    return [(s, "", f"{s} failed") for s in range(first, last) if s % compiled_every == 0]
 
 
 def test_programs_are_the_same_for_the_same_seed() -> None:
