@@ -511,7 +511,7 @@ class Writer:
                 f"m.asarray({{0}})[..., {{1}} % {last}]",
                 f"m.asarray({{0}})[{{1}} % {first}, ..., 0]",
                 f"m.asarray({{0}})[::-1][{{1}} % {first}]",
-                f"np.take({{0}}, {{1}} % {last}, axis=-1)",
+                f"np.take(m.asarray({{0}}), {{1}} % {last}, axis=-1)",
                 *texts,
             ]
         if i in self.exact and self.values[i].dtype.kind != "c":
