@@ -44,6 +44,7 @@ TABLES = {
     "compiler.foreign._LIMITED": LIBRARY,
     "compiler.native.llvm_backend._RUNNING": USE,
     "compiler.native.vocabulary.WORDS": IMPORT,
+    "compiler.nest.gather_scatter.GENERATORS": IMPORT,
     "compiler.runtime.blas._KEPT": LIBRARY,
     "compiler.runtime.executable._idle": WEAK,
     "compiler.runtime.fourier._in_use": WEAK,
