@@ -14,7 +14,7 @@ import ast
 import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 from funcgrad.forking import cached_property
@@ -228,7 +228,7 @@ class Expression:
         return text + self.template[end:]
 
 
-@cache
+@lru_cache(4096)
 def expression(template: str) -> Expression:
     """A template, parsed.
 

@@ -298,7 +298,7 @@ class PyTreeDef:
 
     def has_root_of(self, other: PyTreeDef) -> bool:
         """Whether the containers at the roots have one kind and hold equal data."""
-        return self._node is other._node and self._meta == other._meta
+        return self.kind is other.kind and self._meta == other._meta
 
     @property
     def flatten_root(self) -> Callable[[Any], tuple[Sequence[Any], Hashable]]:
@@ -425,7 +425,7 @@ class PyTreeDef:
     def _take_apart(self, tree: Any) -> Sequence[Any] | None:
         """The children of a container like the root; ``None`` if the tree is something else."""
         node = self._node
-        if node is None or _node_of(type(tree)) is not node:
+        if node is None or type(tree) is not node.kind:
             return None
         children, meta = node.flatten(tree)
         fits = len(children) == len(self._children) and self.has_meta(meta)
@@ -446,7 +446,7 @@ class PyTreeDef:
             rows = list(zip(treedef._children, children, keys, strict=True))
             pending.extend((child, sub, (path, key)) for child, sub, key in reversed(rows))
         place = keystr(_keys_of(path))
-        if _node_of(type(part)) is not node:
+        if type(part) is not node.kind:
             expected, got = f"a {node.kind.__name__}", f"a {type(part).__name__}"
         else:
             expected, got = str(treedef), str(tree_structure(part))
@@ -581,7 +581,11 @@ _BRACKETS: dict[type, tuple[str, str]] = {list: ("[", "]"), tuple: ("(", ")"), d
 
 _lock = held_by_forks()
 _nodes: dict[type, _Node] = {}
+_met: dict[type, None] = {}
+"""Those of them that nobody has registered: classes of named tuples, in the order of their use."""
 _leaf_types: set[type] = set()
+_MAX_KINDS = 4096
+"""How many classes are remembered of those that nobody has registered; functions make some, too."""
 
 
 def _node_of(kind: type) -> _Node | None:
@@ -589,10 +593,23 @@ def _node_of(kind: type) -> _Node | None:
     node = _nodes.get(kind)
     if node is None and kind not in _leaf_types:
         if issubclass(kind, tuple) and hasattr(kind, "_fields"):
-            with _lock:
-                node = _nodes.setdefault(kind, _namedtuple_node(kind))
-        else:
-            _leaf_types.add(kind)
+            return _node_met(kind)
+        if len(_leaf_types) >= _MAX_KINDS:
+            _leaf_types.clear()
+        _leaf_types.add(kind)
+    return node
+
+
+def _node_met(kind: type) -> _Node:
+    """The node of a class of named tuples."""
+    with _lock:
+        node = _nodes.get(kind)
+        if node is None:
+            if len(_met) >= _MAX_KINDS:
+                for old in list(_met)[: _MAX_KINDS // 8]:
+                    del _met[old], _nodes[old]
+            node = _nodes[kind] = _namedtuple_node(kind)
+            _met[kind] = None
     return node
 
 

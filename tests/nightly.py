@@ -1,7 +1,8 @@
 """``python -m tests.nightly``: everything slow, one step after the other, and a table of what ran.
 
 Every step is a command of its own, which can be run alone, too. A step that fails does not keep the
-others from running. The table is written as it stands in docs/reliability.md.
+others from running. The table is written as it stands in docs/reliability.md. ``--brief`` runs each
+step in a small form, to see that it runs at all.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -28,11 +29,17 @@ class Step:
         name: What ``--only`` calls it.
         command: Arguments of Python.
         what: What it shows.
+        brief: What a brief run puts in the place of the last arguments: see `briefly`.
     """
 
     name: str
     command: tuple[str, ...]
     what: str
+    brief: tuple[str, ...] = ()
+
+    def briefly(self) -> Step:
+        """The same in a minute or so, which shows that it runs, and little else."""
+        return replace(self, command=(*self.command[:2], *self.brief))
 
 
 STEPS = (
@@ -40,6 +47,7 @@ STEPS = (
         "tests",
         ("-m", "pytest", "-q", "-n", str(CORES), "-m", "nightly"),
         "all rows of all tables, of which every run takes a sample",
+        ("-q", "-m", "nightly", "tests/fuzz/test_fuzz.py", "-k", "compiler[5]"),
     ),
     Step(
         "programs",
@@ -48,9 +56,20 @@ STEPS = (
             *("--jobs", str(CORES), "--compiled-every", "1000", "--seconds", "36000"),
         ),
         "a million random programs, of which a thousand are compiled in all ways",
+        ("--programs", "300", "--seed", "1000000", "--compiled-every", "150", "--seconds", "300"),
     ),
-    Step("soak", ("-m", "tests.soak", "--minutes", "30"), "memory of a process that runs for long"),
-    Step("matrix", ("-m", "tests.matrix"), "lowest and newest dependencies, wheel and source"),
+    Step(
+        "soak",
+        ("-m", "tests.soak", "--minutes", "30"),
+        "memory of a process that runs for long",
+        ("--minutes", "0.2", "--threads", "4", "--warm-up", "50", "--growth", "1"),
+    ),
+    Step(
+        "matrix",
+        ("-m", "tests.matrix"),
+        "lowest and newest dependencies, wheel and source",
+        ("--python", f"{sys.version_info.major}.{sys.version_info.minor}", "--which", "newest"),
+    ),
 )
 """In order."""
 
@@ -110,9 +129,11 @@ def main(args: Sequence[str] | None = None) -> int:
     names = [step.name for step in STEPS]
     parser = argparse.ArgumentParser(prog="python -m tests.nightly", description=__doc__)
     parser.add_argument("--only", nargs="+", choices=names, default=names, metavar="STEP")
+    parser.add_argument("--brief", action="store_true", help="each step in a small form")
     parser.add_argument("--list", action="store_true", help="show the steps")
     options = parser.parse_args(args)
     steps = [step for step in STEPS if step.name in options.only]
+    steps = [step.briefly() for step in steps] if options.brief else steps
     if options.list:
         for step in steps:
             print(f"{step.name:10} {step.what}\n{'':10} python {shlex.join(step.command)}")

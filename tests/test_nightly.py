@@ -26,6 +26,14 @@ def test_steps_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert "python -m tests.soak --minutes 30" in lines[3]
 
 
+def test_brief_steps_are_the_same_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    for step in nightly.STEPS:
+        assert step.brief
+        assert step.briefly().command[:2] == step.command[:2]
+    assert nightly.main(["--brief", "--list", "--only", "soak"]) == 0
+    assert "python -m tests.soak --minutes 0.2 --threads 4" in capsys.readouterr().out
+
+
 def test_a_step_that_fails_does_not_keep_others_from_running(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

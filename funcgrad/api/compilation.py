@@ -394,7 +394,7 @@ class Jitted(MadeOf):
         # The latest first; a function with very many signatures gains nothing from a search.
         paths = [entry.path, *paths[: _MAX_PATHS - 1]]
         if call.axes:
-            self._paths_along[call.axes] = paths
+            keep(self._paths_along, call.axes, paths, _MAX_AXES)
         else:
             self._paths = paths
 
@@ -537,6 +537,7 @@ MAX_PROGRAMS = 512
 """How many programs a function keeps; one more, and those go that were not used for longest."""
 
 _MAX_PATHS = 4
+_MAX_AXES = 64
 _MAX_LEAVES = 1000
 _INT64 = np.iinfo(np.int64)
 

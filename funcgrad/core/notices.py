@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from funcgrad import environment
 from funcgrad.core.source import SourceLocation
 from funcgrad.errors import FuncgradWarning, LongProgramWarning
+from funcgrad.recent import keep
 
 _FROM_START = environment.is_on("FUNCGRAD_DEBUG_PYTHON_LOOPS")
 _reports_python_loops: ContextVar[bool] = ContextVar("funcgrad_python_loops", default=_FROM_START)
@@ -68,7 +69,8 @@ LONG_PROGRAM = 5000
 _REPEATED = 50
 """How often lines are run, on average, that a loop must be around."""
 
-_warned_of: set[SourceLocation] = set()
+_warned_of: dict[SourceLocation, None] = {}
+_MAX_WARNED = 1024
 
 
 def warn_of_length(name: str, sources: Sequence[SourceLocation | None]) -> None:
@@ -86,7 +88,7 @@ def warn_of_length(name: str, sources: Sequence[SourceLocation | None]) -> None:
     line, count = counts.most_common(1)[0]
     if line in _warned_of:
         return
-    _warned_of.add(line)
+    keep(_warned_of, line, None, _MAX_WARNED)
     text = (
         f"{name} has {len(sources)} operations, {count} of them from one line.\n"
         f"  at            {line}\n"

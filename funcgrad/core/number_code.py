@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 from funcgrad.records import dataclass
@@ -85,7 +85,7 @@ def guarded(lines: Sequence[str]) -> list[str]:
     return ["try:", *("    " + line for line in lines), "except ZeroDivisionError:", "    pass"]
 
 
-@cache
+@lru_cache(4096)
 def rule_of(code: NumberCode) -> Callable[..., tuple[Any, ...] | None]:
     """The rule as a function of one or two numbers."""
     arguments = ("x", "y")[: len(code.slopes)]

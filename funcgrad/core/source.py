@@ -21,6 +21,8 @@ from contextvars import ContextVar
 from types import CodeType, FrameType, TracebackType
 from typing import Any, TypeVar
 
+from funcgrad.recent import keep
+
 _SEPARATOR = os.sep
 
 
@@ -48,6 +50,7 @@ _INSTALLED_FOLDERS = tuple(
 _OWN, _INSTALLED, _USERS = range(3)
 _owners: dict[str, int] = {}
 """By file name."""
+_MAX_FILES = 4096
 _stand_ins: dict[CodeType, str] = {}
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -153,7 +156,7 @@ def _owner(code: CodeType) -> int:
             known = _OWN
         else:
             known = _INSTALLED if _is_installed(name) else _USERS
-        _owners[name] = known
+        keep(_owners, name, known, _MAX_FILES)
     return known
 
 

@@ -31,6 +31,7 @@ from funcgrad.core.notices import warn_at
 from funcgrad.core.program import Program
 from funcgrad.core.source import SourceLocation, current_location, is_users
 from funcgrad.errors import ImpureFunctionWarning
+from funcgrad.recent import keep
 
 _NUMBERS = (bool, int, float, complex, np.number, np.bool_)
 _SAMPLE = 4096
@@ -447,10 +448,10 @@ def _noticing_draws(what: str, functions: Sequence[FunctionType]) -> Iterator[No
     # Every second normal number is one that was kept, and takes nothing from the bits: where
     # functions look as if they draw, all of the state is asked for.
     is_suspected = any("random" in c.co_names for f in functions for c in _codes_of(f.__code__))
-    before, reported = _global_state(is_suspected), len(_reported_draws)
+    before, reported = _global_state(is_suspected), _last_reported()
     yield
     after = _global_state(is_suspected)
-    if after == before or after is None or len(_reported_draws) > reported:
+    if after == before or after is None or _last_reported() is not reported:
         return
     if before is None and _is_fresh(after[0]):
         return
@@ -474,12 +475,17 @@ def _line_that_draws(functions: Sequence[FunctionType]) -> SourceLocation | None
 
 _reported_draws: dict[tuple[str, SourceLocation | None], None] = {}
 """Functions and lines that were warned of: once, and not again by an outer function."""
+_MAX_REPORTED = 1024
+
+
+def _last_reported() -> object:
+    return next(reversed(_reported_draws), None)
 
 
 def _warn_of_draws(what: str, source: str, line: SourceLocation | None) -> None:
     if (what, line) in _reported_draws:
         return
-    _reported_draws[what, line] = None
+    keep(_reported_draws, (what, line), None, _MAX_REPORTED)
     where = "" if line is None else f"\n  at            {line}"
     text = f"{what} has drawn random numbers from {source} while it was traced.{where}\n{_PASS_KEY}"
     warn_at(line, ImpureFunctionWarning(text))

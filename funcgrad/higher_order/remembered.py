@@ -19,7 +19,7 @@ import hashlib
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from functools import cache, partial
+from functools import lru_cache, partial
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any, Protocol, TypeVar
 
@@ -227,7 +227,7 @@ def _is_pure(value: Any) -> bool:
     return is_known or (module == "builtins" and value.__name__ not in _IMPURE_BUILTINS)
 
 
-@cache
+@lru_cache(4096)
 def _names_of(code: CodeType) -> tuple[frozenset[str], bool]:
     """Names of globals and attributes in a code, and whether it does what cannot be judged."""
     names = set(code.co_names)

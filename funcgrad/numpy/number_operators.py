@@ -114,7 +114,9 @@ class _Functions(dict[np.ufunc, Function | None]):
 
     def __missing__(self, ufunc: np.ufunc) -> Function | None:
         found, primitive = None, _PRIMITIVES.get(ufunc)
-        if primitive is not None and primitive.at_numbers is not None:
+        if primitive is None:
+            return None  # nor is it remembered: users make ufuncs, too
+        if primitive.at_numbers is not None:
             code = primitive.number_code
             if code is None:
                 found = _processed(primitive)

@@ -533,7 +533,7 @@ def _times_log(n: int, power_of_x: Value, x: Value, y: Value) -> Value:
     return power_log(n).bind(stop_gradient.bind(power_of_x), x, y) if n else power_of_x
 
 
-@functools.cache
+@functools.lru_cache(1024)
 def power_log(n: int) -> Smooth:
     """``x**y log(x)**n`` for ``n > 0``, given ``x**y``, ``x`` and ``y``; 0 where ``x**y`` is 0."""
     code = "log({1})" if n == 1 else f"pow(log({{1}}), {n}.0)"

@@ -291,19 +291,19 @@ log_expit = _special(
 
 # Bessel functions of integer order, DLMF 10. Derivatives of those that are finite at 0 are made of
 # the neighbouring orders (DLMF 10.6.1, 10.29.1), which needs no quotient by x.
-@functools.cache
+@functools.lru_cache(1024)
 def bessel_j(order: int) -> Smooth:
     """The Bessel function of the first kind of an integer order from 2 on."""
     return _of_order("jv", order, f"j{order}", lambda x, y: _mean(sub, _J, bessel_j, order, x))
 
 
-@functools.cache
+@functools.lru_cache(1024)
 def bessel_i(order: int) -> Smooth:
     """The modified Bessel function of the first kind of an integer order from 2 on."""
     return _of_order("iv", order, f"i{order}", lambda x, y: _mean(add, _I, bessel_i, order, x))
 
 
-@functools.cache
+@functools.lru_cache(1024)
 def bessel_ie(order: int) -> Smooth:
     """``exp(-|x|)`` times `bessel_i`."""
 

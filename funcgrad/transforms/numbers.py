@@ -378,6 +378,8 @@ def prepare_by(prepare: Callable[[], None]) -> None:
 _MAY_KEEP = hasattr(sys, "getrefcount") and getattr(sys, "_is_gil_enabled", lambda: True)()
 """Whether it is known of an object that nobody else holds it."""
 _ended: list[NumberTrace] = []
+_MOST_ENDED = 32
+"""More functions are not differentiated at once, mostly."""
 
 
 def _references(objects: list[Any], count: int) -> Iterator[int]:
@@ -422,7 +424,8 @@ def _keep(trace: NumberTrace) -> None:
             if n > _ALONE:
                 tracers[k].owner = ended_trace
                 tracers[k] = NumberTracer(trace)
-    _ended.append(trace)
+    if len(_ended) < _MOST_ENDED:
+        _ended.append(trace)
 
 
 class NumberMap:

@@ -168,17 +168,27 @@ def test_one_pool_for_many_programs_at_once() -> None:
     assert all(together(work))
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.skipif(not hasattr(os, "fork") or not is_available(), reason="no workers here")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_a_forked_process_has_its_own_workers() -> None:
+    """What was planned before runs alone in the child; what is planned there starts workers."""
     program = (
-        "import os, numpy as np, funcgrad as fg\n"
+        "import os, threading, numpy as np, funcgrad as fg\n"
+        "def workers():\n"
+        "    names = [thread.name for thread in threading.enumerate()]\n"
+        "    return sorted(name for name in names if name.startswith('funcgrad-worker-'))\n"
+        "every = [f'funcgrad-worker-{k}' for k in (1, 2, 3)]\n"
         "x = np.linspace(0, 1, 2_000_000)\n"
         "f = fg.jit(lambda x: np.exp(x) + 1, threads=4)\n"
         "y = f(x)\n"
+        "assert workers() == every\n"
         "child = os.fork()\n"
+        "if not child:\n"
+        "    assert not workers()\n"
+        "ok = np.array_equal(f(x), y)\n"
+        "assert workers() == ([] if not child else every)\n"
         "g = fg.jit(lambda x: np.exp(x) + 2, threads=4)\n"
-        "ok = np.array_equal(f(x), y) and np.allclose(g(x), y + 1)\n"
+        "ok = ok and np.allclose(g(x), y + 1) and workers() == every\n"
         "if not child:\n"
         "    os._exit(not ok)\n"
         "raise SystemExit(os.waitpid(child, 0)[1] != 0 or not ok)\n"

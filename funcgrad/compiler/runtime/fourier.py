@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -25,8 +25,8 @@ def code(dtype: np.dtype[Any]) -> kernel_store.Code:
     return kernel_store.fourier_code(_complex(dtype))
 
 
-def words(call: FourierCall, dtype: np.dtype[Any]) -> list[int]:
-    """The words that the code is given."""
+def words(call: FourierCall, dtype: np.dtype[Any]) -> tuple[list[int], list[np.ndarray]]:
+    """The words that the code is given, and the arrays whose addresses are among them."""
     wide = _complex(dtype)
     real, nbytes = real_dtype(wide), wide.itemsize
     lanes = kernel_store.fourier_lanes(wide)
@@ -50,14 +50,18 @@ def words(call: FourierCall, dtype: np.dtype[Any]) -> list[int]:
         "roots_step": 0,
         "roots_part": 0,
     }
+    held = []
     if call.turns:
         turned = _turned(call.n, call.lanes, call.turns, wide)
+        held.append(turned)
         found["roots"] = turned.ctypes.data
         found["roots_step"] = call.lanes * real.itemsize
         found["roots_part"] = call.n * call.lanes * real.itemsize
     passes = list(_passes(call.n, wide))
     found["passes"] = len(passes)
-    return [found[name] for name in WORDS] + [word for row in passes for word in row]
+    rows = [(*row, roots.ctypes.data) for *row, roots in passes]
+    held += [roots for *_, roots in passes]
+    return [found[name] for name in WORDS] + [word for row in rows for word in row], held
 
 
 def _complex(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -68,13 +72,13 @@ def _groups(call: FourierCall, dtype: np.dtype[Any]) -> int:
     return -(-call.lanes // kernel_store.fourier_lanes(_complex(dtype)))
 
 
-def _passes(n: int, dtype: np.dtype[Any]) -> Iterator[tuple[int, int, int, int]]:
+def _passes(n: int, dtype: np.dtype[Any]) -> Iterator[tuple[int, int, int, np.ndarray]]:
     """Radix, ``m``, ``s`` and roots of every pass."""
     left = n
     for radix in RADICES:
         while left % radix == 0:
             m = left // radix
-            yield radix, m, n // left, _roots(radix, m, dtype).ctypes.data
+            yield radix, m, n // left, _roots(radix, m, dtype)
             left = m
 
 
@@ -86,16 +90,31 @@ def _unity(n: int) -> np.ndarray:
     return np.multiply.outer(far, near).reshape(-1)[:n]
 
 
-@cache
+_in_use: WeakValueDictionary[Hashable, np.ndarray] = WeakValueDictionary()
+"""The roots that programs know the addresses of: as long as any of these lives."""
+
+
+def _shared(key: Hashable, make: Callable[[], np.ndarray]) -> np.ndarray:
+    found = _in_use.get(key)
+    return _in_use.setdefault(key, make()) if found is None else found
+
+
 def _roots(radix: int, m: int, dtype: np.dtype[Any]) -> np.ndarray:
-    """Those that a pass multiplies by; they stay where they are as long as the process lives."""
-    powers = np.arange(m)[:, None] * np.arange(1, radix)
-    return np.ascontiguousarray(_unity(radix * m)[powers], dtype)
+    """Those that a pass multiplies by."""
+
+    def make() -> np.ndarray:
+        powers = np.arange(m)[:, None] * np.arange(1, radix)
+        return np.ascontiguousarray(_unity(radix * m)[powers], dtype)
+
+    return _shared((radix, m, dtype), make)
 
 
-@cache
 def _turned(n: int, lanes: int, turns: int, dtype: np.dtype[Any]) -> np.ndarray:
     """Those between two steps, all real parts and then all imaginary ones."""
-    powers = np.arange(n)[:, None] * np.arange(lanes)
-    roots = _unity(turns)[powers % turns]
-    return np.stack([roots.real, roots.imag]).astype(real_dtype(dtype))
+
+    def make() -> np.ndarray:
+        powers = np.arange(n)[:, None] * np.arange(lanes)
+        roots = _unity(turns)[powers % turns]
+        return np.stack([roots.real, roots.imag]).astype(real_dtype(dtype))
+
+    return _shared((n, lanes, turns, dtype), make)

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Sequence
 from dataclasses import field
 
+import numpy as np
+
 from funcgrad.compiler import abi
 from funcgrad.compiler.foreign import (
     LAPACK_MODULE,
@@ -152,12 +154,14 @@ class ForeignCall:
             return step_of(address, listed, n_threads)
         limits = n_threads <= 1 or self._is_shared or self._largest <= FEW_ELEMENTS
         parts = []
+        held: list[np.ndarray] = []
         for number, (begin, end) in enumerate(self.parts):
             words = self._words(number, begin, end)
             words.site = site
             words.library = self._library if limits else 0
             parts.append(words.all())
-        return step_of(address, parts, n_threads)
+            held += words.held
+        return step_of(address, parts, n_threads, held)
 
     def _words(self, number: int, begin: int, end: int) -> _Words:
         """The words of a part."""
@@ -276,7 +280,8 @@ class ForeignCall:
         dtype = arrays[0].dtype
         words = _Words(kernel_store.code_address(fourier.code(dtype)), abi.NEVER)
         words.places = [_place(x, 0) for x in arrays]
-        words.arguments = [(abi.PLACES, 0), *words.listed(fourier.words(call, dtype))]
+        listed, words.held = fourier.words(call, dtype)
+        words.arguments = [(abi.PLACES, 0), *words.listed(listed)]
         words.arguments += [(abi.WORD, begin), (abi.WORD, end)]
         return words
 
@@ -320,6 +325,7 @@ class _Words:
         self.places: list[tuple[int, int, int]] = []
         self.arguments: list[Argument] = []
         self.rest: list[int] = []
+        self.held: list[np.ndarray] = []
 
     def listed(self, words: Sequence[int]) -> list[Argument]:
         """The argument that points to some words."""

@@ -1,0 +1,346 @@
+"""What a process remembers is bounded: every table of every module is here, with its bound.
+
+A table is what a module holds and functions write to, or a function that keeps its results. The
+sources are read, so that a new one is noticed. docs/reliability.md shows the bounds.
+"""
+
+from __future__ import annotations
+
+import ast
+import collections
+import gc
+import re
+import threading
+import warnings
+import weakref
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import funcgrad as fg
+from funcgrad import pytree
+from funcgrad.compiler.runtime import fourier
+from funcgrad.core import avals, notices, source, surroundings
+from funcgrad.core.source import SourceLocation
+from funcgrad.lowering import FourierCall
+from funcgrad.numpy import number_operators
+from funcgrad.transforms import numbers
+
+ROOT = Path(__file__).parents[1]
+
+IMPORT = "what modules register while they are imported"
+WEAK = "lives as long as its keys or values are in use"
+CODE = "one for every kernel that is loaded, as docs/reliability.md says"
+DTYPES = "one for every dtype, layout or name in the library"
+LIBRARY = "one for every library that the system has"
+USE = "what is in use at this moment"
+
+TABLES = {
+    "api.compilation._ALL": WEAK,
+    "compiler.foreign._LIMITED": LIBRARY,
+    "compiler.native.llvm_backend._RUNNING": USE,
+    "compiler.native.vocabulary.WORDS": IMPORT,
+    "compiler.nest.gather_scatter.GENERATORS": IMPORT,
+    "compiler.runtime.blas._KEPT": LIBRARY,
+    "compiler.runtime.executable._idle": WEAK,
+    "compiler.runtime.fourier._in_use": WEAK,
+    "compiler.runtime.in_flight._kept": USE,
+    "compiler.runtime.kernel_store._ADDRESSES": CODE,
+    "compiler.runtime.kernel_store._SIZES": CODE,
+    "compiler.runtime.threads._POOLS": "one for every fork that led to this process",
+    "core.avals._INTERNED": "_INTERN_LIMIT",
+    "core.avals._SCALARS": DTYPES,
+    "core.notices._warned_of": "_MAX_WARNED",
+    "core.source._locations": "_MAX_LOCATIONS",
+    "core.source._owners": "_MAX_FILES",
+    "core.source._stand_ins": IMPORT,
+    "core.surroundings._reported_draws": "_MAX_REPORTED",
+    "core.transformed._stand_ins": WEAK,
+    "core.transformed._stood_for": WEAK,
+    "distributed.failing._exit_code": "one number",
+    "distributed.failing._watched": "one communicator",
+    "higher_order.budget._CHOICES": "_MAX_CHOICES",
+    "higher_order.remembered._remembered": "_MAX_REMEMBERED",
+    "interop.numba.tracing._made": WEAK,
+    "namespaces._presented": IMPORT,
+    "numpy.dispatch._functions": IMPORT,
+    "numpy.elementwise.UFUNCS": IMPORT,
+    "numpy.number_operators._PRIMITIVES": IMPORT,
+    "numpy.number_operators._pairs": IMPORT,
+    "primitives.objects._READY": DTYPES,
+    "pytree._flat": "_INTERN_LIMIT",
+    "pytree._interned": "_INTERN_LIMIT",
+    "pytree._leaf_types": "_MAX_KINDS",
+    "pytree._met": "_MAX_KINDS",
+    "pytree._nodes": "classes that are registered, and those of `_met`",
+    "pytree._sorted_keys": "_INTERN_LIMIT",
+    "transforms.numbers._ended": "_MOST_ENDED",
+    "transforms.numbers._preparations": IMPORT,
+}
+"""The table -> the name of its bound in the same module, or why it needs none."""
+
+RESULTS = {
+    "compiler.foreign._table": LIBRARY,
+    "compiler.foreign.linear_algebra_function": DTYPES,
+    "compiler.foreign.sort_function": DTYPES,
+    "compiler.foreign.threads_of": LIBRARY,
+    "compiler.foreign.ufunc_loop": DTYPES,
+    "compiler.native.vocabulary.lanes": DTYPES,
+    "compiler.native.vocabulary.vector": DTYPES,
+    "compiler.pipeline._mention_once": "one for every folder of kernels",
+    "compiler.runtime.blas.library": LIBRARY,
+    "compiler.runtime.kernel_store.fourier_code": DTYPES,
+    "compiler.runtime.kernel_store.fourier_lanes": DTYPES,
+    "compiler.runtime.kernel_store.gemm_code": DTYPES,
+    "compiler.runtime.kernel_store.small_code": DTYPES,
+    "compiler.runtime.kernel_store.strided_code": DTYPES,
+    "compiler.runtime.kernel_store.strided_shape": DTYPES,
+    "compiler.runtime.kernel_store.tile_shape": DTYPES,
+    "compiler.runtime.kernel_store.tiles_code": DTYPES,
+    "compiler.runtime.threads.pool": "one for every process that forks",
+    "distributed.processes._address": DTYPES,
+    "distributed.processes._alone": "labels of axes in the text of a program",
+    "namespaces._names_in_source": IMPORT,
+    "primitives.quadrature.unit_legendre": "the rules that modules ask for while they are imported",
+}
+"""Functions of arguments that keep all their results, and why these are few."""
+
+_MAKERS = {
+    "WeakKeyDictionary", "WeakSet", "WeakValueDictionary", "OrderedDict", "dict", "list", "set",
+    "defaultdict", "deque",
+}  # fmt: skip
+_CHANGING = {"add", "append", "appendleft", "extend", "insert", "setdefault", "update"}
+
+
+_SUSPECTED = re.compile(
+    r"^\w+(: .*)? = .*([{\[]|set|list|dict|Dict|Set|deque)|cache\b|local\b", re.M
+)
+
+
+@cache
+def modules() -> list[tuple[str, ast.Module]]:
+    found = []
+    for file in sorted((ROOT / "funcgrad").rglob("*.py")):
+        parts = file.relative_to(ROOT / "funcgrad").with_suffix("").parts
+        text = file.read_text()
+        if not _SUSPECTED.search(text):
+            continue
+        tree = ast.parse(text)
+        found.append((".".join(p for p in parts if p != "__init__"), tree))
+    return found
+
+
+def written_to(tree: ast.Module) -> set[str]:
+    """Names that functions put something into."""
+    found = set()
+    functions = (n for n in tree.body if isinstance(n, ast.FunctionDef | ast.ClassDef))
+    for node in (n for function in functions for n in ast.walk(function)):
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            found.add(ast.unparse(node.value))
+        elif isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGING:
+                found.add(ast.unparse(node.func.value))
+            elif isinstance(node.func, ast.Name) and node.func.id == "keep":
+                found.add(ast.unparse(node.args[0]))
+    return found
+
+
+def is_table(value: ast.expr | None) -> bool:
+    if isinstance(value, ast.Call):
+        return ast.unparse(value.func).rpartition(".")[2] in _MAKERS
+    return isinstance(value, ast.Dict | ast.List | ast.Set | ast.DictComp | ast.ListComp)
+
+
+def tables_in_source() -> Iterator[str]:
+    for module, tree in modules():
+        names = [
+            ast.unparse(node.target if isinstance(node, ast.AnnAssign) else node.targets[0])
+            for node in tree.body
+            if isinstance(node, ast.Assign | ast.AnnAssign) and is_table(node.value)
+        ]
+        written = written_to(tree) if names else set()
+        yield from (f"{module}.{name}" for name in names if name in written)
+
+
+def test_every_table_is_known() -> None:
+    assert sorted(TABLES) == sorted(tables_in_source())
+
+
+@pytest.mark.parametrize("name", [n for n, why in TABLES.items() if why.isidentifier()])
+def test_bounds_are_numbers(name: str) -> None:
+    module, _, table = name.rpartition(".")
+    (tree,) = (tree for each, tree in modules() if each == module)
+    bound = TABLES[name]
+    values = {
+        ast.unparse(target): node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+    }
+    number = eval(compile(ast.Expression(values[bound]), module, "eval"))
+    assert 0 < number <= 1 << 16
+    assert any(isinstance(n, ast.Name) and n.id == bound for n in ast.walk(tree)), table
+
+
+def test_results_that_are_kept_have_a_bound() -> None:
+    forever = []
+    for module, tree in modules():
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.FunctionDef):
+                continue
+            for decorator in map(ast.unparse, node.decorator_list):
+                name = decorator.partition("(")[0].rpartition(".")[2]
+                if name == "cache" and node.args.args:
+                    forever.append(f"{module}.{node.name}")
+                elif name == "lru_cache":
+                    most = decorator.partition("(")[2].rstrip(")").removeprefix("maxsize=")
+                    assert 0 < int(most) <= 4096, f"{module}.{node.name}"
+    assert sorted(RESULTS) == sorted(forever)
+
+
+# That each bound holds.
+
+
+def few(monkeypatch: pytest.MonkeyPatch, module: Any, bound: str, table: str, most: int = 8) -> Any:
+    """An empty table that may have few entries."""
+    monkeypatch.setattr(module, bound, most)
+    empty = type(getattr(module, table))()
+    monkeypatch.setattr(module, table, empty)
+    return empty
+
+
+def test_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = few(monkeypatch, avals, "_INTERN_LIMIT", "_INTERNED")
+    for n in range(30):
+        assert avals.aval_of(np.zeros(n)) == avals.ShapedArray((n,), np.dtype(float))
+        assert 0 < len(table) <= 8
+
+
+def test_files_and_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = few(monkeypatch, source, "_MAX_FILES", "_owners")
+    lines = few(monkeypatch, source, "_MAX_LOCATIONS", "_locations")
+    for k in range(30):
+        code = compile("0", f"file{k}.py", "eval")
+        assert source.is_users(code)
+        assert SourceLocation(code, 1).file == f"file{k}.py"
+        assert 0 < len(files) <= 8
+        assert 0 < len(lines) <= 8
+
+
+def test_lines_that_were_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    long = few(monkeypatch, notices, "_MAX_WARNED", "_warned_of")
+    drawn = few(monkeypatch, surroundings, "_MAX_REPORTED", "_reported_draws")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for k in range(30):
+            line = SourceLocation(compile("0", "file.py", "eval"), k)
+            notices.warn_of_length("f", [line] * notices.LONG_PROGRAM)
+            surroundings._warn_of_draws(f"jit(f{k})", "numpy.random", line)
+            assert len(long) <= 8
+            assert len(drawn) <= 8
+            assert line in long
+            assert (f"jit(f{k})", line) in drawn
+
+
+def test_draws_are_reported_once_whatever_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    few(monkeypatch, surroundings, "_MAX_REPORTED", "_reported_draws", 1)
+
+    def draw(x: Any) -> Any:
+        return x * np.random.rand()
+
+    for k in range(3):
+        with pytest.warns(fg.errors.ImpureFunctionWarning) as caught:
+            fg.jit(lambda x, k=k: fg.jit(draw)(x) + k)(1.0)
+        assert len(caught) == 1
+
+
+def test_classes_of_leaves_and_of_named_tuples(monkeypatch: pytest.MonkeyPatch) -> None:
+    leaves = few(monkeypatch, pytree, "_MAX_KINDS", "_leaf_types")
+    few(monkeypatch, pytree, "_MAX_KINDS", "_met")
+    n_nodes = len(pytree._nodes)
+    Kept = collections.namedtuple("Kept", "a b")
+    tree = Kept(1.0, [2.0])
+    before = pytree.tree_structure(tree)
+    for k in range(30):
+        leaf = type(f"Leaf{k}", (), {})()
+        Made = collections.namedtuple("Made", "a")
+        assert pytree.tree_leaves(Made([leaf, 1.0])) == [leaf, 1.0]
+        assert len(leaves) <= 8
+        assert len(pytree._nodes) <= n_nodes + 8
+    # The class has been forgotten, and is known again.
+    assert Kept not in pytree._nodes
+    assert pytree.tree_structure(tree) == before
+    assert before.flatten_up_to(Kept(3.0, [4.0])) == [3.0, 4.0]
+    assert before.unflatten([5.0, 6.0]) == Kept(5.0, [6.0])
+    with pytest.raises(fg.errors.TreeError, match="expected a Kept, got a Made"):
+        before.flatten_up_to(Made([1.0]))
+
+
+def test_structures(monkeypatch: pytest.MonkeyPatch) -> None:
+    tables = [
+        few(monkeypatch, pytree, "_INTERN_LIMIT", name)
+        for name in ("_interned", "_flat", "_sorted_keys")
+    ]
+    for k in range(30):
+        tree = {f"b{k}": 1.0, "a": [2.0, (3.0, None)]}
+        leaves, structure = pytree.tree_flatten(tree)
+        assert structure.unflatten(leaves) == tree
+        assert structure == pytree.tree_structure(tree)
+        assert all(0 < len(table) <= 9 for table in tables)
+
+
+def test_ufuncs_of_users_are_not_kept() -> None:
+    def work() -> weakref.ref[Any]:
+        function = lambda x: x  # noqa: E731
+        ufunc = np.frompyfunc(function, 1, 1)
+        assert number_operators.FUNCTIONS[ufunc] is None
+        with pytest.raises(Exception, match="lambda"):
+            fg.grad(lambda x: ufunc(x))(2.0)
+        return weakref.ref(function)
+
+    found = work()
+    gc.collect()
+    assert found() is None
+    assert number_operators.FUNCTIONS.keys() <= number_operators._PRIMITIVES.keys()
+
+
+def test_traces_of_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numbers, "_MOST_ENDED", 4)
+    monkeypatch.setattr(numbers, "_ended", [])
+
+    def slope(k: int) -> Any:
+        return fg.grad(lambda x: x * (slope(k - 1) if k else 1.0))(2.0)
+
+    assert slope(20) == 1.0
+    assert 0 < len(numbers._ended) <= 4
+
+
+def test_roots_of_unity_go_with_the_programs_that_know_them() -> None:
+    def call(n: int) -> FourierCall:
+        return FourierCall(0, 1, n, 1, 4, (0, 1, n), (0, 1, n), False, turns=4 * n)
+
+    dtype = np.dtype(complex)
+    before = len(fourier._in_use)
+    for n in (12, 20, 24):
+        words, held = fourier.words(call(n), dtype)
+        again, shared = fourier.words(call(n), dtype)
+        assert words == again
+        assert all(x is y for x, y in zip(held, shared, strict=True))
+        assert {x.ctypes.data for x in held} <= set(words)
+        assert len(fourier._in_use) == before + len({id(x) for x in held})
+        del held, shared
+        assert len(fourier._in_use) == before
+
+
+def test_threads_have_nothing_of_their_own_that_stays() -> None:
+    """Only the stack of counters, which is empty between calls."""
+    found = [m for m, tree in modules() if "threading.local" in ast.unparse(tree)]
+    assert found == ["compiler.runtime.kernel_store"]
+    f = fg.jit(lambda x: x + 1)
+    worker = threading.Thread(target=f, args=(1.0,))
+    worker.start()
+    worker.join()
