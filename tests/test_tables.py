@@ -66,6 +66,7 @@ TABLES = {
     "higher_order.budget._CHOICES": "_MAX_CHOICES",
     "higher_order.remembered._remembered": "_MAX_REMEMBERED",
     "interop.numba.tracing._made": WEAK,
+    "namespaces._lenders": IMPORT,
     "namespaces._presented": IMPORT,
     "numpy.dispatch._functions": IMPORT,
     "numpy.elementwise.UFUNCS": IMPORT,
