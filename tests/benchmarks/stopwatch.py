@@ -12,7 +12,8 @@ from __future__ import annotations
 import gc
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 SAMPLE_SECONDS = 0.05
@@ -53,14 +54,26 @@ def ratios(samples: Sequence[float], reference: Sequence[float]) -> list[float]:
 
 def interleave(sides: Sequence[Side], rounds: int) -> dict[str, list[float]]:
     """Time every side ``rounds`` times in turn: the seconds per call of each, round by round."""
-    calls = {side.name: calls_per_sample(side) for side in sides}
-    result: dict[str, list[float]] = {side.name: [] for side in sides}
-    for turn in range(rounds):
-        first = turn % len(sides)
-        for side in (*sides[first:], *sides[:first]):
-            time.sleep(SETTLE_SECONDS)
-            result[side.name].append(sample(side, calls[side.name]))
+    with small_heap():
+        calls = {side.name: calls_per_sample(side) for side in sides}
+        result: dict[str, list[float]] = {side.name: [] for side in sides}
+        for turn in range(rounds):
+            first = turn % len(sides)
+            for side in (*sides[first:], *sides[:first]):
+                time.sleep(SETTLE_SECONDS)
+                result[side.name].append(sample(side, calls[side.name]))
     return result
+
+
+@contextmanager
+def small_heap() -> Iterator[None]:
+    """Hide what is there, such as the modules of all sides, from the collector of cycles."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def calls_per_sample(side: Side) -> int:
@@ -75,17 +88,12 @@ def calls_per_sample(side: Side) -> int:
 def sample(side: Side, calls: int) -> float:
     """Mean seconds per call over ``calls`` calls.
 
-    The collector of cycles runs, since who makes cycles is to pay for them; but what was there
-    before, such as the modules of other sides, is hidden from it.
+    The collector of cycles runs, since who makes cycles is to pay for them.
     """
     call = side.call
     gc.collect()
-    gc.freeze()
-    try:
-        start = time.perf_counter()
-        for _ in range(calls):
-            call()
-        side.finish()
-        return (time.perf_counter() - start) / calls
-    finally:
-        gc.unfreeze()
+    start = time.perf_counter()
+    for _ in range(calls):
+        call()
+    side.finish()
+    return (time.perf_counter() - start) / calls

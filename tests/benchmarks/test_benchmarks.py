@@ -96,7 +96,16 @@ def test_rows_are_listed_with_what_they_compute():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("row", ["digits-step", "recurrence-gradient", "wide-step", "example"])
+@pytest.mark.parametrize(
+    "row",
+    [
+        *(
+            pytest.param(row, marks=pytest.mark.nightly)
+            for row in ("digits-step", "recurrence-gradient", "wide-step")
+        ),
+        "example",
+    ],
+)
 def test_every_row_of_the_busy_machine(row):
     assert "| funcgrad" in good("--calls", "1", "--only", row, program=BUSY)
 

@@ -26,7 +26,7 @@ def example() -> ModuleType:
     return module
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_default_run_reaches_97_percent_and_draws_both_pictures(tmp_path):
     done = subprocess.run(
         [sys.executable, PROGRAM],
