@@ -17,8 +17,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 SAMPLE_SECONDS = 0.05
-# BLAS workers spin for a while after their last product; they must not disturb the next side.
-SETTLE_SECONDS = 0.03
+# Workers of BLAS and of PyTorch spin for a while after their last product; they must not disturb the
+# next side.
+SETTLE_SECONDS = 0.25
 
 
 @dataclass(frozen=True)
