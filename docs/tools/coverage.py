@@ -6,13 +6,13 @@ it was recorded.
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 
 from docs.tools.reference import indented, replace, table, title
 from tests import surface
 
 LIBRARIES = {"NumPy and SciPy": "numpy", "JAX": "jax"}
+TOP = "top level"
 WHY = {"numpy": "/coming_from_numpy", "jax": "/coming_from_jax"}
 
 
@@ -33,7 +33,7 @@ def page() -> str:
     for library, key in LIBRARIES.items():
         parts += [title(library, "-"), counts(found[key])]
         for module, names in sorted(found[key].items()):
-            parts += [title(f"{library}: {module}", "~"), lists(module, names, WHY[key])]
+            parts += [title(f"{library}: {module or TOP}", "~"), lists(module, names, WHY[key])]
     return "\n".join(parts)
 
 
@@ -47,21 +47,21 @@ def counts(found: surface.Surface) -> str:
     for module, names in sorted(found.items()):
         holes = missing_from(module, names)
         here = len(names) - sum("(" not in hole for hole in holes)
-        rows.append((f"``{module}``", f"{here} of {len(names)}"))
+        rows.append((f"``{module}``" if module else TOP, f"{here} of {len(names)}"))
     return table(rows)
 
 
 def lists(module: str, names: dict[str, list[str] | None], why: str) -> str:
     """What is here, with links, and what is not."""
-    ours = f"funcgrad.{module}"
+    ours = f"funcgrad.{module}".rstrip(".")
     holes = missing_from(module, names)
-    try:
-        here = importlib.import_module(ours)
-    except ImportError:
+    here = surface.find_ours(module)
+    if here is None:
         return "funcgrad does not have this module.\n"
+    public = getattr(here, "__all__", ())
     absent = {hole for hole in holes if "(" not in hole}
     links = [
-        f":py:obj:`~{ours}.{name}`" if name in here.__all__ else f"``{name}``"
+        f":py:obj:`~{ours}.{name}`" if name in public else f"``{name}``"
         for name in sorted(names)
         if name not in absent
     ]

@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 SAMPLE_SECONDS = 0.05
-# Workers of BLAS and of PyTorch spin for a while after their last product; they must not disturb the
-# next side.
+# Workers of BLAS and of PyTorch spin for a while after their last product; they must not disturb
+# the next side.
 SETTLE_SECONDS = 0.25
 
 
