@@ -6,7 +6,6 @@ inherit the environment) and removed by the process that made it.
 
 from __future__ import annotations
 
-import gc
 import os
 import shutil
 import tempfile
@@ -14,6 +13,8 @@ from collections.abc import Iterator
 
 import hypothesis
 import pytest
+
+from tests.heap import small_heap
 
 CACHE_VARIABLE = "FUNCGRAD_CACHE_DIR"
 _made_here = pytest.StashKey[str]()
@@ -40,12 +41,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         shutil.rmtree(config.stash[_made_here], ignore_errors=True)
 
 
-@pytest.fixture
-def small_heap() -> Iterator[None]:
-    """Hide all that is there, such as the other tests, from the collector of cycles.
-
-    A search through the objects of all tests takes longer than most tests.
-    """
-    gc.freeze()
-    yield
-    gc.unfreeze()
+@pytest.fixture(name="small_heap")
+def with_small_heap() -> Iterator[None]:
+    """Hide other tests from the collector of cycles."""
+    with small_heap():
+        yield

@@ -12,9 +12,10 @@ from __future__ import annotations
 import gc
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
+from tests.heap import small_heap
 
 SAMPLE_SECONDS = 0.05
 # Workers of BLAS and of PyTorch spin for a while after their last product; they must not disturb
@@ -55,6 +56,7 @@ def ratios(samples: Sequence[float], reference: Sequence[float]) -> list[float]:
 
 def interleave(sides: Sequence[Side], rounds: int) -> dict[str, list[float]]:
     """Time every side ``rounds`` times in turn: the seconds per call of each, round by round."""
+    gc.collect()
     with small_heap():
         calls = {side.name: calls_per_sample(side) for side in sides}
         result: dict[str, list[float]] = {side.name: [] for side in sides}
@@ -64,17 +66,6 @@ def interleave(sides: Sequence[Side], rounds: int) -> dict[str, list[float]]:
                 time.sleep(SETTLE_SECONDS)
                 result[side.name].append(sample(side, calls[side.name]))
     return result
-
-
-@contextmanager
-def small_heap() -> Iterator[None]:
-    """Hide what is there, such as the modules of all sides, from the collector of cycles."""
-    gc.collect()
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
 
 
 def calls_per_sample(side: Side) -> int:
@@ -93,6 +84,11 @@ def sample(side: Side, calls: int) -> float:
     """
     call = side.call
     gc.collect()
+    # In the pause threads have gone to sleep, and so has the clock of the processor.
+    for _ in range(calls // 10):
+        call()
+    if calls >= 10:
+        side.finish()
     start = time.perf_counter()
     for _ in range(calls):
         call()

@@ -38,3 +38,13 @@ def test_a_sample_is_the_mean_of_its_calls_and_includes_finishing(monkeypatch):
     side = Side("x", lambda: done.append("call"), lambda: done.append("finish"))
     assert stopwatch.sample(side, 3) == pytest.approx(2.0)
     assert done == ["call"] * 3 + ["finish"]
+
+
+def test_long_samples_begin_with_calls_that_do_not_count(monkeypatch):
+    clock = iter([0.0, 60.0])
+    done = []
+    monkeypatch.setattr(stopwatch.time, "perf_counter", lambda: done.append("clock") or next(clock))
+    side = Side("x", lambda: done.append("call"), lambda: done.append("finish"))
+    assert stopwatch.sample(side, 20) == 3.0
+    warm, timed = ["call"] * 2 + ["finish"], ["call"] * 20 + ["finish"]
+    assert done == [*warm, "clock", *timed, "clock"]

@@ -7,14 +7,12 @@ batches in children of their own.
 
 from __future__ import annotations
 
-import gc
 import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import Any
@@ -24,6 +22,7 @@ from tests.fuzz.language import Program
 from tests.fuzz.properties import CHEAP, COMPILED, holds
 from tests.fuzz.shrinking import shrunk
 from tests.fuzz.writing import seeded
+from tests.heap import small_heap
 
 COMPILED_EVERY = 200
 """One of so many programs is compiled."""
@@ -117,7 +116,7 @@ def run(
     start = time.monotonic()
     batches = _batches(first, count, min(compiled_every or BATCH, BATCH))
     told = start
-    with _what_is_there_stays():
+    with small_heap():
         while not search.is_full:
             left = start + seconds - time.monotonic()
             ended = search.run(batches, left, jobs) if left > 0 else True
@@ -129,17 +128,6 @@ def run(
             if ended:
                 break
     return search.done, search.found
-
-
-@contextmanager
-def _what_is_there_stays() -> Iterator[None]:
-    """The collector looks at what programs make only: a quarter of the time is saved."""
-    gc.collect()
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
 
 
 class _Search:
