@@ -96,6 +96,7 @@ with paused():  # most of what is made here stays, and none of it is garbage
 if TYPE_CHECKING:  # they are loaded on first use
     from funcgrad import (
         ad_checkpoint,
+        checkify,
         custom_batching,
         custom_derivatives,
         data,
@@ -132,6 +133,7 @@ __all__ = [
     "ad_checkpoint",
     "block_until_ready",
     "check_tracer_leaks",
+    "checkify",
     "checking_leaks",
     "checkpoint",
     "checkpoint_name",
