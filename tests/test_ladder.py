@@ -57,6 +57,7 @@ LADDER = (
         "api",
         "testing",
         "ad_checkpoint",
+        "checkify",
         "custom_batching",
         "custom_derivatives",
         "debug",

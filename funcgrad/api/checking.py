@@ -19,9 +19,9 @@ from funcgrad.core.source import current_location
 from funcgrad.core.trace import EVAL, Tracer, current_trace
 from funcgrad.core.transformed import Transformed
 from funcgrad.errors import ArgumentError, DtypeError, FailedCheckError
+from funcgrad.higher_order.checked_programs import check_program
 from funcgrad.primitives.checks import FINE, Check, Failure, nothing, text_of
 from funcgrad.pytree import register_pytree_node, tree_flatten, tree_unflatten
-from funcgrad.transforms.checks import check_program
 
 user_checks: Kinds = frozenset({USER})
 """What `check` and `debug_check` look for."""
@@ -151,7 +151,7 @@ def checkify(f: Function, errors: Kinds = user_checks) -> Function:
         log gave a nan.
         >>> error, y = fg.jit(f)(1.0)
         >>> error.throw()
-        >>> y
+        >>> float(y)
         0.0
     """
     check_callable(f, "checkify")

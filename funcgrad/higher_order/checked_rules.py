@@ -12,7 +12,7 @@ from typing import Any
 from funcgrad.core.avals import aval_of
 from funcgrad.core.checks import Kinds
 from funcgrad.core.program import evaluate
-from funcgrad.transforms.checks import CheckedProgram, evaluate_checked
+from funcgrad.higher_order.checked_programs import CheckedProgram, evaluate_checked
 from funcgrad.transforms.stage import stage
 
 Values = Sequence[Any]

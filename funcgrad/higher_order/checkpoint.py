@@ -20,6 +20,7 @@ from funcgrad.core.checks import Kinds
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
 from funcgrad.core.program import Atom, Equation, Program, Var, evaluate, makers
 from funcgrad.core.trace import EVAL, using_trace
+from funcgrad.higher_order.checked_programs import check_program
 from funcgrad.higher_order.jit import Jit, run_program, scatter
 from funcgrad.higher_order.linearity import parted, together
 from funcgrad.higher_order.policies import Policy, everything_saveable, nothing_saveable
@@ -28,7 +29,6 @@ from funcgrad.lowering import Call, Form, Reindex
 from funcgrad.passes.dce import dce
 from funcgrad.primitives.families import linear_jvp
 from funcgrad.records import dataclass
-from funcgrad.transforms.checks import check_program
 from funcgrad.transforms.programs import (
     LinearizedProgram,
     batch_program,

@@ -25,6 +25,7 @@ from funcgrad.core.program import Program
 from funcgrad.core.trace import EVAL, Trace, Tracer, current_trace, using_trace
 from funcgrad.errors import ArgumentError, MissingRuleError
 from funcgrad.forking import cached_property
+from funcgrad.higher_order.checked_programs import check_program
 from funcgrad.higher_order.checked_rules import CheckedRules
 from funcgrad.higher_order.linear_call import (
     LinearCall,
@@ -42,7 +43,6 @@ from funcgrad.higher_order.linearity import is_zero, nonlinear_entry, nonlinear_
 from funcgrad.lowering import Call, Form
 from funcgrad.primitives.checks import Failure, nan_faults
 from funcgrad.records import dataclass
-from funcgrad.transforms.checks import check_program
 from funcgrad.transforms.linearize import (
     TangentTrace,
     TangentTracer,

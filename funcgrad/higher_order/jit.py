@@ -23,10 +23,10 @@ from funcgrad.core.limits import Limits, current_limits, reset_limits, set_limit
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
 from funcgrad.core.program import Program, evaluate
 from funcgrad.core.trace import EVAL, using_trace
+from funcgrad.higher_order.checked_programs import check_program
 from funcgrad.higher_order.linearity import parted, together
 from funcgrad.lowering import Call, Form
 from funcgrad.records import dataclass
-from funcgrad.transforms.checks import check_program
 from funcgrad.transforms.programs import (
     LinearizedProgram,
     batch_program,

@@ -18,12 +18,12 @@ from funcgrad.core.checks import EXPLICIT
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Program, evaluate
 from funcgrad.dtypes import BOOL
+from funcgrad.higher_order.checked_programs import check_program
 from funcgrad.primitives.checks import FINE, Check, Failure
 from funcgrad.primitives.elementwise import select, stop_gradient
 from funcgrad.primitives.indexing import Gather
 from funcgrad.primitives.reductions import ArgMax
 from funcgrad.primitives.shape import broadcast_to, reshape, shape_of
-from funcgrad.transforms.checks import check_program
 from funcgrad.transforms.programs import stage_closed
 
 

@@ -23,6 +23,7 @@ from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mappe
 from funcgrad.core.program import Program, Var, evaluate
 from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.errors import NonFiniteError
+from funcgrad.higher_order.checked_programs import CheckedProgram, check_program
 from funcgrad.higher_order.hoisting import hoisted, invariant_vars, split_ahead
 from funcgrad.higher_order.jit import executable_of, is_jit_disabled, scatter
 from funcgrad.higher_order.linearity import parted, together
@@ -32,7 +33,6 @@ from funcgrad.primitives.checks import Failure, nothing
 from funcgrad.primitives.families import instantiate, zeros_like_aval
 from funcgrad.primitives.shape import Transpose, broadcast_to, shape_of
 from funcgrad.records import dataclass
-from funcgrad.transforms.checks import CheckedProgram, check_program
 from funcgrad.transforms.programs import (
     LinearizedProgram,
     batch_program,

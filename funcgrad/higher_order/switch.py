@@ -21,6 +21,7 @@ from funcgrad.core.checks import Kinds, Site
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
 from funcgrad.core.program import Program, axis_names_of, evaluate
 from funcgrad.dtypes import INT64
+from funcgrad.higher_order.checked_programs import CheckedProgram, check_program
 from funcgrad.higher_order.jit import run_program, scatter
 from funcgrad.higher_order.lanes import (
     broadcast_lanes,
@@ -37,7 +38,6 @@ from funcgrad.primitives.checks import Failure, nothing
 from funcgrad.primitives.elementwise import convert, equal, maximum, minimum
 from funcgrad.primitives.reductions import ReduceAny
 from funcgrad.records import dataclass
-from funcgrad.transforms.checks import CheckedProgram, check_program
 from funcgrad.transforms.programs import (
     LinearizedProgram,
     batch_program,

@@ -31,6 +31,7 @@ from funcgrad.core.program import Program, Var, axis_names_of, evaluate
 from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.errors import NonFiniteError
 from funcgrad.higher_order.callback import without_debugging
+from funcgrad.higher_order.checked_programs import CheckedProgram, check_program
 from funcgrad.higher_order.jit import executable_of, is_jit_disabled, run_program, scatter
 from funcgrad.higher_order.lanes import broadcast_lanes, choose, count_if, gate, shield
 from funcgrad.higher_order.linearity import nonlinear_equation, parted, together
@@ -45,7 +46,6 @@ from funcgrad.primitives.elementwise import add, bitwise_and, convert, less
 from funcgrad.primitives.families import instantiate, zeros_like_aval
 from funcgrad.primitives.reductions import ReduceAny
 from funcgrad.records import dataclass
-from funcgrad.transforms.checks import CheckedProgram, check_program
 from funcgrad.transforms.programs import (
     LinearizedProgram,
     batch_program,

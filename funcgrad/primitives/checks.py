@@ -1,9 +1,9 @@
 """Checks, and their outcome as a value.
 
 `Check` is the primitive of `funcgrad.checkify.check`: evaluated as it is, it raises. A program that
-is functionalised (`transforms.checks`) has none left: it returns a `Failure` instead, a number that
-says which of its sites was the first where something was wrong, 0 if all is well, and the values
-for the message of that site.
+is functionalised (`higher_order.checked_programs`) has none left: it returns a `Failure` instead, a
+number that says which of its sites was the first where something was wrong, 0 if all is well, and
+the values for the message of that site.
 """
 
 from __future__ import annotations

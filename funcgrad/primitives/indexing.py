@@ -199,7 +199,9 @@ def _outside(x: ShapedArray, axis: int, index: Value, is_counted_back: bool) -> 
     number = convert(index, INT64)
     low = np.int64(-n if is_counted_back else 0)
     inside = bitwise_and.bind(greater_equal.bind(number, low), less.bind(number, np.int64(n)))
-    message = f"index {{}} is out of bounds for axis {axis} of {x}, which has length {n}"
+    # Who clips has counted negative indices from the end before.
+    counted = "" if is_counted_back else ", counted from the start,"
+    message = f"index {{}}{counted} is out of bounds for axis {axis} of {x}, which has length {n}"
     return Fault(INDEX, message, bitwise_not.bind(inside), (number,))
 
 
