@@ -62,6 +62,7 @@ LADDER = (
         "custom_derivatives",
         "debug",
         "stages",
+        "test_util",
         "typing",
     ),
     ("data", "optim", "scipy", "nn", "diagnostics", "image", "experimental"),
