@@ -20,7 +20,7 @@ from funcgrad.core.trace import EVAL, Tracer, current_trace
 from funcgrad.core.transformed import Transformed
 from funcgrad.errors import ArgumentError, DtypeError, FailedCheckError
 from funcgrad.higher_order.checked_programs import check_program
-from funcgrad.primitives.checks import FINE, Check, Failure, nothing, text_of
+from funcgrad.higher_order.checks import FINE, Check, Failure, nothing, text_of
 from funcgrad.pytree import register_pytree_node, tree_flatten, tree_unflatten
 
 user_checks: Kinds = frozenset({USER})

@@ -3,7 +3,7 @@
 ``check : (a -> b) -> (a -> (b, failure))``
 
 Every operation tells what can be wrong with it, and what its programs find; the first of it, in the
-order of the program, is the failure of the whole. See `funcgrad.primitives.checks`.
+order of the program, is the failure of the whole. See `funcgrad.higher_order.checks`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from funcgrad.core.checks import NAN, Fault, Kinds, Site
 from funcgrad.core.program import Equation, Program, Var, last_uses
 from funcgrad.core.source import stands_for
-from funcgrad.primitives.checks import Failure, nan_faults, nothing
+from funcgrad.higher_order.checks import Failure, nan_faults, nothing
 from funcgrad.records import dataclass
 from funcgrad.transforms.programs import stage_closed
 

@@ -27,6 +27,7 @@ from funcgrad.errors import ArgumentError, MissingRuleError
 from funcgrad.forking import cached_property
 from funcgrad.higher_order.checked_programs import check_program
 from funcgrad.higher_order.checked_rules import CheckedRules
+from funcgrad.higher_order.checks import Failure, nan_faults
 from funcgrad.higher_order.linear_call import (
     LinearCall,
     Values,
@@ -41,7 +42,6 @@ from funcgrad.higher_order.linear_call import (
 )
 from funcgrad.higher_order.linearity import is_zero, nonlinear_entry, nonlinear_equation, parted
 from funcgrad.lowering import Call, Form
-from funcgrad.primitives.checks import Failure, nan_faults
 from funcgrad.records import dataclass
 from funcgrad.transforms.linearize import (
     TangentTrace,

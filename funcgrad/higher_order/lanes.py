@@ -19,7 +19,7 @@ from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Program, evaluate
 from funcgrad.dtypes import BOOL
 from funcgrad.higher_order.checked_programs import check_program
-from funcgrad.primitives.checks import FINE, Check, Failure
+from funcgrad.higher_order.checks import FINE, Check, Failure
 from funcgrad.primitives.elementwise import select, stop_gradient
 from funcgrad.primitives.indexing import Gather
 from funcgrad.primitives.reductions import ArgMax

@@ -24,12 +24,12 @@ from funcgrad.core.program import Program, Var, evaluate
 from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.errors import NonFiniteError
 from funcgrad.higher_order.checked_programs import CheckedProgram, check_program
+from funcgrad.higher_order.checks import Failure, nothing
 from funcgrad.higher_order.hoisting import hoisted, invariant_vars, split_ahead
 from funcgrad.higher_order.jit import executable_of, is_jit_disabled, scatter
 from funcgrad.higher_order.linearity import parted, together
 from funcgrad.higher_order.progress import backward, parts_of, progress_bar
 from funcgrad.lowering import Extern, Form, Loop
-from funcgrad.primitives.checks import Failure, nothing
 from funcgrad.primitives.families import instantiate, zeros_like_aval
 from funcgrad.primitives.shape import Transpose, broadcast_to, shape_of
 from funcgrad.records import dataclass

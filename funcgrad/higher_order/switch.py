@@ -22,6 +22,7 @@ from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mappe
 from funcgrad.core.program import Program, axis_names_of, evaluate
 from funcgrad.dtypes import INT64
 from funcgrad.higher_order.checked_programs import CheckedProgram, check_program
+from funcgrad.higher_order.checks import Failure, nothing
 from funcgrad.higher_order.jit import run_program, scatter
 from funcgrad.higher_order.lanes import (
     broadcast_lanes,
@@ -34,7 +35,6 @@ from funcgrad.higher_order.linear_call import zeros
 from funcgrad.higher_order.linearity import parted, together
 from funcgrad.higher_order.scan import cut
 from funcgrad.lowering import Branch, Form
-from funcgrad.primitives.checks import Failure, nothing
 from funcgrad.primitives.elementwise import convert, equal, maximum, minimum
 from funcgrad.primitives.reductions import ReduceAny
 from funcgrad.records import dataclass

@@ -32,6 +32,7 @@ from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.errors import NonFiniteError
 from funcgrad.higher_order.callback import without_debugging
 from funcgrad.higher_order.checked_programs import CheckedProgram, check_program
+from funcgrad.higher_order.checks import Failure, nothing
 from funcgrad.higher_order.jit import executable_of, is_jit_disabled, run_program, scatter
 from funcgrad.higher_order.lanes import broadcast_lanes, choose, count_if, gate, shield
 from funcgrad.higher_order.linearity import nonlinear_equation, parted, together
@@ -41,7 +42,6 @@ from funcgrad.higher_order.switch import Switch
 from funcgrad.higher_order.tape import Tape
 from funcgrad.lowering import Call, Extern, Form
 from funcgrad.lowering import While as WhileForm
-from funcgrad.primitives.checks import Failure, nothing
 from funcgrad.primitives.elementwise import add, bitwise_and, convert, less
 from funcgrad.primitives.families import instantiate, zeros_like_aval
 from funcgrad.primitives.reductions import ReduceAny
