@@ -208,6 +208,7 @@ SOURCES: dict[str, Source] = {
         )
     },
     "jax.sharding": Source(_SHARDINGS),
+    "jax.test_util": Source({}, ("funcgrad.test_util",), False),
     "jax.tree": Source({}, ("funcgrad.tree",), False),
     "jax.tree_util": Source({}, ("funcgrad.tree_util",), False),
     "jax.typing": Source({}, ("funcgrad.typing",), False),
