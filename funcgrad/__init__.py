@@ -12,6 +12,7 @@ from funcgrad.collector import paused
 with paused():  # most of what is made here stays, and none of it is garbage
     from funcgrad import (
         checkpoint_policies,
+        dtypes,
         errors,
         lax,
         numpy,
@@ -62,6 +63,7 @@ with paused():  # most of what is made here stays, and none of it is garbage
         local_devices,
         process_count,
         process_index,
+        process_indices,
     )
     from funcgrad.api.differentiation import (
         grad,
@@ -85,7 +87,13 @@ with paused():  # most of what is made here stays, and none of it is garbage
         log_compiles,
         numpy_rank_promotion,
     )
-    from funcgrad.api.staging import ClosedJaxpr, ShapeDtypeStruct, eval_shape, make_jaxpr
+    from funcgrad.api.staging import (
+        ClosedJaxpr,
+        ShapeDtypeStruct,
+        ensure_compile_time_eval,
+        eval_shape,
+        make_jaxpr,
+    )
     from funcgrad.api.two_passes import fwd_and_bwd
     from funcgrad.api.vectorization import vmap
     from funcgrad.core.placement import Device
@@ -96,6 +104,7 @@ with paused():  # most of what is made here stays, and none of it is garbage
 if TYPE_CHECKING:  # they are loaded on first use
     from funcgrad import (
         ad_checkpoint,
+        checkify,
         custom_batching,
         custom_derivatives,
         data,
@@ -113,6 +122,7 @@ if TYPE_CHECKING:  # they are loaded on first use
         ref,
         scipy,
         stages,
+        test_util,
         testing,
         typing,
     )
@@ -132,6 +142,7 @@ __all__ = [
     "ad_checkpoint",
     "block_until_ready",
     "check_tracer_leaks",
+    "checkify",
     "checking_leaks",
     "checkpoint",
     "checkpoint_name",
@@ -161,9 +172,11 @@ __all__ = [
     "diagnostics",
     "disable_jit",
     "distributed",
+    "dtypes",
     "effects_barrier",
     "empty_ref",
     "enable_x64",
+    "ensure_compile_time_eval",
     "errors",
     "eval_shape",
     "experimental",
@@ -203,6 +216,7 @@ __all__ = [
     "print_saved_residuals",
     "process_count",
     "process_index",
+    "process_indices",
     "pure_callback",
     "random",
     "ref",
@@ -212,6 +226,7 @@ __all__ = [
     "show_config",
     "stages",
     "stop_gradient",
+    "test_util",
     "testing",
     "tree",
     "tree_util",

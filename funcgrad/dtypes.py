@@ -9,9 +9,25 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy import finfo, iinfo
 
 from funcgrad.errors import DtypeError
+from funcgrad.errors import DtypePromotionError as TypePromotionError
 from funcgrad.scalars import ScalarComplex, ScalarFloat, ScalarInt
+
+__all__ = [
+    "TypePromotionError",
+    "canonicalize_dtype",
+    "extended",
+    "finfo",
+    "float0",
+    "iinfo",
+    "issubdtype",
+    "itemsize_bits",
+    "prng_key",
+    "result_type",
+    "scalar_type_of",
+]
 
 SUPPORTED: dict[np.dtype[Any], str] = {
     np.dtype(np.bool_): "bool",
@@ -125,3 +141,84 @@ def inexact_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     if dtype.kind in "fc":
         return dtype
     return np.dtype(np.float32 if dtype.itemsize <= 2 and dtype != BOOL else np.float64)
+
+
+# What programs for JAX ask of dtypes, under the names of ``jax.dtypes``.
+
+
+class extended:
+    """Of what kind dtypes are that NumPy does not have; here there are none."""
+
+
+class prng_key(extended):
+    """Of what kind dtypes of random keys are in JAX; here keys are arrays of uint32."""
+
+
+def issubdtype(a: Any, b: Any) -> bool:
+    """As `numpy.issubdtype`; no dtype is `extended` or one of random keys.
+
+    Args:
+        a: A dtype, or a kind of dtypes.
+        b: Likewise.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> key = fg.random.key(0)
+        >>> fg.dtypes.issubdtype(key.dtype, fg.dtypes.prng_key)
+        False
+    """
+    if any(isinstance(q, type) and issubclass(q, extended) for q in (a, b)):
+        return isinstance(a, type) and isinstance(b, type) and issubclass(a, b)
+    return bool(np.issubdtype(a, b))
+
+
+def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> np.dtype[Any]:
+    """The dtype: all have the bits that they say.
+
+    Args:
+        dtype: A dtype, or the name of one.
+        allow_extended_dtype: Accepted for JAX's signature: there are none.
+    """
+    return np.dtype(dtype)
+
+
+def itemsize_bits(dtype: Any) -> int:
+    """How many bits an element has.
+
+    Args:
+        dtype: A dtype, or the name of one.
+    """
+    return 8 * np.dtype(dtype).itemsize
+
+
+def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
+    """As `numpy.result_type`.
+
+    Args:
+        *args: Arrays, numbers, dtypes.
+        return_weak_type_flag: Whether to say, too, whether all of them are Python's numbers.
+    """
+    found = np.result_type(*args)
+    is_weak = all(type(x) in (bool, int, float, complex) for x in args)
+    return (found, is_weak) if return_weak_type_flag else found
+
+
+def scalar_type_of(x: Any) -> type:
+    """Python's type of numbers of the kind of ``x``.
+
+    Args:
+        x: Array, number or dtype.
+
+    Raises:
+        DtypeError: If there is none.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.dtypes.scalar_type_of(np.float32)
+        <class 'float'>
+    """
+    kind = np.result_type(x).kind
+    found = {"b": bool, "i": int, "u": int, "f": float, "c": complex}.get(kind)
+    if found is None:
+        raise DtypeError(f"dtypes.scalar_type_of: Python has no numbers like those of {x!r}.")
+    return found

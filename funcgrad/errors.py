@@ -21,6 +21,7 @@ __all__ = [
     "ConcretizationTypeError",
     "DistributedError",
     "DtypeError",
+    "FailedCheckError",
     "FileFormatError",
     "FuncgradError",
     "FuncgradWarning",
@@ -177,6 +178,10 @@ class NonFiniteError(FuncgradError, FloatingPointError):
         self.operands = operands
         self.result = result
         self.steps: list[str] = []
+
+
+class FailedCheckError(FuncgradError, ValueError):
+    """A check of `funcgrad.checkify` has failed, in the function itself or automatically."""
 
 
 class CacheError(FuncgradError, OSError):

@@ -37,11 +37,7 @@ INSTEAD: dict[str, str] = {
     "funcgrad.shard_map": _SHARDS,
     "funcgrad.sharding": _SHARDS,
     "funcgrad.transfer_guard": _NO_DEVICES,
-    "funcgrad.lax.with_sharding_constraint": _SHARDS,
     "funcgrad.numpy.bfloat16": _FORMATS,
-    "funcgrad.numpy.float16": _FORMATS,
-    "funcgrad.numpy.half": _FORMATS,
-    "funcgrad.numpy.longdouble": _FORMATS,
     "funcgrad.numpy.random": (
         "random numbers come from explicit keys: funcgrad.random.normal(key, shape), with a key of "
         "funcgrad.random.key(seed)."

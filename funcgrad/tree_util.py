@@ -41,6 +41,7 @@ __all__ = [
     "PyTreeDef",
     "SequenceKey",
     "all_leaves",
+    "default_registry",
     "flatten_one_level",
     "flatten_one_level_with_keys",
     "is_tree_node",
@@ -472,3 +473,46 @@ class Partial(functools.partial):
     def tree_unflatten(cls, func: Any, children: Sequence[Any]) -> Partial:
         args, keywords = children
         return cls(func, *args, **keywords)
+
+
+class _Registry:
+    """The registry of classes of nodes, of which there is one."""
+
+    def flatten(self, tree: Any, leaf_predicate: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
+        """As `tree_flatten`."""
+        return tree_flatten(tree, leaf_predicate)
+
+    def flatten_with_path(
+        self, tree: Any, leaf_predicate: IsLeaf = None
+    ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
+        """As `tree_flatten_with_path`."""
+        return tree_flatten_with_path(tree, leaf_predicate)
+
+    def flatten_one_level(self, tree: Any) -> tuple[Iterable[Any], Hashable] | None:
+        """As the function of that name; ``None`` of a leaf."""
+        return flatten_one_level(tree) if self.is_node(tree) else None
+
+    def flatten_one_level_with_keys(self, tree: Any) -> tuple[Iterable[Any], Hashable] | None:
+        """As the function of that name; ``None`` of a leaf."""
+        return flatten_one_level_with_keys(tree) if self.is_node(tree) else None
+
+    def is_node(self, tree: Any) -> bool:
+        """Whether something is no leaf."""
+        return tree is not None and is_tree_node(type(tree))
+
+    def register_node(
+        self,
+        type: type,
+        to_iterable: Callable[[Any], Any],
+        from_iterable: Callable[[Any, Any], Any],
+        to_iterable_with_keys: Callable[[Any], Any] | None = None,
+    ) -> None:
+        """As `register_pytree_node`, or `register_pytree_with_keys`."""
+        if to_iterable_with_keys is None:
+            register_pytree_node(type, to_iterable, from_iterable)
+        else:
+            register_pytree_with_keys(type, to_iterable_with_keys, from_iterable, to_iterable)
+
+
+default_registry = _Registry()
+"""The registry of classes of nodes as an object; the functions of this module do the same."""

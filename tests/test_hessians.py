@@ -721,7 +721,8 @@ EXCLUDED = {
         """,
         "lax": """
             approx_max_k approx_min_k cumlogsumexp cummax cummin optimization_barrier reduce_max
-            reduce_min reduce_window scatter_max scatter_min sort top_k
+            pcast reduce_min reduce_window scatter_max scatter_min sort stage top_k
+            with_sharding_constraint
         """,
     },
     "parts of networks, whose gradients are compared with PyTorch's": {
@@ -757,7 +758,7 @@ EXCLUDED = {
             DotDimensionNumbers
             conv_dimension_numbers conv_general_permutations conv_general_shape_tuple
             conv_shape_tuple conv_transpose_shape_tuple mulhi reduce_window_shape_tuple
-            rng_bit_generator shape_as_value
+            rng_bit_generator rng_uniform shape_as_value dce_sink
             padtype_to_pads argmax argmin axis_index axis_size
             after_all create_token
             bitwise_and bitwise_not

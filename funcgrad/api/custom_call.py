@@ -32,7 +32,7 @@ from funcgrad.higher_order.custom import CustomCall, Pull, Rules
 from funcgrad.higher_order.linear_call import Values, to_front
 from funcgrad.primitives.elementwise import convert
 from funcgrad.primitives.objects import flatten_extra, flatten_values
-from funcgrad.pytree import tree_flatten, tree_leaves, tree_structure, tree_unflatten
+from funcgrad.pytree import tree_flatten, tree_leaves, tree_map, tree_structure, tree_unflatten
 from funcgrad.records import dataclass
 from funcgrad.scalars import plain_number, scalar_number
 
@@ -71,10 +71,32 @@ class CustomVJPPrimal:
     Attributes:
         value: The argument.
         perturbed: Whether its cotangent is asked for.
+
+    Example:
+        >>> from funcgrad.custom_derivatives import CustomVJPPrimal
+        >>> CustomVJPPrimal(2.0, True).value
+        2.0
     """
 
     value: Any
     perturbed: bool
+
+
+def custom_vjp_primal_tree_values(tree: Any) -> Any:
+    """The arguments of a forward rule made with ``symbolic_zeros=True``, as of any other rule.
+
+    Args:
+        tree: Pytree with a `CustomVJPPrimal` for every array.
+
+    Returns:
+        The pytree with their values.
+
+    Example:
+        >>> from funcgrad.custom_derivatives import CustomVJPPrimal, custom_vjp_primal_tree_values
+        >>> custom_vjp_primal_tree_values((CustomVJPPrimal(2.0, True), CustomVJPPrimal(1, False)))
+        (2.0, 1)
+    """
+    return tree_map(lambda x: x.value if isinstance(x, CustomVJPPrimal) else x, tree)
 
 
 class Call(KeepsTracers):

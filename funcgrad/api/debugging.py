@@ -100,7 +100,7 @@ def debug_print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> N
         >>> y = f(np.arange(3))
         x = [0 1 2]
     """
-    _check_format(fmt, args, kwargs)
+    check_format(fmt, args, kwargs)
 
     def write(*args: Any, **kwargs: Any) -> None:
         print(fmt.format(*args, **kwargs))
@@ -130,7 +130,8 @@ class _FieldNames(string.Formatter):
         return value
 
 
-def _check_format(fmt: str, args: Any, kwargs: Any) -> None:
+def check_format(fmt: str, args: Any, kwargs: Any) -> None:
+    """Raise unless a format string and the values for it fit together."""
     if not isinstance(fmt, str):
         raise ArgumentError(
             f"debug.print: the first argument must be a format string, got a {type(fmt).__name__}."

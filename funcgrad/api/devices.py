@@ -77,6 +77,15 @@ def process_count(backend: str | None = None) -> int:
     return 1
 
 
+def process_indices(backend: str | None = None) -> list[int]:
+    """The numbers of all processes of a program.
+
+    Args:
+        backend: Ignored: there is one.
+    """
+    return [0]
+
+
 @contextmanager
 def default_device(device: Any) -> Iterator[None]:
     """A block whose arrays lie on a device: the processor.

@@ -59,6 +59,31 @@ def symbolic_zero(aval: ShapedArray) -> SymbolicZero:
     return SymbolicZero(aval.shape, aval.dtype if aval.dtype.kind in "fc" else float0)
 
 
+def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
+    """The zero tangent of a value.
+
+    Args:
+        val: Number or array.
+        symbolic_zeros: Whether to return a `SymbolicZero`.
+
+    Returns:
+        Zeros of the shape of ``val``: of dtype `float0` for integers and bools, else of its own.
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad.custom_derivatives import zero_from_primal
+        >>> zero_from_primal(np.ones(2))
+        array([0., 0.])
+        >>> zero_from_primal(3, symbolic_zeros=True).shape
+        ()
+    """
+    aval = aval_of(val).strong()
+    if symbolic_zeros:
+        return symbolic_zero(aval)
+    zero = zero_tangent(aval)
+    return zero.copy() if isinstance(zero, np.ndarray) else zero
+
+
 def is_zero_tree(tree: Any) -> bool:
     """Whether all tangents of an argument are known to be zero."""
     return all(isinstance(x, SymbolicZero) for x in tree_leaves(tree))

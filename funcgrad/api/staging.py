@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -293,6 +294,29 @@ def make_jaxpr(
     return Transformed(
         run, make_jaxpr, fun, static_argnums=static_argnums, return_shape=return_shape
     )
+
+
+@contextmanager
+def ensure_compile_time_eval() -> Iterator[None]:
+    """A block that computes at once, while a function around it is traced.
+
+    Its results are known values there, so that Python may branch on them and use them as shapes.
+
+    Raises:
+        UnexpectedTracerError: If it uses a traced value of a function around, which has none yet.
+
+    Example:
+        >>> import funcgrad as fg, funcgrad.numpy as fnp
+        >>> @fg.jit
+        ... def f(x):
+        ...     with fg.ensure_compile_time_eval():
+        ...         n = int(fnp.sum(fnp.arange(4)))
+        ...     return fnp.full(n, x)
+        >>> print(f(1.5).shape)
+        (6,)
+    """
+    with using_trace(EVAL):
+        yield
 
 
 def eval_shape(fun: Function, *args: Any, **kwargs: Any) -> Any:

@@ -144,6 +144,8 @@ class Primitive:
     """
     keeps_weak: bool = False
     """Whether the result of weak arguments is weak, as that of Python's own operators."""
+    makes_no_nans: ClassVar[bool] = False
+    """Whether a nan in the results was in the arguments, or is made by an operation inside."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -211,6 +213,21 @@ class Primitive:
         there is nothing to be told apart: the operation then becomes one equation as it is.
         """
         return None
+
+    def checked(self, args: Sequence[Value], kinds: frozenset[str]) -> tuple[Any, Sequence[Any]]:
+        """Evaluate, and look for what can be wrong (`funcgrad.core.checks`), but nans in results.
+
+        Primitives that look for something of their own override it, and so do those that hold
+        programs in which something may be looked for.
+
+        Args:
+            args: The arguments.
+            kinds: What is looked for.
+
+        Returns:
+            The results, and what may be wrong: each a `Fault`, or a failure of a program inside.
+        """
+        return self.bind(*args), ()
 
     def linear_parts(
         self, is_linear: tuple[bool, ...]

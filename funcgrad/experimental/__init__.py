@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from funcgrad.namespaces import present
 
 if TYPE_CHECKING:  # they are loaded on first use
-    from funcgrad.experimental import jet, ode, optimizers, stax
+    from funcgrad.experimental import checkify, jet, ode, optimizers, stax
 
-__all__ = ["jet", "ode", "optimizers", "stax"]
+__all__ = ["checkify", "jet", "ode", "optimizers", "stax"]
 
 present(__name__)

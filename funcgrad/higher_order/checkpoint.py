@@ -16,9 +16,11 @@ from dataclasses import replace
 from typing import Any
 
 from funcgrad.core.avals import ShapedArray
+from funcgrad.core.checks import Kinds
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
 from funcgrad.core.program import Atom, Equation, Program, Var, evaluate, makers
 from funcgrad.core.trace import EVAL, using_trace
+from funcgrad.higher_order.checked_programs import check_program
 from funcgrad.higher_order.jit import Jit, run_program, scatter
 from funcgrad.higher_order.linearity import parted, together
 from funcgrad.higher_order.policies import Policy, everything_saveable, nothing_saveable
@@ -47,6 +49,7 @@ class CheckpointName(Primitive):
     value_name: str
 
     jvp = linear_jvp
+    makes_no_nans = True
 
     def impl(self, x: Any) -> Any:
         return x
@@ -69,6 +72,7 @@ class Barrier(Primitive):
     """The arguments; no two of its equations are equal, and nothing behind it runs before it."""
 
     multiple_results = True
+    makes_no_nans = True
 
     def impl(self, *args: Any) -> Any:
         return list(args)
@@ -109,6 +113,7 @@ class Checkpoint(Primitive):
 
     multiple_results = True
     is_composite = True
+    makes_no_nans = True
 
     @property
     def is_effectful(self) -> bool:  # type: ignore[override]
@@ -151,6 +156,11 @@ class Checkpoint(Primitive):
 
     def separate(self, args: Sequence[Value], is_linear: Sequence[bool]) -> list[Value]:
         return together(*self._apply(separate_program, *parted(args, is_linear)))
+
+    def checked(self, args: Sequence[Value], kinds: Kinds) -> tuple[Any, Sequence[Any]]:
+        inner = check_program(self.program, kinds)
+        results = self.of(inner.program).bind(*args)
+        return results[: inner.n_outputs], inner.found(results)
 
     def linear_parts(self, is_linear: Mask) -> list[tuple[Program, Mask]]:
         return [(self.program, is_linear)]

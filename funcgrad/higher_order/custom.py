@@ -14,16 +14,20 @@ itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.axes import mapped_name
+from funcgrad.core.checks import EXPLICIT, NAN, Fault, Kinds
 from funcgrad.core.primitive import BatchDim, Linear, Primitive, Value, mapped_length
 from funcgrad.core.program import Program
 from funcgrad.core.trace import EVAL, Trace, Tracer, current_trace, using_trace
 from funcgrad.errors import ArgumentError, MissingRuleError
 from funcgrad.forking import cached_property
+from funcgrad.higher_order.checked_programs import check_program
+from funcgrad.higher_order.checked_rules import CheckedRules
+from funcgrad.higher_order.checks import Failure, nan_faults
 from funcgrad.higher_order.linear_call import (
     LinearCall,
     Values,
@@ -107,6 +111,7 @@ class CustomCall(Primitive):
     in_avals: tuple[ShapedArray, ...]
 
     multiple_results = True
+    makes_no_nans = True
     calls_users = True
 
     @cached_property
@@ -317,6 +322,29 @@ class CustomCall(Primitive):
             self.rules.fun, args, mask, self.in_avals, self.rules.name, separates=True
         )
         return linear.pull(ct)
+
+    def checked(self, args: Values, kinds: Kinds) -> tuple[Any, Sequence[Failure | Fault]]:
+        rules = self.rules
+        if rules.vmap is not None or rules.missing_vmap is not None:
+            if not check_program(self.program, frozenset({EXPLICIT})).sites:
+                outs = self.bind(*args)
+                return outs, nan_faults(rules.name, outs) if NAN in kinds else ()
+            raise MissingRuleError(
+                f"{rules.name} has a rule for vmap, or says that it has none, which does not tell "
+                "what checks in the function find: check what it is called with, or its result."
+            )
+        inner = check_program(self.program, kinds)
+        if not inner.sites:
+            return self.bind(*args), ()
+        by = CheckedRules(inner, kinds, rules.jvp, rules.vjp)
+        checked = replace(
+            rules,
+            fun=by.fun,
+            jvp=rules.jvp and by.jvp,
+            vjp=rules.vjp and by.vjp,
+        )
+        results = CustomCall(checked, self.in_avals).bind(*args)
+        return results[: inner.n_outputs], [inner.failure(results)]
 
     def batch(self, args: Values, dims: Sequence[BatchDim]) -> tuple[Any, Any]:
         if self.rules.missing_vmap is not None:

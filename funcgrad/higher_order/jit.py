@@ -17,11 +17,13 @@ from funcgrad.compiler.pipeline import compile_program
 from funcgrad.compiler.runtime.executable import Executable
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.axes import axes_in_scope
+from funcgrad.core.checks import Kinds
 from funcgrad.core.finite import WATCHED_FROM_START, watching
 from funcgrad.core.limits import Limits, current_limits, reset_limits, set_limits
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
 from funcgrad.core.program import Program, evaluate
 from funcgrad.core.trace import EVAL, using_trace
+from funcgrad.higher_order.checked_programs import check_program
 from funcgrad.higher_order.linearity import parted, together
 from funcgrad.lowering import Call, Form
 from funcgrad.records import dataclass
@@ -158,6 +160,7 @@ class Jit(Primitive):
 
     multiple_results = True
     is_composite = True
+    makes_no_nans = True
 
     @property
     def is_effectful(self) -> bool:  # type: ignore[override]
@@ -206,6 +209,11 @@ class Jit(Primitive):
         nonzero = [t for t in tangents if t is not None]
         out_dots = replace(self, program=split.tangent).bind(*residuals, *nonzero)
         return outs, scatter(out_dots, split.is_active_out)
+
+    def checked(self, args: Sequence[Value], kinds: Kinds) -> tuple[Any, Sequence[Any]]:
+        inner = check_program(self.program, kinds)
+        results = replace(self, program=inner.program).bind(*args)
+        return results[: inner.n_outputs], inner.found(results)
 
     def linear_parts(self, is_linear: Mask) -> list[tuple[Program, Mask]]:
         return [(self.program, is_linear)]

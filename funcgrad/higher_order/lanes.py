@@ -5,7 +5,7 @@ Under `vmap` the code of a branch, or of one more step of a loop, is evaluated f
 others: no cotangent or tangent passes it, so nothing that happens behind it reaches a derivative.
 Where that is not enough the others get the values of a lane that does run the code: it could run
 for ever on values that it was not meant for, or make an infinity that meets, in a contraction with
-an array that all lanes share, the zeros of a gate.
+an array that all lanes share, the zeros of a gate. Checks in it count where it was wanted.
 """
 
 from __future__ import annotations
@@ -13,13 +13,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from funcgrad.core.avals import aval_of
+from funcgrad.core.avals import aval_of, shaped
+from funcgrad.core.checks import EXPLICIT
 from funcgrad.core.primitive import Primitive
-from funcgrad.core.program import Program
+from funcgrad.core.program import Program, evaluate
+from funcgrad.dtypes import BOOL
+from funcgrad.higher_order.checked_programs import check_program
+from funcgrad.higher_order.checks import FINE, Check, Failure
 from funcgrad.primitives.elementwise import select, stop_gradient
 from funcgrad.primitives.indexing import Gather
 from funcgrad.primitives.reductions import ArgMax
 from funcgrad.primitives.shape import broadcast_to, reshape, shape_of
+from funcgrad.transforms.programs import stage_closed
 
 
 def choose(flag: Any, x: Any, y: Any) -> Any:
@@ -71,6 +76,25 @@ def broadcast_lanes(
         broadcast_to(x, (size, *shape_of(x))) if on and not given else x
         for x, given, on in zip(values, is_mapped, wanted, strict=True)
     ]
+
+
+def count_if(program: Program) -> Program:
+    """The program with a flag as its first input, without which its checks do not count."""
+    return program.memo("count if", lambda: _count_if(program))
+
+
+def _count_if(program: Program) -> Program:
+    inner = check_program(program, frozenset({EXPLICIT}))
+
+    def run(flag: Any, *args: Any) -> list[Any]:
+        outs = evaluate(inner.program, args)
+        if inner.sites:
+            found = inner.failure(outs)
+            code = select.bind(flag, found.code, FINE)
+            Check(found.sites).bind(*Failure(found.sites, code, found.values).flat)
+        return outs[: inner.n_outputs]
+
+    return stage_closed(run, [shaped((), BOOL), *program.in_avals], program.name)
 
 
 def may_run_forever(program: Program) -> bool:

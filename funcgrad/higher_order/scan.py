@@ -16,12 +16,15 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.checks import Kinds
 from funcgrad.core.finite import add_step
 from funcgrad.core.limits import check_time
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
 from funcgrad.core.program import Program, Var, evaluate
 from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.errors import NonFiniteError
+from funcgrad.higher_order.checked_programs import CheckedProgram, check_program
+from funcgrad.higher_order.checks import Failure, nothing
 from funcgrad.higher_order.hoisting import hoisted, invariant_vars, split_ahead
 from funcgrad.higher_order.jit import executable_of, is_jit_disabled, scatter
 from funcgrad.higher_order.linearity import parted, together
@@ -68,6 +71,7 @@ class Scan(Primitive):
 
     multiple_results = True
     is_composite = True
+    makes_no_nans = True
 
     @property
     def is_effectful(self) -> bool:  # type: ignore[override]
@@ -343,6 +347,35 @@ class Scan(Primitive):
 
         in_avals = [*known_consts, *carry_avals, *sum_avals, *known_xs, *ct_ys]
         return stage_closed(run, in_avals, f"transpose_{self.body.name}"), x_given
+
+    # Checks.
+
+    def checked(self, args: Sequence[Value], kinds: Kinds) -> tuple[Any, Sequence[Failure]]:
+        inner = check_program(self.body, kinds)
+        if not inner.sites:
+            return replace(self, body=inner.program).bind(*args), ()
+        start = nothing(inner.sites).flat
+        key = ("scan checked", kinds, self)
+        body = self.body.memo(key, lambda: self._checked_body(inner, len(start)))
+        consts, carry, xs = self.split(args)
+        call = replace(self, body=body, n_carry=self.n_carry + len(start))
+        carry, found, ys = cut(call.bind(*consts, *carry, *start, *xs), self.n_carry, len(start))
+        return [*carry, *ys], [Failure.of_flat(inner.sites, found)]
+
+    def _checked_body(self, inner: CheckedProgram, n_found: int) -> Program:
+        """The body that also carries what was found wrong first."""
+        k, n = self.n_carry, inner.n_outputs
+
+        def run(*args: Any) -> list[Any]:
+            consts, carry, found, xs = cut(args, self.n_consts, k, n_found)
+            outs = evaluate(inner.program, [*consts, *carry, *xs])
+            failure = Failure.of_flat(inner.sites, found).then_of(inner.failure(outs))
+            return [*outs[:k], *failure.flat, *outs[k:n]]
+
+        avals = [a.strong() for a in self.body.in_avals]
+        found = [a.strong() for a in inner.program.out_avals[n:]]
+        split = self.n_consts + k
+        return stage_closed(run, [*avals[:split], *found, *avals[split:]], self.body.name)
 
     # Batching.
 

@@ -10,17 +10,27 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import reduce
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.axes import demand_agreement
+from funcgrad.core.checks import Kinds, Site
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
 from funcgrad.core.program import Program, axis_names_of, evaluate
 from funcgrad.dtypes import INT64
+from funcgrad.higher_order.checked_programs import CheckedProgram, check_program
+from funcgrad.higher_order.checks import Failure, nothing
 from funcgrad.higher_order.jit import run_program, scatter
-from funcgrad.higher_order.lanes import broadcast_lanes, choose, is_guard_needed, shield
+from funcgrad.higher_order.lanes import (
+    broadcast_lanes,
+    choose,
+    count_if,
+    is_guard_needed,
+    shield,
+)
 from funcgrad.higher_order.linear_call import zeros
 from funcgrad.higher_order.linearity import parted, together
 from funcgrad.higher_order.scan import cut
@@ -55,6 +65,7 @@ class Switch(Primitive):
 
     multiple_results = True
     is_composite = True
+    makes_no_nans = True
 
     @property
     def is_effectful(self) -> bool:  # type: ignore[override]
@@ -163,6 +174,16 @@ class Switch(Primitive):
 
         return tuple(filled(d.program, d.is_active_in) for d in derived), joined
 
+    def checked(self, args: Sequence[Value], kinds: Kinds) -> tuple[Any, Sequence[Failure]]:
+        derived = [check_program(b, kinds) for b in self.branches]
+        sites = tuple(site for d in derived for site in d.sites)
+        if not sites:
+            return Switch(tuple(d.program for d in derived)).bind(*args), ()
+        branches = self._memo(("switch checked", kinds), lambda: _among(derived, sites))
+        results = Switch(branches).bind(*args)
+        n = derived[0].n_outputs
+        return results[:n], [Failure.of_flat(sites, results[n:])]
+
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
         size = mapped_length(args, dims)
         index, *operands = args
@@ -194,7 +215,10 @@ class Switch(Primitive):
         outs: list[Any] = []
         for i, branch in enumerate(self.branches):
             flag = equal.bind(index, np.int64(i))
-            own = self._for_lanes(branch, flag, operands, mapped, size)
+            given, places = operands, mapped
+            if branch.is_effectful:
+                branch, given, places = count_if(branch), [flag, *operands], (True, *mapped)
+            own = self._for_lanes(branch, flag, given, places, size)
             outs = own if not i else [choose(flag, x, y) for x, y in zip(own, outs, strict=True)]
         return outs
 
@@ -224,6 +248,21 @@ class Switch(Primitive):
         is_wanted = convert(ReduceAny((0,)).bind(flag), INT64)
         outs = Switch(tuple(programs)).bind(is_wanted, flag, *operands)
         return list(outs)
+
+
+def _among(derived: Sequence[CheckedProgram], sites: tuple[Site, ...]) -> tuple[Program, ...]:
+    """Branches that say what they found wrong at sites of all of them."""
+
+    def placed(inner: CheckedProgram, offset: int) -> Program:
+        def run(*args: Any) -> list[Any]:
+            results = evaluate(inner.program, args)
+            found = inner.failure(results) if inner.sites else nothing(())
+            return [*results[: inner.n_outputs], *found.among(sites, offset).flat]
+
+        return stage_closed(run, inner.program.in_avals, inner.program.name)
+
+    offsets = accumulate((len(d.sites) for d in derived), initial=0)
+    return tuple(placed(d, offset) for d, offset in zip(derived, offsets, strict=False))
 
 
 class _Linearized:

@@ -23,6 +23,7 @@ import numpy as np
 
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.axes import demand_agreement, ranks_in
+from funcgrad.core.checks import Kinds
 from funcgrad.core.finite import add_step
 from funcgrad.core.limits import check_time
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
@@ -30,8 +31,10 @@ from funcgrad.core.program import Program, Var, axis_names_of, evaluate
 from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.errors import NonFiniteError
 from funcgrad.higher_order.callback import without_debugging
+from funcgrad.higher_order.checked_programs import CheckedProgram, check_program
+from funcgrad.higher_order.checks import Failure, nothing
 from funcgrad.higher_order.jit import executable_of, is_jit_disabled, run_program, scatter
-from funcgrad.higher_order.lanes import broadcast_lanes, choose, gate, shield
+from funcgrad.higher_order.lanes import broadcast_lanes, choose, count_if, gate, shield
 from funcgrad.higher_order.linearity import nonlinear_equation, parted, together
 from funcgrad.higher_order.progress import counted_parts, progress_bar
 from funcgrad.higher_order.scan import aval_of_linear, cut, dense_tangents
@@ -81,6 +84,7 @@ class While(Primitive):
 
     multiple_results = True
     is_composite = True
+    makes_no_nans = True
     may_run_forever = True
 
     @property
@@ -307,6 +311,58 @@ class While(Primitive):
         asked = separate_program(self.condition, (*cond_consts, *carry))
         return None if any(asked.is_active_out) else [(self.body, (*consts, *carry))]
 
+    # Checks.
+
+    def checked(self, args: Sequence[Value], kinds: Kinds) -> tuple[Any, Sequence[Failure]]:
+        condition, body = (check_program(p, kinds) for p in (self.condition, self.body))
+        sites = condition.sites + body.sites
+        if not sites:
+            loop = replace(self, condition=condition.program, body=body.program)
+            return loop.bind(*args), ()
+        cond_consts, consts, carry = self.split(args)
+        before = nothing(sites)
+        if condition.sites:
+            asked = evaluate(condition.program, [*cond_consts, *carry])
+            before = before.then_of(condition.failure(asked))
+        key = ("while checked", kinds, self)
+        loop = self.body.memo(key, lambda: self._checked_loop(condition, body))
+        outs = loop.bind(*cond_consts, *cond_consts, *consts, *carry, *before.flat)
+        k = len(carry)
+        return outs[:k], [Failure.of_flat(sites, outs[k:])]
+
+    def _checked_loop(self, condition: CheckedProgram, body: CheckedProgram) -> While:
+        """The loop that also carries what was found wrong first.
+
+        A condition returns nothing but whether to go on, so the body asks it too.
+        """
+        sites = condition.sites + body.sites
+        k = body.n_outputs
+
+        def step(*args: Any) -> list[Any]:
+            cond_consts, consts, carry, found = cut(args, self.n_cond, self.n_body, k)
+            outs = evaluate(body.program, [*consts, *carry])
+            failure = Failure.of_flat(sites, found)
+            if body.sites:
+                failure = failure.then_of(body.failure(outs), len(condition.sites))
+            if condition.sites:
+                asked = evaluate(condition.program, [*cond_consts, *outs[:k]])
+                failure = failure.then_of(condition.failure(asked))
+            return [*outs[:k], *failure.flat]
+
+        found = [aval_of(x).strong() for x in nothing(sites).flat]
+        asked = [a.strong() for a in self.condition.in_avals]
+        taken = [*asked[: self.n_cond], *(a.strong() for a in self.body.in_avals), *found]
+        return replace(
+            self,
+            condition=stage_closed(
+                lambda *xs: evaluate(condition.program, xs[: len(asked)])[:1],
+                [*asked, *found],
+                self.condition.name,
+            ),
+            body=stage_closed(step, taken, self.body.name),
+            n_body=self.n_cond + self.n_body,
+        )
+
     # Batching.
 
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
@@ -375,8 +431,15 @@ class While(Primitive):
         def step(*xs: Any) -> list[Any]:
             cond_consts, consts, carry = cut(xs, n_cond, n_body)
             is_active = evaluate(cond.program, [*cond_consts, *carry])[0]
-            shielded = shield(self.body, is_active, [*consts, *carry], is_mapped)
-            outs = evaluate(body.program, shielded)
+            if self.body.is_effectful:
+                counted = count_if(self.body)
+                lanes = (True, *is_mapped)
+                given = [is_active, *consts, *carry]
+                shielded = shield(counted, is_active, given, lanes)
+                outs = evaluate(batch_program(counted, lanes, size).program, shielded)
+            else:
+                shielded = shield(self.body, is_active, [*consts, *carry], is_mapped)
+                outs = evaluate(body.program, shielded)
             outs = broadcast_lanes(outs, body.is_mapped_out, carry_mask, size)
             return [
                 choose(is_active, new, old) if on else old
@@ -465,6 +528,15 @@ class _Derivative(Primitive):
         moved = [t is not None for t in tangents]
         joined = [a or b for a, b in zip(self.active, moved, strict=True)]
         return _Widened(self.loop, self.active, self.loop.active(joined))
+
+    def checked(self, args: Sequence[Value], kinds: Kinds) -> tuple[Any, Sequence[Failure]]:
+        # The loop itself has been checked; here it runs a second time.
+        condition, body = self.loop.condition, self.loop.body
+        if not (condition.is_effectful or body.is_effectful):
+            return self.bind(*args), ()
+        plain = [check_program(p, frozenset()).program for p in (condition, body)]
+        loop = replace(self.loop, condition=plain[0], body=plain[1])
+        return replace(self, loop=loop).bind(*args), ()
 
     def params(self) -> dict[str, Any]:
         return {"loop": self.loop}

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
 
-from funcgrad.core.trace import Tracer
-from funcgrad.errors import ArgumentError
+from funcgrad.core.avals import aval_of, shaped
+from funcgrad.core.trace import Tracer, current_trace
+from funcgrad.errors import ArgumentError, DtypeError
+from funcgrad.higher_order.callback import DebugCallback, IoCallback
 from funcgrad.lax.elementwise import neg
 from funcgrad.lax.operands import Array, ArrayLike
 from funcgrad.lax.reductions import top_k
-from funcgrad.pytree import tree_map
+from funcgrad.primitives.shape import Reshape
+from funcgrad.pytree import tree_leaves, tree_map
 
 
 def approx_max_k(
@@ -84,6 +88,108 @@ def optimization_barrier(operand: Any, /) -> Any:
         operand: Pytree of arrays.
     """
     return tree_map(lambda x: x, operand)
+
+
+def stage(x: ArrayLike, /) -> Array:
+    """A number or an array as a value of the transformation around, if one is traced.
+
+    Traced integers are indices of it, and what is computed from it becomes part of the program.
+
+    Args:
+        x: Number or array.
+
+    Returns:
+        A traced value inside of a function that is traced to a program, else an array.
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad import lax
+        >>> print(lax.stage(3.0) + 1)
+        4.0
+    """
+    if isinstance(x, Tracer):
+        return x
+    array = np.array(x)
+    if not current_trace().is_staged:
+        return array[()]
+    return Reshape(array.shape).bind(array)
+
+
+def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
+    """Have values computed, though nothing uses them.
+
+    Args:
+        val: Pytree of arrays.
+        prevent_mlir_dce: Accepted for JAX's signature: compiled programs compute them in any case.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.lax.dce_sink(3.0)
+    """
+    for x in tree_leaves(val):
+        DebugCallback(_take_nothing, "lax.dce_sink", ()).bind(x)
+
+
+def _take_nothing(*args: Any) -> list[Any]:
+    return []
+
+
+def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Sequence[int]) -> Array:
+    """Numbers between two, from NumPy's generator, which keeps a state: new ones in every call.
+
+    Functions of `funcgrad.random` have none, and are what programs should use.
+
+    Args:
+        a: The least number, a scalar.
+        b: What they are less than, a scalar of the same dtype.
+        shape: Static shape of the result.
+
+    Raises:
+        DtypeError: If the dtypes differ, or are neither of integers nor real.
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad import lax
+        >>> np.random.seed(0)
+        >>> lax.rng_uniform(0, 10, (3,)).tolist()
+        [5, 0, 3]
+    """
+    first, second = aval_of(a).strong(), aval_of(b).strong()
+    if first.dtype != second.dtype or first.dtype.kind not in "iuf":
+        raise DtypeError(
+            f"lax.rng_uniform: both ends must be real and have one dtype, got {first} and {second}."
+        )
+    out = shaped(tuple(map(index, shape)), first.dtype)
+
+    def draw(low: Any, high: Any) -> list[Any]:
+        made = (np.random.uniform if out.dtype.kind == "f" else np.random.randint)(
+            low, high, out.shape
+        )
+        return [np.asarray(made, out.dtype)]
+
+    drawn: Array = IoCallback(draw, "lax.rng_uniform", (out,)).bind(a, b)[0]
+    return drawn
+
+
+def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
+    """The values, unchanged: whether they differ along a mapped axis is known without being told.
+
+    Args:
+        x: Pytree of arrays.
+        axis_name: Names of mapped axes.
+        to: Accepted for JAX's signature: what arrays are to be taken for.
+    """
+    return optimization_barrier(x)
+
+
+def with_sharding_constraint(x: Any, shardings: Any) -> Any:
+    """The values, unchanged: there is one device, which has them all.
+
+    Args:
+        x: Pytree of arrays.
+        shardings: Accepted for JAX's signature.
+    """
+    return optimization_barrier(x)
 
 
 def create_token(_: Any = None) -> Array:

@@ -3,7 +3,7 @@
 Text, files, dates, settings, iterators: a program whose ``import numpy as np`` became
 ``import funcgrad.numpy as np`` finds them here. Classes and settings are NumPy's own, and so are
 functions that only read their arguments; these refuse traced values. Names of C's types are those
-of the types with sizes.
+of the types with sizes. Dtypes in which funcgrad does not compute can be named, not used.
 """
 # ruff: noqa: F401 -- what is imported from NumPy is re-exported
 
@@ -20,17 +20,22 @@ from numpy import (
     busdaycalendar,
     bytes_,
     character,
+    clongdouble,
     copyto,
     datetime64,
     errstate,
     flatiter,
     flexible,
+    float16,
     get_include,
     get_printoptions,
     getbufsize,
     geterr,
     geterrcall,
+    half,
     little_endian,
+    longdouble,
+    matrix,
     memmap,
     ndenumerate,
     ndindex,
@@ -73,11 +78,16 @@ long, ulong = _sized("l"), _sized("L")
 longlong, ulonglong = _sized("q"), _sized("Q")
 uintp = _sized("P")
 
+# Only where C's long double has so many bits.
+vars().update({n: getattr(np, n) for n in ("float128", "complex256") if hasattr(np, n)})
+
 array2string = borrow("numpy", "array2string")
 array_repr = borrow("numpy", "array_repr")
 array_str = borrow("numpy", "array_str")
+asmatrix = borrow("numpy", "asmatrix")
 base_repr = borrow("numpy", "base_repr")
 binary_repr = borrow("numpy", "binary_repr")
+bmat = borrow("numpy", "bmat")
 busday_count = borrow("numpy", "busday_count")
 busday_offset = borrow("numpy", "busday_offset")
 datetime_as_string = borrow("numpy", "datetime_as_string")

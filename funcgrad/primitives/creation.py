@@ -24,6 +24,7 @@ class Full(Primitive):
     shape: Shape
 
     jvp = linear_jvp
+    makes_no_nans = True
 
     def impl(self, fill: Any) -> Any:
         return np.full(self.shape, fill)

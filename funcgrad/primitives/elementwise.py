@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import ShapedArray, aval_of, shaped
+from funcgrad.core.checks import DIVISION, Fault, Kinds
 from funcgrad.core.number_code import NumberCode
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear
 from funcgrad.core.program import Var
@@ -101,6 +102,17 @@ class Gated(Elementwise):
     def at_numbers(self, x: float) -> tuple[Any, float] | None:
         y = self.impl(x)
         return (y, 1.0 if self.gate(x) else Blocked()) if math.isfinite(y) else None
+
+
+def checked_division(
+    self: Primitive, args: Sequence[Value], kinds: Kinds
+) -> tuple[Any, Sequence[Fault]]:
+    """Evaluation of a division, and where the divisor is zero."""
+    out = self.bind(*args)
+    if DIVISION not in kinds:
+        return out, ()
+    divisor = args[1]
+    return out, [Fault(DIVISION, "division by zero", equal.bind(divisor, zero_of(divisor)))]
 
 
 class Constantlike(Elementwise):
@@ -285,11 +297,25 @@ class Quotient(Elementwise):
         x, y = args
         return unbroadcast(_unscaled(ct, y), x), None
 
+    checked = checked_division
+
 
 def _unscaled(t: Value, c: Value) -> Value:
     """``unscale``, or the plain quotient by a constant of the program that is not zero."""
     is_constant = type(c) is int or (type(c) is float and c == c)
     return (div if is_constant and c else unscale).bind(t, c)
+
+
+class _WholeQuotient(Constantlike):
+    """A quotient without its fraction."""
+
+    checked = checked_division
+
+
+class _Rest(Smooth):
+    """What a quotient leaves."""
+
+    checked = checked_division
 
 
 class _OfTangent(Elementwise):
@@ -404,6 +430,8 @@ def coefficient(derivative: Derivative, *args: Value) -> Value:
 class Select(Elementwise):
     """``x where condition else y``."""
 
+    makes_no_nans = True
+
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         condition, x, y = primals
         out = self.bind(condition, x, y)
@@ -453,10 +481,10 @@ div = Quotient("div", np.true_divide, "{0} / {1}", kinds="fc", code_kinds="fc", 
 neg: LinearUnary = LinearUnary(
     "neg", np.negative, lambda ct, x: neg.bind(ct), "-{0}", number="-x", **_NUMBERS
 )
-floor_divide = Constantlike(
+floor_divide = _WholeQuotient(
     "floor_divide", np.floor_divide, "floor_divide({0}, {1})", "iuf", "iuf", keeps_weak=True
 )
-remainder = Smooth(
+remainder = _Rest(
     "remainder",
     np.remainder,
     [lambda x, y, out: ones_like(x), lambda x, y, out: -floor_divide.bind(x, y)],
@@ -465,7 +493,7 @@ remainder = Smooth(
     code_kinds="iuf",
     keeps_weak=True,
 )
-fmod = Smooth(
+fmod = _Rest(
     "fmod",
     np.fmod,
     [lambda x, y, out: ones_like(x), lambda x, y, out: neg.bind(trunc.bind(div.bind(x, y)))],
@@ -753,6 +781,8 @@ class Convert(Primitive):
     dtype: np.dtype[Any]
     weak: bool = False
 
+    makes_no_nans = True
+
     def impl(self, x: Any) -> Any:
         if self.weak and type(x) in PYTHON_NUMBERS:
             return self.dtype.type(x).item()
@@ -927,6 +957,7 @@ class _Identity(Elementwise):
     """The identity with derivative zero (`stop_gradient`)."""
 
     jvp = zero_jvp
+    makes_no_nans = True
 
     def impl(self, *args: Any) -> Any:
         return args[0]

@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from funcgrad.core.avals import Shape, ShapedArray, aval_of, shaped
+from funcgrad.core.checks import INDEX, Fault, Kinds
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear
 from funcgrad.dtypes import INT64
 from funcgrad.errors import DtypeError, OutOfBoundsError, ShapeError
@@ -30,6 +31,7 @@ from funcgrad.lowering import Deposit, Extern, Form, Lookup, Replace, Window
 from funcgrad.primitives.elementwise import (
     add,
     bitwise_and,
+    bitwise_not,
     convert,
     equal,
     greater_equal,
@@ -37,6 +39,7 @@ from funcgrad.primitives.elementwise import (
     maximum,
     minimum,
     mul,
+    not_equal,
     remainder,
     scale,
     select,
@@ -174,6 +177,58 @@ def _is_native(axes: Sequence[int], mode: str, x: ShapedArray) -> bool:
     return mode not in ("clip", "wrap") or all(x.shape[a] for a in axes)
 
 
+def _checked_places(
+    primitive: Gather | _Scatter, args: Sequence[Value], indices: Sequence[Value], kinds: Kinds
+) -> tuple[Any, Sequence[Fault]]:
+    """Evaluation, and where indices are out of bounds: what would raise is then filled."""
+    if INDEX not in kinds or primitive.mode == "wrap":
+        return primitive.bind(*args), ()
+    is_counted_back = primitive.mode != "clip"
+    x = aval_of(args[0]).strong()
+    faults = [
+        _outside(x, axis, index, is_counted_back)
+        for axis, index in zip(primitive.axes, indices, strict=True)
+    ]
+    quiet = replace(primitive, mode="fill") if primitive.mode == "raise" else primitive
+    return quiet.bind(*args), faults
+
+
+def _outside(x: ShapedArray, axis: int, index: Value, is_counted_back: bool) -> Fault:
+    """That integers are no indices along an axis."""
+    n = x.shape[axis]
+    number = convert(index, INT64)
+    low = np.int64(-n if is_counted_back else 0)
+    inside = bitwise_and.bind(greater_equal.bind(number, low), less.bind(number, np.int64(n)))
+    # Who clips has counted negative indices from the end before.
+    counted = "" if is_counted_back else ", counted from the start,"
+    message = f"index {{}}{counted} is out of bounds for axis {axis} of {x}, which has length {n}"
+    return Fault(INDEX, message, bitwise_not.bind(inside), (number,))
+
+
+def _checked_starts(
+    primitive: DynamicSlice | DynamicUpdateSlice,
+    args: Sequence[Value],
+    sizes: Shape,
+    starts: Sequence[Value],
+    kinds: Kinds,
+) -> tuple[Any, Sequence[Fault]]:
+    """Evaluation, and where starts are clamped."""
+    out = primitive.bind(*args)
+    if INDEX not in kinds:
+        return out, ()
+    x = aval_of(args[0]).strong()
+    faults = []
+    for axis, (n, m, start) in enumerate(zip(x.shape, sizes, starts, strict=True)):
+        number = convert(start, INT64)
+        is_wrong = not_equal.bind(number, _clamp(start, n - m))
+        message = (
+            f"start {{}} of a window of length {m} is out of bounds for axis {axis} of {x}, which "
+            f"has length {n}"
+        )
+        faults.append(Fault(INDEX, message, is_wrong, (number,)))
+    return out, faults
+
+
 @dataclass(frozen=True)
 class Gather(Primitive):
     """Elements of ``x`` at index arrays of some of its axes.
@@ -190,6 +245,11 @@ class Gather(Primitive):
     axes: tuple[int, ...]
     mode: str = "raise"
     fill_value: Any = None
+
+    makes_no_nans = True
+
+    def checked(self, args: Sequence[Value], kinds: Kinds) -> tuple[Any, Sequence[Fault]]:
+        return _checked_places(self, args, args[1:], kinds)
 
     def impl(self, x: Any, *indices: Any) -> Any:
         x = np.asarray(x)
@@ -310,6 +370,9 @@ class _Scatter(Primitive):
     kinds: ClassVar[str] = "biufc"
     """Kinds of dtypes that the expression is for."""
 
+    def checked(self, args: Sequence[Value], kinds: Kinds) -> tuple[Any, Sequence[Fault]]:
+        return _checked_places(self, args, args[2:], kinds)
+
     def impl(self, x: Any, updates: Any, *indices: Any) -> Any:
         x, updates = np.asarray(x), np.asarray(updates)
         places = _Places(x, self.axes, indices, self.mode)
@@ -425,6 +488,7 @@ class ScatterSet(_Scatter):
     """``x`` with elements replaced; of several updates of one place the last one stays."""
 
     step = "{1}"
+    makes_no_nans = True
 
     def _write(self, front: Any, index: Sequence[Any], updates: Any) -> None:
         front[tuple(index)] = updates
@@ -672,6 +736,11 @@ class DynamicSlice(Primitive):
 
     sizes: tuple[int, ...]
 
+    makes_no_nans = True
+
+    def checked(self, args: Sequence[Value], kinds: Kinds) -> tuple[Any, Sequence[Fault]]:
+        return _checked_starts(self, args, self.sizes, args[1:], kinds)
+
     def lower(self, x: ShapedArray, *starts: ShapedArray) -> Form:
         return Window(self.sizes)
 
@@ -728,6 +797,11 @@ class DynamicUpdateSlice(Primitive):
 
     ``bind(x, update, *starts)``. Starts are clamped so that the window lies inside (JAX's rule).
     """
+
+    makes_no_nans = True
+
+    def checked(self, args: Sequence[Value], kinds: Kinds) -> tuple[Any, Sequence[Fault]]:
+        return _checked_starts(self, args, shape_of(args[1]), args[2:], kinds)
 
     def lower(self, x: ShapedArray, update: ShapedArray, *starts: ShapedArray) -> Form:
         return Replace()

@@ -27,6 +27,7 @@ class Reshape(Primitive):
     shape: Shape
 
     jvp = linear_jvp
+    makes_no_nans = True
 
     def impl(self, x: Any) -> Any:
         return np.reshape(x, self.shape)
@@ -63,6 +64,7 @@ class Transpose(Primitive):
     permutation: tuple[int, ...]
 
     jvp = linear_jvp
+    makes_no_nans = True
 
     def impl(self, x: Any) -> Any:
         return np.transpose(x, self.permutation)
@@ -109,6 +111,7 @@ class BroadcastTo(Primitive):
     shape: Shape
 
     jvp = linear_jvp
+    makes_no_nans = True
 
     def impl(self, x: Any) -> Any:
         return np.broadcast_to(x, self.shape)
@@ -205,6 +208,7 @@ class Slice(Primitive):
     strides: tuple[int, ...]
 
     jvp = linear_jvp
+    makes_no_nans = True
 
     def impl(self, x: Any) -> Any:
         return np.asarray(x)[tuple(map(slice, self.starts, self.limits, self.strides))]
@@ -244,6 +248,7 @@ class Reverse(Primitive):
     axes: tuple[int, ...]
 
     jvp = linear_jvp
+    makes_no_nans = True
 
     def impl(self, x: Any) -> Any:
         return np.flip(x, self.axes)
@@ -275,6 +280,7 @@ class Pad(Primitive):
     interiors: tuple[int, ...]
 
     jvp = linear_jvp
+    makes_no_nans = True
 
     def impl(self, x: Any, fill: Any) -> Any:
         x = np.asarray(x)
@@ -368,6 +374,8 @@ class Concatenate(Primitive):
     """The arguments one after the other along ``axis``."""
 
     axis: int
+
+    makes_no_nans = True
 
     def impl(self, *args: Any) -> Any:
         return np.concatenate(args, self.axis)

@@ -233,3 +233,13 @@ print(count, jax.freeze(sums).sum(), jax.grad(lambda x: jax.new_ref(x)[...] ** 2
 def test_references():
     done = run(INSTALLED + REFERENCES)
     assert done.stdout == "Ref([3., 5., 1.]) 5.0 6.0\n", done.stderr
+
+
+def test_checks_and_test_util_are_found():
+    for path, names in {
+        "jax.experimental.checkify": ("checkify", "check", "JaxRuntimeError", "all_checks"),
+        "jax.test_util": ("check_grads", "check_jvp", "check_vjp"),
+        "jax.dtypes": ("prng_key", "canonicalize_dtype", "float0", "issubdtype"),
+    }.items():
+        for name in names:
+            assert SOURCES[path].find(name) is not None

@@ -17,11 +17,11 @@ import numpy as np
 from funcgrad import errors
 from funcgrad.api.devices import process_count, process_index
 from funcgrad.api.settings import config
+from funcgrad.api.staging import ensure_compile_time_eval
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.leaks import checking_leaks
 from funcgrad.core.placement import CPU, Device
 from funcgrad.core.trace import Trace, Tracer
-from funcgrad.dtypes import float0
 from funcgrad.interop.jax import devices, registering, scalars, words
 from funcgrad.interop.jax.arrays import Adopted, Array, adopt, is_function
 from funcgrad.records import dataclass
@@ -123,7 +123,7 @@ _JAX = {
     "config": config,
     "effects_barrier": registering.ignored,
     "enable_checks": words.block,
-    "ensure_compile_time_eval": words.block,
+    "ensure_compile_time_eval": ensure_compile_time_eval,
     "host_count": process_count,
     "host_id": process_index,
     "make_mesh": devices.make_mesh,
@@ -163,7 +163,7 @@ SOURCES: dict[str, Source] = {
             "Trace": Trace,
             "Tracer": Tracer,
             "concrete_or_error": words.concrete_or_error,
-            "ensure_compile_time_eval": words.block,
+            "ensure_compile_time_eval": ensure_compile_time_eval,
             "get_aval": words.typeof,
         },
         ("funcgrad",),
@@ -172,25 +172,13 @@ SOURCES: dict[str, Source] = {
     "jax.custom_batching": Source({}, ("funcgrad.custom_batching",)),
     "jax.custom_derivatives": Source({}, ("funcgrad.custom_derivatives", "funcgrad")),
     "jax.debug": Source({"breakpoint": breakpoint}, ("funcgrad.debug",), False),
-    "jax.dtypes": Source(
-        {
-            "canonicalize_dtype": scalars.canonicalize_dtype,
-            "extended": scalars.extended,
-            "finfo": np.finfo,
-            "float0": float0,
-            "iinfo": np.iinfo,
-            "issubdtype": scalars.issubdtype,
-            "itemsize_bits": scalars.itemsize_bits,
-            "prng_key": scalars.prng_key,
-            "result_type": scalars.result_type,
-            "scalar_type_of": scalars.scalar_type_of,
-        }
-    ),
+    "jax.dtypes": Source({"issubdtype": scalars.issubdtype}, ("funcgrad.dtypes",), False),
     "jax.errors": Source(_ERRORS),
     "jax.example_libraries": Source({}),
     "jax.example_libraries.optimizers": Source({}, ("funcgrad.experimental.optimizers",)),
     "jax.example_libraries.stax": Source({}, ("funcgrad.experimental.stax",)),
     "jax.experimental": Source({}, ("funcgrad",)),
+    "jax.experimental.checkify": Source({}, ("funcgrad.checkify",), False),
     "jax.experimental.jet": Source({}, ("funcgrad.experimental.jet",)),
     "jax.experimental.mesh_utils": Source(
         {"create_device_mesh": lambda shape, *args, **options: np.full(tuple(shape), CPU)}
@@ -220,6 +208,7 @@ SOURCES: dict[str, Source] = {
         )
     },
     "jax.sharding": Source(_SHARDINGS),
+    "jax.test_util": Source({}, ("funcgrad.test_util",), False),
     "jax.tree": Source({}, ("funcgrad.tree",), False),
     "jax.tree_util": Source({}, ("funcgrad.tree_util",), False),
     "jax.typing": Source({}, ("funcgrad.typing",), False),

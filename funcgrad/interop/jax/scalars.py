@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad import dtypes
 from funcgrad.interop.jax.arrays import adopt
 from funcgrad.numpy import asarray
 
@@ -52,44 +53,7 @@ SCALAR_KINDS |= {
 }
 
 
-class _KeyKind:
-    """What dtypes of random keys are a kind of; here they are uint32."""
-
-
-prng_key = extended = _KeyKind
-
-
 def issubdtype(arg1: Any, arg2: Any) -> bool:
-    """As `numpy.issubdtype`; no dtype is one of random keys."""
-    if arg2 is _KeyKind:
-        return False
+    """As that of `funcgrad.dtypes`, of these functions too."""
     first, second = (q.dtype.type if isinstance(q, ScalarKind) else q for q in (arg1, arg2))
-    return bool(np.issubdtype(first, second))
-
-
-def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> np.dtype[Any]:
-    """The dtype: all have the bits that they say."""
-    return np.dtype(dtype)
-
-
-def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
-    """As `numpy.result_type`.
-
-    Args:
-        *args: Arrays, numbers, dtypes.
-        return_weak_type_flag: Whether to say, too, whether all of them are Python's numbers.
-    """
-    found = np.result_type(*args)
-    is_weak = all(type(x) in (bool, int, float, complex) for x in args)
-    return (found, is_weak) if return_weak_type_flag else found
-
-
-def itemsize_bits(dtype: Any) -> int:
-    """How many bits an element has."""
-    return 8 * np.dtype(dtype).itemsize
-
-
-def scalar_type_of(x: Any) -> type:
-    """Python's type of numbers of the kind of ``x``."""
-    kind = np.result_type(x).kind
-    return {"b": bool, "i": int, "u": int, "f": float, "c": complex}[kind]
+    return dtypes.issubdtype(first, second)

@@ -1,0 +1,43 @@
+"""Checks in traced and compiled functions, under the names of ``jax.experimental.checkify``.
+
+This module is a page of names; the work is in `funcgrad.api.checking`.
+"""
+
+from funcgrad.api.checking import (
+    Error,
+    all_checks,
+    automatic_checks,
+    check,
+    check_error,
+    checkify,
+    debug_check,
+    div_checks,
+    float_checks,
+    index_checks,
+    init_error,
+    nan_checks,
+    user_checks,
+)
+from funcgrad.core.checks import Kinds as ErrorCategory
+from funcgrad.errors import FailedCheckError as JaxRuntimeError
+from funcgrad.namespaces import present
+
+__all__ = [
+    "Error",
+    "ErrorCategory",
+    "JaxRuntimeError",
+    "all_checks",
+    "automatic_checks",
+    "check",
+    "check_error",
+    "checkify",
+    "debug_check",
+    "div_checks",
+    "float_checks",
+    "index_checks",
+    "init_error",
+    "nan_checks",
+    "user_checks",
+]
+
+present(__name__)
