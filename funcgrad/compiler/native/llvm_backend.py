@@ -20,12 +20,25 @@ import ctypes
 import sys
 import threading
 import time
+from contextlib import nullcontext
 from enum import Enum
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import llvmlite
-import llvmlite.binding as llvm
+
+from funcgrad.compiler.native.put_off import put_off
+
+
+def _files(package: str) -> Path:
+    """Where the files of a package are."""
+    return Path(*sys.modules[package].__path__)
+
+
+# llvmlite asks it for the folder of its library; it brings archives and their compressors along.
+with put_off("importlib.resources", files=_files, as_file=nullcontext):
+    import llvmlite.binding as llvm
 
 OPTIMIZATION = 1
 """Level of the optimiser where it has to find vectors. It includes the vectoriser of loops, which

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
 from funcgrad.compiler.native.hoist import hoist
-from funcgrad.compiler.native.numba_parts import FunctionIdentity, UnsupportedError, ir
+from funcgrad.compiler.native.numba_parts import UnsupportedError, ir
 from funcgrad.intrinsics import OPERATORS
 
 
@@ -26,9 +26,18 @@ class Word(Protocol):
     """Whether it neither reads nor writes memory."""
 
 
-def kernel(slots: Any, args: Any) -> int:
+def _kernel(slots: Any, args: Any) -> int:
     """Stands for every kernel where Numba wants to know the Python function."""
     raise NotImplementedError
+
+
+class _Identity:
+    """What Numba wants to know about that."""
+
+    func = staticmethod(_kernel)
+    func_name = func_qualname = unique_name = "kernel"
+    unique_id = 0
+    is_generator = False
 
 
 class Written(NamedTuple):
@@ -43,9 +52,6 @@ class Written(NamedTuple):
     function: ir.FunctionIR
     in_memory: set[str]
     is_in_vectors: bool
-
-
-_IDENTITY = FunctionIdentity.from_function(kernel)
 
 
 def write(source: str, words: Mapping[str, Word]) -> Written:
@@ -114,7 +120,7 @@ class Writer:
         if not self.is_closed():
             self.give_back(ast.Constant(0))
         written = ir.FunctionIR(
-            self.blocks, False, _IDENTITY, self.loc, defaultdict(list), len(names), names
+            self.blocks, False, _Identity, self.loc, defaultdict(list), len(names), names
         )
         return written, self.in_memory
 

@@ -75,7 +75,7 @@ def installation() -> str | None:
         with open(_BOOT, "rb") as file:
             boot = file.read()
         files = [path for place in map(str, SOURCES) for path in _sources(place)]
-        files += _of_packages()
+        files += (path for name in _FILES for path in files_of(name))
         known = [(path, *_seen(path)) for path in files]
     except OSError:
         return None
@@ -83,16 +83,16 @@ def installation() -> str | None:
     return hashlib.sha256(repr(facts).encode()).hexdigest()
 
 
-def _of_packages() -> Iterator[str]:
-    """The version of Numba, and llvmlite's library, which holds LLVM."""
-    for name, folder, endings in (
-        ("numba", "", ("_version.py",)),
-        ("llvmlite", "binding", (".so", ".dylib", ".dll")),
-    ):
-        package = importlib.util.find_spec(name)
-        for place in package.submodule_search_locations or () if package is not None else ():
-            inner = os.path.join(place, folder)
-            yield from (os.path.join(inner, x) for x in os.listdir(inner) if x.endswith(endings))
+_FILES = {"numba": ("", ("_version.py",)), "llvmlite": ("binding", (".so", ".dylib", ".dll"))}
+
+
+def files_of(name: str) -> Iterator[str]:
+    """The file with the version of ``numba``, or ``llvmlite``'s library, which holds LLVM."""
+    folder, endings = _FILES[name]
+    package = importlib.util.find_spec(name)
+    for place in package.submodule_search_locations or () if package is not None else ():
+        inner = os.path.join(place, folder)
+        yield from (os.path.join(inner, x) for x in os.listdir(inner) if x.endswith(endings))
 
 
 def _seen(path: str) -> tuple[int, int, int, int]:
