@@ -103,7 +103,7 @@ class _Loop(ast.NodeTransformer):
         found = self.known.get(value)
         if found is None:
             found = self.known[value] = self._is_invariant_here(value) and all(
-                [self._is_invariant(part) for part in _operands(value)]
+                map(self._is_invariant, _operands(value))
             )
         return found
 

@@ -8,7 +8,6 @@ this file loads neither: a process that finds all its kernels on disk never impo
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import importlib
 import os
 import sys
@@ -42,6 +41,7 @@ from funcgrad.compiler.runtime.dependencies import (
 from funcgrad.compiler.runtime.disk_cache import DiskCache, open_default, size_limit
 from funcgrad.compiler.runtime.linker import link
 from funcgrad.compiler.runtime.preload import preload
+from funcgrad.digests import digest
 from funcgrad.errors import CompilerError
 from funcgrad.forking import held_by_forks
 from funcgrad.records import dataclass
@@ -368,7 +368,7 @@ class _Build:
     def __init__(self, text: str, symbol: str | None = None) -> None:
         self.text = text
         self.is_kernel = symbol is None
-        self.digest = hashlib.sha256(text.encode()).hexdigest()
+        self.digest = digest(text.encode())
         self.symbol = symbol or f"fg_{self.digest[:32]}"
         self.seconds = 0.0
 
@@ -379,7 +379,7 @@ class _Build:
         self.code: bytes | None = None
         if self.disk is not None:
             self.facts = {**_environment(), "source": self.digest, "symbol": self.symbol}
-            self.key = hashlib.sha256(repr(self.facts).encode()).hexdigest()
+            self.key = digest(repr(self.facts).encode())
             damaged = self.disk.damaged
             self.code = self.disk.read(self.key, self.facts)
             _STATS.damaged += self.disk.damaged - damaged
