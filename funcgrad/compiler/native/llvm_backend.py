@@ -97,14 +97,6 @@ def add_math_symbols() -> None:
         llvm.load_library_permanently("libm.so.6")
 
 
-def parse(assembly: str, machine: Any) -> Any:
-    """The module of LLVM assembly, in a context of its own."""
-    module = llvm.parse_assembly(assembly, llvm.create_context())
-    module.triple = machine.triple
-    module.data_layout = str(machine.target_data)
-    return module
-
-
 class Effort(Enum):
     """What the optimiser has to do for a module."""
 
@@ -116,44 +108,63 @@ class Effort(Enum):
     """Vectors are to be found, too, and the passes that prepare loops for that."""
 
 
-def optimize(assembly: str, machine: Any, effort: Effort) -> Any:
-    """The optimised module of LLVM assembly."""
-    module = parse(assembly, machine)
-    if effort is Effort.ALL:
-        _find_vectors(module, machine)
-    elif effort is Effort.VECTORS:
-        _simplify(module, machine)
-    return module
+class _Generator:
+    """Optimiser and code generator for this CPU, which one thread at a time may use.
+
+    What takes calls of LLVM's library is made once: before each of them a thread waits for the
+    interpreter, which the next translation keeps busy.
+    """
+
+    def __init__(self, selection: int) -> None:
+        self.machine = target_machine(selection)
+        self.triple = self.machine.triple
+        self.layout = str(self.machine.target_data)
+        options = llvm.create_pipeline_tuning_options(speed_level=OPTIMIZATION)
+        options.loop_vectorization = True
+        options.slp_vectorization = False
+        options.loop_unrolling = False  # beyond what the vectoriser interleaves
+        self.builder = llvm.create_pass_builder(self.machine, options)
+
+    def object_file(self, assembly: str, effort: Effort) -> bytes:
+        """The object file of LLVM assembly, optimised."""
+        module = _parsed(assembly)
+        module.triple, module.data_layout = self.triple, self.layout
+        if effort is Effort.ALL:
+            self._run(self.builder.getModulePassManager(), module)
+            # The vectoriser may have put calls of `slow_paths` into loops.
+            self._run(_inlining(), module)
+        elif effort is Effort.VECTORS:
+            self._run(_simplifying(), module)
+        return _emitted(module, self.machine)
+
+    def _run(self, passes: Any, module: Any) -> None:
+        _unlocked("LLVMPY_RunNewModulePassManager")(passes, module, self.builder)
 
 
-def _simplify(module: Any, machine: Any) -> None:
-    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1))
+def _inlining() -> Any:
     passes = llvm.create_new_module_pass_manager()
     passes.add_always_inliner_pass()
+    return passes
+
+
+def _simplifying() -> Any:
+    passes = _inlining()
     passes.add_global_dead_code_eliminate_pass()
     passes.add_sroa_pass()
     passes.add_simplify_cfg_pass()
     passes.add_instruction_combine_pass()
     passes.add_simplify_cfg_pass()
-    _run(passes, module, builder)
+    return passes
 
 
-def _run(passes: Any, module: Any, builder: Any) -> None:
-    """Run passes, beside other threads."""
-    _unlocked("LLVMPY_RunNewModulePassManager")(passes, module, builder)
-
-
-def _find_vectors(module: Any, machine: Any) -> None:
-    options = llvm.create_pipeline_tuning_options(speed_level=OPTIMIZATION)
-    options.loop_vectorization = True
-    options.slp_vectorization = False
-    options.loop_unrolling = False  # beyond what the vectoriser interleaves
-    builder = llvm.create_pass_builder(machine, options)
-    _run(builder.getModulePassManager(), module, builder)
-    # The vectoriser may have put calls of `slow_paths` into loops.
-    inliner = llvm.create_new_module_pass_manager()
-    inliner.add_always_inliner_pass()
-    inliner.run(module, builder)
+def _parsed(assembly: str) -> Any:
+    context = llvm.create_context()
+    with llvm.ffi.OutputString() as message:
+        parse = _unlocked("LLVMPY_ParseAssembly")
+        module = llvm.ModuleRef(parse(context, assembly.encode(), message), context)
+        if message:
+            raise RuntimeError(str(message))
+    return module
 
 
 def _unlocked(name: str) -> Any:
@@ -161,18 +172,18 @@ def _unlocked(name: str) -> Any:
     return getattr(llvm.ffi.lib, name)._cfn
 
 
-_IDLE: dict[int, list[Any]] = {SELECTION: [], FINAL_SELECTION: []}
-"""Code generators that no emission uses, by their levels."""
+_IDLE: dict[int, list[_Generator]] = {SELECTION: [], FINAL_SELECTION: []}
+"""What no emission uses, by the level of its code generator."""
 
 
 def _object_file(assembly: str, effort: Effort) -> bytes:
     selection = FINAL_SELECTION if effort is Effort.NONE else SELECTION
     try:
-        machine = _IDLE[selection].pop()
+        generator = _IDLE[selection].pop()
     except IndexError:
-        machine = target_machine(selection)
-    code = _emitted(optimize(assembly, machine, effort), machine)
-    _IDLE[selection].append(machine)
+        generator = _Generator(selection)
+    code = generator.object_file(assembly, effort)
+    _IDLE[selection].append(generator)
     return code
 
 
