@@ -15,6 +15,7 @@ Loaded by `runtime.kernel_store` on first use, because it imports llvmlite.
 
 from __future__ import annotations
 
+import _thread
 import atexit
 import ctypes
 import sys
@@ -200,7 +201,7 @@ def _emitted(module: Any, machine: Any) -> bytes:
         lib.LLVMPY_DisposeMemoryBuffer(buffer)
 
 
-class Emission(threading.Thread):
+class Emission:
     """The object file of LLVM assembly, optimised for this CPU, while it is made.
 
     Args:
@@ -209,7 +210,6 @@ class Emission(threading.Thread):
     """
 
     def __init__(self, assembly: str, effort: Effort = Effort.ALL) -> None:
-        super().__init__(name="funcgrad-llvm", daemon=True)
         self._assembly = assembly
         self._effort = effort
         self._done = threading.Event()
@@ -217,9 +217,10 @@ class Emission(threading.Thread):
         self._code = b""
         self._error: BaseException | None = None
         _RUNNING.add(self)
-        self.start()
+        # Not `threading.Thread`, whose start waits until the processors let the new thread begin.
+        _thread.start_new_thread(self._run, ())
 
-    def run(self) -> None:
+    def _run(self) -> None:
         try:
             if hasattr(time, "pthread_getcpuclockid"):
                 self._clock = time.pthread_getcpuclockid(threading.get_ident())
@@ -230,6 +231,10 @@ class Emission(threading.Thread):
             _RUNNING.discard(self)
             self._done.set()
 
+    def wait(self, seconds: float) -> bool:
+        """Whether it is there, after so many seconds at most."""
+        return self._done.wait(seconds)
+
     def result(self) -> bytes:
         """The object file, when it is there.
 
@@ -237,7 +242,7 @@ class Emission(threading.Thread):
             TimeoutError: LLVM has taken more than `MAX_SECONDS` of processor time.
         """
         started = time.monotonic()
-        while not self._done.wait(_LOOK_SECONDS):
+        while not self.wait(_LOOK_SECONDS):
             if self._seconds(started) > MAX_SECONDS:
                 raise TimeoutError(
                     f"LLVM was still busy with it after {MAX_SECONDS:g} seconds; it goes on in a "
@@ -264,7 +269,7 @@ _RUNNING: set[Emission] = set()
 def _await_running() -> None:
     """Let emissions end that nobody waits for, before LLVM is unloaded under their feet."""
     for emission in list(_RUNNING):
-        emission.join(_GRACE_SECONDS)
+        emission.wait(_GRACE_SECONDS)
 
 
 def load(code: bytes, symbol: str) -> int:
