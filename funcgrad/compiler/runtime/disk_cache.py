@@ -199,8 +199,11 @@ class DiskCache:
         name = f"{_TEMPORARY}{os.getpid()}-{threading.get_ident()}-{path.name}"
         temporary = self.folder / name
         try:
-            temporary.unlink(missing_ok=True)  # of a process of the same number that was killed
-            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o600)
+            try:
+                handle = os.open(temporary, _NEW, 0o600)
+            except FileExistsError:  # of a process of the same number that was killed
+                temporary.unlink()
+                handle = os.open(temporary, _NEW, 0o600)
             with os.fdopen(handle, "wb") as file:
                 file.write(content)
             os.replace(temporary, path)
@@ -259,6 +262,7 @@ def _record(code: bytes, facts: dict[str, Any]) -> bytes:
 
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _BINARY = getattr(os, "O_BINARY", 0)
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
