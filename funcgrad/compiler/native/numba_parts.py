@@ -82,7 +82,7 @@ class _Part(PutOff):
 
     def load(self) -> ModuleType:
         importlib.import_module(_NAME)  # the whole, if the parts are there: they want it first
-        return super().load()
+        return importlib.import_module(self.__name__)  # it may no longer be put off
 
 
 def _called_later(module: str, name: str) -> Callable[..., Any]:
