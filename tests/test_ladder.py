@@ -24,6 +24,7 @@ PACKAGE = "funcgrad"
 LADDER = (
     (
         "collector",
+        "digests",
         "forking",
         "recent",
         "records",

@@ -87,6 +87,7 @@ def compile_program(
 def _compile_program(
     program: Program, donated: Sequence[bool], threads: int | None, counts: kernel_store.Stats
 ) -> Executable:
+    kernel_store.prepare()
     lowered = simplified(program)
     check_agreement(lowered)
     warn_of_length(program.name, [equation.source for equation in lowered.equations])

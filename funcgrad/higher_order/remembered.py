@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import builtins
 import dis
-import hashlib
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -30,6 +29,7 @@ from funcgrad.core.drift import promotion_mode
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Program
 from funcgrad.core.transformed import MadeOf
+from funcgrad.digests import digest
 from funcgrad.forking import held_by_forks
 from funcgrad.higher_order.closures import HoldsFunctions
 from funcgrad.higher_order.jit import is_jit_disabled
@@ -151,8 +151,7 @@ class _Walk:
         if array.dtype.hasobject or array.nbytes > _MAX_BYTES:
             raise _Unknown
         # Programs refer to the array itself, so that an equal one is not the same.
-        digest = hashlib.blake2b(array.tobytes(), digest_size=16).digest()
-        return id(array), array.shape, array.dtype, digest
+        return id(array), array.shape, array.dtype, digest(array.tobytes())
 
     def _function(self, function: FunctionType) -> Hashable:
         code = function.__code__

@@ -210,6 +210,7 @@ def test_every_lock_is_known_to_forks() -> None:
 
 LOCKS = [
     "funcgrad.records._LOCK",
+    "funcgrad.compiler.runtime.preload._LOCK",
     "funcgrad.pytree._lock",
     "funcgrad.core.finite._lock",
     "funcgrad.core.drift._lock",

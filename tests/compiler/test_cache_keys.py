@@ -89,7 +89,7 @@ def test_what_is_installed_is_seen_from_outside(
         seen.add(dependencies.installation())
         assert dependencies.installation() in seen
     assert len(seen) == len(changes)
-    libraries = [path for path in dependencies._of_packages() if "llvmlite" in path]
+    libraries = list(dependencies.files_of("llvmlite"))
     assert libraries
     boot.unlink()
     assert dependencies.installation() is None

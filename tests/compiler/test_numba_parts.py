@@ -34,6 +34,12 @@ def parsed():
 CASES = {
     "parts alone": """
 compile_one()
+assert "importlib.resources" not in sys.modules and "numba.core.analysis" not in sys.modules
+import importlib.resources, logging
+assert importlib.resources.files("llvmlite").joinpath("__init__.py").is_file()
+types = sys.modules["numba.core.types.functions"]
+assert types._logger.manager is logging.getLogger(types.__name__).manager
+assert types.logging.INFO == logging.INFO
 assert "numba.core.lowering" in loaded()
 assert "numba" not in sys.modules
 assert not loaded() & {"numba.core.typeinfer", "numba.parfors", "numba.core.typing.context"}

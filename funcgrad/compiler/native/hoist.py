@@ -61,6 +61,7 @@ class _Loop(ast.NodeTransformer):
         self.hoister = hoister
         self.moved: list[ast.stmt] = []
         self.varying = set(_assigned([loop]))
+        self.known: dict[ast.expr, bool] = {}
         loop.body[:] = self._kept(loop.body)
 
     def _kept(self, body: list[ast.stmt]) -> list[ast.stmt]:
@@ -87,9 +88,7 @@ class _Loop(ast.NodeTransformer):
 
     def _named(self, node: ast.expr) -> ast.expr:
         """Give a value that does not vary a name of its own."""
-        if not self._is_invariant(node) or not any(
-            isinstance(part, ast.Name | ast.Call) for part in ast.walk(node)
-        ):
+        if not self._is_invariant(node) or not _is_computed(node):
             self.generic_visit(node)
             return node
         name = self.hoister.new_name()
@@ -100,16 +99,39 @@ class _Loop(ast.NodeTransformer):
     visit_Call = visit_Compare = visit_BinOp = visit_UnaryOp = _named
 
     def _is_invariant(self, value: ast.expr) -> bool:
-        for node in ast.walk(value):
-            match node:
-                case ast.Call(func=ast.Name(id=name)):
-                    if not self.hoister.is_pure(name):
-                        return False
-                case ast.Name(id=name) if name in self.varying:
-                    return False
-                case ast.Subscript(value=ast.Name(id="slots")):
-                    return False
+        """Asked of an expression, and then of its parts: one answer for each."""
+        found = self.known.get(value)
+        if found is None:
+            found = self.known[value] = self._is_invariant_here(value) and all(
+                map(self._is_invariant, _operands(value))
+            )
+        return found
+
+    def _is_invariant_here(self, value: ast.expr) -> bool:
+        match value:
+            case ast.Call(func=ast.Name(id=name)):
+                return self.hoister.is_pure(name)
+            case ast.Name(id=name):
+                return name not in self.varying
+            case ast.Subscript(value=ast.Name(id="slots")):
+                return False
         return True
+
+
+def _operands(value: ast.expr) -> list[ast.expr]:
+    match value:
+        case ast.Name() | ast.Constant():
+            return []
+        case ast.Call(args=args):
+            return args
+        case ast.BinOp(left=left, right=right):
+            return [left, right]
+    return [part for part in ast.iter_child_nodes(value) if isinstance(part, ast.expr)]
+
+
+def _is_computed(value: ast.expr) -> bool:
+    """Whether a value is more than a number that is written down."""
+    return isinstance(value, ast.Name | ast.Call) or any(map(_is_computed, _operands(value)))
 
 
 def _assigned(body: list[ast.stmt]) -> Iterator[str]:

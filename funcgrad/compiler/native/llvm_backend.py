@@ -15,17 +15,31 @@ Loaded by `runtime.kernel_store` on first use, because it imports llvmlite.
 
 from __future__ import annotations
 
+import _thread
 import atexit
 import ctypes
 import sys
 import threading
 import time
+from contextlib import nullcontext
 from enum import Enum
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import llvmlite
-import llvmlite.binding as llvm
+
+from funcgrad.compiler.native.put_off import put_off
+
+
+def _files(package: str) -> Path:
+    """Where the files of a package are."""
+    return Path(*sys.modules[package].__path__)
+
+
+# llvmlite asks it for the folder of its library; it brings archives and their compressors along.
+with put_off("importlib.resources", files=_files, as_file=nullcontext):
+    import llvmlite.binding as llvm
 
 OPTIMIZATION = 1
 """Level of the optimiser where it has to find vectors. It includes the vectoriser of loops, which
@@ -84,14 +98,6 @@ def add_math_symbols() -> None:
         llvm.load_library_permanently("libm.so.6")
 
 
-def parse(assembly: str, machine: Any) -> Any:
-    """The module of LLVM assembly, in a context of its own."""
-    module = llvm.parse_assembly(assembly, llvm.create_context())
-    module.triple = machine.triple
-    module.data_layout = str(machine.target_data)
-    return module
-
-
 class Effort(Enum):
     """What the optimiser has to do for a module."""
 
@@ -103,44 +109,63 @@ class Effort(Enum):
     """Vectors are to be found, too, and the passes that prepare loops for that."""
 
 
-def optimize(assembly: str, machine: Any, effort: Effort) -> Any:
-    """The optimised module of LLVM assembly."""
-    module = parse(assembly, machine)
-    if effort is Effort.ALL:
-        _find_vectors(module, machine)
-    elif effort is Effort.VECTORS:
-        _simplify(module, machine)
-    return module
+class _Generator:
+    """Optimiser and code generator for this CPU, which one thread at a time may use.
+
+    What takes calls of LLVM's library is made once: before each of them a thread waits for the
+    interpreter, which the next translation keeps busy.
+    """
+
+    def __init__(self, selection: int) -> None:
+        self.machine = target_machine(selection)
+        self.triple = self.machine.triple
+        self.layout = str(self.machine.target_data)
+        options = llvm.create_pipeline_tuning_options(speed_level=OPTIMIZATION)
+        options.loop_vectorization = True
+        options.slp_vectorization = False
+        options.loop_unrolling = False  # beyond what the vectoriser interleaves
+        self.builder = llvm.create_pass_builder(self.machine, options)
+
+    def object_file(self, assembly: str, effort: Effort) -> bytes:
+        """The object file of LLVM assembly, optimised."""
+        module = _parsed(assembly)
+        module.triple, module.data_layout = self.triple, self.layout
+        if effort is Effort.ALL:
+            self._run(self.builder.getModulePassManager(), module)
+            # The vectoriser may have put calls of `slow_paths` into loops.
+            self._run(_inlining(), module)
+        elif effort is Effort.VECTORS:
+            self._run(_simplifying(), module)
+        return _emitted(module, self.machine)
+
+    def _run(self, passes: Any, module: Any) -> None:
+        _unlocked("LLVMPY_RunNewModulePassManager")(passes, module, self.builder)
 
 
-def _simplify(module: Any, machine: Any) -> None:
-    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1))
+def _inlining() -> Any:
     passes = llvm.create_new_module_pass_manager()
     passes.add_always_inliner_pass()
+    return passes
+
+
+def _simplifying() -> Any:
+    passes = _inlining()
     passes.add_global_dead_code_eliminate_pass()
     passes.add_sroa_pass()
     passes.add_simplify_cfg_pass()
     passes.add_instruction_combine_pass()
     passes.add_simplify_cfg_pass()
-    _run(passes, module, builder)
+    return passes
 
 
-def _run(passes: Any, module: Any, builder: Any) -> None:
-    """Run passes, beside other threads."""
-    _unlocked("LLVMPY_RunNewModulePassManager")(passes, module, builder)
-
-
-def _find_vectors(module: Any, machine: Any) -> None:
-    options = llvm.create_pipeline_tuning_options(speed_level=OPTIMIZATION)
-    options.loop_vectorization = True
-    options.slp_vectorization = False
-    options.loop_unrolling = False  # beyond what the vectoriser interleaves
-    builder = llvm.create_pass_builder(machine, options)
-    _run(builder.getModulePassManager(), module, builder)
-    # The vectoriser may have put calls of `slow_paths` into loops.
-    inliner = llvm.create_new_module_pass_manager()
-    inliner.add_always_inliner_pass()
-    inliner.run(module, builder)
+def _parsed(assembly: str) -> Any:
+    context = llvm.create_context()
+    with llvm.ffi.OutputString() as message:
+        parse = _unlocked("LLVMPY_ParseAssembly")
+        module = llvm.ModuleRef(parse(context, assembly.encode(), message), context)
+        if message:
+            raise RuntimeError(str(message))
+    return module
 
 
 def _unlocked(name: str) -> Any:
@@ -148,18 +173,18 @@ def _unlocked(name: str) -> Any:
     return getattr(llvm.ffi.lib, name)._cfn
 
 
-_IDLE: dict[int, list[Any]] = {SELECTION: [], FINAL_SELECTION: []}
-"""Code generators that no emission uses, by their levels."""
+_IDLE: dict[int, list[_Generator]] = {SELECTION: [], FINAL_SELECTION: []}
+"""What no emission uses, by the level of its code generator."""
 
 
 def _object_file(assembly: str, effort: Effort) -> bytes:
     selection = FINAL_SELECTION if effort is Effort.NONE else SELECTION
     try:
-        machine = _IDLE[selection].pop()
+        generator = _IDLE[selection].pop()
     except IndexError:
-        machine = target_machine(selection)
-    code = _emitted(optimize(assembly, machine, effort), machine)
-    _IDLE[selection].append(machine)
+        generator = _Generator(selection)
+    code = generator.object_file(assembly, effort)
+    _IDLE[selection].append(generator)
     return code
 
 
@@ -176,7 +201,7 @@ def _emitted(module: Any, machine: Any) -> bytes:
         lib.LLVMPY_DisposeMemoryBuffer(buffer)
 
 
-class Emission(threading.Thread):
+class Emission:
     """The object file of LLVM assembly, optimised for this CPU, while it is made.
 
     Args:
@@ -185,7 +210,6 @@ class Emission(threading.Thread):
     """
 
     def __init__(self, assembly: str, effort: Effort = Effort.ALL) -> None:
-        super().__init__(name="funcgrad-llvm", daemon=True)
         self._assembly = assembly
         self._effort = effort
         self._done = threading.Event()
@@ -193,9 +217,10 @@ class Emission(threading.Thread):
         self._code = b""
         self._error: BaseException | None = None
         _RUNNING.add(self)
-        self.start()
+        # Not `threading.Thread`, whose start waits until the processors let the new thread begin.
+        _thread.start_new_thread(self._run, ())
 
-    def run(self) -> None:
+    def _run(self) -> None:
         try:
             if hasattr(time, "pthread_getcpuclockid"):
                 self._clock = time.pthread_getcpuclockid(threading.get_ident())
@@ -206,6 +231,10 @@ class Emission(threading.Thread):
             _RUNNING.discard(self)
             self._done.set()
 
+    def wait(self, seconds: float) -> bool:
+        """Whether it is there, after so many seconds at most."""
+        return self._done.wait(seconds)
+
     def result(self) -> bytes:
         """The object file, when it is there.
 
@@ -213,7 +242,7 @@ class Emission(threading.Thread):
             TimeoutError: LLVM has taken more than `MAX_SECONDS` of processor time.
         """
         started = time.monotonic()
-        while not self._done.wait(_LOOK_SECONDS):
+        while not self.wait(_LOOK_SECONDS):
             if self._seconds(started) > MAX_SECONDS:
                 raise TimeoutError(
                     f"LLVM was still busy with it after {MAX_SECONDS:g} seconds; it goes on in a "
@@ -240,7 +269,7 @@ _RUNNING: set[Emission] = set()
 def _await_running() -> None:
     """Let emissions end that nobody waits for, before LLVM is unloaded under their feet."""
     for emission in list(_RUNNING):
-        emission.join(_GRACE_SECONDS)
+        emission.wait(_GRACE_SECONDS)
 
 
 def load(code: bytes, symbol: str) -> int:

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
 from funcgrad.compiler.native.hoist import hoist
-from funcgrad.compiler.native.numba_parts import FunctionIdentity, UnsupportedError, ir
+from funcgrad.compiler.native.numba_parts import UnsupportedError, ir
 from funcgrad.intrinsics import OPERATORS
 
 
@@ -26,9 +26,18 @@ class Word(Protocol):
     """Whether it neither reads nor writes memory."""
 
 
-def kernel(slots: Any, args: Any) -> int:
+def _kernel(slots: Any, args: Any) -> int:
     """Stands for every kernel where Numba wants to know the Python function."""
     raise NotImplementedError
+
+
+class _Identity:
+    """What Numba wants to know about that."""
+
+    func = staticmethod(_kernel)
+    func_name = func_qualname = unique_name = "kernel"
+    unique_id = 0
+    is_generator = False
 
 
 class Written(NamedTuple):
@@ -43,9 +52,6 @@ class Written(NamedTuple):
     function: ir.FunctionIR
     in_memory: set[str]
     is_in_vectors: bool
-
-
-_IDENTITY = FunctionIdentity.from_function(kernel)
 
 
 def write(source: str, words: Mapping[str, Word]) -> Written:
@@ -63,25 +69,10 @@ def write(source: str, words: Mapping[str, Word]) -> Written:
     [function] = ast.parse(source).body
     assert isinstance(function, ast.FunctionDef)
     hoist(function, lambda name: name in words and words[name].is_pure)
-    return Written(*Writer(words).write(function), _is_in_vectors(function))
+    return Writer(words).write(function)
 
 
 _VECTORS = {"lanes", "first_lanes"}
-
-
-def _is_in_vectors(kernel: ast.FunctionDef) -> bool:
-    """Whether every innermost loop of a kernel computes vectors."""
-    for node in ast.walk(kernel):
-        if isinstance(node, ast.For | ast.While):
-            inner = [part for statement in node.body for part in ast.walk(statement)]
-            if not any(isinstance(part, ast.For | ast.While) for part in inner) and not any(
-                isinstance(part, ast.Call)
-                and isinstance(part.func, ast.Name)
-                and part.func.id in _VECTORS
-                for part in inner
-            ):
-                return False
-    return True
 
 
 class Writer:
@@ -102,10 +93,13 @@ class Writer:
         self.n_suites = 1
         self.homes: dict[str, int] = {}
         self.in_memory: set[str] = set()
-        # For every enclosing loop: branches that await the label after it.
-        self.loops: list[list[ir.Jump]] = []
+        # For every enclosing loop: branches that await the label after it, and the counts of loops
+        # and of uses of vectors before its body.
+        self.loops: list[tuple[list[ir.Jump], tuple[int, int]]] = []
+        self.n_loops = self.n_vectors = 0
+        self.is_in_vectors = True
 
-    def write(self, function: ast.FunctionDef) -> tuple[ir.FunctionIR, set[str]]:
+    def write(self, function: ast.FunctionDef) -> Written:
         names = tuple(argument.arg for argument in function.args.args)
         self.open_block()
         for index, name in enumerate(names):
@@ -114,9 +108,9 @@ class Writer:
         if not self.is_closed():
             self.give_back(ast.Constant(0))
         written = ir.FunctionIR(
-            self.blocks, False, _IDENTITY, self.loc, defaultdict(list), len(names), names
+            self.blocks, False, _Identity, self.loc, defaultdict(list), len(names), names
         )
-        return written, self.in_memory
+        return Written(written, self.in_memory, self.is_in_vectors)
 
     # Blocks and values.
     def open_block(self) -> int:
@@ -165,6 +159,7 @@ class Writer:
         return self.temporary(ir.Const(number, self.loc))
 
     def call(self, name: str, args: list[ir.Var]) -> ir.Expr:
+        self.n_vectors += name in _VECTORS
         function = self.called.get(name)
         if function is None:
             if name not in self.words:
@@ -234,7 +229,7 @@ class Writer:
         header = self.open_block()
         branch = self.branch(self.value(node.test))
         branch.truebr = self.open_block()
-        self.loops.append([])
+        self.open_loop()
         self.suite(node.body)
         self.jump(header)
         branch.falsebr = self.close_loop()
@@ -247,7 +242,7 @@ class Writer:
         index = self.assign(name, self.call("i64", [start]))
         before = self.branch(self.compare(index, step, stop))
         body = before.truebr = self.open_block()
-        self.loops.append([])
+        self.open_loop()
         self.suite(node.body)
         self.jump(len(self.blocks))
         self.open_block()
@@ -270,15 +265,23 @@ class Writer:
     def compare(self, index: ir.Var, step: int, stop: ir.Var) -> ir.Var:
         return self.temporary(self.call("less" if step > 0 else "greater", [index, stop]))
 
+    def open_loop(self) -> None:
+        """Begin the body of a loop."""
+        self.n_loops += 1
+        self.loops.append(([], (self.n_loops, self.n_vectors)))
+
     def close_loop(self) -> int:
         """Open the block after a loop; returns its label."""
         label = self.open_block()
-        for jump in self.loops.pop():
+        jumps, before = self.loops.pop()
+        for jump in jumps:
             jump.target = label
+        if before == (self.n_loops, self.n_vectors):
+            self.is_in_vectors = False
         return label
 
     def do_Break(self, node: ast.Break) -> None:
-        self.loops[-1].append(self.jump())
+        self.loops[-1][0].append(self.jump())
 
     # Expressions.
     def value(self, node: ast.expr) -> ir.Var:

@@ -22,33 +22,55 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
 
+from funcgrad.compiler.native.put_off import PutOff, put_away, put_off
+
 _NAME = "numba"
-_PARTS = ("types", "lowering", "bytecode")
+_PARTS = ("types", "lowering")
 _PUT_OFF = (
     _NAME,
     "numba.core.cgutils",
     "numba.core.ir_utils",
+    "numba.core.itanium_mangler",
     "numba.core.typing",
-    "numba.misc.special",
     "numba.np.numpy_support",
     "numba.np.types",
 )
 """What lets itself be put off; a module that is asked for a name after all is simply loaded."""
 
-_BESIDE = ("yaml",)
-"""What Numba imports to read a file of settings, if there is one; likewise."""
+_FUNCTIONS = {"numba.core.analysis": ("compute_use_defs", "must_use_alloca")}
+"""Modules of which the parts import functions, for what kernels do not do."""
 
 _BEHIND = {"numba.core.funcdesc", "numba.core.targetconfig", "numba.core.typing.templates"}
 """What is needed besides the parts, which bring it along in most versions."""
 
 
-class _PutOff(ModuleType):
-    """A module whose own code has not been run."""
+class _Logger:
+    """A logger, which is asked for where the parts are imported, and not used by them."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        logging = importlib.import_module("logging")
+        return getattr(logging.getLogger(self.name), attribute)
+
+
+_BESIDE: dict[str, dict[str, Any]] = {
+    "yaml": {},
+    "base64": {},
+    "logging": {"getLogger": _Logger},
+}
+"""What Numba imports for settings, caches and messages."""
+
+
+class _Part(PutOff):
+    """A module of Numba whose own code has not been run."""
 
     def __getattr__(self, name: str) -> Any:
         if self.__name__ == _NAME:
@@ -56,18 +78,16 @@ class _PutOff(ModuleType):
                 return importlib.import_module(f"{_NAME}._version").get_versions()["version"]
             if getattr(self.__spec__, "_initializing", False):  # its parts are being loaded
                 raise AttributeError(f"module {_NAME!r} has no attribute {name!r}")
-        if name.startswith("__") and name.endswith("__") and name != "__all__":
-            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        put_away(self)
-        if self.__name__ not in _BESIDE:
-            importlib.import_module(_NAME)  # the whole, if the parts are there: they want it first
-        return getattr(importlib.import_module(self.__name__), name)
+        return super().__getattr__(name)
+
+    def load(self) -> ModuleType:
+        importlib.import_module(_NAME)  # the whole, if the parts are there: they want it first
+        return importlib.import_module(self.__name__)  # it may no longer be put off
 
 
-def put_away(module: ModuleType | None) -> None:
-    """Let the next import of a module find it anew, unless its own code has begun to run."""
-    if isinstance(module, _PutOff) and sys.modules.get(module.__name__) is module:
-        del sys.modules[module.__name__]
+def _called_later(module: str, name: str) -> Callable[..., Any]:
+    """Stands for a function of a module that is put off."""
+    return lambda *args: getattr(importlib.import_module(module), name)(*args)
 
 
 class _Loader:
@@ -75,7 +95,9 @@ class _Loader:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.module = _PutOff(name)
+        self.module = _Part(name)
+        for function in _FUNCTIONS.get(name, ()):
+            setattr(self.module, function, _called_later(name, function))
         self.spec: ModuleSpec | None = None
         self.is_made = False
 
@@ -118,7 +140,7 @@ def _load_parts() -> None:
     """
     for name in _PARTS:
         importlib.import_module(f"{_NAME}.core.{name}")
-    for name in (*_PUT_OFF[1:], *_BESIDE):
+    for name in (*_PUT_OFF[1:], *_FUNCTIONS):
         put_away(sys.modules.get(name))
 
 
@@ -127,11 +149,13 @@ def _import_parts() -> None:
     if _NAME in sys.modules or importlib.util.find_spec(_NAME) is None:
         importlib.import_module(_NAME)  # another thread may be at it
         return
-    loaders = [_Loader(name) for name in (*_PUT_OFF, *_BESIDE) if name not in sys.modules]
+    loaders = [_Loader(name) for name in (*_PUT_OFF, *_FUNCTIONS) if name not in sys.modules]
     sys.meta_path[:0] = loaders
     try:
-        put_away(importlib.import_module(_NAME))
-        sys.meta_path[:] = [f for f in sys.meta_path if f not in loaders or f.name not in _BESIDE]
+        with ExitStack() as stack:
+            for name, names in _BESIDE.items():
+                stack.enter_context(put_off(name, **names))
+            put_away(importlib.import_module(_NAME))
     except (ImportError, AttributeError):  # a part wants a name that only the whole defines
         sys.meta_path[:] = [finder for finder in sys.meta_path if finder not in loaders]
     if not sys.modules.keys() >= _BEHIND:  # would load the package of which it is a part, too late
@@ -141,12 +165,10 @@ def _import_parts() -> None:
 _import_parts()
 
 from numba.core import funcdesc, ir, lowering, targetconfig, types  # noqa: E402
-from numba.core.bytecode import FunctionIdentity  # noqa: E402
 from numba.core.errors import TypingError, UnsupportedError  # noqa: E402
 from numba.core.typing.templates import Signature, signature  # noqa: E402
 
 __all__ = [
-    "FunctionIdentity",
     "Signature",
     "TypingError",
     "UnsupportedError",

@@ -3,7 +3,7 @@
 A formula may not cover all arguments. A call under a condition would keep LLVM from vectorising the
 loop around it, unless the called function has variants that take vectors and a mask; so they are
 written here, and declared as LLVM's vector function ABI demands. A variant asks once per vector
-whether any argument is rare; `llvm_backend.optimize` puts this question into the loop.
+whether any argument is rare; `llvm_backend` puts this question into the loop.
 """
 
 from __future__ import annotations

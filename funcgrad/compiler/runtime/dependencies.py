@@ -7,7 +7,6 @@ than to load a small program. So the answers are kept, too, under what `installa
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import os
 import re
@@ -15,13 +14,15 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from funcgrad import forking, intrinsics, records
+from funcgrad import digests, forking, intrinsics, records
+from funcgrad.digests import digest
 
 SOURCES = (
     Path(__file__).parents[1],
     Path(intrinsics.__file__),
     Path(records.__file__),
     Path(forking.__file__),
+    Path(digests.__file__),
 )
 """What the translation of kernels is written in. Some of the compiler's files have no part in it;
 that a change of one of them compiles kernels again costs less than one forgotten in a list."""
@@ -31,14 +32,13 @@ _BOOT = "/proc/sys/kernel/random/boot_id"
 
 def sources_digest(*places: Path) -> str:
     """Digest of files, and of all sources in folders."""
-    digest = hashlib.sha256()
+    found = []
     for place in map(str, places):
         for path in _sources(place):
-            name = path.removeprefix(place).replace(os.sep, "/")
-            digest.update(f"{name}\0".encode())
             with open(path, "rb") as file:
-                digest.update(hashlib.sha256(file.read()).digest())
-    return digest.hexdigest()
+                name = path.removeprefix(place).replace(os.sep, "/")
+                found.append(f"{name}\0{digest(file.read())}")
+    return digest("".join(found).encode())
 
 
 def _sources(place: str) -> list[str]:
@@ -59,7 +59,7 @@ def numba_version() -> str:
         return "absent"
     text = Path(package.origin).with_name("_version.py").read_text()
     found = re.search(r'"version": "([^"]+)"', text)
-    return found[1] if found else hashlib.sha256(text.encode()).hexdigest()
+    return found[1] if found else digest(text.encode())
 
 
 def installation() -> str | None:
@@ -75,24 +75,24 @@ def installation() -> str | None:
         with open(_BOOT, "rb") as file:
             boot = file.read()
         files = [path for place in map(str, SOURCES) for path in _sources(place)]
-        files += _of_packages()
+        files += (path for name in _FILES for path in files_of(name))
         known = [(path, *_seen(path)) for path in files]
     except OSError:
         return None
     facts = (boot, os.uname(), sys.version, sys.executable, known)
-    return hashlib.sha256(repr(facts).encode()).hexdigest()
+    return digest(repr(facts).encode())
 
 
-def _of_packages() -> Iterator[str]:
-    """The version of Numba, and llvmlite's library, which holds LLVM."""
-    for name, folder, endings in (
-        ("numba", "", ("_version.py",)),
-        ("llvmlite", "binding", (".so", ".dylib", ".dll")),
-    ):
-        package = importlib.util.find_spec(name)
-        for place in package.submodule_search_locations or () if package is not None else ():
-            inner = os.path.join(place, folder)
-            yield from (os.path.join(inner, x) for x in os.listdir(inner) if x.endswith(endings))
+_FILES = {"numba": ("", ("_version.py",)), "llvmlite": ("binding", (".so", ".dylib", ".dll"))}
+
+
+def files_of(name: str) -> Iterator[str]:
+    """The file with the version of ``numba``, or ``llvmlite``'s library, which holds LLVM."""
+    folder, endings = _FILES[name]
+    package = importlib.util.find_spec(name)
+    for place in package.submodule_search_locations or () if package is not None else ():
+        inner = os.path.join(place, folder)
+        yield from (os.path.join(inner, x) for x in os.listdir(inner) if x.endswith(endings))
 
 
 def _seen(path: str) -> tuple[int, int, int, int]:

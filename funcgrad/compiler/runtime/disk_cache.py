@@ -1,7 +1,7 @@
 """Compiled kernels on disk: what makes a second process start without a compiler.
 
 One kernel is three files named by its key: ``<key>.py``, the readable source; ``<key>.o``, the
-object file; and ``<key>.json``, what the object needs (symbol, versions, CPU) and its SHA-256. The
+object file; and ``<key>.json``, what the object needs (symbol, versions, CPU) and its digest. The
 JSON file is written last and every file atomically, so any number of processes may share a folder;
 a file that is damaged, cut short or made for something else is noticed by its digest or its facts
 and counts as absent. The JSON file is compared, byte by byte, and never parsed; nothing is
@@ -10,7 +10,7 @@ user alone: a file of somebody else, one that others may write to, and one with 
 as damaged.
 
 What all keys have in common and takes long to find is noted in a file of its own, ``<key>.facts``,
-which begins with its SHA-256.
+which begins with its digest.
 
 The least recently used kernels go when the folder exceeds its limit. A folder that cannot be
 written to, such as one that came with the image of a container, is read all the same, and nothing
@@ -19,7 +19,6 @@ is added. This file knows neither Numba nor LLVM.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -32,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from funcgrad import environment
+from funcgrad.digests import digest
 from funcgrad.errors import CacheError, FuncgradWarning
 
 FOLDER_VARIABLE = "FUNCGRAD_CACHE_DIR"
@@ -142,8 +142,8 @@ class DiskCache:
             content = self._content(self._path(key, _FACTS))
         except OSError:
             return None
-        digest, _, text = content.partition(b"\n")
-        if digest != _digest_of_note(key, text):
+        stated, _, text = content.partition(b"\n")
+        if stated != _digest_of_note(key, text):
             return None
         found: dict[str, Any] = json.loads(text)
         return found
@@ -199,8 +199,11 @@ class DiskCache:
         name = f"{_TEMPORARY}{os.getpid()}-{threading.get_ident()}-{path.name}"
         temporary = self.folder / name
         try:
-            temporary.unlink(missing_ok=True)  # of a process of the same number that was killed
-            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o600)
+            try:
+                handle = os.open(temporary, _NEW, 0o600)
+            except FileExistsError:  # of a process of the same number that was killed
+                temporary.unlink()
+                handle = os.open(temporary, _NEW, 0o600)
             with os.fdopen(handle, "wb") as file:
                 file.write(content)
             os.replace(temporary, path)
@@ -249,16 +252,17 @@ class DiskCache:
 
 
 def _digest_of_note(key: str, text: bytes) -> bytes:
-    return hashlib.sha256(key.encode() + text).hexdigest().encode()
+    return digest(key.encode() + text).encode()
 
 
 def _record(code: bytes, facts: dict[str, Any]) -> bytes:
     """The JSON file of a kernel."""
-    return json.dumps({**facts, "sha256": hashlib.sha256(code).hexdigest()}, indent=1).encode()
+    return json.dumps({**facts, "digest": digest(code)}, indent=1).encode()
 
 
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _BINARY = getattr(os, "O_BINARY", 0)
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 

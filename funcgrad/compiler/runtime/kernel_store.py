@@ -8,7 +8,6 @@ this file loads neither: a process that finds all its kernels on disk never impo
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import importlib
 import os
 import sys
@@ -41,6 +40,8 @@ from funcgrad.compiler.runtime.dependencies import (
 )
 from funcgrad.compiler.runtime.disk_cache import DiskCache, open_default, size_limit
 from funcgrad.compiler.runtime.linker import link
+from funcgrad.compiler.runtime.preload import preload
+from funcgrad.digests import digest
 from funcgrad.errors import CompilerError
 from funcgrad.forking import held_by_forks
 from funcgrad.records import dataclass
@@ -367,7 +368,7 @@ class _Build:
     def __init__(self, text: str, symbol: str | None = None) -> None:
         self.text = text
         self.is_kernel = symbol is None
-        self.digest = hashlib.sha256(text.encode()).hexdigest()
+        self.digest = digest(text.encode())
         self.symbol = symbol or f"fg_{self.digest[:32]}"
         self.seconds = 0.0
 
@@ -378,13 +379,14 @@ class _Build:
         self.code: bytes | None = None
         if self.disk is not None:
             self.facts = {**_environment(), "source": self.digest, "symbol": self.symbol}
-            self.key = hashlib.sha256(repr(self.facts).encode()).hexdigest()
+            self.key = digest(repr(self.facts).encode())
             damaged = self.disk.damaged
             self.code = self.disk.read(self.key, self.facts)
             _STATS.damaged += self.disk.damaged - damaged
         if self.code is not None:
             _count("loaded_from_disk", self.is_kernel)
         else:
+            preload()
             with self._reported():
                 self.emission = self._emission()
         self.seconds += time.perf_counter() - start
@@ -424,12 +426,27 @@ class _Build:
             ) from error
 
 
+def prepare() -> None:
+    """Begin with what takes long, where no kernel can be on disk."""
+    if _noted() is None:
+        preload()
+
+
+@cache
+def _noted() -> dict[str, Any] | None:
+    """What the disk cache knows of `_environment`."""
+    disk = _disk()
+    key = None if disk is None else _installation()
+    return None if disk is None or key is None else disk.recall(key)
+
+
+_installation = cache(installation)
+
+
 @cache
 def _environment() -> dict[str, Any]:
     """What the object code of a given source depends on besides the source."""
-    disk = _disk()
-    key = None if disk is None else installation()
-    known = None if disk is None or key is None else disk.recall(key)
+    known = _noted()
     if known is not None:
         return known
     facts = {
@@ -438,6 +455,7 @@ def _environment() -> dict[str, Any]:
         "translator": sources_digest(*SOURCES),
         **machine_facts(),
     }
+    disk, key = _disk(), _installation()
     if disk is not None and key is not None:
         disk.note(key, facts)
     return facts
