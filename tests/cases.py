@@ -954,6 +954,8 @@ ORDERS = [
     Case(TopK(3), (fixed([1.0, 0.0, 1.0, np.nan, 1.0]),), "ties", "df", 0),
     Case(TopK(2), (ints(5),), "int", "d", 0),
     Case(TopK(0), (uniform(5),), "none", "d", 1),
+    Case(TopK(2), (distinct(3, 70),), "few_of_rows"),
+    Case(TopK(3), (fixed([1.0, 0.0, 1.0, np.nan] * 10),), "few_with_ties", "df", 0),
 ]
 
 SPECIAL = [
