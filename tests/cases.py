@@ -972,6 +972,7 @@ SPECIAL = [
     *one(sp.gamma, 0.5, 3),
     *one(sp.rgamma, 0.4, 3),
     *one(sp.digamma, 0.5, 3),
+    *one(sp.real_trigamma, 0.5, 3),
     *two(sp.beta, between(0.5, 3), between(0.5, 3)),
     *two(sp.betaln, between(0.5, 3), between(0.5, 3)),
     *two(sp.binom, between(3, 5), between(1, 2)),

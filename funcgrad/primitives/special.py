@@ -72,7 +72,7 @@ def _formula(name: str, *leading: int) -> Callable[..., Any]:
     """The parts of a function that compiled programs have a formula for, which is then loaded."""
 
     def parts(recipe: Recipe, *args: Var) -> Any:
-        module = importlib.import_module(f"{__package__}.special_formulas")
+        module = importlib.import_module(f"{__package__}.formulas")
         formula = functools.partial(getattr(module, name), *leading)
         return module.parts_of(formula)(recipe, *args)
 

@@ -25,10 +25,10 @@ from funcgrad.primitives.expressions import (
     absolute,
     apply,
     exp,
-    floor,
     function,
     log,
     log1p,
+    rint,
     sqrt,
     where,
 )
@@ -290,9 +290,9 @@ def _shifted(x: Expression, power: int) -> tuple[Expression, Expression]:
 
 
 def _reflected(x: Expression) -> tuple[Expression, Expression, Expression]:
-    """Whether ``x`` is negative; ``1 - x`` if it is; and what it has beyond a whole number."""
+    """Whether ``x`` is negative; ``1 - x`` if it is; and its distance from a whole number."""
     is_left = x < 0.0
-    return is_left, where(is_left, 1.0 - x, x), where(is_left, x - floor(x), 0.25)
+    return is_left, where(is_left, 1.0 - x, x), where(is_left, x - rint(x), 0.25)
 
 
 def digamma(x: Expression) -> Expression:
@@ -309,7 +309,7 @@ def digamma(x: Expression) -> Expression:
     value = where(right < _INFINITY, value, right)
     # DLMF 5.5.4: there are poles at 0, where the sign of 0 tells the side, and left of it.
     reflected = value - math.pi / _tan(math.pi * part)
-    value = where(is_left, where(part > 0.0, reflected, math.nan), value)
+    value = where(is_left, where(absolute(part) > 0.0, reflected, math.nan), value)
     return where(apply(p.equal, x, 0.0), -_sign_of(x + _INFINITY, x), value)
 
 
@@ -365,8 +365,8 @@ def lgamma(x: Expression) -> Expression:
     value = where(is_far, far, near) + where(is_far | is_low, -rest, rest)
     # DLMF 5.5.3.
     reflected = log(math.pi / absolute(_sin(math.pi * part))) - value
-    value = where(is_left, where(part > 0.0, reflected, _INFINITY), value)
-    return where(absolute(x) < _INFINITY, value, absolute(x))
+    value = where(is_left, where(absolute(part) > 0.0, reflected, _INFINITY), value)
+    return where(absolute(x) < _INFINITY, value, x)
 
 
 _LARGE = 1e17
