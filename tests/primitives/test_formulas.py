@@ -1,4 +1,4 @@
-"""Formulas that compiled programs use in the place of SciPy's loops, beside mpmath and SciPy."""
+"""Formulas that compiled programs use in the place of loops of SciPy and NumPy, beside mpmath."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 import scipy.special
 
 import funcgrad as fg
+import funcgrad.numpy as fnp
 from funcgrad.scipy import special
 
 RNG = np.random.default_rng(0)
@@ -122,3 +123,16 @@ def test_slopes_of_bessel_functions_at_zero() -> None:
         for _ in range(order):
             f = fg.grad(f)
         np.testing.assert_allclose(fg.jit(f)(0.0), expected, atol=1e-15)
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_exponentials_of_complex_numbers_are_those_of_numpy(dtype: Any) -> None:
+    parts = [0.0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 88.9, 709.9, -709.9, 1e-30, 3, 1e4]
+    z = np.array([complex(a, b) for a in parts for b in parts]).astype(dtype)
+    with np.errstate(all="ignore"):
+        expected = np.exp(z)
+    found = fg.jit(fnp.exp)(z)
+    for part in (np.real, np.imag):
+        rtol = 1e-13 if dtype == np.complex128 else 2e-6
+        np.testing.assert_allclose(part(found), part(expected), rtol=rtol)
+    assert found.dtype == dtype
