@@ -613,14 +613,20 @@ class IntegerPower(Primitive):
         return Routine(arrays, (2,), (UfuncCall("numpy", ("power",), (0, 1, 2)),), x.ndim)
 
 
+def _product(base: str, n: int) -> str:
+    """The expression of a power, ``n > 0``, by squares."""
+    if n == 1:
+        return base
+    root = _product(base, n // 2)
+    return f"({root} * {root})" + (f" * {base}" if n % 2 else "")
+
+
+_MOST_FACTORS = 8
+"""Powers with larger exponents are computed by the general function, which rounds less often."""
 _POWERS = {
-    1: "{0}",
-    2: "{0} * {0}",
-    3: "{0} * {0} * {0}",
-    4: "({0} * {0}) * ({0} * {0})",
-    -1: "1 / {0}",
-    -2: "(1 / {0}) * (1 / {0})",
-    -3: "(1 / {0}) * (1 / {0}) * (1 / {0})",
+    **{n: _product("{0}", n) for n in range(1, _MOST_FACTORS + 1)},
+    **{-n: _product("(1 / {0})", n) for n in range(1, 4)},
+    **{-n: f"1 / ({_product('{0}', n)})" for n in range(4, _MOST_FACTORS + 1)},
 }
 
 

@@ -136,3 +136,19 @@ def test_exponentials_of_complex_numbers_are_those_of_numpy(dtype: Any) -> None:
         rtol = 1e-13 if dtype == np.complex128 else 2e-6
         np.testing.assert_allclose(part(found), part(expected), rtol=rtol)
     assert found.dtype == dtype
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
+@pytest.mark.parametrize("n", [-9, -8, -5, -3, -1, 0, 1, 4, 5, 7, 8, 9])
+def test_integer_powers(dtype: Any, n: int) -> None:
+    x = RNG.normal(size=500)
+    x = (x + 1j * RNG.normal(size=500) if dtype == np.complex128 else x).astype(dtype)
+    exact = x.astype(np.clongdouble if dtype == np.complex128 else np.longdouble) ** n
+    found = fg.jit(lambda x: x**n)(x)
+    assert found.dtype == dtype
+    assert (np.abs(found - exact) <= 8 * np.finfo(dtype).eps * np.abs(exact)).all()
+    if dtype != np.complex128:
+        edges = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1], dtype)
+        with np.errstate(all="ignore"):
+            expected = edges ** dtype(n)
+        np.testing.assert_array_equal(fg.jit(lambda x: x**n)(edges), expected)
