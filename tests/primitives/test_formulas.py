@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import mpmath as mp
 import numpy as np
 import pytest
+import scipy.linalg
 import scipy.special
 
 import funcgrad as fg
 import funcgrad.numpy as fnp
-from funcgrad.scipy import special
+from funcgrad.scipy import linalg, special
 
 RNG = np.random.default_rng(0)
 SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 2, -2, 0.5, 1.5, -0.5, 3, 8])
@@ -152,3 +154,34 @@ def test_integer_powers(dtype: Any, n: int) -> None:
         with np.errstate(all="ignore"):
             expected = edges ** dtype(n)
         np.testing.assert_array_equal(fg.jit(lambda x: x**n)(edges), expected)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
+@pytest.mark.parametrize("size", [0.0, 1e-3, 1.0, 300.0])
+def test_exponentials_of_traced_matrices(dtype: Any, size: float) -> None:
+    for shape in ((1, 1), (3, 5, 5), (2, 0, 0)):
+        a = RNG.normal(size=shape)
+        a = (size * (a - np.swapaxes(a, -1, -2))).astype(dtype)
+        a = a * dtype(1j) if dtype == np.complex128 else a  # neither of them grows
+        wide = np.complex128 if dtype == np.complex128 else np.float64
+        expected = scipy.linalg.expm(a.astype(wide))
+        found = fg.jit(linalg.expm)(a)
+        assert (found.dtype, found.shape) == (dtype, shape)
+        rtol = (1e-5 if dtype == np.float32 else 1e-13) * max(size, 3)
+        np.testing.assert_allclose(found, expected, atol=rtol)
+
+
+def test_exponentials_of_matrices_in_loops_run_natively() -> None:
+    steps = RNG.normal(size=(6, 3, 3))
+
+    def product(steps: Any) -> Any:
+        return fg.lax.scan(lambda x, a: (x @ linalg.expm(a), None), np.eye(3), steps)[0]
+
+    plan = fg.jit(product).lower(steps).compile().as_text()
+    assert "numpy:" not in plan
+    expected = functools.reduce(np.matmul, map(scipy.linalg.expm, steps))
+    np.testing.assert_allclose(fg.jit(product)(steps), expected, rtol=1e-12)
+    tangent = RNG.normal(size=steps.shape)
+    found = fg.jit(lambda x, t: fg.jvp(product, (x,), (t,))[1])(steps, tangent)
+    ahead, behind = (product(steps + h * tangent) for h in (1e-6, -1e-6))
+    np.testing.assert_allclose(found, (ahead - behind) / 2e-6, rtol=1e-6)
