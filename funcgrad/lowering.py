@@ -489,6 +489,28 @@ class SortCall:
 
 
 @dataclass(frozen=True)
+class SelectCall:
+    """The greatest numbers along the last axis of an array, in order, and their places (int64).
+
+    nan counts as the greatest number; of equal ones the first comes first.
+
+    Args:
+        source: The number of the array, of real numbers.
+        values: The number of the array of results.
+        places: The number of the array of places.
+    """
+
+    source: int
+    values: int
+    places: int
+
+    @property
+    def touches(self) -> tuple[int, ...]:
+        """The arrays that it reads or writes."""
+        return self.source, self.values, self.places
+
+
+@dataclass(frozen=True)
 class Background:
     """What goes on after a `NativeCall` has begun it.
 
@@ -565,7 +587,9 @@ class SmallCall:
         return self.arrays
 
 
-LibraryCall = UfuncCall | LapackCall | Together | SortCall | FourierCall | NativeCall | SmallCall
+LibraryCall = (
+    UfuncCall | LapackCall | Together | SortCall | SelectCall | FourierCall | NativeCall | SmallCall
+)
 
 
 @dataclass(frozen=True)

@@ -954,6 +954,8 @@ ORDERS = [
     Case(TopK(3), (fixed([1.0, 0.0, 1.0, np.nan, 1.0]),), "ties", "df", 0),
     Case(TopK(2), (ints(5),), "int", "d", 0),
     Case(TopK(0), (uniform(5),), "none", "d", 1),
+    Case(TopK(2), (distinct(3, 70),), "few_of_rows"),
+    Case(TopK(3), (fixed([1.0, 0.0, 1.0, np.nan] * 10),), "few_with_ties", "df", 0),
 ]
 
 SPECIAL = [
@@ -970,6 +972,7 @@ SPECIAL = [
     *one(sp.gamma, 0.5, 3),
     *one(sp.rgamma, 0.4, 3),
     *one(sp.digamma, 0.5, 3),
+    *one(sp.real_trigamma, 0.5, 3),
     *two(sp.beta, between(0.5, 3), between(0.5, 3)),
     *two(sp.betaln, between(0.5, 3), between(0.5, 3)),
     *two(sp.binom, between(3, 5), between(1, 2)),

@@ -97,6 +97,7 @@ RESULTS = {
     "compiler.runtime.kernel_store.fourier_code": DTYPES,
     "compiler.runtime.kernel_store.fourier_lanes": DTYPES,
     "compiler.runtime.kernel_store.gemm_code": DTYPES,
+    "compiler.runtime.kernel_store.selection_code": DTYPES,
     "compiler.runtime.kernel_store.small_code": DTYPES,
     "compiler.runtime.kernel_store.strided_code": DTYPES,
     "compiler.runtime.kernel_store.strided_shape": DTYPES,

@@ -641,14 +641,20 @@ class IntegerPower(Primitive):
         return Routine(arrays, (2,), (UfuncCall("numpy", ("power",), (0, 1, 2)),), x.ndim)
 
 
+def _product(base: str, n: int) -> str:
+    """The expression of a power, ``n > 0``, by squares."""
+    if n == 1:
+        return base
+    root = _product(base, n // 2)
+    return f"({root} * {root})" + (f" * {base}" if n % 2 else "")
+
+
+_MOST_FACTORS = 8
+"""Powers with larger exponents are computed by the general function, which rounds less often."""
 _POWERS = {
-    1: "{0}",
-    2: "{0} * {0}",
-    3: "{0} * {0} * {0}",
-    4: "({0} * {0}) * ({0} * {0})",
-    -1: "1 / {0}",
-    -2: "(1 / {0}) * (1 / {0})",
-    -3: "(1 / {0}) * (1 / {0}) * (1 / {0})",
+    **{n: _product("{0}", n) for n in range(1, _MOST_FACTORS + 1)},
+    **{-n: _product("(1 / {0})", n) for n in range(1, 4)},
+    **{-n: f"1 / ({_product('{0}', n)})" for n in range(4, _MOST_FACTORS + 1)},
 }
 
 
@@ -888,7 +894,27 @@ _LN2 = float(np.log(2.0))
 _LOG2_E = float(np.log2(np.e))
 _LOG10_E = float(np.log10(np.e))
 
-exp = Unary("exp", np.exp, lambda x, y: y, "exp({0})", slope="out")
+
+class _Exponential(Unary):
+    def lower(self, *avals: ShapedArray) -> Any:
+        """The expression that real numbers have, or that of complex ones."""
+        dtype = avals[0].dtype
+        return Pointwise(_complex_exp(dtype)) if is_complex(dtype) else super().lower(*avals)
+
+
+def _complex_exp(dtype: np.dtype[Any]) -> str:
+    """The expression of the exponential function of complex numbers, with C's special values."""
+    re, im = "real({0})", "imag({0})"
+    # By halves: the exponential function of the real part alone overflows first.
+    half = f"exp({re} * 0.5)"
+    turned = f"select(isfinite({im}), {half} * cos({im}) * {half}, {{else_}})"
+    first = turned.format("{0}", else_=f"select(isinf({re}), {re}, {im} - {im})")
+    second = f"select({im} == 0, {im}, {half} * sin({im}) * {half})"
+    parts = (f"select(isinf({re}) & ({re} < 0), {half}, {part})" for part in (first, second))
+    return f"c{8 * dtype.itemsize}({', '.join(parts)})"
+
+
+exp = _Exponential("exp", np.exp, lambda x, y: y, "exp({0})", slope="out")
 exp2 = Unary("exp2", np.exp2, lambda x, y: y * _LN2, "exp2({0})")
 expm1 = Unary("expm1", np.expm1, lambda x, y: y + 1, "expm1({0})")
 log = Unary("log", np.log, lambda x, y: 1 / x, "log({0})", slope="1 / x")

@@ -229,6 +229,7 @@ class Elementwise(Primitive):
         mixed: Whether the arguments may differ in dtype (then the last one decides).
         parts: What it is made of where the expression is not valid and the evaluation is no ufunc:
             called with a `Recipe` and the names of the arguments.
+        parts_kinds: Kinds of dtypes for which that is so; others are evaluated by NumPy.
     """
 
     def __init__(
@@ -242,6 +243,7 @@ class Elementwise(Primitive):
         keeps_weak: bool = False,
         mixed: bool = False,
         parts: Callable[..., Any] | None = None,
+        parts_kinds: str = "biufc",
     ) -> None:
         self.name = name
         self.function = function
@@ -252,6 +254,7 @@ class Elementwise(Primitive):
         self.keeps_weak = keeps_weak
         self.mixed = mixed
         self.parts = parts
+        self.parts_kinds = parts_kinds
 
     def __repr__(self) -> str:
         return self.name
@@ -302,7 +305,7 @@ class Elementwise(Primitive):
         from_kernel = all(a.dtype.kind in self.code_kinds for a in avals)
         if from_kernel:
             return Pointwise(self.code)
-        if self.parts is None:
+        if self.parts is None or avals[-1].dtype.kind not in self.parts_kinds:
             return ufunc_form(self.function, avals)
         recipe = Recipe(*avals)
         return recipe.form(self.parts(recipe, *recipe.inputs))

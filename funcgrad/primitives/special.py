@@ -64,8 +64,19 @@ def _of_scipy(ufunc: str, *leading: int, casts: bool = False) -> UfuncFunction:
 
 def _special(name: str, *partials: Derivative, code: str = "", **options: Any) -> Smooth:
     """A row: a function of SciPy of the same name."""
-    kinds = {"kinds": "f", "code_kinds": "f" if code else "", **options}
+    kinds = {"kinds": "f", "code_kinds": "f" if code else "", "parts_kinds": "f", **options}
     return Smooth(name, _of_scipy(name), partials, code or f"{name}({{0}})", **kinds)
+
+
+def _formula(name: str, *leading: int) -> Callable[..., Any]:
+    """The parts of a function that compiled programs have a formula for, which is then loaded."""
+
+    def parts(recipe: Recipe, *args: Var) -> Any:
+        module = importlib.import_module(f"{__package__}.formulas")
+        formula = functools.partial(getattr(module, name), *leading)
+        return module.parts_of(formula)(recipe, *args)
+
+    return parts
 
 
 # Error functions, DLMF 7.
@@ -73,22 +84,27 @@ erf = _special("erf", lambda x, y: (2 / _SQRT_PI) * exp.bind(-(x * x)), code="er
 erfc = _special(
     "erfc", lambda x, y: (-2 / _SQRT_PI) * exp.bind(-(x * x)), code="erfc({0})", kinds="fc"
 )
-erfcx = _special("erfcx", lambda x, y: 2 * x * y - 2 / _SQRT_PI, kinds="fc")
+erfcx = _special(
+    "erfcx", lambda x, y: 2 * x * y - 2 / _SQRT_PI, kinds="fc", parts=_formula("erfcx")
+)
 dawsn = _special("dawsn", lambda x, y: 1 - 2 * x * y, kinds="fc")
-erfinv = _special("erfinv", lambda x, y: (_SQRT_PI / 2) * exp.bind(y * y))
-erfcinv = _special("erfcinv", lambda x, y: (-_SQRT_PI / 2) * exp.bind(y * y))
+erfinv = _special("erfinv", lambda x, y: (_SQRT_PI / 2) * exp.bind(y * y), parts=_formula("erfinv"))
+erfcinv = _special(
+    "erfcinv", lambda x, y: (-_SQRT_PI / 2) * exp.bind(y * y), parts=_formula("erfcinv")
+)
 ndtr = _special(
     "ndtr",
     lambda x, y: (1 / _SQRT_2PI) * exp.bind(-0.5 * x * x),
     code=f"0.5 * erfc(-{{0}} * {math.sqrt(0.5)!r})",
     kinds="fc",
 )
-ndtri = _special("ndtri", lambda x, y: _SQRT_2PI * exp.bind(0.5 * y * y))
+ndtri = _special("ndtri", lambda x, y: _SQRT_2PI * exp.bind(0.5 * y * y), parts=_formula("ndtri"))
 # The quotient of the density and the function, both of which vanish far on the left.
 log_ndtr = _special(
     "log_ndtr",
     lambda x, y: (2 / _SQRT_2PI) / erfcx.bind(-math.sqrt(0.5) * x),
     kinds="fc",
+    parts=_formula("log_ndtr"),
 )
 
 # The gamma function and its relatives, DLMF 5 and 25.11.
@@ -98,6 +114,8 @@ lgamma = Smooth(
     [lambda x, y: digamma.bind(x)],
     "lgamma({0})",
     kinds="f",
+    code_kinds="",
+    parts=_formula("lgamma"),
 )
 gamma = _special("gamma", lambda x, y: y * digamma.bind(x), kinds="fc")
 rgamma = _special("rgamma", lambda x, y: -y * digamma.bind(x), kinds="fc")
@@ -106,7 +124,7 @@ rgamma = _special("rgamma", lambda x, y: -y * digamma.bind(x), kinds="fc")
 def trigamma(x: Value) -> Value:
     """The derivative of digamma."""
     if not is_complex(aval_of(x).dtype):
-        return polygamma.bind(ones_like(x), x)
+        return real_trigamma.bind(x)
     # Reflection (DLMF 5.15.6) to the right half-plane, recurrence (5.15.5), asymptotics (5.15.8).
     is_left = less.bind(real.bind(x), real_dtype(aval_of(x).dtype).type(0.5))
     z = select.bind(is_left, 1 - x, x)
@@ -130,6 +148,8 @@ digamma: Smooth = Smooth(
     "digamma({0})",
     kinds="fc",
     code_kinds="",
+    parts=_formula("digamma"),
+    parts_kinds="f",
 )
 _zeta_of_scipy = _of_scipy("_zeta")
 zeta: Smooth = Smooth(
@@ -176,6 +196,15 @@ polygamma: Smooth = Smooth(
     kinds="f",
     code_kinds="",
     parts=_polygamma_parts,
+)
+real_trigamma = Smooth(
+    "trigamma",
+    lambda x: _polygamma(1, x),
+    [lambda x, y: polygamma.bind(2 * ones_like(x), x)],
+    "trigamma({0})",
+    kinds="f",
+    code_kinds="",
+    parts=_formula("trigamma"),
 )
 beta = _special(
     "beta",
@@ -267,7 +296,11 @@ log_ratio = Smooth(
     kinds="f",
 )
 """``log(x / y)``, whose derivatives do not meet the quotient."""
-entr = _special("entr", lambda x, y: -log.bind(x) - 1)
+entr = _special(
+    "entr",
+    lambda x, y: -log.bind(x) - 1,
+    code="select({0} < 0, {0} / 0.0, select({0} == 0, 0 * {0}, -{0} * log({0})))",
+)
 # Where both arguments are 0 the event is excluded, and changes nothing.
 rel_entr = _special(
     "rel_entr",
@@ -281,7 +314,12 @@ kl_div = _special(
     lambda x, y, out: 1 - unscale.bind(x, y),
     level_at=is_origin,
 )
-logit = _special("logit", lambda x, y: 1 / (x * (1 - x)))
+logit = _special(
+    "logit",
+    lambda x, y: 1 / (x * (1 - x)),
+    # Near 1/2 the quotient is near 1.
+    code=("select(abs({0} - 0.5) < 0.2, log1p((2 * {0} - 1) / (1 - {0})), log({0} / (1 - {0})))"),
+)
 log_expit = _special(
     "log_expit",
     lambda x, y: logistic.bind(-x),
@@ -315,7 +353,13 @@ def bessel_ie(order: int) -> Smooth:
 
 def _of_order(function: str, order: int, name: str, slope: Derivative) -> Smooth:
     evaluate = _of_scipy(function, order, casts=True)
-    return Smooth(name, evaluate, [slope], f"{name}({{0}})", kinds="f", code_kinds="")
+    formula = {"iv": "bessel_i", "ive": "bessel_ie"}.get(function)
+    parts = _formula(formula, order) if formula and order == _LAST_ORDER else None
+    return Smooth(name, evaluate, [slope], f"{name}({{0}})", kinds="f", code_kinds="", parts=parts)
+
+
+_LAST_ORDER = 2
+"""Of those that have formulas: what the derivatives of the others need."""
 
 
 def _mean(
@@ -330,10 +374,16 @@ def _mean(
     return 0.5 * operation.bind(below.bind(x), above.bind(x))
 
 
-i0 = _special("i0", lambda x, y: i1.bind(x))
-i1: Smooth = _special("i1", lambda x, y: _mean(add, _I, bessel_i, 1, x))
-i0e = _special("i0e", lambda x, y: i1e.bind(x) - sign.bind(x) * y)
-i1e: Smooth = _special("i1e", lambda x, y: _mean(add, _IE, bessel_ie, 1, x) - sign.bind(x) * y)
+i0 = _special("i0", lambda x, y: i1.bind(x), parts=_formula("bessel_i", 0))
+i1: Smooth = _special(
+    "i1", lambda x, y: _mean(add, _I, bessel_i, 1, x), parts=_formula("bessel_i", 1)
+)
+i0e = _special("i0e", lambda x, y: i1e.bind(x) - sign.bind(x) * y, parts=_formula("bessel_ie", 0))
+i1e: Smooth = _special(
+    "i1e",
+    lambda x, y: _mean(add, _IE, bessel_ie, 1, x) - sign.bind(x) * y,
+    parts=_formula("bessel_ie", 1),
+)
 k0 = _special("k0", lambda x, y: -k1.bind(x))
 k1: Smooth = _special("k1", lambda x, y: -k0.bind(x) - y / x)
 k0e = _special("k0e", lambda x, y: y - k1e.bind(x))

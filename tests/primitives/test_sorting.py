@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import funcgrad as fg
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ShapeError
 from funcgrad.primitives.sorting import Sort, TopK, sort_together
@@ -25,6 +26,34 @@ def test_top_k_is_descending_and_stable_and_begins_with_nan():
     values, places = TopK(4).bind(np.array([1.0, 3.0, np.nan, 3.0, 0.0]))
     np.testing.assert_array_equal(values, [np.nan, 3.0, 3.0, 1.0])
     np.testing.assert_array_equal(places, [2, 1, 3, 0])
+
+
+def chosen(row, k):
+    """The places of the greatest elements, from the definition."""
+    is_nan = np.isnan(row) if row.dtype.kind == "f" else np.zeros(row.shape, bool)
+    keys = [
+        (not n, 0 if n else -v.item(), i) for i, (v, n) in enumerate(zip(row, is_nan, strict=True))
+    ]
+    return [i for *_, i in sorted(keys)[:k]]
+
+
+@pytest.mark.parametrize("dtype", "?bBhHiIqQfd")
+@pytest.mark.parametrize("kind", ["ties", "ascending", "descending", "nan"])
+def test_few_of_many_elements_are_those_of_the_definition(dtype, kind):
+    rng = np.random.default_rng(0)
+    x = rng.integers(-9, 90, (3, 133)).astype(dtype)
+    if kind == "nan":
+        x[0] = x.dtype.type(np.nan if dtype in "fd" else 1)
+        x[1, rng.integers(0, 133, 20)] = x[0, 0]
+    elif kind != "ties":
+        x = np.sort(x)[:, :: 1 if kind == "ascending" else -1]
+    for k in (1, 3, 33):
+        expected = np.array([chosen(row, k) for row in x])
+        for top_k in (TopK(k).bind, fg.jit(TopK(k).bind)):
+            values, places = top_k(x)
+            np.testing.assert_array_equal(places, expected)
+            np.testing.assert_array_equal(values, np.take_along_axis(x, expected, 1))
+            assert (values.dtype, places.dtype) == (x.dtype, np.int64)
 
 
 def test_top_k_of_unsigned_integers():

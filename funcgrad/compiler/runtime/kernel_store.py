@@ -26,6 +26,7 @@ import numpy as np
 from funcgrad.compiler.abi import ABI, CONTROL_WORDS
 from funcgrad.compiler.foreign import LETTERS
 from funcgrad.compiler.native import fourier, gemm, strided
+from funcgrad.compiler.native.selection import Selection, selection_symbol
 from funcgrad.compiler.native.small_in_lanes import InLanes
 from funcgrad.compiler.native.small_in_rows import InRows
 from funcgrad.compiler.native.small_matrices import small_symbol
@@ -267,6 +268,12 @@ def small_code(name: str, dtype: Any, is_in_lanes: bool) -> Code:
     letter = LETTERS[np.dtype(dtype).char]
     layout = (InLanes if is_in_lanes else InRows)(letter, small_lanes())
     return Code(layout.text(name), small_symbol(name, letter))
+
+
+@cache
+def selection_code(dtype: np.dtype[Any]) -> Code:
+    """What finds the greatest numbers of rows of a dtype."""
+    return Code(Selection(dtype.char, dtype.itemsize).text(), selection_symbol(dtype.char))
 
 
 def parallel_address() -> int:

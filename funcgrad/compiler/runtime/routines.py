@@ -32,6 +32,7 @@ from funcgrad.lowering import (
     LibraryCall,
     NativeCall,
     Ref,
+    SelectCall,
     SmallCall,
     SortCall,
     Together,
@@ -80,7 +81,7 @@ class ForeignCall:
         arrays = [memory[i] for i in self.call.touches]
         if isinstance(self.call, FourierCall):
             return fourier.n_units(self.call, arrays[0].dtype)
-        if isinstance(self.call, SortCall):
+        if isinstance(self.call, SortCall | SelectCall):
             n = len(arrays[0].shape) - 1
         counts = [math.prod(x.shape[:n]) for x in arrays if len(x.shape) >= n]
         is_empty = not isinstance(self.call, UfuncCall) and any(0 in x.shape for x in arrays)
@@ -112,6 +113,8 @@ class ForeignCall:
         if isinstance(self.call, FourierCall):
             dtype = self.node.memory[self.call.source].dtype
             return [kernel_store.foreign_code(), fourier.code(dtype)]
+        if isinstance(self.call, SelectCall):
+            return [kernel_store.foreign_code(), kernel_store.selection_code(self._arrays[0].dtype)]
         return [kernel_store.foreign_code()]
 
     @property
@@ -135,6 +138,9 @@ class ForeignCall:
             text += " in place" if is_other and self.node.is_in_place else ""
         elif isinstance(call, FourierCall):
             text = f"transform: {name}, {call.blocks * call.lanes} x {call.n}"
+        elif isinstance(call, SelectCall):
+            shape = self._arrays[1].shape
+            text = f"select: {name}, {shape[-1]} of {self._arrays[0].shape[-1]}"
         elif isinstance(call, SmallCall):
             text = f"{name} of small matrices: {self._count} x {list(call.sizes[:2])}"
         else:
@@ -175,6 +181,8 @@ class ForeignCall:
             words = self._lapack(self.call)
         elif isinstance(self.call, NativeCall):
             words = self._native(self.call)
+        elif isinstance(self.call, SelectCall):
+            words = self._select()
         else:
             assert isinstance(self.call, SortCall)
             words = self._sort(self.call)
@@ -283,6 +291,14 @@ class ForeignCall:
         listed, words.held = fourier.words(call, dtype)
         words.arguments = [(abi.PLACES, 0), *words.listed(listed)]
         words.arguments += [(abi.WORD, begin), (abi.WORD, end)]
+        return words
+
+    def _select(self) -> _Words:
+        row, values, _ = self._arrays
+        words = _Words(kernel_store.code_address(kernel_store.selection_code(row.dtype)), abi.NEVER)
+        words.places = [_place(x, len(row.shape) - 1) for x in self._arrays]
+        words.arguments = [(abi.PLACE, i) for i in range(3)]
+        words.arguments += [(abi.WORD, row.shape[-1]), (abi.WORD, values.shape[-1])]
         return words
 
     def _sort(self, call: SortCall) -> _Words:

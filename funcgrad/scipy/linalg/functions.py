@@ -1,25 +1,29 @@
 """Functions of matrices that are analytic, such as the exponential.
 
 Derivatives are Fréchet's, exact for repeated eigenvalues and for matrices without a basis of
-eigenvectors. SciPy evaluates them, in compiled programs too. `sqrtm`, `logm`, `funm` and fractional
+eigenvectors. SciPy evaluates them, in compiled programs too, except the exponential of traced
+matrices: that consists of operations that compile. `sqrtm`, `logm`, `funm` and fractional
 powers are complex for real matrices as well, because whether they happen to be real depends on
 values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Sequence
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
+import funcgrad.numpy.values as fnp
 from funcgrad.api.custom import custom_jvp
 from funcgrad.api.differentiation import jvp
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import real_dtype
 from funcgrad.errors import ArgumentError
+from funcgrad.lax.loops import while_loop
 from funcgrad.numpy import linalg, selecting
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import linalg as primitives
@@ -61,7 +65,73 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
         [[1.5        1.        ]
          [2.16666667 1.5       ]]
     """
-    return MatrixFunction("expm").bind(square(A, "expm"))
+    a = square(A, "expm")
+    return _expm(a) if isinstance(a, Tracer) and a.size else MatrixFunction("expm").bind(a)
+
+
+# Numerators of Padé's approximants of degrees 7 and 13, and the norms up to which they are accurate
+# to single and to double precision.
+_PADE = {
+    32: (
+        (17297280.0, 8648640.0, 1995840.0, 277200.0, 25200.0, 1512.0, 56.0, 1.0),
+        3.925724783138660,
+    ),
+    64: (
+        (
+            64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353796428800.0,
+            129060195264000.0, 10559470521600.0, 670442572800.0, 33522128640.0, 1323241920.0,
+            40840800.0, 960960.0, 16380.0, 182.0, 1.0,
+        ),
+        5.371920351148152,
+    ),
+}  # fmt: skip
+
+
+def _expm(a: Any) -> Any:
+    """By scaling and squaring, of operations that compile and have derivatives.
+
+    Source: N. J. Higham, "The scaling and squaring method for the matrix exponential revisited",
+    SIAM J. Matrix Anal. Appl. 26 (2005).
+    """
+    real = real_dtype(a.dtype)
+    coefficients, most = _PADE[8 * real.itemsize]
+    norm = p.stop_gradient.bind(fnp.max(fnp.sum(fnp.abs(a), -2), -1))
+    halvings = fnp.ceil(fnp.log2(fnp.maximum(norm / real.type(most), real.type(1))))
+    halvings = fnp.where(fnp.isfinite(norm), halvings, real.type(0))[..., None, None]
+    a = a * fnp.exp2(-halvings).astype(real)
+    even, odd = _pade(a, coefficients)
+    odd = a @ odd
+    found = linalg.solve(even - odd, even + odd)
+    most_halvings = fnp.max(halvings)
+
+    def square_again(state: Any) -> Any:
+        i, x = state
+        return i + 1, fnp.where(i < halvings, x @ x, x)
+
+    start = (real.type(0), found)
+    return while_loop(lambda state: state[0] < most_halvings, square_again, start)[1]
+
+
+def _pade(a: Any, coefficients: Sequence[float]) -> tuple[Any, Any]:
+    """The even part of the numerator, and the odd one divided by the matrix."""
+    unit = identity_like(a)
+    square_ = a @ a
+    powers = [unit, square_]
+    while len(powers) < min(4, len(coefficients) // 2):
+        powers.append(powers[-1] @ square_)
+    n = len(powers)
+
+    def combined(own: Sequence[float], of: Sequence[Any]) -> Any:
+        terms = [x * a.dtype.type(c) for c, x in zip(own, of, strict=False)]
+        return functools.reduce(p.add.bind, terms)
+
+    def part(first: int) -> Any:
+        own = coefficients[first::2]
+        low = combined(own[:n], powers)
+        # Further powers are products with the greatest of these.
+        return low + powers[-1] @ combined(own[n:], powers[1:]) if own[n:] else low
+
+    return part(0), part(1)
 
 
 def expm_frechet(

@@ -1,0 +1,187 @@
+"""Formulas that compiled programs use in the place of loops of SciPy and NumPy, beside mpmath."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import mpmath as mp
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.special
+
+import funcgrad as fg
+import funcgrad.numpy as fnp
+from funcgrad.scipy import linalg, special
+
+RNG = np.random.default_rng(0)
+SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 2, -2, 0.5, 1.5, -0.5, 3, 8])
+EXTREME = np.array([1e-300, -1e-300, 1e308, -1e308])
+
+
+def spread(low: float, high: float, n: int = 30) -> np.ndarray:
+    return np.exp(RNG.uniform(np.log(low), np.log(high), n))
+
+
+def both(x: np.ndarray) -> np.ndarray:
+    return np.concatenate([x, -x])
+
+
+def scaled_erfc(x: Any) -> Any:
+    if x < 40:
+        return mp.exp(x * x) * mp.erfc(x)
+    terms = [(-1) ** k * mp.fac2(2 * k - 1) / (2 * x * x) ** k for k in range(12)]
+    return mp.fsum(terms) / (mp.sqrt(mp.pi) * x)
+
+
+def log_normal(x: Any) -> Any:
+    half = mp.erfc(abs(x) / mp.sqrt(2)) / 2
+    return mp.log(half) if x < 0 else mp.log1p(-half)
+
+
+def quantile(p: Any) -> Any:
+    """By Newton's method on the logarithm, in the left half."""
+    tail, side = (p, -1) if p < 0.5 else (1 - p, 1)
+    x = mp.mpf(-scipy.special.ndtri(float(tail)))
+    for _ in range(8):
+        left = mp.erfc(x / mp.sqrt(2)) / 2
+        x += mp.log(left / tail) * left * mp.sqrt(2 * mp.pi) * mp.exp(x * x / 2)
+    return side * x
+
+
+BESSEL = both(np.concatenate([spread(1e-10, 700), [7.99, 8.0, 8.01]]))
+SIDES = both(RNG.uniform(0, 10, 30))
+NEAR_ZEROS = np.concatenate([z + both(spread(1e-12, 0.1, 10)) for z in (1, 2)])
+TAILS = spread(1e-300, 0.5)
+NEAR_ONE = 1 - spread(1e-15, 0.1)
+POSITIVE = spread(1e-300, 1e300)
+NEAR_NOTHING = -spread(1e-30, 0.1)
+CASES: dict[str, tuple[Callable[[Any], Any], Sequence[np.ndarray]]] = {
+    "i0": (lambda x: mp.besseli(0, x), [BESSEL]),
+    "i1": (lambda x: mp.besseli(1, x), [BESSEL]),
+    "i0e": (lambda x: mp.exp(-abs(x)) * mp.besseli(0, x), [BESSEL * 10]),
+    "i1e": (lambda x: mp.exp(-abs(x)) * mp.besseli(1, x), [BESSEL * 10]),
+    "erfcx": (scaled_erfc, [both(spread(1e-10, 26)), spread(26, 1e8)]),
+    "log_ndtr": (log_normal, [both(spread(1e-10, 37))]),
+    "ndtri": (quantile, [RNG.random(30), TAILS, NEAR_ONE]),
+    "erfinv": (mp.erfinv, [SIDES / 10, NEAR_ONE]),
+    "erfcinv": (lambda x: -quantile(x / 2) / mp.sqrt(2), [2 * RNG.random(30), TAILS]),
+    "digamma": (mp.digamma, [POSITIVE, SIDES, NEAR_NOTHING, np.array([1.46163214])]),
+    "gammaln": (
+        lambda x: mp.log(abs(mp.gamma(x))) if x < 1e9 else mp.loggamma(x),
+        [POSITIVE, SIDES, NEAR_ZEROS, NEAR_NOTHING],
+    ),
+}
+# Left of 0 there are zeros near which the absolute error is what is small.
+LEAST = {"digamma": 1.0, "gammaln": 1.0}
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("name", CASES)
+def test_formulas_are_accurate(name: str, dtype: Any) -> None:
+    reference, points = CASES[name]
+    with np.errstate(all="ignore"):
+        x = np.concatenate(points).astype(dtype)
+        x = x[np.isfinite(getattr(scipy.special, name)(x)) & (x != 0)]
+    with mp.workdps(40):
+        exact = np.array([float(reference(mp.mpf(float(v)))) for v in x])
+    info = np.finfo(dtype)
+    is_normal = (np.abs(exact) > info.tiny) & (np.abs(exact) < info.max) & (np.abs(x) > info.tiny)
+    found = fg.jit(getattr(special, name))(x)
+    assert found.dtype == dtype
+    size = np.where(x < 0, np.maximum(np.abs(exact), LEAST.get(name, 0)), np.abs(exact))
+    errors = np.abs(found - exact)[is_normal] / size[is_normal]
+    assert errors.max() < (5e-14 if dtype == np.float64 else 7e-8)
+
+
+@pytest.mark.parametrize("name", [*CASES, "entr", "logit"])
+def test_special_values_are_those_of_scipy(name: str) -> None:
+    x = np.concatenate([SPECIAL, EXTREME])
+    with np.errstate(all="ignore"):
+        expected = getattr(scipy.special, name)(x)
+    np.testing.assert_allclose(fg.jit(getattr(special, name))(x), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_slopes_of_digamma(order: int) -> None:
+    def slope(x: Any) -> Any:
+        return special.digamma(x)
+
+    for _ in range(order):
+        slope = fg.grad(slope)
+    x = np.concatenate([spread(1e-5, 1e5), -RNG.uniform(0, 10, 30)])
+    with mp.workdps(40):
+        exact = np.array([float(mp.polygamma(order, mp.mpf(v))) for v in x])
+    is_right = x > 0 if order > 1 else np.ones(x.shape, bool)
+    found = fg.jit(fg.vmap(slope))(x)
+    np.testing.assert_allclose(found[is_right], exact[is_right], rtol=5e-14)
+
+
+def test_slopes_of_bessel_functions_at_zero() -> None:
+    for order, expected in enumerate([1.0, 0.0, 0.5, 0.0, 0.375]):
+        f: Any = special.i0
+        for _ in range(order):
+            f = fg.grad(f)
+        np.testing.assert_allclose(fg.jit(f)(0.0), expected, atol=1e-15)
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_exponentials_of_complex_numbers_are_those_of_numpy(dtype: Any) -> None:
+    parts = [0.0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 88.9, 709.9, -709.9, 1e-30, 3, 1e4]
+    z = np.array([complex(a, b) for a in parts for b in parts]).astype(dtype)
+    with np.errstate(all="ignore"):
+        expected = np.exp(z)
+    found = fg.jit(fnp.exp)(z)
+    for part in (np.real, np.imag):
+        rtol = 1e-13 if dtype == np.complex128 else 2e-6
+        np.testing.assert_allclose(part(found), part(expected), rtol=rtol)
+    assert found.dtype == dtype
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
+@pytest.mark.parametrize("n", [-9, -8, -5, -3, -1, 0, 1, 4, 5, 7, 8, 9])
+def test_integer_powers(dtype: Any, n: int) -> None:
+    x = RNG.normal(size=500)
+    x = (x + 1j * RNG.normal(size=500) if dtype == np.complex128 else x).astype(dtype)
+    exact = x.astype(np.clongdouble if dtype == np.complex128 else np.longdouble) ** n
+    found = fg.jit(lambda x: x**n)(x)
+    assert found.dtype == dtype
+    assert (np.abs(found - exact) <= 8 * np.finfo(dtype).eps * np.abs(exact)).all()
+    if dtype != np.complex128:
+        edges = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1], dtype)
+        with np.errstate(all="ignore"):
+            expected = edges ** dtype(n)
+        np.testing.assert_array_equal(fg.jit(lambda x: x**n)(edges), expected)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
+@pytest.mark.parametrize("size", [0.0, 1e-3, 1.0, 300.0])
+def test_exponentials_of_traced_matrices(dtype: Any, size: float) -> None:
+    for shape in ((1, 1), (3, 5, 5), (2, 0, 0)):
+        a = RNG.normal(size=shape)
+        a = (size * (a - np.swapaxes(a, -1, -2))).astype(dtype)
+        a = a * dtype(1j) if dtype == np.complex128 else a  # neither of them grows
+        wide = np.complex128 if dtype == np.complex128 else np.float64
+        expected = scipy.linalg.expm(a.astype(wide))
+        found = fg.jit(linalg.expm)(a)
+        assert (found.dtype, found.shape) == (dtype, shape)
+        rtol = (1e-5 if dtype == np.float32 else 1e-13) * max(size, 3)
+        np.testing.assert_allclose(found, expected, atol=rtol)
+
+
+def test_exponentials_of_matrices_in_loops_run_natively() -> None:
+    steps = RNG.normal(size=(6, 3, 3))
+
+    def product(steps: Any) -> Any:
+        return fg.lax.scan(lambda x, a: (x @ linalg.expm(a), None), np.eye(3), steps)[0]
+
+    plan = fg.jit(product).lower(steps).compile().as_text()
+    assert "numpy:" not in plan
+    expected = functools.reduce(np.matmul, map(scipy.linalg.expm, steps))
+    np.testing.assert_allclose(fg.jit(product)(steps), expected, rtol=1e-12)
+    tangent = RNG.normal(size=steps.shape)
+    found = fg.jit(lambda x, t: fg.jvp(product, (x,), (t,))[1])(steps, tangent)
+    ahead, behind = (product(steps + h * tangent) for h in (1e-6, -1e-6))
+    np.testing.assert_allclose(found, (ahead - behind) / 2e-6, rtol=1e-6)
