@@ -160,9 +160,10 @@ def test_integer_powers(dtype: Any, n: int) -> None:
 @pytest.mark.parametrize("size", [0.0, 1e-3, 1.0, 300.0])
 def test_exponentials_of_traced_matrices(dtype: Any, size: float) -> None:
     for shape in ((1, 1), (3, 5, 5), (2, 0, 0)):
-        a = RNG.normal(size=shape)
-        a = (size * (a - np.swapaxes(a, -1, -2))).astype(dtype)
-        a = a * dtype(1j) if dtype == np.complex128 else a  # neither of them grows
+        # Neither of them grows.
+        a = RNG.normal(size=shape) * size
+        turned = np.swapaxes(a, -1, -2)
+        a = (1j * (a + turned) if dtype == np.complex128 else a - turned).astype(dtype)
         wide = np.complex128 if dtype == np.complex128 else np.float64
         expected = scipy.linalg.expm(a.astype(wide))
         found = fg.jit(linalg.expm)(a)
