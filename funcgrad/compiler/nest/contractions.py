@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from string import ascii_letters
 
 from funcgrad.compiler.nest.builder import Builder
-from funcgrad.compiler.nest.layout import Operand, Shape, Value, View, reindexed, whole
+from funcgrad.compiler.nest.layout import Operand, Shape, Value, View, whole
 from funcgrad.compiler.nest.nodes import Fold, Matrices, Point, Product
 from funcgrad.compiler.nest.split import even_parts
 from funcgrad.lowering import Contraction, Reduction, Reindex
@@ -281,4 +281,4 @@ def _with_divided_axis(x: View, own: str, letter: str, part: str, n: int) -> tup
 def _spread(x: Operand, own: str, labels: str, space: Shape) -> Operand:
     """An operand with axes ``own`` over the axes ``labels``."""
     axes = tuple(own.index(c) if c in own else None for c in labels)
-    return reindexed(x, Reindex(axes, (0,) * len(own), (1,) * len(labels)), space)
+    return x.reindexed(Reindex(axes, (0,) * len(own), (1,) * len(labels)), space)

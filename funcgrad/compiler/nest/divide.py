@@ -19,7 +19,7 @@ from dataclasses import replace
 from funcgrad.compiler.nest.codegen import LONG
 from funcgrad.compiler.nest.fuse import Group, Walk, fuse_nodes, kind_of
 from funcgrad.compiler.nest.layout import (
-    Operand,
+    S,
     Shape,
     Uniform,
     Value,
@@ -74,7 +74,6 @@ def _divided_deposit(node: Put, n_parts: int) -> list[Node]:
     out, dtype = node.out, node.out.dtype
     parts = Value((n_parts, *out.shape), dtype)
     target = _split(node.target, n_parts)
-    assert isinstance(target, View)
     strides = (target.strides[0] + math.prod(out.shape), *target.strides[1:])
     operands = (Uniform(dtype.type(0), parts.shape), *(_split(y, n_parts) for y in taken))
     put = replace(
@@ -187,10 +186,8 @@ def _split_shape(shape: Shape, n_parts: int) -> Shape:
     return n_parts, shape[0] // n_parts, *shape[1:]
 
 
-def _split(operand: Operand, n_parts: int) -> Operand:
+def _split(operand: S, n_parts: int) -> S:
     """An operand with its first axis as two."""
     shape = _split_shape(operand.shape, n_parts)
-    if isinstance(operand, Uniform):
-        return Uniform(operand.scalar, shape)
     first, *rest = operand.strides
-    return View(operand.value, shape, (first * shape[1], first, *rest), operand.offset)
+    return operand.walked(shape, (first * shape[1], first, *rest), operand.offset)

@@ -146,13 +146,11 @@ class _Splitter:
         if x.shape[:1] != (self.lanes.count,):
             raise _NotAlikeError
         if isinstance(x, Uniform):
-            return Uniform(x.scalar, x.shape[1:])
+            return x.element(0)
         if x.value in self.lanes.own:
             return self._within(self.lanes.own[x.value], math.prod(x.value.shape[1:]), x)
-        rest = View(x.value, x.shape[1:], x.strides[1:], x.offset)
-        if not x.strides[0]:
-            return rest
-        return replace(rest, value=self._input(x.value, x.strides[0]))
+        rest = x.element(0)
+        return rest.of(self._input(x.value, x.strides[0])) if x.strides[0] else rest
 
     def _input(self, value: Value, step: int) -> Value:
         """A value in memory of which every lane reads elements of its own."""
@@ -162,7 +160,7 @@ class _Splitter:
 
     def _within(self, own: Value, size: int, x: View) -> View:
         """A view of all lanes, whose first axis they are, as one of the value of one lane."""
-        rest = View(own, x.shape[1:], x.strides[1:], x.offset)
+        rest = x.element(0).of(own)
         places = places_of(rest)
         if x.shape[0] != self.lanes.count or x.strides[0] != size:
             raise _NotAlikeError

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from funcgrad.compiler.nest.layout import Operand, Uniform, Value, View, contiguous_strides, whole
+from funcgrad.compiler.nest.layout import Operand, Value, View, contiguous_strides, whole
 from funcgrad.compiler.nest.nodes import Copies, Graph, Matrices, Node, Point, Product
 
 MOST_PARTS = 16
@@ -61,27 +61,16 @@ def interleave(graph: Graph) -> None:
 
 def _as_points(node: Copies) -> Iterator[Node]:
     """An assembly with its parts as points."""
-    places = [_long(place) for place in node.places]
+    places = [place.without_ones() for place in node.places]
     if not lie_in_turn(places) or not math.prod(places[0].shape):
         yield node
         return
     parts = []
     for operand, place in zip(node.operands, places, strict=True):
-        if isinstance(operand, Uniform):
-            operand = Uniform(operand.scalar, place.shape)
-        else:
-            operand = _long(operand)
-        point = Point((operand,), (Value(place.shape, node.out.dtype),), "{0}")
+        point = Point((operand.without_ones(),), (Value(place.shape, node.out.dtype),), "{0}")
         parts.append(whole(point.out))
         yield point
     yield Copies(tuple(parts), node.outs, tuple(places), node.is_fresh)
-
-
-def _long(view: View) -> View:
-    """A view without its axes of length 1."""
-    axes = [axis for axis, n in enumerate(view.shape) if n != 1]
-    shape = tuple(view.shape[axis] for axis in axes)
-    return View(view.value, shape, tuple(view.strides[axis] for axis in axes), view.offset)
 
 
 # Products.

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.compiler.nest.layout import Operand, Shape, Uniform, Value, View, broadcast, whole
+from funcgrad.compiler.nest.layout import Operand, Shape, Uniform, Value, View, whole
 from funcgrad.compiler.nest.nodes import (
     Checked,
     Deposit,
@@ -99,7 +99,7 @@ def _places(
     places = _Places(array, mode)
     strides, offset = np.zeros(n, np.int64), array.offset
     for axis, index in zip(axes, indices, strict=True):
-        full = broadcast(index, node.index_shape)
+        full = index.broadcast(node.index_shape)
         even = even_places(full, known, array.shape[axis])
         if even is None:
             places.indices.append(_repeated(full, shape))
@@ -173,10 +173,8 @@ def _window(node: Window) -> Node:
 
 def _repeated(index: Operand, shape: Shape) -> Operand:
     """Integers for the first axes of a shape, for all of it."""
-    n_more = len(shape) - len(index.shape)
-    if isinstance(index, Uniform):
-        return Uniform(index.scalar, shape)
-    return View(index.value, shape, index.strides + (0,) * n_more, index.offset)
+    more = (0,) * (len(shape) - len(index.shape))
+    return index.walked(shape, index.strides + more, index.offset)
 
 
 def even_places(

@@ -16,7 +16,6 @@ from funcgrad.compiler.nest.layout import (
     Value,
     View,
     contiguous_strides,
-    element,
     same_strides,
     whole,
 )
@@ -77,7 +76,7 @@ class Nester:
         self._add_loop([*stacked.values()], (graph,), carries, form.length)
         last = 0 if form.reverse else form.length - 1
         ends = iter(
-            element(whole(stacked[atom]), last) if c.final is None else whole(c.final)
+            whole(stacked[atom]).element(last) if c.final is None else whole(c.final)
             for c, atom in zip(carries, changing, strict=True)
         )
         kept = [next(ends) if on else x for on, x in zip(carried, operands[a:b], strict=True)]
@@ -149,9 +148,8 @@ class Nester:
     def _walked(self, operand: Operand, form: LoopForm) -> Operand:
         """An element along the first axis, another one in each iteration."""
         if isinstance(operand, Uniform):
-            return element(operand, 0)
-        first = element(operand, form.length - 1 if form.reverse else 0)
-        assert isinstance(first, View)
+            return operand.element(0)
+        first = operand.element(form.length - 1 if form.reverse else 0)
         inner = Value(first.shape, first.dtype)
         step = -operand.strides[0] if form.reverse else operand.strides[0]
         offset = first.offset if math.prod(operand.shape) else 0

@@ -24,12 +24,9 @@ from funcgrad.compiler.nest.layout import (
     Uniform,
     Value,
     View,
-    broadcast,
     contiguous_strides,
     cut,
-    element,
     moved_axes,
-    reindexed,
     reshaped,
     same_strides,
     whole,
@@ -55,7 +52,7 @@ from funcgrad.compiler.nest.nodes import (
     Window,
     values_read,
 )
-from funcgrad.compiler.nest.orders import followed_order, inverse, permuted, permuted_shape
+from funcgrad.compiler.nest.orders import followed_order, inverse, permuted_shape
 from funcgrad.compiler.nest.slides import sliding_contraction, window_fold
 from funcgrad.compiler.nest.source import word_of
 from funcgrad.core.program import Atom, Equation, Program, Var
@@ -197,7 +194,7 @@ class Lowering(Builder):
         (first, letters), (second, others) = merged.terms
         order = moved_axes([others.index(letter) for letter in letters])
         one = self._read(first)
-        other = reindexed(self._read(second), order, one.shape)
+        other = self._read(second).reindexed(order, one.shape)
         total = self.add(Point((one, other), (Value(one.shape, one.dtype),), "{0} + {1}"))
         form = Contraction(merged.common[1], letters, merged.out)
         common = self._read(merged.common[0])
@@ -236,7 +233,7 @@ class Lowering(Builder):
         scalars = [x.scalar if isinstance(x, Uniform) else None for x in operands]
         expr = with_constants(form.expr, scalars)
         used = operands[: expression(expr).arity]
-        aligned = tuple(broadcast(x, aval.shape) for x in used)
+        aligned = tuple(x.broadcast(aval.shape) for x in used)
         if expression(expr).is_copy and aligned[0].dtype == aval.dtype:
             return aligned
         order = followed_order(aligned)
@@ -245,8 +242,8 @@ class Lowering(Builder):
             return [self.result(Point(aligned, (out,), expr))]
         out = Value(permuted_shape(aval.shape, order), aval.dtype)
         out.is_free = True
-        self.add(Point(tuple(permuted(x, order) for x in aligned), (out,), expr))
-        return [permuted(whole(out), inverse(order))]
+        self.add(Point(tuple(x.permuted(order) for x in aligned), (out,), expr))
+        return [whole(out).permuted(inverse(order))]
 
     def _fold_scalars(self, equation: Equation, operands: Sequence[Any]) -> Any:
         """The result of an operation on scalars that are known now."""
@@ -255,7 +252,7 @@ class Lowering(Builder):
         return equation.outputs[0].aval.dtype.type(result)
 
     def _reindex(self, form: Reindex, equation: Equation, operands: Operands) -> Results:
-        return [reindexed(operands[0], form, equation.outputs[0].aval.shape)]
+        return [operands[0].reindexed(form, equation.outputs[0].aval.shape)]
 
     def _reshape(self, form: Reshape, equation: Equation, operands: Operands) -> Results:
         shape = equation.outputs[0].aval.shape
@@ -281,8 +278,8 @@ class Lowering(Builder):
         out = Value(permuted_shape(x.shape, kept), aval.dtype)
         out.is_free = kept != tuple(sorted(kept))
         axes = tuple(k for k, i in enumerate(order) if i in form.axes)
-        self.add(Fold((permuted(x, order),), (out,), replace(form, axes=axes)))
-        return [permuted(whole(out), inverse(kept))]
+        self.add(Fold((x.permuted(order),), (out,), replace(form, axes=axes)))
+        return [whole(out).permuted(inverse(kept))]
 
     def _prefixscan(self, form: PrefixScan, equation: Equation, operands: Operands) -> Results:
         aval = equation.outputs[0].aval
@@ -295,16 +292,14 @@ class Lowering(Builder):
         parts: list[Operand] = []
         places: list[View] = []
         if form.fill:
-            parts.append(broadcast(operands[-1], aval.shape))
+            parts.append(operands[-1].broadcast(aval.shape))
             places.append(whole(out))
         for piece, operand in zip(form.pieces, operands, strict=False):
             if not math.prod(piece.sizes):
                 continue
-            parts.append(reindexed(operand, cut(piece.lows), piece.sizes))
+            parts.append(operand.reindexed(cut(piece.lows), piece.sizes))
             form_of_piece = replace(cut(piece.starts), steps=piece.steps)
-            place = reindexed(whole(out), form_of_piece, piece.sizes)
-            assert isinstance(place, View)
-            places.append(place)
+            places.append(whole(out).reindexed(form_of_piece, piece.sizes))
         return [self.result(Copies(tuple(parts), (out,), tuple(places)))]
 
     def _constant(self, form: Constant, equation: Equation, operands: Operands) -> Results:
@@ -347,7 +342,7 @@ class Lowering(Builder):
                 starts.append((i, start))
             elif array.counts:
                 count = self._kept(np.arange(memory[i].shape[-1], dtype=dtypes[i]))
-                starts.append((i, broadcast(count, memory[i].shape)))
+                starts.append((i, count.broadcast(memory[i].shape)))
         made = {i for i, array in enumerate(arrays) if i >= len(operands) and array.value is None}
         read = [x for i, x in memory.items() if i not in made]
         reads = (*read, *(start for _, start in starts))
@@ -438,8 +433,7 @@ class Lowering(Builder):
         if known is not None:
             if None in known:
                 return [Uniform(form.fill, aval.shape)]
-            row = _row(x, form.axes, known)
-            return [broadcast(row, aval.shape)]
+            return [_row(x, form.axes, known).broadcast(aval.shape)]
         out = Value(aval.shape, aval.dtype)
         node = Lookup((self._stored(x), *indices), (out,), form)
         return [self.result(node)]
@@ -458,8 +452,7 @@ class Lowering(Builder):
             starts = dict(zip(form.axes, known, strict=True))
             sizes = tuple(1 if i in starts else n for i, n in enumerate(aval.shape))
             first = [starts.get(i) or 0 for i in range(len(sizes))]
-            place = reindexed(whole(out), cut(first), sizes)
-            assert isinstance(place, View)
+            place = whole(out).reindexed(cut(first), sizes)
             update = reshaped(updates, place.shape)
             assert update is not None  # only axes of length 1 go
             return [self._overwritten(x, update, place)]
@@ -480,7 +473,7 @@ class Lowering(Builder):
             return [Uniform(x.scalar, aval.shape)]
         known = _known_cut(x.shape, form.sizes, starts)
         if known is not None:
-            return [reindexed(x, known, form.sizes)]
+            return [x.reindexed(known, form.sizes)]
         out = Value(aval.shape, aval.dtype)
         return [self.result(Window(tuple(operands), (out,)))]
 
@@ -490,8 +483,7 @@ class Lowering(Builder):
         out = Value(aval.shape, aval.dtype)
         known = _known_cut(x.shape, update.shape, starts)
         if known is not None:
-            place = reindexed(whole(out), known, update.shape)
-            assert isinstance(place, View)
+            place = whole(out).reindexed(known, update.shape)
             return [self._overwritten(x, update, place)]
         return [self.result(Replace(tuple(operands), (out,)))]
 
@@ -525,7 +517,7 @@ class Lowering(Builder):
                 *(Uniform(x.dtype.type(0), x.shape) for x in avals),
             ]
         if form.length == 1:
-            elements = [element(x, 0) for x in operands[a:]]
+            elements = [x.element(0) for x in operands[a:]]
             results = self._apply(body, [*operands[:a], *elements])
             ys = [_stack_of_one(y) for y in results[form.n_carry :]]
             return [*results[: form.n_carry], *ys]
@@ -642,8 +634,7 @@ def _stored_shape(array: Array) -> Shape:
 
 def _ordered(operand: Operand, array: Array) -> Operand:
     """An operand with the shape of an array and its axes in the order in which they are stored."""
-    full = broadcast(operand, array.shape)
-    return reindexed(full, moved_axes(_order(array)), _stored_shape(array))
+    return operand.broadcast(array.shape).permuted(_order(array))
 
 
 def known_places(
@@ -676,7 +667,7 @@ def _row(operand: Operand, axes: Sequence[int], places: Sequence[int | None]) ->
     kept = tuple(i for i in range(len(operand.shape)) if i not in found)
     starts = tuple(found.get(i) or 0 for i in range(len(operand.shape)))
     shape = tuple(operand.shape[i] for i in kept)
-    return reindexed(operand, Reindex(kept, starts, (1,) * len(kept)), shape)
+    return operand.reindexed(Reindex(kept, starts, (1,) * len(kept)), shape)
 
 
 def _known_cut(shape: Shape, sizes: Shape, starts: Sequence[Operand]) -> Reindex | None:
@@ -693,7 +684,4 @@ def _known_cut(shape: Shape, sizes: Shape, starts: Sequence[Operand]) -> Reindex
 
 
 def _stack_of_one(operand: Operand) -> Operand:
-    shape = (1, *operand.shape)
-    if isinstance(operand, Uniform):
-        return Uniform(operand.scalar, shape)
-    return View(operand.value, shape, (0, *operand.strides), operand.offset)
+    return operand.walked((1, *operand.shape), (0, *operand.strides), operand.offset)

@@ -19,13 +19,13 @@ from funcgrad.compiler.nest.builder import Builder
 from funcgrad.compiler.nest.contractions import Contractor
 from funcgrad.compiler.nest.layout import (
     Operand,
+    S,
     Shape,
     Uniform,
     Value,
     View,
     cut,
     moved_axes,
-    reindexed,
     whole,
 )
 from funcgrad.compiler.nest.nodes import Copies, Fold, Point
@@ -33,7 +33,6 @@ from funcgrad.compiler.nest.orders import (
     Order,
     followed_order,
     inverse,
-    permuted,
     permuted_shape,
 )
 from funcgrad.compiler.nest.source import neutral
@@ -131,10 +130,10 @@ def _padded(
         return x, lows
     if order is None:
         order = followed_order([x]) or tuple(range(len(shape)))
-    own, bounds = permuted(x, order), [(lows[i], shape[i]) for i in order]
+    own, bounds = x.permuted(order), [(lows[i], shape[i]) for i in order]
     stored = _surrounded(builder, own, bounds, fill)
     stored.is_free = order != tuple(sorted(order))
-    return permuted(whole(stored), inverse(order)), lows
+    return whole(stored).permuted(inverse(order)), lows
 
 
 def _surrounded(
@@ -147,8 +146,7 @@ def _surrounded(
     places: list[View] = []
 
     def put(part: Operand, bounds: Sequence[tuple[int, int]]) -> None:
-        place = reindexed(whole(out), cut([a for a, _ in bounds]), part.shape)
-        assert isinstance(place, View)
+        place = whole(out).reindexed(cut([a for a, _ in bounds]), part.shape)
         if math.prod(part.shape):
             parts.append(part)
             places.append(place)
@@ -176,17 +174,15 @@ def _assembled(
     out = Value(shape, dtype)
     parts, places = [], []
     for chosen in every:
-        place = _of_phase(whole(out), chosen)
-        assert isinstance(place, View)
         parts.append(result(chosen))
-        places.append(place)
+        places.append(_of_phase(whole(out), chosen))
     return builder.result(Copies(tuple(parts), (out,), tuple(places)))
 
 
-def _of_phase(x: Operand, chosen: Sequence[Phase]) -> Operand:
+def _of_phase(x: S, chosen: Sequence[Phase]) -> S:
     """The elements that stand at the windows of a phase."""
     form = replace(cut([p.start for p in chosen]), steps=tuple(p.period for p in chosen))
-    return reindexed(x, form, tuple(p.windows for p in chosen))
+    return x.reindexed(form, tuple(p.windows for p in chosen))
 
 
 def _taps(x: Operand, lows: Sequence[int], chosen: Sequence[Phase], axes: Sequence[int]) -> Operand:
@@ -195,7 +191,7 @@ def _taps(x: Operand, lows: Sequence[int], chosen: Sequence[Phase], axes: Sequen
     starts = tuple(low + p.first for low, p in zip(lows, chosen, strict=True))
     steps = [p.stride for p in chosen] + [chosen[i].dilation for i in axes]
     shape = tuple(p.windows for p in chosen) + tuple(chosen[i].taps for i in axes)
-    return reindexed(x, Reindex((*range(n), *axes), starts, tuple(steps)), shape)
+    return x.reindexed(Reindex((*range(n), *axes), starts, tuple(steps)), shape)
 
 
 def sliding_contraction(builder: Builder, form: Contraction, x: Operand, y: Operand) -> Operand:
@@ -230,7 +226,7 @@ def sliding_contraction(builder: Builder, form: Contraction, x: Operand, y: Oper
             for c in form.rhs
         ]
         starts, steps, sizes = zip(*cuts, strict=True)
-        weights = reindexed(y, Reindex(tuple(range(len(cuts))), starts, steps), sizes)
+        weights = y.reindexed(Reindex(tuple(range(len(cuts))), starts, steps), sizes)
         return _taps(padded, lows, of_lhs, axes), weights
 
     def cost(order: Order | None) -> float:
@@ -238,7 +234,8 @@ def sliding_contraction(builder: Builder, form: Contraction, x: Operand, y: Oper
         shape, lows = _bounds(x.shape, lhs_rows)
         copied: Operand = x
         if order is not None:
-            copied = permuted(whole(Value(permuted_shape(shape, order), x.dtype)), inverse(order))
+            stored = Value(permuted_shape(shape, order), x.dtype)
+            copied = whole(stored).permuted(inverse(order))
         found = (operands(copied, lows, chosen) for chosen in itertools.product(*out_rows))
         return sum(_cost(builder, own, *pair, slides) for pair in found if pair is not None)
 
@@ -306,10 +303,10 @@ def window_fold(
     if order is not None and moving == sorted(moving):  # the numbers of taps stay the same
         own = replace(form, slides=tuple(form.slides[i] for i in order))
         moved = Value(permuted_shape(out.shape, order), out.dtype)
-        folded = _window_fold(builder, own, [permuted(x, order) for x in operands], moved)
+        folded = _window_fold(builder, own, [x.permuted(order) for x in operands], moved)
         if isinstance(folded, View):
             folded.value.is_free = True
-        return permuted(folded, inverse(order))
+        return folded.permuted(inverse(order))
     return _window_fold(builder, form, operands, out)
 
 
@@ -385,7 +382,7 @@ def _tap(view: Operand, place: Sequence[int]) -> Operand:
     """One tap of a view of windows and taps."""
     n = len(place)
     form = Reindex(tuple(range(n)), (0,) * n + tuple(place), (1,) * n)
-    return reindexed(view, form, view.shape[:n])
+    return view.reindexed(form, view.shape[:n])
 
 
 def _number(chosen: Sequence[Phase], counts: Sequence[int], place: Sequence[int]) -> int:
@@ -413,7 +410,7 @@ def _reduction(
         if lows is None:
             still = _of_phase(x, chosen)
             spread = moved_axes((*range(n), *(None for _ in axes)))
-            operands.append(reindexed(still, spread, space))
+            operands.append(still.reindexed(spread, space))
         else:
             operands.append(_taps(x, lows, chosen, axes))
     term = operands[0]
@@ -426,7 +423,7 @@ def _reduction(
             np.int32,
         ).reshape([chosen[i].taps for i in axes])
         spread = moved_axes((*(None for _ in chosen), *range(len(axes))))
-        operands.append(reindexed(builder.array(numbers), spread, space))
+        operands.append(builder.array(numbers).reindexed(spread, space))
         terms = Value(space, out.dtype)
         term = builder.result(Point(tuple(operands), (terms,), form.expr))
     fold = Reduction(tuple(range(n, len(space))), form.init, form.step, form.accurate)

@@ -21,7 +21,6 @@ from funcgrad.compiler.nest.layout import (
     View,
     cut,
     reindex_of,
-    reindexed,
     whole,
 )
 from funcgrad.compiler.nest.nodes import (
@@ -215,14 +214,12 @@ class _Writing:
     def _operand(self, operand: Operand, axis: int | None, e: int) -> Operand:
         """An operand at one element of the axis."""
         shape = operand.shape if axis is None else _without(operand.shape, axis)
-        if isinstance(operand, Uniform):
-            return Uniform(operand.scalar, shape)
-        if operand.value in self.parts:
+        if isinstance(operand, View) and operand.value in self.parts:
             return self._part(operand, axis, e, shape)
         if axis is None:
             return operand
         offset = operand.offset + e * operand.strides[axis]
-        return View(operand.value, shape, _without(operand.strides, axis), offset)
+        return operand.walked(shape, _without(operand.strides, axis), offset)
 
     def _part(self, operand: View, axis: int | None, e: int, shape: Shape) -> Operand:
         parts = self.parts[operand.value]
@@ -244,7 +241,7 @@ class _Writing:
             raise _NotAligned
         part = parts[e if walks else form.starts[position]]
         moved = tuple(None if a is None else a - (a > position) for a in axes)
-        return reindexed(whole(part), Reindex(moved, _without(form.starts, position), steps), shape)
+        return whole(part).reindexed(Reindex(moved, _without(form.starts, position), steps), shape)
 
     def _assemble(self, value: Value, parts: list[Value]) -> None:
         """Put a value together that others read."""
@@ -256,9 +253,7 @@ class _Writing:
             strides = (*part.strides[:position], 0, *part.strides[position:])
             operands.append(View(part, shape, strides))
             starts = tuple(e if a == position else 0 for a in range(n))
-            place = reindexed(whole(value), cut(starts), shape)
-            assert isinstance(place, View)
-            places.append(place)
+            places.append(whole(value).reindexed(cut(starts), shape))
         self._add(Copies(tuple(operands), (value,), tuple(places)))
 
 
