@@ -27,8 +27,9 @@ from funcgrad.compiler.nest.layout import (
     contiguous_strides,
     whole,
 )
-from funcgrad.compiler.nest.nodes import Fold, Graph, Guard, Node, Point, Put, values_read
+from funcgrad.compiler.nest.nodes import Fold, Graph, Guard, Node, Point, Put, rewrite, values_read
 from funcgrad.compiler.nest.split import even_parts
+from funcgrad.compiler.nest.split_totals import in_two
 from funcgrad.intrinsics import expression
 from funcgrad.lowering import Reduction
 
@@ -48,15 +49,7 @@ MANY = 64
 
 def divide_deposits(graph: Graph) -> None:
     """Divide sums at computed places; changes the graph."""
-    nodes: list[Node] = []
-    for node in graph.nodes:
-        n_parts = _n_deposit_parts(node) if isinstance(node, Put) else 0
-        if n_parts:
-            assert isinstance(node, Put)
-            nodes += [new.like(node) for new in _divided_deposit(node, n_parts)]
-        else:
-            nodes.append(node)
-    graph.nodes = nodes
+    rewrite(graph, lambda node: _divided_deposit(node) if isinstance(node, Put) else None)
 
 
 def _n_deposit_parts(node: Put) -> int:
@@ -69,7 +62,10 @@ def _n_deposit_parts(node: Put) -> int:
     return even_parts(shape[0], 1)
 
 
-def _divided_deposit(node: Put, n_parts: int) -> list[Node]:
+def _divided_deposit(node: Put) -> list[Node] | None:
+    n_parts = _n_deposit_parts(node)
+    if not n_parts:
+        return None
     x, *taken = node.operands
     out, dtype = node.out, node.out.dtype
     parts = Value((n_parts, *out.shape), dtype)
@@ -154,7 +150,8 @@ def _divided(group: Group, n_parts: int) -> dict[Node, tuple[Fold, Fold]]:
     for i, node in enumerate(group.nodes):
         node.operands = tuple(_split(x, n_parts) for x in node.operands)
         if isinstance(node, Fold) and 0 in node.form.axes:
-            found[node] = _in_two(node, n_parts)
+            axes = tuple(a + 1 for a in node.form.axes)
+            found[node] = in_two(node, (n_parts, *node.out.shape), axes)
             group.nodes[i] = found[node][0]
             continue
         if isinstance(node, Fold):
@@ -171,15 +168,6 @@ def _divided(group: Group, n_parts: int) -> dict[Node, tuple[Fold, Fold]]:
     order = tuple(range(len(group.space)))
     group.walk = Walk(order, group.walk.row, None if is_row else 1)
     return found
-
-
-def _in_two(node: Fold, n_parts: int) -> tuple[Fold, Fold]:
-    """A fold of parts, and one of their results."""
-    parts = Value((n_parts, *node.out.shape), node.out.dtype)
-    inner = replace(node.form, axes=tuple(a + 1 for a in node.form.axes))
-    outer = replace(node.form, axes=(0,))
-    first, then = Fold(node.operands, (parts,), inner), Fold((whole(parts),), node.outs, outer)
-    return first.like(node), then.like(node)
 
 
 def _split_shape(shape: Shape, n_parts: int) -> Shape:

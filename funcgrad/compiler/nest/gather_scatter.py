@@ -32,7 +32,6 @@ from funcgrad.compiler.nest.nodes import (
     Node,
     Put,
     Recurrence,
-    Replace,
     Scan,
     Search,
 )
@@ -120,7 +119,7 @@ class _Put:
         self.row = Walk(source, "b", shape[n:], moved, is_row and not has_lanes)
         first = self.row if is_row and not has_lanes else self.places
         is_line = math.prod(shape[n:]) == 1 and len(self.places.loops) == 1
-        is_line = is_line and not has_lanes and bool(self.indices)
+        is_line = is_line and not has_lanes and n > 0 and bool(self.indices)
         if is_line:
             source.add(f"total = {source.word(math.prod(shape))}")
             self.zero = source.literal(node.out.dtype.type(0))
@@ -139,6 +138,9 @@ class _Put:
         """How many bytes further the place of the current element is, and whether there is one."""
         source, tests = self.source, []
         for k, cursor in enumerate(self.indices):
+            if self.node.mode == "start":
+                source.add(f"k{k} = {clamped(cursor.load(), cursor.dtype, f'(n{k} - 1)')}")
+                continue
             source.add(f"at{k} = i64({cursor.load()})")
             test = resolve(source, self.node.mode, f"k{k}", f"at{k}", f"n{k}")
             tests += [f"({test})"] if test else []
@@ -244,40 +246,6 @@ def generate_copies(node: Copies) -> Iterator[Kernel]:
 def _copied(operand: Operand, place: View) -> Iterator[Kernel]:
     if not is_there(operand, place):
         yield generate_copy(operand, place)
-
-
-# Windows.
-
-
-@generates(Replace)
-def generate_replace(node: Replace) -> Iterator[Kernel]:
-    """The kernels of a replaced window: a copy of all, and one of the window."""
-    x, update, *starts = node.operands
-    yield from _copied(x, whole(node.out))
-    yield _replacement(whole(node.out), starts, update, node.step)
-
-
-def _replacement(array: View, starts: Sequence[Operand], part: Operand, step: str) -> Kernel:
-    """Takes a part into an array."""
-    source = Source(has_span=True)
-    large, small = Cursor(source, array, "x", 1), Cursor(source, part, "w", 2)
-    moves = []
-    for k, start in enumerate(starts):
-        room = array.shape[k] - part.shape[k]
-        if not room:
-            continue
-        cursor = Cursor(source, start, f"i{k}", 3 + k)
-        source.add(f"room{k} = {source.word(room)}")
-        source.add(f"k{k} = {clamped(cursor.load(), cursor.dtype, f'room{k}')}")
-        moves.append(f"k{k} * {source.word(array.strides[k] * array.dtype.itemsize)}")
-    if moves:
-        source.add(f"at = offset(x, {' + '.join(moves)})")
-        large.pointer = "at"
-    moved = [(large, array.strides), (small, small.strides)]
-    walk = Walk(source, "a", part.shape, moved, is_outermost=True)
-    with walk.inside():
-        source.add(large.store(step.format(large.load(), small.load())))
-    return Kernel(source.text(), source.words, walk.length, work=math.prod(part.shape))
 
 
 # Places of extremes.

@@ -14,7 +14,6 @@ from funcgrad.compiler.nest.nodes import (
     Node,
     Point,
     Put,
-    Replace,
     Routine,
     values_read,
 )
@@ -70,7 +69,7 @@ def _changed(node: Node) -> Iterator[tuple[Value, Value]]:
             if [y.value for y in node.operands if isinstance(y, View)].count(x.value) == 1:
                 yield x.value, memory.value
         return
-    if not isinstance(node, Put | Replace | Copies):
+    if not isinstance(node, Put | Copies):
         return
     if isinstance(node, Copies) and (
         node.is_fresh or not node.places or not node.places[0].is_whole

@@ -6,9 +6,8 @@ file has no code but what every node can say of itself.
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
 from typing import Any, Self
 
@@ -67,11 +66,6 @@ class Node:
         """Whether it reads an operand elsewhere than at the index that it is at."""
         return False
 
-    @property
-    def counted(self) -> tuple[Sequence[str], int]:
-        """The expressions that it evaluates, and how often."""
-        return (), 0
-
     def like(self, node: Node) -> Self:
         """The same node, computed for the same equation, and among the same, as another one."""
         self.epoch, self.equation = node.epoch, node.equation
@@ -83,10 +77,6 @@ class Point(Node):
     """One scalar expression for every element."""
 
     expr: str
-
-    @property
-    def counted(self) -> tuple[Sequence[str], int]:
-        return (self.expr,), math.prod(self.space)
 
 
 @dataclass(eq=False)
@@ -112,20 +102,12 @@ class Fold(Node):
     def space(self) -> Shape:
         return self.operands[0].shape
 
-    @property
-    def counted(self) -> tuple[Sequence[str], int]:
-        return (self.form.step,), math.prod(self.space)
-
 
 @dataclass(eq=False)
 class Scan(Node):
     """A running fold of its operand."""
 
     form: PrefixScan
-
-    @property
-    def counted(self) -> tuple[Sequence[str], int]:
-        return (self.form.step,), math.prod(self.space)
 
 
 @dataclass(frozen=True)
@@ -202,10 +184,6 @@ class Deposit(Node):
         shape = self.operands[1].shape
         return shape[: len(shape) - (len(self.out.shape) - len(self.form.axes))]
 
-    @property
-    def counted(self) -> tuple[Sequence[str], int]:
-        return (self.form.step,), math.prod(self.operands[1].shape)
-
 
 @dataclass(eq=False)
 class Window(Node):
@@ -218,10 +196,6 @@ class Replace(Node):
 
     step: str = "{1}"
     """What an element of the part, ``{0}``, is replaced by when ``{1}`` comes to it."""
-
-    @property
-    def counted(self) -> tuple[Sequence[str], int]:
-        return (self.step,), math.prod(self.operands[1].shape)
 
 
 @dataclass(eq=False)
@@ -286,20 +260,12 @@ class Put(Node):
     lanes: frozenset[int]
     step: str
 
-    @property
-    def counted(self) -> tuple[Sequence[str], int]:
-        return (self.step,), math.prod(self.operands[1].shape)
-
 
 @dataclass(eq=False)
 class ArgFold(Node):
     """The place of the first extreme element along an axis of its operand."""
 
     form: ArgReduction
-
-    @property
-    def counted(self) -> tuple[Sequence[str], int]:
-        return (self.form.step, self.form.better), math.prod(self.operands[0].shape)
 
 
 @dataclass(eq=False)
@@ -500,6 +466,15 @@ def readers_of(nodes: Iterable[Node]) -> defaultdict[Value, list[Node]]:
         for value in dict.fromkeys(values_read(node)):
             readers[value].append(node)
     return readers
+
+
+def rewrite(graph: Graph, rule: Callable[[Node], Iterable[Node] | None]) -> None:
+    """Put what a rule makes of each node in its place; nothing where a node stays as it is."""
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        found = rule(node)
+        nodes += [node] if found is None else [new.like(node) for new in found]
+    graph.nodes = nodes
 
 
 def without_unread(
