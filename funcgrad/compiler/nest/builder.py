@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -41,9 +41,9 @@ class Builder:
         """All of what a node computes, which is appended."""
         return whole(self.add(node).out)
 
-    def copy(self, operand: Operand) -> Value:
-        """The elements of an operand, stored contiguously."""
-        out = Value(operand.shape, operand.dtype)
+    def copy(self, operand: Operand, dtype: np.dtype[Any] | None = None) -> Value:
+        """The elements of an operand, stored contiguously, under its dtype or another one."""
+        out = Value(operand.shape, dtype or operand.dtype)
         return self.add(Point((operand,), (out,), "{0}")).out
 
     def array(self, array: np.ndarray) -> Operand:

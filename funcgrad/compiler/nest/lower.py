@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -177,16 +177,22 @@ class Lowering(Builder):
         """An operand with memory."""
         return whole(self.copy(operand)) if isinstance(operand, Uniform) else operand
 
+    def _made(self, equation: Equation) -> Value:
+        """A new value for the result of an equation."""
+        return Value(equation.outputs[0].aval.shape, equation.outputs[0].aval.dtype)
+
     # Equations, by form.
 
     def _equation(self, equation: Equation) -> None:
-        form = form_of(equation)
         outer, self.equation = self.equation, equation
-        operands = [self._read(atom) for atom in equation.inputs]
-        treat = getattr(self, f"_{type(form).__name__.lower()}")
-        results = treat(form, equation, operands)
+        results = self._treated(equation, [self._read(atom) for atom in equation.inputs])
         self.operands.update(zip(equation.outputs, results, strict=True))
         self.equation = outer
+
+    def _treated(self, equation: Equation, operands: Operands) -> Results:
+        form = form_of(equation)
+        treat: Callable[..., Results] = getattr(self, f"_{type(form).__name__.lower()}")
+        return treat(form, equation, operands)
 
     def _merged(self, merged: Merged, equation: Equation) -> None:
         """A product that takes the place of a sum of products."""
@@ -219,8 +225,7 @@ class Lowering(Builder):
         parts = tuple(self._read(group[k].inputs[0]) for k in kept)
         places = tuple(part(out, k) for k in kept)
         sent = self.result(Copies(parts, (out,), places))
-        treat = getattr(self, f"_{type(form_of(joint)).__name__.lower()}")
-        (found,) = treat(form_of(joint), joint, [sent])
+        (found,) = self._treated(joint, [sent])
         assert isinstance(found, View)
         for k, equation in enumerate(group):
             self.operands[equation.outputs[0]] = part(found.value, k)
@@ -238,8 +243,7 @@ class Lowering(Builder):
             return aligned
         order = followed_order(aligned)
         if order is None:
-            out = Value(aval.shape, aval.dtype)
-            return [self.result(Point(aligned, (out,), expr))]
+            return [self.result(Point(aligned, (self._made(equation),), expr))]
         out = Value(permuted_shape(aval.shape, order), aval.dtype)
         out.is_free = True
         self.add(Point(tuple(x.permuted(order) for x in aligned), (out,), expr))
@@ -255,8 +259,7 @@ class Lowering(Builder):
         return [operands[0].reindexed(form, equation.outputs[0].aval.shape)]
 
     def _reshape(self, form: Reshape, equation: Equation, operands: Operands) -> Results:
-        shape = equation.outputs[0].aval.shape
-        return [self._reshaped(operands[0], shape)]
+        return [self._reshaped(operands[0], equation.outputs[0].aval.shape)]
 
     def _reshaped(self, operand: Operand, shape: Shape) -> Operand:
         view = reshaped(operand, shape)
@@ -266,33 +269,29 @@ class Lowering(Builder):
         return view
 
     def _reduction(self, form: Reduction, equation: Equation, operands: Operands) -> Results:
-        aval = equation.outputs[0].aval
         (x,) = operands
         if not form.axes:
             return [whole(self.copy(x))]
         order = followed_order(operands)
+        out = self._made(equation)
         if order is None:
-            out = Value(aval.shape, aval.dtype)
             return [self.result(Fold((x,), (out,), form))]
         kept = tuple(i for i in order if i not in form.axes)
-        out = Value(permuted_shape(x.shape, kept), aval.dtype)
+        out = Value(permuted_shape(x.shape, kept), out.dtype)
         out.is_free = kept != tuple(sorted(kept))
         axes = tuple(k for k, i in enumerate(order) if i in form.axes)
         self.add(Fold((x.permuted(order),), (out,), replace(form, axes=axes)))
         return [whole(out).permuted(inverse(kept))]
 
     def _prefixscan(self, form: PrefixScan, equation: Equation, operands: Operands) -> Results:
-        aval = equation.outputs[0].aval
-        operand = self._stored(operands[0])
-        return [self.result(Scan((operand,), (Value(aval.shape, aval.dtype),), form))]
+        return [self.result(Scan((self._stored(operands[0]),), (self._made(equation),), form))]
 
     def _assemble(self, form: Assemble, equation: Equation, operands: Operands) -> Results:
-        aval = equation.outputs[0].aval
-        out = Value(aval.shape, aval.dtype)
+        out = self._made(equation)
         parts: list[Operand] = []
         places: list[View] = []
         if form.fill:
-            parts.append(operands[-1].broadcast(aval.shape))
+            parts.append(operands[-1].broadcast(out.shape))
             places.append(whole(out))
         for piece, operand in zip(form.pieces, operands, strict=False):
             if not math.prod(piece.sizes):
@@ -332,16 +331,16 @@ class Lowering(Builder):
                     memory[i] = self._arranged(operands[i], array)
                 continue
             if array.value is not None:
-                memory[i] = self._kept(np.full(array.shape, array.value, array.dtype))
+                memory[i] = self.constant(np.full(array.shape, array.value, array.dtype))
                 continue
             memory[i] = whole(Value(_stored_shape(array), dtypes[i]))
             if array.start is not None:
                 start = _ordered(operands[array.start], array)
                 if start.dtype != array.dtype:
-                    start = whole(self._converted(start, dtypes[i]))
+                    start = whole(self.copy(start, dtypes[i]))
                 starts.append((i, start))
             elif array.counts:
-                count = self._kept(np.arange(memory[i].shape[-1], dtype=dtypes[i]))
+                count = self.constant(np.arange(memory[i].shape[-1], dtype=dtypes[i]))
                 starts.append((i, count.broadcast(memory[i].shape)))
         made = {i for i, array in enumerate(arrays) if i >= len(operands) and array.value is None}
         read = [x for i, x in memory.items() if i not in made]
@@ -393,18 +392,7 @@ class Lowering(Builder):
             strides = contiguous_strides(shape)
             if same_strides(shape, ordered.strides, strides):
                 return View(ordered.value, shape, strides, ordered.offset)
-        return whole(self._converted(ordered, array.dtype))
-
-    def _converted(self, operand: Operand, dtype: np.dtype[Any]) -> Value:
-        """The elements of an operand under another dtype, stored contiguously."""
-        out = Value(operand.shape, dtype)
-        return self.add(Point((operand,), (out,), "{0}")).out
-
-    def _kept(self, array: np.ndarray) -> View:
-        """A constant array with memory."""
-        value = Value(array.shape, array.dtype)
-        self.graph.constants.append((value, array))
-        return whole(value)
+        return whole(self.copy(ordered, array.dtype))
 
     def _result(self, stored: View, array: Array, dtype: np.dtype[Any]) -> Operand:
         """A result of a routine, with its axes and its dtype."""
@@ -412,7 +400,7 @@ class Lowering(Builder):
         for axis, stride in zip(_order(array), stored.strides, strict=True):
             strides[axis] = stride
         view = View(stored.value, array.shape, tuple(strides))
-        return view if dtype == array.dtype else whole(self._converted(view, dtype))
+        return view if dtype == array.dtype else whole(self.copy(view, dtype))
 
     def _by_python(self, nester: Nester, equation: Equation, operands: Operands) -> Results:
         """A loop or branch that Python runs, because something in it calls NumPy."""
@@ -425,39 +413,35 @@ class Lowering(Builder):
     # Places that are computed.
 
     def _lookup(self, form: LookupForm, equation: Equation, operands: Operands) -> Results:
-        aval = equation.outputs[0].aval
+        out = self._made(equation)
         x, *indices = operands
         if isinstance(x, Uniform) and form.mode in ("clip", "wrap"):
-            return [Uniform(x.scalar, aval.shape)]
+            return [Uniform(x.scalar, out.shape)]
         known = known_places(form, x.shape, indices)
-        if known is not None:
-            if None in known:
-                return [Uniform(form.fill, aval.shape)]
-            return [_row(x, form.axes, known).broadcast(aval.shape)]
-        out = Value(aval.shape, aval.dtype)
-        node = Lookup((self._stored(x), *indices), (out,), form)
-        return [self.result(node)]
+        if known is None:
+            return [self.result(Lookup((self._stored(x), *indices), (out,), form))]
+        if None in known:
+            return [Uniform(form.fill, out.shape)]
+        return [_row(x, form.axes, known).broadcast(out.shape)]
 
     def _deposit(self, form: DepositForm, equation: Equation, operands: Operands) -> Results:
-        aval = equation.outputs[0].aval
         x, updates, *indices = operands
         if not math.prod(updates.shape) and form.mode != "raise":
             return [x]
-        out = Value(aval.shape, aval.dtype)
+        out = self._made(equation)
         known = known_places(form, x.shape, indices)
         is_one = all(math.prod(index.shape) == 1 for index in indices)
         if known is not None and is_one and form.step == "{1}":
             if None in known:
                 return [x]
             starts = dict(zip(form.axes, known, strict=True))
-            sizes = tuple(1 if i in starts else n for i, n in enumerate(aval.shape))
+            sizes = tuple(1 if i in starts else n for i, n in enumerate(out.shape))
             first = [starts.get(i) or 0 for i in range(len(sizes))]
             place = whole(out).reindexed(cut(first), sizes)
             update = reshaped(updates, place.shape)
             assert update is not None  # only axes of length 1 go
             return [self._overwritten(x, update, place)]
-        node = Deposit(tuple(operands), (out,), form)
-        return [self.result(node)]
+        return [self.result(Deposit(tuple(operands), (out,), form))]
 
     def _overwritten(self, x: Operand, update: Operand, place: View) -> Operand:
         """An array with a part of its copy, ``place.value``, replaced."""
@@ -467,20 +451,17 @@ class Lowering(Builder):
         return self.result(Copies((x, update), (out,), (whole(out), place)))
 
     def _window(self, form: WindowForm, equation: Equation, operands: Operands) -> Results:
-        aval = equation.outputs[0].aval
         x, *starts = operands
-        if isinstance(x, Uniform):
-            return [Uniform(x.scalar, aval.shape)]
         known = _known_cut(x.shape, form.sizes, starts)
         if known is not None:
             return [x.reindexed(known, form.sizes)]
-        out = Value(aval.shape, aval.dtype)
-        return [self.result(Window(tuple(operands), (out,)))]
+        if isinstance(x, Uniform):
+            return [Uniform(x.scalar, form.sizes)]
+        return [self.result(Window(tuple(operands), (self._made(equation),)))]
 
     def _replace(self, form: ReplaceForm, equation: Equation, operands: Operands) -> Results:
-        aval = equation.outputs[0].aval
         x, update, *starts = operands
-        out = Value(aval.shape, aval.dtype)
+        out = self._made(equation)
         known = _known_cut(x.shape, update.shape, starts)
         if known is not None:
             place = whole(out).reindexed(known, update.shape)
@@ -488,22 +469,18 @@ class Lowering(Builder):
         return [self.result(Replace(tuple(operands), (out,)))]
 
     def _argreduction(self, form: ArgReduction, equation: Equation, operands: Operands) -> Results:
-        aval = equation.outputs[0].aval
+        out = self._made(equation)
         if isinstance(operands[0], Uniform):
-            return [Uniform(aval.dtype.type(0), aval.shape)]
-        out = Value(aval.shape, aval.dtype)
+            return [Uniform(out.dtype.type(0), out.shape)]
         return [self.result(ArgFold((operands[0],), (out,), form))]
 
     def _search(self, form: SearchForm, equation: Equation, operands: Operands) -> Results:
-        aval = equation.outputs[0].aval
         ordered, values = _before_conversion(operands)
-        node = Search((self._stored(ordered), values), (Value(aval.shape, aval.dtype),), form)
+        node = Search((self._stored(ordered), values), (self._made(equation),), form)
         return [self.result(node)]
 
     def _recurrence(self, form: RecurrenceForm, equation: Equation, operands: Operands) -> Results:
-        aval = equation.outputs[0].aval
-        node = Recurrence(tuple(operands), (Value(aval.shape, aval.dtype),), form)
-        return [self.result(node)]
+        return [self.result(Recurrence(tuple(operands), (self._made(equation),), form))]
 
     # Loops and branches.
 
@@ -549,8 +526,7 @@ class Lowering(Builder):
         return [Contractor(self, form, *operands).result()]
 
     def _windowfold(self, form: WindowFold, equation: Equation, operands: Operands) -> Results:
-        aval = equation.outputs[0].aval
-        return [window_fold(self, form, operands, Value(aval.shape, aval.dtype))]
+        return [window_fold(self, form, operands, self._made(equation))]
 
 
 def _with_sums_in_place(graph: Graph) -> list[Node]:
