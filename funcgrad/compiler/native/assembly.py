@@ -11,8 +11,18 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from funcgrad.records import dataclass
+
 Value = str | int
 """A name, or a number."""
+
+
+@dataclass(frozen=True)
+class Code:
+    """Native code that is written by hand: LLVM assembly, final as it is, and its function."""
+
+    text: str
+    symbol: str
 
 
 class Assembly:
@@ -28,10 +38,25 @@ class Assembly:
         self._numbers = itertools.count()
         self._returns = ""
         self._declared: dict[str, None] = {}
+        self._called: dict[str, None] = {}
+        self._seen: list[str] = []
 
-    def finished(self) -> str:
-        """The text, with declarations of what is called and defined elsewhere."""
-        return "\n".join([*self.lines, *self._declared, ""])
+    def finished(self) -> Code:
+        """The text, with what was called by `use`, and declarations of what is defined elsewhere.
+
+        Its function is the first one that is seen from outside.
+        """
+        written: set[str] = set()
+        while missing := self._called.keys() - written:
+            name = next(name for name in self._called if name in missing)
+            written.add(name)
+            getattr(self, f"write_{name}")()
+        return Code("\n".join([*self.lines, *self._declared, ""]), self._seen[0])
+
+    def use(self, name: str, arguments: str) -> None:
+        """Call a function that ``write_`` and its name writes, which is done where it is called."""
+        self._called[name] = None
+        self.do(f"call void @{name}({arguments})")
 
     @contextmanager
     def function(self, name: str, arguments: str, returns: str = "void") -> Iterator[None]:
@@ -40,6 +65,8 @@ class Assembly:
         Where nothing else was said it returns 0.
         """
         linkage = "" if name.startswith("fg_") else "internal "
+        if not linkage:
+            self._seen.append(name)
         self.lines.append(f"define {linkage}{returns} @{name}({arguments}) nounwind noinline {{")
         self._returns = returns
         self.start("entry")

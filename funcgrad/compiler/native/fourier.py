@@ -17,7 +17,7 @@ import math
 import struct
 from collections.abc import Sequence
 
-from funcgrad.compiler.native.assembly import VectorAssembly
+from funcgrad.compiler.native.assembly import Code, VectorAssembly
 
 RADICES = (8, 5, 4, 3, 2)
 """What a length is divided into, in this order."""
@@ -51,11 +51,7 @@ PASS_WORDS = ("radix", "m", "s", "roots")
 Pair = tuple[str, str]
 
 
-def fourier_symbol(letter: str) -> str:
-    return f"fg_{letter}fourier"
-
-
-def fourier_assembly(letter: str, lanes: int) -> str:
+def fourier_code(letter: str, lanes: int) -> Code:
     """``int64 transform(char** places, int64* words, int64 begin, int64 end)``.
 
     Args:
@@ -70,7 +66,7 @@ class _Fourier(VectorAssembly):
         super().__init__(4 if letter == "c" else 8, lanes)
         self.letter = letter
 
-    def text(self) -> str:
+    def text(self) -> Code:
         for kind in KINDS:
             self._pass(*kind)
         self._choose()
@@ -315,7 +311,7 @@ class _Fourier(VectorAssembly):
 
     def _transform(self) -> None:
         arguments = "ptr %places, ptr %words, i64 %begin, i64 %end"
-        with self.function(fourier_symbol(self.letter), arguments, "i64"):
+        with self.function(f"fg_{self.letter}fourier", arguments, "i64"):
             word = {name: self.word("%words", k) for k, name in enumerate(WORDS)}
             source = self.let("load ptr, ptr %places")
             target = self.let(f"load ptr, ptr {self.after('%places', 8)}")

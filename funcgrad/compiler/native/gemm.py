@@ -22,7 +22,7 @@ import itertools
 from collections.abc import Sequence
 
 from funcgrad.compiler.abi import LANES_SLOT, TILE_WORDS
-from funcgrad.compiler.native.assembly import VectorAssembly
+from funcgrad.compiler.native.assembly import Code, VectorAssembly
 from funcgrad.records import dataclass
 
 DEPTH = 256
@@ -71,11 +71,7 @@ def inner_shape(itemsize: int, features: str) -> Shape:
     return Shape(16 // itemsize, (4,), 2, (2, 1))
 
 
-def tiles_symbol(letter: str) -> str:
-    return f"fg_{letter}tiles"
-
-
-def tiles_assembly(letter: str, shape: Shape) -> str:
+def tiles_code(letter: str, shape: Shape) -> Code:
     """The tiles of products of matrices of BLAS's type ``letter``: s, d, c or z."""
     return _Assembly(letter, shape).text()
 
@@ -94,7 +90,7 @@ class _Assembly(VectorAssembly):
         self.shape = shape
         self.four = f"<4 x {self.scalar}>"
 
-    def text(self) -> str:
+    def text(self) -> Code:
         for rows in self.shape.rows:
             for vectors in range(1, self.shape.vectors + 1):
                 self._inner(rows, vectors)
@@ -574,7 +570,7 @@ class _Assembly(VectorAssembly):
 
     def _tiles(self) -> None:
         """The step: claims scratch memory, computes its tiles, releases it."""
-        with self.function(tiles_symbol(self.letter), "ptr %slots, ptr %args", "i64"):
+        with self.function(f"fg_{self.letter}tiles", "ptr %slots, ptr %args", "i64"):
             self.name_words(TILE_WORDS)
             lanes = self.entry("%slots", LANES_SLOT)
             self.go("look")

@@ -16,7 +16,7 @@ import itertools
 
 from funcgrad.compiler.abi import STRIDED_WORDS
 from funcgrad.compiler.native import gemm
-from funcgrad.compiler.native.assembly import VectorAssembly
+from funcgrad.compiler.native.assembly import Code, VectorAssembly
 from funcgrad.compiler.native.gemm import Shape
 
 _FEW_ROWS = (4, 2, 1)
@@ -30,11 +30,7 @@ def inner_shape(itemsize: int, features: str) -> Shape:
     return Shape(packed.lanes, _MANY_ROWS if has_many else _FEW_ROWS, 3 if has_many else 2)
 
 
-def strided_symbol(letter: str) -> str:
-    return f"fg_{letter}strided"
-
-
-def strided_assembly(letter: str, shape: Shape) -> str:
+def strided_code(letter: str, shape: Shape) -> Code:
     """The step for numbers of BLAS's type ``letter``: s or d."""
     return _Assembly(letter, shape).text()
 
@@ -45,7 +41,7 @@ class _Assembly(VectorAssembly):
         self.letter = letter
         self.shape = shape
 
-    def text(self) -> str:
+    def text(self) -> Code:
         kinds = [
             (is_near, rows, vectors)
             for is_near in (False, True)
@@ -102,7 +98,7 @@ class _Assembly(VectorAssembly):
 
     def _step(self) -> None:
         """The step: all sums of its groups of rows."""
-        with self.function(strided_symbol(self.letter), "ptr %slots, ptr %args", "i64"):
+        with self.function(f"fg_{self.letter}strided", "ptr %slots, ptr %args", "i64"):
             self.name_words(STRIDED_WORDS)
             a, b, c, outer, lines, blocks, table = (
                 self.array(f"%slot_{x}", f"%offset_{x}")

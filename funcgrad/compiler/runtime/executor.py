@@ -9,6 +9,7 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Mapping
+from functools import cache
 
 from funcgrad.compiler.abi import (
     BRANCH_WORDS,
@@ -27,12 +28,7 @@ from funcgrad.compiler.abi import (
     STOP_SLOT,
     TIMED_OUT,
 )
-from funcgrad.compiler.native.assembly import Assembly
-
-EXECUTOR_SYMBOL = "fg_run"
-DISJOINT_SYMBOL = "fg_disjoint"
-LOOP_SYMBOL = "fg_loop"
-BRANCH_SYMBOL = "fg_branch"
+from funcgrad.compiler.native.assembly import Assembly, Code
 
 STEP = "ptr noalias %slots, ptr noalias %args"
 """The arguments of a kernel."""
@@ -50,7 +46,7 @@ def is_x86() -> bool:
     return platform.machine().lower() in ("x86_64", "amd64")
 
 
-def executor_assembly(offsets: Mapping[str, int]) -> str:
+def executor_code(offsets: Mapping[str, int]) -> Code:
     """The executor, for a machine on which array objects have their fields at these offsets."""
     writer = _Executor(offsets)
     writer.run()
@@ -75,7 +71,7 @@ class _Executor(Assembly):
         before anything has run, -1 - the index of the first object that does not agree.
         """
         arguments = "ptr %slots, ptr %table, i64 %n_objects"
-        with self.function(EXECUTOR_SYMBOL, arguments, "i64"):
+        with self.function("fg_run", arguments, "i64"):
             objects = self.entry("%slots", FIRST_SLOT)
             with self.when(self.test("sgt", "%n_objects", 0)):
                 guarded = self.word("%table", 1)
@@ -203,7 +199,8 @@ class _Executor(Assembly):
         self.leave(str(reason))
 
 
-def disjoint_assembly() -> str:
+@cache
+def disjoint_code() -> Code:
     """The step that looks whether donated arrays overlap with no other array.
 
     Its words: begin, end, number of arrays, number of donated ones; (slot, bytes) of each, the
@@ -216,7 +213,7 @@ def disjoint_assembly() -> str:
         start = writer.word("%slots", writer.word(entry, 4))
         return start, writer.let(f"add i64 {start}, {writer.word(entry, 5)}")
 
-    with writer.function(DISJOINT_SYMBOL, STEP, "i64"):
+    with writer.function("fg_disjoint", STEP, "i64"):
         n_arrays, n_donated = writer.word("%args", 2), writer.word("%args", 3)
         with writer.count("0", n_donated) as i:
             start, end = span(i)
@@ -251,10 +248,11 @@ class _Control(Assembly):
         return self.let(f"load {kind}, ptr {self.array(slot, offset)}")
 
 
-def loop_assembly() -> str:
+@cache
+def loop_code() -> Code:
     """The step that runs a table again and again: `abi.LOOP_WORDS`."""
     writer = _Control()
-    with writer.function(LOOP_SYMBOL, "ptr %slots, ptr %args", "i64"):
+    with writer.function("fg_loop", "ptr %slots, ptr %args", "i64"):
         writer.name_words(LOOP_WORDS)
         turns = writer.sets(writer.entry("%args", len(LOOP_WORDS)))
         moves = writer.at(turns, ("%n_turns", 24))
@@ -289,10 +287,11 @@ def loop_assembly() -> str:
     return writer.finished()
 
 
-def branch_assembly() -> str:
+@cache
+def branch_code() -> Code:
     """The step that runs one of several tables: `abi.BRANCH_WORDS`."""
     writer = _Control()
-    with writer.function(BRANCH_SYMBOL, "ptr %slots, ptr %args", "i64"):
+    with writer.function("fg_branch", "ptr %slots, ptr %args", "i64"):
         writer.name_words(BRANCH_WORDS)
         tables = writer.sets(writer.entry("%args", len(BRANCH_WORDS)))
         index, last = (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from funcgrad.compiler.abi import (
     BY_FLAG,
     BY_INFO,
@@ -17,14 +19,13 @@ from funcgrad.compiler.abi import (
     PLACES,
     REFUSED,
 )
-from funcgrad.compiler.native.assembly import Assembly
-
-FOREIGN_SYMBOL = "fg_foreign"
+from funcgrad.compiler.native.assembly import Assembly, Code
 
 _WORD = {name: k for k, name in enumerate(LIBRARY_WORDS)}
 
 
-def foreign_assembly() -> str:
+@cache
+def foreign_code() -> Code:
     """The step that calls a function of NumPy or SciPy: `abi.FOREIGN_WORDS`."""
     writer = _Foreign()
     writer.alone()
@@ -85,7 +86,7 @@ class _Foreign(Assembly):
 
     def step(self) -> None:
         """Call the function for every element of a stack, until a call fails."""
-        with self.function(FOREIGN_SYMBOL, "ptr %slots, ptr %args", "i64"):
+        with self.function("fg_foreign", "ptr %slots, ptr %args", "i64"):
             places = self.let(f"alloca [{MOST_PLACES} x i64]")
             values = self.let(f"alloca [{MOST_ARGUMENTS} x i64]")
             self.name_words(FOREIGN_WORDS)
@@ -181,11 +182,8 @@ class _Foreign(Assembly):
         return self.phi("i32", {before: result, "by.flag": flag, "by.info": info, "unchecked": "0"})
 
 
-def gemm_symbol(letter: str) -> str:
-    return f"fg_{letter}gemm"
-
-
-def gemm_assembly(letter: str, is_blis: bool) -> str:
+@cache
+def gemm_code(letter: str, is_blis: bool) -> Code:
     """The batched matrix product for BLAS's type ``letter``: s, d, c or z.
 
     BLAS counts columns, so that it computes the transposed product: B comes first. BLIS takes the
@@ -197,7 +195,7 @@ def gemm_assembly(letter: str, is_blis: bool) -> str:
     """
     writer = Assembly()
     real = "float" if letter in "sc" else "double"
-    with writer.function(gemm_symbol(letter), "ptr noalias %slots, ptr noalias %args", "i64"):
+    with writer.function(f"fg_{letter}gemm", "ptr noalias %slots, ptr noalias %args", "i64"):
         writer.name_words(GEMM_WORDS)
 
         def kept(value: str, kind: str = "i32") -> str:

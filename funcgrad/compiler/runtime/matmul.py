@@ -13,6 +13,8 @@ from dataclasses import field
 import numpy as np
 
 from funcgrad.compiler.abi import GEMM_WORDS, TILE_WORDS
+from funcgrad.compiler.foreign import LETTERS
+from funcgrad.compiler.native.assembly import Code
 from funcgrad.compiler.native.gemm import DEPTH, FEW
 from funcgrad.compiler.nest.layout import Value, View
 from funcgrad.compiler.nest.nodes import Product
@@ -23,8 +25,9 @@ from funcgrad.compiler.nest.split import (
     PARTS_PER_THREAD,
 )
 from funcgrad.compiler.runtime import kernel_store
-from funcgrad.compiler.runtime.blas import Library, chosen
+from funcgrad.compiler.runtime.blas import BLIS, Library, chosen
 from funcgrad.compiler.runtime.executable import Step, step_of
+from funcgrad.compiler.runtime.library_calls import gemm_code
 from funcgrad.dtypes import short_name
 from funcgrad.records import dataclass
 
@@ -156,12 +159,12 @@ class Multiplication:
         return -(-m // self.tile[0]), -(-n // self.tile[1])
 
     @property
-    def codes(self) -> list[kernel_store.Code]:
+    def codes(self) -> list[Code]:
         """What it runs: tiles of our own, or a call of BLAS."""
         dtype, library = self.node.out.dtype, self.library
         if library is None:
             return [kernel_store.tiles_code(dtype)]
-        return [kernel_store.gemm_code(dtype, library.convention)]
+        return [gemm_code(LETTERS[dtype.char], library.convention == BLIS)]
 
     def step(self, n_threads: int) -> Step:
         """The step, when everything has its place."""

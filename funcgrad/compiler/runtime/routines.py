@@ -19,6 +19,7 @@ from funcgrad.compiler.foreign import (
     threads_of,
     ufunc_loop,
 )
+from funcgrad.compiler.native.assembly import Code
 from funcgrad.compiler.native.small_in_lanes import MOST_IN_LANES
 from funcgrad.compiler.nest.layout import Value, View
 from funcgrad.compiler.nest.nodes import Routine
@@ -26,6 +27,7 @@ from funcgrad.compiler.nest.source import Site
 from funcgrad.compiler.nest.split import part_ranges
 from funcgrad.compiler.runtime import fourier, kernel_store
 from funcgrad.compiler.runtime.executable import Step, step_of
+from funcgrad.compiler.runtime.library_calls import foreign_code
 from funcgrad.lowering import (
     FourierCall,
     LapackCall,
@@ -104,15 +106,15 @@ class ForeignCall:
         self.parts = part_ranges(self._runs, work, n_threads)
 
     @property
-    def codes(self) -> list[kernel_store.Code]:
+    def codes(self) -> list[Code]:
         """What runs it and is no library's; the first one is its step."""
         if isinstance(self.call, SmallCall):
             is_in_lanes = _is_in_lanes(self._count, *self.call.sizes[:2])
             return [kernel_store.small_code(self.call.name, self._arrays[0].dtype, is_in_lanes)]
         if isinstance(self.call, FourierCall):
             dtype = self.node.memory[self.call.source].dtype
-            return [kernel_store.foreign_code(), fourier.code(dtype)]
-        return [kernel_store.foreign_code()]
+            return [foreign_code(), fourier.code(dtype)]
+        return [foreign_code()]
 
     @property
     def site(self) -> Site:

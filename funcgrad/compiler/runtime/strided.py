@@ -9,6 +9,7 @@ import itertools
 from dataclasses import field
 
 from funcgrad.compiler.abi import STRIDED_WORDS
+from funcgrad.compiler.native.assembly import Code
 from funcgrad.compiler.nest.layout import Value, View
 from funcgrad.compiler.nest.nodes import StridedProduct
 from funcgrad.compiler.nest.split import (
@@ -91,7 +92,7 @@ class StridedMultiplication:
         self.parts = [(a, b) for a, b in itertools.pairwise(bounds) if a < b]
 
     @property
-    def codes(self) -> list[kernel_store.Code]:
+    def codes(self) -> list[Code]:
         """What runs it."""
         return [kernel_store.strided_code(self.node.out.dtype)]
 

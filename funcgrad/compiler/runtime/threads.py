@@ -32,11 +32,8 @@ from funcgrad.compiler.abi import (
     PARALLEL_WORDS,
     STOP_SLOT,
 )
-from funcgrad.compiler.native.assembly import Assembly
+from funcgrad.compiler.native.assembly import Assembly, Code
 from funcgrad.errors import ArgumentError
-
-PARALLEL_SYMBOL = "fg_parallel"
-WORKER_SYMBOL = "fg_worker"
 
 _POOL_WORDS = 64
 
@@ -63,7 +60,8 @@ def is_available() -> bool:
     return sys.platform == "linux" and platform.machine() in ("x86_64", "aarch64")
 
 
-def parallel_assembly() -> str:
+@cache
+def parallel_code() -> Code:
     """The step that offers parts to the pool, and takes part itself: `abi.PARALLEL_WORDS`."""
     writer = _Pool()
     writer.take()
@@ -72,7 +70,8 @@ def parallel_assembly() -> str:
     return writer.finished()
 
 
-def worker_assembly() -> str:
+@cache
+def worker_code() -> Code:
     """The worker's loop."""
     writer = _Pool()
     writer.take()
@@ -182,7 +181,7 @@ class _Pool(Assembly):
     # The program.
 
     def parallel(self) -> None:
-        with self.function(PARALLEL_SYMBOL, "ptr %slots, ptr %args", "i64"):
+        with self.function("fg_parallel", "ptr %slots, ptr %args", "i64"):
             control, rest_time = self.let("alloca i32"), self.let("alloca { i64, i64 }")
             self.do(f"%pool = load ptr, ptr {self.entry('%args', PARALLEL_WORDS.index('pool'))}")
             self.name_words([f"{x}.w" for x in PARALLEL_WORDS])
@@ -273,7 +272,7 @@ class _Pool(Assembly):
     # The worker.
 
     def worker(self) -> None:
-        with self.function(WORKER_SYMBOL, "ptr %pool, i64 %worker", "i64"):
+        with self.function("fg_worker", "ptr %pool, i64 %worker", "i64"):
             control = self.let("alloca i32")
             self.go("look")
             self.start("look")
