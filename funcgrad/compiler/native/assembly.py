@@ -8,7 +8,7 @@ called.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from funcgrad.records import dataclass
@@ -38,7 +38,7 @@ class Assembly:
         self._numbers = itertools.count()
         self._returns = ""
         self._declared: dict[str, None] = {}
-        self._called: dict[str, None] = {}
+        self._called: dict[str, Callable[[], None]] = {}
         self._seen: list[str] = []
 
     def finished(self) -> Code:
@@ -46,16 +46,16 @@ class Assembly:
 
         Its function is the first one that is seen from outside.
         """
-        written: set[str] = set()
-        while missing := self._called.keys() - written:
-            name = next(name for name in self._called if name in missing)
-            written.add(name)
-            getattr(self, f"write_{name}")()
+        n_written = 0
+        while n_written < len(self._called):
+            list(self._called.values())[n_written]()
+            n_written += 1
         return Code("\n".join([*self.lines, *self._declared, ""]), self._seen[0])
 
-    def use(self, name: str, arguments: str) -> None:
-        """Call a function that ``write_`` and its name writes, which is done where it is called."""
-        self._called[name] = None
+    def use(self, name: str, arguments: str, write: Callable[[], None] | None = None) -> None:
+        """Call a function, and have it written: by what is given, or by ``write_`` and its name."""
+        if name not in self._called:
+            self._called[name] = write or getattr(self, f"write_{name}")
         self.do(f"call void @{name}({arguments})")
 
     @contextmanager
@@ -104,14 +104,16 @@ class Assembly:
             self.go(f"end{n}")
         self.start(f"end{n}")
 
-    def call_by_number(self, code: str, functions: Mapping[int, str], arguments: str) -> None:
+    def use_by_number(
+        self, code: str, functions: Mapping[int, tuple[str, Callable[[], None]]], arguments: str
+    ) -> None:
         """Call the function that belongs to a number, if there is one."""
         n = next(self._numbers)
         cases = " ".join(f"i64 {key}, label %case{n}.{key}" for key in functions)
         self.do(f"switch i64 {code}, label %end{n} [ {cases} ]")
-        for key, name in functions.items():
+        for key, (name, write) in functions.items():
             self.start(f"case{n}.{key}")
-            self.do(f"call void @{name}({arguments})")
+            self.use(name, arguments, write)
             self.go(f"end{n}")
         self.start(f"end{n}")
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Sequence
+from functools import partial
 
 from funcgrad.compiler.native.assembly import Code, VectorAssembly
 
@@ -67,13 +68,6 @@ class _Fourier(VectorAssembly):
         self.letter = letter
 
     def text(self) -> Code:
-        for kind in KINDS:
-            self._pass(*kind)
-        self._choose()
-        self._load_beside()
-        self._load_rows()
-        self._store_beside()
-        self._store_rows()
         self._transform()
         return self.finished()
 
@@ -204,14 +198,17 @@ class _Fourier(VectorAssembly):
                         )
                         place = self.at(place, (beside, 1))
 
-    def _choose(self) -> None:
+    def write_choose(self) -> None:
         with self.function("choose", f"i64 %radix, {self._PASS}"):
             code = self.test("eq", "%m", "1")
             code = self.let(f"zext i1 {code} to i64")
             code = self.add(self.mul("%radix", 2), code)
-            names = {2 * r + last: _pass_name(r, last) for r, last in KINDS}
-            names |= {2 * r + 1: names[2 * r] for r in RADICES if (r, True) not in KINDS}
-            self.call_by_number(code, names, self._PASS)
+            passes = {
+                2 * r + last: (_pass_name(r, last), partial(self._pass, r, last))
+                for r, last in KINDS
+            }
+            passes |= {2 * r + 1: passes[2 * r] for r in RADICES if (r, True) not in KINDS}
+            self.use_by_number(code, passes, self._PASS)
 
     # Memory.
 
@@ -339,9 +336,9 @@ class _Fourier(VectorAssembly):
                     radix, m, s, table = (self.word(entry, k) for k in range(len(PASS_WORDS)))
                     table = self.let(f"inttoptr i64 {table} to ptr")
                     here, there = (self.let(f"load ptr, ptr {turn}") for turn in turns)
-                    self.do(
-                        f"call void @choose(i64 {radix}, ptr {here}, ptr {there}, "
-                        f"i64 {m}, i64 {s}, ptr {table})"
+                    self.use(
+                        "choose",
+                        f"i64 {radix}, ptr {here}, ptr {there}, i64 {m}, i64 {s}, ptr {table}",
                     )
                     self.do(f"store ptr {there}, ptr {turns[0]}")
                     self.do(f"store ptr {here}, ptr {turns[1]}")
@@ -371,7 +368,7 @@ class _Fourier(VectorAssembly):
         self.fork(is_beside, f"beside{n}", f"rows{n}")
         for kind in ("beside", "rows"):
             self.start(f"{kind}{n}")
-            self.do(f"call void @{verb}.{kind}({arguments})")
+            self.use(f"{verb}.{kind}", arguments, getattr(self, f"_{verb}_{kind}"))
             self.go(f"done{n}")
         self.start(f"done{n}")
 

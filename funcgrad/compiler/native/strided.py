@@ -13,6 +13,7 @@ additions, the same whoever computes it.
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 from funcgrad.compiler.abi import STRIDED_WORDS
 from funcgrad.compiler.native import gemm
@@ -42,15 +43,6 @@ class _Assembly(VectorAssembly):
         self.shape = shape
 
     def text(self) -> Code:
-        kinds = [
-            (is_near, rows, vectors)
-            for is_near in (False, True)
-            for rows in self.shape.rows
-            for vectors in range(1, self.shape.vectors + 1)
-        ]
-        for kind in kinds:
-            self._inner(*kind)
-        self._choose(kinds)
         self._step()
         return self.finished()
 
@@ -88,13 +80,17 @@ class _Assembly(VectorAssembly):
             places = [(targets[r], to_c[v]) for r, v in every]
             self.put_sums(sums, places, [masks[v] for _, v in every])
 
-    def _choose(self, kinds: list[tuple[bool, int, int]]) -> None:
+    def write_choose(self) -> None:
         """The inner loop for so many rows and vectors."""
         arguments = f"i64 %is_near, i64 %rows, i64 %vectors, {self._ARGUMENTS}"
-        functions = {256 * f + 16 * r + v: _name(f, r, v) for f, r, v in kinds}
+        kinds = itertools.product((False, True), self.shape.rows, range(1, self.shape.vectors + 1))
+        functions = {
+            256 * f + 16 * r + v: (_name(f, r, v), partial(self._inner, f, r, v))
+            for f, r, v in kinds
+        }
         with self.function("choose", arguments):
             code = self.add(self.mul("%is_near", 256), self.mul("%rows", 16))
-            self.call_by_number(self.add(code, "%vectors"), functions, self._ARGUMENTS)
+            self.use_by_number(self.add(code, "%vectors"), functions, self._ARGUMENTS)
 
     def _step(self) -> None:
         """The step: all sums of its groups of rows."""
@@ -155,10 +151,11 @@ class _Assembly(VectorAssembly):
         chosen = self._chosen(self.sub(end, f"%r{n}"))
         line = self.at(lines, (f"%r{n}", 16))
         near = self.mul(self.mul("%is_near", self.size), f"%r{n}")
-        self.do(
-            f"call void @choose(i64 %is_near, i64 {chosen}, i64 {strips[0]}, ptr {table[0]}, "
+        self.use(
+            "choose",
+            f"i64 %is_near, i64 {chosen}, i64 {strips[0]}, ptr {table[0]}, "
             f"ptr {table[1]}, ptr {self.after(a, near)}, ptr {b}, ptr {c}, ptr {line}, "
-            f"ptr {strips[1]}, i1 {adds})"
+            f"ptr {strips[1]}, i1 {adds}",
         )
         self.do(f"%r.next{n} = add nsw i64 %r{n}, {chosen}")
         more = self.test("slt", f"%r.next{n}", end)

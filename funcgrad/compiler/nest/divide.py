@@ -16,6 +16,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from funcgrad.compiler.nest.builder import sum_over
 from funcgrad.compiler.nest.codegen import LONG
 from funcgrad.compiler.nest.fuse import Group, Walk, fuse_nodes, kind_of
 from funcgrad.compiler.nest.layout import (
@@ -31,7 +32,6 @@ from funcgrad.compiler.nest.nodes import Fold, Graph, Guard, Node, Point, Put, r
 from funcgrad.compiler.nest.split import even_parts
 from funcgrad.compiler.nest.split_totals import in_two
 from funcgrad.intrinsics import expression
-from funcgrad.lowering import Reduction
 
 MIN_ELEMENTS = 1 << 19
 """Smaller walks are those of one thread."""
@@ -79,7 +79,7 @@ def _divided_deposit(node: Put) -> list[Node] | None:
         target=View(parts, target.shape, strides, target.offset),
         lanes=frozenset({0, *(axis + 1 for axis in node.lanes)}),
     )
-    form = Reduction((0,), "0", "radd({0}, {1})", accurate=True)
+    form = sum_over((0,))
     if isinstance(x, Uniform) and x.scalar == 0:
         return [put, Fold((whole(parts),), (out,), form)]
     total = Fold((whole(parts),), (Value(out.shape, dtype),), form)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -313,69 +313,108 @@ def window_fold(
 def _window_fold(
     builder: Builder, form: WindowFold, operands: Sequence[Operand], out: Value
 ) -> Operand:
-    init = neutral(form.init, out.dtype)
     if not math.prod(out.shape):
-        return Uniform(init, out.shape)
-    rows = [phases(slide) for slide in form.slides]
-    fills = iter(form.fills)
-    seen: list[tuple[Operand, tuple[int, ...] | None]] = [
-        _padded(builder, x, rows, _fill(next(fills), x.dtype)) if slides else (x, None)
-        for x, slides in zip(operands, form.sliding, strict=True)
-    ]
-    counts = tuple(slide.taps for slide in form.slides)
+        return Uniform(neutral(form.init, out.dtype), out.shape)
+    folding = _WindowFolding(builder, form, operands, out)
+    return _assembled(builder, out.shape, out.dtype, folding.rows, folding.result)
 
-    def result(chosen: tuple[Phase, ...]) -> Operand:
+
+class _WindowFolding:
+    """A fold of windows, phase by phase.
+
+    Attributes:
+        rows: The phases along every axis.
+        seen: The operands, and how many elements come before those that slide.
+    """
+
+    def __init__(
+        self, builder: Builder, form: WindowFold, operands: Sequence[Operand], out: Value
+    ) -> None:
+        self.builder = builder
+        self.form = form
+        self.out = out
+        self.rows = [phases(slide) for slide in form.slides]
+        fills = iter(form.fills)
+        self.seen: list[tuple[Operand, tuple[int, ...] | None]] = [
+            _padded(builder, x, self.rows, _fill(next(fills), x.dtype)) if slides else (x, None)
+            for x, slides in zip(operands, form.sliding, strict=True)
+        ]
+
+    def result(self, chosen: tuple[Phase, ...]) -> Operand:
+        """That of one phase."""
         n_taps = math.prod(p.taps for p in chosen)
-        shape = tuple(p.windows for p in chosen)
+        shape, out = tuple(p.windows for p in chosen), self.out
         if not n_taps:
-            return Uniform(init, shape)
+            return Uniform(neutral(self.form.init, out.dtype), shape)
         made = out if shape == out.shape else Value(shape, out.dtype)
         if n_taps <= MOST_TAPS:
-            return _expression(builder, form, chosen, seen, counts, made)
-        return _reduction(builder, form, chosen, seen, counts, made)
+            return self._expression(chosen, made)
+        return self._reduction(chosen, made)
 
-    return _assembled(builder, out.shape, out.dtype, rows, result)
+    def _expression(self, chosen: Sequence[Phase], out: Value) -> Operand:
+        """One expression with an operand for every tap."""
+        form, every = self.form, range(len(chosen))
+        operands: list[Operand] = []
+        names: list[str | None] = []
+        views: list[Operand | None] = []
+        for x, lows in self.seen:
+            views.append(None if lows is None else _taps(x, lows, chosen, every))
+            names.append(f"{{{len(operands)}}}" if lows is None else None)
+            if lows is None:
+                operands.append(_of_phase(x, chosen))
+        has_number = f"{{{len(self.seen)}}}" in form.expr
+        total = ""
+        for place in _places(chosen):
+            own = list(names)
+            for i, view in enumerate(views):
+                if view is not None:
+                    own[i] = f"{{{len(operands)}}}"
+                    operands.append(_tap(view, place))
+            if has_number:
+                own.append(f"{{{len(operands)}}}")
+                operands.append(Uniform(np.int32(self._number(chosen, place)), out.shape))
+            value = form.expr.format(*own)
+            total = form.step.format(total, value) if total else value
+        return self.builder.result(Point(tuple(operands), (out,), total))
+
+    def _reduction(self, chosen: Sequence[Phase], out: Value) -> Operand:
+        """A reduction over the axes of taps of a view."""
+        builder, form, n = self.builder, self.form, len(chosen)
+        axes = [i for i, p in enumerate(chosen) if p.taps > 1]
+        space = (*(p.windows for p in chosen), *(chosen[i].taps for i in axes))
+        operands = []
+        for x, lows in self.seen:
+            if lows is None:
+                spread = moved_axes((*range(n), *(None for _ in axes)))
+                operands.append(_of_phase(x, chosen).reindexed(spread, space))
+            else:
+                operands.append(_taps(x, lows, chosen, axes))
+        term = operands[0]
+        if form.expr != "{0}":
+            numbers = np.array([self._number(chosen, at) for at in _places(chosen)], np.int32)
+            numbers = numbers.reshape([chosen[i].taps for i in axes])
+            spread = moved_axes((*(None for _ in chosen), *range(len(axes))))
+            operands.append(builder.array(numbers).reindexed(spread, space))
+            terms = Value(space, out.dtype)
+            term = builder.result(Point(tuple(operands), (terms,), form.expr))
+        fold = Reduction(tuple(range(n, len(space))), form.init, form.step, form.accurate)
+        return builder.result(Fold((term,), (out,), fold))
+
+    def _number(self, chosen: Sequence[Phase], place: Sequence[int]) -> int:
+        """The row-major number of a tap of a phase."""
+        number = 0
+        for p, slide, k in zip(chosen, self.form.slides, place, strict=True):
+            number = number * slide.taps + p.first_tap + p.tap_step * k
+        return number
+
+
+def _places(chosen: Sequence[Phase]) -> Iterator[tuple[int, ...]]:
+    """All taps of a phase."""
+    return itertools.product(*(range(p.taps) for p in chosen))
 
 
 def _fill(fill: str, dtype: np.dtype[Any]) -> Any:
     return dtype.type(-1) if fill == "-1" else neutral(fill, dtype)
-
-
-Seen = Sequence[tuple[Operand, tuple[int, ...] | None]]
-
-
-def _expression(
-    builder: Builder,
-    form: WindowFold,
-    chosen: Sequence[Phase],
-    seen: Seen,
-    counts: Sequence[int],
-    out: Value,
-) -> Operand:
-    """One expression with an operand for every tap."""
-    every = range(len(chosen))
-    operands: list[Operand] = []
-    names: list[str | None] = []
-    views: list[Operand | None] = []
-    for x, lows in seen:
-        views.append(None if lows is None else _taps(x, lows, chosen, every))
-        names.append(f"{{{len(operands)}}}" if lows is None else None)
-        if lows is None:
-            operands.append(_of_phase(x, chosen))
-    has_number = f"{{{len(seen)}}}" in form.expr
-    total = ""
-    for place in itertools.product(*(range(p.taps) for p in chosen)):
-        own = list(names)
-        for i, view in enumerate(views):
-            if view is not None:
-                own[i] = f"{{{len(operands)}}}"
-                operands.append(_tap(view, place))
-        if has_number:
-            own.append(f"{{{len(operands)}}}")
-            operands.append(Uniform(np.int32(_number(chosen, counts, place)), out.shape))
-        value = form.expr.format(*own)
-        total = form.step.format(total, value) if total else value
-    return builder.result(Point(tuple(operands), (out,), total))
 
 
 def _tap(view: Operand, place: Sequence[int]) -> Operand:
@@ -383,48 +422,3 @@ def _tap(view: Operand, place: Sequence[int]) -> Operand:
     n = len(place)
     form = Reindex(tuple(range(n)), (0,) * n + tuple(place), (1,) * n)
     return view.reindexed(form, view.shape[:n])
-
-
-def _number(chosen: Sequence[Phase], counts: Sequence[int], place: Sequence[int]) -> int:
-    """The row-major number of a tap of a phase."""
-    number = 0
-    for p, count, k in zip(chosen, counts, place, strict=True):
-        number = number * count + p.first_tap + p.tap_step * k
-    return number
-
-
-def _reduction(
-    builder: Builder,
-    form: WindowFold,
-    chosen: Sequence[Phase],
-    seen: Seen,
-    counts: Sequence[int],
-    out: Value,
-) -> Operand:
-    """A reduction over the axes of taps of a view."""
-    axes = [i for i, p in enumerate(chosen) if p.taps > 1]
-    n = len(chosen)
-    space = (*(p.windows for p in chosen), *(chosen[i].taps for i in axes))
-    operands = []
-    for x, lows in seen:
-        if lows is None:
-            still = _of_phase(x, chosen)
-            spread = moved_axes((*range(n), *(None for _ in axes)))
-            operands.append(still.reindexed(spread, space))
-        else:
-            operands.append(_taps(x, lows, chosen, axes))
-    term = operands[0]
-    if form.expr != "{0}":
-        numbers = np.array(
-            [
-                _number(chosen, counts, place)
-                for place in itertools.product(*(range(p.taps) for p in chosen))
-            ],
-            np.int32,
-        ).reshape([chosen[i].taps for i in axes])
-        spread = moved_axes((*(None for _ in chosen), *range(len(axes))))
-        operands.append(builder.array(numbers).reindexed(spread, space))
-        terms = Value(space, out.dtype)
-        term = builder.result(Point(tuple(operands), (terms,), form.expr))
-    fold = Reduction(tuple(range(n, len(space))), form.init, form.step, form.accurate)
-    return builder.result(Fold((term,), (out,), fold))

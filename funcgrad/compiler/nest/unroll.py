@@ -181,6 +181,17 @@ class Unroller:
     def _load(self, pointer: str, scope: int, places: Iterable[int]) -> Names:
         return {i: self._new(f"load({pointer}, {i}, {scope})") for i in sorted(places)}
 
+    def _walk(self, links: Iterable[Link], t: str, needs: Mapping[Value, set[int]]) -> None:
+        """Move on along the arrays that change from step to step, and read what is needed."""
+        for link in (k for k in links if k.step and k.inner in self.pointers):
+            pointer, scope = self.pointers[link.inner]
+            step = self.source.word(link.step * link.inner.dtype.itemsize)
+            self.source.add(f"{pointer}_{t} = offset({pointer}, {t} * {step})")
+            self.pointers[link.inner] = f"{pointer}_{t}", scope
+            if link.inner.maker is None:
+                places = needs.get(link.inner, set())
+                self.names[link.inner] = self._load(f"{pointer}_{t}", scope, places)
+
     def _store(self, value: Value, pointer: str, scope: int) -> None:
         for i, name in self.names[value].items():
             self.source.add(f"store({pointer}, {i}, {name}, {scope})")
