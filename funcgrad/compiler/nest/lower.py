@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad import lowering as forms
 from funcgrad.compiler.foreign import resolve
 from funcgrad.compiler.nest.builder import Builder
 from funcgrad.compiler.nest.contractions import Contractor
@@ -57,33 +58,6 @@ from funcgrad.compiler.nest.slides import sliding_contraction, window_fold
 from funcgrad.compiler.nest.source import word_of
 from funcgrad.core.program import Atom, Equation, Program, Var
 from funcgrad.intrinsics import expression, with_constants
-from funcgrad.lowering import (
-    ArgReduction,
-    Array,
-    Assemble,
-    Background,
-    Barrier,
-    Constant,
-    Contraction,
-    Extern,
-    NativeCall,
-    Pointwise,
-    PrefixScan,
-    Reduction,
-    Reindex,
-    Reshape,
-    WindowFold,
-)
-from funcgrad.lowering import Branch as BranchForm
-from funcgrad.lowering import Deposit as DepositForm
-from funcgrad.lowering import Lookup as LookupForm
-from funcgrad.lowering import Loop as LoopForm
-from funcgrad.lowering import Recurrence as RecurrenceForm
-from funcgrad.lowering import Replace as ReplaceForm
-from funcgrad.lowering import Routine as RoutineForm
-from funcgrad.lowering import Search as SearchForm
-from funcgrad.lowering import While as WhileForm
-from funcgrad.lowering import Window as WindowForm
 from funcgrad.passes.advance import advance, messages
 from funcgrad.passes.cse import cse
 from funcgrad.passes.dce import dce
@@ -177,22 +151,29 @@ class Lowering(Builder):
         """An operand with memory."""
         return whole(self.copy(operand)) if isinstance(operand, Uniform) else operand
 
-    def _made(self, equation: Equation) -> Value:
-        """A new value for the result of an equation."""
-        return Value(equation.outputs[0].aval.shape, equation.outputs[0].aval.dtype)
+    @property
+    def asked(self) -> Equation:
+        """The equation that is lowered."""
+        assert self.equation is not None
+        return self.equation
+
+    def _made(self) -> Value:
+        """A new value for its result."""
+        aval = self.asked.outputs[0].aval
+        return Value(aval.shape, aval.dtype)
 
     # Equations, by form.
 
     def _equation(self, equation: Equation) -> None:
         outer, self.equation = self.equation, equation
-        results = self._treated(equation, [self._read(atom) for atom in equation.inputs])
+        results = self._treated([self._read(atom) for atom in equation.inputs])
         self.operands.update(zip(equation.outputs, results, strict=True))
         self.equation = outer
 
-    def _treated(self, equation: Equation, operands: Operands) -> Results:
-        form = form_of(equation)
+    def _treated(self, operands: Operands) -> Results:
+        form = form_of(self.asked)
         treat: Callable[..., Results] = getattr(self, f"_{type(form).__name__.lower()}")
-        return treat(form, equation, operands)
+        return treat(form, operands)
 
     def _merged(self, merged: Merged, equation: Equation) -> None:
         """A product that takes the place of a sum of products."""
@@ -202,7 +183,7 @@ class Lowering(Builder):
         one = self._read(first)
         other = self._read(second).reindexed(order, one.shape)
         total = self.add(Point((one, other), (Value(one.shape, one.dtype),), "{0} + {1}"))
-        form = Contraction(merged.common[1], letters, merged.out)
+        form = forms.Contraction(merged.common[1], letters, merged.out)
         common = self._read(merged.common[0])
         result = Contractor(self, form, common, whole(total.out)).result()
         self.operands[equation.outputs[0]] = result
@@ -215,7 +196,7 @@ class Lowering(Builder):
         sizes = [math.prod(shape) for shape in shapes]
         starts = [sum(sizes[:k]) for k in range(len(sizes))]
         flat = first.outputs[0].aval.update(shape=(sum(sizes),))
-        self.equation = joint = Equation(first.primitive, [Var(flat)], [Var(flat)], first.source)
+        self.equation = Equation(first.primitive, [Var(flat)], [Var(flat)], first.source)
         out = Value(flat.shape, flat.dtype)
 
         def part(value: Value, k: int) -> View:
@@ -225,16 +206,16 @@ class Lowering(Builder):
         parts = tuple(self._read(group[k].inputs[0]) for k in kept)
         places = tuple(part(out, k) for k in kept)
         sent = self.result(Copies(parts, (out,), places))
-        (found,) = self._treated(joint, [sent])
+        (found,) = self._treated([sent])
         assert isinstance(found, View)
         for k, equation in enumerate(group):
             self.operands[equation.outputs[0]] = part(found.value, k)
         self.equation = outer
 
-    def _pointwise(self, form: Pointwise, equation: Equation, operands: Operands) -> Results:
-        aval = equation.outputs[0].aval
+    def _pointwise(self, form: forms.Pointwise, operands: Operands) -> Results:
+        aval = self.asked.outputs[0].aval
         if all(isinstance(x, Uniform) for x in operands):
-            return [Uniform(self._fold_scalars(equation, operands), aval.shape)]
+            return [Uniform(self._fold_scalars(operands), aval.shape)]
         scalars = [x.scalar if isinstance(x, Uniform) else None for x in operands]
         expr = with_constants(form.expr, scalars)
         used = operands[: expression(expr).arity]
@@ -243,23 +224,23 @@ class Lowering(Builder):
             return aligned
         order = followed_order(aligned)
         if order is None:
-            return [self.result(Point(aligned, (self._made(equation),), expr))]
+            return [self.result(Point(aligned, (self._made(),), expr))]
         out = Value(permuted_shape(aval.shape, order), aval.dtype)
         out.is_free = True
         self.add(Point(tuple(x.permuted(order) for x in aligned), (out,), expr))
         return [whole(out).permuted(inverse(order))]
 
-    def _fold_scalars(self, equation: Equation, operands: Sequence[Any]) -> Any:
+    def _fold_scalars(self, operands: Sequence[Any]) -> Any:
         """The result of an operation on scalars that are known now."""
         with np.errstate(all="ignore"):
-            result = equation.primitive.impl(*(x.scalar for x in operands))
-        return equation.outputs[0].aval.dtype.type(result)
+            result = self.asked.primitive.impl(*(x.scalar for x in operands))
+        return self.asked.outputs[0].aval.dtype.type(result)
 
-    def _reindex(self, form: Reindex, equation: Equation, operands: Operands) -> Results:
-        return [operands[0].reindexed(form, equation.outputs[0].aval.shape)]
+    def _reindex(self, form: forms.Reindex, operands: Operands) -> Results:
+        return [operands[0].reindexed(form, self.asked.outputs[0].aval.shape)]
 
-    def _reshape(self, form: Reshape, equation: Equation, operands: Operands) -> Results:
-        return [self._reshaped(operands[0], equation.outputs[0].aval.shape)]
+    def _reshape(self, form: forms.Reshape, operands: Operands) -> Results:
+        return [self._reshaped(operands[0], self.asked.outputs[0].aval.shape)]
 
     def _reshaped(self, operand: Operand, shape: Shape) -> Operand:
         view = reshaped(operand, shape)
@@ -268,12 +249,12 @@ class Lowering(Builder):
         assert view is not None  # contiguous elements take any shape
         return view
 
-    def _reduction(self, form: Reduction, equation: Equation, operands: Operands) -> Results:
+    def _reduction(self, form: forms.Reduction, operands: Operands) -> Results:
         (x,) = operands
         if not form.axes:
             return [whole(self.copy(x))]
         order = followed_order(operands)
-        out = self._made(equation)
+        out = self._made()
         if order is None:
             return [self.result(Fold((x,), (out,), form))]
         kept = tuple(i for i in order if i not in form.axes)
@@ -283,11 +264,11 @@ class Lowering(Builder):
         self.add(Fold((x.permuted(order),), (out,), replace(form, axes=axes)))
         return [whole(out).permuted(inverse(kept))]
 
-    def _prefixscan(self, form: PrefixScan, equation: Equation, operands: Operands) -> Results:
-        return [self.result(Scan((self._stored(operands[0]),), (self._made(equation),), form))]
+    def _prefixscan(self, form: forms.PrefixScan, operands: Operands) -> Results:
+        return [self.result(Scan((self._stored(operands[0]),), (self._made(),), form))]
 
-    def _assemble(self, form: Assemble, equation: Equation, operands: Operands) -> Results:
-        out = self._made(equation)
+    def _assemble(self, form: forms.Assemble, operands: Operands) -> Results:
+        out = self._made()
         parts: list[Operand] = []
         places: list[View] = []
         if form.fill:
@@ -301,24 +282,21 @@ class Lowering(Builder):
             places.append(whole(out).reindexed(form_of_piece, piece.sizes))
         return [self.result(Copies(tuple(parts), (out,), tuple(places)))]
 
-    def _constant(self, form: Constant, equation: Equation, operands: Operands) -> Results:
-        return [self.array(np.asarray(equation.primitive.impl()))]
+    def _constant(self, form: forms.Constant, operands: Operands) -> Results:
+        return [self.array(np.asarray(self.asked.primitive.impl()))]
 
     def _extern(
-        self,
-        form: Extern,
-        equation: Equation,
-        operands: Operands,
-        obstacle: External | None = None,
+        self, form: forms.Extern, operands: Operands, obstacle: External | None = None
     ) -> Results:
-        outs = tuple(Value(v.aval.shape, v.aval.dtype) for v in equation.outputs)
-        self.add(External(tuple(operands), outs, equation.primitive, equation.source, obstacle))
+        asked = self.asked
+        outs = tuple(Value(v.aval.shape, v.aval.dtype) for v in asked.outputs)
+        self.add(External(tuple(operands), outs, asked.primitive, asked.source, obstacle))
         return [whole(out) for out in outs]
 
-    def _routine(self, form: RoutineForm, equation: Equation, operands: Operands) -> Results:
+    def _routine(self, form: forms.Routine, operands: Operands) -> Results:
         dtypes = resolve(form)
         if dtypes is None:
-            return self._extern(Extern(), equation, operands)
+            return self._extern(forms.Extern(), operands)
         arrays = [
             replace(array, dtype=dtype) for array, dtype in zip(form.arrays, dtypes, strict=True)
         ]
@@ -346,8 +324,8 @@ class Lowering(Builder):
         read = [x for i, x in memory.items() if i not in made]
         reads = (*read, *(start for _, start in starts))
         known = {i: x.dtype for i, x in enumerate(operands)}
-        known |= {i: v.aval.dtype for i, v in zip(form.results, equation.outputs, strict=True)}
-        if isinstance(form.calls[0], NativeCall) and form.calls[0].background is not None:
+        known |= {i: v.aval.dtype for i, v in zip(form.results, self.asked.outputs, strict=True)}
+        if isinstance(form.calls[0], forms.NativeCall) and form.calls[0].background is not None:
             self._begin(form.calls[0], form.calls[0].background, memory)
         else:
             self.add(
@@ -363,10 +341,12 @@ class Lowering(Builder):
             )
         return [
             self._result(memory[i], arrays[i], var.aval.dtype)
-            for i, var in zip(form.results, equation.outputs, strict=True)
+            for i, var in zip(form.results, self.asked.outputs, strict=True)
         ]
 
-    def _begin(self, call: NativeCall, background: Background, memory: dict[int, View]) -> None:
+    def _begin(
+        self, call: forms.NativeCall, background: forms.Background, memory: dict[int, View]
+    ) -> None:
         """A call that only begins, and the one that waits for its end."""
         x, out = memory[0], memory[1].value
         pending, state = Value(out.shape, out.dtype), Value((2,), np.dtype(np.int64))
@@ -380,7 +360,7 @@ class Lowering(Builder):
         end.begun_by = self.add(begin)
         self.add(end)
 
-    def _arranged(self, operand: Operand, array: Array) -> View:
+    def _arranged(self, operand: Operand, array: forms.Array) -> View:
         """An operand as a routine reads it: contiguous, or one element for all of the stack."""
         assert array.dtype is not None
         shape = _stored_shape(array)
@@ -394,7 +374,7 @@ class Lowering(Builder):
                 return View(ordered.value, shape, strides, ordered.offset)
         return whole(self.copy(ordered, array.dtype))
 
-    def _result(self, stored: View, array: Array, dtype: np.dtype[Any]) -> Operand:
+    def _result(self, stored: View, array: forms.Array, dtype: np.dtype[Any]) -> Operand:
         """A result of a routine, with its axes and its dtype."""
         strides = [0] * len(array.shape)
         for axis, stride in zip(_order(array), stored.strides, strict=True):
@@ -402,18 +382,18 @@ class Lowering(Builder):
         view = View(stored.value, array.shape, tuple(strides))
         return view if dtype == array.dtype else whole(self.copy(view, dtype))
 
-    def _by_python(self, nester: Nester, equation: Equation, operands: Operands) -> Results:
+    def _by_python(self, nester: Nester, operands: Operands) -> Results:
         """A loop or branch that Python runs, because something in it calls NumPy."""
-        return self._extern(Extern(), equation, operands, nester.obstacle)
+        return self._extern(forms.Extern(), operands, nester.obstacle)
 
-    def _barrier(self, form: Barrier, equation: Equation, operands: Operands) -> Results:
+    def _barrier(self, form: forms.Barrier, operands: Operands) -> Results:
         self.epoch += 1
         return operands
 
     # Places that are computed.
 
-    def _lookup(self, form: LookupForm, equation: Equation, operands: Operands) -> Results:
-        out = self._made(equation)
+    def _lookup(self, form: forms.Lookup, operands: Operands) -> Results:
+        out = self._made()
         x, *indices = operands
         if isinstance(x, Uniform) and form.mode in ("clip", "wrap"):
             return [Uniform(x.scalar, out.shape)]
@@ -424,11 +404,11 @@ class Lowering(Builder):
             return [Uniform(form.fill, out.shape)]
         return [_row(x, form.axes, known).broadcast(out.shape)]
 
-    def _deposit(self, form: DepositForm, equation: Equation, operands: Operands) -> Results:
+    def _deposit(self, form: forms.Deposit, operands: Operands) -> Results:
         x, updates, *indices = operands
         if not math.prod(updates.shape) and form.mode != "raise":
             return [x]
-        out = self._made(equation)
+        out = self._made()
         known = known_places(form, x.shape, indices)
         is_one = all(math.prod(index.shape) == 1 for index in indices)
         if known is not None and is_one and form.step == "{1}":
@@ -450,45 +430,45 @@ class Lowering(Builder):
             return x
         return self.result(Copies((x, update), (out,), (whole(out), place)))
 
-    def _window(self, form: WindowForm, equation: Equation, operands: Operands) -> Results:
+    def _window(self, form: forms.Window, operands: Operands) -> Results:
         x, *starts = operands
         known = _known_cut(x.shape, form.sizes, starts)
         if known is not None:
             return [x.reindexed(known, form.sizes)]
         if isinstance(x, Uniform):
             return [Uniform(x.scalar, form.sizes)]
-        return [self.result(Window(tuple(operands), (self._made(equation),)))]
+        return [self.result(Window(tuple(operands), (self._made(),)))]
 
-    def _replace(self, form: ReplaceForm, equation: Equation, operands: Operands) -> Results:
+    def _replace(self, form: forms.Replace, operands: Operands) -> Results:
         x, update, *starts = operands
-        out = self._made(equation)
+        out = self._made()
         known = _known_cut(x.shape, update.shape, starts)
         if known is not None:
             place = whole(out).reindexed(known, update.shape)
             return [self._overwritten(x, update, place)]
         return [self.result(Replace(tuple(operands), (out,)))]
 
-    def _argreduction(self, form: ArgReduction, equation: Equation, operands: Operands) -> Results:
-        out = self._made(equation)
+    def _argreduction(self, form: forms.ArgReduction, operands: Operands) -> Results:
+        out = self._made()
         if isinstance(operands[0], Uniform):
             return [Uniform(out.dtype.type(0), out.shape)]
         return [self.result(ArgFold((operands[0],), (out,), form))]
 
-    def _search(self, form: SearchForm, equation: Equation, operands: Operands) -> Results:
+    def _search(self, form: forms.Search, operands: Operands) -> Results:
         ordered, values = _before_conversion(operands)
-        node = Search((self._stored(ordered), values), (self._made(equation),), form)
+        node = Search((self._stored(ordered), values), (self._made(),), form)
         return [self.result(node)]
 
-    def _recurrence(self, form: RecurrenceForm, equation: Equation, operands: Operands) -> Results:
-        return [self.result(Recurrence(tuple(operands), (self._made(equation),), form))]
+    def _recurrence(self, form: forms.Recurrence, operands: Operands) -> Results:
+        return [self.result(Recurrence(tuple(operands), (self._made(),), form))]
 
     # Loops and branches.
 
-    def _loop(self, form: LoopForm, equation: Equation, operands: Operands) -> Results:
-        body: Program = simplified(equation.primitive.body)  # type: ignore[attr-defined]
+    def _loop(self, form: forms.Loop, operands: Operands) -> Results:
+        body: Program = simplified(self.asked.primitive.body)  # type: ignore[attr-defined]
         a = form.n_consts + form.n_carry
         if form.length == 0:
-            avals = [v.aval for v in equation.outputs[form.n_carry :]]
+            avals = [v.aval for v in self.asked.outputs[form.n_carry :]]
             return [
                 *operands[form.n_consts : a],
                 *(Uniform(x.dtype.type(0), x.shape) for x in avals),
@@ -500,17 +480,17 @@ class Lowering(Builder):
             return [*results[: form.n_carry], *ys]
         nester = Nester(self)
         looped = nester.loop(form, body, operands)
-        return looped or self._by_python(nester, equation, operands)
+        return looped or self._by_python(nester, operands)
 
-    def _while(self, form: WhileForm, equation: Equation, operands: Operands) -> Results:
-        condition: Program = simplified(equation.primitive.condition)  # type: ignore[attr-defined]
-        body: Program = simplified(equation.primitive.body)  # type: ignore[attr-defined]
+    def _while(self, form: forms.While, operands: Operands) -> Results:
+        condition: Program = simplified(self.asked.primitive.condition)  # type: ignore[attr-defined]
+        body: Program = simplified(self.asked.primitive.body)  # type: ignore[attr-defined]
         nester = Nester(self)
         results = nester.while_loop(form, condition, body, operands)
-        return results or self._by_python(nester, equation, operands)
+        return results or self._by_python(nester, operands)
 
-    def _branch(self, form: BranchForm, equation: Equation, operands: Operands) -> Results:
-        branches = equation.primitive.branches  # type: ignore[attr-defined]
+    def _branch(self, form: forms.Branch, operands: Operands) -> Results:
+        branches = self.asked.primitive.branches  # type: ignore[attr-defined]
         programs = [simplified(branch) for branch in branches]
         index, *rest = operands
         if isinstance(index, Uniform):
@@ -518,15 +498,15 @@ class Lowering(Builder):
             return self._apply(programs[chosen], rest)
         nester = Nester(self)
         results = nester.branch(programs, operands)
-        return results or self._by_python(nester, equation, operands)
+        return results or self._by_python(nester, operands)
 
-    def _contraction(self, form: Contraction, equation: Equation, operands: Operands) -> Results:
+    def _contraction(self, form: forms.Contraction, operands: Operands) -> Results:
         if form.slides:
             return [sliding_contraction(self, form, *operands)]
         return [Contractor(self, form, *operands).result()]
 
-    def _windowfold(self, form: WindowFold, equation: Equation, operands: Operands) -> Results:
-        return [window_fold(self, form, operands, self._made(equation))]
+    def _windowfold(self, form: forms.WindowFold, operands: Operands) -> Results:
+        return [window_fold(self, form, operands, self._made())]
 
 
 def _with_sums_in_place(graph: Graph) -> list[Node]:
@@ -600,21 +580,21 @@ def _before_conversion(operands: Sequence[Operand]) -> Sequence[Operand]:
     return found if len({x.dtype for x in found}) == 1 else operands
 
 
-def _order(array: Array) -> Sequence[int]:
+def _order(array: forms.Array) -> Sequence[int]:
     return range(len(array.shape)) if array.order is None else array.order
 
 
-def _stored_shape(array: Array) -> Shape:
+def _stored_shape(array: forms.Array) -> Shape:
     return tuple(array.shape[axis] for axis in _order(array))
 
 
-def _ordered(operand: Operand, array: Array) -> Operand:
+def _ordered(operand: Operand, array: forms.Array) -> Operand:
     """An operand with the shape of an array and its axes in the order in which they are stored."""
     return operand.broadcast(array.shape).permuted(_order(array))
 
 
 def known_places(
-    form: LookupForm | DepositForm, shape: Shape, indices: Sequence[Operand]
+    form: forms.Lookup | forms.Deposit, shape: Shape, indices: Sequence[Operand]
 ) -> list[int | None] | None:
     """Where scalar indices that are known now point to; ``None`` for one that is filled.
 
@@ -643,10 +623,10 @@ def _row(operand: Operand, axes: Sequence[int], places: Sequence[int | None]) ->
     kept = tuple(i for i in range(len(operand.shape)) if i not in found)
     starts = tuple(found.get(i) or 0 for i in range(len(operand.shape)))
     shape = tuple(operand.shape[i] for i in kept)
-    return operand.reindexed(Reindex(kept, starts, (1,) * len(kept)), shape)
+    return operand.reindexed(forms.Reindex(kept, starts, (1,) * len(kept)), shape)
 
 
-def _known_cut(shape: Shape, sizes: Shape, starts: Sequence[Operand]) -> Reindex | None:
+def _known_cut(shape: Shape, sizes: Shape, starts: Sequence[Operand]) -> forms.Reindex | None:
     """A window whose starts are known now."""
     found = []
     for n, m, start in zip(shape, sizes, starts, strict=True):

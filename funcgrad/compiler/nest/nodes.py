@@ -13,22 +13,11 @@ from typing import Any, Self
 
 import numpy as np
 
+from funcgrad import lowering as forms
 from funcgrad.compiler.nest.layout import Box, Operand, Shape, Value, View
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Equation
 from funcgrad.core.source import SourceLocation
-from funcgrad.lowering import (
-    ArgReduction,
-    Background,
-    LibraryCall,
-    NativeCall,
-    PrefixScan,
-    Reduction,
-)
-from funcgrad.lowering import Deposit as DepositForm
-from funcgrad.lowering import Lookup as LookupForm
-from funcgrad.lowering import Recurrence as RecurrenceForm
-from funcgrad.lowering import Search as SearchForm
 from funcgrad.records import dataclass
 
 
@@ -96,7 +85,7 @@ class Guard(Point):
 class Fold(Node):
     """A reduction of its operand."""
 
-    form: Reduction
+    form: forms.Reduction
 
     @property
     def space(self) -> Shape:
@@ -107,7 +96,7 @@ class Fold(Node):
 class Scan(Node):
     """A running fold of its operand."""
 
-    form: PrefixScan
+    form: forms.PrefixScan
 
 
 @dataclass(frozen=True)
@@ -163,7 +152,7 @@ class Copies(Node):
 class Lookup(Node):
     """Elements of the first operand at places that the others name."""
 
-    form: LookupForm
+    form: forms.Lookup
 
     @property
     def index_shape(self) -> Shape:
@@ -176,7 +165,7 @@ class Lookup(Node):
 class Deposit(Node):
     """The first operand with elements of the second taken in at places that the others name."""
 
-    form: DepositForm
+    form: forms.Deposit
 
     @property
     def index_shape(self) -> Shape:
@@ -265,21 +254,21 @@ class Put(Node):
 class ArgFold(Node):
     """The place of the first extreme element along an axis of its operand."""
 
-    form: ArgReduction
+    form: forms.ArgReduction
 
 
 @dataclass(eq=False)
 class Search(Node):
     """How many elements of the first operand come before each element of the second."""
 
-    form: SearchForm
+    form: forms.Search
 
 
 @dataclass(eq=False)
 class Recurrence(Node):
     """A running combination of two operands."""
 
-    form: RecurrenceForm
+    form: forms.Recurrence
 
 
 @dataclass(eq=False)
@@ -294,7 +283,7 @@ class Routine(Node):
         hidden: Values that have other dtypes than the program knows.
     """
 
-    calls: tuple[LibraryCall, ...]
+    calls: tuple[forms.LibraryCall, ...]
     n_stack: int
     memory: dict[int, View]
     starts: tuple[tuple[int, Operand], ...]
@@ -307,16 +296,16 @@ class Routine(Node):
         return self.equation is not None and self.equation.primitive.is_effectful
 
     @property
-    def background(self) -> Background | None:
+    def background(self) -> forms.Background | None:
         """What goes on when it has run."""
         call = self.calls[0]
-        return call.background if isinstance(call, NativeCall) else None
+        return call.background if isinstance(call, forms.NativeCall) else None
 
     @property
     def replaced(self) -> Operand | None:
         """The operand whose memory the result may take, if its calls can work in place."""
         call, *others = self.calls
-        works = isinstance(call, NativeCall) and bool(call.in_place) and not others
+        works = isinstance(call, forms.NativeCall) and bool(call.in_place) and not others
         return self.operands[0] if works else None
 
     @property

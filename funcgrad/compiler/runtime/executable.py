@@ -16,21 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.compiler.abi import (
-    CONTROL_SLOT,
-    DEADLINE_SLOT,
-    ERROR_WORDS,
-    FIRST_SLOT,
-    INTERRUPTED,
-    NEXT_SLOT,
-    OVERLAP,
-    OWN_SLOT,
-    PARALLEL_WORDS,
-    RAISED_SLOT,
-    REFUSED,
-    STOP_SLOT,
-    TIMED_OUT,
-)
+from funcgrad.compiler import abi
 from funcgrad.compiler.nest.allocate import Memory
 from funcgrad.compiler.nest.layout import Operand, Uniform, Value
 from funcgrad.compiler.nest.nodes import External, Graph
@@ -98,7 +84,7 @@ def step_of(
         "part_words": len(parts[0]),
         "threads": n_threads,
     }
-    head = [words[name] for name in PARALLEL_WORDS]
+    head = [words[name] for name in abi.PARALLEL_WORDS]
     return Step(
         kernel_store.parallel_address(), [*head, *(word for part in parts for word in part)], held
     )
@@ -238,9 +224,9 @@ class Frame:
         self.slots: Any = np.zeros(memory.n_slots, np.int64)
         self.address = self.slots.ctypes.data
         self.arena, self.slots[memory.arena_slot] = arena_of(memory)
-        self.slots[CONTROL_SLOT] = kernel_store.control_words().ctypes.data
-        self.slots[DEADLINE_SLOT] = NEVER
-        self.slots[OWN_SLOT] = self.address
+        self.slots[abi.CONTROL_SLOT] = kernel_store.control_words().ctypes.data
+        self.slots[abi.DEADLINE_SLOT] = NEVER
+        self.slots[abi.OWN_SLOT] = self.address
         for slot, background in memory.states:
             self.slots[slot] = background.nothing
         for slot, array in zip(memory.constants, constants, strict=True):
@@ -361,7 +347,7 @@ class _Finder:
             return lambda frame, arrays, results, held: results[k]
         if value.slot == self.arena_slot:
             return lambda frame, *_: np.ndarray(shape, dtype, frame.arena, offset)
-        index = value.slot - FIRST_SLOT
+        index = value.slot - abi.FIRST_SLOT
         if index < self.n_inputs:
             return lambda frame, arrays, *_: arrays[index]
         if value.slot in self.constants:
@@ -482,8 +468,8 @@ class Executable:
         fresh = [make(shape, dtype) for make, shape, dtype in self._fresh]
         frame = self.take_frame()
         if limits is not None:
-            frame.slots[DEADLINE_SLOT] = limits.deadline
-            frame.slots[NEXT_SLOT] = 0
+            frame.slots[abi.DEADLINE_SLOT] = limits.deadline
+            frame.slots[abi.NEXT_SLOT] = 0
         held: dict[Value, Any] = {}
         try:
             results = self._call(frame, arrays, fresh, held, limits)
@@ -493,7 +479,7 @@ class Executable:
                 memory = frame, arrays, fresh, held
                 in_flight.keep(frame.slots, self._memory.states, memory)
             raise
-        frame.slots[DEADLINE_SLOT] = NEVER
+        frame.slots[abi.DEADLINE_SLOT] = NEVER
         self.frames.append(frame)
         return results
 
@@ -541,7 +527,7 @@ class Executable:
         Negative for the argument that does not have the type that kernels read, positive if the
         memory of a donated argument is not its own.
         """
-        frame.pack(frame.slots, 8 * FIRST_SLOT, *map(id, arrays), *map(id, fresh))
+        frame.pack(frame.slots, 8 * abi.FIRST_SLOT, *map(id, arrays), *map(id, fresh))
         code = self.run(frame.address, self.table_address, self._n_objects)
         self._check(code, frame)
         return code
@@ -559,12 +545,12 @@ class Executable:
             frame: The memory of the call, not yet given back.
             part: The number of the stretch.
         """
-        if code < 0 or frame.slots[0] == OVERLAP:
+        if code < 0 or frame.slots[0] == abi.OVERLAP:
             return None
-        if frame.slots[STOP_SLOT]:
+        if frame.slots[abi.STOP_SLOT]:
             return self._stopped(code - 1, frame, part)
-        reason, number, value, position = (int(word) for word in frame.slots[:ERROR_WORDS])
-        if reason != REFUSED:
+        reason, number, value, position = (int(word) for word in frame.slots[: abi.ERROR_WORDS])
+        if reason != abi.REFUSED:
             return CompilerError(f"step {code - 1} of a compiled program failed.")
         site = self._sites[number]
         equation = site.equation
@@ -576,19 +562,19 @@ class Executable:
 
     def _stopped(self, step: int, frame: Frame, part: int) -> BaseException:
         """Why a call has stopped before its end; the frame is as before the call again."""
-        reason = int(frame.slots[STOP_SLOT])
-        frame.slots[STOP_SLOT] = frame.slots[NEXT_SLOT] = 0
+        reason = int(frame.slots[abi.STOP_SLOT])
+        frame.slots[abi.STOP_SLOT] = frame.slots[abi.NEXT_SLOT] = 0
         stretch = self._parts[part]
         assert isinstance(stretch, Stretch)
         what = self.report.program.name + stretch.describe(step)
         error: BaseException
-        if reason == TIMED_OUT:
+        if reason == abi.TIMED_OUT:
             limits = current_limits()
             assert limits is not None  # there would be no deadline
             error = limits.late(what)
         else:
-            assert reason == INTERRUPTED
-            error = kernel_store.raised(frame.slots[RAISED_SLOT : RAISED_SLOT + 3])
+            assert reason == abi.INTERRUPTED
+            error = kernel_store.raised(frame.slots[abi.RAISED_SLOT : abi.RAISED_SLOT + 3])
             error.add_note(f"while a compiled program ran: {what}")
         if any(source is not None for source in self.sources):
             error.add_note("Its donated arguments may have been written to: their values are lost.")
