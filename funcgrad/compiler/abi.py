@@ -9,6 +9,8 @@ writes and reads (the pool's memory, the executor's table) are described there.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 ABI = 7
 """Version of the kernel ABI: the meaning of slots, args and the words."""
 
@@ -196,3 +198,9 @@ NUMBER_CALL_WORDS = [
 container before what is in it, the row of the container or -1, the position in it, the kind, the
 type that an argument must have, and the length, or the place of the number. Objects: their number,
 and for each of them the place of its number. ``n_items`` is the larger number of rows."""
+
+
+def in_order(names: Sequence[str], **words: int) -> list[int]:
+    """The words of a step, which runs once where no range is given."""
+    words = {"begin": 0, "end": 1} | words
+    return [words[name] for name in names]

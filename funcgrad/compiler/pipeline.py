@@ -384,20 +384,18 @@ class _Stepper:
             if link.step
         ]
         test = node.bodies[0].outputs[0] if node.length is None else None
-        words = {
-            "begin": 0,
-            "end": 1,
-            "length": _ENDLESS if node.length is None else node.length,
-            "executor": kernel_store.code_address(kernel_store.executor_code()),
-            "condition": tables[0] if test is not None else 0,
-            "condition_slot": test.slot if test is not None else 0,
-            "condition_offset": test.offset if test is not None else 0,
-            "body": tables[-1],
-            "n_sets": len(sets),
-            "n_turns": len(turns),
-            "n_moves": len(moves),
-        }
-        head = [words[name] for name in abi.LOOP_WORDS]
+        head = abi.in_order(
+            abi.LOOP_WORDS,
+            length=_ENDLESS if node.length is None else node.length,
+            executor=kernel_store.executor_address(),
+            condition=tables[0] if test is not None else 0,
+            condition_slot=test.slot if test is not None else 0,
+            condition_offset=test.offset if test is not None else 0,
+            body=tables[-1],
+            n_sets=len(sets),
+            n_turns=len(turns),
+            n_moves=len(moves),
+        )
         rest = [word for row in (*sets, *turns, *moves) for word in row]
         return Step(kernel_store.code_address(executor.loop_code()), head + rest)
 
@@ -406,16 +404,14 @@ class _Stepper:
         sets = _sets(job)
         index = job.node.operands[0]
         assert isinstance(index, View)
-        words = {
-            "begin": 0,
-            "end": 1,
-            "executor": kernel_store.code_address(kernel_store.executor_code()),
-            "index_slot": index.value.slot,
-            "index_offset": index.value.offset + index.offset * index.dtype.itemsize,
-            "n_branches": len(tables),
-            "n_sets": len(sets),
-        }
-        head = [words[name] for name in abi.BRANCH_WORDS]
+        head = abi.in_order(
+            abi.BRANCH_WORDS,
+            executor=kernel_store.executor_address(),
+            index_slot=index.value.slot,
+            index_offset=index.first_byte,
+            n_branches=len(tables),
+            n_sets=len(sets),
+        )
         return Step(
             kernel_store.code_address(executor.branch_code()),
             [*head, *(w for row in sets for w in row), *tables],

@@ -136,6 +136,11 @@ class View(Strided):
         return View(value, self.shape, self.strides, self.offset)
 
     @property
+    def first_byte(self) -> int:
+        """Bytes from the address in the slot of its value to its first element."""
+        return self.value.offset + self.offset * self.dtype.itemsize
+
+    @property
     def is_whole(self) -> bool:
         """Whether it is the value itself, possibly under another shape."""
         return (

@@ -75,16 +75,14 @@ def step_of(
     """
     if len(parts) == 1:
         return Step(kernel, parts[0], held)
-    words = {
-        "begin": 0,
-        "end": 1,
-        "pool": kernel_store.pool_address(n_threads),
-        "count": len(parts),
-        "kernel": kernel,
-        "part_words": len(parts[0]),
-        "threads": n_threads,
-    }
-    head = [words[name] for name in abi.PARALLEL_WORDS]
+    head = abi.in_order(
+        abi.PARALLEL_WORDS,
+        pool=kernel_store.pool_address(n_threads),
+        count=len(parts),
+        kernel=kernel,
+        part_words=len(parts[0]),
+        threads=n_threads,
+    )
     return Step(
         kernel_store.parallel_address(), [*head, *(word for part in parts for word in part)], held
     )
