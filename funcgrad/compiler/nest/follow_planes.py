@@ -35,6 +35,7 @@ from funcgrad.compiler.nest.layout import (
     reindex_of,
     seen_box,
     whole,
+    without,
 )
 from funcgrad.compiler.nest.nodes import (
     Copies,
@@ -218,7 +219,7 @@ class _Planes:
 
     def _over(self, part: _Part, other: Operand, lane: int, box: Box) -> Operand:
         """The elements of a part where it has some, in a box around it, and others elsewhere."""
-        inner, outer = _without(part.box, lane), _without(box, lane)
+        inner, outer = without(part.box, lane), without(box, lane)
         if inner == outer:
             return part.operand
         inside = tuple((a - c, b - c) for (a, b), (c, _) in zip(inner, outer, strict=True))
@@ -309,12 +310,8 @@ def _with_shape(value: Value, shape: Shape) -> View:
     return View(value, shape, contiguous_strides(shape))
 
 
-def _without(items: tuple[Any, ...], i: int) -> tuple[Any, ...]:
-    return items[:i] + items[i + 1 :]
-
-
 def _sizes(box: Box, lane: int) -> Shape:
-    return tuple(b - a for a, b in _without(box, lane))
+    return tuple(b - a for a, b in without(box, lane))
 
 
 def _first_lane(plane: _Plane, box: Box) -> int:
@@ -331,7 +328,7 @@ def _along(operand: S, lane: int, plane: _Plane, box: Box) -> S:
         a * s for k, ((a, _), s) in enumerate(zip(box, operand.strides, strict=True)) if k != lane
     )
     offset = operand.offset + first + step * _first_lane(plane, box)
-    return operand.walked(_sizes(box, lane), _without(strides, lane), offset)
+    return operand.walked(_sizes(box, lane), without(strides, lane), offset)
 
 
 def _cut(zeros: Uniform, box: Box, lane: int) -> Uniform:
@@ -372,7 +369,7 @@ def _boxes(
             boxes[plane] = _hull(boxes[plane], part.box) if plane in boxes else part.box
     if len({slopes for slopes, _ in boxes}) > 1 or len(boxes) > MAX_PLANES:
         return None
-    n_elements = sum(box_size(_without(box, lane)) for box in boxes.values())
+    n_elements = sum(box_size(without(box, lane)) for box in boxes.values())
     if n_elements * FEW > math.prod(shape):
         return None
     is_inside = all(_is_inside(plane, box, shape[lane]) for plane, box in boxes.items())
@@ -431,4 +428,4 @@ def _part_seen(part: _Part, lane: int, form: Reindex, inner: Box, at: int) -> Op
     for axis, step, (low, _) in zip(form.axes, form.steps, inner, strict=True):
         found.append(0 if axis is None else step * strides[axis])
         offset += low * found[-1]
-    return part.operand.walked(_sizes(inner, at), _without(tuple(found), at), offset)
+    return part.operand.walked(_sizes(inner, at), without(tuple(found), at), offset)

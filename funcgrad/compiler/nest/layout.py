@@ -141,6 +141,11 @@ class View(Strided):
         return self.value.offset + self.offset * self.dtype.itemsize
 
     @property
+    def is_value(self) -> bool:
+        """Whether it is the value itself, under its own shape."""
+        return self.shape == self.value.shape and self.is_whole
+
+    @property
     def is_whole(self) -> bool:
         """Whether it is the value itself, possibly under another shape."""
         return (
@@ -175,6 +180,7 @@ Operand = View | Uniform
 
 
 S = TypeVar("S", bound=Strided)
+T = TypeVar("T")
 
 
 def contiguous_strides(shape: Shape) -> tuple[int, ...]:
@@ -254,6 +260,11 @@ def seen_box(box: Box, form: Reindex, shape: Shape) -> Box | None:
         low, high = -((start - a) // step), -((start - b) // step)
         seen[k] = (min(max(low, 0), n), min(max(high, 0), n))
     return None if is_empty(seen) else tuple(seen)
+
+
+def without(items: tuple[T, ...], i: int) -> tuple[T, ...]:
+    """All items but one."""
+    return items[:i] + items[i + 1 :]
 
 
 def is_empty(box: Sequence[tuple[int, int]]) -> bool:

@@ -125,7 +125,7 @@ class Lowering(Builder):
         for node in reversed(self.graph.nodes):
             if node.is_effectful or not needed.isdisjoint(node.outs):
                 live.append(node)
-                needed.update(x.value for x in node.operands if isinstance(x, View))
+                needed.update(values_read(node))
         self.graph.nodes = live[::-1]
 
     def _read(self, atom: Atom) -> Operand:
@@ -540,7 +540,7 @@ def _taken_into_zeros(
     chain: list[Deposit | Replace] = []
     while isinstance(operand, View):
         node = operand.value.maker
-        is_whole = operand.is_whole and operand.shape == operand.value.shape == reader.out.shape
+        is_whole = operand.is_value and operand.shape == reader.out.shape
         is_sum = isinstance(node, Deposit) and expression(node.form.step).is_sum
         if not is_sum and not (isinstance(node, Replace) and not chain):
             return []

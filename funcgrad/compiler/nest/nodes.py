@@ -7,9 +7,9 @@ file has no code but what every node can say of itself.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import field
-from typing import Any, Self
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Equation
 from funcgrad.core.source import SourceLocation
 from funcgrad.records import dataclass
+
+N = TypeVar("N", bound="Node")
 
 
 @dataclass(eq=False)
@@ -455,6 +457,23 @@ def readers_of(nodes: Iterable[Node]) -> defaultdict[Value, list[Node]]:
         for value in dict.fromkeys(values_read(node)):
             readers[value].append(node)
     return readers
+
+
+def cloned(node: N, instead: dict[Value, Value]) -> N:
+    """A node that does the same with other values; those that it makes are added to them."""
+    operands = tuple(reading(x, instead) for x in node.operands)
+    out = instead[node.out] = Value(node.out.shape, node.out.dtype)
+    clone = replace(node, operands=operands, outs=(out,)).like(node)
+    if isinstance(clone, Copies):
+        clone.places = tuple(place.of(out) for place in clone.places)
+    return clone
+
+
+def reading(operand: Operand, instead: Mapping[Value, Value]) -> Operand:
+    """An operand that reads a value with the same elements at the same places instead."""
+    if isinstance(operand, View) and operand.value in instead:
+        return operand.of(instead[operand.value])
+    return operand
 
 
 def rewrite(graph: Graph, rule: Callable[[Node], Iterable[Node] | None]) -> None:

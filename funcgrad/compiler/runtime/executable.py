@@ -325,7 +325,7 @@ class _Finder:
             return lambda frame, arrays, results, held: fixed
         value = operand.value
         find = self._base(value)
-        if operand.is_whole and operand.shape == value.shape:
+        if operand.is_value:
             if operand.shape:
                 return find
             return lambda *call: find(*call)[()]

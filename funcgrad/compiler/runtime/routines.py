@@ -23,7 +23,7 @@ from funcgrad.compiler.foreign import (
 from funcgrad.compiler.native.assembly import Code
 from funcgrad.compiler.native.small_in_lanes import MOST_IN_LANES
 from funcgrad.compiler.nest.layout import Value, View
-from funcgrad.compiler.nest.nodes import Routine
+from funcgrad.compiler.nest.nodes import Routine, values_read
 from funcgrad.compiler.nest.source import Site
 from funcgrad.compiler.nest.split import part_ranges
 from funcgrad.compiler.runtime import fourier, kernel_store
@@ -369,5 +369,5 @@ def _fortran(x: str | int) -> int:
 
 def scratch_of(node: Routine) -> list[Value]:
     """The arrays of a routine that are neither inputs nor results."""
-    kept = {*node.outs, *(x.value for x in node.operands if isinstance(x, View))}
+    kept = {*node.outs, *values_read(node)}
     return [x.value for x in node.memory.values() if x.value not in kept]
