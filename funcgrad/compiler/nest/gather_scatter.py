@@ -284,26 +284,22 @@ def _argfold_by_rows(node: ArgFold, x: View) -> Kernel:
     is_dense = x.strides[form.axis] == 1 and x.dtype.kind in "fiu"
     kind = _ExtremeOfVectors if is_dense and is_long else _ExtremeOfNumbers
     search = kind(source, form, line, along)
-    if not is_long:
-        with walk.inside():
-            source.add(f"best = {line.load()}")
-            source.add("place = i64(0)")
-            search.fold("best", f"0, {search.loop.end}")
-            search.find("most", f"0, {search.loop.end}")
-            source.add(out.store("place"))
-        return Kernel(source.text(), source.words, walk.length, [], True, math.prod(x.shape))
     with walk.inside():
         source.add(f"best = {line.load()}")
-        source.add("first = i64(0)")
         source.add("place = i64(0)")
-        search.begin()
-        with along.blocks(search.loop, ARG_BLOCK):
-            search.fold("best", "q, stop")
-            with source.block(f"if {form.better.format('most', 'best')}:"):
-                source.add("best = most")
-                source.add("first = q")
-        source.add(f"stop = minimum(first + {ARG_BLOCK}, {search.loop.end})")
-        search.find("best", "first, stop")
+        if not is_long:
+            search.fold("best", f"0, {search.loop.end}")
+            search.find("most", f"0, {search.loop.end}")
+        else:
+            source.add("first = i64(0)")
+            search.begin()
+            with along.blocks(search.loop, ARG_BLOCK):
+                search.fold("best", "q, stop")
+                with source.block(f"if {form.better.format('most', 'best')}:"):
+                    source.add("best = most")
+                    source.add("first = q")
+            source.add(f"stop = minimum(first + {ARG_BLOCK}, {search.loop.end})")
+            search.find("best", "first, stop")
         source.add(out.store("place"))
     return Kernel(source.text(), source.words, walk.length, [], True, math.prod(x.shape))
 

@@ -367,6 +367,8 @@ class Executable:
         last: For values that are read, the number of the last part that does.
 
     Attributes:
+        memory: Where everything is.
+        n_objects: Inputs and outputs.
         stats: Where its kernels came from.
         kernels: Source of every different kernel.
         report: What tells about it: a `compiler.report.Report`.
@@ -390,7 +392,7 @@ class Executable:
         self.kernels = list(kernels)
         self.report = report
         self._graph = graph
-        self._memory = memory
+        self.memory = memory
         self._parts = list(parts)
         # Results of NumPy go when nothing reads them any more.
         self._dying: list[list[Value]] = [[] for _ in self._parts]
@@ -406,7 +408,7 @@ class Executable:
         self.in_types = [(v.shape, np.dtype(v.dtype.char)) for v in graph.inputs]
         shapes = graph.out_shapes
         self.out_types = [(s, v.dtype) for s, v in zip(shapes, graph.outputs, strict=True)]
-        self._n_objects = memory.n_objects
+        self.n_objects = memory.n_objects
         # Where results come from: the index of a donated argument, or None for a new array.
         place = {value: i for i, value in enumerate(graph.inputs)}
         self.sources = [None if v.home is v else place[v.home] for v in graph.outputs]
@@ -430,17 +432,7 @@ class Executable:
     @property
     def is_one_step(self) -> bool:
         """Whether a call is one call of the executor, whatever comes of it."""
-        return self.is_native and not self._memory.states
-
-    @property
-    def memory(self) -> Memory:
-        """Where everything is."""
-        return self._memory
-
-    @property
-    def n_objects(self) -> int:
-        """Inputs and outputs."""
-        return self._n_objects
+        return self.is_native and not self.memory.states
 
     @property
     def table_address(self) -> int:
@@ -454,7 +446,7 @@ class Executable:
         try:
             return self.frames.pop()
         except IndexError:
-            return Frame(self._memory, self._constants, self.numbers)
+            return Frame(self.memory, self._constants, self.numbers)
 
     def __call__(self, *args: Any) -> list[Any]:
         limits = current_limits()
@@ -473,9 +465,9 @@ class Executable:
             results = self._call(frame, arrays, fresh, held, limits)
         except BaseException:
             # The frame goes: who knows in what state a second signal leaves it.
-            if in_flight.is_at_work(frame.slots, self._memory.states):
+            if in_flight.is_at_work(frame.slots, self.memory.states):
                 memory = frame, arrays, fresh, held
-                in_flight.keep(frame.slots, self._memory.states, memory)
+                in_flight.keep(frame.slots, self.memory.states, memory)
             raise
         frame.slots[abi.DEADLINE_SLOT] = NEVER
         self.frames.append(frame)
@@ -526,7 +518,7 @@ class Executable:
         memory of a donated argument is not its own.
         """
         frame.pack(frame.slots, 8 * abi.FIRST_SLOT, *map(id, arrays), *map(id, fresh))
-        code = self.run(frame.address, self.table_address, self._n_objects)
+        code = self.run(frame.address, self.table_address, self.n_objects)
         self._check(code, frame)
         return code
 

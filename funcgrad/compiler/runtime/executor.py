@@ -108,7 +108,7 @@ class _Executor(Assembly):
 
     def _field(self, array: str, name: str, kind: str = "i64") -> str:
         """A field of an array object."""
-        return self.let(f"load {kind}, ptr {self.after(array, self.offsets[f'{name}_OFFSET'])}")
+        return self.let(f"load {kind}, ptr {self.after(array, self.offsets[name])}")
 
     def _enter_mode(self) -> str:
         """Have subnormal numbers be zero if the table says so; where the mode before is kept."""

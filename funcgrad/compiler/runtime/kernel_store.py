@@ -442,28 +442,19 @@ def _array_offsets() -> dict[str, int]:
 
     The layout is part of NumPy's stable binary interface (``PyArrayObject_fields``).
     """
-    pointer = ctypes.sizeof(ctypes.c_void_p)
-    start = object.__basicsize__
-    offsets = {
-        "CLASS_OFFSET": start - pointer,
-        "DATA_OFFSET": start,
-        "NDIM_OFFSET": start + pointer,
-        "SHAPE_OFFSET": start + 2 * pointer,
-        "DTYPE_OFFSET": start + 5 * pointer,
-        "FLAGS_OFFSET": start + 6 * pointer,
-    }
+    places = {"CLASS": -1, "DATA": 0, "NDIM": 1, "SHAPE": 2, "DTYPE": 5, "FLAGS": 6}
+    size = ctypes.sizeof(ctypes.c_void_p)
+    offsets = {name: object.__basicsize__ + k * size for name, k in places.items()}
     probe = np.zeros((2, 3))
-    address = {name: id(probe) + offset for name, offset in offsets.items()}
-    lengths = ctypes.c_void_p.from_address(address["SHAPE_OFFSET"]).value or 0
-    found = (
-        ctypes.c_void_p.from_address(address["CLASS_OFFSET"]).value,
-        ctypes.c_void_p.from_address(address["DATA_OFFSET"]).value,
-        ctypes.c_int32.from_address(address["NDIM_OFFSET"]).value,
-        list((ctypes.c_int64 * 2).from_address(lengths)) if lengths else None,
-        ctypes.c_void_p.from_address(address["DTYPE_OFFSET"]).value,
-        ctypes.c_int32.from_address(address["FLAGS_OFFSET"]).value,
-    )
-    expected = (id(np.ndarray), probe.ctypes.data, 2, [2, 3], id(probe.dtype), probe.flags.num)
+
+    def field_at(name: str, kind: Any) -> Any:
+        return kind.from_address(id(probe) + offsets[name]).value
+
+    addresses = [field_at(name, ctypes.c_void_p) for name in ("CLASS", "DATA", "DTYPE", "SHAPE")]
+    numbers = [field_at(name, ctypes.c_int32) for name in ("NDIM", "FLAGS")]
+    lengths = addresses.pop()
+    found = *addresses, *numbers, lengths and list((ctypes.c_int64 * 2).from_address(lengths))
+    expected = id(np.ndarray), probe.ctypes.data, id(probe.dtype), 2, probe.flags.num, [2, 3]
     if found != expected:
         raise CompilerError(
             f"NumPy {np.__version__} keeps the fields of arrays elsewhere than at the offsets of "

@@ -18,12 +18,7 @@ from funcgrad.compiler.native.assembly import Code
 from funcgrad.compiler.native.gemm import DEPTH, FEW
 from funcgrad.compiler.nest.layout import Value, View, whole
 from funcgrad.compiler.nest.nodes import Product
-from funcgrad.compiler.nest.split import (
-    MOST_PARTS,
-    MOST_PRODUCTS,
-    MOST_RANGES,
-    PARTS_PER_THREAD,
-)
+from funcgrad.compiler.nest.split import PARTS_PER_THREAD, part_count
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.compiler.runtime.blas import BLIS, Library, chosen
 from funcgrad.compiler.runtime.executable import Step, step_of
@@ -105,9 +100,7 @@ class Multiplication:
         else:
             self.tile = _tile(batch, (m, n), widest // unit, grain, n_threads)
         n_tiles = batch * math.prod(self._grid)
-        count = min(PARTS_PER_THREAD * n_threads, n_tiles, work // LEAST_WORK, MOST_PARTS)
-        count = max(count, 1) if n_threads > 1 else 1
-        count = max(count, min(work // MOST_PRODUCTS, n_tiles, MOST_RANGES))
+        count = part_count(n_tiles, work, n_threads, LEAST_WORK)
         bounds = [n_tiles * i // count for i in range(count + 1)]
         self.parts = list(itertools.pairwise(bounds))
         lanes = min(n_threads, _MOST_LANES) if count > 1 else 1

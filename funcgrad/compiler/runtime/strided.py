@@ -12,12 +12,7 @@ from funcgrad.compiler.abi import STRIDED_WORDS, in_order
 from funcgrad.compiler.native.assembly import Code
 from funcgrad.compiler.nest.layout import Value, View, whole
 from funcgrad.compiler.nest.nodes import StridedProduct
-from funcgrad.compiler.nest.split import (
-    MOST_PARTS,
-    MOST_PRODUCTS,
-    MOST_RANGES,
-    PARTS_PER_THREAD,
-)
+from funcgrad.compiler.nest.split import MOST_RANGES, part_count
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.compiler.runtime.executable import Step, step_of
 from funcgrad.dtypes import short_name
@@ -80,10 +75,7 @@ class StridedMultiplication:
         work = outer * rows * strips * shape.lanes * terms
         if work < (REPEATED_WORK if is_repeated else PARALLEL_WORK):
             n_threads = min(n_threads, 1)
-        count = min(PARTS_PER_THREAD * n_threads, work // LEAST_WORK, MOST_PARTS)
-        count = max(count, 1) if n_threads > 1 else 1
-        if n_threads:
-            count = max(count, min(work // MOST_PRODUCTS, MOST_RANGES))
+        count = part_count(MOST_RANGES, work, n_threads, LEAST_WORK)
         self.group_rows, self.groups = _groups(rows, shape.rows[0], -(-count // outer))
         wanted = -(-count // (outer * self.groups))
         self.group_strips, self.strip_groups = _groups(strips, shape.vectors, wanted)
