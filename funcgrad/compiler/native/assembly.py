@@ -310,6 +310,10 @@ class VectorAssembly(Assembly):
         kind = self.vector
         return self.invoke(kind, f"llvm.fmuladd.{self.suffix}", (kind, x), (kind, y), (kind, z))
 
+    def filled(self, kind: str, number: str) -> str:
+        """A constant number in all lanes."""
+        return "<" + ", ".join([f"{kind} {number}"] * self.lanes) + ">"
+
     def copy(self, kind: str, to: str, source: str) -> None:
         self.store(self.load(source, kind=kind), to, kind=kind)
 

@@ -60,12 +60,10 @@ class Elements(VectorAssembly):
     def number(self, x: float | str) -> str:
         """A number in all lanes: a float, or the bits of one."""
         text = x if isinstance(x, str) else repr(x)
-        if not self.is_vector:
-            return text
-        return "<" + ", ".join([f"double {text}"] * self.lanes) + ">"
+        return self.filled("double", text) if self.is_vector else text
 
     def integer(self, x: int) -> str:
-        return "<" + ", ".join([f"i64 {x}"] * self.lanes) + ">" if self.is_vector else str(x)
+        return self.filled("i64", str(x)) if self.is_vector else str(x)
 
     @property
     def nan(self) -> str:

@@ -86,8 +86,7 @@ class _Fourier(VectorAssembly):
         """A vector of one number; those of single precision are rounded first."""
         if self.size == 4:
             number = _single(number)
-        bits = f"0x{_bits(number):016X}"
-        return "<" + ", ".join([f"{self.scalar} {bits}"] * self.lanes) + ">"
+        return self.filled(self.scalar, f"0x{_bits(number):016X}")
 
     def _sum(self, a: Pair, b: Pair) -> Pair:
         return self._plus(a[0], b[0]), self._plus(a[1], b[1])

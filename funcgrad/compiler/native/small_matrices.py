@@ -180,10 +180,15 @@ class SmallMatrices(Scaled):
                     divisor = self.divisor(d)
                 column = self.least(after, self.sub("%n", "1"))
                 with self._search(after, column, line, gap) as row:
-                    with self.single():
-                        x = self.element(self.at(row, (p, self.step)), gap)
-                        factor = self.choose_element(is_zero, x, self.quotient(x, divisor))
-                    self.update(row, top, p, factor, gap)
+                    self._reduce(row, top, p, (is_zero, divisor), gap)
+
+    def _reduce(self, row: str, top: str, p: str, pivot: tuple[str, Element], gap: str) -> None:
+        """Take so much of the row of a pivot off another one that its element there is a factor."""
+        is_zero, divisor = pivot
+        with self.single():
+            x = self.element(self.at(row, (p, self.step)), gap)
+            factor = self.choose_element(is_zero, x, self.quotient(x, divisor))
+        self.update(row, top, p, factor, gap)
 
     @contextmanager
     def _search(self, first: str, column: str, line: str, gap: str) -> Iterator[str]:
@@ -230,11 +235,7 @@ class SmallMatrices(Scaled):
                         self.note("%bad", is_zero, after)
                     divisor = self.divisor(d)
                 with self.count(after, "%n") as i:
-                    row = self.at("%a", (i, line))
-                    with self.single():
-                        x = self.element(self.at(row, (p, self.step)), gap)
-                        factor = self.choose_element(is_zero, x, self.quotient(x, divisor))
-                    self.update(row, top, p, factor, gap)
+                    self._reduce(self.at("%a", (i, line)), top, p, (is_zero, divisor), gap)
 
     def _search_block(self, first: str, line: str, gap: str) -> list[str]:
         """Row and column of the greatest element behind the first rows and columns."""

@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 
 from funcgrad.compiler.nest.fuse import Group, fuse_nodes, is_late, row_shapes
-from funcgrad.compiler.nest.nodes import Fold, Node, Point, values_read
+from funcgrad.compiler.nest.nodes import Fold, Graph, Node, Point, values_read
 from funcgrad.intrinsics import expression
 
 MIN_ROWS = 64
@@ -26,7 +26,7 @@ MIN_WORK = 1 << 19
 """Elements of a walk that is worth several threads."""
 
 
-def detach(groups: Sequence[Group]) -> list[Group]:
+def detach(graph: Graph, groups: Sequence[Group]) -> list[Group]:
     """The groups, some of them in two parts or more."""
     found: list[Group] = []
     for group in groups:
