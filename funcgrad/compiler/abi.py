@@ -96,14 +96,13 @@ the sets, as of a loop, and the addresses of the branches' tables.
 GEMM_WORDS = [
     "begin", "end", "function", "m", "n", "k", "lda", "ldb", "ldc", "trans_a", "trans_b", "slot_a",
     "offset_a", "stride_a", "slot_b", "offset_b", "stride_b", "slot_c", "offset_c", "stride_c",
-    "accumulate",
 ]  # fmt: skip
 """Meaning of the words of a product's arguments, in order.
 
 ``C[b] = op(A[b]) @ op(B[b])`` for ``begin <= b < end``, all row-major: ``op(A)`` is ``m x k``,
 stored as ``k x m`` where ``trans_a`` is 1. ``ld*`` are distances of rows in elements, ``offset_*``
 and ``stride_*`` (distance of matrices of a batch) are bytes, ``function`` is the address of BLAS's
-gemm. ``accumulate`` is 1 to add to C, else C's old values are ignored.
+gemm. C's old values are ignored.
 """
 
 TILE_WORDS = [

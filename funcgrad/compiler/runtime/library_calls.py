@@ -205,9 +205,7 @@ def gemm_code(letter: str, is_blis: bool) -> Code:
                 line = writer.invoke("i32", "llvm.smax.i32", ("i32", line), ("i32", other))
             lines[x] = line
         alpha = kept(f"[{real} 1.0, {real} 0.0]", f"[2 x {real}]")
-        adds = writer.test("ne", "%accumulate", 0)
         beta = kept("zeroinitializer", f"[2 x {real}]")
-        writer.do(f"store {real} {writer.pick(adds, '1.0', '0.0', real)}, ptr {beta}")
         bases = {x: writer.word("%slots", f"%slot_{x}", "ptr") for x in "abc"}
         if is_blis:
             flags = {x: writer.pick(turned[x], 8, 0, "i32") for x in "ab"}

@@ -285,7 +285,6 @@ def _library_words(node: Product, library: Library) -> list[int]:
         ldc=max(n, 1),
         trans_a=int(layout_a.is_transposed),
         trans_b=int(layout_b.is_transposed),
-        accumulate=0,
         **_matrix_words("a", a, strides[0]),
         **_matrix_words("b", b, strides[1]),
         **_matrix_words("c", whole(node.out), strides[2]),
