@@ -237,7 +237,8 @@ class InLanes(SmallMatrices):
             with self.count(after, self.add(i, "1")) as c:
                 at = self.at(row, (c, self.step))
                 other = self.element(self.place("%a", c, line, j), gap)
-                self.put(self.less_turned(self.element(at, gap), other, factor), at, gap)
+                new = self.less_product(self.element(at, gap), other, factor, is_turned=True)
+                self.put(new, at, gap)
 
     def is_bad(self) -> tuple[str, str]:
         kind = f"i{self.lanes}"

@@ -287,7 +287,8 @@ class InRows(SmallMatrices):
             with self.count(self.let(f"and i64 {i}, {-self.lanes}"), "%n", self.lanes) as c:
                 at = self.at(row, (c, 8))
                 other = self.element(self.at(top, (c, 8)), gap)
-                self.put(self.less_turned(self.element(at, gap), factor, other), at, gap)
+                new = self.less_product(self.element(at, gap), factor, other, is_turned=True)
+                self.put(new, at, gap)
 
     def is_bad(self) -> tuple[str, str]:
         bad = self.let("load i64, ptr %bad, align 8")

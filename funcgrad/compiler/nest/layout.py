@@ -73,7 +73,7 @@ class Strided:
         raise NotImplementedError
 
     def reindexed(self, form: Reindex, shape: Shape) -> Self:
-        """It seen through a `Reindex`."""
+        """Itself, seen through a `Reindex`."""
         offset = self.offset + sum(
             start * stride for start, stride in zip(form.starts, self.strides, strict=True)
         )
@@ -84,11 +84,11 @@ class Strided:
         return self.walked(shape, strides, offset if math.prod(shape) else 0)
 
     def permuted(self, order: Sequence[int]) -> Self:
-        """It with its axes in another order."""
+        """Itself with its axes in another order."""
         return self.reindexed(moved_axes(order), tuple(self.shape[axis] for axis in order))
 
     def broadcast(self, shape: Shape) -> Self:
-        """It repeated to a shape, by NumPy's rule."""
+        """Itself, repeated to a shape by NumPy's rule."""
         if self.shape == shape:
             return self
         lead = len(shape) - len(self.shape)
@@ -103,13 +103,13 @@ class Strided:
         return self.walked(self.shape[1:], self.strides[1:], self.offset + i * self.strides[0])
 
     def without_ones(self) -> Self:
-        """It without its axes of length 1."""
+        """Itself without its axes of length 1."""
         axes = [axis for axis, n in enumerate(self.shape) if n != 1]
         shape = tuple(self.shape[axis] for axis in axes)
         return self.walked(shape, tuple(self.strides[axis] for axis in axes), self.offset)
 
     def around(self, box: Box, shape: Shape) -> Self:
-        """It, as large as a box, by the indices of a space that the box is a part of."""
+        """Itself, as large as a box, by the indices of a space that the box is a part of."""
         strides = tuple(0 if n == 1 else s for n, s in zip(self.shape, self.strides, strict=True))
         before = sum(a * s for (a, _), s in zip(box, strides, strict=True))
         return self.walked(shape, strides, self.offset - before)
