@@ -9,6 +9,8 @@ writes and reads (the pool's memory, the executor's table) are described there.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 ABI = 7
 """Version of the kernel ABI: the meaning of slots, args and the words."""
 
@@ -94,14 +96,13 @@ the sets, as of a loop, and the addresses of the branches' tables.
 GEMM_WORDS = [
     "begin", "end", "function", "m", "n", "k", "lda", "ldb", "ldc", "trans_a", "trans_b", "slot_a",
     "offset_a", "stride_a", "slot_b", "offset_b", "stride_b", "slot_c", "offset_c", "stride_c",
-    "accumulate",
 ]  # fmt: skip
 """Meaning of the words of a product's arguments, in order.
 
 ``C[b] = op(A[b]) @ op(B[b])`` for ``begin <= b < end``, all row-major: ``op(A)`` is ``m x k``,
 stored as ``k x m`` where ``trans_a`` is 1. ``ld*`` are distances of rows in elements, ``offset_*``
 and ``stride_*`` (distance of matrices of a batch) are bytes, ``function`` is the address of BLAS's
-gemm. ``accumulate`` is 1 to add to C, else C's old values are ignored.
+gemm. C's old values are ignored.
 """
 
 TILE_WORDS = [
@@ -196,3 +197,9 @@ NUMBER_CALL_WORDS = [
 container before what is in it, the row of the container or -1, the position in it, the kind, the
 type that an argument must have, and the length, or the place of the number. Objects: their number,
 and for each of them the place of its number. ``n_items`` is the larger number of rows."""
+
+
+def in_order(names: Sequence[str], **words: int) -> list[int]:
+    """The words of a step, which runs once where no range is given."""
+    words = {"begin": 0, "end": 1} | words
+    return [words[name] for name in names]

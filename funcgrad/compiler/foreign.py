@@ -87,7 +87,7 @@ def ufunc_loop(call: UfuncCall, dtypes: tuple[DType | None, ...]) -> Loop | None
         call: Which ufunc.
         dtypes: Those of its arrays, as far as they are known.
     """
-    if not _flags().is_known:
+    if not all(flag_words()):
         return None
     module = importlib.import_module(call.module)
     found = (getattr(module, name, None) for name in call.names)
@@ -162,38 +162,23 @@ def word_at(address: int) -> int:
 # ---------------------------------------------------------------------------- floating-point flags
 
 
-@dataclass(frozen=True)
-class _Flags:
-    clear: int = 0
-    test: int = 0
-    every: int = 0
-    invalid: int = 0
-
-    @property
-    def is_known(self) -> bool:
-        return bool(self.clear and self.test) and sys.maxsize > 1 << 32
-
-
 @cache
-def _flags() -> _Flags:
-    """C's functions for the flags, and the bits of the flags."""
+def flag_words() -> tuple[int, int, int, int]:
+    """Addresses of ``feclearexcept`` and ``fetestexcept``; the bits of all flags, and "invalid".
+
+    All are 0 where they are not known.
+    """
     machine = platform.machine().lower()
     is_windows = sys.platform == "win32"
-    if machine not in ("x86_64", "amd64", "aarch64", "arm64"):
-        return _Flags()
+    if machine not in ("x86_64", "amd64", "aarch64", "arm64") or sys.maxsize <= 1 << 32:
+        return 0, 0, 0, 0
     library = ctypes.CDLL("ucrtbase" if is_windows else None)
     clear, test = (
         ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
         for name in ("feclearexcept", "fetestexcept")
     )
     every = 0x3D if machine in ("x86_64", "amd64") and not is_windows else 0x1F
-    return _Flags(clear, test, every, 0x10 if is_windows else 0x1)
-
-
-def flag_words() -> tuple[int, int, int, int]:
-    """Addresses of ``feclearexcept`` and ``fetestexcept``; the bits of all flags, and "invalid"."""
-    flags = _flags()
-    return flags.clear, flags.test, flags.every, flags.invalid
+    return clear, test, every, 0x10 if is_windows else 0x1
 
 
 # ----------------------------------------------------------------------------------------- sorting

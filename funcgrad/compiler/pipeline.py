@@ -17,6 +17,7 @@ import numpy as np
 from funcgrad import environment
 from funcgrad.collector import paused
 from funcgrad.compiler import abi
+from funcgrad.compiler.native.assembly import Code
 from funcgrad.compiler.nest.allocate import (
     Nested,
     Section,
@@ -47,7 +48,7 @@ from funcgrad.compiler.nest.nodes import (
 from funcgrad.compiler.nest.scalarize import generate_small, is_small
 from funcgrad.compiler.nest.source import Kernel, Place, Site
 from funcgrad.compiler.report import Job, Report, nodes_of, source_lines
-from funcgrad.compiler.runtime import kernel_store, warm_memory
+from funcgrad.compiler.runtime import executor, kernel_store, warm_memory
 from funcgrad.compiler.runtime.executable import (
     Executable,
     KernelStats,
@@ -58,7 +59,12 @@ from funcgrad.compiler.runtime.executable import (
 from funcgrad.compiler.runtime.matmul import Multiplication
 from funcgrad.compiler.runtime.routines import ForeignCall, scratch_of
 from funcgrad.compiler.runtime.strided import StridedMultiplication
-from funcgrad.compiler.runtime.threads import default_threads, is_available
+from funcgrad.compiler.runtime.threads import (
+    default_threads,
+    is_available,
+    parallel_code,
+    worker_code,
+)
 from funcgrad.core.notices import are_python_loops_reported, warn_at, warn_of_length
 from funcgrad.core.program import Program
 from funcgrad.errors import PythonLoopWarning
@@ -282,18 +288,18 @@ def _every(jobs: Sequence[Sequence[Job]], is_repeated: bool = False) -> Iterator
                 yield from _every(section.jobs, is_repeated or isinstance(job.node, Loop))
 
 
-def _codes(jobs: Sequence[Sequence[Job]]) -> Iterator[kernel_store.Code]:
+def _codes(jobs: Sequence[Sequence[Job]]) -> Iterator[Code]:
     """The hand-written code that the jobs run, inner ones too."""
     yield kernel_store.executor_code()
     for job, _ in _every(jobs):
         if isinstance(job, Nested):
             is_loop = isinstance(job.node, Loop)
-            yield kernel_store.loop_code() if is_loop else kernel_store.branch_code()
+            yield executor.loop_code() if is_loop else executor.branch_code()
         elif not isinstance(job, External):
             if not isinstance(job, Kernel):
                 yield from job.codes
             if len(job.parts) > 1:
-                yield from kernel_store.parallel_codes()
+                yield from (parallel_code(), worker_code())
 
 
 def _split(jobs: Sequence[Sequence[Job]], n_threads: int) -> None:
@@ -379,40 +385,36 @@ class _Stepper:
             if link.step
         ]
         test = node.bodies[0].outputs[0] if node.length is None else None
-        words = {
-            "begin": 0,
-            "end": 1,
-            "length": _ENDLESS if node.length is None else node.length,
-            "executor": kernel_store.code_address(kernel_store.executor_code()),
-            "condition": tables[0] if test is not None else 0,
-            "condition_slot": test.slot if test is not None else 0,
-            "condition_offset": test.offset if test is not None else 0,
-            "body": tables[-1],
-            "n_sets": len(sets),
-            "n_turns": len(turns),
-            "n_moves": len(moves),
-        }
-        head = [words[name] for name in abi.LOOP_WORDS]
+        head = abi.in_order(
+            abi.LOOP_WORDS,
+            length=_ENDLESS if node.length is None else node.length,
+            executor=kernel_store.executor_address(),
+            condition=tables[0] if test is not None else 0,
+            condition_slot=test.slot if test is not None else 0,
+            condition_offset=test.offset if test is not None else 0,
+            body=tables[-1],
+            n_sets=len(sets),
+            n_turns=len(turns),
+            n_moves=len(moves),
+        )
         rest = [word for row in (*sets, *turns, *moves) for word in row]
-        return Step(kernel_store.code_address(kernel_store.loop_code()), head + rest)
+        return Step(kernel_store.code_address(executor.loop_code()), head + rest)
 
     def _branch_step(self, job: Nested) -> Step:
         tables = [self._table(section) for section in job.sections]
         sets = _sets(job)
         index = job.node.operands[0]
         assert isinstance(index, View)
-        words = {
-            "begin": 0,
-            "end": 1,
-            "executor": kernel_store.code_address(kernel_store.executor_code()),
-            "index_slot": index.value.slot,
-            "index_offset": index.value.offset + index.offset * index.dtype.itemsize,
-            "n_branches": len(tables),
-            "n_sets": len(sets),
-        }
-        head = [words[name] for name in abi.BRANCH_WORDS]
+        head = abi.in_order(
+            abi.BRANCH_WORDS,
+            executor=kernel_store.executor_address(),
+            index_slot=index.value.slot,
+            index_offset=index.first_byte,
+            n_branches=len(tables),
+            n_sets=len(sets),
+        )
         return Step(
-            kernel_store.code_address(kernel_store.branch_code()),
+            kernel_store.code_address(executor.branch_code()),
             [*head, *(w for row in sets for w in row), *tables],
         )
 
@@ -473,7 +475,7 @@ def _disjoint_step(graph: Graph, written: Sequence[Value]) -> Step:
     words = [0, 1, len(graph.inputs), len(written)]
     for value in (*written, *others):
         words += [value.slot, value.nbytes]
-    return Step(kernel_store.code_address(kernel_store.disjoint_code()), words)
+    return Step(kernel_store.code_address(executor.disjoint_code()), words)
 
 
 def _warn_of_python_loops(program: Program, jobs: Sequence[Sequence[Job]]) -> None:

@@ -8,7 +8,7 @@ nothing of that: functions share them, and what is remembered of them depends on
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 
 import numpy as np
@@ -548,23 +548,26 @@ def _type(value: Value) -> str:
     return str(ShapedArray(value.shape, value.dtype))
 
 
-def _short(number: float) -> str:
-    """A count with a unit: 12.8 k."""
-    for unit, size in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+_COUNTS = {" T": 1e12, " G": 1e9, " M": 1e6, " k": 1e3}
+_BYTES = {" GB": 1e9, " MB": 1e6, " kB": 1e3}
+_TIMES = {" s": 1.0, " ms": 1e-3, " us": 1e-6}
+
+
+def _figure(number: float, units: Mapping[str, float], rest: str) -> str:
+    """A number with the largest unit that it has any of: 12.8 k; a text of smaller ones."""
+    for unit, size in units.items():
         if number >= size:
-            return f"{number / size:.3g} {unit}"
-    return f"{number:.0f}"
+            return f"{number / size:.3g}{unit}"
+    return rest
+
+
+def _short(number: float) -> str:
+    return _figure(number, _COUNTS, f"{number:.0f}")
 
 
 def _bytes(number: float) -> str:
-    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if number >= size:
-            return f"{number / size:.3g} {unit}"
-    return f"{number:.0f} B"
+    return _figure(number, _BYTES, f"{number:.0f} B")
 
 
 def _time(seconds: float) -> str:
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds * 1e9:.3g} ns"
+    return _figure(seconds, _TIMES, f"{seconds * 1e9:.3g} ns")

@@ -299,7 +299,7 @@ def test_a_sequence_keeps_the_arguments_of_its_segments():
 
 def arena(f, *args):
     """Bytes of intermediate values of a compiled function."""
-    return fg.jit(f).lower(*args).compile()._executable._memory.arena_bytes
+    return fg.jit(f).lower(*args).compile()._executable.memory.arena_bytes
 
 
 def test_compiled_segments_take_less_memory():

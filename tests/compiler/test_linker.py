@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from funcgrad.compiler.native import llvm_backend
+from funcgrad.compiler.native.assembly import Code
 from funcgrad.compiler.runtime import kernel_store, linker
 
 pytestmark = pytest.mark.skipif(not linker.IS_AVAILABLE, reason="LLVM's linker is used here")
@@ -123,7 +124,7 @@ def test_other_objects_are_left_to_llvm(assembly: str) -> None:
 
 
 def test_kernels_with_variables_run_all_the_same() -> None:
-    address = kernel_store.code_address(kernel_store.Code(WRITABLE, "f"))
+    address = kernel_store.code_address(Code(WRITABLE, "f"))
     assert [called(address, 2.0), called(address, 0.5)] == [3.0, 3.5]
 
 

@@ -21,7 +21,7 @@ from funcgrad.compiler.nest import (
     write_through,
 )
 from funcgrad.compiler.nest.arrange import OPTIONAL, SKIP_VARIABLE, VERIFY_VARIABLE
-from funcgrad.compiler.nest.layout import Value, View, reindex_of, reindexed, seen_box, whole
+from funcgrad.compiler.nest.layout import Value, View, reindex_of, seen_box, whole
 from funcgrad.compiler.nest.nodes import Graph, Guard, Point
 from funcgrad.compiler.nest.verify import verify_graph
 from funcgrad.compiler.runtime.threads import is_available
@@ -313,7 +313,7 @@ def test_parts_are_written_after_what_they_are_written_into(base: str, n: int) -
 def test_boxes_are_seen_where_they_are(start: int, step: int) -> None:
     for n in range(1, 1 + (10 - start if step > 0 else start) // abs(step)):
         form = Reindex((0,), (start,), (step,))
-        view = reindexed(whole(Value((11,), np.dtype("f8"))), form, (n,))
+        view = whole(Value((11,), np.dtype("f8"))).reindexed(form, (n,))
         assert isinstance(view, View)
         assert n == 1 or reindex_of(view) == form
         for a in range(12):

@@ -20,7 +20,7 @@ import funcgrad as fg
 import funcgrad.numpy as fnp
 from funcgrad.compiler.abi import FIRST_SLOT, LANES_SLOT, TILE_WORDS
 from funcgrad.compiler.native import llvm_backend
-from funcgrad.compiler.native.gemm import DEPTH, inner_shape, tiles_assembly, tiles_symbol
+from funcgrad.compiler.native.gemm import DEPTH, inner_shape, tiles_code
 from funcgrad.compiler.runtime.threads import is_available
 
 pytestmark = pytest.mark.skipif(not is_available(), reason="products are calls of BLAS here")
@@ -38,8 +38,9 @@ def kernel(letter: str, features: str) -> tuple[Kernel, Any]:
     """The native code of tiles for a processor with these features, run on this one."""
     dtype = LETTERS[letter]
     shape = inner_shape(np.zeros((), dtype).real.itemsize, features)
-    symbol = f"{tiles_symbol(letter)}_{next(_NUMBERS)}"
-    text = tiles_assembly(letter, shape).replace(tiles_symbol(letter), symbol)
+    code = tiles_code(letter, shape)
+    symbol = f"{code.symbol}_{next(_NUMBERS)}"
+    text = code.text.replace(code.symbol, symbol)
     address = llvm_backend.load(
         llvm_backend.Emission(text, llvm_backend.Effort.NONE).result(), symbol
     )

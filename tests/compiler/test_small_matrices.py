@@ -21,7 +21,7 @@ from funcgrad.compiler.abi import FIRST_SLOT, REFUSED, SMALL_WORDS
 from funcgrad.compiler.native import llvm_backend
 from funcgrad.compiler.native.small_in_lanes import InLanes
 from funcgrad.compiler.native.small_in_rows import InRows
-from funcgrad.compiler.native.small_matrices import NAMES, small_symbol
+from funcgrad.compiler.native.small_matrices import NAMES
 from funcgrad.lowering import MOST_SMALL
 from funcgrad.primitives.linalg import LuFactor
 
@@ -300,8 +300,9 @@ def run(kernel: Any, given: tuple[np.ndarray, ...], **words: int) -> int:
 
 
 def kernel(layout: Any, name: str, letter: str, lanes: int) -> Any:
-    own = f"{small_symbol(name, letter)}_{layout.__name__}{lanes}"
-    text = layout(letter, lanes).text(name).replace(small_symbol(name, letter), own)
+    written = layout(letter, lanes).text(name)
+    own = f"{written.symbol}_{layout.__name__}{lanes}"
+    text = written.text.replace(written.symbol, own)
     code = llvm_backend.Emission(text, llvm_backend.Effort.NONE).result()
     word = ctypes.c_int64
     return ctypes.CFUNCTYPE(word, word, word)(llvm_backend.load(code, own))

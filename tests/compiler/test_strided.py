@@ -25,7 +25,7 @@ def compiled(function: Any, *args: Any) -> tuple[str, int]:
     """The plan, and the bytes of memory that a call needs between its arguments and results."""
     stage = fg.jit(function).lower(*args).compile()
     plan = stage.as_text().partition("\nplan\n")[2].partition("# kernel 0")[0]
-    return plan, stage._executable._memory.arena_bytes
+    return plan, stage._executable.memory.arena_bytes
 
 
 @pytest.mark.parametrize("stride", [1, 2])

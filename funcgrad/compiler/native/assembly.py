@@ -8,11 +8,21 @@ called.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+
+from funcgrad.records import dataclass
 
 Value = str | int
 """A name, or a number."""
+
+
+@dataclass(frozen=True)
+class Code:
+    """Native code that is written by hand: LLVM assembly, final as it is, and its function."""
+
+    text: str
+    symbol: str
 
 
 class Assembly:
@@ -28,10 +38,25 @@ class Assembly:
         self._numbers = itertools.count()
         self._returns = ""
         self._declared: dict[str, None] = {}
+        self._called: dict[str, Callable[[], None]] = {}
+        self._seen: list[str] = []
 
-    def finished(self) -> str:
-        """The text, with declarations of what is called and defined elsewhere."""
-        return "\n".join([*self.lines, *self._declared, ""])
+    def finished(self) -> Code:
+        """The text, with what was called by `use`, and declarations of what is defined elsewhere.
+
+        Its function is the first one that is seen from outside.
+        """
+        n_written = 0
+        while n_written < len(self._called):
+            list(self._called.values())[n_written]()
+            n_written += 1
+        return Code("\n".join([*self.lines, *self._declared, ""]), self._seen[0])
+
+    def use(self, name: str, arguments: str, write: Callable[[], None] | None = None) -> None:
+        """Call a function, and have it written: by what is given, or by ``write_`` and its name."""
+        if name not in self._called:
+            self._called[name] = write or getattr(self, f"write_{name}")
+        self.do(f"call void @{name}({arguments})")
 
     @contextmanager
     def function(self, name: str, arguments: str, returns: str = "void") -> Iterator[None]:
@@ -40,6 +65,8 @@ class Assembly:
         Where nothing else was said it returns 0.
         """
         linkage = "" if name.startswith("fg_") else "internal "
+        if not linkage:
+            self._seen.append(name)
         self.lines.append(f"define {linkage}{returns} @{name}({arguments}) nounwind noinline {{")
         self._returns = returns
         self.start("entry")
@@ -77,14 +104,16 @@ class Assembly:
             self.go(f"end{n}")
         self.start(f"end{n}")
 
-    def call_by_number(self, code: str, functions: Mapping[int, str], arguments: str) -> None:
+    def use_by_number(
+        self, code: str, functions: Mapping[int, tuple[str, Callable[[], None]]], arguments: str
+    ) -> None:
         """Call the function that belongs to a number, if there is one."""
         n = next(self._numbers)
         cases = " ".join(f"i64 {key}, label %case{n}.{key}" for key in functions)
         self.do(f"switch i64 {code}, label %end{n} [ {cases} ]")
-        for key, name in functions.items():
+        for key, (name, write) in functions.items():
             self.start(f"case{n}.{key}")
-            self.do(f"call void @{name}({arguments})")
+            self.use(name, arguments, write)
             self.go(f"end{n}")
         self.start(f"end{n}")
 
@@ -280,6 +309,10 @@ class VectorAssembly(Assembly):
         """``x y + z``."""
         kind = self.vector
         return self.invoke(kind, f"llvm.fmuladd.{self.suffix}", (kind, x), (kind, y), (kind, z))
+
+    def filled(self, kind: str, number: str) -> str:
+        """A constant number in all lanes."""
+        return "<" + ", ".join([f"{kind} {number}"] * self.lanes) + ">"
 
     def copy(self, kind: str, to: str, source: str) -> None:
         self.store(self.load(source, kind=kind), to, kind=kind)

@@ -60,12 +60,10 @@ class Elements(VectorAssembly):
     def number(self, x: float | str) -> str:
         """A number in all lanes: a float, or the bits of one."""
         text = x if isinstance(x, str) else repr(x)
-        if not self.is_vector:
-            return text
-        return "<" + ", ".join([f"double {text}"] * self.lanes) + ">"
+        return self.filled("double", text) if self.is_vector else text
 
     def integer(self, x: int) -> str:
-        return "<" + ", ".join([f"i64 {x}"] * self.lanes) + ">" if self.is_vector else str(x)
+        return self.filled("i64", str(x)) if self.is_vector else str(x)
 
     @property
     def nan(self) -> str:
@@ -133,23 +131,15 @@ class Elements(VectorAssembly):
         minus = self.real("fneg", self.real("fmul", b, d))
         return self.fused(a, c, minus), self.fused(a, d, self.real("fmul", b, c))
 
-    def less_product(self, x: Element, y: Element, z: Element) -> Element:
-        """``x - y z``."""
+    def less_product(self, x: Element, y: Element, z: Element, is_turned: bool = False) -> Element:
+        """``x - y z``, or ``x - conj(y) z``."""
         minus = self.negative(y)
         real = self.fused(minus[0], z[0], x[0])
         if self.unit == 1:
             return (real,)
         imaginary = self.fused(minus[0], z[1], x[1])
-        return self.fused(y[1], z[1], real), self.fused(minus[1], z[0], imaginary)
-
-    def less_turned(self, x: Element, y: Element, z: Element) -> Element:
-        """``x - conj(y) z``."""
-        minus = self.negative(y)
-        real = self.fused(minus[0], z[0], x[0])
-        if self.unit == 1:
-            return (real,)
-        imaginary = self.fused(minus[0], z[1], x[1])
-        return self.fused(minus[1], z[1], real), self.fused(y[1], z[0], imaginary)
+        with_real, with_imaginary = (minus[1], y[1]) if is_turned else (y[1], minus[1])
+        return self.fused(with_real, z[1], real), self.fused(with_imaginary, z[0], imaginary)
 
     def divisor(self, d: Element) -> Element:
         """What `quotient` needs to know of a divisor.

@@ -16,8 +16,9 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Sequence
+from functools import partial
 
-from funcgrad.compiler.native.assembly import VectorAssembly
+from funcgrad.compiler.native.assembly import Code, VectorAssembly
 
 RADICES = (8, 5, 4, 3, 2)
 """What a length is divided into, in this order."""
@@ -51,11 +52,7 @@ PASS_WORDS = ("radix", "m", "s", "roots")
 Pair = tuple[str, str]
 
 
-def fourier_symbol(letter: str) -> str:
-    return f"fg_{letter}fourier"
-
-
-def fourier_assembly(letter: str, lanes: int) -> str:
+def fourier_code(letter: str, lanes: int) -> Code:
     """``int64 transform(char** places, int64* words, int64 begin, int64 end)``.
 
     Args:
@@ -70,14 +67,7 @@ class _Fourier(VectorAssembly):
         super().__init__(4 if letter == "c" else 8, lanes)
         self.letter = letter
 
-    def text(self) -> str:
-        for kind in KINDS:
-            self._pass(*kind)
-        self._choose()
-        self._load_beside()
-        self._load_rows()
-        self._store_beside()
-        self._store_rows()
+    def text(self) -> Code:
         self._transform()
         return self.finished()
 
@@ -96,8 +86,7 @@ class _Fourier(VectorAssembly):
         """A vector of one number; those of single precision are rounded first."""
         if self.size == 4:
             number = _single(number)
-        bits = f"0x{_bits(number):016X}"
-        return "<" + ", ".join([f"{self.scalar} {bits}"] * self.lanes) + ">"
+        return self.filled(self.scalar, f"0x{_bits(number):016X}")
 
     def _sum(self, a: Pair, b: Pair) -> Pair:
         return self._plus(a[0], b[0]), self._plus(a[1], b[1])
@@ -208,14 +197,17 @@ class _Fourier(VectorAssembly):
                         )
                         place = self.at(place, (beside, 1))
 
-    def _choose(self) -> None:
+    def write_choose(self) -> None:
         with self.function("choose", f"i64 %radix, {self._PASS}"):
             code = self.test("eq", "%m", "1")
             code = self.let(f"zext i1 {code} to i64")
             code = self.add(self.mul("%radix", 2), code)
-            names = {2 * r + last: _pass_name(r, last) for r, last in KINDS}
-            names |= {2 * r + 1: names[2 * r] for r in RADICES if (r, True) not in KINDS}
-            self.call_by_number(code, names, self._PASS)
+            passes = {
+                2 * r + last: (_pass_name(r, last), partial(self._pass, r, last))
+                for r, last in KINDS
+            }
+            passes |= {2 * r + 1: passes[2 * r] for r in RADICES if (r, True) not in KINDS}
+            self.use_by_number(code, passes, self._PASS)
 
     # Memory.
 
@@ -315,7 +307,7 @@ class _Fourier(VectorAssembly):
 
     def _transform(self) -> None:
         arguments = "ptr %places, ptr %words, i64 %begin, i64 %end"
-        with self.function(fourier_symbol(self.letter), arguments, "i64"):
+        with self.function(f"fg_{self.letter}fourier", arguments, "i64"):
             word = {name: self.word("%words", k) for k, name in enumerate(WORDS)}
             source = self.let("load ptr, ptr %places")
             target = self.let(f"load ptr, ptr {self.after('%places', 8)}")
@@ -343,9 +335,9 @@ class _Fourier(VectorAssembly):
                     radix, m, s, table = (self.word(entry, k) for k in range(len(PASS_WORDS)))
                     table = self.let(f"inttoptr i64 {table} to ptr")
                     here, there = (self.let(f"load ptr, ptr {turn}") for turn in turns)
-                    self.do(
-                        f"call void @choose(i64 {radix}, ptr {here}, ptr {there}, "
-                        f"i64 {m}, i64 {s}, ptr {table})"
+                    self.use(
+                        "choose",
+                        f"i64 {radix}, ptr {here}, ptr {there}, i64 {m}, i64 {s}, ptr {table}",
                     )
                     self.do(f"store ptr {there}, ptr {turns[0]}")
                     self.do(f"store ptr {here}, ptr {turns[1]}")
@@ -375,7 +367,7 @@ class _Fourier(VectorAssembly):
         self.fork(is_beside, f"beside{n}", f"rows{n}")
         for kind in ("beside", "rows"):
             self.start(f"{kind}{n}")
-            self.do(f"call void @{verb}.{kind}({arguments})")
+            self.use(f"{verb}.{kind}", arguments, getattr(self, f"_{verb}_{kind}"))
             self.go(f"done{n}")
         self.start(f"done{n}")
 

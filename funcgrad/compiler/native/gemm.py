@@ -20,9 +20,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from functools import partial
 
 from funcgrad.compiler.abi import LANES_SLOT, TILE_WORDS
-from funcgrad.compiler.native.assembly import VectorAssembly
+from funcgrad.compiler.native.assembly import Code, VectorAssembly
 from funcgrad.records import dataclass
 
 DEPTH = 256
@@ -71,11 +72,7 @@ def inner_shape(itemsize: int, features: str) -> Shape:
     return Shape(16 // itemsize, (4,), 2, (2, 1))
 
 
-def tiles_symbol(letter: str) -> str:
-    return f"fg_{letter}tiles"
-
-
-def tiles_assembly(letter: str, shape: Shape) -> str:
+def tiles_code(letter: str, shape: Shape) -> Code:
     """The tiles of products of matrices of BLAS's type ``letter``: s, d, c or z."""
     return _Assembly(letter, shape).text()
 
@@ -94,27 +91,7 @@ class _Assembly(VectorAssembly):
         self.shape = shape
         self.four = f"<4 x {self.scalar}>"
 
-    def text(self) -> str:
-        for rows in self.shape.rows:
-            for vectors in range(1, self.shape.vectors + 1):
-                self._inner(rows, vectors)
-        if self.unit == 1:
-            self._pack_lines()
-            self._pack_rows("vectors", self.shape.lanes, self.vector)
-            self._pack_rows("fours", 4, self.four)
-        else:
-            self._pack_complex_rows()
-            self._pack_complex_columns()
-        self._put()
-        if self.unit == 1:
-            self._mirror()
-        self._choose()
-        if self.unit == 1:
-            for vectors in range(1, self.shape.vectors + 1):
-                self._narrow(vectors)
-            for rows in self.shape.few:
-                self._few(rows)
-        self._tile()
+    def text(self) -> Code:
         self._tiles()
         return self.finished()
 
@@ -146,7 +123,7 @@ class _Assembly(VectorAssembly):
             to = [(lines[r], v * self.line) for r, v in places]
             self.put_sums(new[2:], to, [""] * len(to))
 
-    def _pack_lines(self) -> None:
+    def write_pack_lines(self) -> None:
         """A panel of ``width`` lines that lie side by side in memory: four by four, transposed.
 
         Lines beyond the last one repeat it; nobody reads what becomes of them.
@@ -187,6 +164,12 @@ class _Assembly(VectorAssembly):
         halves = ((0, 1, 4, 5), (2, 3, 6, 7))
         return [shuffle(pair, half) for pair in (low, high) for half in halves]
 
+    def write_pack_vectors(self) -> None:
+        self._pack_rows("vectors", self.shape.lanes, self.vector)
+
+    def write_pack_fours(self) -> None:
+        self._pack_rows("fours", 4, self.four)
+
     def _pack_rows(self, name: str, step: int, kind: str) -> None:
         """A panel of ``k`` rows of ``width`` neighbours, filled up with zeros."""
         arguments = "ptr noalias %to, i64 %width, ptr noalias %from, i64 %line, i64 %k, i64 %count"
@@ -204,7 +187,7 @@ class _Assembly(VectorAssembly):
                 with self.count("%count", "%width") as j:
                     self.store("0.0", self.at(to, (j, self.size)), kind=self.scalar)
 
-    def _pack_complex_rows(self) -> None:
+    def write_pack_rows(self) -> None:
         """A panel of A: real parts of ``width`` rows, ``k`` times; then their imaginary parts.
 
         Rows beyond the last one repeat it; nobody reads what becomes of them.
@@ -222,7 +205,7 @@ class _Assembly(VectorAssembly):
                         place = self.at(to, (self.mul(row, "%width"), self.size))
                         self.copy(self.scalar, place, self.at(source, (str(q), self.size)))
 
-    def _pack_complex_columns(self) -> None:
+    def write_pack_columns(self) -> None:
         """A panel of B: two rows for each of ``k``, filled up with zeros."""
         arguments = "ptr noalias %to, i64 %width, ptr noalias %from, i64 %row, i64 %column"
         with (
@@ -246,7 +229,7 @@ class _Assembly(VectorAssembly):
                 for to in (first, second):
                     self.store("0.0", self.at(to, (j, self.size)), kind=self.scalar)
 
-    def _put(self) -> None:
+    def write_put(self) -> None:
         """C (+)= the part of a matrix that lies in C."""
         arguments = (
             "ptr noalias %c, i64 %c.line, ptr noalias %from, i64 %rows, i64 %columns, i1 %adds"
@@ -272,7 +255,7 @@ class _Assembly(VectorAssembly):
                     value = self.let(f"phi {kind} [ {new}, %{before} ], [ {total}, %sum{n} ]")
                     self.store(value, place, kind=kind)
 
-    def _mirror(self) -> None:
+    def write_mirror(self) -> None:
         """Copy a tile of C to where its transpose belongs."""
         with self.function(
             "mirror", "i64 %rows, i64 %columns, ptr noalias %from, ptr noalias %to, i64 %line"
@@ -295,7 +278,7 @@ class _Assembly(VectorAssembly):
                     source = self.at("%from", (i, "%line"), (j, self.size))
                     self.copy(self.scalar, self.at("%to", (j, "%line"), (i, self.size)), source)
 
-    def _choose(self) -> None:
+    def write_choose(self) -> None:
         """The inner loop for so many rows and vectors."""
         arguments = (
             "i64 %which.rows, i64 %vectors, i64 %k, ptr %a, ptr %b, i64 %b.step, ptr %c, "
@@ -303,11 +286,9 @@ class _Assembly(VectorAssembly):
         )
         passed = "i64 %k, ptr %a, ptr %b, i64 %b.step, ptr %c, i64 %c.line, i1 %adds"
         kinds = itertools.product(self.shape.rows, range(1, self.shape.vectors + 1))
-        functions = {16 * r + v: f"inner{r}x{v}" for r, v in kinds}
+        functions = {16 * r + v: (f"inner{r}x{v}", partial(self._inner, r, v)) for r, v in kinds}
         with self.function("choose", arguments):
-            self.call_by_number(
-                self.add(self.mul("%which.rows", 16), "%vectors"), functions, passed
-            )
+            self.use_by_number(self.add(self.mul("%which.rows", 16), "%vectors"), functions, passed)
 
     def _narrow(self, vectors: int) -> None:
         """C = A times a panel of B that has all columns, without panels of A.
@@ -406,7 +387,7 @@ class _Assembly(VectorAssembly):
         value = self.let(f"phi {self.vector} [ {total}, %{before} ], [ {new}, %sum{n} ]")
         self.store(value, to, mask)
 
-    def _tile(self) -> None:
+    def write_tile(self) -> None:
         """One tile: its rows of A, columns of B (in real numbers), and place in C."""
         shape, size = self.shape, self.size
         arguments = (
@@ -458,15 +439,17 @@ class _Assembly(VectorAssembly):
                         for part in range(self.unit):
                             from_a = self.at(panel, (half, part))
                             part_of_b = self.at(from_b, (step, part))
-                            self.do(
-                                f"call void @choose(i64 {chosen}, i64 {vectors}, i64 {k}, "
+                            self.use(
+                                "choose",
+                                f"i64 {chosen}, i64 {vectors}, i64 {k}, "
                                 f"ptr {from_a}, ptr {part_of_b}, i64 {self.mul(step, self.unit)}, "
-                                f"ptr {to}, i64 {line}, i1 {'true' if part else adds_here})"
+                                f"ptr {to}, i64 {line}, i1 {'true' if part else adds_here}",
                             )
                         with self.when(self.lacks(is_whole)):
-                            self.do(
-                                f"call void @put(ptr {place}, i64 %c.line, ptr {edge}, "
-                                f"i64 {rows}, i64 {columns}, i1 {adds})"
+                            self.use(
+                                "put",
+                                f"ptr {place}, i64 %c.line, ptr {edge}, "
+                                f"i64 {rows}, i64 {columns}, i1 {adds}",
                             )
 
     def _few_tile(self, a_row: str, a_column: str) -> None:
@@ -495,11 +478,11 @@ class _Assembly(VectorAssembly):
                 with self.count(start, end, rows) as i:
                     a = self.at("%a", (i, a_row), (p, a_column))
                     c = self.at("%c", (i, "%c.line"), (j, self.size))
-                    self.do(
-                        f"call void @few{rows}(i64 {columns}, i64 {k}, ptr {a}, i64 {a_row}, "
-                        f"i64 {a_column}, ptr {b}, i64 %b.line, ptr {c}, i64 %c.line, i1 {adds}, "
-                        f"ptr {sums})"
+                    words = (
+                        f"i64 {columns}, i64 {k}, ptr {a}, i64 {a_row}, i64 {a_column}, ptr {b}, "
+                        f"i64 %b.line, ptr {c}, i64 %c.line, i1 {adds}, ptr {sums}"
                     )
+                    self.use(f"few{rows}", words, partial(self._few, rows))
                 start = end
         self.leave()
         self.start(f"many{n}")
@@ -523,8 +506,9 @@ class _Assembly(VectorAssembly):
             f"i64 %rows, i64 %columns, i64 %k, ptr %a, i64 {a_row}, i64 {a_column}, ptr %panels, "
             "ptr %c, i64 %c.line"
         )
-        functions = {v: f"narrow{v}" for v in range(1, shape.vectors + 1)}
-        self.call_by_number(vectors, functions, words)
+        counts = range(1, shape.vectors + 1)
+        functions = {v: (f"narrow{v}", partial(self._narrow, v)) for v in counts}
+        self.use_by_number(vectors, functions, words)
         self.leave()
         self.start(f"wide{n}")
 
@@ -542,20 +526,18 @@ class _Assembly(VectorAssembly):
     def _pack(self, name: str, words: str, distances: tuple[str, str], k: str, count: str) -> None:
         """Fill a panel of an operand."""
         if self.unit == 2:
-            function = "pack_rows" if name == "a" else "pack_columns"
             row, column = distances
-            self.do(
-                f"call void @{function}({words}, i64 {row}, i64 {column}, i64 {k}, i64 {count})"
-            )
+            words = f"{words}, i64 {row}, i64 {column}, i64 {k}, i64 {count}"
+            self.use("pack_rows" if name == "a" else "pack_columns", words)
             return
         words = f"{words}, i64 %{name}.line, i64 {k}, i64 {count}"
         # Along k in A's rows and in B's columns if that is transposed.
         is_long = "eq" if name == "a" else "ne"
         is_lines = self.let(f"icmp {is_long} i64 %{name}.trans, 0")
         with self.when(is_lines):
-            self.do(f"call void @pack_lines({words})")
+            self.use("pack_lines", words)
         with self.when(self.lacks(is_lines)):
-            self.do(f"call void @pack_{'fours' if name == 'a' else 'vectors'}({words})")
+            self.use("pack_fours" if name == "a" else "pack_vectors", words)
 
     def _columns(self, j: str) -> tuple[str, str, str]:
         """A panel's columns, with padding, and in vectors."""
@@ -574,7 +556,7 @@ class _Assembly(VectorAssembly):
 
     def _tiles(self) -> None:
         """The step: claims scratch memory, computes its tiles, releases it."""
-        with self.function(tiles_symbol(self.letter), "ptr %slots, ptr %args", "i64"):
+        with self.function(f"fg_{self.letter}tiles", "ptr %slots, ptr %args", "i64"):
             self.name_words(TILE_WORDS)
             lanes = self.entry("%slots", LANES_SLOT)
             self.go("look")
@@ -613,19 +595,21 @@ class _Assembly(VectorAssembly):
                     at_b = self.at(b, (matrix, "%stride_b"), (j, b_column))
                     of_c = self.at(c, (matrix, "%stride_c"))
                     at_c = self.at(of_c, (i, c_line), (j, near))
-                    self.do(
-                        f"call void @tile(i64 {rows}, i64 {columns}, i64 %k, "
+                    self.use(
+                        "tile",
+                        f"i64 {rows}, i64 {columns}, i64 %k, "
                         f"ptr {at_a}, i64 %line_a, i64 %trans_a, "
                         f"ptr {at_b}, i64 %line_b, i64 %trans_b, ptr {at_c}, i64 {c_line}, "
-                        f"ptr {panels})"
+                        f"ptr {panels}",
                     )
                     if self.unit == 1:
                         is_left = self.test("slt", j, i)
                         with self.when(self.every(is_symmetric, is_left)):
                             across = self.at(of_c, (j, c_line), (i, near))
-                            self.do(
-                                f"call void @mirror(i64 {rows}, i64 {columns}, ptr {at_c}, "
-                                f"ptr {across}, i64 {c_line})"
+                            self.use(
+                                "mirror",
+                                f"i64 {rows}, i64 {columns}, ptr {at_c}, "
+                                f"ptr {across}, i64 {c_line}",
                             )
             others = self.let(f"xor i64 {bit}, -1")
             self.let(f"atomicrmw and ptr {lanes}, i64 {others} release")

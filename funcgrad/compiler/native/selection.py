@@ -8,7 +8,12 @@ first one comes first, so the result depends on nothing but the row.
 
 from __future__ import annotations
 
-from funcgrad.compiler.native.assembly import Assembly
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from funcgrad.compiler.native.assembly import Assembly, Code
 
 AT_A_TIME = 32
 """Numbers that are compared with the worst one of the heap together."""
@@ -30,9 +35,10 @@ _TYPES = {
 }
 
 
-def selection_symbol(char: str) -> str:
-    """The name of the function for a dtype."""
-    return f"fg_select_{ord(char)}"
+@cache
+def selection_code(dtype: np.dtype[Any]) -> Code:
+    """What finds the greatest numbers of rows of a dtype."""
+    return Selection(dtype.char, dtype.itemsize).code()
 
 
 class Selection(Assembly):
@@ -45,14 +51,14 @@ class Selection(Assembly):
 
     def __init__(self, char: str, nbytes: int) -> None:
         super().__init__()
-        self.symbol = selection_symbol(char)
+        self.symbol = f"fg_select_{ord(char)}"
         self.kind = _TYPES[char]
         self.is_float = char in "fd"
         self.greater = "ugt" if self.is_float or char in "?BHILQ" else "sgt"
         self.nbytes = nbytes
 
-    def text(self) -> str:
-        self._sift()
+    def code(self) -> Code:
+        """The function."""
         arguments = "ptr %row, ptr %values, ptr %places, i64 %n, i64 %k"
         with self.function(self.symbol, arguments, "i64"):
             self._fill()
@@ -84,7 +90,7 @@ class Selection(Assembly):
         is_later = self.every(self.lacks(is_more), self.test("sgt", a[1], b[1]))
         return self.let(f"or i1 {is_less}, {is_later}")
 
-    def _sift(self) -> None:
+    def write_sift(self) -> None:
         """``sift(values, places, size, hole, number, place)``: to where the order of heaps holds.
 
         What is worse moves up into the hole.
@@ -115,7 +121,7 @@ class Selection(Assembly):
 
     def _settle(self, size: str, hole: str, number: str, place: str) -> None:
         arguments = f"i64 {size}, i64 {hole}, {self.kind} {number}, i64 {place}"
-        self.do(f"call void @sift(ptr %values, ptr %places, {arguments})")
+        self.use("sift", f"ptr %values, ptr %places, {arguments}")
 
     def _fill(self) -> None:
         """Make a heap of the first numbers."""

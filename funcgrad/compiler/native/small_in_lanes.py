@@ -7,7 +7,7 @@ leave it, by transposition in registers. If there are too few, the last one fill
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 
 from funcgrad.compiler.native.elements import Element
@@ -34,23 +34,6 @@ class InLanes(SmallMatrices):
             MOST_IN_LANES * MOST_IN_LANES * doubles + slack,
             MOST_IN_LANES * _COLUMNS * doubles + slack,
         )
-
-    def functions(self) -> dict[str, Callable[[], None]]:
-        return {
-            **super().functions(),
-            "pack": self._pack,
-            "pack_lower": self._pack,
-            "unpack": self._unpack,
-            "unpack_lower": self._unpack,
-            "deliver": self._unpack,
-            "take": self._take,
-            "give": self._give_sides,
-            "identity": self._identity,
-            "pack_pivots": self._pack_numbers,
-            "exchange": self._exchange,
-            "exchange_all": self._exchange_all,
-            "spoil": self._spoil,
-        }
 
     def single(self) -> AbstractContextManager[None]:
         return nullcontext()
@@ -100,12 +83,12 @@ class InLanes(SmallMatrices):
                 mask = self.mask(self.sub("%count", whole))
                 yield rows, self.at("%lanes", (whole, self.line)), mask
 
-    def _pack(self) -> None:
+    def write_pack(self) -> None:
         for rows, lanes, mask in self._blocks("pack"):
             for i, row in enumerate(self.transposed([self.read(row, mask) for row in rows])):
                 self.store(row, self.at(lanes, (str(i), self.line)))
 
-    def _unpack(self) -> None:
+    def write_unpack(self) -> None:
         # What lanes without a matrix write again is what stands there.
         for rows, lanes, mask in self._blocks("unpack"):
             columns = [self.load(self.at(lanes, (str(i), self.line))) for i in range(self.lanes)]
@@ -114,7 +97,7 @@ class InLanes(SmallMatrices):
 
     def pack(self) -> None:
         count = self.mul(self.mul("%m", "%n"), self.unit)
-        self.do(f"call void @pack(ptr %a.own, ptr %a, i64 %stride_a, i64 %last, i64 {count})")
+        self.use("pack", f"ptr %a.own, ptr %a, i64 %stride_a, i64 %last, i64 {count}")
 
     def pack_lower(self) -> None:
         self.pack()
@@ -136,13 +119,12 @@ class InLanes(SmallMatrices):
 
     def _unpack_into(self, to: str, count: str) -> None:
         words = f"ptr %{to}, i64 %stride_{to}, i64 %last, i64 {count}"
-        self.do(f"call void @unpack(ptr %a.own, {words})")
+        self.use("unpack", f"ptr %a.own, {words}")
 
-    def _take(self) -> None:
+    def write_take(self) -> None:
         self._move_sides("take", "pack")
 
-    def _give_sides(self) -> None:
-        self._unpack()
+    def write_give(self) -> None:
         self._move_sides("give", "unpack")
 
     def _move_sides(self, name: str, function: str) -> None:
@@ -151,15 +133,15 @@ class InLanes(SmallMatrices):
             is_all = self.test("eq", "%columns", "%k")
             with self.when(is_all):
                 count = self.mul(self.mul("%n", "%k"), self.unit)
-                self.do(f"call void @{function}(ptr %lanes, ptr %matrix, {words}, i64 {count})")
+                self.use(function, f"ptr %lanes, ptr %matrix, {words}, i64 {count}")
             with self.when(self.lacks(is_all)), self.count("0", "%n") as i:
                 size = self.unit * self.nbytes
                 lanes = self.at("%lanes", (i, self.mul("%columns", self.step)))
                 row = self.at("%matrix", (i, self.mul("%k", size)), ("%start", size))
                 count = self.mul("%columns", self.unit)
-                self.do(f"call void @{function}(ptr {lanes}, ptr {row}, {words}, i64 {count})")
+                self.use(function, f"ptr {lanes}, ptr {row}, {words}, i64 {count}")
 
-    def _identity(self) -> None:
+    def write_identity(self) -> None:
         with (
             self.function("identity", f"ptr noalias %lanes, {SIDES}"),
             self.count("0", "%n") as i,
@@ -171,7 +153,7 @@ class InLanes(SmallMatrices):
             lanes = self.at("%lanes", (i, self.mul("%columns", self.step)), (c, self.step))
             self.put(ones, lanes, self.line)
 
-    def _pack_numbers(self) -> None:
+    def write_pack_numbers(self) -> None:
         """Integers of 32 bits of every matrix, as integers of 64 bits in lanes."""
         with self.function("pack_numbers", _MATRICES), self.count("0", str(self.lanes)) as t:
             matrix = self.at("%matrix", (self.least(t, "%last"), "%stride"))
@@ -182,7 +164,7 @@ class InLanes(SmallMatrices):
 
     def pack_pivots(self, source: str) -> None:
         words = f"ptr %{source}, i64 %stride_{source}, i64 %last, i64 %n"
-        self.do(f"call void @pack_numbers(ptr %pivots, {words})")
+        self.use("pack_numbers", f"ptr %pivots, {words}")
 
     def unpack_pivots(self, pivots: str, orders: str) -> None:
         count = self.least("%m", "%n")
@@ -190,11 +172,11 @@ class InLanes(SmallMatrices):
             places = [self.at(f"%{x}", (t, f"%stride_{x}")) for x in (pivots, orders)]
             own = self.at("%pivots", (t, 8))
             words = ", ".join(f"ptr {place}" for place in (own, *places))
-            self.do(f"call void @write_pivots({words}, i64 {count}, i64 %m)")
+            self.use("pivots", f"{words}, i64 {count}, i64 %m")
 
     # Algorithms.
 
-    def _exchange(self) -> None:
+    def write_exchange(self) -> None:
         """Rows ``%p`` and, in every lane, the one that is given change their places."""
         arguments = "ptr noalias %x, i64 %rows, i64 %line, i64 %vectors, i64 %first, i64 %p"
         with self.function("exchange", f"{arguments}, {self.integers} %place"):
@@ -213,16 +195,16 @@ class InLanes(SmallMatrices):
         place = self.integers_at(self.at("%pivots", (p, self.line)))
         vectors = self.mul("%n", self.unit)
         words = f"ptr %a, i64 {rows}, i64 {line}, i64 {vectors}, i64 {self.add(p, '1')}, i64 {p}"
-        self.do(f"call void @exchange({words}, {self.integers} {place})")
+        self.use("exchange", f"{words}, {self.integers} {place}")
 
-    def _exchange_all(self) -> None:
+    def write_exchange_all(self) -> None:
         """The exchanges of all pivots; the last one first where ``%undo`` is 1."""
         arguments = "ptr noalias %x, i64 %rows, i64 %vectors, ptr noalias %pivots, i64 %undo"
         with self.function("exchange_all", arguments), self.count("0", "%rows") as q:
             p = self.from_either_end(q)
             place = self.integers_at(self.at("%pivots", (p, self.line)))
             words = f"i64 {self.mul('%vectors', self.line)}, i64 %vectors, i64 0, i64 {p}"
-            self.do(f"call void @exchange(ptr %x, i64 %rows, {words}, {self.integers} {place})")
+            self.use("exchange", f"ptr %x, i64 %rows, {words}, {self.integers} {place}")
 
     def exchange_columns(self, p: str, line: str, gap: str) -> None:
         place = self.integers_at(self.at("%columns", (p, self.line)))
@@ -255,7 +237,8 @@ class InLanes(SmallMatrices):
             with self.count(after, self.add(i, "1")) as c:
                 at = self.at(row, (c, self.step))
                 other = self.element(self.place("%a", c, line, j), gap)
-                self.put(self.less_turned(self.element(at, gap), other, factor), at, gap)
+                new = self.less_product(self.element(at, gap), other, factor, is_turned=True)
+                self.put(new, at, gap)
 
     def is_bad(self) -> tuple[str, str]:
         kind = f"i{self.lanes}"
@@ -264,7 +247,7 @@ class InLanes(SmallMatrices):
         lane = self.invoke(kind, f"llvm.cttz.{kind}", (kind, bits), ("i1", "false"))
         return self.let(f"icmp ne {kind} {bits}, 0"), self.let(f"zext {kind} {lane} to i64")
 
-    def _spoil(self) -> None:
+    def write_spoil(self) -> None:
         with self.function("spoil", "ptr noalias %x, i64 %vectors, ptr noalias %bad"):
             mask = self.compare("icmp ne", self.integers_at("%bad"), self.integer(0))
             with self.when(self.is_some(mask)), self.count("0", "%vectors") as j:

@@ -7,7 +7,7 @@ one number after the other. Rows are filled up to whole vectors; real parts come
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 
 from funcgrad.compiler.native.elements import Element
@@ -29,21 +29,6 @@ class InRows(SmallMatrices):
         numbers = -(-MOST_SMALL // lanes) * lanes
         self.rooms = numbers * numbers * self.unit, MOST_SMALL * _WIDE * lanes * self.unit
         self.side_step = self.line
-
-    def functions(self) -> dict[str, Callable[[], None]]:
-        return {
-            **super().functions(),
-            "pack": self._take,
-            "pack_lower": self._take_lower,
-            "unpack": self._give,
-            "unpack_lower": self._give_lower,
-            "take": self._take,
-            "give": self._give,
-            "identity": self._identity,
-            "exchange": self._swap,
-            "exchange_all": self._swap_all,
-            "spoil": self._spoil,
-        }
 
     def single(self) -> AbstractContextManager[None]:
         return self.alone()
@@ -101,12 +86,12 @@ class InRows(SmallMatrices):
             masks = [self.mask(self.sub(rest, number)) for number in numbers]
             yield places, self.at(row, (v, self.line)), self.side_gap("%vectors"), masks
 
-    def _take(self) -> None:
+    def write_take(self) -> None:
         for places, row, gap, masks in self._rows("take"):
             parts = [self.read(place, mask) for place, mask in zip(places, masks, strict=True)]
             self.put(self.apart(parts), row, gap)
 
-    def _give(self) -> None:
+    def write_give(self) -> None:
         for places, row, gap, masks in self._rows("give"):
             parts = self.together(self.element(row, gap))
             for part, place, mask in zip(parts, places, masks, strict=True):
@@ -116,17 +101,17 @@ class InRows(SmallMatrices):
         self._move("take", "a")
 
     def pack_lower(self) -> None:
-        self.do("call void @take_lower(ptr %a.own, ptr %a, i64 %n)")
+        self.use("take_lower", "ptr %a.own, ptr %a, i64 %n")
 
     def unpack_lower(self, to: str) -> None:
-        self.do(f"call void @give_lower(ptr %a.own, ptr %{to}, i64 %n)")
+        self.use("give_lower", f"ptr %a.own, ptr %{to}, i64 %n")
 
     def unpack(self, to: str) -> None:
         self._move("give", to)
 
     def _move(self, function: str, x: str) -> None:
         place = f"i64 %m, i64 %n, i64 0, i64 %n, i64 {self.vectors_of('%n')}"
-        self.do(f"call void @{function}(ptr %a.own, ptr %{x}, i64 0, i64 0, {place})")
+        self.use(function, f"ptr %a.own, ptr %{x}, i64 0, i64 0, {place}")
 
     def deliver(self, x: Element, to: str) -> None:
         for q, part in enumerate(x):
@@ -135,7 +120,7 @@ class InRows(SmallMatrices):
                 part = self.let(f"fptrunc double {part} to {self.stored}")
             self.do(f"store {self.stored} {part}, ptr {place}")
 
-    def _identity(self) -> None:
+    def write_identity(self) -> None:
         with (
             self.function("identity", f"ptr noalias %rows, {SIDES}"),
             self.count("0", "%n") as i,
@@ -156,7 +141,7 @@ class InRows(SmallMatrices):
 
     def unpack_pivots(self, pivots: str, orders: str) -> None:
         words = f"ptr %pivots, ptr %{pivots}, ptr %{orders}, i64 {self.least('%m', '%n')}, i64 %m"
-        self.do(f"call void @write_pivots({words})")
+        self.use("pivots", words)
 
     def _blocks(self, name: str) -> Iterator[tuple[str, str, list[list[str]], list[str]]]:
         """The function that moves the lower triangle of a matrix, a square block at a time.
@@ -183,7 +168,7 @@ class InRows(SmallMatrices):
             ]
             yield i, j, places, columns
 
-    def _take_lower(self) -> None:
+    def write_take_lower(self) -> None:
         for _, j, places, columns in self._blocks("take_lower"):
             rest = self.mul(self.sub("%n", j), self.unit)
             masks = [self.mask(self.sub(rest, str(q * self.lanes))) for q in range(self.unit)]
@@ -199,7 +184,7 @@ class InRows(SmallMatrices):
         for t, place in enumerate(columns):
             self.put(self.conjugate(tuple(parts[t] for parts in turned)), place, gap)
 
-    def _give_lower(self) -> None:
+    def write_give_lower(self) -> None:
         for i, j, places, columns in self._blocks("give_lower"):
             gap = self.gap_of("%n")
             found = [self.conjugate(self.element(place, gap)) for place in columns]
@@ -223,7 +208,7 @@ class InRows(SmallMatrices):
 
     # Algorithms.
 
-    def _swap(self) -> None:
+    def write_swap(self) -> None:
         arguments = "ptr %x, i64 %line, i64 %vectors, i64 %p, i64 %q"
         with self.function("swap", arguments), self.count("0", "%vectors") as v:
             places = [self.at("%x", (i, "%line"), (v, self.line)) for i in ("%p", "%q")]
@@ -236,13 +221,13 @@ class InRows(SmallMatrices):
         is_other = self.test("ne", p, q)
         is_row = self.test("ult", q, rows)  # pivots may come from anywhere
         with self.when(self.let(f"and i1 {is_other}, {is_row}")):
-            self.do(f"call void @swap(ptr {x}, i64 {line}, i64 {vectors}, i64 {p}, i64 {q})")
+            self.use("swap", f"ptr {x}, i64 {line}, i64 {vectors}, i64 {p}, i64 {q}")
 
     def exchange(self, rows: str, line: str, p: str) -> None:
         vectors = self.let(f"sdiv i64 {line}, {self.line}")
         self._exchanged("%a", line, vectors, p, rows)
 
-    def _swap_all(self) -> None:
+    def write_exchange_all(self) -> None:
         """The exchanges of all pivots; the last one first where ``%undo`` is 1."""
         arguments = "ptr noalias %x, i64 %rows, i64 %vectors, ptr noalias %pivots, i64 %undo"
         with self.function("exchange_all", arguments), self.count("0", "%rows") as q:
@@ -302,13 +287,14 @@ class InRows(SmallMatrices):
             with self.count(self.let(f"and i64 {i}, {-self.lanes}"), "%n", self.lanes) as c:
                 at = self.at(row, (c, 8))
                 other = self.element(self.at(top, (c, 8)), gap)
-                self.put(self.less_turned(self.element(at, gap), factor, other), at, gap)
+                new = self.less_product(self.element(at, gap), factor, other, is_turned=True)
+                self.put(new, at, gap)
 
     def is_bad(self) -> tuple[str, str]:
         bad = self.let("load i64, ptr %bad, align 8")
         return self.test("ne", bad, "0"), "0"
 
-    def _spoil(self) -> None:
+    def write_spoil(self) -> None:
         with self.function("spoil", "ptr noalias %x, i64 %vectors, ptr noalias %bad"):
             bad = self.let("load i64, ptr %bad, align 8")
             is_bad = self.test("ne", bad, "0")

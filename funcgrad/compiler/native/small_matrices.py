@@ -16,13 +16,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
 from funcgrad.compiler.abi import REFUSED, SMALL_WORDS
+from funcgrad.compiler.native.assembly import Code
 from funcgrad.compiler.native.elements import Element
 from funcgrad.compiler.native.scaled import Scaled
-
-
-def small_symbol(name: str, letter: str) -> str:
-    return f"fg_{letter}small_{name}"
-
 
 SIDES = (
     "ptr noalias %matrix, i64 %stride, i64 %last, i64 %n, i64 %k, i64 %start, i64 %columns, "
@@ -50,26 +46,11 @@ class SmallMatrices(Scaled):
     side_step: int
     rooms: tuple[int, int]
 
-    def text(self, name: str) -> str:
+    def text(self, name: str) -> Code:
         """The assembly of a kernel."""
-        functions = self.functions()
-        body, parts = _KERNELS[name]
-        for function in dict.fromkeys(functions[part] for part in parts if part in functions):
-            function()
-        with self.function(small_symbol(name, self.letter), "ptr %slots, ptr %args", "i64"):
-            body(self)
+        with self.function(f"fg_{self.letter}small_{name}", "ptr %slots, ptr %args", "i64"):
+            _KERNELS[name](self)
         return self.finished()
-
-    def functions(self) -> dict[str, Callable[[], None]]:
-        """What writes the functions that kernels call, by what they are for."""
-        return {
-            "lu": self._lu,
-            "lu_complete": self._lu_complete,
-            "substitute": self._substitute,
-            "check": self._check,
-            "factor": self._factor,
-            "unpack_pivots": self.write_pivots,
-        }
 
     # The layout.
 
@@ -178,7 +159,7 @@ class SmallMatrices(Scaled):
     def place(self, base: str, i: str, line: str, j: str) -> str:
         return self.at(base, (i, line), (j, self.step))
 
-    def _lu(self) -> None:
+    def write_lu(self) -> None:
         """``P A = L U`` in place; notes zeros on the diagonal of U.
 
         What is no number counts as the greatest, so that it is not lost.
@@ -199,10 +180,15 @@ class SmallMatrices(Scaled):
                     divisor = self.divisor(d)
                 column = self.least(after, self.sub("%n", "1"))
                 with self._search(after, column, line, gap) as row:
-                    with self.single():
-                        x = self.element(self.at(row, (p, self.step)), gap)
-                        factor = self.choose_element(is_zero, x, self.quotient(x, divisor))
-                    self.update(row, top, p, factor, gap)
+                    self._reduce(row, top, p, (is_zero, divisor), gap)
+
+    def _reduce(self, row: str, top: str, p: str, pivot: tuple[str, Element], gap: str) -> None:
+        """Take so much of the row of a pivot off another one that its element there is a factor."""
+        is_zero, divisor = pivot
+        with self.single():
+            x = self.element(self.at(row, (p, self.step)), gap)
+            factor = self.choose_element(is_zero, x, self.quotient(x, divisor))
+        self.update(row, top, p, factor, gap)
 
     @contextmanager
     def _search(self, first: str, column: str, line: str, gap: str) -> Iterator[str]:
@@ -223,7 +209,7 @@ class SmallMatrices(Scaled):
             to = self.at("%pivots", (first, self.pivot_bytes))
             self.do(f"store {self.integers} {place}, ptr {to}, align 8")
 
-    def _lu_complete(self) -> None:
+    def write_lu_complete(self) -> None:
         """``P A Q = L U`` in place, every pivot the greatest of all numbers that are left.
 
         Notes zeros on the diagonal of U, of which the last element does not count.
@@ -249,11 +235,7 @@ class SmallMatrices(Scaled):
                         self.note("%bad", is_zero, after)
                     divisor = self.divisor(d)
                 with self.count(after, "%n") as i:
-                    row = self.at("%a", (i, line))
-                    with self.single():
-                        x = self.element(self.at(row, (p, self.step)), gap)
-                        factor = self.choose_element(is_zero, x, self.quotient(x, divisor))
-                    self.update(row, top, p, factor, gap)
+                    self._reduce(self.at("%a", (i, line)), top, p, (is_zero, divisor), gap)
 
     def _search_block(self, first: str, line: str, gap: str) -> list[str]:
         """Row and column of the greatest element behind the first rows and columns."""
@@ -275,7 +257,7 @@ class SmallMatrices(Scaled):
         with self.single():
             return self.line if self.is_vector else 8
 
-    def _substitute(self) -> None:
+    def write_substitute(self) -> None:
         """The solution of a triangular system, in place of its right sides.
 
         Element ``(i, j)`` of the matrix is at ``%a + i row + j column``. The unknowns are found
@@ -318,7 +300,7 @@ class SmallMatrices(Scaled):
                         x = self.element(self.at(known, (c, step)), gap)
                         self.put(self.less_product(self.element(at, gap), factor, x), at, gap)
 
-    def _check(self) -> None:
+    def write_check(self) -> None:
         """Note zeros on a diagonal."""
         with self.function("check", "ptr noalias %a, i64 %n, ptr noalias %bad"):
             line, gap = self.line_of("%n"), self.gap_of("%n")
@@ -326,7 +308,7 @@ class SmallMatrices(Scaled):
                 is_zero = self.is_zero(self.element(self.place("%a", i, line, i), gap))
                 self.note("%bad", is_zero, self.add(i, "1"))
 
-    def _factor(self) -> None:
+    def write_factor(self) -> None:
         """``A = L L^H`` in place; notes pivots that are not positive."""
         with self.function("factor", "ptr noalias %a, i64 %n, ptr noalias %bad"):
             line, gap = self.line_of("%n"), self.gap_of("%n")
@@ -348,7 +330,7 @@ class SmallMatrices(Scaled):
     def write_pivots(self) -> None:
         """Pivots of a matrix, and the order of its rows that they lead to."""
         arguments = "ptr noalias %from, ptr noalias %pivots, ptr noalias %order"
-        with self.function("write_pivots", f"{arguments}, i64 %count, i64 %rows"):
+        with self.function("pivots", f"{arguments}, i64 %count, i64 %rows"):
             with self.count("0", "%rows") as i:
                 short = self.let(f"trunc i64 {i} to i32")
                 self.do(f"store i32 {short}, ptr {self.at('%order', (i, 4))}")
@@ -396,7 +378,7 @@ class SmallMatrices(Scaled):
 
     def _factor_lu(self) -> None:
         self.pack()
-        self.do("call void @lu(ptr %a.own, i64 %m, i64 %n, ptr %pivots, ptr %bad)")
+        self.use("lu", "ptr %a.own, i64 %m, i64 %n, ptr %pivots, ptr %bad")
 
     def _refuse(self) -> None:
         """Say which is the first matrix for which something has failed, if any."""
@@ -426,21 +408,19 @@ class SmallMatrices(Scaled):
             place = f"i64 %last, i64 %n, i64 %k, i64 {start}, i64 {columns}, i64 {vectors}"
             if source:
                 words = f"ptr %{source}, i64 %stride_{source}, {place}"
-                self.do(f"call void @take(ptr %b.own, {words})")
+                self.use("take", f"ptr %b.own, {words}")
             else:
-                self.do(f"call void @identity(ptr %b.own, ptr %{target}, i64 0, {place})")
+                self.use("identity", f"ptr %b.own, ptr %{target}, i64 0, {place}")
             yield vectors
             words = f"ptr %{target}, i64 %stride_{target}, {place}"
-            self.do(f"call void @give(ptr %b.own, {words})")
+            self.use("give", f"ptr %b.own, {words}")
 
     def _call_substitute(
         self, vectors: str, distances: tuple[str, str], unit: str, back: str, n: str = "%n"
     ) -> None:
         row, column = distances
         words = f"i64 {row}, i64 {column}, i64 {self.gap_of('%n')}, ptr %b.own, i64 {n}"
-        self.do(
-            f"call void @substitute(ptr %a.own, {words}, i64 {vectors}, i64 {unit}, i64 {back})"
-        )
+        self.use("substitute", f"ptr %a.own, {words}, i64 {vectors}, i64 {unit}, i64 {back}")
 
     def solve(self) -> None:
         self._solved("abc", "b", "c")
@@ -456,11 +436,11 @@ class SmallMatrices(Scaled):
                 self._exchange_sides(vectors, 0)
                 self._eliminate(vectors)
                 count = self.mul(self.mul("%n", vectors), self.unit)
-                self.do(f"call void @spoil(ptr %b.own, i64 {count}, ptr %bad)")
+                self.use("spoil", f"ptr %b.own, i64 {count}, ptr %bad")
 
     def _exchange_sides(self, vectors: str, is_undone: int, pivots: str = "%pivots") -> None:
         words = f"i64 {self.mul(vectors, self.unit)}, ptr {pivots}, i64 {is_undone}"
-        self.do(f"call void @exchange_all(ptr %b.own, i64 %n, {words})")
+        self.use("exchange_all", f"ptr %b.own, i64 %n, {words}")
 
     def _eliminate(self, vectors: str) -> None:
         by_rows = self.line_of("%n"), str(self.step)
@@ -477,7 +457,7 @@ class SmallMatrices(Scaled):
         with self._groups("abcd"):
             self.pack()
             self.pack_pivots("b")
-            self.do("call void @check(ptr %a.own, i64 %n, ptr %bad)")
+            self.use("check", "ptr %a.own, i64 %n, ptr %bad")
             self._refuse()
             with self._sides("c", "d") as vectors:
                 is_turned = self.test("ne", "%transposed", "0")
@@ -494,7 +474,7 @@ class SmallMatrices(Scaled):
         with self._groups("abc"):
             self.pack()
             with self.when(self.test("eq", "%unit", "0")):
-                self.do("call void @check(ptr %a.own, i64 %n, ptr %bad)")
+                self.use("check", "ptr %a.own, i64 %n, ptr %bad")
             self._refuse()
             is_turned = self.test("ne", "%transposed", "0")
             line = self.line_of("%n")
@@ -507,7 +487,7 @@ class SmallMatrices(Scaled):
     def cholesky(self) -> None:
         with self._groups("ab"):
             self.pack_lower()
-            self.do("call void @factor(ptr %a.own, i64 %n, ptr %bad)")
+            self.use("factor", "ptr %a.own, i64 %n, ptr %bad")
             self._refuse()
             self.unpack_lower("b")
 
@@ -542,7 +522,7 @@ class SmallMatrices(Scaled):
         with self._groups("ab"):
             self.pack()
             words = "ptr %a.own, i64 %n, ptr %pivots, ptr %columns, ptr %bad"
-            self.do(f"call void @lu_complete({words})")
+            self.use("lu_complete", words)
             last = self.sub("%n", "1")
             x, power = self._product_of_pivots(last, ("%pivots", "%columns"))
             x = tuple(self.across(part, "double") for part in x)
@@ -622,28 +602,17 @@ class SmallMatrices(Scaled):
         return tuple(old[:-1]), old[-1]
 
 
-_LU = ("exchange", "lu")
-_SOLVED = ("exchange_all", "substitute", "give")
-_KERNELS: dict[str, tuple[Callable[[SmallMatrices], None], tuple[str, ...]]] = {
-    "adjugate": (
-        SmallMatrices.adjugate,
-        ("pack", "exchange", "lu_complete", "identity", *_SOLVED),
-    ),
-    "cholesky": (SmallMatrices.cholesky, ("pack_lower", "unpack_lower", "factor")),
-    "det": (SmallMatrices.det, ("pack", "deliver", *_LU)),
-    "factored": (
-        SmallMatrices.factored,
-        ("pack", "take", "pack_pivots", "check", "exchange", *_SOLVED),
-    ),
-    "inv": (SmallMatrices.inverse, ("pack", *_LU, "identity", "spoil", *_SOLVED)),
-    "lu": (SmallMatrices.lu_factors, ("pack", "unpack", *_LU, "unpack_pivots")),
-    "slogdet": (SmallMatrices.slogdet, ("pack", "deliver", *_LU)),
-    "solve": (SmallMatrices.solve, ("pack", "take", *_LU, "spoil", *_SOLVED)),
-    "triangular": (
-        SmallMatrices.triangular,
-        ("pack", "take", "check", "substitute", "give"),
-    ),
+_KERNELS: dict[str, Callable[[SmallMatrices], None]] = {
+    "adjugate": SmallMatrices.adjugate,
+    "cholesky": SmallMatrices.cholesky,
+    "det": SmallMatrices.det,
+    "factored": SmallMatrices.factored,
+    "inv": SmallMatrices.inverse,
+    "lu": SmallMatrices.lu_factors,
+    "slogdet": SmallMatrices.slogdet,
+    "solve": SmallMatrices.solve,
+    "triangular": SmallMatrices.triangular,
 }
-"""What the kernels do, and the functions that they call."""
+"""What writes the kernels."""
 
 NAMES = tuple(_KERNELS)

@@ -13,10 +13,11 @@ additions, the same whoever computes it.
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 from funcgrad.compiler.abi import STRIDED_WORDS
 from funcgrad.compiler.native import gemm
-from funcgrad.compiler.native.assembly import VectorAssembly
+from funcgrad.compiler.native.assembly import Code, VectorAssembly
 from funcgrad.compiler.native.gemm import Shape
 
 _FEW_ROWS = (4, 2, 1)
@@ -30,11 +31,7 @@ def inner_shape(itemsize: int, features: str) -> Shape:
     return Shape(packed.lanes, _MANY_ROWS if has_many else _FEW_ROWS, 3 if has_many else 2)
 
 
-def strided_symbol(letter: str) -> str:
-    return f"fg_{letter}strided"
-
-
-def strided_assembly(letter: str, shape: Shape) -> str:
+def strided_code(letter: str, shape: Shape) -> Code:
     """The step for numbers of BLAS's type ``letter``: s or d."""
     return _Assembly(letter, shape).text()
 
@@ -45,16 +42,7 @@ class _Assembly(VectorAssembly):
         self.letter = letter
         self.shape = shape
 
-    def text(self) -> str:
-        kinds = [
-            (is_near, rows, vectors)
-            for is_near in (False, True)
-            for rows in self.shape.rows
-            for vectors in range(1, self.shape.vectors + 1)
-        ]
-        for kind in kinds:
-            self._inner(*kind)
-        self._choose(kinds)
+    def text(self) -> Code:
         self._step()
         return self.finished()
 
@@ -92,17 +80,21 @@ class _Assembly(VectorAssembly):
             places = [(targets[r], to_c[v]) for r, v in every]
             self.put_sums(sums, places, [masks[v] for _, v in every])
 
-    def _choose(self, kinds: list[tuple[bool, int, int]]) -> None:
+    def write_choose(self) -> None:
         """The inner loop for so many rows and vectors."""
         arguments = f"i64 %is_near, i64 %rows, i64 %vectors, {self._ARGUMENTS}"
-        functions = {256 * f + 16 * r + v: _name(f, r, v) for f, r, v in kinds}
+        kinds = itertools.product((False, True), self.shape.rows, range(1, self.shape.vectors + 1))
+        functions = {
+            256 * f + 16 * r + v: (_name(f, r, v), partial(self._inner, f, r, v))
+            for f, r, v in kinds
+        }
         with self.function("choose", arguments):
             code = self.add(self.mul("%is_near", 256), self.mul("%rows", 16))
-            self.call_by_number(self.add(code, "%vectors"), functions, self._ARGUMENTS)
+            self.use_by_number(self.add(code, "%vectors"), functions, self._ARGUMENTS)
 
     def _step(self) -> None:
         """The step: all sums of its groups of rows."""
-        with self.function(strided_symbol(self.letter), "ptr %slots, ptr %args", "i64"):
+        with self.function(f"fg_{self.letter}strided", "ptr %slots, ptr %args", "i64"):
             self.name_words(STRIDED_WORDS)
             a, b, c, outer, lines, blocks, table = (
                 self.array(f"%slot_{x}", f"%offset_{x}")
@@ -159,10 +151,11 @@ class _Assembly(VectorAssembly):
         chosen = self._chosen(self.sub(end, f"%r{n}"))
         line = self.at(lines, (f"%r{n}", 16))
         near = self.mul(self.mul("%is_near", self.size), f"%r{n}")
-        self.do(
-            f"call void @choose(i64 %is_near, i64 {chosen}, i64 {strips[0]}, ptr {table[0]}, "
+        self.use(
+            "choose",
+            f"i64 %is_near, i64 {chosen}, i64 {strips[0]}, ptr {table[0]}, "
             f"ptr {table[1]}, ptr {self.after(a, near)}, ptr {b}, ptr {c}, ptr {line}, "
-            f"ptr {strips[1]}, i1 {adds})"
+            f"ptr {strips[1]}, i1 {adds}",
         )
         self.do(f"%r.next{n} = add nsw i64 %r{n}, {chosen}")
         more = self.test("slt", f"%r.next{n}", end)

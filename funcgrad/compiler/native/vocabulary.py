@@ -15,7 +15,7 @@ Loaded by `native.numba_frontend` only, because it needs Numba's types.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -488,20 +488,9 @@ def _sign(x: Any) -> Any:
     return x.isnan().select(x, (x == 0).select(0, one))
 
 
-def _isinf(x: Emitted) -> Emitted:
-    return x.absolute() == float("inf")
-
-
-def _isfinite(x: Emitted) -> Emitted:
-    return x.absolute() < float("inf")
-
-
-def _either(test: Callable[[Emitted], Emitted]) -> Callable[[Any], Emitted]:
-    return lambda x: test(x.re) | test(x.im) if isinstance(x, Complex) else test(x)
-
-
-def _both(test: Callable[[Emitted], Emitted]) -> Callable[[Any], Emitted]:
-    return lambda x: test(x.re) & test(x.im) if isinstance(x, Complex) else test(x)
+def _of_parts(test: Callable[[Emitted], Any], join: Callable[..., Any]) -> Callable[[Any], Any]:
+    """A test of numbers, of which both parts count where they are complex."""
+    return lambda x: join(test(x.re), test(x.im)) if isinstance(x, Complex) else test(x)
 
 
 def _reassociated_sum(a: Any, b: Any) -> Any:
@@ -559,9 +548,9 @@ _EMISSIONS: dict[str, Callable[..., Any]] = {
     "real": lambda x: x.re if isinstance(x, Complex) else x,
     "imag": lambda x: x.im if isinstance(x, Complex) else x.constant(0),
     "conj": lambda x: Complex(x.re, -x.im) if isinstance(x, Complex) else x,
-    "isnan": _either(Emitted.isnan),
-    "isinf": _either(_isinf),
-    "isfinite": _both(_isfinite),
+    "isnan": _of_parts(Emitted.isnan, operator.or_),
+    "isinf": _of_parts(lambda x: x.absolute() == float("inf"), operator.or_),
+    "isfinite": _of_parts(lambda x: x.absolute() < float("inf"), operator.and_),
     "signbit": lambda x: x.bits() < 0,
     "threefry2x32": threefry2x32,
 }
@@ -659,25 +648,24 @@ def _beyond_infinity(bits: Emitted) -> int:
     return (1 << (23 if bits.width == 32 else 52)) - 1
 
 
+def _rule_by_type(results: Mapping[Any, Any]) -> Callable[[Any], Signature]:
+    """One argument, whose type says that of the result."""
+
+    def rule(args: Any) -> Signature:
+        expect(len(args) == 1 and args[0] in results, "one argument of another type", args)
+        return signature(results[args[0]], args[0])
+
+    return rule
+
+
 _ORDERED = {types.float32: types.int32, types.float64: types.int64}
-
-
-def _order_rule(args: Any) -> Signature:
-    expect(len(args) == 1 and args[0] in _ORDERED, "a float", args)
-    return signature(_ORDERED[args[0]], args[0])
-
-
-def _unorder_rule(args: Any) -> Signature:
-    expect(len(args) == 1 and args[0] in _ORDERED.values(), "what a float became", args)
-    (t,) = (t for t, order in _ORDERED.items() if order == args[0])
-    return signature(t, args[0])
-
+_FLOATS = {order: t for t, order in _ORDERED.items()}
 
 for _name, _descends in (("ascending", False), ("descending", True)):
     _emission = partial(_to_order, descends=_descends)
-    define(_name, _order_rule)(_of_values(_emission))
+    define(_name, _rule_by_type(_ORDERED))(_of_values(_emission))
     _emission = partial(_from_order, descends=_descends)
-    define(f"from_{_name}", _unorder_rule)(_of_values(_emission))
+    define(f"from_{_name}", _rule_by_type(_FLOATS))(_of_values(_emission))
 
 
 # Memory.
@@ -775,11 +763,15 @@ def _load(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Any:
 def _load_part(builder: ir.IRBuilder, pointer: Any, index: Emitted, t: Any, scope: int) -> Emitted:
     element = memory_type(t)
     address = builder.gep(pointer, [index.value], inbounds=True, source_etype=element)
-    value = builder.load(address, typ=element)
+    return _loaded(builder, builder.load(address, typ=element), t, scope)
+
+
+def _loaded(builder: ir.IRBuilder, value: Any, t: Any, scope: int) -> Emitted:
+    """What was read from memory, where flags are bytes."""
     builder.module.note_access(value, scope)
-    if t == types.boolean:
+    if element_of(t) == types.boolean:
         return Emitted(builder, value, "u") != 0
-    return Emitted(builder, value, _PARTS[t][0])
+    return Emitted(builder, value, _PARTS[element_of(t)][0])
 
 
 @define("store", _store_rule, is_pure=False, is_mapped=False)
@@ -798,11 +790,14 @@ def _store(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> None:
 def _store_part(
     builder: ir.IRBuilder, pointer: Any, index: Emitted, value: Emitted, scope: int
 ) -> None:
-    element = I8 if value.kind == "b" else value.type
-    if value.kind == "b":
-        value = value.cast(I8, "u")
-    address = builder.gep(pointer, [index.value], inbounds=True, source_etype=element)
+    value = _stored(value)
+    address = builder.gep(pointer, [index.value], inbounds=True, source_etype=value.type)
     builder.module.note_access(builder.store(value.value, address), scope)
+
+
+def _stored(value: Emitted) -> Emitted:
+    """A value as it is in memory, where flags are bytes."""
+    return value.cast(I8, "u") if value.kind == "b" else value
 
 
 # Vectors.
@@ -889,14 +884,13 @@ def _load_lanes(
     else:
         operands = [address, index.mask, index.is_whole, constant_of(type, 0)]
         value = builder.call(_some(builder, "load", type), operands)
-    builder.module.note_access(value, scope)
-    return _as_value(builder, value, t)
+    return _loaded(builder, value, t, scope)
 
 
 def _store_lanes(
     builder: ir.IRBuilder, pointer: Any, index: LaneIndex, value: Emitted, scope: int
 ) -> None:
-    value = value.cast(I8, "u") if value.kind == "b" else value
+    value = _stored(value)
     address = builder.gep(pointer, [index.first], inbounds=True, source_etype=value.element)
     if index.mask is None:
         stored = builder.store(value.value, address, align=_nbytes(value.element))
@@ -904,12 +898,6 @@ def _store_lanes(
         operands = [address, index.mask, index.is_whole, value.value]
         stored = builder.call(_some(builder, "store", value.type), operands)
     builder.module.note_access(stored, scope)
-
-
-def _as_value(builder: ir.IRBuilder, value: Any, t: Any) -> Emitted:
-    if t.element == types.boolean:
-        return Emitted(builder, value, "u") != 0
-    return Emitted(builder, value, _PARTS[t.element][0])
 
 
 def _literal(t: Any, args: Any) -> int:
@@ -976,11 +964,10 @@ def _load_where(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Any
     flags = flags.value if index.mask is None else builder.and_(flags.value, index.mask)
     bits = builder.bitcast(flags, ir.IntType(t.count))
     whole = builder.icmp_signed("==", bits, bits.type(-1))
-    other = other.cast(I8, "u") if other.kind == "b" else other
+    other = _stored(other)
     load = _some(builder, "load", other.type)
     value = builder.call(load, [address, flags, whole, other.value])
-    builder.module.note_access(value, scope)
-    return _as_value(builder, value, t)
+    return _loaded(builder, value, t, scope)
 
 
 def _present_rule(args: Any) -> Signature:

@@ -7,7 +7,7 @@ leaves some of them out: results stay the same, which tells a defect of a pass f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from funcgrad import environment
 from funcgrad.compiler.nest.allocate import mark_stored
@@ -48,13 +48,34 @@ OPTIONAL = (
 )
 """The passes that can be left out, with what they do."""
 
+_ON_GRAPHS: tuple[tuple[str, Callable[[Graph], None]], ...] = (
+    ("defer", defer),
+    ("rematerialize", rematerialize),
+    ("join_lookups", join_lookups),
+    ("divide", divide_deposits),
+    ("follow_planes", follow_planes),
+    ("read_through", read_through),
+    ("recompute", recompute),
+    ("split_totals", split_totals),
+    ("interleave", interleave),
+)
+"""The passes that change a graph, in their order. Then `fuse` forms groups of its nodes, and anew
+where `specialize` has changed anything."""
+
+_ON_GROUPS: tuple[tuple[str, Callable[[Graph, Sequence[Group]], list[Group]]], ...] = (
+    ("keep_less", keep_less),
+    ("detach", detach),
+    ("divide", divide),
+)
+"""The passes that change groups, in their order. At last values get their places."""
+
 SKIP_VARIABLE = "FUNCGRAD_SKIP_PASSES"
 VERIFY_VARIABLE = "FUNCGRAD_VERIFY"
 
 
 def is_on(name: str) -> bool:
     """Whether a pass is to run."""
-    return name not in (environment.text(SKIP_VARIABLE) or "").split(",")
+    return name not in OPTIONAL or name not in (environment.text(SKIP_VARIABLE) or "").split(",")
 
 
 def arrange(
@@ -83,46 +104,20 @@ def arrange(
                 verify_groups(graph, groups, after)
 
     check("lower")
-    defer(graph)
-    check("defer")
-    if is_on("rematerialize"):
-        rematerialize(graph)
-        check("rematerialize")
-    join_lookups(graph)
-    check("join_lookups")
-    if is_on("divide"):
-        divide_deposits(graph)
-        check("divide_deposits")
-    if is_on("follow_planes"):
-        follow_planes(graph)
-        check("follow_planes")
-    if is_on("read_through"):
-        read_through(graph)
-        check("read_through")
-    if is_on("recompute"):
-        recompute(graph)
-        check("recompute")
-    if is_on("split_totals"):
-        split_totals(graph)
-        check("split_totals")
-    if is_on("interleave"):
-        interleave(graph)
-        check("interleave")
+    for name, change in _ON_GRAPHS:
+        if is_on(name):
+            change(graph)
+            check(name)
     groups = fuse(graph)
     check("fuse", groups)
     if is_on("specialize") and specialize(graph, groups):
         check("specialize")
         groups = fuse(graph)
         check("fuse", groups)
-    if is_on("keep_less"):
-        groups = keep_less(graph, groups)
-        check("keep_less", groups)
-    if is_on("detach"):
-        groups = detach(groups)
-        check("detach", groups)
-    if is_on("divide"):
-        groups = divide(graph, groups)
-        check("divide", groups)
+    for name, regroup in _ON_GROUPS:
+        if is_on(name):
+            groups = regroup(graph, groups)
+            check(name, groups)
     mark_stored(graph, groups)
     if is_on("write_through"):
         prefer_fresh(graph, groups)

@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from funcgrad.compiler.nest.layout import Operand, Uniform, Value, View, whole
-from funcgrad.compiler.nest.nodes import Graph, Node, Point
+from funcgrad.compiler.nest.nodes import Fold, Graph, Node, Point
 from funcgrad.core.program import Equation, Program
+from funcgrad.lowering import Reduction
 
 N = TypeVar("N", bound=Node)
 
@@ -41,9 +42,15 @@ class Builder:
         """All of what a node computes, which is appended."""
         return whole(self.add(node).out)
 
-    def copy(self, operand: Operand) -> Value:
-        """The elements of an operand, stored contiguously."""
-        out = Value(operand.shape, operand.dtype)
+    def summed(self, operand: Operand, axes: tuple[int, ...]) -> Value:
+        """The sums of an operand over some axes."""
+        shape = tuple(n for axis, n in enumerate(operand.shape) if axis not in axes)
+        out = Value(shape, operand.dtype)
+        return self.add(Fold((operand,), (out,), sum_over(axes))).out
+
+    def copy(self, operand: Operand, dtype: np.dtype[Any] | None = None) -> Value:
+        """The elements of an operand, stored contiguously, under its dtype or another one."""
+        out = Value(operand.shape, dtype or operand.dtype)
         return self.add(Point((operand,), (out,), "{0}")).out
 
     def array(self, array: np.ndarray) -> Operand:
@@ -61,6 +68,11 @@ class Builder:
     def lower_into(self, graph: Graph, program: Program, operands: Sequence[Operand]) -> None:
         """Lower a program that is applied to operands, such as a loop's body, into a new graph."""
         raise NotImplementedError
+
+
+def sum_over(axes: tuple[int, ...]) -> Reduction:
+    """A sum over some axes."""
+    return Reduction(axes, "0", "radd({0}, {1})", accurate=True)
 
 
 def is_uniform(array: np.ndarray) -> bool:

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from string import ascii_letters
 
 from funcgrad.compiler.nest.builder import Builder
-from funcgrad.compiler.nest.layout import Operand, Shape, Value, View, reindexed, whole
-from funcgrad.compiler.nest.nodes import Fold, Matrices, Point, Product
+from funcgrad.compiler.nest.layout import Operand, Shape, Value, View, whole
+from funcgrad.compiler.nest.nodes import Matrices, Point, Product
 from funcgrad.compiler.nest.split import even_parts
-from funcgrad.lowering import Contraction, Reduction, Reindex
+from funcgrad.lowering import Contraction, Reindex
 from funcgrad.records import dataclass
 
 MAX_UNROLLED = 16
@@ -121,9 +121,7 @@ class Contractor:
         if not self.summed:
             return whole(node.out)
         axes = tuple(range(len(form.out), len(labels)))
-        total = Value(self._shape(form.out), x.dtype)
-        fold = Reduction(axes, "0", "radd({0}, {1})", accurate=True)
-        return self.builder.result(Fold((whole(node.out),), (total,), fold))
+        return whole(self.builder.summed(whole(node.out), axes))
 
     def _by_matrices(self, lhs: str, x: Operand, rhs: str, y: Operand, out: str) -> Operand:
         divided = self._with_divided_sums(lhs, x, rhs, y)
@@ -140,10 +138,7 @@ class Contractor:
         self.builder.add(Product((a, b), (value,), (batch, m, n, k), (a_layout, b_layout)))
         if roles.added:
             order = order[len(roles.added) :]
-            total = Value(self._shape(order), x.dtype)
-            axes = tuple(range(len(roles.added)))
-            fold = Reduction(axes, "0", "radd({0}, {1})", accurate=True)
-            value = self.builder.add(Fold((whole(value),), (total,), fold)).out
+            value = self.builder.summed(whole(value), tuple(range(len(roles.added))))
         strides = dict(zip(order, value.strides, strict=True))
         return View(value, self._shape(out), tuple(strides[c] for c in out))
 
@@ -281,4 +276,4 @@ def _with_divided_axis(x: View, own: str, letter: str, part: str, n: int) -> tup
 def _spread(x: Operand, own: str, labels: str, space: Shape) -> Operand:
     """An operand with axes ``own`` over the axes ``labels``."""
     axes = tuple(own.index(c) if c in own else None for c in labels)
-    return reindexed(x, Reindex(axes, (0,) * len(own), (1,) * len(labels)), space)
+    return x.reindexed(Reindex(axes, (0,) * len(own), (1,) * len(labels)), space)

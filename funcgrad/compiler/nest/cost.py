@@ -9,23 +9,25 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from funcgrad.compiler.nest.layout import Operand, Uniform, Value, View
+from funcgrad.compiler.nest.layout import Operand, Shape, Uniform, Value, View
 from funcgrad.compiler.nest.nodes import (
+    ArgFold,
     Branch,
     Deposit,
     External,
+    Fold,
     Graph,
-    Lookup,
     Loop,
     Nest,
     Node,
     Pick,
+    Point,
     Product,
     Put,
     Replace,
     Routine,
+    Scan,
     StridedProduct,
-    Window,
 )
 from funcgrad.intrinsics import CASTS, EXPENSIVE, Intrinsic, expression
 from funcgrad.records import dataclass
@@ -73,12 +75,29 @@ def arithmetic_of(node: Node) -> Cost:
         return _nest(node)
     if isinstance(node, External | Routine):
         return Cost(unknown=(f"the arithmetic of {_whose(node)}",))
-    templates, count = node.counted
+    templates, shape = _evaluated(node)
+    count = math.prod(shape)
     uses = [use for template in templates for use in expression(template).uses]
     is_complex = any(x.dtype.kind == "c" for x in (*node.operands, *node.outs))
     functions = sum(map(_is_function, uses))
     flops = sum(_flops(x, is_complex) for x in uses if not _is_function(x))
     return Cost(float(flops * count), float(functions * count))
+
+
+def _evaluated(node: Node) -> tuple[Sequence[str], Shape]:
+    """The expressions that a node evaluates, and where."""
+    match node:
+        case Point():
+            return (node.expr,), node.space
+        case Fold() | Scan():
+            return (node.form.step,), node.space
+        case ArgFold():
+            return (node.form.step, node.form.better), node.operands[0].shape
+        case Deposit():
+            return (node.form.step,), node.operands[1].shape
+        case Put() | Replace():
+            return (node.step,), node.operands[1].shape
+    return (), ()
 
 
 def _is_function(x: Intrinsic) -> bool:
@@ -153,11 +172,9 @@ def traffic_of(nodes: Sequence[Node]) -> float:
 
 def _operands(node: Node) -> tuple[Sequence[Operand], int]:
     """The operands that a node reads as a whole, and the bytes that it moves otherwise."""
-    if isinstance(node, Lookup | Window):
-        return node.operands[1:], 2 * node.out.nbytes
     if isinstance(node, Pick):
         return node.operands[1:], node.out.nbytes * (1 + node.out.is_stored)
-    if isinstance(node, Deposit | Put | Replace):
+    if isinstance(node, Put):
         # The copy of the array that it changes is a kernel of its own.
         _, updates, *places = node.operands
         return [updates, *places], 2 * math.prod(updates.shape) * node.out.dtype.itemsize

@@ -13,8 +13,7 @@ import math
 from collections.abc import Sequence
 
 from funcgrad.compiler.nest.fuse import Group, fuse_nodes, is_late, row_shapes
-from funcgrad.compiler.nest.layout import View
-from funcgrad.compiler.nest.nodes import Fold, Node, Point, values_read
+from funcgrad.compiler.nest.nodes import Fold, Graph, Node, Point, values_read
 from funcgrad.intrinsics import expression
 
 MIN_ROWS = 64
@@ -27,7 +26,7 @@ MIN_WORK = 1 << 19
 """Elements of a walk that is worth several threads."""
 
 
-def detach(groups: Sequence[Group]) -> list[Group]:
+def detach(graph: Graph, groups: Sequence[Group]) -> list[Group]:
     """The groups, some of them in two parts or more."""
     found: list[Group] = []
     for group in groups:
@@ -50,8 +49,7 @@ def _followers(group: Group) -> dict[Node, None]:
     spaces = row_shapes(group.space, group.walk)
     for node in reversed(group.nodes):
         if node in needed or node.space not in spaces or node.space == group.space:
-            makers = (x.value.maker for x in node.operands if isinstance(x, View))
-            needed.update(maker for maker in makers if maker in own)
+            needed.update(v.maker for v in values_read(node) if v.maker in own)
         else:
             found[node] = None
     return dict.fromkeys(node for node in group.nodes if node in found)

@@ -16,10 +16,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from funcgrad.compiler.nest.builder import sum_over
 from funcgrad.compiler.nest.codegen import LONG
 from funcgrad.compiler.nest.fuse import Group, Walk, fuse_nodes, kind_of
 from funcgrad.compiler.nest.layout import (
-    Operand,
+    S,
     Shape,
     Uniform,
     Value,
@@ -27,10 +28,10 @@ from funcgrad.compiler.nest.layout import (
     contiguous_strides,
     whole,
 )
-from funcgrad.compiler.nest.nodes import Fold, Graph, Guard, Node, Point, Put, values_read
+from funcgrad.compiler.nest.nodes import Fold, Graph, Guard, Node, Point, Put, rewrite, values_read
 from funcgrad.compiler.nest.split import even_parts
+from funcgrad.compiler.nest.split_totals import in_two
 from funcgrad.intrinsics import expression
-from funcgrad.lowering import Reduction
 
 MIN_ELEMENTS = 1 << 19
 """Smaller walks are those of one thread."""
@@ -48,15 +49,7 @@ MANY = 64
 
 def divide_deposits(graph: Graph) -> None:
     """Divide sums at computed places; changes the graph."""
-    nodes: list[Node] = []
-    for node in graph.nodes:
-        n_parts = _n_deposit_parts(node) if isinstance(node, Put) else 0
-        if n_parts:
-            assert isinstance(node, Put)
-            nodes += [new.like(node) for new in _divided_deposit(node, n_parts)]
-        else:
-            nodes.append(node)
-    graph.nodes = nodes
+    rewrite(graph, lambda node: _divided_deposit(node) if isinstance(node, Put) else None)
 
 
 def _n_deposit_parts(node: Put) -> int:
@@ -69,12 +62,14 @@ def _n_deposit_parts(node: Put) -> int:
     return even_parts(shape[0], 1)
 
 
-def _divided_deposit(node: Put, n_parts: int) -> list[Node]:
+def _divided_deposit(node: Put) -> list[Node] | None:
+    n_parts = _n_deposit_parts(node)
+    if not n_parts:
+        return None
     x, *taken = node.operands
     out, dtype = node.out, node.out.dtype
     parts = Value((n_parts, *out.shape), dtype)
     target = _split(node.target, n_parts)
-    assert isinstance(target, View)
     strides = (target.strides[0] + math.prod(out.shape), *target.strides[1:])
     operands = (Uniform(dtype.type(0), parts.shape), *(_split(y, n_parts) for y in taken))
     put = replace(
@@ -84,7 +79,7 @@ def _divided_deposit(node: Put, n_parts: int) -> list[Node]:
         target=View(parts, target.shape, strides, target.offset),
         lanes=frozenset({0, *(axis + 1 for axis in node.lanes)}),
     )
-    form = Reduction((0,), "0", "radd({0}, {1})", accurate=True)
+    form = sum_over((0,))
     if isinstance(x, Uniform) and x.scalar == 0:
         return [put, Fold((whole(parts),), (out,), form)]
     total = Fold((whole(parts),), (Value(out.shape, dtype),), form)
@@ -155,7 +150,8 @@ def _divided(group: Group, n_parts: int) -> dict[Node, tuple[Fold, Fold]]:
     for i, node in enumerate(group.nodes):
         node.operands = tuple(_split(x, n_parts) for x in node.operands)
         if isinstance(node, Fold) and 0 in node.form.axes:
-            found[node] = _in_two(node, n_parts)
+            axes = tuple(a + 1 for a in node.form.axes)
+            found[node] = in_two(node, (n_parts, *node.out.shape), axes)
             group.nodes[i] = found[node][0]
             continue
         if isinstance(node, Fold):
@@ -174,23 +170,12 @@ def _divided(group: Group, n_parts: int) -> dict[Node, tuple[Fold, Fold]]:
     return found
 
 
-def _in_two(node: Fold, n_parts: int) -> tuple[Fold, Fold]:
-    """A fold of parts, and one of their results."""
-    parts = Value((n_parts, *node.out.shape), node.out.dtype)
-    inner = replace(node.form, axes=tuple(a + 1 for a in node.form.axes))
-    outer = replace(node.form, axes=(0,))
-    first, then = Fold(node.operands, (parts,), inner), Fold((whole(parts),), node.outs, outer)
-    return first.like(node), then.like(node)
-
-
 def _split_shape(shape: Shape, n_parts: int) -> Shape:
     return n_parts, shape[0] // n_parts, *shape[1:]
 
 
-def _split(operand: Operand, n_parts: int) -> Operand:
+def _split(operand: S, n_parts: int) -> S:
     """An operand with its first axis as two."""
     shape = _split_shape(operand.shape, n_parts)
-    if isinstance(operand, Uniform):
-        return Uniform(operand.scalar, shape)
     first, *rest = operand.strides
-    return View(operand.value, shape, (first * shape[1], first, *rest), operand.offset)
+    return operand.walked(shape, (first * shape[1], first, *rest), operand.offset)

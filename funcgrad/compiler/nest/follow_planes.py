@@ -23,6 +23,7 @@ import numpy as np
 from funcgrad.compiler.nest.layout import (
     Box,
     Operand,
+    S,
     Shape,
     Uniform,
     Value,
@@ -34,6 +35,7 @@ from funcgrad.compiler.nest.layout import (
     reindex_of,
     seen_box,
     whole,
+    without,
 )
 from funcgrad.compiler.nest.nodes import (
     Copies,
@@ -154,10 +156,8 @@ class _Planes:
         operands: list[Operand] = [Uniform(out.dtype.type(0), out.shape)]
         places = [whole(out)]
         for plane, part in found.parts.items():
-            place = _along(whole(out), found.lane, plane, part.box)
-            assert isinstance(place, View)
             operands.append(part.operand)
-            places.append(place)
+            places.append(_along(whole(out), found.lane, plane, part.box))
         return Copies(tuple(operands), (out,), tuple(places)).like(node)
 
     # What becomes of planes.
@@ -219,21 +219,15 @@ class _Planes:
 
     def _over(self, part: _Part, other: Operand, lane: int, box: Box) -> Operand:
         """The elements of a part where it has some, in a box around it, and others elsewhere."""
-        inner, outer = _without(part.box, lane), _without(box, lane)
+        inner, outer = without(part.box, lane), without(box, lane)
         if inner == outer:
             return part.operand
         inside = tuple((a - c, b - c) for (a, b), (c, _) in zip(inner, outer, strict=True))
-        operand = part.operand
-        if isinstance(operand, Uniform):
-            operand = Uniform(operand.scalar, other.shape)
-        else:
-            before = sum(a * s for (a, _), s in zip(inside, operand.strides, strict=True))
-            operand = View(operand.value, other.shape, operand.strides, operand.offset - before)
-        return self._guard(operand, other, inside)
+        return self._guard(part.operand.around(inside, other.shape), other, inside)
 
     def _add(self, expr: str, operands: Sequence[Operand], dtype: Any) -> View:
         """What a point computes of operands; axes of length 1 are none of its kernel."""
-        inner = tuple(map(_without_ones, operands))
+        inner = tuple(x.without_ones() for x in operands)
         out = Value(inner[0].shape, dtype)
         self.added.append(Point(inner, (out,), expr))
         return _with_shape(out, operands[0].shape)
@@ -242,7 +236,7 @@ class _Planes:
         """One operand in a box, another one elsewhere."""
         shape = outside.shape
         long = tuple(x for x, n in zip(box, shape, strict=True) if n != 1)
-        operands = _without_ones(inside), _without_ones(outside)
+        operands = inside.without_ones(), outside.without_ones()
         out = Value(operands[0].shape, outside.dtype)
         self.added.append(Guard(operands, (out,), long))
         return _with_shape(out, shape)
@@ -311,26 +305,13 @@ def _of_identity(value: Value, diagonal: np.ndarray) -> _Sparse:
     return _Sparse(0, {(slopes, 0): _Part(box, operand)})
 
 
-def _without_ones(operand: Operand) -> Operand:
-    """An operand without axes of length 1."""
-    shape = tuple(n for n in operand.shape if n != 1)
-    if isinstance(operand, Uniform):
-        return Uniform(operand.scalar, shape)
-    strides = (s for n, s in zip(operand.shape, operand.strides, strict=True) if n != 1)
-    return View(operand.value, shape, tuple(strides), operand.offset)
-
-
 def _with_shape(value: Value, shape: Shape) -> View:
     """A value under a shape that has more axes of length 1."""
     return View(value, shape, contiguous_strides(shape))
 
 
-def _without(items: tuple[Any, ...], i: int) -> tuple[Any, ...]:
-    return items[:i] + items[i + 1 :]
-
-
 def _sizes(box: Box, lane: int) -> Shape:
-    return tuple(b - a for a, b in _without(box, lane))
+    return tuple(b - a for a, b in without(box, lane))
 
 
 def _first_lane(plane: _Plane, box: Box) -> int:
@@ -339,18 +320,15 @@ def _first_lane(plane: _Plane, box: Box) -> int:
     return distance + sum(c * a for c, (a, _) in zip(slopes, box, strict=True))
 
 
-def _along(operand: Operand, lane: int, plane: _Plane, box: Box) -> Operand:
+def _along(operand: S, lane: int, plane: _Plane, box: Box) -> S:
     """What an operand has on a plane."""
-    shape = _sizes(box, lane)
-    if isinstance(operand, Uniform):
-        return Uniform(operand.scalar, shape)
     step = operand.strides[lane]
     strides = tuple(s + step * c for s, c in zip(operand.strides, plane[0], strict=True))
     first = sum(
         a * s for k, ((a, _), s) in enumerate(zip(box, operand.strides, strict=True)) if k != lane
     )
     offset = operand.offset + first + step * _first_lane(plane, box)
-    return View(operand.value, shape, _without(strides, lane), offset)
+    return operand.walked(_sizes(box, lane), without(strides, lane), offset)
 
 
 def _cut(zeros: Uniform, box: Box, lane: int) -> Uniform:
@@ -391,7 +369,7 @@ def _boxes(
             boxes[plane] = _hull(boxes[plane], part.box) if plane in boxes else part.box
     if len({slopes for slopes, _ in boxes}) > 1 or len(boxes) > MAX_PLANES:
         return None
-    n_elements = sum(box_size(_without(box, lane)) for box in boxes.values())
+    n_elements = sum(box_size(without(box, lane)) for box in boxes.values())
     if n_elements * FEW > math.prod(shape):
         return None
     is_inside = all(_is_inside(plane, box, shape[lane]) for plane, box in boxes.items())
@@ -441,9 +419,6 @@ def _reindexed(found: _Sparse, form: Reindex, view: View) -> _Sparse | None:
 
 def _part_seen(part: _Part, lane: int, form: Reindex, inner: Box, at: int) -> Operand:
     """The elements of a part as a view of the array shows them in a box of its indices."""
-    shape = _sizes(inner, at)
-    if isinstance(part.operand, Uniform):
-        return Uniform(part.operand.scalar, shape)
     own = part.operand.strides
     strides = (*own[:lane], 0, *own[lane:])
     offset = part.operand.offset + sum(
@@ -453,4 +428,4 @@ def _part_seen(part: _Part, lane: int, form: Reindex, inner: Box, at: int) -> Op
     for axis, step, (low, _) in zip(form.axes, form.steps, inner, strict=True):
         found.append(0 if axis is None else step * strides[axis])
         offset += low * found[-1]
-    return View(part.operand.value, shape, _without(tuple(found), at), offset)
+    return part.operand.walked(_sizes(inner, at), without(tuple(found), at), offset)

@@ -19,12 +19,12 @@ between and no barrier is. Everything else (matrix products, calls of NumPy) is 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from funcgrad.compiler.nest.interleave import lie_in_turn
-from funcgrad.compiler.nest.layout import Shape, Value, View, contiguous_strides, same_strides
-from funcgrad.compiler.nest.nodes import Copies, Fold, Graph, Node, Pick, Point
+from funcgrad.compiler.nest.layout import Shape, View, contiguous_strides, same_strides
+from funcgrad.compiler.nest.nodes import Copies, Fold, Graph, Node, Pick, Point, values_read
 from funcgrad.compiler.nest.segment import segments
 from funcgrad.records import dataclass
 
@@ -131,7 +131,7 @@ class _Fuser:
             group.walk = reduction_walk(node)
         self.groups[i] = group
         self.group_of[node] = group
-        makers = {v.maker for v in _values(node) if v.maker is not None}
+        makers = {v.maker for v in values_read(node) if v.maker is not None}
         producers = {self.group_of[maker].index for maker in makers if maker in self.group_of}
         for index in producers:
             self._depend(group, self.groups[index])
@@ -140,7 +140,7 @@ class _Fuser:
                 self._depend(group, self.effect)
             self.effect = group
         if isinstance(node, Copies) and lie_in_turn(node.places):
-            parts = [v.maker for v in _values(node)]
+            parts = [v.maker for v in values_read(node)]
             self._merge_all([self.group_of[part] for part in parts if part in self.group_of])
         if not group.is_fusable:
             return
@@ -233,10 +233,6 @@ class _Fuser:
                     group.nodes.sort(key=position.__getitem__)
                     order.append(group)
         return order
-
-
-def _values(node: Node) -> Iterable[Value]:
-    return (x.value for x in node.operands if isinstance(x, View))
 
 
 def _united(a: Group, b: Group) -> tuple[Shape, Walk | None] | None:

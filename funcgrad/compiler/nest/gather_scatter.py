@@ -32,7 +32,6 @@ from funcgrad.compiler.nest.nodes import (
     Node,
     Put,
     Recurrence,
-    Replace,
     Scan,
     Search,
 )
@@ -120,7 +119,7 @@ class _Put:
         self.row = Walk(source, "b", shape[n:], moved, is_row and not has_lanes)
         first = self.row if is_row and not has_lanes else self.places
         is_line = math.prod(shape[n:]) == 1 and len(self.places.loops) == 1
-        is_line = is_line and not has_lanes and bool(self.indices)
+        is_line = is_line and not has_lanes and n > 0 and bool(self.indices)
         if is_line:
             source.add(f"total = {source.word(math.prod(shape))}")
             self.zero = source.literal(node.out.dtype.type(0))
@@ -139,6 +138,9 @@ class _Put:
         """How many bytes further the place of the current element is, and whether there is one."""
         source, tests = self.source, []
         for k, cursor in enumerate(self.indices):
+            if self.node.mode == "start":
+                source.add(f"k{k} = {clamped(cursor.load(), cursor.dtype, f'(n{k} - 1)')}")
+                continue
             source.add(f"at{k} = i64({cursor.load()})")
             test = resolve(source, self.node.mode, f"k{k}", f"at{k}", f"n{k}")
             tests += [f"({test})"] if test else []
@@ -246,40 +248,6 @@ def _copied(operand: Operand, place: View) -> Iterator[Kernel]:
         yield generate_copy(operand, place)
 
 
-# Windows.
-
-
-@generates(Replace)
-def generate_replace(node: Replace) -> Iterator[Kernel]:
-    """The kernels of a replaced window: a copy of all, and one of the window."""
-    x, update, *starts = node.operands
-    yield from _copied(x, whole(node.out))
-    yield _replacement(whole(node.out), starts, update, node.step)
-
-
-def _replacement(array: View, starts: Sequence[Operand], part: Operand, step: str) -> Kernel:
-    """Takes a part into an array."""
-    source = Source(has_span=True)
-    large, small = Cursor(source, array, "x", 1), Cursor(source, part, "w", 2)
-    moves = []
-    for k, start in enumerate(starts):
-        room = array.shape[k] - part.shape[k]
-        if not room:
-            continue
-        cursor = Cursor(source, start, f"i{k}", 3 + k)
-        source.add(f"room{k} = {source.word(room)}")
-        source.add(f"k{k} = {clamped(cursor.load(), cursor.dtype, f'room{k}')}")
-        moves.append(f"k{k} * {source.word(array.strides[k] * array.dtype.itemsize)}")
-    if moves:
-        source.add(f"at = offset(x, {' + '.join(moves)})")
-        large.pointer = "at"
-    moved = [(large, array.strides), (small, small.strides)]
-    walk = Walk(source, "a", part.shape, moved, is_outermost=True)
-    with walk.inside():
-        source.add(large.store(step.format(large.load(), small.load())))
-    return Kernel(source.text(), source.words, walk.length, work=math.prod(part.shape))
-
-
 # Places of extremes.
 
 ARG_BLOCK = 1024
@@ -316,26 +284,22 @@ def _argfold_by_rows(node: ArgFold, x: View) -> Kernel:
     is_dense = x.strides[form.axis] == 1 and x.dtype.kind in "fiu"
     kind = _ExtremeOfVectors if is_dense and is_long else _ExtremeOfNumbers
     search = kind(source, form, line, along)
-    if not is_long:
-        with walk.inside():
-            source.add(f"best = {line.load()}")
-            source.add("place = i64(0)")
-            search.fold("best", f"0, {search.loop.end}")
-            search.find("most", f"0, {search.loop.end}")
-            source.add(out.store("place"))
-        return Kernel(source.text(), source.words, walk.length, [], True, math.prod(x.shape))
     with walk.inside():
         source.add(f"best = {line.load()}")
-        source.add("first = i64(0)")
         source.add("place = i64(0)")
-        search.begin()
-        with along.blocks(search.loop, ARG_BLOCK):
-            search.fold("best", "q, stop")
-            with source.block(f"if {form.better.format('most', 'best')}:"):
-                source.add("best = most")
-                source.add("first = q")
-        source.add(f"stop = minimum(first + {ARG_BLOCK}, {search.loop.end})")
-        search.find("best", "first, stop")
+        if not is_long:
+            search.fold("best", f"0, {search.loop.end}")
+            search.find("most", f"0, {search.loop.end}")
+        else:
+            source.add("first = i64(0)")
+            search.begin()
+            with along.blocks(search.loop, ARG_BLOCK):
+                search.fold("best", "q, stop")
+                with source.block(f"if {form.better.format('most', 'best')}:"):
+                    source.add("best = most")
+                    source.add("first = q")
+            source.add(f"stop = minimum(first + {ARG_BLOCK}, {search.loop.end})")
+            search.find("best", "first, stop")
         source.add(out.store("place"))
     return Kernel(source.text(), source.words, walk.length, [], True, math.prod(x.shape))
 

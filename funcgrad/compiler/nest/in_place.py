@@ -14,7 +14,6 @@ from funcgrad.compiler.nest.nodes import (
     Node,
     Point,
     Put,
-    Replace,
     Routine,
     values_read,
 )
@@ -33,7 +32,7 @@ def reuse_inputs(graph: Graph, groups: Sequence[Group], donated: Sequence[bool])
     for node, i in home.items():
         for k, x in enumerate(node.operands):
             if isinstance(x, View) and x.value in reads:
-                is_plain = x.is_whole and x.shape == x.value.shape and not node.looks_around(k)
+                is_plain = x.is_value and not node.looks_around(k)
                 reads[x.value].append((i, is_plain))
     shapes = graph.out_shapes or [out.shape for out in graph.outputs]
     for out, shape in zip(graph.outputs, shapes, strict=True):
@@ -70,7 +69,7 @@ def _changed(node: Node) -> Iterator[tuple[Value, Value]]:
             if [y.value for y in node.operands if isinstance(y, View)].count(x.value) == 1:
                 yield x.value, memory.value
         return
-    if not isinstance(node, Put | Replace | Copies):
+    if not isinstance(node, Put | Copies):
         return
     if isinstance(node, Copies) and (
         node.is_fresh or not node.places or not node.places[0].is_whole

@@ -35,7 +35,7 @@ from funcgrad.compiler.nest.nodes import (
     Product,
     Scan,
 )
-from funcgrad.compiler.nest.scalarize import MAX_COST, node_cost
+from funcgrad.compiler.nest.scalarize import MAX_COST, needs_of, node_cost
 from funcgrad.compiler.nest.source import Kernel
 from funcgrad.compiler.nest.unroll import Memory, Names, Unroller, places_of
 from funcgrad.records import dataclass
@@ -146,13 +146,11 @@ class _Splitter:
         if x.shape[:1] != (self.lanes.count,):
             raise _NotAlikeError
         if isinstance(x, Uniform):
-            return Uniform(x.scalar, x.shape[1:])
+            return x.element(0)
         if x.value in self.lanes.own:
             return self._within(self.lanes.own[x.value], math.prod(x.value.shape[1:]), x)
-        rest = View(x.value, x.shape[1:], x.strides[1:], x.offset)
-        if not x.strides[0]:
-            return rest
-        return replace(rest, value=self._input(x.value, x.strides[0]))
+        rest = x.element(0)
+        return rest.of(self._input(x.value, x.strides[0])) if x.strides[0] else rest
 
     def _input(self, value: Value, step: int) -> Value:
         """A value in memory of which every lane reads elements of its own."""
@@ -162,7 +160,7 @@ class _Splitter:
 
     def _within(self, own: Value, size: int, x: View) -> View:
         """A view of all lanes, whose first axis they are, as one of the value of one lane."""
-        rest = View(own, x.shape[1:], x.strides[1:], x.offset)
+        rest = x.element(0).of(own)
         places = places_of(rest)
         if x.shape[0] != self.lanes.count or x.strides[0] != size:
             raise _NotAlikeError
@@ -215,22 +213,13 @@ class _LaneWriter(Unroller):
         self.node = lanes.node
         self.scratch: list[Value] = []
         self.links = {link.inner: link for link in self.node.links}
-        self.needs = self._needs()
+        body = Graph(nodes=[*lanes.shared, *lanes.each])
+        self.needs = needs_of([body], self.memory)
         for value in self._given():
             self.links.setdefault(value, Link(value, value))  # a constant
-        body = Graph(nodes=[*lanes.shared, *lanes.each])
         self._literals([body])
         self._declare()
         self._blocks()
-
-    def _needs(self) -> dict[Value, set[int]]:
-        """Which elements of every value are read."""
-        needs: dict[Value, set[int]] = {}
-        for node in (*self.lanes.shared, *self.lanes.each):
-            for x in node.operands:
-                if isinstance(x, View):
-                    needs.setdefault(x.value, set()).update(places_of(x))
-        return needs
 
     # What comes from outside.
 
@@ -344,15 +333,7 @@ class _LaneWriter(Unroller):
         source = self.source
         with source.iterations("t", self.node.length or 0):
             kept = dict(self.pointers)
-            for link in self.node.links:
-                if link.step:
-                    pointer, scope = self.pointers[link.inner]
-                    step = source.word(link.step * link.inner.dtype.itemsize)
-                    source.add(f"{pointer}_t = offset({pointer}, t * {step})")
-                    self.pointers[link.inner] = f"{pointer}_t", scope
-                    if link.inner.maker is None and link.inner in self.needs:
-                        places = self.needs[link.inner]
-                        self.names[link.inner] = self._load(f"{pointer}_t", scope, places)
+            self._walk(self.node.links, "t", self.needs)
             self._graph(Graph(nodes=self.lanes.shared))
             with self._each_lane():
                 self._step_of_lane()

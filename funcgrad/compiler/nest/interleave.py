@@ -17,8 +17,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from funcgrad.compiler.nest.layout import Operand, Uniform, Value, View, contiguous_strides, whole
-from funcgrad.compiler.nest.nodes import Copies, Graph, Matrices, Node, Point, Product
+from funcgrad.compiler.nest.layout import Operand, Value, View, contiguous_strides, whole
+from funcgrad.compiler.nest.nodes import Copies, Graph, Matrices, Node, Point, Product, rewrite
 
 MOST_PARTS = 16
 """Parts of one kernel, and elements from one element of a part to its next one."""
@@ -45,43 +45,27 @@ def lie_in_turn(places: Sequence[View]) -> bool:
 
 def interleave(graph: Graph) -> None:
     """Let parts that lie in turn, and elements of tiny products, be points; changes the graph."""
-    nodes: list[Node] = []
-    for node in graph.nodes:
-        if isinstance(node, Product) and _is_tiny(node):
-            found = list(_written_out(node))
-        elif isinstance(node, Copies):
-            found = list(_as_points(node))
-        else:
-            found = [node]
-        for made in found:
-            made.epoch, made.equation = node.epoch, node.equation
-        nodes += found
-    graph.nodes = nodes
+    rewrite(graph, _as_points)
 
 
-def _as_points(node: Copies) -> Iterator[Node]:
+def _as_points(node: Node) -> Iterator[Node] | None:
+    if isinstance(node, Product) and _is_tiny(node):
+        return _written_out(node)
+    if not isinstance(node, Copies):
+        return None
+    places = [place.without_ones() for place in node.places]
+    is_some = lie_in_turn(places) and 0 not in places[0].shape
+    return _in_turn(node, places) if is_some else None
+
+
+def _in_turn(node: Copies, places: Sequence[View]) -> Iterator[Node]:
     """An assembly with its parts as points."""
-    places = [_long(place) for place in node.places]
-    if not lie_in_turn(places) or not math.prod(places[0].shape):
-        yield node
-        return
     parts = []
     for operand, place in zip(node.operands, places, strict=True):
-        if isinstance(operand, Uniform):
-            operand = Uniform(operand.scalar, place.shape)
-        else:
-            operand = _long(operand)
-        point = Point((operand,), (Value(place.shape, node.out.dtype),), "{0}")
+        point = Point((operand.without_ones(),), (Value(place.shape, node.out.dtype),), "{0}")
         parts.append(whole(point.out))
         yield point
     yield Copies(tuple(parts), node.outs, tuple(places), node.is_fresh)
-
-
-def _long(view: View) -> View:
-    """A view without its axes of length 1."""
-    axes = [axis for axis, n in enumerate(view.shape) if n != 1]
-    shape = tuple(view.shape[axis] for axis in axes)
-    return View(view.value, shape, tuple(view.strides[axis] for axis in axes), view.offset)
 
 
 # Products.

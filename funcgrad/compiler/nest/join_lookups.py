@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.compiler.nest.layout import Operand, Shape, Uniform, Value, View, broadcast, whole
+from funcgrad.compiler.nest.layout import Operand, Shape, Uniform, Value, View, whole
 from funcgrad.compiler.nest.nodes import (
     Checked,
     Deposit,
@@ -25,25 +25,30 @@ from funcgrad.compiler.nest.nodes import (
     Pick,
     Point,
     Put,
+    Replace,
     Window,
+    rewrite,
 )
 from funcgrad.records import dataclass
 
 
 def join_lookups(graph: Graph) -> None:
     """Let lookups and windows be computed element by element; changes the graph."""
-    nodes: list[Node] = []
     known = dict(graph.constants)
-    for node in graph.nodes:
-        if isinstance(node, Lookup):
-            nodes += _picks(node, known)
-        elif isinstance(node, Window):
-            nodes.append(_window(node))
-        elif isinstance(node, Deposit):
-            nodes += _puts(node, known)
-        else:
-            nodes.append(node)
-    graph.nodes = nodes
+
+    def joined(node: Node) -> Iterator[Node] | None:
+        match node:
+            case Lookup():
+                return _picks(node, known)
+            case Deposit():
+                return _puts(node, known)
+            case Window():
+                return iter([_window(node)])
+            case Replace():
+                return iter([_replacement(node)])
+        return None
+
+    rewrite(graph, joined)
 
 
 def _checked(
@@ -59,7 +64,7 @@ def _checked(
             places.append(index)
             continue
         out = Value(index.shape, np.dtype(np.int64))
-        checks.append(Checked((index,), (out,), length, k).like(node))
+        checks.append(Checked((index,), (out,), length, k))
         places.append(whole(out))
     return places, checks
 
@@ -99,7 +104,7 @@ def _places(
     places = _Places(array, mode)
     strides, offset = np.zeros(n, np.int64), array.offset
     for axis, index in zip(axes, indices, strict=True):
-        full = broadcast(index, node.index_shape)
+        full = index.broadcast(node.index_shape)
         even = even_places(full, known, array.shape[axis])
         if even is None:
             places.indices.append(_repeated(full, shape))
@@ -123,10 +128,10 @@ def _picks(node: Lookup, known: dict[Value, np.ndarray]) -> Iterator[Node]:
         yield from checks
     if not all(x.shape[axis] for axis in node.form.axes):  # there is nothing to be read
         fill = Uniform(node.form.fill, node.out.shape)
-        yield Point((fill,), node.outs, "{0}").like(node)
+        yield Point((fill,), node.outs, "{0}")
         return
     places = _places(node, x, indices, node.out.shape, known)
-    yield _pick(node, places, node.form.fill if places.mode == "fill" else None).like(node)
+    yield _pick(node, places, node.form.fill if places.mode == "fill" else None)
 
 
 def _pick(node: Node, places: _Places, fill: Any = None) -> Node:
@@ -138,45 +143,49 @@ def _pick(node: Node, places: _Places, fill: Any = None) -> Node:
 
 
 def _puts(node: Deposit, known: dict[Value, np.ndarray]) -> Iterator[Node]:
-    x, updates, *indices = node.operands
+    _, updates, *indices = node.operands
     if node.form.mode == "raise":
         indices, checks = _checked(node, indices, known)
         yield from checks
     places = _places(node, whole(node.out), indices, updates.shape, known)
-    put = Put(
-        (x, updates, *places.indices),
-        node.outs,
-        places.first,
-        places.mode,
-        tuple(places.lengths),
-        tuple(places.steps),
-        len(updates.shape) - len(node.index_shape),
-        frozenset(places.lanes),
-        node.form.step,
-    )
-    yield put.like(node)
+    n_rest = len(updates.shape) - len(node.index_shape)
+    yield _put(node, places, n_rest, node.form.step)
+
+
+def _put(node: Node, places: _Places, n_rest: int, step: str) -> Put:
+    x, updates, *_ = node.operands
+    lengths, steps, lanes = tuple(places.lengths), tuple(places.steps), frozenset(places.lanes)
+    operands = (x, updates, *places.indices)
+    return Put(operands, node.outs, places.first, places.mode, lengths, steps, n_rest, lanes, step)
 
 
 def _window(node: Window) -> Node:
     x, *starts = node.operands
     assert isinstance(x, View)
-    shape = node.out.shape
-    first = View(x.value, shape, x.strides, x.offset if math.prod(shape) else 0)
-    places = _Places(first, "start")
+    return _pick(node, _of_window(x, starts, node.out.shape))
+
+
+def _replacement(node: Replace) -> Node:
+    _, update, *starts = node.operands
+    places = _of_window(whole(node.out), starts, update.shape)
+    return _put(node, places, len(update.shape), node.step)
+
+
+def _of_window(x: View, starts: Sequence[Operand], shape: Shape) -> _Places:
+    """The places of a window of an array."""
+    places = _Places(x.walked(shape, x.strides, x.offset if math.prod(shape) else 0), "start")
     for start, n, m, stride in zip(starts, x.shape, shape, x.strides, strict=True):
         if n > m:
             places.indices.append(_repeated(start, shape))
             places.lengths.append(n - m + 1)
             places.steps.append(stride)
-    return _pick(node, places).like(node)
+    return places
 
 
 def _repeated(index: Operand, shape: Shape) -> Operand:
     """Integers for the first axes of a shape, for all of it."""
-    n_more = len(shape) - len(index.shape)
-    if isinstance(index, Uniform):
-        return Uniform(index.scalar, shape)
-    return View(index.value, shape, index.strides + (0,) * n_more, index.offset)
+    more = (0,) * (len(shape) - len(index.shape))
+    return index.walked(shape, index.strides + more, index.offset)
 
 
 def even_places(

@@ -10,24 +10,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
 
 from funcgrad.compiler.nest.fuse import MAX_NODES, Group
-from funcgrad.compiler.nest.layout import (
-    Operand,
-    Shape,
-    Uniform,
-    Value,
-    View,
-    contiguous_strides,
-    same_strides,
-)
+from funcgrad.compiler.nest.layout import Uniform, Value, View
 from funcgrad.compiler.nest.nodes import (
     Graph,
     Guard,
     Node,
     Point,
+    cloned,
     readers_of,
+    reading,
     values_read,
     without_unread,
 )
@@ -111,7 +104,7 @@ class _Keeping:
                 if not isinstance(x, View) or x.value.maker not in own:
                     continue
                 if SMALL * x.value.nbytes > node.out.nbytes:
-                    if not _is_whole(x, node.out.shape):
+                    if not x.is_value or x.shape != node.out.shape:
                         return None
                     waiting.append(x.value.maker)
         return [n for n in group.nodes if n in found]
@@ -136,7 +129,7 @@ class _Keeping:
             for k, x in enumerate(reader.operands):
                 if isinstance(x, Uniform) or x.value is not value:
                     continue
-                if not _is_whole(x, value.shape) or reader.looks_around(k):
+                if not x.is_value or reader.looks_around(k):
                     return False
         own = set(other.nodes)
         if any(leaf.maker in own for leaf in leaves):
@@ -150,10 +143,7 @@ class _Keeping:
         known: dict[Value, Value] = {}
         copies: list[Node] = []
         for old in chain:
-            out = Value(old.out.shape, old.out.dtype)
-            operands = tuple(_moved(x, known) for x in old.operands)
-            copy = replace(old, operands=operands, outs=(out,)).like(old)
-            known[old.out] = out
+            copy = cloned(old, known)
             copies.append(copy)
             self.home[copy] = other
             for value in dict.fromkeys(values_read(copy)):
@@ -163,23 +153,10 @@ class _Keeping:
         other.nodes[first:first] = copies
         self.copies[before] += copies
         for reader in readers:
-            reader.operands = tuple(_moved(x, known) for x in reader.operands)
+            reader.operands = tuple(reading(x, known) for x in reader.operands)
             self.readers[node.out].remove(reader)
             self.readers[known[node.out]].append(reader)
 
 
 def _is_plain_point(node: Node) -> bool:
     return isinstance(node, Point) and not isinstance(node, Guard)
-
-
-def _is_whole(view: View, shape: Shape) -> bool:
-    """Whether a view shows, at every index of a space, what was computed at that index."""
-    if view.shape != shape or view.value.shape != shape or view.offset:
-        return False
-    return same_strides(shape, view.strides, contiguous_strides(shape))
-
-
-def _moved(operand: Operand, known: dict[Value, Value]) -> Operand:
-    if isinstance(operand, View) and operand.value in known:
-        return operand.of(known[operand.value])
-    return operand

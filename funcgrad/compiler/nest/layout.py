@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import field
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from funcgrad.lowering import Reindex
 from funcgrad.records import dataclass
 
 Shape = tuple[int, ...]
+
+Box = tuple[tuple[int, int], ...]
+"""For every axis of an index space the first index inside, and the first one after it."""
 
 
 class Value:
@@ -57,8 +61,62 @@ class Value:
         return math.prod(self.shape) * itemsize
 
 
+class Strided:
+    """What a kernel reads, index by index: elements that lie regularly."""
+
+    shape: Shape
+    strides: tuple[int, ...]
+    offset: int
+
+    def walked(self, shape: Shape, strides: tuple[int, ...], offset: int) -> Self:
+        """The same array walked in another way."""
+        raise NotImplementedError
+
+    def reindexed(self, form: Reindex, shape: Shape) -> Self:
+        """Itself, seen through a `Reindex`."""
+        offset = self.offset + sum(
+            start * stride for start, stride in zip(form.starts, self.strides, strict=True)
+        )
+        strides = tuple(
+            0 if axis is None else self.strides[axis] * step
+            for axis, step in zip(form.axes, form.steps, strict=True)
+        )
+        return self.walked(shape, strides, offset if math.prod(shape) else 0)
+
+    def permuted(self, order: Sequence[int]) -> Self:
+        """Itself with its axes in another order."""
+        return self.reindexed(moved_axes(order), tuple(self.shape[axis] for axis in order))
+
+    def broadcast(self, shape: Shape) -> Self:
+        """Itself, repeated to a shape by NumPy's rule."""
+        if self.shape == shape:
+            return self
+        lead = len(shape) - len(self.shape)
+        strides = (0,) * lead + tuple(
+            0 if n == 1 and shape[lead + i] != 1 else s
+            for i, (n, s) in enumerate(zip(self.shape, self.strides, strict=True))
+        )
+        return self.walked(shape, strides, self.offset)
+
+    def element(self, i: int) -> Self:
+        """One element along the first axis."""
+        return self.walked(self.shape[1:], self.strides[1:], self.offset + i * self.strides[0])
+
+    def without_ones(self) -> Self:
+        """Itself without its axes of length 1."""
+        axes = [axis for axis, n in enumerate(self.shape) if n != 1]
+        shape = tuple(self.shape[axis] for axis in axes)
+        return self.walked(shape, tuple(self.strides[axis] for axis in axes), self.offset)
+
+    def around(self, box: Box, shape: Shape) -> Self:
+        """Itself, as large as a box, by the indices of a space that the box is a part of."""
+        strides = tuple(0 if n == 1 else s for n, s in zip(self.shape, self.strides, strict=True))
+        before = sum(a * s for (a, _), s in zip(box, strides, strict=True))
+        return self.walked(shape, strides, self.offset - before)
+
+
 @dataclass(frozen=True)
-class View:
+class View(Strided):
     """Elements of a value: strides and offset count elements of its contiguous storage."""
 
     value: Value
@@ -70,9 +128,22 @@ class View:
     def dtype(self) -> np.dtype[Any]:
         return self.value.dtype
 
+    def walked(self, shape: Shape, strides: tuple[int, ...], offset: int) -> View:
+        return View(self.value, shape, strides, offset)
+
     def of(self, value: Value) -> View:
         """The same view of another value."""
         return View(value, self.shape, self.strides, self.offset)
+
+    @property
+    def first_byte(self) -> int:
+        """Bytes from the address in the slot of its value to its first element."""
+        return self.value.offset + self.offset * self.dtype.itemsize
+
+    @property
+    def is_value(self) -> bool:
+        """Whether it is the value itself, under its own shape."""
+        return self.shape == self.value.shape and self.is_whole
 
     @property
     def is_whole(self) -> bool:
@@ -85,11 +156,19 @@ class View:
 
 
 @dataclass(frozen=True)
-class Uniform:
+class Uniform(Strided):
     """An array of one and the same scalar, which has no memory."""
 
     scalar: Any
     shape: Shape
+    strides: tuple[int, ...] = field(init=False)
+    offset: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "strides", (0,) * len(self.shape))
+
+    def walked(self, shape: Shape, strides: tuple[int, ...], offset: int) -> Uniform:
+        return Uniform(self.scalar, shape)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -100,8 +179,8 @@ class Uniform:
 Operand = View | Uniform
 
 
-Box = tuple[tuple[int, int], ...]
-"""For every axis of an index space the first index inside, and the first one after it."""
+S = TypeVar("S", bound=Strided)
+T = TypeVar("T")
 
 
 def contiguous_strides(shape: Shape) -> tuple[int, ...]:
@@ -121,20 +200,6 @@ def same_strides(shape: Shape, a: Sequence[int], b: Sequence[int]) -> bool:
 def whole(value: Value) -> View:
     """The view of all of a value."""
     return View(value, value.shape, value.strides)
-
-
-def reindexed(operand: Operand, form: Reindex, shape: Shape) -> Operand:
-    """An operand seen through a `Reindex`."""
-    if isinstance(operand, Uniform):
-        return Uniform(operand.scalar, shape)
-    offset = operand.offset + sum(
-        start * stride for start, stride in zip(form.starts, operand.strides, strict=True)
-    )
-    strides = tuple(
-        0 if axis is None else operand.strides[axis] * step
-        for axis, step in zip(form.axes, form.steps, strict=True)
-    )
-    return View(operand.value, shape, strides, offset if math.prod(shape) else 0)
 
 
 def cut(starts: Sequence[int]) -> Reindex:
@@ -197,6 +262,11 @@ def seen_box(box: Box, form: Reindex, shape: Shape) -> Box | None:
     return None if is_empty(seen) else tuple(seen)
 
 
+def without(items: tuple[T, ...], i: int) -> tuple[T, ...]:
+    """All items but one."""
+    return items[:i] + items[i + 1 :]
+
+
 def is_empty(box: Sequence[tuple[int, int]]) -> bool:
     return any(a >= b for a, b in box)
 
@@ -224,20 +294,6 @@ def largest_beside(box: Box, hole: Box) -> Box:
 def common_box(a: Box, b: Box) -> Box:
     """What two boxes have in common."""
     return tuple((max(x[0], y[0]), min(x[1], y[1])) for x, y in zip(a, b, strict=True))
-
-
-def broadcast(operand: Operand, shape: Shape) -> Operand:
-    """An operand repeated to a shape, by NumPy's rule."""
-    if operand.shape == shape:
-        return operand
-    if isinstance(operand, Uniform):
-        return Uniform(operand.scalar, shape)
-    lead = len(shape) - len(operand.shape)
-    strides = (0,) * lead + tuple(
-        0 if n == 1 and shape[lead + i] != 1 else s
-        for i, (n, s) in enumerate(zip(operand.shape, operand.strides, strict=True))
-    )
-    return View(operand.value, shape, strides, operand.offset)
 
 
 def reshaped(operand: Operand, shape: Shape) -> Operand | None:
@@ -291,11 +347,3 @@ def _is_along_one(value: Value, n: int, stride: int) -> bool:
         stride > 0 and stride % s == 0 and n * stride <= s * length
         for length, s in zip(value.shape, value.strides, strict=True)
     )
-
-
-def element(operand: Operand, i: int) -> Operand:
-    """One element along the first axis."""
-    if isinstance(operand, Uniform):
-        return Uniform(operand.scalar, operand.shape[1:])
-    offset = operand.offset + i * operand.strides[0]
-    return View(operand.value, operand.shape[1:], operand.strides[1:], offset)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from funcgrad import lowering as forms
 from funcgrad.compiler.nest.builder import Builder
 from funcgrad.compiler.nest.layout import (
     Operand,
@@ -16,14 +17,11 @@ from funcgrad.compiler.nest.layout import (
     Value,
     View,
     contiguous_strides,
-    element,
     same_strides,
     whole,
 )
 from funcgrad.compiler.nest.nodes import Branch, Carry, External, Graph, Link, Loop
 from funcgrad.core.program import Atom, Program
-from funcgrad.lowering import Loop as LoopForm
-from funcgrad.lowering import While as WhileForm
 from funcgrad.passes.dce import dce
 
 
@@ -46,7 +44,7 @@ class Nester:
         self.n_nodes = len(builder.graph.nodes)
 
     def loop(
-        self, form: LoopForm, body: Program, operands: list[Operand]
+        self, form: forms.Loop, body: Program, operands: list[Operand]
     ) -> Iterable[Operand] | None:
         a, b = form.n_consts, form.n_consts + form.n_carry
         carried = _changing(body, a, b)
@@ -77,13 +75,13 @@ class Nester:
         self._add_loop([*stacked.values()], (graph,), carries, form.length)
         last = 0 if form.reverse else form.length - 1
         ends = iter(
-            element(whole(stacked[atom]), last) if c.final is None else whole(c.final)
+            whole(stacked[atom]).element(last) if c.final is None else whole(c.final)
             for c, atom in zip(carries, changing, strict=True)
         )
         kept = [next(ends) if on else x for on, x in zip(carried, operands[a:b], strict=True)]
         return [*kept, *(whole(stacked[atom]) for atom in results[k:])]
 
-    def _stack(self, value: Value, form: LoopForm) -> Value:
+    def _stack(self, value: Value, form: forms.Loop) -> Value:
         """The outer value that keeps a result of every iteration."""
         stacked = Value((form.length, *value.shape), value.dtype)
         size = math.prod(value.shape)
@@ -92,7 +90,7 @@ class Nester:
         return stacked
 
     def while_loop(
-        self, form: WhileForm, condition: Program, body: Program, operands: list[Operand]
+        self, form: forms.While, condition: Program, body: Program, operands: list[Operand]
     ) -> Iterable[Operand] | None:
         a, b = form.n_cond_consts, form.n_cond_consts + form.n_body_consts
         carried = _changing(body, b - a, len(body.inputs))
@@ -146,12 +144,11 @@ class Nester:
             self.links.append(Link(inner, operand.value))
         return operand.of(self.bases[operand.value])
 
-    def _walked(self, operand: Operand, form: LoopForm) -> Operand:
+    def _walked(self, operand: Operand, form: forms.Loop) -> Operand:
         """An element along the first axis, another one in each iteration."""
         if isinstance(operand, Uniform):
-            return element(operand, 0)
-        first = element(operand, form.length - 1 if form.reverse else 0)
-        assert isinstance(first, View)
+            return operand.element(0)
+        first = operand.element(form.length - 1 if form.reverse else 0)
         inner = Value(first.shape, first.dtype)
         step = -operand.strides[0] if form.reverse else operand.strides[0]
         offset = first.offset if math.prod(operand.shape) else 0

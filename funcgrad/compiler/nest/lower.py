@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from funcgrad import lowering as forms
 from funcgrad.compiler.foreign import resolve
 from funcgrad.compiler.nest.builder import Builder
 from funcgrad.compiler.nest.contractions import Contractor
@@ -24,12 +25,9 @@ from funcgrad.compiler.nest.layout import (
     Uniform,
     Value,
     View,
-    broadcast,
     contiguous_strides,
     cut,
-    element,
     moved_axes,
-    reindexed,
     reshaped,
     same_strides,
     whole,
@@ -55,38 +53,11 @@ from funcgrad.compiler.nest.nodes import (
     Window,
     values_read,
 )
-from funcgrad.compiler.nest.orders import followed_order, inverse, permuted, permuted_shape
+from funcgrad.compiler.nest.orders import followed_order, inverse, permuted_shape
 from funcgrad.compiler.nest.slides import sliding_contraction, window_fold
 from funcgrad.compiler.nest.source import word_of
 from funcgrad.core.program import Atom, Equation, Program, Var
 from funcgrad.intrinsics import expression, with_constants
-from funcgrad.lowering import (
-    ArgReduction,
-    Array,
-    Assemble,
-    Background,
-    Barrier,
-    Constant,
-    Contraction,
-    Extern,
-    NativeCall,
-    Pointwise,
-    PrefixScan,
-    Reduction,
-    Reindex,
-    Reshape,
-    WindowFold,
-)
-from funcgrad.lowering import Branch as BranchForm
-from funcgrad.lowering import Deposit as DepositForm
-from funcgrad.lowering import Lookup as LookupForm
-from funcgrad.lowering import Loop as LoopForm
-from funcgrad.lowering import Recurrence as RecurrenceForm
-from funcgrad.lowering import Replace as ReplaceForm
-from funcgrad.lowering import Routine as RoutineForm
-from funcgrad.lowering import Search as SearchForm
-from funcgrad.lowering import While as WhileForm
-from funcgrad.lowering import Window as WindowForm
 from funcgrad.passes.advance import advance, messages
 from funcgrad.passes.cse import cse
 from funcgrad.passes.dce import dce
@@ -154,7 +125,7 @@ class Lowering(Builder):
         for node in reversed(self.graph.nodes):
             if node.is_effectful or not needed.isdisjoint(node.outs):
                 live.append(node)
-                needed.update(x.value for x in node.operands if isinstance(x, View))
+                needed.update(values_read(node))
         self.graph.nodes = live[::-1]
 
     def _read(self, atom: Atom) -> Operand:
@@ -180,16 +151,29 @@ class Lowering(Builder):
         """An operand with memory."""
         return whole(self.copy(operand)) if isinstance(operand, Uniform) else operand
 
+    @property
+    def asked(self) -> Equation:
+        """The equation that is lowered."""
+        assert self.equation is not None
+        return self.equation
+
+    def _made(self) -> Value:
+        """A new value for its result."""
+        aval = self.asked.outputs[0].aval
+        return Value(aval.shape, aval.dtype)
+
     # Equations, by form.
 
     def _equation(self, equation: Equation) -> None:
-        form = form_of(equation)
         outer, self.equation = self.equation, equation
-        operands = [self._read(atom) for atom in equation.inputs]
-        treat = getattr(self, f"_{type(form).__name__.lower()}")
-        results = treat(form, equation, operands)
+        results = self._treated([self._read(atom) for atom in equation.inputs])
         self.operands.update(zip(equation.outputs, results, strict=True))
         self.equation = outer
+
+    def _treated(self, operands: Operands) -> Results:
+        form = form_of(self.asked)
+        treat: Callable[..., Results] = getattr(self, f"_{type(form).__name__.lower()}")
+        return treat(form, operands)
 
     def _merged(self, merged: Merged, equation: Equation) -> None:
         """A product that takes the place of a sum of products."""
@@ -197,9 +181,9 @@ class Lowering(Builder):
         (first, letters), (second, others) = merged.terms
         order = moved_axes([others.index(letter) for letter in letters])
         one = self._read(first)
-        other = reindexed(self._read(second), order, one.shape)
+        other = self._read(second).reindexed(order, one.shape)
         total = self.add(Point((one, other), (Value(one.shape, one.dtype),), "{0} + {1}"))
-        form = Contraction(merged.common[1], letters, merged.out)
+        form = forms.Contraction(merged.common[1], letters, merged.out)
         common = self._read(merged.common[0])
         result = Contractor(self, form, common, whole(total.out)).result()
         self.operands[equation.outputs[0]] = result
@@ -212,7 +196,7 @@ class Lowering(Builder):
         sizes = [math.prod(shape) for shape in shapes]
         starts = [sum(sizes[:k]) for k in range(len(sizes))]
         flat = first.outputs[0].aval.update(shape=(sum(sizes),))
-        self.equation = joint = Equation(first.primitive, [Var(flat)], [Var(flat)], first.source)
+        self.equation = Equation(first.primitive, [Var(flat)], [Var(flat)], first.source)
         out = Value(flat.shape, flat.dtype)
 
         def part(value: Value, k: int) -> View:
@@ -222,44 +206,41 @@ class Lowering(Builder):
         parts = tuple(self._read(group[k].inputs[0]) for k in kept)
         places = tuple(part(out, k) for k in kept)
         sent = self.result(Copies(parts, (out,), places))
-        treat = getattr(self, f"_{type(form_of(joint)).__name__.lower()}")
-        (found,) = treat(form_of(joint), joint, [sent])
+        (found,) = self._treated([sent])
         assert isinstance(found, View)
         for k, equation in enumerate(group):
             self.operands[equation.outputs[0]] = part(found.value, k)
         self.equation = outer
 
-    def _pointwise(self, form: Pointwise, equation: Equation, operands: Operands) -> Results:
-        aval = equation.outputs[0].aval
+    def _pointwise(self, form: forms.Pointwise, operands: Operands) -> Results:
+        aval = self.asked.outputs[0].aval
         if all(isinstance(x, Uniform) for x in operands):
-            return [Uniform(self._fold_scalars(equation, operands), aval.shape)]
+            return [Uniform(self._fold_scalars(operands), aval.shape)]
         scalars = [x.scalar if isinstance(x, Uniform) else None for x in operands]
         expr = with_constants(form.expr, scalars)
         used = operands[: expression(expr).arity]
-        aligned = tuple(broadcast(x, aval.shape) for x in used)
+        aligned = tuple(x.broadcast(aval.shape) for x in used)
         if expression(expr).is_copy and aligned[0].dtype == aval.dtype:
             return aligned
         order = followed_order(aligned)
         if order is None:
-            out = Value(aval.shape, aval.dtype)
-            return [self.result(Point(aligned, (out,), expr))]
+            return [self.result(Point(aligned, (self._made(),), expr))]
         out = Value(permuted_shape(aval.shape, order), aval.dtype)
         out.is_free = True
-        self.add(Point(tuple(permuted(x, order) for x in aligned), (out,), expr))
-        return [permuted(whole(out), inverse(order))]
+        self.add(Point(tuple(x.permuted(order) for x in aligned), (out,), expr))
+        return [whole(out).permuted(inverse(order))]
 
-    def _fold_scalars(self, equation: Equation, operands: Sequence[Any]) -> Any:
+    def _fold_scalars(self, operands: Sequence[Any]) -> Any:
         """The result of an operation on scalars that are known now."""
         with np.errstate(all="ignore"):
-            result = equation.primitive.impl(*(x.scalar for x in operands))
-        return equation.outputs[0].aval.dtype.type(result)
+            result = self.asked.primitive.impl(*(x.scalar for x in operands))
+        return self.asked.outputs[0].aval.dtype.type(result)
 
-    def _reindex(self, form: Reindex, equation: Equation, operands: Operands) -> Results:
-        return [reindexed(operands[0], form, equation.outputs[0].aval.shape)]
+    def _reindex(self, form: forms.Reindex, operands: Operands) -> Results:
+        return [operands[0].reindexed(form, self.asked.outputs[0].aval.shape)]
 
-    def _reshape(self, form: Reshape, equation: Equation, operands: Operands) -> Results:
-        shape = equation.outputs[0].aval.shape
-        return [self._reshaped(operands[0], shape)]
+    def _reshape(self, form: forms.Reshape, operands: Operands) -> Results:
+        return [self._reshaped(operands[0], self.asked.outputs[0].aval.shape)]
 
     def _reshaped(self, operand: Operand, shape: Shape) -> Operand:
         view = reshaped(operand, shape)
@@ -268,63 +249,54 @@ class Lowering(Builder):
         assert view is not None  # contiguous elements take any shape
         return view
 
-    def _reduction(self, form: Reduction, equation: Equation, operands: Operands) -> Results:
-        aval = equation.outputs[0].aval
+    def _reduction(self, form: forms.Reduction, operands: Operands) -> Results:
         (x,) = operands
         if not form.axes:
             return [whole(self.copy(x))]
         order = followed_order(operands)
+        out = self._made()
         if order is None:
-            out = Value(aval.shape, aval.dtype)
             return [self.result(Fold((x,), (out,), form))]
         kept = tuple(i for i in order if i not in form.axes)
-        out = Value(permuted_shape(x.shape, kept), aval.dtype)
+        out = Value(permuted_shape(x.shape, kept), out.dtype)
         out.is_free = kept != tuple(sorted(kept))
         axes = tuple(k for k, i in enumerate(order) if i in form.axes)
-        self.add(Fold((permuted(x, order),), (out,), replace(form, axes=axes)))
-        return [permuted(whole(out), inverse(kept))]
+        self.add(Fold((x.permuted(order),), (out,), replace(form, axes=axes)))
+        return [whole(out).permuted(inverse(kept))]
 
-    def _prefixscan(self, form: PrefixScan, equation: Equation, operands: Operands) -> Results:
-        aval = equation.outputs[0].aval
-        operand = self._stored(operands[0])
-        return [self.result(Scan((operand,), (Value(aval.shape, aval.dtype),), form))]
+    def _prefixscan(self, form: forms.PrefixScan, operands: Operands) -> Results:
+        return [self.result(Scan((self._stored(operands[0]),), (self._made(),), form))]
 
-    def _assemble(self, form: Assemble, equation: Equation, operands: Operands) -> Results:
-        aval = equation.outputs[0].aval
-        out = Value(aval.shape, aval.dtype)
+    def _assemble(self, form: forms.Assemble, operands: Operands) -> Results:
+        out = self._made()
         parts: list[Operand] = []
         places: list[View] = []
         if form.fill:
-            parts.append(broadcast(operands[-1], aval.shape))
+            parts.append(operands[-1].broadcast(out.shape))
             places.append(whole(out))
         for piece, operand in zip(form.pieces, operands, strict=False):
             if not math.prod(piece.sizes):
                 continue
-            parts.append(reindexed(operand, cut(piece.lows), piece.sizes))
+            parts.append(operand.reindexed(cut(piece.lows), piece.sizes))
             form_of_piece = replace(cut(piece.starts), steps=piece.steps)
-            place = reindexed(whole(out), form_of_piece, piece.sizes)
-            assert isinstance(place, View)
-            places.append(place)
+            places.append(whole(out).reindexed(form_of_piece, piece.sizes))
         return [self.result(Copies(tuple(parts), (out,), tuple(places)))]
 
-    def _constant(self, form: Constant, equation: Equation, operands: Operands) -> Results:
-        return [self.array(np.asarray(equation.primitive.impl()))]
+    def _constant(self, form: forms.Constant, operands: Operands) -> Results:
+        return [self.array(np.asarray(self.asked.primitive.impl()))]
 
     def _extern(
-        self,
-        form: Extern,
-        equation: Equation,
-        operands: Operands,
-        obstacle: External | None = None,
+        self, form: forms.Extern, operands: Operands, obstacle: External | None = None
     ) -> Results:
-        outs = tuple(Value(v.aval.shape, v.aval.dtype) for v in equation.outputs)
-        self.add(External(tuple(operands), outs, equation.primitive, equation.source, obstacle))
+        asked = self.asked
+        outs = tuple(Value(v.aval.shape, v.aval.dtype) for v in asked.outputs)
+        self.add(External(tuple(operands), outs, asked.primitive, asked.source, obstacle))
         return [whole(out) for out in outs]
 
-    def _routine(self, form: RoutineForm, equation: Equation, operands: Operands) -> Results:
+    def _routine(self, form: forms.Routine, operands: Operands) -> Results:
         dtypes = resolve(form)
         if dtypes is None:
-            return self._extern(Extern(), equation, operands)
+            return self._extern(forms.Extern(), operands)
         arrays = [
             replace(array, dtype=dtype) for array, dtype in zip(form.arrays, dtypes, strict=True)
         ]
@@ -337,23 +309,23 @@ class Lowering(Builder):
                     memory[i] = self._arranged(operands[i], array)
                 continue
             if array.value is not None:
-                memory[i] = self._kept(np.full(array.shape, array.value, array.dtype))
+                memory[i] = self.constant(np.full(array.shape, array.value, array.dtype))
                 continue
             memory[i] = whole(Value(_stored_shape(array), dtypes[i]))
             if array.start is not None:
                 start = _ordered(operands[array.start], array)
                 if start.dtype != array.dtype:
-                    start = whole(self._converted(start, dtypes[i]))
+                    start = whole(self.copy(start, dtypes[i]))
                 starts.append((i, start))
             elif array.counts:
-                count = self._kept(np.arange(memory[i].shape[-1], dtype=dtypes[i]))
-                starts.append((i, broadcast(count, memory[i].shape)))
+                count = self.constant(np.arange(memory[i].shape[-1], dtype=dtypes[i]))
+                starts.append((i, count.broadcast(memory[i].shape)))
         made = {i for i, array in enumerate(arrays) if i >= len(operands) and array.value is None}
         read = [x for i, x in memory.items() if i not in made]
         reads = (*read, *(start for _, start in starts))
         known = {i: x.dtype for i, x in enumerate(operands)}
-        known |= {i: v.aval.dtype for i, v in zip(form.results, equation.outputs, strict=True)}
-        if isinstance(form.calls[0], NativeCall) and form.calls[0].background is not None:
+        known |= {i: v.aval.dtype for i, v in zip(form.results, self.asked.outputs, strict=True)}
+        if isinstance(form.calls[0], forms.NativeCall) and form.calls[0].background is not None:
             self._begin(form.calls[0], form.calls[0].background, memory)
         else:
             self.add(
@@ -369,10 +341,12 @@ class Lowering(Builder):
             )
         return [
             self._result(memory[i], arrays[i], var.aval.dtype)
-            for i, var in zip(form.results, equation.outputs, strict=True)
+            for i, var in zip(form.results, self.asked.outputs, strict=True)
         ]
 
-    def _begin(self, call: NativeCall, background: Background, memory: dict[int, View]) -> None:
+    def _begin(
+        self, call: forms.NativeCall, background: forms.Background, memory: dict[int, View]
+    ) -> None:
         """A call that only begins, and the one that waits for its end."""
         x, out = memory[0], memory[1].value
         pending, state = Value(out.shape, out.dtype), Value((2,), np.dtype(np.int64))
@@ -386,7 +360,7 @@ class Lowering(Builder):
         end.begun_by = self.add(begin)
         self.add(end)
 
-    def _arranged(self, operand: Operand, array: Array) -> View:
+    def _arranged(self, operand: Operand, array: forms.Array) -> View:
         """An operand as a routine reads it: contiguous, or one element for all of the stack."""
         assert array.dtype is not None
         shape = _stored_shape(array)
@@ -398,73 +372,56 @@ class Lowering(Builder):
             strides = contiguous_strides(shape)
             if same_strides(shape, ordered.strides, strides):
                 return View(ordered.value, shape, strides, ordered.offset)
-        return whole(self._converted(ordered, array.dtype))
+        return whole(self.copy(ordered, array.dtype))
 
-    def _converted(self, operand: Operand, dtype: np.dtype[Any]) -> Value:
-        """The elements of an operand under another dtype, stored contiguously."""
-        out = Value(operand.shape, dtype)
-        return self.add(Point((operand,), (out,), "{0}")).out
-
-    def _kept(self, array: np.ndarray) -> View:
-        """A constant array with memory."""
-        value = Value(array.shape, array.dtype)
-        self.graph.constants.append((value, array))
-        return whole(value)
-
-    def _result(self, stored: View, array: Array, dtype: np.dtype[Any]) -> Operand:
+    def _result(self, stored: View, array: forms.Array, dtype: np.dtype[Any]) -> Operand:
         """A result of a routine, with its axes and its dtype."""
         strides = [0] * len(array.shape)
         for axis, stride in zip(_order(array), stored.strides, strict=True):
             strides[axis] = stride
         view = View(stored.value, array.shape, tuple(strides))
-        return view if dtype == array.dtype else whole(self._converted(view, dtype))
+        return view if dtype == array.dtype else whole(self.copy(view, dtype))
 
-    def _by_python(self, nester: Nester, equation: Equation, operands: Operands) -> Results:
+    def _by_python(self, nester: Nester, operands: Operands) -> Results:
         """A loop or branch that Python runs, because something in it calls NumPy."""
-        return self._extern(Extern(), equation, operands, nester.obstacle)
+        return self._extern(forms.Extern(), operands, nester.obstacle)
 
-    def _barrier(self, form: Barrier, equation: Equation, operands: Operands) -> Results:
+    def _barrier(self, form: forms.Barrier, operands: Operands) -> Results:
         self.epoch += 1
         return operands
 
     # Places that are computed.
 
-    def _lookup(self, form: LookupForm, equation: Equation, operands: Operands) -> Results:
-        aval = equation.outputs[0].aval
+    def _lookup(self, form: forms.Lookup, operands: Operands) -> Results:
+        out = self._made()
         x, *indices = operands
         if isinstance(x, Uniform) and form.mode in ("clip", "wrap"):
-            return [Uniform(x.scalar, aval.shape)]
+            return [Uniform(x.scalar, out.shape)]
         known = known_places(form, x.shape, indices)
-        if known is not None:
-            if None in known:
-                return [Uniform(form.fill, aval.shape)]
-            row = _row(x, form.axes, known)
-            return [broadcast(row, aval.shape)]
-        out = Value(aval.shape, aval.dtype)
-        node = Lookup((self._stored(x), *indices), (out,), form)
-        return [self.result(node)]
+        if known is None:
+            return [self.result(Lookup((self._stored(x), *indices), (out,), form))]
+        if None in known:
+            return [Uniform(form.fill, out.shape)]
+        return [_row(x, form.axes, known).broadcast(out.shape)]
 
-    def _deposit(self, form: DepositForm, equation: Equation, operands: Operands) -> Results:
-        aval = equation.outputs[0].aval
+    def _deposit(self, form: forms.Deposit, operands: Operands) -> Results:
         x, updates, *indices = operands
         if not math.prod(updates.shape) and form.mode != "raise":
             return [x]
-        out = Value(aval.shape, aval.dtype)
+        out = self._made()
         known = known_places(form, x.shape, indices)
         is_one = all(math.prod(index.shape) == 1 for index in indices)
         if known is not None and is_one and form.step == "{1}":
             if None in known:
                 return [x]
             starts = dict(zip(form.axes, known, strict=True))
-            sizes = tuple(1 if i in starts else n for i, n in enumerate(aval.shape))
+            sizes = tuple(1 if i in starts else n for i, n in enumerate(out.shape))
             first = [starts.get(i) or 0 for i in range(len(sizes))]
-            place = reindexed(whole(out), cut(first), sizes)
-            assert isinstance(place, View)
+            place = whole(out).reindexed(cut(first), sizes)
             update = reshaped(updates, place.shape)
             assert update is not None  # only axes of length 1 go
             return [self._overwritten(x, update, place)]
-        node = Deposit(tuple(operands), (out,), form)
-        return [self.result(node)]
+        return [self.result(Deposit(tuple(operands), (out,), form))]
 
     def _overwritten(self, x: Operand, update: Operand, place: View) -> Operand:
         """An array with a part of its copy, ``place.value``, replaced."""
@@ -473,75 +430,67 @@ class Lowering(Builder):
             return x
         return self.result(Copies((x, update), (out,), (whole(out), place)))
 
-    def _window(self, form: WindowForm, equation: Equation, operands: Operands) -> Results:
-        aval = equation.outputs[0].aval
+    def _window(self, form: forms.Window, operands: Operands) -> Results:
         x, *starts = operands
-        if isinstance(x, Uniform):
-            return [Uniform(x.scalar, aval.shape)]
         known = _known_cut(x.shape, form.sizes, starts)
         if known is not None:
-            return [reindexed(x, known, form.sizes)]
-        out = Value(aval.shape, aval.dtype)
-        return [self.result(Window(tuple(operands), (out,)))]
+            return [x.reindexed(known, form.sizes)]
+        if isinstance(x, Uniform):
+            return [Uniform(x.scalar, form.sizes)]
+        return [self.result(Window(tuple(operands), (self._made(),)))]
 
-    def _replace(self, form: ReplaceForm, equation: Equation, operands: Operands) -> Results:
-        aval = equation.outputs[0].aval
+    def _replace(self, form: forms.Replace, operands: Operands) -> Results:
         x, update, *starts = operands
-        out = Value(aval.shape, aval.dtype)
+        out = self._made()
         known = _known_cut(x.shape, update.shape, starts)
         if known is not None:
-            place = reindexed(whole(out), known, update.shape)
-            assert isinstance(place, View)
+            place = whole(out).reindexed(known, update.shape)
             return [self._overwritten(x, update, place)]
         return [self.result(Replace(tuple(operands), (out,)))]
 
-    def _argreduction(self, form: ArgReduction, equation: Equation, operands: Operands) -> Results:
-        aval = equation.outputs[0].aval
+    def _argreduction(self, form: forms.ArgReduction, operands: Operands) -> Results:
+        out = self._made()
         if isinstance(operands[0], Uniform):
-            return [Uniform(aval.dtype.type(0), aval.shape)]
-        out = Value(aval.shape, aval.dtype)
+            return [Uniform(out.dtype.type(0), out.shape)]
         return [self.result(ArgFold((operands[0],), (out,), form))]
 
-    def _search(self, form: SearchForm, equation: Equation, operands: Operands) -> Results:
-        aval = equation.outputs[0].aval
+    def _search(self, form: forms.Search, operands: Operands) -> Results:
         ordered, values = _before_conversion(operands)
-        node = Search((self._stored(ordered), values), (Value(aval.shape, aval.dtype),), form)
+        node = Search((self._stored(ordered), values), (self._made(),), form)
         return [self.result(node)]
 
-    def _recurrence(self, form: RecurrenceForm, equation: Equation, operands: Operands) -> Results:
-        aval = equation.outputs[0].aval
-        node = Recurrence(tuple(operands), (Value(aval.shape, aval.dtype),), form)
-        return [self.result(node)]
+    def _recurrence(self, form: forms.Recurrence, operands: Operands) -> Results:
+        return [self.result(Recurrence(tuple(operands), (self._made(),), form))]
 
     # Loops and branches.
 
-    def _loop(self, form: LoopForm, equation: Equation, operands: Operands) -> Results:
-        body: Program = simplified(equation.primitive.body)  # type: ignore[attr-defined]
+    def _loop(self, form: forms.Loop, operands: Operands) -> Results:
+        body: Program = simplified(self.asked.primitive.body)  # type: ignore[attr-defined]
         a = form.n_consts + form.n_carry
         if form.length == 0:
-            avals = [v.aval for v in equation.outputs[form.n_carry :]]
+            avals = [v.aval for v in self.asked.outputs[form.n_carry :]]
             return [
                 *operands[form.n_consts : a],
                 *(Uniform(x.dtype.type(0), x.shape) for x in avals),
             ]
         if form.length == 1:
-            elements = [element(x, 0) for x in operands[a:]]
+            elements = [x.element(0) for x in operands[a:]]
             results = self._apply(body, [*operands[:a], *elements])
             ys = [_stack_of_one(y) for y in results[form.n_carry :]]
             return [*results[: form.n_carry], *ys]
         nester = Nester(self)
         looped = nester.loop(form, body, operands)
-        return looped or self._by_python(nester, equation, operands)
+        return looped or self._by_python(nester, operands)
 
-    def _while(self, form: WhileForm, equation: Equation, operands: Operands) -> Results:
-        condition: Program = simplified(equation.primitive.condition)  # type: ignore[attr-defined]
-        body: Program = simplified(equation.primitive.body)  # type: ignore[attr-defined]
+    def _while(self, form: forms.While, operands: Operands) -> Results:
+        condition: Program = simplified(self.asked.primitive.condition)  # type: ignore[attr-defined]
+        body: Program = simplified(self.asked.primitive.body)  # type: ignore[attr-defined]
         nester = Nester(self)
         results = nester.while_loop(form, condition, body, operands)
-        return results or self._by_python(nester, equation, operands)
+        return results or self._by_python(nester, operands)
 
-    def _branch(self, form: BranchForm, equation: Equation, operands: Operands) -> Results:
-        branches = equation.primitive.branches  # type: ignore[attr-defined]
+    def _branch(self, form: forms.Branch, operands: Operands) -> Results:
+        branches = self.asked.primitive.branches  # type: ignore[attr-defined]
         programs = [simplified(branch) for branch in branches]
         index, *rest = operands
         if isinstance(index, Uniform):
@@ -549,16 +498,15 @@ class Lowering(Builder):
             return self._apply(programs[chosen], rest)
         nester = Nester(self)
         results = nester.branch(programs, operands)
-        return results or self._by_python(nester, equation, operands)
+        return results or self._by_python(nester, operands)
 
-    def _contraction(self, form: Contraction, equation: Equation, operands: Operands) -> Results:
+    def _contraction(self, form: forms.Contraction, operands: Operands) -> Results:
         if form.slides:
             return [sliding_contraction(self, form, *operands)]
         return [Contractor(self, form, *operands).result()]
 
-    def _windowfold(self, form: WindowFold, equation: Equation, operands: Operands) -> Results:
-        aval = equation.outputs[0].aval
-        return [window_fold(self, form, operands, Value(aval.shape, aval.dtype))]
+    def _windowfold(self, form: forms.WindowFold, operands: Operands) -> Results:
+        return [window_fold(self, form, operands, self._made())]
 
 
 def _with_sums_in_place(graph: Graph) -> list[Node]:
@@ -592,7 +540,7 @@ def _taken_into_zeros(
     chain: list[Deposit | Replace] = []
     while isinstance(operand, View):
         node = operand.value.maker
-        is_whole = operand.is_whole and operand.shape == operand.value.shape == reader.out.shape
+        is_whole = operand.is_value and operand.shape == reader.out.shape
         is_sum = isinstance(node, Deposit) and expression(node.form.step).is_sum
         if not is_sum and not (isinstance(node, Replace) and not chain):
             return []
@@ -632,22 +580,21 @@ def _before_conversion(operands: Sequence[Operand]) -> Sequence[Operand]:
     return found if len({x.dtype for x in found}) == 1 else operands
 
 
-def _order(array: Array) -> Sequence[int]:
+def _order(array: forms.Array) -> Sequence[int]:
     return range(len(array.shape)) if array.order is None else array.order
 
 
-def _stored_shape(array: Array) -> Shape:
+def _stored_shape(array: forms.Array) -> Shape:
     return tuple(array.shape[axis] for axis in _order(array))
 
 
-def _ordered(operand: Operand, array: Array) -> Operand:
+def _ordered(operand: Operand, array: forms.Array) -> Operand:
     """An operand with the shape of an array and its axes in the order in which they are stored."""
-    full = broadcast(operand, array.shape)
-    return reindexed(full, moved_axes(_order(array)), _stored_shape(array))
+    return operand.broadcast(array.shape).permuted(_order(array))
 
 
 def known_places(
-    form: LookupForm | DepositForm, shape: Shape, indices: Sequence[Operand]
+    form: forms.Lookup | forms.Deposit, shape: Shape, indices: Sequence[Operand]
 ) -> list[int | None] | None:
     """Where scalar indices that are known now point to; ``None`` for one that is filled.
 
@@ -676,10 +623,10 @@ def _row(operand: Operand, axes: Sequence[int], places: Sequence[int | None]) ->
     kept = tuple(i for i in range(len(operand.shape)) if i not in found)
     starts = tuple(found.get(i) or 0 for i in range(len(operand.shape)))
     shape = tuple(operand.shape[i] for i in kept)
-    return reindexed(operand, Reindex(kept, starts, (1,) * len(kept)), shape)
+    return operand.reindexed(forms.Reindex(kept, starts, (1,) * len(kept)), shape)
 
 
-def _known_cut(shape: Shape, sizes: Shape, starts: Sequence[Operand]) -> Reindex | None:
+def _known_cut(shape: Shape, sizes: Shape, starts: Sequence[Operand]) -> forms.Reindex | None:
     """A window whose starts are known now."""
     found = []
     for n, m, start in zip(shape, sizes, starts, strict=True):
@@ -693,7 +640,4 @@ def _known_cut(shape: Shape, sizes: Shape, starts: Sequence[Operand]) -> Reindex
 
 
 def _stack_of_one(operand: Operand) -> Operand:
-    shape = (1, *operand.shape)
-    if isinstance(operand, Uniform):
-        return Uniform(operand.scalar, shape)
-    return View(operand.value, shape, (0, *operand.strides), operand.offset)
+    return operand.walked((1, *operand.shape), (0, *operand.strides), operand.offset)

@@ -6,31 +6,21 @@ file has no code but what every node can say of itself.
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
-from typing import Any, Self
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
+from funcgrad import lowering as forms
 from funcgrad.compiler.nest.layout import Box, Operand, Shape, Value, View
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Equation
 from funcgrad.core.source import SourceLocation
-from funcgrad.lowering import (
-    ArgReduction,
-    Background,
-    LibraryCall,
-    NativeCall,
-    PrefixScan,
-    Reduction,
-)
-from funcgrad.lowering import Deposit as DepositForm
-from funcgrad.lowering import Lookup as LookupForm
-from funcgrad.lowering import Recurrence as RecurrenceForm
-from funcgrad.lowering import Search as SearchForm
 from funcgrad.records import dataclass
+
+N = TypeVar("N", bound="Node")
 
 
 @dataclass(eq=False)
@@ -67,11 +57,6 @@ class Node:
         """Whether it reads an operand elsewhere than at the index that it is at."""
         return False
 
-    @property
-    def counted(self) -> tuple[Sequence[str], int]:
-        """The expressions that it evaluates, and how often."""
-        return (), 0
-
     def like(self, node: Node) -> Self:
         """The same node, computed for the same equation, and among the same, as another one."""
         self.epoch, self.equation = node.epoch, node.equation
@@ -83,10 +68,6 @@ class Point(Node):
     """One scalar expression for every element."""
 
     expr: str
-
-    @property
-    def counted(self) -> tuple[Sequence[str], int]:
-        return (self.expr,), math.prod(self.space)
 
 
 @dataclass(eq=False)
@@ -106,26 +87,18 @@ class Guard(Point):
 class Fold(Node):
     """A reduction of its operand."""
 
-    form: Reduction
+    form: forms.Reduction
 
     @property
     def space(self) -> Shape:
         return self.operands[0].shape
-
-    @property
-    def counted(self) -> tuple[Sequence[str], int]:
-        return (self.form.step,), math.prod(self.space)
 
 
 @dataclass(eq=False)
 class Scan(Node):
     """A running fold of its operand."""
 
-    form: PrefixScan
-
-    @property
-    def counted(self) -> tuple[Sequence[str], int]:
-        return (self.form.step,), math.prod(self.space)
+    form: forms.PrefixScan
 
 
 @dataclass(frozen=True)
@@ -181,7 +154,7 @@ class Copies(Node):
 class Lookup(Node):
     """Elements of the first operand at places that the others name."""
 
-    form: LookupForm
+    form: forms.Lookup
 
     @property
     def index_shape(self) -> Shape:
@@ -194,17 +167,13 @@ class Lookup(Node):
 class Deposit(Node):
     """The first operand with elements of the second taken in at places that the others name."""
 
-    form: DepositForm
+    form: forms.Deposit
 
     @property
     def index_shape(self) -> Shape:
         """What its index arrays broadcast to."""
         shape = self.operands[1].shape
         return shape[: len(shape) - (len(self.out.shape) - len(self.form.axes))]
-
-    @property
-    def counted(self) -> tuple[Sequence[str], int]:
-        return (self.form.step,), math.prod(self.operands[1].shape)
 
 
 @dataclass(eq=False)
@@ -218,10 +187,6 @@ class Replace(Node):
 
     step: str = "{1}"
     """What an element of the part, ``{0}``, is replaced by when ``{1}`` comes to it."""
-
-    @property
-    def counted(self) -> tuple[Sequence[str], int]:
-        return (self.step,), math.prod(self.operands[1].shape)
 
 
 @dataclass(eq=False)
@@ -286,34 +251,26 @@ class Put(Node):
     lanes: frozenset[int]
     step: str
 
-    @property
-    def counted(self) -> tuple[Sequence[str], int]:
-        return (self.step,), math.prod(self.operands[1].shape)
-
 
 @dataclass(eq=False)
 class ArgFold(Node):
     """The place of the first extreme element along an axis of its operand."""
 
-    form: ArgReduction
-
-    @property
-    def counted(self) -> tuple[Sequence[str], int]:
-        return (self.form.step, self.form.better), math.prod(self.operands[0].shape)
+    form: forms.ArgReduction
 
 
 @dataclass(eq=False)
 class Search(Node):
     """How many elements of the first operand come before each element of the second."""
 
-    form: SearchForm
+    form: forms.Search
 
 
 @dataclass(eq=False)
 class Recurrence(Node):
     """A running combination of two operands."""
 
-    form: RecurrenceForm
+    form: forms.Recurrence
 
 
 @dataclass(eq=False)
@@ -328,7 +285,7 @@ class Routine(Node):
         hidden: Values that have other dtypes than the program knows.
     """
 
-    calls: tuple[LibraryCall, ...]
+    calls: tuple[forms.LibraryCall, ...]
     n_stack: int
     memory: dict[int, View]
     starts: tuple[tuple[int, Operand], ...]
@@ -341,16 +298,16 @@ class Routine(Node):
         return self.equation is not None and self.equation.primitive.is_effectful
 
     @property
-    def background(self) -> Background | None:
+    def background(self) -> forms.Background | None:
         """What goes on when it has run."""
         call = self.calls[0]
-        return call.background if isinstance(call, NativeCall) else None
+        return call.background if isinstance(call, forms.NativeCall) else None
 
     @property
     def replaced(self) -> Operand | None:
         """The operand whose memory the result may take, if its calls can work in place."""
         call, *others = self.calls
-        works = isinstance(call, NativeCall) and bool(call.in_place) and not others
+        works = isinstance(call, forms.NativeCall) and bool(call.in_place) and not others
         return self.operands[0] if works else None
 
     @property
@@ -500,6 +457,32 @@ def readers_of(nodes: Iterable[Node]) -> defaultdict[Value, list[Node]]:
         for value in dict.fromkeys(values_read(node)):
             readers[value].append(node)
     return readers
+
+
+def cloned(node: N, instead: dict[Value, Value]) -> N:
+    """A node that does the same with other values; those that it makes are added to them."""
+    operands = tuple(reading(x, instead) for x in node.operands)
+    out = instead[node.out] = Value(node.out.shape, node.out.dtype)
+    clone = replace(node, operands=operands, outs=(out,)).like(node)
+    if isinstance(clone, Copies):
+        clone.places = tuple(place.of(out) for place in clone.places)
+    return clone
+
+
+def reading(operand: Operand, instead: Mapping[Value, Value]) -> Operand:
+    """An operand that reads a value with the same elements at the same places instead."""
+    if isinstance(operand, View) and operand.value in instead:
+        return operand.of(instead[operand.value])
+    return operand
+
+
+def rewrite(graph: Graph, rule: Callable[[Node], Iterable[Node] | None]) -> None:
+    """Put what a rule makes of each node in its place; nothing where a node stays as it is."""
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        found = rule(node)
+        nodes += [node] if found is None else [new.like(node) for new in found]
+    graph.nodes = nodes
 
 
 def without_unread(

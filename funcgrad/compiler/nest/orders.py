@@ -16,8 +16,6 @@ from funcgrad.compiler.nest.layout import (
     Shape,
     View,
     contiguous_strides,
-    moved_axes,
-    reindexed,
     same_strides,
 )
 
@@ -42,17 +40,11 @@ def followed_order(operands: Sequence[Operand]) -> Order | None:
 def stored_order(x: View) -> Order | None:
     """The order of the axes of a view of a whole value."""
     order = tuple(sorted(range(len(x.shape)), key=lambda i: (-x.strides[i], i)))
-    seen = permuted(x, order)
-    assert isinstance(seen, View)
+    seen = x.permuted(order)
     is_whole = seen.is_whole and same_strides(
         seen.shape, seen.strides, contiguous_strides(seen.shape)
     )
     return order if is_whole else None
-
-
-def permuted(x: Operand, order: Order) -> Operand:
-    """An operand with its axes in another order."""
-    return reindexed(x, moved_axes(order), permuted_shape(x.shape, order))
 
 
 def permuted_shape(shape: Shape, order: Order) -> Shape:

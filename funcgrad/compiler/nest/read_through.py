@@ -22,7 +22,6 @@ from funcgrad.compiler.nest.layout import (
     View,
     is_everything,
     reindex_of,
-    reindexed,
     seen_box,
     whole,
 )
@@ -101,7 +100,7 @@ class _Assembly:
             box = seen_box(part.box, form, shape)
             if box is None:
                 continue
-            operand = reindexed(part.operand, form, shape)
+            operand = part.operand.reindexed(form, shape)
             if is_everything(box, shape):
                 base, asked = operand, []
             else:
@@ -133,7 +132,7 @@ def _assembly(node: Copies) -> _Assembly | None:
         box = box_of(place)
         if box is None or operand.dtype != node.out.dtype:
             return None
-        parts.append(_Part(_spread(operand, box, node.out.shape), box))
+        parts.append(_Part(operand.around(box, node.out.shape), box))
     return _Assembly(node, parts) if node.out.nbytes else None
 
 
@@ -147,13 +146,3 @@ def box_of(place: View) -> Box | None:
     if any(axis not in (None, k) for k, axis in enumerate(form.axes)):
         return None
     return tuple((a, a + n) for a, n in zip(form.starts, place.shape, strict=True))
-
-
-def _spread(operand: Operand, box: Box, shape: Shape) -> Operand:
-    """An operand as large as a box, at the indices of the array that the box is a part of."""
-    if isinstance(operand, Uniform):
-        return Uniform(operand.scalar, shape)
-    sizes = operand.shape
-    strides = tuple(0 if n == 1 else s for n, s in zip(sizes, operand.strides, strict=True))
-    before = sum(a * s for (a, _), s in zip(box, strides, strict=True))
-    return View(operand.value, shape, strides, operand.offset - before)

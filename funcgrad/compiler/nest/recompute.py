@@ -25,7 +25,6 @@ from funcgrad.compiler.nest.layout import (
     is_empty,
     is_everything,
     reindex_of,
-    reindexed,
     seen_box,
     whole,
 )
@@ -169,7 +168,7 @@ class _Recomputation:
         form, shape, box = way
 
         def seen(operand: Operand) -> Operand:
-            found = reindexed(operand, form, shape)
+            found = operand.reindexed(form, shape)
             if box is None or isinstance(found, Uniform):
                 return found
             return self._fence(found, box, node)
@@ -184,7 +183,7 @@ class _Recomputation:
             inner = common_box(inner, box)
         if inner is None or is_empty(inner):
             return seen(outside)
-        found = reindexed(inside, form, shape)
+        found = inside.reindexed(form, shape)
         if is_everything(inner, shape):
             return found
         out = Value(shape, node.out.dtype)
@@ -217,11 +216,9 @@ def _is_across(way: _Way) -> bool:
 def _through(view: Operand, operand: Operand) -> Operand:
     """An operand as a view of a value of its shape shows it."""
     assert isinstance(view, View)
-    if isinstance(operand, Uniform):
-        return Uniform(operand.scalar, view.shape)
     # A view counts places in memory: what it is a view of has to lie there in the same order.
-    assert operand.is_whole
-    return view.of(operand.value)
+    assert isinstance(operand, Uniform) or operand.is_whole
+    return operand.walked(view.shape, view.strides, view.offset)
 
 
 def _within(view: View, box: Box) -> Reindex | None:

@@ -8,12 +8,10 @@ operations. So the second loop repeats those operations, and the first one keeps
 
 from __future__ import annotations
 
-import copy
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
 
-from funcgrad.compiler.nest.layout import Operand, Value, View, whole
+from funcgrad.compiler.nest.layout import Value, View, whole
 from funcgrad.compiler.nest.nodes import (
     Copies,
     Graph,
@@ -22,7 +20,9 @@ from funcgrad.compiler.nest.nodes import (
     Nest,
     Node,
     Point,
+    cloned,
     readers_of,
+    reading,
     values_read,
     without_unread,
 )
@@ -178,10 +178,11 @@ class _Pair:
             for value in values_read(node):
                 if value not in own:
                     own[value] = self._given(value)
-            clones.append(_cloned(node, own, body.nodes[0].epoch))
+            clones.append(cloned(node, own))
+            clones[-1].epoch = body.nodes[0].epoch
         instead = {k.inner: own[v] for v in self.gone for k in self.walks[v]}
         for node in body.nodes:
-            node.operands = tuple(_seen(x, instead) for x in node.operands)
+            node.operands = tuple(reading(x, instead) for x in node.operands)
         body.nodes[:0] = clones
 
     def _given(self, value: Value) -> Value:
@@ -240,24 +241,3 @@ def _cost(node: Node) -> int:
 
 def _is_expensive(node: Point | Copies) -> bool:
     return isinstance(node, Point) and expression(node.expr).is_expensive
-
-
-def _seen(operand: Operand, instead: Mapping[Value, Value]) -> Operand:
-    """An operand that reads a value with the same elements at the same places instead."""
-    if isinstance(operand, View) and operand.value in instead:
-        return replace(operand, value=instead[operand.value])
-    return operand
-
-
-def _cloned(node: Node, own: dict[Value, Value], epoch: int) -> Node:
-    """A node that reads, and makes, other values; they are added to ``own``."""
-    clone = copy.copy(node)
-    clone.epoch = epoch
-    clone.operands = tuple(_seen(x, own) for x in node.operands)
-    out = own[node.out] = Value(node.out.shape, node.out.dtype)
-    clone.outs = (out,)
-    out.maker = clone
-    out.is_stored = False
-    if isinstance(clone, Copies):
-        clone.places = tuple(replace(place, value=out) for place in clone.places)
-    return clone

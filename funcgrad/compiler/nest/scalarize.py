@@ -116,7 +116,7 @@ class _NestUnroller(Unroller):
         self.inputs = {k.inner: k for k in node.links if k.inner.maker is None}
         self.results = [k for k in node.links if k.inner.maker is not None and k.inner.nbytes]
         self._literals(node.bodies)
-        needs = _needs(node.bodies, self.memory)
+        needs = needs_of(node.bodies, self.memory)
         self._outside(node, needs)
         if isinstance(node, Loop):
             self._root_loop(node, needs)
@@ -151,14 +151,7 @@ class _NestUnroller(Unroller):
             size = math.prod(carry.now.shape)
             starts.append(self._load(*self.pointers[carry.now], range(size)))
         with self._iterations(node, starts) as t:
-            for link in (k for k in node.links if k.step and k.inner in self.pointers):
-                pointer, scope = self.pointers[link.inner]
-                step = self.source.word(link.step * link.inner.dtype.itemsize)
-                self.source.add(f"{pointer}_{t} = offset({pointer}, {t} * {step})")
-                self.pointers[link.inner] = f"{pointer}_{t}", scope
-                if link.inner.maker is None:
-                    places = needs.get(link.inner, set())
-                    self.names[link.inner] = self._load(f"{pointer}_{t}", scope, places)
+            self._walk(node.links, t, needs)
             self._graph(node.bodies[-1])
             for link in self.results:
                 self._store(link.inner, *self.pointers[link.inner])
@@ -178,7 +171,7 @@ class _NestUnroller(Unroller):
                     self._store(link.inner, *self.pointers[link.inner])
 
 
-def _needs(graphs: Iterable[Graph], memory: Memory) -> dict[Value, set[int]]:
+def needs_of(graphs: Iterable[Graph], memory: Memory) -> dict[Value, set[int]]:
     """Which elements of every value are variables, in these graphs and inside of them.
 
     An array in memory that is only read at computed places has an entry without elements.
@@ -200,7 +193,7 @@ def _needs(graphs: Iterable[Graph], memory: Memory) -> dict[Value, set[int]]:
 
 
 def _add_nested_needs(node: Nest, needs: dict[Value, set[int]], memory: Memory) -> None:
-    inside = _needs(node.bodies, memory)
+    inside = needs_of(node.bodies, memory)
     iterations = range(node.length) if isinstance(node, Loop) and node.length else range(1)
     for link in node.links:
         if link.inner.maker is not None:

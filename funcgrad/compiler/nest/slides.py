@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,13 +19,13 @@ from funcgrad.compiler.nest.builder import Builder
 from funcgrad.compiler.nest.contractions import Contractor
 from funcgrad.compiler.nest.layout import (
     Operand,
+    S,
     Shape,
     Uniform,
     Value,
     View,
     cut,
     moved_axes,
-    reindexed,
     whole,
 )
 from funcgrad.compiler.nest.nodes import Copies, Fold, Point
@@ -33,7 +33,6 @@ from funcgrad.compiler.nest.orders import (
     Order,
     followed_order,
     inverse,
-    permuted,
     permuted_shape,
 )
 from funcgrad.compiler.nest.source import neutral
@@ -131,10 +130,10 @@ def _padded(
         return x, lows
     if order is None:
         order = followed_order([x]) or tuple(range(len(shape)))
-    own, bounds = permuted(x, order), [(lows[i], shape[i]) for i in order]
+    own, bounds = x.permuted(order), [(lows[i], shape[i]) for i in order]
     stored = _surrounded(builder, own, bounds, fill)
     stored.is_free = order != tuple(sorted(order))
-    return permuted(whole(stored), inverse(order)), lows
+    return whole(stored).permuted(inverse(order)), lows
 
 
 def _surrounded(
@@ -147,8 +146,7 @@ def _surrounded(
     places: list[View] = []
 
     def put(part: Operand, bounds: Sequence[tuple[int, int]]) -> None:
-        place = reindexed(whole(out), cut([a for a, _ in bounds]), part.shape)
-        assert isinstance(place, View)
+        place = whole(out).reindexed(cut([a for a, _ in bounds]), part.shape)
         if math.prod(part.shape):
             parts.append(part)
             places.append(place)
@@ -176,17 +174,15 @@ def _assembled(
     out = Value(shape, dtype)
     parts, places = [], []
     for chosen in every:
-        place = _of_phase(whole(out), chosen)
-        assert isinstance(place, View)
         parts.append(result(chosen))
-        places.append(place)
+        places.append(_of_phase(whole(out), chosen))
     return builder.result(Copies(tuple(parts), (out,), tuple(places)))
 
 
-def _of_phase(x: Operand, chosen: Sequence[Phase]) -> Operand:
+def _of_phase(x: S, chosen: Sequence[Phase]) -> S:
     """The elements that stand at the windows of a phase."""
     form = replace(cut([p.start for p in chosen]), steps=tuple(p.period for p in chosen))
-    return reindexed(x, form, tuple(p.windows for p in chosen))
+    return x.reindexed(form, tuple(p.windows for p in chosen))
 
 
 def _taps(x: Operand, lows: Sequence[int], chosen: Sequence[Phase], axes: Sequence[int]) -> Operand:
@@ -195,7 +191,7 @@ def _taps(x: Operand, lows: Sequence[int], chosen: Sequence[Phase], axes: Sequen
     starts = tuple(low + p.first for low, p in zip(lows, chosen, strict=True))
     steps = [p.stride for p in chosen] + [chosen[i].dilation for i in axes]
     shape = tuple(p.windows for p in chosen) + tuple(chosen[i].taps for i in axes)
-    return reindexed(x, Reindex((*range(n), *axes), starts, tuple(steps)), shape)
+    return x.reindexed(Reindex((*range(n), *axes), starts, tuple(steps)), shape)
 
 
 def sliding_contraction(builder: Builder, form: Contraction, x: Operand, y: Operand) -> Operand:
@@ -230,7 +226,7 @@ def sliding_contraction(builder: Builder, form: Contraction, x: Operand, y: Oper
             for c in form.rhs
         ]
         starts, steps, sizes = zip(*cuts, strict=True)
-        weights = reindexed(y, Reindex(tuple(range(len(cuts))), starts, steps), sizes)
+        weights = y.reindexed(Reindex(tuple(range(len(cuts))), starts, steps), sizes)
         return _taps(padded, lows, of_lhs, axes), weights
 
     def cost(order: Order | None) -> float:
@@ -238,7 +234,8 @@ def sliding_contraction(builder: Builder, form: Contraction, x: Operand, y: Oper
         shape, lows = _bounds(x.shape, lhs_rows)
         copied: Operand = x
         if order is not None:
-            copied = permuted(whole(Value(permuted_shape(shape, order), x.dtype)), inverse(order))
+            stored = Value(permuted_shape(shape, order), x.dtype)
+            copied = whole(stored).permuted(inverse(order))
         found = (operands(copied, lows, chosen) for chosen in itertools.product(*out_rows))
         return sum(_cost(builder, own, *pair, slides) for pair in found if pair is not None)
 
@@ -306,128 +303,122 @@ def window_fold(
     if order is not None and moving == sorted(moving):  # the numbers of taps stay the same
         own = replace(form, slides=tuple(form.slides[i] for i in order))
         moved = Value(permuted_shape(out.shape, order), out.dtype)
-        folded = _window_fold(builder, own, [permuted(x, order) for x in operands], moved)
+        folded = _window_fold(builder, own, [x.permuted(order) for x in operands], moved)
         if isinstance(folded, View):
             folded.value.is_free = True
-        return permuted(folded, inverse(order))
+        return folded.permuted(inverse(order))
     return _window_fold(builder, form, operands, out)
 
 
 def _window_fold(
     builder: Builder, form: WindowFold, operands: Sequence[Operand], out: Value
 ) -> Operand:
-    init = neutral(form.init, out.dtype)
     if not math.prod(out.shape):
-        return Uniform(init, out.shape)
-    rows = [phases(slide) for slide in form.slides]
-    fills = iter(form.fills)
-    seen: list[tuple[Operand, tuple[int, ...] | None]] = [
-        _padded(builder, x, rows, _fill(next(fills), x.dtype)) if slides else (x, None)
-        for x, slides in zip(operands, form.sliding, strict=True)
-    ]
-    counts = tuple(slide.taps for slide in form.slides)
+        return Uniform(neutral(form.init, out.dtype), out.shape)
+    folding = _WindowFolding(builder, form, operands, out)
+    return _assembled(builder, out.shape, out.dtype, folding.rows, folding.result)
 
-    def result(chosen: tuple[Phase, ...]) -> Operand:
+
+class _WindowFolding:
+    """A fold of windows, phase by phase.
+
+    Attributes:
+        rows: The phases along every axis.
+        seen: The operands, and how many elements come before those that slide.
+    """
+
+    def __init__(
+        self, builder: Builder, form: WindowFold, operands: Sequence[Operand], out: Value
+    ) -> None:
+        self.builder = builder
+        self.form = form
+        self.out = out
+        self.rows = [phases(slide) for slide in form.slides]
+        fills = iter(form.fills)
+        self.seen: list[tuple[Operand, tuple[int, ...] | None]] = [
+            _padded(builder, x, self.rows, _fill(next(fills), x.dtype)) if slides else (x, None)
+            for x, slides in zip(operands, form.sliding, strict=True)
+        ]
+
+    def result(self, chosen: tuple[Phase, ...]) -> Operand:
+        """That of one phase."""
         n_taps = math.prod(p.taps for p in chosen)
-        shape = tuple(p.windows for p in chosen)
+        shape, out = tuple(p.windows for p in chosen), self.out
         if not n_taps:
-            return Uniform(init, shape)
+            return Uniform(neutral(self.form.init, out.dtype), shape)
         made = out if shape == out.shape else Value(shape, out.dtype)
         if n_taps <= MOST_TAPS:
-            return _expression(builder, form, chosen, seen, counts, made)
-        return _reduction(builder, form, chosen, seen, counts, made)
+            return self._expression(chosen, made)
+        return self._reduction(chosen, made)
 
-    return _assembled(builder, out.shape, out.dtype, rows, result)
+    def _expression(self, chosen: Sequence[Phase], out: Value) -> Operand:
+        """One expression with an operand for every tap."""
+        form, every = self.form, range(len(chosen))
+        operands: list[Operand] = []
+        names: list[str | None] = []
+        views: list[Operand | None] = []
+        for x, lows in self.seen:
+            views.append(None if lows is None else _taps(x, lows, chosen, every))
+            names.append(f"{{{len(operands)}}}" if lows is None else None)
+            if lows is None:
+                operands.append(_of_phase(x, chosen))
+        has_number = f"{{{len(self.seen)}}}" in form.expr
+        total = ""
+        for place in _places(chosen):
+            own = list(names)
+            for i, view in enumerate(views):
+                if view is not None:
+                    own[i] = f"{{{len(operands)}}}"
+                    operands.append(_tap(view, place))
+            if has_number:
+                own.append(f"{{{len(operands)}}}")
+                operands.append(Uniform(np.int32(self._number(chosen, place)), out.shape))
+            value = form.expr.format(*own)
+            total = form.step.format(total, value) if total else value
+        return self.builder.result(Point(tuple(operands), (out,), total))
+
+    def _reduction(self, chosen: Sequence[Phase], out: Value) -> Operand:
+        """A reduction over the axes of taps of a view."""
+        builder, form, n = self.builder, self.form, len(chosen)
+        axes = [i for i, p in enumerate(chosen) if p.taps > 1]
+        space = (*(p.windows for p in chosen), *(chosen[i].taps for i in axes))
+        operands = []
+        for x, lows in self.seen:
+            if lows is None:
+                spread = moved_axes((*range(n), *(None for _ in axes)))
+                operands.append(_of_phase(x, chosen).reindexed(spread, space))
+            else:
+                operands.append(_taps(x, lows, chosen, axes))
+        term = operands[0]
+        if form.expr != "{0}":
+            numbers = np.array([self._number(chosen, at) for at in _places(chosen)], np.int32)
+            numbers = numbers.reshape([chosen[i].taps for i in axes])
+            spread = moved_axes((*(None for _ in chosen), *range(len(axes))))
+            operands.append(builder.array(numbers).reindexed(spread, space))
+            terms = Value(space, out.dtype)
+            term = builder.result(Point(tuple(operands), (terms,), form.expr))
+        fold = Reduction(tuple(range(n, len(space))), form.init, form.step, form.accurate)
+        return builder.result(Fold((term,), (out,), fold))
+
+    def _number(self, chosen: Sequence[Phase], place: Sequence[int]) -> int:
+        """The row-major number of a tap of a phase."""
+        number = 0
+        for p, slide, k in zip(chosen, self.form.slides, place, strict=True):
+            number = number * slide.taps + p.first_tap + p.tap_step * k
+        return number
+
+
+def _places(chosen: Sequence[Phase]) -> Iterator[tuple[int, ...]]:
+    """All taps of a phase."""
+    return itertools.product(*(range(p.taps) for p in chosen))
 
 
 def _fill(fill: str, dtype: np.dtype[Any]) -> Any:
     return dtype.type(-1) if fill == "-1" else neutral(fill, dtype)
 
 
-Seen = Sequence[tuple[Operand, tuple[int, ...] | None]]
-
-
-def _expression(
-    builder: Builder,
-    form: WindowFold,
-    chosen: Sequence[Phase],
-    seen: Seen,
-    counts: Sequence[int],
-    out: Value,
-) -> Operand:
-    """One expression with an operand for every tap."""
-    every = range(len(chosen))
-    operands: list[Operand] = []
-    names: list[str | None] = []
-    views: list[Operand | None] = []
-    for x, lows in seen:
-        views.append(None if lows is None else _taps(x, lows, chosen, every))
-        names.append(f"{{{len(operands)}}}" if lows is None else None)
-        if lows is None:
-            operands.append(_of_phase(x, chosen))
-    has_number = f"{{{len(seen)}}}" in form.expr
-    total = ""
-    for place in itertools.product(*(range(p.taps) for p in chosen)):
-        own = list(names)
-        for i, view in enumerate(views):
-            if view is not None:
-                own[i] = f"{{{len(operands)}}}"
-                operands.append(_tap(view, place))
-        if has_number:
-            own.append(f"{{{len(operands)}}}")
-            operands.append(Uniform(np.int32(_number(chosen, counts, place)), out.shape))
-        value = form.expr.format(*own)
-        total = form.step.format(total, value) if total else value
-    return builder.result(Point(tuple(operands), (out,), total))
-
-
 def _tap(view: Operand, place: Sequence[int]) -> Operand:
     """One tap of a view of windows and taps."""
     n = len(place)
     form = Reindex(tuple(range(n)), (0,) * n + tuple(place), (1,) * n)
-    return reindexed(view, form, view.shape[:n])
-
-
-def _number(chosen: Sequence[Phase], counts: Sequence[int], place: Sequence[int]) -> int:
-    """The row-major number of a tap of a phase."""
-    number = 0
-    for p, count, k in zip(chosen, counts, place, strict=True):
-        number = number * count + p.first_tap + p.tap_step * k
-    return number
-
-
-def _reduction(
-    builder: Builder,
-    form: WindowFold,
-    chosen: Sequence[Phase],
-    seen: Seen,
-    counts: Sequence[int],
-    out: Value,
-) -> Operand:
-    """A reduction over the axes of taps of a view."""
-    axes = [i for i, p in enumerate(chosen) if p.taps > 1]
-    n = len(chosen)
-    space = (*(p.windows for p in chosen), *(chosen[i].taps for i in axes))
-    operands = []
-    for x, lows in seen:
-        if lows is None:
-            still = _of_phase(x, chosen)
-            spread = moved_axes((*range(n), *(None for _ in axes)))
-            operands.append(reindexed(still, spread, space))
-        else:
-            operands.append(_taps(x, lows, chosen, axes))
-    term = operands[0]
-    if form.expr != "{0}":
-        numbers = np.array(
-            [
-                _number(chosen, counts, place)
-                for place in itertools.product(*(range(p.taps) for p in chosen))
-            ],
-            np.int32,
-        ).reshape([chosen[i].taps for i in axes])
-        spread = moved_axes((*(None for _ in chosen), *range(len(axes))))
-        operands.append(reindexed(builder.array(numbers), spread, space))
-        terms = Value(space, out.dtype)
-        term = builder.result(Point(tuple(operands), (terms,), form.expr))
-    fold = Reduction(tuple(range(n, len(space))), form.init, form.step, form.accurate)
-    return builder.result(Fold((term,), (out,), fold))
+    return view.reindexed(form, view.shape[:n])

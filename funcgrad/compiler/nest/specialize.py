@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 from funcgrad.compiler.nest.codegen import MAX_EXTENT
 from funcgrad.compiler.nest.fuse import MAX_NODES, Group
@@ -21,8 +20,8 @@ from funcgrad.compiler.nest.layout import (
     View,
     cut,
     reindex_of,
-    reindexed,
     whole,
+    without,
 )
 from funcgrad.compiler.nest.nodes import (
     Copies,
@@ -165,7 +164,7 @@ class _Writing:
             self._add(replace(node, operands=operands, outs=(out,)))
             return
         begin, end = node.box[self.axis]
-        box = _without(node.box, self.axis)
+        box = without(node.box, self.axis)
         if not begin <= e < end:
             self._add(Point((operands[1],), (out,), "{0}"))
         elif all(a == 0 and b == n for (a, b), n in zip(box, out.shape, strict=True)):
@@ -201,7 +200,7 @@ class _Writing:
             self._add(Fold((total,), (node.out,), form))
 
     def _make_parts(self, value: Value, position: int) -> list[Value]:
-        shape = _without(value.shape, position)
+        shape = without(value.shape, position)
         parts = [Value(shape, value.dtype) for _ in range(value.shape[position])]
         self.parts[value] = parts
         self.positions[value] = position
@@ -214,15 +213,13 @@ class _Writing:
 
     def _operand(self, operand: Operand, axis: int | None, e: int) -> Operand:
         """An operand at one element of the axis."""
-        shape = operand.shape if axis is None else _without(operand.shape, axis)
-        if isinstance(operand, Uniform):
-            return Uniform(operand.scalar, shape)
-        if operand.value in self.parts:
+        shape = operand.shape if axis is None else without(operand.shape, axis)
+        if isinstance(operand, View) and operand.value in self.parts:
             return self._part(operand, axis, e, shape)
         if axis is None:
             return operand
         offset = operand.offset + e * operand.strides[axis]
-        return View(operand.value, shape, _without(operand.strides, axis), offset)
+        return operand.walked(shape, without(operand.strides, axis), offset)
 
     def _part(self, operand: View, axis: int | None, e: int, shape: Shape) -> Operand:
         parts = self.parts[operand.value]
@@ -237,14 +234,14 @@ class _Writing:
             walks = axes[axis] == position
             if walks and (form.starts[position], steps[axis]) != (0, 1):
                 raise _NotAligned
-            axes, steps = _without(axes, axis), _without(steps, axis)
+            axes, steps = without(axes, axis), without(steps, axis)
         else:
             walks = False
         if position in axes:
             raise _NotAligned
         part = parts[e if walks else form.starts[position]]
         moved = tuple(None if a is None else a - (a > position) for a in axes)
-        return reindexed(whole(part), Reindex(moved, _without(form.starts, position), steps), shape)
+        return whole(part).reindexed(Reindex(moved, without(form.starts, position), steps), shape)
 
     def _assemble(self, value: Value, parts: list[Value]) -> None:
         """Put a value together that others read."""
@@ -256,14 +253,5 @@ class _Writing:
             strides = (*part.strides[:position], 0, *part.strides[position:])
             operands.append(View(part, shape, strides))
             starts = tuple(e if a == position else 0 for a in range(n))
-            place = reindexed(whole(value), cut(starts), shape)
-            assert isinstance(place, View)
-            places.append(place)
+            places.append(whole(value).reindexed(cut(starts), shape))
         self._add(Copies(tuple(operands), (value,), tuple(places)))
-
-
-T = TypeVar("T")
-
-
-def _without(items: tuple[T, ...], i: int) -> tuple[T, ...]:
-    return items[:i] + items[i + 1 :]

@@ -46,18 +46,38 @@ def part_ranges(
         per_thread: How many parts every thread is to have.
         is_bounded: Whether no part is to take longer than `MOST_WORK`.
     """
-    if threads < 1:
-        return [(0, length)]
-    count = min(per_thread * threads, work // LEAST_WORK, MOST_PARTS) if threads > 1 else 1
-    if is_bounded:
-        count = max(count, min(work // MOST_WORK, MOST_RANGES))
-    count = min(count, length)
+    most = MOST_WORK if is_bounded else work + 1
+    count = part_count(length, work, threads, LEAST_WORK, most, per_thread)
     if count < 2:
         return [(0, length)]
     size = -(-length // count)
     if length >= 64 * count:
         size = -(-size // 64) * 64  # whole vectors, and no cache line in two parts
     return [(a, min(a + size, length)) for a in range(0, length, size)]
+
+
+def part_count(
+    units: int,
+    work: int,
+    threads: int,
+    least: int,
+    most: int = MOST_PRODUCTS,
+    per_thread: int = PARTS_PER_THREAD,
+) -> int:
+    """How many parts a step has, of whole units.
+
+    Args:
+        units: What can be shared.
+        work: That of all of them.
+        threads: As of `part_ranges`.
+        least: Work of the smallest part.
+        most: Work of the largest one.
+        per_thread: As of `part_ranges`.
+    """
+    if threads < 1:
+        return 1
+    count = min(per_thread * threads, work // least, MOST_PARTS) if threads > 1 else 1
+    return max(min(max(count, min(work // most, MOST_RANGES)), units), 1)
 
 
 def even_parts(length: int, least: int) -> int:

@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from funcgrad.compiler.nest.layout import Value, View, whole
-from funcgrad.compiler.nest.nodes import Fold, Graph, Node
+from funcgrad.compiler.nest.layout import Shape, Value, View, whole
+from funcgrad.compiler.nest.nodes import Fold, Graph, rewrite
 
 MIN_ELEMENTS = 1 << 19
 """Smaller arrays are walked by one thread."""
@@ -26,15 +26,7 @@ MIN_ROW = 64
 
 def split_totals(graph: Graph) -> None:
     """Let folds of large arrays be folds of their rows; changes the graph."""
-    nodes: list[Node] = []
-    for node in graph.nodes:
-        n_outer = _outer_axes(node) if isinstance(node, Fold) else 0
-        if n_outer:
-            assert isinstance(node, Fold)
-            nodes += _split(node, n_outer)
-        else:
-            nodes.append(node)
-    graph.nodes = nodes
+    rewrite(graph, lambda node: _split(node) if isinstance(node, Fold) else None)
 
 
 def _outer_axes(node: Fold) -> int:
@@ -49,11 +41,22 @@ def _outer_axes(node: Fold) -> int:
     return 0
 
 
-def _split(node: Fold, n_outer: int) -> tuple[Fold, Fold]:
-    """A fold of rows, and one of its results."""
-    space, form = node.space, node.form
-    rows = Value(space[:n_outer], node.out.dtype)
-    inner = replace(form, axes=tuple(range(n_outer, len(space))))
-    outer = replace(form, axes=tuple(range(n_outer)))
-    first, then = Fold(node.operands, (rows,), inner), Fold((whole(rows),), node.outs, outer)
+def _split(node: Fold) -> tuple[Fold, Fold] | None:
+    """A fold of rows, and one of its results, if it is to be two."""
+    n, space = _outer_axes(node), node.space
+    return in_two(node, space[:n], tuple(range(n, len(space)))) if n else None
+
+
+def in_two(node: Fold, parts: Shape, axes: tuple[int, ...]) -> tuple[Fold, Fold]:
+    """A fold of parts, and one of their results.
+
+    Args:
+        node: The fold of everything.
+        parts: The shape of what the first one gives: axes that count parts come first.
+        axes: The axes that the first one folds.
+    """
+    some = Value(parts, node.out.dtype)
+    counting = tuple(range(len(parts) - len(node.out.shape)))
+    first = Fold(node.operands, (some,), replace(node.form, axes=axes))
+    then = Fold((whole(some),), node.outs, replace(node.form, axes=counting))
     return first.like(node), then.like(node)

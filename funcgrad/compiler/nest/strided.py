@@ -12,15 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from funcgrad.compiler.nest.builder import Builder
-from funcgrad.compiler.nest.layout import (
-    Operand,
-    Uniform,
-    Value,
-    View,
-    moved_axes,
-    reindexed,
-    whole,
-)
+from funcgrad.compiler.nest.layout import Operand, Uniform, Value, View, whole
 from funcgrad.compiler.nest.nodes import StridedProduct
 from funcgrad.lowering import Contraction
 from funcgrad.records import dataclass
@@ -186,9 +178,7 @@ class Strider:
 
     def _moved(self, x: View, labels: str, order: str) -> View:
         """A copy of an operand with its axes in another order."""
-        axes = tuple(labels.index(c) for c in order)
-        shape = tuple(self.lengths[c] for c in order)
-        return whole(self.builder.copy(reindexed(x, moved_axes(axes), shape)))
+        return whole(self.builder.copy(x.permuted([labels.index(c) for c in order])))
 
     def _rows(self, letters: list[str]) -> list[str]:
         """The last of some letters, up to a reasonable number of rows."""

@@ -181,6 +181,17 @@ class Unroller:
     def _load(self, pointer: str, scope: int, places: Iterable[int]) -> Names:
         return {i: self._new(f"load({pointer}, {i}, {scope})") for i in sorted(places)}
 
+    def _walk(self, links: Iterable[Link], t: str, needs: Mapping[Value, set[int]]) -> None:
+        """Move on along the arrays that change from step to step, and read what is needed."""
+        for link in (k for k in links if k.step and k.inner in self.pointers):
+            pointer, scope = self.pointers[link.inner]
+            step = self.source.word(link.step * link.inner.dtype.itemsize)
+            self.source.add(f"{pointer}_{t} = offset({pointer}, {t} * {step})")
+            self.pointers[link.inner] = f"{pointer}_{t}", scope
+            if link.inner.maker is None:
+                places = needs.get(link.inner, set())
+                self.names[link.inner] = self._load(f"{pointer}_{t}", scope, places)
+
     def _store(self, value: Value, pointer: str, scope: int) -> None:
         for i, name in self.names[value].items():
             self.source.add(f"store({pointer}, {i}, {name}, {scope})")
@@ -358,13 +369,29 @@ class Unroller:
         pointer, first, scope = self._address(x, moves)
         return [self._new(f"load({pointer}, {first} + {i}, {scope})") for i in places]
 
-    def _chosen(self, number: str, candidates: Sequence[str]) -> str:
-        """The variable of a number; the first one where there is none."""
-        found = candidates[0]
-        for i, name in enumerate(candidates):
-            if i and name != found:
-                found = self._new(f"select({number} == {i}, {name}, {found})")
-        return found
+    def _chosen(self, number: str, rows: np.ndarray) -> list[str]:
+        """The row of variables of a number; the first one where there is none."""
+        row: list[str] = []
+        for found, *others in rows.T.tolist():
+            for i, name in enumerate(others, 1):
+                if name != found:
+                    found = self._new(f"select({number} == {i}, {name}, {found})")
+            row.append(found)
+        return row
+
+    def _taken(
+        self,
+        node: Deposit | Replace,
+        state: np.ndarray,
+        is_here: str,
+        places: Iterable[int],
+        names: Iterable[str],
+    ) -> None:
+        """Take variables into some elements where a condition holds."""
+        step = node.form.step if isinstance(node, Deposit) else node.step
+        for i, name in zip(places, names, strict=True):
+            value = self._new(step.format(state[i], name))
+            state[i] = self._new(f"select({is_here}, {value}, {state[i]})")
 
     def _counted(self, places: Sequence[str], lengths: Sequence[int]) -> str:
         """The row-major number of a place."""
@@ -397,8 +424,7 @@ class Unroller:
                 assert isinstance(x, View)
                 row = self._memory_row(x, axes, places, test)
             else:
-                number = self._counted(places, lengths)
-                row = [self._chosen(number, column) for column in rows.T.tolist()]
+                row = self._chosen(self._counted(places, lengths), rows)
             if test:
                 fill = self.source.literal(node.form.fill)
                 row = [self._new(f"select({test}, {name}, {fill})") for name in row]
@@ -425,9 +451,7 @@ class Unroller:
             row = [next(rest) for _ in range(numbers.shape[1])]
             for r, elements in enumerate(numbers.tolist()):
                 is_here = self._new(f"({number} == {r})" + (f" & {test}" if test else ""))
-                for i, update in zip(elements, row, strict=True):
-                    value = self._new(node.form.step.format(state[i], update))
-                    state[i] = self._new(f"select({is_here}, {value}, {state[i]})")
+                self._taken(node, state, is_here, elements, row)
         self.names[node.out] = dict(enumerate(state.tolist()))
 
     def _starts(
@@ -452,21 +476,18 @@ class Unroller:
             names = self._read(x, places, places_of(window))
         else:
             elements = np.array(self._elements(x), object).reshape(x.shape)
-            windows = [elements[cut].ravel().tolist() for cut in _cuts(x.shape, part)]
-            names = [self._chosen(number, column) for column in zip(*windows, strict=True)]
+            windows = [elements[cut].ravel() for cut in _cuts(x.shape, part)]
+            names = self._chosen(number, np.array(windows, object))
         self.names[node.out] = dict(enumerate(names))
 
     def _replace(self, node: Replace) -> None:
         x, update, *starts = node.operands
         _, number = self._starts(x.shape, update.shape, starts)
-        state = np.array(self._elements(x), object).reshape(x.shape)
+        state, names = np.array(self._elements(x), object), self._elements(update)
         numbers = np.arange(state.size).reshape(x.shape)
-        state, names = state.ravel(), self._elements(update)
         for k, cut in enumerate(_cuts(x.shape, update.shape)):
             is_here = self._new(f"{number} == {k}")
-            for i, name in zip(numbers[cut].ravel().tolist(), names, strict=True):
-                value = node.step.format(state[i], name)
-                state[i] = self._new(f"select({is_here}, {value}, {state[i]})")
+            self._taken(node, state, is_here, numbers[cut].ravel().tolist(), names)
         self.names[node.out] = dict(enumerate(state.tolist()))
 
     def _argfold(self, node: ArgFold) -> None:

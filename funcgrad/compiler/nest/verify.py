@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from funcgrad.compiler.nest.fuse import Group
 from funcgrad.compiler.nest.layout import Box, Uniform, Value, View
-from funcgrad.compiler.nest.nodes import Copies, Fold, Graph, Guard, Nest, Node, Point
+from funcgrad.compiler.nest.nodes import Copies, Fold, Graph, Guard, Nest, Node, Point, values_read
 from funcgrad.errors import CompilerError
 from funcgrad.intrinsics import expression
 
@@ -29,9 +29,8 @@ def verify_graph(graph: Graph, after: str, outer: frozenset[Value] = frozenset()
     """
     known = {*graph.inputs, *(value for value, _ in graph.constants), *outer}
     for node in graph.nodes:
-        for x in node.operands:
-            if isinstance(x, View) and x.value not in known:
-                _fail(after, node, "reads a value that nothing has made yet")
+        if not known.issuperset(values_read(node)):
+            _fail(after, node, "reads a value that nothing has made yet")
         _verify_shapes(node, after, outer)
         for out in node.outs:
             if out in known:
@@ -54,10 +53,8 @@ def verify_groups(graph: Graph, groups: Sequence[Group], after: str) -> None:
     if sum(len(group.nodes) for group in groups) != len(graph.nodes):
         raise CompilerError(f"after {after}: groups and graph differ in their nodes. {_ADVICE}")
     for node, i in home.items():
-        for x in node.operands:
-            maker = x.value.maker if isinstance(x, View) else None
-            if maker in home and home[maker] > i:
-                _fail(after, node, "runs before what it reads")
+        if any(home.get(value.maker, i) > i for value in values_read(node)):
+            _fail(after, node, "runs before what it reads")
         for out in node.outs:
             if out.part is not None and out.part.value.home is not out.home:
                 _fail(after, node, "is a part of an array in whose memory it is not")

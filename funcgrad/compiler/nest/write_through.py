@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from funcgrad.compiler.nest.fuse import Group
-from funcgrad.compiler.nest.layout import Box, Operand, Value, View, cut, reindex_of, reindexed
+from funcgrad.compiler.nest.layout import Box, Operand, Value, View, cut, reindex_of
 from funcgrad.compiler.nest.nodes import Copies, Graph, Node, Point, values_read
 from funcgrad.compiler.nest.read_through import box_of
 
@@ -192,9 +192,8 @@ def _without(
         for rest in _difference(own, box):
             starts = tuple(a - b for (a, _), (b, _) in zip(rest, own, strict=True))
             sizes = tuple(b - a for a, b in rest)
-            rest_of_place = reindexed(place, cut(starts), sizes)
-            assert isinstance(rest_of_place, View)
-            found.append((reindexed(operand, cut(starts), sizes), rest_of_place))
+            part_of = cut(starts)
+            found.append((operand.reindexed(part_of, sizes), place.reindexed(part_of, sizes)))
     return found
 
 

@@ -16,21 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.compiler.abi import (
-    CONTROL_SLOT,
-    DEADLINE_SLOT,
-    ERROR_WORDS,
-    FIRST_SLOT,
-    INTERRUPTED,
-    NEXT_SLOT,
-    OVERLAP,
-    OWN_SLOT,
-    PARALLEL_WORDS,
-    RAISED_SLOT,
-    REFUSED,
-    STOP_SLOT,
-    TIMED_OUT,
-)
+from funcgrad.compiler import abi
 from funcgrad.compiler.nest.allocate import Memory
 from funcgrad.compiler.nest.layout import Operand, Uniform, Value
 from funcgrad.compiler.nest.nodes import External, Graph
@@ -89,16 +75,14 @@ def step_of(
     """
     if len(parts) == 1:
         return Step(kernel, parts[0], held)
-    words = {
-        "begin": 0,
-        "end": 1,
-        "pool": kernel_store.pool_address(n_threads),
-        "count": len(parts),
-        "kernel": kernel,
-        "part_words": len(parts[0]),
-        "threads": n_threads,
-    }
-    head = [words[name] for name in PARALLEL_WORDS]
+    head = abi.in_order(
+        abi.PARALLEL_WORDS,
+        pool=kernel_store.pool_address(n_threads),
+        count=len(parts),
+        kernel=kernel,
+        part_words=len(parts[0]),
+        threads=n_threads,
+    )
     return Step(
         kernel_store.parallel_address(), [*head, *(word for part in parts for word in part)], held
     )
@@ -238,9 +222,9 @@ class Frame:
         self.slots: Any = np.zeros(memory.n_slots, np.int64)
         self.address = self.slots.ctypes.data
         self.arena, self.slots[memory.arena_slot] = arena_of(memory)
-        self.slots[CONTROL_SLOT] = kernel_store.control_words().ctypes.data
-        self.slots[DEADLINE_SLOT] = NEVER
-        self.slots[OWN_SLOT] = self.address
+        self.slots[abi.CONTROL_SLOT] = kernel_store.control_words().ctypes.data
+        self.slots[abi.DEADLINE_SLOT] = NEVER
+        self.slots[abi.OWN_SLOT] = self.address
         for slot, background in memory.states:
             self.slots[slot] = background.nothing
         for slot, array in zip(memory.constants, constants, strict=True):
@@ -341,7 +325,7 @@ class _Finder:
             return lambda frame, arrays, results, held: fixed
         value = operand.value
         find = self._base(value)
-        if operand.is_whole and operand.shape == value.shape:
+        if operand.is_value:
             if operand.shape:
                 return find
             return lambda *call: find(*call)[()]
@@ -361,7 +345,7 @@ class _Finder:
             return lambda frame, arrays, results, held: results[k]
         if value.slot == self.arena_slot:
             return lambda frame, *_: np.ndarray(shape, dtype, frame.arena, offset)
-        index = value.slot - FIRST_SLOT
+        index = value.slot - abi.FIRST_SLOT
         if index < self.n_inputs:
             return lambda frame, arrays, *_: arrays[index]
         if value.slot in self.constants:
@@ -383,6 +367,8 @@ class Executable:
         last: For values that are read, the number of the last part that does.
 
     Attributes:
+        memory: Where everything is.
+        n_objects: Inputs and outputs.
         stats: Where its kernels came from.
         kernels: Source of every different kernel.
         report: What tells about it: a `compiler.report.Report`.
@@ -406,7 +392,7 @@ class Executable:
         self.kernels = list(kernels)
         self.report = report
         self._graph = graph
-        self._memory = memory
+        self.memory = memory
         self._parts = list(parts)
         # Results of NumPy go when nothing reads them any more.
         self._dying: list[list[Value]] = [[] for _ in self._parts]
@@ -422,7 +408,7 @@ class Executable:
         self.in_types = [(v.shape, np.dtype(v.dtype.char)) for v in graph.inputs]
         shapes = graph.out_shapes
         self.out_types = [(s, v.dtype) for s, v in zip(shapes, graph.outputs, strict=True)]
-        self._n_objects = memory.n_objects
+        self.n_objects = memory.n_objects
         # Where results come from: the index of a donated argument, or None for a new array.
         place = {value: i for i, value in enumerate(graph.inputs)}
         self.sources = [None if v.home is v else place[v.home] for v in graph.outputs]
@@ -446,17 +432,7 @@ class Executable:
     @property
     def is_one_step(self) -> bool:
         """Whether a call is one call of the executor, whatever comes of it."""
-        return self.is_native and not self._memory.states
-
-    @property
-    def memory(self) -> Memory:
-        """Where everything is."""
-        return self._memory
-
-    @property
-    def n_objects(self) -> int:
-        """Inputs and outputs."""
-        return self._n_objects
+        return self.is_native and not self.memory.states
 
     @property
     def table_address(self) -> int:
@@ -470,7 +446,7 @@ class Executable:
         try:
             return self.frames.pop()
         except IndexError:
-            return Frame(self._memory, self._constants, self.numbers)
+            return Frame(self.memory, self._constants, self.numbers)
 
     def __call__(self, *args: Any) -> list[Any]:
         limits = current_limits()
@@ -482,18 +458,18 @@ class Executable:
         fresh = [make(shape, dtype) for make, shape, dtype in self._fresh]
         frame = self.take_frame()
         if limits is not None:
-            frame.slots[DEADLINE_SLOT] = limits.deadline
-            frame.slots[NEXT_SLOT] = 0
+            frame.slots[abi.DEADLINE_SLOT] = limits.deadline
+            frame.slots[abi.NEXT_SLOT] = 0
         held: dict[Value, Any] = {}
         try:
             results = self._call(frame, arrays, fresh, held, limits)
         except BaseException:
             # The frame goes: who knows in what state a second signal leaves it.
-            if in_flight.is_at_work(frame.slots, self._memory.states):
+            if in_flight.is_at_work(frame.slots, self.memory.states):
                 memory = frame, arrays, fresh, held
-                in_flight.keep(frame.slots, self._memory.states, memory)
+                in_flight.keep(frame.slots, self.memory.states, memory)
             raise
-        frame.slots[DEADLINE_SLOT] = NEVER
+        frame.slots[abi.DEADLINE_SLOT] = NEVER
         self.frames.append(frame)
         return results
 
@@ -541,8 +517,8 @@ class Executable:
         Negative for the argument that does not have the type that kernels read, positive if the
         memory of a donated argument is not its own.
         """
-        frame.pack(frame.slots, 8 * FIRST_SLOT, *map(id, arrays), *map(id, fresh))
-        code = self.run(frame.address, self.table_address, self._n_objects)
+        frame.pack(frame.slots, 8 * abi.FIRST_SLOT, *map(id, arrays), *map(id, fresh))
+        code = self.run(frame.address, self.table_address, self.n_objects)
         self._check(code, frame)
         return code
 
@@ -559,12 +535,12 @@ class Executable:
             frame: The memory of the call, not yet given back.
             part: The number of the stretch.
         """
-        if code < 0 or frame.slots[0] == OVERLAP:
+        if code < 0 or frame.slots[0] == abi.OVERLAP:
             return None
-        if frame.slots[STOP_SLOT]:
+        if frame.slots[abi.STOP_SLOT]:
             return self._stopped(code - 1, frame, part)
-        reason, number, value, position = (int(word) for word in frame.slots[:ERROR_WORDS])
-        if reason != REFUSED:
+        reason, number, value, position = (int(word) for word in frame.slots[: abi.ERROR_WORDS])
+        if reason != abi.REFUSED:
             return CompilerError(f"step {code - 1} of a compiled program failed.")
         site = self._sites[number]
         equation = site.equation
@@ -576,19 +552,19 @@ class Executable:
 
     def _stopped(self, step: int, frame: Frame, part: int) -> BaseException:
         """Why a call has stopped before its end; the frame is as before the call again."""
-        reason = int(frame.slots[STOP_SLOT])
-        frame.slots[STOP_SLOT] = frame.slots[NEXT_SLOT] = 0
+        reason = int(frame.slots[abi.STOP_SLOT])
+        frame.slots[abi.STOP_SLOT] = frame.slots[abi.NEXT_SLOT] = 0
         stretch = self._parts[part]
         assert isinstance(stretch, Stretch)
         what = self.report.program.name + stretch.describe(step)
         error: BaseException
-        if reason == TIMED_OUT:
+        if reason == abi.TIMED_OUT:
             limits = current_limits()
             assert limits is not None  # there would be no deadline
             error = limits.late(what)
         else:
-            assert reason == INTERRUPTED
-            error = kernel_store.raised(frame.slots[RAISED_SLOT : RAISED_SLOT + 3])
+            assert reason == abi.INTERRUPTED
+            error = kernel_store.raised(frame.slots[abi.RAISED_SLOT : abi.RAISED_SLOT + 3])
             error.add_note(f"while a compiled program ran: {what}")
         if any(source is not None for source in self.sources):
             error.add_note("Its donated arguments may have been written to: their values are lost.")

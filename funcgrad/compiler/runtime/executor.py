@@ -9,30 +9,10 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Mapping
+from functools import cache
 
-from funcgrad.compiler.abi import (
-    BRANCH_WORDS,
-    CONTROL_SLOT,
-    CONTROL_WORDS,
-    DEADLINE_SLOT,
-    FIRST_SLOT,
-    INTERRUPTED,
-    LOOK_SLOT,
-    LOOKS_EVERY,
-    LOOP_WORDS,
-    NEXT_SLOT,
-    OVERLAP,
-    OWNER_SLOT,
-    RAISED_SLOT,
-    STOP_SLOT,
-    TIMED_OUT,
-)
-from funcgrad.compiler.native.assembly import Assembly
-
-EXECUTOR_SYMBOL = "fg_run"
-DISJOINT_SYMBOL = "fg_disjoint"
-LOOP_SYMBOL = "fg_loop"
-BRANCH_SYMBOL = "fg_branch"
+from funcgrad.compiler import abi
+from funcgrad.compiler.native.assembly import Assembly, Code
 
 STEP = "ptr noalias %slots, ptr noalias %args"
 """The arguments of a kernel."""
@@ -50,7 +30,7 @@ def is_x86() -> bool:
     return platform.machine().lower() in ("x86_64", "amd64")
 
 
-def executor_assembly(offsets: Mapping[str, int]) -> str:
+def executor_code(offsets: Mapping[str, int]) -> Code:
     """The executor, for a machine on which array objects have their fields at these offsets."""
     writer = _Executor(offsets)
     writer.run()
@@ -75,8 +55,8 @@ class _Executor(Assembly):
         before anything has run, -1 - the index of the first object that does not agree.
         """
         arguments = "ptr %slots, ptr %table, i64 %n_objects"
-        with self.function(EXECUTOR_SYMBOL, arguments, "i64"):
-            objects = self.entry("%slots", FIRST_SLOT)
+        with self.function("fg_run", arguments, "i64"):
+            objects = self.entry("%slots", abi.FIRST_SLOT)
             with self.when(self.test("sgt", "%n_objects", 0)):
                 guarded = self.word("%table", 1)
                 guards = self.entry("%table", self.word("%table", 2))
@@ -86,7 +66,7 @@ class _Executor(Assembly):
                     slot = self.entry(objects, k)
                     self.put_word(self._field(self.word(slot, kind="ptr"), "DATA"), slot)
             steps, pairs = self.word("%table"), self.entry("%table", 4)
-            self.put_word("@fg_look", "%slots", LOOK_SLOT, "ptr")
+            self.put_word("@fg_look", "%slots", abi.LOOK_SLOT, "ptr")
             mode = self._enter_mode()
             with self.when(self.test("sgt", steps, 0)), self.turns("0", steps) as (i, _, _):
                 pair = self.at(pairs, (i, 16))
@@ -128,7 +108,7 @@ class _Executor(Assembly):
 
     def _field(self, array: str, name: str, kind: str = "i64") -> str:
         """A field of an array object."""
-        return self.let(f"load {kind}, ptr {self.after(array, self.offsets[f'{name}_OFFSET'])}")
+        return self.let(f"load {kind}, ptr {self.after(array, self.offsets[name])}")
 
     def _enter_mode(self) -> str:
         """Have subnormal numbers be zero if the table says so; where the mode before is kept."""
@@ -154,28 +134,28 @@ class _Executor(Assembly):
         asks Python whether a signal has come, as Python itself does.
         """
         with self.function("fg_look", "ptr %slots", "i64"):
-            place = self.entry("%slots", STOP_SLOT)
+            place = self.entry("%slots", abi.STOP_SLOT)
             stop = self.let(f"load atomic i64, ptr {place} monotonic, align 8")
             with self.when(self.test("ne", stop, 0)):
                 self.leave(stop)
             if sys.platform == "win32":
                 return
-            owner, own = self.word("%slots", OWNER_SLOT), self.invoke("i64", "pthread_self")
+            owner, own = self.word("%slots", abi.OWNER_SLOT), self.invoke("i64", "pthread_self")
             is_shared, is_other = self.test("ne", owner, 0), self.test("ne", owner, own)
             with self.when(self.every(is_shared, is_other)):
                 self.leave("0")
             now = self._now()
-            with self.when(self.test("slt", now, self.word("%slots", NEXT_SLOT))):
+            with self.when(self.test("slt", now, self.word("%slots", abi.NEXT_SLOT))):
                 self.leave("0")
-            deadline, later = self.word("%slots", DEADLINE_SLOT), self.add(now, LOOKS_EVERY)
+            deadline, later = self.word("%slots", abi.DEADLINE_SLOT), self.add(now, abi.LOOKS_EVERY)
             following = self.pick(self.test("slt", deadline, later), deadline, later)
-            self.put_word(following, "%slots", NEXT_SLOT)
-            control = self.word("%slots", CONTROL_SLOT, "ptr")
-            words = {name: k for k, name in enumerate(CONTROL_WORDS)}
+            self.put_word(following, "%slots", abi.NEXT_SLOT)
+            control = self.word("%slots", abi.CONTROL_SLOT, "ptr")
+            words = {name: k for k, name in enumerate(abi.CONTROL_WORDS)}
             with self.when(self.test("eq", self.word(control, words["main"]), own)):
                 self._ask_python(control, words, place)
             with self.when(self.test("sge", now, deadline)):
-                self._stop(place, TIMED_OUT)
+                self._stop(place, abi.TIMED_OUT)
 
     def _now(self) -> str:
         """The time in nanoseconds."""
@@ -192,18 +172,19 @@ class _Executor(Assembly):
         state = self.let(f"call i32 {ensure}()")
         is_raised = self.test("ne", self.let(f"call i32 {check}()"), 0, "i32")
         with self.when(is_raised):
-            places = [self.entry("%slots", RAISED_SLOT + k) for k in range(3)]
+            places = [self.entry("%slots", abi.RAISED_SLOT + k) for k in range(3)]
             self.do(f"call void {fetch}({', '.join(f'ptr {place}' for place in places)})")
         self.do(f"call void {release}(i32 {state})")
         with self.when(is_raised):
-            self._stop(stop, INTERRUPTED)
+            self._stop(stop, abi.INTERRUPTED)
 
     def _stop(self, place: str, reason: int) -> None:
         self.do(f"store atomic i64 {reason}, ptr {place} monotonic, align 8")
         self.leave(str(reason))
 
 
-def disjoint_assembly() -> str:
+@cache
+def disjoint_code() -> Code:
     """The step that looks whether donated arrays overlap with no other array.
 
     Its words: begin, end, number of arrays, number of donated ones; (slot, bytes) of each, the
@@ -216,7 +197,7 @@ def disjoint_assembly() -> str:
         start = writer.word("%slots", writer.word(entry, 4))
         return start, writer.let(f"add i64 {start}, {writer.word(entry, 5)}")
 
-    with writer.function(DISJOINT_SYMBOL, STEP, "i64"):
+    with writer.function("fg_disjoint", STEP, "i64"):
         n_arrays, n_donated = writer.word("%args", 2), writer.word("%args", 3)
         with writer.count("0", n_donated) as i:
             start, end = span(i)
@@ -224,7 +205,7 @@ def disjoint_assembly() -> str:
                 other, other_end = span(j)
                 begins, ends = writer.test("ult", other, end), writer.test("ult", start, other_end)
                 with writer.when(writer.every(begins, ends)):
-                    writer.leave(str(OVERLAP))
+                    writer.leave(str(abi.OVERLAP))
     return writer.finished()
 
 
@@ -251,19 +232,20 @@ class _Control(Assembly):
         return self.let(f"load {kind}, ptr {self.array(slot, offset)}")
 
 
-def loop_assembly() -> str:
+@cache
+def loop_code() -> Code:
     """The step that runs a table again and again: `abi.LOOP_WORDS`."""
     writer = _Control()
-    with writer.function(LOOP_SYMBOL, "ptr %slots, ptr %args", "i64"):
-        writer.name_words(LOOP_WORDS)
-        turns = writer.sets(writer.entry("%args", len(LOOP_WORDS)))
+    with writer.function("fg_loop", "ptr %slots, ptr %args", "i64"):
+        writer.name_words(abi.LOOP_WORDS)
+        turns = writer.sets(writer.entry("%args", len(abi.LOOP_WORDS)))
         moves = writer.at(turns, ("%n_turns", 24))
         tables = [writer.let(f"inttoptr i64 %{x} to ptr") for x in ("body", "condition")]
         has_condition = writer.test("ne", "%condition", 0)
         with writer.count("0", "%length") as i:
             eighth = writer.let(f"and i64 {i}, 7")
             with writer.when(writer.test("eq", eighth, 7)):
-                look = writer.word("%slots", LOOK_SLOT, "ptr")
+                look = writer.word("%slots", abi.LOOK_SLOT, "ptr")
                 stop = writer.let(f"call i64 {look}(ptr %slots)")
                 with writer.when(writer.test("ne", stop, 0)):
                     writer.leave(stop)
@@ -289,12 +271,13 @@ def loop_assembly() -> str:
     return writer.finished()
 
 
-def branch_assembly() -> str:
+@cache
+def branch_code() -> Code:
     """The step that runs one of several tables: `abi.BRANCH_WORDS`."""
     writer = _Control()
-    with writer.function(BRANCH_SYMBOL, "ptr %slots, ptr %args", "i64"):
-        writer.name_words(BRANCH_WORDS)
-        tables = writer.sets(writer.entry("%args", len(BRANCH_WORDS)))
+    with writer.function("fg_branch", "ptr %slots, ptr %args", "i64"):
+        writer.name_words(abi.BRANCH_WORDS)
+        tables = writer.sets(writer.entry("%args", len(abi.BRANCH_WORDS)))
         index, last = (
             writer.value("%index_slot", "%index_offset", "i64"),
             writer.sub("%n_branches", 1),

@@ -9,6 +9,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from funcgrad.compiler.native.assembly import Code
 from funcgrad.compiler.native.fourier import RADICES, WORDS
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.dtypes import complex_dtype, real_dtype
@@ -20,7 +21,7 @@ def n_units(call: FourierCall, dtype: np.dtype[Any]) -> int:
     return call.blocks * _groups(call, dtype)
 
 
-def code(dtype: np.dtype[Any]) -> kernel_store.Code:
+def code(dtype: np.dtype[Any]) -> Code:
     """What transforms arrays of a dtype, complex or real."""
     return kernel_store.fourier_code(_complex(dtype))
 

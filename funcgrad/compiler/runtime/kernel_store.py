@@ -26,13 +26,11 @@ import numpy as np
 from funcgrad.compiler.abi import ABI, CONTROL_WORDS
 from funcgrad.compiler.foreign import LETTERS
 from funcgrad.compiler.native import fourier, gemm, strided
-from funcgrad.compiler.native.selection import Selection, selection_symbol
+from funcgrad.compiler.native.assembly import Code
 from funcgrad.compiler.native.small_in_lanes import InLanes
 from funcgrad.compiler.native.small_in_rows import InRows
-from funcgrad.compiler.native.small_matrices import small_symbol
 from funcgrad.compiler.runtime import executor as assembly
-from funcgrad.compiler.runtime import library_calls, threads
-from funcgrad.compiler.runtime.blas import BLIS
+from funcgrad.compiler.runtime import threads
 from funcgrad.compiler.runtime.dependencies import (
     SOURCES,
     installation,
@@ -115,14 +113,6 @@ def kernel_address(source: str) -> int:
     return compile_kernels([source])[0]
 
 
-@dataclass(frozen=True)
-class Code:
-    """Native code that is written by hand: LLVM assembly, final as it is, and its function."""
-
-    text: str
-    symbol: str
-
-
 def compile_kernels(sources: Sequence[str], codes: Sequence[Code] = ()) -> list[int]:
     """`kernel_address` of several sources; what has to be compiled is compiled side by side.
 
@@ -157,51 +147,7 @@ def code_address(code: Code) -> int:
 @cache
 def executor_code() -> Code:
     """``int64 run(int64* slots, int64* table, int64 n_objects)``."""
-    return Code(assembly.executor_assembly(_array_offsets()), assembly.EXECUTOR_SYMBOL)
-
-
-@cache
-def disjoint_code() -> Code:
-    """The check that donated arrays overlap with no other array."""
-    return Code(assembly.disjoint_assembly(), assembly.DISJOINT_SYMBOL)
-
-
-@cache
-def loop_code() -> Code:
-    """A loop over a table of steps."""
-    return Code(assembly.loop_assembly(), assembly.LOOP_SYMBOL)
-
-
-@cache
-def branch_code() -> Code:
-    """Runs one of several tables of steps."""
-    return Code(assembly.branch_assembly(), assembly.BRANCH_SYMBOL)
-
-
-@cache
-def foreign_code() -> Code:
-    """The step that calls a function of NumPy or SciPy."""
-    return Code(library_calls.foreign_assembly(), library_calls.FOREIGN_SYMBOL)
-
-
-@cache
-def parallel_codes() -> tuple[Code, Code]:
-    """A step whose parts run on several threads, and what those threads run."""
-    parallel = Code(threads.parallel_assembly(), threads.PARALLEL_SYMBOL)
-    return parallel, Code(threads.worker_assembly(), threads.WORKER_SYMBOL)
-
-
-@cache
-def gemm_code(dtype: Any, convention: str) -> Code:
-    """The step that calls a library's product.
-
-    Args:
-        dtype: f32, f64, c64 or c128.
-        convention: How the library is called (`blas.Library`).
-    """
-    letter = LETTERS[np.dtype(dtype).char]
-    text = library_calls.gemm_assembly(letter, convention == BLIS)
-    return Code(text, library_calls.gemm_symbol(letter))
+    return assembly.executor_code(_array_offsets())
 
 
 def machine_facts() -> dict[str, str]:
@@ -218,8 +164,7 @@ def tile_shape(dtype: Any) -> gemm.Shape:
 @cache
 def tiles_code(dtype: Any) -> Code:
     """Tiles of a product for ``dtype`` (f32, f64, c64 or c128)."""
-    letter = LETTERS[np.dtype(dtype).char]
-    return Code(gemm.tiles_assembly(letter, tile_shape(dtype)), gemm.tiles_symbol(letter))
+    return gemm.tiles_code(LETTERS[np.dtype(dtype).char], tile_shape(dtype))
 
 
 @cache
@@ -231,9 +176,7 @@ def strided_shape(dtype: Any) -> gemm.Shape:
 @cache
 def strided_code(dtype: Any) -> Code:
     """Strided products of ``dtype`` (f32 or f64)."""
-    letter = LETTERS[np.dtype(dtype).char]
-    text = strided.strided_assembly(letter, strided_shape(dtype))
-    return Code(text, strided.strided_symbol(letter))
+    return strided.strided_code(LETTERS[np.dtype(dtype).char], strided_shape(dtype))
 
 
 @cache
@@ -245,9 +188,7 @@ def fourier_lanes(dtype: Any) -> int:
 @cache
 def fourier_code(dtype: Any) -> Code:
     """Fourier transforms of ``dtype`` (c64 or c128)."""
-    letter = LETTERS[np.dtype(dtype).char]
-    text = fourier.fourier_assembly(letter, fourier_lanes(dtype))
-    return Code(text, fourier.fourier_symbol(letter))
+    return fourier.fourier_code(LETTERS[np.dtype(dtype).char], fourier_lanes(dtype))
 
 
 @cache
@@ -265,25 +206,18 @@ def small_code(name: str, dtype: Any, is_in_lanes: bool) -> Code:
         dtype: That of its arrays.
         is_in_lanes: Whether it works on several matrices at a time.
     """
-    letter = LETTERS[np.dtype(dtype).char]
-    layout = (InLanes if is_in_lanes else InRows)(letter, small_lanes())
-    return Code(layout.text(name), small_symbol(name, letter))
-
-
-@cache
-def selection_code(dtype: np.dtype[Any]) -> Code:
-    """What finds the greatest numbers of rows of a dtype."""
-    return Code(Selection(dtype.char, dtype.itemsize).text(), selection_symbol(dtype.char))
+    layout = InLanes if is_in_lanes else InRows
+    return layout(LETTERS[np.dtype(dtype).char], small_lanes()).text(name)
 
 
 def parallel_address() -> int:
     """The native code of a step whose parts run on several threads."""
-    return code_address(parallel_codes()[0])
+    return code_address(threads.parallel_code())
 
 
 def pool_address(n_threads: int) -> int:
     """The pool, with workers for so many threads."""
-    found = threads.pool(code_address(parallel_codes()[1]))
+    found = threads.pool(code_address(threads.worker_code()))
     found.grow(n_threads - 1)
     return found.address
 
@@ -526,28 +460,19 @@ def _array_offsets() -> dict[str, int]:
 
     The layout is part of NumPy's stable binary interface (``PyArrayObject_fields``).
     """
-    pointer = ctypes.sizeof(ctypes.c_void_p)
-    start = object.__basicsize__
-    offsets = {
-        "CLASS_OFFSET": start - pointer,
-        "DATA_OFFSET": start,
-        "NDIM_OFFSET": start + pointer,
-        "SHAPE_OFFSET": start + 2 * pointer,
-        "DTYPE_OFFSET": start + 5 * pointer,
-        "FLAGS_OFFSET": start + 6 * pointer,
-    }
+    places = {"CLASS": -1, "DATA": 0, "NDIM": 1, "SHAPE": 2, "DTYPE": 5, "FLAGS": 6}
+    size = ctypes.sizeof(ctypes.c_void_p)
+    offsets = {name: object.__basicsize__ + k * size for name, k in places.items()}
     probe = np.zeros((2, 3))
-    address = {name: id(probe) + offset for name, offset in offsets.items()}
-    lengths = ctypes.c_void_p.from_address(address["SHAPE_OFFSET"]).value or 0
-    found = (
-        ctypes.c_void_p.from_address(address["CLASS_OFFSET"]).value,
-        ctypes.c_void_p.from_address(address["DATA_OFFSET"]).value,
-        ctypes.c_int32.from_address(address["NDIM_OFFSET"]).value,
-        list((ctypes.c_int64 * 2).from_address(lengths)) if lengths else None,
-        ctypes.c_void_p.from_address(address["DTYPE_OFFSET"]).value,
-        ctypes.c_int32.from_address(address["FLAGS_OFFSET"]).value,
-    )
-    expected = (id(np.ndarray), probe.ctypes.data, 2, [2, 3], id(probe.dtype), probe.flags.num)
+
+    def field_at(name: str, kind: Any) -> Any:
+        return kind.from_address(id(probe) + offsets[name]).value
+
+    addresses = [field_at(name, ctypes.c_void_p) for name in ("CLASS", "DATA", "DTYPE", "SHAPE")]
+    numbers = [field_at(name, ctypes.c_int32) for name in ("NDIM", "FLAGS")]
+    lengths = addresses.pop()
+    found = *addresses, *numbers, lengths and list((ctypes.c_int64 * 2).from_address(lengths))
+    expected = id(np.ndarray), probe.ctypes.data, id(probe.dtype), 2, probe.flags.num, [2, 3]
     if found != expected:
         raise CompilerError(
             f"NumPy {np.__version__} keeps the fields of arrays elsewhere than at the offsets of "

@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-from funcgrad.compiler.abi import (
-    BY_FLAG,
-    BY_INFO,
-    BY_RESULT,
-    FOREIGN_WORDS,
-    GEMM_WORDS,
-    LEAST_ARGUMENTS,
-    LIBRARY_WORDS,
-    MOST_ARGUMENTS,
-    MOST_PLACES,
-    PLACE,
-    PLACE_OF_WORD,
-    PLACES,
-    REFUSED,
-)
-from funcgrad.compiler.native.assembly import Assembly
+from functools import cache
 
-FOREIGN_SYMBOL = "fg_foreign"
+from funcgrad.compiler import abi
+from funcgrad.compiler.native.assembly import Assembly, Code
 
-_WORD = {name: k for k, name in enumerate(LIBRARY_WORDS)}
+_WORD = {name: k for k, name in enumerate(abi.LIBRARY_WORDS)}
 
 
-def foreign_assembly() -> str:
+@cache
+def foreign_code() -> Code:
     """The step that calls a function of NumPy or SciPy: `abi.FOREIGN_WORDS`."""
     writer = _Foreign()
     writer.alone()
@@ -85,11 +72,11 @@ class _Foreign(Assembly):
 
     def step(self) -> None:
         """Call the function for every element of a stack, until a call fails."""
-        with self.function(FOREIGN_SYMBOL, "ptr %slots, ptr %args", "i64"):
-            places = self.let(f"alloca [{MOST_PLACES} x i64]")
-            values = self.let(f"alloca [{MOST_ARGUMENTS} x i64]")
-            self.name_words(FOREIGN_WORDS)
-            of_places = self.entry("%args", len(FOREIGN_WORDS))
+        with self.function("fg_foreign", "ptr %slots, ptr %args", "i64"):
+            places = self.let(f"alloca [{abi.MOST_PLACES} x i64]")
+            values = self.let(f"alloca [{abi.MOST_ARGUMENTS} x i64]")
+            self.name_words(abi.FOREIGN_WORDS)
+            of_places = self.entry("%args", len(abi.FOREIGN_WORDS))
             of_arguments = self.at(of_places, ("%n_places", 24))
             library = self.let("inttoptr i64 %library to ptr")
             is_alone = self.test("ne", "%library", 0)
@@ -111,7 +98,7 @@ class _Foreign(Assembly):
                     for slot, number in enumerate(("%site", wide, i), 1):
                         self.put_word(number, "%slots", slot)
                     self._end(is_alone, library)
-                    self.leave(str(REFUSED))
+                    self.leave(str(abi.REFUSED))
             self._end(is_alone, library)
 
     def _end(self, is_alone: str, library: str) -> None:
@@ -122,7 +109,7 @@ class _Foreign(Assembly):
         """An argument: a word, a place, where all places are, or where a word is."""
         kind, word = self.word(row), self.word(row, 1)
         n = next(self._numbers)
-        cases = {PLACE: "place", PLACE_OF_WORD: "word", PLACES: "places"}
+        cases = {abi.PLACE: "place", abi.PLACE_OF_WORD: "word", abi.PLACES: "places"}
         before = self.block
         rows = " ".join(f"i64 {k}, label %{name}{n}" for k, name in cases.items())
         self.do(f"switch i64 {kind}, label %found{n} [ {rows} ]")
@@ -150,7 +137,7 @@ class _Foreign(Assembly):
 
     def _result(self, values: str) -> str:
         """Call the function with its arguments, however many there are."""
-        counts = range(LEAST_ARGUMENTS, MOST_ARGUMENTS + 1)
+        counts = range(abi.LEAST_ARGUMENTS, abi.MOST_ARGUMENTS + 1)
         function = self.let("inttoptr i64 %function to ptr")
         cases = " ".join(f"i64 {n}, label %call{n}" for n in counts)
         before, results = self.block, {}
@@ -166,7 +153,7 @@ class _Foreign(Assembly):
     def _failure(self, result: str, places: str) -> str:
         """A number other than 0 where the call has failed, in the way that the step asks."""
         before = self.block
-        cases = {BY_FLAG: "by.flag", BY_INFO: "by.info", BY_RESULT: "decide"}
+        cases = {abi.BY_FLAG: "by.flag", abi.BY_INFO: "by.info", abi.BY_RESULT: "decide"}
         rows = " ".join(f"i64 {k}, label %{name}" for k, name in cases.items())
         self.do(f"switch i64 %check, label %unchecked [ {rows} ]")
         self.start("by.flag")
@@ -181,11 +168,8 @@ class _Foreign(Assembly):
         return self.phi("i32", {before: result, "by.flag": flag, "by.info": info, "unchecked": "0"})
 
 
-def gemm_symbol(letter: str) -> str:
-    return f"fg_{letter}gemm"
-
-
-def gemm_assembly(letter: str, is_blis: bool) -> str:
+@cache
+def gemm_code(letter: str, is_blis: bool) -> Code:
     """The batched matrix product for BLAS's type ``letter``: s, d, c or z.
 
     BLAS counts columns, so that it computes the transposed product: B comes first. BLIS takes the
@@ -197,8 +181,8 @@ def gemm_assembly(letter: str, is_blis: bool) -> str:
     """
     writer = Assembly()
     real = "float" if letter in "sc" else "double"
-    with writer.function(gemm_symbol(letter), "ptr noalias %slots, ptr noalias %args", "i64"):
-        writer.name_words(GEMM_WORDS)
+    with writer.function(f"fg_{letter}gemm", "ptr noalias %slots, ptr noalias %args", "i64"):
+        writer.name_words(abi.GEMM_WORDS)
 
         def kept(value: str, kind: str = "i32") -> str:
             """Where a value is."""
@@ -221,9 +205,7 @@ def gemm_assembly(letter: str, is_blis: bool) -> str:
                 line = writer.invoke("i32", "llvm.smax.i32", ("i32", line), ("i32", other))
             lines[x] = line
         alpha = kept(f"[{real} 1.0, {real} 0.0]", f"[2 x {real}]")
-        adds = writer.test("ne", "%accumulate", 0)
         beta = kept("zeroinitializer", f"[2 x {real}]")
-        writer.do(f"store {real} {writer.pick(adds, '1.0', '0.0', real)}, ptr {beta}")
         bases = {x: writer.word("%slots", f"%slot_{x}", "ptr") for x in "abc"}
         if is_blis:
             flags = {x: writer.pick(turned[x], 8, 0, "i32") for x in "ab"}

@@ -12,19 +12,17 @@ from dataclasses import field
 
 import numpy as np
 
-from funcgrad.compiler.abi import GEMM_WORDS, TILE_WORDS
+from funcgrad.compiler.abi import GEMM_WORDS, TILE_WORDS, in_order
+from funcgrad.compiler.foreign import LETTERS
+from funcgrad.compiler.native.assembly import Code
 from funcgrad.compiler.native.gemm import DEPTH, FEW
-from funcgrad.compiler.nest.layout import Value, View
+from funcgrad.compiler.nest.layout import Value, View, whole
 from funcgrad.compiler.nest.nodes import Product
-from funcgrad.compiler.nest.split import (
-    MOST_PARTS,
-    MOST_PRODUCTS,
-    MOST_RANGES,
-    PARTS_PER_THREAD,
-)
+from funcgrad.compiler.nest.split import PARTS_PER_THREAD, part_count
 from funcgrad.compiler.runtime import kernel_store
-from funcgrad.compiler.runtime.blas import Library, chosen
+from funcgrad.compiler.runtime.blas import BLIS, Library, chosen
 from funcgrad.compiler.runtime.executable import Step, step_of
+from funcgrad.compiler.runtime.library_calls import gemm_code
 from funcgrad.dtypes import short_name
 from funcgrad.records import dataclass
 
@@ -102,9 +100,7 @@ class Multiplication:
         else:
             self.tile = _tile(batch, (m, n), widest // unit, grain, n_threads)
         n_tiles = batch * math.prod(self._grid)
-        count = min(PARTS_PER_THREAD * n_threads, n_tiles, work // LEAST_WORK, MOST_PARTS)
-        count = max(count, 1) if n_threads > 1 else 1
-        count = max(count, min(work // MOST_PRODUCTS, n_tiles, MOST_RANGES))
+        count = part_count(n_tiles, work, n_threads, LEAST_WORK)
         bounds = [n_tiles * i // count for i in range(count + 1)]
         self.parts = list(itertools.pairwise(bounds))
         lanes = min(n_threads, _MOST_LANES) if count > 1 else 1
@@ -156,12 +152,12 @@ class Multiplication:
         return -(-m // self.tile[0]), -(-n // self.tile[1])
 
     @property
-    def codes(self) -> list[kernel_store.Code]:
+    def codes(self) -> list[Code]:
         """What it runs: tiles of our own, or a call of BLAS."""
         dtype, library = self.node.out.dtype, self.library
         if library is None:
             return [kernel_store.tiles_code(dtype)]
-        return [kernel_store.gemm_code(dtype, library.convention)]
+        return [gemm_code(LETTERS[dtype.char], library.convention == BLIS)]
 
     def step(self, n_threads: int) -> Step:
         """The step, when everything has its place."""
@@ -180,29 +176,29 @@ class Multiplication:
         out = self.node.out
         (scratch,) = self.scratch
         itemsize = out.dtype.itemsize
-        words = {
-            "begin": begin,
-            "end": end,
-            "m": m,
-            "n": n,
-            "k": k,
-            "tile_m": self.tile[0],
-            "tile_n": self.tile[1],
-            "rows": self._grid[0],
-            "columns": self._grid[1],
-            "symmetric": int(self._is_symmetric),
-            "line_a": layout_a.row_stride * itemsize,
-            "line_b": layout_b.row_stride * itemsize,
-            "trans_a": int(layout_a.is_transposed != self._is_swapped),
-            "trans_b": int(layout_b.is_transposed != self._is_swapped),
-            "scratch": scratch.slot,
-            "scratch_offset": scratch.offset,
-            "lane": scratch.shape[1],
-            **_matrix_words("a", a.value, a.offset, layout_a.batch_stride),
-            **_matrix_words("b", b.value, b.offset, layout_b.batch_stride),
-            **_matrix_words("c", out, 0, m * n),
-        }
-        return [words[name] for name in TILE_WORDS]
+        return in_order(
+            TILE_WORDS,
+            begin=begin,
+            end=end,
+            m=m,
+            n=n,
+            k=k,
+            tile_m=self.tile[0],
+            tile_n=self.tile[1],
+            rows=self._grid[0],
+            columns=self._grid[1],
+            symmetric=int(self._is_symmetric),
+            line_a=layout_a.row_stride * itemsize,
+            line_b=layout_b.row_stride * itemsize,
+            trans_a=int(layout_a.is_transposed != self._is_swapped),
+            trans_b=int(layout_b.is_transposed != self._is_swapped),
+            scratch=scratch.slot,
+            scratch_offset=scratch.offset,
+            lane=scratch.shape[1],
+            **_matrix_words("a", a, layout_a.batch_stride),
+            **_matrix_words("b", b, layout_b.batch_stride),
+            **_matrix_words("c", whole(out), m * n),
+        )
 
     def text(self) -> str:
         """One line about it."""
@@ -277,24 +273,22 @@ def _library_words(node: Product, library: Library) -> list[int]:
     if parts > 1:
         batch, m = parts, m // parts
         strides = [m if layout_a.is_transposed else m * layout_a.row_stride, 0, m * n]
-    words = {
-        "begin": 0,
-        "end": batch,
-        "function": library.gemm(node.out.dtype),
-        "m": m,
-        "n": n,
-        "k": k,
-        "lda": layout_a.row_stride,
-        "ldb": layout_b.row_stride,
-        "ldc": max(n, 1),
-        "trans_a": int(layout_a.is_transposed),
-        "trans_b": int(layout_b.is_transposed),
-        "accumulate": 0,
-        **_matrix_words("a", a.value, a.offset, strides[0]),
-        **_matrix_words("b", b.value, b.offset, strides[1]),
-        **_matrix_words("c", node.out, 0, strides[2]),
-    }
-    return [words[name] for name in GEMM_WORDS]
+    return in_order(
+        GEMM_WORDS,
+        end=batch,
+        function=library.gemm(node.out.dtype),
+        m=m,
+        n=n,
+        k=k,
+        lda=layout_a.row_stride,
+        ldb=layout_b.row_stride,
+        ldc=max(n, 1),
+        trans_a=int(layout_a.is_transposed),
+        trans_b=int(layout_b.is_transposed),
+        **_matrix_words("a", a, strides[0]),
+        **_matrix_words("b", b, strides[1]),
+        **_matrix_words("c", whole(node.out), strides[2]),
+    )
 
 
 _ONE_THREAD = (1 << 19) - 1
@@ -313,10 +307,9 @@ def _blas_parts(work: int, rows: int) -> int:
     return next((p for p in range(least, 2 * least + 1) if rows % p == 0 and rows // p >= 8), 1)
 
 
-def _matrix_words(name: str, value: Value, offset: int, stride: int) -> dict[str, int]:
-    itemsize = value.dtype.itemsize
+def _matrix_words(name: str, x: View, stride: int) -> dict[str, int]:
     return {
-        f"slot_{name}": value.slot,
-        f"offset_{name}": value.offset + offset * itemsize,
-        f"stride_{name}": stride * itemsize,
+        f"slot_{name}": x.value.slot,
+        f"offset_{name}": x.first_byte,
+        f"stride_{name}": stride * x.dtype.itemsize,
     }

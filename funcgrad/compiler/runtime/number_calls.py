@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 
 from funcgrad.compiler.abi import FIRST_SLOT, NUMBER_CALL_WORDS
-from funcgrad.compiler.native.assembly import Assembly
+from funcgrad.compiler.native.assembly import Assembly, Code
 from funcgrad.compiler.runtime import kernel_store
-from funcgrad.compiler.runtime.kernel_store import Code
 from funcgrad.pytree import PyTreeDef
 
 NUMBER, LIST, TUPLE = range(3)
@@ -32,8 +31,6 @@ MOST_ROWS = 500
 
 _TUPLE_ITEMS = tuple.__basicsize__
 """Where the items of a tuple are, which has gained a field in Python 3.14."""
-
-_SYMBOL = "fg_numbers"
 
 _ROW_FIELDS = ("parent", "index", "kind", "type", "value")
 
@@ -49,9 +46,9 @@ class _Numbers(Assembly):
     NULL where memory ends.
     """
 
-    def text(self) -> str:
+    def text(self) -> Code:
         arguments = "ptr %arguments, ptr %block, ptr %slots, ptr %numbers"
-        with self.function(_SYMBOL, arguments, "ptr"):
+        with self.function("fg_numbers", arguments, "ptr"):
             self.name_words([f"{name}.w" for name in NUMBER_CALL_WORDS], "%block")
             items = self.let("alloca ptr, i64 %n_items.w")
             self._take(items)
@@ -196,7 +193,7 @@ def is_usable() -> bool:
 
 @cache
 def _function() -> Callable[[Any, int, int, int], Any]:
-    address = kernel_store.code_address(Code(_Numbers().text(), _SYMBOL))
+    address = kernel_store.code_address(_Numbers().text())
     pointer = ctypes.c_void_p
     # The call keeps the interpreter's lock, which the function gives up where it should.
     kind = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, pointer, pointer, pointer)

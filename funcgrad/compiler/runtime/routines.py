@@ -9,6 +9,7 @@ from dataclasses import field
 
 import numpy as np
 
+from funcgrad import lowering as forms
 from funcgrad.compiler import abi
 from funcgrad.compiler.foreign import (
     LAPACK_MODULE,
@@ -19,25 +20,16 @@ from funcgrad.compiler.foreign import (
     threads_of,
     ufunc_loop,
 )
+from funcgrad.compiler.native.assembly import Code
+from funcgrad.compiler.native.selection import selection_code
 from funcgrad.compiler.native.small_in_lanes import MOST_IN_LANES
 from funcgrad.compiler.nest.layout import Value, View
-from funcgrad.compiler.nest.nodes import Routine
+from funcgrad.compiler.nest.nodes import Routine, values_read
 from funcgrad.compiler.nest.source import Site
 from funcgrad.compiler.nest.split import part_ranges
 from funcgrad.compiler.runtime import fourier, kernel_store
 from funcgrad.compiler.runtime.executable import Step, step_of
-from funcgrad.lowering import (
-    FourierCall,
-    LapackCall,
-    LibraryCall,
-    NativeCall,
-    Ref,
-    SelectCall,
-    SmallCall,
-    SortCall,
-    Together,
-    UfuncCall,
-)
+from funcgrad.compiler.runtime.library_calls import foreign_code
 from funcgrad.records import dataclass
 
 OPERATIONS = 32
@@ -65,13 +57,13 @@ class ForeignCall:
     """
 
     node: Routine
-    call: LibraryCall
+    call: forms.LibraryCall
     scratch: list[Value] = field(default_factory=list)
     parts: list[tuple[int, int]] = field(init=False)
 
     def __post_init__(self) -> None:
         count = self._runs
-        n_calls = len(self.call.calls) if isinstance(self.call, Together) else 1
+        n_calls = len(self.call.calls) if isinstance(self.call, forms.Together) else 1
         self.parts = [(0, count)] * n_calls
 
     @property
@@ -79,25 +71,25 @@ class ForeignCall:
         """The number of elements of the stack."""
         memory, n = self.node.memory, self.node.n_stack
         arrays = [memory[i] for i in self.call.touches]
-        if isinstance(self.call, FourierCall):
+        if isinstance(self.call, forms.FourierCall):
             return fourier.n_units(self.call, arrays[0].dtype)
-        if isinstance(self.call, SortCall | SelectCall):
+        if isinstance(self.call, forms.SortCall | forms.SelectCall):
             n = len(arrays[0].shape) - 1
         counts = [math.prod(x.shape[:n]) for x in arrays if len(x.shape) >= n]
-        is_empty = not isinstance(self.call, UfuncCall) and any(0 in x.shape for x in arrays)
+        is_empty = not isinstance(self.call, forms.UfuncCall) and any(0 in x.shape for x in arrays)
         return 0 if is_empty or 0 in counts else max(counts, default=1)
 
     @property
     def _runs(self) -> int:
         """How often the function is called: for elements of the stack, or blocks of the one."""
         count = self._count
-        return self.call.blocks if count == 1 and isinstance(self.call, LapackCall) else count
+        return self.call.blocks if count == 1 and isinstance(self.call, forms.LapackCall) else count
 
     def split(self, n_threads: int) -> None:
         """Form parts for several threads, if it is large enough."""
-        if isinstance(self.call, Together):
+        if isinstance(self.call, forms.Together):
             return  # every call is a part
-        if isinstance(self.call, SmallCall):
+        if isinstance(self.call, forms.SmallCall):
             work = self._count * _work_of_small(*self.call.sizes)
         else:
             read = sum(math.prod(self.node.memory[i].shape) for i in self.call.touches)
@@ -105,17 +97,17 @@ class ForeignCall:
         self.parts = part_ranges(self._runs, work, n_threads)
 
     @property
-    def codes(self) -> list[kernel_store.Code]:
+    def codes(self) -> list[Code]:
         """What runs it and is no library's; the first one is its step."""
-        if isinstance(self.call, SmallCall):
+        if isinstance(self.call, forms.SmallCall):
             is_in_lanes = _is_in_lanes(self._count, *self.call.sizes[:2])
             return [kernel_store.small_code(self.call.name, self._arrays[0].dtype, is_in_lanes)]
-        if isinstance(self.call, FourierCall):
+        if isinstance(self.call, forms.FourierCall):
             dtype = self.node.memory[self.call.source].dtype
-            return [kernel_store.foreign_code(), fourier.code(dtype)]
-        if isinstance(self.call, SelectCall):
-            return [kernel_store.foreign_code(), kernel_store.selection_code(self._arrays[0].dtype)]
-        return [kernel_store.foreign_code()]
+            return [foreign_code(), fourier.code(dtype)]
+        if isinstance(self.call, forms.SelectCall):
+            return [foreign_code(), selection_code(self._arrays[0].dtype)]
+        return [foreign_code()]
 
     @property
     def site(self) -> Site:
@@ -126,22 +118,22 @@ class ForeignCall:
     def text(self) -> str:
         """One line about it."""
         name, call = self.site.equation.primitive.name, self.call
-        if isinstance(call, UfuncCall):
+        if isinstance(call, forms.UfuncCall):
             text = f"call: {name} by {call.module.split('.')[0]}'s {call.names[0]}"
-        elif isinstance(call, LapackCall):
+        elif isinstance(call, forms.LapackCall):
             text = f"call: {name} by {call.name} of LAPACK"
-        elif isinstance(call, Together):
+        elif isinstance(call, forms.Together):
             text = f"call: {name} by {call.calls[0].name} of LAPACK"
-        elif isinstance(call, NativeCall):
+        elif isinstance(call, forms.NativeCall):
             text = f"call: {name} by {call.name}"
             is_other = call.in_place and call.in_place != call.arguments
             text += " in place" if is_other and self.node.is_in_place else ""
-        elif isinstance(call, FourierCall):
+        elif isinstance(call, forms.FourierCall):
             text = f"transform: {name}, {call.blocks * call.lanes} x {call.n}"
-        elif isinstance(call, SelectCall):
+        elif isinstance(call, forms.SelectCall):
             shape = self._arrays[1].shape
             text = f"select: {name}, {shape[-1]} of {self._arrays[0].shape[-1]}"
-        elif isinstance(call, SmallCall):
+        elif isinstance(call, forms.SmallCall):
             text = f"{name} of small matrices: {self._count} x {list(call.sizes[:2])}"
         else:
             text = f"call: {name} by numpy's {'sort' if call.order is None else 'argsort'}"
@@ -155,7 +147,7 @@ class ForeignCall:
             n_threads: How many threads may take part.
         """
         address = kernel_store.code_address(self.codes[0])
-        if isinstance(self.call, SmallCall):
+        if isinstance(self.call, forms.SmallCall):
             listed = [self._small(self.call, site, *part) for part in self.parts]
             return step_of(address, listed, n_threads)
         limits = n_threads <= 1 or self._is_shared or self._largest <= FEW_ELEMENTS
@@ -171,20 +163,20 @@ class ForeignCall:
 
     def _words(self, number: int, begin: int, end: int) -> _Words:
         """The words of a part."""
-        if isinstance(self.call, UfuncCall):
+        if isinstance(self.call, forms.UfuncCall):
             return self._ufunc(self.call, begin, end)
-        if isinstance(self.call, FourierCall):
+        if isinstance(self.call, forms.FourierCall):
             return self._fourier(self.call, begin, end)
-        if isinstance(self.call, Together):
+        if isinstance(self.call, forms.Together):
             words = self._lapack(self.call.calls[number])
-        elif isinstance(self.call, LapackCall):
+        elif isinstance(self.call, forms.LapackCall):
             words = self._lapack(self.call)
-        elif isinstance(self.call, NativeCall):
+        elif isinstance(self.call, forms.NativeCall):
             words = self._native(self.call)
-        elif isinstance(self.call, SelectCall):
+        elif isinstance(self.call, forms.SelectCall):
             words = self._select()
         else:
-            assert isinstance(self.call, SortCall)
+            assert isinstance(self.call, forms.SortCall)
             words = self._sort(self.call)
         words.begin, words.end = begin, end
         return words
@@ -197,7 +189,8 @@ class ForeignCall:
     def _is_shared(self) -> bool:
         """Whether threads of our own run parts of the routine: the library's are to stay away."""
         return len(self.parts) > 1 or any(
-            isinstance(call, Together) or (isinstance(call, LapackCall) and call.blocks > 1)
+            isinstance(call, forms.Together)
+            or (isinstance(call, forms.LapackCall) and call.blocks > 1)
             for call in self.node.calls
         )
 
@@ -210,13 +203,13 @@ class ForeignCall:
     @property
     def _library(self) -> int:
         """Where it stands how many threads the library uses; 0 if it has none to limit."""
-        if isinstance(self.call, LapackCall | Together):
+        if isinstance(self.call, forms.LapackCall | forms.Together):
             return threads_of(LAPACK_MODULE)
-        if isinstance(self.call, UfuncCall) and self.call.module.startswith("numpy.linalg"):
+        if isinstance(self.call, forms.UfuncCall) and self.call.module.startswith("numpy.linalg"):
             return threads_of(self.call.module)
         return 0
 
-    def _small(self, call: SmallCall, site: int, begin: int, end: int) -> list[int]:
+    def _small(self, call: forms.SmallCall, site: int, begin: int, end: int) -> list[int]:
         m, n, k = call.sizes
         words = dict.fromkeys(abi.SMALL_WORDS, 0) | {
             "begin": begin,
@@ -235,7 +228,7 @@ class ForeignCall:
             words |= {f"{word}_{letter}": number for word, number in place}
         return list(words.values())
 
-    def _ufunc(self, call: UfuncCall, begin: int, end: int) -> _Words:
+    def _ufunc(self, call: forms.UfuncCall, begin: int, end: int) -> _Words:
         arrays = [self.node.memory[i] for i in call.arrays]
         loop = ufunc_loop(call, tuple(x.dtype for x in arrays))
         assert loop is not None  # it was there when the node was made
@@ -257,12 +250,12 @@ class ForeignCall:
         words.end = int(end > begin)
         return words
 
-    def _lapack(self, call: LapackCall) -> _Words:
+    def _lapack(self, call: forms.LapackCall) -> _Words:
         memory, n = self.node.memory, self.node.n_stack
         name = LETTERS[call.dtype.char] + call.name
         words = _Words(linear_algebra_function(name), abi.BY_INFO if call.may_fail else abi.NEVER)
         for x in call.arguments:
-            if isinstance(x, Ref):
+            if isinstance(x, forms.Ref):
                 words.arguments.append((abi.PLACE, len(words.places)))
                 slot, start, stride = _place(memory[x.array], n, x.offset)
                 if call.blocks > 1:
@@ -272,18 +265,18 @@ class ForeignCall:
                 words.arguments += words.listed([_fortran(x)])
         return words
 
-    def _native(self, call: NativeCall) -> _Words:
+    def _native(self, call: forms.NativeCall) -> _Words:
         words = _Words(call.address, abi.BY_RESULT)
         in_place = bool(call.in_place) and self.node.is_in_place
         for x in call.in_place if in_place else call.arguments:
-            if isinstance(x, Ref):
+            if isinstance(x, forms.Ref):
                 words.arguments.append((abi.PLACE, len(words.places)))
                 words.places.append(_place(self.node.memory[x.array], 0, x.offset))
             else:
                 words.arguments.append((abi.WORD, x))
         return words
 
-    def _fourier(self, call: FourierCall, begin: int, end: int) -> _Words:
+    def _fourier(self, call: forms.FourierCall, begin: int, end: int) -> _Words:
         arrays = [self.node.memory[i] for i in call.touches]
         dtype = arrays[0].dtype
         words = _Words(kernel_store.code_address(fourier.code(dtype)), abi.NEVER)
@@ -295,13 +288,13 @@ class ForeignCall:
 
     def _select(self) -> _Words:
         row, values, _ = self._arrays
-        words = _Words(kernel_store.code_address(kernel_store.selection_code(row.dtype)), abi.NEVER)
+        words = _Words(kernel_store.code_address(selection_code(row.dtype)), abi.NEVER)
         words.places = [_place(x, len(row.shape) - 1) for x in self._arrays]
         words.arguments = [(abi.PLACE, i) for i in range(3)]
         words.arguments += [(abi.WORD, row.shape[-1]), (abi.WORD, values.shape[-1])]
         return words
 
-    def _sort(self, call: SortCall) -> _Words:
+    def _sort(self, call: forms.SortCall) -> _Words:
         values = self.node.memory[call.values]
         n, length = len(values.shape) - 1, values.shape[-1]
         function = sort_function(values.dtype, call.order is not None, call.stable)
@@ -352,21 +345,21 @@ class _Words:
         assert abi.LEAST_ARGUMENTS <= len(self.arguments) <= abi.MOST_ARGUMENTS
         assert len(self.places) <= abi.MOST_PLACES
         clear, test, every, invalid = flag_words()
-        words = {
-            "begin": self.begin,
-            "end": self.end,
-            "function": self.function,
-            "check": self.check,
-            "site": self.site,
-            "clear": clear if self.clears_flags else 0,
-            "test": test,
-            "every": every,
-            "invalid": invalid,
-            "library": self.library,
-            "n_places": len(self.places),
-            "n_arguments": len(self.arguments),
-        }
-        head = [words[name] for name in abi.FOREIGN_WORDS]
+        head = abi.in_order(
+            abi.FOREIGN_WORDS,
+            begin=self.begin,
+            end=self.end,
+            function=self.function,
+            check=self.check,
+            site=self.site,
+            clear=clear if self.clears_flags else 0,
+            test=test,
+            every=every,
+            invalid=invalid,
+            library=self.library,
+            n_places=len(self.places),
+            n_arguments=len(self.arguments),
+        )
         start = len(head) + 3 * len(self.places) + 2 * len(self.arguments)
         for place in self.places:
             head += place
@@ -380,7 +373,7 @@ def _place(x: View, n_stack: int, start: int = 0) -> tuple[int, int, int]:
     itemsize = x.dtype.itemsize
     is_stacked = n_stack and len(x.shape) >= n_stack
     stride = math.prod(x.shape[n_stack:]) * itemsize if is_stacked else 0
-    return x.value.slot, x.value.offset + (x.offset + start) * itemsize, stride
+    return x.value.slot, x.first_byte + start * itemsize, stride
 
 
 def _fortran(x: str | int) -> int:
@@ -392,5 +385,5 @@ def _fortran(x: str | int) -> int:
 
 def scratch_of(node: Routine) -> list[Value]:
     """The arrays of a routine that are neither inputs nor results."""
-    kept = {*node.outs, *(x.value for x in node.operands if isinstance(x, View))}
+    kept = {*node.outs, *values_read(node)}
     return [x.value for x in node.memory.values() if x.value not in kept]

@@ -8,15 +8,11 @@ from __future__ import annotations
 import itertools
 from dataclasses import field
 
-from funcgrad.compiler.abi import STRIDED_WORDS
-from funcgrad.compiler.nest.layout import Value, View
+from funcgrad.compiler.abi import STRIDED_WORDS, in_order
+from funcgrad.compiler.native.assembly import Code
+from funcgrad.compiler.nest.layout import Value, View, whole
 from funcgrad.compiler.nest.nodes import StridedProduct
-from funcgrad.compiler.nest.split import (
-    MOST_PARTS,
-    MOST_PRODUCTS,
-    MOST_RANGES,
-    PARTS_PER_THREAD,
-)
+from funcgrad.compiler.nest.split import MOST_RANGES, part_count
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.compiler.runtime.executable import Step, step_of
 from funcgrad.dtypes import short_name
@@ -79,10 +75,7 @@ class StridedMultiplication:
         work = outer * rows * strips * shape.lanes * terms
         if work < (REPEATED_WORK if is_repeated else PARALLEL_WORK):
             n_threads = min(n_threads, 1)
-        count = min(PARTS_PER_THREAD * n_threads, work // LEAST_WORK, MOST_PARTS)
-        count = max(count, 1) if n_threads > 1 else 1
-        if n_threads:
-            count = max(count, min(work // MOST_PRODUCTS, MOST_RANGES))
+        count = part_count(MOST_RANGES, work, n_threads, LEAST_WORK)
         self.group_rows, self.groups = _groups(rows, shape.rows[0], -(-count // outer))
         wanted = -(-count // (outer * self.groups))
         self.group_strips, self.strip_groups = _groups(strips, shape.vectors, wanted)
@@ -91,7 +84,7 @@ class StridedMultiplication:
         self.parts = [(a, b) for a, b in itertools.pairwise(bounds) if a < b]
 
     @property
-    def codes(self) -> list[kernel_store.Code]:
+    def codes(self) -> list[Code]:
         """What runs it."""
         return [kernel_store.strided_code(self.node.out.dtype)]
 
@@ -106,28 +99,28 @@ class StridedMultiplication:
         strips = self._strips
         most = kernel_store.strided_shape(node.out.dtype).vectors
         panels = -(-self.group_strips // most)
-        words = {
-            "begin": begin,
-            "end": end,
-            "groups": self.groups,
-            "group_rows": self.group_rows,
-            "rows": node.operands[3].shape[0],
-            "strip_groups": self.strip_groups,
-            "group_strips": self.group_strips,
-            "strips": len(strips),
-            "panel": -(-self.group_strips // panels),
-            "is_near": int(node.is_near),
-            "blocks": node.operands[4].shape[0],
-            "terms": node.operands[5].shape[0],
-            "slot_c": node.out.slot,
-            "offset_c": node.out.offset,
-        }
-        names = ("a", "b", "outer", "rows", "blocks", "terms")
-        for name, x in zip(names, node.operands, strict=True):
+        arrays: dict[str, int] = {}
+        names = ("a", "b", "outer", "rows", "blocks", "terms", "c")
+        for name, x in zip(names, (*node.operands, whole(node.out)), strict=True):
             assert isinstance(x, View)
-            words[f"slot_{name}"] = x.value.slot
-            words[f"offset_{name}"] = x.value.offset + x.offset * x.dtype.itemsize
-        return [words[name] for name in STRIDED_WORDS] + [word for row in strips for word in row]
+            arrays |= {f"slot_{name}": x.value.slot, f"offset_{name}": x.first_byte}
+        words = in_order(
+            STRIDED_WORDS,
+            begin=begin,
+            end=end,
+            groups=self.groups,
+            group_rows=self.group_rows,
+            rows=node.operands[3].shape[0],
+            strip_groups=self.strip_groups,
+            group_strips=self.group_strips,
+            strips=len(strips),
+            panel=-(-self.group_strips // panels),
+            is_near=int(node.is_near),
+            blocks=node.operands[4].shape[0],
+            terms=node.operands[5].shape[0],
+            **arrays,
+        )
+        return words + [word for row in strips for word in row]
 
     def text(self) -> str:
         """One line about it."""

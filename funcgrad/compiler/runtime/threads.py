@@ -25,18 +25,9 @@ from functools import cache
 import numpy as np
 
 from funcgrad import environment
-from funcgrad.compiler.abi import (
-    LOOK_SLOT,
-    LOOKS_EVERY,
-    OWNER_SLOT,
-    PARALLEL_WORDS,
-    STOP_SLOT,
-)
-from funcgrad.compiler.native.assembly import Assembly
+from funcgrad.compiler import abi
+from funcgrad.compiler.native.assembly import Assembly, Code
 from funcgrad.errors import ArgumentError
-
-PARALLEL_SYMBOL = "fg_parallel"
-WORKER_SYMBOL = "fg_worker"
 
 _POOL_WORDS = 64
 
@@ -63,7 +54,8 @@ def is_available() -> bool:
     return sys.platform == "linux" and platform.machine() in ("x86_64", "aarch64")
 
 
-def parallel_assembly() -> str:
+@cache
+def parallel_code() -> Code:
     """The step that offers parts to the pool, and takes part itself: `abi.PARALLEL_WORDS`."""
     writer = _Pool()
     writer.take()
@@ -72,7 +64,8 @@ def parallel_assembly() -> str:
     return writer.finished()
 
 
-def worker_assembly() -> str:
+@cache
+def worker_code() -> Code:
     """The worker's loop."""
     writer = _Pool()
     writer.take()
@@ -111,7 +104,7 @@ class _Pool(Assembly):
         return self.let(f"atomicrmw {operation} ptr {self._field(offset)}, {kind} 1 seq_cst")
 
     def _stop(self, slots: str) -> str:
-        place = self.entry(slots, STOP_SLOT)
+        place = self.entry(slots, abi.STOP_SLOT)
         return self.let(f"load atomic i64, ptr {place} monotonic, align 8")
 
     def _replace(self, place: str, old: str, new: str) -> str:
@@ -182,14 +175,16 @@ class _Pool(Assembly):
     # The program.
 
     def parallel(self) -> None:
-        with self.function(PARALLEL_SYMBOL, "ptr %slots, ptr %args", "i64"):
+        with self.function("fg_parallel", "ptr %slots, ptr %args", "i64"):
             control, rest_time = self.let("alloca i32"), self.let("alloca { i64, i64 }")
-            self.do(f"%pool = load ptr, ptr {self.entry('%args', PARALLEL_WORDS.index('pool'))}")
-            self.name_words([f"{x}.w" for x in PARALLEL_WORDS])
+            self.do(
+                f"%pool = load ptr, ptr {self.entry('%args', abi.PARALLEL_WORDS.index('pool'))}"
+            )
+            self.name_words([f"{x}.w" for x in abi.PARALLEL_WORDS])
             kernel = self.let("inttoptr i64 %kernel.w to ptr")
-            first = self.entry("%args", len(PARALLEL_WORDS))
+            first = self.entry("%args", len(abi.PARALLEL_WORDS))
             nbytes = self.let("shl i64 %part_words.w, 3")
-            look = self.word("%slots", LOOK_SLOT, "ptr")
+            look = self.word("%slots", abi.LOOK_SLOT, "ptr")
             is_ours = self._replace(self._field(_OWNER), "0", "1")
             with self.when(self.lacks(is_ours)):
                 self._run_alone(kernel, first, nbytes, look)
@@ -208,7 +203,7 @@ class _Pool(Assembly):
             self._wait(look, rest_time)
             found, stop = self._see(_ERROR), self._stop("%slots")
             result = self.pick(self.test("ne", stop, 0), stop, found)
-            self.put_word("0", "%slots", OWNER_SLOT)
+            self.put_word("0", "%slots", abi.OWNER_SLOT)
             self._show("0", _OWNER)
             self.leave(result)
 
@@ -223,7 +218,7 @@ class _Pool(Assembly):
         self.leave("0")
 
     def _offer(self, kernel: str, first: str, nbytes: str, control: str) -> None:
-        self.put_word(self.invoke("i64", "pthread_self"), "%slots", OWNER_SLOT)
+        self.put_word(self.invoke("i64", "pthread_self"), "%slots", abi.OWNER_SLOT)
         self._set("%slots", _SLOTS, "ptr")
         self._set(first, _ARGS, "ptr")
         self._set(nbytes, _BYTES)
@@ -258,7 +253,7 @@ class _Pool(Assembly):
         self.fork(self._are_all_done(), "rise", "rest")
         self.start("rest")  # not longer than until the next look
         self.put_word("0", rest_time)
-        self.put_word(str(LOOKS_EVERY), rest_time, 1)
+        self.put_word(str(abi.LOOKS_EVERY), rest_time, 1)
         self._futex(self._field(_SLEEPER), _WAIT, "i32 1", f"ptr {rest_time}")
         self.let(f"call i64 {look}(ptr %slots)")
         self.go("sleep")
@@ -273,7 +268,7 @@ class _Pool(Assembly):
     # The worker.
 
     def worker(self) -> None:
-        with self.function(WORKER_SYMBOL, "ptr %pool, i64 %worker", "i64"):
+        with self.function("fg_worker", "ptr %pool, i64 %worker", "i64"):
             control = self.let("alloca i32")
             self.go("look")
             self.start("look")

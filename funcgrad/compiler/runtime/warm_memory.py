@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.compiler.foreign import array_interface, pointer_of, word_at
-from funcgrad.compiler.native.assembly import Assembly
+from funcgrad.compiler.native.assembly import Assembly, Code
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.records import dataclass
 
@@ -46,13 +46,13 @@ _WORD = {name: k for k, name in enumerate(_WORDS)}
 
 
 @cache
-def code() -> kernel_store.Code:
+def code() -> Code:
     """The functions."""
-    return kernel_store.Code(_Functions().text(), "fg_warm_memory")
+    return _Functions().text()
 
 
 class _Functions(Assembly):
-    def text(self) -> str:
+    def text(self) -> Code:
         self._search("latest")
         self._search("earliest")
         self._search("unused")
