@@ -197,6 +197,26 @@ def test_adopted_functions():
     assert mean(np.ones((2, 3)), [0, 1]) == mean(np.ones((2, 3)), axis=[0, 1]) == 1.0
 
 
+def test_scalars_of_the_package():
+    kind = SOURCES["jax.numpy"].find("isscalar")
+    for x in (1, 2.0, np.float32(1), np.array(1.0), adopt(np.float32(1))):
+        assert kind(x)
+    for x in (np.ones(1), [1.0], None):
+        assert not kind(x)
+    assert fg.jit(lambda x: kind(x) * x)(2.0) == 2.0
+
+
+def test_compilation_takes_words_about_devices():
+    jit = SOURCES["jax"].find("jit")
+    place = NamedSharding(Mesh(fg.devices(), "x"), PartitionSpec("x"))
+    double = jit(lambda x: 2 * x, in_shardings=place, out_shardings=place)
+    assert isinstance(double(np.ones(2)), Array)
+    raised = jit(static_argnums=1, backend="cpu")(lambda x, n: x**n)
+    assert raised(2.0, 3) == 8.0
+    with pytest.raises(TypeError, match="static_args"):
+        jit(lambda x: x, static_args=0)
+
+
 def test_one_device():
     mesh = Mesh(fg.devices(), "x")
     assert mesh.shape == {"x": 1}
