@@ -21,6 +21,7 @@ from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import check_dtype
 from funcgrad.interop.jax.devices import SingleDeviceSharding
 from funcgrad.numpy import at
+from funcgrad.primitives.objects import StandsForArray, settled
 from funcgrad.pytree import is_tree_node, tree_map
 
 
@@ -41,6 +42,9 @@ class Array(np.ndarray, metaclass=_Kind):
         if is_traced(index):
             return adopt(at(np.asarray(self))[index].get())
         return adopt(np.ndarray.__getitem__(self, index))
+
+    def __round__(self, ndigits: int | None = None) -> Array:
+        return adopt(np.round(self, ndigits or 0))
 
     def block_until_ready(self) -> Array:
         """The array: results are ready when a call returns."""
@@ -128,6 +132,9 @@ def adopt(value: Any) -> Any:
         return value.view(Array)
     if isinstance(value, np.generic):
         return np.asarray(value).view(Array)
+    if isinstance(value, StandsForArray):
+        # What assignments may change elsewhere; arrays of JAX do not change: `y = x; y += 1`.
+        return adopt(settled(value))
     if type(value) is tuple:
         return tuple(map(adopt, value))
     if type(value) is list:

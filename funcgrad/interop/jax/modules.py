@@ -146,6 +146,8 @@ _NUMPY: dict[str, Any] = {
             "set_printoptions", "signedinteger", "unsignedinteger",
         )
     },
+    "iscomplexobj": scalars.iscomplexobj,
+    "isrealobj": scalars.isrealobj,
     "isscalar": words.isscalar,
     "issubdtype": scalars.issubdtype,
     "ndarray": Array,
