@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad import numpy
 from funcgrad.core.avals import ShapedArray, shaped
 from funcgrad.core.placement import CPU, Device
 from funcgrad.core.trace import Tracer
@@ -100,6 +101,26 @@ for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"
     setattr(Array, f"__i{_name}__", _anew(getattr(operator, _name)))
 for _name in ("and", "or", "xor"):
     setattr(Array, f"__i{_name}__", _anew(getattr(operator, f"__{_name}__")))
+
+
+def _fold(name: str) -> Callable[..., Any]:
+    """A fold whose keywords mean what they mean in JAX: ``where=None`` chooses everything."""
+    of_ndarrays = getattr(np.ndarray, name)
+
+    @functools.wraps(of_ndarrays)
+    def compute(self: Any, axis: Any = None, *args: Any, **kwargs: Any) -> Any:
+        axis = tuple(axis) if type(axis) is list else axis
+        given = {k: v for k, v in kwargs.items() if v is not None}
+        # NumPy itself calls methods of arrays: what it knows stays its own.
+        if "promote_integers" in given or any(isinstance(v, Tracer) for v in given.values()):
+            return adopt(getattr(numpy, name)(np.asarray(self), axis, *args, **given))
+        return adopt(of_ndarrays(self, axis, *args, **given))
+
+    return compute
+
+
+for _name in ("all", "any", "max", "mean", "min", "prod", "std", "sum", "var"):
+    setattr(Array, _name, _fold(_name))
 
 
 class Places:
