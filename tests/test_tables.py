@@ -65,6 +65,7 @@ TABLES = {
     "distributed.failing._watched": "one communicator",
     "higher_order.budget._CHOICES": "_MAX_CHOICES",
     "higher_order.remembered._remembered": "_MAX_REMEMBERED",
+    "interop.autograd.extend.WITH_RULES": WEAK,
     "interop.numba.tracing._made": WEAK,
     "namespaces._lenders": IMPORT,
     "namespaces._presented": IMPORT,

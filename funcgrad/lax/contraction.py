@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from funcgrad.core.avals import aval_of
 from funcgrad.core.placement import check_placement
 from funcgrad.errors import ShapeError
@@ -24,6 +26,7 @@ from funcgrad.primitives.families import shape_of
 from funcgrad.primitives.shape import broadcast_to, reshape
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_KINDS = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 
 DotDimensionNumbers = tuple[
     tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]
@@ -44,7 +47,8 @@ def dot_general(
 
     Args:
         lhs: Array.
-        rhs: Array of the same dtype.
+        rhs: Array; of two dtypes the result has the one that is complex, else the floating one,
+            else the longer one, else the signed one, as in JAX. It is not promoted further.
         dimension_numbers: ``((contracted of lhs, of rhs), (batch of lhs, of rhs))``.
         precision: Accepted for JAX's signature; products are always of full precision.
         preferred_element_type: Dtype in which products are formed and returned.
@@ -68,11 +72,24 @@ def dot_general(
     if preferred_element_type is not None:
         wanted = canonical_dtype(preferred_element_type)
         x, y = convert(x, wanted), convert(y, wanted)
-    x, y = same_dtype("dot_general", x, y)
+    x, y = same_dtype("dot_general", *_in_the_higher_dtype(x, y))
     check_kinds("dot_general", aval_of(x).dtype, "biufc")
     (x_summed, y_summed), (x_batch, y_batch) = dimension_numbers
     pairs = _pairs(x, y, x_summed, y_summed) + _pairs(x, y, x_batch, y_batch)
     return _contraction(len(shape_of(x)), len(shape_of(y)), pairs, len(x_batch)).bind(x, y)
+
+
+def _in_the_higher_dtype(x: Array, y: Array) -> tuple[Array, Array]:
+    """Both in the dtype that ranks higher, if neither is a weak number."""
+    a, b = aval_of(x), aval_of(y)
+    if a.dtype == b.dtype or a.weak_type or b.weak_type:
+        return x, y
+    higher = max(a.dtype, b.dtype, key=_rank)
+    return convert(x, higher), convert(y, higher)
+
+
+def _rank(dtype: np.dtype[Any]) -> tuple[int, int, bool]:
+    return _KINDS[dtype.kind], dtype.itemsize, dtype.kind != "u"
 
 
 def _pairs(
@@ -118,7 +135,7 @@ def dot(
 
     Args:
         lhs: Array; without ``dimension_numbers`` of one or two axes.
-        rhs: Array of the same dtype.
+        rhs: Array; of two dtypes the result has the higher, as in `dot_general`.
         dimension_numbers: As in `dot_general`; by default the last axis of ``lhs`` meets the
             first of ``rhs``.
         precision: Accepted for JAX's signature.

@@ -57,10 +57,10 @@ def _reduction(name: str, kind: type[Primitive], summary: str, kinds: str) -> Ca
 _sum = _reduction("reduce_sum", ReduceSum, "Sum over ``axes``.", "iufc")
 reduce_prod = _reduction("reduce_prod", reductions.ReduceProd, "Product over ``axes``.", "iufc")
 reduce_max = _reduction(
-    "reduce_max", reductions.ReduceMax, "Maximum over ``axes``; nan if any element is nan.", "biuf"
+    "reduce_max", reductions.ReduceMax, "Maximum over ``axes``; nan if any element is nan.", "biufc"
 )
 reduce_min = _reduction(
-    "reduce_min", reductions.ReduceMin, "Minimum over ``axes``; nan if any element is nan.", "biuf"
+    "reduce_min", reductions.ReduceMin, "Minimum over ``axes``; nan if any element is nan.", "biufc"
 )
 reduce_or = _reduction(
     "reduce_or", reductions.ReduceAny, "Whether any of the bools along ``axes`` is true.", "b"
@@ -326,8 +326,8 @@ def _running(name: str, kind: Any, summary: str, kinds: str) -> Callable[..., Ar
 
 cumsum = _running("cumsum", cumulative.Cumsum, "Running sum", "iufc")
 cumprod = _running("cumprod", cumulative.Cumprod, "Running product", "iufc")
-cummax = _running("cummax", cumulative.Cummax, "Running maximum", "iuf")
-cummin = _running("cummin", cumulative.Cummin, "Running minimum", "iuf")
+cummax = _running("cummax", cumulative.Cummax, "Running maximum", "iufc")
+cummin = _running("cummin", cumulative.Cummin, "Running minimum", "iufc")
 cumlogsumexp = _running(
     "cumlogsumexp", cumulative.Cumlogsumexp, "Running logarithm of the sum of exponentials", "f"
 )

@@ -146,8 +146,8 @@ def reduce_window(
     init_value: Any,
     computation: Callable[[Any, Any], Any],
     window_dimensions: Sequence[int],
-    window_strides: Sequence[int],
-    padding: str | Pads,
+    window_strides: Sequence[int] | None = None,
+    padding: str | Pads = "VALID",
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
 ) -> Any:
@@ -164,7 +164,7 @@ def reduce_window(
             ends of the array and in the holes of ``base_dilation``.
         computation: Associative, from two scalars (pytrees of scalars) to one.
         window_dimensions: Length of the windows along every axis.
-        window_strides: Distance of windows.
+        window_strides: Distance of windows; 1 by default.
         padding: ``"SAME"``, ``"VALID"``, ``"SAME_LOWER"``, or ``(low, high)`` for every axis;
             negative ones cut.
         base_dilation: Distance of neighbouring elements of the operand; 1 by default.
@@ -206,9 +206,8 @@ def reduce_window(
             "lax.reduce_window: operands must have one shape and init values must be scalars, got "
             f"{types}."
         )
-    slides = _slides(
-        shape, window_dimensions, window_strides, padding, base_dilation, window_dilation
-    )
+    strides = (1,) * len(shape) if window_strides is None else window_strides
+    slides = _slides(shape, window_dimensions, strides, padding, base_dilation, window_dilation)
     known = monoid(computation) if treedef.is_leaf else None
     if known is not None and known[0] in _KINDS:
         combine = known[0]

@@ -364,6 +364,7 @@ def _ufunc_method(ufunc: np.ufunc, method: str, inputs: Any, kwargs: dict[str, A
     return getattr(ufuncs, method)(function, is_associative, *inputs, **kwargs)
 
 
+_FACTS_OF_UFUNCS = ("nin", "nout", "nargs", "identity")
 _METHODS_OF_UFUNCS = ("reduce", "accumulate", "reduceat", "outer")
 
 
@@ -576,6 +577,9 @@ def install(
     _functions.update(functions)
     _functions.update({known: publics[known] for known in _MAKING})
     for known, function in _functions.items():
+        if isinstance(known, np.ufunc) and known in publics:
+            for fact in _FACTS_OF_UFUNCS:
+                setattr(publics[known], fact, getattr(known, fact))
         if isinstance(known, np.ufunc) and (known.nin, known.nout, known.signature) == (2, 1, None):
             for method in _METHODS_OF_UFUNCS:
                 of_values = _method_of(known, method)

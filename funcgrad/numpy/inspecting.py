@@ -5,6 +5,7 @@ And the three that compare whole arrays, whose answers may be traced.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import is_complex, weak_representative
 from funcgrad.numpy import elementwise, shaping
-from funcgrad.numpy.promotion import as_value, promote_inexact, strong
+from funcgrad.numpy.promotion import as_value, normalize_axes, promote_inexact, strong
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.objects import StandsForArray, settled
 from funcgrad.primitives.reductions import ReduceAll
@@ -38,9 +39,14 @@ def ndim(a: Any) -> int:
     return len(shape(a))
 
 
-def size(a: Any, axis: int | None = None) -> int:
-    """The number of elements, or the length of one axis."""
-    return aval_of(as_value(a, "size")).size if axis is None else shape(a)[axis]
+def size(a: Any, axis: int | tuple[int, ...] | None = None) -> int:
+    """The number of elements, or the length of one axis, or the product of those of several."""
+    lengths = shape(a)
+    if axis is None:
+        return math.prod(lengths)
+    if isinstance(axis, tuple):
+        return math.prod(lengths[i] for i in normalize_axes(axis, len(lengths), "size"))
+    return lengths[axis]
 
 
 def isscalar(element: Any) -> bool:

@@ -31,7 +31,7 @@ from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.cumulative import Cumsum
 from funcgrad.primitives.indexing import Gather, ScatterSet
 from funcgrad.primitives.ordering import ArgSort, SearchSorted
-from funcgrad.primitives.shape import Reverse, shape_of
+from funcgrad.primitives.shape import Reverse, broadcast_to, shape_of
 from funcgrad.primitives.sorting import Sort
 
 __all__ = [
@@ -245,11 +245,12 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
         raise ShapeError("nonzero: a scalar has no axes; use funcgrad.numpy.atleast_1d.")
     mask = ravel(truth(x))
     flat = _flat_places(mask, size, 0)
-    fills = np.broadcast_to(0 if fill_value is None else fill_value, (len(shape),))
+    given = as_value(0 if fill_value is None else fill_value, "nonzero")
+    fills = broadcast_to(p.convert(strong(given), INT64), (len(shape),))
     missing = p.greater_equal.bind(np.arange(size), total(mask))
     return tuple(
-        p.select.bind(missing, np.int64(fill), index)
-        for fill, index in zip(fills, _unravelled(flat, shape), strict=True)
+        p.select.bind(missing, getitem(fills, i), index)
+        for i, index in enumerate(_unravelled(flat, shape))
     )
 
 

@@ -57,10 +57,21 @@ def as_value(x: Any, function: str = "this function") -> Any:
         return _checked(value, function)
     if isinstance(value, Cell):
         value.refuse_as_array(function)
+    if isinstance(x, range) or _is_buffer(x):
+        return _checked(np.asarray(x), function)
     raise DtypeError(
         f"{function} needs arrays or numbers, got a {type(x).__name__}. Pytrees are handled by "
         "funcgrad.tree.map."
     )
+
+
+def _is_buffer(x: Any) -> bool:
+    """Whether it shows memory that NumPy can look at, as `array.array` and `memoryview` do."""
+    try:
+        memoryview(x)
+    except TypeError:
+        return False
+    return True
 
 
 def _checked(x: Any, function: str) -> Any:

@@ -196,11 +196,8 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     domain are replaced by one of its domain.
     """
     x = strong(as_value(x, "piecewise"))
-    if not isinstance(condlist, list | tuple) or (
-        len(funclist) <= 2 and shape_of(x) and not shape_of(condlist[0])
-    ):
-        condlist = [condlist]
-    conditions = [truth_of(c, "piecewise") for c in condlist]
+    rows = _rows_of_conditions(condlist, shape_of(x), len(funclist))
+    conditions = [truth_of(c, "piecewise") for c in rows]
     if len(funclist) == len(conditions) + 1:
         others = conditions[0]
         for c in conditions[1:]:
@@ -217,6 +214,18 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
         value = function(_inside(x, condition), *args, **kw) if callable(function) else function
         out = p.select.bind(condition, to_dtype(as_value(value), dtype), out)
     return out
+
+
+def _rows_of_conditions(condlist: Any, shape: tuple[int, ...], functions: int) -> list[Any]:
+    """The conditions, of which a single one may be given as it is."""
+    if isinstance(condlist, list | tuple):
+        is_one = functions <= 2 and shape and not shape_of(condlist[0])
+        return [condlist] if is_one else list(condlist)
+    given = as_value(condlist, "piecewise")
+    own = shape_of(given)
+    if not own or (shape and (len(own) == 1 or own == shape)):
+        return [given]
+    return [getitem(given, i) for i in range(own[0])]
 
 
 def _inside(x: Any, condition: Any) -> Any:
@@ -1136,7 +1145,10 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.
 def interp(
     x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
 ) -> Any:
-    """As `numpy.interp`; ``xp`` must ascend. All of the arrays may be traced."""
+    """As `numpy.interp`; ``xp`` must ascend. All of the arrays may be traced.
+
+    With ``left="extrapolate"`` or ``right="extrapolate"`` the first or the last line goes on.
+    """
     x, xp = map(strong, promote(as_value(x, "interp"), as_value(xp, "interp"), np.float64(0))[:2])
     fp = strong(promote(as_value(fp, "interp"), np.float64(0))[0])
     if len(shape_of(xp)) != 1 or shape_of(xp) != shape_of(fp):
@@ -1158,11 +1170,21 @@ def interp(
         weight = e.divide(e.subtract(x, x0), safe)
         inside = e.add(f0, e.multiply(weight, e.subtract(f1, f0)))
     first, last = (getitem(fp, i) for i in (0, -1))
-    out = where(e.less(x, getitem(xp, 0)), first if left is None else left, inside)
+    out = inside
+    if not _goes_on(left, "left"):
+        out = where(e.less(x, getitem(xp, 0)), first if left is None else left, out)
+    if _goes_on(right, "right"):
+        return where(e.equal(x, getitem(xp, -1)), last, out)
     out = where(e.greater_equal(x, getitem(xp, -1)), last, out)
     if right is not None:
         out = where(e.greater(x, getitem(xp, -1)), right, out)
     return where(e.isnan(x), x, out)
+
+
+def _goes_on(beyond: Any, side: str) -> bool:
+    if isinstance(beyond, str) and beyond != "extrapolate":
+        raise ArgumentError(f"interp: {side} is a number or 'extrapolate', got {beyond!r}.")
+    return isinstance(beyond, str)
 
 
 def _periodic(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:

@@ -19,7 +19,7 @@ import numpy as np
 from funcgrad.core.avals import ShapedArray, aval_of, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.errors import DtypeError, ShapeError
-from funcgrad.lowering import Form, PrefixScan, Recurrence
+from funcgrad.lowering import Extern, Form, PrefixScan, Recurrence
 from funcgrad.primitives.elementwise import (
     add,
     coefficient,
@@ -208,7 +208,11 @@ class Cumprod(_Cumulative):
 class _RunningExtreme(_Cumulative):
     """Running maximum or minimum: the tangent is the mean over all places that attain it."""
 
-    kinds = "biuf"
+    kinds = "biufc"
+
+    def lower(self, x: ShapedArray) -> Form:
+        # Complex numbers have no extreme values to start from.
+        return Extern() if x.dtype.kind == "c" else super().lower(x)
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         (x,), (t,) = primals, tangents

@@ -15,6 +15,7 @@ import numpy as np
 
 from funcgrad import lax
 from funcgrad.core.avals import aval_of
+from funcgrad.core.placement import check_placement
 from funcgrad.core.source import called_function
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, ShapeError
@@ -87,16 +88,14 @@ def PRNGKey(seed: ArrayLike, *, impl: str | None = None) -> Array:
 
 
 def refuse_sharding(name: str, out_sharding: Any) -> None:
-    """Samples lie in one place, for which the argument stands in JAX's signatures.
+    """Samples lie on the processor, whatever JAX's keyword asks for.
 
     Raises:
-        ArgumentError: If another one is asked for.
+        ArgumentError: If it asks for another place.
     """
     if out_sharding is not None:
         called = called_function("random") or name
-        raise ArgumentError(
-            f"random.{called}: out_sharding must be None: samples are NumPy arrays of one machine."
-        )
+        check_placement(f"random.{called}", out_sharding=out_sharding)
 
 
 def words_of(name: str, key: ArrayLike) -> tuple[Array, Array]:

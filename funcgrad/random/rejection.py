@@ -70,6 +70,8 @@ def gamma_numbers(name: str, key: ArrayLike, alpha: Array, is_log: bool) -> Arra
 
 def _draw(keys: Lanes, alpha: Array, dtype: np.dtype[Any], is_log: bool) -> Array:
     one = dtype.type(1)
+    # No number has a negative parameter; between -2/3 and 0 the method would find one.
+    alpha = p.select.bind(p.less.bind(alpha, dtype.type(0)), dtype.type(np.nan), alpha)
     is_large = p.greater_equal.bind(alpha, one)
     # Of a parameter below 1: a number of alpha + 1, times a power of a uniform one.
     d = p.select.bind(is_large, alpha, alpha + one) - dtype.type(1 / 3)
@@ -77,12 +79,14 @@ def _draw(keys: Lanes, alpha: Array, dtype: np.dtype[Any], is_log: bool) -> Arra
     boosting = _child(keys, 1)
     v = _accepted(_child(keys, 0), c, d, dtype)
     unit = _unit(boosting, dtype)
+    with np.errstate(divide="ignore"):
+        inverse = one / alpha
     if is_log:
         logs = p.log1p.bind(-unit)
         is_one = p.bitwise_or.bind(is_large, p.equal.bind(logs, dtype.type(0)))
-        boost = p.select.bind(is_one, dtype.type(0), logs * (one / alpha))
+        boost = p.select.bind(is_one, dtype.type(0), logs * inverse)
         return p.log.bind(d) + p.log.bind(v) + boost
-    boost = p.select.bind(is_large, one, p.power.bind(one - unit, one / alpha))
+    boost = p.select.bind(is_large, one, p.power.bind(one - unit, inverse))
     return d * v * boost
 
 

@@ -14,7 +14,7 @@ import scipy.linalg
 import funcgrad as fg
 import funcgrad.interop.autograd as ag
 import funcgrad.interop.autograd.numpy as np
-from funcgrad.interop.autograd import misc
+from funcgrad.interop.autograd import core, misc
 from funcgrad.interop.autograd.builtins import isinstance as is_instance
 from funcgrad.interop.autograd.builtins import type as type_of
 from funcgrad.interop.autograd.extend import (
@@ -35,8 +35,9 @@ from funcgrad.interop.autograd.misc.fixed_points import fixed_point
 from funcgrad.interop.autograd.misc.flatten import flatten_func
 from funcgrad.interop.autograd.numpy.numpy_vjps import unbroadcast_f
 from funcgrad.interop.autograd.scipy.signal import convolve
-from funcgrad.interop.autograd.test_util import check_grads, combo_check
+from funcgrad.interop.autograd.test_util import check_equivalent, check_grads, combo_check
 from funcgrad.interop.autograd.tracer import getval, isbox
+from funcgrad.interop.autograd.util import quick_grad_check
 
 X = onp.array([0.5, 1.5, 2.0])
 A = onp.array([[2.0, 0.3, 0.1], [0.3, 1.0, 0.2], [0.1, 0.2, 3.0]])
@@ -94,6 +95,13 @@ SAME = {
     "fft": lambda ag, np: ag.grad(lambda x: np.sum(np.abs(np.fft.fft(x)) ** 2))(X),
     "slogdet": lambda ag, np: ag.grad(lambda m: np.linalg.slogdet(m)[1])(A),
     "logsumexp": lambda ag, np: ag.hessian(lambda x: np.logaddexp(x[0], x[1]) * x[2])(X),
+    "diagonals": lambda ag, np: ag.grad(
+        lambda x: np.sum(np.make_diagonal(x, axis1=-1, axis2=-2) * A)
+    )(X),
+    "where by names": lambda ag, np: ag.grad(
+        lambda x: np.sum(np.where(condition=x > 1, x=x**2, y=-x))
+    )(X),
+    "integers": lambda ag, np: ag.grad(lambda x: x * np.int64(x))(2.7),
     "const_graph": lambda ag, np: misc.const_graph(lambda x: x**2)(3.0),
 }
 
@@ -115,12 +123,12 @@ def test_derivatives_are_those_of_autograd(name):
 
 # What autograd is made of, and other modules of Python's that it imports.
 NOT_HERE = {
-    "ContainerVSpace", "DictBox", "DictMeta", "DictVSpace", "EPS", "JVPNode", "ListMeta",
-    "ListVSpace", "NamedTupleVSpace", "RTOL", "SequenceBox", "SequenceVSpace", "SparseObject",
-    "TOL", "TupleMeta", "TupleVSpace", "VJPNode", "check_equivalent", "check_jvp", "check_vjp",
+    "ContainerVSpace", "DictBox", "DictMeta", "DictVSpace", "JVPNode", "ListMeta",
+    "ListVSpace", "NamedTupleVSpace", "SequenceBox", "SequenceVSpace", "SparseObject",
+    "TupleMeta", "TupleVSpace", "VJPNode",
     "dict_", "fwd_grad_make_sequence", "grad_container_take", "grad_sequence_extend_left",
-    "grad_sequence_extend_right", "isinstance_", "list_", "make_numerical_jvp", "make_sequence",
-    "scalar_close", "sequence_extend_left", "sequence_extend_right", "subvals", "tuple_", "type_",
+    "grad_sequence_extend_right", "isinstance_", "list_", "make_sequence",
+    "sequence_extend_left", "sequence_extend_right", "subvals", "tuple_", "type_",
     "unflatten_optimizer", "wraps", "get_name", "make_jvp", "make_vjp", "defvjp", "defjvp",
     "defjvp_argnum", "defvjp_argnum", "notrace_primitive", "primitive", "vspace", "Box", "VSpace",
     "flatten", "np", "type",
@@ -131,7 +139,14 @@ def test_all_names_of_autograd_are_here():
     original = pytest.importorskip("autograd")
     names = {n for n in vars(original) if not n.startswith("_")}
     assert not names - set(vars(ag))
-    for name in ("extend", "builtins", "misc.optimizers", "misc.flatten", "test_util", "scipy"):
+    for name in (
+        "extend",
+        "builtins",
+        "misc.optimizers",
+        "misc.flatten",
+        "test_util",
+        "scipy",
+    ):
         theirs = importlib.import_module(f"autograd.{name}")
         ours = importlib.import_module(f"{ag.__name__}.{name}")
         missing = {n for n in vars(theirs) if not hasattr(ours, n)} - NOT_HERE
@@ -140,7 +155,7 @@ def test_all_names_of_autograd_are_here():
 
 def test_numpy_names_are_numpys():
     assert np.pi is onp.pi
-    assert np.float64(1).dtype == onp.float64
+    assert np.float64 is onp.float64
     assert np.random.RandomState is onp.random.RandomState
     assert np.testing is onp.testing
     missing = [n for n in onp.__all__ if not hasattr(np, n)]
@@ -301,6 +316,78 @@ def test_vector_spaces():
     assert vspace(X).shape == (3,)
     assert vspace(X) == vspace(X + 1) != vspace(A)
     assert vspace(X).inner_prod(X, X) == onp.dot(X, X)
+    for value in (X, 1j * X, {"a": X, "b": 1j}):
+        space = vspace(value)
+        total = space.zeros()
+        for unit in space.standard_basis():
+            total = space.add(total, unit)
+        fg.tree.map(onp.testing.assert_array_equal, total, space.ones())
+
+
+def test_rules_in_the_forms_of_older_programs():
+    def product():
+        return primitive(lambda x, y: onp.multiply(x, y))
+
+    by_value, by_maker, constant = product(), product(), product()
+    by_value.defvjp(lambda g, ans, vs, gvs, x, y: g * y)
+    by_value.defvjp(lambda g, ans, vs, gvs, x, y: g * x, argnum=1)
+    by_maker.defgrad(lambda ans, x, y: lambda g: g * x, argnum=1)
+    by_maker.defgrad(lambda ans, x, y: lambda g: g * y)
+    constant.defvjp_is_zero([0, 1])
+    for f, expected in ((by_value, (3.0, 2.0)), (by_maker, (3.0, 2.0)), (constant, (0.0, 0.0))):
+        assert ag.grad(f, (0, 1))(2.0, 3.0) == expected
+    quick_grad_check(by_maker, 2.0, (3.0,))
+
+
+def test_rules_are_found_by_their_function():
+    f = primitive(onp.sin)
+    core.primitive_vjps[f] = lambda argnums, ans, args, kwargs: lambda g: [g * onp.cos(*args)]
+    assert ag.grad(f)(0.0) == 1.0
+    assert f in core.primitive_vjps
+    assert f in list(core.primitive_vjps)
+    assert f not in core.primitive_jvps
+    assert onp.sin not in core.primitive_vjps
+    n = len(core.primitive_vjps)
+    rule = core.primitive_vjps.pop(f)
+    assert len(core.primitive_vjps) == n - 1
+    with pytest.raises(NotImplementedError):
+        ag.grad(f)(0.0)
+    core.primitive_vjps[f] = rule
+    assert ag.grad(f)(0.0) == 1.0
+
+
+WRONG = {
+    "VJP": (lambda f: defvjp(f, lambda ans, x: lambda g: g * 2.001), "rev"),
+    "JVP": (lambda f: defjvp(f, lambda g, ans, x: g * 2.001), "fwd"),
+}
+
+
+@pytest.mark.parametrize("mode", WRONG)
+def test_wrong_rules_are_found(mode):
+    f = primitive(lambda x: x * 2.0)
+    give_rule, name = WRONG[mode]
+    give_rule(f)
+    f.__name__ = "twice"
+    with pytest.raises(AssertionError, match=rf"\({mode}\) check of twice failed at VSpace"):
+        check_grads(f, modes=[name], order=1)(1.0)
+    with pytest.raises(TypeError, match="modes are 'fwd' and 'rev', got 'both'"):
+        check_grads(f, modes=["both"])(1.0)
+    with pytest.raises(AssertionError, match="VSpace mismatch"):
+        check_equivalent(X, X[:2])
+    with pytest.raises(AssertionError, match="Value mismatch"):
+        check_equivalent(X, X + 1)
+
+
+def test_samples_are_scipys():
+    stats = importlib.import_module(f"{ag.__name__}.scipy.stats")
+    onp.random.seed(0)
+    drawn = stats.norm.rvs(2.0, size=3)
+    onp.random.seed(0)
+    onp.testing.assert_array_equal(drawn, scipy.stats.norm.rvs(2.0, size=3))
+    assert stats.dirichlet.rvs([1.0, 2.0], size=2).shape == (2, 2)
+    assert ag.grad(lambda x: stats.norm(0.0, 2.0).logpdf(x))(1.0) == -0.25
+    with pytest.raises(NotImplementedError, match="rvs is a primitive"):
+        ag.grad(lambda x: np.sum(stats.norm.rvs(x, size=3)))(1.0)
 
 
 @pytest.mark.parametrize("name", ["sgd", "rmsprop", "adam"])

@@ -197,6 +197,94 @@ def test_adopted_functions():
     assert mean(np.ones((2, 3)), [0, 1]) == mean(np.ones((2, 3)), axis=[0, 1]) == 1.0
 
 
+FOLDS = ("all", "any", "max", "mean", "min", "prod", "std", "sum", "var")
+
+
+@pytest.mark.parametrize("name", FOLDS)
+def test_folds_of_arrays(name):
+    """Keywords that are None are not given, in methods as in functions."""
+    plain = np.array([[1.0, -2.0, 0.0], [3.0, 5.0, -1.0]])
+    x, mask = adopt(plain), np.array([True, False, True])
+    fold = getattr(np, name)
+    for axis in (None, 0, 1, (0, 1)):
+        found = getattr(x, name)(axis, where=None, keepdims=True)
+        assert type(found) is Array
+        np.testing.assert_allclose(found, fold(plain, axis, keepdims=True), 1e-15)
+        np.testing.assert_allclose(fold(x, axis), fold(plain, axis), 1e-15)
+    np.testing.assert_allclose(getattr(x, name)([0, 1]), fold(plain), 1e-15)
+    initial = {"initial": 0.0} if name in ("max", "min") else {}
+    expected = fold(plain, 1, where=mask, **initial)
+    chosen = getattr(x, name)(axis=1, where=mask, **initial)
+    np.testing.assert_allclose(chosen, expected, 1e-15)
+    traced = fg.jit(lambda m: getattr(x, name)(1, where=m, **initial))(mask)
+    np.testing.assert_allclose(traced, expected, 1e-15)
+
+
+def test_words_about_sums():
+    x = adopt(np.array([100, 100, 100], np.int8))
+    assert x.sum(promote_integers=False) == 44
+    assert x.sum(initial=None) == 300
+    assert round(adopt(np.float64(2.345)), 1) == 2.3
+    kinds = SOURCES["jax.numpy"].own
+    assert kinds["iscomplexobj"](kinds["complex64"])
+    assert kinds["isrealobj"](kinds["float32"])
+    assert kinds["iscomplexobj"](adopt(np.ones(1, complex)))
+
+
+ALIASES = """
+import jax, jax.numpy as jnp
+def f(x):
+    a = jnp.zeros(3)
+    b = a
+    b += x
+    c = jnp.ones(2) * 1.0
+    d = c
+    d *= 2.0
+    assert all(isinstance(v, jax.Array) for v in (a, b, c, d))
+    return a, b, c, d
+expected = [[0.0] * 3, [1.0] * 3, [1.0] * 2, [2.0] * 2]
+wrappers = {
+    "eager": lambda f: f,
+    "jit": jax.jit,
+    "jvp": lambda f: lambda x: jax.jvp(f, (x,), (x,))[0],
+    "vmap": lambda f: lambda x: [v[0] for v in jax.vmap(f)(jnp.ones(1) * x)],
+    "scan": lambda f: lambda x: [v[0] for v in jax.lax.scan(lambda c, _: (c, f(c)), x, None, 1)[1]],
+}
+for name, wrap in wrappers.items():
+    found = [v.tolist() for v in wrap(f)(1.0)]
+    assert found == expected, (name, found)
+leaf = jnp.ones(3)
+drawn = jax.random.normal(jax.random.key(0), (3,), out_sharding=leaf.sharding)
+from jax.test_util import check_grads
+check_grads(jnp.sin, (leaf,), order=1)
+"""
+
+
+def test_arrays_of_programs_do_not_change():
+    done = run(INSTALLED + ALIASES)
+    assert done.returncode == 0, done.stderr
+
+
+def test_scalars_of_the_package():
+    kind = SOURCES["jax.numpy"].find("isscalar")
+    for x in (1, 2.0, np.float32(1), np.array(1.0), adopt(np.float32(1))):
+        assert kind(x)
+    for x in (np.ones(1), [1.0], None):
+        assert not kind(x)
+    assert fg.jit(lambda x: kind(x) * x)(2.0) == 2.0
+
+
+def test_compilation_takes_words_about_devices():
+    jit = SOURCES["jax"].find("jit")
+    place = NamedSharding(Mesh(fg.devices(), "x"), PartitionSpec("x"))
+    double = jit(lambda x: 2 * x, in_shardings=place, out_shardings=place)
+    assert isinstance(double(np.ones(2)), Array)
+    raised = jit(static_argnums=1, backend="cpu")(lambda x, n: x**n)
+    assert raised(2.0, 3) == 8.0
+    with pytest.raises(TypeError, match="static_args"):
+        jit(lambda x: x, static_args=0)
+
+
 def test_one_device():
     mesh = Mesh(fg.devices(), "x")
     assert mesh.shape == {"x": 1}

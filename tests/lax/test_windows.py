@@ -255,3 +255,9 @@ def test_no_windows(wrap: Any, name: str) -> None:
 
     assert wrap(f)(X).shape == (2, 0)
     assert not wrap(fg.grad(lambda x: np.sum(f(x))))(X).any()
+
+
+def test_windows_without_strides() -> None:
+    x = np.arange(5.0)
+    found = lax.reduce_window(x, 0.0, lax.add, window_dimensions=(2,))
+    np.testing.assert_array_equal(found, x[1:] + x[:-1])

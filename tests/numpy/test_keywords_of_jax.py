@@ -89,3 +89,38 @@ def test_carriers_of_arrays():
     np.testing.assert_array_equal(fg.jit(lambda x: x * 2)(carrier), 2 * np.arange(3.0))
     np.testing.assert_array_equal(fg.lax.rev(carrier, (0,)), [2.0, 1.0, 0.0])
     np.testing.assert_array_equal(fg.grad(lambda x: fnp.sum(x**2))(carrier), 2 * np.arange(3.0))
+
+
+LINE = np.array([-2.0, -1.0, 0.0, 0.3, 1.0, 2.0, 2.5, np.nan])
+
+
+@pytest.mark.parametrize("left", [None, -7.0, "extrapolate"])
+@pytest.mark.parametrize("right", [None, 7.0, "extrapolate"])
+def test_lines_that_go_on(left, right):
+    xp, fp = np.array([-1.0, 0.0, 0.5, 2.0]), np.array([3.0, 1.0, 4.0, 1.0])
+    given = [None if v == "extrapolate" else v for v in (left, right)]
+    expected = np.interp(LINE, xp, fp, *given)
+    if left == "extrapolate":
+        expected[LINE < -1] = 3.0 - 2.0 * (LINE[LINE < -1] + 1.0)
+    if right == "extrapolate":
+        expected[LINE > 2] = 1.0 - 2.0 * (LINE[LINE > 2] - 2.0)
+
+    def function(x):
+        return fnp.interp(x, xp, fp, left, right)
+
+    for found in (function(LINE), fg.vmap(function)(LINE)):
+        np.testing.assert_allclose(found, expected, 1e-14)
+    with pytest.raises(ArgumentError, match="left is a number or 'extrapolate', got 'constant'"):
+        fnp.interp(LINE, xp, fp, "constant")
+
+
+def test_places_with_a_traced_fill():
+    def function(x, fill):
+        return fnp.nonzero(x, size=4, fill_value=fill)
+
+    x = np.array([[0.0, 1.0], [2.0, 0.0]])
+    for fill in (7, np.array([7, 8])):
+        expected = [[0, 1, *[np.broadcast_to(fill, 2)[i]] * 2] for i in (0, 1)]
+        expected[1][:2] = [1, 0]
+        np.testing.assert_array_equal(function(x, fill), expected)
+        np.testing.assert_array_equal(fg.jit(function)(x, fill), expected)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import re
 from collections.abc import Callable
 from typing import Any
@@ -440,3 +441,27 @@ def test_objects_are_indices_and_arguments(kind: type) -> None:
     assert_same(fg.jacfwd(np.sin)(kind(V)), np.diag(np.cos(V)))
     assert_same(fg.vmap(np.sin)(kind(V)), np.sin(V))
     assert fg.eval_shape(np.sin, kind(V)).shape == (3,)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [range(5), range(0), array.array("d", [1, 2]), memoryview(np.arange(6).reshape(2, 3))],
+    ids=["range", "nothing", "array", "memory"],
+)
+def test_ranges_and_buffers_are_arrays(given: Any) -> None:
+    for name in ("array", "asarray", "sum", "sin"):
+        found, expected = getattr(fnp, name)(given), getattr(np, name)(given)
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)
+    with pytest.raises(errors.DtypeError, match="sin has dtype"):
+        fnp.sin(bytearray(b"ab").decode().encode() + b"")
+    with pytest.raises(errors.DtypeError, match="needs arrays or numbers, got a set"):
+        fnp.array({1, 2})
+
+
+@pytest.mark.parametrize("axis", [None, 0, -1, (), (1,), (0, -1), (0, 1, 2)])
+def test_sizes(axis: Any) -> None:
+    x = np.zeros((2, 3, 5))
+    lengths = [x.shape[i] for i in axis] if isinstance(axis, tuple) else [np.size(x, axis)]
+    assert fnp.size(x, axis) == np.prod(lengths)
+    assert fg.vmap(lambda y: y * fnp.size(y, axis))(x[None])[0].shape == x.shape

@@ -110,3 +110,10 @@ def test_ufuncs_from_functions():
 def test_messages(function, error, words):
     with pytest.raises(error, match=words):
         fg.vmap(function)(np.stack([X, X]))
+
+
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "maximum", "sin", "logical_and"])
+def test_facts_of_ufuncs(name):
+    ours, reference = getattr(fnp, name), getattr(np, name)
+    for fact in ("nin", "nout", "nargs", "identity"):
+        assert getattr(ours, fact) == getattr(reference, fact)

@@ -82,5 +82,5 @@ def test_integers_keep_their_dtype():
 def test_messages():
     with pytest.raises(ShapeError, match=r"cumsum: f64\[3\] has no axis 1"):
         Cumsum(1).abstract_eval(aval_of(np.ones(3)))
-    with pytest.raises(DtypeError, match=r"cummax is not defined for c128\[3\]"):
-        Cummax(0).abstract_eval(aval_of(np.ones(3, complex)))
+    with pytest.raises(DtypeError, match=r"cumlogsumexp is not defined for c128\[3\]"):
+        Cumlogsumexp(0).abstract_eval(aval_of(np.ones(3, complex)))

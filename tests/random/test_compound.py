@@ -123,6 +123,15 @@ def test_compiled_gamma_numbers():
     np.testing.assert_allclose(slope, fg.grad(lambda v: random.gamma(KEY, v))(2.0), 1e-12)
 
 
+@pytest.mark.parametrize("name", ["gamma", "loggamma"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_gamma_numbers_outside_of_their_parameters(name, dtype):
+    a = np.array([-3.0, -1.0, -0.5, -1e-3, np.nan, 2.0, 0.0], dtype)
+    drawn = getattr(random, name)(KEY, a)
+    np.testing.assert_array_equal(np.isnan(drawn), a != np.maximum(a, 0))
+    assert drawn[-1] == (0.0 if name == "gamma" else -np.inf)
+
+
 def test_vectors():
     alpha = np.array([0.5, 2.0, 3.5])
     x = random.dirichlet(KEY, alpha, (N,))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any
 
 from funcgrad.interop.autograd import differential_operators
+from funcgrad.interop.autograd.boxes import getval, isbox
 from funcgrad.interop.autograd.extend import (
+    WITH_RULES,
+    Primitive,
     VSpace,
     def_linear,
     defjvp,
@@ -18,7 +21,6 @@ from funcgrad.interop.autograd.extend import (
     primitive,
     vspace,
 )
-from funcgrad.interop.autograd.tracer import getval, isbox
 
 __all__ = [
     "VSpace",
@@ -34,6 +36,8 @@ __all__ = [
     "make_jvp",
     "make_vjp",
     "primitive",
+    "primitive_jvps",
+    "primitive_vjps",
     "vspace",
 ]
 
@@ -56,3 +60,34 @@ def make_jvp(fun: Callable[..., Any], x: Any) -> Any:
         x: The point.
     """
     return differential_operators.make_jvp(fun)(x)
+
+
+class _Rules(MutableMapping[Primitive, Callable[..., Any]]):
+    """The rules of one mode that primitives were given; those of NumPy's functions are not here."""
+
+    def __init__(self, mode: str) -> None:
+        self.mode = mode
+
+    def __getitem__(self, fun: Any) -> Callable[..., Any]:
+        rule = getattr(fun, self.mode) if isinstance(fun, Primitive) else None
+        if rule is None:
+            raise KeyError(fun)
+        found: Callable[..., Any] = rule
+        return found
+
+    def __setitem__(self, fun: Primitive, rule: Callable[..., Any]) -> None:
+        (defvjp_argnums if self.mode == "vjps" else defjvp_argnums)(fun, rule)
+
+    def __delitem__(self, fun: Primitive) -> None:
+        self[fun]
+        setattr(fun, self.mode, None)
+
+    def __iter__(self) -> Iterator[Primitive]:
+        return (fun for fun in WITH_RULES if getattr(fun, self.mode) is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+primitive_vjps = _Rules("vjps")
+primitive_jvps = _Rules("jvps")

@@ -13,6 +13,7 @@ from functools import update_wrapper
 from itertools import count
 from types import MethodType
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from funcgrad.api.rule_results import SymbolicZero
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, MissingRuleError
 from funcgrad.higher_order.closures import tracers_in
-from funcgrad.interop.autograd.tracer import Box, getval, isbox
+from funcgrad.interop.autograd.boxes import Box, getval, isbox
 from funcgrad.interop.autograd.vector_spaces import VSpace, vspace
 from funcgrad.numpy.shaping import stack
 from funcgrad.pytree import tree_leaves, tree_map
@@ -64,6 +65,7 @@ class Primitive:
         self.fun = fun
         self.vjps: Function | None = None
         self.jvps: Function | None = None
+        self.by_argument: dict[int, Function | None] = {}
 
     def __repr__(self) -> str:
         return f"<primitive {name_of(self.fun)}>"
@@ -71,12 +73,50 @@ class Primitive:
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else MethodType(self, instance)
 
+    def defvjp(self, vjpmaker: Function, argnum: int = 0) -> None:
+        """Give the rule of one argument, in autograd's form of before version 1.2.
+
+        Args:
+            vjpmaker: ``vjpmaker(g, ans, vs, gvs, *args, **kwargs)``: the cotangent of the argument,
+                from that of the result, the result, and the spaces of both cotangents.
+            argnum: Position of the argument.
+        """
+
+        def staged(ans: Any, *args: Any, **kwargs: Any) -> Function:
+            return lambda g: vjpmaker(g, ans, vspace(args[argnum]), vspace(g), *args, **kwargs)
+
+        self.defgrad(staged, argnum)
+
+    def defvjp_is_zero(self, argnums: Sequence[int] = (0,)) -> None:
+        """Say that derivatives are zero, in autograd's form of before version 1.2.
+
+        Args:
+            argnums: Positions of the arguments.
+        """
+        for argnum in argnums:
+            self.defgrad(None, argnum)
+
+    def defgrad(self, gradmaker: Function | None, argnum: int = 0) -> None:
+        """Give the rule of one argument, in autograd's oldest form.
+
+        Args:
+            gradmaker: ``gradmaker(ans, *args, **kwargs)`` returns the function from the cotangent
+                of the result to that of the argument; None for a derivative of zero.
+            argnum: Position of the argument.
+        """
+        self.by_argument[argnum] = gradmaker
+        defvjp(self, *self.by_argument.values(), argnums=tuple(self.by_argument))
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         places = [i for i, argument in enumerate(args) if _is_traced(argument)]
         if not places:
             return self.fun(*args, **kwargs)
         call = _Call(self, args, kwargs, places)
         return call.function()(*(args[i] for i in places))
+
+
+WITH_RULES: WeakSet[Primitive] = WeakSet()
+"""The primitives that were given rules."""
 
 
 class _Call:
@@ -325,6 +365,7 @@ def defvjp_argnums(fun: Primitive, vjpmaker: Function) -> None:
             of the result to those of the arguments ``argnums``.
     """
     _checked(fun, "defvjp_argnums").vjps = vjpmaker
+    WITH_RULES.add(fun)
 
 
 def defvjp_argnum(fun: Primitive, vjpmaker: Function) -> None:
@@ -376,6 +417,7 @@ def defjvp_argnums(fun: Primitive, jvpmaker: Function) -> None:
             tangents ``gs`` of the arguments ``argnums``.
     """
     _checked(fun, "defjvp_argnums").jvps = jvpmaker
+    WITH_RULES.add(fun)
 
 
 def defjvp_argnum(fun: Primitive, jvpmaker: Function) -> None:

@@ -9,7 +9,7 @@ import sys
 from funcgrad.errors import ArgumentError
 
 _OURS = __name__.rpartition(".")[0]
-_NOT_THEIRS = ("adopting", "installing", "vector_spaces", "__main__")
+_NOT_THEIRS = ("adopting", "boxes", "installing", "vector_spaces", "__main__")
 
 
 def install() -> None:

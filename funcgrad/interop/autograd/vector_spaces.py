@@ -86,8 +86,8 @@ class VSpace:
         return self._full(lambda a: np.zeros(a.shape, a.dtype))
 
     def ones(self) -> Any:
-        """Ones of the space."""
-        return self._full(lambda a: np.ones(a.shape, a.dtype))
+        """The sum of the unit vectors: of complex numbers ``1 + 1j``."""
+        return self._full(lambda a: np.full(a.shape, 1 + 1j if a.dtype.kind == "c" else 1, a.dtype))
 
     def randn(self) -> Any:
         """Standard normal numbers, from NumPy's global generator."""

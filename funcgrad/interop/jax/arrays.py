@@ -15,12 +15,14 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad import numpy
 from funcgrad.core.avals import ShapedArray, shaped
 from funcgrad.core.placement import CPU, Device
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import check_dtype
 from funcgrad.interop.jax.devices import SingleDeviceSharding
 from funcgrad.numpy import at
+from funcgrad.primitives.objects import StandsForArray, settled
 from funcgrad.pytree import is_tree_node, tree_map
 
 
@@ -41,6 +43,9 @@ class Array(np.ndarray, metaclass=_Kind):
         if is_traced(index):
             return adopt(at(np.asarray(self))[index].get())
         return adopt(np.ndarray.__getitem__(self, index))
+
+    def __round__(self, ndigits: int | None = None) -> Array:
+        return adopt(np.round(self, ndigits or 0))
 
     def block_until_ready(self) -> Array:
         """The array: results are ready when a call returns."""
@@ -98,6 +103,26 @@ for _name in ("and", "or", "xor"):
     setattr(Array, f"__i{_name}__", _anew(getattr(operator, f"__{_name}__")))
 
 
+def _fold(name: str) -> Callable[..., Any]:
+    """A fold whose keywords mean what they mean in JAX: ``where=None`` chooses everything."""
+    of_ndarrays = getattr(np.ndarray, name)
+
+    @functools.wraps(of_ndarrays)
+    def compute(self: Any, axis: Any = None, *args: Any, **kwargs: Any) -> Any:
+        axis = tuple(axis) if type(axis) is list else axis
+        given = {k: v for k, v in kwargs.items() if v is not None}
+        # NumPy itself calls methods of arrays: what it knows stays its own.
+        if "promote_integers" in given or any(isinstance(v, Tracer) for v in given.values()):
+            return adopt(getattr(numpy, name)(np.asarray(self), axis, *args, **given))
+        return adopt(of_ndarrays(self, axis, *args, **given))
+
+    return compute
+
+
+for _name in ("all", "any", "max", "mean", "min", "prod", "std", "sum", "var"):
+    setattr(Array, _name, _fold(_name))
+
+
 class Places:
     """``x.at`` and ``x.at[i]``, whose methods give arrays of this kind."""
 
@@ -128,6 +153,9 @@ def adopt(value: Any) -> Any:
         return value.view(Array)
     if isinstance(value, np.generic):
         return np.asarray(value).view(Array)
+    if isinstance(value, StandsForArray):
+        # What assignments may change elsewhere; arrays of JAX do not change: `y = x; y += 1`.
+        return adopt(settled(value))
     if type(value) is tuple:
         return tuple(map(adopt, value))
     if type(value) is list:

@@ -126,6 +126,7 @@ _JAX = {
     "ensure_compile_time_eval": ensure_compile_time_eval,
     "host_count": process_count,
     "host_id": process_index,
+    "jit": words.jit,
     "make_mesh": devices.make_mesh,
     "pmap": words.pmap,
     "set_mesh": devices.set_mesh,
@@ -145,6 +146,9 @@ _NUMPY: dict[str, Any] = {
             "set_printoptions", "signedinteger", "unsignedinteger",
         )
     },
+    "iscomplexobj": scalars.iscomplexobj,
+    "isrealobj": scalars.isrealobj,
+    "isscalar": words.isscalar,
     "issubdtype": scalars.issubdtype,
     "ndarray": Array,
     "load": Adopted(np.load),

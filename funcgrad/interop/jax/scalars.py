@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad import dtypes
+from funcgrad import dtypes, numpy
 from funcgrad.interop.jax.arrays import adopt
 from funcgrad.numpy import asarray
 
@@ -57,3 +57,13 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
     """As that of `funcgrad.dtypes`, of these functions too."""
     first, second = (q.dtype.type if isinstance(q, ScalarKind) else q for q in (arg1, arg2))
     return dtypes.issubdtype(first, second)
+
+
+def iscomplexobj(x: Any) -> bool:
+    """Whether an array, a number or a kind of numbers is complex."""
+    return x.dtype.kind == "c" if isinstance(x, ScalarKind) else numpy.iscomplexobj(x)
+
+
+def isrealobj(x: Any) -> bool:
+    """Whether it is not complex."""
+    return not iscomplexobj(x)

@@ -6,10 +6,13 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from funcgrad import lax, ref
+from funcgrad.api import compilation
 from funcgrad.api.vectorization import vmap
 from funcgrad.core.avals import ShapedArray, aval_of
-from funcgrad.core.trace import EVAL, current_trace
+from funcgrad.core.trace import EVAL, Tracer, current_trace
 from funcgrad.interop.jax import devices
 from funcgrad.interop.jax.arrays import adopt
 from funcgrad.interop.jax.missing import Missing
@@ -93,6 +96,38 @@ def pmap(
         Missing("jax.pmap(static_broadcasted_argnums=...)")()
     mapped: Callable[..., Any] = adopt(vmap(fun, in_axes, out_axes, axis_name=axis_name))
     return mapped
+
+
+def jit(
+    fun: Callable[..., Any] | None = None,
+    *,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+    device: Any = None,
+    backend: Any = None,
+    compiler_options: Any = None,
+    **options: Any,
+) -> Any:
+    """`funcgrad.jit`, on the one device.
+
+    Args:
+        fun: The function; without one, a decorator is returned.
+        in_shardings: Where arguments lie; ignored.
+        out_shardings: Where results lie; ignored.
+        device: Ignored.
+        backend: Ignored.
+        compiler_options: Of XLA; ignored.
+        **options: As in `funcgrad.jit`.
+    """
+    if fun is None:
+        return lambda fun: jit(fun, **options)
+    return adopt(compilation.jit(fun, **options))
+
+
+def isscalar(element: Any) -> bool:
+    """Whether it is a number or an array without axes."""
+    is_array = isinstance(element, np.ndarray | Tracer)
+    return element.ndim == 0 if is_array else bool(np.isscalar(element))
 
 
 def cond(pred: Any, *args: Any, **options: Any) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 
 import funcgrad.numpy.values as fnp
 from funcgrad.core.avals import aval_of
+from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.linalg import TriangularSolve
@@ -73,13 +74,8 @@ class MultivariateNormal(Vectors):
     parameters = ("mean", "cov")
 
     def _places(
-        self, method: str, leading: list[Any], mean: Any, cov: Any, singular: Any
+        self, method: str, leading: list[Any], mean: Any, cov: Any
     ) -> tuple[list[Any], Any, Any, int]:
-        if singular not in (None, False):
-            raise ArgumentError(
-                f"multivariate_normal.{method}: covariances must be positive definite; "
-                "allow_singular=True is SciPy's own, for known values."
-            )
         given = [*leading, 0.0 if mean is None else mean, cov]
         *points, centre, spread = floating(f"multivariate_normal.{method}", *given)
         shapes = [shape_of(centre)[-1:], shape_of(spread)[-1:]]
@@ -106,13 +102,16 @@ class MultivariateNormal(Vectors):
             x: Points, ``(..., n)``.
             mean: Means, ``(..., n)``; by default 0.
             cov: Covariances, ``(..., n, n)``; ``(n,)``, their diagonals; or numbers.
-            allow_singular: Must not be True.
+            allow_singular: Whether a covariance may be singular, which must then be one known
+                matrix: the density is that on the subspace where the vectors lie.
 
         Returns:
             Logarithms, ``(...)``.
 
         Raises:
             ShapeError: If they do not fit together.
+            ArgumentError: If a covariance that may be singular is traced, one of several, or not
+                positive semidefinite.
 
         Example:
             >>> import numpy as np
@@ -121,8 +120,10 @@ class MultivariateNormal(Vectors):
             >>> print(stats.multivariate_normal.logpdf(x, mean, np.eye(2)).round(6))
             -1.837877
         """
-        points, centre, spread, n = self._places("logpdf", [x], mean, cov, allow_singular)
+        points, centre, spread, n = self._places("logpdf", [x], mean, cov)
         apart = points[0] - centre
+        if allow_singular and shape_of(spread):
+            return _on_subspace(apart, spread)
         if not shape_of(spread):
             axes = n > 1 or bool(shape_of(centre)) or mean is None
             square = apart * apart
@@ -146,7 +147,7 @@ class MultivariateNormal(Vectors):
             x: Points, ``(..., n)``.
             mean: Means, ``(..., n)``; by default 0.
             cov: Covariances, as in `logpdf`.
-            allow_singular: Must not be True.
+            allow_singular: As in `logpdf`.
 
         Returns:
             Densities, ``(...)``.
@@ -164,13 +165,42 @@ class MultivariateNormal(Vectors):
         Returns:
             Entropies.
         """
-        _, _, spread, n = self._places("entropy", [], mean, cov, None)
+        _, _, spread, n = self._places("entropy", [], mean, cov)
         if not shape_of(spread):
             logs = 0.5 * n * f.log(spread)
         else:
             factor = fnp.linalg.cholesky(spread)
             logs = fnp.sum(f.log(fnp.diagonal(factor, axis1=-2, axis2=-1)), axis=-1)
         return n * (f.HALF_LOG_2PI + 0.5) + logs
+
+
+_NEGLIGIBLE = {4: 1e3, 8: 1e6}
+"""So many rounding errors of the largest eigenvalue count as zero, by the bytes of a number."""
+
+
+def _on_subspace(apart: Any, spread: Any) -> Any:
+    """Logarithms of the density on the image of a covariance, and ``-inf`` away from it."""
+    if isinstance(spread, Tracer) or len(shape_of(spread)) > 2:
+        raise ArgumentError(
+            "multivariate_normal: with allow_singular=True the covariance must be one matrix of "
+            f"known values, got {aval_of(spread)}: its rank decides what is computed."
+        )
+    variances, axes = np.linalg.eigh(spread)
+    rounding = np.finfo(variances.dtype).eps * _NEGLIGIBLE[variances.dtype.itemsize]
+    negligible = rounding * np.max(np.abs(variances))
+    if np.min(variances) < -negligible:
+        raise ArgumentError(
+            "multivariate_normal: the covariance must be positive semidefinite, its least "
+            f"eigenvalue is {np.min(variances):.6g}."
+        )
+    is_inner = variances > negligible
+    inner = fnp.matmul(apart, axes[:, is_inner] / np.sqrt(variances[is_inner]))
+    outer = fnp.matmul(apart, axes[:, ~is_inner])
+    rank, logs = int(np.sum(is_inner)), float(np.sum(np.log(variances[is_inner])))
+    value = -0.5 * fnp.sum(inner * inner, axis=-1) - rank * f.HALF_LOG_2PI - 0.5 * logs
+    # SciPy's tolerance of the distance from the subspace.
+    is_near = fnp.sum(outer * outer, axis=-1) < (1e3 * negligible) ** 2
+    return fnp.where(is_near, value, -np.inf)
 
 
 def _solved(factor: Any, apart: Any) -> Any:

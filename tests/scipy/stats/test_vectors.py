@@ -34,6 +34,20 @@ def test_multivariate_normal(cov):
     check_grads(lambda x, m: ours.logpdf(x, m, cov), (X, MEAN), order=2)
 
 
+@pytest.mark.parametrize("rank", [0, 1, 2, 3])
+def test_singular_covariances(rank):
+    ours, reference = stats.multivariate_normal, scipy.stats.multivariate_normal
+    cov = A[:, :rank] @ A[:, :rank].T
+    inside = MEAN + RNG.normal(size=(4, rank)) @ A[:, :rank].T
+    for points in (inside, inside[0], np.concatenate([inside, X])):
+        expected = reference.logpdf(points, MEAN, cov, allow_singular=True)
+        got = ours.logpdf(points, MEAN, cov, allow_singular=True)
+        np.testing.assert_allclose(got, expected, 1e-10)
+    np.testing.assert_array_equal(np.isneginf(ours.logpdf(X, MEAN, cov, True)), rank < 3)
+    slope = fg.grad(lambda x: ours.logpdf(x, MEAN, cov, allow_singular=True))(inside[0])
+    np.testing.assert_allclose(slope, -np.linalg.pinv(cov) @ (inside[0] - MEAN), 1e-8, 1e-10)
+
+
 def test_stacks_and_numbers():
     ours, reference = stats.multivariate_normal, scipy.stats.multivariate_normal
     same(ours.logpdf(1.3, 0.2, 2.0), reference.logpdf(1.3, 0.2, 2.0))
@@ -111,9 +125,16 @@ def test_densities_are_differentiable_pytrees():
     [
         (lambda: stats.multivariate_normal.pdf(X, MEAN, np.eye(2)), ShapeError, "do not fit"),
         (
-            lambda: stats.multivariate_normal.pdf(X, MEAN, COV, allow_singular=True),
+            lambda: fg.grad(
+                lambda c: stats.multivariate_normal.logpdf(X[0], MEAN, c, allow_singular=True)
+            )(COV),
             ArgumentError,
-            "positive definite",
+            r"one matrix of known values, got f64\[3,3\]",
+        ),
+        (
+            lambda: stats.multivariate_normal.pdf(X, MEAN, -COV, allow_singular=True),
+            ArgumentError,
+            "positive semidefinite, its least eigenvalue is -",
         ),
         (lambda: stats.multivariate_normal.rvs(), ArgumentError, "funcgrad.random"),
         (lambda: stats.dirichlet.pdf(SIMPLEX, np.ones(7)), ShapeError, "must have length 7 or 6"),

@@ -20,7 +20,15 @@ from funcgrad.interop.autograd.numpy import (
 from funcgrad.interop.autograd.numpy import (
     random as random,
 )
+from funcgrad.interop.autograd.numpy.numpy_wrapper import (
+    make_diagonal as make_diagonal,
+)
+from funcgrad.interop.autograd.numpy.numpy_wrapper import (
+    where as where,
+)
 
-vars().update({k: v for k, v in _adopt(_ours, _numpy).items() if k not in ("fft", "linalg")})
+vars().update(
+    {k: v for k, v in _adopt(_ours, _numpy).items() if k not in ("fft", "linalg", "where")}
+)
 __version__ = _numpy.__version__
 __getattr__ = _rest_of(_numpy)

@@ -1,0 +1,80 @@
+"""Traced values under autograd's names, and the values behind them."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from funcgrad.core.trace import Tracer
+from funcgrad.errors import ArgumentError, ConcretizationTypeError
+
+__all__ = ["Box", "getval", "isbox"]
+
+
+class _BoxMeta(type):
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Tracer)
+
+
+class Box(metaclass=_BoxMeta):
+    """What traced values are instances of. Classes of the user's are registered as pytrees."""
+
+    def __init__(self, *args: Any) -> None:
+        raise ArgumentError("traced values are made by transformations, not by Box(...).")
+
+    @classmethod
+    def register(cls, value_type: type) -> NoReturn:
+        """Refused: a class is made differentiable as a pytree.
+
+        Args:
+            value_type: The class.
+
+        Raises:
+            ArgumentError: Always.
+        """
+        raise ArgumentError(
+            f"Box.register({value_type.__name__}): funcgrad differentiates classes as pytrees. "
+            "Register it with funcgrad.tree_util.register_pytree_node or register_dataclass."
+        )
+
+
+def isbox(x: Any) -> bool:
+    """Whether a value is traced.
+
+    Args:
+        x: Anything.
+    """
+    return isinstance(x, Tracer)
+
+
+def getval(x: Any) -> Any:
+    """The value behind a traced one, for printing or branching; it has no derivative.
+
+    Args:
+        x: Anything; what is not traced is returned as it is.
+
+    Raises:
+        ConcretizationTypeError: If there is no value yet, as under `jit` and `vmap`.
+
+    Example:
+        >>> from funcgrad.interop.autograd import grad
+        >>> from funcgrad.interop.autograd.tracer import getval
+        >>> def f(x):
+        ...     print(float(getval(x)))
+        ...     return x ** 2
+        >>> float(grad(f)(3.0))
+        3.0
+        6.0
+    """
+    if not isinstance(x, Tracer):
+        return x
+    value = x.concrete()
+    if value is None:
+        raise ConcretizationTypeError(
+            f"getval needs a value, but this is {x!r}, which has none yet. Print with "
+            "funcgrad.debug.print, branch with numpy.where or funcgrad.lax.cond."
+        )
+    return getval(value)
+
+
+# Programs print `x._value`.
+Tracer._value = property(getval)  # type: ignore[attr-defined]
