@@ -120,6 +120,7 @@ def solve_ivp(
     first_step: Any = None,
     max_step: Any = np.inf,
     jac: Any = None,
+    jac_sparsity: Any = None,
     max_steps: int | None = None,
     gradient: str = "discrete",
 ) -> Any:
@@ -134,7 +135,8 @@ def solve_ivp(
         fun: ``fun(t, y, *args)``, the slope; it may return a list.
         t_span: Begin and end.
         y0: First value, a vector.
-        method: ``"RK23"``, ``"RK45"``, ``"DOP853"``, or, for stiff equations, ``"Radau"``.
+        method: ``"RK23"``, ``"RK45"``, ``"DOP853"``, or, for stiff equations, ``"BDF"`` or
+            ``"Radau"``.
         t_eval: Times at which the solution is wanted, in order. Without them it is given where
             steps end, which needs values that are known: not under `jit` or `vmap`.
         dense_output: Whether the result has ``sol``, the solution as a function of time.
@@ -146,12 +148,16 @@ def solve_ivp(
         atol: Absolute tolerance, a number or a vector.
         first_step: First length; by default it is chosen.
         max_step: The longest step.
-        jac: Accepted for SciPy's signature; Jacobians are derivatives of ``fun``.
+        jac: For ``"BDF"`` and ``"Radau"`` the Jacobian of ``fun`` with respect to ``y``, a matrix
+            or ``jac(t, y, *args)``; SciPy's sparse matrices are made dense. By default it is the
+            exact derivative of ``fun``, which derivatives take in any case.
+        jac_sparsity: Accepted for SciPy's signature.
         max_steps: Under `jit`, the most steps that derivatives have room for; beyond, results are
             nan and ``status`` is -1. By default 4096, less for long vectors.
         gradient: ``"discrete"``; or ``"adjoint"``, which solves the adjoint equation back in time
             in reverse mode: it keeps no steps and is as exact as the tolerance, and has neither
-            forward mode nor derivatives of ``sol`` and events.
+            forward mode nor derivatives of ``sol`` and events; not for stiff equations, whose
+            solutions explode there.
 
     Returns:
         A result with SciPy's fields. Under `jit`, where an integration failed, ``y`` is nan from
@@ -176,6 +182,11 @@ def solve_ivp(
             f"solve_ivp: gradient must be 'discrete' or 'adjoint', got {gradient!r}."
         )
     stepper = _method(method)
+    if gradient == "adjoint" and stepper.rows:
+        raise ArgumentError(
+            f"solve_ivp: gradient='adjoint' solves the equation back in time, where solutions of "
+            f"stiff equations explode, so {method!r} does not have it. Take gradient='discrete'."
+        )
     if max_steps is None:
         size = max(problem.y0.size, 1) * max(stepper.rows, 1)
         max_steps = int(np.clip(2**22 // size, 256, 4096))
@@ -502,7 +513,7 @@ def odeint(
         mxords: Without effect.
         printmessg: Without effect.
         tfirst: Whether ``func`` takes the time first.
-        method: As in `solve_ivp`; ``"Radau"`` for stiff equations.
+        method: As in `solve_ivp`; ``"BDF"`` or ``"Radau"`` for stiff equations.
 
     Returns:
         Values, one row for each time.
