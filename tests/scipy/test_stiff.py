@@ -49,7 +49,8 @@ def same_steps(ours: Any, theirs: Any) -> None:
     # Lengths follow the error, a difference of nearly equal numbers.
     np.testing.assert_allclose(ours.t, theirs.t, 1e-5)
     np.testing.assert_allclose(ours.y, theirs.y, 1e-4, 1e-4)
-    assert (ours.nfev, ours.nlu) == (theirs.nfev, theirs.nlu)
+    assert ours.nlu == theirs.nlu
+    assert ours.nfev - theirs.nfev in (0, 1)  # a first length is looked for where it is given, too
     assert abs(ours.njev - theirs.njev) <= 1  # the last one of SciPy's may not be needed
     assert ours.message == theirs.message
 
@@ -187,7 +188,7 @@ def test_ends_of_the_interval(method: str, ends: Any) -> None:
     second[0, 0] += value
     second[1, 1] -= value
     second[2, 2] = 0.0
-    np.testing.assert_allclose(fg.jit(fg.hessian(end))(at), second, 1e-4, 1e-5)
+    np.testing.assert_allclose(fg.jit(fg.hessian(end))(at), second, 1e-4, 1e-6 * abs(second).max())
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -254,7 +255,10 @@ def test_failures(method: str) -> None:
     [
         ({"method": "LSODA"}, "LSODA is SciPy's own; for stiff equations take 'BDF'"),
         ({"method": "Euler"}, "got 'Euler'. For stiff equations take 'BDF' or 'Radau'"),
-        ({"method": "BDF", "jac": np.ones(3)}, "jac must have the shape \\(2, 2\\), got f64\\[3\\]"),
+        (
+            {"method": "BDF", "jac": np.ones(3)},
+            "jac must have the shape \\(2, 2\\), got f64\\[3\\]",
+        ),
         ({"method": "BDF", "jac": lambda t, y: y}, "jac must have the shape \\(2, 2\\)"),
         ({"method": "BDF", "gradient": "adjoint"}, "explode.*Take gradient='discrete'"),
     ],

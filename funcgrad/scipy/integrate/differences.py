@@ -6,7 +6,8 @@ not, the factors of ``I - h / alpha J`` serve for several steps (L. F. Shampine 
 The MATLAB ODE Suite, 1997). With ``d`` the next difference beyond the order ``k``, the values of a
 step solve::
 
-    y = D[0] + ... + D[k] + d        alpha[k] d = h f(t + h, y) - (gamma[1] D[1] + ... + gamma[k] D[k])
+    y = D[0] + ... + D[k] + d
+    alpha[k] d = h f(t + h, y) - (gamma[1] D[1] + ... + gamma[k] D[k])
 
 and its differences are sums of ``D`` and ``d``. All this is linear but for ``f``: the derivative of
 a step is that of the equation for ``y``, solved with the Jacobian there.
@@ -48,7 +49,7 @@ _ALPHA = (1 - _KAPPA) * _GAMMA
 _ERROR = _KAPPA * _GAMMA + 1 / np.arange(1, ROWS + 1)
 
 # What is looked up by the order: which differences there are, ...
-_INSIDE = (_PLACES <= _PLACES[:, None]).astype(np.float64)
+_INSIDE = (_PLACES[:, None] >= _PLACES).astype(np.float64)
 # ... what the equation takes from them, ...
 _FROM = _INSIDE * _GAMMA / np.where(_ALPHA == 0, 1, _ALPHA)[:, None]
 # ... which elements of a change of grid are not those of the identity, ...
@@ -61,7 +62,7 @@ _KEPT = np.array([
     ]
     for k in _PLACES
 ])  # fmt: skip
-_ADDED = (_PLACES <= _PLACES[:, None] + 2).astype(np.float64)
+_ADDED = (_PLACES[:, None] + 2 >= _PLACES).astype(np.float64)
 
 
 def _grid(factor: Any) -> Any:
@@ -182,7 +183,9 @@ class Differences(Method):
             fnp.astype(h * fnp.where(is_good, longer, shorter), h.dtype),
             (order, fnp.astype(memory["grid"], np.float64), chosen),
             new,
-            fnp.stack([found.count, fnp.astype(evaluates, np.int64), fnp.astype(factorizes, np.int64)]),
+            fnp.stack(
+                [found.count, fnp.astype(evaluates, np.int64), fnp.astype(factorizes, np.int64)]
+            ),
         )
 
     def following(self, system: System, piece: Piece) -> Callable[..., Any]:

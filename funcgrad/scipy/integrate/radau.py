@@ -105,9 +105,7 @@ class Radau(Method):
         y, k = state[0], memory["k"]
         end = t + h
         evaluates = memory["needs_jacobian"]
-        jacobian = lax.cond(
-            evaluates, lambda: system.jacobian(t, y), lambda: memory["jacobian"]
-        )
+        jacobian = lax.cond(evaluates, lambda: system.jacobian(t, y), lambda: memory["jacobian"])
         factorizes = memory["needs_factors"]
         parts = _parts(y.dtype)
         factors = lax.cond(

@@ -162,9 +162,7 @@ class Walk:
 
     def last(self, state: dict[str, Any]) -> Piece:
         """The last accepted step."""
-        return Piece(
-            state["begin"], state["length"], state["before"], state["y"], state["notes"]
-        )
+        return Piece(state["begin"], state["length"], state["before"], state["y"], state["notes"])
 
     def attempt(self, state: dict[str, Any]) -> dict[str, Any]:
         t, y = state["t"], state["y"]
@@ -397,7 +395,8 @@ class _Attached:
     def _jvp(self, inputs: Values, tangents: Values) -> tuple[list[Any], list[Any]]:
         outs = self._bind(inputs)
         n = 2 + self.n_notes
-        times, lengths, first, *consts = linear = inputs[n:]
+        linear = inputs[n:]
+        times, lengths, _, *consts = linear
         given = list(tangents[n:])
         # Those of times and lengths cost next to nothing.
         is_active = [i < 3 or t is not None for i, t in enumerate(given)]
