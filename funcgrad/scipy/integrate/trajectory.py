@@ -302,9 +302,13 @@ class Steps:
 
     def piece(self, i: Any) -> Piece:
         """One of the steps, or the first of several by indices; the begin, if there are none."""
-        rows = (fnp.take(x, i, axis=0) for x in (self.times, self.lengths, self.states))
+
+        def row(x: Any) -> Any:
+            return fnp.take(x, i, axis=0)
+
         after = fnp.take(self.states, fnp.minimum(i + 1, self.count), axis=0)
-        return Piece(*rows, after, tuple(fnp.take(x, i, axis=0) for x in self.notes))
+        notes = tuple(map(row, self.notes))
+        return Piece(row(self.times), row(self.lengths), row(self.states), after, notes)
 
 
 def record(
@@ -446,10 +450,10 @@ class _Along:
         notes, (times, lengths, *consts) = rest[: self.n_notes], rest[self.n_notes :]
 
         def at(i: Any) -> tuple[Callable[..., list[Any]], list[Any]]:
-            point = [row_of(x, i) for x in (times, lengths, states)]
+            t, h, state = (row_of(x, i) for x in (times, lengths, states))
             made = tuple(row_of(x, i) for x in notes)
-            piece = Piece(*point, row_of(states, i + 1), made)
-            return self.equation.stepping(piece, consts), [*point, *consts]
+            piece = Piece(t, h, state, row_of(states, i + 1), made)
+            return self.equation.stepping(piece, consts), [t, h, state, *consts]
 
         return count, at, consts
 
