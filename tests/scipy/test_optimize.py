@@ -126,6 +126,60 @@ def test_minimize() -> None:
         np.testing.assert_allclose(wrap(fg.grad(lowest))(3.0), slope, 1e-7)
 
 
+def hill(x: Any, a: Any) -> Any:
+    return (x - a) ** 4 + (x - a) ** 2 * np.cos(x)
+
+
+MINIMA: list[dict[str, Any]] = [
+    {},
+    {"bracket": (1.0, 2.0)},
+    {"bracket": (-1000, 4, 1000.0)},
+    {"bounds": (0.0, 5.0)},
+    {"bounds": (-3.0, 1.0)},
+]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [pytest.param(x, marks=[] if i == 3 else pytest.mark.nightly) for i, x in enumerate(MINIMA)],
+)
+def test_minima_of_functions_of_a_number(options: Any) -> None:
+    """SciPy's search in as many iterations, and differences of SciPy's minima."""
+
+    def lowest(a: Any) -> Any:
+        return optimize.minimize_scalar(hill, args=(a,), **options)
+
+    theirs = scipy.optimize.minimize_scalar(hill, args=(2.3,), **options)
+    assert lowest(2.3).x == theirs.x
+    found = fg.jit(lowest)(2.3)
+    assert found.success
+    assert abs(found.nit - theirs.nit) <= 1  # with bounds SciPy counts the first point
+    np.testing.assert_allclose(found.x, theirs.x, 0, 2e-6)
+    np.testing.assert_allclose(found.fun, theirs.fun, 1e-4)
+    tight = {"options": {"xatol": 1e-10}} if "bounds" in options else {}
+    ends = [
+        scipy.optimize.minimize_scalar(hill, args=(2.3 + h,), **options, **tight).x
+        for h in (1e-4, -1e-4)
+    ]
+    slope = fg.jit(fg.grad(lambda a: lowest(a).x))(2.3)
+    np.testing.assert_allclose(slope, (ends[0] - ends[1]) / 2e-4, 1e-4, 1e-6)
+
+
+@pytest.mark.nightly
+def test_minima_at_bounds_mapped_and_twice_differentiated() -> None:
+    for low, expected in ((1.0, 1.0), (-1.0, 0.0)):
+        found = fg.grad(lambda b: optimize.fminbound(lambda x: x * x, b, 3.0))(low)
+        np.testing.assert_allclose(found, expected, 1e-9)
+    rows = np.array([1.0, 4.0, 9.0])
+    root = lambda a: optimize.brent(lambda x: (x * x - a) ** 2, brack=(0.5, 1.0))  # noqa: E731
+    np.testing.assert_allclose(fg.vmap(root)(rows), np.sqrt(rows), 1e-7)
+    second = fg.vmap(fg.grad(fg.grad(root)))(rows)
+    np.testing.assert_allclose(second, -(rows**-1.5) / 4, 1e-5)
+    x, value, _, calls = fg.jit(lambda a: optimize.brent(hill, (a,), full_output=1))(2.3)
+    assert value == hill(x, 2.3)
+    assert calls < 30
+
+
 def test_rosenbrock() -> None:
     x, p = np.array([0.3, 0.7, -1.0]), np.array([1.0, 2.0, 3.0])
     for name, args in (
@@ -143,6 +197,8 @@ def test_rosenbrock() -> None:
     ("call", "text"),
     [
         (lambda x: optimize.minimize(optimize.rosen, x, method="Powell").x, "there is BFGS"),
+        (lambda x: optimize.minimize_scalar(abs, x, method="golden").x, "there is 'brent'"),
+        (lambda x: optimize.minimize_scalar(abs, (x[0],)).x, "two or three numbers"),
         (lambda x: optimize.minimize(optimize.rosen, x, bounds=[(0, 1)] * 2).x, "there is BFGS"),
         (
             lambda x: optimize.least_squares(lambda p: p - x, x, loss="cauchy").x,

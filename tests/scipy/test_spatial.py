@@ -11,6 +11,7 @@ import pytest
 import scipy.cluster.vq
 import scipy.spatial.distance
 from scipy.spatial.transform import Rotation as Theirs
+from scipy.spatial.transform import RotationSpline as TheirSpline
 from scipy.spatial.transform import Slerp as TheirSlerp
 
 import funcgrad as fg
@@ -18,7 +19,8 @@ import funcgrad.numpy as fnp
 from funcgrad import errors
 from funcgrad.scipy.cluster import vq
 from funcgrad.scipy.spatial import distance
-from funcgrad.scipy.spatial.transform import Rotation, Slerp
+from funcgrad.scipy.spatial.transform import Rotation, RotationSpline, Slerp
+from funcgrad.testing import check_grads
 from tests.scipy.rows import (
     Row,
     check_compiled,
@@ -158,6 +160,55 @@ def test_what_is_done_with_rotations() -> None:
     assert ours.approx_equal(ours * Rotation.identity()).all()
 
 
+SPLINE_TIMES = np.array([0.0, 0.4, 1.0, 2.5, 2.8, 4.0])
+
+
+@pytest.mark.parametrize("count", [2, 6])
+def test_splines_of_rotations(count: int) -> None:
+    known, quats = SPLINE_TIMES[:count], ROTATIONS[:count].copy()
+    if count > 3:
+        quats[3] = quats[2]  # where nothing turns
+    ours = RotationSpline(known, Rotation.from_quat(quats))
+    theirs = TheirSpline(known, Theirs.from_quat(quats))
+    times = np.linspace(-0.1, known[-1] + 0.1, 23)
+    # SciPy's iteration ends earlier.
+    np.testing.assert_allclose(ours(times).as_matrix(), theirs(times).as_matrix(), 0, 1e-6)
+    for order in (1, 2):
+        np.testing.assert_allclose(ours(times, order), theirs(times, order), 1e-5, 1e-6)
+        np.testing.assert_allclose(ours(0.3, order), theirs(0.3, order), 1e-5, 1e-6)
+        inside = known[1:-1]
+        jumps = ours(inside, order) - ours(np.nextafter(inside, 0), order)
+        np.testing.assert_allclose(jumps, 0, atol=1e-9)
+
+
+@pytest.mark.parametrize("count", [2, 3, 6])
+@pytest.mark.nightly
+def test_derivatives_of_splines_of_rotations(count: int) -> None:
+    def ours(t: Any, v: Any, x: Any) -> Any:
+        spline = RotationSpline(t, Rotation.from_rotvec(v))
+        return fnp.sum(spline(x).as_matrix()[..., 0] ** 3) + fnp.sum(spline(x, 2) ** 2) / 100
+
+    def theirs(t: Any, v: Any, x: Any) -> Any:
+        spline = TheirSpline(t, Theirs.from_rotvec(v))
+        return np.sum(spline(x).as_matrix()[..., 0] ** 3) + np.sum(spline(x, 2) ** 2) / 100
+
+    vectors = Theirs.from_quat(ROTATIONS[:count]).as_rotvec()
+    point = (SPLINE_TIMES[:count], vectors, np.array([0.1, 0.3]))
+    along = [RNG.normal(size=x.shape) for x in point]
+    h = 1e-5
+    ends = [theirs(*(x + s * d for x, d in zip(point, along, strict=True))) for s in (h, -h)]
+    expected = (ends[0] - ends[1]) / (2 * h)
+    forward = fg.jvp(ours, point, tuple(along))[1]
+    np.testing.assert_allclose(forward, expected, 1e-4)
+    found = fg.jit(fg.grad(ours, (0, 1, 2)))(*point)
+    backward = sum(np.sum(g * d) for g, d in zip(found, along, strict=True))
+    np.testing.assert_allclose(backward, forward, 1e-9)
+    check_grads(ours, point, order=2)
+    lanes = np.stack([vectors, vectors + 0.1])
+    mapped = fg.vmap(ours, in_axes=(None, 0, None))(point[0], lanes, point[2])
+    np.testing.assert_allclose(mapped, [ours(point[0], v, point[2]) for v in lanes], 1e-9)
+
+
 def test_random_rotations_turn_vectors_anywhere() -> None:
     turned = Rotation.random(fg.random.key(0), 4000).apply(np.array([0.0, 0.0, 1.0]))
     np.testing.assert_allclose(np.mean(turned, axis=0), 0, atol=0.05)
@@ -220,6 +271,9 @@ def test_means_of_clusters_have_derivatives() -> None:
         (lambda: len(Rotation.identity()), TypeError, "one rotation"),
         (lambda: Slerp([0.0], Rotation.identity(1)), errors.ShapeError, "at least two times"),
         (lambda: Slerp([0, 1.0], Rotation.identity(2))(2.0), errors.ArgumentError, "from 0.0 to"),
+        (lambda: RotationSpline([0], Rotation.identity(1)), errors.ShapeError, "at least two t"),
+        (lambda: RotationSpline([1, 0], Rotation.identity(2)), errors.ArgumentError, "increase"),
+        (lambda: RotationSpline([0, 1], Rotation.identity(2))(0, 3), errors.ArgumentError, "order"),
         (lambda: distance.cdist(A, A[:, :2]), errors.ShapeError, "rows of one length"),
         (lambda: distance.cdist(A, B, "x"), errors.ArgumentError, "metric must be"),
         (lambda: distance.minkowski(P, Q, -1), errors.ArgumentError, "must be positive"),

@@ -50,7 +50,7 @@ class AdjointSolution:
         sizes = [aval_of(x).size if on else 0 for x, on in zip(consts, is_floating, strict=True)]
         n = values.shape[1]
         dtype = values.dtype
-        f = self.equation.at(consts)
+        f = self.equation.at(consts).slope
 
         def slope(*inputs: Any) -> list[Any]:
             """Of the value, its cotangent and the sums, with time running backwards."""
@@ -60,7 +60,7 @@ class AdjointSolution:
             def of_all(y: Any, *xs: Any) -> list[Any]:
                 rest = iter(xs)
                 full = [next(rest) if on else x for x, on in zip(consts, is_floating, strict=True)]
-                return [self.equation.at(full)(-s, y)]
+                return [self.equation.at(full).slope(-s, y)]
 
             active = [x for x, on in zip(consts, is_floating, strict=True) if on]
             (dy,), linear = linearize_flat(

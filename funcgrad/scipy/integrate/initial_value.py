@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 import funcgrad.numpy.values as fnp
 from funcgrad import lax
@@ -19,10 +20,10 @@ from funcgrad.primitives.elementwise import stop_gradient
 from funcgrad.pytree import register_pytree_node, tree_flatten, tree_structure
 from funcgrad.scipy.integrate.adjoint import AdjointSolution
 from funcgrad.scipy.integrate.methods import METHODS
+from funcgrad.scipy.integrate.stepping import Controls, Method
 from funcgrad.scipy.integrate.trajectory import (
     FAILED,
     STOPPED,
-    Controls,
     Equation,
     Solution,
     Steps,
@@ -87,7 +88,7 @@ class OdeSolution:
         return found[0] if fnp.ndim(times) == 0 else found.T
 
 
-_PARTS = ("times", "lengths", "values", "end", "count", "attempts", "status")
+_PARTS = ("times", "lengths", "states", "notes", "end", "count", "work", "status")
 
 
 def _flatten_solution(solution: OdeSolution) -> tuple[list[Any], Equation]:
@@ -119,6 +120,7 @@ def solve_ivp(
     first_step: Any = None,
     max_step: Any = np.inf,
     jac: Any = None,
+    jac_sparsity: Any = None,
     max_steps: int | None = None,
     gradient: str = "discrete",
 ) -> Any:
@@ -133,7 +135,8 @@ def solve_ivp(
         fun: ``fun(t, y, *args)``, the slope; it may return a list.
         t_span: Begin and end.
         y0: First value, a vector.
-        method: ``"RK23"``, ``"RK45"``, ``"DOP853"``, or, for stiff equations, ``"Radau"``.
+        method: ``"RK23"``, ``"RK45"``, ``"DOP853"``, or, for stiff equations, ``"BDF"`` or
+            ``"Radau"``.
         t_eval: Times at which the solution is wanted, in order. Without them it is given where
             steps end, which needs values that are known: not under `jit` or `vmap`.
         dense_output: Whether the result has ``sol``, the solution as a function of time.
@@ -145,12 +148,16 @@ def solve_ivp(
         atol: Absolute tolerance, a number or a vector.
         first_step: First length; by default it is chosen.
         max_step: The longest step.
-        jac: Accepted for SciPy's signature; Jacobians are derivatives of ``fun``.
+        jac: For ``"BDF"`` and ``"Radau"`` the Jacobian of ``fun`` with respect to ``y``, a matrix
+            or ``jac(t, y, *args)``; SciPy's sparse matrices are made dense. By default it is the
+            exact derivative of ``fun``, which derivatives take in any case.
+        jac_sparsity: Accepted for SciPy's signature.
         max_steps: Under `jit`, the most steps that derivatives have room for; beyond, results are
             nan and ``status`` is -1. By default 4096, less for long vectors.
         gradient: ``"discrete"``; or ``"adjoint"``, which solves the adjoint equation back in time
             in reverse mode: it keeps no steps and is as exact as the tolerance, and has neither
-            forward mode nor derivatives of ``sol`` and events.
+            forward mode nor derivatives of ``sol`` and events; not for stiff equations, whose
+            solutions explode there.
 
     Returns:
         A result with SciPy's fields. Under `jit`, where an integration failed, ``y`` is nan from
@@ -169,25 +176,41 @@ def solve_ivp(
         >>> print(f"{after(2.0):.6f} {fg.grad(after)(2.0):.6f}")
         0.135335 -0.135335
     """
-    problem = _Problem(fun, t_span, y0, () if args is None else args, _listed(events))
+    problem = _Problem(fun, t_span, y0, () if args is None else args, _listed(events), jac)
     if gradient not in ("discrete", "adjoint"):
         raise ArgumentError(
             f"solve_ivp: gradient must be 'discrete' or 'adjoint', got {gradient!r}."
         )
-    if method not in METHODS:
+    stepper = _method(method)
+    if gradient == "adjoint" and stepper.rows:
         raise ArgumentError(
-            f"solve_ivp: the method must be one of {', '.join(map(repr, METHODS))}, got "
-            f"{method!r}. For stiff equations take 'Radau'."
+            f"solve_ivp: gradient='adjoint' solves the equation back in time, where solutions of "
+            f"stiff equations explode, so {method!r} does not have it. Take gradient='discrete'."
         )
     if max_steps is None:
-        max_steps = int(np.clip(2**22 // max(problem.y0.size, 1), 256, 4096))
-    equation = problem.equation(method, max_steps)
+        size = max(problem.y0.size, 1) * max(stepper.rows, 1)
+        max_steps = int(np.clip(2**22 // size, 256, 4096))
+    equation = problem.equation(stepper, max_steps)
     given = (rtol, atol, max_step, np.nan if first_step is None else first_step)
     dtype = problem.t0.dtype
     controls = Controls(*(fnp.astype(fnp.asarray(as_value(x, "solve_ivp")), dtype) for x in given))
     if t_eval is not None and not dense_output and events is None:
         return _at_times(problem, equation, controls, t_eval, gradient)
     return _at_steps(problem, equation, controls, t_eval, dense_output, _listed(events))
+
+
+def _method(name: Any) -> Method:
+    if isinstance(name, str) and name in METHODS:
+        return METHODS[name]
+    advice = (
+        "LSODA is SciPy's own; for stiff equations take 'BDF', which it uses for them, or 'Radau'."
+        if name == "LSODA"
+        else "For stiff equations take 'BDF' or 'Radau'."
+    )
+    raise ArgumentError(
+        f"solve_ivp: the method must be one of {', '.join(map(repr, METHODS))}, got {name!r}. "
+        f"{advice}"
+    )
 
 
 class _Problem:
@@ -203,6 +226,7 @@ class _Problem:
         y0: Any,
         args: Any,
         events: Sequence[Callable[..., Any]],
+        jac: Any,
     ) -> None:
         what = f"solve_ivp({name_of(fun)})"
         self.y0 = fnp.asarray(as_value(y0, "solve_ivp"))
@@ -243,16 +267,31 @@ class _Problem:
                 [fnp.reshape(fnp.asarray(e(t * direction, y, *args)), ()) for e in events]
             )
 
+        n = self.y0.size
+        self.varies = jac is None or callable(jac)
+
+        def jacobian(args: Any, direction: Any, t: Any, y: Any) -> Any:
+            found = fnp.asarray(_dense(jac(t * direction, y, *args) if self.varies else jac))
+            if found.shape != (n, n):
+                raise ShapeError(
+                    f"{what}: jac must have the shape {(n, n)}, got {aval_of(found)}. It is the "
+                    "matrix of the derivatives of fun with respect to y."
+                )
+            return fnp.astype(found * direction, y_dtype)
+
         staged = [stage_once(slope, in_tree, avals, what)]
         if events:
             staged.append(stage_once(values, in_tree, avals, f"events of {what}"))
+        if jac is not None:
+            staged.append(stage_once(jacobian, in_tree, avals, f"jac of {what}"))
         self.programs, captured = join_captured(staged)
+        self.jacobian = None if jac is None else self.programs[-1]
         self.consts = [*captured, *self.leaves, self.direction]
 
-    def equation(self, method: str, max_steps: int) -> Equation:
-        slope = self.programs[0]
+    def equation(self, method: Method, max_steps: int) -> Equation:
+        parts = (self.programs[0], method, max_steps, self.jacobian, self.varies)
         if not self.terminal:
-            return Equation(slope, METHODS[method], max_steps)
+            return Equation(*parts)
         chosen = np.array(self.terminal)
         found = [self.events[i] for i in self.terminal]
 
@@ -260,9 +299,7 @@ class _Problem:
             return self.event_values(consts, t, y)[chosen]
 
         return Equation(
-            slope,
-            METHODS[method],
-            max_steps,
+            *parts,
             ending,
             tuple(float(getattr(e, "direction", 0)) for e in found),
             tuple(int(e.terminal) for e in found),  # type: ignore[attr-defined]
@@ -271,6 +308,11 @@ class _Problem:
     def event_values(self, consts: Any, t: Any, y: Any) -> Any:
         """The values of all events."""
         return evaluate(self.programs[1], [*consts, t, y])[0]
+
+
+def _dense(matrix: Any) -> Any:
+    """A Jacobian as an array: SciPy's sparse ones are accepted."""
+    return matrix.toarray() if scipy.sparse.issparse(matrix) else as_value(matrix, "solve_ivp")
 
 
 def _listed(events: Events) -> list[Callable[..., Any]]:
@@ -288,13 +330,13 @@ def _at_times(
     _check_times(scaled, problem)
     solve = AdjointSolution if gradient == "adjoint" else Solution
     interval = (problem.t0, problem.tf)
-    values, end, _, attempts, status = solve(equation)(
+    values, end, _, work, status = solve(equation)(
         scaled, *interval, *controls.values(), problem.y0, *problem.consts
     )
     if not isinstance(status, Tracer) and status == FAILED and not isinstance(scaled, Tracer):
         known = scaled <= stop_gradient.bind(end)
         times, values = times[known], values[known]
-    return _result(equation, times, values.T, attempts, status)
+    return _result(times, values.T, work, status)
 
 
 def _check_times(times: Any, problem: _Problem) -> None:
@@ -333,7 +375,7 @@ def _at_steps(
     if needs_count:
         n = int(count)
         ends = fnp.concatenate([steps.times[:n], fnp.reshape(end, (1,))])
-        values = steps.values[: n + 1]
+        values = equation.method.value(steps.states[: n + 1])
         if events:
             found, end, status = _events(problem, equation, steps, ends, values, events)
             kept = int(np.sum(np.asarray(stop_gradient.bind(ends)) < stop_gradient.bind(end)))
@@ -350,15 +392,12 @@ def _at_steps(
             times, scaled = times[known], scaled[known]
         values = values_at(equation, steps, problem.consts, scaled)
     sol = solution if dense_output else None
-    return _result(equation, times, values.T, steps.attempts, status, sol=sol, **found)
+    return _result(times, values.T, steps.work, status, sol=sol, **found)
 
 
-def _result(
-    equation: Equation, t: Any, y: Any, attempts: Any, status: Any, **more: Any
-) -> OdeResult:
+def _result(t: Any, y: Any, work: Any, status: Any, **more: Any) -> OdeResult:
     fields = {"sol": None, "t_events": None, "y_events": None} | more
-    nfev = attempts * equation.method.evaluations + 2
-    return OdeResult(t=t, y=y, **fields, nfev=nfev, njev=0 * nfev, nlu=0 * nfev, status=status)
+    return OdeResult(t=t, y=y, **fields, nfev=work[0], njev=work[1], nlu=work[2], status=status)
 
 
 def _events(
@@ -396,11 +435,11 @@ def _events(
 
 def _root(problem: _Problem, equation: Equation, steps: Steps, ends: Any, i: int, k: int) -> Any:
     """The time in a step at which an event is zero, by bisection, with its derivatives."""
-    t, h, y = steps.times[i], steps.lengths[i], steps.values[i]
+    piece = steps.piece(i)
     consts = problem.consts
 
     def g(time: Any) -> Any:
-        value = equation.between(consts, t, h, y, time)
+        value = equation.between(consts, piece, time)
         return problem.event_values(consts, time, value)[k]
 
     def bisect(g: Callable[[Any], Any], _: Any) -> Any:
@@ -474,7 +513,7 @@ def odeint(
         mxords: Without effect.
         printmessg: Without effect.
         tfirst: Whether ``func`` takes the time first.
-        method: As in `solve_ivp`; ``"Radau"`` for stiff equations.
+        method: As in `solve_ivp`; ``"BDF"`` or ``"Radau"`` for stiff equations.
 
     Returns:
         Values, one row for each time.

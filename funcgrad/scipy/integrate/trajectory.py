@@ -6,8 +6,9 @@ adjoint*): the control of steps is never differentiated, and what it chose diffe
 function of the arguments only within the tolerance. Where the ends of the interval have tangents,
 all steps move with the begin, and the last one changes its length.
 
-With ``Y[n + 1] = step(T[n], H[n], Y[n])``, tangents run forwards and cotangents backwards along the
-recorded values, each by one loop in which a step is computed again::
+With states ``Y[n + 1] = step(T[n], H[n], Y[n])``, tangents run forwards and cotangents backwards
+along the recorded ones, each by one loop in which a step is linearized where it was made; implicit
+ones are not solved again::
 
     dY[n + 1] = step'(dT[n], dH[n], dY[n])
 """
@@ -27,8 +28,9 @@ from funcgrad.core.trace import Tracer
 from funcgrad.higher_order.custom import CustomCall, Rules
 from funcgrad.higher_order.linear_call import LinearCall, push_linearized, zeros
 from funcgrad.primitives.elementwise import stop_gradient
+from funcgrad.pytree import tree_map
 from funcgrad.records import dataclass
-from funcgrad.scipy.integrate.methods import Method, rms
+from funcgrad.scipy.integrate.stepping import Controls, Method, Piece, System, rms, row_of
 from funcgrad.transforms.jvp import jvp_flat
 from funcgrad.transforms.linearize import linearize_flat
 
@@ -37,8 +39,6 @@ Values = Sequence[Any]
 RUNNING, FAILED, STOPPED = 0, -1, 1
 """How an integration stands: it goes on or came to its end, steps became too short or too many,
 an event ended it."""
-
-SAFETY, LEAST, MOST = 0.9, 0.2, 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +49,8 @@ class Equation:
         slope: Program of the values that it depends on, then ``t`` and ``y``.
         method: One step.
         max_steps: The most steps that are recorded.
+        jacobian: A program like that of the slope, for the Jacobian, if one was given.
+        varies: Whether the Jacobian can be another one elsewhere.
         ending: From values, ``t`` and ``y`` to functions whose changes of sign end it.
         signs: For each of them the direction of changes that count, 0 for both.
         counts: For each of them the number of changes that end it.
@@ -57,46 +59,31 @@ class Equation:
     slope: Program
     method: Method
     max_steps: int
+    jacobian: Program | None = None
+    varies: bool = True
     ending: Callable[..., Any] | None = None
     signs: tuple[float, ...] = ()
     counts: tuple[int, ...] = ()
 
-    def at(self, consts: Values) -> Callable[[Any, Any], Any]:
-        """The slope as a function of time and value."""
-        return lambda t, y: evaluate(self.slope, [*consts, t, y])[0]
+    def at(self, consts: Values) -> System:
+        """The equation as functions of time and value."""
+        given = self.jacobian
 
-    def step(self, t: Any, h: Any, y: Any, *consts: Any) -> list[Any]:
-        """The end of a step, as a function of all that it depends on."""
-        return [self.method.advance(self.at(consts), t, h, y)]
+        def slope(t: Any, y: Any) -> Any:
+            return evaluate(self.slope, [*consts, t, y])[0]
 
-    def between(self, consts: Values, t: Any, h: Any, y: Any, target: Any) -> Any:
+        if given is None:
+            return System(slope)
+        return System(slope, lambda t, y: evaluate(given, [*consts, t, y])[0], self.varies)
+
+    def stepping(self, piece: Piece, consts: Values) -> Callable[..., list[Any]]:
+        """The end of a step near one that was made, as a function of all that it depends on."""
+        follow = self.method.following(self.at(consts), piece)
+        return lambda t, h, state, *consts: [follow(self.at(consts), t, h, state)]
+
+    def between(self, consts: Values, piece: Piece, target: Any) -> Any:
         """The value at a time within a step."""
-        return self.method.between(self.at(consts), t, h, y, (target - t) / h)
-
-
-@dataclass(frozen=True)
-class Controls:
-    """What the lengths of steps depend on.
-
-    Args:
-        rtol: Relative tolerance.
-        atol: Absolute tolerance.
-        max_step: The longest step.
-        first_step: The first length; nan if it is to be chosen.
-    """
-
-    rtol: Any
-    atol: Any
-    max_step: Any
-    first_step: Any
-
-    def values(self) -> tuple[Any, Any, Any, Any]:
-        """All of them, in order."""
-        return self.rtol, self.atol, self.max_step, self.first_step
-
-    def scale(self, y: Any, end: Any) -> Any:
-        """The error that is allowed."""
-        return self.atol + fnp.maximum(abs(y), abs(end)) * self.rtol
+        return self.method.between(self.at(consts), piece, (target - piece.t) / piece.h)
 
 
 def first_length(
@@ -124,9 +111,9 @@ def first_length(
 class Walk:
     """The loop that finds steps.
 
-    State: time, value, slope, next length, whether the last attempt failed, numbers of accepted
-    steps and of attempts, status; begin, length and value of the last accepted step; the ending
-    functions there and how often they changed sign.
+    State: time, the method's state there and its memory, next length, whether the last attempt
+    failed, numbers of accepted steps, of evaluations and of factorizations, status; the last
+    accepted step; the ending functions there and how often they changed sign.
     """
 
     def __init__(
@@ -139,25 +126,30 @@ class Walk:
     ) -> None:
         self.max_steps = max_steps
         self.equation = equation
+        self.method = equation.method
         self.controls = controls
         self.consts = consts
         self.tf = tf
-        self.f = equation.at(consts)
+        self.system = equation.at(consts)
 
     def start(self, t: Any, y: Any) -> dict[str, Any]:
-        k = self.f(t, y)
+        f = self.system.slope
+        k = f(t, y)
+        h = first_length(self.equation, self.controls, f, t, y, k, self.tf)
+        first = self.method.first(self.system, t, y, h)
         state = {
             "t": t,
-            "y": y,
-            "k": k,
-            "h": first_length(self.equation, self.controls, self.f, t, y, k, self.tf),
+            "y": first,
+            "memory": self.method.remember(t, y, k, h),
+            "h": h,
             "failed": np.bool_(False),
             "steps": np.int64(0),
-            "attempts": np.int64(0),
+            "work": np.array([2, 0, 0]),
             "status": np.int64(RUNNING),
             "begin": t,
             "length": fnp.ones_like(t),
-            "before": y,
+            "before": first,
+            "notes": self.method.no_notes(),
         }
         if self.equation.ending is not None:
             state["ending"] = self.equation.ending(self.consts, t, y)
@@ -168,38 +160,39 @@ class Walk:
         is_on = (state["t"] < target) & (state["status"] == RUNNING)
         return is_on if self.max_steps is None else is_on & (state["steps"] < self.max_steps)
 
+    def last(self, state: dict[str, Any]) -> Piece:
+        """The last accepted step."""
+        return Piece(state["begin"], state["length"], state["before"], state["y"], state["notes"])
+
     def attempt(self, state: dict[str, Any]) -> dict[str, Any]:
-        t, y, k = state["t"], state["y"], state["k"]
+        t, y = state["t"], state["y"]
         least = 10 * np.finfo(t.dtype).eps * abs(t)
         wanted = fnp.minimum(state["h"], self.controls.max_step)
         too_short = state["failed"] & (wanted < least)
         wanted = fnp.maximum(wanted, least)
         is_last = t + wanted >= self.tf
         h = fnp.where(is_last, self.tf - t, wanted)
-        end, slope, error = self.equation.method.attempt(
-            self.f, t, h, y, k, lambda end: self.controls.scale(y, end)
+        found = self.method.attempt(
+            self.system, t, h, y, state["memory"], h != state["h"], state["failed"], self.controls
         )
-        is_good = (error < 1) & ~too_short
-        exponent = self.equation.method.exponent
-        ratio = SAFETY * fnp.maximum(error, 1e-30) ** exponent
-        ratio = fnp.where(fnp.isnan(ratio), LEAST, fnp.clip(ratio, LEAST, MOST))
-        ratio = fnp.where(state["failed"] | ~is_good, fnp.minimum(1.0, ratio), ratio)
+        is_good = found.is_good & ~too_short
 
         def chosen(new: Any, old: Any) -> Any:
             return fnp.where(is_good, new, old)
 
         new = {
             "t": chosen(fnp.where(is_last, self.tf, t + h), t),
-            "y": chosen(end, y),
-            "k": chosen(slope, k),
-            "h": fnp.astype(h * ratio, t.dtype),
+            "y": chosen(found.state, y),
+            "memory": found.memory,
+            "h": found.length,
             "failed": ~is_good,
             "steps": state["steps"] + is_good,
-            "attempts": state["attempts"] + 1,
+            "work": state["work"] + found.counts,
             "status": fnp.where(too_short, FAILED, state["status"]),
             "begin": chosen(t, state["begin"]),
             "length": chosen(h, state["length"]),
             "before": chosen(y, state["before"]),
+            "notes": tuple(map(chosen, found.notes, state["notes"])),
         }
         if self.equation.ending is not None:
             self._look_for_end(state, new, is_good)
@@ -208,7 +201,8 @@ class Walk:
     def _look_for_end(self, state: Any, new: dict[str, Any], is_good: Any) -> None:
         ending = self.equation.ending
         assert ending is not None  # it is asked for only then
-        values = fnp.where(is_good, ending(self.consts, new["t"], new["y"]), state["ending"])
+        y = self.method.value(new["y"])
+        values = fnp.where(is_good, ending(self.consts, new["t"], y), state["ending"])
         counts = state["counts"] + crossed(state["ending"], values, np.array(self.equation.signs))
         is_over = fnp.any(counts >= np.array(self.equation.counts))
         new["ending"], new["counts"] = values, counts
@@ -227,7 +221,7 @@ class Solution:
 
     Inputs: the times, begin and end of the interval, what controls steps, the first value, and what
     the slope depends on. Results: values, one row for each time, the time that was reached, numbers
-    of accepted steps and of attempts, status.
+    of accepted steps and of evaluations, status.
     """
 
     def __init__(self, equation: Equation) -> None:
@@ -247,14 +241,12 @@ class Solution:
 
         def to_next(state: dict[str, Any], target: Any) -> Any:
             state = lax.while_loop(lambda s: walk.goes_on(s, target), walk.attempt, state)
-            value = self.equation.between(
-                consts, state["begin"], state["length"], state["before"], target
-            )
+            value = self.equation.between(consts, walk.last(state), target)
             return state, masked(value, target <= state["t"])
 
         state, values = lax.scan(to_next, walk.start(t0, y0), times)
         state = lax.while_loop(lambda s: walk.goes_on(s, tf), walk.attempt, state)
-        return [values, state["t"], state["steps"], state["attempts"], finished(state, tf)]
+        return [values, state["t"], state["steps"], state["work"], finished(state, tf)]
 
     def _jvp(self, inputs: Values, tangents: Values) -> tuple[list[Any], list[Any]]:
         outs, dots = push_linearized(self._differentiable, inputs, tangents, "solve_ivp")
@@ -268,7 +260,7 @@ class Solution:
             values_at(self.equation, steps, consts, times),
             steps.end,
             steps.count,
-            steps.attempts,
+            steps.work,
             steps.status,
         ]
 
@@ -291,20 +283,32 @@ class Steps:
     Args:
         times: Begins of steps; infinite after the last.
         lengths: Their lengths.
-        values: Values at their begins, and at the end of the last.
+        states: States of the method at their begins, and at the end of the last.
+        notes: What their attempts noted.
         end: Where the last one ends.
         count: How many there are.
-        attempts: How many were tried.
+        work: Numbers of evaluations of the slope, of Jacobians, and of factorizations.
         status: As it stands.
     """
 
     times: Any
     lengths: Any
-    values: Any
+    states: Any
+    notes: tuple[Any, ...]
     end: Any
     count: Any
-    attempts: Any
+    work: Any
     status: Any
+
+    def piece(self, i: Any) -> Piece:
+        """One of the steps, or the first of several by indices; the begin, if there are none."""
+
+        def row(x: Any) -> Any:
+            return fnp.take(x, i, axis=0)
+
+        after = fnp.take(self.states, fnp.minimum(i + 1, self.count), axis=0)
+        notes = tuple(map(row, self.notes))
+        return Piece(row(self.times), row(self.lengths), row(self.states), after, notes)
 
 
 def record(
@@ -326,60 +330,60 @@ def _record(
     fixed = [stop_gradient.bind(x) for x in (t0, tf, y0, *consts)]
     controls = Controls(*map(stop_gradient.bind, controls.values()))
     walk = Walk(equation, controls, fixed[3:], fixed[1], n)
-    times = lax.dynamic_update_index_in_dim(fnp.full(n, np.inf, t0.dtype), fixed[0], 0, 0)
-    lengths = fnp.ones(n, t0.dtype)
-    values = fnp.zeros((n + 1, *y0.shape), y0.dtype)
-    values = lax.dynamic_update_index_in_dim(values, fixed[2], 0, 0)
+    begin = walk.start(fixed[0], fixed[2])
+    rows = {"times": begin["t"], "lengths": begin["length"], "notes": begin["notes"]}
+    # After the last step there is no time to be found, and before the first one its state.
+    rows["times"] = fnp.full_like(begin["t"], np.inf)
+    kept = tree_map(lambda x: fnp.full(n, x), rows)
+    kept["states"] = fnp.broadcast_to(begin["y"], (n + 1, *begin["y"].shape))
 
     def attempt(state: Any) -> Any:
-        state, times, lengths, values = state
+        state, kept = state
         new = walk.attempt(state)
         i = state["steps"]
         # A step that is not accepted is written over by the next one.
-        times = lax.dynamic_update_index_in_dim(times, state["t"], i, 0)
-        lengths = lax.dynamic_update_index_in_dim(lengths, new["length"], i, 0)
-        values = lax.dynamic_update_index_in_dim(values, new["y"], i + 1, 0)
-        return new, times, lengths, values
+        made = {"times": state["t"], "lengths": new["length"], "notes": new["notes"]}
+        states = lax.dynamic_update_index_in_dim(kept["states"], new["y"], i + 1, 0)
+        places = {name: kept[name] for name in made}
+        kept = tree_map(lambda x, v: lax.dynamic_update_index_in_dim(x, v, i, 0), places, made)
+        return new, kept | {"states": states}
 
-    start = (walk.start(fixed[0], fixed[2]), times, lengths, values)
-    state, times, lengths, values = lax.while_loop(
-        lambda s: walk.goes_on(s[0], fixed[1]), attempt, start
-    )
+    kept["times"] = lax.dynamic_update_index_in_dim(kept["times"], fixed[0], 0, 0)
+    state, kept = lax.while_loop(lambda s: walk.goes_on(s[0], fixed[1]), attempt, (begin, kept))
     count = state["steps"]
     # All steps move with the begin of the interval; the last ends where the interval does.
     moved = t0 - fixed[0]
     longer = fnp.where(state["t"] >= fixed[1], (tf - fixed[1]) - moved, 0.0 * moved)
-    times = times + moved
-    lengths = lengths + fnp.where(np.arange(n) == count - 1, longer, 0.0 * longer)
-    values = _Attached(equation)(values, count, times, lengths, y0, *consts)
+    times = kept["times"] + moved
+    lengths = kept["lengths"] + fnp.where(np.arange(n) == count - 1, longer, 0.0 * longer)
+    first = equation.method.first(equation.at(consts), t0, y0, begin["h"])
+    notes = kept["notes"]
+    states = _Attached(equation)(kept["states"], count, *notes, times, lengths, first, *consts)
     end = state["t"] + moved + longer
-    return Steps(times, lengths, values, end, count, state["attempts"], finished(state, fixed[1]))
+    status = finished(state, fixed[1])
+    return Steps(times, lengths, states, notes, end, count, state["work"], status)
 
 
 def values_at(equation: Equation, steps: Steps, consts: Values, times: Any) -> Any:
     """Values at times, one row for each."""
     last = fnp.maximum(steps.count - 1, 0)
     place = fnp.searchsorted(stop_gradient.bind(steps.times), stop_gradient.bind(times)) - 1
-    index = fnp.clip(place, 0, last)
+    pieces = steps.piece(fnp.clip(place, 0, last))
 
     def value(row: Any) -> Any:
-        t, h, y, target = row
-        return masked(equation.between(consts, t, h, y, target), target <= steps.end)
+        target, *parts = row
+        return masked(equation.between(consts, Piece(*parts), target), target <= steps.end)
 
-    found = [fnp.take(x, index, axis=0) for x in (steps.times, steps.lengths, steps.values)]
-    return lax.map(value, (*found, times))
-
-
-def row_of(x: Any, i: Any) -> Any:
-    """One row of an array, by an index that may be traced."""
-    return lax.dynamic_index_in_dim(x, i, 0, keepdims=False)
+    parts = [pieces.t, pieces.h, pieces.state, pieces.end, pieces.notes]
+    return lax.map(value, (times, *parts))
 
 
 class _Attached:
-    """Recorded values, with the derivatives of the steps that they come from."""
+    """Recorded states, with the derivatives of the steps that they come from."""
 
     def __init__(self, equation: Equation) -> None:
         self.equation = equation
+        self.n_notes = len(equation.method.no_notes())
         self.rules = Rules("steps", fun=self._fun, jvp=self._jvp, jvp_title="steps of solve_ivp")
 
     def __call__(self, *inputs: Any) -> Any:
@@ -389,17 +393,18 @@ class _Attached:
         outs: list[Any] = CustomCall(self.rules, tuple(aval_of(x) for x in inputs)).bind(*inputs)
         return outs
 
-    def _fun(self, values: Any, *rest: Any) -> list[Any]:
-        return [values]
+    def _fun(self, states: Any, *rest: Any) -> list[Any]:
+        return [states]
 
     def _jvp(self, inputs: Values, tangents: Values) -> tuple[list[Any], list[Any]]:
         outs = self._bind(inputs)
-        _, count, times, lengths, y0, *consts = inputs
-        linear = [times, lengths, y0, *consts]
-        given = list(tangents[2:])
+        n = 2 + self.n_notes
+        linear = inputs[n:]
+        times, lengths, _, *consts = linear
+        given = list(tangents[n:])
         # Those of times and lengths cost next to nothing.
         is_active = [i < 3 or t is not None for i, t in enumerate(given)]
-        residuals = [outs[0], count, times, lengths, *consts]
+        residuals = [outs[0], *inputs[1:n], times, lengths, *consts]
         dots = [
             zeros(aval_of(x).strong()) if t is None else t
             for x, t, on in zip(linear, given, is_active, strict=True)
@@ -422,49 +427,63 @@ class _Along:
 
     Args:
         equation: Whose steps.
-        is_active: Which of times, lengths, first value and further values have tangents.
+        is_active: Which of times, lengths, first state and further values have tangents.
     """
 
     def __init__(self, equation: Equation, is_active: tuple[bool, ...]) -> None:
         self.equation = equation
         self.is_active = is_active
+        self.n_notes = len(equation.method.no_notes())
 
     def _full(self, found: Values) -> list[Any]:
         """Tangents of all arguments of a step, ``None`` where there are none."""
         rest = iter(found)
         return [next(rest) if on else None for on in self.is_active]
 
+    def _split(self, residuals: Values) -> tuple[Any, Any, list[Any]]:
+        """The number of steps, one of them with all that it depends on, and the values beside it.
+
+        Functions of one step are made where it was made, so that derivatives of its derivatives
+        come out right.
+        """
+        states, count, *rest = residuals
+        notes, (times, lengths, *consts) = rest[: self.n_notes], rest[self.n_notes :]
+
+        def at(i: Any) -> tuple[Callable[..., list[Any]], list[Any]]:
+            t, h, state = (row_of(x, i) for x in (times, lengths, states))
+            made = tuple(row_of(x, i) for x in notes)
+            piece = Piece(t, h, state, row_of(states, i + 1), made)
+            return self.equation.stepping(piece, consts), [t, h, state, *consts]
+
+        return count, at, consts
+
     def forward(self, residuals: Values, linear: Values) -> list[Any]:
-        values, count, times, lengths, *consts = residuals
+        count, at, _ = self._split(residuals)
         d_times, d_lengths, d_first, *d_consts = self._full(linear)
-        moved = fnp.zeros(values.shape, values.dtype)
+        moved = fnp.zeros(residuals[0].shape, residuals[0].dtype)
         moved = lax.dynamic_update_index_in_dim(moved, d_first, 0, 0)
 
         def push(state: Any) -> Any:
             i, dot, moved = state
-            point = [row_of(x, i) for x in (times, lengths, values)] + consts
-            _, (dot,) = jvp_flat(
-                self.equation.step,
-                point,
-                [row_of(d_times, i), row_of(d_lengths, i), dot, *d_consts],
-                "step",
-            )
+            step, point = at(i)
+            dots = [row_of(d_times, i), row_of(d_lengths, i), dot, *d_consts]
+            _, (dot,) = jvp_flat(step, point, dots, "step")
             return i + 1, dot, lax.dynamic_update_index_in_dim(moved, dot, i + 1, 0)
 
         start = (np.int64(0), d_first, moved)
         return [lax.while_loop(lambda s: s[0] < count, push, start)[2]]
 
     def backward(self, residuals: Values, cts: Values) -> list[Any]:
-        values, count, times, lengths, *consts = residuals
+        count, at, consts = self._split(residuals)
         if cts[0] is None:
             return [None] * sum(self.is_active)
-        n_consts = sum(self.is_active[3:])
         active = [x for x, on in zip(consts, self.is_active[3:], strict=True) if on]
+        times = residuals[2 + self.n_notes]
 
         def pull(state: Any) -> Any:
             i, ct, ct_times, ct_lengths, sums = state
-            point = [row_of(x, i) for x in (times, lengths, values)] + consts
-            _, linear = linearize_flat(self.equation.step, point, list(self.is_active), "step")
+            step, point = at(i)
+            _, linear = linearize_flat(step, point, list(self.is_active), "step")
             found = linear.pull([ct])
             found = [c for c, on in zip(found, self.is_active, strict=True) if on]
             ct_time, ct_length, ct, *rest = [
@@ -479,13 +498,13 @@ class _Along:
                 [s + c for s, c in zip(sums, rest, strict=True)],
             )
 
+        nothing = fnp.zeros(times.shape, times.dtype)
         start = (
             count - 1,
             row_of(cts[0], count),
-            fnp.zeros(times.shape, times.dtype),
-            fnp.zeros(lengths.shape, lengths.dtype),
+            nothing,
+            nothing,
             [fnp.zeros(aval_of(x).shape, aval_of(x).dtype) for x in active],
         )
         _, ct, ct_times, ct_lengths, sums = lax.while_loop(lambda s: s[0] >= 0, pull, start)
-        assert len(sums) == n_consts  # one for each
         return [ct_times, ct_lengths, ct, *sums]

@@ -22,6 +22,7 @@ from scipy.optimize import (
 from funcgrad.namespaces import present
 from funcgrad.numpy.borrowing import borrow
 from funcgrad.scipy.optimize.rosenbrock import rosen, rosen_der, rosen_hess, rosen_hess_prod
+from funcgrad.scipy.optimize.scalar_minima import brent, fminbound, minimize_scalar
 from funcgrad.scipy.optimize.scalar_roots import (
     RootResults,
     bisect,
@@ -40,7 +41,6 @@ anderson = borrow("scipy.optimize", "anderson")
 approx_fprime = borrow("scipy.optimize", "approx_fprime")
 basinhopping = borrow("scipy.optimize", "basinhopping")
 bracket = borrow("scipy.optimize", "bracket")
-brent = borrow("scipy.optimize", "brent")
 broyden1 = borrow("scipy.optimize", "broyden1")
 broyden2 = borrow("scipy.optimize", "broyden2")
 brute = borrow("scipy.optimize", "brute")
@@ -59,7 +59,6 @@ fmin_ncg = borrow("scipy.optimize", "fmin_ncg")
 fmin_powell = borrow("scipy.optimize", "fmin_powell")
 fmin_slsqp = borrow("scipy.optimize", "fmin_slsqp")
 fmin_tnc = borrow("scipy.optimize", "fmin_tnc")
-fminbound = borrow("scipy.optimize", "fminbound")
 golden = borrow("scipy.optimize", "golden")
 isotonic_regression = borrow("scipy.optimize", "isotonic_regression")
 leastsq = borrow("scipy.optimize", "leastsq")
@@ -70,7 +69,6 @@ linprog = borrow("scipy.optimize", "linprog")
 linprog_verbose_callback = borrow("scipy.optimize", "linprog_verbose_callback")
 lsq_linear = borrow("scipy.optimize", "lsq_linear")
 milp = borrow("scipy.optimize", "milp")
-minimize_scalar = borrow("scipy.optimize", "minimize_scalar")
 newton_krylov = borrow("scipy.optimize", "newton_krylov")
 nnls = borrow("scipy.optimize", "nnls")
 quadratic_assignment = borrow("scipy.optimize", "quadratic_assignment")

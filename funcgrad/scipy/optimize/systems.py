@@ -30,7 +30,7 @@ from funcgrad.scipy.results import Result
 Function = Callable[..., Any]
 
 
-def _is_known(*values: Any) -> bool:
+def is_known(*values: Any) -> bool:
     """Whether nothing is traced, so that SciPy can compute."""
     return current_trace() is EVAL and not tracers_in(*values)
 
@@ -127,7 +127,7 @@ def root(
         value = as_value(found[0] if jac is True else found, "root")
         return fnp.reshape(fnp.astype(fnp.asarray(value), x.dtype), x.shape)
 
-    if _is_known(f, start):
+    if is_known(f, start):
         slopes = jit(jacfwd(f))
         has_jacobian = method in ("hybr", "lm")
         found = scipy.optimize.root(
@@ -269,7 +269,7 @@ def least_squares(
     def f(x: Any) -> Any:
         return fnp.atleast_1d(as_value(fun(x, *args, **named), "least_squares"))
 
-    if _is_known(f, start):
+    if is_known(f, start):
         options: dict[str, Any] = {
             "bounds": bounds, "method": method, "ftol": ftol, "xtol": xtol, "gtol": gtol,
             "loss": loss, "f_scale": f_scale, "tr_solver": tr_solver, "max_nfev": max_nfev,
@@ -398,7 +398,7 @@ def curve_fit(
         >>> print(curve_fit(line, t, 2 * t + 1)[0].round(6))
         [2. 1.]
     """
-    if not _is_known(f, xdata, ydata, p0, sigma):
+    if not is_known(f, xdata, ydata, p0, sigma):
         raise ArgumentError(
             "curve_fit takes concrete values only, and got traced ones. Write "
             "least_squares(lambda p: (f(xdata, *p) - ydata) / sigma, p0).x, which can be "
@@ -475,7 +475,7 @@ def minimize(
         found = fun(x, *args)
         return found[0] if jac is True else found
 
-    if _is_known(cost, x0, bounds, constraints):
+    if is_known(cost, x0, bounds, constraints):
         return minimize_tree(cost, x0, (), method, bounds, constraints, tol, options, callback)
     if not (method is None or str(method).lower() == "bfgs") or bounds is not None or constraints:
         raise ArgumentError(

@@ -6,10 +6,12 @@ from funcgrad.scipy.spatial.transform.rotations import (
     Rotation,
     Slerp,
 )
+from funcgrad.scipy.spatial.transform.splines import RotationSpline
 
 __all__ = [
     "RigidTransform",
     "Rotation",
+    "RotationSpline",
     "Slerp",
 ]
 
