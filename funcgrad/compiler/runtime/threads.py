@@ -309,7 +309,7 @@ def default_threads() -> int:
     """
     given = environment.text(VARIABLE)
     if given:
-        if not (given.isdigit() and int(given) > 0):
+        if not (given.isascii() and given.isdigit() and int(given) > 0):
             raise ArgumentError(
                 f"{VARIABLE}={given!r} is no number of threads. Give 1 or more, or leave it out."
             )
