@@ -6,7 +6,6 @@ import copy
 import pickle
 import sys
 import types
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ def square(x: Any) -> Any:
 
 
 @pytest.fixture
-def script(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def script(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A script as worker processes know it, with a decorated function and a class."""
 
     class Model:
@@ -35,7 +34,7 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     module.Model = Model
     Model.loss = fg.jit(square)  # type: ignore[attr-defined]
     Model.loss.__module__, Model.loss.__qualname__ = "__mp_main__", "Model.loss"  # type: ignore[attr-defined]
-    yield module
+    return module
 
 
 def by_value(reduced: tuple[Any, ...]) -> Any:
