@@ -183,6 +183,7 @@ def test_a_kernel_that_does_not_end_is_an_error_with_its_source(
     def f(x: Any) -> Any:
         return np.tanh(x) * 2.25 + np.cos(x) / 3.5
 
+    fg.jit(lambda x: x + 1)(np.ones(3))  # all that is no kernel is there
     with monkeypatch.context() as patch:
         patch.setattr(llvm_backend, "_object_file", spinning(4.0))
         patch.setattr(llvm_backend, "MAX_SECONDS", 0.2)
