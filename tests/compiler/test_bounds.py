@@ -223,7 +223,7 @@ def test_what_llvm_refuses_is_an_error_with_its_source(monkeypatch: pytest.Monke
 
 def test_the_time_of_a_thread_that_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     emission = llvm_backend.Emission("define void @f() {\n  ret void\n}\n")
-    emission.join(60)
+    assert emission.wait(60)
 
     def ended(clock: int) -> float:
         raise OSError("Invalid argument")
