@@ -26,6 +26,16 @@ def held_by_forks() -> threading.RLock:
     return lock
 
 
+def in_children(function: Callable[[], Any]) -> None:
+    """Call a function in every forked child; Windows has none.
+
+    Args:
+        function: It takes nothing.
+    """
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=function)
+
+
 class cached_property(Generic[T]):
     """As `functools.cached_property`, which has a lock for all objects in Python 3.11.
 

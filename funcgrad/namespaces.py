@@ -113,16 +113,38 @@ def load_answer(attribute: str) -> None:
 def counterpart(path: str) -> str | None:
     """The public function of funcgrad for one of NumPy or SciPy, or `None`.
 
+    Names of ours that stand for their own functions do not count: those take no traced values.
+
     Args:
         path: Such as ``scipy.special.logsumexp``.
     """
+    found = _same_name(path)
+    return None if found is None or _is_borrowed(*found) else f"{found[0].__name__}.{found[1]}"
+
+
+def is_borrowed(path: str) -> bool:
+    """Whether a function of NumPy or SciPy has our name and takes known values only.
+
+    Args:
+        path: Such as ``scipy.stats.kstest``.
+    """
+    found = _same_name(path)
+    return found is not None and _is_borrowed(*found)
+
+
+def _same_name(path: str) -> tuple[ModuleType, str] | None:
+    """The module of funcgrad that has the name of a function of NumPy or SciPy."""
     module, _, name = path.rpartition(".")
     for theirs, ours in _COUNTERPARTS:
         if module == theirs or module.startswith(theirs + "."):
             found = _module_of(ours + module.removeprefix(theirs))
             if found is not None and name in found.__all__:
-                return f"{found.__name__}.{name}"
+                return found, name
     return None
+
+
+def _is_borrowed(module: ModuleType, name: str) -> bool:
+    return bool(getattr(getattr(module, name), "is_borrowed", False))
 
 
 def _module_of(path: str) -> ModuleType | None:

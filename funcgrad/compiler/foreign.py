@@ -15,7 +15,6 @@ from __future__ import annotations
 import ctypes
 import importlib
 import importlib.util
-import os
 import platform
 import sys
 from collections.abc import Callable, Sequence
@@ -27,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.compiler.abi import LIBRARY_WORDS
+from funcgrad.forking import in_children
 from funcgrad.lowering import LibraryCall, Routine, SortCall, UfuncCall
 from funcgrad.records import dataclass
 
@@ -54,9 +54,9 @@ def resolve(form: Routine) -> tuple[DType, ...] | None:
 
 
 def _is_there(call: LibraryCall, dtypes: Sequence[DType]) -> bool:
-    if isinstance(call, SortCall):
-        return bool(sort_function(dtypes[call.values], call.order is not None, call.stable))
-    return isinstance(call, UfuncCall) or sys.maxsize > 1 << 32
+    if not isinstance(call, SortCall):
+        return True
+    return bool(sort_function(dtypes[call.values], call.order is not None, call.stable))
 
 
 # ------------------------------------------------------------------------------------------ ufuncs
@@ -162,6 +162,9 @@ def word_at(address: int) -> int:
 # ---------------------------------------------------------------------------- floating-point flags
 
 
+_OF_FLAGS = ("feclearexcept", "fetestexcept")
+
+
 @cache
 def flag_words() -> tuple[int, int, int, int]:
     """Addresses of ``feclearexcept`` and ``fetestexcept``; the bits of all flags, and "invalid".
@@ -170,13 +173,13 @@ def flag_words() -> tuple[int, int, int, int]:
     """
     machine = platform.machine().lower()
     is_windows = sys.platform == "win32"
-    if machine not in ("x86_64", "amd64", "aarch64", "arm64") or sys.maxsize <= 1 << 32:
+    if machine not in ("x86_64", "amd64", "aarch64", "arm64"):
         return 0, 0, 0, 0
     library = ctypes.CDLL("ucrtbase" if is_windows else None)
-    clear, test = (
-        ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
-        for name in ("feclearexcept", "fetestexcept")
-    )
+    # A Python that is one file need not have all of the C library.
+    if not all(hasattr(library, name) for name in _OF_FLAGS):
+        return 0, 0, 0, 0
+    clear, test = (ctypes.cast(library[name], ctypes.c_void_p).value or 0 for name in _OF_FLAGS)
     every = 0x3D if machine in ("x86_64", "amd64") and not is_windows else 0x1F
     return clear, test, every, 0x10 if is_windows else 0x1
 
@@ -190,7 +193,7 @@ _SORT, _ARGSORT = 33, 36
 @cache
 def sort_function(dtype: DType, is_order: bool, is_stable: bool) -> int:
     """Address of NumPy's function that sorts values, or their places; 0 if it cannot be called."""
-    if sys.maxsize <= 1 << 32 or dtype.char not in "?bBhHiIlLqQfdFD":
+    if dtype.char not in "?bBhHiIlLqQfdFD":
         return 0
     table = _array_functions(dtype)
     if not table:
@@ -204,7 +207,7 @@ def array_interface() -> int:
     """Address of the table of NumPy's C interface; 0 where it is not known."""
     umath = importlib.import_module("numpy._core._multiarray_umath")
     capsule = getattr(umath, "_ARRAY_API", None)
-    return 0 if capsule is None or sys.maxsize <= 1 << 32 else pointer_of(capsule)
+    return 0 if capsule is None else pointer_of(capsule)
 
 
 def _array_functions(dtype: DType) -> int:
@@ -256,7 +259,7 @@ def threads_of(module: str) -> int:
         module: Name of an extension module.
     """
     file = getattr(_table(module), "__file__", None)
-    if file is None or sys.maxsize <= 1 << 32:
+    if file is None:
         return 0
     library = ctypes.CDLL(file)
     for prefix in ("scipy_", ""):
@@ -287,8 +290,7 @@ def _forget_calls() -> None:
         words[:3] = 0
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_calls)
+in_children(_forget_calls)
 
 
 def linear_algebra_file() -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import linecache
+import sys
 from collections.abc import Iterator
 from itertools import islice
 from types import FrameType, ModuleType
@@ -20,7 +21,7 @@ import numpy as np
 
 from funcgrad.core.source import frames_to_user, is_own
 from funcgrad.errors import FuncgradError
-from funcgrad.namespaces import INSTEAD, counterpart
+from funcgrad.namespaces import counterpart, is_borrowed
 
 _AT_PLACE = (
     "write y = funcgrad.numpy.at(y)[i].set(x), or collect the parts in a list and call np.stack. "
@@ -55,6 +56,10 @@ _INSTEAD_OF_SCIPY = (
     "funcgrad.scipy under the same names (scipy.fft in funcgrad.numpy.fft); the rest "
     "can be written with funcgrad.numpy, or, if its values need no derivative, called by "
     "funcgrad.pure_callback."
+)
+_INSTEAD_OF_KNOWN = (
+    "takes known values only. Call it outside of the transformed function, or, if its result needs "
+    "no derivative, by funcgrad.pure_callback."
 )
 _INSTEAD_OF_SCALAR = (
     "Keep the value an array: np.sin(x) instead of math.sin(x), x.astype(...) to convert it; or "
@@ -128,9 +133,8 @@ class Asker:
         self._nodes = list(_nodes_of(self._frame)) if is_users else []
         self._callee = self._resolved(self._call.func) if self._call else None
         between = frames[-2::-1] if is_users else frames[::-1]
-        path = self._path_of(between)
-        self._path = path
-        package = path.split(".")[0]
+        self._path = self._path_of(between)
+        package = self._path.split(".")[0]
         is_ours = package in ("numpy", "funcgrad", *_PLAIN)
         self.library = "NumPy" if is_ours else "SciPy" if package == "scipy" else package
         self.function = ast.unparse(self._call.func) if self._call else ""
@@ -145,9 +149,7 @@ class Asker:
         """What a name stands for; nothing is run to find out."""
         if isinstance(node, ast.Name):
             frame = self._frame
-            for names in (frame.f_locals, frame.f_globals, frame.f_builtins):
-                if node.id in names:
-                    return names[node.id]
+            return {**frame.f_builtins, **frame.f_globals, **frame.f_locals}.get(node.id)
         if isinstance(node, ast.Attribute):
             value = self._resolved(node.value)
             if isinstance(value, ModuleType | np.ndarray) or _is_generator(value):
@@ -196,8 +198,12 @@ class Asker:
         module, _, name = self._path.rpartition(".")
         if module in ("math", "cmath") and self.function:
             ours = f"np.{name}" if hasattr(np, name) else counterpart(f"scipy.special.{name}")
+            if name == "remainder":  # NumPy's has the sign of the divisor
+                return f"Write x - y * np.rint(x / y) instead of {self.function}(x, y)."
             if ours is not None:
-                return f"Write {ours}(x) instead of {self.function}(x), which takes numbers only."
+                # At a real argument NumPy gives nan where the result is complex.
+                x = "x" if module == "math" else "x + 0j"
+                return f"Write {ours}({x}) instead of {self.function}(x), which takes numbers only."
         return _INSTEAD_OF_SCALAR if self.library == "NumPy" else self._instead_of_library()
 
     def instead_of_bool(self) -> str:
@@ -267,23 +273,32 @@ class Asker:
 
     def _instead_of_library(self) -> str:
         """Where a function of another package needs arrays or numbers."""
-        ours = counterpart(self._path)
+        path, name = self._shown_object() or (self._path, self.function or self._path)
+        ours = counterpart(path)
         if ours is not None:
-            return f"Write {ours} instead of {self.function or self._path}."
-        package, _, rest = self._path.partition(".")
-        if package != "scipy":
-            return f"{self.function or self._path} cannot be traced. {_INSTEAD_OF_LIBRARY}"
-        known = INSTEAD.get(f"funcgrad.scipy.{rest.split('.')[0]}")
-        name = self.function or self._path
-        if known is not None:
-            return f"{name} cannot be traced: {known}"
-        if rest.startswith(("special.", "linalg.")):
-            return (
-                f"{name} has no counterpart in funcgrad.scipy.{rest.split('.')[0]}. Write it with "
-                "funcgrad.numpy, or, if its values need no derivative, call it by "
-                "funcgrad.pure_callback."
-            )
-        return _INSTEAD_OF_SCIPY
+            return f"Write {ours} instead of {name}."
+        if is_borrowed(path):
+            return f"{name} {_INSTEAD_OF_KNOWN}"
+        if path.startswith("scipy."):
+            return _INSTEAD_OF_SCIPY
+        return f"{name} cannot be traced. {_INSTEAD_OF_LIBRARY}"
+
+    def _shown_object(self) -> tuple[str, str] | None:
+        """The object of SciPy's whose method is called, ``scipy.stats.norm`` of its ``pdf``.
+
+        Returns:
+            Its public path, and how the user calls it; nothing if no module shows it.
+        """
+        node = self._call.func if self._call is not None else None
+        while isinstance(node, ast.Attribute | ast.Call):  # also of what norm(0, 1) returns
+            node = node.value if isinstance(node, ast.Attribute) else node.func
+            value = self._resolved(node)
+            module, _, _ = _public(f"{type(value).__module__}.").rpartition(".")
+            if module.startswith("scipy."):
+                for name, shown in getattr(sys.modules.get(module), "__dict__", {}).items():
+                    if shown is value:
+                        return f"{module}.{name}", ast.unparse(node)
+        return None
 
 
 def is_about_objects(error: Exception) -> bool:

@@ -164,10 +164,7 @@ def _message(
 
 def describe(value: Any) -> str:
     """Type and, shortened, the values."""
-    try:
-        aval = aval_of(value)
-    except TypeError:
-        return type(value).__name__
+    aval = aval_of(value)
     if not isinstance(value, np.ndarray | np.generic | bool | int | float | complex):
         return f"{aval}"
     text = np.array2string(np.asarray(value), threshold=6, edgeitems=2, precision=6)

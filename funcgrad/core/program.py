@@ -142,7 +142,7 @@ class Program(BelongsToProcess):
 
     def described(self) -> str:
         """Its name, and the first line of the user's that it comes from."""
-        source = _first_source(self)
+        source = next(filter(None, (e.source for e in self.equations)), None)
         return self.name if source is None else f"{self.name}\n  at            {source}"
 
     def memo(self, key: Hashable, make: Callable[[], T]) -> T:
@@ -172,19 +172,6 @@ def thread_limit_of(value: Any) -> int | None:
     if isinstance(value, Primitive):
         return _least((value.thread_limit, *map(thread_limit_of, value.params().values())))
     return None
-
-
-def _first_source(value: Any) -> SourceLocation | None:
-    """The line of the first equation of a program, or of the programs that a primitive holds."""
-    if isinstance(value, Program):
-        found = (e.source or _first_source(e.primitive) for e in value.equations)
-    elif isinstance(value, Primitive):
-        found = (_first_source(x) for x in value.params().values())
-    elif isinstance(value, tuple):
-        found = (_first_source(x) for x in value)
-    else:
-        return None
-    return next(filter(None, found), None)
 
 
 def _least(limits: Iterable[int | None]) -> int | None:

@@ -207,7 +207,9 @@ def current_location() -> SourceLocation | None:
     while frame is not None:
         owner = _owner(frame.f_code)
         if owner == _USERS:
-            return SourceLocation(frame.f_code, frame.f_lineno, _scope.get())
+            # Code that a library has generated may have no lines but its first.
+            line = frame.f_lineno or frame.f_code.co_firstlineno
+            return SourceLocation(frame.f_code, line, _scope.get())
         if owner == _INSTALLED:
             installed = installed or frame
         elif frame.f_code in _stand_ins:
@@ -217,7 +219,8 @@ def current_location() -> SourceLocation | None:
         frame = frame.f_back
     if installed is None:
         return None
-    return SourceLocation(installed.f_code, installed.f_lineno, _scope.get())
+    line = installed.f_lineno or installed.f_code.co_firstlineno
+    return SourceLocation(installed.f_code, line, _scope.get())
 
 
 def frames_to_user() -> list[FrameType]:
@@ -275,7 +278,7 @@ def location_of(traceback: TracebackType | None) -> SourceLocation | None:
     found: dict[int, SourceLocation] = {}
     while traceback is not None:
         code = traceback.tb_frame.f_code
-        found[_owner(code)] = SourceLocation(code, traceback.tb_lineno)
+        found[_owner(code)] = SourceLocation(code, traceback.tb_lineno or code.co_firstlineno)
         traceback = traceback.tb_next
     return found.get(_USERS) or found.get(_INSTALLED)
 

@@ -162,7 +162,7 @@ class Processes(Ranks):
 
     def native(self, operation: str, *details: Any) -> NativeCall | None:
         x, *partners = details
-        if self.checks is not None or sys.maxsize <= 1 << 32:
+        if self.checks is not None:
             return None
         name, arguments = self._arguments(operation.removesuffix(BEHIND), x, partners)
         behind = self._background_calls if operation.endswith(BEHIND) else None

@@ -42,6 +42,7 @@ def borrow(module: str, name: str) -> Callable[..., Any]:
             raise NotImplementedError(f"{path}: the {_library(path)} that is installed lacks it.")
         return original(*args, **kwargs)
 
+    borrowed.is_borrowed = True  # type: ignore[attr-defined]  # as messages have to know
     borrowed.__name__ = borrowed.__qualname__ = name
     borrowed.__module__ = f"funcgrad.{module}"
     borrowed.__doc__ = f"`{path}` itself, for known values only."

@@ -183,6 +183,7 @@ def test_a_kernel_that_does_not_end_is_an_error_with_its_source(
     def f(x: Any) -> Any:
         return np.tanh(x) * 2.25 + np.cos(x) / 3.5
 
+    fg.jit(lambda x: x + 1)(np.ones(3))  # all that is no kernel is there
     with monkeypatch.context() as patch:
         patch.setattr(llvm_backend, "_object_file", spinning(4.0))
         patch.setattr(llvm_backend, "MAX_SECONDS", 0.2)
@@ -196,6 +197,54 @@ def test_a_kernel_that_does_not_end_is_an_error_with_its_source(
     assert "LLVM was still busy with it after 0.2 seconds" in message
     assert "def kernel(slots, args):" in message
     assert "tanh(" in message
+
+
+@pytest.mark.usefixtures("uncached")
+def test_what_llvm_refuses_is_an_error_with_its_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> bytes:
+        raise RuntimeError("expected instruction opcode")
+
+    def f(x: Any) -> Any:
+        return np.arctan(x) * np.sinh(x) - x  # of no other test: numbers make no other kernel
+
+    fg.jit(lambda x: x + 1)(np.ones(3))  # all that is no kernel is there
+    with monkeypatch.context() as patch:
+        patch.setattr(llvm_backend, "_object_file", refuse)
+        with pytest.raises(CompilerError) as caught:
+            fg.jit(f)(np.ones(3))
+    head, _, source = str(caught.value).partition("\n\n")
+    assert head == (
+        "a generated kernel does not compile, which is a defect of funcgrad: expected instruction "
+        "opcode\nPlease report it with this source:"
+    )
+    assert source.startswith("def kernel(slots, args):")
+    np.testing.assert_allclose(fg.jit(f)(np.ones(3)), f(np.ones(3)), rtol=1e-14)
+
+
+def test_the_time_of_a_thread_that_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    emission = llvm_backend.Emission("define void @f() {\n  ret void\n}\n")
+    assert emission.wait(60)
+
+    def ended(clock: int) -> float:
+        raise OSError("Invalid argument")
+
+    monkeypatch.setattr(time, "clock_gettime", ended)
+    assert emission._seconds(0.0) == 0
+    assert len(emission.result()) > 100
+
+
+def test_an_array_of_another_layout_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Other(np.ndarray):
+        """As if the class were elsewhere."""
+
+    zeros = np.zeros
+    monkeypatch.setattr(np, "zeros", lambda shape: zeros(shape).view(Other))
+    with pytest.raises(CompilerError) as caught:
+        kernel_store._array_offsets()
+    assert str(caught.value) == (
+        f"NumPy {np.__version__} keeps the fields of arrays elsewhere than at the offsets of its "
+        "stable binary interface. Use another NumPy version; without jit everything works."
+    )
 
 
 @pytest.mark.usefixtures("uncached")

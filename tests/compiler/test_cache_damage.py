@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -539,6 +540,89 @@ def test_the_oldest_kernels_go_first(tmp_path: Path) -> None:
         assert store.size() <= 10_000
     assert store.read(f"{29:064x}", FACTS) is not None
     assert store.read(f"{0:064x}", FACTS) is None
+
+
+def test_what_is_being_written_by_others_stays(tmp_path: Path) -> None:
+    store = DiskCache(tmp_path / "kernels", limit=2_000)
+    young, old = (store.folder / f".new-1-1-{k:064x}.o" for k in (98, 99))
+    for path in (young, old):
+        path.write_bytes(bytes(700))
+        path.chmod(0o600)
+    os.utime(old, (1, 1))  # whoever wrote it was killed
+    for k in range(9):
+        store.write(f"{k:064x}", "text", bytes(1000), FACTS)
+    assert young.exists()
+    assert not old.exists()
+
+
+def test_files_that_others_remove_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = DiskCache(tmp_path / "kernels")
+    for k in range(3):
+        store.write(f"{k:064x}", "text", b"code", FACTS)
+    scan = os.scandir
+
+    class Entry:
+        """What is gone when it is asked about."""
+
+        def __init__(self, entry: os.DirEntry[str]) -> None:
+            self.name, self.path = entry.name, entry.path
+
+        def stat(self, **_: Any) -> os.stat_result:
+            return os.stat(self.path) if self.name[63] != "1" else os.stat(self.path + ".gone")
+
+    @contextmanager
+    def scanned(folder: Any) -> Iterator[Any]:
+        with scan(folder) as entries:
+            yield map(Entry, entries)
+
+    whole = store.size()
+    monkeypatch.setattr(os, "scandir", scanned)
+    assert store.size() == whole // 3 * 2
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        (None, 512 * 2**20),
+        ("", 512 * 2**20),
+        ("0", 0),
+        ("123456", 123_456),
+        ("3k", 3 * 2**10),
+        ("200M", 200 * 2**20),
+        ("200 MB".replace(" ", ""), 200 * 2**20),
+        (" 2g ", 2 * 2**30),
+    ],
+)
+def test_sizes_of_the_folder(
+    text: str | None, size: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("FUNCGRAD_CACHE_DIR", str(tmp_path / "kernels"))
+    monkeypatch.delenv("FUNCGRAD_CACHE_SIZE", raising=False)
+    if text is not None:
+        monkeypatch.setenv("FUNCGRAD_CACHE_SIZE", text)
+    opened = cache.open_default()
+    assert opened is not None
+    assert opened.limit == size
+
+
+@pytest.mark.parametrize("text", ["many", "-1", "1.5G", "5KM", "M", "²", "12 M"])
+def test_what_is_no_size(text: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("FUNCGRAD_CACHE_DIR", str(tmp_path / "kernels"))
+    monkeypatch.setenv("FUNCGRAD_CACHE_SIZE", text)
+    with pytest.raises(CacheError) as caught:
+        cache.open_default()
+    assert str(caught.value) == (
+        f"FUNCGRAD_CACHE_SIZE={text.upper()!r} is not a size. Give bytes or a number with K, M or "
+        "G: 512M."
+    )
+
+
+@pytest.mark.parametrize("text", ["off", "OFF", "", "  "])
+def test_no_folder_at_all(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FUNCGRAD_CACHE_DIR", text)
+    assert cache.open_default() is None
 
 
 # Processes on one folder.

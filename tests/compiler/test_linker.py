@@ -6,6 +6,7 @@ import ctypes
 import math
 import struct
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -121,6 +122,63 @@ def test_pages_of_code_cannot_be_written() -> None:
 @pytest.mark.parametrize("assembly", [WRITABLE, UNKNOWN], ids=["writable", "unknown"])
 def test_other_objects_are_left_to_llvm(assembly: str) -> None:
     assert linker.link(object_of(assembly), "f") is None
+
+
+@pytest.mark.parametrize("refused", ["mmap", "mprotect"])
+def test_systems_that_forbid_new_code_are_left_to_llvm(
+    refused: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hardened kernel refuses memory that becomes executable, and a full one all memory."""
+    called: list[str] = []
+    libc = linker._libc
+
+    def failing(name: str, result: Any = ctypes.c_int) -> Any:
+        called.append(name)
+        if name != refused:
+            return libc(name, result)
+        return lambda *_: linker._FAILED if name == "mmap" else -1
+
+    monkeypatch.setattr(linker, "_libc", failing)
+    code = object_of(CONSTANTS)
+    assert linker.link(code, "f") is None
+    # Nothing is kept of what had been taken.
+    assert called == (["mmap"] if refused == "mmap" else ["mmap", "mprotect", "munmap"])
+    assert llvm_backend.load(code, "f")
+
+
+EXECUTABLE = 4
+
+
+def changed_section(code: bytes, is_code: bool, **fields: int) -> bytes:
+    """An object file of which the section of code, or of its addresses, has other fields."""
+    head = linker._HEAD.unpack_from(code)
+    sections = linker._sections(code)
+    number = next(k for k, s in enumerate(sections) if s.flags & EXECUTABLE and s.size)
+    if not is_code:
+        kinds = [(s.kind, s.info) for s in sections]
+        number = kinds.index((linker._RELOCATIONS, number))
+    start = head[6] + head[11] * number
+    row = linker._SECTION.pack(*sections[number]._replace(**fields))
+    return code[:start] + row + code[start + len(row) :]
+
+
+@pytest.mark.parametrize(
+    ("is_code", "fields"),
+    [
+        (True, {"alignment": 1 << 20}),
+        (True, {"alignment": 3}),
+        (True, {"size": 1 << 40}),
+        (True, {"kind": 8}),
+        (True, {"flags": 7}),
+        (False, {"kind": 9}),
+        (False, {"link": 200}),
+        (False, {"size": 1 << 40}),
+    ],
+)
+def test_sections_that_are_not_known_are_left_to_llvm(is_code: bool, fields: Any) -> None:
+    code = object_of(LIBRARY)
+    assert linker.link(changed_section(code, is_code), "f") is not None
+    assert linker.link(changed_section(code, is_code, **fields), "f") is None
 
 
 def test_kernels_with_variables_run_all_the_same() -> None:

@@ -14,6 +14,8 @@ import pytest
 import funcgrad as fg
 import funcgrad.numpy as fnp
 from funcgrad import lax
+from funcgrad.core.notices import LONG_PROGRAM, warn_of_length
+from funcgrad.core.source import SourceLocation
 from funcgrad.errors import FuncgradWarning, LongProgramWarning, PythonLoopWarning
 from funcgrad.scipy.special import betainc
 
@@ -197,3 +199,17 @@ def test_ordinary_programs_are_silent():
         fg.jit(namespace["g"]).trace(1.0)
         fg.grad(unrolled)(1.0)
         fg.jit(lambda x: lax.fori_loop(0, 10**5, lambda i, c: fnp.sin(c), x))(1.0)
+
+
+def test_long_programs_of_many_lines_have_no_loop_to_suggest():
+    code = spectrum.__code__
+    n_lines = LONG_PROGRAM // 25
+    many = [SourceLocation(code, 1 + i % n_lines) for i in range(LONG_PROGRAM)]
+    few = [SourceLocation(code, 1 + i % 100) for i in range(LONG_PROGRAM)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_of_length("f", many)
+        warn_of_length("f", [None] * LONG_PROGRAM)
+        warn_of_length("f", few[:-1])
+    with pytest.warns(LongProgramWarning, match=r"f has 5000 operations, 50 of them from one line"):
+        warn_of_length("f", few)

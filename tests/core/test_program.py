@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import funcgrad as fg
+import funcgrad.numpy as fnp
+from funcgrad import lax
+from funcgrad.core import avals
 from funcgrad.core.avals import ShapedArray, aval_of, shaped
+from funcgrad.core.primitive import Linear
 from funcgrad.core.printer import Names, format_program
 from funcgrad.core.program import Equation, Literal, Program, Var, evaluate
 from funcgrad.core.typecheck import check_program
-from funcgrad.errors import DtypeError, ProgramTypeError
+from funcgrad.errors import DtypeError, ProgramTypeError, ShapeError
 from funcgrad.primitives.elementwise import add, sin
 
 F64 = np.dtype(np.float64)
@@ -61,6 +67,72 @@ def test_type_checker_finds_unbound_names_and_wrong_types() -> None:
         check_program(Program([x], [Equation(sin, [x], [y])], [y]))
     with pytest.raises(ProgramTypeError, match="a second time"):
         check_program(Program([x, x], [], [x]))
+    wrong = Program([], [], [x], constants=[(x, np.ones(4))])
+    with pytest.raises(ProgramTypeError, match=r"^after cse: a constant of main is not f64\[3\]$"):
+        check_program(wrong, "cse")
+    with pytest.raises(ProgramTypeError, match=r"main returns an unbound name Var\(f64\[3\]\)$"):
+        check_program(Program([], [], [x]))
+
+
+def test_parts_of_programs_in_the_console() -> None:
+    x, y = (Var(shaped((3,), F64)) for _ in range(2))
+    assert repr(Equation(add, [x, Literal(2.0)], [y])) == (
+        "Equation(add, (Var(f64[3]), Literal(2.0)) -> (Var(f64[3]),))"
+    )
+    assert repr(Linear(shaped((3,), F64))) == "Linear(f64[3])"
+
+
+def test_derivatives_of_loops_are_printed_with_their_programs() -> None:
+    def f(x: Any) -> Any:
+        return lax.while_loop(lambda c: c < 3, lambda c: c * c, x)
+
+    text = str(fg.make_jaxpr(fg.grad(f))(1.5))
+    assert "= while_pull[loop=while] " in text
+    assert "\n      loop.condition:\n        { lambda " in text
+    assert (
+        "\n      loop.body:\n        { lambda a:~f64[] .\n            b:~f64[] = mul a a\n" in text
+    )
+
+
+def test_functions_that_are_parameters_are_printed_by_name() -> None:
+    policy = fg.checkpoint_policies.dots_saveable
+    text = str(fg.make_jaxpr(fg.checkpoint(np.sin, policy=policy))(1.0))
+    assert "policy=dots_saveable" in text
+    assert " at 0x" not in text
+
+
+def test_the_first_line_that_is_known_describes_a_program() -> None:
+    def f(x: Any) -> Any:
+        return np.sin(x) + 1
+
+    known = fg.make_jaxpr(f)(1.0).program
+    line = f"  at            test_program.py:{f.__code__.co_firstlineno + 1}   return np.sin(x) + 1"
+    assert known.described() == f"f\n{line}"
+    first, second = known.equations
+    unknown = Equation(first.primitive, first.inputs, first.outputs)
+    mixed = Program(known.inputs, [unknown, second], known.outputs, "f")
+    assert mixed.described() == f"f\n{line}"
+    assert Program(known.inputs, [unknown], known.outputs, "f").described() == "f"
+
+
+def test_types_are_remembered_up_to_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(avals, "_INTERNED", {})
+    monkeypatch.setattr(avals, "_INTERN_LIMIT", 4)
+    for n in range(20):
+        assert shaped((n,), F64).shape == (n,)
+        assert aval_of(np.ones((n, 2))) == ShapedArray((n, 2), F64)
+        assert len(avals._INTERNED) <= 4
+
+
+def test_arrays_that_no_address_can_count() -> None:
+    for transform in (fg.jit, lambda f: fg.jit(fg.grad(f))):
+        with pytest.raises(ShapeError) as caught:
+            transform(lambda x: fnp.broadcast_to(x, (2**31, 2**31)).sum())(np.ones(1))
+        assert str(caught.value).partition("\n")[0] == (
+            "broadcast_to: an array of float64 of shape (2147483648, 2147483648) would have "
+            "2**65.0 bytes, more than addresses can count, and no NumPy array can be so large. "
+            "Make it smaller, or compute with its parts, for example by lax.scan or lax.map."
+        )
 
 
 def test_avals() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import random
+import sys
 import threading
 import types
 import warnings
@@ -394,3 +395,79 @@ def test_what_another_thread_draws_is_not_blamed():
     finally:
         stop.set()
         thread.join()
+
+
+def test_a_variable_that_is_not_assigned_yet():
+    @fg.jit
+    def f(x):
+        return x if x.ndim == 1 else x + later
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        f(ONES)
+        later = 2.0
+        for _ in range(3):
+            f(ONES)
+    np.testing.assert_array_equal(f(np.ones((1, 1))), [[3.0]])
+
+
+@pytest.fixture
+def other_bits():
+    """`numpy.random` draws from another generator."""
+    before = np.random.get_bit_generator()
+    np.random.set_bit_generator(np.random.PCG64(0))
+    yield
+    np.random.set_bit_generator(before)
+
+
+def test_draws_from_another_generator_of_numpys(other_bits):
+    assert "# draws" in place_of(until_warned(fg.jit(DRAWS["np.random"]), ONES))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fg.jit(lambda x: x + 3)(ONES)
+
+
+# How the function draws cannot be seen from its names.
+HIDDEN = types.SimpleNamespace(draw=np.random.mtrand._rand.normal)
+
+
+def draws_hidden(x):
+    return x + HIDDEN.draw()
+
+
+def test_draws_that_are_found_by_no_name_are_reported_at_the_call():
+    text = until_warned(lambda: fg.jit(draws_hidden)(ONES))  # the call
+    assert "# the call" in place_of(text)
+
+
+def test_draws_of_no_name_may_be_those_of_another_thread():
+    stop = threading.Event()
+    thread = threading.Thread(target=stop.wait)
+    thread.start()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            fg.jit(draws_hidden)(ONES)
+    finally:
+        stop.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("draws", [False, True])
+def test_a_function_that_loads_numpys_random_numbers(draws, monkeypatch):
+    module = np.random
+    state = module.get_state()
+    monkeypatch.delitem(sys.modules, "numpy.random")
+
+    def f(x):
+        sys.modules["numpy.random"] = module
+        module.seed(0)  # as when it is loaded
+        return x + (module.normal() if draws else 0.0)
+
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            fg.jit(f)(ONES)
+    finally:
+        module.set_state(state)
+    assert [w.category for w in caught] == [ImpureFunctionWarning] * draws

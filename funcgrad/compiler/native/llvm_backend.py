@@ -21,7 +21,7 @@ import ctypes
 import sys
 import threading
 import time
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from enum import Enum
 from functools import cache
 from pathlib import Path
@@ -65,8 +65,10 @@ _GRACE_SECONDS = 5.0
 @cache
 def cpu() -> tuple[str, str]:
     """Name and features of this CPU, as LLVM calls them."""
-    # Full-width vectors: by default LLVM keeps to half of AVX-512's width.
-    features = llvm.get_host_cpu_features().flatten() + ",-prefer-256-bit"
+    features = llvm.get_host_cpu_features().flatten()
+    if llvm.get_process_triple().startswith("x86_64"):
+        # Full-width vectors: by default LLVM keeps to half of AVX-512's width.
+        features += ",-prefer-256-bit"
     return llvm.get_host_cpu_name(), features
 
 
@@ -95,7 +97,9 @@ def engine() -> Any:
 def add_math_symbols() -> None:
     """Make libm known to the linker, also where Python itself does not export it."""
     if sys.platform.startswith("linux"):
-        llvm.load_library_permanently("libm.so.6")
+        # Other C libraries than GNU's, as musl, have no such file: they are their own libm.
+        with suppress(RuntimeError):
+            llvm.load_library_permanently("libm.so.6")
 
 
 class Effort(Enum):

@@ -68,7 +68,7 @@ def size_limit() -> int:
     if not text:
         return DEFAULT_SIZE
     digits = text.rstrip("KMG")
-    if not digits.isdigit() or text[len(digits) :] not in _UNITS:
+    if not (digits.isascii() and digits.isdigit()) or text[len(digits) :] not in _UNITS:
         raise CacheError(
             f"{SIZE_VARIABLE}={text!r} is not a size. Give bytes or a number with K, M or G: 512M."
         )

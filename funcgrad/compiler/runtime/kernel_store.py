@@ -42,7 +42,7 @@ from funcgrad.compiler.runtime.linker import link
 from funcgrad.compiler.runtime.preload import preload
 from funcgrad.digests import digest
 from funcgrad.errors import CompilerError
-from funcgrad.forking import held_by_forks
+from funcgrad.forking import held_by_forks, in_children
 from funcgrad.records import dataclass
 
 
@@ -242,8 +242,7 @@ def _forget_main_thread() -> None:
         control_words()[CONTROL_WORDS.index("main")] = threading.main_thread().ident or 0
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_main_thread)
+in_children(_forget_main_thread)
 
 
 def raised(words: Any) -> BaseException:

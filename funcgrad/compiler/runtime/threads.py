@@ -28,6 +28,7 @@ from funcgrad import environment
 from funcgrad.compiler import abi
 from funcgrad.compiler.native.assembly import Assembly, Code
 from funcgrad.errors import ArgumentError
+from funcgrad.forking import in_children
 
 _POOL_WORDS = 64
 
@@ -302,15 +303,18 @@ class _Pool(Assembly):
 
 
 def default_threads() -> int:
-    """Threads of a program that asks for no number: the cores that this process may use."""
+    """Threads of a program that asks for no number: the cores that this process may use.
+
+    Only where threads are available.
+    """
     given = environment.text(VARIABLE)
     if given:
-        if not (given.isdigit() and int(given) > 0):
+        if not (given.isascii() and given.isdigit() and int(given) > 0):
             raise ArgumentError(
                 f"{VARIABLE}={given!r} is no number of threads. Give 1 or more, or leave it out."
             )
         return int(given)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    return len(os.sched_getaffinity(0))
 
 
 class Pool:
@@ -348,9 +352,8 @@ def pool(worker: int) -> Pool:
     """The pool, made when the first large kernel is planned."""
     found = Pool(worker)
     _POOLS.append(found)
-    if hasattr(os, "register_at_fork"):
-        # A child has no workers; programs that were planned before run their parts alone.
-        os.register_at_fork(after_in_child=pool.cache_clear)
+    # A child has no workers; programs that were planned before run their parts alone.
+    in_children(pool.cache_clear)
     return found
 
 

@@ -59,6 +59,8 @@ class Borrowed:
         name: Its name there.
     """
 
+    is_borrowed = True
+
     def __init__(self, name: str) -> None:
         self.__name__ = self.__qualname__ = name
         self.__doc__ = f"`scipy.stats.{name}` itself, for known values only."
