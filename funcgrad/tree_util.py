@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import sys
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
@@ -516,3 +517,10 @@ class _Registry:
 
 default_registry = _Registry()
 """The registry of classes of nodes as an object; the functions of this module do the same."""
+
+
+if sys.version_info >= (3, 14):
+    # It keeps the place of an argument that is not bound, and has no leaves.
+    register_pytree_node(
+        type(functools.Placeholder), lambda x: ((), None), lambda _, parts: functools.Placeholder
+    )

@@ -31,6 +31,18 @@ LOWEST: dict[str, dict[str, str]] = {
     "3.14": {"numpy": "2.3.2", "scipy": "1.16.1", "numba": "0.63.0"},
 }
 
+LEFT_OUT = (
+    ".git",
+    ".venv",
+    "__pycache__",
+    ".*_cache",
+    ".hypothesis",
+    "build",
+    "dist",
+    "*.egg-info",
+)
+"""What is no part of a copy of the tree."""
+
 
 def bounds() -> dict[str, tuple[str, str]]:
     """Lower and upper bounds of the dependencies."""
@@ -126,9 +138,10 @@ def check(python: str, version: str, which: str, package: Path, folder: Path, su
     place = run(inside, "-c", "import funcgrad; print(funcgrad.__file__)", cwd=folder)
     assert str(folder) in place, f"not what was installed: {place}"
     if suite:
-        shutil.copytree(ROOT / "tests", folder / "tests")
-        shutil.copy(ROOT / "pyproject.toml", folder)
-        run(inside, "-m", "pytest", "-q", "-n", "auto", cwd=folder)
+        # Tests read sources, pages and examples: they run in a copy of all, with the dependencies
+        # of this environment.
+        shutil.copytree(ROOT, folder / "tree", ignore=shutil.ignore_patterns(*LEFT_OUT))
+        run(inside, "-m", "pytest", "-q", "-n", "auto", cwd=folder / "tree")
         verdict += ", suite passed"
     return f"{versions}: {verdict}"
 

@@ -31,6 +31,7 @@ LADDER = (
         "environment",
         "errors",
         "scalars",
+        "signatures",
         "dtypes",
         "tree_code",
         "pytree",

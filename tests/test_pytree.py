@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import os
 import pickle
 import subprocess
@@ -129,6 +130,18 @@ def test_dataclasses() -> None:
     assert tu.tree_structure(layer) != tu.tree_structure(Layer(1.0, "second"))
     with pytest.raises(TreeError, match="registered as a pytree already"):
         tu.register_dataclass(Layer)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="partial has no places of arguments")
+def test_partial_of_a_later_argument() -> None:
+    place = functools.Placeholder  # type: ignore[attr-defined]
+    partial = tu.Partial(lambda a, b, c: a * b + c, place, 3.0)
+    assert tu.tree_leaves(partial) == [3.0]
+    doubled = tu.tree_map(lambda x: 2 * x, partial)
+    assert doubled(5.0, 1.0) == 31.0
+    assert fg.jit(lambda f, x: f(x, 1.0))(doubled, 5.0) == 31.0
+    assert fg.grad(lambda f: f(5.0, 1.0))(partial).args == (place, 5.0)
+    assert fg.grad(functools.partial(lambda a, b: a * b, place, 3.0))(2.0) == 3.0
 
 
 def test_partial_and_static() -> None:

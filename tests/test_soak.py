@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -38,6 +40,19 @@ def test_bounds_are_stated_and_the_lowest_are_tested() -> None:
             tested = tuple(map(int, matrix.LOWEST[version][name].split(".")))
             assert tuple(map(int, low.split("."))) <= tested < tuple(map(int, high.split(".")))
         assert matrix.LOWEST["3.11"][name].startswith(low)
+
+
+def test_the_versions_of_python_are_stated_alike() -> None:
+    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
+    lists = re.findall(r"python: \[(.*)\]", workflow)
+    assert [tuple(re.findall(r"[\d.]+", text)) for text in lists] == [matrix.PYTHONS] * 2
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    prefix = "Programming Language :: Python :: 3."
+    stated = [f"3.{c.removeprefix(prefix)}" for c in project["classifiers"] if prefix in c]
+    assert tuple(stated) == matrix.PYTHONS
+    assert project["requires-python"] == f">={matrix.PYTHONS[0]}"
+    page = (ROOT / "docs" / "supported_versions.md").read_text()
+    assert f"| {matrix.PYTHONS[0]} to {matrix.PYTHONS[-1]}, CPython with the GIL |" in page
 
 
 def test_this_python_is_found() -> None:

@@ -20,6 +20,7 @@ from funcgrad.dtypes import check_dtype, float0
 from funcgrad.errors import ArgumentError, DtypeError
 from funcgrad.pytree import keystr, tree_flatten_with_path, tree_leaves, tree_map
 from funcgrad.scalars import plain_number, scalar_number
+from funcgrad.signatures import signature_of
 from funcgrad.transforms.cells import Cell
 
 
@@ -125,7 +126,7 @@ def call_untraced(
 def parameters_of(fun: Callable[..., Any]) -> list[inspect.Parameter] | None:
     """The parameters of a function, or `None` if it does not tell."""
     try:
-        return list(inspect.signature(fun).parameters.values())
+        return list(signature_of(fun).parameters.values())
     except (TypeError, ValueError):
         return None
 

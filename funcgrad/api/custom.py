@@ -27,6 +27,7 @@ from funcgrad.higher_order.closures import HoldsFunctions
 from funcgrad.lax import map as lax_map
 from funcgrad.primitives.objects import flatten_values
 from funcgrad.pytree import tree_flatten, tree_leaves, tree_map, tree_structure, tree_unflatten
+from funcgrad.signatures import signature_of
 
 
 class CustomFunction(HoldsFunctions, Travels):
@@ -207,7 +208,7 @@ def _signature_of(fun: Function) -> inspect.Signature | None:
     if isinstance(inspect.unwrap(fun), np.ufunc):  # With `out`, which is an argument of none.
         return None
     try:
-        return inspect.signature(fun)
+        return signature_of(fun)
     except ValueError:  # Some builtin functions have none.
         return None
 

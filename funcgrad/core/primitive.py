@@ -23,6 +23,7 @@ from funcgrad.core.axes import mapped_axis, mapping_axis
 from funcgrad.core.number_code import NumberCode
 from funcgrad.core.trace import current_trace
 from funcgrad.errors import MissingRuleError
+from funcgrad.signatures import annotated_names
 
 Value = Any
 """A concrete array or scalar, or a tracer."""
@@ -149,7 +150,7 @@ class Primitive:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if "name" not in cls.__dict__ and "name" not in getattr(cls, "__annotations__", {}):
+        if "name" not in cls.__dict__ and "name" not in annotated_names(cls):
             cls.name = _snake_case(cls.__name__)
 
     def bind(self, *args: Value) -> Any:

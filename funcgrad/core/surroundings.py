@@ -19,7 +19,7 @@ import functools
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -109,9 +109,8 @@ class Surroundings:
         known = {id(array.now()) for array in self._arrays}
         for each in _programs_in(program):
             shared: dict[Any, Any] = {}
-            for var, value in each.constants:
-                # One reference each: of the program, of this loop and of the call.
-                is_shared = value.base is not None or sys.getrefcount(value) > 3
+            for var, value, count in _counted(each.constants):
+                is_shared = value.base is not None or count > _HELD_ONCE
                 if is_shared and known.isdisjoint((id(value), id(value.base))):
                     known.add(id(value))
                     shared[var] = value
@@ -293,6 +292,16 @@ def _is_type_asked(instructions: Sequence[dis.Instruction], i: int) -> bool:
         return True
     is_called = any("CALL" in a.opname for a in instructions[i + 1 : i + 3])
     return is_called and any(b.argval == "len" for b in instructions[max(0, i - 2) : i])
+
+
+def _counted(constants: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any, int]]:
+    """Constants, with the number of references to them at this place."""
+    for var, value in constants:
+        yield var, value, sys.getrefcount(value)
+
+
+_HELD_ONCE = max(count for *_, count in _counted(((None, object()),)))
+"""How many are counted where only a program holds a constant: Python lends some uncounted."""
 
 
 def _programs_in(value: Any) -> Iterator[Program]:

@@ -7,7 +7,6 @@ drawn is what was traced; large programs are folded, a box to one node.
 from __future__ import annotations
 
 import html
-import inspect
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +23,7 @@ from funcgrad.core.transformed import Transformed
 from funcgrad.diagnostics.record import Group, Record, record
 from funcgrad.errors import ArgumentError, LibraryError
 from funcgrad.records import dataclass
+from funcgrad.signatures import signature_of
 
 _DIRECTIONS = ("LR", "TB")
 _LONGEST_PARAMS = 40
@@ -301,7 +301,7 @@ def _all_gradients(recorded: Record, what: str) -> dict[Var, np.ndarray]:
 def _argument_names(fun: Callable[..., Any], paths: Sequence[str]) -> list[str]:
     """The paths, by the names of the parameters if they are known."""
     try:
-        parameters = list(inspect.signature(fun).parameters.values())
+        parameters = list(signature_of(fun).parameters.values())
     except (TypeError, ValueError):
         return list(paths)
     names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]

@@ -7,7 +7,6 @@ next to arrays.
 from __future__ import annotations
 
 import enum
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -32,6 +31,7 @@ from funcgrad.primitives import bits
 from funcgrad.primitives import elementwise as primitive
 from funcgrad.primitives.families import Elementwise, shape_of
 from funcgrad.primitives.objects import map_values, settled
+from funcgrad.signatures import signature_of
 
 
 def _unary(
@@ -81,9 +81,9 @@ _KINDS = {"b": "bool", "i": "signed", "u": "unsigned", "f": "float", "c": "compl
 def _document(function: Any, name: str, summary: str, kinds: str) -> Callable[..., Array]:
     listed = ", ".join(_KINDS[k] for k in kinds)
     rows = [f"    x: An array or a number. Dtypes: {listed}. Nothing is promoted."]
-    if "y" in inspect.signature(function).parameters:
+    if "y" in signature_of(function).parameters:
         rows.append("    y: The same, of the dtype and the number of axes of ``x``.")
-    if "accuracy" in inspect.signature(function).parameters:
+    if "accuracy" in signature_of(function).parameters:
         rows.append("    accuracy: Accepted for JAX's signature; there is one implementation.")
     function.__name__ = function.__qualname__ = name
     function.__module__ = __name__

@@ -294,8 +294,6 @@ def trim_zeros(filt: Any, trim: Any = "fb", axis: Any = None) -> Any:
         ConcretizationTypeError: If the values are not known.
     """
     x = as_value(filt, "trim_zeros")
-    if not isinstance(x, Tracer):
-        return np.trim_zeros(x, trim, axis)
     kept = np.nonzero(known_values(x, "trim_zeros"))
     axes = range(x.ndim) if axis is None else np.atleast_1d(axis) % x.ndim
     cuts = [slice(None)] * x.ndim

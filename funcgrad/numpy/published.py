@@ -33,6 +33,7 @@ from funcgrad.numpy.writable import (
     settled_in,
 )
 from funcgrad.primitives.objects import settled
+from funcgrad.signatures import signature_of
 from funcgrad.transforms.numbers import NumberTracer
 
 Function = Callable[..., Any]
@@ -134,7 +135,7 @@ def viewing(function: Function) -> Function:
         if trace is EVAL:
             return function(*args, **kwargs)
         if not args:
-            name, *_ = inspect.signature(function).parameters
+            name, *_ = signature_of(function).parameters
             args = (kwargs.pop(name),)
         first, *rest = args
         if type(first) is not WritableArray:

@@ -12,7 +12,6 @@ decisions are optax's.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -39,6 +38,7 @@ from funcgrad.optim.transformation import (
     zeros_like,
 )
 from funcgrad.pytree import tree_leaves, tree_map
+from funcgrad.signatures import signature_of
 
 ValueFunction = Callable[..., Scalar]
 
@@ -435,7 +435,7 @@ def _loss(
 
 def _with_keywords(function: ValueFunction, given: dict[str, Any]) -> Callable[..., Scalar]:
     """The function with those of the keywords that it takes."""
-    parameters = inspect.signature(function).parameters
+    parameters = signature_of(function).parameters
     takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
     taken = {key: x for key, x in given.items() if takes_all or key in parameters}
     return lambda *args: function(*args, **taken)

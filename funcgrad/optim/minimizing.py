@@ -7,7 +7,6 @@ get the gradients, Hessians or products with them that they ask for. Nothing els
 from __future__ import annotations
 
 import importlib
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -20,6 +19,7 @@ from funcgrad.api.differentiation import hessian, jacrev, jvp, value_and_grad
 from funcgrad.errors import ArgumentError, DtypeError
 from funcgrad.flatten_util import ravel_pytree
 from funcgrad.pytree import keystr, tree_flatten, tree_flatten_with_path
+from funcgrad.signatures import signature_of
 
 Vector = np.ndarray
 Unravel = Callable[[Any], Any]
@@ -193,7 +193,7 @@ class _Functions:
 
     def callback(self, callback: Callable[..., Any]) -> Callable[..., Any]:
         """SciPy looks at the names of the parameters, too."""
-        if list(inspect.signature(callback).parameters) != ["intermediate_result"]:
+        if list(signature_of(callback).parameters) != ["intermediate_result"]:
             return lambda x, *rest: callback(self.tree(x), *rest)
 
         def of_result(intermediate_result: Any) -> Any:

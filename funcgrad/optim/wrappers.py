@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -35,6 +34,7 @@ from funcgrad.optim.transformation import (
 )
 from funcgrad.primitives.objects import StandsForArray
 from funcgrad.pytree import tree_leaves, tree_map
+from funcgrad.signatures import signature_of
 
 # Several steps as one.
 
@@ -271,7 +271,7 @@ def inject_hyperparams(
         -0.5
     """
     static = {static_args} if isinstance(static_args, str) else set(static_args)
-    signature = inspect.signature(inner_factory)
+    signature = signature_of(inner_factory)
     unknown = static - set(signature.parameters)
     if unknown:
         raise ArgumentError(

@@ -231,6 +231,26 @@ def test_an_array_that_is_written_to(what, array, f, name, transform):
     assert "test_surroundings.py:" in place_of(text)
 
 
+@pytest.mark.parametrize("place", ["attribute", "in a dict", "in an operation"])
+def test_an_array_that_one_object_alone_holds(place):
+    held = types.SimpleNamespace(w=np.ones(3), inside={"v": np.ones(3)})
+    f, write = {
+        "attribute": (lambda x: x + held.w, lambda: np.add(held.w, 5, out=held.w)),
+        "in a dict": (
+            lambda x: x + held.inside["v"],
+            lambda: np.add(held.inside["v"], 5, out=held.inside["v"]),
+        ),
+        "in an operation": (
+            lambda x: fg.lax.scan(lambda c, _: (c * held.w, None), x, length=2)[0],
+            lambda: np.add(held.w, 5, out=held.w),
+        ),
+    }[place]
+    compiled = fg.jit(f)
+    compiled(ONES)
+    write()
+    assert "an array (f64[3])" in until_warned(compiled, ONES, calls=4)
+
+
 def test_every_call_path_notices():
     w = np.ones(3)
     f = fg.jit(lambda x, k=1.0: x * k + w)

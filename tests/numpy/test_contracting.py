@@ -55,6 +55,7 @@ PRODUCTS = [
     ("kron", (2, 3), (4, 5)),
     ("kron", (2,), (4, 5)),
 ]
+PRODUCTS = [row for row in PRODUCTS if hasattr(np, row[0])]  # the newer ones came with NumPy 2.2
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

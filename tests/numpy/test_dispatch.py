@@ -438,6 +438,8 @@ CHOICES = np.arange(12.0).reshape(3, 4)
     ids=range(57),
 )  # fmt: skip
 def test_methods_and_numpy_numbers_as_arguments(method: Any, function: Any) -> None:
+    if "unstack" in method.__code__.co_names and not hasattr(np, "unstack"):
+        pytest.skip("it came with NumPy 2.1")
     expected = function(SQUARE)
     for follow in (traced, differentiated):
         got = follow(method, SQUARE)

@@ -54,7 +54,10 @@ def test_arguments_have_the_names_and_defaults_of_scipy(name):
         return
     assert set(ours) <= set(theirs) | set(JAX.get(name) or ())
     for parameter in set(ours) & set(theirs) - {"blocksize"}:
-        assert ours[parameter].default == theirs[parameter].default, parameter
+        default = theirs[parameter].default
+        if type(default) is object:  # SciPy notices whether a deprecated argument is given
+            continue
+        assert ours[parameter].default == default, parameter
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -67,3 +67,49 @@ def test_matrices(name: str, small: Any, mode: Any) -> None:
 def test_errors(call: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         call()
+
+
+def smoothed(y: Any, lamb: Any, order: int, weights: Any = None) -> Any:
+    """By the equations themselves."""
+    w = np.ones(len(y)) if weights is None else weights
+    differences = np.diff(np.eye(len(y)), n=order, axis=0)
+    return np.linalg.solve(np.diag(w) + lamb * differences.T @ differences, w * y)
+
+
+@pytest.mark.parametrize("wrap", WRAPS)
+@pytest.mark.parametrize(
+    ("n", "order", "lamb"), [(2, 1, 0.3), (4, 3, 2.0), (5, 2, 0.0), (9, 2, 7.5), (12, 3, 100.0)]
+)
+def test_smoothing_by_a_penalty(n: int, order: int, lamb: float, wrap: Any) -> None:
+    rng = np.random.default_rng(0)
+    y, t, w = rng.normal(size=n), rng.normal(size=n), rng.uniform(0.5, 2, n)
+
+    def ours(y: Any, lamb: Any, w: Any = None) -> Any:
+        return signal.whittaker_henderson(y, lamb=lamb, order=order, weights=w).x
+
+    np.testing.assert_allclose(wrap(ours)(y, lamb), smoothed(y, lamb, order), 1e-8)
+    f = wrap(lambda *args: fg.jvp(ours, args, (t, 1.0, t)))
+    h = 1e-5
+    value, slope = f(y, lamb, w)
+    np.testing.assert_allclose(value, smoothed(y, lamb, order, w), 1e-8)
+    above, below = (smoothed(y + s * t, lamb + s, order, w + s * t) for s in (h, -h))
+    np.testing.assert_allclose(slope, (above - below) / (2 * h), 1e-5, 1e-6)
+
+
+def test_smoothing_fills_what_has_no_weight() -> None:
+    y, w = np.arange(8.0), np.ones(8)
+    y[[2, 6, 7]], w[[2, 6, 7]] = np.nan, 0.0
+    found, slopes = fg.value_and_grad(
+        lambda y: signal.whittaker_henderson(y, lamb=5.0, weights=w).x[-1]
+    )(y)
+    np.testing.assert_allclose(found, 7.0)  # straight lines go on
+    assert (slopes[w == 0] == 0).all()
+    assert np.isfinite(slopes).all()
+    single = signal.whittaker_henderson(np.float32([1, 2, 4]), lamb=1)
+    assert single.x.dtype == np.float32
+    assert single.lamb == 1
+    if hasattr(scipy.signal, "whittaker_henderson"):
+        theirs = scipy.signal.whittaker_henderson(y, lamb=5.0, weights=w)
+        ours = signal.whittaker_henderson(y, lamb=5.0, weights=w)
+        np.testing.assert_allclose(ours.x, theirs.x, 1e-10, 1e-10)
+        assert [*ours] == [*theirs]

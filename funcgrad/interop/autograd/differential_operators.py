@@ -23,6 +23,7 @@ from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 from funcgrad.interop.autograd.extend import transparent
 from funcgrad.interop.autograd.wrap_util import unary_to_nary
 from funcgrad.pytree import tree_flatten, tree_leaves, tree_map
+from funcgrad.signatures import signature_of
 
 Function = Callable[..., Any]
 
@@ -268,7 +269,7 @@ def grad_named(fun: Function, argname: str) -> Function:
         >>> float(grad_named(lambda a, b: a * b, "b")(3.0, 2.0))
         3.0
     """
-    names = list(inspect.signature(fun).parameters)
+    names = list(signature_of(fun).parameters)
     if argname not in names:
         raise ArgumentError(
             f"grad_named({name_of(fun)}): there is no argument {argname!r} among "
@@ -396,7 +397,7 @@ def multigrad_dict(fun: Function) -> Function:
         >>> {name: float(slope) for name, slope in slopes.items()}
         {'a': 2.0, 'b': 3.0}
     """
-    signature = inspect.signature(fun)
+    signature = signature_of(fun)
 
     def gradients(*args: Any, **kwargs: Any) -> Any:
         bound = signature.bind(*args, **kwargs)

@@ -7,7 +7,6 @@ here, in order. Functions from there return arrays of the kind of `arrays.Array`
 from __future__ import annotations
 
 import importlib
-import inspect
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -25,6 +24,7 @@ from funcgrad.core.trace import Trace, Tracer
 from funcgrad.interop.jax import devices, registering, scalars, words
 from funcgrad.interop.jax.arrays import Adopted, Array, adopt, is_function
 from funcgrad.records import dataclass
+from funcgrad.signatures import signature_of
 
 VERSION = "0.10.0"
 """Which JAX is answered for."""
@@ -94,7 +94,7 @@ def wrapped(value: Any) -> Any:
 def folds_axes(function: Callable[..., Any]) -> bool:
     """Whether a function takes axes as its second argument."""
     try:
-        names = list(inspect.signature(function).parameters)
+        names = list(signature_of(function).parameters)
     except (TypeError, ValueError):
         return False
     return names[1:2] == ["axis"]

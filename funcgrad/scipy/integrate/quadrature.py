@@ -8,7 +8,6 @@ applied to the derivative of the integrand, plus what the ends of the interval c
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -25,6 +24,7 @@ from funcgrad.errors import ArgumentError
 from funcgrad.higher_order.closures import run_lifted, tracers_in
 from funcgrad.numpy.promotion import as_value
 from funcgrad.primitives.elementwise import stop_gradient
+from funcgrad.signatures import signature_of
 from funcgrad.transforms.stage import stage
 
 _NODES = [
@@ -341,7 +341,7 @@ def _integral(
     f: Callable[[Any], Any], a: Any, b: Any, options: dict[str, Any], nested: _Nested | None = None
 ) -> tuple[Any, Any, Any, Any]:
     """As `_adaptive`, with options of `quad`."""
-    given = inspect.signature(quad).bind(f, a, b, **options)
+    given = signature_of(quad).bind(f, a, b, **options)
     given.apply_defaults()
     if given.arguments["weight"] is not None:
         raise ArgumentError("quad: write the weight into the function, and leave out weight=.")

@@ -161,6 +161,7 @@ from funcgrad.scipy.signal.smoothing import (
     medfilt2d,
     order_filter,
     savgol_filter,
+    whittaker_henderson,
     wiener,
 )
 from funcgrad.scipy.signal.spectra import (
@@ -336,6 +337,7 @@ __all__ = [
     "upfirdn",
     "vectorstrength",
     "welch",
+    "whittaker_henderson",
     "wiener",
     "windows",
     "zoom_fft",

@@ -10,13 +10,19 @@ import scipy.signal
 
 import funcgrad.numpy.values as fnp
 from funcgrad.core.avals import aval_of
+from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy.promotion import as_value, strong
 from funcgrad.primitives.shape import shape_of
+from funcgrad.scipy.linalg.solving import solveh_banded
 from funcgrad.scipy.lines import cut, floating, line_axis
 from funcgrad.scipy.neighbourhoods import ranked, weighted
+from funcgrad.scipy.results import Result
 
-__all__ = ["detrend", "medfilt", "medfilt2d", "order_filter", "savgol_filter", "wiener"]
+__all__ = [
+    "detrend", "medfilt", "medfilt2d", "order_filter", "savgol_filter", "whittaker_henderson",
+    "wiener",
+]  # fmt: skip
 
 
 def detrend(
@@ -236,3 +242,67 @@ def wiener(im: Any, mysize: int | Sequence[int] | None = None, noise: Any = None
     is_quiet = variance < noise
     share = 1 - noise / fnp.where(is_quiet, 1.0, variance)
     return fnp.where(is_quiet, mean, mean + (x - mean) * share)
+
+
+def whittaker_henderson(
+    signal: Any, *, lamb: Any = "reml", order: int = 2, weights: Any = None
+) -> Result:
+    """As `scipy.signal.whittaker_henderson`: smoothed by a penalty on differences.
+
+    What is found has the least ``sum(weights * (signal - x)**2) + lamb * sum(diff(x, order)**2)``.
+    It is differentiable in the signal, the penalty and the weights.
+
+    Args:
+        signal: Samples at equal distances, ``(n,)`` with ``n > order``.
+        lamb: The strength of the penalty, a number of at least 0. At ``1e15`` and above it leaves
+            nothing of the signal in the equations.
+        order: The order of the differences, at least 1.
+        weights: How much each sample counts, ``(n,)``; those of weight 0 may be nan.
+
+    Returns:
+        A result with ``x``, the smoothed samples, and ``lamb``.
+
+    Raises:
+        ArgumentError: If ``lamb`` is no number or negative, or ``order`` is less than 1. SciPy
+            searches for a penalty unless it is given one; no derivative passes through that.
+        ShapeError: If the signal is no vector or too short, or the weights have another shape.
+
+    Example:
+        >>> import numpy as np
+        >>> from funcgrad.scipy import signal
+        >>> print(np.round(signal.whittaker_henderson(np.r_[0.0, 3.0, 0.0, 3.0], lamb=1.0).x, 2))
+        [0.55 1.36 1.64 2.45]
+    """
+    name = "whittaker_henderson"
+    if isinstance(lamb, str):
+        raise ArgumentError(
+            f"{name}: give lamb. To have one found, call scipy.signal.{name} on known values and "
+            "pass the lamb of its result."
+        )
+    if order < 1:
+        raise ArgumentError(f"{name}: order must be at least 1, got {order}.")
+    (y, strength) = floating(name, signal, lamb)
+    shape = shape_of(y)
+    if len(shape) != 1 or shape[0] <= order:
+        raise ShapeError(f"{name} needs a vector of more than {order} samples, got {aval_of(y)}.")
+    if not isinstance(lamb, Tracer) and not lamb >= 0:
+        raise ArgumentError(f"{name}: lamb must not be negative, got {lamb!r}.")
+    count = fnp.ones(shape, aval_of(y).dtype)
+    if weights is not None:
+        (count,) = floating(name, weights)
+        if shape_of(count) != shape:
+            raise ShapeError(f"{name}: {aval_of(count)} are no weights of {aval_of(y)}.")
+        y = fnp.where(count == 0, 0, y)
+    bands = strength * _squared_differences(shape[0], order).astype(aval_of(y).dtype)
+    system = fnp.concatenate([bands[:1] + count, bands[1:]])
+    return Result(x=solveh_banded(system, count * y, lower=True), lamb=lamb)
+
+
+def _squared_differences(n: int, order: int) -> np.ndarray:
+    """``D.T @ D`` of the differences of ``n`` numbers: its diagonals from the main one down."""
+    factors = np.diff(np.eye(1, 2 * order + 1, order)[0], order)
+    rows = np.zeros((order + 1, n))
+    for below in range(order + 1):
+        for i in range(order + 1 - below):
+            rows[below, i : i + n - order] += factors[i] * factors[i + below]
+    return rows

@@ -54,6 +54,7 @@ isspmatrix_lil = borrow("scipy.sparse", "isspmatrix_lil")
 kron = borrow("scipy.sparse", "kron")
 kronsum = borrow("scipy.sparse", "kronsum")
 load_npz = borrow("scipy.sparse", "load_npz")
+matrix_transpose = borrow("scipy.sparse", "matrix_transpose")
 permute_dims = borrow("scipy.sparse", "permute_dims")
 rand = borrow("scipy.sparse", "rand")
 random = borrow("scipy.sparse", "random")
@@ -109,6 +110,7 @@ __all__ = [
     "lil_matrix",
     "linalg",
     "load_npz",
+    "matrix_transpose",
     "permute_dims",
     "rand",
     "random",

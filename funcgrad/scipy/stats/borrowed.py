@@ -30,15 +30,15 @@ _FUNCTIONS = """
     binned_statistic binned_statistic_2d binned_statistic_dd binomtest bootstrap boschloo_exact
     boxcox_normmax boxcox_normplot brunnermunzel bws_test chatterjeexi chi2_contingency
     combine_pvalues cramervonmises cramervonmises_2samp cumfreq differential_entropy
-    directional_stats dunnett ecdf epps_singleton_2samp exp expectile false_discovery_control
-    fisher_exact fit fligner friedmanchisquare goodness_of_fit jarque_bera kendalltau kruskal
-    ks_1samp ks_2samp kstest kurtosistest levene lmoment log logrank make_distribution mannwhitneyu
-    median_test monte_carlo_test mood multiscale_graphcorr mvsdist normaltest obrientransform
-    order_statistic page_trend_test percentileofscore permutation_test poisson_means_test power
-    ppcc_max ppcc_plot probplot quantile quantile_test ranksums relfreq scoreatpercentile shapiro
-    siegelslopes sigmaclip skewtest sobol_indices somersd spearmanrho theilslopes tiecorrect
-    truncate ttest_ind_from_stats tukey_hsd wasserstein_distance_nd weightedtau wilcoxon
-    yeojohnson_normmax yeojohnson_normplot
+    directional_stats dunnett ecdf epps_singleton_2samp estimated_cdf exp expectile
+    false_discovery_control fisher_exact fit fligner friedmanchisquare goodness_of_fit jarque_bera
+    kendalltau kruskal ks_1samp ks_2samp kstest kurtosistest levene lmoment log logrank
+    make_distribution mannwhitneyu median_test monte_carlo_test mood multiscale_graphcorr mvsdist
+    normaltest obrientransform order_statistic page_trend_test percentileofscore permutation_test
+    poisson_means_test power ppcc_max ppcc_plot probplot quantile quantile_test ranksums relfreq
+    scoreatpercentile shapiro siegelslopes sigmaclip skewtest sobol_indices somersd spearmanrho
+    theilslopes tiecorrect truncate ttest_ind_from_stats tukey_hsd wasserstein_distance_nd
+    weightedtau wilcoxon yeojohnson_normmax yeojohnson_normplot
 """
 BORROWED = tuple(sorted((_DISTRIBUTIONS + _FUNCTIONS).split()))
 """Names that are SciPy's own."""

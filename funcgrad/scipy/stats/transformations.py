@@ -9,11 +9,18 @@ from funcgrad.primitives import elementwise as p
 from funcgrad.scipy.exponentials import floating
 from funcgrad.scipy.stats import formulas as f
 from funcgrad.scipy.stats.families import quiet
-from funcgrad.scipy.stats.samples import Axis, Sample
+from funcgrad.scipy.stats.samples import Axis, Sample, check_policy
 
 
 @quiet
-def boxcox(x: Any, lmbda: Any = None, alpha: Any = None, optimizer: Any = None) -> Any:
+def boxcox(
+    x: Any,
+    lmbda: Any = None,
+    alpha: Any = None,
+    optimizer: Any = None,
+    *,
+    nan_policy: str = "propagate",
+) -> Any:
     """The power transformation of Box and Cox.
 
     Args:
@@ -21,12 +28,14 @@ def boxcox(x: Any, lmbda: Any = None, alpha: Any = None, optimizer: Any = None) 
         lmbda: The exponent.
         alpha: Must be None.
         optimizer: Must be None.
+        nan_policy: ``"propagate"`` or ``"omit"``, which give nan for nan, or ``"raise"``.
 
     Returns:
         ``(x**lmbda - 1) / lmbda``, and ``log(x)`` where that is 0.
 
     Raises:
-        ArgumentError: If there is no exponent: to find it, maximise `boxcox_llf`.
+        ArgumentError: If there is no exponent: to find it, maximise `boxcox_llf`. If there is nan
+            that must not be.
     """
     if lmbda is None or alpha is not None or optimizer is not None:
         raise ArgumentError(
@@ -34,6 +43,7 @@ def boxcox(x: Any, lmbda: Any = None, alpha: Any = None, optimizer: Any = None) 
             "call scipy.stats.boxcox on known values."
         )
     x, exponent = floating("boxcox", x, lmbda)
+    check_policy("boxcox", nan_policy, x)
     return _boxcox(f.log(x), exponent)
 
 
@@ -90,26 +100,30 @@ def _yeojohnson(x: Any, exponent: Any) -> Any:
 
 
 @quiet
-def yeojohnson(x: Any, lmbda: Any = None) -> Any:
+def yeojohnson(x: Any, lmbda: Any = None, *, nan_policy: str = "propagate") -> Any:
     """The power transformation of Yeo and Johnson, for numbers of both signs.
 
     Args:
         x: Numbers.
         lmbda: The exponent.
+        nan_policy: ``"propagate"`` or ``"omit"``, which give nan for nan, or ``"raise"``.
 
     Returns:
         `boxcox` of ``x + 1`` for positive numbers, and of ``1 - x`` with the exponent
         ``2 - lmbda`` and a minus sign for negative ones.
 
     Raises:
-        ArgumentError: If there is no exponent: to find it, maximise `yeojohnson_llf`.
+        ArgumentError: If there is no exponent: to find it, maximise `yeojohnson_llf`. If there is
+            nan that must not be.
     """
     if lmbda is None:
         raise ArgumentError(
             "yeojohnson: give lmbda. To find it, minimise -yeojohnson_llf with "
             "funcgrad.optim.minimize, or call scipy.stats.yeojohnson on known values."
         )
-    return _yeojohnson(*floating("yeojohnson", x, lmbda))
+    x, exponent = floating("yeojohnson", x, lmbda)
+    check_policy("yeojohnson", nan_policy, x)
+    return _yeojohnson(x, exponent)
 
 
 @quiet
