@@ -18,8 +18,6 @@ from funcgrad.compiler.nest.layout import (
     Operand,
     View,
     contiguous_strides,
-    moved_axes,
-    reindexed,
     reshaped,
 )
 from funcgrad.compiler.nest.nodes import Point
@@ -37,8 +35,10 @@ def view_of_parts(parts: Sequence[Operand], places: Sequence[View]) -> View | No
         parts: Parts of one shape, in the order of their places.
         places: Where they go, in an array that they fill.
     """
+    if len(parts) < 2:
+        return None
     first, place = parts[0], places[0]
-    if len(parts) < 2 or not isinstance(first, View) or place.offset:
+    if not isinstance(first, View) or place.offset:
         return None
     offsets: list[int] = []
     for part in parts:
@@ -98,8 +98,9 @@ def unfolded_product(builder: Builder, form: Contraction, x: Operand, y: Operand
             c: c if len(shape) == 1 else "".join(next(fresh) for _ in shape)
             for c, shape in zip(own, shapes, strict=True)
         }
-        axes = [a for run in runs for a in run]
-        moved = reindexed(windows, moved_axes(axes), tuple(windows.shape[a] for a in axes))
+        # Axes of length 1 are nobody's.
+        strides = tuple(windows.strides[a] for run in runs for a in run)
+        moved = View(windows.value, sum(shapes, ()), strides, windows.offset)
         by_letter = dict(zip(own, shapes, strict=True))
         split = _split(two, [by_letter.get(c, (n,)) for c, n in zip(other, two.shape, strict=True)])
         lhs, rhs, out = ("".join(letters.get(c, c) for c in x) for x in (own, other, form.out))
