@@ -859,7 +859,9 @@ class _Writer:
         loop = loops[0]
         vectors = self._vectors(body)
         if not blocked:
-            if self._has_core(body):
+            # The edges of a core take two iterations, at least.
+            is_brief = vectors is not None and loop.size <= 2 * vectors.narrow
+            if not is_brief and self._has_core(body):
                 self._around_core(loop, body)
                 return
             begin, end = self._span(loop)
@@ -954,13 +956,16 @@ class _Writer:
                 return None
             cost += expression(node.expr).cost if isinstance(node, Point) else 1
         kinds = {self._kind(node) for node in body}
-        # Of short rows, accesses to a part of a vector would be most; they take their time.
-        is_short = len(self.loops) > 1 and self.row[-1].size < LEAST_ROW
-        if is_short and not kinds & {"inner", "total"}:
-            return None
         if any(d.kind == "c" for d in dtypes):
             return None
         narrow = REGISTER // _width(dtypes)
+        # Of short rows, accesses to a part of a vector would be most; they take their time. But
+        # what has to be asked of every element takes longer.
+        is_short = len(self.loops) > 1 and self.row[-1].size < LEAST_ROW
+        if is_short and not kinds & {"inner", "total"}:
+            is_asked = any(isinstance(node, Guard) for node in body) and kinds == {"point"}
+            is_asked = is_asked and self.row[-1].axis in self.guarded
+            return Vectors(narrow, narrow) if is_asked else None
         registers, waiting = REGISTERS, self._most_waiting(body)
         # A formula is a chain of operations: waiting for it takes longer than a trip to memory.
         is_chain = any(map(_is_function, body))
