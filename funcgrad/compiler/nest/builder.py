@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from funcgrad.compiler.nest.layout import Operand, Uniform, Value, View, whole
+from funcgrad.compiler.nest.layout import Operand, Shape, Uniform, Value, View, reshaped, whole
 from funcgrad.compiler.nest.nodes import Fold, Graph, Node, Point
 from funcgrad.core.program import Equation, Program
 from funcgrad.lowering import Reduction
@@ -52,6 +52,14 @@ class Builder:
         """The elements of an operand, stored contiguously, under its dtype or another one."""
         out = Value(operand.shape, dtype or operand.dtype)
         return self.add(Point((operand,), (out,), "{0}")).out
+
+    def reshaped(self, operand: Operand, shape: Shape) -> Operand:
+        """An operand under another shape, copied if no strides describe it."""
+        view = reshaped(operand, shape)
+        if view is None:
+            view = reshaped(whole(self.copy(operand)), shape)
+        assert view is not None  # contiguous elements take any shape
+        return view
 
     def array(self, array: np.ndarray) -> Operand:
         """An array that is known now."""

@@ -66,6 +66,9 @@ REGISTERS = 4
 """Vectors that an iteration computes at once: of long chains of operations, the processor sees no
 other iteration while it waits for one of them."""
 
+MOST_WAITING = 40
+"""Vectors that an iteration may keep at a time: a few more than there are registers."""
+
 HEAVY = 12
 """Cost from which an element is so much work that the code is to be there only once: all vectors
 are computed as the last one, of which only a part may be there."""
@@ -211,19 +214,40 @@ class _Writer:
         return isinstance(node, Fold) or node.out in self.kept
 
     def _with_operands(self, wanted: list[Node], stage: int) -> list[Node]:
-        needed: set[Node] = set()
-        stack = list(wanted)
+        """Nodes after all that they need, each as late as may be: so few values wait at a time."""
+        found: dict[Node, None] = {}
+        stack = [(node, False) for node in reversed(wanted)]
         while stack:
-            node = stack.pop()
-            if node in needed:
-                continue
-            needed.add(node)
-            for maker in self._makers(node):
-                if not self._is_full(maker) or self._kind(maker) != "point":
-                    continue
-                if maker.out not in self.kept or self.stage[maker] == stage:
-                    stack.append(maker)
-        return [n for n in self.nodes if n in needed]
+            node, is_ready = stack.pop()
+            if is_ready:
+                found[node] = None
+            elif node not in found:
+                stack.append((node, True))
+                for maker in [*self._makers(node)][::-1]:
+                    if not self._is_full(maker) or self._kind(maker) != "point":
+                        continue
+                    if maker.out not in self.kept or self.stage[maker] == stage:
+                        stack.append((maker, False))
+        return [*found]
+
+    def _most_waiting(self, body: list[Node]) -> int:
+        """The most values of an element that are known and not yet read for the last time."""
+        reads: list[list[Any]] = []
+        for node in body:
+            views = [x for x in node.operands if isinstance(x, View)]
+            reads.append(
+                [x.value if x.value in self.made else self._operand_access(x, node) for x in views]
+            )
+        last = {key: k for k, keys in enumerate(reads) for key in keys}
+        waiting: set[Any] = set()
+        most = 0
+        for k, (node, keys) in enumerate(zip(body, reads, strict=True)):
+            waiting.update(keys)
+            most = max(most, len(waiting))
+            waiting = {key for key in waiting if last[key] > k}
+            if node.out in last:
+                waiting.add(node.out)
+        return most
 
     # Accesses.
 
@@ -835,7 +859,9 @@ class _Writer:
         loop = loops[0]
         vectors = self._vectors(body)
         if not blocked:
-            if self._has_core(body):
+            # The edges of a core take two iterations, at least.
+            is_brief = vectors is not None and loop.size <= 2 * vectors.narrow
+            if not is_brief and self._has_core(body):
                 self._around_core(loop, body)
                 return
             begin, end = self._span(loop)
@@ -930,16 +956,24 @@ class _Writer:
                 return None
             cost += expression(node.expr).cost if isinstance(node, Point) else 1
         kinds = {self._kind(node) for node in body}
-        # Of short rows, accesses to a part of a vector would be most; they take their time.
-        is_short = len(self.loops) > 1 and self.row[-1].size < LEAST_ROW
-        if is_short and not kinds & {"inner", "total"}:
-            return None
         if any(d.kind == "c" for d in dtypes):
             return None
         narrow = REGISTER // _width(dtypes)
-        wide = REGISTERS * narrow
+        # Of short rows, accesses to a part of a vector would be most; they take their time. But
+        # what has to be asked of every element takes longer.
+        is_short = len(self.loops) > 1 and self.row[-1].size < LEAST_ROW
+        if is_short and not kinds & {"inner", "total"}:
+            is_asked = any(isinstance(node, Guard) for node in body) and kinds == {"point"}
+            is_asked = is_asked and self.row[-1].axis in self.guarded
+            return Vectors(narrow, narrow) if is_asked else None
+        registers, waiting = REGISTERS, self._most_waiting(body)
+        # A formula is a chain of operations: waiting for it takes longer than a trip to memory.
+        is_chain = any(map(_is_function, body))
+        while registers > 1 and registers * waiting > MOST_WAITING and not is_chain:
+            registers //= 2
+        wide = registers * narrow
         if cost >= HEAVY:
-            count = SHORT_REGISTERS * narrow if is_short else wide
+            count = min(SHORT_REGISTERS * narrow, wide) if is_short else wide
             return Vectors(count, count)
         return Vectors(wide, narrow if kinds & {"inner", "total"} else wide)
 

@@ -55,7 +55,9 @@ from funcgrad.compiler.nest.nodes import (
 )
 from funcgrad.compiler.nest.orders import followed_order, inverse, permuted_shape
 from funcgrad.compiler.nest.slides import sliding_contraction, window_fold
+from funcgrad.compiler.nest.sort_places import is_sortable, sorted_places
 from funcgrad.compiler.nest.source import word_of
+from funcgrad.compiler.nest.windows import unfolded_product, view_of_parts
 from funcgrad.core.program import Atom, Equation, Program, Var
 from funcgrad.intrinsics import expression, with_constants
 from funcgrad.passes.advance import advance, messages
@@ -240,14 +242,7 @@ class Lowering(Builder):
         return [operands[0].reindexed(form, self.asked.outputs[0].aval.shape)]
 
     def _reshape(self, form: forms.Reshape, operands: Operands) -> Results:
-        return [self._reshaped(operands[0], self.asked.outputs[0].aval.shape)]
-
-    def _reshaped(self, operand: Operand, shape: Shape) -> Operand:
-        view = reshaped(operand, shape)
-        if view is None:
-            view = reshaped(whole(self.copy(operand)), shape)
-        assert view is not None  # contiguous elements take any shape
-        return view
+        return [self.reshaped(operands[0], self.asked.outputs[0].aval.shape)]
 
     def _reduction(self, form: forms.Reduction, operands: Operands) -> Results:
         (x,) = operands
@@ -280,6 +275,9 @@ class Lowering(Builder):
             parts.append(operand.reindexed(cut(piece.lows), piece.sizes))
             form_of_piece = replace(cut(piece.starts), steps=piece.steps)
             places.append(whole(out).reindexed(form_of_piece, piece.sizes))
+        view = view_of_parts(parts, places)
+        if view is not None:
+            return [self.reshaped(view, out.shape)]
         return [self.result(Copies(tuple(parts), (out,), tuple(places)))]
 
     def _constant(self, form: forms.Constant, operands: Operands) -> Results:
@@ -297,6 +295,10 @@ class Lowering(Builder):
         dtypes = resolve(form)
         if dtypes is None:
             return self._extern(forms.Extern(), operands)
+        if is_sortable(form.calls, operands, _stored_shape(form.arrays[-1])):
+            keys = [_ordered(x, form.arrays[0]) for x in reversed(operands)]
+            places = sorted_places(self, keys)
+            return [self._result(places, form.arrays[-1], places.dtype)]
         arrays = [
             replace(array, dtype=dtype) for array, dtype in zip(form.arrays, dtypes, strict=True)
         ]
@@ -365,7 +367,7 @@ class Lowering(Builder):
         assert array.dtype is not None
         shape = _stored_shape(array)
         if math.prod(operand.shape) == 1 != math.prod(shape):
-            ordered, shape = self._reshaped(operand, ()), ()
+            ordered, shape = self.reshaped(operand, ()), ()
         else:
             ordered = _ordered(operand, array)
         if isinstance(ordered, View) and ordered.dtype == array.dtype:
@@ -503,6 +505,9 @@ class Lowering(Builder):
     def _contraction(self, form: forms.Contraction, operands: Operands) -> Results:
         if form.slides:
             return [sliding_contraction(self, form, *operands)]
+        product = unfolded_product(self, form, *operands)
+        if product is not None:
+            return [product]
         return [Contractor(self, form, *operands).result()]
 
     def _windowfold(self, form: forms.WindowFold, operands: Operands) -> Results:

@@ -1,0 +1,149 @@
+"""Windows that a program has copied side by side, as views of the array that they were cut from.
+
+Slices of one array, stacked at even distances, lie in that array already: a view with an axis more
+shows them. Where such a view is given another shape it has to be copied; but a contraction needs
+no such copy, whose axes can all be told apart again.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from string import ascii_letters
+
+from funcgrad.compiler.nest.builder import Builder
+from funcgrad.compiler.nest.contractions import Contractor
+from funcgrad.compiler.nest.layout import (
+    Operand,
+    View,
+    contiguous_strides,
+    reshaped,
+)
+from funcgrad.compiler.nest.nodes import Point
+from funcgrad.compiler.nest.strided import Strider
+from funcgrad.lowering import Contraction
+
+_Axis = tuple[int, int]
+"""Length and stride."""
+
+
+def view_of_parts(parts: Sequence[Operand], places: Sequence[View]) -> View | None:
+    """The view that shows what is assembled of parts, if they lie in one array like that.
+
+    Args:
+        parts: Parts of one shape, in the order of their places.
+        places: Where they go, in an array that they fill.
+    """
+    if len(parts) < 2:
+        return None
+    first, place = parts[0], places[0]
+    if not isinstance(first, View) or place.offset:
+        return None
+    offsets: list[int] = []
+    for part in parts:
+        if not isinstance(part, View) or part.value is not first.value:
+            return None
+        if (part.shape, part.strides) != (first.shape, first.strides):
+            return None
+        offsets.append(part.offset)
+    out = place.value
+    step = places[1].offset
+    axis = next((a for a, n in enumerate(out.shape) if n != first.shape[a]), None)
+    if axis is None or step != first.shape[axis] * out.strides[axis]:
+        return None
+    if len(parts) * math.prod(first.shape) != math.prod(out.shape):
+        return None
+    if any(p.offset != k * step or p.strides != out.strides for k, p in enumerate(places)):
+        return None
+    found = _even(offsets)
+    if found is None:
+        return None
+    shape = (*first.shape[:axis], *(n for n, _ in found), *first.shape[axis:])
+    strides = (*first.strides[:axis], *(s for _, s in found), *first.strides[axis:])
+    view = View(first.value, shape, strides, offsets[0])
+    return view if is_overlapping(view) or reshaped(view, out.shape) is not None else None
+
+
+def is_overlapping(view: View) -> bool:
+    """Whether it shows most elements several times."""
+    return math.prod(view.shape) > 2 * math.prod(view.value.shape)
+
+
+def _even(offsets: Sequence[int]) -> list[_Axis] | None:
+    """The axes along which so many distances are walked, if there are no more than two."""
+    distance = offsets[1] - offsets[0]
+    steps = [b - a for a, b in itertools.pairwise(offsets)]
+    length = next((k for k, step in enumerate(steps, 1) if step != distance), len(offsets))
+    rows = offsets[::length]
+    if len(rows) == 1:
+        return [(length, distance)]
+    apart = rows[1] - rows[0]
+    expected = [rows[0] + i * apart + j * distance for i in range(len(rows)) for j in range(length)]
+    return [(len(rows), apart), (length, distance)] if [*offsets] == expected else None
+
+
+def unfolded_product(builder: Builder, form: Contraction, x: Operand, y: Operand) -> Operand | None:
+    """A contraction of copied windows as one of the windows where they are, if there are any."""
+    if Contractor(builder, form, x, y).is_by_elements:
+        return None
+    for own, other, one, two in ((form.lhs, form.rhs, x, y), (form.rhs, form.lhs, y, x)):
+        found = _windows(one)
+        if found is None or not isinstance(two, View):
+            continue
+        windows, runs = found
+        fresh = iter(c for c in ascii_letters if c not in form.lhs + form.rhs)
+        shapes = [tuple(windows.shape[a] for a in run) for run in runs]
+        letters = {
+            c: c if len(shape) == 1 else "".join(next(fresh) for _ in shape)
+            for c, shape in zip(own, shapes, strict=True)
+        }
+        # Axes of length 1 are nobody's.
+        strides = tuple(windows.strides[a] for run in runs for a in run)
+        moved = View(windows.value, sum(shapes, ()), strides, windows.offset)
+        by_letter = dict(zip(own, shapes, strict=True))
+        split = _split(two, [by_letter.get(c, (n,)) for c, n in zip(other, two.shape, strict=True)])
+        lhs, rhs, out = ("".join(letters.get(c, c) for c in x) for x in (own, other, form.out))
+        strider = Strider(builder, Contraction(lhs, rhs, out), moved, split, ())
+        if strider.is_possible:
+            lengths = dict(zip(own + other, one.shape + two.shape, strict=True))
+            return builder.reshaped(strider.result(), tuple(lengths[c] for c in form.out))
+    return None
+
+
+def _windows(x: Operand) -> tuple[View, list[list[int]]] | None:
+    """The windows that an operand is a copy of, and which axes of them each of its axes joins."""
+    maker = x.value.maker if isinstance(x, View) and not x.offset else None
+    if not isinstance(x, View) or not isinstance(maker, Point) or maker.expr != "{0}":
+        return None
+    (windows,) = maker.operands
+    if not isinstance(windows, View) or not is_overlapping(windows):
+        return None
+    if math.prod(x.shape) != math.prod(windows.shape) or windows.dtype != x.dtype:
+        return None
+    strides = contiguous_strides(windows.shape)
+    left = [a for a, n in enumerate(windows.shape) if n > 1]
+    runs: list[list[int]] = []
+    for n, stride in zip(x.shape, x.strides, strict=True):
+        run: list[int] = []
+        while math.prod(windows.shape[a] for a in run) < n:
+            wanted = stride if not run else strides[run[0]] * windows.shape[run[0]]
+            axis = next((a for a in left if strides[a] == wanted), None)
+            if axis is None:
+                return None
+            run.insert(0, axis)
+            left.remove(axis)
+        if math.prod(windows.shape[a] for a in run) != n:
+            return None
+        runs.append(run)
+    return windows, runs
+
+
+def _split(x: View, lengths: Sequence[Sequence[int]]) -> View:
+    """A view with each of its axes as several."""
+    shape: list[int] = []
+    strides: list[int] = []
+    for ns, stride in zip(lengths, x.strides, strict=True):
+        shape += ns
+        strides += [stride * s for s in contiguous_strides(tuple(ns))]
+    return View(x.value, tuple(shape), tuple(strides), x.offset)
