@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
+from inspect import unwrap
 from pathlib import Path
 from typing import Any
 
@@ -86,19 +87,19 @@ HAS = {
 
 
 def texts() -> Iterator[tuple[str, Code]]:
-    """Assembly that asks what system it is for, or calls functions of others."""
+    """Assembly that asks what system it is for, or calls functions of others; written anew."""
     yield "executor", executor.executor_code(kernel_store._array_offsets())
-    yield "disjoint", executor.disjoint_code()
-    yield "loop", executor.loop_code()
-    yield "branch", executor.branch_code()
-    yield "library call", library_calls.foreign_code()
-    yield "product of BLAS", library_calls.gemm_code("d", False)
-    yield "product of BLIS", library_calls.gemm_code("d", True)
+    yield "disjoint", unwrap(executor.disjoint_code)()
+    yield "loop", unwrap(executor.loop_code)()
+    yield "branch", unwrap(executor.branch_code)()
+    yield "library call", unwrap(library_calls.foreign_code)()
+    yield "product of BLAS", unwrap(library_calls.gemm_code)("d", False)
+    yield "product of BLIS", unwrap(library_calls.gemm_code)("d", True)
     yield "calls of numbers", number_calls._Numbers().text()
     yield "memory", warm_memory._Functions().text()
     if threads.is_available():
-        yield "parallel", threads.parallel_code()
-        yield "worker", threads.worker_code()
+        yield "parallel", unwrap(threads.parallel_code)()
+        yield "worker", unwrap(threads.worker_code)()
 
 
 def vectors(features: str) -> Iterator[tuple[str, Code]]:
