@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
+from inspect import unwrap
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ import funcgrad.numpy as fnp
 from funcgrad import forking
 from funcgrad.compiler import foreign, pipeline
 from funcgrad.compiler.native import fourier, gemm, llvm_backend, strided
+from funcgrad.compiler.native.assembly import Code
 from funcgrad.compiler.native.small_in_lanes import InLanes
 from funcgrad.compiler.native.small_in_rows import InRows
 from funcgrad.compiler.native.small_matrices import NAMES
@@ -84,28 +86,28 @@ HAS = {
 }
 
 
-def texts() -> Iterator[tuple[str, str]]:
-    """Assembly that asks what system it is for, or calls functions of others."""
-    yield "executor", executor.executor_assembly(kernel_store._array_offsets())
-    yield "disjoint", executor.disjoint_assembly()
-    yield "loop", executor.loop_assembly()
-    yield "branch", executor.branch_assembly()
-    yield "library call", library_calls.foreign_assembly()
-    yield "product of BLAS", library_calls.gemm_assembly("d", False)
-    yield "product of BLIS", library_calls.gemm_assembly("d", True)
+def texts() -> Iterator[tuple[str, Code]]:
+    """Assembly that asks what system it is for, or calls functions of others; written anew."""
+    yield "executor", executor.executor_code(kernel_store._array_offsets())
+    yield "disjoint", unwrap(executor.disjoint_code)()
+    yield "loop", unwrap(executor.loop_code)()
+    yield "branch", unwrap(executor.branch_code)()
+    yield "library call", unwrap(library_calls.foreign_code)()
+    yield "product of BLAS", unwrap(library_calls.gemm_code)("d", False)
+    yield "product of BLIS", unwrap(library_calls.gemm_code)("d", True)
     yield "calls of numbers", number_calls._Numbers().text()
     yield "memory", warm_memory._Functions().text()
     if threads.is_available():
-        yield "parallel", threads.parallel_assembly()
-        yield "worker", threads.worker_assembly()
+        yield "parallel", unwrap(threads.parallel_code)()
+        yield "worker", unwrap(threads.worker_code)()
 
 
-def vectors(features: str) -> Iterator[tuple[str, str]]:
+def vectors(features: str) -> Iterator[tuple[str, Code]]:
     """Assembly that is as wide as a processor's registers."""
     lanes = gemm.inner_shape(8, features).lanes
-    yield "tiles", gemm.tiles_assembly("s", gemm.inner_shape(4, features))
-    yield "strided", strided.strided_assembly("s", strided.inner_shape(4, features))
-    yield "Fourier", fourier.fourier_assembly("d", lanes)
+    yield "tiles", gemm.tiles_code("s", gemm.inner_shape(4, features))
+    yield "strided", strided.strided_code("s", strided.inner_shape(4, features))
+    yield "Fourier", fourier.fourier_code("z", lanes)
     yield "small, in lanes", InLanes("d", lanes).text(NAMES[0])
     yield "small, in rows", InRows("d", lanes).text(NAMES[0])
 
@@ -136,16 +138,16 @@ def test_assembly_for_other_systems(name: str, monkeypatch: pytest.MonkeyPatch, 
         patch.setattr(platform, "machine", lambda: system.machine)
         found = dict(texts())
     assert ("worker" in found) == (name.startswith("Linux") and "other" not in name)
-    for text in found.values():
-        check_compiles(system, text)
+    for code in found.values():
+        check_compiles(system, code.text)
     assert capfd.readouterr().err == ""
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_vectors_of_other_processors(name: str, capfd: Any) -> None:
-    for _, text in vectors(SYSTEMS[name].features):
-        check_compiles(SYSTEMS[name], text)
+    for _, code in vectors(SYSTEMS[name].features):
+        check_compiles(SYSTEMS[name], code.text)
     assert capfd.readouterr().err == ""
 
 
