@@ -13,7 +13,7 @@ Library of Mathematical Functions (dlmf.nist.gov), whose sections are named.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,10 +40,14 @@ _sign_of = function(p.copysign)
 _sin, _tan = function(p.sin), function(p.tan)
 
 
+def _polynomial(coefficients: Sequence[float], x: Expression) -> Expression:
+    return apply(fused_horner(coefficients), x)
+
+
 # By powers of ``x / 4 - 1`` on ``0 <= x <= 8``: ``exp(-x) I(x)`` with the factors ``1 + x / 4``,
 # ``(1 + x) / x`` and ``((1 + x / 2) / x)**2`` for the orders 0, 1 and 2.
 _BESSEL_NEAR = (
-    fused_horner((
+    (
         -7.522454300006545e-09, 2.603468695185011e-08, -3.235059516074327e-08,
         9.048597260549614e-08, -4.1010617987231097e-07, 1.1476197727301826e-06,
         -2.71911802985001e-06, 6.578939986883835e-06, -1.5170564865746102e-05,
@@ -53,8 +57,8 @@ _BESSEL_NEAR = (
         -0.029194867169345173, 0.04401286839849173, -0.05980716530183987, 0.07358707089963393,
         -0.0825833456581072, 0.08564339099024036, -0.08357125418153692, 0.07602693019369713,
         -0.019006732548424495, 0.4140038424479734,
-    )),
-    fused_horner((
+    ),
+    (
         1.0227645682079967e-09, -3.897626820453402e-09, 6.725483411229565e-09,
         -2.2263295879573025e-08, 9.615590996838462e-08, -3.0889852978774194e-07,
         9.037419073080505e-07, -2.647359839113305e-06, 7.485201081158425e-06,
@@ -64,8 +68,8 @@ _BESSEL_NEAR = (
         -0.01436542617341707, 0.016887521548021367, -0.016255337301799518, 0.01034151288531857,
         0.0022527061987638935, -0.021330581281624125, 0.044906593743710546, -0.07018263139108108,
         0.09579064742889314, -0.12687085064589615, 0.22343854937804417,
-    )),
-    fused_horner((
+    ),
+    (
         -2.1974279518815395e-09, 7.664090085680596e-09, -1.0419291350795162e-08,
         3.009147365704199e-08, -1.291439053992388e-07, 3.6774348814562914e-07,
         -9.123223051367605e-07, 2.2909735315497574e-06, -5.507590603780085e-06,
@@ -75,11 +79,11 @@ _BESSEL_NEAR = (
         0.0021378776049441792, -0.0036111445441901315, 0.004926665190860512,
         -0.005119217712698905, 0.0029188575480742595, 0.0027645983342152176,
         -0.012213012527363697, 0.024595204609937592, -0.03890999164240439, 0.06616490707843257,
-    )),
+    ),
 )  # fmt: skip
 # ``sqrt(x) exp(-x) I(x)`` by powers of ``16 / x - 1`` on ``x >= 8``.
 _BESSEL_FAR = (
-    fused_horner((
+    (
         1.0881994785468934e-10, 3.525321019700796e-11, -7.473844621887592e-10,
         -2.748111637276033e-10, 2.3981927228949238e-09, 1.0924527246468664e-09,
         -4.8482509221176966e-09, -3.11851456121224e-09, 6.789790403895736e-09,
@@ -88,8 +92,8 @@ _BESSEL_FAR = (
         3.932926571091252e-08, 8.872154618944625e-08, 2.9735956581528157e-07,
         1.4838475863096976e-06, 1.1143033802583682e-05, 0.00013621607439187193,
         0.0033605519836677235, 0.4021765094450081,
-    )),
-    fused_horner((
+    ),
+    (
         -1.13288885034257e-10, -3.2677656089803323e-11, 7.79067217908059e-10,
         2.582169443152386e-10, -2.5062162405593894e-09, -1.0476127785270019e-09,
         5.094016301574338e-09, 3.0717395650769477e-09, -7.222524178953976e-09,
@@ -98,8 +102,8 @@ _BESSEL_FAR = (
         -4.31323156237458e-08, -1.0001220638799958e-07, -3.483853071371078e-07,
         -1.8349101539664522e-06, -1.503854721127423e-05, -0.000219235763833829,
         -0.009749577193235609, 0.38939845902587233,
-    )),
-    fused_horner((
+    ),
+    (
         -1.53598307714977e-11, 1.0655021852202356e-10, 1.126755877297644e-10,
         -7.633589103140395e-10, -4.233692860655407e-10, 2.5701493425155495e-09,
         1.2032437815841544e-09, -5.500111812620615e-09, -3.155951731071079e-09,
@@ -108,7 +112,7 @@ _BESSEL_FAR = (
         2.988395998496133e-08, 5.721752927305904e-08, 1.447696083769453e-07, 5.70271906351871e-07,
         3.593029863631529e-06, 4.04273226671517e-05, 0.001382317694022811, -0.04409555824541168,
         0.35350170206677406,
-    )),
+    ),
 )  # fmt: skip
 
 
@@ -117,7 +121,7 @@ def bessel_ie(order: int, x: Expression) -> Expression:
     a = absolute(x)
     is_near = a < 8.0
     near = where(is_near, a, 0.0)
-    value = apply(_BESSEL_NEAR[order], near * 0.25 - 1.0)
+    value = _polynomial(_BESSEL_NEAR[order], near * 0.25 - 1.0)
     if order == 0:
         value = value / (1.0 + near * 0.25)
     elif order == 1:
@@ -126,7 +130,7 @@ def bessel_ie(order: int, x: Expression) -> Expression:
         ratio = near / (1.0 + near * 0.5)
         value = ratio * ratio * value
     far = where(is_near, 8.0, a)
-    value = where(is_near, value, apply(_BESSEL_FAR[order], 16.0 / far - 1.0) / sqrt(far))
+    value = where(is_near, value, _polynomial(_BESSEL_FAR[order], 16.0 / far - 1.0) / sqrt(far))
     value = where(a < _INFINITY, value, where(a > 8.0, 0.0, x))
     return _sign_of(value, x) if order == 1 else value
 
@@ -140,7 +144,7 @@ def bessel_i(order: int, x: Expression) -> Expression:
 
 # ``(1 + 2 x) exp(x**2) erfc(x)`` by powers of ``(x - 3) / (x + 3)`` on ``x >= 0`` (Shepherd and
 # Laframboise, Mathematics of Computation 36, 1981).
-_ERFCX = fused_horner((
+_ERFCX = (
     8.864219016427092e-10, 9.885798831139365e-10, -8.500397929772615e-09, -1.3326364813003834e-08,
     4.180784698845582e-08, 1.0187000600072885e-07, -1.4160064940265987e-07,
     -6.166496077604353e-07, 3.5683839153992204e-07, 3.472414602875686e-06, -7.315105164159062e-07,
@@ -148,11 +152,11 @@ _ERFCX = fused_horner((
     -0.00010515979981501177, -0.0007798322721083991, 0.0018886903591561553, 0.002529391816066239,
     -0.023770514918645888, 0.06830802734397848, -0.11927366341530699, 0.1296451587027606,
     -0.04756229435345087, -0.13562110612458117, 1.2530080582697296,
-))  # fmt: skip
+)  # fmt: skip
 
 
 def _erfcx_of_size(a: Expression) -> Expression:
-    return 0.5 * apply(_ERFCX, 1.0 - 6.0 / (a + 3.0)) / (0.5 + a)
+    return 0.5 * _polynomial(_ERFCX, 1.0 - 6.0 / (a + 3.0)) / (0.5 + a)
 
 
 def erfcx(x: Expression) -> Expression:
@@ -170,19 +174,19 @@ def log_ndtr(x: Expression) -> Expression:
 
 # The quantile of the normal distribution, divided by ``p - 1/2``, by powers of
 # ``2 (p - 1/2)**2 / 0.375**2 - 1``.
-_CENTRE = fused_horner((
+_CENTRE = (
     5.028454393907394e-10, 1.3528419842814875e-09, 1.0092099332915785e-09, 2.7692313495142832e-09,
     1.3572584363686685e-08, 3.712454680246568e-08, 9.453514187271127e-08, 2.616909758092388e-07,
     7.347813095695806e-07, 2.0614605171723063e-06, 5.831537775513398e-06, 1.6679939862708467e-05,
     4.833295376032065e-05, 0.00014235236421798197, 0.00042821196543552624, 0.0013252569202209644,
     0.004270141163568559, 0.014631491458160093, 0.055695000431071943, 0.26436689143860226,
     2.7266649486974748,
-))  # fmt: skip
+)  # fmt: skip
 # The quantile at ``p``, divided by ``-u`` with ``u = sqrt(-2 log p)``, by powers of ``1 / u``,
 # which is mapped to -1 ... 1 between these ends.
 _TAIL_ENDS = ((2.0, 5.0), (5.0, 39.0))
 _TAILS = (
-    fused_horner((
+    (
         8.880910726872928e-12, -2.4323520732965377e-11, 2.2851826631477394e-11,
         -6.640104432180167e-11, 2.903989020068777e-10, -8.476229563630513e-10,
         2.4088207142601626e-09, -7.337674601655139e-09, 2.291664010800521e-08,
@@ -190,8 +194,8 @@ _TAILS = (
         3.0225158506983422e-06, -1.2283908278642523e-05, 5.723017343948223e-05,
         -0.00031374250170181447, 0.0020905672025974876, -0.019286982416764197,
         -0.1748026481793401, 0.7430252903538791,
-    )),
-    fused_horner((
+    ),
+    (
         5.745079902316038e-08, -7.976633103477181e-08, -3.4864878764321414e-07,
         4.834781329508408e-07, 9.944217601490733e-07, -1.3783904115394493e-06,
         -1.705385639974046e-06, 2.3625051853125055e-06, 1.9728626245980024e-06,
@@ -203,7 +207,7 @@ _TAILS = (
         2.0282227545851078e-05, -4.5953925776641246e-05, 0.00011803632932703848,
         -0.0003732036531273865, 0.0016847132596467943, -0.013125470261284232,
         -0.052291040284840995, 0.9600820659407624,
-    )),
+    ),
 )  # fmt: skip
 
 
@@ -214,13 +218,13 @@ def _quantile(centre: Expression, tail: Expression) -> Expression:
         centre: ``|p - 1/2|``.
         tail: The lesser of ``p`` and ``1 - p``.
     """
-    near = centre * apply(_CENTRE, centre * centre * (2.0 / 0.375**2) - 1.0)
+    near = centre * _polynomial(_CENTRE, centre * centre * (2.0 / 0.375**2) - 1.0)
     u = sqrt(-2.0 * log(tail))
     found = None
     for (low, high), ratio in zip(_TAIL_ENDS, _TAILS, strict=True):
         first, last = 1 / high, 1 / low
         t = (1.0 / u - first) * (2 / (last - first)) - 1.0
-        value = u * apply(ratio, t)
+        value = u * _polynomial(ratio, t)
         found = value if found is None else where(u < low, found, value)
     assert found is not None
     far = where(apply(p.equal, tail, 0.0), _INFINITY, found)
@@ -257,19 +261,19 @@ def _in_domain(value: Expression, tail: Expression) -> Expression:
 # The digamma function, divided by the distance from its zero, by powers of ``2 x - 3`` on
 # ``1 <= x <= 2``.
 _ZERO, _REST_OF_ZERO = 1.4616321449683622, 9.549995429965697e-17
-_NEAR_ZERO = fused_horner((
+_NEAR_ZERO = (
     -8.25512972008104e-11, 2.4765474440031764e-10, -2.889363639216111e-10, 8.668257373761658e-10,
     -3.6788868183645545e-09, 1.10370884388543e-08, -3.166618072027162e-08, 9.500926192924096e-08,
     -2.8628755280038686e-07, 8.591324222417666e-07, -2.578107848270217e-06, 7.741156881253708e-06,
     -2.325823828431376e-05, 6.995020484160625e-05, -0.00021074841215733007, 0.000636888028319074,
     -0.0019350666647832667, 0.005936795278433826, -0.018550615381738605, 0.06013562106019355,
     -0.21181371064073026, 0.951055876031833,
-))  # fmt: skip
+)  # fmt: skip
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798)
 _SHIFT = 8
 """From here on the asymptotic series are used, DLMF 5.11.2 and 5.15.8."""
-_psi_series = fused_horner([b / (2 * k) for k, b in enumerate(_BERNOULLI, 1)][::-1])
-_slope_series = fused_horner(_BERNOULLI[::-1])
+_PSI = tuple(b / (2 * k) for k, b in enumerate(_BERNOULLI, 1))[::-1]
+_SLOPE = _BERNOULLI[::-1]
 
 
 def _shifted(x: Expression, power: int) -> tuple[Expression, Expression]:
@@ -301,10 +305,10 @@ def digamma(x: Expression) -> Expression:
     z, taken = _shifted(right, 1)
     inverse = 1.0 / z
     square = inverse * inverse
-    value = log(z) - 0.5 * inverse - square * apply(_psi_series, square) - taken
+    value = log(z) - 0.5 * inverse - square * _polynomial(_PSI, square) - taken
     is_near = (right > 1.0) & (right < 2.0)
     near = where(is_near, right, 1.5)
-    by_zero = ((near - _ZERO) - _REST_OF_ZERO) * apply(_NEAR_ZERO, 2.0 * near - 3.0)
+    by_zero = ((near - _ZERO) - _REST_OF_ZERO) * _polynomial(_NEAR_ZERO, 2.0 * near - 3.0)
     value = where(is_near, by_zero, value)
     value = where(right < _INFINITY, value, right)
     # DLMF 5.5.4: there are poles at 0, where the sign of 0 tells the side, and left of it.
@@ -319,24 +323,22 @@ def trigamma(x: Expression) -> Expression:
     z, added = _shifted(right, 2)
     inverse = 1.0 / z
     square = inverse * inverse
-    value = inverse + square * (0.5 + inverse * apply(_slope_series, square)) + added
+    value = inverse + square * (0.5 + inverse * _polynomial(_SLOPE, square)) + added
     height = _sin(math.pi * part) / math.pi
     return where(is_left, 1.0 / (height * height) - value, value)
 
 
 # ``log(gamma(x)) / ((x - 1) (x - 2))`` by powers of ``2 x - 3`` on ``1 <= x <= 2``.
-_LGAMMA = fused_horner((
+_LGAMMA = (
     -3.44138388395326e-11, 1.0811060848639768e-10, -1.6832632347974095e-10, 5.338892309612246e-10,
     -2.0645205106753336e-09, 6.5744295616983814e-09, -2.0587178010528767e-08,
     6.613648184278213e-08, -2.138781508158277e-07, 6.948877197562772e-07, -2.274243403133106e-06,
     7.511379855481206e-06, -2.5094329288815257e-05, 8.510090557578434e-05,
     -0.00029455070147065866, 0.0010498186643114226, -0.003913560937627712, 0.01572785026864542,
     -0.07297994795715304, 0.4831289505409809,
-))  # fmt: skip
+)  # fmt: skip
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
-_lgamma_series = fused_horner(
-    [b / (2 * k * (2 * k - 1)) for k, b in enumerate(_BERNOULLI, 1)][::-1]
-)
+_LGAMMA_FAR = tuple(b / (2 * k * (2 * k - 1)) for k, b in enumerate(_BERNOULLI, 1))[::-1]
 
 
 def lgamma(x: Expression) -> Expression:
@@ -349,7 +351,7 @@ def lgamma(x: Expression) -> Expression:
     shift = where(is_low, -1.0, where(is_high, 1.0, x1 * 0.0))
     zeros = where(is_low, right, x1 - shift) * (x1 - (shift + 1.0))
     factor = where(is_low, right, where(is_high, x1, 1.0))
-    near = zeros * apply(_LGAMMA, 2.0 * (x1 - shift) - 1.0)
+    near = zeros * _polynomial(_LGAMMA, 2.0 * (x1 - shift) - 1.0)
     is_shifted = is_far & (right < float(_SHIFT))
     low = where(is_shifted, right, 1.0)
     product = low
@@ -359,7 +361,7 @@ def lgamma(x: Expression) -> Expression:
     inverse = 1.0 / z
     logarithm = log(z)
     far = (z - 0.5) * logarithm - z + _HALF_LOG_2PI
-    far = far + inverse * apply(_lgamma_series, inverse * inverse)
+    far = far + inverse * _polynomial(_LGAMMA_FAR, inverse * inverse)
     far = where(z < _LARGE, far, z * (logarithm - 1.0))
     rest = log(where(is_far, where(is_shifted, product, 1.0), factor))
     value = where(is_far, far, near) + where(is_far | is_low, -rest, rest)
