@@ -37,6 +37,10 @@ ALLOWED = {
     ("interop/numba/calling.py", "exec"): "entries of functions of C, made of numbers and columns",
     ("interop/numba/calling.py", "compile"): "the same",
     ("compiler/runtime/blas.py", "CDLL"): "the library that FUNCGRAD_BLAS names",
+    (
+        "compiler/runtime/preload.py",
+        "CDLL",
+    ): "LLVM's library, from the folder of the installed llvmlite",
     ("compiler/foreign.py", "CDLL"): "SciPy's own library, found by the address of its functions",
     ("distributed/processes.py", "CDLL"): "the MPI library that mpi4py has loaded, by its own path",
     ("__main__.py", "pickle"): "a jitted function of its own, pickled and read back at once",

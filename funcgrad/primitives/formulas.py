@@ -344,33 +344,33 @@ _LGAMMA_FAR = tuple(b / (2 * k * (2 * k - 1)) for k, b in enumerate(_BERNOULLI, 
 def lgamma(x: Expression) -> Expression:
     """The logarithm of the size of the gamma function."""
     is_left, right, part = _reflected(x)
-    # From 3 on by the asymptotic series (DLMF 5.11.1), between by recurrence from 1 <= y <= 2.
-    is_far = right > 3.0
-    is_low, is_high = right < 1.0, right > 2.0
-    x1 = where(is_far, 0.5, right - 1.0)
-    shift = where(is_low, -1.0, where(is_high, 1.0, x1 * 0.0))
-    zeros = where(is_low, right, x1 - shift) * (x1 - (shift + 1.0))
-    factor = where(is_low, right, where(is_high, x1, 1.0))
-    near = zeros * _polynomial(_LGAMMA, 2.0 * (x1 - shift) - 1.0)
-    is_shifted = is_far & (right < float(_SHIFT))
-    low = where(is_shifted, right, 1.0)
-    product = low
-    for k in range(1, _SHIFT):
-        product = product * (low + float(k))
-    z = where(is_shifted, right + float(_SHIFT), where(is_far, right, 8.0))
+    # By recurrence from 1 <= y <= 2; far from there by the asymptotic series (DLMF 5.11.1).
+    is_low, is_far = right < 1.0, right > float(_FAR)
+    inner = where(is_far, 1.0, right)
+    y, product = inner, where(is_low, inner, 1.0)
+    for k in range(1, _FAR - 1):
+        is_above = inner > float(k + 1)
+        y = where(is_above, inner - float(k), y)
+        product = where(is_above, product * (inner - float(k)), product)
+    zeros = where(is_low, inner, y - 1.0) * where(is_low, inner - 1.0, y - 2.0)
+    t = where(is_low, 2.0 * inner - 1.0, 2.0 * y - 3.0)
+    near, rest = zeros * _polynomial(_LGAMMA, t), log(product)
+    near = where(is_low, near - rest, near + rest)
+    z = where(is_far, right, float(_FAR))
     inverse = 1.0 / z
     logarithm = log(z)
     far = (z - 0.5) * logarithm - z + _HALF_LOG_2PI
     far = far + inverse * _polynomial(_LGAMMA_FAR, inverse * inverse)
     far = where(z < _LARGE, far, z * (logarithm - 1.0))
-    rest = log(where(is_far, where(is_shifted, product, 1.0), factor))
-    value = where(is_far, far, near) + where(is_far | is_low, -rest, rest)
+    value = where(is_far, far, near)
     # DLMF 5.5.3.
     reflected = log(math.pi / absolute(_sin(math.pi * part))) - value
     value = where(is_left, where(absolute(part) > 0.0, reflected, _INFINITY), value)
     return where(absolute(x) < _INFINITY, value, x)
 
 
+_FAR = 13
+"""From here on the asymptotic series rounds less than the recurrence."""
 _LARGE = 1e17
 """From here on only the leading term counts, which overflows later than its parts."""
 

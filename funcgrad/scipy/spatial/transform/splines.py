@@ -56,7 +56,7 @@ class RotationSpline:
         >>> known = Rotation.from_euler("z", np.array([0.0, 10.0, 40.0]), degrees=True)
         >>> spline = RotationSpline([0.0, 1.0, 2.0], known)
         >>> print(np.round(spline(0.5).as_euler("xyz", degrees=True), 6) + 0.0)
-        [0.   0.   2.75]
+        [0.   0.   3.75]
         >>> print(np.round(np.rad2deg(spline(1.0, 1)), 6) + 0.0)
         [ 0.  0. 20.]
     """
