@@ -907,11 +907,12 @@ def _complex_exp(dtype: np.dtype[Any]) -> str:
     re, im = "real({0})", "imag({0})"
     # By halves: the exponential function of the real part alone overflows first.
     half = f"exp({re} * 0.5)"
-    turned = f"select(isfinite({im}), {half} * cos({im}) * {half}, {{else_}})"
-    first = turned.format("{0}", else_=f"select(isinf({re}), {re}, {im} - {im})")
-    second = f"select({im} == 0, {im}, {half} * sin({im}) * {half})"
-    parts = (f"select(isinf({re}) & ({re} < 0), {half}, {part})" for part in (first, second))
-    return f"c{8 * dtype.itemsize}({', '.join(parts)})"
+    vanishes = f"isinf({re}) & ({re} < 0)"
+    at_ends = f"select({vanishes}, {half}, select(isinf({re}), {re}, {im} - {im}))"
+    first = f"select(isfinite({im}), {half} * cos({im}) * {half}, {at_ends})"
+    at_ends = f"select({vanishes}, copysign({half}, {im}), {im} - {im})"
+    second = f"select(isfinite({im}), {half} * sin({im}) * {half}, {at_ends})"
+    return f"c{8 * dtype.itemsize}({first}, select({im} == 0, {im}, {second}))"
 
 
 exp = _Exponential("exp", np.exp, lambda x, y: y, "exp({0})", slope="out")
