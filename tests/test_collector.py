@@ -60,8 +60,9 @@ def test_what_others_have_frozen_stays_frozen() -> None:
     count = gc.get_freeze_count()
     with paused():
         kept = [Node() for _ in range(1000)]
-    assert gc.get_freeze_count() == count > 0
-    assert kept
+    # Neither thawed nor more of them, though other threads may free a few.
+    assert count > 1000
+    assert abs(gc.get_freeze_count() - count) < len(kept) / 2
 
 
 def test_imports_leave_it_as_it_was() -> None:

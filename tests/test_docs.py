@@ -54,7 +54,6 @@ def modules() -> list[str]:
     return ["funcgrad", *(info.name for info in found)]
 
 
-@pytest.mark.usefixtures("small_heap")
 @pytest.mark.parametrize("name", modules())
 def test_doctests(name):
     module = importlib.import_module(name)

@@ -430,7 +430,6 @@ def innermost(tree: Any) -> Any:
     return tree
 
 
-@pytest.mark.usefixtures("small_heap")
 @pytest.mark.parametrize("kind", NESTS)
 def test_trees_may_be_deep(kind: str) -> None:
     tree = nested(kind)
@@ -448,7 +447,6 @@ def test_trees_may_be_deep(kind: str) -> None:
     assert text.startswith(f"PyTreeDef({str(tu.tree_structure(NESTS[kind](0)))[10:].split('*')[0]}")
 
 
-@pytest.mark.usefixtures("small_heap")
 @pytest.mark.parametrize("kind", ["lists", "dicts"])
 def test_paths_of_deep_trees(kind: str) -> None:
     ((path, leaf),), _ = tu.tree_flatten_with_path(nested(kind))
@@ -470,7 +468,6 @@ def test_structures_that_were_made_apart_are_compared_without_recursion() -> Non
     assert one == other
 
 
-@pytest.mark.usefixtures("small_heap")
 @pytest.mark.parametrize("kind", ["lists", "tuples", "dicts"])
 def test_deep_trees_pass_transformations(kind: str) -> None:
     def square(tree: Any) -> Any:

@@ -261,7 +261,6 @@ def test_an_array_of_floats_is_not_written_into() -> None:
     assert "at(y)[i].set" in message_of(write)
 
 
-@pytest.mark.usefixtures("small_heap")
 @pytest.mark.parametrize("index", [1, np.array([0, 1])], ids=["number", "array"])
 @pytest.mark.parametrize("key", [lambda i: i, lambda i: (i, 0), lambda i: [i, i]], ids="abc")
 def test_an_ndarray_is_not_indexed(key: Any, index: Any) -> None:
