@@ -176,7 +176,7 @@ def test_minima_at_bounds_mapped_and_twice_differentiated() -> None:
     second = fg.vmap(fg.grad(fg.grad(root)))(rows)
     np.testing.assert_allclose(second, -(rows**-1.5) / 4, 1e-5)
     x, value, _, calls = fg.jit(lambda a: optimize.brent(hill, (a,), full_output=1))(2.3)
-    assert value == hill(x, 2.3)
+    np.testing.assert_allclose(value, hill(x, 2.3), 1e-14)  # compiled, it rounds differently
     assert calls < 30
 
 
