@@ -162,9 +162,9 @@ def tile_shape(dtype: Any) -> gemm.Shape:
 
 
 @cache
-def tiles_code(dtype: Any) -> Code:
+def tiles_code(dtype: Any, kind: gemm.Kind) -> Code:
     """Tiles of a product for ``dtype`` (f32, f64, c64 or c128)."""
-    return gemm.tiles_code(LETTERS[np.dtype(dtype).char], tile_shape(dtype))
+    return gemm.tiles_code(LETTERS[np.dtype(dtype).char], tile_shape(dtype), kind)
 
 
 @cache
