@@ -959,19 +959,21 @@ class _Writer:
         if any(d.kind == "c" for d in dtypes):
             return None
         narrow = REGISTER // _width(dtypes)
+        # A formula is a chain of operations: waiting for it takes longer than a trip to memory.
+        is_chain = any(map(_is_function, body))
         # Of short rows, accesses to a part of long vectors would be most; they take their time.
         is_short = len(self.loops) > 1 and self.row[-1].size < LEAST_ROW
         if is_short and not kinds & {"inner", "total"}:
             if kinds != {"point"}:
                 # Sums of columns would wait for what the row before has left of its last vector.
                 return None
-            is_asked = any(isinstance(node, Guard) for node in body)
-            is_asked = is_asked and self.row[-1].axis in self.guarded
-            if is_asked or cost >= HEAVY:
+            if any(isinstance(node, Guard) for node in body):
+                return Vectors(narrow, narrow) if self.row[-1].axis in self.guarded else None
+            if self.row[-1].size < narrow or (cost >= HEAVY and not is_chain):
+                return None
+            if is_chain:
                 return Vectors(narrow, narrow)
         registers, waiting = REGISTERS, self._most_waiting(body)
-        # A formula is a chain of operations: waiting for it takes longer than a trip to memory.
-        is_chain = any(map(_is_function, body))
         while registers > 1 and registers * waiting > MOST_WAITING and not is_chain:
             registers //= 2
         wide = registers * narrow
