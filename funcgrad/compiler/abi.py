@@ -106,7 +106,7 @@ gemm. C's old values are ignored.
 """
 
 TILE_WORDS = [
-    "begin", "end", "m", "n", "k", "tile_m", "tile_n", "rows", "columns", "symmetric", "slot_a",
+    "begin", "end", "m", "n", "k", "tile_m", "tile_n", "rows", "columns", "slot_a",
     "offset_a", "stride_a", "line_a", "trans_a", "slot_b", "offset_b", "stride_b", "line_b",
     "trans_b", "slot_c", "offset_c", "stride_c", "scratch", "scratch_offset", "lane",
 ]  # fmt: skip
@@ -114,8 +114,8 @@ TILE_WORDS = [
 
 ``C[b] = op(A[b]) @ op(B[b])``, all row-major: ``op(A)`` is ``m x k``, stored as ``k x m`` where
 ``trans_a`` is 1. Every ``C[b]`` has ``rows x columns`` tiles of ``tile_m x tile_n``, counted row by
-row, one matrix after the other; ``begin <= tile < end`` are computed. Where ``symmetric`` is 1,
-tiles are square, and those to the right of the diagonal are copied from those below it.
+row, one matrix after the other; ``begin <= tile < end`` are computed. Those of a symmetric matrix
+are square, and those to the right of the diagonal are copied from those below it.
 ``offset_*``, ``stride_*`` (distance of matrices of a batch) and ``line_*`` (distance of stored
 rows) are bytes. Every thread needs ``lane`` bytes of scratch memory for a block of B: the bits of
 ``slots[LANES_SLOT]`` say which of them are taken.

@@ -11,13 +11,14 @@ import pytest
 
 import funcgrad as fg
 from funcgrad.compiler.native import elementary, llvm_backend, numba_frontend
+from funcgrad.compiler.native.gemm import Kind
 from funcgrad.compiler.native.hoist import hoist
 from funcgrad.compiler.native.vocabulary import WORDS
-from funcgrad.compiler.runtime import kernel_store
+from funcgrad.compiler.runtime import kernel_store, warm_memory
 from funcgrad.higher_order.remembered import forget_all
 
 X = np.linspace(-2.0, 2.0, 6 * 700).reshape(6, 700)
-SMALL = X[:, :7].copy()
+SMALL = X[:, :17].copy()
 
 
 def often(n: int) -> Callable[[Any], Any]:
@@ -50,18 +51,21 @@ PROGRAMS: dict[str, tuple[bool, Callable[[Any], Any], np.ndarray]] = {
     "slices": (True, smooth, X),
     "a number": (True, lambda x: np.sqrt(np.float64(2.0) + x[0, 0]) / 3, X),
     "one formula often": (True, often(9), X),
-    "short rows": (False, lambda x: x - np.mean(x, axis=0), SMALL),
+    "short rows": (True, lambda x: (2 * x - x[0]) * x[:, :1], SMALL),
+    "shorter than a vector": (False, lambda x: (2 * x - x[0]) * x[:, :1], SMALL[:, :6]),
+    "short rows of work": (True, lambda x: np.exp(x - x[0]) * x[:, :1], SMALL),
+    "short columns": (False, lambda x: x - np.mean(x, axis=0), SMALL),
     "transposed": (True, lambda x: x[:, :6] + x[:, :6].T, X),
     "running": (False, lambda x: np.cumsum(x, axis=1), X),
     "looked up": (False, lambda x: x[:, [3, 1, 2]] * 2, X),
 }
 
 
-def compiled(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def compiled(f: Callable[..., Any]) -> Callable[..., Any]:
     """Compiled anew, whatever is known of it."""
     kernel_store._ADDRESSES.clear()
     forget_all()
-    return fg.jit(lambda x: f(x))
+    return fg.jit(lambda *args: f(*args))
 
 
 @pytest.fixture
@@ -96,6 +100,37 @@ def test_few_passes_give_what_all_of_them_give(
     every = compiled(f)(x)
     assert few.dtype == every.dtype
     assert few.tobytes() == every.tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i2"])
+def test_one_kernel_for_short_rows_of_all_lengths(
+    dtype: str, kernels: list[numba_frontend.Translation]
+) -> None:
+    """Whole vectors, what is left of a row, or both; nothing beyond it is written."""
+    f = compiled(lambda x, y: (x + y) * x)
+    for n in (32, 33, 47, 48, 63, 64, 65, 96, 127, 130, 255):
+        x, y = (X.ravel()[: 9 * n].reshape(9, n) * k for k in (100, 70))
+        x, y = x.astype(dtype), y[0].astype(dtype)
+        np.testing.assert_array_equal(f(x, y), (x + y) * x)
+    assert [kernel.is_in_vectors for kernel in kernels] == [True]
+
+
+def test_what_decides_and_calls_is_translated_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    brief = kernel_store.executor_code(), warm_memory.code()
+    tiles = kernel_store.tiles_code(np.dtype("f4"), Kind.FEW)
+    found = []
+
+    def noted(assembly: str, effort: Any) -> Any:
+        found.append(effort)
+        return emission(assembly, effort)
+
+    emission = llvm_backend.Emission
+    monkeypatch.setattr(llvm_backend, "Emission", noted)
+    monkeypatch.setattr(kernel_store, "_ADDRESSES", {})
+    monkeypatch.setattr(kernel_store._Disk, "cache", None)
+    for code in (*brief, tiles):
+        assert kernel_store.code_address(code)
+    assert [effort.name for effort in found] == ["BRIEF", "BRIEF", "NONE"]
 
 
 @pytest.mark.parametrize("n", [elementary.MOST_COPIES, elementary.MOST_COPIES + 1, 20])

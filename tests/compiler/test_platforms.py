@@ -105,7 +105,8 @@ def texts() -> Iterator[tuple[str, Code]]:
 def vectors(features: str) -> Iterator[tuple[str, Code]]:
     """Assembly that is as wide as a processor's registers."""
     lanes = gemm.inner_shape(8, features).lanes
-    yield "tiles", gemm.tiles_code("s", gemm.inner_shape(4, features))
+    for kind in gemm.Kind:
+        yield kind.value, gemm.tiles_code("s", gemm.inner_shape(4, features), kind)
     yield "strided", strided.strided_code("s", strided.inner_shape(4, features))
     yield "Fourier", fourier.fourier_code("z", lanes)
     yield "small, in lanes", InLanes("d", lanes).text(NAMES[0])

@@ -20,7 +20,7 @@ import funcgrad as fg
 import funcgrad.numpy as fnp
 from funcgrad.compiler.abi import FIRST_SLOT, LANES_SLOT, TILE_WORDS
 from funcgrad.compiler.native import llvm_backend
-from funcgrad.compiler.native.gemm import DEPTH, inner_shape, tiles_code
+from funcgrad.compiler.native.gemm import DEPTH, FEW, Kind, inner_shape, tiles_code
 from funcgrad.compiler.runtime.threads import is_available
 
 pytestmark = pytest.mark.skipif(not is_available(), reason="products are calls of BLAS here")
@@ -34,11 +34,11 @@ _NUMBERS = itertools.count()
 Kernel = Callable[[int, int], int]
 
 
-def kernel(letter: str, features: str) -> tuple[Kernel, Any]:
+def kernel(letter: str, features: str, kind: Kind = Kind.TILES) -> tuple[Kernel, Any]:
     """The native code of tiles for a processor with these features, run on this one."""
     dtype = LETTERS[letter]
     shape = inner_shape(np.zeros((), dtype).real.itemsize, features)
-    code = tiles_code(letter, shape)
+    code = tiles_code(letter, shape, kind)
     symbol = f"{code.symbol}_{next(_NUMBERS)}"
     text = code.text.replace(code.symbol, symbol)
     address = llvm_backend.load(
@@ -55,7 +55,6 @@ def multiply(
     b: Any,
     trans: tuple[bool, bool],
     tile: tuple[int, int],
-    is_symmetric: bool = False,
 ) -> Any:
     """Stacks of matrices, multiplied tile by tile, the last tile first."""
     batch, m, k = a.shape if not trans[0] else a.transpose(0, 2, 1).shape
@@ -76,7 +75,6 @@ def multiply(
         "tile_n": tile[1],
         "rows": tiles[0],
         "columns": tiles[1],
-        "symmetric": int(is_symmetric),
         "lane": lane,
         "line_a": a.strides[1],
         "line_b": b.strides[1],
@@ -105,15 +103,30 @@ def random(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> np.n
 @pytest.mark.parametrize("letter", [letter for letter in LETTERS if letter in "sd"])
 def test_half_of_a_symmetric_product_is_the_other_half(letter: str, features: str) -> None:
     run, shape = kernel(letter, FEATURES[features])
+    mirrored, _ = kernel(letter, FEATURES[features], Kind.MIRRORED)
     rng = np.random.default_rng(0)
     for n, k, size in ((1, 1, 4), (7, 3, 4), (50, 9, 16), (65, 300, 24)):
         a = random(rng, (2, n, k), LETTERS[letter])
         for trans in ((False, True), (True, False)):
             x = np.ascontiguousarray(a.transpose(0, 2, 1)) if trans[0] else a
             whole = multiply(run, shape, x, x, trans, (size, size))
-            half = multiply(run, shape, x, x, trans, (size, size), is_symmetric=True)
+            half = multiply(mirrored, shape, x, x, trans, (size, size))
             np.testing.assert_array_equal(half, whole)
             np.testing.assert_array_equal(half, half.transpose(0, 2, 1))
+
+
+@pytest.mark.parametrize("features", FEATURES)
+@pytest.mark.parametrize("letter", [letter for letter in LETTERS if letter in "sd"])
+def test_few_rows_are_multiplied_as_many_are(letter: str, features: str) -> None:
+    run, shape = kernel(letter, FEATURES[features])
+    few, _ = kernel(letter, FEATURES[features], Kind.FEW)
+    rng = np.random.default_rng(0)
+    for m, n, k in ((1, 1, 1), (2, 700, 5), (5, 33, 300), (FEW, 515, 2 * DEPTH + 3)):
+        b = random(rng, (2, k, n), LETTERS[letter])
+        for is_trans in (False, True):
+            a = random(rng, (2, k, m) if is_trans else (2, m, k), LETTERS[letter])
+            operands = shape, a, b, (is_trans, False), (m, min(n, 600))
+            np.testing.assert_array_equal(multiply(few, *operands), multiply(run, *operands))
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])

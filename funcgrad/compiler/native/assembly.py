@@ -19,10 +19,18 @@ Value = str | int
 
 @dataclass(frozen=True)
 class Code:
-    """Native code that is written by hand: LLVM assembly, final as it is, and its function."""
+    """Native code that is written by hand: LLVM assembly, final as it is, and its function.
+
+    Attributes:
+        text: The assembly.
+        symbol: The name of the function.
+        is_brief: Whether it decides and calls, and leaves loops over numbers to others: so it
+            takes no time to speak of, however it is translated.
+    """
 
     text: str
     symbol: str
+    is_brief: bool = False
 
 
 class Assembly:
@@ -30,6 +38,9 @@ class Assembly:
 
     Counters are counted by `count` and `turns`; everything else is written once and never changed.
     """
+
+    is_brief = False
+    """What `Code` says of it."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -50,7 +61,8 @@ class Assembly:
         while n_written < len(self._called):
             list(self._called.values())[n_written]()
             n_written += 1
-        return Code("\n".join([*self.lines, *self._declared, ""]), self._seen[0])
+        text = "\n".join([*self.lines, *self._declared, ""])
+        return Code(text, self._seen[0], self.is_brief)
 
     def use(self, name: str, arguments: str, write: Callable[[], None] | None = None) -> None:
         """Call a function, and have it written: by what is given, or by ``write_`` and its name."""

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from enum import Enum
 from functools import partial
 
 from funcgrad.compiler.abi import LANES_SLOT, TILE_WORDS
@@ -72,9 +73,20 @@ def inner_shape(itemsize: int, features: str) -> Shape:
     return Shape(16 // itemsize, (4,), 2, (2, 1))
 
 
-def tiles_code(letter: str, shape: Shape) -> Code:
+class Kind(Enum):
+    """What tiles of a product are, and what the name of their function ends with."""
+
+    TILES = "tiles"
+    """Parts of any matrix."""
+    FEW = "few"
+    """All of them are of a few rows of A, at least one column of it, and of B as it lies there."""
+    MIRRORED = "mirrored"
+    """Those of a matrix that is symmetric: half of them are copies."""
+
+
+def tiles_code(letter: str, shape: Shape, kind: Kind = Kind.TILES) -> Code:
     """The tiles of products of matrices of BLAS's type ``letter``: s, d, c or z."""
-    return _Assembly(letter, shape).text()
+    return _Assembly(letter, shape, kind).text()
 
 
 class _Assembly(VectorAssembly):
@@ -84,8 +96,9 @@ class _Assembly(VectorAssembly):
         unit: How many real numbers make an element.
     """
 
-    def __init__(self, letter: str, shape: Shape) -> None:
+    def __init__(self, letter: str, shape: Shape, kind: Kind) -> None:
         super().__init__(4 if letter in "sc" else 8, shape.lanes)
+        self.kind = kind
         self.letter = letter
         self.unit = 2 if letter in "cz" else 1
         self.shape = shape
@@ -396,13 +409,15 @@ class _Assembly(VectorAssembly):
         )
         greatest, width = shape.rows[0], shape.width
         with self.function("tile", arguments):
-            panel = self.let(f"alloca [{greatest * DEPTH} x {self.scalar}], align 64")
-            edge = self.let(f"alloca [{greatest * width} x {self.scalar}], align 64")
             # Bytes from row to row, and from column to column.
             a_row, a_column = self._distances("a")
+            if self.kind is Kind.FEW:
+                self._few_tile(a_row, a_column)
+                return
+            panel = self.let(f"alloca [{greatest * DEPTH} x {self.scalar}], align 64")
+            edge = self.let(f"alloca [{greatest * width} x {self.scalar}], align 64")
             b_row, b_column = self._distances("b")
             if self.unit == 1:
-                self._few_tile(a_row, a_column)
                 self._narrow_tile(a_row, a_column)
             is_empty = self.test("eq", "%k", "0")
             end = self.pick(is_empty, "1", "%k")
@@ -453,16 +468,8 @@ class _Assembly(VectorAssembly):
                             )
 
     def _few_tile(self, a_row: str, a_column: str) -> None:
-        """The tile, and the end, where A has few rows and B's lie as they are read."""
-        holds = self.every(
-            self.test("sle", "%rows", FEW),
-            self.test("eq", "%b.trans", "0"),
-            self.test("sge", "%k", "1"),
-        )
-        n = next(self._numbers)
+        """The tile where A has few rows and B's lie as they are read."""
         sums = self.let(f"alloca [{self.shape.few[0] * SPAN} x {self.scalar}], align 64")
-        self.fork(holds, f"few{n}", f"many{n}")
-        self.start(f"few{n}")
         with (
             self.count("0", "%columns", SPAN) as j,
             self.count("0", "%k", DEPTH) as p,
@@ -484,8 +491,6 @@ class _Assembly(VectorAssembly):
                     )
                     self.use(f"few{rows}", words, partial(self._few, rows))
                 start = end
-        self.leave()
-        self.start(f"many{n}")
 
     def _narrow_tile(self, a_row: str, a_column: str) -> None:
         """The tile, and the end, where it has few columns and one block of the summed axis."""
@@ -556,7 +561,7 @@ class _Assembly(VectorAssembly):
 
     def _tiles(self) -> None:
         """The step: claims scratch memory, computes its tiles, releases it."""
-        with self.function(f"fg_{self.letter}tiles", "ptr %slots, ptr %args", "i64"):
+        with self.function(f"fg_{self.letter}{self.kind.value}", "ptr %slots, ptr %args", "i64"):
             self.name_words(TILE_WORDS)
             lanes = self.entry("%slots", LANES_SLOT)
             self.go("look")
@@ -575,7 +580,6 @@ class _Assembly(VectorAssembly):
             a, b, c = (self.array(f"%slot_{x}", f"%offset_{x}") for x in "abc")
             near = self.unit * self.size
             c_line = self.mul("%n", near)
-            is_symmetric = self.test("ne", "%symmetric", "0")
             is_a_trans = self.test("ne", "%trans_a", "0")
             is_b_trans = self.test("ne", "%trans_b", "0")
             a_row = self.pick(is_a_trans, near, "%line_a")
@@ -588,28 +592,24 @@ class _Assembly(VectorAssembly):
                 j = self.mul(self.let(f"srem i64 {rest}, %columns"), "%tile_n")
                 rows = self.least(self.sub("%m", i), "%tile_m")
                 columns = self.mul(self.least(self.sub("%n", j), "%tile_n"), self.unit)
-                is_right = self.test("sgt", j, i)
-                is_copy = self.every(is_symmetric, is_right)
-                with self.when(self.lacks(is_copy)):
-                    at_a = self.at(a, (matrix, "%stride_a"), (i, a_row))
-                    at_b = self.at(b, (matrix, "%stride_b"), (j, b_column))
-                    of_c = self.at(c, (matrix, "%stride_c"))
-                    at_c = self.at(of_c, (i, c_line), (j, near))
-                    self.use(
-                        "tile",
-                        f"i64 {rows}, i64 {columns}, i64 %k, "
-                        f"ptr {at_a}, i64 %line_a, i64 %trans_a, "
-                        f"ptr {at_b}, i64 %line_b, i64 %trans_b, ptr {at_c}, i64 {c_line}, "
-                        f"ptr {panels}",
-                    )
-                    if self.unit == 1:
-                        is_left = self.test("slt", j, i)
-                        with self.when(self.every(is_symmetric, is_left)):
-                            across = self.at(of_c, (j, c_line), (i, near))
-                            self.use(
-                                "mirror",
-                                f"i64 {rows}, i64 {columns}, ptr {at_c}, "
-                                f"ptr {across}, i64 {c_line}",
-                            )
+                at_a = self.at(a, (matrix, "%stride_a"), (i, a_row))
+                at_b = self.at(b, (matrix, "%stride_b"), (j, b_column))
+                of_c = self.at(c, (matrix, "%stride_c"))
+                at_c = self.at(of_c, (i, c_line), (j, near))
+                words = (
+                    f"i64 {rows}, i64 {columns}, i64 %k, ptr {at_a}, i64 %line_a, i64 %trans_a, "
+                    f"ptr {at_b}, i64 %line_b, i64 %trans_b, ptr {at_c}, i64 {c_line}, ptr {panels}"
+                )
+                if self.kind is Kind.MIRRORED:
+                    across = self.at(of_c, (j, c_line), (i, near))
+                    with self.when(self.test("sle", j, i)):
+                        self.use("tile", words)
+                    with self.when(self.test("slt", j, i)):
+                        self.use(
+                            "mirror",
+                            f"i64 {rows}, i64 {columns}, ptr {at_c}, ptr {across}, i64 {c_line}",
+                        )
+                else:
+                    self.use("tile", words)
             others = self.let(f"xor i64 {bit}, -1")
             self.let(f"atomicrmw and ptr {lanes}, i64 {others} release")

@@ -21,6 +21,7 @@ import ctypes
 import sys
 import threading
 import time
+from collections import defaultdict
 from contextlib import nullcontext, suppress
 from enum import Enum
 from functools import cache
@@ -54,6 +55,10 @@ higher ones take a quarter longer and gain nothing that was measured."""
 FINAL_SELECTION = 3
 """Level of the code generator for assembly that is written as it should be: blocks of registers
 in products of matrices, which depend on how instructions are ordered and registers are chosen."""
+
+BRIEF_SELECTION = 0
+"""Level of the code generator for assembly of which no call takes long. It works on every
+instruction alone, in a fifth of the time."""
 
 MAX_SECONDS = 120.0
 """Processor time that LLVM may take for one kernel; the largest ones take a few seconds."""
@@ -105,6 +110,8 @@ def add_math_symbols() -> None:
 class Effort(Enum):
     """What the optimiser has to do for a module."""
 
+    BRIEF = -1
+    """It is written as it should be, and the code generator need not be careful either."""
     NONE = 0
     """It is written as it should be."""
     VECTORS = 1
@@ -177,12 +184,15 @@ def _unlocked(name: str) -> Any:
     return getattr(llvm.ffi.lib, name)._cfn
 
 
-_IDLE: dict[int, list[_Generator]] = {SELECTION: [], FINAL_SELECTION: []}
+_SELECTIONS = {Effort.BRIEF: BRIEF_SELECTION, Effort.NONE: FINAL_SELECTION}
+"""Levels of the code generator for what is not a kernel."""
+
+_IDLE: defaultdict[int, list[_Generator]] = defaultdict(list)
 """What no emission uses, by the level of its code generator."""
 
 
 def _object_file(assembly: str, effort: Effort) -> bytes:
-    selection = FINAL_SELECTION if effort is Effort.NONE else SELECTION
+    selection = _SELECTIONS.get(effort, SELECTION)
     try:
         generator = _IDLE[selection].pop()
     except IndexError:

@@ -54,7 +54,7 @@ SHORT = 32
 """Greatest length of rows that kernels are specialised for, of views with literal steps."""
 
 LEAST_ROW = 256
-"""Length of rows from which they are written in vectors, if nothing is folded along them."""
+"""Length of rows from which long vectors take what is left, too, and columns are folded in them."""
 
 LONG = 512
 """Length of rows from which threads may divide them, where columns are folded."""
@@ -959,23 +959,28 @@ class _Writer:
         if any(d.kind == "c" for d in dtypes):
             return None
         narrow = REGISTER // _width(dtypes)
-        # Of short rows, accesses to a part of a vector would be most; they take their time. But
-        # what has to be asked of every element takes longer.
-        is_short = len(self.loops) > 1 and self.row[-1].size < LEAST_ROW
-        if is_short and not kinds & {"inner", "total"}:
-            is_asked = any(isinstance(node, Guard) for node in body) and kinds == {"point"}
-            is_asked = is_asked and self.row[-1].axis in self.guarded
-            return Vectors(narrow, narrow) if is_asked else None
-        registers, waiting = REGISTERS, self._most_waiting(body)
         # A formula is a chain of operations: waiting for it takes longer than a trip to memory.
         is_chain = any(map(_is_function, body))
+        # Of short rows, accesses to a part of long vectors would be most; they take their time.
+        is_short = len(self.loops) > 1 and self.row[-1].size < LEAST_ROW
+        if is_short and not kinds & {"inner", "total"}:
+            if kinds != {"point"}:
+                # Sums of columns would wait for what the row before has left of its last vector.
+                return None
+            if any(isinstance(node, Guard) for node in body):
+                return Vectors(narrow, narrow) if self.row[-1].axis in self.guarded else None
+            if self.row[-1].size < narrow or (cost >= HEAVY and not is_chain):
+                return None
+            if is_chain:
+                return Vectors(narrow, narrow)
+        registers, waiting = REGISTERS, self._most_waiting(body)
         while registers > 1 and registers * waiting > MOST_WAITING and not is_chain:
             registers //= 2
         wide = registers * narrow
         if cost >= HEAVY:
             count = min(SHORT_REGISTERS * narrow, wide) if is_short else wide
             return Vectors(count, count)
-        return Vectors(wide, narrow if kinds & {"inner", "total"} else wide)
+        return Vectors(wide, narrow if is_short or kinds & {"inner", "total"} else wide)
 
     def _has_core(self, body: list[Node]) -> bool:
         """Whether most indices lie on the same side of every guard: then those need ask nothing."""

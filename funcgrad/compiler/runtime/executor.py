@@ -39,6 +39,8 @@ def executor_code(offsets: Mapping[str, int]) -> Code:
 
 
 class _Executor(Assembly):
+    is_brief = True
+
     def __init__(self, offsets: Mapping[str, int]) -> None:
         super().__init__()
         self.offsets = offsets

@@ -124,7 +124,7 @@ def compile_kernels(sources: Sequence[str], codes: Sequence[Code] = ()) -> list[
     missing = [source for source in sources if source not in _ADDRESSES]
     for _ in range(len(sources) - len(missing)):
         _count("memory_hits")
-    builds = [_Build(code.text, code.symbol) for code in codes if code.text not in _ADDRESSES]
+    builds = [_Build(code.text, code) for code in codes if code.text not in _ADDRESSES]
     # The longest first, so that none is left to be compiled alone when the others are there.
     builds += [_Build(source) for source in sorted(missing, key=len, reverse=True)]
     if builds:
@@ -140,7 +140,7 @@ def code_size(sources: Sequence[str]) -> int:
 def code_address(code: Code) -> int:
     """The native code of LLVM assembly."""
     if code.text not in _ADDRESSES:
-        _build([_Build(code.text, code.symbol)])
+        _build([_Build(code.text, code)])
     return _ADDRESSES[code.text]
 
 
@@ -162,9 +162,9 @@ def tile_shape(dtype: Any) -> gemm.Shape:
 
 
 @cache
-def tiles_code(dtype: Any) -> Code:
+def tiles_code(dtype: Any, kind: gemm.Kind) -> Code:
     """Tiles of a product for ``dtype`` (f32, f64, c64 or c128)."""
-    return gemm.tiles_code(LETTERS[np.dtype(dtype).char], tile_shape(dtype))
+    return gemm.tiles_code(LETTERS[np.dtype(dtype).char], tile_shape(dtype), kind)
 
 
 @cache
@@ -301,15 +301,16 @@ class _Build:
 
     Args:
         text: The source of a kernel, or LLVM assembly.
-        symbol: Name of the native function that is in the assembly; by default the text is a
-            kernel, and the name is made of it.
+        written: What the assembly is; by default the text is a kernel, from which the name of its
+            native function is made.
     """
 
-    def __init__(self, text: str, symbol: str | None = None) -> None:
+    def __init__(self, text: str, written: Code | None = None) -> None:
         self.text = text
-        self.is_kernel = symbol is None
+        self.written = written
+        self.is_kernel = written is None
         self.digest = digest(text.encode())
-        self.symbol = symbol or f"fg_{self.digest[:32]}"
+        self.symbol = f"fg_{self.digest[:32]}" if written is None else written.symbol
         self.seconds = 0.0
 
     def begin(self) -> None:
@@ -333,8 +334,9 @@ class _Build:
 
     def _emission(self) -> Any:
         native = _native()
-        if not self.is_kernel:
-            return native.Emission(self.text, native.Effort.NONE)
+        if self.written is not None:
+            is_brief = self.written.is_brief
+            return native.Emission(self.text, native.Effort["BRIEF" if is_brief else "NONE"])
         assembly, is_in_vectors = _frontend().translate(self.text, self.symbol)
         effort = native.Effort.VECTORS if is_in_vectors else native.Effort.ALL
         return native.Emission(assembly, effort)

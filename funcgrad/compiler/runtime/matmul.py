@@ -15,7 +15,7 @@ import numpy as np
 from funcgrad.compiler.abi import GEMM_WORDS, TILE_WORDS, in_order
 from funcgrad.compiler.foreign import LETTERS
 from funcgrad.compiler.native.assembly import Code
-from funcgrad.compiler.native.gemm import DEPTH, FEW
+from funcgrad.compiler.native.gemm import DEPTH, FEW, Kind
 from funcgrad.compiler.nest.layout import Value, View, whole
 from funcgrad.compiler.nest.nodes import Product
 from funcgrad.compiler.nest.split import PARTS_PER_THREAD, part_count
@@ -126,7 +126,8 @@ class Multiplication:
         """Whether rows of the second matrix are added up where they are."""
         first, second = self.node.layouts
         is_plain = first.is_transposed if self._is_swapped else not second.is_transposed
-        return self._sizes[1] <= FEW and is_plain and self.node.out.dtype.kind == "f"
+        _, m, _, k = self._sizes
+        return m <= FEW and k > 0 and is_plain and self.node.out.dtype.kind == "f"
 
     @property
     def _is_symmetric(self) -> bool:
@@ -146,6 +147,12 @@ class Multiplication:
         )
 
     @property
+    def _kind(self) -> Kind:
+        if self._is_few:
+            return Kind.FEW
+        return Kind.MIRRORED if self._is_symmetric else Kind.TILES
+
+    @property
     def _grid(self) -> tuple[int, int]:
         """How many tiles are below each other, and side by side."""
         _, m, n, _ = self._sizes
@@ -156,7 +163,7 @@ class Multiplication:
         """What it runs: tiles of our own, or a call of BLAS."""
         dtype, library = self.node.out.dtype, self.library
         if library is None:
-            return [kernel_store.tiles_code(dtype)]
+            return [kernel_store.tiles_code(dtype, self._kind)]
         return [gemm_code(LETTERS[dtype.char], library.convention == BLIS)]
 
     def step(self, n_threads: int) -> Step:
@@ -187,7 +194,6 @@ class Multiplication:
             tile_n=self.tile[1],
             rows=self._grid[0],
             columns=self._grid[1],
-            symmetric=int(self._is_symmetric),
             line_a=layout_a.row_stride * itemsize,
             line_b=layout_b.row_stride * itemsize,
             trans_a=int(layout_a.is_transposed != self._is_swapped),

@@ -76,6 +76,8 @@ def worker_code() -> Code:
 
 
 class _Pool(Assembly):
+    is_brief = True
+
     def __init__(self) -> None:
         super().__init__()
         self.is_x86 = platform.machine() == "x86_64"

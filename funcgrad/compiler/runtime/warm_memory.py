@@ -52,6 +52,8 @@ def code() -> Code:
 
 
 class _Functions(Assembly):
+    is_brief = True
+
     def text(self) -> Code:
         self._search("latest")
         self._search("earliest")
