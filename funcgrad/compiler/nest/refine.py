@@ -69,18 +69,17 @@ def refine(graph: Graph) -> None:
 
 
 def common_refinement(a: Shape, b: Shape) -> Shape | None:
-    """The shape with the fewest axes into which those of both split, if there is one."""
+    """The shape with the fewest axes into which those of both split, if there is one.
+
+    It has no axes of length 1.
+    """
     if not math.prod(a):
         return None
     products = {math.prod(shape[k:]) for shape in (a, b) for k in range(len(shape) + 1)}
     ascending = sorted(products)
     if any(m % n for n, m in itertools.pairwise(ascending)):
         return None
-    lengths = tuple(m // n for n, m in itertools.pairwise(ascending))[::-1]
-    for shape in (a, b):  # where axes of length 1 are, somebody may want to have them
-        if tuple(n for n in shape if n != 1) == lengths:
-            return shape
-    return lengths
+    return tuple(m // n for n, m in itertools.pairwise(ascending))[::-1]
 
 
 def _maker(x: Operand, node: Node) -> Point | Pick | None:
@@ -94,8 +93,7 @@ def _is_worth_it(maker: Node, space: Shape, readers: Mapping[Value, Sequence[Nod
     """Whether an array need not be stored then, and rows of it are of use."""
     if not all(isinstance(reader, Point | Fold) for reader in readers[maker.out]):
         return False
-    long = [n for n in space if n != 1]
-    if not long or SHORT < long[-1] < LEAST_ROW:
+    if not space or SHORT < space[-1] < LEAST_ROW:
         return False
     return not any(isinstance(x, View) and _is_across(x) for x in maker.operands)
 
