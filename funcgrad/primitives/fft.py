@@ -116,8 +116,8 @@ def _two_parts(n: int) -> tuple[int, int] | None:
     return None
 
 
-LARGEST_FACTOR = 11
-"""NumPy has code for each of the prime factors up to this one."""
+LARGEST_FACTOR = 13
+"""NumPy is fast where all prime factors are at most that."""
 
 
 def _largest_factor(n: int) -> int:
