@@ -16,6 +16,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from funcgrad.compiler.nest.codegen import MAX_EXTENT
 from funcgrad.compiler.nest.layout import (
     Box,
     Operand,
@@ -45,9 +46,6 @@ MOST = 48
 LEAST_ROW = 32
 """Elements of rows that are long enough for vectors."""
 
-SHORT = 4
-"""Elements of rows that are written out (`specialize`)."""
-
 
 def refine(graph: Graph) -> None:
     """Let what reads an array in another shape be computed with it; changes the graph."""
@@ -61,7 +59,7 @@ def refine(graph: Graph) -> None:
             if maker is None or maker.out.shape == node.space or maker.out in outputs:
                 continue
             space = common_refinement(maker.space, node.space)
-            if space is None or not _is_worth_it(maker, space, readers):
+            if space is None or not _is_worth_it(maker, node, space, readers):
                 continue
             change = _Change(graph, readers, outputs, space)
             if change.reaches([maker, node]):
@@ -89,18 +87,22 @@ def _maker(x: Operand, node: Node) -> Point | Pick | None:
     return maker if is_point else None
 
 
-def _is_worth_it(maker: Node, space: Shape, readers: Mapping[Value, Sequence[Node]]) -> bool:
-    """Whether an array need not be stored then, and rows of it are of use."""
-    if not all(isinstance(reader, Point | Fold) for reader in readers[maker.out]):
+def _is_worth_it(
+    maker: Node, reader: Node, space: Shape, readers: Mapping[Value, Sequence[Node]]
+) -> bool:
+    """Whether an array need not be stored then, and rows are as long as they were, or of use."""
+    if not all(isinstance(other, Point | Fold) for other in readers[maker.out]):
         return False
-    if not space or SHORT < space[-1] < LEAST_ROW:
+    rows = [[n for n in shape if n != 1][-1:] for shape in (maker.space, reader.space)]
+    is_shorter = any(row != [*space[-1:]] for row in rows)
+    if not space or (is_shorter and MAX_EXTENT < space[-1] < LEAST_ROW):
         return False
     return not any(isinstance(x, View) and _is_across(x) for x in maker.operands)
 
 
 def _is_across(x: View) -> bool:
     """Whether elements of a row lie farther apart than rows: a copy is transposed in tiles."""
-    steps = [abs(s) for n, s in zip(x.shape, x.strides, strict=True) if n > SHORT and s]
+    steps = [abs(s) for n, s in zip(x.shape, x.strides, strict=True) if n > MAX_EXTENT and s]
     return any(a < b for a, b in itertools.pairwise(steps))
 
 
