@@ -43,6 +43,9 @@ from funcgrad.compiler.nest.nodes import (
 MOST = 48
 """Nodes that are walked in another way for one array: more than that share no kernel."""
 
+FEW = 4
+"""How many times as often something is read as there are elements, if it may well be stored."""
+
 LEAST_ROW = 32
 """Elements of rows that are long enough for vectors."""
 
@@ -51,6 +54,12 @@ def refine(graph: Graph) -> None:
     """Let what reads an array in another shape be computed with it; changes the graph."""
     readers = readers_of(graph.nodes)
     outputs = set(graph.outputs)
+    for node in graph.nodes:
+        if isinstance(node, Point | Pick | Fold) and 1 in node.space:
+            space = tuple(n for n in node.space if n != 1)
+            change = _Change(graph, readers, outputs, space)
+            if change.takes(node):
+                change.make()
     for node in graph.nodes:
         if not isinstance(node, Point | Fold):
             continue
@@ -130,14 +139,18 @@ class _Change:
             node = waiting.pop()
             if node in self.members:
                 continue
-            runs = _runs(node.space, self.space)
-            if runs is None or len(self.members) == MOST:
-                return False
-            self.members[node] = runs
-            if not self._is_possible(node, runs):
+            if len(self.members) == MOST or not self.takes(node):
                 return False
             waiting += [other for other in self._beside(node) if other.space != self.space]
         return bool(self.members)
+
+    def takes(self, node: Node) -> bool:
+        """Whether one more node can be walked like that."""
+        runs = _runs(node.space, self.space)
+        if runs is None:
+            return False
+        self.members[node] = runs
+        return self._is_possible(node, runs)
 
     def _beside(self, node: Node) -> Iterator[Node]:
         """The nodes that read what it computes, or compute what it reads, index by index."""
@@ -252,4 +265,6 @@ def _is_as_readable(x: View, split: Operand | None) -> bool:
         maker, Point | Pick | Copies
     ):
         return split is not None
-    return reindex_of(x) is None or (isinstance(split, View) and reindex_of(split) is not None)
+    if reindex_of(x) is None or FEW * math.prod(x.value.shape) <= math.prod(x.shape):
+        return True
+    return isinstance(split, View) and reindex_of(split) is not None
