@@ -37,7 +37,9 @@ from funcgrad.compiler.nest.nodes import (
     Node,
     Pick,
     Point,
+    is_copy,
     readers_of,
+    without_unread,
 )
 
 MOST = 48
@@ -60,9 +62,16 @@ def refine(graph: Graph) -> None:
             change = _Change(graph, readers, outputs, space)
             if change.takes(node):
                 change.make()
+    _merge_folds(graph, readers, outputs)
     for node in graph.nodes:
         if not isinstance(node, Point | Fold):
             continue
+        for x in node.operands:
+            space = _space_of_source(x, node)
+            if space is not None:
+                change = _Change(graph, readers, outputs, space)
+                if change.reaches([node]):
+                    change.make()
         for x in node.operands:
             maker = _maker(x, node)
             if maker is None or maker.out.shape == node.space or maker.out in outputs:
@@ -113,6 +122,72 @@ def _is_across(x: View) -> bool:
     """Whether elements of a row lie farther apart than rows: a copy is transposed in tiles."""
     steps = [abs(s) for n, s in zip(x.shape, x.strides, strict=True) if n > MAX_EXTENT and s]
     return any(a < b for a, b in itertools.pairwise(steps))
+
+
+def _space_of_source(x: Operand, node: Node) -> Shape | None:
+    """The axes by which a repeated copy is read axis by axis, where it is not yet.
+
+    Then its reader reads what it is a copy of (`recompute`).
+    """
+    maker = x.value.maker if isinstance(x, View) and not x.is_whole else None
+    if not isinstance(maker, Point) or not is_copy(maker) or maker.epoch != node.epoch:
+        return None
+    assert isinstance(x, View)
+    if reindex_of(x) is not None or any(
+        isinstance(y, View) and _is_across(y) for y in (x, *maker.operands)
+    ):
+        return None
+    axes = dict(zip(x.value.strides, x.value.shape, strict=True))
+    lengths: list[int] = []
+    for n, stride in zip(x.shape, x.strides, strict=True):
+        parts: list[int] = []
+        while stride and n > axes.get(stride, n):
+            length = axes[stride]
+            if n % length:
+                return None
+            parts.insert(0, length)
+            n, stride = n // length, stride * length
+        lengths += [n, *parts]
+    space = tuple(n for n in lengths if n != 1)
+    is_shorter = [n for n in x.shape if n != 1][-1:] != [*space[-1:]]
+    return None if is_shorter or space == node.space else space
+
+
+def _merge_folds(
+    graph: Graph, readers: Mapping[Value, Sequence[Node]], outputs: set[Value]
+) -> None:
+    """Let folds of reshaped folds be one, such as sums over two axes of tiles, one by one."""
+    for node in graph.nodes:
+        if not isinstance(node, Fold):
+            continue
+        (x,) = node.operands
+        first = x.value.maker if isinstance(x, View) and x.is_whole else None
+        if not isinstance(first, Fold) or first.out.shape == node.space:
+            continue
+        if readers[first.out] != [node] or first.out in outputs or first.epoch != node.epoch:
+            continue
+        runs = _runs(first.out.shape, node.space)
+        is_alike = replace(first.form, axes=node.form.axes) == node.form
+        dtypes = {first.operands[0].dtype, first.out.dtype, node.out.dtype}
+        if runs is None or not is_alike or len(dtypes) > 1:
+            continue
+        space: list[int] = []
+        axes: list[int] = []
+        kept = iter(runs)
+        for axis, n in enumerate(first.space):
+            if axis in first.form.axes:
+                axes.append(len(space))
+                space.append(n)
+                continue
+            for other in next(kept):
+                axes += [len(space)] if other in node.form.axes else []
+                space.append(node.space[other])
+        operand = reshaped(first.operands[0], tuple(space))
+        if len(axes) == len(first.form.axes) + len(node.form.axes) and operand is not None:
+            node.operands = (operand,)
+            node.form = replace(node.form, axes=tuple(axes))
+            readers[operand.value].append(node) if isinstance(operand, View) else None
+    graph.nodes = without_unread(graph.nodes, outputs, (Fold,))
 
 
 class _Change:
