@@ -438,8 +438,9 @@ class Graph:
 
 def is_copy(node: Node) -> bool:
     """Whether it only puts elements elsewhere."""
-    is_point = isinstance(node, Point) and not isinstance(node, Guard)
-    return is_point and node.expr == "{0}" and node.operands[0].dtype == node.out.dtype
+    if not isinstance(node, Point) or isinstance(node, Guard):
+        return False
+    return node.expr == "{0}" and node.operands[0].dtype == node.out.dtype
 
 
 def values_read(node: Node) -> Iterable[Value]:

@@ -58,8 +58,7 @@ def refine(graph: Graph) -> None:
     outputs = set(graph.outputs)
     for node in graph.nodes:
         if isinstance(node, Point | Pick | Fold) and 1 in node.space:
-            space = tuple(n for n in node.space if n != 1)
-            change = _Change(graph, readers, outputs, space)
+            change = _Change(graph, readers, outputs, tuple(n for n in node.space if n != 1))
             if change.takes(node):
                 change.make()
     _merge_folds(graph, readers, outputs)
@@ -69,19 +68,14 @@ def refine(graph: Graph) -> None:
         for x in node.operands:
             space = _space_of_source(x, node)
             if space is not None:
-                change = _Change(graph, readers, outputs, space)
-                if change.reaches([node]):
-                    change.make()
+                _Change(graph, readers, outputs, space).make_if_possible([node])
         for x in node.operands:
             maker = _maker(x, node)
             if maker is None or maker.out.shape == node.space or maker.out in outputs:
                 continue
             space = common_refinement(maker.space, node.space)
-            if space is None or not _is_worth_it(maker, node, space, readers):
-                continue
-            change = _Change(graph, readers, outputs, space)
-            if change.reaches([maker, node]):
-                change.make()
+            if space is not None and _is_worth_it(maker, node, space, readers):
+                _Change(graph, readers, outputs, space).make_if_possible([maker, node])
 
 
 def common_refinement(a: Shape, b: Shape) -> Shape | None:
@@ -153,9 +147,7 @@ def _space_of_source(x: Operand, node: Node) -> Shape | None:
     return None if is_shorter or space == node.space else space
 
 
-def _merge_folds(
-    graph: Graph, readers: Mapping[Value, Sequence[Node]], outputs: set[Value]
-) -> None:
+def _merge_folds(graph: Graph, readers: dict[Value, list[Node]], outputs: set[Value]) -> None:
     """Let folds of reshaped folds be one, such as sums over two axes of tiles, one by one."""
     for node in graph.nodes:
         if not isinstance(node, Fold):
@@ -186,7 +178,8 @@ def _merge_folds(
         if len(axes) == len(first.form.axes) + len(node.form.axes) and operand is not None:
             node.operands = (operand,)
             node.form = replace(node.form, axes=tuple(axes))
-            readers[operand.value].append(node) if isinstance(operand, View) else None
+            if isinstance(operand, View):
+                readers[operand.value].append(node)
     graph.nodes = without_unread(graph.nodes, outputs, (Fold,))
 
 
@@ -272,8 +265,13 @@ class _Change:
         folded = _split_axes(node, runs) if isinstance(node, Fold) else ()
         return tuple(n for axis, n in enumerate(self.space) if axis not in folded)
 
+    def make_if_possible(self, nodes: Sequence[Node]) -> None:
+        """Walk nodes, and all that is computed with them, in the other space."""
+        if self.reaches(nodes):
+            self.make()
+
     def make(self) -> None:
-        """Walk them in the other space."""
+        """Walk the members in the other space."""
         for node, runs in self.members.items():
             shape = self._shape_of(node, runs)
             if isinstance(node, Fold):
