@@ -8,6 +8,7 @@ in the namespaces above.
 Compiled, many transforms at once, and long ones, are those of `lowering.FourierCall`; a real one of
 even length is a complex one of pairs of neighbours, whose spectra are told apart by their symmetry:
 what belongs to the first of each pair is Hermitian, what belongs to the second one anti-Hermitian.
+One of a length with a large prime factor is a convolution, of two transforms of another length.
 Other transforms are NumPy's.
 """
 
@@ -28,7 +29,7 @@ from funcgrad.lowering import Array, Form, FourierCall, Routine, UfuncCall
 from funcgrad.primitives.elementwise import Convert, add, conj, imag, mul, real, select, sub
 from funcgrad.primitives.families import Recipe, linear_jvp, shape_of
 from funcgrad.primitives.ordering import axis_last
-from funcgrad.primitives.shape import Concatenate, Reshape, Reverse, Slice, reshape
+from funcgrad.primitives.shape import Concatenate, Pad, Reshape, Reverse, Slice, reshape
 from funcgrad.records import dataclass
 
 
@@ -115,6 +116,57 @@ def _two_parts(n: int) -> tuple[int, int] | None:
     return None
 
 
+LARGEST_FACTOR = 13
+"""NumPy is fast where all prime factors are at most that."""
+
+
+def _largest_factor(n: int) -> int:
+    p, largest = 2, 1
+    while p * p <= n:
+        while n % p == 0:
+            n //= p
+            largest = p
+        p += 1
+    return max(n, largest)
+
+
+def _chirped_form(x: ShapedArray, axis: int, inverse: bool) -> Form | None:
+    """Transforms of a length with a large prime factor: a convolution, by transforms of another.
+
+    With ``2 j k = j^2 + k^2 - (k - j)^2`` and ``w[j] = exp(-pi i j^2 / n)``, the transform is
+    ``w[k] sum over j of (x[j] w[j]) conj(w[k - j])``.
+
+    Source: L. I. Bluestein, "A linear filtering approach to the computation of discrete Fourier
+    transform", IEEE Trans. Audio Electroacoust. 18 (1970) 451.
+    """
+    n, ndim = x.shape[axis], x.ndim
+    size = math.prod(x.shape)
+    if size < LEAST or _largest_factor(n) <= LARGEST_FACTOR:
+        return None
+    m = next(m for m in range(2 * n - 1, 4 * n) if _is_smooth(m))
+    wide = x.update(shape=(*x.shape[:axis], m, *x.shape[axis + 1 :]))
+    if _lanes_form(wide, wide, axis, m, False, 1.0) is None:
+        return None
+    # j^2 / n counts half turns: whole ones are left out while numbers are exact.
+    squares = np.array([j * j % (2 * n) for j in range(n)], np.float64)
+    chirp = np.exp((1j if inverse else -1j) * np.pi * squares / n)
+    kernel = np.zeros(m, np.complex128)
+    kernel[:n] = chirp.conj()
+    kernel[m - n + 1 :] = kernel[1:n][::-1]
+    spectrum = np.fft.fft(kernel)
+    recipe, zero = Recipe(x), (0,) * ndim
+    own, other, last = (
+        _along(weights.astype(x.dtype), axis, ndim)
+        for weights in (chirp, spectrum, chirp / n if inverse else chirp)
+    )
+    highs = tuple(m - n if i == axis else 0 for i in range(ndim))
+    y = recipe(mul, recipe.inputs[0], own)
+    y = recipe(Fft((axis,)), recipe(Pad(zero, highs, zero), y, x.dtype.type(0)))
+    y = recipe(Fft((axis,), True), recipe(mul, y, other))
+    y = recipe(Slice(zero, x.shape, (1,) * ndim), y)
+    return recipe.form(recipe(mul, y, last))
+
+
 def _double(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.complex128 if dtype.kind == "c" else np.float64)
 
@@ -154,6 +206,7 @@ class Fft(Primitive):
             (axis,) = self.axes
             n = x.shape[axis]
             form = _lanes_form(x, x, axis, n, self.inverse, 1 / n if self.inverse else 1.0)
+            form = form or _chirped_form(x, axis, self.inverse)
             if form is not None:
                 return form
             if self.inverse:

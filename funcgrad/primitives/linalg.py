@@ -53,12 +53,15 @@ from funcgrad.primitives.elementwise import (
     convert,
     div,
     equal,
+    exp,
     imag,
     isnan,
     less,
     less_equal,
+    log,
     mul,
     neg,
+    not_equal,
     real,
     scale,
     select,
@@ -102,7 +105,7 @@ from funcgrad.primitives.matrices import (
     where_held,
     zero_of,
 )
-from funcgrad.primitives.reductions import ArgMax, ReduceMax, ReduceProd
+from funcgrad.primitives.reductions import ArgMax, ReduceAny, ReduceMax, ReduceProd
 from funcgrad.primitives.shape import (
     BroadcastTo,
     Concatenate,
@@ -329,7 +332,15 @@ class LuFactor(Factorization):
 
 @dataclass(frozen=True)
 class _Getrf(Factorization):
-    """The packed factors of `LuFactor`, and the pivots counted from 1."""
+    """The packed factors of `LuFactor`, and the pivots counted from 1.
+
+    Args:
+        may_fail: Whether a pivot that is 0 is a failure, or the factors are asked for anyway.
+    """
+
+    may_fail: bool = False
+
+    failure = "Singular matrix"
 
     multiple_results = True
 
@@ -350,8 +361,8 @@ class _Getrf(Factorization):
             Array(stack, INT32),
         )
         arguments = (m, n, Ref(1), max(m, 1), Ref(2), Ref(3))
-        # A zero pivot is no failure: the factors exist.
-        return Routine(arrays, (1, 2), (LapackCall("getrf", a.dtype, arguments),), len(stack))
+        call = LapackCall("getrf", a.dtype, arguments, may_fail=self.may_fail)
+        return Routine(arrays, (1, 2), (call,), len(stack))
 
 
 @dataclass(frozen=True)
@@ -525,9 +536,16 @@ def _rows_of(recipe: Recipe, x: Var, order: Var) -> Any:
 
 @dataclass(frozen=True)
 class _Substituted(System):
-    """`FactoredSolve` without exchanges of rows and without the matrices themselves."""
+    """`FactoredSolve` without exchanges of rows and without the matrices themselves.
+
+    Args:
+        transpose_a: As there.
+        is_checked: Whether a zero on the diagonal is a failure. That takes a call, which one right
+            side needs anyway.
+    """
 
     transpose_a: bool
+    is_checked: bool = True
 
     def impl(self, lu: Any, b: Any) -> Any:
         pivots = np.broadcast_to(np.arange(b.shape[-2]), b.shape[:-1])
@@ -543,7 +561,18 @@ class _Substituted(System):
         if self.transpose_a:
             calls.reverse()
         every = tuple(itertools.chain(*calls))
+        if not self.is_checked:
+            every = tuple(call for call in every if not call.may_fail)
         return Routine((*arrays, *_substitution_arrays(b, 1)), (2,), every, b.ndim - 2)
+
+
+def _diagonal_of_factors(recipe: Recipe, packed: Var) -> Any:
+    """The diagonal of packed factors, which lie column by column."""
+    shape = packed.aval.shape
+    *stack, n, _ = shape
+    flat = recipe(Reshape((*stack, n * n)), recipe(Transpose(by_columns(packed.aval)), packed))
+    ones = (1,) * len(stack)
+    return recipe(Slice((0,) * (len(stack) + 1), (*stack, n * n), (*ones, n + 1)), flat)
 
 
 @dataclass(frozen=True)
@@ -609,7 +638,21 @@ class Inv(Factorization):
         may_fail = not self.nan_if_singular
         if is_small(a):
             return by_kernel("inv", [a], [a], a.shape[-1], may_fail)
-        return by_numpy(["inv"], [a], [a], a.ndim - 2, may_fail)
+        if not math.prod(a.shape):
+            return by_numpy(["inv"], [a], [a], a.ndim - 2, may_fail)
+        recipe, n = Recipe(a), a.shape[-1]
+        packed, counted = recipe(_Getrf(may_fail), *recipe.inputs)
+        order = recipe(_Exchanged(n), counted)
+        order = recipe(Reshape((*order.aval.shape, 1)), order)
+        # The rows of the identity, exchanged.
+        sides = recipe(Convert(a.dtype), recipe(equal, order, np.arange(n, dtype=INT32)))
+        out = recipe(_Substituted(False, is_checked=False), packed, sides)
+        if may_fail:
+            return recipe.form(out)
+        diagonal = _diagonal_of_factors(recipe, packed)
+        is_singular = recipe(ReduceAny((a.ndim - 2,)), recipe(equal, diagonal, a.dtype.type(0)))
+        is_singular = recipe(Reshape((*is_singular.aval.shape, 1, 1)), is_singular)
+        return recipe.form(recipe(select, is_singular, a.dtype.type(np.nan), out))
 
     def abstract_eval(self, a: ShapedArray) -> ShapedArray:
         check_square(self.name, a)
@@ -797,7 +840,13 @@ class Det(Factorization):
         outs = [self.abstract_eval(a)]
         if is_small(a):
             return by_kernel("det", [a], outs)
-        return by_numpy(["det"], [a], outs, a.ndim - 2)
+        if not math.prod(a.shape):
+            return by_numpy(["det"], [a], outs, a.ndim - 2)
+        recipe = Recipe(a)
+        sign, size = _sign_and_logarithm(recipe, *recipe.inputs)
+        # No product of pivots overflows on the way.
+        found = recipe(Convert(a.dtype), recipe(exp, size))
+        return recipe.form(recipe(mul, found, sign))
 
     def abstract_eval(self, a: ShapedArray) -> ShapedArray:
         check_square(self.name, a)
@@ -822,7 +871,11 @@ class Slogdet(Factorization):
     def lower(self, a: ShapedArray) -> Form:
         if is_small(a):
             return by_kernel("slogdet", [a], self.abstract_eval(a))
-        return by_numpy(["slogdet"], [a], self.abstract_eval(a), a.ndim - 2)
+        if not math.prod(a.shape):
+            return by_numpy(["slogdet"], [a], self.abstract_eval(a), a.ndim - 2)
+        recipe = Recipe(a)
+        sign, size = _sign_and_logarithm(recipe, *recipe.inputs)
+        return recipe.form(sign, recipe(Convert(real_dtype(a.dtype)), size))
 
     def abstract_eval(self, a: ShapedArray) -> list[ShapedArray]:
         check_square(self.name, a)
@@ -837,6 +890,31 @@ class Slogdet(Factorization):
             return [sign, size], [None, trace]
         turning = mul.bind(convert(imag.bind(trace), aval_of(a).dtype), aval_of(a).dtype.type(1j))
         return [sign, size], [scale.bind(turning, sign), real.bind(trace)]
+
+
+def _sign_and_logarithm(recipe: Recipe, a: Var) -> tuple[Any, Any]:
+    """The determinant of large matrices from the diagonal of their factors.
+
+    The sign is in their dtype, the logarithm of the absolute value in double precision.
+    """
+    dtype, axis = a.aval.dtype, (a.aval.ndim - 2,)
+    packed, counted = recipe(_Getrf(), a)
+    diagonal = _diagonal_of_factors(recipe, packed)
+    one, zero = dtype.type(1), dtype.type(0)
+    size = recipe(absolute, diagonal)
+    is_zero = recipe(ReduceAny(axis), recipe(equal, size, size.aval.dtype.type(0)))
+    own = np.arange(1, a.aval.shape[-1] + 1, dtype=INT32)
+    turns = recipe(not_equal, counted, own)
+    sign = recipe(select, turns, dtype.type(-1), one)
+    if is_complex(dtype):
+        # A product of numbers of size 1.
+        sign = recipe(mul, sign, recipe(div, diagonal, recipe(Convert(dtype), size)))
+    else:
+        sign = recipe(select, recipe(less, diagonal, zero), recipe(neg, sign), sign)
+    sign = recipe(select, is_zero, zero, recipe(ReduceProd(axis), sign))
+    logarithm = recipe(log, recipe(Convert(np.dtype(np.float64)), size))
+    total = recipe(ReduceSum(axis), logarithm)
+    return sign, recipe(select, is_zero, np.float64(-np.inf), total)
 
 
 # ----------------------------------------------------------------------------------- factorizations

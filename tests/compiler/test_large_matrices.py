@@ -13,6 +13,7 @@ import pytest
 import funcgrad as fg
 import funcgrad.scipy.linalg
 from funcgrad.lowering import MOST_SMALL
+from tests.compiler.plans import steps_of
 
 TOLERANCE = {"f": 1e-4, "F": 1e-4, "d": 1e-12, "D": 1e-12}
 
@@ -94,3 +95,55 @@ def test_factors_and_their_solutions(dtype: str) -> None:
         bound = 100 * TOLERANCE[dtype] * np.linalg.cond(a)
         np.testing.assert_allclose((a.T if trans else a) @ found, b, atol=bound)
         np.testing.assert_array_equal(fg.jit(solve, threads=1)(a, b), found)
+
+
+@pytest.mark.parametrize("dtype", ["f", *rarely("d", "F", "D")])
+def test_inverses_and_determinants(dtype: str) -> None:
+    n = MOST_SMALL + 1
+    a = random((2, n, n), dtype) / np.asarray(np.sqrt(n / 2), dtype)
+    exact = a.astype(np.complex128 if dtype in "FD" else np.float64)
+    bound = 10 * TOLERANCE[dtype]
+    inverse = fg.jit(np.linalg.inv)(a)
+    assert inverse.dtype == a.dtype
+    np.testing.assert_allclose(exact @ inverse, np.broadcast_to(np.eye(n), a.shape), atol=bound)
+    np.testing.assert_array_equal(fg.jit(np.linalg.inv, threads=1)(a[1]), inverse[1])
+    found = fg.jit(np.linalg.det)(a)
+    assert found.dtype == a.dtype
+    np.testing.assert_allclose(found, np.linalg.det(exact), rtol=bound)
+    for ours, theirs in zip(fg.jit(np.linalg.slogdet)(a), np.linalg.slogdet(exact), strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=bound)
+
+
+def test_determinants_that_are_no_numbers_of_their_own() -> None:
+    """Singular matrices, products beyond all numbers, infinities and nan, as NumPy has them."""
+    n = MOST_SMALL + 1
+    matrices = [np.ones((n, n)), 1e5 * np.eye(n), 1e-5 * np.eye(n), -np.eye(n)]
+    for spoiled in (np.inf, np.nan, 0.0):
+        matrices.append(np.eye(n))
+        matrices[-1][3, 3] = spoiled
+    stack = np.stack(matrices)
+    with np.errstate(all="ignore"):
+        expected = np.linalg.slogdet(stack)
+        determinants = np.linalg.det(stack)
+    for ours, theirs in zip(fg.jit(np.linalg.slogdet)(stack), expected, strict=True):
+        np.testing.assert_allclose(ours, theirs)
+    np.testing.assert_allclose(fg.jit(np.linalg.det)(stack), determinants)
+
+
+def test_inverses_of_singular_matrices() -> None:
+    n = MOST_SMALL + 1
+    stack = np.stack([np.ones((n, n)), np.eye(n)])
+    with pytest.raises(np.linalg.LinAlgError, match="Singular matrix"):
+        fg.jit(np.linalg.inv)(stack)
+    slope = fg.jit(fg.grad(lambda a: np.sum(np.linalg.slogdet(a)[1])))(stack)
+    assert np.isnan(slope[0]).all()
+    np.testing.assert_allclose(slope[1], np.eye(n))
+
+
+def test_a_determinant_and_its_gradient_need_one_factorization() -> None:
+    a = definite((MOST_SMALL + 1,) * 2, "d")
+    both = fg.jit(fg.value_and_grad(lambda a: np.linalg.slogdet(a)[1]))
+    assert steps_of(both.lower(a).as_text()).count("by getrf") == 1
+    value, slope = both(a)
+    np.testing.assert_allclose(value, np.linalg.slogdet(a)[1])
+    np.testing.assert_allclose(slope, np.linalg.inv(a).T, atol=1e-12)

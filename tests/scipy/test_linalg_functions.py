@@ -423,3 +423,21 @@ def test_symmetry():
     assert linalg.ishermitian(POSITIVE + 1j * (GENERAL - GENERAL.T))
     assert not linalg.issymmetric(POSITIVE + 1j * (GENERAL - GENERAL.T))
     assert linalg.bandwidth(np.triu(GENERAL)) == (0, 2)
+
+
+def test_the_gradient_of_the_exponential_is_native():
+    """And that of a stack with different numbers of squarings, also twice."""
+    stack = np.stack([GENERAL * 0.01, GENERAL, GENERAL * 30])
+    weights = np.arange(stack.size).reshape(stack.shape) / stack.size
+
+    def loss(a):
+        return (weights * linalg.expm(a * 0.1)).sum()
+
+    gradient = fg.jit(fg.grad(loss))
+    assert "python" not in gradient.lower(stack).as_text().partition("\nplan\n")[2]
+    expected = [
+        0.1 * reference.expm_frechet(a.T * 0.1, w, compute_expm=False)
+        for a, w in zip(stack, weights, strict=True)
+    ]
+    np.testing.assert_allclose(gradient(stack), expected, rtol=1e-9, atol=1e-9)
+    check_grads(lambda a: linalg.expm(a * 0.1), (GENERAL,), order=2)

@@ -24,6 +24,7 @@ from funcgrad.compiler.nest.layout import Value
 from funcgrad.compiler.nest.nodes import Graph
 from funcgrad.compiler.nest.read_through import read_through
 from funcgrad.compiler.nest.recompute import recompute
+from funcgrad.compiler.nest.refine import refine
 from funcgrad.compiler.nest.rematerialize import rematerialize
 from funcgrad.compiler.nest.specialize import specialize
 from funcgrad.compiler.nest.split_totals import split_totals
@@ -33,6 +34,7 @@ from funcgrad.compiler.nest.write_through import prefer_fresh, write_through
 OPTIONAL = (
     "rematerialize",  # loops compute again what earlier loops would keep for them
     "follow_planes",  # arrays that are nearly all zeros are computed where they are not
+    "refine",  # both sides of a reshape are walked by the axes of both shapes
     "read_through",  # assembled arrays are read where their parts come from
     "recompute",  # cheap values are computed again by their readers
     "split_totals",  # folds of whole arrays are folds of rows first
@@ -54,6 +56,7 @@ _ON_GRAPHS: tuple[tuple[str, Callable[[Graph], None]], ...] = (
     ("join_lookups", join_lookups),
     ("divide", divide_deposits),
     ("follow_planes", follow_planes),
+    ("refine", refine),
     ("read_through", read_through),
     ("recompute", recompute),
     ("split_totals", split_totals),

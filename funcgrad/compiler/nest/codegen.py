@@ -37,7 +37,7 @@ from funcgrad.dtypes import BOOL
 from funcgrad.intrinsics import expression
 from funcgrad.records import dataclass
 
-MAX_EXTENT = 4
+MAX_EXTENT = 8
 """Short axes are written out (`specialize`): steps up to this one are known to LLVM."""
 
 TILE = 32

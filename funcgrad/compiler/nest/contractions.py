@@ -7,7 +7,14 @@ from collections.abc import Iterable, Iterator
 from string import ascii_letters
 
 from funcgrad.compiler.nest.builder import Builder
-from funcgrad.compiler.nest.layout import Operand, Shape, Value, View, whole
+from funcgrad.compiler.nest.layout import (
+    Operand,
+    Shape,
+    Value,
+    View,
+    is_overlapping,
+    whole,
+)
 from funcgrad.compiler.nest.nodes import Matrices, Point, Product
 from funcgrad.compiler.nest.split import even_parts
 from funcgrad.lowering import Contraction, Reindex
@@ -25,6 +32,9 @@ LEAST_DIVIDED = 1 << 21
 
 LEAST_PART = 256
 """Terms of the shortest part."""
+
+LEAST_WINDOW = 64
+"""Elements of rows of windows that are worth a loop."""
 
 LEAST_PRODUCT = 1 << 14
 """Multiplications of a matrix product that is worth to be one of many."""
@@ -85,6 +95,8 @@ class Contractor:
         form, (x, y) = self.form, self.operands
         if self.is_by_elements:
             return self._by_elements(form, x, y)
+        if self._is_walk_of_windows(form, x, y):
+            return self._by_rows_of_windows(form, x, y)
         if form.out != "".join(self.batch + self.rows + self.columns) and form.out == "".join(
             self.batch + self.columns + self.rows
         ):
@@ -106,6 +118,24 @@ class Contractor:
         matrix, own = (x, form.lhs) if self._size(self.columns) == 1 else (y, form.rhs)
         return isinstance(matrix, View) and self._stride(matrix, own, self.summed) == 1
 
+    def _is_walk_of_windows(self, form: Contraction, x: Operand, y: Operand) -> bool:
+        """Whether it would copy overlapping windows, of which each is summed up with a vector."""
+        if min(self._size(self.rows), self._size(self.columns)) > 1:
+            return False
+        windows, own = (x, form.lhs) if self._size(self.columns) == 1 else (y, form.rhs)
+        if not isinstance(windows, View) or not is_overlapping(windows):
+            return False
+        last = own.index(self.summed[-1])
+        return windows.strides[last] == 1 and windows.shape[last] >= LEAST_WINDOW
+
+    def _by_rows_of_windows(self, form: Contraction, x: Operand, y: Operand) -> Operand:
+        """Row by row of all windows, so that rows that windows share are in the nearest cache."""
+        *others, last = self.summed
+        labels = "".join([*others, *form.out, last])
+        product = self._multiplied(form, x, y, labels)
+        rows = self.builder.summed(product, (len(labels) - 1,))
+        return whole(self.builder.summed(whole(rows), tuple(range(len(others)))))
+
     def _shape(self, labels: Iterable[str]) -> Shape:
         return tuple(self.lengths[c] for c in labels)
 
@@ -114,14 +144,17 @@ class Contractor:
 
     def _by_elements(self, form: Contraction, x: Operand, y: Operand) -> Operand:
         labels = "".join([*form.out, *self.summed])
+        product = self._multiplied(form, x, y, labels)
+        if not self.summed:
+            return product
+        axes = tuple(range(len(form.out), len(labels)))
+        return whole(self.builder.summed(product, axes))
+
+    def _multiplied(self, form: Contraction, x: Operand, y: Operand, labels: str) -> View:
+        """Products of elements, with axes in an order."""
         space = self._shape(labels)
         aligned = tuple(_spread(z, own, labels, space) for z, own in ((x, form.lhs), (y, form.rhs)))
-        product = Value(space, x.dtype)
-        node = self.builder.add(Point(aligned, (product,), "{0} * {1}"))
-        if not self.summed:
-            return whole(node.out)
-        axes = tuple(range(len(form.out), len(labels)))
-        return whole(self.builder.summed(whole(node.out), axes))
+        return self.builder.result(Point(aligned, (Value(space, x.dtype),), "{0} * {1}"))
 
     def _by_matrices(self, lhs: str, x: Operand, rhs: str, y: Operand, out: str) -> Operand:
         divided = self._with_divided_sums(lhs, x, rhs, y)

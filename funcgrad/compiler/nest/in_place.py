@@ -32,7 +32,7 @@ def reuse_inputs(graph: Graph, groups: Sequence[Group], donated: Sequence[bool])
     for node, i in home.items():
         for k, x in enumerate(node.operands):
             if isinstance(x, View) and x.value in reads:
-                is_plain = x.is_value and not node.looks_around(k)
+                is_plain = x.is_whole and x.shape == node.space and not node.looks_around(k)
                 reads[x.value].append((i, is_plain))
     shapes = graph.out_shapes or [out.shape for out in graph.outputs]
     for out, shape in zip(graph.outputs, shapes, strict=True):

@@ -179,6 +179,11 @@ class Uniform(Strided):
 Operand = View | Uniform
 
 
+def is_overlapping(view: View) -> bool:
+    """Whether it shows most elements several times."""
+    return math.prod(view.shape) > 2 * math.prod(view.value.shape)
+
+
 S = TypeVar("S", bound=Strided)
 T = TypeVar("T")
 

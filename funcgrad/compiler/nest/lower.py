@@ -246,10 +246,11 @@ class Lowering(Builder):
 
     def _reduction(self, form: forms.Reduction, operands: Operands) -> Results:
         (x,) = operands
-        if not form.axes:
-            return [whole(self.copy(x))]
-        order = followed_order(operands)
         out = self._made()
+        x, form = _without_single(x, form)
+        if not form.axes:
+            return [x if x.dtype == out.dtype else whole(self.copy(x, out.dtype))]
+        order = followed_order([x])
         if order is None:
             return [self.result(Fold((x,), (out,), form))]
         kept = tuple(i for i in order if i not in form.axes)
@@ -583,6 +584,18 @@ def _before_conversion(operands: Sequence[Operand]) -> Sequence[Operand]:
             return operands
         found.append(source)
     return found if len({x.dtype for x in found}) == 1 else operands
+
+
+def _without_single(x: Operand, form: forms.Reduction) -> tuple[Operand, forms.Reduction]:
+    """A reduction without axes of one element: folding that into the neutral one gives itself."""
+    single = [axis for axis in form.axes if x.shape[axis] == 1]
+    if not single:
+        return x, form
+    kept = [axis for axis in range(len(x.shape)) if axis not in single]
+    axes = tuple(kept.index(axis) for axis in form.axes if axis not in single)
+    starts = (0,) * len(x.shape)
+    view = forms.Reindex(tuple(kept), starts, (1,) * len(kept))
+    return x.reindexed(view, tuple(x.shape[axis] for axis in kept)), replace(form, axes=axes)
 
 
 def _order(array: forms.Array) -> Sequence[int]:

@@ -436,6 +436,13 @@ class Graph:
     out_shapes: list[Shape] = field(default_factory=list)
 
 
+def is_copy(node: Node) -> bool:
+    """Whether it only puts elements elsewhere."""
+    if not isinstance(node, Point) or isinstance(node, Guard):
+        return False
+    return node.expr == "{0}" and node.operands[0].dtype == node.out.dtype
+
+
 def values_read(node: Node) -> Iterable[Value]:
     """The values that a node reads, with repetitions."""
     return (x.value for x in node.operands if isinstance(x, View))

@@ -28,7 +28,16 @@ from funcgrad.compiler.nest.layout import (
     seen_box,
     whole,
 )
-from funcgrad.compiler.nest.nodes import Fold, Graph, Guard, Node, Pick, Point, without_unread
+from funcgrad.compiler.nest.nodes import (
+    Fold,
+    Graph,
+    Guard,
+    Node,
+    Pick,
+    Point,
+    is_copy,
+    without_unread,
+)
 from funcgrad.intrinsics import expression
 from funcgrad.lowering import Reindex
 
@@ -133,7 +142,7 @@ class _Recomputation:
                 return None
             if isinstance(node, Pick) and box is not None:
                 return None  # only what is read at an index of its own can be fenced off
-            if 4 * math.prod(view.shape) > 5 * math.prod(node.out.shape):
+            if 4 * math.prod(view.shape) > 5 * math.prod(node.out.shape) and not is_copy(node):
                 return None
             ways.append((form, view.shape, box))
         different = set(ways)

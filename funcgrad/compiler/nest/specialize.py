@@ -36,6 +36,7 @@ from funcgrad.compiler.nest.nodes import (
 )
 from funcgrad.compiler.nest.source import neutral
 from funcgrad.lowering import Reindex
+from funcgrad.records import dataclass
 
 
 def specialize(graph: Graph, groups: Sequence[Group]) -> bool:
@@ -46,12 +47,13 @@ def specialize(graph: Graph, groups: Sequence[Group]) -> bool:
     """
     readers = readers_of(graph.nodes)
     replaced: dict[Node, list[Node]] = {}
+    written: dict[Value, _Parts] = {}
     for group in groups:
         axis = _short_axis(group)
         if axis is None:
             continue
         try:
-            nodes = _Writing(group, axis, readers, set(graph.outputs)).nodes
+            writing = _Writing(group, axis, readers, set(graph.outputs))
         except _NotAligned:
             # What was written so far is nobody's: the values are made by the nodes of before.
             for node in group.nodes:
@@ -60,10 +62,36 @@ def specialize(graph: Graph, groups: Sequence[Group]) -> bool:
             continue
         last = group.nodes[-1]
         replaced.update((node, []) for node in group.nodes)
-        replaced[last] = nodes
+        replaced[last] = writing.nodes
+        written.update(writing.parts)
     if replaced:
-        graph.nodes = _ordered([n for node in graph.nodes for n in replaced.get(node, [node])])
+        nodes = _ordered([n for node in graph.nodes for n in replaced.get(node, [node])])
+        graph.nodes = _reading_parts(nodes, written, set(graph.outputs))
     return bool(replaced)
+
+
+def _reading_parts(
+    nodes: Sequence[Node], written: Mapping[Value, _Parts], outputs: set[Value]
+) -> list[Node]:
+    """The nodes, which read elements of short axes where they were computed, not put together."""
+    for node in nodes:
+        if isinstance(node, Point | Fold):
+            node.operands = tuple(_of_one_part(x, written, node) for x in node.operands)
+    assemblies = {value.maker for value in written if isinstance(value.maker, Copies)}
+    read = {value for node in nodes for value in values_read(node)} | outputs
+    return [node for node in nodes if node not in assemblies or node.out in read]
+
+
+def _of_one_part(x: Operand, written: Mapping[Value, _Parts], reader: Node) -> Operand:
+    """An operand as a view of the part that it sees, if that is one."""
+    parts = written.get(x.value) if isinstance(x, View) else None
+    if parts is None or parts.values[0].maker.epoch != reader.epoch:
+        return x
+    assert isinstance(x, View)
+    form = reindex_of(x)
+    if form is None or parts.position in form.axes:
+        return x
+    return parts.at(form.starts[parts.position]).reindexed(parts.without_axis(form), x.shape)
 
 
 def _ordered(nodes: list[Node]) -> list[Node]:
@@ -117,6 +145,28 @@ def _is_worth_it(group: Group, axis: int) -> bool:
     return False
 
 
+@dataclass(frozen=True)
+class _Parts:
+    """What a value is written as: one value for every element of one of its axes.
+
+    Attributes:
+        values: The values, without that axis.
+        position: The axis.
+    """
+
+    values: list[Value]
+    position: int
+
+    def at(self, e: int) -> View:
+        """All of the part at one element of the axis."""
+        return whole(self.values[e])
+
+    def without_axis(self, form: Reindex) -> Reindex:
+        """How a part is walked where the value is walked at one element of the axis."""
+        axes = tuple(None if a is None else a - (a > self.position) for a in form.axes)
+        return Reindex(axes, without(form.starts, self.position), form.steps)
+
+
 class _NotAligned(Exception):
     """An operand does not walk the axis as the group does."""
 
@@ -128,9 +178,8 @@ class _Writing:
         self, group: Group, axis: int, readers: Mapping[Value, Sequence[Node]], outputs: set[Value]
     ) -> None:
         self.axis = axis
-        self.parts: dict[Value, list[Value]] = {}
-        """Values without the axis, for every value that had it."""
-        self.positions: dict[Value, int] = {}
+        self.parts: dict[Value, _Parts] = {}
+        """For every value that had the axis."""
         self.nodes: list[Node] = []
         self.epoch = group.nodes[0].epoch
         self.equation = group.nodes[0].equation
@@ -202,8 +251,7 @@ class _Writing:
     def _make_parts(self, value: Value, position: int) -> list[Value]:
         shape = without(value.shape, position)
         parts = [Value(shape, value.dtype) for _ in range(value.shape[position])]
-        self.parts[value] = parts
-        self.positions[value] = position
+        self.parts[value] = _Parts(parts, position)
         return parts
 
     def _add(self, node: Node) -> None:
@@ -223,7 +271,7 @@ class _Writing:
 
     def _part(self, operand: View, axis: int | None, e: int, shape: Shape) -> Operand:
         parts = self.parts[operand.value]
-        position = self.positions[operand.value]
+        position = parts.position
         form = reindex_of(operand)
         if form is None:
             raise _NotAligned
@@ -239,16 +287,15 @@ class _Writing:
             walks = False
         if position in axes:
             raise _NotAligned
-        part = parts[e if walks else form.starts[position]]
-        moved = tuple(None if a is None else a - (a > position) for a in axes)
-        return whole(part).reindexed(Reindex(moved, without(form.starts, position), steps), shape)
+        part = parts.at(e if walks else form.starts[position])
+        return part.reindexed(parts.without_axis(Reindex(axes, form.starts, steps)), shape)
 
-    def _assemble(self, value: Value, parts: list[Value]) -> None:
+    def _assemble(self, value: Value, parts: _Parts) -> None:
         """Put a value together that others read."""
-        position = self.positions[value]
+        position = parts.position
         n = len(value.shape)
         operands, places = [], []
-        for e, part in enumerate(parts):
+        for e, part in enumerate(parts.values):
             shape = (*part.shape[:position], 1, *part.shape[position:])
             strides = (*part.strides[:position], 0, *part.strides[position:])
             operands.append(View(part, shape, strides))

@@ -18,6 +18,7 @@ from funcgrad.compiler.nest.layout import (
     Operand,
     View,
     contiguous_strides,
+    is_overlapping,
     reshaped,
 )
 from funcgrad.compiler.nest.nodes import Point
@@ -63,11 +64,6 @@ def view_of_parts(parts: Sequence[Operand], places: Sequence[View]) -> View | No
     strides = (*first.strides[:axis], *(s for _, s in found), *first.strides[axis:])
     view = View(first.value, shape, strides, offsets[0])
     return view if is_overlapping(view) or reshaped(view, out.shape) is not None else None
-
-
-def is_overlapping(view: View) -> bool:
-    """Whether it shows most elements several times."""
-    return math.prod(view.shape) > 2 * math.prod(view.value.shape)
 
 
 def _even(offsets: Sequence[int]) -> list[_Axis] | None:

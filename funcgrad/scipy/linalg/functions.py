@@ -19,6 +19,7 @@ import numpy as np
 import funcgrad.numpy.values as fnp
 from funcgrad.api.custom import custom_jvp
 from funcgrad.api.differentiation import jvp
+from funcgrad.api.linear_calls import linear_call
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import real_dtype
@@ -28,7 +29,7 @@ from funcgrad.numpy import linalg, selecting
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import linalg as primitives
 from funcgrad.primitives import shape as s
-from funcgrad.primitives.matrices import as_column, as_row, identity_like
+from funcgrad.primitives.matrices import as_column, as_row, identity_like, matrix_transpose
 from funcgrad.primitives.matrix_functions import Frechet, MatrixFunction, Signm, Sqrtm
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.linalg.operands import (
@@ -69,6 +70,31 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
     return _expm(a) if isinstance(a, Tracer) and a.size else MatrixFunction("expm").bind(a)
 
 
+@custom_jvp
+def _expm(a: Any) -> Any:
+    """The exponential of traced matrices.
+
+    Backwards, its derivative is that of the transposed matrix forwards: nothing of the squarings,
+    whose number depends on values, has to be kept.
+    """
+    return _scaled_and_squared(a)
+
+
+@_expm.defjvp
+def _expm_rule(primals: Any, tangents: Any) -> Any:
+    (a,), (ta,) = primals, tangents
+    return _expm(a), linear_call(_expm_moved, _expm_moved_back, a, ta)
+
+
+def _expm_moved(a: Any, e: Any) -> Any:
+    """The derivative of the exponential in a direction."""
+    return jvp(_scaled_and_squared, (a,), (e,))[1]
+
+
+def _expm_moved_back(a: Any, ct: Any) -> Any:
+    return _expm_moved(matrix_transpose(a), ct)
+
+
 # Numerators of Padé's approximants of degrees 7 and 13, and the norms up to which they are accurate
 # to single and to double precision.
 _PADE = {
@@ -87,8 +113,8 @@ _PADE = {
 }  # fmt: skip
 
 
-def _expm(a: Any) -> Any:
-    """By scaling and squaring, of operations that compile and have derivatives.
+def _scaled_and_squared(a: Any) -> Any:
+    """The exponential by scaling and squaring, of operations that compile and have derivatives.
 
     Source: N. J. Higham, "The scaling and squaring method for the matrix exponential revisited",
     SIAM J. Matrix Anal. Appl. 26 (2005).

@@ -12,6 +12,8 @@ from funcgrad import random
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy.shaping import reshape
+from funcgrad.primitives import elementwise as p
+from funcgrad.primitives.linalg import TriangularSolve
 from funcgrad.primitives.shape import shape_of
 from funcgrad.primitives.special import ndtr
 from funcgrad.scipy.exponentials import floating, logsumexp
@@ -20,6 +22,25 @@ from funcgrad.scipy.stats.vectors import multivariate_normal
 from funcgrad.tree_util import register_pytree_node_class
 
 Bandwidth = str | float | Callable[..., Any] | None
+
+
+def _logs_of_pairs(points: Any, others: Any, covariance: Any) -> Any:
+    """Logarithms of the normal density of the differences of points, ``(d, m)`` and ``(d, n)``.
+
+    Points, and not their many differences, are multiplied by the root of the inverse covariance. It
+    does not matter from where they are counted; from their middle, they are counted accurately.
+
+    Returns:
+        Logarithms, ``(m, n)``.
+    """
+    points, others, covariance = floating("gaussian_kde", points, others, covariance)
+    middle = p.stop_gradient.bind(fnp.mean(others, axis=1, keepdims=True))
+    factor = fnp.linalg.cholesky(covariance)
+    solve, d = TriangularSolve(lower_triangle=True), shape_of(points)[0]
+    rows, columns = (fnp.swapaxes(solve.bind(factor, x - middle), 0, 1) for x in (points, others))
+    apart = reshape(rows, (-1, 1, d)) - columns
+    logs = fnp.sum(f.log(fnp.diagonal(factor)))
+    return -0.5 * fnp.sum(apart * apart, axis=-1) - d * f.HALF_LOG_2PI - logs
 
 
 @register_pytree_node_class
@@ -148,10 +169,7 @@ class gaussian_kde:
             Logarithms, ``(m,)``.
         """
         points = self._points("logpdf", x)
-        pairs = reshape(fnp.swapaxes(points, 0, 1), (-1, 1, self.d)) - fnp.swapaxes(
-            self.dataset, 0, 1
-        )
-        logs = multivariate_normal.logpdf(pairs, np.zeros(self.d), self.covariance)
+        logs = _logs_of_pairs(points, self.dataset, self.covariance)
         return logsumexp(logs, axis=1, b=self.weights)
 
     def evaluate(self, points: Any) -> Any:
@@ -219,11 +237,8 @@ class gaussian_kde:
             raise ShapeError(
                 f"gaussian_kde.integrate_kde: the dimensions {self.d} and {other.d} differ."
             )
-        mine, theirs = (fnp.swapaxes(k.dataset, 0, 1) for k in (self, other))
-        pairs = reshape(mine, (-1, 1, self.d)) - theirs
-        densities = multivariate_normal.pdf(
-            pairs, np.zeros(self.d), self.covariance + other.covariance
-        )
+        total = self.covariance + other.covariance
+        densities = f.exp(_logs_of_pairs(self.dataset, other.dataset, total))
         weights = reshape(self.weights, (-1, 1)) * other.weights
         return fnp.sum(densities * weights)
 

@@ -101,6 +101,12 @@ def test_densities_by_kernels(width):
     same(ours.marginal([0]).pdf(POINTS[0]), reference.marginal([0]).pdf(POINTS[0]))
 
 
+def test_densities_do_not_depend_on_where_points_are_counted_from():
+    far = np.array([[1e6], [-1e6]])
+    near, away = stats.gaussian_kde(DATA), stats.gaussian_kde(DATA + far)
+    np.testing.assert_allclose(away.logpdf(POINTS + far), near.logpdf(POINTS), rtol=1e-8)
+
+
 def test_densities_of_numbers():
     ours, reference = stats.gaussian_kde(DATA[0]), scipy.stats.gaussian_kde(DATA[0])
     same(ours.integrate_box_1d(-1.0, 1.0), reference.integrate_box_1d(-1.0, 1.0))

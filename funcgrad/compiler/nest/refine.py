@@ -1,0 +1,343 @@
+"""Arrays that are reshaped on the way are walked by the axes of both shapes.
+
+``refine : graph -> graph``. What is computed in one shape and read in another one is stored in
+between, for a kernel walks one index space: repeated rows, tiles and groups of channels would be
+written out before anything is done with them. Where both shapes split into the axes of a third one,
+as ``(2, 600, 3, 500)`` and ``(1200, 1500)`` do, elementwise operations and folds on both sides are
+computed in that one, so that fusion finds points of equal indices.
+
+Memory stays as it is: an axis that is split lies where it did.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from funcgrad.compiler.nest.codegen import MAX_EXTENT
+from funcgrad.compiler.nest.layout import (
+    Box,
+    Operand,
+    Shape,
+    Value,
+    View,
+    contiguous_strides,
+    reindex_of,
+    reshaped,
+)
+from funcgrad.compiler.nest.nodes import (
+    Copies,
+    External,
+    Fold,
+    Graph,
+    Guard,
+    Nest,
+    Node,
+    Pick,
+    Point,
+    is_copy,
+    readers_of,
+    without_unread,
+)
+
+MOST = 48
+"""Nodes that are walked in another way for one array: more than that share no kernel."""
+
+FEW = 4
+"""How many times as often something is read as there are elements, if it may well be stored."""
+
+LEAST_ROW = 32
+"""Elements of rows that are long enough for vectors."""
+
+
+def refine(graph: Graph) -> None:
+    """Let what reads an array in another shape be computed with it; changes the graph."""
+    readers = readers_of(graph.nodes)
+    outputs = set(graph.outputs)
+    for node in graph.nodes:
+        if isinstance(node, Point | Pick | Fold) and 1 in node.space:
+            change = _Change(graph, readers, outputs, tuple(n for n in node.space if n != 1))
+            if change.takes(node):
+                change.make()
+    _merge_folds(graph, readers, outputs)
+    for node in graph.nodes:
+        if not isinstance(node, Point | Fold):
+            continue
+        for x in node.operands:
+            space = _space_of_source(x, node)
+            if space is not None:
+                _Change(graph, readers, outputs, space).make_if_possible([node])
+        for x in node.operands:
+            maker = _maker(x, node)
+            if maker is None or maker.out.shape == node.space or maker.out in outputs:
+                continue
+            space = common_refinement(maker.space, node.space)
+            if space is not None and _is_worth_it(maker, node, space, readers):
+                _Change(graph, readers, outputs, space).make_if_possible([maker, node])
+
+
+def common_refinement(a: Shape, b: Shape) -> Shape | None:
+    """The shape with the fewest axes into which those of both split, if there is one.
+
+    It has no axes of length 1.
+    """
+    if not math.prod(a):
+        return None
+    products = {math.prod(shape[k:]) for shape in (a, b) for k in range(len(shape) + 1)}
+    ascending = sorted(products)
+    if any(m % n for n, m in itertools.pairwise(ascending)):
+        return None
+    return tuple(m // n for n, m in itertools.pairwise(ascending))[::-1]
+
+
+def _maker(x: Operand, node: Node) -> Point | Pick | None:
+    """What computes an operand that is all of a value, element by element."""
+    maker = x.value.maker if isinstance(x, View) and x.is_whole else None
+    is_point = isinstance(maker, Point | Pick) and maker.epoch == node.epoch
+    return maker if is_point else None
+
+
+def _is_worth_it(
+    maker: Node, reader: Node, space: Shape, readers: Mapping[Value, Sequence[Node]]
+) -> bool:
+    """Whether an array need not be stored then, and rows are as long as they were, or of use."""
+    if not all(isinstance(other, Point | Fold) for other in readers[maker.out]):
+        return False
+    rows = [[n for n in shape if n != 1][-1:] for shape in (maker.space, reader.space)]
+    is_shorter = any(row != [*space[-1:]] for row in rows)
+    if not space or (is_shorter and MAX_EXTENT < space[-1] < LEAST_ROW):
+        return False
+    return not any(isinstance(x, View) and _is_across(x) for x in maker.operands)
+
+
+def _is_across(x: View) -> bool:
+    """Whether elements of a row lie farther apart than rows: a copy is transposed in tiles."""
+    steps = [abs(s) for n, s in zip(x.shape, x.strides, strict=True) if n > MAX_EXTENT and s]
+    return any(a < b for a, b in itertools.pairwise(steps))
+
+
+def _space_of_source(x: Operand, node: Node) -> Shape | None:
+    """The axes by which a repeated copy is read axis by axis, where it is not yet.
+
+    Then its reader reads what it is a copy of (`recompute`).
+    """
+    maker = x.value.maker if isinstance(x, View) and not x.is_whole else None
+    if not isinstance(maker, Point) or not is_copy(maker) or maker.epoch != node.epoch:
+        return None
+    assert isinstance(x, View)
+    if reindex_of(x) is not None or any(
+        isinstance(y, View) and _is_across(y) for y in (x, *maker.operands)
+    ):
+        return None
+    axes = dict(zip(x.value.strides, x.value.shape, strict=True))
+    lengths: list[int] = []
+    for n, stride in zip(x.shape, x.strides, strict=True):
+        parts: list[int] = []
+        while stride and n > axes.get(stride, n):
+            length = axes[stride]
+            if n % length:
+                return None
+            parts.insert(0, length)
+            n, stride = n // length, stride * length
+        lengths += [n, *parts]
+    space = tuple(n for n in lengths if n != 1)
+    is_shorter = [n for n in x.shape if n != 1][-1:] != [*space[-1:]]
+    return None if is_shorter or space == node.space else space
+
+
+def _merge_folds(graph: Graph, readers: dict[Value, list[Node]], outputs: set[Value]) -> None:
+    """Let folds of reshaped folds be one, such as sums over two axes of tiles, one by one."""
+    for node in graph.nodes:
+        if not isinstance(node, Fold):
+            continue
+        (x,) = node.operands
+        first = x.value.maker if isinstance(x, View) and x.is_whole else None
+        if not isinstance(first, Fold) or first.out.shape == node.space:
+            continue
+        if readers[first.out] != [node] or first.out in outputs or first.epoch != node.epoch:
+            continue
+        runs = _runs(first.out.shape, node.space)
+        is_alike = replace(first.form, axes=node.form.axes) == node.form
+        dtypes = {first.operands[0].dtype, first.out.dtype, node.out.dtype}
+        if runs is None or not is_alike or len(dtypes) > 1:
+            continue
+        space: list[int] = []
+        axes: list[int] = []
+        kept = iter(runs)
+        for axis, n in enumerate(first.space):
+            if axis in first.form.axes:
+                axes.append(len(space))
+                space.append(n)
+                continue
+            for other in next(kept):
+                axes += [len(space)] if other in node.form.axes else []
+                space.append(node.space[other])
+        operand = reshaped(first.operands[0], tuple(space))
+        if len(axes) == len(first.form.axes) + len(node.form.axes) and operand is not None:
+            node.operands = (operand,)
+            node.form = replace(node.form, axes=tuple(axes))
+            if isinstance(operand, View):
+                readers[operand.value].append(node)
+    graph.nodes = without_unread(graph.nodes, outputs, (Fold,))
+
+
+class _Change:
+    """Nodes that are to be walked in another index space."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        readers: Mapping[Value, Sequence[Node]],
+        outputs: set[Value],
+        space: Shape,
+    ) -> None:
+        self.graph = graph
+        self.readers = readers
+        self.outputs = outputs
+        self.space = space
+        self.members: dict[Node, list[Sequence[int]]] = {}
+        """For each the axes that every axis of its own space becomes."""
+
+    def reaches(self, nodes: Sequence[Node]) -> bool:
+        """Whether nodes, and all that would be computed with them, can be walked like that."""
+        waiting = [node for node in nodes if node.space != self.space]
+        while waiting:
+            node = waiting.pop()
+            if node in self.members:
+                continue
+            if len(self.members) == MOST or not self.takes(node):
+                return False
+            waiting += [other for other in self._beside(node) if other.space != self.space]
+        return bool(self.members)
+
+    def takes(self, node: Node) -> bool:
+        """Whether one more node can be walked like that."""
+        runs = _runs(node.space, self.space)
+        if runs is None:
+            return False
+        self.members[node] = runs
+        return self._is_possible(node, runs)
+
+    def _beside(self, node: Node) -> Iterator[Node]:
+        """The nodes that read what it computes, or compute what it reads, index by index."""
+        for x in node.operands:
+            maker = _maker(x, node)
+            if maker is not None and _runs(maker.space, self.space) is not None:
+                yield maker
+        if isinstance(node, Fold):
+            return
+        for reader in self.readers[node.out]:
+            if isinstance(reader, Point | Fold | Pick) and reader.epoch == node.epoch:
+                whole = [x for x in reader.operands if isinstance(x, View) and x.value is node.out]
+                if any(x.is_whole for x in whole):
+                    yield reader
+
+    def _is_possible(self, node: Node, runs: Sequence[Sequence[int]]) -> bool:
+        if isinstance(node, Guard) and _split_box(node.box, runs, self.space) is None:
+            return False
+        if isinstance(node, Fold) and not _is_splittable(node, runs):
+            return False
+        is_kept = all(
+            _is_as_readable(x, reshaped(x, self.space))
+            for x in node.operands
+            if isinstance(x, View)
+        )
+        return is_kept and self._may_have(node.out, self._shape_of(node, runs))
+
+    def _may_have(self, value: Value, shape: Shape) -> bool:
+        """Whether a value can have another shape, as far as those who read it can tell."""
+        if value in self.outputs and not self.graph.out_shapes:
+            return False
+        for reader in self.readers[value]:
+            if isinstance(reader, External | Nest):
+                return False
+            for x in reader.operands:
+                if isinstance(x, View) and x.value is value and not x.is_whole:
+                    split = View(Value(shape, value.dtype), x.shape, x.strides, x.offset)
+                    if reindex_of(x) is not None and reindex_of(split) is None:
+                        return False
+        return True
+
+    def _shape_of(self, node: Node, runs: Sequence[Sequence[int]]) -> Shape:
+        """The shape of what it computes then."""
+        folded = _split_axes(node, runs) if isinstance(node, Fold) else ()
+        return tuple(n for axis, n in enumerate(self.space) if axis not in folded)
+
+    def make_if_possible(self, nodes: Sequence[Node]) -> None:
+        """Walk nodes, and all that is computed with them, in the other space."""
+        if self.reaches(nodes):
+            self.make()
+
+    def make(self) -> None:
+        """Walk the members in the other space."""
+        for node, runs in self.members.items():
+            shape = self._shape_of(node, runs)
+            if isinstance(node, Fold):
+                node.form = replace(node.form, axes=_split_axes(node, runs))
+            if isinstance(node, Guard):
+                box = _split_box(node.box, runs, self.space)
+                assert box is not None  # it is possible
+                node.box = box
+            operands = [reshaped(x, self.space) for x in node.operands]
+            node.operands = tuple(x for x in operands if x is not None)
+            node.out.shape, node.out.strides = shape, contiguous_strides(shape)
+
+
+def _runs(shape: Shape, space: Shape) -> list[Sequence[int]] | None:
+    """The axes of a space that those of a shape split into, if they do."""
+    runs: list[Sequence[int]] = []
+    axis = 0
+    for n in shape:
+        first, length = axis, 1
+        while length < n and axis < len(space):
+            length *= space[axis]
+            axis += 1
+        if length != n:
+            return None
+        runs.append(range(first, axis))
+    return runs if all(n == 1 for n in space[axis:]) else None
+
+
+def _split_axes(node: Fold, runs: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    """The axes that a fold folds then."""
+    return tuple(axis for a in node.form.axes for axis in runs[a])
+
+
+def _is_splittable(node: Fold, runs: Sequence[Sequence[int]]) -> bool:
+    """Whether a fold's results go where they went, for those who read them on the way.
+
+    The numbers of rows are read by other elements of the rows; all other results exist only when
+    the walk is over, and lie in memory.
+    """
+    if not _split_axes(node, runs):
+        return False
+    kept = [axis for axis in range(len(runs)) if axis not in node.form.axes]
+    is_of_rows = not kept or node.form.axes[0] > kept[-1]
+    return not is_of_rows or all(len(runs[axis]) <= 1 for axis in kept)
+
+
+def _split_box(box: Box, runs: Sequence[Sequence[int]], space: Shape) -> Box | None:
+    """The same box of a space with more axes, if it is one."""
+    found: list[tuple[int, int]] = [(0, n) for n in space]
+    for (a, b), run in zip(box, runs, strict=True):
+        rest = math.prod(space[axis] for axis in run[1:])
+        if (a, b) == (0, math.prod(space[axis] for axis in run)):
+            continue
+        if not run or a % rest or b % rest:
+            return None
+        found[run[0]] = a // rest, b // rest
+    return tuple(found)
+
+
+def _is_as_readable(x: View, split: Operand | None) -> bool:
+    """Whether what is read need not be stored for being seen through more axes."""
+    maker = x.value.maker
+    if (isinstance(maker, Point | Pick) and x.is_whole) or not isinstance(
+        maker, Point | Pick | Copies
+    ):
+        return split is not None
+    if reindex_of(x) is None or FEW * math.prod(x.value.shape) <= math.prod(x.shape):
+        return True
+    return isinstance(split, View) and reindex_of(split) is not None

@@ -1,0 +1,139 @@
+"""What comes before and after a reshape is computed in one index space."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import funcgrad as fg
+from funcgrad.compiler.nest.arrange import SKIP_VARIABLE, VERIFY_VARIABLE
+from funcgrad.compiler.nest.refine import common_refinement
+
+
+@pytest.fixture(autouse=True)
+def _verified(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VERIFY_VARIABLE, "1")
+
+
+def steps_of(compiled: Any, *args: Any) -> list[str]:
+    """The lines of the plan that are steps."""
+    plan = compiled.lower(*args).as_text().partition("\nplan\n")[2].partition("\n\n")[0]
+    return [line for line in plan.splitlines() if not line.lstrip().startswith("#")]
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [
+        ((2, 6, 3, 5), (12, 15), (2, 6, 3, 5)),
+        ((12, 15), (2, 6, 3, 5), (2, 6, 3, 5)),
+        ((4, 6), (8, 3), (4, 2, 3)),
+        ((8, 3), (2, 12), (2, 4, 3)),
+        ((4, 6), (6, 4), None),
+        ((4, 1, 6), (4, 6, 1), (4, 6)),
+        ((1, 1), (), ()),
+        ((0, 3), (3, 0), None),
+    ],
+)
+def test_refinements_of_both_shapes(a: Any, b: Any, expected: Any) -> None:
+    assert common_refinement(a, b) == expected
+
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(6, 40))
+ROWS = RNG.normal(size=(6, 4, 40))
+ROW = RNG.normal(size=160)
+
+
+def grouped(x: Any) -> Any:
+    """Groups of channels are normalised, channels are scaled."""
+    y = x.reshape(6, 2, -1)
+    y = (y - y.mean(-1, keepdims=True)) / np.sqrt(y.var(-1, keepdims=True) + 1e-3)
+    return y.reshape(6, 4, -1) * np.arange(1.0, 5.0)[:, None]
+
+
+CHAINS: dict[str, tuple[Any, Any]] = {
+    "tile": (lambda x: np.tile(x, (2, 3)) * 2, X),
+    "tile along one axis": (lambda x: np.sin(np.tile(x, 3)), X),
+    "repeated rows": (lambda x: np.repeat(x, 3, axis=0) * np.repeat(x, 3, axis=0), X),
+    "repeated elements": (lambda x: np.exp(np.repeat(x, 3, axis=1)), X),
+    "other operands": (lambda x: np.tile(x, (1, 4)) * ROW + ROW, X),
+    "every pair": (lambda x: np.sin((x[:, None] * x[None]).reshape(36, 40)), X),
+    "split": (lambda x: np.exp(np.exp(x).reshape(6, 5, 32)), ROWS.reshape(6, 160)),
+    "neither splits": (lambda x: np.exp(np.exp(x).reshape(12, 80)), ROWS),
+    "axes of length 1": (lambda x: np.exp(np.exp(x)[:, None].reshape(6, 40, 1)), X),
+    "a sum of rows": (lambda x: np.sum(np.tile(x, (1, 3)), 1), X),
+    "a sum of columns": (lambda x: np.sum(np.tile(x, (2, 3)) ** 2, 0), X),
+    "groups": (grouped, ROWS),
+}
+STEPS = {
+    "tile": 1, "tile along one axis": 1, "repeated rows": 2, "repeated elements": 1,
+    "other operands": 1, "every pair": 3, "split": 1, "neither splits": 1, "axes of length 1": 1,
+    "a sum of rows": 2, "a sum of columns": 2, "groups": 2,
+}  # fmt: skip
+"""Of the gradient: what is as large as a repeated array is stored by none."""
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_values_and_gradients(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    function, x = CHAINS[name]
+    np.testing.assert_allclose(fg.jit(function)(x), function(x), rtol=1e-12)
+    weights = RNG.normal(size=function(x).shape)
+    gradient = fg.jit(fg.grad(lambda x: np.sum(weights * function(x))))
+    assert len(steps_of(gradient, x)) <= STEPS[name]
+    direction, size = RNG.normal(size=x.shape), 1e-6
+    ends = (np.sum(weights * function(x + s * direction)) for s in (size, -size))
+    slope = np.subtract(*ends) / (2 * size)
+    np.testing.assert_allclose(np.sum(gradient(x) * direction), slope, rtol=1e-6)
+    monkeypatch.setenv(SKIP_VARIABLE, "refine")
+    fg.clear_caches()
+    apart = fg.jit(fg.grad(lambda x: np.sum(weights * function(x))))
+    np.testing.assert_allclose(gradient(x), apart(x), rtol=1e-12)
+
+
+def test_results_have_their_own_shapes() -> None:
+    """Also those that are computed in another one, and those whose memory was given."""
+    compiled = fg.jit(lambda x: (np.tile(x, (2, 3)) + 1, np.tile(x, (2, 3)).sum(0)))
+    for found, expected in zip(
+        compiled(X), (np.tile(X, (2, 3)) + 1, np.tile(X, (2, 3)).sum(0)), strict=True
+    ):
+        assert found.shape == expected.shape
+        np.testing.assert_allclose(found, expected, rtol=1e-14)
+    given = fg.jit(lambda x: np.exp(np.exp(x).reshape(12, 20)).reshape(6, 40), donate_argnums=0)
+    mine = X.copy()
+    out = given(mine)
+    assert np.shares_memory(out, mine)
+    np.testing.assert_allclose(out, np.exp(np.exp(X)), rtol=1e-14)
+
+
+def test_in_loops_and_under_vmap() -> None:
+    def body(c: Any, _: Any) -> Any:
+        wide = np.tile(c, (2, 1)).reshape(2, 6, 40)
+        return np.sin(wide.reshape(12, 40)).reshape(2, 6, 40).sum(0) * 0.5, c[0, 0]
+
+    def looped(x: Any) -> Any:
+        return fg.lax.scan(body, x, None, length=3)[0]
+
+    expected = X
+    for _ in range(3):
+        expected = np.sin(expected)
+    np.testing.assert_allclose(fg.jit(looped)(X), expected, rtol=1e-13)
+    mapped = fg.jit(fg.vmap(lambda r: np.sin(np.tile(r, 3)).reshape(3, -1).sum(0)))
+    np.testing.assert_allclose(mapped(X), 3 * np.sin(X), rtol=1e-13)
+
+
+def test_folds_of_one_element_are_views() -> None:
+    functions = {
+        "sum": lambda x: np.sum(x[:, None], 1) * 2,
+        "max": lambda x: np.max(x[:, :, None], 2) * 2,
+        "prod": lambda x: np.prod(x[None], 0) * 2,
+        "some axes": lambda x: np.sum(x[None], (0, 2)) * 2,
+    }
+    for function in functions.values():
+        compiled = fg.jit(function)
+        np.testing.assert_allclose(compiled(X), function(X), rtol=1e-14)
+        assert len(steps_of(compiled, X)) == 1
+    counted = fg.jit(lambda x: np.sum(x[None] > 0, 0))(X)
+    assert counted.dtype == np.int64
+    np.testing.assert_array_equal(counted, X > 0)
