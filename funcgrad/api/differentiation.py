@@ -36,13 +36,7 @@ from funcgrad.primitives.elementwise import stop_gradient as stop_gradient_p
 from funcgrad.primitives.families import zeros_like_aval
 from funcgrad.primitives.objects import flatten_extra, flatten_values, map_values, settled
 from funcgrad.primitives.shape import Transpose, reshape
-from funcgrad.pytree import (
-    PyTreeDef,
-    tree_flatten,
-    tree_leaves,
-    tree_structure,
-    tree_unflatten,
-)
+from funcgrad.pytree import PyTreeDef, tree_flatten, tree_leaves, tree_unflatten, tuple_of
 from funcgrad.transforms.batch import batch_flat
 from funcgrad.transforms.jvp import jvp_flat
 from funcgrad.transforms.linearize import LinearMap, linearize_flat, record_linear
@@ -781,7 +775,7 @@ class _JacobianPoint:
 
 def _wrap_tree(treedef: PyTreeDef) -> PyTreeDef:
     """The structure of a one-argument call with an argument of structure ``treedef``."""
-    return tree_structure((tree_unflatten(treedef, [0.0] * treedef.num_leaves),))
+    return tuple_of([treedef])
 
 
 def _basis(aval: ShapedArray) -> Any:

@@ -34,7 +34,8 @@ from funcgrad.forking import held_by_forks
 from funcgrad.higher_order.closures import HoldsFunctions
 from funcgrad.higher_order.jit import is_jit_disabled
 from funcgrad.higher_order.lanes import subprograms
-from funcgrad.pytree import PyTreeDef
+from funcgrad.primitives.objects import HoldsArray
+from funcgrad.pytree import PyTreeDef, held_in
 
 T = TypeVar("T")
 
@@ -139,6 +140,8 @@ class _Walk:
             return self.visit((value.func, value.args, value.keywords))
         if isinstance(value, MadeOf):
             return value.transformation, self.visit(value.options), self.visit(value.original)
+        if isinstance(value, HoldsArray):
+            return self.visit(held_in(value))
         if isinstance(value, HoldsFunctions):
             return tuple([self.visit(function) for function in value.functions()])
         if isinstance(value, Primitive | CodeType | PyTreeDef) or _is_own_data(value):

@@ -19,10 +19,11 @@ from funcgrad.primitives.objects import settled
 from funcgrad.pytree import (
     PyTreeDef,
     keystr,
+    opened,
     tree_flatten,
     tree_flatten_with_path,
-    tree_structure,
     tree_unflatten,
+    tuple_of,
 )
 from funcgrad.transforms.cells import Cell, arranged
 from funcgrad.transforms.stage import stage_with_cells, stage_without_cells
@@ -237,10 +238,11 @@ def name_of(function: Any) -> str:
 
 def arguments_tree(*trees: PyTreeDef) -> PyTreeDef:
     """The structure of a tuple of arguments."""
-    return tree_structure(tuple(tree_unflatten(t, [0] * t.num_leaves) for t in trees))
+    return tuple_of(trees)
 
 
 def leaves_with_paths(tree: Any, root: str) -> tuple[list[Any], list[str], PyTreeDef]:
     """Leaves, their paths from ``root``, and the structure."""
     rows, treedef = tree_flatten_with_path(tree)
-    return [settled(x) for _, x in rows], [root + keystr(path) for path, _ in rows], treedef
+    leaves, treedef = opened([x for _, x in rows], treedef)
+    return list(map(settled, leaves)), [root + keystr(path) for path, _ in rows], treedef

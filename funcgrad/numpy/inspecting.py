@@ -12,7 +12,7 @@ import numpy as np
 
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
-from funcgrad.dtypes import is_complex, weak_representative
+from funcgrad.dtypes import is_complex, issubdtype, weak_representative  # noqa: F401 -- a name
 from funcgrad.numpy import elementwise, shaping
 from funcgrad.numpy.promotion import as_value, normalize_axes, promote_inexact, strong
 from funcgrad.primitives import elementwise as p
@@ -20,7 +20,6 @@ from funcgrad.primitives.objects import StandsForArray, settled
 from funcgrad.primitives.reductions import ReduceAll
 from funcgrad.primitives.shape import shape_of
 
-issubdtype = np.issubdtype
 broadcast_shapes = np.broadcast_shapes
 
 
