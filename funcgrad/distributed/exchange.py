@@ -222,7 +222,7 @@ def local_range(n: int, axis_name: Hashable = None) -> range:
     return _part(n, _axis(axis_name, "local_range"))
 
 
-def local_keys(key: np.ndarray, n: int, axis_name: Hashable = None) -> np.ndarray:
+def local_keys(key: Any, n: int, axis_name: Hashable = None) -> Any:
     """Keys of the elements of this process among ``n``, whatever the number of processes.
 
     Args:
@@ -231,15 +231,15 @@ def local_keys(key: np.ndarray, n: int, axis_name: Hashable = None) -> np.ndarra
         axis_name: As of `rank`.
 
     Returns:
-        Keys, stacked: that of element ``i`` is ``fold_in(key, i)``.
+        An array of keys: that of element ``i`` is ``fold_in(key, i)``.
 
     Example:
         >>> import funcgrad as fg
         >>> fg.distributed.local_keys(fg.random.key(0), 3).shape
-        (3, 2)
+        (3,)
     """
     numbers = np.asarray(local_range(n, axis_name), np.int64)
-    return np.asarray(vmap(lambda i: fold_in(key, i))(numbers))
+    return vmap(lambda i: fold_in(key, i))(numbers)
 
 
 def save(path: str | os.PathLike[str], tree: Tree) -> None:

@@ -75,7 +75,10 @@ def _of_number_too(general: Function, function: Function, ufunc: np.ufunc) -> Fu
     def call(*args: Any, **kwargs: Any) -> Any:
         nonlocal of_number
         if current_trace() is EVAL:
-            return function(*args, **kwargs)
+            try:
+                return function(*args, **kwargs)
+            except KeyArrayError as error:
+                return error.keys.answer(function, args, kwargs)
         if not kwargs and len(args) == 1 and type(args[0]) is NumberTracer:
             if of_number is None:
                 of_number = FUNCTIONS[ufunc] or general
