@@ -316,6 +316,17 @@ class PyTreeDef:
         """Structures of the children of the root."""
         return list(self._children)
 
+    def held_names(self) -> list[str | None]:
+        """For every leaf what structures call its holder, ``None`` for those without."""
+
+        def joined(treedef: PyTreeDef, parts: Sequence[list[str | None]]) -> list[str | None]:
+            if treedef.kind in _holders:
+                return [str(treedef._meta)]
+            return [name for part in parts for name in part]
+
+        found: list[str | None] = self.fold([[None]] * self.num_leaves, joined)
+        return found
+
     def closed(self) -> PyTreeDef:
         """The structure that users see, in which holders of arrays are leaves; see `opened`."""
         return self.fold([_LEAF] * self.num_leaves, _closed) if _holders else self

@@ -114,7 +114,7 @@ def describe(value: Any) -> str:
     if isinstance(value, VALUE_TYPES):
         return str(aval_of(value).strong())
     if isinstance(value, HoldsArray):
-        return str(ShapedArray(value.shape, value.dtype))
+        return value.aval_text
     if isinstance(value, tuple | list | dict):
         return f"a pytree with structure {tree_structure(value)}"
     return f"a {type(value).__name__}"

@@ -141,7 +141,7 @@ class _Walk:
         if isinstance(value, MadeOf):
             return value.transformation, self.visit(value.options), self.visit(value.original)
         if isinstance(value, HoldsArray):
-            return self.visit(held_in(value))
+            return self._held(held_in(value))
         if isinstance(value, HoldsFunctions):
             return tuple([self.visit(function) for function in value.functions()])
         if isinstance(value, Primitive | CodeType | PyTreeDef) or _is_own_data(value):
@@ -155,6 +155,12 @@ class _Walk:
             raise _Unknown
         # Programs refer to the array itself, so that an equal one is not the same.
         return id(array), array.shape, array.dtype, digest(array.tobytes())
+
+    def _held(self, array: Any) -> Hashable:
+        """What cannot be changed, and counts by its value."""
+        if type(array) is not np.ndarray or array.nbytes > _MAX_BYTES:
+            raise _Unknown
+        return array.shape, array.dtype, array.tobytes()
 
     def _function(self, function: FunctionType) -> Hashable:
         code = function.__code__

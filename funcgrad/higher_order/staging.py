@@ -212,6 +212,19 @@ def place() -> str:
     return f"\n  at            {location}\n" if location is not None else ""
 
 
+def type_texts(treedef: PyTreeDef, avals: Sequence[ShapedArray]) -> list[str]:
+    """Types of leaves as messages show them: those of holders by their own names."""
+    return [
+        str(a.strong()) if name is None else type_text(name, a)
+        for name, a in zip(treedef.held_names(), avals, strict=True)
+    ]
+
+
+def type_text(name: str, aval: ShapedArray) -> str:
+    """The type of an array of a dtype that NumPy does not have."""
+    return f"{name}[{','.join(map(str, aval.shape))}]"
+
+
 def join_captured(staged: Sequence[Staged]) -> tuple[list[Program], list[Any]]:
     """Programs that take the captured values of all of them in front, and these values."""
     values: dict[int, Any] = {}

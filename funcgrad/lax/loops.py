@@ -29,6 +29,7 @@ from funcgrad.higher_order.staging import (
     name_of,
     put_back,
     stage_once,
+    type_texts,
 )
 from funcgrad.higher_order.while_loop import While
 from funcgrad.primitives.elementwise import Convert, convert
@@ -562,9 +563,14 @@ class _Carry:
 
     def _check(self, outs: Sequence[ShapedArray]) -> None:
         wrong = [
-            f"  `{path}`: {a.strong()} initially, {b.strong()} returned"
-            for path, a, b in zip(self.paths, self.avals, outs, strict=True)
-            if a.strong() != b.strong()
+            f"  `{path}`: {before} initially, {after} returned"
+            for path, before, after in zip(
+                self.paths,
+                type_texts(self.tree, self.avals),
+                type_texts(self.tree, outs),
+                strict=True,
+            )
+            if before != after
         ]
         if wrong:
             raise ShapeError(

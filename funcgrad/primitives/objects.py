@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.avals import aval_of
+from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.primitive import Value
 from funcgrad.core.source import (
     asking_function,
@@ -94,6 +94,11 @@ class HoldsArray(StandsForArray):
     @property
     def shape(self) -> tuple[int, ...]:
         raise NotImplementedError
+
+    @property
+    def aval_text(self) -> str:
+        """The type as messages show it, such as ``key<fry>[3]``."""
+        return str(ShapedArray(self.shape, self.dtype))
 
 
 class Element(StandsForArray):

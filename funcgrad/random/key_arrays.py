@@ -18,10 +18,10 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from funcgrad import lax
-from funcgrad.core.avals import Shape, ShapedArray
+from funcgrad.core.avals import Shape, ShapedArray, aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import PYTHON_SCALARS, ExtendedDtype, prng_key
-from funcgrad.errors import KeyArrayError
+from funcgrad.errors import KeyArrayError, OutOfBoundsError
 from funcgrad.higher_order.staging import located
 from funcgrad.numpy import value_functions
 from funcgrad.numpy.elementwise import equal, not_equal
@@ -76,7 +76,20 @@ _ANSWERS: dict[str, tuple[int, ...]] = {
     **dict.fromkeys(
         ("array_equal", "array_equiv", "eq", "equal", "isin", "ne", "not_equal"), _BOTH
     ),
-    **dict.fromkeys(("iscomplexobj", "isrealobj", "isscalar", "ndim", "shape", "size"), _FIRST),
+    **dict.fromkeys(
+        (
+            "iscomplexobj",
+            "isfinite",
+            "isinf",
+            "isnan",
+            "isrealobj",
+            "isscalar",
+            "ndim",
+            "shape",
+            "size",
+        ),
+        _FIRST,
+    ),
 }
 """Likewise functions whose results are no keys."""
 
@@ -137,11 +150,6 @@ class KeyArray(HoldsArray):
     def nbytes(self) -> int:
         return self.size * self.itemsize
 
-    @property
-    def aval_text(self) -> str:
-        """The type as messages show it, such as ``key<fry>[3]``."""
-        return str(ShapedArray(self.shape, self.dtype))  # type: ignore[arg-type]
-
     def __repr__(self) -> str:
         if isinstance(self._base, Tracer):
             return f"Traced<{self.aval_text}> in {self._base.owner.what}"
@@ -173,7 +181,12 @@ class KeyArray(HoldsArray):
                 f"too many indices: a key, {self.aval_text}, has no axes. random.key_data(key) "
                 "gives its words, and random.PRNGKey(seed) makes keys that are arrays of words."
             )
-        return KeyArray(getitem(_array(self._base), settled_in(index)))
+        array = _array(self._base)
+        try:
+            return KeyArray(getitem(array, settled_in(index)))
+        except OutOfBoundsError as error:
+            error.args = (str(error).replace(str(aval_of(array)), self.aval_text, 1),)
+            raise
 
     def __setitem__(self, index: Any, value: Any) -> NoReturn:
         raise TypeError("keys are not changed in place: write keys = keys.at[index].set(key).")
@@ -255,18 +268,24 @@ class KeyArray(HoldsArray):
         if isinstance(other, KeyArray):
             return comparison(self._base, other._base)
         if isinstance(other, _NUMBERS):
-            raise self.refusal("a comparison with other arrays")
+            raise self.mixed("a comparison")
         return NotImplemented
 
     # What needs numbers.
 
     def refusal(self, what: str) -> KeyArrayError:
         """The error for what is not defined of keys."""
-        problem = f"{what} needs numbers, but got random keys, {self.aval_text}."
+        return self._error(f"{what} needs numbers, but got random keys, {self.aval_text}.")
+
+    def mixed(self, what: str) -> KeyArrayError:
+        """The error for what takes keys, but no other values beside them."""
+        return self._error(f"{what}: random keys, {self.aval_text}, met values that are no keys.")
+
+    def _error(self, problem: str) -> KeyArrayError:
         return KeyArrayError(located(problem, _INSTEAD), self)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
-        raise self.refusal("an ndarray")
+        raise self._error(f"an ndarray holds numbers, but these are random keys, {self.aval_text}.")
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method != "__call__":
@@ -315,7 +334,7 @@ class KeyArray(HoldsArray):
             return type(given)(self._integers(x, name) for x in given)
         if isinstance(given, KeyArray):
             return given._base
-        raise self.refusal(f"{name} of keys and other values")
+        raise self.mixed(name)
 
 
 def _other(given: Any) -> Any:
@@ -379,7 +398,7 @@ class _Places:
     def set(self, values: Any, **options: Any) -> KeyArray:
         """All keys, with others at the index."""
         if not isinstance(values, KeyArray):
-            raise self._keys.refusal("at[...].set of keys and other values")
+            raise self._keys.mixed("at[...].set")
         return KeyArray(self._ref.set(values.base, **options))
 
     def __getattr__(self, name: str) -> Any:
@@ -401,7 +420,8 @@ def words_of_keys(base: Any) -> Any:
 
 
 def _held(keys: KeyArray) -> tuple[Any, str]:
-    return settled(keys.base), KEY.name
+    # A number would have another signature than an array, and programs a trace for each.
+    return _array(settled(keys.base)), KEY.name
 
 
 def _holding(name: str, x: Any) -> Any:
