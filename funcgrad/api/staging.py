@@ -51,7 +51,7 @@ class ShapeDtypeStruct:
 
     def __init__(self, shape: Sequence[int], dtype: Any) -> None:
         self.shape = tuple(int(n) for n in shape)
-        self.dtype = dtype if isinstance(dtype, ExtendedDtype) else np.dtype(dtype)
+        self.dtype: Any = dtype if isinstance(dtype, ExtendedDtype) else np.dtype(dtype)
         if isinstance(self.dtype, np.dtype) and self.dtype != float0:
             check_dtype(self.dtype, "ShapeDtypeStruct")
 

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad import dtypes
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
-from funcgrad.dtypes import is_complex, issubdtype, weak_representative  # noqa: F401 -- a name
+from funcgrad.dtypes import is_complex, weak_representative
 from funcgrad.numpy import elementwise, shaping
 from funcgrad.numpy.promotion import as_value, normalize_axes, promote_inexact, strong
 from funcgrad.primitives import elementwise as p
@@ -21,6 +22,11 @@ from funcgrad.primitives.reductions import ReduceAll
 from funcgrad.primitives.shape import shape_of
 
 broadcast_shapes = np.broadcast_shapes
+
+
+def issubdtype(arg1: Any, arg2: Any) -> bool:
+    """As `numpy.issubdtype`, also of dtypes that NumPy does not have, as those of random keys."""
+    return dtypes.issubdtype(arg1, arg2)
 
 
 def promote_types(a: Any, b: Any) -> np.dtype[Any]:

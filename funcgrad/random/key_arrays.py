@@ -35,6 +35,7 @@ from funcgrad.signatures import signature_of
 
 Function = Callable[..., Any]
 
+_WORD = 0xFFFFFFFF
 _NUMBERS = (np.ndarray, np.generic, Tracer, StandsForArray, *PYTHON_SCALARS)
 _INSTEAD = (
     "New keys come from random.split and random.fold_in; random.key_data(keys) gives their words, "
@@ -414,7 +415,8 @@ def words_of_keys(base: Any) -> Any:
         base: Integers of 64 bits.
     """
     if isinstance(base, np.ndarray | np.generic):
-        return np.stack([base >> np.uint64(32), base & np.uint64(0xFFFFFFFF)], -1).astype(UINT32)
+        known: np.ndarray = np.asarray(base)
+        return np.stack([known >> UINT64.type(32), known & UINT64.type(_WORD)], -1).astype(UINT32)
     high = lax.convert_element_type(lax.shift_right_logical(base, 32), UINT32)
     return lax.stack([high, lax.convert_element_type(base, UINT32)], axis=-1)
 

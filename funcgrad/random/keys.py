@@ -39,7 +39,7 @@ def _check_implementation(name: str, impl: Any, dtype: Any = None) -> None:
             raise ArgumentError(f"random.{name}: impl must be 'threefry2x32', got {given!r}.")
 
 
-def key(seed: ArrayLike, impl: Any = None, *, dtype: Any = None) -> KeyArray:
+def key(seed: ArrayLike, *, impl: Any = None, dtype: Any = None) -> KeyArray:
     """A key made from a seed.
 
     Args:
