@@ -764,27 +764,22 @@ _holders: dict[type, _Node] = {}
 
 
 def register_holder(
-    kind: type, held: Callable[[Any], tuple[Any, str]], holding: Callable[[str, Any], Any]
+    kind: type, held: Callable[[Any], tuple[tuple[Any], str]], holding: Callable[[str, Any], Any]
 ) -> None:
     """Let what is a leaf to users be a container of one array to transformations.
 
     Args:
         kind: The class.
-        held: Gives the array of an instance, and what structures call it.
+        held: Gives the array of an instance in a tuple, and what structures call it.
         holding: The inverse; of what is no such array (a flag, a tangent without values) it gives
             what stands at its place in a tree of users.
     """
-
-    def flatten(holder: Any) -> tuple[tuple[Any, ...], Hashable]:
-        array, name = held(holder)
-        return (array,), name
-
     with _lock:
         _holders[kind] = _Node(
             kind,
-            flatten,
+            held,
             lambda name, parts: holding(name, parts[0]),
-            lambda holder: [(FlattenedIndexKey(0), held(holder)[0])],
+            lambda holder: [(FlattenedIndexKey(0), held(holder)[0][0])],
         )
 
 

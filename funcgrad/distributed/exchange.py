@@ -20,7 +20,8 @@ from funcgrad.data.saving import save as save_file
 from funcgrad.distributed.processes import axis_of, world
 from funcgrad.errors import ArgumentError, DistributedError, ShapeError
 from funcgrad.higher_order.staging import located
-from funcgrad.pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
+from funcgrad.primitives.objects import flatten_held, map_values
+from funcgrad.pytree import tree_flatten, tree_unflatten
 from funcgrad.random.keys import fold_in
 
 Tree = Any
@@ -201,7 +202,7 @@ def shard(tree: Tree, axis: int = 0, axis_name: Hashable = None) -> Tree:
         cut = (*(slice(None) for _ in range(axis % array.ndim)), slice(places.start, places.stop))
         return array[cut].copy()
 
-    return tree_map(part, tree)
+    return map_values(part, tree)
 
 
 def local_range(n: int, axis_name: Hashable = None) -> range:
@@ -332,7 +333,7 @@ def _check_root(root: int, axis: Ranks, operation: str) -> None:
 
 
 def _check_concrete(tree: Tree, operation: str) -> None:
-    if any(isinstance(leaf, Tracer) for leaf in tree_leaves(tree)):
+    if any(isinstance(leaf, Tracer) for leaf in flatten_held(tree)[0]):
         raise ArgumentError(
             located(
                 f"{operation} works on concrete values, and this is a traced one.",

@@ -421,9 +421,12 @@ def words_of_keys(base: Any) -> Any:
     return lax.stack([high, lax.convert_element_type(base, UINT32)], axis=-1)
 
 
-def _held(keys: KeyArray) -> tuple[Any, str]:
-    # A number would have another signature than an array, and programs a trace for each.
-    return _array(settled(keys.base)), KEY.name
+def _held(keys: KeyArray) -> tuple[tuple[Any], str]:
+    base = keys._base
+    if type(base) is not np.ndarray:
+        # A number would have another signature than an array, and programs a trace for each.
+        base = _array(settled(base))
+    return (base,), KEY.name
 
 
 def _holding(name: str, x: Any) -> Any:

@@ -81,7 +81,10 @@ def PRNGKey(seed: ArrayLike, *, impl: str | None = None) -> Array:
         [ 0 42]
     """
     _check_implementation("PRNGKey", impl)
-    return words_of_keys(_of_seed("PRNGKey", seed))
+    known = _of_seed("PRNGKey", seed)
+    if type(seed) is int:
+        return np.array([seed >> 32 & _WORD, seed & _WORD], UINT32)
+    return words_of_keys(known)
 
 
 def _of_seed(name: str, seed: ArrayLike) -> Array:
