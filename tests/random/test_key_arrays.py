@@ -524,6 +524,42 @@ def test_custom_rules():
     np.testing.assert_allclose(fg.vmap(outer)(KEYS), 10 * DRAWN[:, 0], 1e-15)
 
 
+def test_references_to_keys():
+    """A state of random numbers that functions change, under `jit`, in loops and branches."""
+    ref = fg.new_ref(KEYS[3])
+
+    def use():
+        ref[...], key = random.split(ref[...])
+        return key
+
+    key, expected = KEYS[3], []
+    for _ in range(5):
+        key, sub = random.split(key)
+        expected.append(random.key_data(sub))
+    assert_keys(use(), expected[0])
+    assert_keys(fg.jit(use)(), expected[1])
+    assert_keys(lax.scan(lambda c, _: (c, use()), (), None, 2)[1], np.stack(expected[2:4]))
+    assert_keys(lax.cond(True, use, lambda: KEY), expected[4])
+    assert (ref.shape, str(ref.dtype), repr(fg.new_ref(random.key(3)))) == (
+        (), "key<fry>", "Ref((), dtype=key<fry>) overlaying:\n[0 3]",
+    )  # fmt: skip
+    assert_keys(pickle.loads(pickle.dumps(ref))[...], random.key_data(key))
+    several = fg.new_ref(KEYS)
+
+    @fg.jit
+    def change(several):
+        several[0] = KEY
+        return several[1]
+
+    assert_keys(change(several), WORDS[1])
+    assert_keys(several[0], WORDS[1])
+    with pytest.raises(KeyArrayError, match="met values that are no keys"):
+        several[0] = 0
+    with pytest.raises(KeyArrayError, match=r"ref.addupdate needs numbers"):
+        fg.ref.addupdate(several, 0, KEY)
+    assert_keys(fg.freeze(ref), random.key_data(key))
+
+
 # Structures, types and files.
 
 
