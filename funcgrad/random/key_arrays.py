@@ -161,6 +161,12 @@ class KeyArray(HoldsArray):
     def __reduce__(self) -> tuple[Any, ...]:
         return KeyArray, (self._base,)
 
+    def __copy__(self) -> KeyArray:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> KeyArray:
+        return self
+
     # Elements.
 
     def __len__(self) -> int:
@@ -335,7 +341,7 @@ class KeyArray(HoldsArray):
             return type(given)(self._integers(x, name) for x in given)
         if isinstance(given, KeyArray):
             return given._base
-        raise self.mixed(name)
+        raise self.mixed(name) from None
 
 
 def _other(given: Any) -> Any:
