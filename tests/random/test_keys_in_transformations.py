@@ -10,7 +10,7 @@ import pytest
 
 import funcgrad as fg
 import funcgrad.numpy as fnp
-from funcgrad import checkify, data, lax, random
+from funcgrad import checkify, data, lax, random, testing
 from funcgrad.errors import KeyArrayError, TreeError
 from tests.random.keys import (
     DRAWN,
@@ -301,3 +301,28 @@ def test_a_global_key_that_changes_is_noticed():
     space["key"] = random.key(1)
     with pytest.warns(fg.errors.ImpureFunctionWarning, match="`key` is another array"):
         [f() for _ in range(3)]
+
+
+def test_checks_of_functions_of_keys():
+    testing.check_grads(lambda x, key: (x**2 * draw(key)[0], key), (2.0, KEY), order=1)
+
+    def checked(key):
+        checkify.check(draw(key)[0] < 0, "from {key}", key=key)
+        return key
+
+    error, key = checkify.checkify(checked)(KEY)
+    assert "from Array((), dtype=key<fry>) overlaying:\n[ 0 42]" in error.get()
+    assert_keys(key, WORDS[1])
+
+
+def test_rules_for_batches_of_keys():
+    @fg.custom_batching.custom_vmap
+    def f(key):
+        return random.fold_in(key, 7)
+
+    @f.def_vmap
+    def _(size, in_batched, keys):
+        assert (size, in_batched) == (4, [True])
+        return fg.vmap(lambda key: random.fold_in(key, 7))(keys), True
+
+    assert_keys(fg.vmap(f)(KEYS), FOLDED)
