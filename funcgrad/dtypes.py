@@ -147,15 +147,39 @@ def inexact_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 class extended:
-    """Of what kind dtypes are that NumPy does not have; here there are none."""
+    """Of what kind dtypes are that NumPy does not have: those of random keys."""
 
 
 class prng_key(extended):
-    """Of what kind dtypes of random keys are in JAX; here keys are arrays of uint32."""
+    """Of what kind dtypes of random keys are."""
+
+
+class ExtendedDtype:
+    """Base of dtypes that NumPy does not have, of arrays that hold an array of numbers.
+
+    Attributes:
+        name: What it prints as.
+        type: Its kind, such as `prng_key`.
+        base: Dtype of the numbers.
+        itemsize: Bytes of an element.
+    """
+
+    __slots__ = ()
+    name: str
+    type: type[extended]
+    base: np.dtype[Any]
+    itemsize: int
+
+    def holding(self, array: Any) -> Any:
+        """The array of this dtype that holds another one, or what stands for such arrays."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return self.name
 
 
 def issubdtype(a: Any, b: Any) -> bool:
-    """As `numpy.issubdtype`; no dtype is `extended` or one of random keys.
+    """As `numpy.issubdtype`, also of dtypes that NumPy does not have.
 
     Args:
         a: A dtype, or a kind of dtypes.
@@ -165,20 +189,23 @@ def issubdtype(a: Any, b: Any) -> bool:
         >>> import funcgrad as fg
         >>> key = fg.random.key(0)
         >>> fg.dtypes.issubdtype(key.dtype, fg.dtypes.prng_key)
-        False
+        True
     """
+    a, b = (q.type if isinstance(q, ExtendedDtype) else q for q in (a, b))
     if any(isinstance(q, type) and issubclass(q, extended) for q in (a, b)):
         return isinstance(a, type) and isinstance(b, type) and issubclass(a, b)
     return bool(np.issubdtype(a, b))
 
 
-def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> np.dtype[Any]:
+def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
     """The dtype: all have the bits that they say.
 
     Args:
         dtype: A dtype, or the name of one.
-        allow_extended_dtype: Accepted for JAX's signature: there are none.
+        allow_extended_dtype: Whether it may be one that NumPy does not have.
     """
+    if allow_extended_dtype and isinstance(dtype, ExtendedDtype):
+        return dtype
     return np.dtype(dtype)
 
 
@@ -188,7 +215,8 @@ def itemsize_bits(dtype: Any) -> int:
     Args:
         dtype: A dtype, or the name of one.
     """
-    return 8 * np.dtype(dtype).itemsize
+    known = dtype if isinstance(dtype, ExtendedDtype) else np.dtype(dtype)
+    return 8 * known.itemsize
 
 
 def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:

@@ -26,6 +26,7 @@ __all__ = [
     "FuncgradError",
     "FuncgradWarning",
     "ImpureFunctionWarning",
+    "KeyArrayError",
     "LibraryError",
     "LongProgramWarning",
     "MemoryBudgetError",
@@ -66,6 +67,18 @@ class TreeError(_MisuseError):
 
 class DtypeError(_MisuseError):
     """An array has a dtype that funcgrad, or this operation, does not support."""
+
+
+class KeyArrayError(DtypeError):
+    """An array of random keys met an operation on numbers.
+
+    Attributes:
+        keys: The array.
+    """
+
+    def __init__(self, text: str, keys: Any = None) -> None:
+        super().__init__(text)
+        self.keys = keys
 
 
 class DtypePromotionError(DtypeError):

@@ -11,7 +11,7 @@ from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.errors import DtypeError, ShapeError
 from funcgrad.namespaces import present
 from funcgrad.primitives.elementwise import convert
-from funcgrad.primitives.objects import flatten_values, settled
+from funcgrad.primitives.objects import flatten_numbers, settled
 from funcgrad.primitives.shape import Concatenate, Slice, reshape, shape_of
 from funcgrad.pytree import PyTreeDef
 from funcgrad.records import dataclass
@@ -44,7 +44,7 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
         >>> unravel(2 * vector)
         {'a': array([2., 2.]), 'b': np.float64(6.0)}
     """
-    leaves, treedef = flatten_values(pytree)
+    leaves, treedef = flatten_numbers(pytree)
     avals = tuple(aval_of(x).strong() for x in leaves)
     dtype = np.result_type(*(a.dtype for a in avals)) if avals else np.dtype(np.float64)
     rows = [

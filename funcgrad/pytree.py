@@ -316,6 +316,21 @@ class PyTreeDef:
         """Structures of the children of the root."""
         return list(self._children)
 
+    def held_names(self) -> list[str | None]:
+        """For every leaf what structures call its holder, ``None`` for those without."""
+
+        def joined(treedef: PyTreeDef, parts: Sequence[list[str | None]]) -> list[str | None]:
+            if treedef.kind in _holders:
+                return [str(treedef._meta)]
+            return [name for part in parts for name in part]
+
+        found: list[str | None] = self.fold([[None]] * self.num_leaves, joined)
+        return found
+
+    def closed(self) -> PyTreeDef:
+        """The structure that users see, in which holders of arrays are leaves; see `opened`."""
+        return self.fold([_LEAF] * self.num_leaves, _closed) if _holders else self
+
     def unflatten(self, leaves: Iterable[Any]) -> Any:
         """A tree of this structure with the given leaves.
 
@@ -482,7 +497,7 @@ def _treedef_of_rows(rows: Sequence[Row]) -> PyTreeDef:
         if kind is None:
             done.append(_LEAF)
             continue
-        node = _node_of(kind)
+        node = _holders.get(kind) or _node_of(kind)
         if node is None:
             raise TreeError(
                 f"a structure that was pickled holds a {kind.__name__}, which is not registered as "
@@ -564,6 +579,9 @@ def _pieces(treedef: PyTreeDef) -> Iterator[str | PyTreeDef]:
     kind, children = treedef.kind, treedef._children
     if kind is None or kind is type(None):
         yield "*" if kind is None else "None"
+        return
+    if kind in _holders:
+        yield str(treedef._meta)
         return
     before, after = _BRACKETS.get(kind, (f"{kind.__name__}(", ")"))
     names = [f"{key!r}: " for key in treedef.meta] if kind is dict else [""] * len(children)
@@ -738,6 +756,68 @@ def register_pytree_node(
         return [(FlattenedIndexKey(i), x) for i, x in enumerate(flatten(tree)[0])]
 
     _add(_Node(nodetype, flatten, unflatten_func, with_keys, is_transient))
+
+
+# Leaves that hold arrays.
+
+_holders: dict[type, _Node] = {}
+
+
+def register_holder(
+    kind: type, held: Callable[[Any], tuple[tuple[Any], str]], holding: Callable[[str, Any], Any]
+) -> None:
+    """Let what is a leaf to users be a container of one array to transformations.
+
+    Args:
+        kind: The class.
+        held: Gives the array of an instance in a tuple, and what structures call it.
+        holding: The inverse; of what is no such array (a flag, a tangent without values) it gives
+            what stands at its place in a tree of users.
+    """
+    with _lock:
+        _holders[kind] = _Node(
+            kind,
+            held,
+            lambda name, parts: holding(name, parts[0]),
+            lambda holder: [(FlattenedIndexKey(0), held(holder)[0][0])],
+        )
+
+
+def held_in(leaf: Any) -> Any:
+    """The array that a leaf holds; any other leaf itself."""
+    node = _holders.get(type(leaf))
+    return leaf if node is None else node.flatten(leaf)[0][0]
+
+
+def opened(leaves: list[Any], treedef: PyTreeDef) -> tuple[list[Any], PyTreeDef]:
+    """Leaves and structure as transformations see them: arrays instead of what holds them."""
+    if _holders.keys().isdisjoint(map(type, leaves)):
+        return leaves, treedef
+    inner, parts = [], []
+    for leaf in leaves:
+        node = _holders.get(type(leaf))
+        if node is None:
+            inner.append(leaf)
+            parts.append(_LEAF)
+        else:
+            (array,), name = node.flatten(leaf)
+            inner.append(array)
+            parts.append(_intern(node, name, (_LEAF,)))
+    return inner, treedef.fold(parts, _with_children)
+
+
+def _with_children(treedef: PyTreeDef, children: Sequence[PyTreeDef]) -> PyTreeDef:
+    assert treedef._node is not None
+    return _intern(treedef._node, treedef._meta, tuple(children))
+
+
+def _closed(treedef: PyTreeDef, children: Sequence[PyTreeDef]) -> PyTreeDef:
+    return _LEAF if treedef.kind in _holders else _with_children(treedef, children)
+
+
+def tuple_of(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
+    """The structure of a tuple of trees of the given structures."""
+    return _intern(_nodes[tuple], None, tuple(treedefs))
 
 
 # Flattening.

@@ -21,7 +21,8 @@ from funcgrad.namespaces import present
 from funcgrad.numpy.indexing import IndexUpdateRef, assigned, assigned_dtype, getitem
 from funcgrad.numpy.promotion import as_value, strong
 from funcgrad.numpy.writable import made, settled_in
-from funcgrad.primitives.objects import never_settle
+from funcgrad.primitives.objects import never_settle, settled
+from funcgrad.random.key_arrays import KEY, KeyArray
 from funcgrad.transforms.cells import Cell
 
 __all__ = [
@@ -120,7 +121,7 @@ class Ref(Cell):
     def _write(self, index: Any, value: Any, what: str) -> None:
         value, index = as_value(settled_in(value), what), settled_in(index)
         if self.home() is current_trace() is EVAL and not isinstance(value, Tracer):
-            value = assigned_dtype(value, self.dtype)
+            value = assigned_dtype(value, self.inside.dtype)
             if self.is_shared:
                 self._value, self.is_shared = np.array(self._value), False
             self._value[index] = value
@@ -129,7 +130,11 @@ class Ref(Cell):
 
     def _fitted(self, value: Any) -> Any:
         """A result as an array or a tracer of the type that is held."""
-        return strong(value) if isinstance(value, Tracer) else np.asarray(value, self.dtype)
+        return strong(value) if isinstance(value, Tracer) else np.asarray(value, self.inside.dtype)
+
+    def shown(self, content: Any) -> Any:
+        """The content, or a part of it, as users know it."""
+        return content
 
     # What asks for an array.
 
@@ -146,6 +151,39 @@ class Ref(Cell):
 never_settle(Ref)
 
 
+class KeyRef(Ref):
+    """A reference to an array of random keys, which holds their integers."""
+
+    __slots__ = ()
+
+    @property
+    def dtype(self) -> Any:
+        """That of keys."""
+        return KEY
+
+    def __repr__(self) -> str:
+        return f"Ref{repr(self[...]).removeprefix('Array')}"
+
+    def __reduce__(self) -> Any:
+        return KeyRef, (self[...].base,)
+
+    def __getitem__(self, index: Any) -> KeyArray:
+        return self.shown(super().__getitem__(index))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        what = "ref[index] = value"
+        if not isinstance(value, KeyArray):
+            raise self.shown(self.content()).mixed(what)
+        self._write(index, value.base, what)
+
+    def addupdate(self, x: Any, idx: Any = ...) -> None:
+        """An error: keys are not added."""
+        raise self.shown(self.content()).refusal("ref.addupdate")
+
+    def shown(self, content: Any) -> KeyArray:
+        return KeyArray(settled(content))
+
+
 def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None) -> Ref:
     """A reference to a new array that may be changed, also by functions that are transformed.
 
@@ -154,7 +192,7 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
     closes over, changes it for its caller: under `jit`, in loops and branches.
 
     Args:
-        init_val: The first content, copied: an array or a number.
+        init_val: The first content, copied: an array, a number, or an array of random keys.
         memory_space: Accepted for JAX's signature; ``None``.
         kind: ``None``, or ``"no_grad_no_remat"``, which is of no effect.
 
@@ -178,6 +216,8 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
     check_placement("new_ref", memory_space=memory_space)
     if kind not in (None, "no_grad_no_remat"):
         raise ArgumentError(f"new_ref: kind must be None or 'no_grad_no_remat', got {kind!r}.")
+    if isinstance(init_val, KeyArray):
+        return _made(KeyRef, init_val.base)
     return _made(Ref, init_val)
 
 
@@ -230,8 +270,8 @@ def freeze(ref: Ref) -> Any:
     is_shared = ref.is_shared
     value = ref.end(_ended("was frozen"))
     if current_trace() is EVAL:
-        return value.copy() if is_shared else value
-    return made(value, True)
+        return ref.shown(value.copy() if is_shared else value)
+    return ref.shown(made(value, True))
 
 
 def free_ref(ref: Ref) -> None:

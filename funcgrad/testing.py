@@ -20,7 +20,8 @@ from funcgrad.api.differentiation import jvp, vjp
 from funcgrad.api.vectorization import vmap
 from funcgrad.errors import ArgumentError, FuncgradError
 from funcgrad.namespaces import present
-from funcgrad.pytree import tree_flatten, tree_leaves, tree_unflatten
+from funcgrad.primitives.objects import flatten_held
+from funcgrad.pytree import tree_unflatten
 
 __all__ = [
     "CustomRuleError",
@@ -92,6 +93,10 @@ def check_grads(
     _Checker(modes, atol, rtol, eps, np.random.default_rng(seed)).check(f, tuple(args), 1, order)
 
 
+def _leaves(tree: Any) -> list[Any]:
+    return flatten_held(tree)[0]
+
+
 class _Checker:
     def __init__(
         self,
@@ -108,7 +113,7 @@ class _Checker:
         self.rng = rng
 
     def check(self, f: Function, args: tuple[Any, ...], order: int, last: int) -> None:
-        leaves, treedef = tree_flatten(args)
+        leaves, treedef = flatten_held(args)
         paths = leaf_paths(args)
         active = [i for i, x in enumerate(leaves) if np.asarray(x).dtype.kind in "fc"]
 
@@ -131,10 +136,10 @@ class _Checker:
         if "fwd" in self.modes:
             self.check(lambda *xs: jvp(f, xs, tuple(directions))[1], tuple(point), order + 1, last)
         if "rev" in self.modes:
-            cts = [self._direction(x) for x in tree_leaves(f(*point))]
+            cts = [self._direction(x) for x in _leaves(f(*point))]
 
             def pulled(*xs: Any) -> Any:
-                _, pull = vjp(lambda *ys: tree_leaves(f(*ys)), *xs)
+                _, pull = vjp(lambda *ys: _leaves(f(*ys)), *xs)
                 return pull(cts)
 
             self.check(pulled, tuple(point), order + 1, last)
@@ -155,11 +160,11 @@ class _Checker:
         moves = [d if k == i else np.zeros_like(d) for k, d in enumerate(directions)]
         if "fwd" in self.modes:
             _, computed = jvp(f, tuple(point), tuple(moves))
-            for n, c in zip(numeric, tree_leaves(computed), strict=True):
+            for n, c in zip(numeric, _leaves(computed), strict=True):
                 if np.asarray(c).dtype.kind in "fc":
                     self._compare(n, np.asarray(c), point[i], path, "fwd", order)
         if "rev" in self.modes:
-            value, pull = vjp(lambda *ys: tree_leaves(f(*ys)), *point)
+            value, pull = vjp(lambda *ys: _leaves(f(*ys)), *point)
             cts = [self._direction(x) for x in value]
             # Of functions that are not holomorphic only the real part of the product is kept.
             expected = sum(np.sum(c * n).real for c, n in zip(cts, numeric, strict=True))
@@ -174,7 +179,7 @@ class _Checker:
         low = [x - eps * direction if k == i else x for k, x in enumerate(point)]
         dtype = np.asarray(point[i]).dtype
         high[i], low[i] = np.asarray(high[i], dtype), np.asarray(low[i], dtype)
-        pairs = zip(tree_leaves(f(*high)), tree_leaves(f(*low)), strict=True)
+        pairs = zip(_leaves(f(*high)), _leaves(f(*low)), strict=True)
         return [
             (np.asarray(a) - np.asarray(b)) / (2 * eps)
             if np.asarray(a).dtype.kind in "fc"
@@ -296,7 +301,7 @@ class _RuleChecker:
         self.static = f.rules.nondiff_argnums
         self.args = args
         places = [i for i in range(len(args)) if i not in self.static]
-        self.leaves, self.treedef = tree_flatten([args[i] for i in places])
+        self.leaves, self.treedef = flatten_held([args[i] for i in places])
         paths = [p for i in places for p in leaf_paths(args[i], f"args[{i}]")]
         kept = [i for i, x in enumerate(self.leaves) if np.asarray(x).dtype.kind in "fc"]
         self.active = kept
@@ -304,7 +309,7 @@ class _RuleChecker:
         self.point = [np.asarray(self.leaves[i]) for i in kept]
         self.directions = [numbers._direction(x) for x in self.point]
         out = f.rules.fun(*args)
-        self.values = [np.asarray(x) for x in tree_leaves(out)]
+        self.values = [np.asarray(x) for x in _leaves(out)]
         self.result_paths = leaf_paths(out, "result")
         self.numeric = [
             numbers._difference(self.flat(f.rules.fun), self.point, d, i)
@@ -320,7 +325,7 @@ class _RuleChecker:
                 leaves[i] = value
             rest = iter(tree_unflatten(self.treedef, leaves))
             full = [a if i in self.static else next(rest) for i, a in enumerate(self.args)]
-            return tree_leaves(function(*full))
+            return _leaves(function(*full))
 
         return of_active
 

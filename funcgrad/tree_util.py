@@ -30,6 +30,7 @@ from funcgrad.pytree import (
     tree_map,
     tree_structure,
     tree_unflatten,
+    tuple_of,
 )
 
 __all__ = [
@@ -246,7 +247,7 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
     Args:
         treedefs: Structures of trees.
     """
-    return tree_structure(tuple(t.unflatten([0] * t.num_leaves) for t in treedefs))
+    return tuple_of(treedefs)
 
 
 def register_pytree_node_class(cls: T) -> T:

@@ -75,6 +75,7 @@ TABLES = {
     "numpy.number_operators._pairs": IMPORT,
     "primitives.objects._READY": DTYPES,
     "pytree._flat": "_INTERN_LIMIT",
+    "pytree._holders": IMPORT,
     "pytree._interned": "_INTERN_LIMIT",
     "pytree._leaf_types": "_MAX_KINDS",
     "pytree._met": "_MAX_KINDS",

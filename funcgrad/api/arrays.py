@@ -18,7 +18,7 @@ from funcgrad.core.placement import check_placement
 from funcgrad.core.source import in_scope
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError
-from funcgrad.primitives.objects import StandsForArray, map_values
+from funcgrad.primitives.objects import HoldsArray, StandsForArray, map_values
 
 
 class _ArrayType(type):
@@ -136,6 +136,8 @@ def typeof(x: Any) -> ShapedArray:
         >>> print(fg.typeof(np.ones((2, 3), np.float32)), fg.typeof(1.0))
         f32[2,3] ~f64[]
     """
+    if isinstance(x, HoldsArray):
+        return ShapedArray(x.shape, x.dtype)
     return aval_of(x)
 
 

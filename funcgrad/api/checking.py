@@ -21,7 +21,8 @@ from funcgrad.core.transformed import Transformed
 from funcgrad.errors import ArgumentError, DtypeError, FailedCheckError
 from funcgrad.higher_order.checked_programs import check_program
 from funcgrad.higher_order.checks import FINE, Check, Failure, nothing, text_of
-from funcgrad.pytree import register_pytree_node, tree_flatten, tree_unflatten
+from funcgrad.primitives.objects import flatten_held
+from funcgrad.pytree import register_pytree_node, tree_unflatten
 
 user_checks: Kinds = frozenset({USER})
 """What `check` and `debug_check` look for."""
@@ -245,7 +246,7 @@ def _check(
         raise ArgumentError(
             f"check: pred must be one bool, got {aval}. Reduce it: np.all(pred); compare a number."
         )
-    leaves, structure = tree_flatten((fmt_args, fmt_kwargs))
+    leaves, structure = flatten_held((fmt_args, fmt_kwargs))
     slot = tuple(_aval_of_gap(x, msg) for x in leaves)
     location = current_location()
     line = None if location is None else str(location)

@@ -46,8 +46,8 @@ from funcgrad.higher_order.policies import (
 )
 from funcgrad.higher_order.remembered import remembered
 from funcgrad.higher_order.staging import closing_over_cells
-from funcgrad.primitives.objects import map_values
-from funcgrad.pytree import tree_flatten, tree_unflatten
+from funcgrad.primitives.objects import flatten_held, map_values
+from funcgrad.pytree import tree_unflatten
 from funcgrad.records import dataclass
 from funcgrad.transforms.cells import Cell
 
@@ -138,7 +138,7 @@ def checkpoint(
             made.leaves = []  # what is remembered must not keep the arguments of this call alive
             return made
 
-        leaves, in_tree = tree_flatten(without_float0((tuple(dynamic), kwargs)))
+        leaves, in_tree = flatten_held(without_float0((tuple(dynamic), kwargs)))
         if not all(isinstance(x, _PLAIN) for x in leaves) or any(map(_holds_objects, leaves)):
             if any(isinstance(x, Cell) for x in leaves):
                 staged = closing_over(of_dynamic, dynamic, kwargs)

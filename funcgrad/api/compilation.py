@@ -32,6 +32,7 @@ from funcgrad.api.staging import (
     ShapeDtypeStruct,
     StagedFunction,
     argument_paths,
+    structs_of,
     without_float0,
 )
 from funcgrad.compiler.pipeline import compile_program
@@ -60,7 +61,7 @@ from funcgrad.higher_order.jit import (
 )
 from funcgrad.higher_order.remembered import remembered
 from funcgrad.primitives.objects import flatten_values
-from funcgrad.pytree import PyTreeDef, tree_flatten, tree_leaves, tree_structure, tree_unflatten
+from funcgrad.pytree import PyTreeDef, tree_flatten, tree_leaves, tree_unflatten
 from funcgrad.recent import keep, used
 from funcgrad.records import dataclass
 from funcgrad.scalars import SCALAR_NUMBERS
@@ -381,7 +382,7 @@ class Jitted(MadeOf):
         """Make the next call with such arguments fast."""
         assert entry.executable is not None
         if entry.path is None:
-            trees = [tree_structure(arg) for arg in call.dynamic_args]
+            trees = call.treedef.children()[0].children()
             entry.path = call_path(
                 entry.executable,
                 len(call.args),
@@ -673,7 +674,7 @@ class _Call:
         self.args = tuple(
             a if i in self.static_args else next(rest) for i, a in enumerate(self.args)
         )
-        self.leaves, self.treedef = tree_flatten((tuple(self.dynamic_args), self.dynamic_kwargs))
+        self.leaves, self.treedef = flatten_values((tuple(self.dynamic_args), self.dynamic_kwargs))
 
     def _key(self) -> Any:
         signature: list[Any] = []
@@ -688,7 +689,7 @@ class _Call:
                 signature.append(type(leaf))
         if not self.static_args and not self.static_kwargs and not self.dynamic_kwargs:
             plain = [s for s in signature if s is not False]
-            return (tree_flatten(tuple(self.dynamic_args))[1], tuple(plain))
+            return (self.treedef.children()[0], tuple(plain))
         static = tuple((i, type(a), a) for i, a in sorted(self.static_args.items(), key=_first))
         named = tuple((k, type(v), v) for k, v in sorted(self.static_kwargs.items()))
         key = (self.treedef, tuple(signature), static, named)
@@ -872,18 +873,17 @@ class _Kernels(BelongsToProcess):
     @property
     def in_tree(self) -> PyTreeDef:
         """The structure of the arguments, a pair of positional and keyword arguments."""
-        return self._staged.in_tree
+        return self._staged.in_tree.closed()
 
     @property
     def out_tree(self) -> PyTreeDef:
         """The structure of the result."""
-        return self._staged.out_tree
+        return self._staged.out_tree.closed()
 
     @property
     def args_info(self) -> Any:
         """Types of the arguments, in their structure, as `ShapeDtypeStruct`."""
-        structs = [ShapeDtypeStruct(a.shape, a.dtype) for a in self._staged.avals]
-        return tree_unflatten(self.in_tree, structs)
+        return structs_of(self._staged.in_tree, self._staged.avals)
 
     @property
     def out_info(self) -> Any:

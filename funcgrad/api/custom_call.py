@@ -231,9 +231,10 @@ class Call(KeepsTracers):
         what = user.title("forward", fwd)
         made: list[Any] = []
         if user.vjp_takes_zeros:
+            values_given = tree_leaves(self._dynamic(leaves))
             leaves = [
-                CustomVJPPrimal(scalar_number(x), active)
-                for x, active in zip(leaves, is_active, strict=True)
+                CustomVJPPrimal(x, active)
+                for x, active in zip(values_given, is_active, strict=True)
             ]
 
         def run() -> list[Any]:
@@ -262,10 +263,11 @@ class Call(KeepsTracers):
             value, out_batched = check_pair(result, what, "out_batched")
             outs = self.result.flatten_mapped(value, what)
             batched, tree = tree_flatten(out_batched)
-            if tree != self.result.tree:
+            assert self.result.tree is not None
+            if tree != self.result.tree.closed():
                 raise TreeError(
                     f"{what}: out_batched must have the structure of the value.\n"
-                    f"  expected      {self.result.tree}\n  got           {tree}"
+                    f"  expected      {self.result.tree.closed()}\n  got           {tree}"
                 )
             expected = self.result.avals or [
                 _lane(aval_of(x), flag) for x, flag in zip(outs, batched, strict=True)
@@ -369,7 +371,7 @@ class _BackwardPass:
         pulled: list[Any] = []
         for place, tree, ct in zip(call.places, call.trees, result, strict=True):
             expected = [next(avals) for _ in range(tree.num_leaves)]
-            pulled += fit.leaves(ct, tree, expected, f"args[{place}]")
+            pulled += fit.leaves(ct, tree.closed(), expected, f"args[{place}]")
         return pulled
 
 

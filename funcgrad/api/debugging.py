@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.api.arguments import check_callable, name_of
+from funcgrad.api.staging import with_held_types
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.leaks import checking_leaks
 from funcgrad.core.notices import debug_python_loops
@@ -29,8 +30,8 @@ from funcgrad.higher_order.callback import (
 )
 from funcgrad.higher_order.jit import watching_stepwise
 from funcgrad.higher_order.staging import place
-from funcgrad.primitives.objects import flatten_extra, flatten_values
-from funcgrad.pytree import keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
+from funcgrad.primitives.objects import flatten_extra, flatten_held, flatten_values
+from funcgrad.pytree import keystr, tree_flatten_with_path, tree_unflatten
 
 _FORMATTED = re.compile(r"Traced<.*> in ")
 _NUMBERS = bool | int | float | complex | np.generic
@@ -259,10 +260,10 @@ class _Call:
     ) -> None:
         check_callable(callback, what)
         self.label = f"{what}({name_of(callback)}){place().rstrip()}"
-        types, self.out_tree = tree_flatten(promised)
+        types, self.out_tree = flatten_held(with_held_types(promised))
         self.avals = tuple(_promised(x, what) for x in types)
-        rows, in_tree = tree_flatten_with_path((args, kwargs))
-        self.operands = flatten_values((args, kwargs))[0]
+        rows, _ = tree_flatten_with_path((args, kwargs))
+        self.operands, in_tree = flatten_values((args, kwargs))
         for (path, _), x in zip(rows, self.operands, strict=True):
             if not isinstance(x, Tracer | np.ndarray | _NUMBERS):
                 raise ArgumentError(
@@ -274,7 +275,7 @@ class _Call:
     def _flat(self, callback: Callable[..., Any], in_tree: Any) -> FlatFunction:
         def flat(*values: Any) -> Sequence[Any]:
             args, kwargs = tree_unflatten(in_tree, values)
-            leaves, tree = tree_flatten(callback(*args, **kwargs))
+            leaves, tree = flatten_held(callback(*args, **kwargs))
             if tree != self.out_tree:
                 raise TreeError(
                     f"{self.label}\n  expected      {self.out_tree}\n  got           {tree}\n"

@@ -32,17 +32,18 @@ from funcgrad.core.transformed import Transformed
 from funcgrad.dtypes import float0
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 from funcgrad.higher_order.linearity import nonlinear_entry
+from funcgrad.higher_order.staging import type_texts
 from funcgrad.primitives.elementwise import stop_gradient as stop_gradient_p
 from funcgrad.primitives.families import zeros_like_aval
-from funcgrad.primitives.objects import flatten_extra, flatten_values, map_values, settled
-from funcgrad.primitives.shape import Transpose, reshape
-from funcgrad.pytree import (
-    PyTreeDef,
-    tree_flatten,
-    tree_leaves,
-    tree_structure,
-    tree_unflatten,
+from funcgrad.primitives.objects import (
+    HoldsArray,
+    flatten_extra,
+    flatten_values,
+    map_values,
+    settled,
 )
+from funcgrad.primitives.shape import Transpose, reshape
+from funcgrad.pytree import PyTreeDef, tree_flatten, tree_leaves, tree_unflatten, tuple_of
 from funcgrad.transforms.batch import batch_flat
 from funcgrad.transforms.jvp import jvp_flat
 from funcgrad.transforms.linearize import LinearMap, linearize_flat, record_linear
@@ -248,6 +249,13 @@ def _refuse_input(
     args: Sequence[Any], chosen: Sequence[int], what: str, number: int, bad: Any
 ) -> bool:
     path = [path for i in chosen for path in leaf_paths(args[i], f"args[{i}]")][number]
+    given = [leaf for i in chosen for leaf in tree_leaves(args[i])][number]
+    if isinstance(given, HoldsArray):
+        raise DtypeError(
+            f"{what} cannot differentiate argument `{path}`, {given.aval_text}: random keys have "
+            "no derivative. Choose other arguments with argnums, or set allow_int=True for a "
+            "float0 gradient."
+        )
     aval = aval_of_argument(bad, path, what)
     if aval.dtype.kind == "c":
         raise DtypeError(
@@ -744,7 +752,8 @@ class _JacobianPoint:
         """Blocks d out_j / d in_i for all i: cotangents of all unit vectors of output j."""
         out = aval_of(self.outs[j]).strong()
         if out.dtype.kind not in "fc":
-            raise DtypeError(f"{self.what} needs floating-point results, got {out}.")
+            got = type_texts(self.flat.out_tree, list(map(aval_of, self.outs)))[j]
+            raise DtypeError(f"{self.what} needs floating-point results, got {got}.")
         if out.dtype.kind == "c" and not self.holomorphic:
             raise DtypeError(
                 f"{self.what} needs real results, got {out}. Return real and imaginary parts, use "
@@ -781,7 +790,7 @@ class _JacobianPoint:
 
 def _wrap_tree(treedef: PyTreeDef) -> PyTreeDef:
     """The structure of a one-argument call with an argument of structure ``treedef``."""
-    return tree_structure((tree_unflatten(treedef, [0.0] * treedef.num_leaves),))
+    return tuple_of([treedef])
 
 
 def _basis(aval: ShapedArray) -> Any:

@@ -128,10 +128,10 @@ def check_cotangents(
 ) -> list[Any]:
     """Leaves of a cotangent of the structure and types of a result, ``None`` where zero."""
     leaves, structure = flatten_values(cotangent)
-    if structure != treedef:
+    if structure != treedef and structure != treedef.closed():
         raise TreeError(
             f"the cotangent for {what} must have the structure of the function's result.\n"
-            f"  expected      {treedef}\n  got           {structure}"
+            f"  expected      {treedef.closed()}\n  got           {structure.closed()}"
         )
     paths = leaf_paths(cotangent, "cotangent")
     return [_check_ct(ct, a, p, what) for ct, a, p in zip(leaves, avals, paths, strict=True)]
@@ -158,10 +158,10 @@ def check_tangents(
 ) -> list[Any]:
     """Leaves of tangents of the structure and types of their primals, ``None`` for float0."""
     dots, structure = flatten_values(tangents)
-    if structure != treedef:
+    if structure != treedef and structure != treedef.closed():
         raise TreeError(
             f"the tangents for {what} must have the structure of the primals.\n"
-            f"  expected      {treedef}\n  got           {structure}"
+            f"  expected      {treedef.closed()}\n  got           {structure.closed()}"
         )
     paths = leaf_paths(tangents, "tangents")
     return [_check_tangent(t, a, p, what) for t, a, p in zip(dots, avals, paths, strict=True)]

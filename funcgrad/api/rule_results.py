@@ -18,7 +18,7 @@ from funcgrad.dtypes import float0
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError, TreeError
 from funcgrad.higher_order.linear_call import zeros
 from funcgrad.primitives.elementwise import convert
-from funcgrad.primitives.objects import flatten_values, settled
+from funcgrad.primitives.objects import HoldsArray, flatten_held, flatten_values, settled
 from funcgrad.pytree import (
     PyTreeDef,
     keystr,
@@ -77,7 +77,7 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
         >>> zero_from_primal(3, symbolic_zeros=True).shape
         ()
     """
-    aval = aval_of(val).strong()
+    aval = aval_of(flatten_held(val)[0][0]).strong()
     if symbolic_zeros:
         return symbolic_zero(aval)
     zero = zero_tangent(aval)
@@ -113,6 +113,8 @@ def describe(value: Any) -> str:
         return f"float0[{','.join(map(str, value.shape))}]"
     if isinstance(value, VALUE_TYPES):
         return str(aval_of(value).strong())
+    if isinstance(value, HoldsArray):
+        return value.aval_text
     if isinstance(value, tuple | list | dict):
         return f"a pytree with structure {tree_structure(value)}"
     return f"a {type(value).__name__}"

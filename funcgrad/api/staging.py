@@ -20,7 +20,7 @@ from funcgrad.core.printer import format_program
 from funcgrad.core.program import Equation, Program, evaluate
 from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.core.transformed import Transformed
-from funcgrad.dtypes import check_dtype, float0
+from funcgrad.dtypes import ExtendedDtype, check_dtype, float0
 from funcgrad.errors import DtypeError
 from funcgrad.primitives.objects import flatten_values
 from funcgrad.pytree import (
@@ -39,7 +39,7 @@ class ShapeDtypeStruct:
 
     Args:
         shape: Tuple of ints.
-        dtype: Anything that NumPy accepts as a dtype.
+        dtype: Anything that NumPy accepts as a dtype, or the dtype of an array of keys.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -51,8 +51,8 @@ class ShapeDtypeStruct:
 
     def __init__(self, shape: Sequence[int], dtype: Any) -> None:
         self.shape = tuple(int(n) for n in shape)
-        self.dtype = np.dtype(dtype)
-        if self.dtype != float0:
+        self.dtype: Any = dtype if isinstance(dtype, ExtendedDtype) else np.dtype(dtype)
+        if isinstance(self.dtype, np.dtype) and self.dtype != float0:
             check_dtype(self.dtype, "ShapeDtypeStruct")
 
     @property
@@ -100,6 +100,22 @@ def without_float0(tree: Any) -> Any:
     if not any(map(_is_float0, leaves)):
         return tree
     return tree_unflatten(treedef, [_Float0(x.shape) if _is_float0(x) else x for x in leaves])
+
+
+def with_held_types(tree: Any) -> Any:
+    """The tree, in which types of arrays that hold others are such arrays, of the others' types."""
+    leaves, treedef = tree_flatten(tree)
+    if not any(map(_is_held_type, leaves)):
+        return tree
+    held = [
+        x.dtype.holding(ShapeDtypeStruct(x.shape, x.dtype.base)) if _is_held_type(x) else x
+        for x in leaves
+    ]
+    return tree_unflatten(treedef, held)
+
+
+def _is_held_type(leaf: Any) -> bool:
+    return type(leaf) is ShapeDtypeStruct and isinstance(leaf.dtype, ExtendedDtype)
 
 
 def argument_paths(
@@ -187,7 +203,7 @@ class StagedFunction:
         paths: Sequence[str] | None = None,
         carries: bool = False,
     ) -> None:
-        args, kwargs = without_float0((tuple(args), kwargs))
+        args, kwargs = with_held_types(without_float0((tuple(args), kwargs)))
         self.leaves, self.in_tree = flatten_values((args, kwargs))
         if paths is None:
             paths = leaf_paths(args) + (leaf_paths(kwargs, "kwargs") if kwargs else [])
@@ -231,10 +247,13 @@ class StagedFunction:
 
     def out_info(self) -> Any:
         """Types of the results, a pytree of `ShapeDtypeStruct`."""
-        avals = self.program.out_avals[len(self.changed) :]
-        structs = [ShapeDtypeStruct(a.shape, a.dtype) for a in avals]
-        out = tree_unflatten(self.out_tree, structs)
-        return tree_map(lambda x: ShapeDtypeStruct(x.shape, x.dtype), out)
+        return structs_of(self.out_tree, self.program.out_avals[len(self.changed) :])
+
+
+def structs_of(treedef: PyTreeDef, avals: Sequence[ShapedArray]) -> Any:
+    """Types of arrays as a pytree of `ShapeDtypeStruct`."""
+    structs = tree_unflatten(treedef, [ShapeDtypeStruct(a.shape, a.dtype) for a in avals])
+    return tree_map(lambda x: ShapeDtypeStruct(x.shape, x.dtype), structs)
 
 
 def _check_result(leaf: Any, path: str, what: str) -> None:

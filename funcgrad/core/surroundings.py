@@ -31,6 +31,7 @@ from funcgrad.core.notices import warn_at
 from funcgrad.core.program import Program
 from funcgrad.core.source import SourceLocation, current_location, is_users
 from funcgrad.errors import ImpureFunctionWarning
+from funcgrad.pytree import held_in
 from funcgrad.recent import keep
 
 _NUMBERS = (bool, int, float, complex, np.number, np.bool_)
@@ -194,8 +195,8 @@ class _Variable:
 
     def now(self) -> Any:
         if isinstance(self.holder, dict):
-            return self.holder.get(self.name, _MISSING)
-        return _content(self.holder)
+            return held_in(self.holder.get(self.name, _MISSING))
+        return held_in(_content(self.holder))
 
     @property
     def kind_and_name(self) -> str:

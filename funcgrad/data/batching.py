@@ -22,6 +22,7 @@ from funcgrad import random
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.pytree import PyTreeDef, keystr, tree_flatten_with_path
+from funcgrad.random.key_arrays import KeyArray
 
 T = TypeVar("T")
 Seed = Any
@@ -213,11 +214,13 @@ def _examples(function: str, arrays: Any) -> tuple[list[np.ndarray], PyTreeDef, 
     return leaves, treedef, len(leaves[0])
 
 
-def _key(function: str, seed: Seed) -> np.ndarray:
+def _key(function: str, seed: Seed) -> Any:
     """The key for a seed."""
+    if isinstance(seed, KeyArray) and not seed.shape:
+        return seed
     key = np.asarray(seed)
     if not key.ndim and key.dtype.kind in "iu":
-        return np.asarray(random.key(seed))
+        return random.key(seed)
     if key.shape != (2,) or key.dtype != np.uint32:
         raise ArgumentError(
             f"data.{function}: seed must be an integer or a key of funcgrad.random, got {seed!r}."

@@ -37,7 +37,9 @@ import numpy as np
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, FileFormatError, TreeError
-from funcgrad.pytree import PyTreeDef, keystr, tree_flatten, tree_flatten_with_path
+from funcgrad.pytree import PyTreeDef, held_in, keystr, tree_flatten, tree_flatten_with_path
+from funcgrad.random import key_data, key_impl, wrap_key_data
+from funcgrad.random.key_arrays import KEY, KeyArray
 
 FORMAT = "funcgrad.tree"
 VERSION = 1
@@ -74,8 +76,8 @@ def save(path: str | os.PathLike[str], tree: Any) -> None:
 
     Args:
         path: Name of the file, which is used as it is. ``.npz`` is the usual ending.
-        tree: A pytree of NumPy arrays and scalars of any dtype but object, Python numbers, strings
-            and ``None``. Keys of dicts must be strings or integers.
+        tree: A pytree of NumPy arrays and scalars of any dtype but object, arrays of random keys,
+            Python numbers, strings and ``None``. Keys of dicts must be strings or integers.
 
     Raises:
         ArgumentError: If the tree holds anything else, with its path in the tree.
@@ -99,6 +101,8 @@ def save(path: str | os.PathLike[str], tree: Any) -> None:
         described.append(_described(leaf, f"tree{keystr(at)}"))
         if isinstance(leaf, np.ndarray | np.generic):
             arrays[f"leaf_{i}"] = np.asarray(leaf)
+        elif isinstance(leaf, KeyArray):
+            arrays[f"leaf_{i}"] = key_data(leaf)
     text = json.dumps(
         {"format": FORMAT, "version": VERSION, "nodes": nodes, "leaves": described},
         separators=(",", ":"),
@@ -120,7 +124,7 @@ def _described(leaf: Any, place: str) -> list[Any]:
         return ["float", leaf.hex()]
     if kind is complex:
         return ["complex", leaf.real.hex(), leaf.imag.hex()]
-    if isinstance(leaf, Tracer):
+    if isinstance(held_in(leaf), Tracer):
         raise ArgumentError(
             f"data.save: {place} is traced and has no value. Call save outside of the transformed "
             "function, with its results."
@@ -133,6 +137,8 @@ def _described(leaf: Any, place: str) -> list[Any]:
                 "Convert it to numbers."
             )
         return ["array" if isinstance(leaf, np.ndarray) else "scalar"]
+    if isinstance(leaf, KeyArray):
+        return ["keys", key_impl(leaf)]
     raise ArgumentError(
         f"data.save: {place} is a {kind.__name__}. Leaves must be NumPy arrays or scalars, numbers "
         "or strings."
@@ -287,7 +293,7 @@ def _content(file: Any) -> tuple[list[Node], list[Any]]:
             _leaf(kind, values, functools.partial(_array, archive, f"leaf_{i}.npy", size))
             for i, (kind, *values) in enumerate(described)
         ]
-        stored = sum(kind in ("array", "scalar") for kind, *_ in described)
+        stored = sum(kind in ("array", "scalar", "keys") for kind, *_ in described)
         if len(archive.namelist()) != stored + 1 or _leaves_in(nodes) != len(leaves):
             raise _Refusal("is damaged: its structure does not fit its arrays")
     return nodes, leaves
@@ -298,6 +304,8 @@ def _leaf(kind: str, values: Sequence[Any], array: Callable[[], np.ndarray]) -> 
         return array()
     if kind == "scalar":
         return array()[()]
+    if kind == "keys":
+        return wrap_key_data(array(), impl=values[0])
     if kind == "int":
         return int(values[0], 0)
     if kind == "float":
@@ -395,18 +403,26 @@ def _restored(nodes: list[Node], leaves: list[Any], like: Any, path: str) -> Any
             f"like has {_in_words(wanted[i])}."
         )
     places = [place for place, node in _places(nodes) if node == ["leaf"]]
-    for place, leaf, other in zip(places, leaves, expected, strict=True):
+    for i, (place, leaf, other) in enumerate(zip(places, leaves, expected, strict=True)):
+        if _are_words(leaf, other):
+            leaf = leaves[i] = wrap_key_data(leaf)
         saved, given = _type_of(leaf), _type_of(other)
         if saved != given:
             raise TreeError(f"{path} has {saved} at {place}, but like has {given} there.")
     return treedef.unflatten(leaves)
 
 
+def _are_words(leaf: Any, other: Any) -> bool:
+    """Whether words of keys were saved where there are keys now."""
+    is_words = isinstance(leaf, np.ndarray) and leaf.dtype == np.uint32 and leaf.shape[-1:] == (2,)
+    return is_words and getattr(other, "dtype", None) is KEY
+
+
 def _type_of(leaf: Any) -> str:
     if isinstance(leaf, str):
         return "a str"
     if hasattr(leaf, "dtype") and hasattr(leaf, "shape"):
-        dtype = np.dtype(leaf.dtype)
+        dtype = leaf.dtype if leaf.dtype is KEY else np.dtype(leaf.dtype)
         return f"{dtype.name}{list(leaf.shape)}"
     if isinstance(leaf, bool | int | float | complex):
         return f"{aval_of(leaf).dtype.name}[]"

@@ -12,9 +12,9 @@ from funcgrad.api.differentiation import vjp
 from funcgrad.core.avals import aval_of
 from funcgrad.diagnostics.tables import short, table
 from funcgrad.errors import ArgumentError
+from funcgrad.primitives.objects import flatten_held
 from funcgrad.pytree import (
     keystr,
-    tree_flatten,
     tree_flatten_with_path,
     tree_leaves,
     tree_structure,
@@ -163,7 +163,7 @@ class _Checker:
         self.method = method
         self.atol = atol
         self.rng = rng
-        self.leaves, self.treedef = tree_flatten(args)
+        self.leaves, self.treedef = flatten_held(args)
         self.paths = leaf_paths(args)
         self.active = [i for i, x in enumerate(self.leaves) if aval_of(x).dtype.kind == "f"]
         if not self.active:

@@ -16,7 +16,8 @@ from funcgrad.core.avals import aval_of
 from funcgrad.core.finite import describe
 from funcgrad.diagnostics.record import record
 from funcgrad.errors import NonFiniteError
-from funcgrad.pytree import tree_flatten, tree_leaves, tree_unflatten
+from funcgrad.primitives.objects import flatten_held
+from funcgrad.pytree import tree_unflatten
 from funcgrad.records import dataclass
 
 
@@ -127,7 +128,7 @@ class _Search:
         self.f = f
         self.args = args
         self.kwargs = kwargs
-        self.leaves, self.tree = tree_flatten((args, kwargs))
+        self.leaves, self.tree = flatten_held((args, kwargs))
         self.paths = leaf_paths(args) + (leaf_paths(kwargs, "kwargs") if kwargs else [])
 
     def forward(self) -> list[Any]:
@@ -143,7 +144,7 @@ class _Search:
             for i, value in zip(active, values, strict=True):
                 leaves[i] = value
             args, kwargs = tree_unflatten(self.tree, leaves)
-            results = tree_leaves(self.f(*args, **kwargs))
+            results = flatten_held(self.f(*args, **kwargs))[0]
             return [x for x in results if aval_of(x).dtype.kind in "fc"]
 
         if not active:

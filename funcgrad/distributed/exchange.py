@@ -20,7 +20,8 @@ from funcgrad.data.saving import save as save_file
 from funcgrad.distributed.processes import axis_of, world
 from funcgrad.errors import ArgumentError, DistributedError, ShapeError
 from funcgrad.higher_order.staging import located
-from funcgrad.pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
+from funcgrad.primitives.objects import flatten_held, map_values
+from funcgrad.pytree import tree_flatten, tree_unflatten
 from funcgrad.random.keys import fold_in
 
 Tree = Any
@@ -201,7 +202,7 @@ def shard(tree: Tree, axis: int = 0, axis_name: Hashable = None) -> Tree:
         cut = (*(slice(None) for _ in range(axis % array.ndim)), slice(places.start, places.stop))
         return array[cut].copy()
 
-    return tree_map(part, tree)
+    return map_values(part, tree)
 
 
 def local_range(n: int, axis_name: Hashable = None) -> range:
@@ -222,7 +223,7 @@ def local_range(n: int, axis_name: Hashable = None) -> range:
     return _part(n, _axis(axis_name, "local_range"))
 
 
-def local_keys(key: np.ndarray, n: int, axis_name: Hashable = None) -> np.ndarray:
+def local_keys(key: Any, n: int, axis_name: Hashable = None) -> Any:
     """Keys of the elements of this process among ``n``, whatever the number of processes.
 
     Args:
@@ -231,15 +232,15 @@ def local_keys(key: np.ndarray, n: int, axis_name: Hashable = None) -> np.ndarra
         axis_name: As of `rank`.
 
     Returns:
-        Keys, stacked: that of element ``i`` is ``fold_in(key, i)``.
+        An array of keys: that of element ``i`` is ``fold_in(key, i)``.
 
     Example:
         >>> import funcgrad as fg
         >>> fg.distributed.local_keys(fg.random.key(0), 3).shape
-        (3, 2)
+        (3,)
     """
     numbers = np.asarray(local_range(n, axis_name), np.int64)
-    return np.asarray(vmap(lambda i: fold_in(key, i))(numbers))
+    return vmap(lambda i: fold_in(key, i))(numbers)
 
 
 def save(path: str | os.PathLike[str], tree: Tree) -> None:
@@ -332,7 +333,7 @@ def _check_root(root: int, axis: Ranks, operation: str) -> None:
 
 
 def _check_concrete(tree: Tree, operation: str) -> None:
-    if any(isinstance(leaf, Tracer) for leaf in tree_leaves(tree)):
+    if any(isinstance(leaf, Tracer) for leaf in flatten_held(tree)[0]):
         raise ArgumentError(
             located(
                 f"{operation} works on concrete values, and this is a traced one.",

@@ -34,7 +34,8 @@ from funcgrad.forking import held_by_forks
 from funcgrad.higher_order.closures import HoldsFunctions
 from funcgrad.higher_order.jit import is_jit_disabled
 from funcgrad.higher_order.lanes import subprograms
-from funcgrad.pytree import PyTreeDef
+from funcgrad.primitives.objects import HoldsArray
+from funcgrad.pytree import PyTreeDef, held_in
 
 T = TypeVar("T")
 
@@ -139,6 +140,8 @@ class _Walk:
             return self.visit((value.func, value.args, value.keywords))
         if isinstance(value, MadeOf):
             return value.transformation, self.visit(value.options), self.visit(value.original)
+        if isinstance(value, HoldsArray):
+            return self._held(held_in(value))
         if isinstance(value, HoldsFunctions):
             return tuple([self.visit(function) for function in value.functions()])
         if isinstance(value, Primitive | CodeType | PyTreeDef) or _is_own_data(value):
@@ -152,6 +155,12 @@ class _Walk:
             raise _Unknown
         # Programs refer to the array itself, so that an equal one is not the same.
         return id(array), array.shape, array.dtype, digest(array.tobytes())
+
+    def _held(self, array: Any) -> Hashable:
+        """What cannot be changed, and counts by its value."""
+        if type(array) is not np.ndarray or array.nbytes > _MAX_BYTES:
+            raise _Unknown
+        return array.shape, array.dtype, array.tobytes()
 
     def _function(self, function: FunctionType) -> Hashable:
         code = function.__code__

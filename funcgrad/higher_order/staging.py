@@ -19,10 +19,11 @@ from funcgrad.primitives.objects import settled
 from funcgrad.pytree import (
     PyTreeDef,
     keystr,
+    opened,
     tree_flatten,
     tree_flatten_with_path,
-    tree_structure,
     tree_unflatten,
+    tuple_of,
 )
 from funcgrad.transforms.cells import Cell, arranged
 from funcgrad.transforms.stage import stage_with_cells, stage_without_cells
@@ -211,6 +212,19 @@ def place() -> str:
     return f"\n  at            {location}\n" if location is not None else ""
 
 
+def type_texts(treedef: PyTreeDef, avals: Sequence[ShapedArray]) -> list[str]:
+    """Types of leaves as messages show them: those of holders by their own names."""
+    return [
+        str(a.strong()) if name is None else type_text(name, a)
+        for name, a in zip(treedef.held_names(), avals, strict=True)
+    ]
+
+
+def type_text(name: str, aval: ShapedArray) -> str:
+    """The type of an array of a dtype that NumPy does not have."""
+    return f"{name}[{','.join(map(str, aval.shape))}]"
+
+
 def join_captured(staged: Sequence[Staged]) -> tuple[list[Program], list[Any]]:
     """Programs that take the captured values of all of them in front, and these values."""
     values: dict[int, Any] = {}
@@ -237,10 +251,11 @@ def name_of(function: Any) -> str:
 
 def arguments_tree(*trees: PyTreeDef) -> PyTreeDef:
     """The structure of a tuple of arguments."""
-    return tree_structure(tuple(tree_unflatten(t, [0] * t.num_leaves) for t in trees))
+    return tuple_of(trees)
 
 
 def leaves_with_paths(tree: Any, root: str) -> tuple[list[Any], list[str], PyTreeDef]:
     """Leaves, their paths from ``root``, and the structure."""
     rows, treedef = tree_flatten_with_path(tree)
-    return [settled(x) for _, x in rows], [root + keystr(path) for path, _ in rows], treedef
+    leaves, treedef = opened([x for _, x in rows], treedef)
+    return list(map(settled, leaves)), [root + keystr(path) for path, _ in rows], treedef

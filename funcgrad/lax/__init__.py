@@ -132,6 +132,7 @@ from funcgrad.lax.gathering import (
 )
 from funcgrad.lax.implicit import custom_linear_solve, custom_root
 from funcgrad.lax.loops import fori_loop, map, scan, while_loop
+from funcgrad.lax.operands import of_any_elements as _of_any_elements
 from funcgrad.lax.platform import (
     after_all,
     approx_max_k,
@@ -245,6 +246,16 @@ from funcgrad.lax.windows import padtype_to_pads, reduce_window
 
 if TYPE_CHECKING:  # it is loaded on first use
     from funcgrad.lax import linalg
+
+_MOVING = (
+    "broadcast", "broadcast_in_dim", "collapse", "concatenate", "dynamic_index_in_dim",
+    "dynamic_slice", "dynamic_slice_in_dim", "dynamic_update_index_in_dim", "dynamic_update_slice",
+    "dynamic_update_slice_in_dim", "eq", "expand_dims", "full", "full_like", "gather",
+    "index_in_dim", "index_take", "ne", "reshape", "rev", "select", "select_n", "slice",
+    "slice_in_dim", "split", "squeeze", "stack", "tile", "transpose", "unstack",
+)  # fmt: skip
+for _name in _MOVING:
+    vars()[_name] = _of_any_elements(vars()[_name])
 
 __all__ = [
     "AccuracyMode",

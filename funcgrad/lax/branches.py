@@ -30,6 +30,7 @@ from funcgrad.higher_order.staging import (
     name_of,
     put_back,
     stage_once,
+    type_texts,
 )
 from funcgrad.higher_order.switch import Switch
 from funcgrad.primitives.elementwise import convert, not_equal
@@ -189,10 +190,13 @@ def _common_types(staged: Sequence[Staged], names: Sequence[str], what: str) -> 
         trees = [f"  {n:<13} {s.out_tree}" for n, s in zip(names, staged, strict=True)]
         raise TreeError(located(f"{what}: branches must return equal structures.", *trees))
     dtypes, wrong = [], []
-    for path, *avals in zip(first.paths, *(s.out_avals for s in staged), strict=True):
+    for i, (path, *avals) in enumerate(
+        zip(first.paths, *(s.out_avals for s in staged), strict=True)
+    ):
         dtype = _common_dtype(avals)
         if dtype is None or any(a.shape != avals[0].shape for a in avals):
-            rows = (f"{a.strong()} from {name}" for a, name in zip(avals, names, strict=True))
+            texts = (type_texts(s.out_tree, s.out_avals)[i] for s in staged)
+            rows = (f"{text} from {name}" for text, name in zip(texts, names, strict=True))
             wrong.append(f"  `result{path}`: {', '.join(rows)}")
         dtypes.append(dtype)
     if wrong:

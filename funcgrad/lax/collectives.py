@@ -31,7 +31,7 @@ from funcgrad.primitives.collectives import (
     joined,
 )
 from funcgrad.primitives.elementwise import convert, equal, select
-from funcgrad.primitives.objects import map_values
+from funcgrad.primitives.objects import map_numbers, map_values
 from funcgrad.primitives.shape import shape_of
 from funcgrad.pytree import tree_map
 
@@ -72,7 +72,7 @@ def psum(x: Tree, axis_name: AxisName) -> Tree:
         total = leaf * size
         return PSum(ranks).bind(total) if ranks else total
 
-    return map_values(of_leaf, x)
+    return map_numbers(of_leaf, x)
 
 
 def pmean(x: Tree, axis_name: AxisName) -> Tree:
@@ -285,7 +285,7 @@ def psum_scatter(
         axis = _normalized(scatter_dimension, len(shape_of(leaf)), "psum_scatter")
         return _bind_checked(ReduceScatter(axis_name, size, axis, tiled), leaf)
 
-    return map_values(of_leaf, x)
+    return map_numbers(of_leaf, x)
 
 
 def ppermute(x: Tree, axis_name: Hashable, perm: Sequence[tuple[int, int]]) -> Tree:
@@ -436,7 +436,7 @@ def _of_lanes(kind: Callable[[Axes], Primitive], axes: Axes, x: Tree) -> Tree:
         differing = axes if isinstance(leaf, Tracer) else ranks
         return kind(differing).bind(leaf) if differing else leaf
 
-    return map_values(of_leaf, x)
+    return map_numbers(of_leaf, x)
 
 
 def _of_processes(axes: Axes) -> Axes:

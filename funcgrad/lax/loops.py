@@ -29,12 +29,13 @@ from funcgrad.higher_order.staging import (
     name_of,
     put_back,
     stage_once,
+    type_texts,
 )
 from funcgrad.higher_order.while_loop import While
 from funcgrad.primitives.elementwise import Convert, convert
-from funcgrad.primitives.objects import flatten_values
+from funcgrad.primitives.objects import flatten_values, map_values
 from funcgrad.primitives.shape import Concatenate, Slice, reshape, shape_of
-from funcgrad.pytree import PyTreeDef, tree_flatten, tree_map, tree_unflatten
+from funcgrad.pytree import PyTreeDef, tree_flatten, tree_unflatten
 from funcgrad.transforms.batch import batch_flat
 from funcgrad.transforms.cells import Cell, fill_cells, lending, rows_of
 
@@ -382,12 +383,14 @@ def map(f: Callable[[Any], Any], xs: Tree, *, batch_size: int | None = None) -> 
             for x in rows
         ]
         results = _map(vectorised, _Walked(chunks, None, what))
-        parts.append(tree_map(lambda y: reshape(y, (n_whole, *shape_of(y)[2:])), results))
+        parts.append(map_values(lambda y: reshape(y, (n_whole, *shape_of(y)[2:])), results))
     if n_whole < n or not n:
         parts.append(vectorised([_rows(x, n_whole, n) for x in rows]))
     if len(parts) == 1:
         return parts[0]
-    return tree_map(lambda a, b: Concatenate(0).bind(a, b), *parts)
+    (heads, tree), (rests, _) = flatten_values(parts[0]), flatten_values(parts[1])
+    joined = [Concatenate(0).bind(a, b) for a, b in zip(heads, rests, strict=True)]
+    return tree_unflatten(tree, joined)
 
 
 def _map(f: Callable[[Any], Any], walked: _Walked) -> Tree:
@@ -560,9 +563,14 @@ class _Carry:
 
     def _check(self, outs: Sequence[ShapedArray]) -> None:
         wrong = [
-            f"  `{path}`: {a.strong()} initially, {b.strong()} returned"
-            for path, a, b in zip(self.paths, self.avals, outs, strict=True)
-            if a.strong() != b.strong()
+            f"  `{path}`: {before} initially, {after} returned"
+            for path, before, after in zip(
+                self.paths,
+                type_texts(self.tree, self.avals),
+                type_texts(self.tree, outs),
+                strict=True,
+            )
+            if before != after
         ]
         if wrong:
             raise ShapeError(

@@ -6,7 +6,8 @@ its kind allows: an integer may become a float, a float never an integer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import PYTHON_SCALARS, check_dtype, short_name
-from funcgrad.errors import ArgumentError, DtypeError, ShapeError
+from funcgrad.errors import ArgumentError, DtypeError, KeyArrayError, ShapeError
 from funcgrad.primitives.elementwise import convert
 from funcgrad.primitives.families import shape_of
 from funcgrad.primitives.objects import settled
@@ -30,6 +31,23 @@ Shape = Sequence[int]
 
 _RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 _KIND_NAMES = {"b": "bool", "i": "int", "u": "unsigned int", "f": "float", "c": "complex"}
+
+
+def of_any_elements(function: Callable[..., Array]) -> Callable[..., Array]:
+    """A function that only moves, joins, chooses or compares elements, as users call it.
+
+    Arrays of random keys say what it gives for them when it asks them for numbers.
+    """
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Array:
+        try:
+            return function(*args, **kwargs)
+        except KeyArrayError as error:
+            return error.keys.answer(function, args, kwargs)
+
+    call.__module__ = "funcgrad.lax"  # by which it is pickled
+    return call
 
 
 def check_operand(name: str, value: Any) -> ArrayLike:

@@ -30,7 +30,7 @@ from funcgrad.lax.shapes import broadcast, concatenate, reshape, transpose
 from funcgrad.primitives import cumulative, reductions, sorting
 from funcgrad.primitives.elementwise import convert
 from funcgrad.primitives.families import shape_of
-from funcgrad.primitives.objects import flatten_values
+from funcgrad.primitives.objects import flatten_numbers
 from funcgrad.primitives.shape import ReduceSum
 from funcgrad.pytree import PyTreeDef
 from funcgrad.transforms.batch import batch_flat
@@ -164,13 +164,13 @@ def reduce(
     """
     check_placement("lax.reduce", out_sharding=out_sharding)
     check_function(computation, "computation", "reduce")
-    leaves, treedef = flatten_values(operands)
+    leaves, treedef = flatten_numbers(operands)
     known = monoid(computation) if treedef.is_leaf else None
     if known is not None:
         combine, fold = known
         x, init = same_dtype("reduce", array_operand("reduce", operands), init_values)
         return combine(init, fold(x, dimensions))
-    starts, start_tree = flatten_values(init_values)
+    starts, start_tree = flatten_numbers(init_values)
     if start_tree != treedef:
         raise TreeError(
             "lax.reduce: init_values must have the structure of operands.\n"
@@ -243,7 +243,7 @@ class _Fold:
             out = self.computation(
                 self.treedef.unflatten(scalars[:k]), self.treedef.unflatten(scalars[k:])
             )
-            outs, tree = flatten_values(out)
+            outs, tree = flatten_numbers(out)
             if tree != self.treedef:
                 raise TreeError(
                     f"{self.what}: the function must keep the structure.\n"

@@ -20,7 +20,7 @@ from funcgrad.lax.shapes import pad, stack
 from funcgrad.lowering import Slide
 from funcgrad.primitives import windows
 from funcgrad.primitives.families import shape_of
-from funcgrad.primitives.objects import flatten_values
+from funcgrad.primitives.objects import flatten_numbers
 from funcgrad.primitives.shape import Slice
 
 Pads = Sequence[tuple[int, int]]
@@ -188,8 +188,8 @@ def reduce_window(
         [0.33333333 1.         2.         3.         2.33333333]
     """
     check_function(computation, "computation", "reduce_window")
-    leaves, treedef = flatten_values(operand)
-    starts, start_tree = flatten_values(init_value)
+    leaves, treedef = flatten_numbers(operand)
+    starts, start_tree = flatten_numbers(init_value)
     if start_tree != treedef or not leaves:
         raise ArgumentError(
             "lax.reduce_window: init_value must have the structure of operand.\n"

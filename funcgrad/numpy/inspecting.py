@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad import dtypes
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import is_complex, weak_representative
@@ -20,8 +21,12 @@ from funcgrad.primitives.objects import StandsForArray, settled
 from funcgrad.primitives.reductions import ReduceAll
 from funcgrad.primitives.shape import shape_of
 
-issubdtype = np.issubdtype
 broadcast_shapes = np.broadcast_shapes
+
+
+def issubdtype(arg1: Any, arg2: Any) -> bool:
+    """As `numpy.issubdtype`, also of dtypes that NumPy does not have, as those of random keys."""
+    return dtypes.issubdtype(arg1, arg2)
 
 
 def promote_types(a: Any, b: Any) -> np.dtype[Any]:

@@ -17,8 +17,9 @@ from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.higher_order.staging import name_of
 from funcgrad.numpy.promotion import as_value, normalize_axis, strong
 from funcgrad.numpy.shaping import expand_dims, moveaxis
+from funcgrad.primitives.objects import HoldsArray, flatten_held
 from funcgrad.primitives.shape import broadcast_to, reshape, shape_of
-from funcgrad.pytree import tree_flatten, tree_unflatten
+from funcgrad.pytree import held_in, tree_unflatten
 from funcgrad.transforms.batch import batch_flat
 
 __all__ = ["apply_along_axis", "apply_over_axes", "vectorize"]
@@ -30,7 +31,7 @@ def _mapped(function: Callable[..., Any], stacks: Sequence[Any], what: str) -> A
     trees: list[Any] = []
 
     def flat(*rows: Any) -> list[Any]:
-        leaves, tree = tree_flatten(function(*rows))
+        leaves, tree = flatten_held(function(*rows))
         trees.append(tree)
         return [strong(as_value(x, what)) for x in leaves]
 
@@ -193,7 +194,7 @@ def vectorize(
 
     def of_arrays(*args: Any, **kwargs: Any) -> Any:
         mapped = [i for i in range(len(args)) if i not in excluded]
-        values = [strong(as_value(args[i], what)) for i in mapped]
+        values = [strong(as_value(held_in(args[i]), what)) for i in mapped]
         cores, result_cores = _core_axes(signature, len(values), what)
         lengths = _check_core(values, cores, what)
         ends = [len(shape_of(x)) - len(c) for x, c in zip(values, cores, strict=True)]
@@ -203,7 +204,8 @@ def vectorize(
         def of_rows(*rows: Any) -> Any:
             full = list(args)
             for i, row in zip(mapped, rows, strict=True):
-                full[i] = row
+                is_held = isinstance(full[i], HoldsArray)
+                full[i] = full[i].dtype.holding(row) if is_held else row
             return pyfunc(*full, **kwargs)
 
         if not values:
@@ -212,7 +214,7 @@ def vectorize(
         for x, n in zip(values, ends, strict=True):
             core = shape_of(x)[n:]
             stacks.append(reshape(broadcast_to(x, (*lead, *core)), (size, *core)))
-        leaves, tree = tree_flatten(_mapped(of_rows, stacks, what))
+        leaves, tree = flatten_held(_mapped(of_rows, stacks, what))
         _check_results(leaves, result_cores, lengths, what)
         return tree_unflatten(tree, [reshape(x, (*lead, *shape_of(x)[1:])) for x in leaves])
 

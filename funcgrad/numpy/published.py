@@ -3,7 +3,8 @@
 The functions behind them take and give values: arrays and tracers. Inside of a transformation what
 users get can be indexed by traced integers and, mostly, assigned to: every function is of one kind
 of the table below, which says how its results share elements with its arguments, as NumPy's do.
-Outside of transformations a call costs one question more.
+Outside of transformations a call costs one question more. Where a function asks arrays of random
+keys for numbers, the keys say what it gives for them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.trace import EVAL, Tracer, current_trace
+from funcgrad.errors import KeyArrayError
 from funcgrad.numpy.elementwise import UFUNCS
 from funcgrad.numpy.number_operators import FUNCTIONS
 from funcgrad.numpy.promotion import strong
@@ -50,14 +52,17 @@ def public(function: Function, is_ordered: bool = False) -> Function:
     """
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        if current_trace() is EVAL:
-            return function(*args, **kwargs)
-        values = [settled_in(x) if type(x) in CONTAINERS else x for x in args]
-        if not kwargs:
-            return made(function(*values), is_ordered)
-        out = kwargs.pop("out") if type(kwargs.get("out")) is WritableArray else None
-        found = function(*values, **{name: settled_in(x) for name, x in kwargs.items()})
-        return made(found, is_ordered) if out is None else out.change(_named(function), found)
+        try:
+            if current_trace() is EVAL:
+                return function(*args, **kwargs)
+            values = [settled_in(x) if type(x) in CONTAINERS else x for x in args]
+            if not kwargs:
+                return made(function(*values), is_ordered)
+            out = kwargs.pop("out") if type(kwargs.get("out")) is WritableArray else None
+            found = function(*values, **{name: settled_in(x) for name, x in kwargs.items()})
+            return made(found, is_ordered) if out is None else out.change(_named(function), found)
+        except KeyArrayError as error:
+            return error.keys.answer(function, args, kwargs)
 
     ufunc = _UFUNC_OF.get(function)
     return _as_public(call if ufunc is None else _of_number_too(call, function, ufunc), function)
@@ -70,7 +75,10 @@ def _of_number_too(general: Function, function: Function, ufunc: np.ufunc) -> Fu
     def call(*args: Any, **kwargs: Any) -> Any:
         nonlocal of_number
         if current_trace() is EVAL:
-            return function(*args, **kwargs)
+            try:
+                return function(*args, **kwargs)
+            except KeyArrayError as error:
+                return error.keys.answer(function, args, kwargs)
         if not kwargs and len(args) == 1 and type(args[0]) is NumberTracer:
             if of_number is None:
                 of_number = FUNCTIONS[ufunc] or general
@@ -92,12 +100,16 @@ def creating(function: Function) -> Function:
     """As `public`, of a function that makes a new array in row-major order, also of no axes."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        if current_trace() is EVAL:
-            return function(*args, **kwargs)
-        found = function(*map(settled_in, args), **{k: settled_in(v) for k, v in kwargs.items()})
-        if isinstance(found, np.ndarray | Tracer):
-            return WritableArray(strong(found), ROW_MAJOR)
-        return found
+        try:
+            if current_trace() is EVAL:
+                return function(*args, **kwargs)
+            options = {k: settled_in(v) for k, v in kwargs.items()}
+            found = function(*map(settled_in, args), **options)
+            if isinstance(found, np.ndarray | Tracer):
+                return WritableArray(strong(found), ROW_MAJOR)
+            return found
+        except KeyArrayError as error:
+            return error.keys.answer(function, args, kwargs)
 
     return _as_public(call, function)
 
@@ -106,20 +118,24 @@ def alike(function: Function) -> Function:
     """As `creating`, of a function whose result lies in memory as its first argument does."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        if current_trace() is EVAL:
-            return function(*args, **kwargs)
-        first = next(iter(args or kwargs.values()))
-        found = function(*map(settled_in, args), **{k: settled_in(v) for k, v in kwargs.items()})
-        if not isinstance(found, np.ndarray | Tracer):
-            return found
-        if type(first) is WritableArray:
-            is_ordered = first._is_ordered()
-        elif type(first) is np.ndarray:
-            is_ordered = first.flags.c_contiguous
-        else:
-            is_ordered = not isinstance(first, Tracer)
-        is_known = is_ordered or len(found.shape) < 2
-        return WritableArray(strong(found), ROW_MAJOR if is_known else None)
+        try:
+            if current_trace() is EVAL:
+                return function(*args, **kwargs)
+            first = next(iter(args or kwargs.values()))
+            options = {k: settled_in(v) for k, v in kwargs.items()}
+            found = function(*map(settled_in, args), **options)
+            if not isinstance(found, np.ndarray | Tracer):
+                return found
+            if type(first) is WritableArray:
+                is_ordered = first._is_ordered()
+            elif type(first) is np.ndarray:
+                is_ordered = first.flags.c_contiguous
+            else:
+                is_ordered = not isinstance(first, Tracer)
+            is_known = is_ordered or len(found.shape) < 2
+            return WritableArray(strong(found), ROW_MAJOR if is_known else None)
+        except KeyArrayError as error:
+            return error.keys.answer(function, args, kwargs)
 
     return _as_public(call, function)
 
@@ -131,19 +147,22 @@ def viewing(function: Function) -> Function:
     """
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        trace = current_trace()
-        if trace is EVAL:
-            return function(*args, **kwargs)
-        if not args:
-            name, *_ = signature_of(function).parameters
-            args = (kwargs.pop(name),)
-        first, *rest = args
-        if type(first) is not WritableArray:
-            found = function(*map(settled_in, args), **kwargs)
-            return found if isinstance(first, Tracer) else made(found, refusal=ARGUMENT)
-        is_copied = kwargs.pop("copy", False)
-        found = _views(first, watch(function, first.__jax_array__(), trace, *rest, **kwargs))
-        return found.copy() if is_copied else found
+        try:
+            trace = current_trace()
+            if trace is EVAL:
+                return function(*args, **kwargs)
+            if not args:
+                name, *_ = signature_of(function).parameters
+                args = (kwargs.pop(name),)
+            first, *rest = args
+            if type(first) is not WritableArray:
+                found = function(*map(settled_in, args), **kwargs)
+                return found if isinstance(first, Tracer) else made(found, refusal=ARGUMENT)
+            is_copied = kwargs.pop("copy", False)
+            found = _views(first, watch(function, first.__jax_array__(), trace, *rest, **kwargs))
+            return found.copy() if is_copied else found
+        except KeyArrayError as error:
+            return error.keys.answer(function, args, kwargs)
 
     return _as_public(call, function)
 
@@ -190,17 +209,21 @@ def sharing(function: Function) -> Function:
     """As `public`, of a function that gives its argument itself if there is nothing to do."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        if current_trace() is EVAL:
-            return function(*args, **kwargs)
-        first = args[0] if args else None
-        found = function(*map(settled_in, args), **{k: settled_in(v) for k, v in kwargs.items()})
-        if type(first) is WritableArray and not kwargs.get("copy"):
-            is_same = found is first.__jax_array__()
-            return first if is_same else made(found, True)
-        if isinstance(found, Tracer) and found is first:
-            return copied(found) if kwargs.get("copy") else found
-        is_new = kwargs.get("copy") or isinstance(first, _NEW)
-        return made(found, True, None if is_new else ARGUMENT)
+        try:
+            if current_trace() is EVAL:
+                return function(*args, **kwargs)
+            first = args[0] if args else None
+            options = {k: settled_in(v) for k, v in kwargs.items()}
+            found = function(*map(settled_in, args), **options)
+            if type(first) is WritableArray and not kwargs.get("copy"):
+                is_same = found is first.__jax_array__()
+                return first if is_same else made(found, True)
+            if isinstance(found, Tracer) and found is first:
+                return copied(found) if kwargs.get("copy") else found
+            is_new = kwargs.get("copy") or isinstance(first, _NEW)
+            return made(found, True, None if is_new else ARGUMENT)
+        except KeyArrayError as error:
+            return error.keys.answer(function, args, kwargs)
 
     return _as_public(call, function)
 
@@ -254,10 +277,14 @@ def reading(function: Function) -> Function:
     """As `public`, of a function whose results NumPy does not let be written to."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        if current_trace() is EVAL:
-            return function(*args, **kwargs)
-        found = function(*map(settled_in, args), **{k: settled_in(v) for k, v in kwargs.items()})
-        return made(found, refusal=READ_ONLY)
+        try:
+            if current_trace() is EVAL:
+                return function(*args, **kwargs)
+            options = {k: settled_in(v) for k, v in kwargs.items()}
+            found = function(*map(settled_in, args), **options)
+            return made(found, refusal=READ_ONLY)
+        except KeyArrayError as error:
+            return error.keys.answer(function, args, kwargs)
 
     return _as_public(call, function)
 

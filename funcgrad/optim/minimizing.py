@@ -18,6 +18,7 @@ from funcgrad.api.compilation import jit as compiled
 from funcgrad.api.differentiation import hessian, jacrev, jvp, value_and_grad
 from funcgrad.errors import ArgumentError, DtypeError
 from funcgrad.flatten_util import ravel_pytree
+from funcgrad.primitives.objects import flatten_held
 from funcgrad.pytree import keystr, tree_flatten, tree_flatten_with_path
 from funcgrad.signatures import signature_of
 
@@ -127,7 +128,7 @@ class _Functions:
         Arrays among ``args`` are arguments of what is compiled: as constants they would be compared
         with what they were, again and again.
         """
-        leaves, treedef = tree_flatten(tuple(args))
+        leaves, treedef = flatten_held(tuple(args))
         arrays = {i: leaf for i, leaf in enumerate(leaves) if isinstance(leaf, np.ndarray)}
 
         def of_vectors(arrays: dict[int, Any], *vectors: Any) -> Any:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.avals import aval_of
+from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.primitive import Value
 from funcgrad.core.source import (
     asking_function,
@@ -31,7 +31,7 @@ from funcgrad.errors import DtypeError, TracerArrayConversionError
 from funcgrad.primitives.elementwise import convert
 from funcgrad.primitives.indexing import Gather
 from funcgrad.primitives.shape import Concatenate, Slice, reshape
-from funcgrad.pytree import PyTreeDef, tree_flatten
+from funcgrad.pytree import PyTreeDef, opened, tree_flatten
 
 MAX_NUMBERS = 2**20
 """How many objects a traced array is given out as at most."""
@@ -80,6 +80,25 @@ class StandsForArray:
     __slots__ = ()
     __array_priority__ = Tracer.__array_priority__
     __pandas_priority__ = Tracer.__pandas_priority__
+
+
+class HoldsArray(StandsForArray):
+    """Base of arrays that hold no numbers, but an array of them: a leaf to users, as any array.
+
+    Transformations see the array that it holds (`funcgrad.pytree.opened`).
+    """
+
+    __slots__ = ()
+    dtype: Any
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        raise NotImplementedError
+
+    @property
+    def aval_text(self) -> str:
+        """The type as messages show it, such as ``key<fry>[3]``."""
+        return str(ShapedArray(self.shape, self.dtype))
 
 
 class Element(StandsForArray):
@@ -205,8 +224,26 @@ def flatten_values(tree: Any, like: PyTreeDef | None = None) -> tuple[list[Any],
     alike = None if like is None else like.flatten_alike(tree)
     leaves, treedef = tree_flatten(tree) if alike is None or like is None else (alike, like)
     if not _READY.issuperset(map(type, leaves)):
+        leaves, treedef = opened(leaves, treedef)
         leaves = [settled(x) for x in leaves]
     return leaves, treedef
+
+
+def flatten_held(tree: Any) -> tuple[list[Any], PyTreeDef]:
+    """As `flatten_values`, but leaves that stand for arrays stay as they are."""
+    return opened(*tree_flatten(tree))
+
+
+def flatten_numbers(tree: Any) -> tuple[list[Any], PyTreeDef]:
+    """As `flatten_values`, where arrays must hold numbers: others refuse, as keys do."""
+    leaves, treedef = tree_flatten(tree)
+    return list(map(settled, leaves)), treedef
+
+
+def map_numbers(function: Callable[[Any], Any], tree: Any) -> Any:
+    """As `map_values`, where arrays must hold numbers."""
+    leaves, treedef = flatten_numbers(tree)
+    return treedef.unflatten([function(x) for x in leaves])
 
 
 def map_values(function: Callable[[Any], Any], tree: Any) -> Any:
@@ -217,7 +254,7 @@ def map_values(function: Callable[[Any], Any], tree: Any) -> Any:
 
 def flatten_extra(tree: Any) -> tuple[list[Any], PyTreeDef]:
     """As `flatten_values` for a pytree of anything: only what holds traced values is settled."""
-    leaves, treedef = tree_flatten(tree)
+    leaves, treedef = flatten_held(tree)
     return [settled(x) if _holds_traced(x) else x for x in leaves], treedef
 
 

@@ -17,7 +17,8 @@ from funcgrad.primitives.indexing import Gather
 from funcgrad.primitives.ordering import SearchSorted
 from funcgrad.primitives.shape import Transpose, broadcast_to
 from funcgrad.random.distributions import gumbel
-from funcgrad.random.keys import canonical_shape, refuse_sharding, split
+from funcgrad.random.key_arrays import KeyArray
+from funcgrad.random.keys import canonical_shape, parts_of, refuse_sharding
 from funcgrad.random.parameters import array_of
 from funcgrad.random.uniform import bits, randint, uniform
 
@@ -50,6 +51,8 @@ def permutation(
         [0 1 4 3 2]
     """
     refuse_sharding("permutation", out_sharding)
+    if type(x) is KeyArray:
+        return KeyArray(permutation(key, x.base, axis, independent))
     array = array_of("permutation", x)
     ndim = len(shape_of(array))
     if not ndim:
@@ -72,8 +75,7 @@ def _shuffle(key: ArrayLike, x: Array, axis: int) -> Array:
     size = math.prod(shape_of(x))
     rounds = math.ceil(3 * math.log(max(1, size)) / math.log(2**32 - 1))
     for _ in range(rounds):
-        keys = split(key)
-        key, subkey = (lax.index_in_dim(keys, i, keepdims=False) for i in (0, 1))
+        key, subkey = parts_of(key)
         _, x = lax.sort_key_val(bits(subkey, shape_of(x), np.uint32), x, axis)
     return x
 
@@ -121,6 +123,8 @@ def choice(
         >>> print(fg.random.choice(key, 10, (4,), replace=False))
         [0 1 8 5]
     """
+    if type(a) is KeyArray:
+        return KeyArray(choice(key, a.base, shape, replace, p, axis, mode))
     array = array_of("choice", a)
     own, lengths = shape_of(array), canonical_shape("choice", shape)
     place = canonical_axis("choice", axis, len(own)) if own else 0

@@ -16,15 +16,10 @@ from funcgrad.primitives import elementwise as primitive
 from funcgrad.primitives.families import shape_of
 from funcgrad.primitives.shape import broadcast_to
 from funcgrad.random.distributions import exponential, maxwell, normal, rademacher
-from funcgrad.random.keys import canonical_shape, refuse_sharding, split
+from funcgrad.random.keys import canonical_shape, parts_of, refuse_sharding
 from funcgrad.random.parameters import floating_dtype, parameter, parameter_shape
 from funcgrad.random.rejection import gamma_numbers
 from funcgrad.random.uniform import uniform
-
-
-def _halves(key: ArrayLike) -> tuple[Array, Array]:
-    keys = split(key)
-    return tuple(lax.index_in_dim(keys, i, keepdims=False) for i in (0, 1))
 
 
 def loggamma(
@@ -118,7 +113,7 @@ def beta(
     refuse_sharding("beta", out_sharding)
     wanted = floating_dtype("beta", dtype)
     lengths = parameter_shape("beta", shape, a, b)
-    first, second = _halves(key)
+    first, second = parts_of(key)
     return lax.logistic(
         lax.sub(loggamma(first, a, lengths, wanted), loggamma(second, b, lengths, wanted))
     )
@@ -210,7 +205,7 @@ def t(
     refuse_sharding("t", out_sharding)
     wanted = floating_dtype("t", dtype)
     lengths = parameter_shape("t", shape or None, df)
-    first, second = _halves(key)
+    first, second = parts_of(key)
     half = primitive.div.bind(parameter("t", df, wanted), wanted.type(2))
     ratio = primitive.div.bind(half, gamma(second, half, lengths, wanted))
     return primitive.mul.bind(normal(first, lengths, wanted), lax.sqrt(ratio))
@@ -243,7 +238,7 @@ def f(
     lengths = parameter_shape("f", shape, dfnum, dfden)
     below, above = (
         primitive.div.bind(chisquare(k, df, lengths, wanted), parameter("f", df, wanted))
-        for k, df in zip(_halves(key), (dfden, dfnum), strict=True)
+        for k, df in zip(parts_of(key), (dfden, dfnum), strict=True)
     )
     return lax.div(above, below)
 
@@ -271,7 +266,7 @@ def generalized_normal(
     refuse_sharding("generalized_normal", out_sharding)
     wanted = floating_dtype("generalized_normal", dtype)
     lengths = canonical_shape("generalized_normal", shape)
-    first, second = _halves(key)
+    first, second = parts_of(key)
     root = primitive.div.bind(wanted.type(1), parameter("generalized_normal", p, wanted))
     size = primitive.power.bind(gamma(first, root, lengths, wanted), root)
     return lax.mul(rademacher(second, lengths, wanted), size)
@@ -302,7 +297,7 @@ def ball(
     refuse_sharding("ball", out_sharding)
     wanted = floating_dtype("ball", dtype)
     lengths = canonical_shape("ball", shape)
-    first, second = _halves(key)
+    first, second = parts_of(key)
     point = generalized_normal(first, p, (*lengths, d), wanted)
     exponent, axis = wanted.type(p), len(lengths)
     total = lax.reduce_sum(primitive.power.bind(lax.abs(point), exponent), (axis,))
@@ -359,7 +354,7 @@ def double_sided_maxwell(
     """
     wanted = floating_dtype("double_sided_maxwell", dtype)
     lengths = parameter_shape("double_sided_maxwell", shape or None, loc, scale)
-    first, second = _halves(key)
+    first, second = parts_of(key)
     signed = lax.mul(maxwell(first, lengths, wanted), rademacher(second, lengths, wanted))
     factor = parameter("double_sided_maxwell", scale, wanted)
     centre = parameter("double_sided_maxwell", loc, wanted)
@@ -428,7 +423,7 @@ def wald(
     wanted = floating_dtype("wald", dtype)
     lengths = parameter_shape("wald", shape, mean)
     mu = broadcast_to(parameter("wald", mean, wanted), lengths)
-    first, second = _halves(key)
+    first, second = parts_of(key)
     v, z = normal(first, lengths, wanted), uniform(second, lengths, wanted)
     y = lax.mul(lax.mul(v, v), mu)
     # The smaller root of a quadratic equation, without cancellation; both multiply to mean**2.

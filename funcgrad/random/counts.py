@@ -24,7 +24,7 @@ from funcgrad.primitives.families import shape_of
 from funcgrad.primitives.indexing import Gather
 from funcgrad.primitives.reductions import ReduceAny
 from funcgrad.primitives.shape import broadcast_to
-from funcgrad.random.keys import canonical_shape, refuse_sharding, split
+from funcgrad.random.keys import canonical_shape, parts_of, refuse_sharding, split
 from funcgrad.random.parameters import array_of, floating_dtype, parameter, parameter_shape
 from funcgrad.random.uniform import uniform
 
@@ -34,11 +34,6 @@ _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 def _some(condition: Array) -> Array:
     return ReduceAny(tuple(range(len(shape_of(condition))))).bind(condition)
-
-
-def _parts(key: ArrayLike, count: int) -> list[Array]:
-    keys = split(key, count)
-    return [lax.index_in_dim(keys, i, keepdims=False) for i in range(count)]
 
 
 def _counted(key: ArrayLike, limit: Array, dtype: np.dtype[Any], draw: Callable[..., Array]) -> Any:
@@ -71,7 +66,7 @@ def _accepted(
 
     def step(state: Any) -> Any:
         out, done, key = state
-        key, first, second = _parts(key, 3)
+        key, first, second = parts_of(key, 3)
         u, v = uniform(first, shape, dtype), uniform(second, shape, dtype)
         proposed, is_good = propose(u - dtype.type(0.5), v)
         # What is accepted may be replaced until all are: it is as good, and what JAX draws.
@@ -136,7 +131,7 @@ def _poisson_by_times(key: ArrayLike, rate: Array, dtype: np.dtype[Any]) -> Arra
 
     def step(state: Any) -> Any:
         count, logs, key = state
-        key, subkey = _parts(key, 2)
+        key, subkey = parts_of(key, 2)
         count = p.select.bind(is_open(logs), count + one, count)
         return count, logs + p.log.bind(uniform(subkey, shape, _FLOAT32)), key
 
@@ -244,7 +239,7 @@ def _binomial_by_times(key: ArrayLike, count: Array, q: Array) -> Array:
     scale = p.log1p.bind(-q)
 
     def draw(key: ArrayLike) -> tuple[Array, Array]:
-        subkey, key = _parts(key, 2)
+        subkey, key = parts_of(key, 2)
         return key, p.ceil.bind(p.log.bind(uniform(subkey, shape, dtype)) / scale)
 
     return _counted(key, count, dtype, draw)

@@ -18,7 +18,7 @@ from funcgrad.lax.operands import Array, ArrayLike, canonical_dtype
 from funcgrad.primitives import elementwise as primitive
 from funcgrad.primitives.random import erfinv_giles
 from funcgrad.primitives.shape import broadcast_to
-from funcgrad.random.keys import canonical_shape, hash_counters, refuse_sharding, split
+from funcgrad.random.keys import canonical_shape, hash_counters, parts_of, refuse_sharding
 from funcgrad.random.parameters import array_of, floating_dtype, parameter, parameter_shape
 from funcgrad.random.uniform import uniform, unit_of
 
@@ -51,10 +51,7 @@ def normal(
     if wanted.kind == "f":
         return _real_normal(key, lengths, wanted)
     part = np.empty(0, wanted).real.dtype
-    keys = split(key)
-    re, im = (
-        _real_normal(lax.index_in_dim(keys, i, keepdims=False), lengths, part) for i in (0, 1)
-    )
+    re, im = (_real_normal(each, lengths, part) for each in parts_of(key))
     return primitive.div.bind(lax.complex(re, im), wanted.type(math.sqrt(2)))
 
 

@@ -1,7 +1,8 @@
 """Keys: where the numbers come from, and how to get independent ones.
 
-A key is an array of two uint32 words, a stack of keys has shape ``(..., 2)``. Nothing has hidden
-state: the same key gives the same numbers, and `split` or `fold_in` make new keys.
+A key is an element of an array of keys (`funcgrad.random.key_arrays`). JAX's older form is taken
+wherever keys are: an array of two uint32 words, for several keys of shape ``(..., 2)``. Nothing has
+hidden state: the same key gives the same numbers, and `split` or `fold_in` make new keys.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.lax.operands import Array, ArrayLike
 from funcgrad.primitives.objects import settled
-from funcgrad.primitives.random import UINT32, threefry2x32
+from funcgrad.primitives.random import UINT32, UINT64, threefry2x32
+from funcgrad.random.key_arrays import KEY, KeyArray, KeyDtype, words_of_keys
 
 _WORD = 0xFFFFFFFF
+_WORDS = 0xFFFFFFFFFFFFFFFF
 
 
 _IMPLEMENTATIONS = ("threefry2x32", "fry")
@@ -31,12 +34,12 @@ _IMPLEMENTATIONS = ("threefry2x32", "fry")
 
 def _check_implementation(name: str, impl: Any, dtype: Any = None) -> None:
     for given in (impl, dtype):
-        known = given in _IMPLEMENTATIONS if isinstance(given, str) else given in (None, UINT32)
+        known = given in _IMPLEMENTATIONS if isinstance(given, str) else given in (None, KEY)
         if not known:
             raise ArgumentError(f"random.{name}: impl must be 'threefry2x32', got {given!r}.")
 
 
-def key(seed: ArrayLike, *, impl: Any = None, dtype: Any = None) -> Array:
+def key(seed: ArrayLike, *, impl: Any = None, dtype: Any = None) -> KeyArray:
     """A key made from a seed.
 
     Args:
@@ -46,45 +49,63 @@ def key(seed: ArrayLike, *, impl: Any = None, dtype: Any = None) -> Array:
         dtype: Likewise; or what `key_dtype` returns.
 
     Returns:
-        A uint32 array of shape ``(2,)``: the high and the low word of the seed. (JAX's `key` has
-        a dtype of its own; this one is what its `PRNGKey` returns.)
+        A key array of shape ``()``; its words are the high and the low word of the seed.
 
     Raises:
         ArgumentError: If the seed is no integer scalar, or does not fit into 64 bits.
 
     Example:
         >>> import funcgrad as fg
-        >>> print(fg.random.key(42))
-        [ 0 42]
+        >>> key = fg.random.key(42)
+        >>> print(key.shape, key.dtype, fg.random.key_data(key))
+        () key<fry> [ 0 42]
     """
     _check_implementation("key", impl, dtype)
-    if type(seed) is int:
-        if not -(1 << 63) <= seed < 1 << 63:
-            raise ArgumentError(f"random.key: the seed {seed} does not fit into 64 bits.")
-        return np.array([seed >> 32 & _WORD, seed & _WORD], UINT32)
-    aval = aval_of(seed)
-    if aval.shape or aval.dtype.kind not in "iu":
-        raise ArgumentError(
-            f"random.key needs an integer scalar as seed, got {aval}. Use vmap for several seeds."
-        )
-    low = lax.convert_element_type(seed, UINT32)
-    if aval.dtype.itemsize < 8:
-        return lax.stack([np.uint32(0), low])
-    shifted = lax.shift_right_logical(lax.convert_element_type(seed, aval.dtype), 32)
-    return lax.stack([lax.convert_element_type(shifted, UINT32), low])
+    return KeyArray(_of_seed("key", seed))
 
 
 def PRNGKey(seed: ArrayLike, *, impl: str | None = None) -> Array:
-    """The same as `key`.
+    """A key as an array of its words, without a dtype of its own.
 
     Args:
-        seed: Integer scalar.
+        seed: Integer scalar, as of `key`.
         impl: Only ``"threefry2x32"``.
 
     Returns:
-        A uint32 array of shape ``(2,)``.
+        A uint32 array of shape ``(2,)``: the high and the low word of the seed. Every function
+        here takes such an array for a key, and gives arrays of words for it.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> print(fg.random.PRNGKey(42))
+        [ 0 42]
     """
-    return key(seed, impl=impl)
+    _check_implementation("PRNGKey", impl)
+    known = _of_seed("PRNGKey", seed)
+    if type(seed) is int:
+        return np.array([seed >> 32 & _WORD, seed & _WORD], UINT32)
+    return words_of_keys(known)
+
+
+def _of_seed(name: str, seed: ArrayLike) -> Array:
+    """The integer of 64 bits that is the key for a seed."""
+    if type(seed) is int:
+        if not -(1 << 63) <= seed < 1 << 63:
+            raise ArgumentError(f"random.{name}: the seed {seed} does not fit into 64 bits.")
+        return np.array(seed & _WORDS, UINT64)
+    if type(seed) is KeyArray:
+        raise ArgumentError(
+            f"random.{name} needs an integer scalar as seed, got a key, {seed.aval_text}."
+        )
+    aval = aval_of(seed)
+    if aval.shape or aval.dtype.kind not in "iu":
+        raise ArgumentError(
+            f"random.{name} needs an integer scalar as seed, got {aval}. Use vmap for several "
+            "seeds."
+        )
+    if aval.dtype.itemsize < 8:
+        return lax.convert_element_type(lax.convert_element_type(seed, UINT32), UINT64)
+    return lax.convert_element_type(seed, UINT64)
 
 
 def refuse_sharding(name: str, out_sharding: Any) -> None:
@@ -103,25 +124,41 @@ def words_of(name: str, key: ArrayLike) -> tuple[Array, Array]:
 
     Args:
         name: The function that wants to know, for messages.
-        key: The key.
+        key: The key, or an array of its words.
 
     Raises:
         ArgumentError: If it is no key, or several.
     """
+    if type(key) is KeyArray:
+        return _words_of_one(name, key)
     key = settled(key)
     aval = aval_of(key)
     if aval.dtype != UINT32 or aval.shape != (2,):
-        many = aval.dtype == UINT32 and aval.shape[-1:] == (2,)
-        advice = "Use vmap over the keys." if many else "Make one with random.key(seed)."
-        # Distributions are drawn by way of others: the user knows the one that was called.
-        called = called_function("random") or name
-        raise ArgumentError(
-            f"random.{called} needs one key, an array u32[2] as made by random.key, got {aval}. "
-            f"{advice}"
-        )
+        raise _no_key(name, str(aval), aval.dtype == UINT32 and aval.shape[-1:] == (2,))
     if isinstance(key, np.ndarray):
         return key[0], key[1]
     return lax.index_in_dim(key, 0, keepdims=False), lax.index_in_dim(key, 1, keepdims=False)
+
+
+def _words_of_one(name: str, key: KeyArray) -> tuple[Array, Array]:
+    base = key.base
+    if key.shape:
+        raise _no_key(name, key.aval_text, True)
+    if isinstance(base, np.ndarray | np.generic):
+        known = int(base)
+        return np.uint32(known >> 32), np.uint32(known & _WORD)
+    high = lax.convert_element_type(lax.shift_right_logical(base, 32), UINT32)
+    return high, lax.convert_element_type(base, UINT32)
+
+
+def _no_key(name: str, got: str, is_many: bool) -> ArgumentError:
+    advice = "Use vmap over the keys." if is_many else "Make one with random.key(seed)."
+    # Distributions are drawn by way of others: the user knows the one that was called.
+    called = called_function("random") or name
+    return ArgumentError(
+        f"random.{called} needs one key, key<fry>[] as made by random.key or its words, u32[2], "
+        f"got {got}. {advice}"
+    )
 
 
 def canonical_shape(name: str, shape: int | Sequence[int]) -> tuple[int, ...]:
@@ -154,10 +191,9 @@ def hash_counters(name: str, key: ArrayLike, shape: Sequence[int]) -> Array:
     return threefry2x32.bind(k0, k1, np.uint32(0), numbers)
 
 
-def _as_keys(blocks: Array) -> Array:
-    """64-bit blocks as keys, along a new last axis."""
-    high = lax.convert_element_type(lax.shift_right_logical(blocks, 32), UINT32)
-    return lax.stack([high, lax.convert_element_type(blocks, UINT32)], axis=-1)
+def _like(key: ArrayLike, blocks: Array) -> Any:
+    """Keys of 64 bits each, as an array of keys or of words: as ``key`` is."""
+    return KeyArray(blocks) if type(key) is KeyArray else words_of_keys(blocks)
 
 
 def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Array:
@@ -168,15 +204,30 @@ def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Array:
         num: How many, or a shape.
 
     Returns:
-        A uint32 array of shape ``(num, 2)`` or ``(*num, 2)``.
+        A key array of shape ``(num,)`` or ``num``; for an array of words one of shape
+        ``(num, 2)`` or ``(*num, 2)``.
 
     Example:
         >>> import funcgrad as fg
         >>> key, subkey = fg.random.split(fg.random.key(0))
-        >>> print(subkey)
+        >>> print(fg.random.key_data(subkey))
         [ 928981903 3453687069]
     """
-    return _as_keys(hash_counters("split", key, canonical_shape("split", num)))
+    return _like(key, hash_counters("split", key, canonical_shape("split", num)))
+
+
+def parts_of(key: ArrayLike, count: int = 2) -> list[Array]:
+    """So many new keys, one by one: what samplers draw their parts from.
+
+    Args:
+        key: A key.
+        count: How many.
+    """
+    keys = split(key, count)
+    if type(keys) is KeyArray:
+        rows = (lax.index_in_dim(keys.base, i, keepdims=False) for i in range(count))
+        return list(map(KeyArray, rows))
+    return [lax.index_in_dim(keys, i, keepdims=False) for i in range(count)]
 
 
 def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
@@ -187,7 +238,7 @@ def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
         data: Integer scalar, of which the lower 32 bits count; a Python int must fit into them.
 
     Returns:
-        A uint32 array of shape ``(2,)``.
+        A key; for an array of words, of shape ``(2,)``, such an array.
     """
     aval = aval_of(data)
     if aval.shape or aval.dtype.kind not in "iu":
@@ -197,64 +248,103 @@ def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
     if type(data) is int and not 0 <= data <= _WORD:
         raise ArgumentError(f"random.fold_in: {data} does not fit into 32 bits.")
     k0, k1 = words_of("fold_in", key)
-    block = threefry2x32.bind(k0, k1, np.uint32(0), lax.convert_element_type(data, UINT32))
-    return _as_keys(block)
+    return _like(
+        key, threefry2x32.bind(k0, k1, np.uint32(0), lax.convert_element_type(data, UINT32))
+    )
 
 
-def _check_keys(name: str, keys: ArrayLike) -> Array:
-    aval: Any = aval_of(keys)
+def _check_words(name: str, words: ArrayLike) -> Array:
+    """An array of words of keys."""
+    words = settled(words)
+    aval: Any = aval_of(words)
     if aval.dtype != UINT32 or aval.shape[-1:] != (2,):
-        raise ArgumentError(f"random.{name} needs keys, u32[..., 2], got {aval}.")
-    return keys
+        raise ArgumentError(f"random.{name} needs keys, or words of keys, u32[...,2], got {aval}.")
+    return words
 
 
 def key_data(keys: ArrayLike) -> Array:
-    """The words of keys: the keys themselves, u32[..., 2].
+    """The words of keys, two of 32 bits for each.
 
     Args:
-        keys: A key, or an array of them.
+        keys: An array of keys of any shape; an array of words is given back.
+
+    Returns:
+        A uint32 array of shape ``(*keys.shape, 2)``.
+
+    Raises:
+        ArgumentError: If they are no keys.
+
+    Example:
+        >>> import funcgrad as fg
+        >>> print(fg.random.key_data(fg.random.key(7)))
+        [0 7]
     """
-    return _check_keys("key_data", keys)
+    return words_of_keys(keys.base) if type(keys) is KeyArray else _check_words("key_data", keys)
 
 
-def wrap_key_data(key_bits_array: ArrayLike, *, impl: Any = None, dtype: Any = None) -> Array:
-    """Keys from their words, u32[..., 2]: the words themselves.
+def wrap_key_data(key_bits_array: ArrayLike, *, impl: Any = None, dtype: Any = None) -> KeyArray:
+    """Keys from their words.
 
     Args:
-        key_bits_array: The words.
+        key_bits_array: The words, a uint32 array of shape ``(..., 2)``.
         impl: Only ``"threefry2x32"``, which is the default.
         dtype: Likewise; or what `key_dtype` returns.
 
     Returns:
-        The keys.
+        A key array of the shape without the last axis.
+
+    Raises:
+        ArgumentError: If they are no words of keys.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.random.wrap_key_data(np.zeros((3, 2), np.uint32)).shape
+        (3,)
     """
     _check_implementation("wrap_key_data", impl, dtype)
-    return _check_keys("wrap_key_data", key_bits_array)
+    if type(key_bits_array) is KeyArray:
+        raise ArgumentError(
+            "random.wrap_key_data needs words of keys, u32[...,2], got keys, "
+            f"{key_bits_array.aval_text}."
+        )
+    words = _check_words("wrap_key_data", key_bits_array)
+    high, low = (
+        lax.convert_element_type(lax.index_in_dim(words, i, axis=-1, keepdims=False), UINT64)
+        for i in (0, 1)
+    )
+    return KeyArray(lax.bitwise_or(lax.shift_left(high, np.uint64(32)), low))
 
 
 def key_impl(keys: ArrayLike) -> str:
-    """The algorithm that keys belong to: ``"threefry2x32"``."""
-    _check_keys("key_impl", keys)
+    """The algorithm that keys belong to: ``"threefry2x32"``.
+
+    Args:
+        keys: An array of keys, or of words of keys.
+    """
+    if type(keys) is not KeyArray:
+        _check_words("key_impl", keys)
     return "threefry2x32"
 
 
-def key_dtype(impl_spec: Any = None) -> np.dtype[Any]:
-    """The dtype of keys: that of their words.
+def key_dtype(impl_spec: Any = None) -> KeyDtype:
+    """The dtype of keys.
 
     Args:
         impl_spec: Only ``"threefry2x32"``, which is the default.
 
-    Returns:
-        uint32.
+    Example:
+        >>> import funcgrad as fg
+        >>> fg.random.key_dtype()
+        key<fry>
     """
     _check_implementation("key_dtype", impl_spec)
-    return UINT32
+    return KEY
 
 
 def clone(key: ArrayLike) -> Array:
-    """The same key, said to be used again on purpose.
+    """The same keys, said to be used again on purpose.
 
     Args:
-        key: A key of random numbers.
+        key: A key, or an array of keys, or of words of keys.
     """
-    return _check_keys("clone", key)
+    return KeyArray(key.base) if type(key) is KeyArray else _check_words("clone", key)

@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad import lax
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, DtypeError
 from funcgrad.lax.operands import Array, ArrayLike, canonical_dtype
 from funcgrad.primitives import elementwise as primitive
 from funcgrad.primitives.families import shape_of
 from funcgrad.primitives.shape import broadcast_to
-from funcgrad.random.keys import canonical_shape, hash_counters, refuse_sharding, split
+from funcgrad.random.keys import canonical_shape, hash_counters, parts_of, refuse_sharding
 from funcgrad.random.parameters import array_of, floating_dtype, parameter, parameter_shape
 
 
@@ -192,12 +191,8 @@ def _randint(
 ) -> Array:
     """Integers of 32 or 64 bits from twice as many random bits, modulo the length of the range."""
     unsigned = np.dtype(f"u{dtype.itemsize}")
-    keys = split(key)
     upper, lower = (
-        bits_of(
-            hash_counters("randint", lax.index_in_dim(keys, i, keepdims=False), shape), unsigned
-        )
-        for i in (0, 1)
+        bits_of(hash_counters("randint", each, shape), unsigned) for each in parts_of(key)
     )
     is_range = primitive.greater.bind(high, low)
     difference = primitive.sub.bind(

@@ -158,7 +158,7 @@ def test_numbers_from_a_hidden_state():
 
 def test_what_programs_ask_of_dtypes():
     key = fg.random.key(0)
-    assert not fg.dtypes.issubdtype(key.dtype, fg.dtypes.prng_key)
+    assert fg.dtypes.issubdtype(key.dtype, fg.dtypes.prng_key)
     assert fg.dtypes.issubdtype(fg.dtypes.prng_key, fg.dtypes.extended)
     assert fg.dtypes.issubdtype(np.float32, np.floating)
     assert fg.dtypes.canonicalize_dtype("float64") == np.float64

@@ -164,7 +164,7 @@ def test_random_bits():
     with pytest.raises(DtypeError, match="unsigned"):
         lax.rng_bit_generator(state, (2,), np.int32)
     with pytest.raises(ShapeError, match=r"got u32\[2\]"):
-        lax.rng_bit_generator(fg.random.key(0), (2,))
+        lax.rng_bit_generator(fg.random.PRNGKey(0), (2,))
 
 
 @pytest.mark.parametrize("strides", [(1, 1), (2, 3)])

@@ -5,11 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from funcgrad import random
+from funcgrad import dtypes, random
 from tests.random.cases import CLOSE, EXACT, SEEDS
 from tests.random.recorded import RECORDED
 
 TOLERANCE = {4: 2e-6, 8: 1e-12}
+
+
+def numbers(drawn):
+    """What was drawn, keys as their words."""
+    is_keys = dtypes.issubdtype(drawn.dtype, dtypes.prng_key)
+    return random.key_data(drawn) if is_keys else drawn
 
 
 def recorded(name, seed):
@@ -21,9 +27,16 @@ def recorded(name, seed):
 @pytest.mark.parametrize("name", EXACT)
 def test_draws_agree_in_every_bit(name, seed):
     expected = recorded(name, seed)
-    actual = EXACT[name](random, random.key(SEEDS[seed]))
+    actual = numbers(EXACT[name](random, random.key(SEEDS[seed])))
     assert np.asarray(actual).dtype == expected.dtype
     np.testing.assert_array_equal(actual, expected, strict=np.ndim(actual) > 0)
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_keys_that_are_arrays_of_words_draw_the_same(name):
+    actual = EXACT[name](random, random.PRNGKey(SEEDS["large"]))
+    assert not dtypes.issubdtype(actual.dtype, dtypes.prng_key)
+    np.testing.assert_array_equal(actual, recorded(name, "large"))
 
 
 @pytest.mark.parametrize("seed", SEEDS)

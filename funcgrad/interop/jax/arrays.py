@@ -22,13 +22,13 @@ from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import check_dtype
 from funcgrad.interop.jax.devices import SingleDeviceSharding
 from funcgrad.numpy import at
-from funcgrad.primitives.objects import StandsForArray, settled
+from funcgrad.primitives.objects import HoldsArray, StandsForArray, settled
 from funcgrad.pytree import is_tree_node, tree_map
 
 
 class _Kind(type):
     def __instancecheck__(cls, instance: Any) -> bool:
-        return type.__instancecheck__(cls, instance) or isinstance(instance, Tracer)
+        return type.__instancecheck__(cls, instance) or isinstance(instance, Tracer | HoldsArray)
 
 
 class Array(np.ndarray, metaclass=_Kind):
@@ -153,6 +153,8 @@ def adopt(value: Any) -> Any:
         return value.view(Array)
     if isinstance(value, np.generic):
         return np.asarray(value).view(Array)
+    if isinstance(value, HoldsArray):
+        return value
     if isinstance(value, StandsForArray):
         # What assignments may change elsewhere; arrays of JAX do not change: `y = x; y += 1`.
         return adopt(settled(value))

@@ -57,9 +57,10 @@ class Ref(ref.Ref):
         return adopt(super().__getitem__(index))
 
 
-def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None) -> Ref:
+def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None) -> ref.Ref:
     """A reference to a new array."""
-    return Ref(ref.new_ref(init_val, memory_space=memory_space, kind=kind).content())
+    made = ref.new_ref(init_val, memory_space=memory_space, kind=kind)
+    return made if isinstance(made, ref.KeyRef) else Ref(made.content())
 
 
 def empty_ref(ty: Any, memory_space: Any = None) -> Ref:

@@ -17,7 +17,8 @@ from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.higher_order.staging import arguments_tree, join_captured, name_of, stage_once
 from funcgrad.numpy.promotion import as_value
 from funcgrad.primitives.elementwise import stop_gradient
-from funcgrad.pytree import register_pytree_node, tree_flatten, tree_structure
+from funcgrad.primitives.objects import flatten_held
+from funcgrad.pytree import register_pytree_node, tree_structure
 from funcgrad.scipy.integrate.adjoint import AdjointSolution
 from funcgrad.scipy.integrate.methods import METHODS
 from funcgrad.scipy.integrate.stepping import Controls, Method
@@ -246,7 +247,7 @@ class _Problem:
                 f"{what}: args must be a tuple of further arguments, got {type(args).__name__}. "
                 "Write args=(a,)."
             )
-        self.leaves, tree = tree_flatten(tuple(args))
+        self.leaves, tree = flatten_held(tuple(args))
         self.terminal = [i for i, e in enumerate(events) if getattr(e, "terminal", False)]
         self.events = events
         scalar = tree_structure(0)

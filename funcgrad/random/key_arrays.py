@@ -1,0 +1,443 @@
+"""Arrays of random keys: values with a shape, whose elements are keys.
+
+A key is two words of 32 bits. An array of keys holds one integer of 64 bits for each (the high word
+first), in an array of the same shape; so axes mean the same for both, and whatever moves elements
+moves keys. To users it is one value with the dtype ``key<fry>``, and a leaf of pytrees; where a
+transformation begins it is a container of its integers (`funcgrad.pytree.opened`), so that no
+primitive, no rule and no kernel knows of keys.
+
+What moves, joins, chooses or compares elements takes keys: the functions of `_OPERANDS`. They are
+found when a function asks for numbers (`KeyArrayError`), so that no other call pays for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, NoReturn
+
+import numpy as np
+
+from funcgrad import lax
+from funcgrad.core.avals import Shape, ShapedArray, aval_of
+from funcgrad.core.trace import Tracer
+from funcgrad.dtypes import PYTHON_SCALARS, ExtendedDtype, prng_key
+from funcgrad.errors import KeyArrayError, OutOfBoundsError
+from funcgrad.higher_order.staging import located
+from funcgrad.numpy import value_functions
+from funcgrad.numpy.elementwise import equal, not_equal
+from funcgrad.numpy.indexing import IndexUpdateRef, getitem
+from funcgrad.numpy.writable import settled_in
+from funcgrad.primitives.objects import HoldsArray, StandsForArray, settled
+from funcgrad.primitives.random import UINT32, UINT64
+from funcgrad.primitives.shape import shape_of
+from funcgrad.pytree import register_holder
+from funcgrad.signatures import signature_of
+
+Function = Callable[..., Any]
+
+_WORD = 0xFFFFFFFF
+_NUMBERS = (np.ndarray, np.generic, Tracer, StandsForArray, *PYTHON_SCALARS)
+_INSTEAD = (
+    "New keys come from random.split and random.fold_in; random.key_data(keys) gives their words, "
+    "an array of uint32."
+)
+
+_FIRST = (0,)
+_BOTH = (0, 1)
+_OPERANDS: dict[str, tuple[int, ...]] = {
+    **dict.fromkeys(
+        (
+            "array", "array_split", "asanyarray", "asarray", "ascontiguousarray", "atleast_1d",
+            "atleast_2d", "atleast_3d", "block", "broadcast_arrays", "broadcast_to", "column_stack",
+            "concatenate", "copy", "delete", "diag", "diagonal", "dsplit", "dstack", "empty_like",
+            "expand_dims", "flip", "fliplr", "flipud", "hsplit", "hstack", "matrix_transpose",
+            "moveaxis", "permute_dims", "ravel", "repeat", "reshape", "roll", "rollaxis", "rot90",
+            "split", "squeeze", "stack", "swapaxes", "take", "take_along_axis", "tile", "transpose",
+            "tril", "triu", "unstack", "vsplit", "vstack", "zeros_like",
+            # of funcgrad.lax
+            "broadcast", "broadcast_in_dim", "collapse", "dynamic_index_in_dim", "dynamic_slice",
+            "dynamic_slice_in_dim", "gather", "index_in_dim", "index_take", "rev", "slice",
+            "slice_in_dim",
+        ),
+        _FIRST,
+    ),
+    **dict.fromkeys(("append", "full_like"), _BOTH),
+    **dict.fromkeys(("choose", "compress", "extract", "full"), (1,)),
+    **dict.fromkeys(("insert",), (0, 2)),
+    **dict.fromkeys(("select", "where"), (1, 2)),
+    **dict.fromkeys(
+        ("dynamic_update_index_in_dim", "dynamic_update_slice", "dynamic_update_slice_in_dim"),
+        _BOTH,
+    ),
+    "select_n": (1,),
+}  # fmt: skip
+"""Functions that take keys: the places of the parameters that are keys."""
+
+_ANSWERS: dict[str, tuple[int, ...]] = {
+    **dict.fromkeys(
+        ("array_equal", "array_equiv", "eq", "equal", "isin", "ne", "not_equal"), _BOTH
+    ),
+    **dict.fromkeys(
+        (
+            "iscomplexobj",
+            "isfinite",
+            "isinf",
+            "isnan",
+            "isrealobj",
+            "isscalar",
+            "ndim",
+            "shape",
+            "size",
+        ),
+        _FIRST,
+    ),
+}
+"""Likewise functions whose results are no keys."""
+
+
+class KeyDtype(ExtendedDtype):
+    """The dtype of keys of one algorithm."""
+
+    __slots__ = ()
+    name = "key<fry>"
+    type = prng_key
+    base = UINT64
+    itemsize = 8
+
+    def holding(self, array: Any) -> KeyArray:
+        return KeyArray(array)
+
+    def __reduce__(self) -> str:
+        return "KEY"
+
+
+KEY = KeyDtype()
+
+
+class KeyArray(HoldsArray):
+    """Random keys with a shape. They are not changed, and no numbers: nothing is computed of them.
+
+    Args:
+        base: The keys as integers of 64 bits.
+    """
+
+    __slots__ = ("_base",)
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+    dtype = KEY
+    itemsize = KEY.itemsize
+    weak_type = False
+
+    def __init__(self, base: Any) -> None:
+        self._base = base
+
+    @property
+    def base(self) -> Any:
+        """The keys as integers of 64 bits: an array, a number or a traced value."""
+        return self._base
+
+    @property
+    def shape(self) -> Shape:
+        return shape_of(self._base)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return ShapedArray(self.shape, UINT64).size
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.itemsize
+
+    def __repr__(self) -> str:
+        if isinstance(self._base, Tracer):
+            return f"Traced<{self.aval_text}> in {self._base.owner.what}"
+        if not isinstance(self._base, np.ndarray | np.generic):  # the type of one
+            return f"KeyArray({self.aval_text})"
+        return f"Array({self.shape}, dtype={self.dtype}) overlaying:\n{words_of_keys(self._base)}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return KeyArray, (self._base,)
+
+    def __copy__(self) -> KeyArray:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> KeyArray:
+        return self
+
+    # Elements.
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object: this key array has no axes")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[KeyArray]:
+        if not self.shape:
+            raise TypeError(
+                "iteration over a 0-d key array: a key has no elements. random.split(key) gives "
+                "two keys, random.key_data(key) its two words."
+            )
+        return (self[i] for i in range(self.shape[0]))
+
+    def __getitem__(self, index: Any) -> KeyArray:
+        if not self.shape and isinstance(index, int | slice):
+            raise IndexError(
+                f"too many indices: a key, {self.aval_text}, has no axes. random.key_data(key) "
+                "gives its words, and random.PRNGKey(seed) makes keys that are arrays of words."
+            )
+        array = _array(self._base)
+        try:
+            return KeyArray(getitem(array, settled_in(index)))
+        except OutOfBoundsError as error:
+            error.args = (str(error).replace(str(aval_of(array)), self.aval_text, 1),)
+            raise
+
+    def __setitem__(self, index: Any, value: Any) -> NoReturn:
+        raise TypeError("keys are not changed in place: write keys = keys.at[index].set(key).")
+
+    @property
+    def at(self) -> _Places:
+        """``keys.at[index].set(key)`` and ``keys.at[index].get()``."""
+        return _Places(self)
+
+    # Shape.
+
+    @property
+    def T(self) -> KeyArray:
+        return self.transpose()
+
+    @property
+    def mT(self) -> KeyArray:
+        return self._by("matrix_transpose")
+
+    def reshape(self, *shape: Any, order: str = "C") -> KeyArray:
+        return self._by("reshape", shape[0] if len(shape) == 1 else shape, order=order)
+
+    def transpose(self, *axes: Any) -> KeyArray:
+        return self._by("transpose", (axes[0] if len(axes) == 1 else axes) or None)
+
+    def ravel(self, order: str = "C") -> KeyArray:
+        return self._by("ravel", order=order)
+
+    def flatten(self, order: str = "C") -> KeyArray:
+        return self._by("ravel", order=order)
+
+    def squeeze(self, axis: Any = None) -> KeyArray:
+        return self._by("squeeze", axis)
+
+    def swapaxes(self, axis1: int, axis2: int) -> KeyArray:
+        return self._by("swapaxes", axis1, axis2)
+
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> KeyArray:
+        return self._by("diagonal", offset, axis1, axis2)
+
+    def repeat(self, repeats: Any, axis: int | None = None, **options: Any) -> KeyArray:
+        return self._by("repeat", repeats, axis, **options)
+
+    def take(self, indices: Any, axis: int | None = None, **options: Any) -> KeyArray:
+        return self._by("take", indices, axis, **options)
+
+    def copy(self, order: str = "C") -> KeyArray:
+        return self._by("copy", order)
+
+    def _by(self, name: str, *args: Any, **kwargs: Any) -> KeyArray:
+        found: KeyArray = self.answer(value_functions[name], (self, *args), kwargs)
+        return found
+
+    def astype(self, dtype: Any, **options: Any) -> KeyArray:
+        if dtype is KEY:
+            return self
+        raise self.refusal("astype")
+
+    def block_until_ready(self) -> KeyArray:
+        """The keys: they are there."""
+        return self
+
+    def copy_to_host_async(self) -> None:
+        """Nothing: the keys are on the host."""
+
+    def is_deleted(self) -> bool:
+        """That they are there."""
+        return False
+
+    # Comparison.
+
+    def __eq__(self, other: Any) -> Any:
+        return self._compared(equal, other)
+
+    def __ne__(self, other: Any) -> Any:
+        return self._compared(not_equal, other)
+
+    def _compared(self, comparison: Function, other: Any) -> Any:
+        if isinstance(other, KeyArray):
+            return comparison(self._base, other._base)
+        if isinstance(other, _NUMBERS):
+            raise self.mixed("a comparison")
+        return NotImplemented
+
+    # What needs numbers.
+
+    def refusal(self, what: str) -> KeyArrayError:
+        """The error for what is not defined of keys."""
+        return self._error(f"{what} needs numbers, but got random keys, {self.aval_text}.")
+
+    def mixed(self, what: str) -> KeyArrayError:
+        """The error for what takes keys, but no other values beside them."""
+        return self._error(f"{what}: random keys, {self.aval_text}, met values that are no keys.")
+
+    def _error(self, problem: str) -> KeyArrayError:
+        return KeyArrayError(located(problem, _INSTEAD), self)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
+        raise self._error(f"an ndarray holds numbers, but these are random keys, {self.aval_text}.")
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if method != "__call__":
+            raise self.refusal(f"numpy.{ufunc.__name__}.{method}")
+        return self.answer(ufunc, inputs, kwargs)
+
+    def __array_function__(
+        self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        return self.answer(function, args, kwargs)
+
+    def __bool__(self) -> NoReturn:
+        raise self.refusal("bool()")
+
+    def answer(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What a function gives for arguments among which there are keys.
+
+        Args:
+            function: It was called, and asked for numbers; one of NumPy's stands for ours.
+            args: Its arguments.
+            kwargs: Its keyword arguments.
+
+        Raises:
+            KeyArrayError: If it is not defined of keys.
+        """
+        name = function.__name__
+        places = _OPERANDS.get(name) or _ANSWERS.get(name)
+        if places is None:
+            raise self.refusal(name) from None
+        if not getattr(function, "__module__", "").startswith("funcgrad"):
+            function = value_functions[name]
+        bound = signature_of(function).bind(*args, **kwargs)
+        for place, parameter in enumerate(signature_of(function).parameters):
+            if parameter in bound.arguments:
+                given = bound.arguments[parameter]
+                found = self._integers(given, name) if place in places else _other(given)
+                if parameter == "dtype" and given not in (None, KEY):
+                    raise self.refusal(f"{name} with dtype={given}") from None
+                bound.arguments[parameter] = found
+        found = function(*bound.args, **bound.kwargs)
+        return _as_keys(found) if name in _OPERANDS else found
+
+    def _integers(self, given: Any, name: str) -> Any:
+        """The integers of keys, also inside of lists and tuples."""
+        if isinstance(given, list | tuple):
+            return type(given)(self._integers(x, name) for x in given)
+        if isinstance(given, KeyArray):
+            return given._base
+        raise self.mixed(name) from None
+
+
+def _other(given: Any) -> Any:
+    """What a function gets for a parameter that is no keys."""
+    return UINT64 if given is KEY else settled_in(given)
+
+
+def _as_keys(found: Any) -> Any:
+    """Results that are integers of 64 bits as keys."""
+    if isinstance(found, list | tuple):
+        return type(found)(map(_as_keys, found))
+    return _holding(KEY.name, found)
+
+
+def _array(base: Any) -> Any:
+    return np.asarray(base) if isinstance(base, np.generic) else base
+
+
+_OPERATORS = {
+    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**",
+    "matmul": "@", "and": "&", "or": "|", "xor": "^", "lshift": "<<", "rshift": ">>",
+}  # fmt: skip
+_COMPARISONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+_SIGNS = {"neg": "-", "pos": "+", "invert": "~", "abs": "abs()"}
+
+
+def _refusing(symbol: str) -> Function:
+    def refuse(self: KeyArray, *others: Any) -> NoReturn:
+        raise self.refusal(f"`{symbol}`")
+
+    return refuse
+
+
+for _name, _symbol in (_OPERATORS | _COMPARISONS | _SIGNS).items():
+    setattr(KeyArray, f"__{_name}__", _refusing(_symbol))
+for _name, _symbol in _OPERATORS.items():
+    setattr(KeyArray, f"__r{_name}__", _refusing(_symbol))
+KeyArray.__hash__ = None
+
+
+class _Places:
+    """``keys.at``."""
+
+    __slots__ = ("_index", "_keys")
+
+    def __init__(self, keys: KeyArray, index: Any = None) -> None:
+        self._keys = keys
+        self._index = index
+
+    def __getitem__(self, index: Any) -> _Places:
+        return _Places(self._keys, settled_in(index))
+
+    @property
+    def _ref(self) -> IndexUpdateRef:
+        return IndexUpdateRef(_array(self._keys.base), self._index)
+
+    def get(self, **options: Any) -> KeyArray:
+        """The keys at the index."""
+        return KeyArray(self._ref.get(**options))
+
+    def set(self, values: Any, **options: Any) -> KeyArray:
+        """All keys, with others at the index."""
+        if not isinstance(values, KeyArray):
+            raise self._keys.mixed("at[...].set")
+        return KeyArray(self._ref.set(values.base, **options))
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("add", "apply", "divide", "max", "min", "mul", "multiply", "power", "subtract"):
+            raise self._keys.refusal(f"at[...].{name}")
+        raise AttributeError(name)
+
+
+def words_of_keys(base: Any) -> Any:
+    """Keys as two words each, along a new last axis.
+
+    Args:
+        base: Integers of 64 bits.
+    """
+    if isinstance(base, np.ndarray | np.generic):
+        known: np.ndarray = np.asarray(base)
+        return np.stack([known >> UINT64.type(32), known & UINT64.type(_WORD)], -1).astype(UINT32)
+    high = lax.convert_element_type(lax.shift_right_logical(base, 32), UINT32)
+    return lax.stack([high, lax.convert_element_type(base, UINT32)], axis=-1)
+
+
+def _held(keys: KeyArray) -> tuple[tuple[Any], str]:
+    base = keys._base
+    if type(base) is not np.ndarray:
+        # A number would have another signature than an array, and programs a trace for each.
+        base = _array(settled(base))
+    return (base,), KEY.name
+
+
+def _holding(name: str, x: Any) -> Any:
+    is_keys = not isinstance(x, KeyArray) and getattr(x, "dtype", None) == UINT64
+    return KeyArray(settled(x)) if is_keys else x
+
+
+register_holder(KeyArray, _held, _holding)
