@@ -31,12 +31,14 @@ from funcgrad.numpy.promotion import (
     promote,
     promote_inexact,
     promote_to_compare,
+    result_dtype,
     strong,
     to_dtype,
 )
 from funcgrad.numpy.reducing import average, cumsum, max, mean, min, refuse_out, sum
 from funcgrad.numpy.shaping import (
     atleast_1d,
+    atleast_2d,
     broadcast_arrays,
     broadcast_to,
     concatenate,
@@ -425,9 +427,15 @@ def _power_of_two(n: Any, dtype: np.dtype[Any]) -> Any:
 _SINC = (1.0, -1 / 6, 1 / 120, -1 / 5040, 1 / 362880, -1 / 39916800)
 
 
+def _widened(x: Any, name: str) -> Any:
+    """A floating value, of integers float64: these functions are no ufuncs in NumPy."""
+    (x,) = promote_inexact(as_value(x, name), 0.0)[:1]
+    return x
+
+
 def sinc(x: Any) -> Any:
     """As `numpy.sinc`: ``sin(pi x) / (pi x)``, with derivatives of every order at 0."""
-    (x,) = promote_inexact(as_value(x, "sinc"))
+    x = _widened(x, "sinc")
     dtype = aval_of(x).dtype
     z = p.mul.bind(x, dtype.type(np.pi))
     is_small = p.less.bind(p.absolute.bind(z), np.empty(0, dtype).real.dtype.type(0.1))
@@ -459,7 +467,7 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
 
 def i0(x: Any) -> Any:
     """As `numpy.i0`: the modified Bessel function of order 0."""
-    (x,) = promote_inexact(as_value(x, "i0"))
+    x = _widened(x, "i0")
     return bessel_i0.bind(x)
 
 
@@ -1205,14 +1213,18 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
         return as_value(bins, "histogram")
     x = strong(as_value(a, "histogram"))
     if range is not None:
-        low, high = map(strong, map(as_value, range))
+        low, high = map(as_value, range)
     elif aval_of(x).size:
         low, high = min(x), max(x)
     else:
         low, high = np.float64(0), np.float64(1)
+    for end in (low, high):
+        if not isinstance(end, Tracer) and not np.isfinite(end):
+            raise ValueError(f"histogram: the range [{low}, {high}] is not finite.")
+    dtype = result_dtype([*map(aval_of, (low, high, x)), aval_of(0.0)])
     is_point = e.equal(low, high)
     low, high = where(is_point, e.subtract(low, 0.5), low), where(is_point, e.add(high, 0.5), high)
-    return linspace(low, high, int(bins) + 1)
+    return linspace(low, high, int(bins) + 1, dtype=dtype)
 
 
 def histogram(
@@ -1283,17 +1295,16 @@ def histogramdd(
         ShapeError: If ``bins`` or ``range`` does not have an entry for each axis.
 
     Example:
+        >>> import numpy as np
         >>> import funcgrad.numpy as fnp
-        >>> counts, edges = fnp.histogramdd([[0.0, 0.0], [1.0, 1.0], [1.0, 0.9]], 2)
+        >>> points = np.array([[0.0, 0.0], [1.0, 1.0], [1.0, 0.9]])
+        >>> counts, edges = fnp.histogramdd(points, 2)
         >>> print(counts.tolist())
         [[1.0, 0.0], [0.0, 2.0]]
     """
-    if isinstance(sample, list | tuple) and len(shape_of(as_value(sample, "histogramdd"))) == 2:
-        points = as_value(sample, "histogramdd")
-        points = points if isinstance(sample[0], list | tuple) else s.Transpose((1, 0)).bind(points)
-    else:
-        points = as_value(sample, "histogramdd")
-        points = reshape(points, (-1, 1)) if len(shape_of(points)) == 1 else points
+    points = as_value(sample, "histogramdd")
+    if isinstance(sample, list | tuple) or len(shape_of(points)) < 2:
+        points = s.Transpose((1, 0)).bind(atleast_2d(points))
     d = shape_of(points)[1]
     each = [bins] * d if isinstance(bins, int | np.integer) else list(bins)
     spans = [None] * d if range is None else list(range)

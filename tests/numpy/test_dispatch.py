@@ -437,7 +437,7 @@ CHOICES = np.arange(12.0).reshape(3, 4)
         (lambda x: np.sum(x, where=np.bool_(True)), np.sum),
         (lambda x: np.var(x, keepdims=np.bool_(True)), lambda x: np.var(x, keepdims=True)),
     ],
-    ids=range(57),
+    ids=range(59),
 )  # fmt: skip
 def test_methods_and_numpy_numbers_as_arguments(method: Any, function: Any) -> None:
     if "unstack" in method.__code__.co_names and not hasattr(np, "unstack"):
