@@ -41,8 +41,9 @@ def test_quick_programs():
 
 
 @pytest.mark.nightly
-def test_long_programs():
-    check_programs(LONG)
+@pytest.mark.parametrize("name", LONG)
+def test_long_programs(name):
+    check_programs([name])
 
 
 def test_a_script(tmp_path):
