@@ -730,7 +730,8 @@ class IndexUpdateRef:
         """How often the element is named that stands at each place of ``x[index]``."""
         if plan.is_traced or mode is not None:
             zeros = np.zeros(shape_of(self.array), np.int64)
-            options = {"mode": mode, "wrap_negative_indices": plan.counts_from_end}
+            options: dict[str, Any] = {"mode": mode}
+            options["wrap_negative_indices"] = plan.counts_from_end
             counts = IndexUpdateRef(zeros, self.index).add(1, **options)
             return IndexUpdateRef(counts, self.index).get(**options)
         places = np.zeros(plan.index_shape, np.int64)
