@@ -20,8 +20,8 @@ from funcgrad.higher_order.staging import located
 from funcgrad.nn.classes import checked_integers, within
 from funcgrad.nn.pooling import Padding, pads_of, per_axis
 from funcgrad.numpy.contracting import matmul
+from funcgrad.numpy.padding import pad
 from funcgrad.numpy.promotion import as_value
-from funcgrad.numpy.selecting import pad
 from funcgrad.primitives.indexing import Gather
 from funcgrad.primitives.shape import reshape, shape_of
 from funcgrad.scipy.exponentials import floating

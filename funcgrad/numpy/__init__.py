@@ -60,6 +60,7 @@ from funcgrad.numpy.selecting import *
 from funcgrad.numpy.contracting import *
 from funcgrad.numpy.ordering import *
 from funcgrad.numpy.mapping import *
+from funcgrad.numpy.padding import *
 from funcgrad.numpy.polynomials import *
 from funcgrad.numpy.binary import *
 from funcgrad.numpy.sets import *

@@ -126,15 +126,36 @@ def _at(self: WritableArray, ufunc: np.ufunc, array: Any, index: Any, *operands:
             f"{name} would write traced values into an ndarray.{place()}\n"
             "Make the array by funcgrad.numpy, as in y = funcgrad.numpy.array(y)."
         )
-    ref = IndexUpdateRef(array.__jax_array__(), settled_in(index))
+    array.change(name, _combined(name, ufunc, array, index, *operands))
+
+
+def _combined(name: str, ufunc: np.ufunc, array: Any, index: Any, *operands: Any) -> Any:
+    """A copy of an array, whose elements at an index are combined with values."""
     method = "apply" if not operands else _AT_METHODS.get(ufunc.__name__)
     if method is None:
         raise ArgumentError(
             f"{name} is there for the ufuncs {', '.join(_AT_METHODS)}.{place()}\n"
             "Write x[index] = ufunc(x[index], value), if no element is named twice."
         )
-    values = map(settled_in, operands or (ufunc,))
-    array.change(name, getattr(ref, method)(*values))
+    ref = IndexUpdateRef(as_value(settled_in(array), name), settled_in(index))
+    return getattr(ref, method)(*map(settled_in, operands or (ufunc,)))
+
+
+def _at_of(ufunc: np.ufunc) -> Function:
+    """The method ``at`` of a ufunc, which changes its argument or returns a changed copy."""
+    name = f"np.{ufunc.__name__}.at(x, index, value)"
+
+    def at(a: Any, indices: Any, b: Any = None, *, inplace: bool = True) -> Any:
+        operands = () if b is None else (b,)
+        if not inplace:
+            return made(_combined(name, ufunc, a, indices, *operands), True)
+        return ufunc.at(a, indices, *operands)
+
+    at.__qualname__ = f"{ufunc.__name__}.at"
+    at.__doc__ = (
+        f"As ``numpy.{ufunc.__name__}.at``; with ``inplace=False`` it returns a changed copy."
+    )
+    return at
 
 
 def copyto(dst: WritableArray, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
@@ -192,6 +213,9 @@ def install(
         namespace: The module of these functions.
     """
     FUNCTIONS.update(functions)
+    for known, function in publics.items():
+        if isinstance(known, np.ufunc) and (known.nout, known.signature) == (1, None):
+            function.at = _at_of(known)  # type: ignore[attr-defined]
     members: dict[str, Any] = {
         "__array_ufunc__": array_ufunc,
         "__array_function__": array_function(publics),

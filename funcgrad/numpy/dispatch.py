@@ -19,7 +19,7 @@ import numpy as np
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.source import current_location
 from funcgrad.core.trace import Tracer, current_trace, describe_location
-from funcgrad.errors import ArgumentError, MissingRuleError
+from funcgrad.errors import ArgumentError, DtypeError, MissingRuleError
 from funcgrad.numpy import elementwise, number_operators, shaping, ufuncs
 from funcgrad.numpy.elementwise import UFUNCS, of_scipy
 from funcgrad.numpy.indexing import at, getitem
@@ -417,8 +417,8 @@ def _axes_or_shape(arguments: tuple[Any, ...]) -> Any:
     return arguments[0] if len(arguments) == 1 else arguments
 
 
-def _reshape(self: Tracer, *shape: Any, order: str = "C") -> Any:
-    return shaping.reshape(self, _axes_or_shape(shape), order)
+def _reshape(self: Tracer, *shape: Any, order: str = "C", **options: Any) -> Any:
+    return shaping.reshape(self, _axes_or_shape(shape), order, **options)
 
 
 def _transpose(self: Tracer, *axes: Any) -> Any:
@@ -427,6 +427,18 @@ def _transpose(self: Tracer, *axes: Any) -> Any:
 
 def _astype(self: Tracer, dtype: Any, **layout: Any) -> Any:
     return shaping.astype(self, dtype)
+
+
+def _byteswap(self: Tracer, inplace: bool = False) -> Any:
+    if inplace:
+        return _in_place("byteswap", "x = x.byteswap()")(self)
+    dtype = self.dtype
+    if dtype.itemsize == 1:
+        return self
+    if dtype.kind == "c":
+        raise DtypeError(f"x.byteswap(): complex numbers have two parts, got {self.aval}.")
+    ends = shaping.flip(shaping.view(shaping.expand_dims(self, -1), np.uint8), -1)
+    return shaping.squeeze(shaping.view(ends, dtype), -1)
 
 
 def _exact(self: Tracer, method: str) -> Any:
@@ -479,8 +491,9 @@ _METHODS: dict[str, Any] = {
     "astype": _astype,
     "item": _item,
     "tolist": _tolist,
-    "compress": lambda self, condition, axis=None, out=None: _functions[np.compress](
-        condition, self, axis, out
+    "byteswap": _byteswap,
+    "compress": lambda self, condition, axis=None, out=None, **options: _functions[np.compress](
+        condition, self, axis, out, **options
     ),
     "copy": lambda self, order="C": copied(self, order),
     "device": "cpu",
@@ -493,6 +506,7 @@ _METHODS: dict[str, Any] = {
     "real": property(lambda self: p.real.bind(self) if self.dtype.kind == "c" else self),
     "imag": property(_imag),
     "at": property(at),
+    "weak_type": property(lambda self: self.aval.weak_type),
     **{name: _in_place(name, rewrite) for name, rewrite in _IN_PLACE.items()},
 }
 _SAME_AS_FUNCTION = (

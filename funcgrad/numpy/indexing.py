@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import Shape, ShapedArray, aval_of
+from funcgrad.core.placement import check_placement
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.source import current_location
 from funcgrad.core.trace import Tracer, describe_location
@@ -55,6 +56,7 @@ class _Plan:
             ``None`` for a new one.
         front: How many of them stand before the axes of the index arrays.
         is_traced: Whether an index is traced.
+        counts_from_end: Whether negative places count from the end. Otherwise they are none.
     """
 
     aval: ShapedArray
@@ -64,6 +66,7 @@ class _Plan:
     layout: list[int | None] = field(default_factory=list)
     front: int = 0
     is_traced: bool = False
+    counts_from_end: bool = True
 
     @property
     def shape(self) -> Shape:
@@ -172,10 +175,10 @@ def _is_advanced(e: Any) -> bool:
     return not (e is None or e is Ellipsis or isinstance(e, slice))
 
 
-def _plan(aval: ShapedArray, index: Any, mode: str | None) -> _Plan:
+def _plan(aval: ShapedArray, index: Any, mode: str | None, counts_from_end: bool = True) -> _Plan:
     """Take an index apart."""
     entries = _entries(index, aval.ndim)
-    plan = _Plan(_with_axes_of_bools(aval, entries))
+    plan = _Plan(_with_axes_of_bools(aval, entries), counts_from_end=counts_from_end)
     entries = [_places_of_bool(e) for e in entries]
     advanced = [i for i, e in enumerate(entries) if _is_advanced(e)]
     has_gap = bool(advanced) and advanced[-1] - advanced[0] + 1 != len(advanced)
@@ -226,10 +229,10 @@ def _add(plan: _Plan, e: Any, mode: str | None) -> None:
     elif isinstance(e, Tracer):
         plan.arrays[axis] = e
         plan.is_traced = True
-    elif type(e) is int and -n <= e < n:
+    elif type(e) is int and (-n if plan.counts_from_end else 0) <= e < n:
         plan.numbers[axis] = e % n
     else:
-        plan.arrays[axis] = _checked(plan.aval, axis, np.asarray(e), mode)
+        plan.arrays[axis] = _checked(plan, axis, np.asarray(e), mode)
 
 
 def _bounds(e: slice, n: int) -> tuple[int, int, int]:
@@ -246,13 +249,13 @@ def _bounds(e: slice, n: int) -> tuple[int, int, int]:
         ) from None
 
 
-def _checked(aval: ShapedArray, axis: int, index: Any, mode: str | None) -> Any:
+def _checked(plan: _Plan, axis: int, index: Any, mode: str | None) -> Any:
     """Known indices; without a ``mode`` they must lie inside, as in NumPy."""
-    n = aval.shape[axis]
+    n = plan.shape[axis]
     if mode is not None or not index.size:
         return index
-    if index.min() < -n or index.max() >= n:
-        raise out_of_bounds(zeros_like_aval(aval), axis, index)
+    if index.min() < (-n if plan.counts_from_end else 0) or index.max() >= n:
+        raise out_of_bounds(zeros_like_aval(plan.aval), axis, index)
     return index if index.min() >= 0 else np.where(index < 0, index + n, index)
 
 
@@ -397,19 +400,24 @@ def _writing_mode(plan: _Plan, mode: str | None) -> str:
 
 
 def _index_arrays(plan: _Plan, mode: str | None, clips_by_default: bool) -> list[Any]:
-    """The index arrays; where the primitive clips, negative indices are counted from the end."""
+    """The index arrays, with negative ones replaced where the primitive reads them otherwise.
+
+    It counts them from the end unless it clips, and takes them modulo the length to wrap.
+    """
     clips = mode == "clip" or (mode is None and clips_by_default and plan.is_traced)
-    return [
-        _from_end(index, plan.shape[axis]) if clips else strong(index)
-        for axis, index in plan.arrays.items()
-    ]
+    if clips == plan.counts_from_end and mode != "wrap":
+        return [_nonnegative(i, plan.shape[axis], clips) for axis, i in plan.arrays.items()]
+    return [strong(index) for index in plan.arrays.values()]
 
 
-def _from_end(index: Any, n: int) -> Any:
+def _nonnegative(index: Any, n: int, counts_from_end: bool) -> Any:
+    """Places with negative ones counted from the end, or else sent behind it."""
     if aval_of(index).dtype.kind == "u":
         return strong(index)
     index = p.convert(index, INT64)
-    return p.select.bind(p.less.bind(index, np.int64(0)), p.add.bind(index, np.int64(n)), index)
+    other = p.add.bind(index, np.int64(n)) if counts_from_end else np.int64(n)
+    other = broadcast_to(other, shape_of(index))
+    return p.select.bind(p.less.bind(index, np.int64(0)), other, index)
 
 
 # Updating.
@@ -642,8 +650,9 @@ class IndexUpdateRef:
     of bounds: ``"drop"`` or ``"fill"`` (reading gives ``fill_value``, writing does nothing),
     ``"clip"``, ``"wrap"``, ``"promise_in_bounds"`` (others are an error); by default known indices
     raise IndexError, traced ones are clamped for reading and dropped for writing. With
-    ``unique_indices=True`` the caller promises that no element is named twice.
-    ``indices_are_sorted`` is accepted and of no use here.
+    ``unique_indices=True`` the caller promises that no element is named twice. With
+    ``wrap_negative_indices=False`` negative indices are out of bounds.
+    ``indices_are_sorted`` and ``out_sharding`` are accepted and of no use here.
     """
 
     __slots__ = ("array", "index")
@@ -652,17 +661,27 @@ class IndexUpdateRef:
         self.array = array
         self.index = index
 
-    def _plan(self, mode: str | None) -> _Plan:
+    def _plan(self, mode: str | None, wrap_negative_indices: bool) -> _Plan:
         if mode is not None:
             _checked_mode(mode)
-        return _plan(aval_of(self.array), self.index, mode)
+        return _plan(aval_of(self.array), self.index, mode, wrap_negative_indices)
 
     def _combine(
-        self, kind: str, value: Any, mode: str | None, unique_indices: bool, fill_value: Any
+        self,
+        kind: str,
+        values: Any,
+        mode: str | None,
+        unique_indices: bool,
+        fill_value: Any,
+        out_sharding: Any,
+        wrap_negative_indices: bool,
     ) -> Any:
+        if out_sharding is not None:
+            check_placement(f"x.at[index].{kind}", out_sharding=out_sharding)
         if fill_value is not None:
             raise ArgumentError(f"x.at[index].{kind} reads nothing, so it has no fill_value.")
-        return _update(self.array, self._plan(mode), value, kind, mode, unique_indices)
+        plan = self._plan(mode, wrap_negative_indices)
+        return _update(self.array, plan, values, kind, mode, unique_indices)
 
     def get(
         self,
@@ -671,27 +690,33 @@ class IndexUpdateRef:
         unique_indices: bool = False,
         indices_are_sorted: bool = False,
         fill_value: Any = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
     ) -> Any:
         """``x[index]``."""
-        return _get(self.array, self._plan(mode or _filling(fill_value)), mode, fill_value)
+        if out_sharding is not None:
+            check_placement("x.at[index].get", out_sharding=out_sharding)
+        plan = self._plan(mode or _filling(fill_value), wrap_negative_indices)
+        return _get(self.array, plan, mode, fill_value)
 
     def apply(
         self,
-        function: Callable[[Any], Any],
+        func: Callable[[Any], Any],
         *,
         mode: str | None = None,
         unique_indices: bool = False,
         indices_are_sorted: bool = False,
+        wrap_negative_indices: bool = True,
     ) -> Any:
-        """``x[index] = function(x[index])``; an element that is named twice gets it twice.
+        """``x[index] = func(x[index])``; an element that is named twice gets it twice.
 
         The function is one of arrays, which works element by element.
         """
-        plan = self._plan(mode)
+        plan = self._plan(mode, wrap_negative_indices)
 
         def applied(x: Any, again: Any = None) -> Any:
             old = _get(x, plan, mode, None)
-            new = function(old)
+            new = func(old)
             if again is not None:
                 new = p.select.bind(again, to_dtype(as_value(new), aval_of(old).dtype), old)
             return _update(x, plan, new, "set", mode, unique_indices)
@@ -705,8 +730,10 @@ class IndexUpdateRef:
         """How often the element is named that stands at each place of ``x[index]``."""
         if plan.is_traced or mode is not None:
             zeros = np.zeros(shape_of(self.array), np.int64)
-            counts = IndexUpdateRef(zeros, self.index).add(1, mode=mode)
-            return IndexUpdateRef(counts, self.index).get(mode=mode)
+            options: dict[str, Any] = {"mode": mode}
+            options["wrap_negative_indices"] = plan.counts_from_end
+            counts = IndexUpdateRef(zeros, self.index).add(1, **options)
+            return IndexUpdateRef(counts, self.index).get(**options)
         places = np.zeros(plan.index_shape, np.int64)
         for axis, index in plan.arrays.items():
             places = places * plan.shape[axis] + index
@@ -717,89 +744,117 @@ class IndexUpdateRef:
 
     def set(
         self,
-        value: Any,
+        values: Any,
         *,
         mode: str | None = None,
         unique_indices: bool = False,
         indices_are_sorted: bool = False,
         fill_value: Any = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
     ) -> Any:
         """``x[index] = value``; of several values for one element the last one stays."""
-        return self._combine("set", value, mode, unique_indices, fill_value)
+        return self._combine(
+            "set", values, mode, unique_indices, fill_value, out_sharding, wrap_negative_indices
+        )
 
     def add(
         self,
-        value: Any,
+        values: Any,
         *,
         mode: str | None = None,
         unique_indices: bool = False,
         indices_are_sorted: bool = False,
         fill_value: Any = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
     ) -> Any:
         """``x[index] += value``; an element that is named twice gets both."""
-        return self._combine("add", value, mode, unique_indices, fill_value)
+        return self._combine(
+            "add", values, mode, unique_indices, fill_value, out_sharding, wrap_negative_indices
+        )
 
     def multiply(
         self,
-        value: Any,
+        values: Any,
         *,
         mode: str | None = None,
         unique_indices: bool = False,
         indices_are_sorted: bool = False,
         fill_value: Any = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
     ) -> Any:
         """``x[index] *= value``; an element that is named twice gets both."""
-        return self._combine("mul", value, mode, unique_indices, fill_value)
+        return self._combine(
+            "mul", values, mode, unique_indices, fill_value, out_sharding, wrap_negative_indices
+        )
 
     mul = multiply
 
     def min(
         self,
-        value: Any,
+        values: Any,
         *,
         mode: str | None = None,
         unique_indices: bool = False,
         indices_are_sorted: bool = False,
         fill_value: Any = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
     ) -> Any:
         """``x[index] = minimum(x[index], value)``."""
-        return self._combine("min", value, mode, unique_indices, fill_value)
+        return self._combine(
+            "min", values, mode, unique_indices, fill_value, out_sharding, wrap_negative_indices
+        )
 
     def max(
         self,
-        value: Any,
+        values: Any,
         *,
         mode: str | None = None,
         unique_indices: bool = False,
         indices_are_sorted: bool = False,
         fill_value: Any = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
     ) -> Any:
         """``x[index] = maximum(x[index], value)``."""
-        return self._combine("max", value, mode, unique_indices, fill_value)
+        return self._combine(
+            "max", values, mode, unique_indices, fill_value, out_sharding, wrap_negative_indices
+        )
 
-    def subtract(self, value: Any, **options: Any) -> Any:
+    def subtract(self, values: Any, **options: Any) -> Any:
         """``x[index] -= value``; an element that is named twice loses both."""
-        return self.add(elementwise.negative(value), **options)
+        return self.add(elementwise.negative(values), **options)
 
     sub = subtract
 
-    def divide(self, value: Any, **options: Any) -> Any:
+    def divide(self, values: Any, **options: Any) -> Any:
         """``x[index] /= value``; an element that is named twice is divided by both."""
         ones = np.ones(shape_of(self.array), aval_of(self.array).dtype)
         return elementwise.divide(
-            self.array, IndexUpdateRef(ones, self.index).mul(value, **options)
+            self.array, IndexUpdateRef(ones, self.index).mul(values, **options)
         )
 
-    def power(self, value: Any, **options: Any) -> Any:
+    def power(
+        self,
+        values: Any,
+        *,
+        mode: str | None = None,
+        wrap_negative_indices: bool = True,
+        **options: Any,
+    ) -> Any:
         """``x[index] **= value``; an element that is named twice is raised twice."""
-        mode = options.get("mode")
-        if not self._plan(mode).arrays:
-            return self.set(elementwise.power(self.get(mode=mode), value), **options)
+        reading: dict[str, Any] = {"mode": mode, "wrap_negative_indices": wrap_negative_indices}
+        writing = reading | options
+        if not self._plan(**reading).arrays:
+            return self.set(elementwise.power(self.get(**reading), values), **writing)
         # Of an element that is named twice, both places see the product of its exponents.
         ones = np.ones(shape_of(self.array), aval_of(self.array).dtype)
-        exponents = IndexUpdateRef(ones, self.index).mul(value, **options)
-        exponents = IndexUpdateRef(exponents, self.index).get(mode=mode)
-        return self.set(elementwise.power(self.get(mode=mode), exponents), **options)
+        exponents = IndexUpdateRef(ones, self.index).mul(values, **writing)
+        exponents = IndexUpdateRef(exponents, self.index).get(**reading)
+        return self.set(elementwise.power(self.get(**reading), exponents), **writing)
 
 
 def _filling(fill_value: Any) -> str | None:

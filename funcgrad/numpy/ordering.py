@@ -26,11 +26,12 @@ from funcgrad.numpy.promotion import (
     to_dtype,
 )
 from funcgrad.numpy.reducing import sum as total
-from funcgrad.numpy.shaping import concatenate, ravel, reshape, stack
+from funcgrad.numpy.shaping import concatenate, moveaxis, ravel, reshape, stack
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.cumulative import Cumsum
 from funcgrad.primitives.indexing import Gather, ScatterSet
 from funcgrad.primitives.ordering import ArgSort, SearchSorted
+from funcgrad.primitives.reductions import ReduceAny
 from funcgrad.primitives.shape import Reverse, broadcast_to, shape_of
 from funcgrad.primitives.sorting import Sort
 
@@ -139,7 +140,11 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
 def sort_complex(a: Any) -> Any:
     """As `numpy.sort_complex`."""
     x = strong(as_value(a, "sort_complex"))
-    return sort(x if is_complex(aval_of(x).dtype) else p.convert(x, COMPLEX128))
+    dtype = aval_of(x).dtype
+    if not is_complex(dtype):
+        is_small = dtype.kind in "iu" and dtype.itemsize <= 2
+        x = p.convert(x, np.dtype(np.complex64) if is_small else COMPLEX128)
+    return sort(x)
 
 
 def searchsorted(
@@ -282,15 +287,21 @@ def unique(
     """As `numpy.unique`; arrays whose values are not known need ``size``.
 
     Args:
-        ar: Array, taken as one line.
+        ar: Array, taken as one line if there is no ``axis``.
         return_index: Whether to return the first place of each value.
         return_inverse: Whether to return, for each element, the place of its value in the result.
         return_counts: Whether to return how often each value occurs.
-        axis: Only for known values without ``size``.
+        axis: The axis whose slices are the values, in lexicographic order.
         equal_nan: Whether all nan are one value.
         sorted: Accepted; the result is always sorted.
         size: Number of values to return.
         fill_value: What follows if there are fewer; by default the least value.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> rows = np.array([[1, 2], [0, 3], [1, 2]])
+        >>> fg.jit(lambda x: fg.numpy.unique(x, axis=0, size=3, fill_value=-1))(rows).tolist()
+        [[0, 3], [1, 2], [-1, -1]]
 
     Returns:
         The sorted distinct values, and what else was asked for, as a tuple.
@@ -303,23 +314,31 @@ def unique(
     if not isinstance(x, Tracer) and size is None:
         distinct: Any = np.unique
         return distinct(x, *wanted, axis, equal_nan=equal_nan)
-    if axis is not None:
-        raise ArgumentError("unique: axis= needs values that are known; this array is traced.")
+    if axis is None:
+        rows, shape, place = ravel(x), shape_of(x), 0
+    else:
+        place = normalize_axis(axis, len(shape_of(x)), "unique")
+        rows = moveaxis(x, place, 0)
+        shape = shape_of(rows)[:1]
     if size is None:
-        size = len(np.unique(known_values(x, "unique"), equal_nan=equal_nan))
-    results = _distinct(x, size, fill_value, equal_nan)
-    chosen = [r for r, is_wanted in zip(results[1:], wanted, strict=True) if is_wanted]
-    return (results[0], *chosen) if chosen else results[0]
+        known = np.unique(known_values(x, "unique"), axis=axis, equal_nan=equal_nan)
+        size = known.shape[place]
+    # As in NumPy, slices that hold nan are never equal.
+    values, *others = _distinct(rows, size, fill_value, equal_nan and axis is None)
+    values, others[1] = moveaxis(values, 0, place), reshape(others[1], shape)
+    chosen = [r for r, is_wanted in zip(others, wanted, strict=True) if is_wanted]
+    return (values, *chosen) if chosen else values
 
 
-def _distinct(x: Any, size: int, fill_value: Any, equal_nan: bool) -> Sequence[Any]:
-    """Values, first places, inverse and counts, padded to ``size``."""
-    flat = ravel(x)
-    n = shape_of(flat)[0]
-    if not n:
+def _distinct(rows: Any, size: int, fill_value: Any, equal_nan: bool) -> Sequence[Any]:
+    """Distinct rows, their first places, the inverse and counts, padded to ``size``."""
+    shape, dtype = shape_of(rows), aval_of(rows).dtype
+    n = shape[0]
+    if not aval_of(rows).size:
         raise ShapeError("unique: an array without elements has no values to fill size= with.")
-    order = ArgSort(0).bind(flat)
-    ordered = Gather((0,)).bind(flat, order)
+    keys = reshape(rows, (n, aval_of(rows).size // n))
+    order = ArgSort(0).bind(*[getitem(keys, (slice(None), i)) for i in range(shape_of(keys)[1])])
+    ordered = Gather((0,)).bind(rows, order)
     group = Cumsum(0).bind(p.convert(starts(ordered, equal_nan), INT64))
     numbers = np.arange(1, size + 1)
     first = SearchSorted("left").bind(group, numbers)
@@ -329,23 +348,29 @@ def _distinct(x: Any, size: int, fill_value: Any, equal_nan: bool) -> Sequence[A
     values, places = Gather((0,)).bind(ordered, place), Gather((0,)).bind(order, place)
     fill = getitem(ordered, 0)
     if fill_value is not None:
-        fill = to_dtype(as_value(fill_value), aval_of(flat).dtype)
+        fill = to_dtype(as_value(fill_value), dtype)
     inverse = ScatterSet((0,), unique_indices=True).bind(
         np.zeros(n, np.int64), p.sub.bind(group, np.int64(1)), order
     )
     return (
-        p.select.bind(missing, fill, values),
+        p.select.bind(
+            broadcast_to(reshape(missing, (size, *(1,) * (len(shape) - 1))), shape_of(values)),
+            broadcast_to(fill, shape_of(values)),
+            values,
+        ),
         p.select.bind(missing, getitem(order, 0), places),
-        reshape(inverse, shape_of(x)),
+        inverse,
         p.sub.bind(after, first),
     )
 
 
 def starts(ordered: Any, equal_nan: bool) -> Any:
-    """Which elements of a sorted array differ from the one before."""
+    """Which rows of a sorted array differ from the one before."""
     before, here = getitem(ordered, slice(None, -1)), getitem(ordered, slice(1, None))
     differs = p.not_equal.bind(before, here)
     if equal_nan and is_inexact(aval_of(ordered).dtype):
         both = p.bitwise_and.bind(p.isnan.bind(before), p.isnan.bind(here))
         differs = p.bitwise_and.bind(differs, p.bitwise_not.bind(both))
+    if len(shape_of(differs)) > 1:
+        differs = ReduceAny(tuple(range(1, len(shape_of(differs))))).bind(differs)
     return concatenate([np.ones(1, bool), differs])

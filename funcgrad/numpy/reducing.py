@@ -627,14 +627,19 @@ def _index(place: Any, length: int) -> Any:
 
 
 def _between(low: Any, high: Any, weight: Any) -> Any:
-    """``low + weight (high - low)``; where the weight is 0, or both are infinite, it is ``low``."""
+    """``low + weight (high - low)``; where the weight is 0 it is ``low``."""
     is_end = p.equal.bind(weight, p.zero_of(weight))
-    both = p.bitwise_and.bind(p.isinf.bind(low), p.equal.bind(low, high))
-    is_end = p.bitwise_or.bind(is_end, both)
-    # Infinities are kept away from the difference, which would be nan.
-    finite_low, finite_high = (p.select.bind(is_end, p.zero_of(v), v) for v in (low, high))
+    is_far = p.bitwise_or.bind(p.isinf.bind(low), p.isinf.bind(high))
+    is_apart = p.bitwise_and.bind(is_far, p.bitwise_not.bind(is_end))
+    # Infinities are kept away from the difference, and zeros from infinities: they would be nan.
+    kept = p.bitwise_or.bind(is_end, is_far)
+    finite_low, finite_high = (p.select.bind(kept, p.zero_of(v), v) for v in (low, high))
     line = p.add.bind(finite_low, p.mul.bind(weight, p.sub.bind(finite_high, finite_low)))
-    return p.select.bind(is_end, low, line)
+    far_low, far_high = (p.select.bind(is_apart, v, p.zero_of(v)) for v in (low, high))
+    inside = p.select.bind(is_end, p.ones_like(weight), weight)
+    rest = p.select.bind(is_end, inside, p.sub.bind(p.ones_like(weight), weight))
+    far = p.add.bind(p.mul.bind(rest, far_low), p.mul.bind(inside, far_high))
+    return p.select.bind(is_end, low, p.select.bind(is_far, far, line))
 
 
 def quantile(

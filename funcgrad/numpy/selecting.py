@@ -7,8 +7,7 @@ conditions, coefficients.
 from __future__ import annotations
 
 import builtins
-import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -32,12 +31,14 @@ from funcgrad.numpy.promotion import (
     promote,
     promote_inexact,
     promote_to_compare,
+    result_dtype,
     strong,
     to_dtype,
 )
-from funcgrad.numpy.reducing import average, cumsum, max, mean, median, min, refuse_out, sum
+from funcgrad.numpy.reducing import average, cumsum, max, mean, min, refuse_out, sum
 from funcgrad.numpy.shaping import (
     atleast_1d,
+    atleast_2d,
     broadcast_arrays,
     broadcast_to,
     concatenate,
@@ -46,7 +47,6 @@ from funcgrad.numpy.shaping import (
     flip,
     linspace,
     moveaxis,
-    pad_widths,
     ravel,
     reshape,
     stack,
@@ -70,7 +70,7 @@ __all__ = [
     "extract", "fix", "geomspace", "gradient", "hamming", "hanning",
     "histogram", "histogram2d", "histogram_bin_edges", "histogramdd", "i0", "indices", "insert",
     "interp", "isin", "isneginf", "isposinf", "ix_", "kaiser", "ldexp", "logspace", "mgrid",
-    "nan_to_num", "ogrid", "pad", "piecewise", "polyval",
+    "nan_to_num", "ogrid", "piecewise", "polyval",
     "ravel_multi_index", "repeat", "resize", "round", "select", "sinc", "take", "take_along_axis",
     "trapezoid", "tril_indices", "tril_indices_from", "triu_indices", "triu_indices_from",
     "unravel_index", "unwrap", "vander", "where",
@@ -427,9 +427,15 @@ def _power_of_two(n: Any, dtype: np.dtype[Any]) -> Any:
 _SINC = (1.0, -1 / 6, 1 / 120, -1 / 5040, 1 / 362880, -1 / 39916800)
 
 
+def _widened(x: Any, name: str) -> Any:
+    """A floating value, of integers float64: these functions are no ufuncs in NumPy."""
+    (x,) = promote_inexact(as_value(x, name), 0.0)[:1]
+    return x
+
+
 def sinc(x: Any) -> Any:
     """As `numpy.sinc`: ``sin(pi x) / (pi x)``, with derivatives of every order at 0."""
-    (x,) = promote_inexact(as_value(x, "sinc"))
+    x = _widened(x, "sinc")
     dtype = aval_of(x).dtype
     z = p.mul.bind(x, dtype.type(np.pi))
     is_small = p.less.bind(p.absolute.bind(z), np.empty(0, dtype).real.dtype.type(0.1))
@@ -461,7 +467,7 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
 
 def i0(x: Any) -> Any:
     """As `numpy.i0`: the modified Bessel function of order 0."""
-    (x,) = promote_inexact(as_value(x, "i0"))
+    x = _widened(x, "i0")
     return bessel_i0.bind(x)
 
 
@@ -869,145 +875,6 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     return stack(columns if increasing else columns[::-1], 1)
 
 
-# Borders.
-
-_BY_INDEX = ("edge", "reflect", "symmetric", "wrap")
-_STATISTICS: dict[str, Callable[..., Any]] = {
-    "maximum": max,
-    "minimum": min,
-    "mean": mean,
-    "median": median,
-}
-
-
-def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Any:
-    """As `numpy.pad`, for all of its modes but functions and odd reflections.
-
-    Args:
-        array: Array.
-        pad_width: Known widths, in any of NumPy's spellings.
-        mode: "constant", "edge", "reflect", "symmetric", "wrap", "linear_ramp", "maximum",
-            "minimum", "mean", "median" or "empty" (zeros).
-        kwargs: ``constant_values``, ``end_values``, ``stat_length`` as in NumPy.
-
-    Returns:
-        The array with a border.
-    """
-    x = strong(as_value(array, "pad"))
-    widths = pad_widths(pad_width, len(shape_of(x)))
-    if builtins.any(w < 0 for pair in widths for w in pair):
-        raise ValueError("index can't contain negative values")
-    if kwargs.get("reflect_type", "even") != "even":
-        raise ArgumentError("pad: only reflect_type='even' is supported.")
-    if mode in ("constant", "empty"):
-        return _pad_constant(x, widths, kwargs.get("constant_values", 0))
-    for axis, (low, high) in enumerate(widths):
-        if mode in _BY_INDEX:
-            index = np.pad(np.arange(shape_of(x)[axis]), (low, high), mode=mode)  # type: ignore[call-overload]
-            x = _picked(x, axis, index) if low or high else x
-        elif mode == "linear_ramp":
-            ends = _pair(kwargs.get("end_values", 0), axis, len(widths))
-            x = _bordered(
-                x, axis, _ramp(x, axis, low, ends[0]), _ramp(x, axis, high, ends[1], True)
-            )
-        elif mode in _STATISTICS:
-            x = _pad_statistic(x, axis, (low, high), mode, kwargs.get("stat_length"), len(widths))
-        else:
-            raise ValueError(f"pad: mode {mode!r} is not supported.")
-    return x
-
-
-MOST_RUNS = 8
-"""Parts of an axis of which a border may be made; borders of more repetitions are looked up."""
-
-
-def _runs(index: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Where the parts of an index begin and end that go up or down by one, or stay."""
-    start = 0
-    while start < index.size:
-        steps = np.diff(index[start:])
-        if not steps.size or steps[0] not in (-1, 0, 1):
-            end = start + 1
-        else:
-            changes = np.flatnonzero(steps != steps[0])
-            end = start + 1 + int(changes[0]) if changes.size else index.size
-        yield start, end
-        start = end
-
-
-def _picked(x: Any, axis: int, index: np.ndarray) -> Any:
-    """Elements along an axis at known places, by slices where a few are enough."""
-    runs = list(itertools.islice(_runs(index), MOST_RUNS + 1))
-    if len(runs) > MOST_RUNS:
-        return getitem(x, (*(slice(None),) * axis, index))
-    parts = []
-    for start, end in runs:
-        first, last = int(index[start]), int(index[end - 1])
-        if first <= last:
-            run = part(x, axis, first, last + 1)
-        else:
-            run = flip(part(x, axis, last, first + 1), axis)
-        if first == last and end - start > 1:
-            shape = shape_of(x)
-            run = broadcast_to(run, (*shape[:axis], end - start, *shape[axis + 1 :]))
-        parts.append(run)
-    return concatenate(parts, axis)
-
-
-def _pair(values: Any, axis: int, ndim: int) -> tuple[Any, Any]:
-    """What belongs to the two borders of an axis, of a number, a pair, or pairs for all axes."""
-    values = as_value(values, "pad")
-    pairs = broadcast_to(values, (ndim, 2))
-    return getitem(pairs, (axis, 0)), getitem(pairs, (axis, 1))
-
-
-def _bordered(x: Any, axis: int, before: Any, after: Any) -> Any:
-    return concatenate([b for b in (before, x, after) if shape_of(b)[axis]], axis)
-
-
-def _pad_constant(x: Any, widths: list[tuple[int, int]], values: Any) -> Any:
-    dtype = aval_of(x).dtype
-    values = as_value(values, "pad")
-    if not shape_of(values):
-        return constant_pad(x, widths, values)
-    for axis in range(len(widths)):
-        for k, value in enumerate(_pair(values, axis, len(widths))):
-            own = [(0, 0)] * len(widths)
-            own[axis] = (widths[axis][0], 0) if k == 0 else (0, widths[axis][1])
-            x = constant_pad(x, own, to_dtype(value, dtype))
-    return x
-
-
-def _ramp(x: Any, axis: int, width: int, end: Any, is_after: bool = False) -> Any:
-    """Values from ``end``, outermost, towards the edge of ``x``."""
-    edge = part(x, axis, -1, None) if is_after else part(x, axis, 0, 1)
-    dtype = aval_of(x).dtype
-    real = dtype if is_inexact(dtype) else FLOAT64
-    weights = np.arange(width).reshape([-1 if i == axis else 1 for i in range(len(shape_of(x)))])
-    weights = (weights / builtins.max(width, 1)).astype(real)
-    edge, end = p.convert(edge, real), to_dtype(end, real)
-    ramp = p.add.bind(end, p.mul.bind(p.sub.bind(edge, end), weights))
-    ramp = p.convert(ramp if is_inexact(dtype) else p.floor.bind(ramp), dtype)
-    return flip(ramp, axis) if is_after else ramp
-
-
-def _pad_statistic(
-    x: Any, axis: int, widths: tuple[int, int], mode: str, length: Any, ndim: int
-) -> Any:
-    lengths = (None, None) if length is None else _pair(length, axis, ndim)
-    borders = []
-    for k, (width, m) in enumerate(zip(widths, lengths, strict=True)):
-        n = shape_of(x)[axis]
-        m = n if m is None else builtins.min(int(m), n)
-        seen = part(x, axis, n - m, None) if k else part(x, axis, 0, m)
-        value = _STATISTICS[mode](seen, axis=axis, keepdims=True)
-        dtype = aval_of(x).dtype
-        value = value if is_inexact(dtype) else p.convert(e.rint(value), dtype)
-        shape = tuple(width if i == axis else v for i, v in enumerate(shape_of(value)))
-        borders.append(s.broadcast_to(p.convert(value, dtype), shape))
-    return _bordered(x, axis, *borders)
-
-
 # Neighbours.
 
 
@@ -1346,14 +1213,18 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
         return as_value(bins, "histogram")
     x = strong(as_value(a, "histogram"))
     if range is not None:
-        low, high = map(strong, map(as_value, range))
+        low, high = map(as_value, range)
     elif aval_of(x).size:
         low, high = min(x), max(x)
     else:
         low, high = np.float64(0), np.float64(1)
+    for end in (low, high):
+        if not isinstance(end, Tracer) and not np.isfinite(end):
+            raise ValueError(f"histogram: the range [{low}, {high}] is not finite.")
+    dtype = result_dtype([*map(aval_of, (low, high, x)), aval_of(0.0)])
     is_point = e.equal(low, high)
     low, high = where(is_point, e.subtract(low, 0.5), low), where(is_point, e.add(high, 0.5), high)
-    return linspace(low, high, int(bins) + 1)
+    return linspace(low, high, int(bins) + 1, dtype=dtype)
 
 
 def histogram(
@@ -1424,17 +1295,16 @@ def histogramdd(
         ShapeError: If ``bins`` or ``range`` does not have an entry for each axis.
 
     Example:
+        >>> import numpy as np
         >>> import funcgrad.numpy as fnp
-        >>> counts, edges = fnp.histogramdd([[0.0, 0.0], [1.0, 1.0], [1.0, 0.9]], 2)
+        >>> points = np.array([[0.0, 0.0], [1.0, 1.0], [1.0, 0.9]])
+        >>> counts, edges = fnp.histogramdd(points, 2)
         >>> print(counts.tolist())
         [[1.0, 0.0], [0.0, 2.0]]
     """
-    if isinstance(sample, list | tuple) and len(shape_of(as_value(sample, "histogramdd"))) == 2:
-        points = as_value(sample, "histogramdd")
-        points = points if isinstance(sample[0], list | tuple) else s.Transpose((1, 0)).bind(points)
-    else:
-        points = as_value(sample, "histogramdd")
-        points = reshape(points, (-1, 1)) if len(shape_of(points)) == 1 else points
+    points = as_value(sample, "histogramdd")
+    if isinstance(sample, list | tuple) or len(shape_of(points)) < 2:
+        points = s.Transpose((1, 0)).bind(atleast_2d(points))
     d = shape_of(points)[1]
     each = [bins] * d if isinstance(bins, int | np.integer) else list(bins)
     spans = [None] * d if range is None else list(range)

@@ -160,10 +160,9 @@ def setdiff1d(
         >>> print(fnp.setdiff1d([3, 1, 2, 3], [2]))
         [1 3]
     """
-    x, y = _lines(ar1, ar2, "setdiff1d")
+    x, y = (ravel(strong(as_value(ar, "setdiff1d"))) for ar in (ar1, ar2))
     if _known(x, y, size=size):
         return np.setdiff1d(x, y, assume_unique)
-    x = strong(as_value(ar1, "setdiff1d"))
     ordered = ravel(x) if assume_unique else sort(x, None)
     is_left = e.logical_and(_firsts(ordered, assume_unique), isin(ordered, y, invert=True))
     fill = 0 if fill_value is None else fill_value

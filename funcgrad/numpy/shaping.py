@@ -290,17 +290,25 @@ def _triangle(rows: int, columns: int, k: Any, function: str) -> Any:
     return less_equal.bind(_diagonals(rows, columns), diagonal)
 
 
+def _matrices(m: Any, name: str) -> tuple[Any, int, int]:
+    """Matrices and the lengths of their axes; a single line is each of its own length."""
+    m = as_value(m, name)
+    shape = shape_of(m)
+    if not shape:
+        raise ShapeError(f"{name} needs at least one axis, got {aval_of(m)}.")
+    rows, columns = shape[-2:] if len(shape) > 1 else shape * 2
+    return m if len(shape) > 1 else broadcast_to(m, (rows, columns)), rows, columns
+
+
 def tril(m: Any, k: int = 0) -> Any:
     """The lower triangle, as `numpy.tril`; ``k`` may be traced."""
-    m = as_value(m, "tril")
-    rows, columns = shape_of(m)[-2:]
+    m, rows, columns = _matrices(m, "tril")
     return _masked(m, _triangle(rows, columns, k, "tril"))
 
 
 def triu(m: Any, k: int = 0) -> Any:
     """The upper triangle, as `numpy.triu`; ``k`` may be traced."""
-    m = as_value(m, "triu")
-    rows, columns = shape_of(m)[-2:]
+    m, rows, columns = _matrices(m, "triu")
     diagonal = traced_integer(k, "triu")
     if diagonal is None:
         return _masked(m, ~np.tri(rows, columns, int(k.__index__()) - 1, dtype=np.bool_))

@@ -9,7 +9,7 @@ import numpy as np
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import is_complex
 from funcgrad.errors import ArgumentError
-from funcgrad.numpy import selecting
+from funcgrad.numpy import padding, selecting
 from funcgrad.numpy.promotion import as_value, normalize_axis, promote_inexact, strong
 from funcgrad.numpy.shaping import broadcast_to, concatenate, flip
 from funcgrad.primitives.shape import shape_of
@@ -67,11 +67,11 @@ def extended(x: Any, axis: int, before: int, after: int, mode: str, cval: Any = 
     """
     widths = [(before, after) if i == axis else (0, 0) for i in range(len(shape_of(x)))]
     if mode in ("constant", "grid-constant"):
-        return selecting.pad(x, widths, "constant", constant_values=cval)
+        return padding.pad(x, widths, "constant", constant_values=cval)
     if mode not in _NUMPY_MODES:
         known = ", ".join(map(repr, ("constant", "grid-constant", *_NUMPY_MODES)))
         raise ArgumentError(f"mode must be one of {known}, got {mode!r}.")
-    return selecting.pad(x, widths, _NUMPY_MODES[mode])
+    return padding.pad(x, widths, _NUMPY_MODES[mode])
 
 
 def odd_extended(x: Any, n: int, axis: int, is_odd: bool = True) -> Any:
@@ -100,7 +100,7 @@ def repeated_ends(x: Any, n: int, axis: int) -> Any:
 def zeros_added(x: Any, before: int, after: int, axis: int) -> Any:
     """``x`` with zeros at both ends of an axis."""
     widths = [(before, after) if i == axis else (0, 0) for i in range(len(shape_of(x)))]
-    return selecting.pad(x, widths)
+    return padding.pad(x, widths)
 
 
 def along(weights: np.ndarray, axis: int, ndim: int) -> np.ndarray:

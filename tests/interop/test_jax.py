@@ -41,8 +41,9 @@ def test_quick_programs():
 
 
 @pytest.mark.nightly
-def test_long_programs():
-    check_programs(LONG)
+@pytest.mark.parametrize("name", LONG)
+def test_long_programs(name):
+    check_programs([name])
 
 
 def test_a_script(tmp_path):
@@ -260,8 +261,50 @@ check_grads(jnp.sin, (leaf,), order=1)
 """
 
 
+METHODS = """
+import numpy as np
+plain = np.array([[3.0, 1.0, 2.0], [0.0, 5.0, 4.0]])
+table = jnp.asarray(plain)
+methods = [
+    (lambda x: x.sort(), np.sort(plain)),
+    (lambda x: x.sort(axis=0), np.sort(plain, 0)),
+    (lambda x: x.sort(axis=None, descending=True), np.sort(plain, None)[::-1]),
+    (lambda x: x.copy().sort(), np.sort(plain)),
+    (lambda x: x.argsort(descending=True, stable=True), np.argsort(-plain)),
+    (lambda x: x.nonzero(size=6, fill_value=7)[1], [0, 1, 2, 1, 2, 7]),
+    (lambda x: x.repeat(2, total_repeat_length=3), [3.0, 3.0, 1.0]),
+    (lambda x: x.take(jnp.array([0, 9]), mode="fill", fill_value=-5.0), [3.0, -5.0]),
+    (lambda x: x.compress(jnp.array([True, False]), 0, size=2, fill_value=7.0)[1], [7.0] * 3),
+    (lambda x: x.compress(jnp.array([False, True]), axis=0), plain[1:]),
+    (lambda x: x.dot(x.T, precision="highest"), plain @ plain.T),
+    (lambda x: x.ptp(axis=0, keepdims=True), np.ptp(plain, 0, keepdims=True)),
+    (lambda x: x.var(correction=1), plain.var(ddof=1)),
+    (lambda x: table.take((x[0, 1] * 2).astype(int)), 2.0),
+    (lambda x: table[0].dot(x[1]), plain[0] @ plain[1]),
+    (lambda x: x.reshape(-1, out_sharding=None), plain.ravel()),
+    (lambda x: x.astype(int).byteswap(), plain.astype(int).byteswap()),
+]
+for number, (method, expected) in enumerate(methods):
+    for way in (method, jax.jit(method)):
+        if number == 9 and way is not method:
+            continue  # as many as are chosen
+        x = jnp.asarray(plain)
+        found = way(x)
+        assert isinstance(found, jax.Array), number
+        np.testing.assert_allclose(found, expected, 1e-15, err_msg=str(number))
+        np.testing.assert_array_equal(x, plain)
+        assert not x.weak_type
+for function in (np.sort, np.median, np.unique, np.partition):
+    given = (plain, 1) if function is np.partition else (plain,)
+    np.testing.assert_array_equal(function(table, *given[1:]), function(*given))
+assert jnp.concatenate([table, np.stack([table[0]])]).shape == (3, 3)
+np.testing.assert_array_equal(jax.jit(lambda x: np.vstack([table, x]))(plain)[2:], plain)
+assert table.to_device(jax.devices()[0]) is table
+"""
+
+
 def test_arrays_of_programs_do_not_change():
-    done = run(INSTALLED + ALIASES)
+    done = run(INSTALLED + ALIASES + METHODS)
     assert done.returncode == 0, done.stderr
 
 

@@ -383,6 +383,8 @@ CHOICES = np.arange(12.0).reshape(3, 4)
         (lambda x: x.ptp(1), lambda x: np.ptp(x, 1)),
         (lambda x: x.compress([True, False, True], 0), lambda x: x[[0, 2]]),
         (lambda x: x.compress([False, True]), lambda x: x.ravel()[1:2]),
+        (lambda x: x.compress(x[0] > -9, 1, size=2), lambda x: x[:, :2]),
+        (lambda x: x.reshape(-1, out_sharding=None), lambda x: x.ravel()),
         (lambda x: x.argpartition(1, 0)[1], lambda x: np.argsort(x, 0)[1]),
         (lambda x: (x[:, 0] > 1.6).choose([x[0], x[1]]), lambda x: np.array([1.5, 0.25, -1.0])),
         (lambda x: x.transpose(np.int64(1), np.int64(0)), np.transpose),
@@ -435,7 +437,7 @@ CHOICES = np.arange(12.0).reshape(3, 4)
         (lambda x: np.sum(x, where=np.bool_(True)), np.sum),
         (lambda x: np.var(x, keepdims=np.bool_(True)), lambda x: np.var(x, keepdims=True)),
     ],
-    ids=range(57),
+    ids=range(59),
 )  # fmt: skip
 def test_methods_and_numpy_numbers_as_arguments(method: Any, function: Any) -> None:
     if "unstack" in method.__code__.co_names and not hasattr(np, "unstack"):

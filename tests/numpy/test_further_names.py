@@ -71,6 +71,15 @@ CASES = [
     ("histogramdd", (POINTS, (2, [-1, 0, 1])), {"weights": np.arange(20.0)}),
     ("histogramdd", (POINTS[:, 0],), {}),
     ("histogramdd", (np.zeros((0, 2)), 2), {}),
+    ("histogram", (POINTS[:, 0].astype(np.float32),), {"range": (-1, 1)}),
+    ("histogram", (BYTES,), {"range": (0, 3), "bins": 2}),
+    ("sinc", (BYTES,), {}),
+    ("i0", (BYTES[:, :1] % 7,), {}),
+    ("sort_complex", (np.int16([3, 1, 2]),), {}),
+    ("sort_complex", (np.int32([3, 1, 2]),), {}),
+    ("tril", (EXTREMES[:3],), {}),
+    ("triu", (NO,), {}),
+    ("triu", (BYTES[0],), {"k": 1}),
     ("sort", (LINE,), {"stable": True}),
     ("take_along_axis", (X, np.array([[1], [-1], [0]]), 1), {}),
 ]
@@ -108,6 +117,8 @@ SETS = [
     ("intersect1d", (OTHER, OTHER[::-1]), {"assume_unique": True}),
     ("setdiff1d", (LINE, OTHER), {}),
     ("setdiff1d", (OTHER[::-1], LINE), {"assume_unique": True}),
+    ("setdiff1d", (np.int8([4, 1, 2]), np.array([7, 1])), {}),
+    ("setdiff1d", (np.array([4, 1, 2]), OTHER), {}),
     ("setxor1d", (LINE, OTHER), {}),
     ("setxor1d", (OTHER, OTHER + 1), {"assume_unique": True}),
     ("setxor1d", (LINE, [np.nan, 1.0]), {}),
@@ -153,6 +164,11 @@ def through_vmap(function):
 
 def as_first(found):
     return found[0] if isinstance(found, tuple) else found
+
+
+@pytest.mark.parametrize("sample", [POINTS.T.tolist(), (POINTS[:, 0], POINTS[:, 1])])
+def test_points_as_lines_of_coordinates(sample):
+    check(fnp.histogramdd(sample, 3), np.histogramdd(sample, 3))
 
 
 def test_places_of_an_intersection_that_is_padded():

@@ -305,6 +305,55 @@ def test_modes_of_writing() -> None:
     np.testing.assert_array_equal(at(x)[7].set(1.0, mode="drop"), x)
 
 
+BEYOND = [0, -1, 4, -7, 2, 2]
+IN_TURN: dict[str, Any] = {
+    "set": lambda old: 1.5,
+    "add": lambda old: old + 1.5,
+    "subtract": lambda old: old - 1.5,
+    "mul": lambda old: old * 1.5,
+    "divide": lambda old: old / 1.5,
+    "power": lambda old: old**1.5,
+    "min": lambda old: min(old, 1.5),
+    "max": lambda old: max(old, 1.5),
+    "apply": np.sqrt,
+}
+
+
+@pytest.mark.parametrize("mode", [None, "drop", "clip", "wrap"])
+@pytest.mark.parametrize("kind", ["get", *IN_TURN])
+def test_negative_places_that_do_not_count_from_the_end(kind: str, mode: str | None) -> None:
+    x = np.arange(1.0, 6.0)
+    value = {"get": (), "apply": (np.sqrt,)}.get(kind, (1.5,))
+    resolve = {"wrap": lambda i: i % 5, "clip": lambda i: min(max(i, 0), 4)}
+    reading = "clip" if mode is None and kind == "get" else mode
+    places = [resolve.get(str(reading), int)(i) for i in BEYOND]
+    if kind == "get":
+        expected = np.array([x[i] if 0 <= i < 5 else np.nan for i in places])
+    else:
+        expected = x.copy()
+        for i in places:
+            if 0 <= i < 5:
+                expected[i] = IN_TURN[kind](expected[i])
+
+    def ours(x: Any, i: Any) -> Any:
+        return getattr(at(x)[i], kind)(*value, mode=mode, wrap_negative_indices=False)
+
+    np.testing.assert_allclose(fg.jit(ours)(x, np.array(BEYOND)), expected, 1e-14)
+    if mode is None:
+        with pytest.raises(IndexError, match="index -"):
+            ours(x, np.array(BEYOND))
+        return
+    np.testing.assert_allclose(ours(x, np.array(BEYOND)), expected, 1e-14)
+    np.testing.assert_array_equal(np.ravel(ours(x, -1)), ours(x, [-1]))
+
+
+def test_one_device_holds_what_is_indexed() -> None:
+    assert at(np.ones(2))[0].set(3.0, out_sharding=None)[0] == 3.0
+    for kind, value in (("get", ()), ("set", (1.0,))):
+        with pytest.raises(ArgumentError, match=f"{kind}: there is one device"):
+            getattr(at(np.ones(2))[0], kind)(*value, out_sharding="gpu")
+
+
 def applied_in_turn(x: np.ndarray, index: Any, function: Any) -> np.ndarray:
     """The elements that an index names, one after the other, by Python."""
     out = x.copy()

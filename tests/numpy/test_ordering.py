@@ -143,6 +143,33 @@ def test_unique_of_fixed_size():
     np.testing.assert_array_equal(counts, [1, 2])
 
 
+ROWS = np.random.default_rng(0).integers(0, 2, (4, 3, 2))
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize(
+    "x", [ROWS, ROWS[0], ROWS > 0, ROWS + 1j, np.array([[1.0, np.nan], [1.0, np.nan], [0.0, 2.0]])]
+)
+def test_unique_slices_of_fixed_size(x, axis):
+    if axis >= x.ndim:
+        return
+    values, *others = np.unique(x, True, True, True, axis=axis)
+    n = values.shape[axis]
+
+    def function(x):
+        return fnp.unique(x, True, True, True, axis=axis, size=n + 1, fill_value=0)
+
+    for found in (function(x), fg.jit(function)(x)):
+        kept, rest = np.split(found[0], [n], axis)
+        np.testing.assert_array_equal(kept, values)
+        assert not np.any(rest)
+        for one, other in zip(found[1:], others, strict=True):
+            np.testing.assert_array_equal(one[: other.size], other.ravel())
+    if x.dtype == float:
+        slopes = fg.grad(lambda x: fnp.sum(fnp.unique(x, axis=axis)))(x)
+        np.testing.assert_array_equal(slopes, np.ones(x.shape))
+
+
 def test_gradient_through_unique():
     x = np.array([5.0, 2.0, 5.0, 9.0])
     out = fg.grad(lambda v: (np.unique(v) * np.array([1.0, 2.0, 3.0])).sum())(x)

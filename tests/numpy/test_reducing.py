@@ -225,6 +225,14 @@ def test_quantiles_of_infinities():
     x = np.array([-np.inf, 1.0, np.inf])
     np.testing.assert_array_equal(fnp.quantile(x, [0.0, 0.5, 1.0]), x)
     assert fnp.median(np.array([np.inf, np.inf])) == np.inf
+    x = np.array([[-np.inf, 0.0, 5.0, 2.0], [1.0, np.inf, np.inf, -3.0], [0.0, 1.0, 2.0, -np.inf]])
+    for axis in (None, 0, 1):
+        for name in ("median", "nanmedian"):
+            expected = getattr(np, name)(x[:2], axis)
+            check(getattr(fnp, name)(x[:2], axis), expected)
+            check(fg.jit(lambda x, n=name, a=axis: getattr(fnp, n)(x, a))(x[:2]), expected)
+    np.testing.assert_array_equal(fnp.quantile([1.0, np.inf], [0.0, 0.1, 0.9]), [1, np.inf, np.inf])
+    np.testing.assert_array_equal(fg.grad(fnp.median)(x[0]), [0.0, 0.5, 0.0, 0.5])
 
 
 def test_quantile_refuses():

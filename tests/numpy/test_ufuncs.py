@@ -117,3 +117,40 @@ def test_facts_of_ufuncs(name):
     ours, reference = getattr(fnp, name), getattr(np, name)
     for fact in ("nin", "nout", "nargs", "identity"):
         assert getattr(ours, fact) == getattr(reference, fact)
+
+
+UPDATES = ["add", "subtract", "multiply", "divide", "minimum", "maximum", "power", "sqrt"]
+
+
+@pytest.mark.parametrize("name", UPDATES)
+def test_elements_that_a_ufunc_changes(name):
+    theirs, ours = getattr(np, name), getattr(fnp, name)
+    places, values = np.array([0, 2, 0]), () if name == "sqrt" else (np.array([0.5, 2.0, 1.5]),)
+    expected = X[0].copy()
+    theirs.at(expected, places, *values)
+    x = X[0].copy()
+    copies = (
+        ours.at(x, places, *values, inplace=False),
+        fg.jit(lambda x, i: ours.at(x, i, *values, inplace=False))(x, places),
+    )
+    for copy in copies:
+        check(copy, expected)
+    check(x, X[0])
+    assert ours.at(x, places, *values) is None
+    check(x, expected)
+
+    def assigned(x):
+        y = fnp.array(x)
+        ours.at(y, places, *values)
+        return y
+
+    check(fg.jit(assigned)(X[0]), expected)
+    if name not in ("minimum", "maximum"):
+        check_grads(assigned, (X[0],), order=2)
+
+
+def test_changes_that_cannot_be():
+    with pytest.raises(ArgumentError, match="writes into x, and traced arrays are immutable"):
+        fg.jit(lambda x: fnp.add.at(x, 0, 1.0))(X[0])
+    with pytest.raises(ArgumentError, match="is there for the ufuncs add, subtract"):
+        fnp.arctan2.at(X[0], 0, 1.0, inplace=False)

@@ -17,7 +17,7 @@ import numpy as np
 
 from funcgrad import numpy
 from funcgrad.core.avals import ShapedArray, shaped
-from funcgrad.core.placement import CPU, Device
+from funcgrad.core.placement import CPU, Device, check_placement
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import check_dtype
 from funcgrad.interop.jax.devices import SingleDeviceSharding
@@ -46,6 +46,19 @@ class Array(np.ndarray, metaclass=_Kind):
 
     def __round__(self, ndigits: int | None = None) -> Array:
         return adopt(np.round(self, ndigits or 0))
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        # NumPy's functions are written with methods of ndarrays, of which `sort` is another here.
+        return func(*plain(args), **plain(kwargs))
+
+    def sort(self, axis: int | None = -1, **options: Any) -> Array:  # type: ignore[override]
+        """A sorted copy."""
+        return adopt(numpy.sort(np.asarray(self), axis, **options))
+
+    def to_device(self, device: Any, *, stream: Any = None) -> Array:
+        """The array: there is one device."""
+        check_placement("x.to_device", device=device)
+        return self
 
     def block_until_ready(self) -> Array:
         """The array: results are ready when a call returns."""
@@ -103,24 +116,92 @@ for _name in ("and", "or", "xor"):
     setattr(Array, f"__i{_name}__", _anew(getattr(operator, f"__{_name}__")))
 
 
-def _fold(name: str) -> Callable[..., Any]:
-    """A fold whose keywords mean what they mean in JAX: ``where=None`` chooses everything."""
-    of_ndarrays = getattr(np.ndarray, name)
+_OF_JAX = frozenset(
+    {
+        "correction", "descending", "fill_value", "indices_are_sorted", "method", "mode",
+        "out_sharding", "precision", "preferred_element_type", "promote_integers", "size",
+        "stable", "total_repeat_length", "unique_indices",
+    }
+)  # fmt: skip
+"""Keywords of methods that those of ndarrays do not have, or with other values."""
 
-    @functools.wraps(of_ndarrays)
-    def compute(self: Any, axis: Any = None, *args: Any, **kwargs: Any) -> Any:
-        axis = tuple(axis) if type(axis) is list else axis
+
+_OF_ARRAYS: dict[str, Callable[..., Any]] = {
+    "compress": lambda x, condition, *args, **options: numpy.compress(
+        condition, x, *args, **options
+    )
+}
+"""Methods whose array is not the first argument of the function of their name."""
+
+
+def _method(name: str) -> Callable[..., Any]:
+    """A method that takes traced values, too, and JAX's keywords; None is not given."""
+    of_ndarrays, ours = getattr(np.ndarray, name, None), _OF_ARRAYS.get(name, getattr(numpy, name))
+
+    def compute(self: Any, *args: Any, **kwargs: Any) -> Any:
         given = {k: v for k, v in kwargs.items() if v is not None}
-        # NumPy itself calls methods of arrays: what it knows stays its own.
-        if "promote_integers" in given or any(isinstance(v, Tracer) for v in given.values()):
-            return adopt(getattr(numpy, name)(np.asarray(self), axis, *args, **given))
-        return adopt(of_ndarrays(self, axis, *args, **given))
+        is_ours = not _OF_JAX.isdisjoint(given) or is_traced((*args, *given.values()))
+        if is_ours or of_ndarrays is None:
+            return adopt(ours(np.asarray(self), *args, **given))
+        return adopt(of_ndarrays(self, *args, **given))
+
+    return compute if of_ndarrays is None else functools.wraps(of_ndarrays)(compute)
+
+
+def _fold(name: str) -> Callable[..., Any]:
+    """A method whose first argument are axes, in a list, too."""
+    method = _method(name)
+
+    @functools.wraps(method)
+    def compute(self: Any, axis: Any = None, *args: Any, **kwargs: Any) -> Any:
+        return method(self, tuple(axis) if type(axis) is list else axis, *args, **kwargs)
 
     return compute
 
 
-for _name in ("all", "any", "max", "mean", "min", "prod", "std", "sum", "var"):
+for _name in ("all", "any", "max", "mean", "min", "prod", "ptp", "std", "sum", "var"):
     setattr(Array, _name, _fold(_name))
+for _name in (
+    "argsort", "choose", "clip", "compress", "dot", "nonzero", "repeat", "searchsorted", "take",
+):  # fmt: skip
+    setattr(Array, _name, _method(_name))
+
+
+def _placed(name: str) -> Callable[..., Any]:
+    """A method that may be told where its result lies."""
+    of_ndarrays = getattr(np.ndarray, name)
+
+    @functools.wraps(of_ndarrays)
+    def compute(self: Any, *args: Any, **kwargs: Any) -> Any:
+        places = {word: kwargs.pop(word) for word in ("device", "out_sharding") if word in kwargs}
+        check_placement(f"x.{name}", **places)
+        return adopt(of_ndarrays(self, *args, **kwargs))
+
+    return compute
+
+
+for _name in ("astype", "flatten", "ravel", "reshape"):
+    setattr(Array, _name, _placed(_name))
+
+_METHODS_OF_TRACED: dict[str, Callable[..., Any]] = {
+    "copy": lambda self, order=None: self,
+    "sort": lambda self, *args, **options: settled(numpy.sort(self, *args, **options)),
+}
+
+
+def install_methods() -> None:
+    """Give traced values the methods that make a new array in JAX, and in NumPy change theirs."""
+    for name, method in _METHODS_OF_TRACED.items():
+        setattr(Tracer, name, method)
+
+
+def plain(x: Any) -> Any:
+    """The same with ndarrays for arrays of this kind, also inside of lists, tuples and dicts."""
+    if type(x) is Array:
+        return np.asarray(x)
+    if type(x) is list or type(x) is tuple:
+        return type(x)(map(plain, x))
+    return {k: plain(v) for k, v in x.items()} if type(x) is dict else x
 
 
 class Places:
@@ -139,7 +220,7 @@ class Places:
 def is_traced(index: Any) -> bool:
     """Whether an index holds traced values."""
     if isinstance(index, tuple | list):
-        return any(is_traced(i) for i in index)
+        return any(map(is_traced, index))
     if isinstance(index, slice):
         return any(is_traced(i) for i in (index.start, index.stop, index.step))
     return isinstance(index, Tracer)

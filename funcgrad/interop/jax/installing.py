@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from funcgrad.errors import ArgumentError
+from funcgrad.interop.jax.arrays import install_methods
 from funcgrad.interop.jax.missing import stand_in
 from funcgrad.interop.jax.modules import SOURCES, Source, distribution
 from funcgrad.interop.jax.recorded import NAMES
@@ -117,4 +118,5 @@ def install() -> None:
                 f"install() comes too late: {name} was imported by this process before, from "
                 f"{getattr(sys.modules[name], '__file__', None)}. Call it first."
             )
+    install_methods()
     sys.meta_path.insert(0, Finder())

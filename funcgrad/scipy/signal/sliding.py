@@ -18,7 +18,7 @@ from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import is_inexact
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.lowering import Slide
-from funcgrad.numpy import elementwise, fft, selecting
+from funcgrad.numpy import elementwise, fft, padding
 from funcgrad.numpy.promotion import as_value, normalize_axis, promote, strong
 from funcgrad.numpy.shaping import atleast_1d, flip, zeros
 from funcgrad.primitives.contraction import LETTERS
@@ -328,7 +328,7 @@ def _of_matrices(
     x, y = map(strong, promote(x, y))
     widths = [(n - 1, n - 1) for n in shape_of(y)]
     keywords = {"constant_values": fillvalue} if boundary == "fill" else {}
-    bordered = selecting.pad(x, widths, _BOUNDARIES[boundary], **keywords)
+    bordered = padding.pad(x, widths, _BOUNDARIES[boundary], **keywords)
     out = _slid(name, bordered, y, "valid", is_turned, is_later)
     for axis, (m, n) in enumerate(zip(shape_of(x), shape_of(y), strict=True)):
         if mode == "same":
