@@ -136,18 +136,16 @@ ALL_NUMBERS_HAVE_A_TRUTH = not isinstance(outcome(np.logical_and, True, 2**70), 
 
 def reference(name: str, x: Any, y: Any) -> Any:
     """What a NumPy of today makes of two operands, also where an older one is installed."""
-    if name.startswith("logical") and ALL_NUMBERS_HAVE_A_TRUTH:
-        if not (fits(x, np.dtype(np.int64)) and fits(y, np.dtype(np.int64))):
-            return OverflowError()
-    if name.startswith("clip") and LIMITS_MUST_FIT and type(y) is int:
-        if dtype_of(x).kind in "iu":
-            # A limit beyond the range, on the side where nothing can reach it, limits nothing.
-            info = np.iinfo(dtype_of(x))
-            low = None if name == "clip from above" else y
-            high = None if name == "clip from below" else y
-            low = max(low, info.min) if low is not None else info.min
-            high = min(high, info.max) if high is not None else info.max
-            return outcome(np.clip, x, low, high)
+    are_long = not (fits(x, np.dtype(np.int64)) and fits(y, np.dtype(np.int64)))
+    if name.startswith("logical") and ALL_NUMBERS_HAVE_A_TRUTH and are_long:
+        return OverflowError()
+    is_limit = name.startswith("clip") and type(y) is int and dtype_of(x).kind in "iu"
+    if is_limit and LIMITS_MUST_FIT:
+        # A limit beyond the range, on the side where nothing can reach it, limits nothing.
+        info = np.iinfo(dtype_of(x))
+        low = info.min if name == "clip from above" else max(y, info.min)
+        high = info.max if name == "clip from below" else min(y, info.max)
+        return outcome(np.clip, x, low, high)
     return outcome(FUNCTIONS[name], np, MASK, x, y)
 
 
