@@ -94,7 +94,10 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--workers", type=int, default=2, help="0: without Dask")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output", type=Path, default=Path("ensemble.png"), metavar="PICTURE")
-    return parser.parse_args(arguments)
+    args = parser.parse_args(arguments)
+    if not args.output.parent.is_dir():
+        parser.error(f"argument --output: there is no folder {args.output.parent}")
+    return args
 
 
 def main(arguments: list[str] | None = None) -> np.ndarray:
@@ -104,6 +107,7 @@ def main(arguments: list[str] | None = None) -> np.ndarray:
     for name, mean, deviation in zip("abc", fits.mean(0), fits.std(0), strict=True):
         print(f"{name} = {mean:.3f} +- {deviation:.3f}")
     plot(fits, args.seed, args.output)
+    print(f"wrote {args.output}")
     return fits
 
 

@@ -118,7 +118,10 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--descents", type=int, default=20, help="steps of gradient descent")
     parser.add_argument("--speed", type=float, default=0.5, help="of the descent")
     parser.add_argument("--output", type=Path, default=Path("heat.png"), metavar="PICTURE")
-    return parser.parse_args(arguments)
+    args = parser.parse_args(arguments)
+    if not args.output.parent.is_dir():
+        parser.error(f"argument --output: there is no folder {args.output.parent}")
+    return args
 
 
 def main(arguments: list[str] | None = None) -> list[float]:
@@ -127,6 +130,7 @@ def main(arguments: list[str] | None = None) -> list[float]:
     start, end, losses = search(args)
     if distributed.is_main():
         plot(start, end, args.output)
+        print(f"wrote {args.output}")
     return losses
 
 

@@ -164,7 +164,10 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--output", type=Path, default=Path("train_distributed.png"), metavar="PICTURE"
     )
-    return parser.parse_args(arguments)
+    args = parser.parse_args(arguments)
+    if not args.output.parent.is_dir():
+        parser.error(f"argument --output: there is no folder {args.output.parent}")
+    return args
 
 
 def main(arguments: list[str] | None = None) -> list[float]:
@@ -173,6 +176,7 @@ def main(arguments: list[str] | None = None) -> list[float]:
     losses = run(args)
     if distributed.is_main():
         plot(losses, args.output)
+        print(f"wrote {args.output}")
     return losses
 
 

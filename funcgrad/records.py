@@ -5,6 +5,9 @@ class is defined. There are two hundred of them here, of which a small program u
 was half of the time of ``import funcgrad``. Here a class gets the same methods, all but
 ``__init__`` as closures, when somebody asks for its fields or calls it: under a lock and with
 ``__init__`` last, so that no other thread meets half of a class.
+
+Fields are compared as the items of tuples are. Since Python 3.13, data classes compare them one by
+one, and one with a NaN differs from itself: a cache would never find it.
 """
 
 from __future__ import annotations

@@ -461,6 +461,11 @@ def static(**kwargs: Any) -> Any:
 class Partial(functools.partial):
     """`functools.partial` as a pytree: the bound arguments are subtrees.
 
+    Args:
+        func: The function.
+        *args: Its first arguments.
+        **keywords: Its keyword arguments.
+
     Example:
         >>> from funcgrad import tree_util
         >>> add = tree_util.Partial(lambda a, b: a + b, 1)

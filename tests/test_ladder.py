@@ -23,9 +23,9 @@ PACKAGE = "funcgrad"
 # ordered within themselves.
 LADDER = (
     (
-        "collector",
         "digests",
         "forking",
+        "collector",
         "recent",
         "records",
         "environment",

@@ -280,8 +280,12 @@ def calls(function: Callable[[], Any]) -> int:
 
 def check_linear(run: Callable[[int], Any], n: int) -> None:
     """Doubling what has been added doubles the calls that it takes."""
-    run(n)
-    low, middle, high = (calls(lambda k=k: run(k * n)) for k in (1, 2, 4))
+    run(4 * n)  # what is done once
+    counts = []
+    for k in (1, 2, 4):
+        forget_all()  # every program is traced anew
+        counts.append(calls(lambda k=k: run(k * n)))
+    low, middle, high = counts
     assert high - middle <= 2.1 * (middle - low)
 
 

@@ -12,6 +12,7 @@ from dataclasses import FrozenInstanceError, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from funcgrad import records
@@ -140,10 +141,10 @@ def methods_written(decorate: Any, options: dict[str, bool]) -> list[Any]:
             return 7
 
     own, hashed = decorate(**options)(Own), decorate(**options)(Hashed)
-    first, nan = own(1.0), float("nan")
-    assert hashed(nan) != 0
+    first = own(1.0)
+    assert hashed(1) != 0
     found: list[Any] = [first == own(2.0), repr(first), hash(hashed(1)), hashed(1) == hashed(1)]
-    found += [hashed(nan) == hashed(nan), own.__hash__ is None, hashed.__eq__ is object.__eq__]
+    found += [own.__hash__ is None, hashed.__eq__ is object.__eq__]
     return found
 
 
@@ -152,6 +153,16 @@ def test_methods_of_a_class_stay(options: dict[str, bool]) -> None:
     assert methods_written(records.dataclass, options) == methods_written(
         dataclasses.dataclass, options
     )
+
+
+def test_fields_are_compared_as_items_of_tuples() -> None:
+    """Data classes of Python 3.13 and later compare them one by one: a NaN differs from itself."""
+    base, _ = family(records.dataclass, {"frozen": True})
+    nan, array = float("nan"), np.ones(2)
+    assert base(nan) == base(nan)
+    assert {base(nan): 1}[base(nan)] == 1
+    assert base(array) == base(array)  # which of an array and itself asks for no truth
+    assert base(nan) != base(float("nan"))
 
 
 def test_a_record_within_itself_is_shown() -> None:

@@ -224,6 +224,11 @@ def test_the_gallery_shows_every_example():
     for left in runs.values():
         assert left["pictures"]
         assert all((gallery.FOLDER / picture).exists() for picture in left["pictures"])
+        # Every example says what it has written, here in the folder where it ran.
+        rows = [row for row in left["printed"].splitlines() if row.strip().startswith("wrote ")]
+        written = "\n".join(rows)
+        assert all(picture in written for picture in left["pictures"])
+        assert "/" not in written
     assert gallery.PAGE.read_text() == gallery.page(runs)
 
 

@@ -53,6 +53,22 @@ def test_the_versions_of_python_are_stated_alike() -> None:
     assert project["requires-python"] == f">={matrix.PYTHONS[0]}"
     page = (ROOT / "docs" / "supported_versions.md").read_text()
     assert f"| {matrix.PYTHONS[0]} to {matrix.PYTHONS[-1]}, CPython with the GIL |" in page
+    for path in ("README.md", "docs/start/install.md"):
+        text = (ROOT / path).read_text()
+        assert f"Python {matrix.PYTHONS[0]} to {matrix.PYTHONS[-1]}" in text
+    tools = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
+    assert tools["mypy"]["python_version"] == matrix.PYTHONS[0]
+    assert tools["ruff"]["target-version"] == "py" + matrix.PYTHONS[0].replace(".", "")
+
+
+def test_the_page_of_versions_states_the_bounds() -> None:
+    page = (ROOT / "docs" / "supported_versions.md").read_text()
+    stated = {"numpy": "NumPy", "scipy": "SciPy", "numba": "Numba"}
+    for name, (low, high) in matrix.bounds().items():
+        row = next(line for line in page.splitlines() if line.startswith(f"| {stated[name]} |"))
+        major, _, minor = high.partition(".")
+        upper = f"to {major}.{int(minor) - 1};" if minor else f"and newer, below {high} |"
+        assert f"| {low} {upper}" in row
 
 
 def test_this_python_is_found() -> None:

@@ -29,10 +29,31 @@ class KeepsTracers:
     """The values."""
 
 
-_keepers: ContextVar[WeakSet[KeepsTracers] | None] = ContextVar(
-    "funcgrad_checking_leaks", default=None
-)
-"""Those of which leaks are looked for; `None` if nobody does."""
+class _Search:
+    """A search for leaks.
+
+    Traced values of its block are younger than everything that is there when it begins. That is
+    frozen, unless others have frozen something, which would be thawed with it.
+    """
+
+    def __init__(self, outer: _Search | None) -> None:
+        self.outer = outer
+        self.keepers: WeakSet[KeepsTracers] = WeakSet()
+        self.has_frozen = outer is None and not gc.get_freeze_count()
+        if self.has_frozen:
+            gc.freeze()
+
+    def thaw(self) -> None:
+        """What holds a value may be older than the block."""
+        if self.outer is not None:
+            self.outer.thaw()
+        elif self.has_frozen:
+            self.has_frozen = False
+            gc.unfreeze()
+
+
+_search: ContextVar[_Search | None] = ContextVar("funcgrad_checking_leaks", default=None)
+"""`None` if leaks are not looked for."""
 _MAX_DEPTH = 4
 
 
@@ -59,29 +80,27 @@ def checking_leaks(enable: bool = True) -> Iterator[None]:
         ...         print(str(error).splitlines()[0])
         jit(<lambda>) has ended, but a traced ~f64[] of it is still alive.
     """
-    token = _keepers.set(WeakSet() if enable else None)
-    # Traced values of the block are younger than everything that is there now.
-    is_ours = enable and not gc.get_freeze_count()
-    if is_ours:
-        gc.freeze()
+    outer = _search.get()
+    search = _Search(outer) if enable else None
+    token = _search.set(search)
     try:
         yield
     finally:
-        _keepers.reset(token)
-        if is_ours:
-            gc.unfreeze()
+        _search.reset(token)
+        if search is not None and outer is None:
+            search.thaw()
 
 
 def is_checking_leaks() -> bool:
     """Whether leaks are looked for."""
-    return _keepers.get() is not None
+    return _search.get() is not None
 
 
 def excuse(keeper: KeepsTracers) -> None:
     """While leaks are looked for: do not take for one what this object keeps."""
-    keepers = _keepers.get()
-    if keepers is not None and keeper.captured:
-        keepers.add(keeper)
+    search = _search.get()
+    if search is not None and keeper.captured:
+        search.keepers.add(keeper)
 
 
 def _kept(keepers: Iterable[KeepsTracers]) -> set[int]:
@@ -100,18 +119,18 @@ def _kept(keepers: Iterable[KeepsTracers]) -> set[int]:
 
 def check_ended(*traces: Trace) -> None:
     """Look for live values of traces that have ended, if that is asked for."""
-    keepers = _keepers.get()
-    if keepers is None:
+    search = _search.get()
+    if search is None:
         return
     gc.collect()
-    kept = _kept(list(keepers))
+    kept = _kept(list(search.keepers))
     leaked = [
         x
         for x in gc.get_objects()
         if issubclass(type(x), Tracer) and _is_owned(x, traces) and id(x) not in kept
     ]
     if leaked:
-        gc.unfreeze()  # what holds the value may be older than the block
+        search.thaw()
         raise UnexpectedTracerError(_message(leaked[0], len(leaked)))
 
 
@@ -122,8 +141,10 @@ def _is_owned(tracer: Tracer, traces: tuple[Trace, ...]) -> bool:
 def _message(tracer: Tracer, count: int) -> str:
     lines = [f"{tracer.owner.what} has ended, but a traced {tracer.aval} of it is still alive."]
     lines += tracer.origin()
-    holder = _holder(tracer)
-    lines.append(f"  held by       {holder or 'a local variable or a container'}")
+    unknown = "a local variable or a container"
+    if gc.get_freeze_count():
+        unknown += ", or an object that gc.freeze hides"
+    lines.append(f"  held by       {_holder(tracer) or unknown}")
     if count > 1:
         lines.append(f"  in all        {count} such values")
     lines.append(

@@ -73,7 +73,9 @@ def failed(
     process = start(n, *arguments)
     assert process.stdout is not None
     try:
-        assert process.stdout.readline() == "ready\n"
+        # Libraries of MPI may have something to say before.
+        said = next((line for line in process.stdout if line == "ready\n"), None)
+        assert said is not None, process.communicate(timeout=60)[1]
         begin = time.monotonic()
         if disturb is not None:
             disturb(process)

@@ -16,7 +16,7 @@ from funcgrad import data
 from tests.distributed.launching import needs_mpi
 from tests.distributed.launching import run as launch
 from tests.distributed.run_examples import results
-from tests.examples.program import FOLDER, check_picture, load, run
+from tests.examples.program import FOLDER, check_picture, check_refusal, load, run
 
 PROGRAM = Path(__file__).with_name("run_examples.py")
 
@@ -94,22 +94,32 @@ def test_the_ensemble_finds_the_curve():
         ("ensemble_dask", ("--members", "8", "--workers", "0")),
     ],
 )
-def test_pictures_are_drawn(tmp_path, name, arguments):
+def test_pictures_are_drawn(tmp_path, capsys, name, arguments):
     path = tmp_path / "picture.png"
     load(name).main([*arguments, "--output", str(path)])
     check_picture(path)
+    assert capsys.readouterr().out.endswith(f"wrote {path}\n")
+
+
+@pytest.mark.parametrize(
+    "name", ["heat_distributed", "tensor_parallel", "train_distributed", "ensemble_dask"]
+)
+def test_a_folder_that_is_not_there_is_refused_at_once(name, capsys):
+    message = "argument --output: there is no folder /nowhere"
+    check_refusal(load(name), capsys, ["--output", "/nowhere/x.png"], message)
 
 
 @pytest.mark.nightly
 @pytest.mark.skipif(
     importlib.util.find_spec("distributed") is None, reason="there is no dask.distributed"
 )
-def test_workers_of_dask_find_what_one_process_finds():
+def test_workers_of_dask_find_what_one_process_finds(tmp_path):
     # Started as users start it: workers import the function from the program.
     program = FOLDER / "ensemble_dask.py"
     printed = [
         subprocess.run(
             [sys.executable, program, "--members", "8", "--workers", str(workers)],
+            cwd=tmp_path,  # the picture is drawn there
             env={**os.environ, "PYTHONPATH": str(FOLDER.parent)},
             capture_output=True,
             check=True,

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 import warnings
 
 import numpy as np
@@ -111,16 +112,27 @@ def test_running(name, dtype, axis):
     check(getattr(fnp, name)(x, axis), getattr(np, name)(x, axis))
 
 
+def running(fold, x, axis=None, dtype=None, include_initial=False):
+    """As ``cumulative_*``, which came with NumPy 2.1."""
+    found = fold(x, axis, dtype)
+    if not include_initial:
+        return found
+    first = np.full_like(found.take([0], axis), 1 if fold is np.cumprod else 0)
+    return np.concatenate([first, found], axis)
+
+
 @pytest.mark.parametrize("name", ["cumulative_sum", "cumulative_prod"])
 def test_running_with_initial(name):
+    fold = np.cumsum if name == "cumulative_sum" else np.cumprod
+    theirs = getattr(np, name, functools.partial(running, fold))
     for kwargs in (
         {"axis": 1},
         {"axis": -1, "include_initial": True},
         {"axis": 0, "dtype": np.float32},
     ):
-        check(getattr(fnp, name)(sample(), **kwargs), getattr(np, name)(sample(), **kwargs))
+        check(getattr(fnp, name)(sample(), **kwargs), theirs(sample(), **kwargs))
     line = sample(shape=(5,))
-    check(getattr(fnp, name)(line), getattr(np, name)(line))
+    check(getattr(fnp, name)(line), theirs(line))
 
 
 MASK = np.random.default_rng(1).random(SHAPE) < 0.5
@@ -203,6 +215,8 @@ def test_average():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_quantile_methods(method):
+    if method == "closest_observation" and np.quantile(np.arange(3.0), 0.5, method=method) != 1:
+        pytest.skip("NumPy 2.0 takes another one")
     for q in (0.5, np.linspace(0, 1, 29), np.array([[0.2, 0.5], [1.0, 0.0]])):
         for x in (sample(shape=(4, 7)), sample(shape=(3, 8)), holes()):
             for name in ("quantile", "nanquantile"):

@@ -240,7 +240,10 @@ CASES = [
 
 @pytest.mark.parametrize(("name", "args", "kwargs"), CASES)
 def test_values(name, args, kwargs):
-    check(getattr(fnp, name)(*args, **kwargs), getattr(np, name)(*args, **kwargs))
+    got = getattr(fnp, name)(*args, **kwargs)
+    if name == "clip" and "min" in kwargs:  # names that NumPy has since 2.1
+        args, kwargs = (*args, kwargs["min"], kwargs["max"]), {}
+    check(got, getattr(np, name)(*args, **kwargs))
 
 
 def test_fix_rounds_towards_zero():  # NumPy's own one is deprecated
@@ -447,6 +450,12 @@ COVARIANCE_KEYWORDS = [{}, {"bias": True}, {"ddof": 0}, {"ddof": 9}, {"ddof": 1.
 @pytest.mark.parametrize("shape", SAMPLES, ids=str)
 def test_covariances_of_every_shape(shape, rowvar):
     """Vectors, single rows and single columns, alone and in pairs, real and complex."""
+    if (
+        shape == (1, 5)
+        and not rowvar
+        and np.shape(outcome(np.cov, np.ones(shape), None, False)) == ()
+    ):
+        pytest.skip("NumPy 2.0 takes a row of five variables for five values of one")
     rng = np.random.default_rng(1)
     for dtype, own in itertools.product("dD", [None, (5,), (1, 5), (5, 1), (3, 4), (2, 4)]):
         x = rng.normal(size=shape) * (1 + 2j if dtype == "D" else 1)

@@ -687,7 +687,10 @@ OPERANDS = [
 def test_operators_that_assign_follow_same_kind(dtype: Any) -> None:
     for symbol, change in IN_PLACE.items():
         for value in OPERANDS:
-            expected = outcome(partial(change, np.ones(3, dtype), value))
+            is_power = symbol == "**=" and np.issubdtype(dtype, np.integer)
+            # The operator of NumPy 2.0 squares where the exponent is a float of 2.
+            theirs = power_in_place if is_power else change
+            expected = outcome(partial(theirs, np.ones(3, dtype), value))
             made = partial(changed_ones, change, dtype, value)
             got = outcome(partial(fg.vmap(made), np.ones(1)))
             if isinstance(expected, type):
@@ -696,6 +699,10 @@ def test_operators_that_assign_follow_same_kind(dtype: Any) -> None:
             else:
                 assert got.dtype == dtype, (symbol, value)
                 np.testing.assert_allclose(got[0], expected, rtol=1e-6, err_msg=f"{symbol} {value}")
+
+
+def power_in_place(y: Any, value: Any) -> Any:
+    return np.power(y, value, out=y)
 
 
 def changed_ones(change: Callable[..., Any], dtype: Any, value: Any, _: Any) -> Any:

@@ -12,9 +12,11 @@ as damaged.
 What all keys have in common and takes long to find is noted in a file of its own, ``<key>.facts``,
 which begins with its digest.
 
-The least recently used kernels go when the folder exceeds its limit. A folder that cannot be
-written to, such as one that came with the image of a container, is read all the same, and nothing
-is added. This file knows neither Numba nor LLVM.
+The least recently used kernels go when the folder exceeds its limit. To add up its files takes
+longer than to compile where there are many, so not every process that adds a few does it: the keys,
+which are as good as random, choose those that do, in proportion to what is added. A folder that
+cannot be written to, such as one that came with the image of a container, is read all the same, and
+nothing is added. This file knows neither Numba nor LLVM.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ import stat
 import threading
 import time
 import warnings
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -43,6 +46,9 @@ _FACTS = ".facts"
 _OWN_NAME = re.compile(r"(\.new-.+-)?[0-9a-f]{64}\.(py|o|json|facts)")
 _TEMPORARY = ".new-"
 _STALE_SECONDS = 3600
+# Of the limit, what all processes together add on average until one of them adds up the folder, and
+# what one process adds at most.
+_SHARE = 32
 
 
 class CacheWarning(FuncgradWarning, RuntimeWarning):
@@ -107,14 +113,15 @@ class DiskCache:
     def __init__(self, folder: Path, limit: int = DEFAULT_SIZE) -> None:
         self.folder = _made_private(folder)
         self.is_read_only = not os.access(self.folder, os.W_OK)
-        if self.is_read_only and not self._files():
+        if self.is_read_only and next(self._files(), None) is None:
             raise CacheError(
                 f"the folder of compiled kernels {str(folder)!r} is not writable, and there are no "
                 f"kernels in it. {_ADVICE}"
             )
         self.limit = limit
         self.damaged = 0
-        self._size: int | None = None
+        self._size = 0  # what is known of it
+        self._added = 0  # since it was added up
         self._warned = False
 
     def read(self, key: str, facts: dict[str, Any]) -> bytes | None:
@@ -159,9 +166,9 @@ class DiskCache:
 
     def clear(self) -> None:
         """Remove all kernels. Those in use stay valid, for they are in memory."""
-        for path, _ in self._files():
+        for path, _ in list(self._files()):
             path.unlink(missing_ok=True)
-        self._size = 0
+        self._size = self._added = 0
 
     def _keep(self, key: str, contents: dict[str, bytes]) -> None:
         """Write the files of a key, in their order, unless nothing can be added."""
@@ -170,7 +177,7 @@ class DiskCache:
         try:
             for suffix, content in contents.items():
                 self._replace(self._path(key, suffix), content)
-            self._grow(sum(map(len, contents.values())))
+            self._grow(key, sum(map(len, contents.values())))
         except OSError as error:
             if not self._warned:
                 self._warned = True
@@ -211,9 +218,8 @@ class DiskCache:
             temporary.unlink(missing_ok=True)
             raise
 
-    def _files(self) -> list[tuple[Path, os.stat_result]]:
+    def _files(self) -> Iterator[tuple[Path, os.stat_result]]:
         """The cache's own files; those of others are not touched."""
-        found = []
         with os.scandir(self.folder) as entries:
             for entry in entries:
                 if _OWN_NAME.fullmatch(entry.name):
@@ -222,11 +228,14 @@ class DiskCache:
                     except FileNotFoundError:
                         continue  # removed by another process meanwhile
                     if not stat.S_ISDIR(status.st_mode):
-                        found.append((Path(entry.path), status))
-        return found
+                        yield Path(entry.path), status
 
-    def _grow(self, added: int) -> None:
-        self._size = self.size() if self._size is None else self._size + added
+    def _grow(self, key: str, added: int) -> None:
+        self._size += added
+        self._added += added
+        is_chosen = int(key[:8], 16) * self.limit < (added * _SHARE) << 32
+        if is_chosen or self._added * _SHARE > self.limit:
+            self._size, self._added = self.size(), 0
         if self._size > self.limit:
             self._evict()
 
@@ -248,7 +257,7 @@ class DiskCache:
             for path, status in files:
                 path.unlink(missing_ok=True)
                 remaining -= status.st_size
-        self._size = remaining
+        self._size, self._added = remaining, 0
 
 
 def _digest_of_note(key: str, text: bytes) -> bytes:
