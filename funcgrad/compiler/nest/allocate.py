@@ -87,7 +87,7 @@ def place(graph: Graph, groups: Sequence[Group], jobs: Sequence[Sequence[Any]]) 
         value.slot = value.home.slot
     memory = Memory(n_objects=slot - FIRST_SLOT, arena_slot=slot)
     slot += 1
-    for value, _ in graph.constants:
+    for value in graph.constants:
         value.slot = slot
         memory.constants.append(slot)
         slot += 1

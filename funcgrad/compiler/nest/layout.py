@@ -28,6 +28,7 @@ class Value:
     Attributes:
         shape: Its shape.
         dtype: Its dtype.
+        array: Its elements, if they are known now: those of a constant.
         maker: The node that computes it; ``None`` for inputs and constants.
         is_free: Whether nobody has asked for the order in which its axes lie in memory (`orders`).
         is_stored: Whether it has memory; values that only their own kernel reads have none.
@@ -39,13 +40,14 @@ class Value:
     """
 
     __slots__ = (
-        "dtype", "home", "is_free", "is_stored", "maker", "offset", "part", "shape", "slot",
-        "strides",
+        "array", "dtype", "home", "is_free", "is_stored", "maker", "offset", "part", "shape",
+        "slot", "strides",
     )  # fmt: skip
 
     def __init__(self, shape: Shape, dtype: np.dtype[Any]) -> None:
         self.shape = shape
         self.dtype = dtype
+        self.array: np.ndarray | None = None
         self.maker: Any = None
         self.strides = contiguous_strides(shape)
         self.is_free = False

@@ -151,45 +151,6 @@ class Copies(Node):
 
 
 @dataclass(eq=False)
-class Lookup(Node):
-    """Elements of the first operand at places that the others name."""
-
-    form: forms.Lookup
-
-    @property
-    def index_shape(self) -> Shape:
-        """What its index arrays broadcast to."""
-        n_rest = len(self.operands[0].shape) - len(self.form.axes)
-        return self.out.shape[: len(self.out.shape) - n_rest]
-
-
-@dataclass(eq=False)
-class Deposit(Node):
-    """The first operand with elements of the second taken in at places that the others name."""
-
-    form: forms.Deposit
-
-    @property
-    def index_shape(self) -> Shape:
-        """What its index arrays broadcast to."""
-        shape = self.operands[1].shape
-        return shape[: len(shape) - (len(self.out.shape) - len(self.form.axes))]
-
-
-@dataclass(eq=False)
-class Window(Node):
-    """A part of the first operand; the others are its starts."""
-
-
-@dataclass(eq=False)
-class Replace(Node):
-    """The first operand with a part replaced by the second; the others are its starts."""
-
-    step: str = "{1}"
-    """What an element of the part, ``{0}``, is replaced by when ``{1}`` comes to it."""
-
-
-@dataclass(eq=False)
 class Checked(Node):
     """The integers of its operand as places along an axis, of which wrong ones are refused.
 
@@ -422,7 +383,7 @@ class Graph:
 
     Attributes:
         inputs: Values given by the caller.
-        constants: Values with their arrays.
+        constants: Values whose elements are known.
         nodes: In an order in which they can run.
         outputs: Values to be returned: all different, and none an input or a constant.
         out_shapes: Of a whole program, the shapes of its results: those of the outputs, or other
@@ -430,10 +391,15 @@ class Graph:
     """
 
     inputs: list[Value] = field(default_factory=list)
-    constants: list[tuple[Value, np.ndarray]] = field(default_factory=list)
+    constants: list[Value] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     outputs: list[Value] = field(default_factory=list)
     out_shapes: list[Shape] = field(default_factory=list)
+
+    @property
+    def arrays(self) -> list[np.ndarray]:
+        """What its constants hold."""
+        return [value.array for value in self.constants if value.array is not None]
 
 
 def values_read(node: Node) -> Iterable[Value]:

@@ -399,7 +399,7 @@ class Executable:
         for number, part in enumerate(self._parts):
             for value in part.outs if isinstance(part, External) else ():
                 self._dying[max(number, last.get(value, 0))].append(value)
-        self._constants = [array for _, array in graph.constants]
+        self._constants = graph.arrays
         finder = _Finder(graph, memory, self._constants)
         self._rest = [
             NumpyCall(part, finder) if isinstance(part, External) else part
