@@ -129,13 +129,11 @@ class Contractor:
             roles = self._roles(lhs, x, rhs, y)
         else:
             lhs, x, rhs, y, roles = divided
-        a, a_layout = self._matrices(x, lhs, roles.batch, roles.rows, roles.summed)
-        b, b_layout = self._matrices(y, rhs, roles.batch, roles.summed, roles.columns)
+        a = self._matrices(x, lhs, roles.batch, roles.rows, roles.summed)
+        b = self._matrices(y, rhs, roles.batch, roles.summed, roles.columns)
         order = [*roles.batch, *roles.rows, *roles.columns]
-        parts = roles.batch, roles.rows, roles.columns, roles.summed
-        batch, m, n, k = map(self._size, parts)
         value = Value(self._shape(order), x.dtype)
-        self.builder.add(Product((a, b), (value,), (batch, m, n, k), (a_layout, b_layout)))
+        self.builder.add(Product((a, b), (value,)))
         if roles.added:
             order = order[len(roles.added) :]
             value = self.builder.summed(whole(value), tuple(range(len(roles.added))))
@@ -213,40 +211,30 @@ class Contractor:
 
     def _matrices(
         self, x: Operand, own: str, batch: list[str], rows: list[str], columns: list[str]
-    ) -> tuple[View, Matrices]:
+    ) -> View:
         """An operand as a stack of matrices; copied if no strides describe it."""
-        if isinstance(x, View):
-            layout = self._layout(x, own, batch, rows, columns)
-            if layout is not None:
-                return x, layout
-        labels = [*(c for c in batch if c in own), *rows, *columns]
-        ordered = _spread(x, own, "".join(labels), self._shape(labels))
-        copy = whole(self.builder.copy(ordered))
-        layout = self._layout(copy, "".join(labels), batch, rows, columns)
-        assert layout is not None  # contiguous matrices
-        return copy, layout
+        found = self._layout(x, own, batch, rows, columns) if isinstance(x, View) else None
+        if found is None:
+            labels = [*(c for c in batch if c in own), *rows, *columns]
+            ordered = _spread(x, own, "".join(labels), self._shape(labels))
+            copy = whole(self.builder.copy(ordered))
+            found = self._layout(copy, "".join(labels), batch, rows, columns)
+        assert found is not None  # contiguous matrices
+        return found
 
     def _layout(
         self, x: View, own: str, batch: list[str], rows: list[str], columns: list[str]
-    ) -> Matrices | None:
-        m, n = self._size(rows), self._size(columns)
+    ) -> View | None:
+        """A view as a stack of matrices that BLAS takes, if it is one."""
+        parts = batch, rows, columns
+        shape = tuple(map(self._size, parts))
         if 0 in x.shape:
-            return Matrices(False, max(n, 1), 0)  # no element is read
-        strides = [self._stride(x, own, labels) for labels in (batch, rows, columns)]
+            return View(x.value, shape, (0, 0, 0))
+        strides = tuple(self._stride(x, own, labels) for labels in parts)
         if None in strides:
             return None
-        step, row, column = (int(s) for s in strides if s is not None)
-        # BLAS wants neighbours in one direction, and a distance of at least a row in the other.
-        # Rows or columns of length one have no distance.
-        if column == 1 or n == 1:
-            row = max(n, 1) if m == 1 else row
-            if row >= max(n, 1):
-                return Matrices(False, row, step)
-        if row == 1 or m == 1:
-            column = max(m, 1) if n == 1 else column
-            if column >= max(m, 1):
-                return Matrices(True, column, step)
-        return None
+        found = View(x.value, shape, strides, x.offset)  # type: ignore[arg-type]
+        return None if Matrices.of(found) is None else found
 
     def _stride(self, x: View, own: str, labels: list[str]) -> int | None:
         """The stride of several axes walked as one, or ``None`` if there is none."""

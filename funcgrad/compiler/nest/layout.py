@@ -104,6 +104,10 @@ class Strided:
         """One element along the first axis."""
         return self.walked(self.shape[1:], self.strides[1:], self.offset + i * self.strides[0])
 
+    def as_stack(self) -> Self:
+        """Itself, stacked alone."""
+        return self.walked((1, *self.shape), (0, *self.strides), self.offset)
+
     def without_ones(self) -> Self:
         """Itself without its axes of length 1."""
         axes = [axis for axis, n in enumerate(self.shape) if n != 1]

@@ -44,7 +44,6 @@ from funcgrad.compiler.nest.nodes import (
     Node,
     Point,
     Put,
-    Recurrence,
     Routine,
     Scan,
     Search,
@@ -253,7 +252,7 @@ class Lowering(Builder):
         return [whole(out).permuted(inverse(kept))]
 
     def _prefixscan(self, form: forms.PrefixScan, operands: Operands) -> Results:
-        return [self.result(Scan((self.stored(operands[0]),), (self._made(),), form))]
+        return [self.result(Scan(tuple(operands), (self._made(),), form))]
 
     def _assemble(self, form: forms.Assemble, operands: Operands) -> Results:
         out = self._made()
@@ -410,9 +409,6 @@ class Lowering(Builder):
         node = Search((self.stored(ordered), values), (self._made(),), form)
         return [self.result(node)]
 
-    def _recurrence(self, form: forms.Recurrence, operands: Operands) -> Results:
-        return [self.result(Recurrence(tuple(operands), (self._made(),), form))]
-
     # Loops and branches.
 
     def _loop(self, form: forms.Loop, operands: Operands) -> Results:
@@ -427,7 +423,7 @@ class Lowering(Builder):
         if form.length == 1:
             elements = [x.element(0) for x in operands[a:]]
             results = self._apply(body, [*operands[:a], *elements])
-            ys = [_stack_of_one(y) for y in results[form.n_carry :]]
+            ys = [y.as_stack() for y in results[form.n_carry :]]
             return [*results[: form.n_carry], *ys]
         nester = Nester(self)
         looped = nester.loop(form, body, operands)
@@ -542,7 +538,3 @@ def _stored_shape(array: forms.Array) -> Shape:
 def _ordered(operand: Operand, array: forms.Array) -> Operand:
     """An operand with the shape of an array and its axes in the order in which they are stored."""
     return operand.broadcast(array.shape).permuted(_order(array))
-
-
-def _stack_of_one(operand: Operand) -> Operand:
-    return operand.walked((1, *operand.shape), (0, *operand.strides), operand.offset)

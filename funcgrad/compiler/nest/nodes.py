@@ -96,26 +96,58 @@ class Fold(Node):
 
 @dataclass(eq=False)
 class Scan(Node):
-    """A running fold of its operand."""
+    """A running fold of its operands."""
 
     form: forms.PrefixScan
 
 
 @dataclass(frozen=True)
 class Matrices:
-    """A stack of matrices in memory: ``batch`` of them, with element strides as BLAS wants them."""
+    """A stack of matrices in memory, as BLAS is told of it: strides count elements."""
 
     is_transposed: bool
     row_stride: int
     batch_stride: int
 
+    @staticmethod
+    def of(x: View) -> Matrices | None:
+        """The stack that a view with three axes shows, if BLAS can be told of it.
+
+        It wants neighbours in one direction, and a distance of at least a row in the other. Rows or
+        columns of length one have no distance.
+        """
+        _, m, n = x.shape
+        step, row, column = x.strides
+        if 0 in x.shape:
+            return Matrices(False, max(n, 1), 0)  # no element is read
+        if column == 1 or n == 1:
+            row = n if m == 1 else row
+            if row >= n:
+                return Matrices(False, row, step)
+        if row == 1 or m == 1:
+            column = m if n == 1 else column
+            if column >= m:
+                return Matrices(True, column, step)
+        return None
+
 
 @dataclass(eq=False)
 class Product(Node):
-    """A stack of matrix products; sizes are (batch, m, n, k)."""
+    """A stack of matrix products: ``[batch, m, k] @ [batch, k, n]``, of views that BLAS takes."""
 
-    sizes: tuple[int, int, int, int]
-    layouts: tuple[Matrices, Matrices]
+    @property
+    def sizes(self) -> tuple[int, int, int, int]:
+        """The numbers ``(batch, m, n, k)``."""
+        (batch, m, k), (_, _, n) = (x.shape for x in self.operands)
+        return batch, m, n, k
+
+    @property
+    def layouts(self) -> tuple[Matrices, Matrices]:
+        """Those of both operands."""
+        a, b = (Matrices.of(x) for x in self.operands if isinstance(x, View))
+        assert a is not None
+        assert b is not None
+        return a, b
 
 
 @dataclass(eq=False)
@@ -225,13 +257,6 @@ class Search(Node):
     """How many elements of the first operand come before each element of the second."""
 
     form: forms.Search
-
-
-@dataclass(eq=False)
-class Recurrence(Node):
-    """A running combination of two operands."""
-
-    form: forms.Recurrence
 
 
 @dataclass(eq=False)

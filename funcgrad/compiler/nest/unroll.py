@@ -24,7 +24,6 @@ from funcgrad.compiler.nest.nodes import (
     Graph,
     Link,
     Loop,
-    Matrices,
     Nest,
     Pick,
     Point,
@@ -68,12 +67,6 @@ def reach_of(view: View, node: Pick | Put) -> np.ndarray:
         further = places[:, :, None] + np.arange(length) * step
         places = further.reshape(len(places), places.shape[1] * length)
     return places
-
-
-def _matrix_places(view: View, layout: Matrices, batch: int, row: int, column: int) -> int:
-    if layout.is_transposed:
-        row, column = column, row
-    return view.offset + batch * layout.batch_stride + row * layout.row_stride + column
 
 
 class Memory:
@@ -278,42 +271,36 @@ class Unroller:
         names = np.array(self._elements(node.operands[0]), object).reshape(node.space)
         length = math.prod(node.space[i] for i in axes)
         rows = names.transpose((*kept, *axes)).reshape(math.prod(node.out.shape), length)
-        start = self._neutral(node)
         self.names[node.out] = {
-            i: self._folded(node, row, start)[-1] for i, row in enumerate(rows.tolist())
+            i: self._folded(node, zip(row, strict=True))[-1] for i, row in enumerate(rows.tolist())
         }
 
-    def _folded(self, node: Fold | Scan, row: Sequence[str], start: str) -> list[str]:
-        """All partial results."""
-        found = [start]
-        for name in row:
-            found.append(self._new(node.form.step.format(found[-1], name)))
+    def _folded(self, node: Fold | Scan, rows: Iterable[Sequence[str]]) -> list[str]:
+        """All partial results, after what they begin with."""
+        found = [self._neutral(node)]
+        for names in rows:
+            found.append(self._new(node.form.step.format(found[-1], *names)))
         return found
 
     def _scan(self, node: Scan) -> None:
-        axis = node.form.axis
-        names = np.array(self._elements(node.operands[0]), object).reshape(node.space)
-        rows = np.moveaxis(names, axis, -1)
-        found = np.empty_like(rows)
-        for place in np.ndindex(*rows.shape[:-1]):
-            row = rows[place][::-1] if node.form.reverse else rows[place]
-            partial = self._folded(node, row.tolist(), self._neutral(node))[1:]
-            found[place] = partial[::-1] if node.form.reverse else partial
+        axis, step = node.form.axis, -1 if node.form.reverse else 1
+        names = [np.array(self._elements(x), object).reshape(node.space) for x in node.operands]
+        rows = np.moveaxis(np.stack(names, axis=-1), axis, -2)
+        found = np.empty(rows.shape[:-1], object)
+        for place in np.ndindex(*rows.shape[:-2]):
+            found[place] = self._folded(node, rows[place][::step].tolist())[1:][::step]
         results = np.moveaxis(found, -1, axis)
         self.names[node.out] = dict(enumerate(results.ravel().tolist()))
 
     def _product(self, node: Product) -> None:
         batch, m, n, k = node.sizes
-        a, b = node.operands
-        assert isinstance(a, View)
-        assert isinstance(b, View)
+        a, b = (np.array(self._elements(x), object).reshape(x.shape) for x in node.operands)
         results = []
-        for index in np.ndindex(batch, m, n):
+        for p, i, j in np.ndindex(batch, m, n):
             total = self.source.literal(node.out.dtype.type(0))
-            for j in range(k):
-                x = self.names[a.value][_matrix_places(a, node.layouts[0], index[0], index[1], j)]
-                y = self.names[b.value][_matrix_places(b, node.layouts[1], index[0], j, index[2])]
-                total = self._new(f"radd({total}, {x} * {y})" if j else f"{x} * {y}")
+            for t in range(k):
+                x, y = a[p, i, t], b[p, t, j]
+                total = self._new(f"radd({total}, {x} * {y})" if t else f"{x} * {y}")
             results.append(total)
         self.names[node.out] = dict(enumerate(results))
 
