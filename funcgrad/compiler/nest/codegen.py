@@ -34,7 +34,6 @@ from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Pick, Point
 from funcgrad.compiler.nest.places import clamped, resolve
 from funcgrad.compiler.nest.source import BLOCK, Kernel, Source, written
 from funcgrad.dtypes import BOOL
-from funcgrad.intrinsics import expression
 from funcgrad.records import dataclass
 
 MAX_EXTENT = 4
@@ -116,9 +115,7 @@ def _width(dtypes: Iterable[np.dtype[Any]]) -> int:
 
 def _is_function(node: Node) -> bool:
     """Whether it takes as long as an elementary function."""
-    return isinstance(node, Pick) or (
-        isinstance(node, Point) and expression(node.expr).is_expensive
-    )
+    return isinstance(node, Pick) or node.is_expensive
 
 
 def generate(group: Group) -> Kernel:
@@ -129,20 +126,17 @@ def generate(group: Group) -> Kernel:
 def generate_copy(operand: Operand, place: View) -> Kernel:
     """The kernel that writes an operand to a part of a value."""
     node = Point((operand,), (Value(operand.shape, operand.dtype),), "{0}")
-    node.out.is_stored = True
-    return _Writer([node], operand.shape, None, place).kernel
+    node.out.is_stored, node.out.part = True, place
+    return _Writer([node], operand.shape, None).kernel
 
 
 class _Writer:
     """Writes one kernel."""
 
-    def __init__(
-        self, nodes: list[Node], space: Shape, walk: Walk | None, place: View | None = None
-    ) -> None:
+    def __init__(self, nodes: list[Node], space: Shape, walk: Walk | None) -> None:
         self.nodes = nodes
         self.space = space
         self.walk = walk
-        self.place = place
         self.source = Source()
         self.made = {node.out: node for node in nodes}
         self.names: dict[Value, str] = {}
@@ -294,10 +288,7 @@ class _Writer:
             for x in node.operands:
                 if isinstance(x, View) and x.value not in self.made:
                     self._operand_access(x, node)
-            if self.place is not None:
-                place = self.place
-                self.outs[node] = self._access(place.value, place.strides, place.offset)
-            elif node.out.is_stored:
+            if node.out.is_stored:
                 place = node.out.part or whole(node.out)
                 strides = self._out_strides(node, place.strides)
                 self.outs[node] = self._access(place.value, strides, place.offset)
@@ -954,7 +945,7 @@ class _Writer:
                     return None
             if isinstance(node, Pick) or (isinstance(node, Fold) and not is_across(node)):
                 return None
-            cost += expression(node.expr).cost if isinstance(node, Point) else 1
+            cost += node.cost if isinstance(node, Point) else 1
         kinds = {self._kind(node) for node in body}
         if any(d.kind == "c" for d in dtypes):
             return None

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from string import ascii_letters
 
 from funcgrad.compiler.nest.builder import Builder
-from funcgrad.compiler.nest.layout import Operand, Shape, Value, View, whole
+from funcgrad.compiler.nest.layout import Operand, Shape, Value, View, moved_axes, whole
 from funcgrad.compiler.nest.nodes import Matrices, Point, Product
 from funcgrad.compiler.nest.split import even_parts
-from funcgrad.lowering import Contraction, Reindex
+from funcgrad.lowering import Contraction
 from funcgrad.records import dataclass
 
 MAX_UNROLLED = 16
@@ -255,13 +255,10 @@ class Contractor:
 def _with_divided_axis(x: View, own: str, letter: str, part: str, n: int) -> tuple[View, str]:
     """An operand with one axis as two, of which the first one counts parts."""
     axis = own.index(letter)
-    length, stride = x.shape[axis] // n, x.strides[axis]
-    shape = (*x.shape[:axis], n, length, *x.shape[axis + 1 :])
-    strides = (*x.strides[:axis], stride * length, stride, *x.strides[axis + 1 :])
-    return View(x.value, shape, strides, x.offset), own[:axis] + part + own[axis:]
+    lengths = [(n, m // n) if i == axis else (m,) for i, m in enumerate(x.shape)]
+    return x.divided(lengths), own[:axis] + part + own[axis:]
 
 
 def _spread(x: Operand, own: str, labels: str, space: Shape) -> Operand:
     """An operand with axes ``own`` over the axes ``labels``."""
-    axes = tuple(own.index(c) if c in own else None for c in labels)
-    return x.reindexed(Reindex(axes, (0,) * len(own), (1,) * len(labels)), space)
+    return x.reindexed(moved_axes([own.index(c) if c in own else None for c in labels]), space)

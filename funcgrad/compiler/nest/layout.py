@@ -108,6 +108,15 @@ class Strided:
         """Itself, stacked alone."""
         return self.walked((1, *self.shape), (0, *self.strides), self.offset)
 
+    def divided(self, lengths: Sequence[Shape]) -> Self:
+        """Itself with each of its axes as several."""
+        strides = [
+            stride * s
+            for ns, stride in zip(lengths, self.strides, strict=True)
+            for s in contiguous_strides(ns)
+        ]
+        return self.walked(tuple(n for ns in lengths for n in ns), tuple(strides), self.offset)
+
     def without_ones(self) -> Self:
         """Itself without its axes of length 1."""
         axes = [axis for axis, n in enumerate(self.shape) if n != 1]

@@ -508,8 +508,7 @@ def _rebased(chain: Sequence[Put], start: Operand, node: Node) -> Iterator[Node]
         operands = (start, *link.operands[1:])
         target = link.target.of(out)
         put = replace(link, operands=operands, outs=(out,), target=target, step="{0} + {1}")
-        put.epoch, put.equation = node.epoch, link.equation
-        yield put
+        yield put.like(link)
         start = whole(out)
 
 

@@ -18,6 +18,7 @@ from funcgrad.compiler.nest.layout import Box, Operand, Shape, Value, View
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Equation
 from funcgrad.core.source import SourceLocation
+from funcgrad.intrinsics import expression
 from funcgrad.records import dataclass
 
 N = TypeVar("N", bound="Node")
@@ -53,6 +54,16 @@ class Node:
         """Whether it happens even if nobody reads its results, and in order with others."""
         return False
 
+    @property
+    def cost(self) -> int:
+        """Operations of an expression for every element, as of `intrinsics`; 0 if it has none."""
+        return 0
+
+    @property
+    def is_expensive(self) -> bool:
+        """Whether that is better kept than computed a second time."""
+        return False
+
     def looks_around(self, k: int) -> bool:
         """Whether it reads an operand elsewhere than at the index that it is at."""
         return False
@@ -68,6 +79,14 @@ class Point(Node):
     """One scalar expression for every element."""
 
     expr: str
+
+    @property
+    def cost(self) -> int:
+        return expression(self.expr).cost
+
+    @property
+    def is_expensive(self) -> bool:
+        return expression(self.expr).is_expensive
 
 
 @dataclass(eq=False)

@@ -31,7 +31,6 @@ from funcgrad.compiler.nest.nodes import (
 )
 from funcgrad.compiler.nest.source import Kernel
 from funcgrad.compiler.nest.unroll import Memory, Names, Unroller, is_walking, places_of, reach_of
-from funcgrad.intrinsics import expression
 
 MAX_ELEMENTS = 16
 """Larger arrays are worth loops of their own."""
@@ -68,7 +67,7 @@ def node_cost(node: Node) -> float:
     if any(value.nbytes > _limit(value) for value in node.outs):
         return math.inf
     if isinstance(node, Point):
-        each = _FUNCTION_COST if expression(node.expr).is_expensive else 1
+        each = _FUNCTION_COST if node.is_expensive else 1
         return each * math.prod(node.out.shape)
     if isinstance(node, Fold | Scan):
         return math.prod(node.space)
