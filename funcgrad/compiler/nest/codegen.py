@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
@@ -410,17 +410,11 @@ class _Writer:
         strides = [(a.strides[outer], a.strides[inner]) for a in self.accesses.values()]
         return any(along == 1 and abs(apart) > MAX_EXTENT for along, apart in strides)
 
-    def _span(self, loop: _Loop) -> tuple[str, str]:
-        """Where the innermost loop begins and ends."""
-        if self.is_crossed:
-            return "t", "edge"
-        return ("begin", "end") if loop is self.first else ("0", self._range(loop))
-
     def _ends(self, loop: _Loop) -> tuple[str, str]:
+        """Where a loop begins and ends."""
+        if self.is_crossed and loop is self.row[-1]:
+            return "t", "edge"
         return ("begin", "end") if loop is self.first else ("0", self.sizes[loop.variable])
-
-    def _range(self, loop: _Loop) -> str:
-        return "begin, end" if loop is self.first else self.sizes[loop.variable]
 
     def _declare(self) -> None:
         """Names for sizes, pointers and byte strides, at the top of the kernel."""
@@ -545,7 +539,8 @@ class _Writer:
     @contextmanager
     def _over(self, loop: _Loop, span: str = "") -> Iterator[None]:
         """A loop with pointers moved to its elements."""
-        with self.source.block(f"for {loop.variable} in range({span or self._range(loop)}):"):
+        span = span or ", ".join(self._ends(loop))
+        with self.source.block(f"for {loop.variable} in range({span}):"):
             moved = []
             for access in self.accesses.values():
                 if self._step(access, loop) and access.neighbour is None:
@@ -559,6 +554,14 @@ class _Writer:
             yield
             for access in moved:
                 access.pointers.pop()
+
+    @contextmanager
+    def _inside(self, loops: Iterable[_Loop]) -> Iterator[None]:
+        """Loops from the outside in."""
+        with ExitStack() as stack:
+            for loop in loops:
+                stack.enter_context(self._over(loop))
+            yield
 
     def _index(self, access: _Access) -> tuple[str, str]:
         """Pointer and index of the current element inside the innermost row loop."""
@@ -598,7 +601,8 @@ class _Writer:
         self._declare()
         self._literals()
         self._accumulators()
-        self._batch(self.batch)
+        with self._inside(self.batch):
+            self._walked()
         length = self.first.size if self.first is not None else 1
         work = 1
         for n in self.space:
@@ -636,26 +640,23 @@ class _Writer:
         # Columns of float64: blocks of rows are summed beside the result and then added to it.
         self.blocks = [n for n in self.sums if self._beside(n) and n.out.dtype == np.float64]
 
-    def _batch(self, loops: list[_Loop]) -> None:
-        if loops:
-            with self._over(loops[0]):
-                self._batch(loops[1:])
-            return
+    def _walked(self) -> None:
+        """All of the space, or of one element of the batch."""
         if self.turned:
-            self._in_turned_tiles(self.outer)
+            self._in_turned_tiles()
             return
         if self.is_crossed:
             size = self.sizes[self.row[-1].variable]
             with self.source.block(f"for t in range(0, {size}, {TILE}):"):
                 self.source.add(f"edge = minimum(t + {TILE}, {size})")
-                self._outer(self.outer)
+                self._rows()
             return
         for node in self.crossing:
             if self._kind(node) == "column":
                 self._over_row(self._start_column, node)
             else:
                 self.folds[node].start()
-        self._outer(self.outer)
+        self._rows()
         for node in self.crossing:
             if self._kind(node) == "column":
                 if self._beside(node) and node not in self.blocks:
@@ -688,17 +689,16 @@ class _Writer:
         sizes = {access.dtype.itemsize for access in turned}
         return turned if len(sizes) == 1 and len(turned) <= MOST_TURNED else {}
 
-    def _in_turned_tiles(self, loops: list[_Loop]) -> None:
+    def _in_turned_tiles(self) -> None:
         """Square tiles, of which those that are whole are turned before they are walked over."""
-        if len(loops) > 1:
-            with self._over(loops[0]):
-                self._in_turned_tiles(loops[1:])
-            return
-        source, (across,), along, (body,) = self.source, loops, self.row[-1], self.bodies
+        source, (*others, across), along, (body,) = (
+            self.source, self.outer, self.row[-1], self.bodies,
+        )  # fmt: skip
         n = REGISTER // next(iter(self.turned)).dtype.itemsize
         begin, end = self._ends(across)
         size = self.sizes[along.variable]
         with (
+            self._inside(others),
             source.block(f"for t in range(0, {size}, {n}):"),
             source.block(f"for s in range({begin}, {end}, {n}):"),
         ):
@@ -751,38 +751,35 @@ class _Writer:
         total = self._load_text(self.sums[node], True)
         self._store(self.outs[node], f"f32({total})", True)
 
-    def _over_row(
-        self, body: Callable[[Node], None], node: Node, loops: list[_Loop] | None = None
-    ) -> None:
+    def _over_row(self, body: Callable[[Node], None], node: Node) -> None:
         """A statement for every element of a column fold."""
-        loops = self.row if loops is None else loops
-        if len(loops) > 1:
-            with self._over(loops[0]):
-                self._over_row(body, node, loops[1:])
-            return
-        begin, end = self._ends(loops[0])
-        steps = {self._step(access, loops[0]) for access in (self.outs[node], self.sums[node])}
+        loop = self.row[-1]
+        steps = {self._step(access, loop) for access in (self.outs[node], self.sums[node])}
         vectors = None
         if steps == {1} and node.out.dtype.kind != "c":
             count = REGISTERS * REGISTER // _width([node.out.dtype])
             vectors = Vectors(count, count)
-        self._elements(loops[0], begin, end, vectors, lambda *lanes: body(node))
+        with self._inside(self.row[:-1]):
+            self._elements(loop, *self._ends(loop), vectors, lambda *lanes: body(node))
 
-    def _outer(self, loops: list[_Loop]) -> None:
-        if len(loops) == 1 and self.blocks:
-            is_first = loops[0] is self.first
-            begin, end = ("begin", "end") if is_first else ("0", self._range(loops[0]))
+    def _rows(self) -> None:
+        """The outer loops, and what is in them."""
+        if not (self.blocks and self.outer):
+            with self._inside(self.outer):
+                self._all_stages()
+            return
+        *others, loop = self.outer
+        with self._inside(others):
+            begin, end = self._ends(loop)
             with self.source.block(f"for r in range({begin}, {end}, {BLOCK}):"):
                 self.source.add(f"last = minimum(r + {BLOCK}, {end})")
-                with self._over(loops[0], "r, last"):
-                    self._outer([])
+                with self._over(loop, "r, last"):
+                    self._all_stages()
                 for node in self.blocks:
                     self._over_row(self._end_block, node)
-            return
-        if loops:
-            with self._over(loops[0]):
-                self._outer(loops[1:])
-            return
+
+    def _all_stages(self) -> None:
+        """One row."""
         self.loaded = {}
         for stage in range(self.n_stages):
             self._row_nodes(stage)
@@ -812,7 +809,8 @@ class _Writer:
         for node in inner:
             self.folds[node].start()
         self._hoist(body)
-        self._row_loops(self.row, body, blocked)
+        with self._inside(self.row[:-1]):
+            self._row_loop(body, blocked)
         for node in inner:
             name = f"v{self.nodes.index(node)}"
             self.source.add(f"{name} = {self.folds[node].result()}")
@@ -839,15 +837,11 @@ class _Writer:
                     if not any(self._step(access, loop) for loop in self.row):
                         self._name(x, node, self.loaded)
 
-    def _row_loops(self, loops: list[_Loop], body: list[Node], blocked: list[Node]) -> None:
-        if len(loops) > 1:
-            with self._over(loops[0]):
-                self._row_loops(loops[1:], body, blocked)
-            return
-        if not loops:
+    def _row_loop(self, body: list[Node], blocked: list[Node]) -> None:
+        if not self.row:
             self._statements(body)
             return
-        loop = loops[0]
+        loop = self.row[-1]
         vectors = self._vectors(body)
         if not blocked:
             # The edges of a core take two iterations, at least.
@@ -855,7 +849,7 @@ class _Writer:
             if not is_brief and self._has_core(body):
                 self._around_core(loop, body)
                 return
-            begin, end = self._span(loop)
+            begin, end = self._ends(loop)
             self._elements(
                 loop, begin, end, vectors, lambda *lanes: self._statements(body, "", *lanes)
             )
@@ -994,7 +988,7 @@ class _Writer:
         """
         source = self.source
         variables = {x.axis: x.variable for x in self.loops}
-        begin, end = self._span(loop)
+        begin, end = self._ends(loop)
         tests = []
         for axis, (a, b) in enumerate(self.core):
             if axis == loop.axis:
