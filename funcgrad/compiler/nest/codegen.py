@@ -31,7 +31,7 @@ from funcgrad.compiler.nest.layout import (
     whole,
 )
 from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Pick, Point
-from funcgrad.compiler.nest.places import clamped, resolve
+from funcgrad.compiler.nest.places import resolve
 from funcgrad.compiler.nest.source import BLOCK, Kernel, Source, written
 from funcgrad.dtypes import BOOL
 from funcgrad.records import dataclass
@@ -1118,13 +1118,8 @@ class _Writer:
         tests, moves, far = [], [], []
         for k, (operand, step) in enumerate(zip(indices, node.steps, strict=True)):
             index, place = self._name(operand, node, loaded), f"{name}k{k}"
-            length = f"m{number}_{k}"
-            if node.mode == "start":
-                source.add(f"{place} = {clamped(index, operand.dtype, f'({length} - 1)')}")
-            else:
-                source.add(f"{name}i{k} = i64({index})")
-                test = resolve(source, node.mode, place, f"{name}i{k}", length)
-                tests += [f"({test})"] if test else []
+            test = resolve(source, node.mode, place, index, operand.dtype, f"m{number}_{k}")
+            tests += [f"({test})"] if test else []
             if step == 1:
                 moves.append(place)
             else:

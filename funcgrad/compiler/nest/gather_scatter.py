@@ -34,7 +34,7 @@ from funcgrad.compiler.nest.nodes import (
     Scan,
     Search,
 )
-from funcgrad.compiler.nest.places import clamped, is_wrong, refuse, resolve
+from funcgrad.compiler.nest.places import is_wrong, refuse, resolve
 from funcgrad.compiler.nest.source import BLOCK, Kernel, Site, Source, neutral
 from funcgrad.compiler.nest.walk import Cursor, Loop, Walk
 from funcgrad.intrinsics import expression
@@ -137,11 +137,8 @@ class _Put:
         """How many bytes further the place of the current element is, and whether there is one."""
         source, tests = self.source, []
         for k, cursor in enumerate(self.indices):
-            if self.node.mode == "start":
-                source.add(f"k{k} = {clamped(cursor.load(), cursor.dtype, f'(n{k} - 1)')}")
-                continue
-            source.add(f"at{k} = i64({cursor.load()})")
-            test = resolve(source, self.node.mode, f"k{k}", f"at{k}", f"n{k}")
+            index, mode = cursor.load(), self.node.mode
+            test = resolve(source, mode, f"k{k}", index, cursor.dtype, f"n{k}")
             tests += [f"({test})"] if test else []
         moves = " + ".join(f"k{k} * s{k}" for k in range(len(self.indices)))
         return moves, " & ".join(tests)

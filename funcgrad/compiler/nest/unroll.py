@@ -31,7 +31,7 @@ from funcgrad.compiler.nest.nodes import (
     Put,
     Scan,
 )
-from funcgrad.compiler.nest.places import clamped, is_wrong, refuse, resolve
+from funcgrad.compiler.nest.places import is_wrong, refuse, resolve
 from funcgrad.compiler.nest.source import Site, Source, neutral, written
 from funcgrad.intrinsics import expression
 
@@ -144,7 +144,7 @@ class Unroller:
 
     def _place_literals(self, node: Pick | Put) -> None:
         for length in node.lengths:
-            self._number(length - (node.mode == "start"))
+            self._number(length)
         if isinstance(node, Pick):
             for step in node.steps:
                 self._number(step)
@@ -336,7 +336,7 @@ class Unroller:
             found = []
             for k, name in enumerate(names):
                 if (k, name) not in known:
-                    known[k, name] = self._place(node, k, name, indices[k].dtype)
+                    known[k, name] = self._place(node, k, name, indices[k])
                 found.append(known[k, name])
             places = tuple(place for place, _ in found)
             if places not in tests:
@@ -344,16 +344,11 @@ class Unroller:
                 tests[places] = self._new(" & ".join(asked)) if asked else ""
             yield places, tests[places]
 
-    def _place(
-        self, node: Pick | Put, k: int, name: str, dtype: np.dtype[np.generic]
-    ) -> tuple[str, str]:
+    def _place(self, node: Pick | Put, k: int, name: str, index: Operand) -> tuple[str, str]:
         """The place of one of its integers, and a test of whether it exists."""
-        if node.mode == "start":
-            return self._new(clamped(name, dtype, self._number(node.lengths[k] - 1))), ""
-        at = self._new(f"i64({name})")
-        place = f"v{self.n_variables}"
+        place, length = f"v{self.n_variables}", self._number(node.lengths[k])
         self.n_variables += 1
-        return place, resolve(self.source, node.mode, place, at, self._number(node.lengths[k]))
+        return place, resolve(self.source, node.mode, place, name, index.dtype, length)
 
     def _chosen(self, number: str, names: Sequence[str]) -> str:
         """The variable of a number; the first one where there is none."""
