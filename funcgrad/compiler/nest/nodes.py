@@ -440,11 +440,6 @@ class Graph:
     outputs: list[Value] = field(default_factory=list)
     out_shapes: list[Shape] = field(default_factory=list)
 
-    @property
-    def arrays(self) -> list[np.ndarray]:
-        """What its constants hold."""
-        return [value.array for value in self.constants if value.array is not None]
-
 
 def values_read(node: Node) -> Iterable[Value]:
     """The values that a node reads, with repetitions."""
