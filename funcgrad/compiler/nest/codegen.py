@@ -457,24 +457,25 @@ class _Writer:
 
     def _declare_boxes(self) -> None:
         """The questions whether an index lies in a box, for every guard."""
-        loops = {loop.axis: loop for loop in self.loops}
         self.questions: dict[Node, str] = {}
         self.tests: dict[str, list[tuple[_Loop, str]]] = {}
         known: dict[tuple[Shape, Box], str] = {}
         for node in self.nodes:
-            if not isinstance(node, Guard):
-                continue
-            key = node.space, node.box
-            if key not in known:
-                tests: list[tuple[_Loop, str]] = []
-                for axis, (a, b) in enumerate(node.box):
-                    if a > 0:
-                        tests.append((loops[axis], f">= {self.source.word(a)}"))
-                    if b < node.space[axis]:
-                        tests.append((loops[axis], f"< {self.source.word(b)}"))
-                known[key] = f"g{len(known)}"
-                self.tests[known[key]] = tests
-            self.questions[node] = known[key]
+            if isinstance(node, Guard):
+                key = node.space, node.box
+                if key not in known:
+                    known[key] = f"g{len(known)}"
+                    self.tests[known[key]] = list(self._sides(*key))
+                self.questions[node] = known[key]
+
+    def _sides(self, space: Shape, box: Box, but: int | None = None) -> Iterator[tuple[_Loop, str]]:
+        """What is asked of the indices of loops that lie in a box, one axis perhaps left out."""
+        loops = {loop.axis: loop for loop in self.loops}
+        for axis, (a, b) in enumerate(box):
+            if a > 0 and axis != but:
+                yield loops[axis], f">= {self.source.word(a)}"
+            if b < space[axis] and axis != but:
+                yield loops[axis], f"< {self.source.word(b)}"
 
     def _declare_places(self) -> None:
         """The lengths of axes along which places are computed, and bytes from place to place."""
@@ -987,16 +988,9 @@ class _Writer:
         There every guard is known; in rows that lie outside it is empty.
         """
         source = self.source
-        variables = {x.axis: x.variable for x in self.loops}
         begin, end = self._ends(loop)
-        tests = []
-        for axis, (a, b) in enumerate(self.core):
-            if axis == loop.axis:
-                continue
-            if a > 0:
-                tests.append(f"({variables[axis]} >= {source.word(a)})")
-            if b < self.space[axis]:
-                tests.append(f"({variables[axis]} < {source.word(b)})")
+        sides = self._sides(self.space, self.core, but=loop.axis)
+        tests = [f"({x.variable} {test})" for x, test in sides]
         a, b = self.core[loop.axis] if loop.axis in self.guarded else (0, loop.size)
         source.add(f"low = minimum(maximum({source.word(a)}, {begin}), {end})")
         source.add(f"high = maximum(minimum({source.word(b)}, {end}), low)")

@@ -68,7 +68,7 @@ class Contractor:
         """Whether there is nothing that a matrix product would gain."""
         if not self.summed or not (self.rows or self.columns):
             return True
-        return self._is_walk(self.form, *self.operands)
+        return self._is_walk
 
     @property
     def has_matrices(self) -> bool:
@@ -84,7 +84,7 @@ class Contractor:
     def result(self) -> Operand:
         form, (x, y) = self.form, self.operands
         if self.is_by_elements:
-            return self._by_elements(form, x, y)
+            return self._by_elements()
         if form.out != "".join(self.batch + self.rows + self.columns) and form.out == "".join(
             self.batch + self.columns + self.rows
         ):
@@ -93,7 +93,8 @@ class Contractor:
             return self._by_matrices(form.rhs, y, form.lhs, x, form.out)
         return self._by_matrices(form.lhs, x, form.rhs, y, form.out)
 
-    def _is_walk(self, form: Contraction, x: Operand, y: Operand) -> bool:
+    @property
+    def _is_walk(self) -> bool:
         """Whether it is one walk over a matrix whose rows are multiplied with a vector.
 
         Memory is the limit then: sums along rows that lie in memory as they are read need no tiles,
@@ -103,7 +104,8 @@ class Contractor:
         kept = self._size(self.rows + self.columns)
         if min(self._size(self.rows), self._size(self.columns)) > 1 or kept <= MAX_UNROLLED:
             return False
-        matrix, own = (x, form.lhs) if self._size(self.columns) == 1 else (y, form.rhs)
+        is_rhs = self._size(self.columns) != 1
+        matrix, own = self.operands[is_rhs], (self.form.lhs, self.form.rhs)[is_rhs]
         return isinstance(matrix, View) and self._stride(matrix, own, self.summed) == 1
 
     def _shape(self, labels: Iterable[str]) -> Shape:
@@ -112,7 +114,8 @@ class Contractor:
     def _size(self, labels: Iterable[str]) -> int:
         return math.prod(self._shape(labels))
 
-    def _by_elements(self, form: Contraction, x: Operand, y: Operand) -> Operand:
+    def _by_elements(self) -> Operand:
+        form, (x, y) = self.form, self.operands
         labels = "".join([*form.out, *self.summed])
         space = self._shape(labels)
         aligned = tuple(_spread(z, own, labels, space) for z, own in ((x, form.lhs), (y, form.rhs)))

@@ -85,10 +85,7 @@ def _is_tiny(node: Product) -> bool:
 def _rank_of_stack(node: Product) -> int | None:
     """How many axes of a result count products."""
     shape, batch = node.out.shape, node.sizes[0]
-    for n in range(len(shape) + 1):
-        if math.prod(shape[:n]) == batch:
-            return n
-    return None
+    return next((n for n in range(len(shape) + 1) if math.prod(shape[:n]) == batch), None)
 
 
 def _written_out(node: Product) -> Iterator[Node]:
