@@ -74,13 +74,14 @@ class Reduction:
 
 @dataclass(frozen=True)
 class PrefixScan:
-    """A running fold along one axis; the output has the shape of the input.
+    """A running fold along one axis; the output has the type of every input.
 
     Args:
         axis: Axis of the scan.
         reverse: Whether it starts at the far end.
-        init: As in `Reduction`.
-        step: As in `Reduction`.
+        init: As in `Reduction`: what comes before the first element.
+        step: Scalar expression: the next element, of the one before, ``{0}``, and of an element of
+            each input, ``{1}`` and so on.
     """
 
     axis: int
@@ -300,22 +301,6 @@ class Search:
 
     lanes: int
     before: str
-
-
-@dataclass(frozen=True)
-class Recurrence:
-    """A running combination of two inputs along one axis, of the shape of each.
-
-    Args:
-        axis: Axis along which it runs.
-        reverse: Whether it starts at the far end.
-        step: Scalar expression: the next element, of the one before, ``{0}``, and of the elements
-            of both inputs, ``{1}`` and ``{2}``. It starts from 0.
-    """
-
-    axis: int
-    reverse: bool
-    step: str
 
 
 @dataclass(frozen=True)
@@ -684,7 +669,6 @@ Form = (
     | Replace
     | ArgReduction
     | Search
-    | Recurrence
     | Constant
     | Extern
     | Routine

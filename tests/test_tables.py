@@ -97,7 +97,6 @@ RESULTS = {
     "compiler.pipeline._mention_once": "one for every folder of kernels",
     "compiler.runtime.blas.library": LIBRARY,
     "compiler.runtime.kernel_store.fourier_code": DTYPES,
-    "compiler.runtime.kernel_store.fourier_lanes": DTYPES,
     "compiler.native.selection.selection_code": DTYPES,
     "compiler.runtime.kernel_store.small_code": DTYPES,
     "compiler.runtime.kernel_store.strided_code": DTYPES,

@@ -154,10 +154,9 @@ def _drop_unread(graph: Graph) -> None:
     Such are identities of which passes know where they are not zero.
     """
     read = {value for node in all_nodes(graph) for value in values_read(node)}
-    graph.constants[:] = [
-        (value, array if value in read else np.empty(0, array.dtype))
-        for value, array in graph.constants
-    ]
+    for value in graph.constants:
+        if value not in read:
+            value.array = np.empty(0, value.dtype)
 
 
 def _described(jobs: Sequence[Job], offset: int, step: int) -> str:

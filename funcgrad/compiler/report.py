@@ -320,13 +320,14 @@ class Report:
         """What a call needs."""
         outputs = self.graph.outputs
         nodes = [node for node in self.graph.nodes if isinstance(node, External)]
+        constants = [v.array for v in self.graph.constants if v.array is not None]
         frame = self.memory.arena_bytes + _FRAME_BYTES + 8 * self.memory.n_slots
         return MemoryAnalysis(
             argument_size_in_bytes=sum(v.nbytes for v in self.graph.inputs),
             output_size_in_bytes=sum(v.nbytes for v in outputs),
             alias_size_in_bytes=sum(v.nbytes for v in outputs if v.home is not v),
             temp_size_in_bytes=frame + self._held_bytes(),
-            constant_size_in_bytes=sum(array.nbytes for _, array in self.graph.constants),
+            constant_size_in_bytes=sum(x.nbytes for x in constants),
             generated_code_size_in_bytes=self.code_bytes,
             largest=tuple(self._largest()),
             unknown=tuple(f"what NumPy needs inside of {_named(node)}" for node in nodes),
@@ -419,7 +420,7 @@ class _PlanText:
         constants = iter(report.graph.constants)
         for var, array in report.program.constants:
             if not is_uniform(np.asarray(array)):
-                self.called[next(constants)[0]] = names(var)
+                self.called[next(constants)] = names(var)
         for node in report.graph.nodes:
             self._call(node)
 

@@ -19,7 +19,7 @@ import numpy as np
 from funcgrad.core.avals import ShapedArray, aval_of, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.errors import DtypeError, ShapeError
-from funcgrad.lowering import Extern, Form, PrefixScan, Recurrence
+from funcgrad.lowering import Extern, Form, PrefixScan
 from funcgrad.primitives.elementwise import (
     add,
     coefficient,
@@ -97,7 +97,8 @@ class LinearRecurrence(Primitive):
     reverse: bool = False
 
     def lower(self, a: ShapedArray, b: ShapedArray) -> Form:
-        return Recurrence(self.axis, self.reverse, "select({0} == 0, {0}, {0} * {1}) + {2}")
+        step = "select({0} == 0, {0}, {0} * {1}) + {2}"
+        return PrefixScan(self.axis, self.reverse, "0", step)
 
     def impl(self, a: Any, b: Any) -> Any:
         a, b = np.moveaxis(np.asarray(a), self.axis, 0), np.moveaxis(np.asarray(b), self.axis, 0)

@@ -142,17 +142,23 @@ def evaluate(formula: Formula, *args: Any) -> Any:
         return out.reshape(arrays[0].shape).astype(dtype, copy=False)[()]
 
 
-def record(formula: Formula, *avals: ShapedArray) -> Call:
-    """The form of an operation whose values are those of a formula."""
-    recipe = Recipe(*avals)
-    shape = np.broadcast_shapes(*(a.shape for a in avals))
+def recorded(recipe: Recipe, formula: Formula, *args: Any) -> Any:
+    """What a recipe calls the result of a formula, which is computed in double precision."""
+    avals = [x.aval for x in args]
+    shape, dtype = np.broadcast_shapes(*(a.shape for a in avals)), avals[-1].dtype
     given = []
-    for aval, x in zip(avals, recipe.inputs, strict=True):
+    for aval, x in zip(avals, args, strict=True):
         wide: Any = x if aval.dtype == _DOUBLE.dtype else recipe(_DOUBLE, x)
         wide = wide if aval.shape == shape else recipe(BroadcastTo(shape), wide)
         given.append(Expression(recipe, wide))
-    value, dtype = formula(*given).value, avals[-1].dtype
-    return recipe.form(value if dtype == _DOUBLE.dtype else recipe(p.Convert(dtype), value))
+    value = formula(*given).value
+    return value if dtype == _DOUBLE.dtype else recipe(p.Convert(dtype), value)
+
+
+def record(formula: Formula, *avals: ShapedArray) -> Call:
+    """The form of an operation whose values are those of a formula."""
+    recipe = Recipe(*avals)
+    return recipe.form(recorded(recipe, formula, *recipe.inputs))
 
 
 def function(primitive: Elementwise) -> Callable[..., Expression]:

@@ -13,12 +13,8 @@ Library of Mathematical Functions (dlmf.nist.gov), whose sections are named.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-import numpy as np
-
-from funcgrad.core.program import Var
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.expressions import (
     Expression,
@@ -32,7 +28,6 @@ from funcgrad.primitives.expressions import (
     sqrt,
     where,
 )
-from funcgrad.primitives.families import Recipe
 from funcgrad.primitives.polynomials import fused_horner
 
 _INFINITY = math.inf
@@ -373,18 +368,3 @@ _FAR = 13
 """From here on the asymptotic series rounds less than the recurrence."""
 _LARGE = 1e17
 """From here on only the leading term counts, which overflows later than its parts."""
-
-
-def parts_of(formula: Callable[..., Expression]) -> Callable[..., Any]:
-    """What a primitive is made of when it is compiled: the formula, in double precision."""
-
-    def parts(recipe: Recipe, *args: Var) -> Any:
-        dtype = args[-1].aval.dtype
-        wide = [x if dtype == _DOUBLE.dtype else recipe(_DOUBLE, x) for x in args]
-        value = formula(*(Expression(recipe, x) for x in wide)).value
-        return value if dtype == _DOUBLE.dtype else recipe(p.Convert(dtype), value)
-
-    return parts
-
-
-_DOUBLE = p.Convert(np.dtype(np.float64))

@@ -72,9 +72,10 @@ def _formula(name: str, *leading: int) -> Callable[..., Any]:
     """The parts of a function that compiled programs have a formula for, which is then loaded."""
 
     def parts(recipe: Recipe, *args: Var) -> Any:
-        module = importlib.import_module(f"{__package__}.formulas")
-        formula = functools.partial(getattr(module, name), *leading)
-        return module.parts_of(formula)(recipe, *args)
+        names = "formulas", "expressions"
+        formulas, expressions = (importlib.import_module(f"{__package__}.{x}") for x in names)
+        formula = functools.partial(getattr(formulas, name), *leading)
+        return expressions.recorded(recipe, formula, *args)
 
     return parts
 

@@ -704,6 +704,8 @@ IN_PLACE: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
             x + zeros.at[PLACE].add(x[:3]).at[PLACE + 1].add(x[3:6]),
             zeros.at[PLACE].add(x[:3]) + x * 2 + zeros.at[PLACE].add(x[:3]),
             x + lax.dynamic_update_slice(zeros, x[:5], (np.argmax(x),)),
+            x + lax.dynamic_update_slice(zeros.at[PLACE].add(x[7:10]), x[:39], (np.argmax(x),)),
+            x + lax.dynamic_update_slice(zeros, x[:39], (np.argmax(x),)).at[PLACE].add(x[5:8]),
             x + zeros.at[PLACE].set(x[:3]),
         )[1:],
         (WIDE,),

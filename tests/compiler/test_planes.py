@@ -179,7 +179,8 @@ def test_constants_that_are_read_elsewhere_stay() -> None:
     eye = np.eye(40)
     graph = Graph(constants=[])
     source = Value((40, 40), np.dtype("f8"))
-    graph.constants.append((source, eye))
+    source.array = eye
+    graph.constants.append(source)
     out = Value((40, 40), np.dtype("f8"))
     graph.nodes.append(Point((whole(source),), (out,), "exp({0})"))
     graph.outputs.append(out)

@@ -124,7 +124,8 @@ class _Guards:
 
     def executable(self, make: Callable[..., Any]) -> Callable[..., Any]:
         def made(graph: Any, *args: Any, **options: Any) -> Any:
-            graph.constants[:] = [(value, self.copied(array)) for value, array in graph.constants]
+            for value in graph.constants:
+                value.array = self.copied(value.array)
             return make(graph, *args, **options)
 
         return made

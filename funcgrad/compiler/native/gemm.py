@@ -258,15 +258,18 @@ class _Assembly(VectorAssembly):
                 with self.count(first, end, step) as j:
                     place = self.at(line, (j, self.size))
                     new = self.load(self.at(source, (j, self.size)), kind=kind)
-                    n = next(self._numbers)
-                    before = self.block
-                    self.fork("%adds", f"sum{n}", f"set{n}")
-                    self.start(f"sum{n}")
-                    total = self.let(f"fadd {kind} {self.load(place, kind=kind)}, {new}")
-                    self.go(f"set{n}")
-                    self.start(f"set{n}")
-                    value = self.let(f"phi {kind} [ {new}, %{before} ], [ {total}, %sum{n} ]")
-                    self.store(value, place, kind=kind)
+                    self._add_to(place, new, kind=kind)
+
+    def _add_to(self, place: str, new: str, mask: str = "", kind: str = "") -> None:
+        """C (+)= numbers that lie side by side."""
+        kind = kind or self.vector
+        n, before = next(self._numbers), self.block
+        self.fork("%adds", f"sum{n}", f"set{n}")
+        self.start(f"sum{n}")
+        total = self.let(f"fadd {kind} {self.load(place, mask, kind)}, {new}")
+        self.go(f"set{n}")
+        self.start(f"set{n}")
+        self.store(self.phi(kind, {before: new, f"sum{n}": total}), place, mask, kind)
 
     def write_mirror(self) -> None:
         """Copy a tile of C to where its transpose belongs."""
@@ -368,10 +371,11 @@ class _Assembly(VectorAssembly):
                 from_sums = self.at("%sums", (str(r), line))
                 to = self.at("%c", ("%c.line", r))
                 with self.count("0", whole, lanes) as j:
-                    self._put_sum(self.at(from_sums, (j, self.size)), self.at(to, (j, self.size)))
+                    total = self.load(self.at(from_sums, (j, self.size)))
+                    self._add_to(self.at(to, (j, self.size)), total)
                 with self.when(self.test("slt", whole, "%columns")):
-                    places = self.at(from_sums, (whole, self.size)), self.at(to, (whole, self.size))
-                    self._put_sum(*places, mask)
+                    total = self.load(self.at(from_sums, (whole, self.size)))
+                    self._add_to(self.at(to, (whole, self.size)), total, mask)
 
     def _spread_number(self, row: int, column: str) -> str:
         """An element of A in all lanes."""
@@ -387,18 +391,6 @@ class _Assembly(VectorAssembly):
             for x, y in zip(row, panel, strict=True):
                 total = self.fused(x, y, total)
             self.store(total, place)
-
-    def _put_sum(self, place: str, to: str, mask: str = "") -> None:
-        """C (+)= a vector of sums."""
-        total = self.load(place)
-        n, before = next(self._numbers), self.block
-        self.fork("%adds", f"sum{n}", f"set{n}")
-        self.start(f"sum{n}")
-        new = self.let(f"fadd {self.vector} {self.load(to, mask)}, {total}")
-        self.go(f"set{n}")
-        self.start(f"set{n}")
-        value = self.let(f"phi {self.vector} [ {total}, %{before} ], [ {new}, %sum{n} ]")
-        self.store(value, to, mask)
 
     def write_tile(self) -> None:
         """One tile: its rows of A, columns of B (in real numbers), and place in C."""

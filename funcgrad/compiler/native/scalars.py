@@ -236,11 +236,11 @@ class Emitted:
 
     def widened(self) -> Emitted:
         """A float of 32 bits with 64."""
-        return Emitted(self.builder, self.builder.fpext(self.value, self.of(F64)), "f")
+        return self.cast(F64, "f")
 
     def narrowed(self) -> Emitted:
         """The nearest float of 32 bits."""
-        return Emitted(self.builder, self.builder.fptrunc(self.value, self.of(F32)), "f")
+        return self.cast(F32, "f")
 
     def call(self, name: str, *others: Emitted) -> Emitted:
         """Call a function of libm (``sin``, or ``sinf`` for 32 bits), once for every element."""
@@ -322,24 +322,34 @@ def declared(builder: ir.IRBuilder, name: str, kind: Any) -> ir.Function:
     return ir.Function(builder.module, kind, name) if found is None else found
 
 
-def each(module: Any, name: str, type: Any, count: int) -> ir.Function:
-    """A function that calls one of scalars for every element of ``count`` vectors."""
-    symbol = f"{name}.each{type.count}"
+def by_element(
+    module: Any, symbol: str, type: Any, count: int, compute: Callable[..., Any], *attributes: str
+) -> ir.Function:
+    """A function of ``count`` vectors, which is computed for every element by itself."""
     found = module.globals.get(symbol)
     if found is not None:
         return found
     function = ir.Function(module, ir.FunctionType(type, [type] * count), symbol)
     function.linkage = "internal"
-    for attribute in ("nounwind", "readnone", "noinline"):
+    for attribute in (*attributes, "noinline"):
         function.attributes.add(attribute)
     builder = ir.IRBuilder(function.append_basic_block())
-    single = declare(builder, name, type.element, count)
     result = ir.Constant(type, ir.Undefined)
     for i in range(type.count):
         elements = [builder.extract_element(x, I32(i)) for x in function.args]
-        result = builder.insert_element(result, builder.call(single, elements), I32(i))
+        result = builder.insert_element(result, compute(builder, *elements), I32(i))
     builder.ret(result)
     return function
+
+
+def each(module: Any, name: str, type: Any, count: int) -> ir.Function:
+    """A function that calls one of scalars for every element of ``count`` vectors."""
+
+    def call(builder: ir.IRBuilder, *elements: Any) -> Any:
+        return builder.call(declare(builder, name, type.element, count), elements)
+
+    symbol = f"{name}.each{type.count}"
+    return by_element(module, symbol, type, count, call, "nounwind", "readnone")
 
 
 def declare(builder: ir.IRBuilder, name: str, type: Any, count: int) -> ir.Function:

@@ -18,22 +18,6 @@ from funcgrad.compiler.native.assembly import Assembly, Code
 AT_A_TIME = 32
 """Numbers that are compared with the worst one of the heap together."""
 
-_TYPES = {
-    "?": "i8",
-    "b": "i8",
-    "B": "i8",
-    "h": "i16",
-    "H": "i16",
-    "i": "i32",
-    "I": "i32",
-    "l": "i64",
-    "L": "i64",
-    "q": "i64",
-    "Q": "i64",
-    "f": "float",
-    "d": "double",
-}
-
 
 @cache
 def selection_code(dtype: np.dtype[Any]) -> Code:
@@ -52,8 +36,8 @@ class Selection(Assembly):
     def __init__(self, char: str, nbytes: int) -> None:
         super().__init__()
         self.symbol = f"fg_select_{ord(char)}"
-        self.kind = _TYPES[char]
         self.is_float = char in "fd"
+        self.kind = {"f": "float", "d": "double"}.get(char, f"i{8 * nbytes}")
         self.greater = "ugt" if self.is_float or char in "?BHILQ" else "sgt"
         self.nbytes = nbytes
 

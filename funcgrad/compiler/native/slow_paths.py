@@ -13,7 +13,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from funcgrad.compiler.native.scalars import F64, I1, I32, POINTER, Emitted, declare, each
+from funcgrad.compiler.native.scalars import F64, I1, POINTER, Emitted, by_element, declare, each
 
 _LENGTHS = (2, 4, 8)
 _USED = "llvm.compiler.used"
@@ -64,20 +64,11 @@ def call_where(rare: Emitted, name: str, args: Sequence[Emitted], usual: Emitted
 
 def every_quotient(a: Emitted, b: Emitted) -> Emitted:
     """The quotients of integers one by one, by a function of the module."""
-    builder, symbol = a.builder, f"divide.{a.kind}{a.suffix}"
-    function = builder.module.globals.get(symbol)
-    if function is None:
-        function = ir.Function(builder.module, ir.FunctionType(a.type, [a.type, a.type]), symbol)
-        function.linkage = "internal"
-        function.attributes.add("noinline")
-        inner = ir.IRBuilder(function.append_basic_block())
-        divide = inner.sdiv if a.kind == "i" else inner.udiv
-        result = ir.Constant(a.type, ir.Undefined)
-        for i in range(a.lanes):
-            pair = [inner.extract_element(x, I32(i)) for x in function.args]
-            result = inner.insert_element(result, divide(*pair), I32(i))
-        inner.ret(result)
-    return a.like(builder.call(function, [a.value, b.value]))
+    symbol, name = f"divide.{a.kind}{a.suffix}", "sdiv" if a.kind == "i" else "udiv"
+    function = by_element(
+        a.builder.module, symbol, a.type, 2, lambda inner, x, y: getattr(inner, name)(x, y)
+    )
+    return a.like(a.builder.call(function, [a.value, b.value]))
 
 
 def _define(module: Any, kind: Any, symbol: str, *texts: str) -> ir.IRBuilder:

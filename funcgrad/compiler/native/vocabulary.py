@@ -54,9 +54,6 @@ class WeakFloat(types.Type):
     def __init__(self) -> None:
         super().__init__("weak_float")
 
-    def unify(self, context: Any, other: Any) -> Any:
-        return other if other in _PARTS else None
-
 
 class Literal(types.Type):
     """A Python integer literal: likewise, and it is known while the kernel is written."""

@@ -41,7 +41,6 @@ class Memory:
         n_slots: Words of the slot array.
         arena_slot: Slot of the arena's address.
         arena_bytes: Size of the arena.
-        constants: Slot of every constant of the graph.
         states: Of calls that go on in the background: the slots of their words, which stay where
             they are, and the calls.
     """
@@ -50,7 +49,6 @@ class Memory:
     n_slots: int = 0
     arena_slot: int = 0
     arena_bytes: int = 0
-    constants: list[int] = field(default_factory=list)
     states: list[tuple[int, Background]] = field(default_factory=list)
 
 
@@ -87,9 +85,8 @@ def place(graph: Graph, groups: Sequence[Group], jobs: Sequence[Sequence[Any]]) 
         value.slot = value.home.slot
     memory = Memory(n_objects=slot - FIRST_SLOT, arena_slot=slot)
     slot += 1
-    for value, _ in graph.constants:
+    for value in graph.constants:
         value.slot = slot
-        memory.constants.append(slot)
         slot += 1
     for node in graph.nodes:
         if isinstance(node, External):

@@ -18,7 +18,6 @@ from funcgrad.compiler.nest.follow_planes import follow_planes
 from funcgrad.compiler.nest.fuse import Group, fuse
 from funcgrad.compiler.nest.in_place import change_in_place, reuse_inputs
 from funcgrad.compiler.nest.interleave import interleave
-from funcgrad.compiler.nest.join_lookups import join_lookups
 from funcgrad.compiler.nest.keep_less import keep_less
 from funcgrad.compiler.nest.layout import Value
 from funcgrad.compiler.nest.nodes import Graph
@@ -53,7 +52,6 @@ OPTIONAL = (
 _ON_GRAPHS: tuple[tuple[str, Callable[[Graph], None]], ...] = (
     ("defer", defer),
     ("rematerialize", rematerialize),
-    ("join_lookups", join_lookups),
     ("divide", divide_deposits),
     ("follow_planes", follow_planes),
     ("refine", refine),

@@ -53,6 +53,10 @@ class Builder:
         out = Value(operand.shape, dtype or operand.dtype)
         return self.add(Point((operand,), (out,), "{0}")).out
 
+    def stored(self, operand: Operand) -> View:
+        """An operand with memory."""
+        return whole(self.copy(operand)) if isinstance(operand, Uniform) else operand
+
     def reshaped(self, operand: Operand, shape: Shape) -> Operand:
         """An operand under another shape, copied if no strides describe it."""
         view = reshaped(operand, shape)
@@ -70,7 +74,8 @@ class Builder:
     def constant(self, array: np.ndarray) -> View:
         """An array that is known now, with memory."""
         value = Value(array.shape, array.dtype)
-        self.graph.constants.append((value, np.require(array, requirements=["C", "A"])))
+        value.array = np.require(array, requirements=["C", "A"])
+        self.graph.constants.append(value)
         return whole(value)
 
     def lower_into(self, graph: Graph, program: Program, operands: Sequence[Operand]) -> None:

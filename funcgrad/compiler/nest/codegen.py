@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
@@ -31,10 +31,9 @@ from funcgrad.compiler.nest.layout import (
     whole,
 )
 from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Pick, Point
-from funcgrad.compiler.nest.places import clamped, resolve
+from funcgrad.compiler.nest.places import resolve
 from funcgrad.compiler.nest.source import BLOCK, Kernel, Source, written
 from funcgrad.dtypes import BOOL
-from funcgrad.intrinsics import expression
 from funcgrad.records import dataclass
 
 MAX_EXTENT = 8
@@ -116,9 +115,7 @@ def _width(dtypes: Iterable[np.dtype[Any]]) -> int:
 
 def _is_function(node: Node) -> bool:
     """Whether it takes as long as an elementary function."""
-    return isinstance(node, Pick) or (
-        isinstance(node, Point) and expression(node.expr).is_expensive
-    )
+    return isinstance(node, Pick) or node.is_expensive
 
 
 def generate(group: Group) -> Kernel:
@@ -129,20 +126,17 @@ def generate(group: Group) -> Kernel:
 def generate_copy(operand: Operand, place: View) -> Kernel:
     """The kernel that writes an operand to a part of a value."""
     node = Point((operand,), (Value(operand.shape, operand.dtype),), "{0}")
-    node.out.is_stored = True
-    return _Writer([node], operand.shape, None, place).kernel
+    node.out.is_stored, node.out.part = True, place
+    return _Writer([node], operand.shape, None).kernel
 
 
 class _Writer:
     """Writes one kernel."""
 
-    def __init__(
-        self, nodes: list[Node], space: Shape, walk: Walk | None, place: View | None = None
-    ) -> None:
+    def __init__(self, nodes: list[Node], space: Shape, walk: Walk | None) -> None:
         self.nodes = nodes
         self.space = space
         self.walk = walk
-        self.place = place
         self.source = Source()
         self.made = {node.out: node for node in nodes}
         self.names: dict[Value, str] = {}
@@ -294,10 +288,7 @@ class _Writer:
             for x in node.operands:
                 if isinstance(x, View) and x.value not in self.made:
                     self._operand_access(x, node)
-            if self.place is not None:
-                place = self.place
-                self.outs[node] = self._access(place.value, place.strides, place.offset)
-            elif node.out.is_stored:
+            if node.out.is_stored:
                 place = node.out.part or whole(node.out)
                 strides = self._out_strides(node, place.strides)
                 self.outs[node] = self._access(place.value, strides, place.offset)
@@ -419,17 +410,11 @@ class _Writer:
         strides = [(a.strides[outer], a.strides[inner]) for a in self.accesses.values()]
         return any(along == 1 and abs(apart) > MAX_EXTENT for along, apart in strides)
 
-    def _span(self, loop: _Loop) -> tuple[str, str]:
-        """Where the innermost loop begins and ends."""
-        if self.is_crossed:
-            return "t", "edge"
-        return ("begin", "end") if loop is self.first else ("0", self._range(loop))
-
     def _ends(self, loop: _Loop) -> tuple[str, str]:
+        """Where a loop begins and ends."""
+        if self.is_crossed and loop is self.row[-1]:
+            return "t", "edge"
         return ("begin", "end") if loop is self.first else ("0", self.sizes[loop.variable])
-
-    def _range(self, loop: _Loop) -> str:
-        return "begin, end" if loop is self.first else self.sizes[loop.variable]
 
     def _declare(self) -> None:
         """Names for sizes, pointers and byte strides, at the top of the kernel."""
@@ -472,24 +457,25 @@ class _Writer:
 
     def _declare_boxes(self) -> None:
         """The questions whether an index lies in a box, for every guard."""
-        loops = {loop.axis: loop for loop in self.loops}
         self.questions: dict[Node, str] = {}
         self.tests: dict[str, list[tuple[_Loop, str]]] = {}
         known: dict[tuple[Shape, Box], str] = {}
         for node in self.nodes:
-            if not isinstance(node, Guard):
-                continue
-            key = node.space, node.box
-            if key not in known:
-                tests: list[tuple[_Loop, str]] = []
-                for axis, (a, b) in enumerate(node.box):
-                    if a > 0:
-                        tests.append((loops[axis], f">= {self.source.word(a)}"))
-                    if b < node.space[axis]:
-                        tests.append((loops[axis], f"< {self.source.word(b)}"))
-                known[key] = f"g{len(known)}"
-                self.tests[known[key]] = tests
-            self.questions[node] = known[key]
+            if isinstance(node, Guard):
+                key = node.space, node.box
+                if key not in known:
+                    known[key] = f"g{len(known)}"
+                    self.tests[known[key]] = list(self._sides(*key))
+                self.questions[node] = known[key]
+
+    def _sides(self, space: Shape, box: Box, but: int | None = None) -> Iterator[tuple[_Loop, str]]:
+        """What is asked of the indices of loops that lie in a box, one axis perhaps left out."""
+        loops = {loop.axis: loop for loop in self.loops}
+        for axis, (a, b) in enumerate(box):
+            if a > 0 and axis != but:
+                yield loops[axis], f">= {self.source.word(a)}"
+            if b < space[axis] and axis != but:
+                yield loops[axis], f"< {self.source.word(b)}"
 
     def _declare_places(self) -> None:
         """The lengths of axes along which places are computed, and bytes from place to place."""
@@ -554,7 +540,8 @@ class _Writer:
     @contextmanager
     def _over(self, loop: _Loop, span: str = "") -> Iterator[None]:
         """A loop with pointers moved to its elements."""
-        with self.source.block(f"for {loop.variable} in range({span or self._range(loop)}):"):
+        span = span or ", ".join(self._ends(loop))
+        with self.source.block(f"for {loop.variable} in range({span}):"):
             moved = []
             for access in self.accesses.values():
                 if self._step(access, loop) and access.neighbour is None:
@@ -568,6 +555,14 @@ class _Writer:
             yield
             for access in moved:
                 access.pointers.pop()
+
+    @contextmanager
+    def _inside(self, loops: Iterable[_Loop]) -> Iterator[None]:
+        """Loops from the outside in."""
+        with ExitStack() as stack:
+            for loop in loops:
+                stack.enter_context(self._over(loop))
+            yield
 
     def _index(self, access: _Access) -> tuple[str, str]:
         """Pointer and index of the current element inside the innermost row loop."""
@@ -607,7 +602,8 @@ class _Writer:
         self._declare()
         self._literals()
         self._accumulators()
-        self._batch(self.batch)
+        with self._inside(self.batch):
+            self._walked()
         length = self.first.size if self.first is not None else 1
         work = 1
         for n in self.space:
@@ -645,26 +641,23 @@ class _Writer:
         # Columns of float64: blocks of rows are summed beside the result and then added to it.
         self.blocks = [n for n in self.sums if self._beside(n) and n.out.dtype == np.float64]
 
-    def _batch(self, loops: list[_Loop]) -> None:
-        if loops:
-            with self._over(loops[0]):
-                self._batch(loops[1:])
-            return
+    def _walked(self) -> None:
+        """All of the space, or of one element of the batch."""
         if self.turned:
-            self._in_turned_tiles(self.outer)
+            self._in_turned_tiles()
             return
         if self.is_crossed:
             size = self.sizes[self.row[-1].variable]
             with self.source.block(f"for t in range(0, {size}, {TILE}):"):
                 self.source.add(f"edge = minimum(t + {TILE}, {size})")
-                self._outer(self.outer)
+                self._rows()
             return
         for node in self.crossing:
             if self._kind(node) == "column":
                 self._over_row(self._start_column, node)
             else:
                 self.folds[node].start()
-        self._outer(self.outer)
+        self._rows()
         for node in self.crossing:
             if self._kind(node) == "column":
                 if self._beside(node) and node not in self.blocks:
@@ -697,17 +690,16 @@ class _Writer:
         sizes = {access.dtype.itemsize for access in turned}
         return turned if len(sizes) == 1 and len(turned) <= MOST_TURNED else {}
 
-    def _in_turned_tiles(self, loops: list[_Loop]) -> None:
+    def _in_turned_tiles(self) -> None:
         """Square tiles, of which those that are whole are turned before they are walked over."""
-        if len(loops) > 1:
-            with self._over(loops[0]):
-                self._in_turned_tiles(loops[1:])
-            return
-        source, (across,), along, (body,) = self.source, loops, self.row[-1], self.bodies
+        source, (*others, across), along, (body,) = (
+            self.source, self.outer, self.row[-1], self.bodies,
+        )  # fmt: skip
         n = REGISTER // next(iter(self.turned)).dtype.itemsize
         begin, end = self._ends(across)
         size = self.sizes[along.variable]
         with (
+            self._inside(others),
             source.block(f"for t in range(0, {size}, {n}):"),
             source.block(f"for s in range({begin}, {end}, {n}):"),
         ):
@@ -760,38 +752,35 @@ class _Writer:
         total = self._load_text(self.sums[node], True)
         self._store(self.outs[node], f"f32({total})", True)
 
-    def _over_row(
-        self, body: Callable[[Node], None], node: Node, loops: list[_Loop] | None = None
-    ) -> None:
+    def _over_row(self, body: Callable[[Node], None], node: Node) -> None:
         """A statement for every element of a column fold."""
-        loops = self.row if loops is None else loops
-        if len(loops) > 1:
-            with self._over(loops[0]):
-                self._over_row(body, node, loops[1:])
-            return
-        begin, end = self._ends(loops[0])
-        steps = {self._step(access, loops[0]) for access in (self.outs[node], self.sums[node])}
+        loop = self.row[-1]
+        steps = {self._step(access, loop) for access in (self.outs[node], self.sums[node])}
         vectors = None
         if steps == {1} and node.out.dtype.kind != "c":
             count = REGISTERS * REGISTER // _width([node.out.dtype])
             vectors = Vectors(count, count)
-        self._elements(loops[0], begin, end, vectors, lambda *lanes: body(node))
+        with self._inside(self.row[:-1]):
+            self._elements(loop, *self._ends(loop), vectors, lambda *lanes: body(node))
 
-    def _outer(self, loops: list[_Loop]) -> None:
-        if len(loops) == 1 and self.blocks:
-            is_first = loops[0] is self.first
-            begin, end = ("begin", "end") if is_first else ("0", self._range(loops[0]))
+    def _rows(self) -> None:
+        """The outer loops, and what is in them."""
+        if not (self.blocks and self.outer):
+            with self._inside(self.outer):
+                self._all_stages()
+            return
+        *others, loop = self.outer
+        with self._inside(others):
+            begin, end = self._ends(loop)
             with self.source.block(f"for r in range({begin}, {end}, {BLOCK}):"):
                 self.source.add(f"last = minimum(r + {BLOCK}, {end})")
-                with self._over(loops[0], "r, last"):
-                    self._outer([])
+                with self._over(loop, "r, last"):
+                    self._all_stages()
                 for node in self.blocks:
                     self._over_row(self._end_block, node)
-            return
-        if loops:
-            with self._over(loops[0]):
-                self._outer(loops[1:])
-            return
+
+    def _all_stages(self) -> None:
+        """One row."""
         self.loaded = {}
         for stage in range(self.n_stages):
             self._row_nodes(stage)
@@ -821,7 +810,8 @@ class _Writer:
         for node in inner:
             self.folds[node].start()
         self._hoist(body)
-        self._row_loops(self.row, body, blocked)
+        with self._inside(self.row[:-1]):
+            self._row_loop(body, blocked)
         for node in inner:
             name = f"v{self.nodes.index(node)}"
             self.source.add(f"{name} = {self.folds[node].result()}")
@@ -848,15 +838,11 @@ class _Writer:
                     if not any(self._step(access, loop) for loop in self.row):
                         self._name(x, node, self.loaded)
 
-    def _row_loops(self, loops: list[_Loop], body: list[Node], blocked: list[Node]) -> None:
-        if len(loops) > 1:
-            with self._over(loops[0]):
-                self._row_loops(loops[1:], body, blocked)
-            return
-        if not loops:
+    def _row_loop(self, body: list[Node], blocked: list[Node]) -> None:
+        if not self.row:
             self._statements(body)
             return
-        loop = loops[0]
+        loop = self.row[-1]
         vectors = self._vectors(body)
         if not blocked:
             # The edges of a core take two iterations, at least.
@@ -864,7 +850,7 @@ class _Writer:
             if not is_brief and self._has_core(body):
                 self._around_core(loop, body)
                 return
-            begin, end = self._span(loop)
+            begin, end = self._ends(loop)
             self._elements(
                 loop, begin, end, vectors, lambda *lanes: self._statements(body, "", *lanes)
             )
@@ -954,7 +940,7 @@ class _Writer:
                     return None
             if isinstance(node, Pick) or (isinstance(node, Fold) and not is_across(node)):
                 return None
-            cost += expression(node.expr).cost if isinstance(node, Point) else 1
+            cost += node.cost if isinstance(node, Point) else 1
         kinds = {self._kind(node) for node in body}
         if any(d.kind == "c" for d in dtypes):
             return None
@@ -1002,16 +988,9 @@ class _Writer:
         There every guard is known; in rows that lie outside it is empty.
         """
         source = self.source
-        variables = {x.axis: x.variable for x in self.loops}
-        begin, end = self._span(loop)
-        tests = []
-        for axis, (a, b) in enumerate(self.core):
-            if axis == loop.axis:
-                continue
-            if a > 0:
-                tests.append(f"({variables[axis]} >= {source.word(a)})")
-            if b < self.space[axis]:
-                tests.append(f"({variables[axis]} < {source.word(b)})")
+        begin, end = self._ends(loop)
+        sides = self._sides(self.space, self.core, but=loop.axis)
+        tests = [f"({x.variable} {test})" for x, test in sides]
         a, b = self.core[loop.axis] if loop.axis in self.guarded else (0, loop.size)
         source.add(f"low = minimum(maximum({source.word(a)}, {begin}), {end})")
         source.add(f"high = maximum(minimum({source.word(b)}, {end}), low)")
@@ -1133,13 +1112,8 @@ class _Writer:
         tests, moves, far = [], [], []
         for k, (operand, step) in enumerate(zip(indices, node.steps, strict=True)):
             index, place = self._name(operand, node, loaded), f"{name}k{k}"
-            length = f"m{number}_{k}"
-            if node.mode == "start":
-                source.add(f"{place} = {clamped(index, operand.dtype, f'({length} - 1)')}")
-            else:
-                source.add(f"{name}i{k} = i64({index})")
-                test = resolve(source, node.mode, place, f"{name}i{k}", length)
-                tests += [f"({test})"] if test else []
+            test = resolve(source, node.mode, place, index, operand.dtype, f"m{number}_{k}")
+            tests += [f"({test})"] if test else []
             if step == 1:
                 moves.append(place)
             else:

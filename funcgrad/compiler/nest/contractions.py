@@ -13,11 +13,12 @@ from funcgrad.compiler.nest.layout import (
     Value,
     View,
     is_overlapping,
+    moved_axes,
     whole,
 )
 from funcgrad.compiler.nest.nodes import Matrices, Point, Product
 from funcgrad.compiler.nest.split import even_parts
-from funcgrad.lowering import Contraction, Reindex
+from funcgrad.lowering import Contraction
 from funcgrad.records import dataclass
 
 MAX_UNROLLED = 16
@@ -78,7 +79,7 @@ class Contractor:
         """Whether there is nothing that a matrix product would gain."""
         if not self.summed or not (self.rows or self.columns):
             return True
-        return self._is_walk(self.form, *self.operands)
+        return self._is_walk
 
     @property
     def has_matrices(self) -> bool:
@@ -94,7 +95,7 @@ class Contractor:
     def result(self) -> Operand:
         form, (x, y) = self.form, self.operands
         if self.is_by_elements:
-            return self._by_elements(form, x, y)
+            return self._by_elements()
         if self._is_walk_of_windows(form, x, y):
             return self._by_rows_of_windows(form, x, y)
         if form.out != "".join(self.batch + self.rows + self.columns) and form.out == "".join(
@@ -105,7 +106,8 @@ class Contractor:
             return self._by_matrices(form.rhs, y, form.lhs, x, form.out)
         return self._by_matrices(form.lhs, x, form.rhs, y, form.out)
 
-    def _is_walk(self, form: Contraction, x: Operand, y: Operand) -> bool:
+    @property
+    def _is_walk(self) -> bool:
         """Whether it is one walk over a matrix whose rows are multiplied with a vector.
 
         Memory is the limit then: sums along rows that lie in memory as they are read need no tiles,
@@ -115,7 +117,8 @@ class Contractor:
         kept = self._size(self.rows + self.columns)
         if min(self._size(self.rows), self._size(self.columns)) > 1 or kept <= MAX_UNROLLED:
             return False
-        matrix, own = (x, form.lhs) if self._size(self.columns) == 1 else (y, form.rhs)
+        is_rhs = self._size(self.columns) != 1
+        matrix, own = self.operands[is_rhs], (self.form.lhs, self.form.rhs)[is_rhs]
         return isinstance(matrix, View) and self._stride(matrix, own, self.summed) == 1
 
     def _is_walk_of_windows(self, form: Contraction, x: Operand, y: Operand) -> bool:
@@ -142,7 +145,8 @@ class Contractor:
     def _size(self, labels: Iterable[str]) -> int:
         return math.prod(self._shape(labels))
 
-    def _by_elements(self, form: Contraction, x: Operand, y: Operand) -> Operand:
+    def _by_elements(self) -> Operand:
+        form, (x, y) = self.form, self.operands
         labels = "".join([*form.out, *self.summed])
         product = self._multiplied(form, x, y, labels)
         if not self.summed:
@@ -162,13 +166,11 @@ class Contractor:
             roles = self._roles(lhs, x, rhs, y)
         else:
             lhs, x, rhs, y, roles = divided
-        a, a_layout = self._matrices(x, lhs, roles.batch, roles.rows, roles.summed)
-        b, b_layout = self._matrices(y, rhs, roles.batch, roles.summed, roles.columns)
+        a = self._matrices(x, lhs, roles.batch, roles.rows, roles.summed)
+        b = self._matrices(y, rhs, roles.batch, roles.summed, roles.columns)
         order = [*roles.batch, *roles.rows, *roles.columns]
-        parts = roles.batch, roles.rows, roles.columns, roles.summed
-        batch, m, n, k = map(self._size, parts)
         value = Value(self._shape(order), x.dtype)
-        self.builder.add(Product((a, b), (value,), (batch, m, n, k), (a_layout, b_layout)))
+        self.builder.add(Product((a, b), (value,)))
         if roles.added:
             order = order[len(roles.added) :]
             value = self.builder.summed(whole(value), tuple(range(len(roles.added))))
@@ -246,40 +248,30 @@ class Contractor:
 
     def _matrices(
         self, x: Operand, own: str, batch: list[str], rows: list[str], columns: list[str]
-    ) -> tuple[View, Matrices]:
+    ) -> View:
         """An operand as a stack of matrices; copied if no strides describe it."""
-        if isinstance(x, View):
-            layout = self._layout(x, own, batch, rows, columns)
-            if layout is not None:
-                return x, layout
-        labels = [*(c for c in batch if c in own), *rows, *columns]
-        ordered = _spread(x, own, "".join(labels), self._shape(labels))
-        copy = whole(self.builder.copy(ordered))
-        layout = self._layout(copy, "".join(labels), batch, rows, columns)
-        assert layout is not None  # contiguous matrices
-        return copy, layout
+        found = self._layout(x, own, batch, rows, columns) if isinstance(x, View) else None
+        if found is None:
+            labels = [*(c for c in batch if c in own), *rows, *columns]
+            ordered = _spread(x, own, "".join(labels), self._shape(labels))
+            copy = whole(self.builder.copy(ordered))
+            found = self._layout(copy, "".join(labels), batch, rows, columns)
+        assert found is not None  # contiguous matrices
+        return found
 
     def _layout(
         self, x: View, own: str, batch: list[str], rows: list[str], columns: list[str]
-    ) -> Matrices | None:
-        m, n = self._size(rows), self._size(columns)
+    ) -> View | None:
+        """A view as a stack of matrices that BLAS takes, if it is one."""
+        parts = batch, rows, columns
+        shape = tuple(map(self._size, parts))
         if 0 in x.shape:
-            return Matrices(False, max(n, 1), 0)  # no element is read
-        strides = [self._stride(x, own, labels) for labels in (batch, rows, columns)]
+            return View(x.value, shape, (0, 0, 0))
+        strides = tuple(self._stride(x, own, labels) for labels in parts)
         if None in strides:
             return None
-        step, row, column = (int(s) for s in strides if s is not None)
-        # BLAS wants neighbours in one direction, and a distance of at least a row in the other.
-        # Rows or columns of length one have no distance.
-        if column == 1 or n == 1:
-            row = max(n, 1) if m == 1 else row
-            if row >= max(n, 1):
-                return Matrices(False, row, step)
-        if row == 1 or m == 1:
-            column = max(m, 1) if n == 1 else column
-            if column >= max(m, 1):
-                return Matrices(True, column, step)
-        return None
+        found = View(x.value, shape, strides, x.offset)  # type: ignore[arg-type]
+        return None if Matrices.of(found) is None else found
 
     def _stride(self, x: View, own: str, labels: list[str]) -> int | None:
         """The stride of several axes walked as one, or ``None`` if there is none."""
@@ -300,13 +292,10 @@ class Contractor:
 def _with_divided_axis(x: View, own: str, letter: str, part: str, n: int) -> tuple[View, str]:
     """An operand with one axis as two, of which the first one counts parts."""
     axis = own.index(letter)
-    length, stride = x.shape[axis] // n, x.strides[axis]
-    shape = (*x.shape[:axis], n, length, *x.shape[axis + 1 :])
-    strides = (*x.strides[:axis], stride * length, stride, *x.strides[axis + 1 :])
-    return View(x.value, shape, strides, x.offset), own[:axis] + part + own[axis:]
+    lengths = [(n, m // n) if i == axis else (m,) for i, m in enumerate(x.shape)]
+    return x.divided(lengths), own[:axis] + part + own[axis:]
 
 
 def _spread(x: Operand, own: str, labels: str, space: Shape) -> Operand:
     """An operand with axes ``own`` over the axes ``labels``."""
-    axes = tuple(own.index(c) if c in own else None for c in labels)
-    return x.reindexed(Reindex(axes, (0,) * len(own), (1,) * len(labels)), space)
+    return x.reindexed(moved_axes([own.index(c) if c in own else None for c in labels]), space)

@@ -13,7 +13,6 @@ from funcgrad.compiler.nest.layout import Operand, Shape, Uniform, Value, View
 from funcgrad.compiler.nest.nodes import (
     ArgFold,
     Branch,
-    Deposit,
     External,
     Fold,
     Graph,
@@ -24,7 +23,6 @@ from funcgrad.compiler.nest.nodes import (
     Point,
     Product,
     Put,
-    Replace,
     Routine,
     Scan,
     StridedProduct,
@@ -93,9 +91,7 @@ def _evaluated(node: Node) -> tuple[Sequence[str], Shape]:
             return (node.form.step,), node.space
         case ArgFold():
             return (node.form.step, node.form.better), node.operands[0].shape
-        case Deposit():
-            return (node.form.step,), node.operands[1].shape
-        case Put() | Replace():
+        case Put():
             return (node.step,), node.operands[1].shape
     return (), ()
 

@@ -13,8 +13,7 @@ import math
 from collections.abc import Sequence
 
 from funcgrad.compiler.nest.fuse import Group, fuse_nodes, is_late, row_shapes
-from funcgrad.compiler.nest.nodes import Fold, Graph, Node, Point, values_read
-from funcgrad.intrinsics import expression
+from funcgrad.compiler.nest.nodes import Fold, Graph, Node, values_read
 
 MIN_ROWS = 64
 """Functions of fewer numbers take less time than another kernel to start."""
@@ -65,7 +64,7 @@ def _is_worth_it(group: Group, after: dict[Node, None]) -> bool:
     made = {out for node in group.nodes for out in node.outs}
     if not any(value in made for node in after for value in values_read(node)):
         return False
-    is_slow = any(isinstance(n, Point) and expression(n.expr).is_expensive for n in after)
+    is_slow = any(node.is_expensive for node in after)
     if is_slow and math.prod(group.space) <= MAX_ROW * rows:
         return True
     is_late_sum = any(isinstance(node, Fold) for node in after)

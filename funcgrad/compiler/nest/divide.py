@@ -176,6 +176,5 @@ def _split_shape(shape: Shape, n_parts: int) -> Shape:
 
 def _split(operand: S, n_parts: int) -> S:
     """An operand with its first axis as two."""
-    shape = _split_shape(operand.shape, n_parts)
-    first, *rest = operand.strides
-    return operand.walked(shape, (first * shape[1], first, *rest), operand.offset)
+    first, *rest = operand.shape
+    return operand.divided([(n_parts, first // n_parts), *((n,) for n in rest)])

@@ -64,7 +64,7 @@ MAX_PLANES = 16
 
 def follow_planes(graph: Graph) -> None:
     """Compute arrays that are nearly all zeros on their planes; changes the graph."""
-    found = ((value, _identity(array)) for value, array in graph.constants)
+    found = ((value, _identity(value.array)) for value in graph.constants)
     sources = {value: diagonal for value, diagonal in found if diagonal is not None}
     if sources:
         _Planes(graph, sources).run()
@@ -95,9 +95,9 @@ class _Sparse:
     parts: dict[_Plane, _Part]
 
 
-def _identity(array: np.ndarray) -> np.ndarray | None:
+def _identity(array: np.ndarray | None) -> np.ndarray | None:
     """The diagonal of an array that is zero elsewhere, as a matrix of its first axis and others."""
-    if array.ndim < 2 or array.size < LEAST or array.size != array.shape[0] ** 2:
+    if array is None or array.ndim < 2 or array.size < LEAST or array.size != array.shape[0] ** 2:
         return None
     matrix = array.reshape(array.shape[0], -1)
     # Most arrays are told from one by their first row.

@@ -31,12 +31,11 @@ from funcgrad.compiler.nest.nodes import (
     Copies,
     Node,
     Put,
-    Recurrence,
     Scan,
     Search,
 )
-from funcgrad.compiler.nest.places import clamped, is_wrong, refuse, resolve
-from funcgrad.compiler.nest.source import BLOCK, Kernel, Site, Source, neutral, written
+from funcgrad.compiler.nest.places import is_wrong, refuse, resolve
+from funcgrad.compiler.nest.source import BLOCK, Kernel, Site, Source, neutral
 from funcgrad.compiler.nest.walk import Cursor, Loop, Walk
 from funcgrad.intrinsics import expression
 from funcgrad.lowering import ArgReduction, Reduction
@@ -138,11 +137,8 @@ class _Put:
         """How many bytes further the place of the current element is, and whether there is one."""
         source, tests = self.source, []
         for k, cursor in enumerate(self.indices):
-            if self.node.mode == "start":
-                source.add(f"k{k} = {clamped(cursor.load(), cursor.dtype, f'(n{k} - 1)')}")
-                continue
-            source.add(f"at{k} = i64({cursor.load()})")
-            test = resolve(source, self.node.mode, f"k{k}", f"at{k}", f"n{k}")
+            index, mode = cursor.load(), self.node.mode
+            test = resolve(source, mode, f"k{k}", index, cursor.dtype, f"n{k}")
             tests += [f"({test})"] if test else []
         moves = " + ".join(f"k{k} * s{k}" for k in range(len(self.indices)))
         return moves, " & ".join(tests)
@@ -457,47 +453,17 @@ def generate_search(node: Search) -> Iterator[Kernel]:
     yield Kernel(source.text(), source.words, walk.length, [], True, work)
 
 
-@generates(Scan)
-def generate_scan(node: Scan) -> Iterator[Kernel]:
-    """The kernel of a running fold."""
-    out, form = node.out, node.form
-
-    def step(last: str, given: Sequence[str]) -> str:
-        return form.step.format(last, written("{0}", given, [node.operands[0].dtype], out.dtype))
-
-    yield _running(node, form.axis, form.reverse, neutral(form.init, out.dtype), step)
-
-
-@generates(Recurrence)
-def generate_recurrence(node: Recurrence) -> Iterator[Kernel]:
-    """The kernel of a recurrence."""
-    form = node.form
-    zero = node.out.dtype.type(0)
-    yield _running(
-        node, form.axis, form.reverse, zero, lambda last, given: form.step.format(last, *given)
-    )
-
-
 ROWS = 4
 """Lines along which results run at the same time: each waits for the operation before."""
 
 
-def _running(
-    node: Node,
-    axis: int,
-    is_reverse: bool,
-    start: Any,
-    step: Callable[[str, Sequence[str]], str],
-) -> Kernel:
-    """Loops over the other axes, then along the axis, with the results so far in registers.
+@generates(Scan)
+def generate_scan(node: Scan) -> Iterator[Kernel]:
+    """The kernel of a running fold.
 
-    Args:
-        node: What is computed.
-        axis: The axis along which it runs.
-        is_reverse: Whether from its far end.
-        start: The result before the first element.
-        step: The next result, of the one before and of elements.
+    Loops over the other axes, then along the axis, with the results so far in registers.
     """
+    form, axis = node.form, node.form.axis
     source, shape = Source(has_span=True), node.out.shape
     given = [Cursor(source, x, f"p{k}", k + 1) for k, x in enumerate(node.operands)]
     cursors = [*given, Cursor(source, whole(node.out), "y", len(given) + 1)]
@@ -505,8 +471,8 @@ def _running(
     moved = [(c, tuple(c.strides[i] for i in others)) for c in cursors]
     walk = Walk(source, "i", tuple(shape[i] for i in others), moved, is_outermost=True)
     moved = [(c, (c.strides[axis],)) for c in cursors]
-    along = Walk(source, "j", (shape[axis],), moved, is_reverse=is_reverse)
-    first = source.literal(start)
+    along = Walk(source, "j", (shape[axis],), moved, is_reverse=form.reverse)
+    first = source.literal(neutral(form.init, node.out.dtype))
 
     def run(lines: Sequence[str]) -> None:
         for line in lines:
@@ -516,7 +482,7 @@ def _running(
                 names = [f"x{k}{line}" for k in range(len(given))]
                 for name, cursor in zip(names, given, strict=True):
                     source.add(f"{name} = {cursor.load(line)}")
-                source.add(f"h{line} = {step(f'h{line}', names)}")
+                source.add(f"h{line} = {form.step.format(f'h{line}', *names)}")
                 source.add(cursors[-1].store(f"h{line}", line))
 
     *outer, last = walk.loops
@@ -530,4 +496,4 @@ def _running(
                 run(lines)
             with walk.over(last, f"whole, {last.end}"):
                 run([""])
-    return Kernel(source.text(), source.words, walk.length, [], True, math.prod(shape))
+    yield Kernel(source.text(), source.words, walk.length, [], True, math.prod(shape))

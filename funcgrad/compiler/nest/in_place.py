@@ -15,6 +15,7 @@ from funcgrad.compiler.nest.nodes import (
     Point,
     Put,
     Routine,
+    readers_of,
     values_read,
 )
 
@@ -108,21 +109,17 @@ def change_in_place(
     """
     replaced = dict(carries)
     inputs, outputs = set(graph.inputs), set(graph.outputs)
-    readers: dict[Value, dict[Node, int]] = {}
-    seen_by_numpy: set[Value] = set()  # which looks for them where they were made
-    for i, group in enumerate(groups):
-        for node in group.nodes:
-            for value in values_read(node):
-                readers.setdefault(value, {})[node] = i
-            if isinstance(node, External):
-                seen_by_numpy.update(values_read(node))
+    home = {node: i for i, group in enumerate(groups) for node in group.nodes}
+    readers = readers_of(home)
+    # It looks for them where they were made.
+    seen_by_numpy = {v for n in home if isinstance(n, External) for v in values_read(n)}
     for i, group in reversed(list(enumerate(groups))):
         for changed, out in _changed(group.nodes[0]):
             if changed in seen_by_numpy:
                 continue
             if any(
-                j > i and not _ends(reader, group.nodes[0])
-                for reader, j in readers[changed].items()
+                home[reader] > i and not _ends(reader, group.nodes[0])
+                for reader in readers[changed]
             ):
                 continue
             if changed.maker is None:

@@ -29,7 +29,6 @@ from funcgrad.compiler.nest.nodes import (
     Graph,
     Link,
     Loop,
-    Matrices,
     Node,
     Point,
     Product,
@@ -170,28 +169,12 @@ class _Splitter:
 
     def _product(self, node: Product, out: Value) -> Product:
         """A product of one lane: of a stack of as many, or a row of the first matrix."""
-        batch, m, n, k = node.sizes
         a, b = node.operands
-        layout_a, layout_b = node.layouts
-        assert isinstance(a, View)
-        assert isinstance(b, View)
-        if batch == self.lanes.count:
-            steps, sizes = (layout_a.batch_stride, layout_b.batch_stride), (1, m, n, k)
-        elif batch == 1 and m == self.lanes.count:
-            steps, sizes = (1 if layout_a.is_transposed else layout_a.row_stride, 0), (1, 1, n, k)
-        else:
-            raise _NotAlikeError
-        operands = (
-            self._matrix(a, layout_a, steps[0], (sizes[1], k)),
-            self._matrix(b, layout_b, steps[1], (k, n)),
-        )
-        return Product(operands, (out,), sizes, node.layouts)
-
-    def _matrix(self, x: View, layout: Matrices, step: int, shape: tuple[int, int]) -> View:
-        strides = (1, layout.row_stride) if layout.is_transposed else (layout.row_stride, 1)
-        found = self._operand(View(x.value, (self.lanes.count, *shape), (step, *strides), x.offset))
-        assert isinstance(found, View)
-        return found
+        count = self.lanes.count
+        if a.shape[:2] == (1, count) != (1, 1):
+            a = a.permuted((1, 0, 2))
+            b = b.walked((count, *b.shape[1:]), (0, *b.strides[1:]), b.offset)
+        return Product(tuple(self._operand(x).as_stack() for x in (a, b)), (out,))
 
 
 def generate_lanes(lanes: Lanes) -> Kernel:

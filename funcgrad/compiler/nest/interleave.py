@@ -17,8 +17,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from funcgrad.compiler.nest.layout import Operand, Value, View, contiguous_strides, whole
-from funcgrad.compiler.nest.nodes import Copies, Graph, Matrices, Node, Point, Product, rewrite
+from funcgrad.compiler.nest.layout import Operand, Shape, Value, View, contiguous_strides, whole
+from funcgrad.compiler.nest.nodes import Copies, Graph, Node, Point, Product, rewrite
 
 MOST_PARTS = 16
 """Parts of one kernel, and elements from one element of a part to its next one."""
@@ -85,10 +85,7 @@ def _is_tiny(node: Product) -> bool:
 def _rank_of_stack(node: Product) -> int | None:
     """How many axes of a result count products."""
     shape, batch = node.out.shape, node.sizes[0]
-    for n in range(len(shape) + 1):
-        if math.prod(shape[:n]) == batch:
-            return n
-    return None
+    return next((n for n in range(len(shape) + 1) if math.prod(shape[:n]) == batch), None)
 
 
 def _written_out(node: Product) -> Iterator[Node]:
@@ -96,15 +93,14 @@ def _written_out(node: Product) -> Iterator[Node]:
     _, m, n, k = node.sizes
     rank = _rank_of_stack(node)
     stack = node.out.shape[:rank]
-    a, b = (
-        _Elements(x, layout, stack) for x, layout in zip(node.operands, node.layouts, strict=True)
-    )
+    a, b = node.operands
     parts, places = [], []
     for i, j in np.ndindex(m, n):
         expr = "{0} * {1}"
         for p in range(1, k):
             expr = f"fma({{{2 * p}}}, {{{2 * p + 1}}}, {expr})"
-        factors = tuple(x for p in range(k) for x in (a.at(i, p), b.at(p, j)))
+        pairs = ((_place(a, i, p, stack), _place(b, p, j, stack)) for p in range(k))
+        factors = tuple(x for pair in pairs for x in pair)
         point = Point(factors, (Value(stack, node.out.dtype),), expr)
         yield point
         parts.append(whole(point.out))
@@ -112,20 +108,8 @@ def _written_out(node: Product) -> Iterator[Node]:
     yield Copies(tuple(parts), node.outs, tuple(places))
 
 
-class _Elements:
-    """An operand of a product, from which the elements of matrices are taken."""
-
-    def __init__(self, operand: Operand, layout: Matrices, stack: tuple[int, ...]) -> None:
-        assert isinstance(operand, View)
-        self.operand = operand
-        self.layout = layout
-        self.stack = stack
-        step = layout.batch_stride
-        self.strides = tuple(step * s for s in contiguous_strides(stack))
-
-    def at(self, row: int, column: int) -> View:
-        """The elements at one place of all matrices."""
-        if self.layout.is_transposed:
-            row, column = column, row
-        offset = self.operand.offset + row * self.layout.row_stride + column
-        return View(self.operand.value, self.stack, self.strides, offset)
+def _place(x: Operand, row: int, column: int, stack: Shape) -> Operand:
+    """The elements at one place of all matrices."""
+    step, *steps = x.strides
+    offset = x.offset + row * steps[0] + column * steps[1]
+    return x.walked(stack, tuple(step * s for s in contiguous_strides(stack)), offset)

@@ -24,7 +24,6 @@ from funcgrad.compiler.nest.nodes import (
     values_read,
     without_unread,
 )
-from funcgrad.intrinsics import expression
 
 MAX_COST = 8
 """Operations by which a value may be computed again."""
@@ -95,10 +94,9 @@ class _Keeping:
                 continue
             if not _is_plain_point(at) or at.out.shape != node.out.shape:
                 return None
-            assert isinstance(at, Point)
             found[at] = None
-            cost += expression(at.expr).cost
-            if cost > MAX_COST or expression(at.expr).is_expensive:
+            cost += at.cost
+            if cost > MAX_COST or at.is_expensive:
                 return None
             for x in at.operands:
                 if not isinstance(x, View) or x.value.maker not in own:

@@ -28,6 +28,7 @@ class Value:
     Attributes:
         shape: Its shape.
         dtype: Its dtype.
+        array: Its elements, if they are known now: those of a constant.
         maker: The node that computes it; ``None`` for inputs and constants.
         is_free: Whether nobody has asked for the order in which its axes lie in memory (`orders`).
         is_stored: Whether it has memory; values that only their own kernel reads have none.
@@ -39,13 +40,14 @@ class Value:
     """
 
     __slots__ = (
-        "dtype", "home", "is_free", "is_stored", "maker", "offset", "part", "shape", "slot",
-        "strides",
+        "array", "dtype", "home", "is_free", "is_stored", "maker", "offset", "part", "shape",
+        "slot", "strides",
     )  # fmt: skip
 
     def __init__(self, shape: Shape, dtype: np.dtype[Any]) -> None:
         self.shape = shape
         self.dtype = dtype
+        self.array: np.ndarray | None = None
         self.maker: Any = None
         self.strides = contiguous_strides(shape)
         self.is_free = False
@@ -101,6 +103,19 @@ class Strided:
     def element(self, i: int) -> Self:
         """One element along the first axis."""
         return self.walked(self.shape[1:], self.strides[1:], self.offset + i * self.strides[0])
+
+    def as_stack(self) -> Self:
+        """Itself, stacked alone."""
+        return self.walked((1, *self.shape), (0, *self.strides), self.offset)
+
+    def divided(self, lengths: Sequence[Shape]) -> Self:
+        """Itself with each of its axes as several."""
+        strides = [
+            stride * s
+            for ns, stride in zip(lengths, self.strides, strict=True)
+            for s in contiguous_strides(ns)
+        ]
+        return self.walked(tuple(n for ns in lengths for n in ns), tuple(strides), self.offset)
 
     def without_ones(self) -> Self:
         """Itself without its axes of length 1."""

@@ -28,29 +28,25 @@ from funcgrad.compiler.nest.layout import (
     contiguous_strides,
     cut,
     moved_axes,
-    reshaped,
     same_strides,
     whole,
     with_joined_axes,
 )
+from funcgrad.compiler.nest.lookups import deposited, looked_up, replaced, window
 from funcgrad.compiler.nest.loops import Nester
 from funcgrad.compiler.nest.merge_products import Merged, merged_products
 from funcgrad.compiler.nest.nodes import (
     ArgFold,
     Copies,
-    Deposit,
     External,
     Fold,
     Graph,
-    Lookup,
     Node,
     Point,
-    Recurrence,
-    Replace,
+    Put,
     Routine,
     Scan,
     Search,
-    Window,
     values_read,
 )
 from funcgrad.compiler.nest.orders import followed_order, inverse, permuted_shape
@@ -148,10 +144,6 @@ class Lowering(Builder):
 
     def lower_into(self, graph: Graph, program: Program, operands: Sequence[Operand]) -> None:
         Lowering(graph, program, operands)
-
-    def _stored(self, operand: Operand) -> View:
-        """An operand with memory."""
-        return whole(self.copy(operand)) if isinstance(operand, Uniform) else operand
 
     @property
     def asked(self) -> Equation:
@@ -261,7 +253,7 @@ class Lowering(Builder):
         return [whole(out).permuted(inverse(kept))]
 
     def _prefixscan(self, form: forms.PrefixScan, operands: Operands) -> Results:
-        return [self.result(Scan((self._stored(operands[0]),), (self._made(),), form))]
+        return [self.result(Scan(tuple(operands), (self._made(),), form))]
 
     def _assemble(self, form: forms.Assemble, operands: Operands) -> Results:
         out = self._made()
@@ -396,60 +388,16 @@ class Lowering(Builder):
     # Places that are computed.
 
     def _lookup(self, form: forms.Lookup, operands: Operands) -> Results:
-        out = self._made()
-        x, *indices = operands
-        if isinstance(x, Uniform) and form.mode in ("clip", "wrap"):
-            return [Uniform(x.scalar, out.shape)]
-        known = known_places(form, x.shape, indices)
-        if known is None:
-            return [self.result(Lookup((self._stored(x), *indices), (out,), form))]
-        if None in known:
-            return [Uniform(form.fill, out.shape)]
-        return [_row(x, form.axes, known).broadcast(out.shape)]
+        return [looked_up(self, form, operands, self._made())]
 
     def _deposit(self, form: forms.Deposit, operands: Operands) -> Results:
-        x, updates, *indices = operands
-        if not math.prod(updates.shape) and form.mode != "raise":
-            return [x]
-        out = self._made()
-        known = known_places(form, x.shape, indices)
-        is_one = all(math.prod(index.shape) == 1 for index in indices)
-        if known is not None and is_one and form.step == "{1}":
-            if None in known:
-                return [x]
-            starts = dict(zip(form.axes, known, strict=True))
-            sizes = tuple(1 if i in starts else n for i, n in enumerate(out.shape))
-            first = [starts.get(i) or 0 for i in range(len(sizes))]
-            place = whole(out).reindexed(cut(first), sizes)
-            update = reshaped(updates, place.shape)
-            assert update is not None  # only axes of length 1 go
-            return [self._overwritten(x, update, place)]
-        return [self.result(Deposit(tuple(operands), (out,), form))]
-
-    def _overwritten(self, x: Operand, update: Operand, place: View) -> Operand:
-        """An array with a part of its copy, ``place.value``, replaced."""
-        out = place.value
-        if not math.prod(place.shape):
-            return x
-        return self.result(Copies((x, update), (out,), (whole(out), place)))
+        return [deposited(self, form, operands, self._made())]
 
     def _window(self, form: forms.Window, operands: Operands) -> Results:
-        x, *starts = operands
-        known = _known_cut(x.shape, form.sizes, starts)
-        if known is not None:
-            return [x.reindexed(known, form.sizes)]
-        if isinstance(x, Uniform):
-            return [Uniform(x.scalar, form.sizes)]
-        return [self.result(Window(tuple(operands), (self._made(),)))]
+        return [window(self, operands, self._made())]
 
     def _replace(self, form: forms.Replace, operands: Operands) -> Results:
-        x, update, *starts = operands
-        out = self._made()
-        known = _known_cut(x.shape, update.shape, starts)
-        if known is not None:
-            place = whole(out).reindexed(known, update.shape)
-            return [self._overwritten(x, update, place)]
-        return [self.result(Replace(tuple(operands), (out,)))]
+        return [replaced(self, operands, self._made())]
 
     def _argreduction(self, form: forms.ArgReduction, operands: Operands) -> Results:
         out = self._made()
@@ -459,11 +407,8 @@ class Lowering(Builder):
 
     def _search(self, form: forms.Search, operands: Operands) -> Results:
         ordered, values = _before_conversion(operands)
-        node = Search((self._stored(ordered), values), (self._made(),), form)
+        node = Search((self.stored(ordered), values), (self._made(),), form)
         return [self.result(node)]
-
-    def _recurrence(self, form: forms.Recurrence, operands: Operands) -> Results:
-        return [self.result(Recurrence(tuple(operands), (self._made(),), form))]
 
     # Loops and branches.
 
@@ -479,7 +424,7 @@ class Lowering(Builder):
         if form.length == 1:
             elements = [x.element(0) for x in operands[a:]]
             results = self._apply(body, [*operands[:a], *elements])
-            ys = [_stack_of_one(y) for y in results[form.n_carry :]]
+            ys = [y.as_stack() for y in results[form.n_carry :]]
             return [*results[: form.n_carry], *ys]
         nester = Nester(self)
         looped = nester.loop(form, body, operands)
@@ -539,36 +484,32 @@ def _with_sums_in_place(graph: Graph) -> list[Node]:
     return list(nodes)
 
 
-def _taken_into_zeros(
-    operand: Operand, reader: Node, uses: Counter[Value]
-) -> list[Deposit | Replace]:
+def _taken_into_zeros(operand: Operand, reader: Node, uses: Counter[Value]) -> list[Put]:
     """What made zeros, read by one node only, into an operand; nothing if that is not so."""
-    chain: list[Deposit | Replace] = []
+    chain: list[Put] = []
     while isinstance(operand, View):
         node = operand.value.maker
         is_whole = operand.is_value and operand.shape == reader.out.shape
-        is_sum = isinstance(node, Deposit) and expression(node.form.step).is_sum
-        if not is_sum and not (isinstance(node, Replace) and not chain):
+        if not isinstance(node, Put) or not is_whole or node.epoch != reader.epoch:
             return []
-        if not is_whole or uses[operand.value] != 1 or node.epoch != reader.epoch:
+        is_sum = expression(node.step).is_sum
+        if uses[operand.value] != 1 or not (is_sum or node.mode == "start"):
             return []
         chain.insert(0, node)
         operand = node.operands[0]
-    return chain if operand.scalar == 0 else []
+        if not is_sum:
+            break  # what a window replaces is gone, unless it is zeros
+    return chain if isinstance(operand, Uniform) and operand.scalar == 0 else []
 
 
-def _rebased(chain: Sequence[Deposit | Replace], start: Operand, node: Node) -> Iterator[Node]:
+def _rebased(chain: Sequence[Put], start: Operand, node: Node) -> Iterator[Node]:
     """The same taken into another array; the last one makes the result of a node."""
     for link in chain:
         out = node.out if link is chain[-1] else Value(node.out.shape, node.out.dtype)
         operands = (start, *link.operands[1:])
-        new: Node
-        if isinstance(link, Deposit):
-            new = Deposit(operands, (out,), link.form)
-        else:
-            new = Replace(operands, (out,), "{0} + {1}")
-        new.epoch, new.equation = node.epoch, link.equation
-        yield new
+        target = link.target.of(out)
+        put = replace(link, operands=operands, outs=(out,), target=target, step="{0} + {1}")
+        yield put.like(link)
         start = whole(out)
 
 
@@ -609,53 +550,3 @@ def _stored_shape(array: forms.Array) -> Shape:
 def _ordered(operand: Operand, array: forms.Array) -> Operand:
     """An operand with the shape of an array and its axes in the order in which they are stored."""
     return operand.broadcast(array.shape).permuted(_order(array))
-
-
-def known_places(
-    form: forms.Lookup | forms.Deposit, shape: Shape, indices: Sequence[Operand]
-) -> list[int | None] | None:
-    """Where scalar indices that are known now point to; ``None`` for one that is filled.
-
-    Nothing is known where an index is not, or is to be refused.
-    """
-    places: list[int | None] = []
-    for axis, index in zip(form.axes, indices, strict=True):
-        if not isinstance(index, Uniform):
-            return None
-        n = shape[axis]
-        i = int(index.scalar.astype(np.int64))
-        if form.mode in ("clip", "wrap"):
-            places.append(min(max(i, 0), n - 1) if form.mode == "clip" else i % n)
-        elif -n <= i < n:
-            places.append(i % n)
-        elif form.mode == "fill":
-            places.append(None)
-        else:
-            return None
-    return places
-
-
-def _row(operand: Operand, axes: Sequence[int], places: Sequence[int | None]) -> Operand:
-    """The part of an operand at one place along some axes."""
-    found = dict(zip(axes, places, strict=True))
-    kept = tuple(i for i in range(len(operand.shape)) if i not in found)
-    starts = tuple(found.get(i) or 0 for i in range(len(operand.shape)))
-    shape = tuple(operand.shape[i] for i in kept)
-    return operand.reindexed(forms.Reindex(kept, starts, (1,) * len(kept)), shape)
-
-
-def _known_cut(shape: Shape, sizes: Shape, starts: Sequence[Operand]) -> forms.Reindex | None:
-    """A window whose starts are known now."""
-    found = []
-    for n, m, start in zip(shape, sizes, starts, strict=True):
-        if n == m:
-            found.append(0)
-        elif isinstance(start, Uniform):
-            found.append(min(max(int(start.scalar), 0), n - m))
-        else:
-            return None
-    return cut(found)
-
-
-def _stack_of_one(operand: Operand) -> Operand:
-    return operand.walked((1, *operand.shape), (0, *operand.strides), operand.offset)

@@ -18,6 +18,7 @@ from funcgrad.compiler.nest.layout import Box, Operand, Shape, Value, View
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Equation
 from funcgrad.core.source import SourceLocation
+from funcgrad.intrinsics import expression
 from funcgrad.records import dataclass
 
 N = TypeVar("N", bound="Node")
@@ -53,6 +54,16 @@ class Node:
         """Whether it happens even if nobody reads its results, and in order with others."""
         return False
 
+    @property
+    def cost(self) -> int:
+        """Operations of an expression for every element, as of `intrinsics`; 0 if it has none."""
+        return 0
+
+    @property
+    def is_expensive(self) -> bool:
+        """Whether that is better kept than computed a second time."""
+        return False
+
     def looks_around(self, k: int) -> bool:
         """Whether it reads an operand elsewhere than at the index that it is at."""
         return False
@@ -68,6 +79,14 @@ class Point(Node):
     """One scalar expression for every element."""
 
     expr: str
+
+    @property
+    def cost(self) -> int:
+        return expression(self.expr).cost
+
+    @property
+    def is_expensive(self) -> bool:
+        return expression(self.expr).is_expensive
 
 
 @dataclass(eq=False)
@@ -96,26 +115,58 @@ class Fold(Node):
 
 @dataclass(eq=False)
 class Scan(Node):
-    """A running fold of its operand."""
+    """A running fold of its operands."""
 
     form: forms.PrefixScan
 
 
 @dataclass(frozen=True)
 class Matrices:
-    """A stack of matrices in memory: ``batch`` of them, with element strides as BLAS wants them."""
+    """A stack of matrices in memory, as BLAS is told of it: strides count elements."""
 
     is_transposed: bool
     row_stride: int
     batch_stride: int
 
+    @staticmethod
+    def of(x: View) -> Matrices | None:
+        """The stack that a view with three axes shows, if BLAS can be told of it.
+
+        It wants neighbours in one direction, and a distance of at least a row in the other. Rows or
+        columns of length one have no distance.
+        """
+        _, m, n = x.shape
+        step, row, column = x.strides
+        if 0 in x.shape:
+            return Matrices(False, max(n, 1), 0)  # no element is read
+        if column == 1 or n == 1:
+            row = n if m == 1 else row
+            if row >= n:
+                return Matrices(False, row, step)
+        if row == 1 or m == 1:
+            column = m if n == 1 else column
+            if column >= m:
+                return Matrices(True, column, step)
+        return None
+
 
 @dataclass(eq=False)
 class Product(Node):
-    """A stack of matrix products; sizes are (batch, m, n, k)."""
+    """A stack of matrix products: ``[batch, m, k] @ [batch, k, n]``, of views that BLAS takes."""
 
-    sizes: tuple[int, int, int, int]
-    layouts: tuple[Matrices, Matrices]
+    @property
+    def sizes(self) -> tuple[int, int, int, int]:
+        """The numbers ``(batch, m, n, k)``."""
+        (batch, m, k), (_, _, n) = (x.shape for x in self.operands)
+        return batch, m, n, k
+
+    @property
+    def layouts(self) -> tuple[Matrices, Matrices]:
+        """Those of both operands."""
+        a, b = (Matrices.of(x) for x in self.operands if isinstance(x, View))
+        assert a is not None
+        assert b is not None
+        return a, b
 
 
 @dataclass(eq=False)
@@ -148,45 +199,6 @@ class Copies(Node):
     places: tuple[View, ...]
     is_fresh: bool = False
     """Whether its memory is to be its own, not that of an operand."""
-
-
-@dataclass(eq=False)
-class Lookup(Node):
-    """Elements of the first operand at places that the others name."""
-
-    form: forms.Lookup
-
-    @property
-    def index_shape(self) -> Shape:
-        """What its index arrays broadcast to."""
-        n_rest = len(self.operands[0].shape) - len(self.form.axes)
-        return self.out.shape[: len(self.out.shape) - n_rest]
-
-
-@dataclass(eq=False)
-class Deposit(Node):
-    """The first operand with elements of the second taken in at places that the others name."""
-
-    form: forms.Deposit
-
-    @property
-    def index_shape(self) -> Shape:
-        """What its index arrays broadcast to."""
-        shape = self.operands[1].shape
-        return shape[: len(shape) - (len(self.out.shape) - len(self.form.axes))]
-
-
-@dataclass(eq=False)
-class Window(Node):
-    """A part of the first operand; the others are its starts."""
-
-
-@dataclass(eq=False)
-class Replace(Node):
-    """The first operand with a part replaced by the second; the others are its starts."""
-
-    step: str = "{1}"
-    """What an element of the part, ``{0}``, is replaced by when ``{1}`` comes to it."""
 
 
 @dataclass(eq=False)
@@ -264,13 +276,6 @@ class Search(Node):
     """How many elements of the first operand come before each element of the second."""
 
     form: forms.Search
-
-
-@dataclass(eq=False)
-class Recurrence(Node):
-    """A running combination of two operands."""
-
-    form: forms.Recurrence
 
 
 @dataclass(eq=False)
@@ -422,7 +427,7 @@ class Graph:
 
     Attributes:
         inputs: Values given by the caller.
-        constants: Values with their arrays.
+        constants: Values whose elements are known.
         nodes: In an order in which they can run.
         outputs: Values to be returned: all different, and none an input or a constant.
         out_shapes: Of a whole program, the shapes of its results: those of the outputs, or other
@@ -430,7 +435,7 @@ class Graph:
     """
 
     inputs: list[Value] = field(default_factory=list)
-    constants: list[tuple[Value, np.ndarray]] = field(default_factory=list)
+    constants: list[Value] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     outputs: list[Value] = field(default_factory=list)
     out_shapes: list[Shape] = field(default_factory=list)

@@ -8,30 +8,40 @@ from funcgrad.compiler.abi import REFUSED
 from funcgrad.compiler.nest.source import Source
 
 
-def resolve(source: Source, mode: str, name: str, index: str, length: str) -> str:
+def resolve(
+    source: Source, mode: str, name: str, index: str, dtype: np.dtype[np.generic], length: str
+) -> str:
     """Statements that make ``name`` the place that an index means.
 
     Args:
         source: The kernel.
-        mode: As of `lowering.Lookup`, or "place": it is one.
+        mode: As of `nodes.Pick`.
         name: The new variable.
-        index: A variable of int64.
-        length: That of the length of the axis.
+        index: That of the index.
+        dtype: Its dtype.
+        length: That of the length of the axis, or of how many starts a window has.
 
     Returns:
         The expression of whether the place exists, or nothing where it always does.
     """
+    if mode == "start":
+        source.add(f"{name} = {_clamped(index, dtype, f'({length} - 1)')}")
+        return ""
+    if mode == "place":
+        source.add(f"{name} = i64({index})")
+        return ""
+    at = f"{name}i"
+    source.add(f"{at} = i64({index})")
     if mode == "clip":
-        source.add(f"{name} = minimum(maximum({index}, 0), {length} - 1)")
+        source.add(f"{name} = minimum(maximum({at}, 0), {length} - 1)")
     elif mode == "wrap":
-        source.add(f"{name} = {index}")
-        with source.block(f"if ({index} < 0) | ({index} >= {length}):"):
-            source.add(f"{name} = remainder({index}, {length})")
-    elif mode == "place":
-        source.add(f"{name} = {index}")
+        source.add(f"{name} = {at}")
+        with source.block(f"if ({at} < 0) | ({at} >= {length}):"):
+            source.add(f"{name} = remainder({at}, {length})")
     else:
-        source.add(f"{name} = select({index} < 0, {index} + {length}, {index})")
-    return f"({name} >= 0) & ({name} < {length})" if mode == "fill" else ""
+        source.add(f"{name} = select({at} < 0, {at} + {length}, {at})")
+        return f"({name} >= 0) & ({name} < {length})"
+    return ""
 
 
 def is_wrong(index: str, length: str) -> str:
@@ -47,7 +57,7 @@ def refuse(source: Source, site: str, index: str, position: str) -> None:
     source.add(f"return {REFUSED}")
 
 
-def clamped(start: str, dtype: np.dtype[np.generic], room: str) -> str:
+def _clamped(start: str, dtype: np.dtype[np.generic], room: str) -> str:
     """The expression of the start of a window, moved so that it lies inside."""
     if dtype.kind == "u":
         return f"i64(minimum(u64({start}), u64({room})))"

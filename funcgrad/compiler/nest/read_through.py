@@ -70,9 +70,7 @@ class _Assembly:
     """An array that is put together of parts; later ones cover earlier ones."""
 
     def __init__(self, node: Copies, parts: list[_Part]) -> None:
-        self.out = node.out
-        self.epoch = node.epoch
-        self.equation = node.equation
+        self.node = node
         self.parts = parts
         self.known: dict[tuple[Reindex, Shape], Operand] = {}
 
@@ -80,13 +78,13 @@ class _Assembly:
         """Whether all who read it can ask for its parts, and there are not too many questions."""
         questions: dict[tuple[Reindex, Shape], int] = {}
         for node in readers:
-            if not isinstance(node, Point | Fold) or node.epoch != self.epoch:
+            if not isinstance(node, Point | Fold) or node.epoch != self.node.epoch:
                 return False
             for x in node.operands:
-                if not isinstance(x, View) or x.value is not self.out:
+                if not isinstance(x, View) or x.value is not self.node.out:
                     continue
                 form = reindex_of(x)
-                if form is None or math.prod(x.shape) > 2 * math.prod(self.out.shape):
+                if form is None or math.prod(x.shape) > 2 * math.prod(self.node.out.shape):
                     return False
                 _, asked = self._seen(form, x.shape)
                 questions[form, x.shape] = len(asked)
@@ -94,7 +92,7 @@ class _Assembly:
 
     def _seen(self, form: Reindex, shape: Shape) -> tuple[Operand, list[_Part]]:
         """What a view of it shows: an operand, and parts that cover boxes of that."""
-        base: Operand = Uniform(np.zeros((), self.out.dtype)[()], shape)
+        base: Operand = Uniform(np.zeros((), self.node.out.dtype)[()], shape)
         asked: list[_Part] = []
         for part in self.parts:
             box = seen_box(part.box, form, shape)
@@ -115,11 +113,8 @@ class _Assembly:
         if key not in self.known:
             found, asked = self._seen(form, view.shape)
             for part in asked:
-                out = Value(view.shape, self.out.dtype)
-                guard = Guard((part.operand, found), (out,), part.box)
-                guard.epoch = self.epoch
-                guard.equation = self.equation
-                nodes.append(guard)
+                out = Value(view.shape, self.node.out.dtype)
+                nodes.append(Guard((part.operand, found), (out,), part.box).like(self.node))
                 found = whole(out)
             self.known[key] = found
         return self.known[key]

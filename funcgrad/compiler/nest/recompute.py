@@ -38,7 +38,6 @@ from funcgrad.compiler.nest.nodes import (
     is_copy,
     without_unread,
 )
-from funcgrad.intrinsics import expression
 from funcgrad.lowering import Reindex
 
 MAX_COST = 32
@@ -150,7 +149,7 @@ class _Recomputation:
             return None
         if any(_is_across(way) for way in different) and self._is_long(node):
             return None
-        if len(different) > 1 and (isinstance(node, Pick) or expression(node.expr).is_expensive):
+        if len(different) > 1 and (isinstance(node, Pick) or node.is_expensive):
             return None
         return ways if cost_of(node) * len(different) <= MAX_COST else None
 
@@ -259,4 +258,4 @@ def cost_of(node: Point | Pick) -> int:
     n_loads = sum(isinstance(x, View) for x in node.operands)
     if isinstance(node, Pick):
         return 4 * n_loads
-    return n_loads + (1 if isinstance(node, Guard) else expression(node.expr).cost)
+    return n_loads + (1 if isinstance(node, Guard) else node.cost)

@@ -26,7 +26,6 @@ from funcgrad.compiler.nest.nodes import (
     values_read,
     without_unread,
 )
-from funcgrad.intrinsics import expression
 
 MIN_BYTES = 1 << 20
 """Stacks that are smaller in all stay in the cache."""
@@ -152,7 +151,7 @@ class _Pair:
             node = stack.pop()
             if node in found:
                 continue
-            if not isinstance(node, Point | Copies) or _is_expensive(node):
+            if not isinstance(node, Point | Copies) or node.is_expensive:
                 return None
             found.add(node)
             stack += [
@@ -163,7 +162,7 @@ class _Pair:
     def _is_worth_it(self, again: Iterable[Node], carried: set[Value]) -> bool:
         size = sum(math.prod(value.shape) for value in self.gone)
         size -= 2 * sum(math.prod(now.shape) for now in carried if now not in self.kept)
-        work = sum(_cost(node) * math.prod(node.out.shape) for node in again)
+        work = sum(node.cost * math.prod(node.out.shape) for node in again)
         itemsize = min(value.dtype.itemsize for value in self.gone)
         return size * self.length * itemsize >= MIN_BYTES and work <= MAX_COST * size
 
@@ -233,11 +232,3 @@ class _Pair:
 
 def _nests(graph: Graph) -> Iterator[Nest]:
     return (node for node in graph.nodes if isinstance(node, Nest))
-
-
-def _cost(node: Node) -> int:
-    return expression(node.expr).cost if isinstance(node, Point) else 0
-
-
-def _is_expensive(node: Point | Copies) -> bool:
-    return isinstance(node, Point) and expression(node.expr).is_expensive

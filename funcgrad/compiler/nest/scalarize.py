@@ -9,30 +9,28 @@ computes. Larger bodies are left to `interchange` and to the executor (`pipeline
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
-from funcgrad.compiler.nest.layout import Value, View
+from funcgrad.compiler.nest.layout import Operand, Value, View
 from funcgrad.compiler.nest.nodes import (
     ArgFold,
     Branch,
+    Checked,
     Copies,
-    Deposit,
     Fold,
     Graph,
     Link,
-    Lookup,
     Loop,
     Nest,
     Node,
+    Pick,
     Point,
     Product,
-    Replace,
+    Put,
     Scan,
-    Window,
 )
 from funcgrad.compiler.nest.source import Kernel
-from funcgrad.compiler.nest.unroll import Memory, Names, Unroller, is_walking, places_of, rooms
-from funcgrad.intrinsics import expression
+from funcgrad.compiler.nest.unroll import Memory, Names, Unroller, is_walking, places_of, reach_of
 
 MAX_ELEMENTS = 16
 """Larger arrays are worth loops of their own."""
@@ -69,7 +67,7 @@ def node_cost(node: Node) -> float:
     if any(value.nbytes > _limit(value) for value in node.outs):
         return math.inf
     if isinstance(node, Point):
-        each = _FUNCTION_COST if expression(node.expr).is_expensive else 1
+        each = _FUNCTION_COST if node.is_expensive else 1
         return each * math.prod(node.out.shape)
     if isinstance(node, Fold | Scan):
         return math.prod(node.space)
@@ -77,7 +75,7 @@ def node_cost(node: Node) -> float:
         return math.prod(node.sizes)
     if isinstance(node, Copies):
         return 0
-    if isinstance(node, Lookup | Deposit | Window | Replace | ArgFold):
+    if isinstance(node, Pick | Put | Checked | ArgFold):
         return _places_cost(node)
     if isinstance(node, Branch):
         return sum(map(_cost, node.bodies))
@@ -88,18 +86,13 @@ def node_cost(node: Node) -> float:
     return math.inf
 
 
-def _places_cost(node: Lookup | Deposit | Window | Replace | ArgFold) -> int:
-    """Statements that read or write at computed places."""
-    shape = node.operands[0].shape
-    if isinstance(node, ArgFold):
-        return 3 * math.prod(shape)
-    if isinstance(node, Window | Replace):
-        part = node.out.shape if isinstance(node, Window) else node.operands[1].shape
-        return math.prod(part) * (1 if _is_large(node) else math.prod(rooms(shape, part)))
-    rows = 1 if _is_large(node) else math.prod(shape[a] for a in node.form.axes)
-    resolved = 4 * sum(math.prod(x.shape) for x in node.operands[1:])
-    moved = node.out if isinstance(node, Lookup) else node.operands[1]
-    return resolved + 2 * rows * math.prod(moved.shape)
+def _places_cost(node: Pick | Put | Checked | ArgFold) -> int:
+    """Statements that read or write at computed places, or look for them."""
+    if isinstance(node, Checked | ArgFold):
+        return 3 * math.prod(node.operands[0].shape)
+    size = math.prod(node.out.shape if isinstance(node, Pick) else node.operands[1].shape)
+    rows = 1 if _is_large(node) else math.prod(node.lengths)
+    return (len(node.lengths) + 2 * rows) * size
 
 
 def _is_large(node: Node) -> bool:
@@ -181,11 +174,12 @@ def needs_of(graphs: Iterable[Graph], memory: Memory) -> dict[Value, set[int]]:
         if isinstance(node, Nest):
             _add_nested_needs(node, needs, memory)
             continue
-        operands = node.operands
-        if isinstance(node, Lookup | Window) and memory.holds(operands[0]):
-            assert isinstance(operands[0], View)
-            needs.setdefault(operands[0].value, set())
-            operands = operands[1:]
+        operands: Sequence[Operand] = node.operands
+        if isinstance(node, Pick):
+            table, *operands = operands
+            assert isinstance(table, View)
+            reach = () if memory.holds(table) else reach_of(table, node).ravel().tolist()
+            needs.setdefault(table.value, set()).update(reach)
         for x in operands:
             if isinstance(x, View):
                 needs.setdefault(x.value, set()).update(places_of(x))

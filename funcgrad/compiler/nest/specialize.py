@@ -181,11 +181,9 @@ class _Writing:
         self.parts: dict[Value, _Parts] = {}
         """For every value that had the axis."""
         self.nodes: list[Node] = []
-        self.epoch = group.nodes[0].epoch
-        self.equation = group.nodes[0].equation
         own = set(group.nodes)
         for node in group.nodes:
-            self.equation = node.equation
+            self.origin = node
             self._write(node)
         for value, parts in self.parts.items():
             if value in outputs or not own.issuperset(readers[value]):
@@ -255,9 +253,7 @@ class _Writing:
         return parts
 
     def _add(self, node: Node) -> None:
-        node.epoch = self.epoch
-        node.equation = self.equation
-        self.nodes.append(node)
+        self.nodes.append(node.like(self.origin))
 
     def _operand(self, operand: Operand, axis: int | None, e: int) -> Operand:
         """An operand at one element of the axis."""

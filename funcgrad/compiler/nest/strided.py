@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from funcgrad.compiler.nest.builder import Builder
-from funcgrad.compiler.nest.layout import Operand, Uniform, Value, View, whole
+from funcgrad.compiler.nest.layout import Operand, Value, View, whole
 from funcgrad.compiler.nest.nodes import StridedProduct
 from funcgrad.lowering import Contraction
 from funcgrad.records import dataclass
@@ -63,8 +63,8 @@ class Strider:
     ) -> None:
         self.builder = builder
         self.form = form
-        self.x = _stored(builder, x)
-        self.y = _stored(builder, y)
+        self.x = builder.stored(x)
+        self.y = builder.stored(y)
         self.lengths = dict(zip(form.lhs, x.shape, strict=True))
         self.lengths |= dict(zip(form.rhs, y.shape, strict=True))
         self.itemsize: int = x.dtype.itemsize
@@ -231,10 +231,6 @@ class Strider:
             moves = np.arange(length)[:, None] * distance
             table = (table[:, None, :] + moves[None, :, :]).reshape(-1, len(strides))
         return table
-
-
-def _stored(builder: Builder, x: Operand) -> View:
-    return whole(builder.copy(x)) if isinstance(x, Uniform) else x
 
 
 def _is_copied_cheaply(x: View) -> bool:

@@ -13,27 +13,25 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from funcgrad.compiler.nest.layout import Operand, Shape, Uniform, Value, View
+from funcgrad.compiler.nest.layout import Operand, Uniform, Value, View
 from funcgrad.compiler.nest.nodes import (
     ArgFold,
     Branch,
     Carry,
+    Checked,
     Copies,
-    Deposit,
     Fold,
     Graph,
     Link,
-    Lookup,
     Loop,
-    Matrices,
     Nest,
+    Pick,
     Point,
     Product,
-    Replace,
+    Put,
     Scan,
-    Window,
 )
-from funcgrad.compiler.nest.places import clamped, is_wrong, refuse, resolve
+from funcgrad.compiler.nest.places import is_wrong, refuse, resolve
 from funcgrad.compiler.nest.source import Site, Source, neutral, written
 from funcgrad.intrinsics import expression
 
@@ -44,11 +42,6 @@ Names = Mapping[int, str]
 # Formulas are made for vectors. Of few numbers libm's branches and tables give these sooner; of
 # more, those that LLVM does not join to vectors here, or that are long.
 _FEW = 4
-
-
-def rooms(shape: Shape, part: Shape) -> Shape:
-    """How many starts a window has along every axis."""
-    return tuple(n - m + 1 for n, m in zip(shape, part, strict=True))
 
 
 def is_walking(node: Nest) -> bool:
@@ -64,10 +57,16 @@ def places_of(view: View) -> list[int]:
     return found
 
 
-def _matrix_places(view: View, layout: Matrices, batch: int, row: int, column: int) -> int:
-    if layout.is_transposed:
-        row, column = column, row
-    return view.offset + batch * layout.batch_stride + row * layout.row_stride + column
+def reach_of(view: View, node: Pick | Put) -> np.ndarray:
+    """For every element of a view, where a lookup or deposit may lead from there: a row of places.
+
+    One for each combination of its integers, of which the last one counts fastest.
+    """
+    places = np.array(places_of(view), np.int64)[:, None]
+    for length, step in zip(node.lengths, node.steps, strict=True):
+        further = places[:, :, None] + np.arange(length) * step
+        places = further.reshape(len(places), places.shape[1] * length)
+    return places
 
 
 class Memory:
@@ -136,25 +135,21 @@ class Unroller:
                     self._neutral(node)
                 elif isinstance(node, Product):
                     self.source.literal(node.out.dtype.type(0))
-                elif isinstance(node, Lookup | Deposit | Window | Replace):
+                elif isinstance(node, Checked):
+                    self._number(node.length)
+                elif isinstance(node, Pick | Put):
                     self._place_literals(node)
                 elif isinstance(node, Nest):
                     self._literals(node.bodies)
 
-    def _place_literals(self, node: Lookup | Deposit | Window | Replace) -> None:
-        x = node.operands[0]
-        if isinstance(node, Lookup | Deposit):
-            for axis in node.form.axes:
-                self._number(x.shape[axis])
-        else:
-            part = node.out.shape if isinstance(node, Window) else node.operands[1].shape
-            for n in rooms(x.shape, part):
-                self._number(n - 1)
-        if isinstance(node, Lookup) and node.form.mode == "fill":
-            self.source.literal(node.form.fill)
-        if isinstance(x, View) and isinstance(node, Lookup | Window):
-            for stride in x.strides:
-                self._number(stride)
+    def _place_literals(self, node: Pick | Put) -> None:
+        for length in node.lengths:
+            self._number(length)
+        if isinstance(node, Pick):
+            for step in node.steps:
+                self._number(step)
+            if node.mode == "fill":
+                self.source.literal(node.fill)
 
     def _number(self, n: int) -> str:
         """A variable that holds a size or a stride."""
@@ -276,42 +271,36 @@ class Unroller:
         names = np.array(self._elements(node.operands[0]), object).reshape(node.space)
         length = math.prod(node.space[i] for i in axes)
         rows = names.transpose((*kept, *axes)).reshape(math.prod(node.out.shape), length)
-        start = self._neutral(node)
         self.names[node.out] = {
-            i: self._folded(node, row, start)[-1] for i, row in enumerate(rows.tolist())
+            i: self._folded(node, zip(row, strict=True))[-1] for i, row in enumerate(rows.tolist())
         }
 
-    def _folded(self, node: Fold | Scan, row: Sequence[str], start: str) -> list[str]:
-        """All partial results."""
-        found = [start]
-        for name in row:
-            found.append(self._new(node.form.step.format(found[-1], name)))
+    def _folded(self, node: Fold | Scan, rows: Iterable[Sequence[str]]) -> list[str]:
+        """All partial results, after what they begin with."""
+        found = [self._neutral(node)]
+        for names in rows:
+            found.append(self._new(node.form.step.format(found[-1], *names)))
         return found
 
     def _scan(self, node: Scan) -> None:
-        axis = node.form.axis
-        names = np.array(self._elements(node.operands[0]), object).reshape(node.space)
-        rows = np.moveaxis(names, axis, -1)
-        found = np.empty_like(rows)
-        for place in np.ndindex(*rows.shape[:-1]):
-            row = rows[place][::-1] if node.form.reverse else rows[place]
-            partial = self._folded(node, row.tolist(), self._neutral(node))[1:]
-            found[place] = partial[::-1] if node.form.reverse else partial
+        axis, step = node.form.axis, -1 if node.form.reverse else 1
+        names = [np.array(self._elements(x), object).reshape(node.space) for x in node.operands]
+        rows = np.moveaxis(np.stack(names, axis=-1), axis, -2)
+        found = np.empty(rows.shape[:-1], object)
+        for place in np.ndindex(*rows.shape[:-2]):
+            found[place] = self._folded(node, rows[place][::step].tolist())[1:][::step]
         results = np.moveaxis(found, -1, axis)
         self.names[node.out] = dict(enumerate(results.ravel().tolist()))
 
     def _product(self, node: Product) -> None:
         batch, m, n, k = node.sizes
-        a, b = node.operands
-        assert isinstance(a, View)
-        assert isinstance(b, View)
+        a, b = (np.array(self._elements(x), object).reshape(x.shape) for x in node.operands)
         results = []
-        for index in np.ndindex(batch, m, n):
+        for p, i, j in np.ndindex(batch, m, n):
             total = self.source.literal(node.out.dtype.type(0))
-            for j in range(k):
-                x = self.names[a.value][_matrix_places(a, node.layouts[0], index[0], index[1], j)]
-                y = self.names[b.value][_matrix_places(b, node.layouts[1], index[0], j, index[2])]
-                total = self._new(f"radd({total}, {x} * {y})" if j else f"{x} * {y}")
+            for t in range(k):
+                x, y = a[p, i, t], b[p, t, j]
+                total = self._new(f"radd({total}, {x} * {y})" if t else f"{x} * {y}")
             results.append(total)
         self.names[node.out] = dict(enumerate(results))
 
@@ -323,75 +312,51 @@ class Unroller:
 
     # Places that are computed.
 
-    def _resolved(
-        self, node: Lookup | Deposit, x: Shape, indices: Sequence[Operand]
-    ) -> Iterator[tuple[list[str], str]]:
-        """For every place, in order: its index along every axis, and whether it exists."""
-        columns = [
-            self._resolved_along(node, k, self._number(x[axis]), index)
-            for k, (axis, index) in enumerate(zip(node.form.axes, indices, strict=True))
-        ]
-        for row in zip(*(c.ravel().tolist() for c in np.broadcast_arrays(*columns)), strict=True):
-            tests = [f"({test})" for _, test in row if test]
-            yield [name for name, _ in row], self._new(" & ".join(tests)) if tests else ""
-
-    def _resolved_along(
-        self, node: Lookup | Deposit, k: int, length: str, index: Operand
-    ) -> np.ndarray:
-        """Places and tests of one index array, in an array of its shape."""
-        known: dict[str, tuple[str, str]] = {}
-        names = self._elements(index)
+    def _checked(self, node: Checked) -> None:
+        length = self._number(node.length)
+        assert node.equation is not None
+        known: dict[str, str] = {}
+        names = self._elements(node.operands[0])
         for position, name in enumerate(names):
-            if name in known:
-                continue
-            at = self._new(f"i64({name})")
-            if node.form.mode == "raise":
-                assert node.equation is not None
-                site = self.source.word(Site(node.equation, k))
+            if name not in known:
+                at = self._new(f"i64({name})")
+                site = self.source.word(Site(node.equation, node.number))
                 with self.source.block(f"if {is_wrong(at, length)}:"):
                     refuse(self.source, site, at, str(position))
-            place = self._new(at)
-            known[name] = place, resolve(self.source, node.form.mode, place, at, length)
-        found = np.empty(len(names), object)
-        found[:] = [known[name] for name in names]
-        return found.reshape(index.shape)
+                known[name] = self._new(f"select({at} < 0, {at} + {length}, {at})")
+        self.names[node.out] = {i: known[name] for i, name in enumerate(names)}
 
-    def _address(self, x: View, moves: Mapping[int, str]) -> tuple[str, str, int]:
-        """Pointer, first element and scope of an array in memory at places along some axes."""
-        root, start = self.parts.get(x.value, (x.value, 0))
-        pointer, scope = self.pointers[root]
-        terms = [str(start + x.offset)]
-        terms += [f"{place} * {self._number(x.strides[axis])}" for axis, place in moves.items()]
-        return pointer, self._new(f"i64({' + '.join(terms)})"), scope
+    def _resolved(
+        self, node: Pick | Put, indices: Sequence[Operand]
+    ) -> Iterator[tuple[tuple[str, ...], str]]:
+        """For every index: the place along every axis, and whether there is one."""
+        known: dict[tuple[int, str], tuple[str, str]] = {}
+        tests: dict[tuple[str, ...], str] = {}
+        for names in zip(*map(self._elements, indices), strict=True):
+            found = []
+            for k, name in enumerate(names):
+                if (k, name) not in known:
+                    known[k, name] = self._place(node, k, name, indices[k])
+                found.append(known[k, name])
+            places = tuple(place for place, _ in found)
+            if places not in tests:
+                asked = [f"({test})" for _, test in found if test]
+                tests[places] = self._new(" & ".join(asked)) if asked else ""
+            yield places, tests[places]
 
-    def _read(self, x: View, moves: Mapping[int, str], places: Iterable[int]) -> list[str]:
-        """Elements of an array in memory, at fixed distances from a place."""
-        pointer, first, scope = self._address(x, moves)
-        return [self._new(f"load({pointer}, {first} + {i}, {scope})") for i in places]
+    def _place(self, node: Pick | Put, k: int, name: str, index: Operand) -> tuple[str, str]:
+        """The place of one of its integers, and a test of whether it exists."""
+        place, length = f"v{self.n_variables}", self._number(node.lengths[k])
+        self.n_variables += 1
+        return place, resolve(self.source, node.mode, place, name, index.dtype, length)
 
-    def _chosen(self, number: str, rows: np.ndarray) -> list[str]:
-        """The row of variables of a number; the first one where there is none."""
-        row: list[str] = []
-        for found, *others in rows.T.tolist():
-            for i, name in enumerate(others, 1):
-                if name != found:
-                    found = self._new(f"select({number} == {i}, {name}, {found})")
-            row.append(found)
-        return row
-
-    def _taken(
-        self,
-        node: Deposit | Replace,
-        state: np.ndarray,
-        is_here: str,
-        places: Iterable[int],
-        names: Iterable[str],
-    ) -> None:
-        """Take variables into some elements where a condition holds."""
-        step = node.form.step if isinstance(node, Deposit) else node.step
-        for i, name in zip(places, names, strict=True):
-            value = self._new(step.format(state[i], name))
-            state[i] = self._new(f"select({is_here}, {value}, {state[i]})")
+    def _chosen(self, number: str, names: Sequence[str]) -> str:
+        """The variable of a number; the first one where there is none."""
+        found, *others = names
+        for i, name in enumerate(others, 1):
+            if name != found:
+                found = self._new(f"select({number} == {i}, {name}, {found})")
+        return found
 
     def _counted(self, places: Sequence[str], lengths: Sequence[int]) -> str:
         """The row-major number of a place."""
@@ -400,95 +365,63 @@ class Unroller:
             number = f"({number}) * {n} + {place}"
         return self._new(number)
 
-    def _rows(self, shape: Shape, axes: Sequence[int]) -> np.ndarray:
-        """Row-major numbers of all elements: one row for every place along some axes."""
-        rest = [i for i in range(len(shape)) if i not in axes]
-        numbers = np.arange(math.prod(shape)).reshape(shape).transpose((*axes, *rest))
-        return numbers.reshape(math.prod(shape[a] for a in axes), math.prod(shape[i] for i in rest))
-
-    def _lookup(self, node: Lookup) -> None:
-        x, *indices = node.operands
-        axes = node.form.axes
-        lengths = [x.shape[axis] for axis in axes]
-        in_memory = self.memory.holds(x)
-        rows = np.empty((1, 0), object)
-        if not in_memory:
-            rows = np.array(self._elements(x), object)[self._rows(x.shape, axes)]
-        results: list[str] = []
-        for places, test in self._resolved(node, x.shape, indices):
-            if not math.prod(lengths):  # all are filled
-                size = math.prod(node.out.shape) // math.prod(node.index_shape)
-                results += [self.source.literal(node.form.fill)] * size
-                continue
+    def _pick(self, node: Pick) -> None:
+        table, *indices = node.operands
+        assert isinstance(table, View)
+        results: dict[int, str] = {}
+        firsts: dict[tuple[str, ...], str] = {}
+        in_memory = self.memory.holds(table)
+        rows = places_of(table) if in_memory else reach_of(table, node).tolist()
+        for i, (row, (places, test)) in enumerate(
+            zip(rows, self._resolved(node, indices), strict=True)
+        ):
             if in_memory:
-                assert isinstance(x, View)
-                row = self._memory_row(x, axes, places, test)
+                if places not in firsts:
+                    firsts[places] = self._address(table, node.steps, places, test)
+                pointer, scope = self._memory_of(table)[:2]
+                name = self._new(f"load({pointer}, {firsts[places]} + {row}, {scope})")
             else:
-                row = self._chosen(self._counted(places, lengths), rows)
+                if places not in firsts:
+                    firsts[places] = self._counted(places, node.lengths)
+                name = self._chosen(firsts[places], [self.names[table.value][k] for k in row])
             if test:
-                fill = self.source.literal(node.form.fill)
-                row = [self._new(f"select({test}, {name}, {fill})") for name in row]
-            results += row
-        self.names[node.out] = dict(enumerate(results))
+                name = self._new(f"select({test}, {name}, {self.source.literal(node.fill)})")
+            results[i] = name
+        self.names[node.out] = results
 
-    def _memory_row(
-        self, x: View, axes: Sequence[int], places: Sequence[str], test: str
-    ) -> list[str]:
-        if test:  # nothing is read outside
-            places = [self._new(f"select({test}, {place}, 0)") for place in places]
-        rest = [i for i in range(len(x.shape)) if i not in axes]
-        row = View(x.value, tuple(x.shape[i] for i in rest), tuple(x.strides[i] for i in rest))
-        return self._read(x, dict(zip(axes, places, strict=True)), places_of(row))
+    def _memory_of(self, x: View) -> tuple[str, int, int]:
+        """Pointer and scope of an array in memory, and its first element from there."""
+        root, start = self.parts.get(x.value, (x.value, 0))
+        return *self.pointers[root], start
 
-    def _deposit(self, node: Deposit) -> None:
+    def _address(self, x: View, steps: Sequence[int], places: Sequence[str], test: str) -> str:
+        """How many elements it is in memory to some places along axes; nothing is read outside."""
+        terms = [str(self._memory_of(x)[2])]
+        for place, step in zip(places, steps, strict=True):
+            inside = self._new(f"select({test}, {place}, 0)") if test else place
+            terms.append(f"{inside} * {self._number(step)}")
+        return self._new(f"i64({' + '.join(terms)})")
+
+    def _put(self, node: Put) -> None:
         x, updates, *indices = node.operands
-        axes = node.form.axes
-        numbers = self._rows(x.shape, axes)
-        state = np.array(self._elements(x), object)
-        rest = iter(self._elements(updates))
-        for places, test in self._resolved(node, x.shape, indices):
-            number = self._counted(places, [x.shape[axis] for axis in axes])
-            row = [next(rest) for _ in range(numbers.shape[1])]
-            for r, elements in enumerate(numbers.tolist()):
-                is_here = self._new(f"({number} == {r})" + (f" & {test}" if test else ""))
-                self._taken(node, state, is_here, elements, row)
-        self.names[node.out] = dict(enumerate(state.tolist()))
-
-    def _starts(
-        self, shape: Shape, part: Shape, starts: Sequence[Operand]
-    ) -> tuple[dict[int, str], str]:
-        """First indices of a window along the axes that it does not fill, and their number."""
-        free = rooms(shape, part)
-        places = {
-            axis: self._new(clamped(self._elements(start)[0], start.dtype, self._number(n - 1)))
-            for axis, (n, start) in enumerate(zip(free, starts, strict=True))
-            if n > 1
-        }
-        return places, self._counted([*places.values()], [free[axis] for axis in places])
-
-    def _window(self, node: Window) -> None:
-        x, *starts = node.operands
-        part = node.out.shape
-        places, number = self._starts(x.shape, part, starts)
-        if self.memory.holds(x):
-            assert isinstance(x, View)
-            window = View(x.value, part, x.strides)
-            names = self._read(x, places, places_of(window))
-        else:
-            elements = np.array(self._elements(x), object).reshape(x.shape)
-            windows = [elements[cut].ravel() for cut in _cuts(x.shape, part)]
-            names = self._chosen(number, np.array(windows, object))
-        self.names[node.out] = dict(enumerate(names))
-
-    def _replace(self, node: Replace) -> None:
-        x, update, *starts = node.operands
-        _, number = self._starts(x.shape, update.shape, starts)
-        state, names = np.array(self._elements(x), object), self._elements(update)
-        numbers = np.arange(state.size).reshape(x.shape)
-        for k, cut in enumerate(_cuts(x.shape, update.shape)):
-            is_here = self._new(f"{number} == {k}")
-            self._taken(node, state, is_here, numbers[cut].ravel().tolist(), names)
-        self.names[node.out] = dict(enumerate(state.tolist()))
+        state, names = self._elements(x), self._elements(updates)
+        flags: dict[tuple[tuple[str, ...], int], str] = {}
+        numbers: dict[tuple[str, ...], str] = {}
+        rows = reach_of(node.target, node).tolist()
+        resolved = self._resolved(node, indices) if indices else [((), "")] * len(names)
+        for name, row, (places, test) in zip(names, rows, resolved, strict=True):
+            if places not in numbers:
+                numbers[places] = self._counted(places, node.lengths) if places else ""
+            for r, i in enumerate(row):
+                value = self._new(node.step.format(state[i], name))
+                if not places:
+                    state[i] = value
+                    continue
+                if (places, r) not in flags:
+                    is_here = f"({numbers[places]} == {r})" + (f" & {test}" if test else "")
+                    flags[places, r] = self._new(is_here)
+                state[i] = self._new(f"select({flags[places, r]}, {value}, {state[i]})")
+        self.names[node.out] = dict(enumerate(state))
 
     def _argfold(self, node: ArgFold) -> None:
         (x,) = node.operands
@@ -568,9 +501,3 @@ class Unroller:
     def _initial(self, link: Link, now: Value) -> Names:
         names = self.names.get(link.outer, {})
         return {i: names[link.offset + i] for i in range(math.prod(now.shape))}
-
-
-def _cuts(shape: Shape, part: Shape) -> Iterator[tuple[slice, ...]]:
-    """All windows of an array."""
-    for starts in np.ndindex(*rooms(shape, part)):
-        yield tuple(slice(i, i + m) for i, m in zip(starts, part, strict=True))

@@ -27,7 +27,7 @@ def verify_graph(graph: Graph, after: str, outer: frozenset[Value] = frozenset()
     Raises:
         CompilerError: Something does not hold, with the pass that is to blame.
     """
-    known = {*graph.inputs, *(value for value, _ in graph.constants), *outer}
+    known = {*graph.inputs, *graph.constants, *outer}
     for node in graph.nodes:
         if not known.issuperset(values_read(node)):
             _fail(after, node, "reads a value that nothing has made yet")

@@ -98,7 +98,7 @@ def unfolded_product(builder: Builder, form: Contraction, x: Operand, y: Operand
         strides = tuple(windows.strides[a] for run in runs for a in run)
         moved = View(windows.value, sum(shapes, ()), strides, windows.offset)
         by_letter = dict(zip(own, shapes, strict=True))
-        split = _split(two, [by_letter.get(c, (n,)) for c, n in zip(other, two.shape, strict=True)])
+        split = two.divided([by_letter.get(c, (n,)) for c, n in zip(other, two.shape, strict=True)])
         lhs, rhs, out = ("".join(letters.get(c, c) for c in x) for x in (own, other, form.out))
         strider = Strider(builder, Contraction(lhs, rhs, out), moved, split, ())
         if strider.is_possible:
@@ -133,13 +133,3 @@ def _windows(x: Operand) -> tuple[View, list[list[int]]] | None:
             return None
         runs.append(run)
     return windows, runs
-
-
-def _split(x: View, lengths: Sequence[Sequence[int]]) -> View:
-    """A view with each of its axes as several."""
-    shape: list[int] = []
-    strides: list[int] = []
-    for ns, stride in zip(lengths, x.strides, strict=True):
-        shape += ns
-        strides += [stride * s for s in contiguous_strides(tuple(ns))]
-    return View(x.value, tuple(shape), tuple(strides), x.offset)

@@ -169,6 +169,9 @@ def aligned_arena(memory: Memory) -> tuple[np.ndarray, int]:
     return raw[start : start + memory.arena_bytes], raw.ctypes.data + start
 
 
+Constant = tuple[int, np.ndarray]
+"""A slot, and the array whose address it holds."""
+
 # Where the memory of calls comes from; tests put other memory in their place.
 arena_of: Callable[[Memory], tuple[np.ndarray, int]] = aligned_arena
 new_array: Callable[..., np.ndarray] = np.empty
@@ -208,7 +211,7 @@ class Frame:
         "slots",
     )
 
-    def __init__(self, memory: Memory, constants: Sequence[np.ndarray], numbers: Numbers) -> None:
+    def __init__(self, memory: Memory, constants: Sequence[Constant], numbers: Numbers) -> None:
         self.numbers: Any = np.zeros(len(numbers.places))
         self.results = self.numbers[numbers.first_result :]
         self.pack_numbers = struct.Struct(f"={numbers.n_inputs}d").pack_into
@@ -227,7 +230,7 @@ class Frame:
         self.slots[abi.OWN_SLOT] = self.address
         for slot, background in memory.states:
             self.slots[slot] = background.nothing
-        for slot, array in zip(memory.constants, constants, strict=True):
+        for slot, array in constants:
             self.slots[slot] = array.ctypes.data
 
 
@@ -312,11 +315,11 @@ class NumpyCall:
 class _Finder:
     """Works out how calls find operands."""
 
-    def __init__(self, graph: Graph, memory: Memory, constants: Sequence[np.ndarray]) -> None:
+    def __init__(self, graph: Graph, memory: Memory, constants: Sequence[Constant]) -> None:
         self.outputs = {value: i for i, value in enumerate(graph.outputs)}
         self.n_inputs = len(graph.inputs)
         self.arena_slot = memory.arena_slot
-        self.constants = dict(zip(memory.constants, constants, strict=True))
+        self.constants = dict(constants)
 
     def source(self, operand: Operand) -> Source:
         """How a call finds an operand."""
@@ -399,7 +402,7 @@ class Executable:
         for number, part in enumerate(self._parts):
             for value in part.outs if isinstance(part, External) else ():
                 self._dying[max(number, last.get(value, 0))].append(value)
-        self._constants = [array for _, array in graph.constants]
+        self._constants = [(v.slot, v.array) for v in graph.constants if v.array is not None]
         finder = _Finder(graph, memory, self._constants)
         self._rest = [
             NumpyCall(part, finder) if isinstance(part, External) else part

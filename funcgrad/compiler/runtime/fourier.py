@@ -30,7 +30,7 @@ def words(call: FourierCall, dtype: np.dtype[Any]) -> tuple[list[int], list[np.n
     """The words that the code is given, and the arrays whose addresses are among them."""
     wide = _complex(dtype)
     real, nbytes = real_dtype(wide), wide.itemsize
-    lanes = kernel_store.fourier_lanes(wide)
+    lanes = kernel_store.tile_shape(wide).lanes
     parts = [0, lanes * real.itemsize]
     read, written = ([n * nbytes for n in row] for row in (call.read, call.written))
     scale = np.asarray(call.scale, real).view(f"i{real.itemsize}")
@@ -70,7 +70,7 @@ def _complex(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _groups(call: FourierCall, dtype: np.dtype[Any]) -> int:
-    return -(-call.lanes // kernel_store.fourier_lanes(_complex(dtype)))
+    return -(-call.lanes // kernel_store.tile_shape(_complex(dtype)).lanes)
 
 
 def _passes(n: int, dtype: np.dtype[Any]) -> Iterator[tuple[int, int, int, np.ndarray]]:

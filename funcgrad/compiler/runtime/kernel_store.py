@@ -180,21 +180,9 @@ def strided_code(dtype: Any) -> Code:
 
 
 @cache
-def fourier_lanes(dtype: Any) -> int:
-    """How many transforms of ``dtype`` (c64 or c128) are done at once."""
-    return gemm.inner_shape(np.dtype(dtype).itemsize // 2, _native().cpu()[1]).lanes
-
-
-@cache
 def fourier_code(dtype: Any) -> Code:
     """Fourier transforms of ``dtype`` (c64 or c128)."""
-    return fourier.fourier_code(LETTERS[np.dtype(dtype).char], fourier_lanes(dtype))
-
-
-@cache
-def small_lanes() -> int:
-    """How many small matrices are factorised at a time."""
-    return gemm.inner_shape(8, _native().cpu()[1]).lanes
+    return fourier.fourier_code(LETTERS[np.dtype(dtype).char], tile_shape(dtype).lanes)
 
 
 @cache
@@ -207,7 +195,7 @@ def small_code(name: str, dtype: Any, is_in_lanes: bool) -> Code:
         is_in_lanes: Whether it works on several matrices at a time.
     """
     layout = InLanes if is_in_lanes else InRows
-    return layout(LETTERS[np.dtype(dtype).char], small_lanes()).text(name)
+    return layout(LETTERS[np.dtype(dtype).char], tile_shape(np.float64).lanes).text(name)
 
 
 def parallel_address() -> int:

@@ -316,7 +316,7 @@ def _is_in_lanes(count: int, m: int, n: int) -> bool:
 
     A group takes as long as two of its matrices alone if they have few rows, or four of 24 rows.
     """
-    lanes = kernel_store.small_lanes()
+    lanes = kernel_store.tile_shape(np.float64).lanes
     return max(m, n) <= MOST_IN_LANES and 96 * count > lanes * (24 + n)
 
 

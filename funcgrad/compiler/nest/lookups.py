@@ -1,0 +1,288 @@
+"""Lookups, windows and their converses: elements at places that are computed.
+
+Such an element is one scalar for every index, as any other: so lookups and windows become nodes
+that fusion treats like points (`Pick`), and deposits and replaced windows nodes of one kind
+(`Put`). Indices that are known now and count evenly, as those of lanes and diagonals do, are
+strides. Indices that are to be refused if they are wrong are looked through before anything is read
+or written (`Checked`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import field
+from typing import Any
+
+import numpy as np
+
+from funcgrad import lowering as forms
+from funcgrad.compiler.nest.builder import Builder
+from funcgrad.compiler.nest.layout import (
+    Operand,
+    Shape,
+    Uniform,
+    Value,
+    View,
+    cut,
+    reshaped,
+    whole,
+)
+from funcgrad.compiler.nest.nodes import Checked, Copies, Pick, Point, Put
+from funcgrad.records import dataclass
+
+
+def looked_up(builder: Builder, form: forms.Lookup, operands: list[Operand], out: Value) -> Operand:
+    """Elements of the first operand at places that the others name."""
+    x, *indices = operands
+    if isinstance(x, Uniform) and form.mode in ("clip", "wrap"):
+        return Uniform(x.scalar, out.shape)
+    known = _known_places(form, x.shape, indices)
+    if known is not None:
+        if None in known:
+            return Uniform(form.fill, out.shape)
+        return _row(x, form.axes, known).broadcast(out.shape)
+    x = builder.stored(x)
+    if form.mode == "raise":
+        indices = _checked(builder, form.axes, x.shape, indices)
+    places = _places(form, x, indices, out.shape)
+    if not all(x.shape[axis] for axis in form.axes):  # there is nothing to be read
+        fill = Uniform(form.fill, out.shape)
+        asked = places.indices if form.mode == "raise" else []
+        return builder.result(Point((*asked, fill), (out,), f"{{{len(asked)}}}"))
+    return _picked(builder, places, out, form.fill if places.mode == "fill" else None)
+
+
+def deposited(
+    builder: Builder, form: forms.Deposit, operands: list[Operand], out: Value
+) -> Operand:
+    """The first operand with elements of the second taken in at places that the others name."""
+    x, updates, *indices = operands
+    if not math.prod(updates.shape) and form.mode != "raise":
+        return x
+    known = _known_places(form, x.shape, indices)
+    is_one = all(math.prod(index.shape) == 1 for index in indices)
+    if known is not None and is_one and form.step == "{1}":
+        if None in known:
+            return x
+        starts = dict(zip(form.axes, known, strict=True))
+        sizes = tuple(1 if i in starts else n for i, n in enumerate(out.shape))
+        first = [starts.get(i) or 0 for i in range(len(sizes))]
+        place = whole(out).reindexed(cut(first), sizes)
+        update = reshaped(updates, place.shape)
+        assert update is not None  # only axes of length 1 go
+        return _overwritten(builder, x, update, place)
+    if form.mode == "raise":
+        indices = _checked(builder, form.axes, x.shape, indices)
+    places = _places(form, whole(out), indices, updates.shape)
+    return _put(builder, operands, places, len(x.shape) - len(form.axes), form.step)
+
+
+def window(builder: Builder, operands: list[Operand], out: Value) -> Operand:
+    """A part of the first operand; the others are its starts."""
+    x, *starts = operands
+    known = _known_cut(x.shape, out.shape, starts)
+    if known is not None:
+        return x.reindexed(known, out.shape)
+    if isinstance(x, Uniform):
+        return Uniform(x.scalar, out.shape)
+    return _picked(builder, _of_window(x, starts, out.shape), out)
+
+
+def replaced(builder: Builder, operands: list[Operand], out: Value) -> Operand:
+    """The first operand with a part replaced by the second; the others are its starts."""
+    x, update, *starts = operands
+    known = _known_cut(x.shape, update.shape, starts)
+    if known is not None:
+        return _overwritten(builder, x, update, whole(out).reindexed(known, update.shape))
+    places = _of_window(whole(out), starts, update.shape)
+    return _put(builder, operands, places, len(update.shape), "{1}")
+
+
+def _overwritten(builder: Builder, x: Operand, update: Operand, place: View) -> Operand:
+    """An array with a part of its copy, ``place.value``, replaced."""
+    out = place.value
+    if not math.prod(place.shape):
+        return x
+    return builder.result(Copies((x, update), (out,), (whole(out), place)))
+
+
+# Places that are computed.
+
+
+@dataclass
+class _Places:
+    """Where the index arrays of a lookup point to.
+
+    Attributes:
+        first: The element of the array that is meant, at every index, if all integers are 0.
+        mode: What the integers mean.
+        indices: Those that are not known now.
+        lengths: The lengths of their axes.
+        steps: How many elements it is from place to place along them.
+        lanes: Axes along which indices that are known count an axis of the array.
+    """
+
+    first: View
+    mode: str
+    indices: list[Operand] = field(default_factory=list)
+    lengths: list[int] = field(default_factory=list)
+    steps: list[int] = field(default_factory=list)
+    lanes: set[int] = field(default_factory=set)
+
+
+def _places(
+    form: forms.Lookup | forms.Deposit, array: View, indices: Sequence[Operand], shape: Shape
+) -> _Places:
+    """The places of a lookup or deposit in an array, in an index space."""
+    rest = [i for i in range(len(array.shape)) if i not in form.axes]
+    n = len(shape) - len(rest)
+    places = _Places(array, "place" if form.mode == "raise" else form.mode)
+    strides, offset = np.zeros(n, np.int64), array.offset
+    for axis, index in zip(form.axes, indices, strict=True):
+        full = index.broadcast(shape[:n])
+        even = _even_places(full, array.shape[axis])
+        if even is None:
+            places.indices.append(_repeated(full, shape))
+            places.lengths.append(array.shape[axis])
+            places.steps.append(array.strides[axis])
+            continue
+        offset += even[0] * array.strides[axis]
+        strides += np.array(even[1], np.int64) * array.strides[axis]
+        walked = [i for i, step in enumerate(even[1]) if step]
+        places.lanes.update(walked if len(walked) == 1 else ())
+    row = (*strides.tolist(), *(array.strides[i] for i in rest))
+    places.first = View(array.value, shape, row, offset if math.prod(shape) else 0)
+    return places
+
+
+def _of_window(x: View, starts: Sequence[Operand], shape: Shape) -> _Places:
+    """The places of a window of an array."""
+    places = _Places(x.walked(shape, x.strides, x.offset if math.prod(shape) else 0), "start")
+    for start, n, m, stride in zip(starts, x.shape, shape, x.strides, strict=True):
+        if n > m:
+            places.indices.append(_repeated(start, shape))
+            places.lengths.append(n - m + 1)
+            places.steps.append(stride)
+    return places
+
+
+def _picked(builder: Builder, places: _Places, out: Value, fill: Any = None) -> View:
+    if not places.indices:
+        return builder.result(Point((places.first,), (out,), "{0}"))
+    operands = (places.first, *places.indices)
+    lengths, steps = tuple(places.lengths), tuple(places.steps)
+    return builder.result(Pick(operands, (out,), places.mode, lengths, steps, fill))
+
+
+def _put(
+    builder: Builder, operands: Sequence[Operand], places: _Places, n_rest: int, step: str
+) -> View:
+    lengths, steps, lanes = tuple(places.lengths), tuple(places.steps), frozenset(places.lanes)
+    read, target = (*operands[:2], *places.indices), places.first
+    out = target.value
+    return builder.result(
+        Put(read, (out,), target, places.mode, lengths, steps, n_rest, lanes, step)
+    )
+
+
+def _checked(
+    builder: Builder, axes: Sequence[int], shape: Shape, indices: Sequence[Operand]
+) -> list[Operand]:
+    """Indices of which wrong ones are refused, as places; nothing is asked of places."""
+    places: list[Operand] = []
+    for k, (axis, index) in enumerate(zip(axes, indices, strict=True)):
+        numbers = _numbers(index)
+        if numbers is not None and numbers.min() >= 0 and numbers.max() < shape[axis]:
+            places.append(index)
+            continue
+        out = Value(index.shape, np.dtype(np.int64))
+        places.append(builder.result(Checked((index,), (out,), shape[axis], k)))
+    return places
+
+
+def _repeated(index: Operand, shape: Shape) -> Operand:
+    """Integers for the first axes of a shape, for all of it."""
+    more = (0,) * (len(shape) - len(index.shape))
+    return index.walked(shape, index.strides + more, index.offset)
+
+
+# Places that are known now.
+
+
+def _even_places(index: Operand, length: int) -> tuple[int, tuple[int, ...]] | None:
+    """The first place and the steps along all axes, of valid indices that count evenly.
+
+    Nothing for those that are not known now.
+    """
+    places = _numbers(index)
+    if places is None:
+        return None
+    corner: Shape = (0,) * places.ndim
+    first, steps = int(places[corner]), []
+    expected = np.full((1,) * places.ndim, first)
+    for axis, n in enumerate(places.shape):
+        second = (*corner[:axis], 1, *corner[axis + 1 :])
+        steps.append(int(places[second]) - first if n > 1 else 0)
+        along = np.arange(n) * steps[-1]
+        expected = expected + along.reshape((n,) + (1,) * (places.ndim - axis - 1))
+    is_even = bool((expected == places).all()) and 0 <= expected.min() <= expected.max() < length
+    return (first, tuple(steps)) if is_even else None
+
+
+def _numbers(index: Operand) -> np.ndarray | None:
+    """Indices that are known now, if there are any; axes along which they repeat have length 1."""
+    if isinstance(index, Uniform):
+        return np.full((1,) * len(index.shape), index.scalar)
+    if index.value.array is None or not all(index.shape):
+        return None
+    storage = index.value.array.reshape(-1)
+    shape = tuple(n if s else 1 for n, s in zip(index.shape, index.strides, strict=True))
+    nbytes = tuple(s * storage.itemsize for s in index.strides)
+    return np.lib.stride_tricks.as_strided(storage[index.offset :], shape, nbytes)
+
+
+def _known_places(
+    form: forms.Lookup | forms.Deposit, shape: Shape, indices: Sequence[Operand]
+) -> list[int | None] | None:
+    """Where scalar indices that are known now point to; ``None`` for one that is filled.
+
+    Nothing is known where an index is not, or is to be refused.
+    """
+    places: list[int | None] = []
+    for axis, index in zip(form.axes, indices, strict=True):
+        if not isinstance(index, Uniform):
+            return None
+        n = shape[axis]
+        i = int(index.scalar.astype(np.int64))
+        if form.mode in ("clip", "wrap"):
+            places.append(min(max(i, 0), n - 1) if form.mode == "clip" else i % n)
+        elif -n <= i < n:
+            places.append(i % n)
+        elif form.mode == "fill":
+            places.append(None)
+        else:
+            return None
+    return places
+
+
+def _row(operand: Operand, axes: Sequence[int], places: Sequence[int | None]) -> Operand:
+    """The part of an operand at one place along some axes."""
+    found = dict(zip(axes, places, strict=True))
+    kept = tuple(i for i in range(len(operand.shape)) if i not in found)
+    starts = tuple(found.get(i) or 0 for i in range(len(operand.shape)))
+    shape = tuple(operand.shape[i] for i in kept)
+    return operand.reindexed(forms.Reindex(kept, starts, (1,) * len(kept)), shape)
+
+
+def _known_cut(shape: Shape, sizes: Shape, starts: Sequence[Operand]) -> forms.Reindex | None:
+    """A window whose starts are known now."""
+    found = []
+    for n, m, start in zip(shape, sizes, starts, strict=True):
+        if n == m:
+            found.append(0)
+        elif isinstance(start, Uniform):
+            found.append(min(max(int(start.scalar), 0), n - m))
+        else:
+            return None
+    return cut(found)
