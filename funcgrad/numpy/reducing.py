@@ -196,7 +196,14 @@ def prod(
     product = _fold(ReduceProd, x, axis, keepdims, "prod")
     if initial is None:
         return product
-    return p.mul.bind(product, _start(initial, aval_of(x).dtype, "prod"))
+    start = _start(initial, aval_of(x).dtype, "prod")
+    if aval_of(x).dtype.kind != "c":
+        return p.mul.bind(product, start)
+    # Complex numbers with infinite parts are not what they are times 1.
+    chosen = np.ones(shape_of(x), bool) if mask is None else mask
+    is_product = _fold(ReduceAny, chosen, axis, keepdims, "prod")
+    factor = p.select.bind(is_product, start, p.ones_like(x))
+    return p.select.bind(is_product, p.mul.bind(product, factor), start)
 
 
 def _extreme(primitive: Callable[..., Primitive], pairwise: Any, name: str) -> Callable[..., Any]:

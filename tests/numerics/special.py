@@ -184,5 +184,5 @@ def errors(name: str, dtype: Any) -> Iterator[tuple[float, float, list[Any]]]:
                 continue
             # A unit in the last place is between half of and the whole relative epsilon.
             unit = mpmath.ldexp(epsilon, int(mpmath.frexp(value)[1]) - 1)
-            error = abs(mpmath.mpf(float(ours[i])) - value) / unit
+            error = abs(mpmath.mpf(float(np.real(ours[i]))) - value) / unit
             yield float(error), float(error / (1 + factor)), point

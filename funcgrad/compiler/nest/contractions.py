@@ -136,8 +136,10 @@ class Contractor:
         *others, last = self.summed
         labels = "".join([*others, *form.out, last])
         product = self._multiplied(form, x, y, labels)
-        rows = self.builder.summed(product, (len(labels) - 1,))
-        return whole(self.builder.summed(whole(rows), tuple(range(len(others)))))
+        rows = whole(self.builder.summed(product, (len(labels) - 1,)))
+        if not others:
+            return rows
+        return whole(self.builder.summed(rows, tuple(range(len(others)))))
 
     def _shape(self, labels: Iterable[str]) -> Shape:
         return tuple(self.lengths[c] for c in labels)

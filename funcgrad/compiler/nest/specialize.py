@@ -38,6 +38,12 @@ from funcgrad.compiler.nest.source import neutral
 from funcgrad.lowering import Reindex
 from funcgrad.records import dataclass
 
+MAX_RESULTS = 4
+"""Elements of a short axis that are kept in registers while others are added up.
+
+More of them are added up row by row in memory: in an order that does not depend on a batch.
+"""
+
 
 def specialize(graph: Graph, groups: Sequence[Group]) -> bool:
     """Write out short axes; changes the graph.
@@ -136,7 +142,8 @@ def _is_worth_it(group: Group, axis: int) -> bool:
             continue
         if isinstance(node, Fold) and node.form.axes == (axis,):
             return True
-        if isinstance(node, Fold) and axis not in node.form.axes:
+        is_few = group.space[axis] <= MAX_RESULTS
+        if isinstance(node, Fold) and axis not in node.form.axes and is_few:
             return True  # a few results would be kept in memory
         # Rows at computed places are read row by row.
         for x in node.operands if isinstance(node, Point) else ():
