@@ -22,10 +22,15 @@ N = 1 << 17
 ADDED = fg.jit(lambda x, c: x + c)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def without_garbage() -> None:
+    """Begin without what tests of other files have left."""
+    gc.collect()
+
+
 @pytest.fixture(autouse=True)
 def empty() -> Iterator[None]:
     """Begin and end with nothing kept."""
-    gc.collect()  # what earlier tests have left
     warm_memory.drop_kept()
     yield
     warm_memory.drop_kept()
