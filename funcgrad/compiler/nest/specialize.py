@@ -39,7 +39,7 @@ from funcgrad.lowering import Reindex
 from funcgrad.records import dataclass
 
 MAX_RESULTS = 4
-"""Elements of a short axis that are kept in registers while others are added up.
+"""Sums of arguments that are kept in registers.
 
 More of them are added up row by row in memory: in an order that does not depend on a batch.
 """
@@ -142,9 +142,10 @@ def _is_worth_it(group: Group, axis: int) -> bool:
             continue
         if isinstance(node, Fold) and node.form.axes == (axis,):
             return True
-        is_few = group.space[axis] <= MAX_RESULTS
-        if isinstance(node, Fold) and axis not in node.form.axes and is_few:
-            return True  # a few results would be kept in memory
+        if isinstance(node, Fold) and axis not in node.form.axes:
+            is_computed = any(isinstance(x, View) and x.value.maker for x in node.operands)
+            if is_computed or group.space[axis] <= MAX_RESULTS:
+                return True  # a few results, or what they are made of, would be kept in memory
         # Rows at computed places are read row by row.
         for x in node.operands if isinstance(node, Point) else ():
             if isinstance(x, View) and not x.strides[axis] and any(x.strides):
