@@ -96,8 +96,8 @@ class Contractor:
         form, (x, y) = self.form, self.operands
         if self.is_by_elements:
             return self._by_elements()
-        if self._is_walk_of_windows(form, x, y):
-            return self._by_rows_of_windows(form, x, y)
+        if self._is_walk_of_windows:
+            return self._by_rows_of_windows()
         if form.out != "".join(self.batch + self.rows + self.columns) and form.out == "".join(
             self.batch + self.columns + self.rows
         ):
@@ -117,26 +117,31 @@ class Contractor:
         kept = self._size(self.rows + self.columns)
         if min(self._size(self.rows), self._size(self.columns)) > 1 or kept <= MAX_UNROLLED:
             return False
-        is_rhs = self._size(self.columns) != 1
-        matrix, own = self.operands[is_rhs], (self.form.lhs, self.form.rhs)[is_rhs]
+        matrix, own = self._matrix
         return isinstance(matrix, View) and self._stride(matrix, own, self.summed) == 1
 
-    def _is_walk_of_windows(self, form: Contraction, x: Operand, y: Operand) -> bool:
+    @property
+    def _matrix(self) -> tuple[Operand, str]:
+        """What is multiplied with a vector, and the letters of its axes."""
+        is_rhs = self._size(self.columns) != 1
+        return self.operands[is_rhs], (self.form.lhs, self.form.rhs)[is_rhs]
+
+    @property
+    def _is_walk_of_windows(self) -> bool:
         """Whether it would copy overlapping windows, of which each is summed up with a vector."""
         if min(self._size(self.rows), self._size(self.columns)) > 1:
             return False
-        windows, own = (x, form.lhs) if self._size(self.columns) == 1 else (y, form.rhs)
+        windows, own = self._matrix
         if not isinstance(windows, View) or not is_overlapping(windows):
             return False
         last = own.index(self.summed[-1])
         return windows.strides[last] == 1 and windows.shape[last] >= LEAST_WINDOW
 
-    def _by_rows_of_windows(self, form: Contraction, x: Operand, y: Operand) -> Operand:
+    def _by_rows_of_windows(self) -> Operand:
         """Row by row of all windows, so that rows that windows share are in the nearest cache."""
         *others, last = self.summed
-        labels = "".join([*others, *form.out, last])
-        product = self._multiplied(form, x, y, labels)
-        rows = whole(self.builder.summed(product, (len(labels) - 1,)))
+        product = self._multiplied("".join([*others, *self.form.out, last]))
+        rows = whole(self.builder.summed(product, (len(product.shape) - 1,)))
         if not others:
             return rows
         return whole(self.builder.summed(rows, tuple(range(len(others)))))
@@ -148,19 +153,19 @@ class Contractor:
         return math.prod(self._shape(labels))
 
     def _by_elements(self) -> Operand:
-        form, (x, y) = self.form, self.operands
-        labels = "".join([*form.out, *self.summed])
-        product = self._multiplied(form, x, y, labels)
+        product = self._multiplied("".join([*self.form.out, *self.summed]))
         if not self.summed:
             return product
-        axes = tuple(range(len(form.out), len(labels)))
+        axes = tuple(range(len(self.form.out), len(product.shape)))
         return whole(self.builder.summed(product, axes))
 
-    def _multiplied(self, form: Contraction, x: Operand, y: Operand, labels: str) -> View:
+    def _multiplied(self, labels: str) -> View:
         """Products of elements, with axes in an order."""
         space = self._shape(labels)
-        aligned = tuple(_spread(z, own, labels, space) for z, own in ((x, form.lhs), (y, form.rhs)))
-        return self.builder.result(Point(aligned, (Value(space, x.dtype),), "{0} * {1}"))
+        owns = self.form.lhs, self.form.rhs
+        pairs = zip(self.operands, owns, strict=True)
+        aligned = tuple(_spread(x, own, labels, space) for x, own in pairs)
+        return self.builder.result(Point(aligned, (Value(space, aligned[0].dtype),), "{0} * {1}"))
 
     def _by_matrices(self, lhs: str, x: Operand, rhs: str, y: Operand, out: str) -> Operand:
         divided = self._with_divided_sums(lhs, x, rhs, y)
