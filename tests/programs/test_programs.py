@@ -42,7 +42,9 @@ def style_of(name: str) -> str:
 
 
 def run(name: str) -> dict[str, object]:
-    figures: dict[str, object] = importlib.import_module(f"tests.programs.{name}").main()
+    module = f"tests.programs.{name}"
+    sys.modules.pop(module, None)  # some keep a generator of random numbers
+    figures: dict[str, object] = importlib.import_module(module).main()
     assert all(np.all(np.isfinite(leaf)) for leaf in fg.tree.leaves(figures))
     return figures
 
