@@ -54,3 +54,13 @@ def test_sums_over_windows_copy_none() -> None:
     assert "[5,5,66,86]" not in steps_of(gradient.lower(k).as_text())
     expected = [[np.sum(w * x[4 - a : 70 - a, 4 - b : 90 - b]) for b in range(5)] for a in range(5)]
     np.testing.assert_allclose(gradient(k), expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("function", [lambda x: x.sum(0), lambda x: np.exp(x).sum(0)])
+def test_sums_of_few_columns_are_one_pass(function: Any) -> None:
+    """One kernel adds up all columns, as for every member of a batch: in the same order."""
+    x = RNG.normal(size=(300, 3))
+    one = fg.jit(function)
+    assert steps_of(one.lower(x).as_text()).count("[300,3] ->") == 1
+    np.testing.assert_array_equal(one(x), fg.jit(fg.vmap(function))(x[None])[0])
+    np.testing.assert_array_equal(one(x), fg.jit(fg.vmap(function))(np.stack([x, x]))[1])

@@ -56,6 +56,8 @@ PROGRAMS: dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]] = {
     "sum": (lambda x: x.sum(), (1000,)),
     "rows": (lambda x: x.mean(axis=1), (30, 70)),
     "columns": (lambda x: x.sum(axis=0), (300, 7)),
+    "few columns": (lambda x: x.sum(axis=0), (300, 3)),
+    "computed columns": (lambda x: (np.exp(x) * x).mean(axis=0), (70, 8)),
     "extremes": (lambda x: x.max(axis=-1), (30, 70)),
     "layer_norm": (layer_norm, (20, 64)),
     "running": (lambda x: np.cumsum(x), (333,)),

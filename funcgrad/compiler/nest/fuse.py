@@ -154,10 +154,13 @@ class _Fuser:
             self.scalars = group
 
     def _merge_all(self, groups: Sequence[Group]) -> None:
-        """Join those that compute what lies in turn in an array."""
+        """Join those that compute what lies in turn in an array.
+
+        Single numbers have joined all others (`_append`), and are written where they belong.
+        """
         together: Group | None = None
         for group in groups:
-            if self.groups.get(group.index) is not group or not group.is_fusable:
+            if self.groups.get(group.index) is not group or not group.is_fusable or not group.space:
                 continue
             together = group if together is None else self._merge(together, group)
 

@@ -31,14 +31,15 @@ LEAST_STACK = 16
 
 
 def lie_in_turn(places: Sequence[View]) -> bool:
-    """Whether parts of an array have their elements beside each other, again and again."""
+    """Whether parts of an array have their elements beside each other, perhaps again and again."""
     if not 2 <= len(places) <= MOST_PARTS:
         return False
     first, offsets = places[0], {place.offset for place in places}
     steps = [abs(s) for n, s in zip(first.shape, first.strides, strict=True) if n != 1]
-    if not steps or len(offsets) < len(places):
+    apart = min(steps, default=MOST_PARTS)
+    if len(offsets) < len(places) or apart > MOST_PARTS:
         return False
-    return max(offsets) - min(offsets) < min(steps) <= MOST_PARTS and all(
+    return max(offsets) - min(offsets) < apart and all(
         (place.shape, place.strides) == (first.shape, first.strides) for place in places
     )
 
@@ -54,7 +55,8 @@ def _as_points(node: Node) -> Iterator[Node] | None:
     if not isinstance(node, Copies):
         return None
     places = [place.without_ones() for place in node.places]
-    is_some = lie_in_turn(places) and 0 not in places[0].shape
+    # Single numbers are most often the results of folds, which no point copies for less.
+    is_some = lie_in_turn(places) and math.prod(places[0].shape) > 1
     return _in_turn(node, places) if is_some else None
 
 
