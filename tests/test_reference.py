@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import shutil
 import warnings
 from pathlib import Path
 from typing import Any
@@ -237,6 +238,8 @@ def test_the_gallery_shows_every_example():
 def test_examples_make_their_pictures(name, tmp_path):
     if name == "ensemble_dask" and importlib.util.find_spec("distributed") is None:
         pytest.skip("there is no dask.distributed")
+    if name == "scalar_graph" and shutil.which("dot") is None:
+        pytest.skip("there is no Graphviz")
     assert gallery.run(name, tmp_path)["pictures"] == gallery.recorded()[name]["pictures"]
     for picture in tmp_path.iterdir():
         assert picture.stat().st_size > 1000

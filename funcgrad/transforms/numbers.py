@@ -218,23 +218,22 @@ class NumberTrace(LinearizeTrace):
             found = self._process_numbers(primitive, primitive.at_numbers, args)
             if found is not None:
                 return found
-        links: list[Link] = []
+        links: dict[int, Link] = {}
         tracers: list[Any] = []
         for arg in args:
             if type(arg) is NumberTracer and arg.owner is self:
                 arg = self._as_array(arg, links)
             tracers.append(arg)
         if links:
-            self._crossings.append((self.count, len(self.tape.entries), links))
+            self._crossings.append((self.count, len(self.tape.entries), [*links.values()]))
         return super().process(primitive, tuple(tracers))
 
-    def _as_array(self, tracer: NumberTracer, links: list[Link]) -> LinearizeTracer:
+    def _as_array(self, tracer: NumberTracer, links: dict[int, Link]) -> LinearizeTracer:
         """A number on the way of arrays, the same each time for one operation."""
-        index = next((index for known, index in links if known is tracer), None)
-        if index is None:
-            index = self.tape.new_slot(tracer.aval).index
-            links.append((tracer, index))
-        return LinearizeTracer(self, tracer.primal, index)
+        link = links.get(id(tracer))
+        if link is None:
+            link = links[id(tracer)] = tracer, self.tape.new_slot(tracer.aval).index
+        return LinearizeTracer(self, tracer.primal, link[1])
 
     def _as_number(self, tracer: LinearizeTracer) -> NumberTracer:
         """A result of the way of arrays that is a number."""

@@ -102,7 +102,8 @@ def assert_as_numpy(name: str, a: np.ndarray, b: np.ndarray) -> None:
         with np.errstate(over="ignore"):
             wanted = wanted.astype(found.dtype)  # determinants may be too large for it
         bound = bound.reshape(bound.shape + extra) * size * EPS[a.dtype.char]
-        is_near = np.abs(found - wanted) <= bound
+        with np.errstate(invalid="ignore"):  # where both are infinite
+            is_near = np.abs(found - wanted) <= bound
         is_near |= ~np.isfinite(found) & ~np.isfinite(wanted)
         assert is_near.all(), (name, a.shape, a.dtype)
 

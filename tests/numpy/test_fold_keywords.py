@@ -78,7 +78,7 @@ def array(dtype: Any, shape: tuple[int, ...], rng: np.random.Generator, is_exact
     # No negative numbers become unsigned ones, which is undefined.
     x = np.abs(x) if dtype.kind == "u" or is_exact else x
     if dtype.kind == "c":
-        x = x + 1j * rng.normal(size=shape)
+        x = np.asarray(x + 1j * rng.normal(size=shape))
     if dtype.kind in "fc" and not is_exact and x.size > 2:
         x.flat[1] = np.nan
     return x.astype(dtype)
