@@ -37,7 +37,7 @@ from funcgrad.compiler.runtime.dependencies import (
     numba_version,
     sources_digest,
 )
-from funcgrad.compiler.runtime.disk_cache import DiskCache, open_default, size_limit
+from funcgrad.compiler.runtime.disk_cache import DiskCache, from_home, open_default, size_limit
 from funcgrad.compiler.runtime.linker import link
 from funcgrad.compiler.runtime.preload import preload
 from funcgrad.digests import digest
@@ -427,7 +427,7 @@ def set_cache_dir(path: str | Path | None) -> None:
         CacheError: The folder cannot be used, or others could write to it.
     """
     with _LOCK:
-        _Disk.cache = None if path is None else DiskCache(Path(path).expanduser(), size_limit())
+        _Disk.cache = None if path is None else DiskCache(from_home(path), size_limit())
         _Disk.is_open = True
 
 
