@@ -47,7 +47,7 @@ class _Pending:
 
 
 def _restore(cls: Any, before: dict[str, Any]) -> None:
-    """Half of a class cannot be finished: fields have lost their defaults, and methods are there."""
+    """Undo half of the work, which cannot be done twice: defaults leave the fields first."""
     for name in [name for name in cls.__dict__ if name not in before]:
         delattr(cls, name)
     for name, value in before.items():
