@@ -8,7 +8,6 @@ this file loads neither: a process that finds all its kernels on disk never impo
 from __future__ import annotations
 
 import ctypes
-import importlib
 import os
 import sys
 import threading
@@ -40,6 +39,7 @@ from funcgrad.compiler.runtime.dependencies import (
 from funcgrad.compiler.runtime.disk_cache import DiskCache, from_home, open_default, size_limit
 from funcgrad.compiler.runtime.linker import link
 from funcgrad.compiler.runtime.preload import preload
+from funcgrad.compiler.runtime.whole_imports import import_whole
 from funcgrad.digests import digest
 from funcgrad.errors import CompilerError
 from funcgrad.forking import held_by_forks, in_children
@@ -473,10 +473,10 @@ def _array_offsets() -> dict[str, int]:
 @cache
 def _frontend() -> Any:
     """The only place that loads Numba."""
-    return importlib.import_module("funcgrad.compiler.native.numba_frontend")
+    return import_whole("funcgrad.compiler.native.numba_frontend")
 
 
 @cache
 def _native() -> Any:
     """The only place that loads llvmlite in a process that compiles nothing."""
-    return importlib.import_module("funcgrad.compiler.native.llvm_backend")
+    return import_whole("funcgrad.compiler.native.llvm_backend")
