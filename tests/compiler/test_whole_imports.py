@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
+from funcgrad.compiler.runtime import kernel_store
 from funcgrad.compiler.runtime.whole_imports import import_whole
+from funcgrad.errors import CompilerError
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="needs signals")
 
@@ -61,6 +63,17 @@ def test_threads_and_the_end_of_a_process_import_themselves(
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
     assert import_whole("json") is found[0]
+
+
+def test_a_file_with_the_name_of_a_module_is_no_deadlock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The compiler imports it, with locks held, and it calls a compiled function."""
+    text = "from funcgrad.compiler.runtime.kernel_store import kernel_address\nkernel_address('')\n"
+    (tmp_path / "module_that_compiles.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(CompilerError, match=r"such as glob\.py: rename it"), kernel_store._LOCK:
+        import_whole("module_that_compiles")
 
 
 PROCESS = """

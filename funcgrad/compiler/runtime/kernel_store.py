@@ -39,7 +39,7 @@ from funcgrad.compiler.runtime.dependencies import (
 from funcgrad.compiler.runtime.disk_cache import DiskCache, from_home, open_default, size_limit
 from funcgrad.compiler.runtime.linker import link
 from funcgrad.compiler.runtime.preload import preload
-from funcgrad.compiler.runtime.whole_imports import import_whole
+from funcgrad.compiler.runtime.whole_imports import import_whole, is_importing
 from funcgrad.digests import digest
 from funcgrad.errors import CompilerError
 from funcgrad.forking import held_by_forks, in_children
@@ -266,6 +266,11 @@ def executor_address() -> int:
 
 def _build(builds: Sequence[_Build]) -> None:
     """Bring several texts into memory, as many at a time as there are processors."""
+    if is_importing():  # and would wait for itself
+        raise CompilerError(
+            "a compiled function was called by a module that the compiler imports. A file of yours "
+            "has the name of a module of Python or of a library, such as glob.py: rename it."
+        )
     with _LOCK:
         waiting: deque[_Build] = deque()
         for build in builds:
