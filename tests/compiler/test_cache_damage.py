@@ -314,6 +314,22 @@ def test_facts_are_asked_for_once(folder: Path, monkeypatch: pytest.MonkeyPatch)
     assert find() == first
 
 
+@pytest.mark.parametrize("error", [RecursionError, MemoryError])
+def test_what_the_process_lacks_is_no_defect_of_a_kernel(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    """A first call deep in a recursion; there is nothing to report, and the next one compiles."""
+
+    def fail(self: Any) -> None:
+        raise error
+
+    with monkeypatch.context() as there:
+        there.setattr(kernel_store._Build, "_emission", fail)
+        with pytest.raises(error):
+            compile_anew()
+    assert compile_anew()[0] > 0
+
+
 # Which folders are used.
 
 

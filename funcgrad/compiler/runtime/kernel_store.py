@@ -354,6 +354,8 @@ class _Build:
         """Errors as a defect of funcgrad, with the text that caused it."""
         try:
             yield
+        except (MemoryError, RecursionError):  # say nothing of the text
+            raise
         except Exception as error:
             raise CompilerError(
                 f"a generated kernel does not compile, which is a defect of funcgrad: {error}\n"
