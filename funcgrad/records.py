@@ -36,9 +36,23 @@ class _Pending:
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         with _LOCK:
             if self.cls.__dict__[self.name] is self:
-                _finish(self.cls, self.options)
+                before = dict(self.cls.__dict__)
+                try:
+                    _finish(self.cls, self.options)
+                except BaseException:  # Ctrl-C, after which the class waits for the next attempt
+                    _restore(self.cls, before)
+                    raise
         found = self.cls.__dict__[self.name]
         return found.__get__(instance, owner) if self.name == "__init__" else found
+
+
+def _restore(cls: Any, before: dict[str, Any]) -> None:
+    """Undo half of the work, which cannot be done twice: defaults leave the fields first."""
+    for name in [name for name in cls.__dict__ if name not in before]:
+        delattr(cls, name)
+    for name, value in before.items():
+        if cls.__dict__.get(name) is not value:
+            setattr(cls, name, value)
 
 
 def _finish(cls: Any, options: dict[str, bool]) -> None:

@@ -7,6 +7,7 @@ import dataclasses
 import inspect
 import pickle
 import re
+import sys
 import threading
 from dataclasses import FrozenInstanceError, field
 from pathlib import Path
@@ -120,6 +121,51 @@ def test_threads_that_make_the_first_object_at_once() -> None:
         for thread in threads:
             thread.join()
         assert made == [2] * 4
+
+
+def interrupt(act: Any, at: int) -> int:
+    """How many lines of data classes something runs; Ctrl-C comes at one of them."""
+    files = (records.__file__, dataclasses.__file__)
+    count, before = 0, sys.gettrace()
+
+    def trace(frame: Any, event: str, arg: Any) -> Any:
+        nonlocal count
+        if frame.f_code is records._restore.__code__ or frame.f_code.co_filename not in files:
+            return None
+        count += event == "line"
+        if event == "line" and count == at:
+            raise KeyboardInterrupt
+        return trace
+
+    sys.settrace(trace)
+    try:
+        act()
+    except KeyboardInterrupt:
+        assert count == at
+    finally:
+        sys.settrace(before)
+    return count
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_a_class_whose_finishing_was_interrupted_is_finished_later(
+    options: dict[str, bool],
+) -> None:
+    def decorate(at: int) -> Any:
+        def make(cls: type) -> Any:
+            made: Any = records.dataclass(**options)(cls)
+            if made.__name__ == "Derived":  # which finishes its base, too
+                lines.append(interrupt(lambda: made(1), at))
+            return made
+
+        return lambda **options: make
+
+    lines: list[int] = []
+    expected = behaviour(dataclasses.dataclass, options, True)
+    assert behaviour(decorate(0), options, True) == expected
+    assert lines[0] > 100
+    for at in range(1, lines[0], 11):
+        assert behaviour(decorate(at), options, True) == expected, at
 
 
 def methods_written(decorate: Any, options: dict[str, bool]) -> list[Any]:

@@ -6,7 +6,6 @@ exist so that programs written for JAX run after their imports were changed.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -17,6 +16,7 @@ from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.placement import check_placement
 from funcgrad.core.source import in_scope
 from funcgrad.core.trace import Tracer
+from funcgrad.core.transformed import Transformed
 from funcgrad.errors import ArgumentError
 from funcgrad.primitives.objects import HoldsArray, StandsForArray, map_values
 
@@ -182,9 +182,8 @@ def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[
     """
     label = getattr(fun, "__name__", type(fun).__name__) if name is None else name
 
-    @functools.wraps(fun)
-    def named(*args: Any, **kwargs: Any) -> Any:
+    def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         with named_scope(label):
             return fun(*args, **kwargs)
 
-    return named
+    return Transformed(run, named_call, fun, name=name)

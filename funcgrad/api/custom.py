@@ -20,7 +20,7 @@ from funcgrad.api.rule_results import describe, is_zero_tree, place_of
 from funcgrad.api.staging import StagedFunction
 from funcgrad.core.program import evaluate
 from funcgrad.core.trace import EVAL, current_trace
-from funcgrad.core.transformed import Travels
+from funcgrad.core.transformed import HoldsProgram, Travels
 from funcgrad.errors import ArgumentError, TreeError
 from funcgrad.forking import cached_property
 from funcgrad.higher_order.closures import HoldsFunctions
@@ -467,4 +467,4 @@ def closure_convert(fun: Function, *example_args: Any) -> tuple[Function, list[A
             )
         return tree_unflatten(out_tree, evaluate(program, [*args[n:], *leaves]))
 
-    return converted, list(staged.captured)
+    return HoldsProgram(converted), list(staged.captured)

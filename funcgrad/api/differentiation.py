@@ -28,7 +28,7 @@ from funcgrad.api.linear_functions import (
 )
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.trace import Tracer
-from funcgrad.core.transformed import Transformed
+from funcgrad.core.transformed import HoldsProgram, Transformed
 from funcgrad.dtypes import float0
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 from funcgrad.higher_order.linearity import nonlinear_entry
@@ -554,7 +554,7 @@ def linear_transpose(fun: Function, *primals: Any) -> Function:
         found: tuple[Any, ...] = tree_unflatten(treedef, pulled)
         return found
 
-    return transposed
+    return HoldsProgram(transposed)
 
 
 def _aval_like(x: Any) -> ShapedArray:

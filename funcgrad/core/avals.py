@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.dtypes import PYTHON_SCALARS, check_dtype, short_name
-from funcgrad.errors import ShapeError
+from funcgrad.errors import ArgumentError, ShapeError
 
 Shape = tuple[int, ...]
 
@@ -134,6 +134,7 @@ def aval_of(value: Any) -> ShapedArray:
 
     Raises:
         DtypeError: If the dtype is not supported.
+        ArgumentError: If it is a masked array.
     """
     kind = type(value)
     if kind is np.ndarray:
@@ -148,5 +149,11 @@ def aval_of(value: Any) -> ShapedArray:
     if isinstance(value, np.generic):
         scalar = _SCALARS[kind] = shaped((), check_dtype(value.dtype, "a NumPy scalar"))
         return scalar
+    # Only here is there any other class of arrays; `np.ma` is imported by being named.
+    if isinstance(value, np.ndarray) and isinstance(value, np.ma.MaskedArray):
+        raise ArgumentError(
+            "masked arrays are not supported, because their masks would be ignored. Pass "
+            "x.filled(value), or data and mask apart."
+        )
     array = np.asarray(value)
     return shaped(array.shape, check_dtype(array.dtype, f"a value of type {kind.__name__}"))

@@ -111,6 +111,27 @@ class BelongsToProcess:
         )
 
 
+class HoldsProgram(BelongsToProcess):
+    """A function that runs what it has traced.
+
+    Args:
+        run: What it does.
+    """
+
+    called = "a function that holds a traced program"
+    instead = "Pickle the function that it was made of."
+
+    def __init__(self, run: Callable[..., Any]) -> None:
+        update_wrapper(self, run)
+        self._run = run
+
+    def __call__(self, *args: Any) -> Any:
+        return self._run(*args)
+
+    def __repr__(self) -> str:
+        return f"<function {self._run.__qualname__}>"
+
+
 class MadeOf(Travels):
     """Base of functions that know what they are made of.
 

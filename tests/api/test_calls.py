@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import funcgrad as fg
+import funcgrad.numpy as fnp
 from funcgrad import errors, tree_util
 from funcgrad.errors import ImpureFunctionWarning
 
@@ -257,6 +258,26 @@ def test_masked_arrays_are_refused() -> None:
     for _ in range(2):
         with pytest.raises(errors.ArgumentError, match=r"`args\[0\]` of .* is a masked array"):
             f(np.ma.array([1.0, 2.0], mask=[False, True]))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda m, x: fg.jit(lambda x: x * m)(x),
+        lambda m, x: fg.grad(lambda x: np.sum(x * m))(x),
+        lambda m, x: fg.value_and_grad(np.sum)(m),
+        lambda m, x: fg.jvp(np.sum, (m,), (x,)),
+        lambda m, x: fg.vjp(np.sum, m),
+        lambda m, x: fg.vmap(np.sum)(np.ma.stack([m, m])),
+        lambda m, x: fg.hessian(np.sum)(m),
+        lambda m, x: fnp.sum(m),
+        lambda m, x: fg.lax.scan(lambda c, y: (c + y, y), 0.0, m),
+    ],
+)
+def test_masks_are_never_ignored(call: Any) -> None:
+    m, x = np.ma.array([1.0, 2.0], mask=[False, True]), np.ones(2)
+    with pytest.raises(TypeError, match="masked arrays are not supported"):
+        call(m, x)
 
 
 def test_types_are_not_values() -> None:

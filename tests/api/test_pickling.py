@@ -115,6 +115,8 @@ MADE: dict[str, Callable[[], Any]] = {
     "custom_gradient of a function": lambda: fg.custom_gradient(loss_and_pull),
     "grad of custom_jvp": lambda: fg.vmap(fg.grad(with_jvp)),
     "method": lambda: Holder().method,
+    "named_call": lambda: fg.named_call(powers, name="powers"),
+    "jit of a named_call": lambda: fg.jit(fg.named_call(powers)),
 }
 
 

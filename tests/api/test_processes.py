@@ -159,6 +159,10 @@ def square(x: Any) -> Any:
     return x * x
 
 
+def double(x: Any) -> Any:
+    return 2.0 * x
+
+
 def test_what_belongs_to_a_process_says_so() -> None:
     f = fg.jit(square)
     lowered = f.lower(X)
@@ -178,6 +182,10 @@ def test_what_belongs_to_a_process_says_so() -> None:
         with pytest.raises(UnpicklableError, match="Pickle the function and the point"):
             pickle.dumps(linear)
         np.testing.assert_array_equal(copy.deepcopy(linear)(X), linear(X))
+    for traced in (fg.linear_transpose(double, X), fg.closure_convert(double, X)[0]):
+        with pytest.raises(UnpicklableError, match="Pickle the function that it was made of"):
+            pickle.dumps(traced)
+        assert copy.deepcopy(traced) is traced
     assert issubclass(UnpicklableError, TypeError)
 
 

@@ -252,6 +252,11 @@ def test_the_folder_vanishes(folder: Path) -> None:
     folder.rmdir()
     with pytest.warns(CacheWarning, match="is not kept"):
         assert compile_anew() == (compiled, 0, 0)
+    # What only asks about the folder finds nothing in it.
+    assert kernel_store.cache_size() == 0
+    kernel_store.cache_clear()
+    config = fg.show_config("dicts")
+    assert config is not None
 
 
 def test_nothing_is_kept_without_a_folder(folder: Path) -> None:
@@ -309,6 +314,22 @@ def test_facts_are_asked_for_once(folder: Path, monkeypatch: pytest.MonkeyPatch)
     assert find() == first
 
 
+@pytest.mark.parametrize("error", [RecursionError, MemoryError])
+def test_what_the_process_lacks_is_no_defect_of_a_kernel(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    """A first call deep in a recursion; there is nothing to report, and the next one compiles."""
+
+    def fail(self: Any) -> None:
+        raise error
+
+    with monkeypatch.context() as there:
+        there.setattr(kernel_store._Build, "_emission", fail)
+        with pytest.raises(error):
+            compile_anew()
+    assert compile_anew()[0] > 0
+
+
 # Which folders are used.
 
 
@@ -319,6 +340,17 @@ def test_folders_are_private(tmp_path: Path) -> None:
     for path in store.folder.iterdir():
         assert path.stat().st_mode & 0o777 == 0o600
     assert store.read(KEY, FACTS) == b"code"
+
+
+def test_folders_above_are_private_too(tmp_path: Path) -> None:
+    """Without this, no folder that a process with umask 0 makes could be used."""
+    before = os.umask(0)
+    try:
+        store = DiskCache(tmp_path / "new" / "deep" / "kernels")
+    finally:
+        os.umask(before)
+    for folder in (store.folder, store.folder.parent, store.folder.parent.parent):
+        assert folder.stat().st_mode & 0o777 == 0o700
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o770, 0o702, 0o720])
@@ -507,6 +539,48 @@ def test_permissions_that_the_system_enforces() -> None:
     finally:
         place.chmod(0o700)
         shutil.rmtree(place)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a user without a name")
+@pytest.mark.parametrize("variable", ["HOME", "XDG_CACHE_HOME", None])
+def test_a_home_that_cannot_be_used_is_a_warning(
+    variable: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Containers run as users without a name, with no home or that of somebody else."""
+    place = Path(tempfile.mkdtemp())
+    try:
+        for name in ("HOME", "XDG_CACHE_HOME", "FUNCGRAD_CACHE_DIR"):
+            monkeypatch.delenv(name, raising=False)
+        if variable is not None:
+            monkeypatch.setenv(variable, str(place / "of-another-user"))
+        (place / "of-another-user").mkdir()
+        place.chmod(0o000)
+
+        def use() -> None:
+            if os.getuid() == 0:
+                os.setgroups([])
+                os.setgid(54321)
+                os.setuid(54321)
+            elif variable is None:  # a user who has a name
+                return
+            with pytest.warns(CacheWarning, match="compiled kernels are not kept"):
+                assert cache.open_default() is None
+            os.environ["FUNCGRAD_CACHE_DIR"] = "~/kernels" if variable is None else f"{place}/x"
+            with pytest.raises(CacheError, match="Set FUNCGRAD_CACHE_DIR to a folder that you"):
+                cache.open_default()
+
+        assert survives(use) == ""
+    finally:
+        place.chmod(0o700)
+        shutil.rmtree(place)
+
+
+@pytest.mark.parametrize("name", ["~nobody-has-this-name/kernels", "k" * 300, "nul\0in a name"])
+def test_names_that_no_folder_can_have(name: str, tmp_path: Path) -> None:
+    before = kernel_store.cache_dir()
+    with pytest.raises(CacheError, match="Set FUNCGRAD_CACHE_DIR to a folder that you can write"):
+        kernel_store.set_cache_dir(name if name.startswith("~") else tmp_path / name)
+    assert kernel_store.cache_dir() == before
 
 
 def test_a_file_is_no_folder(tmp_path: Path) -> None:

@@ -57,6 +57,27 @@ def test_what_is_there_stays_and_what_is_not_stays_absent(example: str) -> None:
         importlib.import_module("funcgrad_no_such_module")
 
 
+def test_modules_of_a_package_that_is_put_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another thread may import them: `importlib.metadata` wants one of `importlib.resources`."""
+    name = "funcgrad_put_off_package"
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "__init__.py").write_text(f"from {name}.part import value\n")
+    (tmp_path / name / "part.py").write_text("value = [1]\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    try:
+        with put_off(name):
+            part = importlib.import_module(f"{name}.part")
+            assert type(sys.modules[name]) is PutOff
+        whole = importlib.import_module(name)
+        assert whole.part is part
+        assert whole.value is part.value
+    finally:
+        for path in (name, f"{name}.part"):
+            sys.modules.pop(path, None)
+
+
 START = """
 import os, sys, time
 import numpy as np

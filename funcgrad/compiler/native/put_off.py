@@ -43,16 +43,27 @@ def put_off(name: str, **given: Any) -> Iterator[None]:
         name: The module.
         given: What stands for some of its names.
     """
-    is_there = (
-        name.partition(".")[0] in sys.stdlib_module_names
-        or importlib.util.find_spec(name) is not None
-    )
-    if name in sys.modules or not is_there:
+    spec = None if name in sys.modules else importlib.util.find_spec(name)
+    if spec is None:
         yield
         return
-    module = sys.modules[name] = PutOff(name)
+    module = PutOff(name)
     vars(module).update(given)
+    if spec.submodule_search_locations is not None:
+        # Other threads may import a module of the package meanwhile.
+        module.__path__ = spec.submodule_search_locations
+    sys.modules[name] = module
     try:
         yield
     finally:
         put_away(module)
+        _adopt(name)
+
+
+def _adopt(name: str) -> None:
+    """Give a package the modules of it that were imported while it was put off."""
+    found = [path for path in list(sys.modules) if path.startswith(f"{name}.")]
+    for path in found:
+        child = path.removeprefix(f"{name}.")
+        if "." not in child:
+            vars(importlib.import_module(name)).setdefault(child, sys.modules[path])

@@ -60,12 +60,34 @@ def default_folder() -> Path | None:
 
     ``FUNCGRAD_CACHE_DIR`` if set, else ``funcgrad`` in the user's cache folder
     (``XDG_CACHE_HOME``).
+
+    Raises:
+        CacheError: The path begins with a home folder that the system does not know.
     """
     asked = environment.text(FOLDER_VARIABLE)
     if asked is not None:
-        return None if asked.lower() in ("", "off") else Path(asked).expanduser()
+        return None if asked.lower() in ("", "off") else from_home(asked)
     base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path("~/.cache").expanduser()) / "funcgrad"
+    return (Path(base) if base else from_home("~/.cache")) / "funcgrad"
+
+
+def from_home(path: str | Path) -> Path:
+    """A path whose ``~`` is replaced by the home folder.
+
+    Args:
+        path: It may begin with ``~`` or ``~user``.
+
+    Raises:
+        CacheError: There is no such home folder. Containers often run as a user without a name, and
+            without ``HOME``.
+    """
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise CacheError(
+            f"the folder of compiled kernels {str(path)!r} is in a home folder that is not known: "
+            f"HOME is not set, or there is no such user. {_ADVICE}"
+        ) from error
 
 
 def size_limit() -> int:
@@ -83,11 +105,9 @@ def size_limit() -> int:
 
 def open_default() -> DiskCache | None:
     """The cache in `default_folder`; a folder nobody asked for may fail with a warning only."""
-    folder = default_folder()
-    if folder is None:
-        return None
     try:
-        return DiskCache(folder, size_limit())
+        folder = default_folder()
+        return None if folder is None else DiskCache(folder, size_limit())
     except CacheError as error:
         if environment.text(FOLDER_VARIABLE) is not None:
             raise
@@ -219,8 +239,8 @@ class DiskCache:
             raise
 
     def _files(self) -> Iterator[tuple[Path, os.stat_result]]:
-        """The cache's own files; those of others are not touched."""
-        with os.scandir(self.folder) as entries:
+        """The cache's own files; those of others are not touched. A vanished folder has none."""
+        with suppress(FileNotFoundError), os.scandir(self.folder) as entries:
             for entry in entries:
                 if _OWN_NAME.fullmatch(entry.name):
                     try:
@@ -287,20 +307,22 @@ def _is_private(status: os.stat_result) -> bool:
 
 def _made_private(folder: Path) -> Path:
     """The folder that a path leads to now, made and found to be the user's own."""
-    if folder.is_symlink():
+    try:
+        is_link = folder.is_symlink()
+        if not is_link:
+            _make(folder)
+            # From here on without the links that are above it.
+            real = folder.resolve(strict=True)
+            status = real.stat()
+    except (OSError, ValueError) as error:
+        raise CacheError(
+            f"the folder of compiled kernels {str(folder)!r} cannot be created: {error}. {_ADVICE}"
+        ) from error
+    if is_link:
         raise CacheError(
             f"the folder of compiled kernels {str(folder)!r} is a link, which may lead elsewhere "
             f"tomorrow. Set {FOLDER_VARIABLE} to the folder itself: {str(folder.resolve())!r}"
         )
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # From here on without the links that are above it.
-        real = folder.resolve(strict=True)
-        status = real.stat()
-    except OSError as error:
-        raise CacheError(
-            f"the folder of compiled kernels {str(folder)!r} cannot be created: {error}. {_ADVICE}"
-        ) from error
     if hasattr(os, "getuid"):
         _check_owner(real, status)
         for parent in real.parents:
@@ -310,6 +332,17 @@ def _made_private(folder: Path) -> Path:
             f"the folder of compiled kernels {str(folder)!r} is not readable. {_ADVICE}"
         )
     return real
+
+
+def _make(folder: Path) -> None:
+    """A folder and those above it that are missing, each for its user alone."""
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except FileNotFoundError:
+        if folder.parent == folder:
+            raise
+        _make(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
 
 
 _ADVICE = f"Set {FOLDER_VARIABLE} to a folder that you can write to, or to 'off'."

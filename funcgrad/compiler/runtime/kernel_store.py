@@ -8,7 +8,6 @@ this file loads neither: a process that finds all its kernels on disk never impo
 from __future__ import annotations
 
 import ctypes
-import importlib
 import os
 import sys
 import threading
@@ -37,9 +36,10 @@ from funcgrad.compiler.runtime.dependencies import (
     numba_version,
     sources_digest,
 )
-from funcgrad.compiler.runtime.disk_cache import DiskCache, open_default, size_limit
+from funcgrad.compiler.runtime.disk_cache import DiskCache, from_home, open_default, size_limit
 from funcgrad.compiler.runtime.linker import link
 from funcgrad.compiler.runtime.preload import preload
+from funcgrad.compiler.runtime.whole_imports import import_whole, is_importing
 from funcgrad.digests import digest
 from funcgrad.errors import CompilerError
 from funcgrad.forking import held_by_forks, in_children
@@ -266,6 +266,11 @@ def executor_address() -> int:
 
 def _build(builds: Sequence[_Build]) -> None:
     """Bring several texts into memory, as many at a time as there are processors."""
+    if is_importing():  # and would wait for itself
+        raise CompilerError(
+            "a compiled function was called by a module that the compiler imports. A file of yours "
+            "has the name of a module of Python or of a library, such as glob.py: rename it."
+        )
     with _LOCK:
         waiting: deque[_Build] = deque()
         for build in builds:
@@ -349,6 +354,8 @@ class _Build:
         """Errors as a defect of funcgrad, with the text that caused it."""
         try:
             yield
+        except (MemoryError, RecursionError):  # say nothing of the text
+            raise
         except Exception as error:
             raise CompilerError(
                 f"a generated kernel does not compile, which is a defect of funcgrad: {error}\n"
@@ -427,7 +434,7 @@ def set_cache_dir(path: str | Path | None) -> None:
         CacheError: The folder cannot be used, or others could write to it.
     """
     with _LOCK:
-        _Disk.cache = None if path is None else DiskCache(Path(path).expanduser(), size_limit())
+        _Disk.cache = None if path is None else DiskCache(from_home(path), size_limit())
         _Disk.is_open = True
 
 
@@ -473,10 +480,10 @@ def _array_offsets() -> dict[str, int]:
 @cache
 def _frontend() -> Any:
     """The only place that loads Numba."""
-    return importlib.import_module("funcgrad.compiler.native.numba_frontend")
+    return import_whole("funcgrad.compiler.native.numba_frontend")
 
 
 @cache
 def _native() -> Any:
     """The only place that loads llvmlite in a process that compiles nothing."""
-    return importlib.import_module("funcgrad.compiler.native.llvm_backend")
+    return import_whole("funcgrad.compiler.native.llvm_backend")
