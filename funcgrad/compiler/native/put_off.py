@@ -43,11 +43,8 @@ def put_off(name: str, **given: Any) -> Iterator[None]:
         name: The module.
         given: What stands for some of its names.
     """
-    is_there = (
-        name.partition(".")[0] in sys.stdlib_module_names
-        or importlib.util.find_spec(name) is not None
-    )
-    if name in sys.modules or not is_there:
+    # To look for a module within a package would import the package.
+    if name in sys.modules or importlib.util.find_spec(name.partition(".")[0]) is None:
         yield
         return
     module = sys.modules[name] = PutOff(name)
