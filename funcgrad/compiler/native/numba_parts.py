@@ -76,10 +76,12 @@ def _told_of_lines() -> Sequence[Any]:
 _BESIDE: dict[str, dict[str, Any]] = {
     "yaml": {},
     "base64": {},
+    "shutil": {},
+    "traceback": {},
     "logging": {"getLogger": _Logger},
     _COVERAGE: {"get_registered_loc_notify": _told_of_lines},
 }
-"""What Numba imports for settings, caches and messages."""
+"""What Numba imports for settings, caches, debuggers and messages."""
 
 
 class _Part(PutOff):
