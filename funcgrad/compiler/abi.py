@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-ABI = 7
+ABI = 8
 """Version of the kernel ABI: the meaning of slots, args and the words."""
 
 ERROR_WORDS = 4
@@ -122,7 +122,7 @@ rows) are bytes. Every thread needs ``lane`` bytes of scratch memory for a block
 """
 
 STRIDED_WORDS = [
-    "begin", "end", "groups", "group_rows", "rows", "is_near", "strip_groups", "group_strips",
+    "begin", "end", "groups", "group_rows", "rows", "strip_groups", "group_strips",
     "strips", "panel", "blocks", "terms", "slot_a", "offset_a", "slot_b", "offset_b", "slot_c",
     "offset_c", "slot_outer", "offset_outer", "slot_rows", "offset_rows", "slot_blocks",
     "offset_blocks", "slot_terms", "offset_terms",
@@ -135,9 +135,9 @@ words stand ``(b, c, columns)`` of every strip. Other tables of int64 hold dista
 ``(a, b)``. Column ``j`` of strip ``s`` in row ``i`` of an outer index ``o``, at ``c + outer[o].c +
 rows[i].c + strips[s].c``, is the sum over blocks ``k`` and terms ``t`` of the number at ``a +
 outer[o].a + rows[i].a + blocks[k].a + terms[t].a``, times column ``j`` at ``b + outer[o].b +
-strips[s].b + blocks[k].b + terms[t].b``. Where ``is_near`` is 1, rows lie side by side in A. Every
-outer index has ``groups`` groups of ``group_rows`` rows, each with ``strip_groups`` groups of
-``group_strips`` strips; ``begin <= group < end`` are computed, ``panel`` strips at a time.
+strips[s].b + blocks[k].b + terms[t].b``. Every outer index has ``groups`` groups of ``group_rows``
+rows, each with ``strip_groups`` groups of ``group_strips`` strips; ``begin <= group < end`` are
+computed, ``panel`` strips at a time.
 """
 
 SMALL_WORDS = [

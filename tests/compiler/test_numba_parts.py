@@ -44,7 +44,7 @@ assert "numba.core.lowering" in loaded()
 assert "numba" not in sys.modules
 assert not loaded() & {"numba.core.typeinfer", "numba.parfors", "numba.core.typing.context"}
 assert len(loaded()) < 60, len(loaded())
-assert "yaml" not in sys.modules
+assert not sys.modules.keys() & {"yaml", "coverage"}
 """,
     "whole after parts": """
 compile_one()
@@ -96,6 +96,16 @@ pathlib.Path(".numba_config.yaml").write_text("developer_mode: 1")
 compile_one()
 config = sys.modules["numba.core.config"]
 assert config.DEVELOPER_MODE == 1 or not config._HAVE_YAML
+""",
+    "lines that are reported": """
+compile_one()
+config, lowering = sys.modules["numba.core.config"], sys.modules["numba.core.lowering"]
+if hasattr(config, "JIT_COVERAGE"):
+    from numba.misc import coverage_support
+    coverage_support._the_registry.append(lambda: "told")
+    assert not lowering.get_registered_loc_notify()
+    config.JIT_COVERAGE = 1
+    assert "told" in lowering.get_registered_loc_notify()
 """,
     "threads": """
 errors = []

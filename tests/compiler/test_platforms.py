@@ -107,7 +107,9 @@ def vectors(features: str) -> Iterator[tuple[str, Code]]:
     lanes = gemm.inner_shape(8, features).lanes
     for kind in gemm.Kind:
         yield kind.value, gemm.tiles_code("s", gemm.inner_shape(4, features), kind)
-    yield "strided", strided.strided_code("s", strided.inner_shape(4, features))
+    shape = strided.inner_shape(4, features)
+    for is_near in (False, True):
+        yield "strided", strided.strided_code("s", shape, shape.rows, is_near)
     yield "Fourier", fourier.fourier_code("z", lanes)
     yield "small, in lanes", InLanes("d", lanes).text(NAMES[0])
     yield "small, in rows", InRows("d", lanes).text(NAMES[0])

@@ -61,12 +61,27 @@ class _Logger:
         return getattr(logging.getLogger(self.name), attribute)
 
 
+_COVERAGE = "numba.misc.coverage_support"
+"""It imports the package `coverage`, which takes longer than all parts together."""
+
+
+def _told_of_lines() -> Sequence[Any]:
+    """Who is told of the lines that Numba compiles: nobody, unless it is to report coverage."""
+    if not importlib.import_module(f"{_NAME}.core.config").JIT_COVERAGE:
+        return ()
+    found: Sequence[Any] = importlib.import_module(_COVERAGE).get_registered_loc_notify()
+    return found
+
+
 _BESIDE: dict[str, dict[str, Any]] = {
     "yaml": {},
     "base64": {},
+    "shutil": {},
+    "traceback": {},
     "logging": {"getLogger": _Logger},
+    _COVERAGE: {"get_registered_loc_notify": _told_of_lines},
 }
-"""What Numba imports for settings, caches and messages."""
+"""What Numba imports for settings, caches, debuggers and messages."""
 
 
 class _Part(PutOff):

@@ -43,13 +43,16 @@ def put_off(name: str, **given: Any) -> Iterator[None]:
         name: The module.
         given: What stands for some of its names.
     """
-    spec = None if name in sys.modules else importlib.util.find_spec(name)
+    # To look for a module within a package would import the package.
+    parent, _, _ = name.rpartition(".")
+    known = name if not parent or parent in sys.modules else name.partition(".")[0]
+    spec = None if name in sys.modules else importlib.util.find_spec(known)
     if spec is None:
         yield
         return
     module = PutOff(name)
     vars(module).update(given)
-    if spec.submodule_search_locations is not None:
+    if known == name and spec.submodule_search_locations is not None:
         # Other threads may import a module of the package meanwhile.
         module.__path__ = spec.submodule_search_locations
     sys.modules[name] = module

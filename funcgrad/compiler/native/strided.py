@@ -31,16 +31,36 @@ def inner_shape(itemsize: int, features: str) -> Shape:
     return Shape(packed.lanes, _MANY_ROWS if has_many else _FEW_ROWS, 3 if has_many else 2)
 
 
-def strided_code(letter: str, shape: Shape) -> Code:
-    """The step for numbers of BLAS's type ``letter``: s or d."""
-    return _Assembly(letter, shape).text()
+def rows_at_once(rows: int, shape: Shape) -> tuple[int, ...]:
+    """The rows of the inner loops through which so many rows go, each the greatest that fits."""
+    most = shape.rows[0]
+    found, rest = [most] * (rows >= most), rows % most
+    for fewer in shape.rows[1:]:
+        if rest >= fewer:
+            found.append(fewer)
+            rest %= fewer
+    return tuple(found)
+
+
+def strided_code(letter: str, shape: Shape, rows: tuple[int, ...], is_near: bool) -> Code:
+    """The step for numbers of BLAS's type ``letter``: s or d.
+
+    Args:
+        letter: The type.
+        shape: What its inner loops can look like.
+        rows: How many rows its inner loops have: `rows_at_once`.
+        is_near: Whether the rows of A are neighbours.
+    """
+    return _Assembly(letter, shape, rows, is_near).text()
 
 
 class _Assembly(VectorAssembly):
-    def __init__(self, letter: str, shape: Shape) -> None:
+    def __init__(self, letter: str, shape: Shape, rows: tuple[int, ...], is_near: bool) -> None:
         super().__init__(4 if letter in "sc" else 8, shape.lanes)
         self.letter = letter
-        self.shape = shape
+        self.rows = rows
+        self.vectors = shape.vectors
+        self.is_near = is_near
 
     def text(self) -> Code:
         self._step()
@@ -48,14 +68,14 @@ class _Assembly(VectorAssembly):
 
     _ARGUMENTS = "ptr %table, ptr %end, ptr %a, ptr %b, ptr %c, ptr %lines, ptr %strips, i1 %adds"
 
-    def _inner(self, is_near: bool, rows: int, vectors: int) -> None:
+    def _inner(self, rows: int, vectors: int) -> None:
         """C (+)= some terms of some rows and strips."""
         every = list(itertools.product(range(rows), range(vectors)))
-        with self.function(_name(is_near, rows, vectors), self._ARGUMENTS):
+        with self.function(_name(rows, vectors), self._ARGUMENTS):
             masks = [self.mask(self.word("%strips", 3 * v + 2)) for v in range(vectors)]
             from_b = [self.after("%b", self.word("%strips", 3 * v)) for v in range(vectors)]
             sources = [
-                self.after("%a", r * self.size if is_near else self.word("%lines", 2 * r))
+                self.after("%a", r * self.size if self.is_near else self.word("%lines", 2 * r))
                 for r in range(rows)
             ]
             before, names = self.block, [f"%s.{r}.{v}" for r, v in every]
@@ -82,19 +102,17 @@ class _Assembly(VectorAssembly):
 
     def write_choose(self) -> None:
         """The inner loop for so many rows and vectors."""
-        arguments = f"i64 %is_near, i64 %rows, i64 %vectors, {self._ARGUMENTS}"
-        kinds = itertools.product((False, True), self.shape.rows, range(1, self.shape.vectors + 1))
-        functions = {
-            256 * f + 16 * r + v: (_name(f, r, v), partial(self._inner, f, r, v))
-            for f, r, v in kinds
-        }
-        with self.function("choose", arguments):
-            code = self.add(self.mul("%is_near", 256), self.mul("%rows", 16))
-            self.use_by_number(self.add(code, "%vectors"), functions, self._ARGUMENTS)
+        kinds = itertools.product(self.rows, range(1, self.vectors + 1))
+        functions = {16 * r + v: (_name(r, v), partial(self._inner, r, v)) for r, v in kinds}
+        with self.function("choose", f"i64 %rows, i64 %vectors, {self._ARGUMENTS}"):
+            code = self.add(self.mul("%rows", 16), "%vectors")
+            self.use_by_number(code, functions, self._ARGUMENTS)
 
     def _step(self) -> None:
         """The step: all sums of its groups of rows."""
-        with self.function(f"fg_{self.letter}strided", "ptr %slots, ptr %args", "i64"):
+        kind = "_".join(map(str, ("near" if self.is_near else "far", *self.rows)))
+        name = f"fg_{self.letter}strided_{kind}"
+        with self.function(name, "ptr %slots, ptr %args", "i64"):
             self.name_words(STRIDED_WORDS)
             a, b, c, outer, lines, blocks, table = (
                 self.array(f"%slot_{x}", f"%offset_{x}")
@@ -150,11 +168,11 @@ class _Assembly(VectorAssembly):
         self.do(f"%r{n} = phi i64 [ {first}, %{before} ], [ %r.next{n}, %rows{n} ]")
         chosen = self._chosen(self.sub(end, f"%r{n}"))
         line = self.at(lines, (f"%r{n}", 16))
-        near = self.mul(self.mul("%is_near", self.size), f"%r{n}")
+        first_a = self.after(a, self.mul(f"%r{n}", self.size)) if self.is_near else a
         self.use(
             "choose",
-            f"i64 %is_near, i64 {chosen}, i64 {strips[0]}, ptr {table[0]}, "
-            f"ptr {table[1]}, ptr {self.after(a, near)}, ptr {b}, ptr {c}, ptr {line}, "
+            f"i64 {chosen}, i64 {strips[0]}, ptr {table[0]}, "
+            f"ptr {table[1]}, ptr {first_a}, ptr {b}, ptr {c}, ptr {line}, "
             f"ptr {strips[1]}, i1 {adds}",
         )
         self.do(f"%r.next{n} = add nsw i64 %r{n}, {chosen}")
@@ -164,12 +182,12 @@ class _Assembly(VectorAssembly):
 
     def _chosen(self, rows: str) -> str:
         """The greatest inner loop that has no more rows."""
-        *others, chosen = map(str, self.shape.rows)
+        *others, chosen = map(str, self.rows)
         for more in reversed(others):
             fits = self.test("sge", rows, more)
             chosen = self.pick(fits, more, chosen)
         return chosen
 
 
-def _name(is_near: bool, rows: int, vectors: int) -> str:
-    return f"{'near' if is_near else 'far'}{rows}x{vectors}"
+def _name(rows: int, vectors: int) -> str:
+    return f"inner{rows}x{vectors}"

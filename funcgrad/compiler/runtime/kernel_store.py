@@ -174,9 +174,16 @@ def strided_shape(dtype: Any) -> gemm.Shape:
 
 
 @cache
-def strided_code(dtype: Any) -> Code:
-    """Strided products of ``dtype`` (f32 or f64)."""
-    return strided.strided_code(LETTERS[np.dtype(dtype).char], strided_shape(dtype))
+def strided_code(dtype: Any, rows: tuple[int, ...], is_near: bool) -> Code:
+    """Strided products of ``dtype`` (f32 or f64).
+
+    Args:
+        dtype: That of its arrays.
+        rows: How many rows its inner loops have.
+        is_near: Whether the rows of its first operand are neighbours.
+    """
+    letter = LETTERS[np.dtype(dtype).char]
+    return strided.strided_code(letter, strided_shape(dtype), rows, is_near)
 
 
 @cache

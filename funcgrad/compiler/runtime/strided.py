@@ -10,6 +10,7 @@ from dataclasses import field
 
 from funcgrad.compiler.abi import STRIDED_WORDS, in_order
 from funcgrad.compiler.native.assembly import Code
+from funcgrad.compiler.native.strided import rows_at_once
 from funcgrad.compiler.nest.layout import Value, View, whole
 from funcgrad.compiler.nest.nodes import StridedProduct
 from funcgrad.compiler.nest.split import MOST_RANGES, part_count
@@ -86,7 +87,9 @@ class StridedMultiplication:
     @property
     def codes(self) -> list[Code]:
         """What runs it."""
-        return [kernel_store.strided_code(self.node.out.dtype)]
+        node = self.node
+        rows = rows_at_once(node.counts[1], kernel_store.strided_shape(node.out.dtype))
+        return [kernel_store.strided_code(node.out.dtype, rows, node.is_near)]
 
     def step(self, n_threads: int) -> Step:
         """The step, when everything has its place."""
@@ -115,7 +118,6 @@ class StridedMultiplication:
             group_strips=self.group_strips,
             strips=len(strips),
             panel=-(-self.group_strips // panels),
-            is_near=int(node.is_near),
             blocks=node.operands[4].shape[0],
             terms=node.operands[5].shape[0],
             **arrays,
