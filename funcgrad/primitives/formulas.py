@@ -18,14 +18,18 @@ from collections.abc import Sequence
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.expressions import (
     Expression,
+    Formula,
     absolute,
     apply,
     exp,
     function,
     log,
     log1p,
+    minimum,
+    power,
     rint,
     sqrt,
+    unless_any,
     where,
 )
 from funcgrad.primitives.polynomials import fused_horner
@@ -265,6 +269,7 @@ _NEAR_ZERO = (
     -0.21181371064073026, 0.951055876031833,
 )  # fmt: skip
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798)
+_MORE_BERNOULLI = (*_BERNOULLI, -174611 / 330, 854513 / 138, -236364091 / 2730)
 _SHIFT = 8
 """From here on the asymptotic series are used, DLMF 5.11.2 and 5.15.8."""
 _PSI = tuple(b / (2 * k) for k, b in enumerate(_BERNOULLI, 1))[::-1]
@@ -320,7 +325,47 @@ def trigamma(x: Expression) -> Expression:
     square = inverse * inverse
     value = inverse + square * (0.5 + inverse * _polynomial(_SLOPE, square)) + added
     height = _sin(math.pi * part) / math.pi
-    return where(is_left, 1.0 / (height * height) - value, value)
+    reflected = 1.0 / (height * height) - value
+    return where(is_left, where(absolute(part) > 0.0, reflected, _INFINITY), value)
+
+
+# ``B(2k) / (2k)!``
+_MACLAURIN = tuple(b / math.factorial(2 * k) for k, b in enumerate(_MORE_BERNOULLI, 1))
+
+
+def _zeta(s: Expression, q: Expression) -> Expression:
+    """Hurwitz's zeta function of positive ``q``, by the formula of Euler and Maclaurin.
+
+    That is DLMF 25.11.7, with the sum over ``k < 8``. All terms are divided by the first: where
+    others count, their logarithms are small, and so are the errors of the logarithms.
+    """
+    inverse = 1.0 / q
+    value = s * 0.0 + 1.0
+    for k in range(1, _SHIFT):
+        value = value + exp(-s * log1p(inverse * float(k)))
+    z = q + float(_SHIFT)
+    step = 1.0 / z
+    # Where the exponent is larger nothing is left of the last term.
+    t = minimum(s * step, 60.0)
+    series = None
+    for k in range(len(_MACLAURIN), 0, -1):
+        rising = t if k == 1 else (t + (2 * k - 3) * step) * (t + (2 * k - 2) * step)
+        series = (_MACLAURIN[k - 1] if series is None else series + _MACLAURIN[k - 1]) * rising
+    assert series is not None
+    last = exp(-s * log1p(inverse * float(_SHIFT)))
+    value = value + last * (z / (s - 1.0) + 0.5 + series)
+    # By halves: the power alone may be too small or too large.
+    half = power(q, -0.5 * s)
+    value = half * (value * half)
+    value = where(q < _INFINITY, value, where(q > 1.0, 0.0, q))
+    at_infinity = where(q < 1.0, _INFINITY, where(q > 1.0, 0.0, q))
+    value = where(s < _INFINITY, value, at_infinity)
+    return where(s > 1.0, value, where(apply(p.equal, s, 1.0), _INFINITY, math.nan * s))
+
+
+def zeta(scipys: Formula, s: Expression, q: Expression) -> Expression:
+    """Hurwitz's zeta function."""
+    return unless_any((q < 0.0) | apply(p.equal, q, 0.0), _zeta, scipys, s, q)
 
 
 # ``log(gamma(x)) / ((x - 1) (x - 2))`` by powers of ``2 x - 3`` on ``1 <= x <= 2``.

@@ -50,7 +50,7 @@ from funcgrad.primitives.elementwise import (
     sub,
     unscale,
 )
-from funcgrad.primitives.families import Recipe, UfuncFunction, undefined
+from funcgrad.primitives.families import Elementwise, Recipe, UfuncFunction, undefined
 
 _SQRT_PI = math.sqrt(math.pi)
 _SQRT_2PI = math.sqrt(2 * math.pi)
@@ -68,7 +68,7 @@ def _special(name: str, *partials: Derivative, code: str = "", **options: Any) -
     return Smooth(name, _of_scipy(name), partials, code or f"{name}({{0}})", **kinds)
 
 
-def _formula(name: str, *leading: int) -> Callable[..., Any]:
+def _formula(name: str, *leading: Any) -> Callable[..., Any]:
     """The parts of a function that compiled programs have a formula for, which is then loaded."""
 
     def parts(recipe: Recipe, *args: Var) -> Any:
@@ -153,6 +153,14 @@ digamma: Smooth = Smooth(
     parts_kinds="f",
 )
 _zeta_of_scipy = _of_scipy("_zeta")
+
+
+def _zeta_parts(recipe: Recipe, x: Var, q: Var) -> Any:
+    expressions = importlib.import_module(f"{__package__}.expressions")
+    scipys = Elementwise("zeta_of_scipy", _zeta_of_scipy, "", code_kinds="")
+    return _formula("zeta", expressions.function(scipys))(recipe, x, q)
+
+
 zeta: Smooth = Smooth(
     "zeta",
     _of_scipy("_zeta", casts=True),
@@ -160,6 +168,7 @@ zeta: Smooth = Smooth(
     "zeta({0}, {1})",
     kinds="f",
     code_kinds="",
+    parts=_zeta_parts,
 )
 """Hurwitz's zeta function, the sum of ``(k + q)**-x`` over ``k = 0, 1, ...`` (DLMF 25.11)."""
 

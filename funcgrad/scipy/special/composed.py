@@ -61,6 +61,8 @@ def polygamma(n: Any, x: Any) -> Any:
         True
     """
     (x,) = floating("polygamma", x)
+    if type(n) is int and n in (0, 1):
+        return (primitive.trigamma if n else primitive.digamma.bind)(x)
     n = to_dtype(as_value(n, "polygamma"), aval_of(x).dtype)
     return primitive.polygamma.bind(p.stop_gradient.bind(n), x)
 
