@@ -188,6 +188,29 @@ def test_zeta_in_loops_and_under_maps() -> None:
     )
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("name", ["rel_entr", "kl_div"])
+def test_divergences(name: str, dtype: Any) -> None:
+    x = spread(1e-2, 1e2, 300).astype(dtype)
+    widths = np.repeat([1e-3, 0.1, 0.5, 0.8, 3.0, 30.0], 50)
+    y = (x * np.exp(widths * RNG.uniform(-1, 1, 300))).astype(dtype)
+    x, y = x[x != y], y[x != y]
+
+    def exact(x: Any, y: Any) -> Any:
+        return x * mp.log(x / y) - ((x - y) if name == "kl_div" else 0)
+
+    with mp.workdps(40):
+        points = [(mp.mpf(float(a)), mp.mpf(float(b))) for a, b in zip(x, y, strict=True)]
+        expected = np.array([float(exact(a, b)) for a, b in points])
+    found = fg.jit(getattr(special, name))
+    assert found(x, y).dtype == dtype
+    np.testing.assert_allclose(found(x, y), expected, rtol=5 * np.finfo(dtype).eps)
+    edges = np.array([0.0, -0.0, 1, -1, 2, 0.7, 1e30, 1e-30, np.inf, -np.inf, np.nan], dtype)
+    with np.errstate(all="ignore"):
+        wanted = getattr(scipy.special, name)(edges[:, None], edges)
+    np.testing.assert_allclose(found(edges[:, None], edges), wanted, rtol=1e-6)
+
+
 def test_slopes_of_bessel_functions_at_zero() -> None:
     for order, expected in enumerate([1.0, 0.0, 0.5, 0.0, 0.375]):
         f: Any = special.i0
