@@ -413,3 +413,35 @@ _FAR = 13
 """From here on the asymptotic series rounds less than the recurrence."""
 _LARGE = 1e17
 """From here on only the leading term counts, which overflows later than its parts."""
+_ROOT_2PI = math.sqrt(2 * math.pi)
+_HALVED, _ALL_OVERFLOW = 140.0, 200.0
+
+
+def gamma(x: Expression) -> Expression:
+    """The gamma function, by Stirling's formula (DLMF 5.11.3) from 8 on."""
+    is_left = x < 0.0
+    size = where(is_left, -x, x)
+    is_low = size < float(_SHIFT)
+    low = where(is_low, size, 1.0)
+    # Of low + k and low + 7 - k; without the first factor it is that of 1 - x.
+    pair = low * (low + 7.0)
+    product = where(is_left, low + 7.0, pair) * (pair + 6.0) * (pair + 10.0) * (pair + 12.0)
+    z = minimum(where(is_low, size + float(_SHIFT), size), _ALL_OVERFLOW)
+    inverse = 1.0 / z
+    series = exp(inverse * _polynomial(_LGAMMA_FAR, inverse * inverse)) * _ROOT_2PI
+    # What the sum above lost, times the digamma function between 8 and 16.
+    lost = where(is_low, low - (z - float(_SHIFT)), 0.0)
+    series = series + series * (lost * (1.33 + 0.09 * z))
+    # By halves where the power alone would overflow.
+    is_halved = z > _HALVED
+    factor = power(z, where(is_halved, 0.5 * z - 0.25, z - 0.5))
+    value = factor * (exp(-z) * series) * where(is_halved, factor, 1.0)
+    value = where(is_low, value / product, where(is_left, z * value, value))
+    # DLMF 5.5.3; there are poles at negative whole numbers.
+    nearest = rint(x)
+    part, count = x - nearest, 0.5 * nearest
+    height = _sin(math.pi * where(is_left, part, 0.25))
+    is_even = apply(p.equal, count, rint(count))
+    reflected = math.pi / (where(is_even, height, -height) * value)
+    reflected = where(absolute(part) > 0.0, reflected, math.nan)
+    return where(is_left, reflected, value)

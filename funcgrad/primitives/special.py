@@ -118,7 +118,12 @@ lgamma = Smooth(
     code_kinds="",
     parts=_formula("lgamma"),
 )
-gamma = _special("gamma", lambda x, y: y * digamma.bind(x), kinds="fc")
+gamma = _special(
+    "gamma",
+    lambda x, y: y * digamma.bind(x),
+    kinds="fc",
+    parts=_formula("gamma"),
+)
 rgamma = _special("rgamma", lambda x, y: -y * digamma.bind(x), kinds="fc")
 
 

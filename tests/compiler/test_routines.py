@@ -303,7 +303,7 @@ def test_searching(n: int, side: str) -> None:
 
 SPECIAL = {
     "dawsn": scipy.special.dawsn,
-    "gamma": scipy.special.gamma,
+    "rgamma": scipy.special.rgamma,
     "spence": lambda x: scipy.special.spence(x / 10),
     "k0e": scipy.special.k0e,
     "betainc": lambda x: scipy.special.betainc(x, 2.5, 0.3),

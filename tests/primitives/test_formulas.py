@@ -69,6 +69,7 @@ CASES: dict[str, tuple[Callable[[Any], Any], Sequence[np.ndarray]]] = {
     "erfinv": (mp.erfinv, [SIDES / 10, NEAR_ONE]),
     "erfcinv": (lambda x: -quantile(x / 2) / mp.sqrt(2), [2 * RNG.random(30), TAILS]),
     "digamma": (mp.digamma, [POSITIVE, SIDES, NEAR_NOTHING, np.array([1.46163214])]),
+    "gamma": (mp.gamma, [spread(1e-300, 171), SIDES, 16 * SIDES, NEAR_NOTHING]),
     "gammaln": (
         lambda x: mp.log(abs(mp.gamma(x))) if x < 1e9 else mp.loggamma(x),
         [POSITIVE, SIDES, NEAR_ZEROS, NEAR_NOTHING],
