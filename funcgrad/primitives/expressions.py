@@ -12,10 +12,13 @@ import numpy as np
 
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.primitive import Primitive
-from funcgrad.lowering import Call
+from funcgrad.core.program import Program
+from funcgrad.lowering import Branch, Call
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.families import Elementwise, Recipe
+from funcgrad.primitives.reductions import ReduceAny
 from funcgrad.primitives.shape import BroadcastTo, ReduceSum, Reshape
+from funcgrad.records import dataclass
 
 Run = Callable[..., Any]
 
@@ -159,6 +162,42 @@ def record(formula: Formula, *avals: ShapedArray) -> Call:
     """The form of an operation whose values are those of a formula."""
     recipe = Recipe(*avals)
     return recipe.form(recorded(recipe, formula, *recipe.inputs))
+
+
+@dataclass(frozen=True)
+class _Either(Primitive):
+    """One of two programs of a formula: ``(index, *arguments)``."""
+
+    branches: tuple[Program, Program]
+
+    name = "either"
+    multiple_results = True
+
+    def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
+        return self.branches[0].out_avals
+
+    def lower(self, *avals: ShapedArray) -> Branch:
+        return Branch()
+
+
+def unless_any(
+    rare: Expression, usual: Formula, otherwise: Formula, *args: Expression
+) -> Expression:
+    """The values of a formula of compiled programs, or those of another one if any are rare.
+
+    The other one is then for all elements: what is rare may cost more time than the formula.
+    """
+    recipe = rare.run
+    assert isinstance(recipe, Recipe)
+    values = [x.value for x in args]
+    branches = []
+    for formula in (usual, otherwise):
+        inner = Recipe(*(aval_of(x) for x in values))
+        out = formula(*(Expression(inner, x) for x in inner.inputs))
+        branches.append(inner.form(out.value).program)
+    found = recipe(ReduceAny(tuple(range(len(rare.shape)))), rare.value)
+    index = recipe(p.Convert(np.dtype(np.int64)), found)
+    return Expression(recipe, recipe(_Either((branches[0], branches[1])), index, *values)[0])
 
 
 def function(primitive: Elementwise) -> Callable[..., Expression]:

@@ -18,14 +18,18 @@ from collections.abc import Sequence
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.expressions import (
     Expression,
+    Formula,
     absolute,
     apply,
     exp,
     function,
     log,
     log1p,
+    minimum,
+    power,
     rint,
     sqrt,
+    unless_any,
     where,
 )
 from funcgrad.primitives.polynomials import fused_horner
@@ -265,6 +269,7 @@ _NEAR_ZERO = (
     -0.21181371064073026, 0.951055876031833,
 )  # fmt: skip
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798)
+_MORE_BERNOULLI = (*_BERNOULLI, -174611 / 330, 854513 / 138, -236364091 / 2730)
 _SHIFT = 8
 """From here on the asymptotic series are used, DLMF 5.11.2 and 5.15.8."""
 _PSI = tuple(b / (2 * k) for k, b in enumerate(_BERNOULLI, 1))[::-1]
@@ -320,7 +325,47 @@ def trigamma(x: Expression) -> Expression:
     square = inverse * inverse
     value = inverse + square * (0.5 + inverse * _polynomial(_SLOPE, square)) + added
     height = _sin(math.pi * part) / math.pi
-    return where(is_left, 1.0 / (height * height) - value, value)
+    reflected = 1.0 / (height * height) - value
+    return where(is_left, where(absolute(part) > 0.0, reflected, _INFINITY), value)
+
+
+# ``B(2k) / (2k)!``
+_MACLAURIN = tuple(b / math.factorial(2 * k) for k, b in enumerate(_MORE_BERNOULLI, 1))
+
+
+def _zeta(s: Expression, q: Expression) -> Expression:
+    """Hurwitz's zeta function of positive ``q``, by the formula of Euler and Maclaurin.
+
+    That is DLMF 25.11.7, with the sum over ``k < 8``. All terms are divided by the first: where
+    others count, their logarithms are small, and so are the errors of the logarithms.
+    """
+    inverse = 1.0 / q
+    value = s * 0.0 + 1.0
+    for k in range(1, _SHIFT):
+        value = value + exp(-s * log1p(inverse * float(k)))
+    z = q + float(_SHIFT)
+    step = 1.0 / z
+    # Where the exponent is larger nothing is left of the last term.
+    t = minimum(s * step, 60.0)
+    series = None
+    for k in range(len(_MACLAURIN), 0, -1):
+        rising = t if k == 1 else (t + (2 * k - 3) * step) * (t + (2 * k - 2) * step)
+        series = (_MACLAURIN[k - 1] if series is None else series + _MACLAURIN[k - 1]) * rising
+    assert series is not None
+    last = exp(-s * log1p(inverse * float(_SHIFT)))
+    value = value + last * (z / (s - 1.0) + 0.5 + series)
+    # By halves: the power alone may be too small or too large.
+    half = power(q, -0.5 * s)
+    value = half * (value * half)
+    value = where(q < _INFINITY, value, where(q > 1.0, 0.0, q))
+    at_infinity = where(q < 1.0, _INFINITY, where(q > 1.0, 0.0, q))
+    value = where(s < _INFINITY, value, at_infinity)
+    return where(s > 1.0, value, where(apply(p.equal, s, 1.0), _INFINITY, math.nan * s))
+
+
+def zeta(scipys: Formula, s: Expression, q: Expression) -> Expression:
+    """Hurwitz's zeta function."""
+    return unless_any((q < 0.0) | apply(p.equal, q, 0.0), _zeta, scipys, s, q)
 
 
 # ``log(gamma(x)) / ((x - 1) (x - 2))`` by powers of ``2 x - 3`` on ``1 <= x <= 2``.
@@ -368,3 +413,35 @@ _FAR = 13
 """From here on the asymptotic series rounds less than the recurrence."""
 _LARGE = 1e17
 """From here on only the leading term counts, which overflows later than its parts."""
+_ROOT_2PI = math.sqrt(2 * math.pi)
+_HALVED, _ALL_OVERFLOW = 140.0, 200.0
+
+
+def gamma(x: Expression) -> Expression:
+    """The gamma function, by Stirling's formula (DLMF 5.11.3) from 8 on."""
+    is_left = x < 0.0
+    size = where(is_left, -x, x)
+    is_low = size < float(_SHIFT)
+    low = where(is_low, size, 1.0)
+    # Of low + k and low + 7 - k; without the first factor it is that of 1 - x.
+    pair = low * (low + 7.0)
+    product = where(is_left, low + 7.0, pair) * (pair + 6.0) * (pair + 10.0) * (pair + 12.0)
+    z = minimum(where(is_low, size + float(_SHIFT), size), _ALL_OVERFLOW)
+    inverse = 1.0 / z
+    series = exp(inverse * _polynomial(_LGAMMA_FAR, inverse * inverse)) * _ROOT_2PI
+    # What the sum above lost, times the digamma function between 8 and 16.
+    lost = where(is_low, low - (z - float(_SHIFT)), 0.0)
+    series = series + series * (lost * (1.33 + 0.09 * z))
+    # By halves where the power alone would overflow.
+    is_halved = z > _HALVED
+    factor = power(z, where(is_halved, 0.5 * z - 0.25, z - 0.5))
+    value = factor * (exp(-z) * series) * where(is_halved, factor, 1.0)
+    value = where(is_low, value / product, where(is_left, z * value, value))
+    # DLMF 5.5.3; there are poles at negative whole numbers.
+    nearest = rint(x)
+    part, count = x - nearest, 0.5 * nearest
+    height = _sin(math.pi * where(is_left, part, 0.25))
+    is_even = apply(p.equal, count, rint(count))
+    reflected = math.pi / (where(is_even, height, -height) * value)
+    reflected = where(absolute(part) > 0.0, reflected, math.nan)
+    return where(is_left, reflected, value)

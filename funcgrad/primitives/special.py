@@ -50,7 +50,7 @@ from funcgrad.primitives.elementwise import (
     sub,
     unscale,
 )
-from funcgrad.primitives.families import Recipe, UfuncFunction, undefined
+from funcgrad.primitives.families import Elementwise, Recipe, UfuncFunction, undefined
 
 _SQRT_PI = math.sqrt(math.pi)
 _SQRT_2PI = math.sqrt(2 * math.pi)
@@ -68,7 +68,7 @@ def _special(name: str, *partials: Derivative, code: str = "", **options: Any) -
     return Smooth(name, _of_scipy(name), partials, code or f"{name}({{0}})", **kinds)
 
 
-def _formula(name: str, *leading: int) -> Callable[..., Any]:
+def _formula(name: str, *leading: Any) -> Callable[..., Any]:
     """The parts of a function that compiled programs have a formula for, which is then loaded."""
 
     def parts(recipe: Recipe, *args: Var) -> Any:
@@ -118,7 +118,12 @@ lgamma = Smooth(
     code_kinds="",
     parts=_formula("lgamma"),
 )
-gamma = _special("gamma", lambda x, y: y * digamma.bind(x), kinds="fc")
+gamma = _special(
+    "gamma",
+    lambda x, y: y * digamma.bind(x),
+    kinds="fc",
+    parts=_formula("gamma"),
+)
 rgamma = _special("rgamma", lambda x, y: -y * digamma.bind(x), kinds="fc")
 
 
@@ -153,6 +158,14 @@ digamma: Smooth = Smooth(
     parts_kinds="f",
 )
 _zeta_of_scipy = _of_scipy("_zeta")
+
+
+def _zeta_parts(recipe: Recipe, x: Var, q: Var) -> Any:
+    expressions = importlib.import_module(f"{__package__}.expressions")
+    scipys = Elementwise("zeta_of_scipy", _zeta_of_scipy, "", code_kinds="")
+    return _formula("zeta", expressions.function(scipys))(recipe, x, q)
+
+
 zeta: Smooth = Smooth(
     "zeta",
     _of_scipy("_zeta", casts=True),
@@ -160,6 +173,7 @@ zeta: Smooth = Smooth(
     "zeta({0}, {1})",
     kinds="f",
     code_kinds="",
+    parts=_zeta_parts,
 )
 """Hurwitz's zeta function, the sum of ``(k + q)**-x`` over ``k = 0, 1, ...`` (DLMF 25.11)."""
 
@@ -302,17 +316,48 @@ entr = _special(
     lambda x, y: -log.bind(x) - 1,
     code="select({0} < 0, {0} / 0.0, select({0} == 0, 0 * {0}, -{0} * log({0})))",
 )
+
+
+def _of_positive(code: str, at_zero: str) -> str:
+    """The code of a function of positive numbers, infinite where one of them is negative.
+
+    Args:
+        code: Its code.
+        at_zero: That for ``x = 0``.
+    """
+    is_zero = "bitwise_and({0} == 0, {1} >= 0)"
+    is_nan = "bitwise_or(isnan({0}), isnan({1}))"
+    edge = f"select({is_zero}, {at_zero}, select({is_nan}, {{0}} + {{1}}, 1 / 0.0))"
+    return f"select(bitwise_and({{0}} > 0, {{1}} > 0), {code}, {edge})"
+
+
+# The logarithm of a quotient, also where that is near 1, or too small or too large.
+_QUOTIENT = "{0} / {1}"
+_HAS_QUOTIENT = f"bitwise_and({_QUOTIENT} > 1e-30, {_QUOTIENT} < 1e30)"
+_FAR_LOG = f"select({_HAS_QUOTIENT}, log({_QUOTIENT}), log({{0}}) - log({{1}}))"
+_SHARE = "({0} - {1}) / {1}"
+_LOG_RATIO = f"select(abs({_SHARE}) < 0.5, log1p({_SHARE}), {_FAR_LOG})"
+# With v = (x - y) / (x + y), log(x / y) is 2 artanh(v): nothing cancels where v is small.
+_V = "({0} - {1}) / ({0} + {1})"
+_ARTANH = functools.reduce(
+    lambda text, k: f"({text} * ({_V} * ({_V})) + {2 / (2 * k + 1)!r})", range(16, 0, -1), "0.0"
+)
+_NEAR_DIVERGENCE = f"({{0}} - {{1}}) * ({_V}) + {{0}} * ({_V}) * ({_V} * ({_V})) * {_ARTANH}"
+_DIVERGENCE = f"select(abs({_V}) < 0.33, {_NEAR_DIVERGENCE}, {{0}} * {_FAR_LOG} - {{0}} + {{1}})"
+
 # Where both arguments are 0 the event is excluded, and changes nothing.
 rel_entr = _special(
     "rel_entr",
     lambda x, y, out: log_ratio.bind(x, y) + 1,
     lambda x, y, out: -unscale.bind(x, y),
+    code=_of_positive(f"{{0}} * {_LOG_RATIO}", "abs({0})"),
     level_at=is_origin,
 )
 kl_div = _special(
     "kl_div",
     lambda x, y, out: log_ratio.bind(x, y),
     lambda x, y, out: 1 - unscale.bind(x, y),
+    code=_of_positive(_DIVERGENCE, "{1}"),
     level_at=is_origin,
 )
 logit = _special(

@@ -69,6 +69,7 @@ CASES: dict[str, tuple[Callable[[Any], Any], Sequence[np.ndarray]]] = {
     "erfinv": (mp.erfinv, [SIDES / 10, NEAR_ONE]),
     "erfcinv": (lambda x: -quantile(x / 2) / mp.sqrt(2), [2 * RNG.random(30), TAILS]),
     "digamma": (mp.digamma, [POSITIVE, SIDES, NEAR_NOTHING, np.array([1.46163214])]),
+    "gamma": (mp.gamma, [spread(1e-300, 171), SIDES, 16 * SIDES, NEAR_NOTHING]),
     "gammaln": (
         lambda x: mp.log(abs(mp.gamma(x))) if x < 1e9 else mp.loggamma(x),
         [POSITIVE, SIDES, NEAR_ZEROS, NEAR_NOTHING],
@@ -117,6 +118,98 @@ def test_slopes_of_digamma(order: int) -> None:
     is_right = x > 0 if order > 1 else np.ones(x.shape, bool)
     found = fg.jit(fg.vmap(slope))(x)
     np.testing.assert_allclose(found[is_right], exact[is_right], rtol=5e-14)
+
+
+def exact_zeta(s: Any, q: Any) -> Any:
+    """By Euler and Maclaurin's formula, so far out that all digits are right."""
+    s, z = mp.mpf(float(s)), mp.mpf(float(q)) + 60
+    total = mp.fsum((z - k) ** -s for k in range(60, 0, -1))
+    total += z ** (1 - s) / (s - 1) + z**-s / 2
+    term = s / z ** (s + 1)
+    for j in range(1, 40):
+        total += mp.bernoulli(2 * j) / mp.factorial(2 * j) * term
+        term *= (s + 2 * j - 1) * (s + 2 * j) / z**2
+    return total
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_zeta(dtype: Any) -> None:
+    s = np.concatenate([1 + spread(1e-6, 1, 40), spread(2, 300, 160)])
+    q = np.concatenate([spread(1e-3, 1e3, 100), spread(0.1, 30, 100)])
+    s, q = s.astype(dtype), RNG.permutation(q).astype(dtype)
+    with mp.workdps(50):
+        exact = np.array([float(exact_zeta(*point)) for point in zip(s, q, strict=True)])
+    info = np.finfo(dtype)
+    is_normal = (exact > info.tiny) & (exact < info.max)
+    with np.errstate(all="ignore"):
+        found = fg.jit(special.zeta)(s, q)
+    assert found.dtype == dtype
+    rtol = 5e-15 if dtype == np.float64 else 7e-8
+    np.testing.assert_allclose(found[is_normal], exact[is_normal], rtol=rtol)
+    orders = np.array([1, 2, 3, 7], dtype)[:, None]
+    expected = special.polygamma(orders, q)
+    assert is_normal.sum() > 100
+    np.testing.assert_allclose(fg.jit(special.polygamma)(orders, q), expected, rtol=20 * info.eps)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_special_values_of_zeta(dtype: Any) -> None:
+    s = np.array([1, 1.0001, 2, 3, 2.5, 0.5, 0, -1, -np.inf, np.nan, 200, 1e10], dtype)[:, None]
+    extremes = [1e-300, 1e-160, 1e200] if dtype == np.float64 else [1e-30, 1e30]
+    q = np.array([1, 0.5, *extremes, np.inf, np.nan], dtype)
+    poles = np.array([0.0, -0.0, -1, -1.5, -2.5, -np.inf, np.nan, 2], dtype)
+    zeta, polygamma = fg.jit(special.zeta), fg.jit(special.polygamma)
+    n = np.array([0, 1, 2, 3], dtype)[:, None]
+    for points in (q, poles, q[:0], *q[:, None], *poles[:, None]):
+        with np.errstate(all="ignore"):
+            expected, slopes = special.zeta(s, points), special.polygamma(n, points)
+        rtol = 1e-13 if dtype == np.float64 else 1e-6
+        np.testing.assert_allclose(zeta(s, points), expected, rtol=rtol)
+        np.testing.assert_allclose(polygamma(n, points), slopes, rtol=rtol)
+    np.testing.assert_array_equal(zeta(np.full(3, np.inf), np.array([0.5, 1, 2])), [np.inf, 1, 0])
+    trigamma = fg.jit(functools.partial(special.polygamma, 1))
+    np.testing.assert_array_equal(trigamma(np.array([-np.inf, -2, -0.0])), np.inf)
+
+
+def test_zeta_in_loops_and_under_maps() -> None:
+    x = np.array([2.0, -0.5, 3.0, -1.5, 0.25])
+
+    def total(x: Any) -> Any:
+        return fg.lax.scan(lambda c, q: (c + special.zeta(3.0, q), special.zeta(2.0, q)), 0.0, x)
+
+    for f in (total, fg.vmap(total, in_axes=1)):
+        points = x if f is total else x[:, None] + np.array([0.0, 0.125])
+        for found, expected in zip(fg.jit(f)(points), f(points), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-14)
+    slope = fg.grad(lambda q: special.zeta(2.5, q))
+    second = fg.grad(slope)
+    np.testing.assert_allclose(fg.jit(second)(0.75), 2.5 * 3.5 * special.zeta(4.5, 0.75), 1e-14)
+    np.testing.assert_allclose(
+        fg.jit(fg.vmap(slope))(x[:1]), -2.5 * special.zeta(3.5, x[:1]), 1e-14
+    )
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("name", ["rel_entr", "kl_div"])
+def test_divergences(name: str, dtype: Any) -> None:
+    x = spread(1e-2, 1e2, 300).astype(dtype)
+    widths = np.repeat([1e-3, 0.1, 0.5, 0.8, 3.0, 30.0], 50)
+    y = (x * np.exp(widths * RNG.uniform(-1, 1, 300))).astype(dtype)
+    x, y = x[x != y], y[x != y]
+
+    def exact(x: Any, y: Any) -> Any:
+        return x * mp.log(x / y) - ((x - y) if name == "kl_div" else 0)
+
+    with mp.workdps(40):
+        points = [(mp.mpf(float(a)), mp.mpf(float(b))) for a, b in zip(x, y, strict=True)]
+        expected = np.array([float(exact(a, b)) for a, b in points])
+    found = fg.jit(getattr(special, name))
+    assert found(x, y).dtype == dtype
+    np.testing.assert_allclose(found(x, y), expected, rtol=5 * np.finfo(dtype).eps)
+    edges = np.array([0.0, -0.0, 1, -1, 2, 0.7, 1e30, 1e-30, np.inf, -np.inf, np.nan], dtype)
+    with np.errstate(all="ignore"):
+        wanted = getattr(scipy.special, name)(edges[:, None], edges)
+    np.testing.assert_allclose(found(edges[:, None], edges), wanted, rtol=1e-6)
 
 
 def test_slopes_of_bessel_functions_at_zero() -> None:

@@ -61,6 +61,8 @@ def polygamma(n: Any, x: Any) -> Any:
         True
     """
     (x,) = floating("polygamma", x)
+    if type(n) is int and n in (0, 1):
+        return (primitive.trigamma if n else primitive.digamma.bind)(x)
     n = to_dtype(as_value(n, "polygamma"), aval_of(x).dtype)
     return primitive.polygamma.bind(p.stop_gradient.bind(n), x)
 
@@ -88,9 +90,11 @@ def multigammaln(a: Any, d: int) -> Any:
     (a,) = floating("multigammaln", a)
     dtype, ndim = aval_of(a).dtype, len(shape_of(a))
     halves = (np.arange(int(d)) / 2).astype(dtype)
-    terms = primitive.lgamma.bind(p.sub.bind(reshape(a, (*shape_of(a), 1)), halves))
+    # Along the first axis, so that kernels process neighbouring elements of `a` at once.
+    halves = halves.reshape(-1, *(1,) * ndim)
+    terms = primitive.lgamma.bind(p.sub.bind(reshape(a, (1, *shape_of(a))), halves))
     constant = dtype.type(d * (d - 1) / 4 * math.log(math.pi))
-    return p.add.bind(ReduceSum((ndim,)).bind(terms), constant)
+    return p.add.bind(ReduceSum((0,)).bind(terms), constant)
 
 
 def log_ndtr(x: Any, series_order: int = 3) -> Any:
