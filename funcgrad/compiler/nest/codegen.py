@@ -414,7 +414,7 @@ class _Writer:
             return False
         inner, outer = self.row[-1].axis, self.loops[-2].axis
         strides = [(a.strides[outer], a.strides[inner]) for a in self.accesses.values()]
-        return any(along == 1 and abs(apart) > MAX_EXTENT for along, apart in strides)
+        return any(abs(along) == 1 and abs(apart) > MAX_EXTENT for along, apart in strides)
 
     def _ends(self, loop: _Loop) -> tuple[str, str]:
         """Where a loop begins and ends."""
@@ -727,7 +727,7 @@ class _Writer:
             if apart in (0, 1):
                 continue
             is_near = access.neighbour is not None or abs(apart) <= MAX_EXTENT
-            if along != 1 or is_near or access.value in homes:
+            if abs(along) != 1 or is_near or access.value in homes:
                 return {}
             if access.dtype.itemsize not in (4, 8):
                 return {}
@@ -753,17 +753,22 @@ class _Writer:
             with source.block(f"if (edge - t == {n}) & (last - s == {n}):"):
                 for k, (access, name) in enumerate(self.turned.items()):
                     steps = [self._step_name(access, loop) for loop in (across, along)]
-                    place = f"offset({access.pointers[-1]}, s * {steps[0]} + t * {steps[1]})"
+                    # Where the other loop walks backwards, a tile begins at its last element.
+                    first = "s" if self._step(access, across) == 1 else "(last - 1)"
+                    place = f"offset({access.pointers[-1]}, {first} * {steps[0]} + t * {steps[1]})"
                     scopes = f"{access.scope}, {_SCRATCH_SCOPE + k}"
                     source.add(f"turn({name}, {place}, {steps[1]}, {n}, {scopes})")
                 with self._over(across, "s, last"):
                     self._new_suffix()
                     source.add(f"{along.variable}{self.suffix} = lanes(t, {n})")
-                    source.add(f"at = lanes(({across.variable} - s) * {n}, {n})")
                     self.loaded = {}
                     for k, (access, name) in enumerate(self.turned.items()):
+                        line = f"{across.variable} - s"
+                        if self._step(access, across) != 1:
+                            line = f"last - 1 - {across.variable}"
+                        source.add(f"at{k} = lanes(({line}) * {n}, {n})")
                         self.loaded[access] = f"x{access.base[1:]}{self.suffix}"
-                        load = f"load({name}, at, {_SCRATCH_SCOPE + k})"
+                        load = f"load({name}, at{k}, {_SCRATCH_SCOPE + k})"
                         source.add(f"{self.loaded[access]} = {load}")
                     self._statements(body)
                     self.suffix = ""
