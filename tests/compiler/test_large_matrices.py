@@ -147,3 +147,67 @@ def test_a_determinant_and_its_gradient_need_one_factorization() -> None:
     value, slope = both(a)
     np.testing.assert_allclose(value, np.linalg.slogdet(a)[1])
     np.testing.assert_allclose(slope, np.linalg.inv(a).T, atol=1e-12)
+
+
+def singular_and_regular(n: int, dtype: str) -> tuple[np.ndarray, np.ndarray]:
+    """Matrices and their cofactors.
+
+    Those of ``1 + u v^T`` are ``(1 + v^T u) 1 - v u^T``; those of a product are the product of the
+    cofactors.
+    """
+    u, v = random((2, n), "D" if dtype in "FD" else "d") / np.sqrt(n)
+    u /= v @ u
+    keep = np.ones((3, n))
+    keep[1, 2] = keep[2, 2] = keep[2, n - 1] = 0
+    others = np.zeros((3, n))
+    others[0], others[1, 2] = 1, 1
+    one = np.eye(n)
+    matrices, cofactors = [], []
+    for factor in (1.0, -1 + 1e-9, -1.0):  # far from singular, near it, there except for rounding
+        a = one + factor * np.outer(u, v)
+        c = (1 + factor) * one - factor * np.outer(v, u)
+        matrices += [a * keep[i] for i in range(3)]
+        cofactors += [c * others[i] for i in range(3)]
+    matrices += [0 * one, np.eye(n, k=1)]
+    cofactors += [0 * one, 0 * one]
+    cofactors[-1][n - 1, 0] = (-1) ** (n - 1)
+    return np.stack(matrices).astype(dtype), np.stack(cofactors).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["d", *rarely("f", "F", "D")])
+@pytest.mark.parametrize("n", [40, MOST_SMALL + 1])
+def test_gradients_of_determinants_of_singular_and_regular_matrices(n: int, dtype: str) -> None:
+    stack, expected = singular_and_regular(n, dtype)
+    slope = fg.grad(np.linalg.det, holomorphic=dtype in "FD")
+    compiled = fg.jit(fg.vmap(slope))(stack)
+    assert compiled.dtype == stack.dtype
+    bound = 10 * TOLERANCE[dtype]
+    for a, known, found in zip(stack, expected, compiled, strict=True):
+        np.testing.assert_allclose(slope(a), known, atol=bound)
+        np.testing.assert_allclose(found, known, atol=bound)
+        np.testing.assert_array_equal(fg.jit(slope)(a), found)
+    np.testing.assert_allclose(fg.vmap(slope)(stack), expected, atol=bound)
+
+
+@pytest.mark.parametrize("n", [40, MOST_SMALL + 1])
+def test_gradients_of_determinants_beyond_all_numbers(n: int) -> None:
+    """No number: all nan. An element that underflows, or a product of them, spoils no other one."""
+    slope = fg.grad(np.linalg.det)
+    a = np.eye(n)
+    a[2, 3] = np.nan
+    small = 1e-310 * np.eye(n)
+    wide = np.diag(10.0 ** np.linspace(-150, 150, n))
+    for f in (slope, fg.jit(slope)):
+        assert np.isnan(f(a)).all()
+        np.testing.assert_array_equal(f(small), 0 * small)
+        np.testing.assert_allclose(f(wide) @ wide, np.linalg.det(wide) * np.eye(n), rtol=1e-10)
+
+
+def test_the_gradient_of_a_determinant_takes_singular_values_of_singular_matrices_only() -> None:
+    a = random((MOST_SMALL + 1,) * 2, "d")
+    steps = steps_of(fg.jit(fg.value_and_grad(np.linalg.det)).lower(a).as_text())
+    always, _, rest = steps.partition("branch 0")
+    by_inverse, _, by_singular_values = rest.partition("branch 1")
+    assert always.count("by getrf") == 1
+    assert "svd" not in always + by_inverse
+    assert "svd" in by_singular_values

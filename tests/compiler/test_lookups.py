@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import funcgrad as fg
+import funcgrad.numpy as fnp
 from funcgrad import lax
 from funcgrad.errors import OutOfBoundsError
 from funcgrad.primitives.indexing import (
@@ -764,3 +765,58 @@ def test_donated_arrays_are_changed_in_place() -> None:
     added, replaced = g(WIDE.copy())
     np.testing.assert_array_equal(added, ScatterAdd((0,)).impl(WIDE, WIDE[:3], PLACE))
     np.testing.assert_array_equal(replaced, ScatterSet((0,)).impl(WIDE, WIDE[5:8], PLACE))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128", "int32"])
+@pytest.mark.parametrize("mode", MODES)
+def test_one_element_of_each_row(mode: str, dtype: str) -> None:
+    """Taken into an array of one scalar by comparing places."""
+    index = np.array([0, -1, 2, 8, -9, 3, 5])
+    if mode != "raise":
+        index[1:4] = 20, -20, 9
+    rows = np.arange(7)
+    u = (10 * np.random.default_rng(0).normal(size=(7, 2))).astype(dtype)
+
+    def taken(scatter: Any, start: int, shape: tuple[int, ...], u: Any, *places: Any) -> None:
+        def function(u: Any, i: Any) -> Any:
+            chosen = [i if x is None else x for x in places]
+            axes = tuple(range(len(chosen)))
+            return scatter(axes, mode).bind(np.full(shape, start, dtype), u, *chosen)
+
+        compiled = fg.jit(function)
+        for own in (index, index.astype(np.int8), index[:1].repeat(7)):
+            i = own[:6].reshape(2, 3) if len(places) == 3 else own
+            np.testing.assert_array_equal(compiled(u, i), function(u, i))
+
+    for scatter in (ScatterAdd, ScatterMul, ScatterSet):
+        taken(scatter, 2, (7, 9), u[:, 0], rows, None)
+    taken(ScatterAdd, 0, (7, 9, 2), u, rows, None)
+    taken(ScatterAdd, 0, (7, 9), u[:, 0], rows[::-1], None)
+    taken(ScatterAdd, 0, (9, 7), u[:, 0], None, rows)
+    taken(ScatterAdd, 0, (8, 9), u[:, 0], rows, None)
+    taken(ScatterSet, 1, (2, 3, 9), u[:6, 0].reshape(2, 3), rows[:2, None], rows[None, :3], None)
+
+
+def test_wrong_places_of_rows_are_refused() -> None:
+    scatter = ScatterAdd((0, 1), "raise")
+    compiled = fg.jit(lambda u, i: scatter.bind(np.zeros((3, 4)), u, np.arange(3), i))
+    np.testing.assert_array_equal(compiled(np.ones(3), np.array([3, -4, 1])).argmax(1), [3, 0, 1])
+    with pytest.raises(OutOfBoundsError):
+        compiled(np.ones(3), np.array([3, 4, 1]))
+
+
+def test_the_gradient_of_a_cross_entropy_is_one_kernel() -> None:
+    """Rows that are counted are known when the program is compiled, also with negative ones."""
+
+    def loss(x: Any, labels: Any) -> Any:
+        x = x - np.max(x, axis=1, keepdims=True)
+        rows = fnp.arange(50)
+        return np.sum(np.log(np.sum(np.exp(x), axis=1)) - x[rows, labels])
+
+    labels = np.arange(50) % 12
+    x = np.random.default_rng(0).normal(size=(50, 12))
+    slope = fg.jit(fg.grad(loss))
+    steps = steps_of(slope.lower(x, labels).as_text())
+    assert [line.split(":")[0] for line in steps.splitlines()] == ["  kernel 0"]
+    expected = np.exp(x) / np.exp(x).sum(1, keepdims=True) - np.eye(12)[labels]
+    np.testing.assert_allclose(slope(x, labels), expected, atol=1e-14)

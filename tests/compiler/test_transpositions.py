@@ -77,3 +77,19 @@ def test_changed_arguments_are_not_turned() -> None:
 def test_threads_share_them() -> None:
     x = values((1500, 700), "f4")
     np.testing.assert_array_equal(fg.jit(lambda x: x.T * 2)(x), x.T * 2)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+def test_what_is_walked_backwards_is_turned_in_registers(dtype: str) -> None:
+    def several(x: Any) -> Any:
+        turned = np.swapaxes(x, -1, -2)
+        return np.rot90(x), np.rot90(x, 3), turned[..., ::-1], turned + turned[::-1, ::-1]
+
+    compiled = fg.jit(several)
+    for shape in ((5, 7), (16, 16), (40, 37), (64, 100)):
+        x = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
+        for found, expected in zip(compiled(x), several(x), strict=True):
+            np.testing.assert_array_equal(found, expected)
+    for turns in (1, 3):
+        text = fg.jit(lambda x, turns=turns: np.rot90(x, turns)).lower(x).as_text()
+        assert text.count("turn(") == 1

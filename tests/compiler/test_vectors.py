@@ -95,3 +95,32 @@ def test_columns_do_not_depend_on_threads() -> None:
     for fold in (lambda x: fnp.sum(fnp.exp(x), axis=0), lambda x: fnp.max(x, axis=0)):
         one, two = (fg.jit(fold, threads=n)(x) for n in (1, 2))
         np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize(("dtype", "longest"), [("float32", 32), ("float64", 16)])
+def test_rows_of_one_vector_stay_in_registers(dtype: str, longest: int) -> None:
+    """Read once, for all passes: also what is not finite, signs of zeros, rows alone."""
+
+    def softmax(x: Any) -> Any:
+        y = np.exp(x - np.max(x, axis=1, keepdims=True))
+        return y / np.sum(y, axis=1, keepdims=True)
+
+    def several(x: Any) -> Any:
+        return softmax(x), np.prod(x, axis=1), np.min(x + x, axis=1)
+
+    compiled = fg.jit(several)
+    rng = np.random.default_rng(0)
+    for length in (9, 16, longest):
+        x = rng.normal(size=(20, length)).astype(dtype)
+        x[3, 2], x[4, 5], x[5], x[6], x[7, 1] = np.nan, np.inf, -np.inf, -0.0, -np.inf
+        text = fg.jit(softmax).lower(x).as_text().split("# kernel 0")[-1]
+        assert text.count(" in range(") == 1 == text.count("load(")
+        found = compiled(x)
+        with np.errstate(all="ignore"):
+            for ours, theirs in zip(found, several(x), strict=True):
+                bound = 100 * float(np.finfo(dtype).eps)
+                np.testing.assert_allclose(ours, theirs, rtol=bound)
+        for some, every in zip(compiled(x[8:11]), found, strict=True):
+            np.testing.assert_array_equal(some, every[8:11])
+    longer = fg.jit(softmax).lower(np.ones((20, longest + 1), dtype)).as_text()
+    assert "for m in range(" in longer

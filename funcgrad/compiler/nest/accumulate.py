@@ -26,6 +26,8 @@ class Vectors:
     narrow: int
     is_rest: bool = False
     """Whether folds take its elements as what is left of longer vectors."""
+    register: int = 0
+    """Elements of one register, if the results of several are to be folded one by one."""
 
     @property
     def has_rest(self) -> bool:
@@ -47,7 +49,8 @@ class Accumulator:
 
     Sums of floats are accurate: blocks are added up in float64, and blocks of float64 with the
     rounding error carried along (Knuth's two-sum). Within a block of contiguous float32 many lanes
-    share the additions; elsewhere one variable takes them all, which is then of float64, too.
+    share the additions; elsewhere one variable takes them all, which is then of float64, too. What
+    is one vector needs no blocks.
     """
 
     def __init__(self, source: Source, form: Reduction, dtype: np.dtype[Any], name: str) -> None:
@@ -115,13 +118,13 @@ class Accumulator:
         name, vectors = self.name, self.vectors
         if vectors is None:
             return name
+        count, last = vectors.wide, vectors.register or vectors.narrow
+        while count > last:
+            count //= 2
+            step = self.lane_step.format(f"low({name})", f"high({name})")
+            name = f"{self.name}h{count}"
+            self.source.add(f"{name} = {step}")
         if vectors.has_rest:
-            count = vectors.wide
-            while count > vectors.narrow:
-                count //= 2
-                step = self.lane_step.format(f"low({name})", f"high({name})")
-                name = f"{self.name}h{count}"
-                self.source.add(f"{name} = {step}")
             self.source.add(f"{self.name}h = {self.lane_step.format(name, f'{self.name}r')}")
             name = f"{self.name}h"
         (combines,) = expression(self.lane_step).uses

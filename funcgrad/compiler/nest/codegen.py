@@ -73,7 +73,10 @@ HEAVY = 12
 are computed as the last one, of which only a part may be there."""
 
 SHORT_REGISTERS = 2
-"""Vectors that an iteration computes at once of short rows, where that is much work."""
+"""Vectors that an iteration computes at once of short rows, where that is much work.
+
+Rows that are no longer than these are one vector each, whose values stay in registers.
+"""
 
 
 class _Access:
@@ -143,6 +146,9 @@ class _Writer:
         self.accesses: dict[Any, _Access] = {}
         self.loaded: dict[Any, str] = {}
         self.scratch: list[Value] = []
+        self.scratch_of: dict[Value, Value] = {}
+        self.brief: Vectors | None = None
+        """The vector that holds a whole row, if there is one."""
         self.suffix = ""
         """What the names of the current loop's vectors end with: each is one value."""
         self.n_vectorised = 0
@@ -193,7 +199,7 @@ class _Writer:
             self.bodies.append(self._with_operands(wanted, stage))
 
     def _keep_if_expensive(self, node: Node) -> None:
-        if node.out in self.kept or not _is_function(node):
+        if node.out in self.kept or not _is_function(node) or self.brief is not None:
             return
         shape = tuple(self.space[a] for a in self.order[len(self.space) - self.n_row :])
         memory = Value(shape, node.out.dtype)
@@ -408,7 +414,7 @@ class _Writer:
             return False
         inner, outer = self.row[-1].axis, self.loops[-2].axis
         strides = [(a.strides[outer], a.strides[inner]) for a in self.accesses.values()]
-        return any(along == 1 and abs(apart) > MAX_EXTENT for along, apart in strides)
+        return any(abs(along) == 1 and abs(apart) > MAX_EXTENT for along, apart in strides)
 
     def _ends(self, loop: _Loop) -> tuple[str, str]:
         """Where a loop begins and ends."""
@@ -593,12 +599,50 @@ class _Writer:
 
     # Statements.
 
-    def _write(self) -> Kernel:
-        self.scratch_of: dict[Value, Value] = {}
-        self._find_stages()
+    def _plan(self) -> None:
+        """What is kept where, and how the space is walked."""
+        self.scratch, self.scratch_of, self.accesses = [], {}, {}
         self._plan_stages()
         self._collect()
         self._arrange()
+
+    def _brief_vectors(self) -> Vectors | None:
+        """The vector that holds a row, if all that the row takes is one for each of its values.
+
+        Then no pass over the row reads anything from memory that another one has read or computed.
+        """
+        if self.walk is None or len(self.row) != 1 or self.first in (None, *self.row):
+            return None
+        (loop,) = self.row
+        full = [node for node in self.nodes if self._is_full(node)]
+        if any(isinstance(node, Guard | Pick) for node in full) or not all(
+            self._kind(n) == "inner" and is_across(n) for n in self.nodes if isinstance(n, Fold)
+        ):
+            return None
+        written = [self.outs[n] for n in full if n in self.outs and not isinstance(n, Fold)]
+        touched = []
+        for node in full:
+            views = [x for x in node.operands if isinstance(x, View) and x.value not in self.made]
+            touched += [self._operand_access(x, node) for x in views]
+        dtypes = {x.dtype for node in full for x in (*node.operands, node.out)}
+        if any(dtype.kind == "c" for dtype in dtypes):
+            return None
+        if any(access.strides[loop.axis] != 1 for access in written):
+            return None
+        if any(access.strides[loop.axis] not in (0, 1) for access in touched):
+            return None
+        narrow = REGISTER // _width(dtypes)
+        if loop.size > SHORT_REGISTERS * narrow:
+            return None
+        count = narrow if loop.size <= narrow else SHORT_REGISTERS * narrow
+        return Vectors(count, count, register=narrow)
+
+    def _write(self) -> Kernel:
+        self._find_stages()
+        self._plan()
+        self.brief = self._brief_vectors()
+        if self.brief is not None:
+            self._plan()
         self._declare()
         self._literals()
         self._accumulators()
@@ -636,6 +680,7 @@ class _Writer:
             for node in body:
                 if self._kind(node) in ("inner", "total"):
                     self.folds[node].vectors = vectors
+                    self.folds[node].is_accurate &= self.brief is None
         # Folds that carry something from one outer iteration to the next.
         self.crossing = [n for n in self.folds if self._kind(n) != "inner"]
         # Columns of float64: blocks of rows are summed beside the result and then added to it.
@@ -682,7 +727,7 @@ class _Writer:
             if apart in (0, 1):
                 continue
             is_near = access.neighbour is not None or abs(apart) <= MAX_EXTENT
-            if along != 1 or is_near or access.value in homes:
+            if abs(along) != 1 or is_near or access.value in homes:
                 return {}
             if access.dtype.itemsize not in (4, 8):
                 return {}
@@ -708,17 +753,22 @@ class _Writer:
             with source.block(f"if (edge - t == {n}) & (last - s == {n}):"):
                 for k, (access, name) in enumerate(self.turned.items()):
                     steps = [self._step_name(access, loop) for loop in (across, along)]
-                    place = f"offset({access.pointers[-1]}, s * {steps[0]} + t * {steps[1]})"
+                    # Where the other loop walks backwards, a tile begins at its last element.
+                    first = "s" if self._step(access, across) == 1 else "(last - 1)"
+                    place = f"offset({access.pointers[-1]}, {first} * {steps[0]} + t * {steps[1]})"
                     scopes = f"{access.scope}, {_SCRATCH_SCOPE + k}"
                     source.add(f"turn({name}, {place}, {steps[1]}, {n}, {scopes})")
                 with self._over(across, "s, last"):
                     self._new_suffix()
                     source.add(f"{along.variable}{self.suffix} = lanes(t, {n})")
-                    source.add(f"at = lanes(({across.variable} - s) * {n}, {n})")
                     self.loaded = {}
                     for k, (access, name) in enumerate(self.turned.items()):
+                        line = f"{across.variable} - s"
+                        if self._step(access, across) != 1:
+                            line = f"last - 1 - {across.variable}"
+                        source.add(f"at{k} = lanes(({line}) * {n}, {n})")
                         self.loaded[access] = f"x{access.base[1:]}{self.suffix}"
-                        load = f"load({name}, at, {_SCRATCH_SCOPE + k})"
+                        load = f"load({name}, at{k}, {_SCRATCH_SCOPE + k})"
                         source.add(f"{self.loaded[access]} = {load}")
                     self._statements(body)
                     self.suffix = ""
@@ -782,6 +832,12 @@ class _Writer:
     def _all_stages(self) -> None:
         """One row."""
         self.loaded = {}
+        if self.brief is not None:
+            self._new_suffix()
+            (loop,) = self.row
+            lanes = f"first_lanes(0, {self.sizes[loop.variable]}, {self.brief.wide})"
+            self.source.add(f"{loop.variable}{self.suffix} = {lanes}")
+            self.brief_suffix, self.suffix = self.suffix, ""
         for stage in range(self.n_stages):
             self._row_nodes(stage)
             if self.bodies[stage]:
@@ -843,6 +899,11 @@ class _Writer:
             self._statements(body)
             return
         loop = self.row[-1]
+        if self.brief is not None:
+            self.suffix = self.brief_suffix
+            self._statements(body, "", f"{loop.variable}{self.suffix}")
+            self.suffix = ""
+            return
         vectors = self._vectors(body)
         if not blocked:
             # The edges of a core take two iterations, at least.
@@ -910,8 +971,8 @@ class _Writer:
 
         Elsewhere LLVM finds out what to do.
         """
-        if not self.row:
-            return None
+        if not self.row or self.brief is not None:
+            return self.brief
         k = self.loops.index(self.row[-1])
         dtypes: set[np.dtype[Any]] = set()
         cost = 0
@@ -1020,8 +1081,11 @@ class _Writer:
     def _statements(
         self, body: list[Node], zone: str = "", lanes: str = "", is_rest: bool = False
     ) -> None:
-        loaded = dict(self.loaded)
-        stage_names = dict(self.names)
+        if self.brief is not None:  # what an earlier pass has made is there
+            loaded, body = self.loaded, [node for node in body if node.out not in self.names]
+        else:
+            loaded = dict(self.loaded)
+        stage_names = self.names if self.brief is not None else dict(self.names)
         if zone != "core":
             self._ask(body)
         self._load_overwritten(body, loaded)

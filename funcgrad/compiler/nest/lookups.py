@@ -74,8 +74,79 @@ def deposited(
         return _overwritten(builder, x, update, place)
     if form.mode == "raise":
         indices = _checked(builder, form.axes, x.shape, indices)
+    if isinstance(x, Uniform):
+        compared = _compared(builder, form, x, updates, indices, out)
+        if compared is not None:
+            return compared
     places = _places(form, whole(out), indices, updates.shape)
     return _put(builder, operands, places, len(x.shape) - len(form.axes), form.step)
+
+
+def _compared(
+    builder: Builder,
+    form: forms.Deposit,
+    x: Uniform,
+    updates: Operand,
+    indices: Sequence[Operand],
+    out: Value,
+) -> View | None:
+    """A deposit of one element in each row of an array that is otherwise one scalar.
+
+    Every element asks whether the place of its row is its own. So it shares kernels with what
+    reads it, and nothing is written twice.
+    """
+    n = len(updates.shape) - len(out.shape) + len(form.axes)
+    shape = updates.shape[:n]
+    walked: dict[int, int] = {}  # for each axis of rows the axis of the updates that counts it
+    chosen: list[tuple[int, Operand]] = []
+    for axis, index in zip(form.axes, indices, strict=True):
+        even = _even_places(index.broadcast(shape), out.shape[axis])
+        if even is None:
+            chosen.append((axis, index.broadcast(shape)))
+            continue
+        along = [i for i, step in enumerate(even[1]) if step]
+        if even[0] or [even[1][i] for i in along] not in ([], [1]):
+            return None
+        if along:
+            walked[axis] = along[0]
+        if (shape[along[0]] if along else 1) != out.shape[axis]:
+            return None
+    others = math.prod(m for i, m in enumerate(shape) if i not in walked.values())
+    if len(chosen) != 1 or others != 1 or not walked or form.mode == "wrap":
+        return None
+    ((axis, index),) = chosen
+    if axis < max(walked) or len({*walked.values()}) != len(walked) or not math.prod(out.shape):
+        return None
+    rest = [i for i in range(len(out.shape)) if i not in form.axes]
+    walked |= {i: n + k for k, i in enumerate(rest)}
+
+    def walk(operand: Operand, axes: dict[int, int]) -> Operand:
+        strides = [operand.strides[axes[i]] if i in axes else 0 for i in range(len(out.shape))]
+        return operand.walked(out.shape, tuple(strides), operand.offset)
+
+    # Integers as wide as the elements are compared in the same vectors.
+    is_narrow = out.dtype.itemsize <= 4 and out.shape[axis] <= np.iinfo(np.int32).max
+    count = np.dtype(np.int32 if is_narrow else np.int64)
+    length = Uniform(np.int64(out.shape[axis]), shape)
+    expr = _PLACES["place" if form.mode == "raise" else form.mode]
+    place = builder.result(Point((index, length), (Value(shape, count),), expr))
+    own = builder.array(np.arange(out.shape[axis], dtype=count))
+    operands = (
+        x.broadcast(out.shape),
+        walk(updates, walked),
+        walk(place, {i: k for i, k in walked.items() if k < n}),
+        walk(own, {axis: 0}),
+    )
+    expr = f"select({{2}} == {{3}}, {form.step}, {{0}})"
+    return builder.result(Point(operands, (out,), expr))
+
+
+_PLACES = {
+    "place": "i64({0})",
+    "clip": "minimum(maximum(i64({0}), 0), {1} - 1)",
+    "fill": "select(i64({0}) < 0, i64({0}) + {1}, i64({0}))",
+}
+"""The place that an index means along an axis of a length, by mode; that of no element is none."""
 
 
 def window(builder: Builder, operands: list[Operand], out: Value) -> Operand:
@@ -192,7 +263,7 @@ def _checked(
     """Indices of which wrong ones are refused, as places; nothing is asked of places."""
     places: list[Operand] = []
     for k, (axis, index) in enumerate(zip(axes, indices, strict=True)):
-        numbers = _numbers(index)
+        numbers = known_numbers(index)
         if numbers is not None and numbers.min() >= 0 and numbers.max() < shape[axis]:
             places.append(index)
             continue
@@ -215,7 +286,7 @@ def _even_places(index: Operand, length: int) -> tuple[int, tuple[int, ...]] | N
 
     Nothing for those that are not known now.
     """
-    places = _numbers(index)
+    places = known_numbers(index)
     if places is None:
         return None
     corner: Shape = (0,) * places.ndim
@@ -230,7 +301,7 @@ def _even_places(index: Operand, length: int) -> tuple[int, tuple[int, ...]] | N
     return (first, tuple(steps)) if is_even else None
 
 
-def _numbers(index: Operand) -> np.ndarray | None:
+def known_numbers(index: Operand) -> np.ndarray | None:
     """Indices that are known now, if there are any; axes along which they repeat have length 1."""
     if isinstance(index, Uniform):
         return np.full((1,) * len(index.shape), index.scalar)

@@ -32,7 +32,13 @@ from funcgrad.compiler.nest.layout import (
     whole,
     with_joined_axes,
 )
-from funcgrad.compiler.nest.lookups import deposited, looked_up, replaced, window
+from funcgrad.compiler.nest.lookups import (
+    deposited,
+    known_numbers,
+    looked_up,
+    replaced,
+    window,
+)
 from funcgrad.compiler.nest.loops import Nester
 from funcgrad.compiler.nest.merge_products import Merged, merged_products
 from funcgrad.compiler.nest.nodes import (
@@ -210,6 +216,9 @@ class Lowering(Builder):
         aval = self.asked.outputs[0].aval
         if all(isinstance(x, Uniform) for x in operands):
             return [Uniform(self._fold_scalars(operands), aval.shape)]
+        counted = self._counted(operands)
+        if counted is not None:
+            return [counted]
         scalars = [x.scalar if isinstance(x, Uniform) else None for x in operands]
         expr = with_constants(form.expr, scalars)
         used = operands[: expression(expr).arity]
@@ -229,6 +238,20 @@ class Lowering(Builder):
         with np.errstate(all="ignore"):
             result = self.asked.primitive.impl(*(x.scalar for x in operands))
         return self.asked.outputs[0].aval.dtype.type(result)
+
+    def _counted(self, operands: Operands) -> Operand | None:
+        """Integers that are made of no fewer ones that are known now: places that lookups read."""
+        aval = self.asked.outputs[0].aval
+        dtypes = [aval.dtype, *(x.dtype for x in operands)]
+        sizes = [math.prod(x.value.shape) for x in operands if isinstance(x, View)]
+        if any(dtype.kind not in "biu" for dtype in dtypes) or math.prod(aval.shape) > max(sizes):
+            return None
+        numbers = [known_numbers(x) for x in operands]
+        if any(x is None for x in numbers):
+            return None
+        with np.errstate(all="ignore"):
+            found = np.asarray(self.asked.primitive.impl(*numbers), aval.dtype)
+        return self.array(found).broadcast(aval.shape)
 
     def _reindex(self, form: forms.Reindex, operands: Operands) -> Results:
         return [operands[0].reindexed(form, self.asked.outputs[0].aval.shape)]
