@@ -177,3 +177,20 @@ def test_short_stacks_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     with_small_stacks = text()
     monkeypatch.setenv(SKIP_VARIABLE, "rematerialize")
     assert text() == with_small_stacks
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("maps", [1, 2])
+def test_nothing_may_be_left_of_a_loop_that_only_maps(maps: int, reverse: bool) -> None:
+    rows = RNG.normal(size=(STEPS, 6, 4))
+
+    def function(y: Any, rows: Any) -> Any:
+        for k in range(maps):
+            rows = lax.map(lambda row, k=k: row * (2.0 + k), rows)
+        return lax.scan(lambda c, row: (c * 0.5 + row, None), y, rows, reverse=reverse)[0]
+
+    compiled = fg.jit(function)
+    np.testing.assert_array_equal(compiled(STATE, rows), function(STATE, rows))
+    gradient = fg.grad(lambda *args: np.sum(function(*args) ** 2), argnums=(0, 1))
+    for found, expected in zip(fg.jit(gradient)(STATE, rows), gradient(STATE, rows), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-13)

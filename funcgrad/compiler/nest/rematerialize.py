@@ -45,6 +45,8 @@ def rematerialize(graph: Graph) -> None:
         for first in dict.fromkeys(maker for maker in walked if maker in loops):
             only = {v for v in first.outs if readers[v] == [second] and v not in graph.outputs}
             _Pair(first, second, only).run()
+    # Nothing may be left of a loop that only maps: the later one does all that it did.
+    graph.nodes = [node for node in graph.nodes if node.outs or not isinstance(node, Loop)]
 
 
 class _Pair:
