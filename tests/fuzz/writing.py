@@ -152,6 +152,10 @@ class Mix:
 ANYWHERE = ("plain", "plain", "plain", *LAYOUTS)
 LAW_NAMES = sorted(LAWS)
 
+JUMPING = ("balance",)
+"""Rows with derivatives between jumps: the scales are powers of two, chosen by comparisons, and rows
+that a zero keeps apart from the others are not scaled."""
+
 
 class Writer:
     """Draws one operation after the other; ``values[i]`` is what ``v{i}`` holds."""
@@ -608,7 +612,8 @@ class Writer:
         which = self.integer(0, n_results - 1)
         args = "".join(f", {{{k}}}" for k in range(len(operands)))
         self.laws += 1
-        self.add(f"m.law({name!r}{args})[{which}]", *operands, is_smooth=case.order >= 1, law=name)
+        is_smooth = case.order >= 1 and name not in JUMPING
+        self.add(f"m.law({name!r}{args})[{which}]", *operands, is_smooth=is_smooth, law=name)
 
     # Functions inside.
 
