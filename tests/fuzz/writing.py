@@ -153,8 +153,8 @@ ANYWHERE = ("plain", "plain", "plain", *LAYOUTS)
 LAW_NAMES = sorted(LAWS)
 
 JUMPING = ("balance",)
-"""Rows with derivatives between jumps: the scales are powers of two, chosen by comparisons, and rows
-that a zero keeps apart from the others are not scaled."""
+"""Rows with derivatives between jumps: scales are powers of two, chosen by comparisons, and none of
+rows that zeros keep apart from the others."""
 
 
 class Writer:
