@@ -156,7 +156,10 @@ def test_vectors_of_other_processors(name: str, capfd: Any) -> None:
 
 @pytest.mark.parametrize(
     ("triple", "expected"),
-    [("x86_64-unknown-linux-gnu", "+v,-prefer-256-bit"), ("aarch64-apple-darwin", "+v")],
+    [
+        ("x86_64-unknown-linux-gnu", "+v,-prefer-256-bit,+prefer-no-gather"),
+        ("aarch64-apple-darwin", "+v"),
+    ],
 )
 def test_features_are_those_of_the_processor(
     triple: str, expected: str, monkeypatch: pytest.MonkeyPatch

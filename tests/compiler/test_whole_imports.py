@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +29,16 @@ answer = 42
 
 
 @pytest.fixture
-def slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A module that interrupts whoever imports it."""
     name = "module_that_interrupts"
     (tmp_path / f"{name}.py").write_text(SLOW)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("FUNCGRAD_TEST_IMPORTS", "")
     monkeypatch.delitem(sys.modules, name, raising=False)
-    return name
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored
+    yield name
+    signal.signal(signal.SIGINT, before)
 
 
 def test_an_interrupted_import_goes_on(slow: str) -> None:
@@ -89,6 +92,7 @@ class Interrupt:
             self.names.discard(name)
             os.kill(os.getpid(), signal.SIGINT)
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored
 sys.meta_path.insert(0, Interrupt())
 f = fg.jit(lambda x: np.sin(x) * 3.0 + np.sum(np.tanh(x)))
 x = np.linspace(0.0, 1.0, 7)

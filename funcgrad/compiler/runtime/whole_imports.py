@@ -18,12 +18,14 @@ from funcgrad.forking import held_by_forks
 _LOCK = held_by_forks()
 """Held while modules are imported: a child would find the locks of half of them closed."""
 
-_WORK = threading.local()
+
+class _Importer(threading.Thread):
+    """Imports a module that another thread waits for, perhaps with locks held."""
 
 
 def is_importing() -> bool:
-    """Whether this thread imports a module that another one waits for, perhaps with locks held."""
-    return getattr(_WORK, "is_begun", False)
+    """Whether this thread is one of them."""
+    return isinstance(threading.current_thread(), _Importer)
 
 
 def import_whole(name: str) -> ModuleType:
@@ -45,13 +47,9 @@ def import_whole(name: str) -> ModuleType:
         except BaseException as error:  # raised where it is waited for
             errors.append(error)
 
-    def work_for_another() -> None:
-        _WORK.is_begun = True
-        work()
-
     if threading.current_thread() is threading.main_thread():
         run = copy_context().run
-        thread = threading.Thread(target=run, args=(work_for_another,), name="funcgrad-import")
+        thread = _Importer(target=run, args=(work,), name="funcgrad-import")
         try:
             thread.start()
         except RuntimeError:  # none can be started any more, as the process ends
