@@ -309,3 +309,27 @@ def test_a_limit_of_the_whole_comes_before_those_of_the_parts(seen: list[int]) -
     seen.clear()
     fg.jit(lambda x: limited(x) + 1.0, threads=5)(rows)
     assert set(seen) == {5}
+
+
+NO_THREADS = """
+import _thread, threading
+import numpy as np, funcgrad as fg
+
+def refuse(*args, **kwargs):
+    raise RuntimeError("can't create new thread at interpreter shutdown")
+
+_thread.start_new_thread = threading._start_new_thread = refuse
+x = np.linspace(0.0, 1.0, 1_000_000).reshape(1000, 1000)
+f = fg.jit(lambda x: (np.exp(x) * x, x @ x), threads=4)
+found, product = f(x)
+np.testing.assert_allclose(found, np.exp(x) * x, rtol=1e-14)
+np.testing.assert_allclose(product, x @ x, rtol=1e-12)
+"""
+
+
+def test_a_process_that_ends_starts_no_threads() -> None:
+    """Since Python 3.12 none can be started then; what was begun is still computed."""
+    environment = {**os.environ, "FUNCGRAD_CACHE_DIR": "off"}
+    command = [sys.executable, "-W", "error", "-c", NO_THREADS]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")

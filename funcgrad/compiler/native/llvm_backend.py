@@ -235,7 +235,10 @@ class Emission:
         self._error: BaseException | None = None
         _RUNNING.add(self)
         # Not `threading.Thread`, whose start waits until the processors let the new thread begin.
-        _thread.start_new_thread(self._run, ())
+        try:
+            _thread.start_new_thread(self._run, ())
+        except RuntimeError:  # none can be started any more, as the process ends
+            self._run()
 
     def _run(self) -> None:
         try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import _thread
 import ctypes
 import os
+from contextlib import suppress
 from functools import cache
 
 from funcgrad.compiler.runtime.dependencies import files_of
@@ -23,7 +24,8 @@ def preload() -> None:
     """Begin with it. llvmlite finds the library there; if it cannot be loaded, that says so."""
     if hasattr(os, "RTLD_NOW"):
         for path in files_of("llvmlite"):
-            _thread.start_new_thread(_open, (path,))
+            with suppress(RuntimeError):  # none can be started any more, as the process ends
+                _thread.start_new_thread(_open, (path,))
 
 
 def _open(path: str) -> None:

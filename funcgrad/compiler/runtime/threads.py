@@ -340,13 +340,18 @@ class Pool:
         """Start workers until there are so many."""
         with self._lock:
             while self._n_workers < n_workers:
-                self._n_workers += 1
-                threading.Thread(
+                number = self._n_workers + 1
+                thread = threading.Thread(
                     target=self._run,
-                    args=(self.address, self._n_workers),
-                    name=f"funcgrad-worker-{self._n_workers}",
+                    args=(self.address, number),
+                    name=f"funcgrad-worker-{number}",
                     daemon=True,
-                ).start()
+                )
+                try:
+                    thread.start()
+                except RuntimeError:
+                    return  # as the process ends; callers run their parts alone
+                self._n_workers = number
 
 
 @cache
