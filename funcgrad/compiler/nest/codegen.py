@@ -1015,7 +1015,7 @@ class _Writer:
                 # Sums of columns would wait for what the row before has left of its last vector.
                 return None
             if any(isinstance(node, Guard) for node in body):
-                return Vectors(narrow, narrow) if self.row[-1].axis in self.guarded else None
+                return Vectors(narrow, narrow)
             if self.row[-1].size < narrow or (cost >= HEAVY and not is_chain):
                 return None
             if is_chain:
