@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from llvmlite import ir
 
 from funcgrad.compiler.native.elementary import settle_formulas
-from funcgrad.compiler.native.numba_ir import write
+from funcgrad.compiler.native.numba_ir import Seldom, write
 from funcgrad.compiler.native.numba_parts import funcdesc, lowering, targetconfig, types
 from funcgrad.compiler.native.numba_parts import ir as blocks
 from funcgrad.compiler.native.scalars import I32, I64, POINTER
@@ -235,7 +235,7 @@ class KernelLower(lowering.Lower):
             self.storevar(self.lower_assign(self.typeof(name), inst), name)
             return
         super().lower_inst(inst)
-        if isinstance(inst, blocks.Branch) and getattr(inst, "is_seldom", False):
+        if isinstance(inst, Seldom):
             self.module.leave_in_numbers(self.builder.block.terminator)
 
     def lower_expr(self, resty: Any, expr: Any) -> Any:

@@ -72,6 +72,10 @@ def write(source: str, words: Mapping[str, Word]) -> Written:
     return Writer(words).write(function)
 
 
+class Seldom(ir.Branch):  # type: ignore[misc]
+    """What repeats a loop of which few iterations run."""
+
+
 _VECTORS = {"lanes", "first_lanes"}
 
 
@@ -129,8 +133,8 @@ class Writer:
             self.block.append(jump)
         return jump
 
-    def branch(self, condition: ir.Var) -> ir.Branch:
-        branch = ir.Branch(condition, -1, -1, self.loc)
+    def branch(self, condition: ir.Var, kind: type[ir.Branch] = ir.Branch) -> ir.Branch:
+        branch = kind(condition, -1, -1, self.loc)
         self.block.append(branch)
         return branch
 
@@ -247,9 +251,9 @@ class Writer:
         self.jump(len(self.blocks))
         self.open_block()
         self.assign(name, self.call("step_index", [index, self.constant(step)]))
-        again = self.branch(self.compare(index, step, stop))
+        kind = Seldom if is_seldom else ir.Branch
+        again = self.branch(self.compare(index, step, stop), kind)
         again.truebr = body
-        again.is_seldom = is_seldom
         before.falsebr = again.falsebr = self.close_loop()
 
     def range_of(self, node: ast.expr) -> tuple[ir.Var, ir.Var, int, bool]:
