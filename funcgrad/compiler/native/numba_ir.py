@@ -72,7 +72,7 @@ def write(source: str, words: Mapping[str, Word]) -> Written:
     return Writer(words).write(function)
 
 
-class Seldom(ir.Branch):  # type: ignore[misc]
+class Seldom(ir.Branch):
     """What repeats a loop of which few iterations run."""
 
 
