@@ -12,13 +12,11 @@ import numpy as np
 
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.primitive import Primitive
-from funcgrad.core.program import Program
-from funcgrad.lowering import Branch, Call
+from funcgrad.lowering import Call
 from funcgrad.primitives import elementwise as p
-from funcgrad.primitives.families import Elementwise, Recipe
+from funcgrad.primitives.families import Either, Elementwise, Recipe
 from funcgrad.primitives.reductions import ReduceAny
 from funcgrad.primitives.shape import BroadcastTo, ReduceSum, Reshape
-from funcgrad.records import dataclass
 
 Run = Callable[..., Any]
 
@@ -164,22 +162,6 @@ def record(formula: Formula, *avals: ShapedArray) -> Call:
     return recipe.form(recorded(recipe, formula, *recipe.inputs))
 
 
-@dataclass(frozen=True)
-class _Either(Primitive):
-    """One of two programs of a formula: ``(index, *arguments)``."""
-
-    branches: tuple[Program, Program]
-
-    name = "either"
-    multiple_results = True
-
-    def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
-        return self.branches[0].out_avals
-
-    def lower(self, *avals: ShapedArray) -> Branch:
-        return Branch()
-
-
 def unless_any(
     rare: Expression, usual: Formula, otherwise: Formula, *args: Expression
 ) -> Expression:
@@ -197,7 +179,7 @@ def unless_any(
         branches.append(inner.form(out.value).program)
     found = recipe(ReduceAny(tuple(range(len(rare.shape)))), rare.value)
     index = recipe(p.Convert(np.dtype(np.int64)), found)
-    return Expression(recipe, recipe(_Either((branches[0], branches[1])), index, *values)[0])
+    return Expression(recipe, recipe(Either((branches[0], branches[1])), index, *values)[0])
 
 
 def function(primitive: Elementwise) -> Callable[..., Expression]:

@@ -18,10 +18,11 @@ import numpy as np
 from funcgrad.core.avals import Shape, ShapedArray, aval_of, check_size, shaped
 from funcgrad.core.number_code import rule_of
 from funcgrad.core.primitive import BatchDim, Primitive, Value
-from funcgrad.core.program import Atom, Equation, Literal, Program, Var
+from funcgrad.core.program import Atom, Equation, Literal, Program, Var, evaluate
 from funcgrad.dtypes import PYTHON_SCALARS
 from funcgrad.errors import DtypeError, MissingRuleError, ShapeError
-from funcgrad.lowering import Array, Call, Extern, Form, Pointwise, Routine, UfuncCall
+from funcgrad.lowering import Array, Branch, Call, Extern, Form, Pointwise, Routine, UfuncCall
+from funcgrad.records import dataclass
 
 PYTHON_NUMBERS = frozenset(PYTHON_SCALARS)
 
@@ -117,6 +118,28 @@ class Recipe:
     def form(self, *outputs: Any) -> Call:
         """The form of an operation with these results."""
         return Call(Program(self.inputs, self.equations, outputs, "recipe", self.constants))
+
+
+@dataclass(frozen=True)
+class Either(Primitive):
+    """One of two programs, which is decided when they run: ``bind(index, *arguments)``.
+
+    It is a part of one operation, so that it has no derivative of its own.
+    """
+
+    branches: tuple[Program, Program]
+
+    multiple_results = True
+    is_composite = True
+
+    def impl(self, index: Any, *args: Any) -> Any:
+        return evaluate(self.branches[int(index)], args)
+
+    def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
+        return self.branches[0].out_avals
+
+    def lower(self, *avals: ShapedArray) -> Form:
+        return Branch()
 
 
 class UfuncFunction:

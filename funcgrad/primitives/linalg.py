@@ -30,14 +30,13 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import Shape, ShapedArray, aval_of, shaped
-from funcgrad.core.primitive import Primitive, Value
-from funcgrad.core.program import Program, Var, evaluate
+from funcgrad.core.primitive import Value
+from funcgrad.core.program import Program, Var
 from funcgrad.dtypes import BOOL, INT64, complex_dtype, is_complex, real_dtype
 from funcgrad.errors import MissingRuleError, ShapeError
 from funcgrad.lowering import (
     MOST_SMALL,
     Array,
-    Branch,
     Form,
     LapackCall,
     LibraryCall,
@@ -71,7 +70,7 @@ from funcgrad.primitives.elementwise import (
     sub,
     unscale,
 )
-from funcgrad.primitives.families import Recipe, extern_lower, shape_of, zero_jvp
+from funcgrad.primitives.families import Either, Recipe, extern_lower, shape_of, zero_jvp
 from funcgrad.primitives.indexing import Gather, along_axis_indices, take_along_axis
 from funcgrad.primitives.matrices import (
     INT32,
@@ -813,8 +812,9 @@ class Cofactors(Factorization):
         is_bad = recipe(less, is_good, is_known)
         some_bad = recipe(ReduceAny(tuple(range(a.ndim - 2))), is_bad)
         index = recipe(Convert(INT64), some_bad)
-        choice = _InverseOrSingularValues(a)
-        return recipe.form(*recipe(choice, index, *recipe.inputs, inverse, sign, size, is_bad))
+        branches = _by_inverse_or_singular_values(a)
+        given = *recipe.inputs, inverse, sign, size, is_bad
+        return recipe.form(*recipe(Either(branches), index, *given))
 
     def abstract_eval(self, a: ShapedArray) -> ShapedArray:
         check_square(self.name, a)
@@ -853,73 +853,54 @@ def _cofactors_of_singular(a: Any) -> Any:
     return (np.conj(u) * (scale * (np.linalg.det(u) * np.linalg.det(vh)))) @ np.conj(vh)
 
 
-@dataclass(frozen=True)
-class _InverseOrSingularValues(Primitive):
-    """How the cofactors of large matrices are found, which is decided when the program runs.
+def _by_inverse_or_singular_values(a: ShapedArray) -> tuple[Program, Program]:
+    """How the cofactors of large matrices are found.
 
-    ``bind(index, a, inverse, sign, size, is_bad)``: the index is 1 if any matrix of the stack needs
-    its singular values; ``is_bad`` says which, ``size`` is the logarithm of the absolute values of
-    the determinants and ``sign`` their signs.
+    The arguments of both programs are ``(a, inverse, sign, size, is_bad)``: ``is_bad`` says which
+    matrices of the stack need their singular values, ``size`` is the logarithm of the absolute
+    values of the determinants and ``sign`` their signs.
 
     Args:
         a: Type of the matrices.
+
+    Returns:
+        The program that takes the inverse of all, and the one for stacks some of which are bad.
     """
+    sign, size = shaped(a.shape[:-2], a.dtype), shaped(a.shape[:-2], np.dtype(np.float64))
+    avals = a, a, sign, size, shaped(a.shape[:-2], BOOL)
+    regular, singular = Recipe(*avals), Recipe(*avals)
+    matrices, *_, is_bad = singular.inputs
+    is_bad = singular(Reshape((*is_bad.aval.shape, 1, 1)), is_bad)
+    kept = singular(select, is_bad, matrices, np.eye(a.shape[-1], dtype=a.dtype))
+    found = _by_singular_values(singular, kept)
+    found = singular(select, is_bad, found, _by_inverse(singular))
+    return regular.form(_by_inverse(regular)).program, singular.form(found).program
 
-    a: ShapedArray
 
-    multiple_results = True
-    is_composite = True
+def _by_inverse(recipe: Recipe) -> Any:
+    a, inverse, sign, size, _ = recipe.inputs
+    # Half of it before and half of it after the inverse, because the determinant may overflow.
+    half = recipe(Convert(a.aval.dtype), recipe(exp, recipe(mul, size, np.float64(0.5))))
+    column = (*half.aval.shape, 1, 1)
+    turned = recipe(Transpose(by_columns(a.aval)), inverse)
+    first = recipe(mul, turned, recipe(Reshape(column), half))
+    return recipe(mul, first, recipe(Reshape(column), recipe(mul, half, sign)))
 
-    def impl(self, index: Any, *args: Any) -> Any:
-        return evaluate(self.branches[int(index)], args)
 
-    def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
-        return [self.a]
-
-    def lower(self, *avals: ShapedArray) -> Form:
-        return Branch()
-
-    @property
-    def branches(self) -> tuple[Program, Program]:
-        """What the index chooses from."""
-        regular, singular = self._recipe(), self._recipe()
-        a, _, _, _, is_bad = singular.inputs
-        is_bad = singular(Reshape((*is_bad.aval.shape, 1, 1)), is_bad)
-        one = np.eye(self.a.shape[-1], dtype=self.a.dtype)
-        kept = singular(select, is_bad, a, one)
-        found = self._by_singular_values(singular, kept)
-        found = singular(select, is_bad, found, self._by_inverse(singular))
-        by_inverse = regular.form(self._by_inverse(regular))
-        return by_inverse.program, singular.form(found).program
-
-    def _recipe(self) -> Recipe:
-        stack = self.a.shape[:-2]
-        sign, size = shaped(stack, self.a.dtype), shaped(stack, np.dtype(np.float64))
-        return Recipe(self.a, self.a, sign, size, shaped(stack, BOOL))
-
-    def _by_inverse(self, recipe: Recipe) -> Any:
-        _, inverse, sign, size, _ = recipe.inputs
-        # Half of it before and half of it after the inverse, because the determinant may overflow.
-        half = recipe(Convert(self.a.dtype), recipe(exp, recipe(mul, size, np.float64(0.5))))
-        column = (*half.aval.shape, 1, 1)
-        turned = recipe(Transpose(by_columns(self.a)), inverse)
-        first = recipe(mul, turned, recipe(Reshape(column), half))
-        return recipe(mul, first, recipe(Reshape(column), recipe(mul, half, sign)))
-
-    def _by_singular_values(self, recipe: Recipe, a: Var) -> Any:
-        u, s, vh = recipe(Svd(full_matrices=True), a)
-        n, dtype = self.a.shape[-1], self.a.dtype
-        row = (*s.aval.shape[:-1], 1, n)
-        others = recipe(BroadcastTo(self.a.shape), recipe(Reshape(row), s))
-        others = recipe(select, np.eye(n, dtype=BOOL), s.aval.dtype.type(1), others)
-        scale = recipe(ReduceProd((self.a.ndim - 1,)), others)
-        turn = recipe(mul, recipe(Det(), u), recipe(Det(), vh))
-        if is_complex(dtype):
-            u, vh = recipe(conj, u), recipe(conj, vh)
-            scale = recipe(Convert(dtype), scale)
-        scale = recipe(mul, scale, recipe(Reshape((*turn.aval.shape, 1)), turn))
-        left = recipe(mul, u, recipe(Reshape(row), scale))
-        return recipe(product(self.a.ndim), left, vh)
+def _by_singular_values(recipe: Recipe, a: Var) -> Any:
+    u, s, vh = recipe(Svd(full_matrices=True), a)
+    n, dtype = a.aval.shape[-1], a.aval.dtype
+    row = (*s.aval.shape[:-1], 1, n)
+    others = recipe(BroadcastTo(a.aval.shape), recipe(Reshape(row), s))
+    others = recipe(select, np.eye(n, dtype=BOOL), s.aval.dtype.type(1), others)
+    scale = recipe(ReduceProd((a.aval.ndim - 1,)), others)
+    turn = recipe(mul, recipe(Det(), u), recipe(Det(), vh))
+    if is_complex(dtype):
+        u, vh = recipe(conj, u), recipe(conj, vh)
+        scale = recipe(Convert(dtype), scale)
+    scale = recipe(mul, scale, recipe(Reshape((*turn.aval.shape, 1)), turn))
+    left = recipe(mul, u, recipe(Reshape(row), scale))
+    return recipe(product(a.aval.ndim), left, vh)
 
 
 @dataclass(frozen=True)
@@ -1046,11 +1027,22 @@ class Cholesky(Factorization):
         if is_small(a):
             return by_kernel("cholesky", [a], [a], may_fail=True)
         recipe = Recipe(a)
-        (packed,) = recipe.inputs
-        if a.shape[-1]:
-            packed = recipe(_PackedCholesky(), packed)
-        is_lower = np.tri(a.shape[-1], dtype=BOOL)
-        return recipe.form(recipe(select, is_lower, packed, a.dtype.type(0)))
+        if not math.prod(a.shape):
+            return recipe.form(*recipe.inputs)
+        if a.dtype == double(a.dtype):
+            return recipe.form(_lower_triangle(recipe, _factored(recipe, *recipe.inputs)))
+        packed, codes = recipe(_PackedCholesky(may_fail=False), *recipe.inputs)
+        pivot, given = (
+            recipe(absolute, _diagonal_of_factors(recipe, x)) for x in (packed, *recipe.inputs)
+        )
+        least = recipe(mul, given, given.aval.dtype.type(_LEAST_PIVOT))
+        is_good = recipe(ReduceAll((a.ndim - 2,)), recipe(less, least, recipe(mul, pivot, pivot)))
+        is_done = recipe(ReduceAll((a.ndim - 2,)), recipe(equal, codes, INT32.type(0)))
+        is_bad = recipe(not_equal, recipe(select, is_done, is_good, is_done), np.True_)
+        some_bad = recipe(ReduceAny(tuple(range(a.ndim - 2))), is_bad)
+        index = recipe(Convert(INT64), some_bad)
+        given = index, *recipe.inputs, packed, is_bad
+        return recipe.form(*recipe(Either(_once_or_twice(a)), *given))
 
     def abstract_eval(self, a: ShapedArray) -> ShapedArray:
         check_square(self.name, a)
@@ -1067,37 +1059,88 @@ class Cholesky(Factorization):
         return out, matmul(out, add.bind(strictly_lower(both), diagonal))
 
 
+def _lower_triangle(recipe: Recipe, packed: Var) -> Any:
+    is_lower = np.tri(packed.aval.shape[-1], dtype=BOOL)
+    return recipe(select, is_lower, packed, packed.aval.dtype.type(0))
+
+
+def _factored(recipe: Recipe, a: Var) -> Any:
+    """The packed factors of `Cholesky`, by way of double precision."""
+    wide = recipe(Convert(double(a.aval.dtype)), a)
+    return recipe(Convert(a.aval.dtype), recipe(_PackedCholesky(), wide)[0])
+
+
+def _once_or_twice(a: ShapedArray) -> tuple[Program, Program]:
+    """What becomes of factors of large matrices that were found in single precision.
+
+    It takes half the time of double precision, which `numpy.linalg` computes in. Matrices that are
+    nearly singular are factored once more: it fails for them, or loses what a small pivot is. The
+    arguments of both programs are ``(a, packed, is_bad)``.
+
+    Args:
+        a: Type of the matrices.
+
+    Returns:
+        The program where no matrix is bad, and the one for stacks in which some are.
+    """
+    avals = a, a, shaped(a.shape[:-2], BOOL)
+    once, twice = Recipe(*avals), Recipe(*avals)
+    matrices, packed, is_bad = twice.inputs
+    is_bad = twice(Reshape((*is_bad.aval.shape, 1, 1)), is_bad)
+    kept = twice(select, is_bad, matrices, np.eye(a.shape[-1], dtype=a.dtype))
+    packed = twice(select, is_bad, _factored(twice, kept), packed)
+    found = _lower_triangle(once, once.inputs[1])
+    return once.form(found).program, twice.form(_lower_triangle(twice, packed)).program
+
+
 @dataclass(frozen=True)
 class _PackedCholesky(Factorization):
-    """`Cholesky` with anything above the diagonal, for large matrices.
+    """`Cholesky` with anything above the diagonal, for large matrices, in their own dtype.
+
+    Its second result is not 0 where LAPACK found a matrix not to be positive definite.
 
     LAPACK sees the transpose ``U^H U`` of the matrix. It is factored block by block: the block on
     the diagonal; what is right of it, a triangular system; and what that takes off the rest of the
     upper triangle, in columns of blocks.
+
+    Args:
+        may_fail: Whether that is a failure.
     """
+
+    may_fail: bool = True
 
     failure = Cholesky.failure
 
-    def impl(self, a: Any) -> Any:
-        return Cholesky().impl(a)
+    multiple_results = True
 
-    def abstract_eval(self, a: ShapedArray) -> ShapedArray:
-        return Cholesky().abstract_eval(a)
+    def impl(self, a: Any) -> Any:
+        codes = self.abstract_eval(aval_of(a))[1].shape
+        try:
+            return [Cholesky().impl(a), np.zeros(codes, INT32)]
+        except np.linalg.LinAlgError:
+            if self.may_fail:
+                raise
+            return [a, np.ones(codes, INT32)]
+
+    def abstract_eval(self, a: ShapedArray) -> list[ShapedArray]:
+        check_square(self.name, a)
+        n_blocks = -(-a.shape[-1] // _size_of_blocks(a.shape[-1]))
+        return [shaped(a.shape, a.dtype), shaped((*a.shape[:-2], n_blocks), INT32)]
 
     def lower(self, a: ShapedArray) -> Form:
-        dtype, n = double(a.dtype), a.shape[-1]
         arrays = (
-            Array(a.shape, dtype),
-            Array(a.shape, dtype, start=0),
-            Array(a.shape[:-2], INT32),
-            Array((), dtype, value=1),
-            Array((), dtype, value=-1),
+            Array(a.shape, a.dtype),
+            Array(a.shape, a.dtype, start=0),
+            Array(self.abstract_eval(a)[1].shape, INT32),
+            Array((), a.dtype, value=1),
+            Array((), a.dtype, value=-1),
         )
-        return Routine(arrays, (1,), tuple(self._calls(n, dtype)), a.ndim - 2)
+        calls = tuple(self._calls(a.shape[-1], a.dtype))
+        return Routine(arrays, (1, 2), calls, a.ndim - 2)
 
     def _calls(self, n: int, dtype: np.dtype[Any]) -> Iterator[LibraryCall]:
-        info, one, minus = Ref(2), Ref(3), Ref(4)
-        size = _BLOCK if n <= 8 * _BLOCK else 2 * _BLOCK
+        one, minus = Ref(3), Ref(4)
+        size = _size_of_blocks(n)
         adjoint = "C" if is_complex(dtype) else "T"
 
         def block(i: int, j: int) -> Ref:
@@ -1112,7 +1155,8 @@ class _PackedCholesky(Factorization):
 
         for k in range(0, n, size):
             rows, after = min(size, n - k), min(k + size, n)
-            yield LapackCall("potrf", dtype, ("U", rows, block(k, k), n, info), may_fail=True)
+            arguments = "U", rows, block(k, k), n, Ref(2, k // size)
+            yield LapackCall("potrf", dtype, arguments, may_fail=self.may_fail)
             options, corner = ("L", "U", adjoint, "N"), block(k, k)
             columns = [(j, min(size, n - j)) for j in range(after, n, size)]
             if columns:
@@ -1127,8 +1171,17 @@ class _PackedCholesky(Factorization):
                 yield Together(tuple(rest(k, rows, j, w) for j, w in columns))
 
 
+_LEAST_PIVOT = 2.0**-11
+"""The part of an element of the diagonal that a pivot keeps, at least, in single precision: about
+the root of its rounding."""
+
 _BLOCK = 64
 """Rows of the blocks of matrices of moderate size."""
+
+
+def _size_of_blocks(n: int) -> int:
+    """Rows of the blocks that a matrix of so many rows is factored by."""
+    return _BLOCK if n <= 8 * _BLOCK else 2 * _BLOCK
 
 
 def inverse_gaps(w: Value) -> Value:

@@ -56,6 +56,10 @@ PROGRAMS: dict[str, tuple[bool, Callable[[Any], Any], np.ndarray]] = {
     "short rows of work": (True, lambda x: np.exp(x - x[0]) * x[:, :1], SMALL),
     "short columns": (False, lambda x: x - np.mean(x, axis=0), SMALL),
     "transposed": (True, lambda x: x[:, :6] + x[:, :6].T, X),
+    "short rows in a frame": (True, lambda x: np.pad(2 * x, ((1, 2), (0, 0))) + x[0], SMALL),
+    "few edges": (True, lambda x: np.pad(np.sin(x), (3, 2)) * 2, X.ravel()),
+    "few edges of numbers": (False, lambda x: np.pad(np.sin(x[::-1]), (3, 2)) * 2, X.ravel()),
+    "many edges": (True, lambda x: np.pad(np.sin(x), (700, 0)) * 2, X.ravel()),
     "running": (False, lambda x: np.cumsum(x, axis=1), X),
     "looked up": (False, lambda x: x[:, [3, 1, 2]] * 2, X),
 }
@@ -100,6 +104,20 @@ def test_few_passes_give_what_all_of_them_give(
     every = compiled(f)(x)
     assert few.dtype == every.dtype
     assert few.tobytes() == every.tobytes()
+
+
+@pytest.mark.parametrize(("n_edges", "is_seldom"), [(5, True), (700, False)])
+def test_loops_of_few_iterations_are_not_made_vectors(
+    n_edges: int, is_seldom: bool, kernels: list[numba_frontend.Translation]
+) -> None:
+    def f(x: Any) -> Any:
+        return np.pad(np.exp(1j * x[::-1]), (n_edges, 0)) * 2
+
+    x = X.ravel()
+    np.testing.assert_allclose(compiled(f)(x), f(x), rtol=1e-14)
+    text = "".join(kernel.assembly for kernel in kernels)
+    assert ("llvm.loop.vectorize.enable" in text) == is_seldom
+    assert text.count("distinct !{") == is_seldom
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i2"])

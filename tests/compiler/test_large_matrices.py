@@ -59,6 +59,34 @@ def test_cholesky_fails_in_any_block() -> None:
     np.testing.assert_allclose(compiled(a), np.linalg.cholesky(a), atol=1e-12)
 
 
+def nearly_singular(least: float) -> np.ndarray:
+    """The covariance of 300 neighbours, whose least eigenvalue is this, in single precision."""
+    x = np.linspace(0, 1, 300)
+    return (np.exp(-((x[:, None] - x) ** 2) / 0.02) + least * np.eye(300)).astype("f")
+
+
+@pytest.mark.parametrize("least", [5e-7, 2e-6, 1e-4])
+def test_cholesky_of_nearly_singular_matrices(least: float) -> None:
+    """Single precision has lost their small pivots, or finds negative ones."""
+    a = nearly_singular(least)
+    compiled = fg.jit(np.linalg.cholesky)
+    expected = np.linalg.cholesky(a)
+    assert np.min(np.diag(expected)) ** 2 < 1e-3
+    np.testing.assert_allclose(compiled(a), expected, atol=1e-7)
+    stack = np.stack([a, definite((300, 300), "f"), 2 * a])
+    for found in (compiled(stack), fg.jit(fg.vmap(np.linalg.cholesky))(stack)):
+        np.testing.assert_allclose(found[::2], np.linalg.cholesky(stack[::2]), atol=1e-7)
+        np.testing.assert_array_equal(found[1], compiled(stack[1]))
+    stack[1] *= -1
+    with pytest.raises(np.linalg.LinAlgError, match="Matrix is not positive definite"):
+        compiled(stack)
+    spoiled = stack[2].copy()
+    spoiled[7, 5] = np.nan
+    np.testing.assert_array_equal(
+        np.isnan(compiled(spoiled)), np.isnan(np.linalg.cholesky(spoiled))
+    )
+
+
 @pytest.mark.parametrize("dtype", ["f", *rarely("D")])
 def test_triangular_systems_of_many_right_sides(dtype: str) -> None:
     n = MOST_SMALL + 1

@@ -288,6 +288,9 @@ def test_a_kernel_of_several_functions_is_compiled_once_and_shown_with_each_ones
 PLANS = {
     "scan": (lambda x: lax.scan(lambda c, s: (np.tanh(c @ s), c), x, np.ones((50, 30, 30))),
              (np.ones((30, 30)),), "  50 times   # test_report.py"),
+    "gates": (lambda x: lax.scan(lambda c, s: (np.tanh(np.sum(c) + s @ x)[:, ::4], None),
+                                 np.ones((5, 7)), np.ones((50, 5, 30))),
+              (np.ones((30, 28)),), "matrix product f64: 1 x [250,30] @ [30,28]"),
     "while": (lambda x: lax.while_loop(lambda c: c.sum() < 9, lambda c: c @ x * 2, x),
               (np.ones((30, 30)),), "  while   # test_report.py"),
     "branch": (lambda x: lax.cond(x[0, 0] > 0, lambda c: c @ c, lambda c: c, x),

@@ -36,6 +36,9 @@ SPAN = 512
 FEW = 8
 """The most rows of A that are few: copies of B would take longer than they save."""
 
+CACHE_LINE = 64
+"""Bytes that come from memory together."""
+
 _STEPS = 4  # rows of B that are added up in registers, between loads and stores of sums
 
 
@@ -120,8 +123,7 @@ class _Assembly(VectorAssembly):
         with self.function(f"inner{rows}x{vectors}", arguments):
             for r, v in places:  # C is needed at the end
                 place = self.at("%c", ("%c.line", r), (str(v), self.line))
-                hints = [("i32", x) for x in (1, 3, 1)]
-                self.invoke("void", "llvm.prefetch.p0", ("ptr", place), *hints)
+                self._prefetch(place, 1)
             carried = [
                 ("ptr", "%a"),
                 ("ptr", "%b"),
@@ -136,10 +138,16 @@ class _Assembly(VectorAssembly):
             to = [(lines[r], v * self.line) for r, v in places]
             self.put_sums(new[2:], to, [""] * len(to))
 
+    def _prefetch(self, place: str, is_written: int) -> None:
+        """Let the line of memory that has an address come into the nearest cache."""
+        hints = [("i32", x) for x in (is_written, 3, 1)]
+        self.invoke("void", "llvm.prefetch.p0", ("ptr", place), *hints)
+
     def write_pack_lines(self) -> None:
         """A panel of ``width`` lines that lie side by side in memory: four by four, transposed.
 
-        Lines beyond the last one repeat it; nobody reads what becomes of them.
+        Lines beyond the last one repeat it; nobody reads what becomes of them. Those of the next
+        panel are on their way meanwhile: several short lines are no stream that a processor sees.
         """
         arguments = "ptr noalias %to, i64 %width, ptr noalias %from, i64 %line, i64 %k, i64 %count"
         with self.function("pack_lines", arguments):
@@ -151,6 +159,9 @@ class _Assembly(VectorAssembly):
                     number = self.least(self.add(first, str(q)), last)
                     lines.append(self.at("%from", (number, "%line")))
                 to = self.at("%to", (first, self.size))
+                with self.count("0", "%k", CACHE_LINE // self.size) as i:
+                    for line in lines:
+                        self._prefetch(self.at(line, (i, self.size), ("%width", "%line")), 0)
                 with self.count("0", whole, 4) as i:
                     rows = [
                         self.load(at, kind=self.four)

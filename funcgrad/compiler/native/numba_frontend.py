@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from llvmlite import ir
 
 from funcgrad.compiler.native.elementary import settle_formulas
-from funcgrad.compiler.native.numba_ir import write
+from funcgrad.compiler.native.numba_ir import Seldom, write
 from funcgrad.compiler.native.numba_parts import funcdesc, lowering, targetconfig, types
 from funcgrad.compiler.native.numba_parts import ir as blocks
 from funcgrad.compiler.native.scalars import I32, I64, POINTER
@@ -109,6 +109,12 @@ class KernelModule(ir.Module):
         self.usually = self.add_metadata(weights)
         self.splats: dict[Any, Any] = {}
 
+    def leave_in_numbers(self, branch: Any) -> None:
+        """Keep LLVM from making vectors of the loop that a branch repeats, which takes it time."""
+        no = ir.Constant(ir.IntType(1), 0)
+        hint = self.add_metadata([ir.MetaDataString(self, "llvm.loop.vectorize.enable"), no])
+        branch.set_metadata("llvm.loop", _LoopName(self, [hint], str(len(self.metadata))))
+
     def note_access(self, instruction: Any, scope: Any) -> None:
         self.accesses.setdefault(scope, []).append(instruction)
 
@@ -125,6 +131,14 @@ class KernelModule(ir.Module):
             for instruction in instructions:
                 instruction.set_metadata("alias.scope", own)
                 instruction.set_metadata("noalias", others)
+
+
+class _LoopName(ir.values.MDValue):
+    """What is said of a loop: a node like no other, which begins with itself."""
+
+    def descr(self, buf: list[str]) -> None:
+        parts = [self.get_reference(), *(hint.get_reference() for hint in self.operands)]
+        buf.append(f"distinct !{{ {', '.join(parts)} }}\n")
 
 
 class _Library:
@@ -219,8 +233,10 @@ class KernelLower(lowering.Lower):
         if isinstance(inst, blocks.Assign):
             name = inst.target.name
             self.storevar(self.lower_assign(self.typeof(name), inst), name)
-        else:
-            super().lower_inst(inst)
+            return
+        super().lower_inst(inst)
+        if isinstance(inst, Seldom):
+            self.module.leave_in_numbers(self.builder.block.terminator)
 
     def lower_expr(self, resty: Any, expr: Any) -> Any:
         if expr.op == "cast":

@@ -4,7 +4,7 @@
 compiles the source to, and recover loops and variables from jumps and stack slots. Kernels are
 written in a few statements, whose blocks the syntax tree gives directly: assignment,
 ``if``, ``while``, ``for ... in range(a, b, literal step)``, ``break``, ``return`` and calls of
-words. Anything else is refused.
+words. Anything else is refused. Of a loop over ``seldom(a, b)`` few iterations run.
 """
 
 from __future__ import annotations
@@ -72,6 +72,10 @@ def write(source: str, words: Mapping[str, Word]) -> Written:
     return Writer(words).write(function)
 
 
+class Seldom(ir.Branch):
+    """What repeats a loop of which few iterations run."""
+
+
 _VECTORS = {"lanes", "first_lanes"}
 
 
@@ -129,8 +133,8 @@ class Writer:
             self.block.append(jump)
         return jump
 
-    def branch(self, condition: ir.Var) -> ir.Branch:
-        branch = ir.Branch(condition, -1, -1, self.loc)
+    def branch(self, condition: ir.Var, kind: type[ir.Branch] = ir.Branch) -> ir.Branch:
+        branch = kind(condition, -1, -1, self.loc)
         self.block.append(branch)
         return branch
 
@@ -238,37 +242,39 @@ class Writer:
         # The test is repeated at the end of the body: the form that LLVM's loop passes want.
         assert isinstance(node.target, ast.Name)
         name = node.target.id
-        start, stop, step = self.range_of(node.iter)
+        start, stop, step, is_seldom = self.range_of(node.iter)
         index = self.assign(name, self.call("i64", [start]))
         before = self.branch(self.compare(index, step, stop))
         body = before.truebr = self.open_block()
-        self.open_loop()
+        self.open_loop(is_seldom)
         self.suite(node.body)
         self.jump(len(self.blocks))
         self.open_block()
         self.assign(name, self.call("step_index", [index, self.constant(step)]))
-        again = self.branch(self.compare(index, step, stop))
+        kind = Seldom if is_seldom else ir.Branch
+        again = self.branch(self.compare(index, step, stop), kind)
         again.truebr = body
         before.falsebr = again.falsebr = self.close_loop()
 
-    def range_of(self, node: ast.expr) -> tuple[ir.Var, ir.Var, int]:
+    def range_of(self, node: ast.expr) -> tuple[ir.Var, ir.Var, int, bool]:
         assert isinstance(node, ast.Call)
         assert isinstance(node.func, ast.Name)
-        assert node.func.id == "range"
+        assert node.func.id in ("range", "seldom")
         arguments = node.args
         start = self.constant(0) if len(arguments) == 1 else self.value(arguments[0])
         end = self.value(arguments[min(1, len(arguments) - 1)])
         step = ast.literal_eval(arguments[2]) if len(arguments) == 3 else 1
         # The end is fixed before the loop, as Python's is.
-        return start, self.temporary(self.call("i64", [end])), step
+        stop = self.temporary(self.call("i64", [end]))
+        return start, stop, step, node.func.id == "seldom"
 
     def compare(self, index: ir.Var, step: int, stop: ir.Var) -> ir.Var:
         return self.temporary(self.call("less" if step > 0 else "greater", [index, stop]))
 
-    def open_loop(self) -> None:
+    def open_loop(self, is_seldom: bool = False) -> None:
         """Begin the body of a loop."""
         self.n_loops += 1
-        self.loops.append(([], (self.n_loops, self.n_vectors)))
+        self.loops.append(([], (self.n_loops, -1 if is_seldom else self.n_vectors)))
 
     def close_loop(self) -> int:
         """Open the block after a loop; returns its label."""

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -73,10 +74,18 @@ def _told_of_lines() -> Sequence[Any]:
     return found
 
 
+def _terminal_size() -> os.terminal_size:
+    """For the width of Numba's messages."""
+    try:
+        return os.get_terminal_size()
+    except (OSError, ValueError):
+        return os.terminal_size((80, 24))
+
+
 _BESIDE: dict[str, dict[str, Any]] = {
     "yaml": {},
     "base64": {},
-    "shutil": {},
+    "shutil": {"get_terminal_size": _terminal_size},
     "traceback": {},
     "logging": {"getLogger": _Logger},
     _COVERAGE: {"get_registered_loc_notify": _told_of_lines},

@@ -72,6 +72,10 @@ HEAVY = 12
 """Cost from which an element is so much work that the code is to be there only once: all vectors
 are computed as the last one, of which only a part may be there."""
 
+RARE = 128
+"""The part of all elements, divided, up to which those at edges are computed one by one: vectors
+of them would take the compiler more time than they save."""
+
 SHORT_REGISTERS = 2
 """Vectors that an iteration computes at once of short rows, where that is much work.
 
@@ -152,6 +156,8 @@ class _Writer:
         self.suffix = ""
         """What the names of the current loop's vectors end with: each is one value."""
         self.n_vectorised = 0
+        self.is_seldom = False
+        """Whether few elements are in the loop that is written."""
         rank = len(space)
         self.order = tuple(range(rank)) if walk is None else walk.order
         self.n_row = 0 if walk is None else walk.row
@@ -945,7 +951,8 @@ class _Writer:
         """
         source, j = self.source, loop.variable
         if vectors is None:
-            with source.block(f"for {j} in range({begin}, {end}):"):
+            span = "seldom" if self.is_seldom else "range"
+            with source.block(f"for {j} in {span}({begin}, {end}):"):
                 body()
             return
         wide, narrow = vectors.wide, vectors.narrow
@@ -1015,7 +1022,7 @@ class _Writer:
                 # Sums of columns would wait for what the row before has left of its last vector.
                 return None
             if any(isinstance(node, Guard) for node in body):
-                return Vectors(narrow, narrow) if self.row[-1].axis in self.guarded else None
+                return Vectors(narrow, narrow)
             if self.row[-1].size < narrow or (cost >= HEAVY and not is_chain):
                 return None
             if is_chain:
@@ -1060,6 +1067,10 @@ class _Writer:
             source.add(f"low = select({test}, low, {begin})")
             source.add(f"high = select({test}, high, {begin})")
         vectors = self._vectors(body)
+        edges = vectors and Vectors(vectors.narrow, vectors.narrow, vectors.has_rest)
+        total = math.prod(self.space)
+        if RARE * (total - box_size(self.core)) <= total:
+            self.is_seldom, edges = True, None
         with source.block("for side in range(2):"):
             source.add(f"left = select(side == 0, {begin}, high)")
             source.add(f"right = select(side == 0, low, {end})")
@@ -1067,9 +1078,10 @@ class _Writer:
                 loop,
                 "left",
                 "right",
-                vectors and Vectors(vectors.narrow, vectors.narrow, vectors.has_rest),
+                edges,
                 lambda *lanes: self._statements(body, "edge", *lanes),
             )
+        self.is_seldom = False
         self._elements(
             loop,
             "low",

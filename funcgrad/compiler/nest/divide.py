@@ -1,8 +1,7 @@
 """What carries sums from row to row is divided into parts, whose sums are added up then.
 
-``divide_deposits : graph -> graph``. Integers that are added up at computed places, few of them,
-come one after the other: each part of them is added up by itself. Floats keep their order, so that
-their sums are those of NumPy to the last bit.
+``divide_deposits : graph -> graph``. Numbers that are added up at computed places, few of them,
+come one after the other: each part of them is added up by itself.
 
 ``divide : groups -> groups``. A kernel that adds up columns, or everything, while it computes what
 its rows need cannot share its rows among threads. Its rows are therefore counted in two numbers,
@@ -56,7 +55,7 @@ def _n_deposit_parts(node: Put) -> int:
     shape, size = node.operands[1].shape, math.prod(node.operands[1].shape)
     if size < max(MIN_DEPOSITS, MANY * math.prod(node.out.shape)) or 0 in node.lanes:
         return 0
-    is_sum = expression(node.step).is_sum and node.out.dtype.kind in "iu"
+    is_sum = expression(node.step).is_sum and node.out.dtype.kind in "iufc"
     if not is_sum or len(shape) == node.n_rest or node.operands[1].dtype != node.out.dtype:
         return 0
     return even_parts(shape[0], 1)

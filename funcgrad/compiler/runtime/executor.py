@@ -214,6 +214,8 @@ def disjoint_code() -> Code:
 class _Control(Assembly):
     """What loops and branches have in common."""
 
+    is_brief = True
+
     def sets(self, sets: str) -> str:
         """Aim some slots at parts of what others point to; returns what follows the sets."""
         with self.count("0", "%n_sets") as k:

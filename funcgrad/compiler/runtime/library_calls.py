@@ -21,6 +21,8 @@ def foreign_code() -> Code:
 
 
 class _Foreign(Assembly):
+    is_brief = True
+
     # What the library is told concerns all threads; therefore the first call says it, and the last
     # one takes it back, unless somebody else has said something meanwhile.
 
