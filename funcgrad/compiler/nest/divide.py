@@ -25,10 +25,11 @@ from funcgrad.compiler.nest.layout import (
     Value,
     View,
     contiguous_strides,
+    cut,
     whole,
 )
 from funcgrad.compiler.nest.nodes import Fold, Graph, Guard, Node, Point, Put, rewrite, values_read
-from funcgrad.compiler.nest.split import even_parts
+from funcgrad.compiler.nest.split import EVEN_PARTS, even_parts
 from funcgrad.compiler.nest.split_totals import in_two
 from funcgrad.intrinsics import expression
 
@@ -58,7 +59,7 @@ def _n_deposit_parts(node: Put) -> int:
     is_sum = expression(node.step).is_sum and node.out.dtype.kind in "iufc"
     if not is_sum or len(shape) == node.n_rest or node.operands[1].dtype != node.out.dtype:
         return 0
-    return even_parts(shape[0], 1)
+    return even_parts(shape[0], 1) or (EVEN_PARTS if shape[0] > EVEN_PARTS else 0)
 
 
 def _divided_deposit(node: Put) -> list[Node] | None:
@@ -66,23 +67,39 @@ def _divided_deposit(node: Put) -> list[Node] | None:
     if not n_parts:
         return None
     x, *taken = node.operands
-    out, dtype = node.out, node.out.dtype
+    dtype, length = node.out.dtype, taken[0].shape[0]
+    even = length - length % n_parts
+    # What no part has is taken in at last.
+    out = node.out if even == length else Value(node.out.shape, dtype)
     parts = Value((n_parts, *out.shape), dtype)
-    target = _split(node.target, n_parts)
+    target = _split(_rows(node.target, 0, even), n_parts)
     strides = (target.strides[0] + math.prod(out.shape), *target.strides[1:])
-    operands = (Uniform(dtype.type(0), parts.shape), *(_split(y, n_parts) for y in taken))
+    shares = [_split(_rows(y, 0, even), n_parts) for y in taken]
     put = replace(
         node,
-        operands=operands,
+        operands=(Uniform(dtype.type(0), parts.shape), *shares),
         outs=(parts,),
         target=View(parts, target.shape, strides, target.offset),
         lanes=frozenset({0, *(axis + 1 for axis in node.lanes)}),
     )
+    nodes: list[Node] = [put]
     form = sum_over((0,))
     if isinstance(x, Uniform) and x.scalar == 0:
-        return [put, Fold((whole(parts),), (out,), form)]
-    total = Fold((whole(parts),), (Value(out.shape, dtype),), form)
-    return [put, total, Point((x, whole(total.out)), (out,), "{0} + {1}")]
+        nodes.append(Fold((whole(parts),), (out,), form))
+    else:
+        total = Fold((whole(parts),), (Value(out.shape, dtype),), form)
+        nodes += [total, Point((x, whole(total.out)), (out,), "{0} + {1}")]
+    if even < length:
+        rest = [_rows(y, even, length) for y in taken]
+        last = _rows(node.target, even, length)
+        nodes.append(replace(node, operands=(whole(out), *rest), target=last))
+    return nodes
+
+
+def _rows(operand: S, begin: int, end: int) -> S:
+    """A range of an operand's first axis."""
+    _, *others = operand.shape
+    return operand.reindexed(cut((begin, *(0 for _ in others))), (end - begin, *others))
 
 
 def divide(graph: Graph, groups: Sequence[Group]) -> list[Group]:
