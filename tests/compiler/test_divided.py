@@ -65,7 +65,7 @@ def test_extremes_of_special_numbers(name: str, n: int, dtype: str) -> None:
 def test_divided_walks(
     function: Callable[..., Any], shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(divide, "MIN_ELEMENTS", 16)
+    monkeypatch.setattr(divide, "MIN_WORK", 16)
     monkeypatch.setattr(divide, "MIN_PART", 1)
     x = RNG.normal(size=shape)
     expected = function(x)

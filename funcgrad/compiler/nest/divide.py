@@ -28,13 +28,23 @@ from funcgrad.compiler.nest.layout import (
     cut,
     whole,
 )
-from funcgrad.compiler.nest.nodes import Fold, Graph, Guard, Node, Point, Put, rewrite, values_read
+from funcgrad.compiler.nest.nodes import (
+    Fold,
+    Graph,
+    Guard,
+    Node,
+    Pick,
+    Point,
+    Put,
+    rewrite,
+    values_read,
+)
 from funcgrad.compiler.nest.split import EVEN_PARTS, even_parts
 from funcgrad.compiler.nest.split_totals import in_two
 from funcgrad.intrinsics import expression
 
-MIN_ELEMENTS = 1 << 19
-"""Smaller walks are those of one thread."""
+MIN_WORK = 1 << 19
+"""Numbers that a walk reads, and eight for each function: where it is less, one thread takes it."""
 
 MIN_PART = 1 << 13
 """Elements of a part beside which its own sums are few."""
@@ -125,7 +135,7 @@ def _n_parts(group: Group) -> int:
     walk, space = group.walk, group.space
     if walk is None or walk.batch or walk.order != tuple(range(len(space))):
         return 0
-    if math.prod(space) < MIN_ELEMENTS or not _is_serial(group, walk):
+    if _work(group) < MIN_WORK or not _is_serial(group, walk):
         return 0
     after = _after_all(group)
     if not all(_is_divisible(node, space[0]) for node in group.nodes if node not in after):
@@ -134,6 +144,14 @@ def _n_parts(group: Group) -> int:
         return 0
     least = -(-MIN_PART // math.prod(space[1:]))
     return even_parts(space[0], least)
+
+
+def _work(group: Group) -> int:
+    made = {out for node in group.nodes for out in node.outs}
+    operands = [x for node in group.nodes for x in node.operands if isinstance(x, View)]
+    n_read = len({(x.value, x.strides, x.offset) for x in operands if x.value not in made})
+    n_functions = sum(isinstance(node, Pick) or node.is_expensive for node in group.nodes)
+    return math.prod(group.space) * (n_read + 8 * n_functions)
 
 
 def _after_all(group: Group) -> dict[Node, None]:
