@@ -66,7 +66,9 @@ def _n_deposit_parts(node: Put) -> int:
     shape, size = node.operands[1].shape, math.prod(node.operands[1].shape)
     if size < max(MIN_DEPOSITS, MANY * math.prod(node.out.shape)) or 0 in node.lanes:
         return 0
-    is_sum = expression(node.step).is_sum and node.out.dtype.kind in "iufc"
+    # Lanes of rows of floats are shared by threads anyway, and come in NumPy's order.
+    is_number = math.prod(shape[len(shape) - node.n_rest :]) == 1
+    is_sum = expression(node.step).is_sum and node.out.dtype.kind in ("iufc" if is_number else "iu")
     if not is_sum or len(shape) == node.n_rest or node.operands[1].dtype != node.out.dtype:
         return 0
     return even_parts(shape[0], 1) or (EVEN_PARTS if shape[0] > EVEN_PARTS else 0)
