@@ -196,9 +196,9 @@ def test_deposits_do_not_depend_on_threads(bins: int) -> None:
             else:
                 UFUNCS[kind].at(expected, places[valid], values[valid])
             rounding = 0.0
-            if kind == "add" and bins < 1000:  # in parts, which is closer to the sum
+            if kind == "add" and bins < 1000:  # in parts, not in the order of `np.add.at`
                 expected = 1 + np.bincount(places[valid] % bins, values[valid], bins)
-                rounding = 1e-3
+                rounding = 5e-3
             np.testing.assert_array_equal(*found, err_msg=f"{name} {kind}")
             np.testing.assert_allclose(found[0], expected, 0, rounding, err_msg=f"{name} {kind}")
 
