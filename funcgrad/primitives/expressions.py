@@ -14,7 +14,7 @@ from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.primitive import Primitive
 from funcgrad.lowering import Call
 from funcgrad.primitives import elementwise as p
-from funcgrad.primitives.families import Either, Elementwise, Recipe
+from funcgrad.primitives.families import Elementwise, Recipe, either
 from funcgrad.primitives.reductions import ReduceAny
 from funcgrad.primitives.shape import BroadcastTo, ReduceSum, Reshape
 
@@ -179,7 +179,7 @@ def unless_any(
         branches.append(inner.form(out.value).program)
     found = recipe(ReduceAny(tuple(range(len(rare.shape)))), rare.value)
     index = recipe(p.Convert(np.dtype(np.int64)), found)
-    return Expression(recipe, recipe(Either((branches[0], branches[1])), index, *values)[0])
+    return Expression(recipe, recipe(either(*branches), index, *values)[0])
 
 
 def function(primitive: Elementwise) -> Callable[..., Expression]:

@@ -121,11 +121,8 @@ class Recipe:
 
 
 @dataclass(frozen=True)
-class Either(Primitive):
-    """One of two programs, which is decided when they run: ``bind(index, *arguments)``.
-
-    It is a part of one operation, so that it has no derivative of its own.
-    """
+class _Either(Primitive):
+    """One of two programs: ``bind(index, *arguments)``."""
 
     branches: tuple[Program, Program]
 
@@ -140,6 +137,15 @@ class Either(Primitive):
 
     def lower(self, *avals: ShapedArray) -> Form:
         return Branch()
+
+
+def either(first: Program, second: Program) -> Primitive:
+    """What a `Recipe` calls to decide, when it runs, which of two programs its arguments go to.
+
+    The first argument is 0 or 1, the others are those of the programs. It is a part of one
+    operation, so that it has no derivative of its own.
+    """
+    return _Either((first, second))
 
 
 class UfuncFunction:

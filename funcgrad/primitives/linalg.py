@@ -70,7 +70,7 @@ from funcgrad.primitives.elementwise import (
     sub,
     unscale,
 )
-from funcgrad.primitives.families import Either, Recipe, extern_lower, shape_of, zero_jvp
+from funcgrad.primitives.families import Recipe, either, extern_lower, shape_of, zero_jvp
 from funcgrad.primitives.indexing import Gather, along_axis_indices, take_along_axis
 from funcgrad.primitives.matrices import (
     INT32,
@@ -814,7 +814,7 @@ class Cofactors(Factorization):
         index = recipe(Convert(INT64), some_bad)
         branches = _by_inverse_or_singular_values(a)
         given = *recipe.inputs, inverse, sign, size, is_bad
-        return recipe.form(*recipe(Either(branches), index, *given))
+        return recipe.form(*recipe(either(*branches), index, *given))
 
     def abstract_eval(self, a: ShapedArray) -> ShapedArray:
         check_square(self.name, a)
@@ -1042,7 +1042,7 @@ class Cholesky(Factorization):
         some_bad = recipe(ReduceAny(tuple(range(a.ndim - 2))), is_bad)
         index = recipe(Convert(INT64), some_bad)
         given = index, *recipe.inputs, packed, is_bad
-        return recipe.form(*recipe(Either(_once_or_twice(a)), *given))
+        return recipe.form(*recipe(either(*_once_or_twice(a)), *given))
 
     def abstract_eval(self, a: ShapedArray) -> ShapedArray:
         check_square(self.name, a)

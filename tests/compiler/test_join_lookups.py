@@ -195,8 +195,12 @@ def test_deposits_do_not_depend_on_threads(bins: int) -> None:
                 expected[places[valid]] = values[valid]
             else:
                 UFUNCS[kind].at(expected, places[valid], values[valid])
-            for x in found:
-                np.testing.assert_array_equal(x, expected, err_msg=f"{name} {kind}")
+            rounding = 0.0
+            if kind == "add" and bins < 1000:  # in parts, not in the order of `np.add.at`
+                expected = 1 + np.bincount(places[valid] % bins, values[valid], bins)
+                rounding = 5e-3
+            np.testing.assert_array_equal(*found, err_msg=f"{name} {kind}")
+            np.testing.assert_allclose(found[0], expected, 0, rounding, err_msg=f"{name} {kind}")
 
 
 def test_rows_and_lanes_do_not_depend_on_threads() -> None:

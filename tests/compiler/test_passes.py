@@ -42,7 +42,7 @@ CUBE = RNG.normal(size=(5, 6, 7))
 def _verified(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VERIFY_VARIABLE, "1")
     monkeypatch.setattr(rematerialize, "MIN_BYTES", 0)  # small programs, too
-    monkeypatch.setattr(divide, "MIN_ELEMENTS", 32)
+    monkeypatch.setattr(divide, "MIN_WORK", 32)
     monkeypatch.setattr(divide, "MIN_PART", 2)
     monkeypatch.setattr(keep_less, "LEAST", 0)
     monkeypatch.setattr(follow_planes, "LEAST", 16)

@@ -25,15 +25,26 @@ from funcgrad.compiler.nest.layout import (
     Value,
     View,
     contiguous_strides,
+    cut,
     whole,
 )
-from funcgrad.compiler.nest.nodes import Fold, Graph, Guard, Node, Point, Put, rewrite, values_read
-from funcgrad.compiler.nest.split import even_parts
+from funcgrad.compiler.nest.nodes import (
+    Fold,
+    Graph,
+    Guard,
+    Node,
+    Pick,
+    Point,
+    Put,
+    rewrite,
+    values_read,
+)
+from funcgrad.compiler.nest.split import EVEN_PARTS, even_parts
 from funcgrad.compiler.nest.split_totals import in_two
 from funcgrad.intrinsics import expression
 
-MIN_ELEMENTS = 1 << 19
-"""Smaller walks are those of one thread."""
+MIN_WORK = 1 << 19
+"""Numbers that a walk reads, and eight for each function: where it is less, one thread takes it."""
 
 MIN_PART = 1 << 13
 """Elements of a part beside which its own sums are few."""
@@ -55,10 +66,12 @@ def _n_deposit_parts(node: Put) -> int:
     shape, size = node.operands[1].shape, math.prod(node.operands[1].shape)
     if size < max(MIN_DEPOSITS, MANY * math.prod(node.out.shape)) or 0 in node.lanes:
         return 0
-    is_sum = expression(node.step).is_sum and node.out.dtype.kind in "iufc"
+    # Lanes of rows of floats are shared by threads anyway, and come in NumPy's order.
+    is_number = math.prod(shape[len(shape) - node.n_rest :]) == 1
+    is_sum = expression(node.step).is_sum and node.out.dtype.kind in ("iufc" if is_number else "iu")
     if not is_sum or len(shape) == node.n_rest or node.operands[1].dtype != node.out.dtype:
         return 0
-    return even_parts(shape[0], 1)
+    return even_parts(shape[0], 1) or (EVEN_PARTS if shape[0] > EVEN_PARTS else 0)
 
 
 def _divided_deposit(node: Put) -> list[Node] | None:
@@ -66,23 +79,39 @@ def _divided_deposit(node: Put) -> list[Node] | None:
     if not n_parts:
         return None
     x, *taken = node.operands
-    out, dtype = node.out, node.out.dtype
+    dtype, length = node.out.dtype, taken[0].shape[0]
+    even = length - length % n_parts
+    # What no part has is taken in at last.
+    out = node.out if even == length else Value(node.out.shape, dtype)
     parts = Value((n_parts, *out.shape), dtype)
-    target = _split(node.target, n_parts)
+    target = _split(_rows(node.target, 0, even), n_parts)
     strides = (target.strides[0] + math.prod(out.shape), *target.strides[1:])
-    operands = (Uniform(dtype.type(0), parts.shape), *(_split(y, n_parts) for y in taken))
+    shares = [_split(_rows(y, 0, even), n_parts) for y in taken]
     put = replace(
         node,
-        operands=operands,
+        operands=(Uniform(dtype.type(0), parts.shape), *shares),
         outs=(parts,),
         target=View(parts, target.shape, strides, target.offset),
         lanes=frozenset({0, *(axis + 1 for axis in node.lanes)}),
     )
+    nodes: list[Node] = [put]
     form = sum_over((0,))
     if isinstance(x, Uniform) and x.scalar == 0:
-        return [put, Fold((whole(parts),), (out,), form)]
-    total = Fold((whole(parts),), (Value(out.shape, dtype),), form)
-    return [put, total, Point((x, whole(total.out)), (out,), "{0} + {1}")]
+        nodes.append(Fold((whole(parts),), (out,), form))
+    else:
+        total = Fold((whole(parts),), (Value(out.shape, dtype),), form)
+        nodes += [total, Point((x, whole(total.out)), (out,), "{0} + {1}")]
+    if even < length:
+        rest = [_rows(y, even, length) for y in taken]
+        last = _rows(node.target, even, length)
+        nodes.append(replace(node, operands=(whole(out), *rest), target=last))
+    return nodes
+
+
+def _rows(operand: S, begin: int, end: int) -> S:
+    """A range of an operand's first axis."""
+    _, *others = operand.shape
+    return operand.reindexed(cut((begin, *(0 for _ in others))), (end - begin, *others))
 
 
 def divide(graph: Graph, groups: Sequence[Group]) -> list[Group]:
@@ -108,7 +137,7 @@ def _n_parts(group: Group) -> int:
     walk, space = group.walk, group.space
     if walk is None or walk.batch or walk.order != tuple(range(len(space))):
         return 0
-    if math.prod(space) < MIN_ELEMENTS or not _is_serial(group, walk):
+    if _work(group) < MIN_WORK or not _is_serial(group, walk):
         return 0
     after = _after_all(group)
     if not all(_is_divisible(node, space[0]) for node in group.nodes if node not in after):
@@ -117,6 +146,14 @@ def _n_parts(group: Group) -> int:
         return 0
     least = -(-MIN_PART // math.prod(space[1:]))
     return even_parts(space[0], least)
+
+
+def _work(group: Group) -> int:
+    made = {out for node in group.nodes for out in node.outs}
+    operands = [x for node in group.nodes for x in node.operands if isinstance(x, View)]
+    n_read = len({(x.value, x.strides, x.offset) for x in operands if x.value not in made})
+    n_functions = sum(isinstance(node, Pick) or node.is_expensive for node in group.nodes)
+    return math.prod(group.space) * (n_read + 8 * n_functions)
 
 
 def _after_all(group: Group) -> dict[Node, None]:
