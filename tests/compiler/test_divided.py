@@ -77,6 +77,19 @@ def test_divided_walks(
         np.testing.assert_allclose(a, b, 1e-13, 1e-13)
 
 
+@pytest.mark.parametrize("n", [1000, 300_000])
+def test_walks_that_read_their_own_sums_are_not_divided(n: int) -> None:
+    x = RNG.normal(size=n)
+
+    def f(x: Any) -> Any:
+        is_largest = x == np.max(x)
+        return np.sum(np.where(is_largest, np.exp(x), 0.0)) / np.sum(is_largest)
+
+    np.testing.assert_allclose(fg.jit(lambda x: f(x))(x), np.exp(np.max(x)), 1e-13)
+    slope = fg.jit(fg.grad(lambda x: f(x)))(x)
+    assert np.count_nonzero(slope) == 1
+
+
 def test_results_of_divided_walks_do_not_depend_on_threads() -> None:
     x = RNG.normal(size=(1200, 500)).astype("f")
 

@@ -142,7 +142,9 @@ def _n_parts(group: Group) -> int:
     after = _after_all(group)
     if not all(_is_divisible(node, space[0]) for node in group.nodes if node not in after):
         return 0
-    if any(v.maker in after for n in group.nodes if n not in after for v in values_read(n)):
+    # What is known after all rows, which those that follow in the group may not read.
+    late = {*after, *(n for n in group.nodes if isinstance(n, Fold) and 0 in n.form.axes)}
+    if any(v.maker in late for n in group.nodes if n not in after for v in values_read(n)):
         return 0
     least = -(-MIN_PART // math.prod(space[1:]))
     return even_parts(space[0], least)
