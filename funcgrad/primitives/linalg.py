@@ -1032,10 +1032,10 @@ class Cholesky(Factorization):
         if a.dtype == double(a.dtype):
             return recipe.form(_lower_triangle(recipe, _factored(recipe, *recipe.inputs)))
         packed, codes = recipe(_PackedCholesky(may_fail=False), *recipe.inputs)
-        pivot, given = (
+        pivot, own = (
             recipe(absolute, _diagonal_of_factors(recipe, x)) for x in (packed, *recipe.inputs)
         )
-        least = recipe(mul, given, given.aval.dtype.type(_LEAST_PIVOT))
+        least = recipe(mul, own, own.aval.dtype.type(_LEAST_PIVOT))
         is_good = recipe(ReduceAll((a.ndim - 2,)), recipe(less, least, recipe(mul, pivot, pivot)))
         is_done = recipe(ReduceAll((a.ndim - 2,)), recipe(equal, codes, INT32.type(0)))
         is_bad = recipe(not_equal, recipe(select, is_done, is_good, is_done), np.True_)

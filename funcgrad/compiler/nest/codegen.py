@@ -120,7 +120,7 @@ def _width(dtypes: Iterable[np.dtype[Any]]) -> int:
     return min((n for n in sizes if n >= 4), default=max(sizes, default=1))
 
 
-def _is_function(node: Node) -> bool:
+def is_function(node: Node) -> bool:
     """Whether it takes as long as an elementary function."""
     return isinstance(node, Pick) or node.is_expensive
 
@@ -205,7 +205,7 @@ class _Writer:
             self.bodies.append(self._with_operands(wanted, stage))
 
     def _keep_if_expensive(self, node: Node) -> None:
-        if node.out in self.kept or not _is_function(node) or self.brief is not None:
+        if node.out in self.kept or not is_function(node) or self.brief is not None:
             return
         shape = tuple(self.space[a] for a in self.order[len(self.space) - self.n_row :])
         memory = Value(shape, node.out.dtype)
@@ -665,7 +665,7 @@ class _Writer:
             self.scratch,
             self.first is not None
             and (bool(self.batch) or not self.crossing or self.first is self.row[0]),
-            work * (len(self.accesses) + 8 * sum(map(_is_function, self.nodes))),
+            work * (len(self.accesses) + 8 * sum(map(is_function, self.nodes))),
             self.nodes,
         )
 
@@ -1014,7 +1014,7 @@ class _Writer:
             return None
         narrow = REGISTER // _width(dtypes)
         # A formula is a chain of operations: waiting for it takes longer than a trip to memory.
-        is_chain = any(map(_is_function, body))
+        is_chain = any(map(is_function, body))
         # Of short rows, accesses to a part of long vectors would be most; they take their time.
         is_short = len(self.loops) > 1 and self.row[-1].size < LEAST_ROW
         if is_short and not kinds & {"inner", "total"}:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from funcgrad.compiler.nest.builder import sum_over
-from funcgrad.compiler.nest.codegen import LONG
+from funcgrad.compiler.nest.codegen import LONG, is_function
 from funcgrad.compiler.nest.fuse import Group, Walk, fuse_nodes, kind_of
 from funcgrad.compiler.nest.layout import (
     S,
@@ -33,7 +33,6 @@ from funcgrad.compiler.nest.nodes import (
     Graph,
     Guard,
     Node,
-    Pick,
     Point,
     Put,
     rewrite,
@@ -154,8 +153,7 @@ def _work(group: Group) -> int:
     made = {out for node in group.nodes for out in node.outs}
     operands = [x for node in group.nodes for x in node.operands if isinstance(x, View)]
     n_read = len({(x.value, x.strides, x.offset) for x in operands if x.value not in made})
-    n_functions = sum(isinstance(node, Pick) or node.is_expensive for node in group.nodes)
-    return math.prod(group.space) * (n_read + 8 * n_functions)
+    return math.prod(group.space) * (n_read + 8 * sum(map(is_function, group.nodes)))
 
 
 def _after_all(group: Group) -> dict[Node, None]:
