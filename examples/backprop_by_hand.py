@@ -13,9 +13,10 @@ also with automatic gradients. Run it with
 
     python examples/backprop_by_hand.py
 
-The training text consists of the names in Python's standard library; `--text FILE` reads another
-one, with one name per line. The program prints every difference, samples a few new names and writes
-`backprop_by_hand.png`.
+The training text consists of four fifths of the names in Python's standard library; `--text FILE`
+reads another one, with one name per line. The program prints every difference, two sums that must
+be zero, the times of the composed and of the closed gradient, and the losses on the names that were
+held out. It samples a few new names and writes `backprop_by_hand.png`.
 """
 
 from __future__ import annotations
@@ -24,17 +25,18 @@ import argparse
 import importlib
 import re
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 from tqdm import tqdm
 
 import funcgrad as fg
 import funcgrad.numpy as fnp
+import program
 
 BLOCK = 3
 WIDTH = 10
@@ -42,6 +44,8 @@ HIDDEN = 200
 EPSILON = 1e-5
 END = "."
 STEPS_PER_CALL = 250
+FEWEST = 10
+"""Names, of which one in ten is for validation and one for the test."""
 MODULES = (
     *("argparse", "ast", "asyncio", "collections", "concurrent.futures", "contextlib", "csv"),
     *("datetime", "decimal", "email.message", "fractions", "functools", "gzip", "http", "inspect"),
@@ -75,9 +79,13 @@ def library_names() -> list[str]:
     return sorted(name for name in names if re.fullmatch(r"[a-z][a-z_]{2,15}", name))
 
 
-def encode(names: list[str]) -> Text:
+def alphabet(names: list[str]) -> str:
+    """The end of a name, and all letters."""
+    return END + "".join(sorted(set("".join(names)) - {END}))
+
+
+def encode(names: list[str], letters: str) -> Text:
     """Every letter of every name, and its end, with the three letters before it."""
-    letters = END + "".join(sorted(set("".join(names)) - {END}))
     number = {letter: i for i, letter in enumerate(letters)}
     blocks, following = [], []
     for name in names:
@@ -263,6 +271,38 @@ def compare(params: Params, blocks: np.ndarray, following: np.ndarray, bessel: b
     return {**found, **{f"{name}, closed form": error for name, error in closed.items()}}
 
 
+def zeros(params: Params, blocks: np.ndarray, following: np.ndarray) -> dict[str, float]:
+    """Two sizes that are 0 but for rounding.
+
+    The maximum that a stable softmax subtracts changes no probability, so nothing flows through it.
+    The probabilities of a row add up to 1, as does the target, so their difference adds up to 0.
+    """
+    values = forward(params, blocks, following, False, {})
+    g = backward(params, blocks, following, False, values)
+    return {
+        "gradient through the maximum": float(np.max(np.abs(g["largest"]))),
+        "sum of a row of the logits' gradient": float(np.max(np.abs(g["logits"].sum(axis=1)))),
+    }
+
+
+def time_ratios(params: Params, blocks: np.ndarray, following: np.ndarray) -> dict[str, float]:
+    """Time of the gradient in closed form, over that of elementary steps, compiled and eager."""
+    composed = fg.grad(automatic_loss(bessel=True))
+    closed = fg.grad(loss_by_hand(bessel=True))
+    ratios = {}
+    for name, pair in (
+        ("compiled", (fg.jit(closed), fg.jit(composed))),
+        ("eager", (closed, composed)),
+    ):
+        best = [float("inf")] * 2
+        for turn in range(42):  # alternating, so that both meet the same disturbances
+            start = time.perf_counter()
+            pair[turn % 2](params, blocks, following)
+            best[turn % 2] = min(best[turn % 2], time.perf_counter() - start)
+        ratios[name] = best[0] / best[1]
+    return ratios
+
+
 # Training.
 
 
@@ -330,20 +370,36 @@ def train(
     return params, np.concatenate(losses)
 
 
-# Sampling.
+# Using what was learned: mean and variance are those of the training text.
 
 
-def sample(params: Params, text: Text, bessel: bool, count: int, seed: int) -> list[str]:
-    """New names, letter by letter; mean and variance are those of the whole text."""
-    values = forward(params, text.blocks, text.following, bessel, {})
-    mean, inverse = values["mean"][0], values["inverse"][0]
-    longest = 20
+def statistics(params: Params, text: Text) -> tuple[Any, Any]:
+    """Mean, and one over the standard deviation, of the hidden sums over a text."""
+    values = forward(params, text.blocks, text.following, True, {})
+    return values["mean"][0], values["inverse"][0]
+
+
+def logits_of(params: Params, normal: tuple[Any, Any], blocks: Any) -> Any:
+    """Logits (..., letters) for blocks (..., 3)."""
+    mean, inverse = normal
+    joined = fnp.take(params["embedding"], blocks, axis=0).reshape(*blocks.shape[:-1], -1)
+    normalized = (joined @ params["w1"] + params["b1"] - mean) * inverse
+    hidden = np.tanh(params["gain"] * normalized + params["shift"])
+    return hidden @ params["w2"] + params["b2"]
+
+
+def loss_on(params: Params, normal: tuple[Any, Any], text: Text) -> float:
+    """Mean cross-entropy in nats per letter."""
+    found = fg.nn.log_softmax(logits_of(params, normal, text.blocks))
+    return -float(np.mean(found[np.arange(len(found)), text.following]))
+
+
+def sample(params: Params, normal: tuple[Any, Any], letters: str, seed: int) -> list[str]:
+    """Twenty new names, letter by letter."""
+    count, longest = 20, 20
 
     def letter(block: Any, key: Any) -> tuple[Any, Any]:
-        joined = fnp.take(params["embedding"], block, axis=0).reshape(-1)
-        normal = (joined @ params["w1"] + params["b1"] - mean) * inverse
-        hidden = np.tanh(params["gain"] * normal + params["shift"])
-        drawn = fg.random.categorical(key, hidden @ params["w2"] + params["b2"])
+        drawn = fg.random.categorical(key, logits_of(params, normal, block))
         return np.concatenate([block[1:], drawn[None].astype(block.dtype)]), drawn
 
     def name(key: Any) -> Any:
@@ -351,26 +407,24 @@ def sample(params: Params, text: Text, bessel: bool, count: int, seed: int) -> l
         return fg.lax.scan(letter, np.zeros(BLOCK, np.int32), keys)[1]
 
     drawn = fg.jit(fg.vmap(name))(fg.random.split(fg.random.key(seed), count))
-    return ["".join(text.letters[i] for i in row).partition(END)[0] for row in drawn]
+    return ["".join(letters[i] for i in row).partition(END)[0] for row in drawn]
 
 
 # The picture.
 
 
 def plot(
-    differences: dict[str, Values], losses: dict[str, np.ndarray], text: Text, path: Path
+    differences: dict[str, Values], losses: dict[str, np.ndarray], letters: int, path: Path
 ) -> None:
     """Draw the loss of both trainings, and every difference of a gradient."""
-    figure = Figure(figsize=(11, 5.4), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure, ((left, right),) = program.panels(1, 2, 11, 5.4)
     window = max(1, min(len(values) for values in losses.values()) // 50)
     for (name, values), style in zip(losses.items(), ("-", "--"), strict=True):
         smooth = np.convolve(values, np.ones(window) / window, mode="valid")
         left.plot(np.arange(len(smooth)) + window, smooth, style, label=name)
-    left.axhline(np.log(len(text.letters)), color="grey", linestyle=":", label="knowing nothing")
+    left.axhline(np.log(letters), color="grey", linestyle=":", label="knowing nothing")
     left.set(title="training loss, smoothed", xlabel="step", ylabel="nats per letter")
     left.legend()
-    left.grid(alpha=0.3)
     names = list(next(iter(differences.values())))
     floor = 1e-19
     for (convention, found), marker in zip(differences.items(), "ox", strict=True):
@@ -382,26 +436,10 @@ def plot(
     right.tick_params(axis="y", labelsize=7)
     right.invert_yaxis()
     right.legend(loc="lower right")
-    right.grid(alpha=0.3)
-    figure.savefig(path, dpi=120)
+    program.save(figure, path)
 
 
 # The command line.
-
-
-def number(kind: Callable[[str], Any], low: float, what: str) -> Callable[[str], Any]:
-    """A parser for arguments of type `kind` that are finite and greater than `low`."""
-
-    def parse(text: str) -> Any:
-        try:
-            value = kind(text)
-        except ValueError:
-            raise argparse.ArgumentTypeError(f"{text!r} is not {what}") from None
-        if not low < value < float("inf"):
-            raise argparse.ArgumentTypeError(f"{text} is not {what}")
-        return value
-
-    return parse
 
 
 def names_in(path: str) -> list[str]:
@@ -411,50 +449,48 @@ def names_in(path: str) -> list[str]:
     except (OSError, UnicodeDecodeError) as error:
         raise argparse.ArgumentTypeError(f"cannot read {path}: {error}") from None
     names = [name.strip() for name in names if name.strip().strip(END)]
-    if not names:
-        raise argparse.ArgumentTypeError(f"there is no name in {path}")
+    if len(names) < FEWEST:
+        raise argparse.ArgumentTypeError(f"there are fewer than {FEWEST} names in {path}")
     return names
 
 
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     """Read the command line; a bad value ends the program with a message and exit code 2."""
-    parser = argparse.ArgumentParser(description="Train a character model by gradients by hand.")
+    parser = program.parser("Train a character model by gradients by hand.", "backprop_by_hand.png")
     parser.add_argument(
         "--text", type=names_in, metavar="FILE", help="a name per line, instead of Python's"
     )
-    positive = number(int, 0, "a whole number of at least 1")
-    parser.add_argument("--steps", type=positive, default=10_000, metavar="N")
-    several = number(int, 1, "a whole number of at least 2")
-    parser.add_argument("--batch-size", type=several, default=32, metavar="N")
-    rate = number(float, 0, "a positive number")
-    parser.add_argument("--lr", type=rate, default=0.1, metavar="RATE")
-    seed = number(int, -1, "a whole number of at least 0")
-    parser.add_argument("--seed", type=seed, default=0, metavar="N")
-    parser.add_argument(
-        "--output", type=Path, default=Path("backprop_by_hand.png"), metavar="PICTURE"
-    )
-    args = parser.parse_args(arguments)
-    if not args.output.parent.is_dir():
-        parser.error(f"argument --output: there is no folder {args.output.parent}")
-    return args
+    parser.add_argument("--steps", type=program.whole(1), default=10_000, metavar="N")
+    parser.add_argument("--batch-size", type=program.whole(2), default=32, metavar="N")
+    parser.add_argument("--lr", type=program.positive, default=0.1, metavar="RATE")
+    parser.add_argument("--seed", type=program.whole(0), default=0, metavar="N")
+    return program.parse(parser, arguments)
 
 
 @dataclass(frozen=True)
 class Result:
-    """Differences by convention of the variance, losses by kind of gradient, and new names."""
+    """Differences by convention of the variance, sizes that must be 0, times, losses, names."""
 
     differences: dict[str, dict[str, float]]
+    zeros: dict[str, float]
+    time_ratios: dict[str, float]
     losses: dict[str, np.ndarray]
+    held_out: dict[str, float]
     names: list[str]
 
 
 def run(args: argparse.Namespace) -> Result:
-    """Compare, train and sample."""
+    """Compare, train, test and sample."""
     names = args.text or library_names()
-    text = encode(names)
-    print(f"{len(names)} names, {len(text.blocks)} letters of an alphabet of {len(text.letters)}")
-    params = init_params(args.seed, len(text.letters))
-    rows = np.random.default_rng(args.seed).integers(0, len(text.blocks), args.batch_size)
+    letters, rng = alphabet(names), np.random.default_rng(args.seed)
+    order = [names[i] for i in rng.permutation(len(names))]
+    first, second = (round(share * len(names)) for share in (0.8, 0.9))
+    parts = {"training": order[:first], "validation": order[first:second], "test": order[second:]}
+    texts = {part: encode(chosen, letters) for part, chosen in parts.items()}
+    text = texts["training"]
+    print(f"{len(names)} names, {len(text.blocks)} letters of an alphabet of {len(letters)}")
+    params = init_params(args.seed, len(letters))
+    rows = rng.integers(0, len(text.blocks), args.batch_size)
     given = (params, text.blocks[rows], text.following[rows])
     differences = {
         "variance over n": compare(*given, bessel=False),
@@ -464,17 +500,22 @@ def run(args: argparse.Namespace) -> Result:
     for name in differences["variance over n"]:
         errors = "  ".join(f"{found[name]:{len(c)}.1e}" for c, found in differences.items())
         print(f"  {name:26}{errors}")
+    small, ratios = zeros(*given), time_ratios(*given)
+    for name, size in small.items():
+        print(f"{name}: {size:.1e}")
+    print("time, closed / composed: " + ", ".join(f"{k} {x:.2f}" for k, x in ratios.items()))
     by_hand, hand_losses = train(loss_by_hand(bessel=True), text, args, "by hand")
     _, automatic_losses = train(automatic_loss(bessel=True), text, args, "automatic")
     losses = {"by hand": hand_losses, "automatic": automatic_losses}
     gap = np.max(np.abs(hand_losses - automatic_losses))
-    last = np.mean(hand_losses[-max(1, args.steps // 10) :])
-    print(f"loss {last:.3f} nats per letter; the two losses differ by {gap:.1e} at most")
-    names = sample(by_hand, text, bessel=True, count=20, seed=args.seed)
-    print("new names:", " ".join(names))
-    plot(differences, losses, text, args.output)
-    print(f"wrote {args.output}")
-    return Result(differences, losses, names)
+    print(f"the losses of both trainings differ by {gap:.1e} at most")
+    normal = statistics(by_hand, text)
+    held_out = {part: loss_on(by_hand, normal, one) for part, one in texts.items()}
+    print("nats per letter: " + ", ".join(f"{part} {x:.3f}" for part, x in held_out.items()))
+    new = sample(by_hand, normal, letters, args.seed)
+    print("new names:", " ".join(new))
+    plot(differences, losses, len(letters), args.output)
+    return Result(differences, small, ratios, losses, held_out, new)
 
 
 def main(arguments: list[str] | None = None) -> None:

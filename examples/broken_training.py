@@ -26,13 +26,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from tqdm import tqdm
 
 import funcgrad as fg
 import funcgrad.numpy as fnp
+import program
 from funcgrad import diagnostics, optim
 
 CLASSES, PIXELS, HIDDEN, BRIGHTEST = 10, 64, 32, 16.0
@@ -185,47 +185,26 @@ def repairs(count: int) -> str:
 
 def plot(stages: list[Stage], path: Path) -> None:
     """Draw the losses of all stages."""
-    figure = Figure(figsize=(8.5, 4.2), layout="constrained")
-    axes = figure.subplots()
+    figure, ((axes,),) = program.panels(1, 1, 8.5, 4.2)
     for i, stage in enumerate(stages):
         found = "healthy" if stage.finding is None else stage.finding.verdict
         label = f"{repairs(i)}: {found}, {stage.accuracy:.0%} right"
         axes.semilogy(stage.losses, color=f"C{i}", linewidth=1.2, label=label)
     axes.set(title="training after each repair", xlabel="step", ylabel="loss")
-    axes.grid(alpha=0.3)
     figure.legend(loc="outside right upper", fontsize=8)
-    figure.savefig(path, dpi=120)
+    program.save(figure, path)
 
 
 # The command line.
 
 
-def whole_number(low: int) -> Callable[[str], int]:
-    """A parser for whole numbers that are at least `low`."""
-
-    def parse(text: str) -> int:
-        try:
-            value = int(text)
-        except ValueError:
-            value = low - 1
-        if value < low:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {low}")
-        return value
-
-    return parse
-
-
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     """Read the command line; a bad value ends the program with a message and exit code 2."""
-    parser = argparse.ArgumentParser(description="Find the bugs of a training loop.")
-    parser.add_argument("--steps", type=whole_number(1), default=400, metavar="N")
-    parser.add_argument("--seed", type=whole_number(0), default=0, metavar="N")
+    parser = program.parser("Find the bugs of a training loop.", "broken_training.png")
+    parser.add_argument("--steps", type=program.whole(1), default=400, metavar="N")
     parser.add_argument("--no-jit", action="store_true", help="run eagerly, without the compiler")
-    parser.add_argument("--output", type=Path, default=Path("broken_training.png"), metavar="FILE")
-    args = parser.parse_args(arguments)
-    if not args.output.parent.is_dir():
-        parser.error(f"argument --output: there is no folder {args.output.parent}")
-    return args
+    parser.add_argument("--seed", type=program.whole(0), default=0, metavar="N")
+    return program.parse(parser, arguments)
 
 
 def run(args: argparse.Namespace) -> list[Stage]:
@@ -250,7 +229,6 @@ def run(args: argparse.Namespace) -> list[Stage]:
             lines = stage.finding.text.replace("\n", "\n    ")
             print(f"  found: {stage.finding.verdict}\n    {lines}")
     plot(stages, args.output)
-    print(f"wrote {args.output}")
     return stages
 
 

@@ -147,13 +147,13 @@ def measure(args: argparse.Namespace) -> list[Row]:
 
 def table(rows: list[Row]) -> str:
     """Memory and time, also as multiples of those without checkpoints."""
-    lines = [f"{'':24}{'MB':>8}{'of plain':>10}{'ms':>8}{'of plain':>10}"]
+    lines = [f"{'':24}{'MB':>8}{'of plain':>10}{'ms':>8}{'of plain ms':>13}"]
     first = {row.mode: row for row in rows if row.name == "plain"}
     for row in sorted(rows, key=lambda row: row.mode):
         base = first[row.mode]
         lines.append(
             f"{row.mode + ', ' + row.name:24}{row.peak / MEGABYTE:8.1f}{row.peak / base.peak:10.0%}"
-            f"{1e3 * row.seconds:8.1f}{row.seconds / base.seconds:10.2f}"
+            f"{1e3 * row.seconds:8.1f}{row.seconds / base.seconds:13.2f}"
         )
     return "\n".join(lines)
 

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 import funcgrad as fg
+import program
 
 POINTS = [[2.0, 3.0, -1.0], [3.0, -1.0, 0.5], [0.5, 1.0, 1.0], [1.0, 1.0, -1.0]]
 TARGETS = [1.0, -1.0, -1.0, 1.0]
@@ -108,52 +108,28 @@ def seconds(run: Callable[[], Any]) -> tuple[float, Any]:
 
 def plot(losses: np.ndarray, outputs: list[float], path: Path) -> None:
     """Draw the loss, and the four outputs beside what they should be."""
-    figure = Figure(figsize=(9, 3.6), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure, ((left, right),) = program.panels(1, 2, 9, 3.6)
     left.semilogy(losses, color="tab:red")
     left.set(title="loss", xlabel="step", ylabel="sum of squared errors")
-    left.grid(alpha=0.3)
     places = np.arange(len(TARGETS))
     right.bar(places - 0.2, TARGETS, 0.4, label="target", color="lightgrey")
     right.bar(places + 0.2, outputs, 0.4, label="output", color="tab:blue")
     right.axhline(0, color="black", linewidth=0.8)
     right.set(title="after training", xlabel="point", xticks=places)
     right.legend()
-    figure.savefig(path, dpi=120)
+    program.save(figure, path)
 
 
 # The command line.
 
 
-def number(kind: Callable[[str], Any], low: float, what: str) -> Callable[[str], Any]:
-    """A parser for arguments of type `kind` that are finite and greater than `low`."""
-
-    def parse(text: str) -> Any:
-        try:
-            value = kind(text)
-        except ValueError:
-            raise argparse.ArgumentTypeError(f"{text!r} is not {what}") from None
-        if not low < value < float("inf"):
-            raise argparse.ArgumentTypeError(f"{text} is not {what}")
-        return value
-
-    return parse
-
-
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     """Read the command line; a bad value ends the program with a message and exit code 2."""
-    parser = argparse.ArgumentParser(description="Fit four points with a network of 41 numbers.")
-    count = number(int, 0, "a whole number of at least 1")
-    parser.add_argument("--steps", type=count, default=200, metavar="N")
-    rate = number(float, 0, "a positive number")
-    parser.add_argument("--lr", type=rate, default=0.1, metavar="RATE")
-    seed = number(int, -1, "a whole number of at least 0")
-    parser.add_argument("--seed", type=seed, default=0, metavar="N")
-    parser.add_argument("--output", type=Path, default=Path("four_points.png"), metavar="PICTURE")
-    args = parser.parse_args(arguments)
-    if not args.output.parent.is_dir():
-        parser.error(f"argument --output: there is no folder {args.output.parent}")
-    return args
+    parser = program.parser("Fit four points with a network of 41 numbers.", "four_points.png")
+    parser.add_argument("--steps", type=program.whole(1), default=200, metavar="N")
+    parser.add_argument("--lr", type=program.positive, default=0.1, metavar="RATE")
+    parser.add_argument("--seed", type=program.whole(0), default=0, metavar="N")
+    return program.parse(parser, arguments)
 
 
 def run(args: argparse.Namespace) -> dict[str, np.ndarray]:
@@ -177,7 +153,6 @@ def run(args: argparse.Namespace) -> dict[str, np.ndarray]:
     outputs = [float(predict(params, x)) for x in POINTS]
     print("outputs", "  ".join(f"{y:+.3f}" for y in outputs), f"  loss {loss_fn(params):.5f}")
     plot(losses["jitted loop"], outputs, args.output)
-    print(f"wrote {args.output}")
     return losses
 
 

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 from sklearn.datasets import make_moons
 from sklearn.model_selection import train_test_split
 
 import funcgrad as fg
 import funcgrad.numpy as fnp
+import program
 
 SIZES = (2, 16, 16, 1)
 MOMENTUM = 0.9
@@ -89,11 +89,10 @@ def plot(
     params: Params, points: np.ndarray, labels: np.ndarray, losses: np.ndarray, path: Path
 ) -> None:
     """Draw the loss, and the boundary between the moons with the probability on either side."""
-    figure = Figure(figsize=(10, 4), layout="constrained")
-    left, right = figure.subplots(1, 2, width_ratios=(2, 3))
+    figure, ((left, right),) = program.panels(1, 2, 10, 4, width_ratios=(2, 3))
+    right.grid(False)
     left.semilogy(losses, color="tab:red")
     left.set(title="training loss", xlabel="step", ylabel="cross-entropy")
-    left.grid(alpha=0.3)
     low, high = points.min(axis=0) - 0.4, points.max(axis=0) + 0.4
     x, y = np.meshgrid(np.linspace(low[0], high[0], 241), np.linspace(low[1], high[1], 161))
     logits = predict(params, np.stack([x.ravel(), y.ravel()], axis=1)).reshape(x.shape)
@@ -104,45 +103,21 @@ def plot(
     right.scatter(*points.T, c=colors, s=14, edgecolors="white", linewidths=0.4)
     right.set(title="unseen points and the boundary", aspect="equal")
     figure.colorbar(mesh, ax=right, label="probability of the second moon")
-    figure.savefig(path, dpi=120)
+    program.save(figure, path)
 
 
 # The command line.
 
 
-def number(kind: Callable[[str], Any], low: float, what: str) -> Callable[[str], Any]:
-    """A parser for arguments of type `kind` that are finite and greater than `low`."""
-
-    def parse(text: str) -> Any:
-        try:
-            value = kind(text)
-        except ValueError:
-            raise argparse.ArgumentTypeError(f"{text!r} is not {what}") from None
-        if not low < value < float("inf"):
-            raise argparse.ArgumentTypeError(f"{text} is not {what}")
-        return value
-
-    return parse
-
-
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     """Read the command line; a bad value ends the program with a message and exit code 2."""
-    parser = argparse.ArgumentParser(description="Tell two moons apart.")
-    count = number(int, 0, "a whole number of at least 1")
-    parser.add_argument("--steps", type=count, default=1000, metavar="N")
-    many = number(int, 9, "a whole number of at least 10")
-    parser.add_argument("--points", type=many, default=1000, metavar="N")
-    noise = number(float, -1e-300, "a number of at least 0")
-    parser.add_argument("--noise", type=noise, default=0.1, metavar="SIGMA")
-    rate = number(float, 0, "a positive number")
-    parser.add_argument("--lr", type=rate, default=0.1, metavar="RATE")
-    seed = number(int, -1, "a whole number of at least 0")
-    parser.add_argument("--seed", type=seed, default=0, metavar="N")
-    parser.add_argument("--output", type=Path, default=Path("moons.png"), metavar="PICTURE")
-    args = parser.parse_args(arguments)
-    if not args.output.parent.is_dir():
-        parser.error(f"argument --output: there is no folder {args.output.parent}")
-    return args
+    parser = program.parser("Tell two moons apart.", "moons.png")
+    parser.add_argument("--steps", type=program.whole(1), default=1000, metavar="N")
+    parser.add_argument("--points", type=program.whole(10), default=1000, metavar="N")
+    parser.add_argument("--noise", type=program.not_negative, default=0.1, metavar="SIGMA")
+    parser.add_argument("--lr", type=program.positive, default=0.1, metavar="RATE")
+    parser.add_argument("--seed", type=program.whole(0), default=0, metavar="N")
+    return program.parse(parser, arguments)
 
 
 def run(args: argparse.Namespace) -> tuple[float, np.ndarray]:
@@ -158,7 +133,6 @@ def run(args: argparse.Namespace) -> tuple[float, np.ndarray]:
     found = accuracy(params, test_x, test_y)
     print(f"loss {losses[-1]:.4f}, accuracy on {len(test_x)} unseen points {found:.2%}")
     plot(params, test_x, test_y, losses, args.output)
-    print(f"wrote {args.output}")
     return found, losses
 
 

@@ -1,12 +1,13 @@
-"""Three formulas of a few numbers: their values, their derivatives, and their graphs.
+"""The formulas of first lessons: their values, their derivatives, and two of their graphs.
 
-Introductions to backpropagation derive these gradients by hand. Run it with
+Introductions to backpropagation derive these numbers by hand. Here `value_and_grad` computes them,
+from plain formulas of numbers. Run it with
 
     python examples/scalar_graph.py
 
-It prints values and gradients. It writes each graph as Mermaid for Markdown viewers (`product.md`),
-as text for Graphviz (`product.dot`) and, if Graphviz is installed, as a picture (`product.svg`).
-Every node shows its value and the derivative of the result with respect to it.
+It prints values and gradients. It writes two graphs as Mermaid for Markdown viewers
+(`product.md`), as text for Graphviz (`product.dot`) and, if Graphviz is installed, as a picture
+(`product.svg`). Every node shows its value and the derivative of the result with respect to it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import funcgrad as fg
+import program
 
 
 def plane(x: Any, y: Any, z: Any) -> Any:
@@ -31,16 +35,48 @@ def product(a: Any, b: Any, c: Any, d: Any) -> Any:
     return ((a * b) + c) * (a + d)
 
 
-def cube(x: Any) -> Any:
-    """(2 x + 1)^3."""
-    return (2 * x + 1) ** 3
+def neuron(x1: Any, w1: Any, x2: Any, w2: Any) -> Any:
+    """tanh(x1 w1 + x2 w2 + b); b is such that the sum is 0.8814 and the output 0.7071."""
+    return np.tanh(x1 * w1 + x2 * w2 + 6.8813735870195432)
 
 
-POINTS: dict[Callable[..., Any], tuple[float, ...]] = {
-    plane: (2.0, -3.0, 10.0),
-    product: (2.0, 3.0, 4.0, 5.0),
-    cube: (2.0,),
+def sigmoid_neuron(w0: Any, x0: Any, w1: Any, x1: Any, w2: Any) -> Any:
+    """1 / (1 + exp(-(w0 x0 + w1 x1 + w2))) in eight steps, each with a derivative of one factor."""
+    first = w0 * x0
+    second = w1 * x1
+    both = first + second
+    weighted = both + w2
+    negative = -weighted
+    power = np.exp(negative)
+    total = 1.0 + power
+    return 1.0 / total
+
+
+def ten_sigmoids(x: Any) -> Any:
+    """The factor that ten sigmoids can pass back at most: a sigmoid's slope at 0 is s(1 - s)."""
+    s = 1.0 / (1.0 + np.exp(-x))
+    return (s * (1.0 - s)) ** 10
+
+
+Formula = Callable[..., Any]
+
+FORMULAS: dict[str, tuple[Formula, tuple[float, ...]]] = {
+    "x*y + z": (plane, (2.0, -3.0, 10.0)),
+    "(a*b + c)*(a + d)": (product, (2.0, 3.0, 4.0, 5.0)),
+    "(a + b*c)*d": (lambda a, b, c, d: (a + b * c) * d, (2.0, 3.0, 4.0, 5.0)),
+    "a*a": (lambda a: a * a, (3.0,)),
+    "a + a": (lambda a: a + a, (3.0,)),
+    "a*a + a": (lambda a: a * a + a, (3.0,)),
+    "3*x + 1": (lambda x: 3 * x + 1, (2.0,)),
+    "(2*x + 1)^3": (lambda x: (2 * x + 1) ** 3, (1.0,)),
+    "(x*w + b)^2": (lambda x, w, b: (x * w + b) ** 2, (2.0, 3.0, 1.0)),
+    "tanh(x)": (np.tanh, (0.5,)),
+    "neuron": (neuron, (2.0, -3.0, 0.0, 1.0)),
+    "sigmoid neuron": (sigmoid_neuron, (2.0, -1.0, -3.0, -2.0, -3.0)),
+    "ten sigmoids": (ten_sigmoids, (0.0,)),
 }
+"""Formulas and points; a variable that is used twice collects the derivatives of both uses."""
+DRAWN = ("x*y + z", "(a*b + c)*(a + d)")
 
 
 @dataclass(frozen=True)
@@ -49,14 +85,21 @@ class Result:
 
     value: float
     gradient: tuple[float, ...]
-    graph: Any
 
 
-def examine(formula: Callable[..., Any], point: tuple[float, ...]) -> Result:
-    """Value, derivatives with respect to all arguments, and the graph with both on its nodes."""
+def examine(formula: Formula, point: tuple[float, ...]) -> Result:
+    """Value, and derivatives with respect to all arguments."""
     value, gradient = fg.value_and_grad(formula, argnums=tuple(range(len(point))))(*point)
-    graph = fg.diagnostics.draw(formula, values=True, gradients=True)(*point)
-    return Result(float(value), tuple(float(g) for g in gradient), graph)
+    return Result(float(value), tuple(float(g) for g in gradient))
+
+
+def show(name: str, point: tuple[float, ...], result: Result) -> str:
+    """``name at (2, -3) = 4, gradient (1, 2)``, with four digits."""
+    at, gradient = (", ".join(f"{x:.4g}" for x in xs) for xs in (point, result.gradient))
+    return f"{name} at ({at}) = {result.value:.4g}, gradient ({gradient})"
+
+
+# The graphs.
 
 
 def write(name: str, graph: Any, folder: Path) -> list[Path]:
@@ -71,29 +114,26 @@ def write(name: str, graph: Any, folder: Path) -> list[Path]:
     return files
 
 
+# The command line.
+
+
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     """Read the command line; a bad value ends the program with a message and exit code 2."""
-    parser = argparse.ArgumentParser(description="Values, derivatives and graphs of formulas.")
-    parser.add_argument(
-        "--out-dir", type=Path, default=Path(), metavar="FOLDER", help="where the graphs go"
-    )
-    args = parser.parse_args(arguments)
-    if not args.out_dir.is_dir():
-        parser.error(f"argument --out-dir: there is no folder {args.out_dir}")
-    return args
+    parser = program.parser("Values, derivatives and graphs of formulas.")
+    return program.parse(parser, arguments)
 
 
-def run(args: argparse.Namespace) -> dict[str, Result]:
-    """Examine, print and draw every formula."""
-    results = {}
-    for formula, point in POINTS.items():
-        name = formula.__name__
-        result = results[name] = examine(formula, point)
-        numbers = ", ".join(f"{x:g}" for x in point)
-        print(f"{name}({numbers}) = {result.value:g}, gradient {result.gradient}")
-        files = write(name, result.graph, args.out_dir)
-        print(f"  wrote {', '.join(map(str, files))}")
-    return results
+def run(args: argparse.Namespace) -> tuple[dict[str, Result], dict[str, Any]]:
+    """Examine every formula and draw two; returns the numbers, and the graphs."""
+    results = {name: examine(*given) for name, given in FORMULAS.items()}
+    for name, result in results.items():
+        print(show(name, FORMULAS[name][1], result))
+    graphs = {}
+    for name in DRAWN:
+        formula, point = FORMULAS[name]
+        graphs[name] = fg.diagnostics.draw(formula, values=True, gradients=True)(*point)
+        print(f"wrote {', '.join(map(str, write(formula.__name__, graphs[name], args.out_dir)))}")
+    return results, graphs
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -4,7 +4,7 @@ The first part minimises the Rosenbrock function in several ways: with Newton's 
 Hessian, and with L-BFGS, each as one compiled loop; and with SciPy's methods, which get exact
 Hessians or Hessian-vector products. The second part trains a linear model for a few steps of
 gradient descent and differentiates the final loss with respect to the learning rate, through all
-steps. Run it with
+steps. `curvature.py` has the natural gradient, sharpness and meta-learning. Run it with
 
     python examples/second_order.py
 

@@ -233,7 +233,7 @@ def run(args: argparse.Namespace) -> list[Load]:
     with tqdm(cases, desc="serving", unit="case") as bar:
         for batch, threads in bar:
             loads.append(measure(model, params, images, batch, threads, args.seconds))
-    print("batch  threads   median us      99 %       worst     images/s      error")
+    print("batch  threads   median us   99 % us    worst us     images/s      error")
     for load in loads:
         median, late, worst = 1e6 * np.quantile(load.latencies, [0.5, 0.99, 1.0])
         print(

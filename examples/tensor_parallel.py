@@ -71,7 +71,12 @@ def loss_fn(params: Params, x: Any, y: Any) -> Any:
 
 
 def make_step(rate: float) -> Callable[[Params, Any, Any], tuple[Params, Any]]:
-    """A compiled step of gradient descent, of the parameters of this process."""
+    """A compiled step of gradient descent, of the parameters of this process.
+
+    Args:
+        rate: Of one hidden unit: a step moves the output by what all units add up to, so that a
+            layer is given the rate divided by their number, and learns alike at every width.
+    """
 
     @fg.jit
     def step(params: Params, x: Any, y: Any) -> tuple[Params, Any]:
@@ -88,7 +93,7 @@ def run(args: argparse.Namespace) -> list[float]:
         params = init_params(keys[0], args.features, args.hidden)
         x = random.normal(keys[1], (args.examples, args.features))
         y = np.sin(3 * x[:, ::-1])
-        step = make_step(args.rate)
+        step = make_step(args.rate / args.hidden)
         losses = []
         for i in range(args.steps):
             params, loss = step(params, x, y)
@@ -116,7 +121,7 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--hidden", type=int, default=4096)
     parser.add_argument("--examples", type=int, default=256)
     parser.add_argument("--steps", type=int, default=50)
-    parser.add_argument("--rate", type=float, default=0.05)
+    parser.add_argument("--rate", type=float, default=16.0, help="divided by the units")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
         "--output", type=Path, default=Path("tensor_parallel.png"), metavar="PICTURE"

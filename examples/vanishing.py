@@ -1,15 +1,16 @@
-"""Does the gradient reach the first layer? Depth, activation and normalisation.
+"""Vanishing gradients over 10 to 50 layers, and five cures.
 
-Networks with layers of equal width are initialised as theory recommends (variance 1 / fan-in, for
-rectifiers 2 / fan-in). The program examines the gradient of a cross-entropy before any training.
-The theory predicts the following. The slope of a sigmoid is at most 1/4, so every layer shrinks the
-gradient by a factor of 4 or more, and ten layers shrink it by a million. At 0, the slope of tanh is
-1. A rectifier passes half of the values, and its larger weights compensate for this. Batch
-normalisation removes the changes of scale of the layer before it. Run it with
+The slope of a sigmoid is at most 1/4. So every layer shrinks the gradient by a factor of 4 or more,
+ten layers by a million (0.25^10 = 9.5e-7), and the first layers do not learn. Cures: larger initial
+weights, which saturate some units instead; residual connections, x + f(x), whose derivative
+contains the identity; batch normalisation, which undoes changes of scale; activations with slope 1
+(ReLU, leaky ReLU, GELU). These remove about half of the values, so their weights need the variance
+2 / fan-in: with 1 / fan-in, their gradients vanish, too. Run it with
 
     python examples/vanishing.py
 
-It prints a verdict for every network and writes `vanishing.png`.
+It prints a verdict for every network before training, trains the shallowest ones for a while,
+and writes `vanishing.png`: gradients over layers, and losses over time.
 """
 
 from __future__ import annotations
@@ -22,167 +23,173 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 from tqdm import tqdm
 
 import funcgrad as fg
 import funcgrad.numpy as fnp
+import program
+from funcgrad import nn, optim
 
 CLASSES = 10
-ACTIVATIONS: dict[str, tuple[Callable[[Any], Any], float]] = {
-    "sigmoid": (fg.nn.sigmoid, 1.0),
-    "tanh": (fnp.tanh, 1.0),
-    "relu": (fg.nn.relu, 2.0),
-}
-"""Each with the variance of its weights, times the fan-in."""
-NORMALIZATIONS = {"plain": False, "batch norm": True}
 
 Params = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """An activation, the variance of the weights times the fan-in, and what is put around it."""
+
+    activation: Callable[[Any], Any]
+    variance: float = 1.0
+    is_residual: bool = False
+    is_normalized: bool = False
+
+
+RECIPES = {
+    "sigmoid": Recipe(nn.sigmoid),
+    "larger weights": Recipe(nn.sigmoid, variance=90.0),
+    "residual": Recipe(lambda x: nn.sigmoid(x) - 0.5, is_residual=True),
+    "batch norm": Recipe(nn.sigmoid, is_normalized=True),
+    "small ReLU": Recipe(nn.relu, variance=1.0),
+    "ReLU": Recipe(nn.relu, variance=2.0),
+    "leaky ReLU": Recipe(nn.leaky_relu, variance=2.0),
+    "GELU": Recipe(nn.gelu, variance=2.3),
+}
 
 
 # The network.
 
 
-def init_params(
-    rng: np.random.Generator, depth: int, width: int, variance: float, is_normalized: bool
-) -> Params:
-    """One dict per layer; scale and shift behind the normalisation."""
+def init_params(rng: np.random.Generator, depth: int, width: int, variance: float) -> Params:
+    """One dict per layer."""
     sizes = [width] * depth + [CLASSES]
-    params = []
-    for m, n in itertools.pairwise(sizes):
-        layer = {"w": rng.standard_normal((m, n)) * np.sqrt(variance / m), "b": np.zeros(n)}
-        if is_normalized:
-            layer |= {"scale": np.ones(n), "shift": np.zeros(n)}
-        params.append(layer)
-    return params
+    return [
+        {"w": rng.standard_normal((m, n)) * np.sqrt(variance / m), "b": np.zeros(n)}
+        for m, n in itertools.pairwise(sizes)
+    ]
 
 
-def normalized(x: Any) -> Any:
-    """Every column with mean 0 and variance 1 over the batch."""
-    return (x - fnp.mean(x, axis=0)) / fnp.sqrt(fnp.var(x, axis=0) + 1e-5)
-
-
-def predict(params: Params, x: Any, activation: Callable[[Any], Any]) -> Any:
+def predict(params: Params, x: Any, recipe: Recipe) -> Any:
     """Logits (rows, 10) of inputs (rows, width)."""
     *hidden, last = params
     for i, layer in enumerate(hidden):
         with fg.named_scope(f"layer {i}"):
-            x = x @ layer["w"] + layer["b"]
-            if "scale" in layer:
-                x = normalized(x) * layer["scale"] + layer["shift"]
-            x = activation(x)
+            sums = x @ layer["w"] + layer["b"]
+            if recipe.is_normalized:
+                sums = nn.standardize(sums, axis=0)
+            y = recipe.activation(sums)
+            x = x + y if recipe.is_residual else y
     return x @ last["w"] + last["b"]
 
 
-def loss(params: Params, x: Any, labels: Any, activation: Callable[[Any], Any]) -> Any:
+def loss(params: Params, x: Any, labels: Any, recipe: Recipe) -> Any:
     """Mean cross-entropy."""
-    chances = fg.nn.log_softmax(predict(params, x, activation))
-    return -fnp.mean(fnp.sum(fg.nn.one_hot(labels, CLASSES, dtype=chances.dtype) * chances, axis=1))
+    logits = predict(params, x, recipe)
+    return fnp.mean(nn.losses.softmax_cross_entropy_with_integer_labels(logits, labels))
 
 
-# The grid.
+# What happens to it.
 
 
 @dataclass(frozen=True)
 class Cell:
     """One network: what is said of it, and the mean absolute gradient of each layer's weights."""
 
-    activation: str
-    normalization: str
+    name: str
     depth: int
     verdict: str
     flow: tuple[float, ...]
 
 
-def examine(activation: str, normalization: str, depth: int, args: argparse.Namespace) -> Cell:
-    """Initialise a network and look at its gradient at one batch of random inputs."""
+def problem(args: argparse.Namespace, depth: int, recipe: Recipe) -> tuple[Params, Any, Any]:
+    """Initial parameters and one batch; the label says which of ten inputs is the largest."""
     rng = np.random.default_rng(args.seed)
-    function, variance = ACTIVATIONS[activation]
-    params = init_params(rng, depth, args.width, variance, NORMALIZATIONS[normalization])
-    # The last layer is followed by no normalisation.
-    params[-1] = {name: params[-1][name] for name in ("w", "b")}
+    params = init_params(rng, depth, args.width, recipe.variance)
+    params[-1]["w"] /= np.sqrt(recipe.variance)
     x = rng.standard_normal((args.batch_size, args.width))
-    labels = rng.integers(0, CLASSES, args.batch_size)
-    report = fg.diagnostics.gradient_report(
-        lambda p, x, labels: loss(p, x, labels, function), params, x, labels
-    )
+    return params, x, np.argmax(x[:, :CLASSES], axis=1)
+
+
+def examine(name: str, depth: int, args: argparse.Namespace) -> Cell:
+    """Look at the gradient before any training."""
+    recipe = RECIPES[name]
+    params, x, y = problem(args, depth, recipe)
+    report = fg.diagnostics.gradient_report(lambda p, x, y: loss(p, x, y, recipe), params, x, y)
     flow = tuple(leaf.mean_abs for leaf in report.leaves if leaf.path.endswith("['w']"))
-    return Cell(activation, normalization, depth, report.verdict, flow)
+    return Cell(name, depth, report.verdict, flow)
 
 
-def plot(cells: list[Cell], path: Path) -> None:
-    """Draw the mean absolute gradient of the weights over the layers, a panel per kind."""
-    figure = Figure(figsize=(11, 6.2), layout="constrained")
-    panels = figure.subplots(len(NORMALIZATIONS), len(ACTIVATIONS), sharex=True, sharey=True)
-    for row, normalization in enumerate(NORMALIZATIONS):
-        for column, activation in enumerate(ACTIVATIONS):
-            axes = panels[row][column]
-            for cell in cells:
-                if (cell.activation, cell.normalization) == (activation, normalization):
-                    layers = range(1, len(cell.flow) + 1)
-                    label = f"{cell.depth} layers: {cell.verdict}"
-                    axes.semilogy(layers, cell.flow, marker=".", label=label)
-            axes.set_title(f"{activation}, {normalization}")
-            axes.grid(alpha=0.3)
-            axes.legend(fontsize=8, loc="lower right")
-    for axes in panels[-1]:
-        axes.set_xlabel("layer")
-    for axes in panels[:, 0]:
-        axes.set_ylabel("mean |gradient| of weights")
-    figure.suptitle("gradient flow before training")
-    figure.savefig(path, dpi=120)
+def train(name: str, depth: int, args: argparse.Namespace) -> np.ndarray:
+    """The losses of Adam, always on the same batch: whether the network can learn at all."""
+    recipe, optimizer = RECIPES[name], optim.adam(3e-3)
+    start, *batch = problem(args, depth, recipe)
+
+    def step(carry: Any, _: None) -> tuple[Any, Any]:
+        params, state = carry
+        value, slopes = fg.value_and_grad(loss)(params, *batch, recipe)
+        updates, state = optimizer.update(slopes, state)
+        return (optim.apply_updates(params, updates), state), value
+
+    carry = start, optimizer.init(start)
+    return fg.jit(lambda carry: fg.lax.scan(step, carry, length=args.steps)[1])(carry)
+
+
+# The picture.
+
+
+def plot(cells: list[Cell], losses: dict[str, np.ndarray], path: Path) -> None:
+    """Draw the mean absolute gradient over the layers, a panel for each recipe, and the losses."""
+    figure, axes = program.panels(3, 3, 13, 9.5)
+    for one, name in zip(axes.flat, RECIPES, strict=False):
+        for cell in (cell for cell in cells if cell.name == name):
+            layers = np.arange(1, len(cell.flow) + 1) / len(cell.flow)
+            flow = np.maximum(cell.flow, 1e-40)
+            one.semilogy(layers, flow, marker=".", label=f"{cell.depth} layers: {cell.verdict}")
+        one.set(title=name, ylim=(1e-22, 1e3))
+        one.legend(fontsize=8, loc="lower right")
+    for one in axes[-1, :2]:
+        one.set_xlabel("depth of the layer, from the input (0) to the loss (1)")
+    for one in axes[:, 0]:
+        one.set_ylabel("mean |gradient| of weights")
+    for name, values in losses.items():
+        axes[-1, -1].semilogy(values, label=name, color="black" if name == "sigmoid" else None)
+    depth = min(cell.depth for cell in cells)
+    axes[-1, -1].set(title=f"training with {depth} layers", xlabel="step", ylabel="loss")
+    axes[-1, -1].set_ylim(1e-7, 1e4)
+    axes[-1, -1].legend(fontsize=8, loc="upper right", ncols=2)
+    program.save(figure, path)
 
 
 # The command line.
 
 
-def number(low: int, what: str) -> Callable[[str], int]:
-    """A parser for whole numbers that are greater than `low`."""
-
-    def parse(text: str) -> int:
-        try:
-            value = int(text)
-        except ValueError:
-            raise argparse.ArgumentTypeError(f"{text!r} is not {what}") from None
-        if value <= low:
-            raise argparse.ArgumentTypeError(f"{text} is not {what}")
-        return value
-
-    return parse
-
-
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     """Read the command line; a bad value ends the program with a message and exit code 2."""
-    parser = argparse.ArgumentParser(description="Gradient flow through deep networks.")
-    several = number(1, "a whole number of at least 2")
-    parser.add_argument("--depths", type=several, nargs="+", default=[3, 10, 20], metavar="N")
-    parser.add_argument("--width", type=several, default=64, metavar="N")
+    parser = program.parser("Gradient flow through deep networks.", "vanishing.png")
+    several = program.whole(2)
+    parser.add_argument("--depths", type=several, nargs="+", default=[10, 30, 50], metavar="N")
+    parser.add_argument("--width", type=program.whole(CLASSES), default=64, metavar="N")
     parser.add_argument("--batch-size", type=several, default=128, metavar="N")
-    natural = number(-1, "a whole number of at least 0")
-    parser.add_argument("--seed", type=natural, default=0, metavar="N")
-    parser.add_argument("--output", type=Path, default=Path("vanishing.png"), metavar="FILE")
-    args = parser.parse_args(arguments)
-    if not args.output.parent.is_dir():
-        parser.error(f"argument --output: there is no folder {args.output.parent}")
-    return args
+    parser.add_argument("--steps", type=program.whole(1), default=150, metavar="N")
+    parser.add_argument("--seed", type=program.whole(0), default=0, metavar="N")
+    return program.parse(parser, arguments)
 
 
-def run(args: argparse.Namespace) -> list[Cell]:
-    """Examine every network of the grid, print the verdicts, and draw."""
-    grid = list(itertools.product(ACTIVATIONS, NORMALIZATIONS, args.depths))
-    cells = [
-        examine(activation, normalization, depth, args)
-        for activation, normalization, depth in tqdm(grid, desc="networks", leave=False)
-    ]
+def run(args: argparse.Namespace) -> tuple[list[Cell], dict[str, np.ndarray]]:
+    """Examine every network, train the shallowest ones, print, and draw."""
+    grid = list(itertools.product(RECIPES, args.depths))
+    cells = [examine(name, depth, args) for name, depth in tqdm(grid, desc="networks", leave=False)]
     for cell in cells:
-        ratio = cell.flow[0] / cell.flow[-1] if cell.flow[-1] else float("nan")
+        ratio = cell.flow[0] / cell.flow[-1]
         print(
-            f"{cell.activation:8} {cell.normalization:11} {cell.depth:3d} layers: "
-            f"first / last gradient {ratio:8.1e}   {cell.verdict}"
+            f"{cell.name:15} {cell.depth:3d} layers: first / last gradient {ratio:8.1e}   "
+            f"{cell.verdict}"
         )
-    plot(cells, args.output)
-    print(f"wrote {args.output}")
-    return cells
+    losses = {name: train(name, min(args.depths), args) for name in RECIPES}
+    for name, values in losses.items():
+        print(f"{name:15} loss {values[0]:.3f} -> {values[-1]:.3f}")
+    plot(cells, losses, args.output)
+    return cells, losses
 
 
 def main(arguments: list[str] | None = None) -> None:

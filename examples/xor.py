@@ -1,188 +1,183 @@
-"""Exclusive or, learned twice: with Python numbers in lists, and with arrays.
+"""Exclusive or, as it is taught: one line cannot do it, a hidden layer can.
 
-A 2-4-1 network of tanh units learns the truth table
+    0 xor 0 = 0,  0 xor 1 = 1,  1 xor 0 = 1,  1 xor 1 = 0
 
-    false xor false = false,  false xor true = true,  true xor false = true,  true xor true = false
-
-with true = 1 and false = -1. The first model is written without any library: numbers, lists and
-`sum`. The second computes the same with matrices. Both start from the same parameters, and both are
-differentiated and compiled without changes. Run it with
+A perceptron divides the plane by one line, and no line has the two ones on one side and the two
+zeros on the other: its best line is wrong about one input. Networks 2-4-1 (17 parameters) and
+2-4-4-1 (37), with tanh units and a sigmoid at the end, learn it by gradient descent from one
+example at a time. The first network is written twice: without any library, from numbers, lists and
+`sum`, and with arrays. Both are differentiated and compiled without changes. Run it with
 
     python examples/xor.py
 
-It prints the four outputs of both models and writes `xor.png`.
+It prints the output of every model for each input, and writes `xor.png`.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import random
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 import funcgrad as fg
+import program
 
-INPUTS = [[-1.0, -1.0], [-1.0, 1.0], [1.0, -1.0], [1.0, 1.0]]
-TARGETS = [-1.0, 1.0, 1.0, -1.0]
-HIDDEN = 4
-
-
-# The model in numbers: a unit is a list of weights, of which the last one is its bias.
+INPUTS = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+TARGETS = np.array([0.0, 1.0, 1.0, 0.0])
 
 
-def initial_units(seed: int) -> dict[str, list[Any]]:
-    """Four hidden units of three weights, and an output unit of five."""
+# A perceptron.
+
+
+def train_perceptron(epochs: int, rate: float, seed: int) -> tuple[np.ndarray, int]:
+    """Rosenblatt's rule: add an example that is missed, subtract one that is wrongly found.
+
+    Returns:
+        The weights (two slopes and a bias) that were right most often, and how often.
+    """
+    rng = np.random.default_rng(seed)
+    weights, best, most = rng.normal(size=3), np.zeros(3), 0
+    for i in rng.integers(0, len(INPUTS), epochs * len(INPUTS)):
+        right = int(np.sum(fires(weights, INPUTS) == TARGETS))
+        if right > most:
+            best, most = weights, right
+        wrong_by = TARGETS[i] - fires(weights, INPUTS[i])
+        weights = weights + rate * wrong_by * np.append(INPUTS[i], 1.0)
+    return best, most
+
+
+def fires(weights: np.ndarray, x: np.ndarray) -> Any:
+    """1 on one side of the line, 0 on the other."""
+    return 1.0 * (x @ weights[:2] + weights[2] > 0)
+
+
+# A network of numbers: a unit is a list of weights, of which the last one is its bias.
+
+
+def initial_units(sizes: tuple[int, ...], seed: int) -> list[Any]:
+    """A list of layers, each a list of units, each a list of weights between -1 and 1."""
     rng = random.Random(seed)
-    return {
-        "hidden": [[rng.uniform(-1, 1) for _ in range(3)] for _ in range(HIDDEN)],
-        "output": [rng.uniform(-1, 1) for _ in range(HIDDEN + 1)],
-    }
+    return [
+        [[rng.uniform(-1, 1) for _ in range(m + 1)] for _ in range(n)]
+        for m, n in itertools.pairwise(sizes)
+    ]
 
 
-def unit(weights: list[Any], inputs: list[Any]) -> Any:
-    """The output of one unit."""
-    *slopes, bias = weights
-    return np.tanh(sum((w * x for w, x in zip(slopes, inputs, strict=True)), bias))
-
-
-def predict_numbers(params: Any, inputs: list[Any]) -> Any:
+def predict_numbers(layers: list[Any], x: list[Any]) -> Any:
     """The network's output for one pair of inputs."""
-    hidden = [unit(weights, inputs) for weights in params["hidden"]]
-    return unit(params["output"], hidden)
+    for units in layers:
+        sums = [sum((w * v for w, v in zip(unit, x, strict=False)), unit[-1]) for unit in units]
+        x = [np.tanh(s) for s in sums]
+    return 1 / (1 + np.exp(-sums[0]))
 
 
-def loss_of_numbers(params: Any) -> Any:
-    """The sum of the squared errors."""
-    pairs = zip(INPUTS, TARGETS, strict=True)
-    return sum((predict_numbers(params, inputs) - target) ** 2 for inputs, target in pairs)
+# The same in arrays.
 
 
-# The model in arrays.
+def as_arrays(layers: list[Any]) -> list[Any]:
+    """A matrix (units, inputs + 1) for each layer."""
+    return [np.array(units) for units in layers]
 
 
-def as_arrays(units: dict[str, list[Any]]) -> dict[str, np.ndarray]:
-    """The same parameters as matrices."""
-    hidden, output = np.array(units["hidden"]), np.array(units["output"])
-    return {"w1": hidden[:, :-1].T, "b1": hidden[:, -1], "w2": output[:-1], "b2": output[-1:]}
-
-
-def predict_arrays(params: Any, inputs: Any) -> Any:
-    """The network's outputs (rows,) for inputs (rows, 2)."""
-    hidden = np.tanh(inputs @ params["w1"] + params["b1"])
-    return np.tanh(hidden @ params["w2"] + params["b2"])
-
-
-def loss_of_arrays(params: Any) -> Any:
-    """The sum of the squared errors."""
-    return np.sum((predict_arrays(params, np.array(INPUTS)) - np.array(TARGETS)) ** 2)
+def predict_arrays(layers: list[Any], x: Any) -> Any:
+    """The network's outputs (...) for inputs (..., 2)."""
+    for weights in layers:
+        sums = x @ weights[:, :-1].T + weights[:, -1]
+        x = np.tanh(sums)
+    return 1 / (1 + np.exp(-sums[..., 0]))
 
 
 # Training.
 
 
 def train(
-    loss: Callable[[Any], Any], params: Any, steps: int, rate: float
-) -> tuple[Any, list[float]]:
-    """Gradient descent; returns the parameters and the loss before every step."""
+    predict: Callable[..., Any], params: Any, epochs: int, rate: float
+) -> tuple[Any, np.ndarray]:
+    """One example at a time, as one compiled loop; the parameters, and the mean loss of epochs."""
 
-    @fg.jit
-    def step(params: Any) -> tuple[Any, Any]:
-        value, slopes = fg.value_and_grad(loss)(params)
+    def loss(params: Any, x: Any, target: Any) -> Any:
+        return (predict(params, x) - target) ** 2
+
+    def step(params: Any, example: Any) -> tuple[Any, Any]:
+        value, slopes = fg.value_and_grad(loss)(params, *example)
         return fg.tree.map(lambda p, slope: p - rate * slope, params, slopes), value
 
-    losses = []
-    for _ in range(steps):
-        params, value = step(params)
-        losses.append(float(value))
-    return params, losses
+    def epoch(params: Any, _: None) -> tuple[Any, Any]:
+        params, values = fg.lax.scan(step, params, (INPUTS, TARGETS))
+        return params, np.mean(values)
+
+    return fg.jit(lambda params: fg.lax.scan(epoch, params, length=epochs))(params)
 
 
 # The picture.
 
 
-def plot(params: Any, losses: dict[str, list[float]], path: Path) -> None:
-    """Draw the losses, and the output of the network over the plane of its inputs."""
-    figure = Figure(figsize=(9, 3.8), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    for (name, values), style in zip(losses.items(), ("-", "--"), strict=True):
-        left.semilogy(values, style, label=name)
-    left.set(title="loss", xlabel="step", ylabel="sum of squared errors")
-    left.legend()
-    left.grid(alpha=0.3)
-    line = np.linspace(-1.5, 1.5, 121)
-    x, y = np.meshgrid(line, line)
-    points = np.stack([x.ravel(), y.ravel()], axis=1)
-    surface = predict_arrays(params, points).reshape(x.shape)
-    mesh = right.pcolormesh(x, y, surface, cmap="coolwarm", vmin=-1, vmax=1)
-    right.contour(x, y, surface, levels=[0.0], colors="black")
-    for (a, b), target in zip(INPUTS, TARGETS, strict=True):
-        color = "tab:red" if target > 0 else "tab:blue"
-        right.plot(a, b, "o", color=color, markeredgecolor="white", markersize=11)
-    right.set(title="output", xlabel="first input", ylabel="second input", aspect="equal")
+def plot(line: np.ndarray, trained: Any, losses: dict[str, np.ndarray], path: Path) -> None:
+    """Draw the perceptron's line, the losses, and the output of the network over the plane."""
+    figure, ((left, middle, right),) = program.panels(1, 3, 13, 3.9)
+    ends = np.linspace(-0.5, 1.5, 201)
+    x, y = np.meshgrid(ends, ends)
+    points = np.stack([x, y], axis=-1)
+    surfaces = {
+        left: ("the perceptron's best line", fires(line, points)),
+        right: ("output of 2-4-4-1", predict_arrays(trained, points)),
+    }
+    for axes, (title, surface) in surfaces.items():
+        mesh = axes.pcolormesh(x, y, surface, cmap="coolwarm", vmin=0, vmax=1, alpha=0.8)
+        axes.contour(x, y, surface, levels=[0.5], colors="black")
+        colors = np.where(TARGETS == 1, "tab:red", "tab:blue")
+        axes.scatter(*INPUTS.T, c=colors, s=130, edgecolors="white", zorder=3)
+        axes.set(title=title, xlabel="first input", ylabel="second input", aspect="equal")
+        axes.grid(False)
     figure.colorbar(mesh, ax=right)
-    figure.savefig(path, dpi=120)
+    wrong = INPUTS[fires(line, INPUTS) != TARGETS]
+    left.scatter(*wrong.T, s=420, facecolors="none", edgecolors="black", zorder=4, label="wrong")
+    left.legend(loc="upper right")
+    for (name, values), style in zip(losses.items(), ("-", "--", "-"), strict=True):
+        middle.semilogy(values, style, label=name)
+    middle.set(title="loss", xlabel="epoch", ylabel="mean squared error")
+    middle.legend()
+    program.save(figure, path)
 
 
 # The command line.
 
 
-def number(kind: Callable[[str], Any], low: float, what: str) -> Callable[[str], Any]:
-    """A parser for arguments of type `kind` that are finite and greater than `low`."""
-
-    def parse(text: str) -> Any:
-        try:
-            value = kind(text)
-        except ValueError:
-            raise argparse.ArgumentTypeError(f"{text!r} is not {what}") from None
-        if not low < value < float("inf"):
-            raise argparse.ArgumentTypeError(f"{text} is not {what}")
-        return value
-
-    return parse
-
-
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     """Read the command line; a bad value ends the program with a message and exit code 2."""
-    parser = argparse.ArgumentParser(description="Learn exclusive or with 17 parameters.")
-    count = number(int, 0, "a whole number of at least 1")
-    parser.add_argument("--steps", type=count, default=500, metavar="N")
-    rate = number(float, 0, "a positive number")
-    parser.add_argument("--lr", type=rate, default=0.1, metavar="RATE")
-    seed = number(int, -1, "a whole number of at least 0")
-    parser.add_argument("--seed", type=seed, default=0, metavar="N")
-    parser.add_argument("--output", type=Path, default=Path("xor.png"), metavar="PICTURE")
-    args = parser.parse_args(arguments)
-    if not args.output.parent.is_dir():
-        parser.error(f"argument --output: there is no folder {args.output.parent}")
-    return args
+    parser = program.parser("Learn exclusive or.", "xor.png")
+    parser.add_argument("--epochs", type=program.whole(1), default=1000, metavar="N")
+    parser.add_argument("--lr", type=program.positive, default=0.5, metavar="RATE")
+    parser.add_argument("--seed", type=program.whole(0), default=0, metavar="N")
+    return program.parse(parser, arguments)
 
 
 def run(args: argparse.Namespace) -> dict[str, list[float]]:
-    """Train both models; the outputs of each."""
-    units = initial_units(args.seed)
-    models = {
-        "numbers": (loss_of_numbers, units),
-        "arrays": (loss_of_arrays, as_arrays(units)),
+    """Train all models; the outputs of each."""
+    line, right = train_perceptron(args.epochs, args.lr, args.seed)
+    outputs = {"perceptron": fires(line, INPUTS).tolist()}
+    print(f"perceptron: {right} of 4 are right at best, in {args.epochs} epochs")
+    small, large = initial_units((2, 4, 1), args.seed), initial_units((2, 4, 4, 1), args.seed)
+    models: dict[str, tuple[Callable[..., Any], Any]] = {
+        "2-4-1 numbers": (predict_numbers, small),
+        "2-4-1 arrays": (predict_arrays, as_arrays(small)),
+        "2-4-4-1 arrays": (predict_arrays, as_arrays(large)),
     }
-    trained, losses = {}, {}
-    for name, (loss, params) in models.items():
-        start = time.perf_counter()
-        trained[name], losses[name] = train(loss, params, args.steps, args.lr)
-        print(f"{name:8} {args.steps} steps in {time.perf_counter() - start:.2f} s")
-    outputs = {
-        "numbers": [float(predict_numbers(trained["numbers"], inputs)) for inputs in INPUTS],
-        "arrays": predict_arrays(trained["arrays"], np.array(INPUTS)).tolist(),
-    }
-    for (a, b), target, *found in zip(INPUTS, TARGETS, *outputs.values(), strict=True):
-        shown = "  ".join(f"{name} {y:+.4f}" for name, y in zip(outputs, found, strict=True))
-        print(f"{a:+.0f} xor {b:+.0f}  is {target:+.0f}:  {shown}")
-    plot(trained["arrays"], losses, args.output)
-    print(f"wrote {args.output}")
+    losses = {}
+    for name, (predict, params) in models.items():
+        count = sum(np.size(leaf) for leaf in fg.tree.leaves(params))
+        params, losses[name] = train(predict, params, args.epochs, args.lr)
+        outputs[name] = [float(predict(params, x)) for x in INPUTS]
+        print(f"{name}: {count} parameters, loss {losses[name][-1]:.5f}")
+    for i, ((a, b), target) in enumerate(zip(INPUTS, TARGETS, strict=True)):
+        shown = "   ".join(f"{name} {found[i]:.3f}" for name, found in outputs.items())
+        print(f"{a:.0f} xor {b:.0f} is {target:.0f}:   {shown}")
+    plot(line, params, losses, args.output)
     return outputs
 
 

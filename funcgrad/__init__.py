@@ -1,105 +1,102 @@
 """funcgrad: composable transformations of pure functions of NumPy arrays.
 
 `grad`, `vmap`, `jit` and their relatives transform functions written with plain NumPy, SciPy's
-ufuncs or `funcgrad.numpy`. Arrays are `numpy.ndarray`; `jit` compiles with Numba. This module is
-a page of names; the work is in the modules that it names.
+ufuncs or `funcgrad.numpy`. Arrays are `numpy.ndarray`; `jit` compiles kernels by LLVM or by Numba.
+This module is a page of names; the work is in the modules that it names.
 """
 
 from typing import TYPE_CHECKING
 
-from funcgrad.collector import paused
-
-with paused():  # most of what is made here stays, and none of it is garbage
-    from funcgrad import (
-        checkpoint_policies,
-        dtypes,
-        errors,
-        lax,
-        numpy,
-        tree,
-        tree_util,
-    )
-    from funcgrad.api.arrays import (
-        Array,
-        block_until_ready,
-        device_get,
-        device_put,
-        effects_barrier,
-        named_call,
-        named_scope,
-        typeof,
-    )
-    from funcgrad.api.checkpointing import (
-        checkpoint,
-        checkpoint_name,
-        checkpoint_sequential,
-        print_saved_residuals,
-        remat,
-        saved_residuals,
-    )
-    from funcgrad.api.compilation import clear_caches, jit
-    from funcgrad.api.configuration import print_environment_info, show_config
-    from funcgrad.api.custom import (
-        closure_convert,
-        custom_gradient,
-        custom_jvp,
-        custom_vjp,
-        custom_vmap,
-    )
-    from funcgrad.api.debugging import (
-        checking_leaks,
-        debug_infs,
-        debug_nans,
-        debug_python_loops,
-        io_callback,
-        pure_callback,
-    )
-    from funcgrad.api.devices import (
-        default_backend,
-        default_device,
-        device_count,
-        devices,
-        local_device_count,
-        local_devices,
-        process_count,
-        process_index,
-        process_indices,
-    )
-    from funcgrad.api.differentiation import (
-        grad,
-        hessian,
-        jacfwd,
-        jacrev,
-        jvp,
-        linear_transpose,
-        linearize,
-        stop_gradient,
-        value_and_grad,
-        vjp,
-    )
-    from funcgrad.api.limits import limits
-    from funcgrad.api.precision import numpy_dtype_promotion
-    from funcgrad.api.rule_results import SymbolicZero
-    from funcgrad.api.settings import (
-        config,
-        default_matmul_precision,
-        enable_x64,
-        log_compiles,
-        numpy_rank_promotion,
-    )
-    from funcgrad.api.staging import (
-        ClosedJaxpr,
-        ShapeDtypeStruct,
-        ensure_compile_time_eval,
-        eval_shape,
-        make_jaxpr,
-    )
-    from funcgrad.api.two_passes import fwd_and_bwd
-    from funcgrad.api.vectorization import vmap
-    from funcgrad.core.placement import Device
-    from funcgrad.dtypes import float0
-    from funcgrad.higher_order.jit import disable_jit
-    from funcgrad.namespaces import present
+from funcgrad import (
+    checkpoint_policies,
+    dtypes,
+    errors,
+    lax,
+    numpy,
+    tree,
+    tree_util,
+)
+from funcgrad.api.arrays import (
+    Array,
+    block_until_ready,
+    device_get,
+    device_put,
+    effects_barrier,
+    named_call,
+    named_scope,
+    typeof,
+)
+from funcgrad.api.checkpointing import (
+    checkpoint,
+    checkpoint_name,
+    checkpoint_sequential,
+    print_saved_residuals,
+    remat,
+    saved_residuals,
+)
+from funcgrad.api.compilation import clear_caches, jit
+from funcgrad.api.configuration import print_environment_info, show_config
+from funcgrad.api.custom import (
+    closure_convert,
+    custom_gradient,
+    custom_jvp,
+    custom_vjp,
+    custom_vmap,
+)
+from funcgrad.api.debugging import (
+    checking_leaks,
+    debug_infs,
+    debug_nans,
+    debug_python_loops,
+    io_callback,
+    pure_callback,
+)
+from funcgrad.api.devices import (
+    default_backend,
+    default_device,
+    device_count,
+    devices,
+    local_device_count,
+    local_devices,
+    process_count,
+    process_index,
+    process_indices,
+)
+from funcgrad.api.differentiation import (
+    grad,
+    hessian,
+    jacfwd,
+    jacrev,
+    jvp,
+    linear_transpose,
+    linearize,
+    stop_gradient,
+    value_and_grad,
+    vjp,
+)
+from funcgrad.api.limits import limits
+from funcgrad.api.precision import numpy_dtype_promotion
+from funcgrad.api.rule_results import SymbolicZero
+from funcgrad.api.settings import (
+    config,
+    default_matmul_precision,
+    enable_x64,
+    log_compiles,
+    numpy_rank_promotion,
+)
+from funcgrad.api.staging import (
+    ClosedJaxpr,
+    ShapeDtypeStruct,
+    ensure_compile_time_eval,
+    eval_shape,
+    make_jaxpr,
+)
+from funcgrad.api.two_passes import fwd_and_bwd
+from funcgrad.api.vectorization import vmap
+from funcgrad.core.placement import Device
+from funcgrad.dtypes import float0
+from funcgrad.higher_order.jit import disable_jit
+from funcgrad.namespaces import present
 
 if TYPE_CHECKING:  # they are loaded on first use
     from funcgrad import (

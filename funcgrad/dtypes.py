@@ -73,7 +73,8 @@ _REASONS = {
     "e": "float16 has no arithmetic on CPUs; use .astype(np.float32)",
     "g": "longdouble differs between platforms; use .astype(np.float64)",
     "G": "longdouble differs between platforms; use .astype(np.complex128)",
-    "O": "object arrays hold Python objects, not numbers; build the array with a numeric dtype",
+    "O": "object arrays stand for arrays only if each of their objects is a number that fits into "
+    "one; build the array with a numeric dtype",
     "U": "strings cannot be differentiated or compiled; encode them as integers",
     "S": "strings cannot be differentiated or compiled; encode them as integers",
     "M": "dates cannot be differentiated; subtract an origin and divide by a unit",

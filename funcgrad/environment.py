@@ -104,11 +104,25 @@ VARIABLES: dict[str, Variable] = {
             "Like `disable_jit`, for the whole process.",
         ),
         (
+            "FUNCGRAD_KEEP_MEMORY",
+            "bytes, or a number with K, M or G",
+            "256M",
+            "when the first large result is made",
+            "How much memory of freed results is kept for the next ones; 0 keeps none.",
+        ),
+        (
             "FUNCGRAD_KEEP_SUBNORMALS",
             "0 or 1",
             "0",
             _COMPILE,
-            "Keep subnormal numbers in single-precision programs, instead of zeros.",
+            "Keep subnormal numbers of single precision, instead of zeros.",
+        ),
+        (
+            "FUNCGRAD_NUMBA",
+            "lean or public",
+            "lean",
+            _COMPILE,
+            "How kernels become native code: by funcgrad's translation, or by `numba.njit`.",
         ),
         (
             "FUNCGRAD_NUM_THREADS",
@@ -153,6 +167,28 @@ def is_on(name: str) -> bool:
         name: One of `VARIABLES`.
     """
     return (text(name) or "0") != "0"
+
+
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+def n_bytes(name: str, default: int, refused: type[Exception]) -> int:
+    """A size in bytes that a variable is set to, such as ``200M``.
+
+    Args:
+        name: One of `VARIABLES`.
+        default: What holds where it is not set.
+        refused: What is raised where it is not a size.
+    """
+    given = (text(name) or "").upper().removesuffix("B")
+    if not given:
+        return default
+    digits = given.rstrip("KMG")
+    if not (digits.isascii() and digits.isdigit()) or given[len(digits) :] not in _UNITS:
+        raise refused(
+            f"{name}={given!r} is not a size. Give bytes or a number with K, M or G: 512M."
+        )
+    return int(digits) * _UNITS[given[len(digits) :]]
 
 
 def unknown() -> list[str]:

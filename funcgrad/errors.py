@@ -39,6 +39,7 @@ __all__ = [
     "ProgressWarning",
     "PythonLoopWarning",
     "ShapeError",
+    "StackError",
     "TimeLimitError",
     "TracerArrayConversionError",
     "TracerBoolConversionError",
@@ -211,6 +212,10 @@ class LibraryError(FuncgradError, ImportError):
 
 class UnpicklableError(FuncgradError, TypeError):
     """Something that belongs to its process was to be pickled: a traced or compiled program."""
+
+
+class StackError(FuncgradError, RecursionError):
+    """A thread has too little stack left to trace a function."""
 
 
 class DistributedError(FuncgradError, RuntimeError):

@@ -326,18 +326,30 @@ def _applied(tree: ast.AST) -> tuple[str, list[ast.expr]]:
 
 
 _RECIPROCAL = "(1.0 / ({0} + 0.0))"
+
+
+def _of_reciprocal(product: str) -> str:
+    """A power with a half in its exponent; that of a negative number is nan or, at infinity, 0.
+
+    The reciprocal of a huge number may have been flushed to zero, whose root is no nan.
+    """
+    return f"select({{0}} < 0, select(isinf({{0}}), 0.0, ({{0}} - {{0}}) / 0.0), {product})"
+
+
 _POWERS = {
-    -2.5: f"({_RECIPROCAL} * {_RECIPROCAL}) * sqrt({_RECIPROCAL})",
+    -2.5: _of_reciprocal(f"({_RECIPROCAL} * {_RECIPROCAL}) * sqrt({_RECIPROCAL})"),
     -2.0: "(1.0 / {0}) * (1.0 / {0})",
-    -1.5: f"{_RECIPROCAL} * sqrt({_RECIPROCAL})",
+    -1.5: _of_reciprocal(f"{_RECIPROCAL} * sqrt({_RECIPROCAL})"),
     -1.0: "1.0 / {0}",
-    -0.5: f"sqrt({_RECIPROCAL}) + 0.0",
+    # Not the root of the reciprocal, which overflows at subnormal numbers.
+    -0.5: "select(isinf({0}), 0.0, 1.0 / sqrt({0} + 0.0))",
     0.5: "select(isinf({0}), abs({0}), sqrt({0}) + 0.0)",
     1.0: "{0}",
     1.5: "select(isinf({0}), abs({0}), {0} * sqrt({0}))",
     2.0: "{0} * {0}",
     3.0: "{0} * {0} * {0}",
 }
+"""Where a partial product overflows, vanishes or is subnormal, the power is infinite or zero."""
 
 
 def with_constants(template: str, scalars: Sequence[Any]) -> str:

@@ -64,9 +64,6 @@ _NUMPYS = {
     "funcgrad.numpy.fft": "numpy.fft",
 }
 
-_ANSWERED_BY = {"_numba_type_": "funcgrad.interop.numba"}
-"""Attributes by which other libraries ask for what a traced value is, and who answers them."""
-
 
 _OF_MODULES = {
     f"funcgrad.{name}": "funcgrad.ref"
@@ -97,17 +94,6 @@ def present(package: str, lender: str = "") -> None:
     for module in public_modules(sys.modules[package]):
         _present(module)
         _presented[module.__name__] = module
-
-
-def load_answer(attribute: str) -> None:
-    """Let the neighbour of a library know that it has met a traced value.
-
-    Args:
-        attribute: What the library asked for; most are of no library that is known.
-    """
-    module = _ANSWERED_BY.get(attribute)
-    if module is not None:
-        importlib.import_module(module).answer()
 
 
 def counterpart(path: str) -> str | None:

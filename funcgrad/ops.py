@@ -12,10 +12,8 @@ from funcgrad.core.trace import Tracer
 from funcgrad.errors import ConcretizationTypeError, DtypeError, ShapeError
 from funcgrad.lax import GatherScatterMode
 from funcgrad.namespaces import present
-from funcgrad.numpy.elementwise import less
 from funcgrad.numpy.indexing import at
 from funcgrad.numpy.promotion import as_value, strong
-from funcgrad.numpy.selecting import clip, where
 from funcgrad.primitives.shape import shape_of
 
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
@@ -59,15 +57,15 @@ def _reduced(
     ids = _checked_ids(data, segment_ids, function)
     n = _count(ids, num_segments, function)
     kind = function.removeprefix("segment_")
-    if mode is not None and GatherScatterMode.from_any(mode) is GatherScatterMode.CLIP and n:
-        places = clip(ids, 0, n - 1)
-    else:  # a number below 0 would count from the end
-        places = where(less(ids, 0), n, ids)
+    is_clipped = mode is not None and GatherScatterMode.from_any(mode) is GatherScatterMode.CLIP
     full = np.full((n, *shape_of(data)[1:]), start, aval_of(data).dtype)
-    method = getattr(
-        at(full)[places], "mul" if kind == "prod" else "add" if kind == "sum" else kind
+    method = getattr(at(full)[ids], "mul" if kind == "prod" else "add" if kind == "sum" else kind)
+    return method(
+        data,
+        mode="clip" if is_clipped and n else "drop",
+        unique_indices=unique_indices,
+        wrap_negative_indices=False,
     )
-    return method(data, mode="drop", unique_indices=unique_indices)
 
 
 def _extreme(data: Any, is_max: bool) -> Any:

@@ -4,7 +4,8 @@ A container is a dict (leaves in order of sorted keys), list, tuple, namedtuple,
 defaultdict, ``None`` (no leaves) or an instance of a registered class; everything else is a leaf.
 Structures are interned, so that comparing two of them is mostly an identity check. Flattening is
 on the path of every compiled call, hence the tables keyed by type and by key tuples. Nothing
-recurses: trees may be nested as deep as they like.
+recurses: trees may be nested as deep as they like. One that contains itself is an error, which is
+looked for at depths that double, so that others do not pay for it.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from __future__ import annotations
 import copy
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any, TypeVar
 
-import numpy as np
-
 from funcgrad.errors import TreeError
-from funcgrad.forking import held_by_forks
+from funcgrad.exact import exact_key, is_hashable
+from funcgrad.forking import Lock
 from funcgrad.records import dataclass
 from funcgrad.tree_code import MISS, builder, taker
 
@@ -134,7 +135,7 @@ class _Frozen:
 
     def __init__(self, value: Any) -> None:
         self._value = _copied(value)
-        self._form = _form(self._value)
+        self._form = exact_key(self._value)
 
     def thaw(self) -> Any:
         """The data, for a container that may change it."""
@@ -153,33 +154,6 @@ class _Frozen:
         return _Frozen, (self._value,)
 
 
-class _Compared:
-    """A value that has ``==`` but no hash."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __hash__(self) -> int:
-        return hash(type(self.value))
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, _Compared)
-            and type(self.value) is type(other.value)
-            and bool(self.value == other.value)
-        )
-
-
-def _is_hashable(value: Any) -> bool:
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return True
-
-
 def _copied(value: Any) -> Any:
     """The same data in containers and arrays of its own."""
     kind = type(value)
@@ -187,7 +161,7 @@ def _copied(value: Any) -> Any:
         return {key: _copied(x) for key, x in value.items()}
     if kind is list or kind is tuple:
         return kind([_copied(x) for x in value])
-    if _is_hashable(value):
+    if is_hashable(value):
         return value
     try:
         return copy.deepcopy(value)
@@ -198,32 +172,13 @@ def _copied(value: Any) -> Any:
         ) from None
 
 
-def _form(value: Any) -> Hashable:
-    """What tells data apart, types included."""
-    kind = type(value)
-    if isinstance(value, dict):
-        return kind, frozenset((key, _form(x)) for key, x in value.items())
-    if isinstance(value, list | tuple):
-        return kind, tuple(map(_form, value))
-    if kind is np.ndarray and not value.dtype.hasobject:
-        return kind, value.shape, value.dtype, value.tobytes()
-    if kind is float:
-        return kind, value.hex()
-    if _is_hashable(value):
-        return kind, value
-    return kind, frozenset(value) if isinstance(value, set) else _Compared(value)
-
-
-def _comparable(meta: Any) -> Hashable:
-    return meta if _is_hashable(meta) else _Frozen(meta)
-
-
 class PyTreeDef:
     """What remains of a pytree when the leaves are taken out: its structure."""
 
     __slots__ = (
         "_build",
         "_children",
+        "_form",
         "_hash",
         "_is_flat",
         "_meta",
@@ -244,7 +199,9 @@ class PyTreeDef:
         )
         self.num_leaves: int = 1 if node is None else sum(c.num_leaves for c in children)
         self._is_flat = node is not None and all(c._node is None for c in children)
-        self._hash = hash((None if node is None else node.kind, meta, children))
+        # Not `==`: what is made for a structure may depend on the types and bits of its data.
+        self._form = meta._form if type(meta) is _Frozen else exact_key(meta)
+        self._hash = hash((None if node is None else node.kind, self._form, children))
         # Functions that are written for this structure once it has been used often.
         self._uses = 0
         self._build: Callable[[Sequence[Any]], Any] | None = None
@@ -294,11 +251,19 @@ class PyTreeDef:
 
     def has_meta(self, meta: Any) -> bool:
         """Whether the container at the root holds ``meta`` besides its children."""
-        return meta is self._meta or _comparable(meta) == self._meta
+        return meta is self._meta or exact_key(meta) == self._form
+
+    def is_like(self, meta: Any) -> bool:
+        """As `has_meta`, where equal data will do: 1 or True."""
+        if meta is self._meta:
+            return True
+        if is_hashable(meta) and type(self._meta) is not _Frozen and bool(meta == self._meta):
+            return True
+        return exact_key(meta) == self._form
 
     def has_root_of(self, other: PyTreeDef) -> bool:
-        """Whether the containers at the roots have one kind and hold equal data."""
-        return self.kind is other.kind and self._meta == other._meta
+        """Whether the containers at the roots have one kind and hold the same data."""
+        return self.kind is other.kind and self._form == other._form
 
     @property
     def flatten_root(self) -> Callable[[Any], tuple[Sequence[Any], Hashable]]:
@@ -443,7 +408,7 @@ class PyTreeDef:
         if node is None or type(tree) is not node.kind:
             return None
         children, meta = node.flatten(tree)
-        fits = len(children) == len(self._children) and self.has_meta(meta)
+        fits = len(children) == len(self._children) and self.is_like(meta)
         return children if fits else None
 
     def _difference(self, tree: Any) -> TreeError:
@@ -514,23 +479,23 @@ _FEW_LEAVES, _MANY_LEAVES = 4, 2000
 
 _LEAF = PyTreeDef(None, None, ())
 _interned: dict[tuple[_Node, Hashable, tuple[PyTreeDef, ...]], PyTreeDef] = {}
+"""Structures by what `exact_key` gives for their data."""
 _flat: dict[tuple[_Node, Hashable, int], PyTreeDef] = {}
-"""Of these, containers of leaves alone."""
+"""Of these, containers of leaves alone, by their data itself."""
 _INTERN_LIMIT = 65536
 
 
 def _intern(node: _Node, meta: Hashable, children: tuple[PyTreeDef, ...]) -> PyTreeDef:
-    try:
-        found = _interned.get((node, meta, children))
-    except TypeError:
+    if not is_hashable(meta):
         meta = _Frozen(meta)
-        found = _interned.get((node, meta, children))
+    key = (node, meta._form if type(meta) is _Frozen else exact_key(meta), children)
+    found = _interned.get(key)
     if found is None:
         if len(_interned) >= _INTERN_LIMIT:
             _interned.clear()
         found = PyTreeDef(node, meta, children)
         if not found.is_transient:
-            found = _interned.setdefault((node, meta, children), found)
+            found = _interned.setdefault(key, found)
     return found
 
 
@@ -541,7 +506,7 @@ def _intern_flat(node: _Node, meta: Hashable, n_leaves: int) -> PyTreeDef:
         found = _flat.get(key)
     except TypeError:
         return _intern(node, meta, (_LEAF,) * n_leaves)
-    if found is None:
+    if found is None or not found.has_meta(meta):
         found = _intern(node, meta, (_LEAF,) * n_leaves)
         if not found.is_transient:
             if len(_flat) >= _INTERN_LIMIT:
@@ -597,7 +562,7 @@ _BRACKETS: dict[type, tuple[str, str]] = {list: ("[", "]"), tuple: ("(", ")"), d
 
 # The registry.
 
-_lock = held_by_forks()
+_lock = Lock()
 _nodes: dict[type, _Node] = {}
 _met: dict[type, None] = {}
 """Those of them that nobody has registered: classes of named tuples, in the order of their use."""
@@ -847,9 +812,10 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDe
 def _flatten(tree: Any, leaves: list[Any], is_leaf: IsLeaf) -> PyTreeDef:
     """The structure of a tree, whose leaves are appended to ``leaves``."""
     # Containers that wait for the structures of parts, with the parts and the structures there are.
-    waiting: list[tuple[_Node, Hashable, Iterator[Any], list[PyTreeDef]]] = []
+    waiting: list[tuple[_Node, Hashable, Iterator[Any], list[PyTreeDef], Any]] = []
     made: list[PyTreeDef] = []
     rest = iter((tree,))
+    depth = _SUSPECT
     while True:
         for part in rest:
             if is_leaf is None:
@@ -866,14 +832,51 @@ def _flatten(tree: Any, leaves: list[Any], is_leaf: IsLeaf) -> PyTreeDef:
                 leaves.extend(parts)
                 made.append(_intern_flat(node, meta, len(parts)))
                 continue
-            waiting.append((node, meta, rest, made))
+            waiting.append((node, meta, rest, made, part))
+            if len(waiting) == depth:
+                depth = _check_endless([row[-1] for row in waiting])
             rest, made = iter(parts), []
             break
         else:
             if not waiting:
                 return made[0]
-            complete, (node, meta, rest, made) = made, waiting.pop()
+            complete, (node, meta, rest, made, _) = made, waiting.pop()
             made.append(_intern(node, meta, tuple(complete)))
+
+
+_SUSPECT = 100
+"""The depth at which a tree is first asked whether it contains itself."""
+
+
+def _check_endless(containers: Sequence[Any]) -> int:
+    """Raise if a container stands inside of itself.
+
+    Args:
+        containers: Containers, each inside of the one before it, from the root.
+
+    Returns:
+        The depth at which to ask again.
+    """
+    at: dict[int, int] = {}
+    for depth, container in enumerate(containers):
+        first = at.setdefault(id(container), depth)
+        if first != depth:
+            outer, inner = (keystr(_keys_along(containers[: d + 1])) for d in (first, depth))
+            whole = f"{type(container).__name__} {f'at `{outer}`' if outer else 'that holds it'}"
+            raise TreeError(
+                f"a pytree contains itself, so it has no end: what is at `{inner}` is the {whole}. "
+                "Leave it out, or pass that part as a copy."
+            )
+    return 2 * len(containers)
+
+
+def _keys_along(containers: Sequence[Any]) -> KeyPath:
+    """The path from the first of nested containers to the last."""
+    keys: list[Any] = []
+    for outer, inner in pairwise(containers):
+        rows = _node_for("keystr", outer).flatten_with_keys(outer)
+        keys += [key for key, part in rows if part is inner][:1]
+    return tuple(keys)
 
 
 def _container(tree: Any, is_leaf: IsLeaf) -> _Node | None:
@@ -970,6 +973,8 @@ def _walk_by_path(
     """As `_walk`, and what ``is_leaf`` answered."""
     answers: list[bool] = []
     pending: list[tuple[KeyPath, Any]] = [((), tree)]
+    above: list[Any] = []
+    depth = _SUSPECT
     while pending:
         path, part = pending.pop()
         answers.append(bool(is_leaf(path, part)))
@@ -977,6 +982,9 @@ def _walk_by_path(
         if node is None:
             rows.append((path, part))
         else:
+            above[len(path) :] = [part]
+            if len(above) == depth:
+                depth = _check_endless(above)
             parts = [((*path, key), child) for key, child in node.flatten_with_keys(part)]
             pending.extend(reversed(parts))
     return answers
@@ -990,12 +998,15 @@ def _walk(tree: Any, rows: list[tuple[KeyPath, Any]], is_leaf: IsLeaf) -> None:
     path: _Path = None
     prefix: KeyPath | None = ()
     rest = iter(node.flatten_with_keys(tree))
-    waiting: list[tuple[_Path, KeyPath | None, Iterator[Any]]] = []
+    waiting: list[tuple[_Path, KeyPath | None, Iterator[Any], Any]] = []
+    depth = _SUSPECT
     while True:
         for key, part in rest:
             node = _container(part, is_leaf)
             if node is not None:
-                waiting.append((path, prefix, rest))
+                waiting.append((path, prefix, rest, part))
+                if len(waiting) == depth:
+                    depth = _check_endless([tree, *(row[-1] for row in waiting)])
                 path, prefix, rest = (path, key), None, iter(node.flatten_with_keys(part))
                 break
             if prefix is None:  # Put together only where there are leaves, for trees may be deep.
@@ -1004,7 +1015,7 @@ def _walk(tree: Any, rows: list[tuple[KeyPath, Any]], is_leaf: IsLeaf) -> None:
         else:
             if not waiting:
                 return
-            path, prefix, rest = waiting.pop()
+            path, prefix, rest, _ = waiting.pop()
 
 
 def is_tree_node(typ: type) -> bool:

@@ -18,11 +18,22 @@ from collections.abc import Callable, Sequence
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any
 
-from funcgrad.forking import held_by_forks
+from funcgrad.forking import Lock
 
 __all__ = ["dataclass"]
 
-_LOCK = held_by_forks()
+_UNFINISHED: dict[type, dict[str, Any]] = {}
+"""Classes that are being finished, and what they were like before."""
+
+
+def _restore_all() -> None:
+    """Undo in a child what another thread of its parent had begun."""
+    for cls, before in _UNFINISHED.items():
+        _restore(cls, before)
+    _UNFINISHED.clear()
+
+
+_LOCK = Lock(_restore_all)
 
 
 class _Pending:
@@ -36,12 +47,14 @@ class _Pending:
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         with _LOCK:
             if self.cls.__dict__[self.name] is self:
-                before = dict(self.cls.__dict__)
+                before = _UNFINISHED[self.cls] = dict(self.cls.__dict__)
                 try:
                     _finish(self.cls, self.options)
                 except BaseException:  # Ctrl-C, after which the class waits for the next attempt
                     _restore(self.cls, before)
                     raise
+                finally:
+                    del _UNFINISHED[self.cls]
         found = self.cls.__dict__[self.name]
         return found.__get__(instance, owner) if self.name == "__init__" else found
 

@@ -18,7 +18,7 @@ from funcgrad.core.source import current_location
 from funcgrad.core.trace import EVAL, Tracer, current_trace
 from funcgrad.errors import ArgumentError
 from funcgrad.namespaces import present
-from funcgrad.numpy.indexing import IndexUpdateRef, assigned, assigned_dtype, getitem
+from funcgrad.numpy.indexing import IndexUpdateRef, assigned, assigned_dtype, indexed
 from funcgrad.numpy.promotion import as_value, strong
 from funcgrad.numpy.writable import made, settled_in
 from funcgrad.primitives.objects import never_settle, settled
@@ -103,7 +103,7 @@ class Ref(Cell):
         if self.home() is current_trace() is EVAL:
             found = self._value[settled_in(index)]
             return found.copy() if isinstance(found, np.ndarray) else found
-        return made(strong(getitem(self.content(), settled_in(index))), True)
+        return made(strong(indexed(self.content(), settled_in(index))), True)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self._write(index, value, "ref[index] = value")

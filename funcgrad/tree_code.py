@@ -79,7 +79,7 @@ class TreeWriter:
         is_kind = f"type({name}) is {self.constant(tree.kind)}"
         has_length = f"len({name}) == {len(parts)}"
         values = name
-        if tree.kind is dict:
+        if tree.kind is dict and all(type(key) is str for key in tree.meta):
             self.unless(f"{is_kind} and {has_length}")
             for part, key in zip(parts, tree.meta, strict=True):
                 self.line(f"{part} = {name}.get({self.constant(key)}, MISS)")

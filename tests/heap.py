@@ -6,6 +6,15 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+_HIDDEN: list[bool] = []
+
+
+def hide_from_collector() -> None:
+    """Hide the tests that were collected: each full search would take a second for them."""
+    gc.collect()
+    gc.freeze()
+    _HIDDEN.append(True)
+
 
 @contextmanager
 def small_heap() -> Iterator[None]:
@@ -18,3 +27,16 @@ def small_heap() -> Iterator[None]:
         yield
     finally:
         gc.unfreeze()
+        if _HIDDEN:
+            gc.freeze()
+
+
+@contextmanager
+def whole_heap() -> Iterator[None]:
+    """Show what was hidden, to what looks for holders of objects."""
+    gc.unfreeze()
+    try:
+        yield
+    finally:
+        if _HIDDEN:
+            gc.freeze()

@@ -1,14 +1,17 @@
 """``python -m tests.nightly``: everything slow, one step after the other, and a table of what ran.
 
 Every step is a command of its own, which can be run alone, too. A step that fails does not keep the
-others from running. The table is written as it stands in docs/reliability.md. ``--brief`` runs each
-step in a small form, to see that it runs at all.
+others from running. The table is written as it stands in docs/reliability.md, and below it every
+test that was skipped, with the reason. A test that was skipped because a library to compare with is
+missing makes its step fail: ``pip install '.[dev,docs,peers]'`` has all. ``--brief`` runs each step
+in a small form, to see that it runs at all.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -18,6 +21,27 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+PEERS = ("jax", "torch", "autograd", "pandas", "xarray", "sklearn", "distributed", "mpi4py")
+"""Libraries that results are compared with, or that run programs of ours."""
+
+COMPARED = (
+    "tests/api/test_checking.py",
+    "tests/api/test_processes.py",
+    "tests/benchmarks/test_benchmarks.py",
+    "tests/benchmarks/test_workloads.py",
+    "tests/interop/test_autograd.py",
+    "tests/interop/test_autograd_functions.py",
+    "tests/interop/test_tables.py",
+    "tests/lax/test_convolution.py",
+    "tests/numpy/test_array_api.py",
+    "tests/programs/test_programs.py",
+    "tests/test_programs_of_pages.py",
+    "tests/test_pytree.py",
+    "tests/test_which_of_my_code.py",
+)
+"""Files with tests that need a peer, of which other runs skip some."""
+
+SKIPPED = re.compile(r"^SKIPPED \[(\d+)\] (.*)$")
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -50,6 +74,12 @@ STEPS = (
         ("-q", "-m", "nightly", "tests/fuzz/test_fuzz.py", "-k", "compiler[5]"),
     ),
     Step(
+        "peers",
+        ("-m", "pytest", "-q", "-n", str(CORES), "-m", "nightly or not nightly", *COMPARED),
+        "comparisons with JAX, PyTorch, autograd, pandas and xarray, of which none may be skipped",
+        ("-q", "tests/interop/test_tables.py", "tests/test_pytree.py", "-k", "jax or series"),
+    ),
+    Step(
         "programs",
         (
             *("-m", "tests.fuzz", "--programs", "1000000", "--seed", "1000000"),
@@ -59,10 +89,22 @@ STEPS = (
         ("--programs", "300", "--seed", "1000000", "--compiled-every", "150", "--seconds", "300"),
     ),
     Step(
+        "special values",
+        ("-m", "tests.fuzz.special_values", "--chains", "100000", "--jobs", str(CORES)),
+        "chains of operations at special values, compiled against NumPy",
+        ("--chains", "24"),
+    ),
+    Step(
         "soak",
         ("-m", "tests.soak", "--minutes", "30"),
         "memory of a process that runs for long",
         ("--minutes", "0.2", "--threads", "4", "--warm-up", "50", "--growth", "1"),
+    ),
+    Step(
+        "processors",
+        ("-m", "tests.processors"),
+        "programs for ARM under an emulator, and numeric tests without AVX-512 and without AVX",
+        ("--brief",),
     ),
     Step(
         "matrix",
@@ -82,15 +124,35 @@ class Outcome:
     seconds: float
     last_line: str
     code: int
+    skipped: tuple[str, ...] = ()
+
+    @property
+    def without_peers(self) -> list[str]:
+        """What was skipped because a library to compare with is not there."""
+        return [row for row in self.skipped if peer_missing_in(row) is not None]
+
+    @property
+    def has_failed(self) -> bool:
+        return bool(self.code or self.without_peers)
 
     @property
     def row(self) -> str:
         """As a row of a table of Markdown."""
-        verdict = "passed" if self.code == 0 else f"**failed ({self.code})**"
+        verdict = f"**failed ({self.code or 'no peer'})**" if self.has_failed else "passed"
         hours, rest = divmod(round(self.seconds), 3600)
         took = f"{hours}:{rest // 60:02}:{rest % 60:02}"
         said = self.last_line.strip("= ").replace("|", "/")
         return f"| {self.step.name} | {verdict} | {took} | {said} |"
+
+
+def peer_missing_in(row: str) -> str | None:
+    """The library whose absence is the reason of a skip."""
+    found = re.search(
+        r"could not import '(\w+)|\b([\w.]+) is not installed|there is no ([\w.]+)", row
+    )
+    names = found[0].replace("'", " ").split() if found is not None else []
+    parts = {part for name in names for part in name.split(".")}
+    return next((peer for peer in PEERS if peer in parts), None)
 
 
 HEAD = ("| step | result | h:m:s | last line |", "| --- | --- | --- | --- |")
@@ -99,7 +161,7 @@ HEAD = ("| step | result | h:m:s | last line |", "| --- | --- | --- | --- |")
 def run(step: Step) -> Outcome:
     """Run a step; what it prints is passed on."""
     start = time.monotonic()
-    last = ""
+    last, skipped = "", []
     with subprocess.Popen(
         [sys.executable, *step.command],
         cwd=ROOT,
@@ -111,17 +173,23 @@ def run(step: Step) -> Outcome:
         for line in process.stdout:
             print(line, end="", flush=True)
             last = line.strip() or last
-    return Outcome(step, time.monotonic() - start, last, process.returncode)
+            if SKIPPED.match(line):
+                skipped.append(line.strip())
+    return Outcome(step, time.monotonic() - start, last, process.returncode, tuple(skipped))
 
 
 def run_all(steps: Sequence[Step]) -> int:
-    """Run steps, and print the table; 1 if any has failed."""
+    """Run steps, and print the table and what was skipped; 1 if any has failed."""
     outcomes = []
     for step in steps:
         print(f"\n== {step.name}: python {shlex.join(step.command)}", flush=True)
         outcomes.append(run(step))
     print("\n" + "\n".join([*HEAD, *(outcome.row for outcome in outcomes)]))
-    return int(any(outcome.code for outcome in outcomes))
+    for outcome in outcomes:
+        for row in outcome.skipped:
+            note = "a peer is missing: " if row in outcome.without_peers else ""
+            print(f"{outcome.step.name}: {note}{row}")
+    return int(any(outcome.has_failed for outcome in outcomes))
 
 
 def main(args: Sequence[str] | None = None) -> int:

@@ -8,6 +8,9 @@ another library: `tests/test_programs_of_pages.py` runs those.
 
     python -m tests.pages docs/tutorials/loops.md             run a page, show where it is wrong
     python -m tests.pages --write docs/tutorials/*.md         and write its results and its pictures
+    python -m tests.pages --write --due                       pages that have changed since
+
+``docs/pictures/runs.json`` says which page made a picture, from which code, with which release.
 """
 
 from __future__ import annotations
@@ -16,18 +19,22 @@ import argparse
 import ast
 import contextlib
 import doctest
+import hashlib
 import io
+import json
 import linecache
 import os
 import re
 import shutil
 import tempfile
+import tomllib
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PICTURES = ROOT / "docs" / "pictures"
+RUNS = PICTURES / "runs.json"
 FENCE = re.compile(r"^```(python|output)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 EXPECTATION = "# -> "
 PROGRAM = re.compile(r"^```py\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -59,6 +66,24 @@ def programs_of(page: Path) -> list[str]:
 def pictures_of(page: Path) -> list[str]:
     """Files of `docs/pictures` that a page shows."""
     return re.findall(r"\]\([./]*pictures/([\w.-]+)\)", page.read_text())
+
+
+def origins(page: Path) -> dict[str, dict[str, str]]:
+    """What the record has to say of every picture of a page."""
+    release = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    code = "".join(block for kind, block in FENCE.findall(page.read_text()) if kind == "python")
+    origin = {
+        "page": str(page.relative_to(ROOT)), "release": release,
+        "program": hashlib.sha256(code.encode()).hexdigest()[:16],
+    }  # fmt: skip
+    return dict.fromkeys(pictures_of(page), origin)
+
+
+def due() -> list[Path]:
+    """Pages of `docs` whose pictures were made by other code, or with another release."""
+    recorded = json.loads(RUNS.read_text()) if RUNS.exists() else {}
+    pages = sorted((ROOT / "docs").glob("**/*.md"))
+    return [page for page in pages if not origins(page).items() <= recorded.items()]
 
 
 def run(page: Path) -> Iterator[Result]:
@@ -128,16 +153,17 @@ def agrees(expected: str, shown: str) -> bool:
 @contextlib.contextmanager
 def settings_of_pictures() -> Iterator[None]:
     """Matplotlib draws into files, the same bytes every time."""
-    before = os.environ.get("MPLBACKEND")
-    os.environ["MPLBACKEND"] = "agg"
     settings = tempfile.NamedTemporaryFile("w", suffix="matplotlibrc", delete=False)  # noqa: SIM115
     with settings:
         settings.write(STYLE)
-    os.environ["MATPLOTLIBRC"], matplotlibrc = settings.name, os.environ.get("MATPLOTLIBRC")
+    # Pictures carry the date of their sources: the beginning of time.
+    ours = {"MPLBACKEND": "agg", "MATPLOTLIBRC": settings.name, "SOURCE_DATE_EPOCH": "0"}
+    before = {name: os.environ.get(name) for name in ours}
+    os.environ.update(ours)
     try:
         yield
     finally:
-        for name, value in (("MPLBACKEND", before), ("MATPLOTLIBRC", matplotlibrc)):
+        for name, value in before.items():
             os.environ.pop(name, None)
             if value is not None:
                 os.environ[name] = value
@@ -153,10 +179,11 @@ def write(page: Path) -> None:
             shown = shown if expected.endswith("\n") else shown.strip()
             text = text[:start] + shown + text[end:]
     page.write_text(text)
-    for name in pictures_of(page):
-        if Path(name).exists():
-            PICTURES.mkdir(exist_ok=True)
-            shutil.copy(name, PICTURES / name)
+    recorded = json.loads(RUNS.read_text()) if RUNS.exists() else {}
+    for name, origin in origins(page).items():
+        shutil.copy(name, PICTURES / name)
+        recorded[name] = origin
+    RUNS.write_text(json.dumps(recorded, indent=1, sort_keys=True) + "\n")
 
 
 def report(page: Path) -> None:
@@ -167,13 +194,14 @@ def report(page: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("pages", nargs="+", type=lambda name: Path(name).resolve())
+    parser.add_argument("pages", nargs="*", type=lambda name: Path(name).resolve())
     parser.add_argument("--write", action="store_true", help="write results and pictures")
+    parser.add_argument("--due", action="store_true", help="pages that have changed since")
     arguments = parser.parse_args()
     action: Callable[[Path], None] = write if arguments.write else report
     warnings.simplefilter("error")
     with settings_of_pictures():
-        for page in arguments.pages:
+        for page in arguments.pages + (due() if arguments.due else []):
             with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
                 action(page)
 

@@ -80,6 +80,7 @@ DOCUMENTED = {"jax.experimental.ode": {"odeint"}, "jax.experimental.jet": {"jet"
 """Names of modules that show what they are made of as well."""
 
 HEADING = "## Not there yet"
+PLANNED = "These names are planned, by module. `module.*` is a whole module."
 
 
 def find(path: str) -> Any:
@@ -236,12 +237,11 @@ def table(found: Iterable[str]) -> str:
 
 
 def write(page: Path, found: list[str]) -> None:
-    """Replace the table under the page's last heading."""
-    text = page.read_text(encoding="utf-8")
-    before, _, rest = text.partition(HEADING)
+    """Replace the last section of the page: it is there if a name lacks a reason."""
+    before = page.read_text(encoding="utf-8").partition(HEADING)[0].rstrip()
     missing = unexplained(found, entries_of(before))
-    introduction = rest.split("\n| ")[0].rstrip()
-    page.write_text(f"{before}{HEADING}{introduction}\n\n{table(missing)}\n", encoding="utf-8")
+    section = f"\n\n{HEADING}\n\n{PLANNED}\n\n{table(missing)}" if missing else ""
+    page.write_text(f"{before}{section}\n", encoding="utf-8")
 
 
 def stale(page: Path, found: Iterable[str]) -> list[str]:

@@ -44,9 +44,14 @@ def test_code_blocks_run_and_show_what_they_say(page, tmp_path, monkeypatch):
 
 def test_pictures_are_shown_and_small():
     shown = {name for page in PAGES for name in pages.pictures_of(page)}
-    files = list(pages.PICTURES.iterdir())
-    assert shown <= {path.name for path in files}
+    files = [path for path in pages.PICTURES.iterdir() if path != pages.RUNS]
+    assert shown == {path.name for path in files}
     assert sum(path.stat().st_size for path in files) < 2_000_000
+
+
+def test_pictures_were_made_by_these_pages_with_this_release():
+    """If not: ``python -m tests.pages --write --due``."""
+    assert pages.due() == []
 
 
 def modules() -> list[str]:
@@ -102,3 +107,22 @@ def test_every_block_of_python_runs():
     for page in PAGES:
         languages = set(re.findall(r"^`{3,}(\w+)$", page.read_text(), re.MULTILINE))
         assert languages <= {"python", "py", "output", "sh", "text", "dockerfile", "markdown"}, page
+
+
+WORDS_OF_OTHERS = (
+    *("Value", "data", "grad", "backward", "_prev", "computational graph", "topological"),
+    *("Module", "parameters", "zero_grad", "step", "no_grad", "detach", "epoch", "batch"),
+    *("learning-rate decay", "weight decay", "clip", "hook", "dead unit", "dead ReLU"),
+    *("gradient flow", "accumulation", "checkpoint"),
+)
+
+
+@pytest.mark.parametrize("word", WORDS_OF_OTHERS)
+def test_words_of_other_engines_are_two_clicks_from_the_start_page(word):
+    docs = ROOT / "docs"
+    assert "tutorials/scalar_engine.md#your-words" in (docs / "index.md").read_text()
+    table = (docs / "tutorials" / "scalar_engine.md").read_text().partition("## Your words")[2]
+    rows = [row.split("|") for row in table.splitlines() if row.startswith("| ")]
+    assert any(word in row[1] and "](" in row[3] for row in rows)
+    if word != "_prev":
+        assert word.lower() in " ".join((docs / "glossary.md").read_text().lower().split())

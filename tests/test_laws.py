@@ -17,6 +17,7 @@ import importlib
 import inspect
 import itertools
 import pkgutil
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -76,7 +77,22 @@ def doubled(x: Any) -> Any:
     return x.astype(SINGLE[x.dtype.char]) if x.dtype.char in SINGLE else x
 
 
-def difference(function: Any, args: list[Any], tangents: list[Any]) -> list[Any]:
+@dataclass(frozen=True)
+class Quotient:
+    """A central difference, and how far the rounding of the two values can have moved it."""
+
+    value: Any
+    rounding: float
+
+
+def quotient(high: Any, low: Any) -> Quotient:
+    """The difference of two values at the distance of two steps."""
+    high, low = np.asarray(high), np.asarray(low)
+    largest = float(np.max(np.abs([high, low]), initial=0.0))
+    return Quotient((high - low) / (2 * STEP), np.finfo(np.float64).eps * largest / STEP)
+
+
+def difference(function: Any, args: list[Any], tangents: list[Any]) -> list[Quotient | None]:
     """Central differences of a function of flat arguments, in double precision."""
     high = [
         x if t is None else doubled(x) + STEP * doubled(t)
@@ -89,20 +105,38 @@ def difference(function: Any, args: list[Any], tangents: list[Any]) -> list[Any]
     high = [doubled(x) for x in high]
     low = [doubled(x) for x in low]
     return [
-        (np.asarray(a) - np.asarray(b)) / (2 * STEP) if is_inexact(a) else None
+        quotient(a, b) if is_inexact(a) else None
         for a, b in zip(function(*high), function(*low), strict=True)
     ]
 
 
-def assert_near(found: Any, expected: Any, rtol: float, what: str) -> None:
-    """Compare on the common scale of the whole array; a symbolic zero is zero."""
-    expected = np.asarray(expected)
+def assert_near(found: Any, numeric: Quotient, rtol: float, what: str) -> None:
+    """Compare on the scale of the whole array, however small it is; a symbolic zero is zero."""
+    expected = np.asarray(numeric.value)
     found = np.zeros(expected.shape) if found is None else np.asarray(found)
     assert found.shape == expected.shape, what
     if expected.size:
-        scale = max(1.0, float(np.max(np.abs(expected))))
+        scale = float(np.max(np.abs(expected)))
         error = float(np.max(np.abs(found - expected)))
-        assert error <= rtol * scale, f"{what}: error {error:.2e} at scale {scale:.2e}"
+        allowed = rtol * scale + numeric.rounding
+        assert error <= allowed, f"{what}: error {error:.2e} at scale {scale:.2e}"
+
+
+@pytest.mark.parametrize("slope", [1.0, 1e-3, 1e-8, 0.0])
+def test_small_derivatives_are_judged_on_their_own_scale(slope: float) -> None:
+    """Wrong ones of any size are found, but for what rounding hides; right ones pass."""
+    right = slope * np.cos(np.ones(2))
+    (numeric,) = difference(lambda x: [slope * np.sin(x) + 1e-3], [np.ones(2)], [np.ones(2)])
+    assert numeric is not None
+    assert_near(right, numeric, 1e-6, "tangent")
+    with pytest.raises(AssertionError, match="tangent: error"):
+        assert_near(1.001 * right + 1e-11, numeric, 1e-6, "tangent")
+
+
+def magnitude(x: Any) -> float:
+    """The largest finite number of an array."""
+    x = np.asarray(x)
+    return float(np.max(np.abs(x), where=np.isfinite(x), initial=0))
 
 
 def is_single(values: list[Any]) -> bool:
@@ -201,7 +235,7 @@ def inner(xs: list[Any], ys: list[Any]) -> float:
 
 def scale_of(xs: list[Any], ys: list[Any]) -> float:
     pairs = [(x, y) for x, y in zip(xs, ys, strict=True) if x is not None and y is not None]
-    return max(1.0, float(sum(np.sum(np.abs(doubled(x) * doubled(y))) for x, y in pairs)))
+    return float(sum(np.sum(np.abs(doubled(x) * doubled(y))) for x, y in pairs))
 
 
 def pull(case: Case, args: list[Any], active: tuple[int, ...], cts: list[Any]) -> list[Any]:
@@ -317,7 +351,8 @@ def test_batch(case: Case, dtype: str) -> None:
                 found = x if dim is None else x[i]
                 assert aval_of(np.asarray(found)) == aval_of(np.asarray(row[k])), mapped
                 rtol = 1e-5 if np.asarray(row[k]).dtype.char in SINGLE else 1e-12
-                np.testing.assert_allclose(found, row[k], rtol, rtol, err_msg=f"mapped {mapped}")
+                atol = rtol * magnitude(row[k])
+                np.testing.assert_allclose(found, row[k], rtol, atol, err_msg=f"mapped {mapped}")
 
 
 RULES = ("impl", "abstract_eval", "jvp", "transpose", "batch", "lower")

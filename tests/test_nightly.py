@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
+import re
+import tomllib
 
 import pytest
 
@@ -46,3 +49,55 @@ def test_a_step_that_fails_does_not_keep_others_from_running(
     assert "| first | **failed (3)** | 0:00:00 | done / 3 |" in out
     assert "| second | passed | 0:00:00 | fine |" in out
     assert nightly.run_all(steps[1:]) == 0
+
+
+def test_a_missing_peer_makes_a_step_fail_and_other_skips_are_listed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rows = (
+        "SKIPPED [1] tests/a.py:3: could not import 'jax.tree_util': No module named 'jax'",
+        "SKIPPED [2] tests/b.py: torch is not installed",
+        "SKIPPED [1] tests/c.py: there is no dask.distributed",
+        "SKIPPED [4] tests/d.py: the system does not fork",
+        "SKIPPED [1] tests/e.py: there is no node to run the search of the site",
+    )
+    missing = [nightly.peer_missing_in(row) for row in rows]
+    assert missing == ["jax", "torch", "distributed", None, None]
+    program = "import sys; print(*sys.argv[1:], '1 passed', sep=chr(10))"
+    assert nightly.run_all([Step("first", ("-c", program, rows[3]), "")]) == 0
+    assert f"first: {rows[3]}" in capsys.readouterr().out
+    assert nightly.run_all([Step("second", ("-c", program, *rows), "")]) == 1
+    out = capsys.readouterr().out
+    assert "| second | **failed (no peer)** | 0:00:00 | 1 passed |" in out
+    assert f"second: a peer is missing: {rows[0]}" in out
+    assert f"second: {rows[4]}" in out
+
+
+def test_every_file_that_needs_a_peer_is_in_the_step() -> None:
+    peers = "|".join(nightly.PEERS)
+    named, computed = rf"importorskip\(['\"](?:{peers})\b", r"importorskip\((?!['\"])"
+    skip = re.compile(rf"{named}|{computed}|\{{\w+\}} is not installed")
+    found = {
+        str(path.relative_to(nightly.ROOT))
+        for path in (nightly.ROOT / "tests").rglob("test_*.py")
+        if any(
+            skip.search(ast.unparse(node))
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("pytest.")
+        )
+    }
+    assert found - {"tests/test_nightly.py"} <= set(nightly.COMPARED)
+    assert all((nightly.ROOT / path).exists() for path in nightly.COMPARED)
+
+
+def test_ci_installs_the_peers() -> None:
+    project = tomllib.loads((nightly.ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    extras = project["project"]["optional-dependencies"]
+    wanted = " ".join(extras["peers"] + extras["bench"])
+    for name in ("jax", "torch", "autograd", "pandas", "xarray", "distributed"):
+        assert name in wanted
+    workflow = (nightly.ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
+    assert (
+        "python -m pip install '.[dev,docs,peers]'\n      - run: python -m tests.nightly"
+        in workflow
+    )

@@ -9,6 +9,7 @@ import pickle
 import subprocess
 import sys
 from collections import OrderedDict, defaultdict, namedtuple
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -545,3 +546,94 @@ def test_static_fields():
     assert treedef.unflatten([3.0]) == Layer(3.0, "two")
     assert treedef != fg.tree.structure(Layer(2.0))
     assert dict(fields(Layer)[1].metadata) == {"unit": "m", "static": True}
+
+
+def endless(kind: str) -> Any:
+    """A tree that contains itself."""
+    if kind == "list":
+        tree: Any = [1.0]
+        tree.append(tree)
+    elif kind == "dict":
+        tree = {"a": 1.0}
+        tree["b"] = (2.0, tree)
+    elif kind == "below":
+        inner: Any = [1.0]
+        inner.append({"c": inner})
+        tree = {"x": [0.0, inner]}
+    else:
+        tree = Box([1.0])
+        tree.content.append(tree)
+    return tree
+
+
+class Box:
+    """A registered container that can be changed."""
+
+    def __init__(self, content: Any) -> None:
+        self.content = content
+
+
+tu.register_pytree_node(Box, lambda b: ((b.content,), None), lambda _, parts: Box(*parts))
+
+ENDLESS = {
+    "list": "what is at `[1]` is the list that holds it",
+    "dict": "what is at `['b'][1]` is the dict that holds it",
+    "below": "what is at `['x'][1][1]['c']` is the list at `['x'][1]`",
+    "box": "what is at `[<flat index 0>][1]` is the Box that holds it",
+}
+WALKS: list[Callable[[Any], Any]] = [
+    tu.tree_flatten,
+    tu.tree_leaves,
+    tu.tree_structure,
+    tu.tree_flatten_with_path,
+    tu.tree_leaves_with_path,
+    lambda t: tu.tree_flatten(t, is_leaf=lambda x: x is None),
+    lambda t: tu.tree_flatten_with_path(t, lambda path, x: False, is_leaf_takes_path=True),
+    lambda t: tu.tree_map(lambda x: x, t),
+    lambda t: tu.tree_map_with_path(lambda path, x: x, t),
+    lambda t: tu.tree_reduce(lambda a, b: a + b, t),
+    lambda t: tu.tree_all(t),
+]
+
+
+@pytest.mark.parametrize("kind", ENDLESS)
+def test_trees_that_contain_themselves(kind: str) -> None:
+    for walk in WALKS:
+        with pytest.raises(TreeError) as caught:
+            walk(endless(kind))
+        text = str(caught.value)
+        assert text.startswith("a pytree contains itself, so it has no end: ")
+        assert ENDLESS[kind] in text
+
+
+def test_transformations_of_trees_that_contain_themselves() -> None:
+    tree = endless("list")
+    calls: list[Callable[[], Any]] = [
+        lambda: fg.jit(lambda t: 0)(tree),
+        lambda: fg.jit(lambda x: tree)(1.0),
+        lambda: fg.grad(lambda t: t[0] ** 2)(tree),
+        lambda: fg.grad(lambda x: (x, tree), has_aux=True)(1.0),
+        lambda: fg.vmap(lambda t: t[0])(tree),
+        lambda: fg.jvp(lambda t: t[0], (tree,), (tree,)),
+        lambda: fg.vjp(lambda t: t[0], tree),
+        lambda: fg.checkpoint(lambda t: t[0])(tree),
+        lambda: fg.lax.scan(lambda c, x: (c, x), tree, np.ones(3)),
+        lambda: fg.lax.cond(True, lambda t: t, lambda t: t, tree),
+        lambda: fg.lax.while_loop(lambda t: False, lambda t: t, tree),
+        lambda: fg.eval_shape(lambda t: t[0], tree),
+        lambda: fg.make_jaxpr(lambda t: t[0])(tree),
+    ]
+    for call in calls:
+        with pytest.raises(TreeError, match="a pytree contains itself"):
+            call()
+
+
+def test_parts_that_are_shared_are_no_trees_without_end() -> None:
+    part: Any = [1.0]
+    for _ in range(12):
+        part = [part, part]
+    assert len(tu.tree_leaves(part)) == 2**12
+    deep: Any = [1.0]
+    for _ in range(5000):
+        deep = [deep, 2.0]
+    assert len(tu.tree_leaves_with_path(deep)) == 5001

@@ -18,7 +18,9 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import re
 import shutil
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,7 @@ import pytest
 
 from docs.tools import drawings, examples, gallery, overview, parameters
 from docs.tools.names import Name, all_names, described_as
+from tests.distributed import launching
 
 ROOT = Path(__file__).parents[1]
 
@@ -233,6 +236,62 @@ def test_the_gallery_shows_every_example():
     assert gallery.PAGE.read_text() == gallery.page(runs)
 
 
+def test_the_folder_of_examples_lists_them():
+    listed = re.findall(r"`(\w+)\.py`", (gallery.EXAMPLES / "README.md").read_text())
+    assert {*listed, "program"} == {*gallery.examples(), "program"}
+
+
+def test_the_gallery_was_recorded_with_these_examples_and_this_release():
+    """If not: ``python -m docs.tools.gallery --due``."""
+    assert gallery.due() == []
+
+
+@pytest.mark.parametrize("name", gallery.examples())
+def test_recorded_outputs_show_no_nan_and_no_loss_that_rises(name):
+    printed = gallery.recorded()[name]["printed"]
+    assert gallery.complaints(name, printed) == []
+    assert gallery.without_durations(printed) == printed
+
+
+def test_what_no_example_should_print_is_found():
+    rising = "step 0 loss 2.0\nstep 1 loss 1.0\nstep 2 loss 2.5\n"
+    assert gallery.complaints("moons", rising) == ["the loss rises: 2.0, 1.0, 2.5"]
+    for text in ("loss nan", "value -inf", "gradient (1.0, Infinity)", "[NaN 1.]"):
+        assert len(gallery.complaints("moons", text)) == 1
+    for text in (
+        "nano",
+        "an infinite plate",
+        "step 1 loss 2.0\nstep 2 loss 2.0",
+        "loss 1.0\nloss 2.0",
+    ):
+        assert gallery.complaints("moons", text) == []
+    assert gallery.complaints("broken_training", "found: nan") == []
+
+
+def test_durations_are_struck_out():
+    printed = (
+        "eager  1,537.7 us a step\n600 steps in 2.5 s, 12 of 3 sorts\n214,384 images/s\n"
+        "batch   median us    images/s   error\n"
+        "    1         5.5       1,000     1.0\n"
+        "  256        77.0         900     2.0\n"
+        "then 5 more\n"
+    )
+    assert gallery.without_durations(printed) == (
+        "eager        # us a step\n600 steps in   # s, 12 of 3 sorts\n      # images/s\n"
+        "batch   median us    images/s   error\n"
+        "    1           #           #     1.0\n"
+        "  256           #           #     2.0\n"
+        "then 5 more\n"
+    )
+
+
+def test_published_commands_are_those_of_the_docstrings():
+    assert gallery.command("moons") == "python examples/moons.py"
+    assert gallery.command("heat_distributed") == "mpiexec -n 4 python examples/heat_distributed.py"
+    words = gallery.arguments_of("python examples/moons.py --seed 1")
+    assert words == [sys.executable, str(gallery.EXAMPLES / "moons.py"), "--seed", "1"]
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", gallery.examples())
 def test_examples_make_their_pictures(name, tmp_path):
@@ -240,7 +299,11 @@ def test_examples_make_their_pictures(name, tmp_path):
         pytest.skip("there is no dask.distributed")
     if name == "scalar_graph" and shutil.which("dot") is None:
         pytest.skip("there is no Graphviz")
-    assert gallery.run(name, tmp_path)["pictures"] == gallery.recorded()[name]["pictures"]
+    if gallery.command(name).startswith("mpiexec") and not launching.HAS_MPI:
+        pytest.skip("there is no MPI")
+    left = gallery.run(name, tmp_path)
+    assert left["pictures"] == gallery.recorded()[name]["pictures"]
+    assert gallery.complaints(name, left["printed"]) == []
     for picture in tmp_path.iterdir():
         assert picture.stat().st_size > 1000
 

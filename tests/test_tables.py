@@ -41,15 +41,16 @@ USE = "what is in use at this moment"
 
 TABLES = {
     "api.compilation._ALL": WEAK,
-    "compiler.foreign._LIMITED": LIBRARY,
     "compiler.native.llvm_backend._RUNNING": USE,
     "compiler.native.vocabulary.WORDS": IMPORT,
     "compiler.nest.gather_scatter.GENERATORS": IMPORT,
     "compiler.runtime.blas._KEPT": LIBRARY,
     "compiler.runtime.executable._idle": WEAK,
     "compiler.runtime.fourier._in_use": WEAK,
+    "compiler.runtime.imports._IMPORTING": USE,
     "compiler.runtime.in_flight._kept": USE,
     "compiler.runtime.kernel_store._ADDRESSES": CODE,
+    "compiler.runtime.kernel_store._BY_NUMBA": CODE,
     "compiler.runtime.kernel_store._SIZES": CODE,
     "compiler.runtime.threads._POOLS": "one for every fork that led to this process",
     "core.avals._INTERNED": "_INTERN_LIMIT",
@@ -66,6 +67,8 @@ TABLES = {
     "higher_order.budget._CHOICES": "_MAX_CHOICES",
     "higher_order.remembered._remembered": "_MAX_REMEMBERED",
     "interop.autograd.extend.WITH_RULES": WEAK,
+    "interop.numba.installing._installed": "one patch",
+    "interop.numba.installing._originals": "one patch",
     "interop.numba.tracing._made": WEAK,
     "namespaces._lenders": IMPORT,
     "namespaces._presented": IMPORT,
@@ -81,6 +84,8 @@ TABLES = {
     "pytree._met": "_MAX_KINDS",
     "pytree._nodes": "classes that are registered, and those of `_met`",
     "pytree._sorted_keys": "_INTERN_LIMIT",
+    "records._UNFINISHED": USE,
+    "stacks._waiting": USE,
     "transforms.numbers._ended": "_MOST_ENDED",
     "transforms.numbers._preparations": IMPORT,
 }
@@ -90,13 +95,14 @@ RESULTS = {
     "compiler.foreign._table": LIBRARY,
     "compiler.foreign.linear_algebra_function": DTYPES,
     "compiler.foreign.sort_function": DTYPES,
-    "compiler.foreign.threads_of": LIBRARY,
+    "compiler.foreign._asks_for_threads": LIBRARY,
     "compiler.foreign.ufunc_loop": DTYPES,
-    "compiler.native.vocabulary.lanes": DTYPES,
-    "compiler.native.vocabulary.vector": DTYPES,
+    "compiler.native.types.lanes": DTYPES,
+    "compiler.native.types.vector": DTYPES,
     "compiler.pipeline._mention_once": "one for every folder of kernels",
     "compiler.runtime.blas.library": LIBRARY,
     "compiler.runtime.kernel_store.fourier_code": DTYPES,
+    "compiler.runtime.kernel_store.small_lane_bytes": DTYPES,
     "compiler.native.selection.selection_code": DTYPES,
     "compiler.runtime.kernel_store.small_code": DTYPES,
     "compiler.runtime.kernel_store.strided_code": DTYPES,
@@ -342,9 +348,9 @@ def test_roots_of_unity_go_with_the_programs_that_know_them() -> None:
 
 
 def test_threads_have_nothing_of_their_own_that_stays() -> None:
-    """Only the stack of counters, which is empty between calls."""
+    """Only the stack of counters, which is empty between calls, and the size of their own stack."""
     found = [m for m, tree in modules() if "threading.local" in ast.unparse(tree)]
-    assert found == ["compiler.runtime.kernel_store"]
+    assert found == ["compiler.runtime.kernel_store", "stacks"]
     f = fg.jit(lambda x: x + 1)
     worker = threading.Thread(target=f, args=(1.0,))
     worker.start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +16,7 @@ from numpy.testing import assert_allclose
 
 import funcgrad as fg
 import funcgrad.numpy as fnp
-from funcgrad.errors import DtypeError, MissingRuleError
+from funcgrad.errors import DtypeError, FuncgradError, MissingRuleError
 from funcgrad.scipy import integrate, interpolate, linalg, optimize, signal, stats
 from tests.pages import ROOT
 
@@ -159,7 +160,8 @@ def tripled(x: Any) -> Any:
 
 def functions_of_numba() -> None:
     check_slope(lambda x: halves.py_func(x, 5), 3.0)
-    assert fg.grad(halves)(3.0, 5) == fg.grad(halves.py_func)(3.0, 5)
+    followed = fg.interop.numba.traceable(halves)
+    assert fg.grad(followed)(3.0, 5) == fg.grad(halves.py_func)(3.0, 5)
     for refused in (doubled, tripled):
         with pytest.raises(MissingRuleError, match="has no rule for traced arrays"):
             fg.grad(lambda x, f=refused: np.sum(f(x)))(X)
@@ -232,3 +234,64 @@ def test_every_row_is_tried() -> None:
 )
 def test_rows_say_what_happens(row: str) -> None:
     ROWS[row]()
+
+
+def written(y: Any, value: Any) -> Any:
+    """An array after an assignment to its first element."""
+    y[0] = value
+    return y.sum()
+
+
+TABLE = np.array([1.0, 4.0, 9.0])
+AT = (2.0, 1)
+
+# Lines that the page says cannot be traced, each with what it says to write instead.
+LINES: dict[str, tuple[Callable[..., Any], list[Callable[..., Any]]]] = {
+    "`y = np.zeros(3); y[0] = x`, or `np.empty(3)`": (
+        lambda x, i: written(np.empty(3), x),
+        [lambda x, i: written(fnp.zeros(3), x), lambda x, i: np.stack([x, 0, 0]).sum()],
+    ),
+    "`y = 2 * x; y[0] = 0`": (
+        lambda x, i: written(2 * (x * TABLE), 0),
+        [
+            lambda x, i: written((2 * (x * TABLE)).copy(), 0),
+            lambda x, i: fnp.at(2 * (x * TABLE))[0].set(0).sum(),
+        ],
+    ),
+    "`np.asarray(x, float)`": (
+        lambda x, i: np.asarray(x * TABLE, float).sum(),
+        [
+            lambda x, i: np.asarray(x * TABLE).sum(),
+            lambda x, i: (x * TABLE).astype(float).sum(),
+            lambda x, i: fnp.asarray(x * TABLE, float).sum(),
+        ],
+    ),
+    "`table[i]`, where `table` is an array and `i` is traced": (
+        lambda x, i: x * TABLE[i],
+        [lambda x, i: x * fnp.asarray(TABLE)[i]],
+    ),
+    "`np.zeros(n)`, where `n` is traced": (
+        lambda x, i: x * np.zeros(i).sum(),
+        [lambda x, i: x * np.zeros(i.shape).sum()],
+    ),
+    "`np.float32(x)`, `float(x)`, `math.sin(x)`": (
+        lambda x, i: math.sin(x) + float(x) + np.float32(x),
+        [lambda x, i: np.sin(x) + x.astype(np.float32)],
+    ),
+}
+
+
+def test_every_line_is_tried() -> None:
+    rows = re.findall(r"^\| (`.*?) \| .* \| .* \|$", PAGE.read_text().split("| line |")[1], re.M)
+    assert rows == list(LINES)
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_lines_fail_and_what_is_written_instead_works(line: str) -> None:
+    fails, work = LINES[line]
+    with pytest.raises((FuncgradError, TypeError, ValueError)):
+        fg.jit(fails)(*AT)
+    values = [fg.jit(f)(*AT) for f in work]
+    assert_allclose(values, values[0])
+    slopes = [fg.jit(fg.grad(f))(*AT) for f in work]
+    assert_allclose(slopes, slopes[0])

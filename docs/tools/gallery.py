@@ -2,40 +2,78 @@
 
     python -m docs.tools.gallery                 run all, keep the pictures, write the page
     python -m docs.tools.gallery moons bayes     run these again
+    python -m docs.tools.gallery --due           run those whose record is no longer true
     python -m docs.tools.gallery --page          write the page alone, from what earlier runs left
 
-Pictures and ``runs.json`` (seconds, and what was printed) lie in ``docs/gallery``.
+An example is run by the command that its docstring publishes, at a low priority. Pictures and
+``runs.json`` (command, release, program, processor time, and what was printed) lie in
+``docs/gallery``. Durations are struck out of what was printed: they are those of a machine that may
+be busy, and ``docs/benchmarks.md`` has measured ones.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import hashlib
 import json
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
+import tomllib
 from pathlib import Path
 from typing import TypedDict
+
+from PIL import Image
+
+from tests.distributed import launching
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 FOLDER = ROOT / "docs" / "gallery"
 PAGE = ROOT / "docs" / "gallery.md"
 RUNS = FOLDER / "runs.json"
-TIMEOUT = 900.0
+TIMEOUT = 3600.0
 PRINTED = 40
 """How many lines of what an example prints are shown."""
+SHOWS_NAN = {"broken_training", "classical_bugs"}
+"""Examples about numbers that are not finite."""
+
+RISES = 1.1
+"""A loss rises if the last one is larger than the first, or than so many times the smallest."""
 
 GROUPS = {
     "First steps": ["scalar_graph", "xor", "four_points", "moons"],
-    "Networks": ["train_digits", "mnist_mlp", "lenet", "char_transformer", "serve"],
-    "Derivatives": ["second_order", "backprop_by_hand", "checkpointing"],
+    "Networks": [
+        "train_digits",
+        "compare_optimizers",
+        "draw_digits",
+        "mnist_mlp",
+        "lenet",
+        "char_transformer",
+        "serve",
+    ],
+    "Derivatives": [
+        "layers_by_hand",
+        "backprop_by_hand",
+        "three_ways",
+        "second_order",
+        "curvature",
+        "checkpointing",
+    ],
     "Science and statistics": ["physics", "bayes"],
-    "What goes wrong in training": ["vanishing", "broken_training"],
+    "What goes wrong in training": [
+        "vanishing",
+        "exploding",
+        "dead_units",
+        "gradient_flow",
+        "broken_training",
+        "classical_bugs",
+    ],
     "Many processes": [
         "train_distributed",
         "tensor_parallel",
@@ -47,6 +85,8 @@ GROUPS = {
 
 TITLES = {
     "xor": "Exclusive or",
+    "compare_optimizers": "Optimisers side by side",
+    "draw_digits": "Digits of one's own",
     "mnist_mlp": "MNIST",
     "lenet": "LeNet",
     "char_transformer": "A transformer of characters",
@@ -54,6 +94,7 @@ TITLES = {
     "serve": "Serving a model",
     "bayes": "Bayesian inference",
     "vanishing": "Vanishing gradients",
+    "exploding": "Exploding gradients",
     "train_distributed": "Training on many processes",
     "tensor_parallel": "A divided layer",
     "heat_distributed": "Heat in a divided plate",
@@ -65,22 +106,37 @@ INTRODUCTION = """\
 # Gallery of examples
 
 Each example is one file of `examples/`, which you can run by itself; `--help` shows its options.
-The examples need the `examples` extra: `pip install '.[examples]'`. The times are for one run,
-including compilation with an empty cache, on two cores of a server.
+The examples need the `examples` extra: `pip install '.[examples]'`. They share their command line
+and the frame of their pictures, in `examples/program.py`. What they print and draw is recorded by
+`python -m docs.tools.gallery`, which runs each by the command that is shown, with an empty cache.
+Durations are struck out (`#`) of what was printed, since they depend on what else the machine does;
+[benchmarks](benchmarks.md) are measured.
 """
 
 
 class Run(TypedDict):
-    """What one run of an example left."""
+    """What one run of an example left.
 
+    Attributes:
+        command: As it is published.
+        release: The version of funcgrad.
+        program: A digest of the example's code.
+        seconds: Processor time of all processes.
+        printed: Without durations.
+        pictures: Names of files.
+    """
+
+    command: str
+    release: str
+    program: str
     seconds: float
     printed: str
     pictures: list[str]
 
 
 def examples() -> list[str]:
-    """Names of all examples."""
-    return sorted(path.stem for path in EXAMPLES.glob("*.py"))
+    """Names of all examples: the files that are programs."""
+    return sorted(p.stem for p in EXAMPLES.glob("*.py") if "__main__" in p.read_text("utf-8"))
 
 
 def recorded() -> dict[str, Run]:
@@ -89,27 +145,130 @@ def recorded() -> dict[str, Run]:
     return found
 
 
+def release() -> str:
+    """The version that is documented."""
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    version: str = tomllib.loads(text)["project"]["version"]
+    return version
+
+
+def command(name: str) -> str:
+    """The command that the docstring of an example publishes first."""
+    pattern = rf"^ {{4}}((?:mpiexec -n \d+ )?python examples/{name}\.py.*)$"
+    found = re.search(pattern, description(name)[1], re.MULTILINE)
+    if found is None:
+        raise ValueError(f"the docstring of examples/{name}.py shows no command that runs it")
+    return found[1]
+
+
+def digest(name: str) -> str:
+    """What identifies the code of an example, from its docstring on."""
+    text = (EXAMPLES / f"{name}.py").read_text(encoding="utf-8")
+    code = text.split('"""', 2)[2]
+    return hashlib.sha256(code.encode()).hexdigest()[:16]
+
+
+def due() -> list[str]:
+    """Examples that have changed, or have a new command, or were last run by another release."""
+    runs = recorded() if RUNS.exists() else {}
+    now = {name: (command(name), release(), digest(name)) for name in examples()}
+    return [
+        name
+        for name, (shell, version, program) in now.items()
+        if name not in runs
+        or (runs[name]["command"], runs[name]["release"], runs[name]["program"])
+        != (shell, version, program)
+    ]
+
+
+def arguments_of(shell: str) -> list[str]:
+    """A published command, with the programs of this environment."""
+    program = {"python": sys.executable, "mpiexec": launching.MPIEXEC or "mpiexec"}
+    words = (program.get(word, word) for word in shlex.split(shell))
+    return [str(ROOT / word) if word.startswith("examples/") else word for word in words]
+
+
 def run(name: str, kept: Path = FOLDER) -> Run:
     """Run one example in an empty folder; keeps its pictures in another one."""
+    shell = command(name)
     with tempfile.TemporaryDirectory() as folder:
         environment = {
-            **os.environ, "MPLBACKEND": "agg",
+            # Threads of OpenBLAS wait for each other for long where they share a core.
+            **os.environ, "MPLBACKEND": "agg", "OPENBLAS_NUM_THREADS": "1",
+            **(launching.ENVIRONMENT if shell.startswith("mpiexec") else {}),
             "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
             "FUNCGRAD_CACHE_DIR": str(Path(folder) / "cache"),
         }  # fmt: skip
-        command = [sys.executable, str(EXAMPLES / f"{name}.py")]
-        start = time.perf_counter()
+        before = processor_time()
         done = subprocess.run(
-            command, cwd=folder, env=environment, capture_output=True, text=True, timeout=TIMEOUT
-        )
-        seconds = time.perf_counter() - start
+            arguments_of(shell), cwd=folder, env=environment, capture_output=True, text=True,
+            timeout=TIMEOUT,
+        )  # fmt: skip
+        seconds = processor_time() - before
         if done.returncode:
-            raise RuntimeError(f"{name} ended with {done.returncode}:\n{done.stderr}")
+            raise RuntimeError(f"{shell} ended with {done.returncode}:\n{done.stderr}")
         pictures = [p for p in sorted(Path(folder).iterdir()) if p.suffix in (".png", ".svg")]
         for picture in pictures:
-            shutil.copy(picture, kept / picture.name)
+            keep(picture, kept / picture.name)
         names = [picture.name for picture in pictures]
-    return {"seconds": round(seconds, 1), "printed": done.stdout, "pictures": names}
+    return {
+        "command": shell, "release": release(), "program": digest(name),
+        "seconds": round(seconds, 1), "printed": without_durations(done.stdout), "pictures": names,
+    }  # fmt: skip
+
+
+def keep(picture: Path, path: Path) -> None:
+    """Copy a picture; one of pixels with a palette, which takes a third of the bytes."""
+    if picture.suffix == ".png":
+        colors = Image.open(picture).convert("RGB").quantize(256, dither=Image.Dither.NONE)
+        colors.save(path, optimize=True)
+    else:
+        shutil.copy(picture, path)
+
+
+def processor_time() -> float:
+    """Of all processes that were started from here and have ended."""
+    used = os.times()
+    return used.children_user + used.children_system
+
+
+# A unit of time behind a number, or over a column of numbers.
+UNIT = r"(?:us|ms|s|\w+/s)(?!\w)"
+DURATION = re.compile(rf"[\d.,]*\d(?= {UNIT})")
+COLUMN = re.compile(rf"(?<=\s){UNIT}")
+NUMBER = re.compile(r"\S*\d\S*")
+
+
+def without_durations(printed: str) -> str:
+    """What a program has printed, with ``#`` where it tells of durations or of rates."""
+    rows, columns = [], set[int]()
+    for row in printed.splitlines():
+        heads = set() if DURATION.search(row) else {m.end() for m in COLUMN.finditer(row)}
+        columns = heads or (columns if NUMBER.search(row) else set())
+        struck = NUMBER.sub(lambda m, c=columns: struck_out(m) if m.end() in c else m[0], row)
+        rows.append(DURATION.sub(struck_out, struck))
+    return "\n".join(rows) + "\n"
+
+
+def struck_out(number: re.Match[str]) -> str:
+    return "#".rjust(len(number[0]))
+
+
+LOSS = re.compile(r"^\w+ +\d+ .*\bloss +([\d.e+-]+)", re.MULTILINE)
+"""The loss at a numbered step, epoch or iteration; others are not of one training."""
+
+
+def complaints(name: str, printed: str) -> list[str]:
+    """What no example should print: NaN, infinities, and losses that rise."""
+    found = []
+    for row in [] if name in SHOWS_NAN else printed.splitlines():
+        number = re.search(r"(?<![\w-])(?:nan|[+-]?inf(?:inity)?)(?![\w-])", row, re.IGNORECASE)
+        if number is not None:
+            found.append(f"{number[0]} in: {row.strip()}")
+    losses = [float(x) for x in LOSS.findall(printed)]
+    if losses and (losses[-1] > losses[0] or losses[-1] > RISES * min(losses)):
+        found.append(f"the loss rises: {', '.join(map(str, losses))}")
+    return found
 
 
 def description(name: str) -> tuple[str, str]:
@@ -155,7 +314,7 @@ def section(name: str, left: Run) -> str:
     return "\n\n".join(
         [
             f"### {TITLES.get(name, name.replace('_', ' ').capitalize())}",
-            f"**{title}** `examples/{name}.py` runs in {seconds} s.",
+            f"**{title}** `examples/{name}.py` takes {seconds} s of processor time.",
             pictures, markdown(text), output, code,
         ]
     )  # fmt: skip
@@ -174,11 +333,14 @@ def main(arguments: list[str] | None = None) -> None:
     """Run what is asked for and write the page."""
     parser = argparse.ArgumentParser(description="Make the gallery of examples.")
     parser.add_argument("names", nargs="*", choices=[*examples(), []], metavar="EXAMPLE")
+    parser.add_argument("--due", action="store_true", help="run what has changed since")
     parser.add_argument("--page", action="store_true", help="run nothing")
     args = parser.parse_args(arguments)
     FOLDER.mkdir(exist_ok=True)
+    if hasattr(os, "nice"):
+        os.nice(10)
     runs = recorded() if RUNS.exists() else {}
-    for name in [] if args.page else args.names or examples():
+    for name in [] if args.page else due() if args.due else args.names or examples():
         runs[name] = run(name)
         print(f"{name}: {runs[name]['seconds']} s")
         text = json.dumps(runs, indent=1, sort_keys=True, ensure_ascii=False)

@@ -16,12 +16,12 @@ from collections.abc import Callable
 from contextvars import copy_context
 from typing import Generic, TypeVar
 
-from funcgrad.forking import held_by_forks
+from funcgrad.forking import Lock
 from funcgrad.records import dataclass
 
 T = TypeVar("T")
 
-_TURN = held_by_forks()
+_TURN = Lock()
 
 
 @dataclass

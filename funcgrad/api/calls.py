@@ -20,6 +20,7 @@ from funcgrad.compiler.runtime import executable as executables
 from funcgrad.compiler.runtime.executable import Executable
 from funcgrad.compiler.runtime.number_calls import NumberCall, is_usable, rows_of
 from funcgrad.core.surroundings import Surroundings
+from funcgrad.exact import IS_COMPARED, exact_key
 from funcgrad.pytree import PyTreeDef, tree_structure
 from funcgrad.tree_code import MISS, TreeWriter
 
@@ -93,9 +94,11 @@ class _Writer(TreeWriter):
         for i, value in statics.items():
             known = self.constant(value)
             kind = self.constant(type(value))
-            self.unless(
-                f"{names[i]} is {known} or type({names[i]}) is {kind} and {names[i]} == {known}"
-            )
+            same = f"type({names[i]}) is {kind} and {names[i]} == {known}"
+            if type(value) not in IS_COMPARED:
+                exact, form = self.constant(exact_key), self.constant(exact_key(value))
+                same = f"type({names[i]}) is {kind} and {exact}({names[i]}) == {form}"
+            self.unless(f"{names[i]} is {known} or {same}")
         dynamic = [name for i, name in enumerate(names) if i not in statics]
         self.leaves = self.take_apart(dynamic, trees)
 

@@ -9,10 +9,10 @@ from typing import Any, NoReturn
 import numpy as np
 
 from funcgrad.api.arguments import Function, Owner, aval_of_argument, check_callable, name_of
-from funcgrad.api.linear_functions import QUIET
 from funcgrad.api.staging import StagedFunction, argument_paths
 from funcgrad.core.avals import aval_of
 from funcgrad.core.checks import DIVISION, INDEX, NAN, USER, Kinds, Site
+from funcgrad.core.error_state import without_warnings
 from funcgrad.core.primitive import Value
 from funcgrad.core.program import evaluate
 from funcgrad.core.source import current_location
@@ -164,7 +164,7 @@ def checkify(f: Function, errors: Kinds = user_checks) -> Function:
         staged = StagedFunction(f, args, kwargs, what, paths, carries=True)
         inner = check_program(staged.program, kinds)
         given = [*staged.surroundings(), *staged.leaves]
-        with np.errstate(**QUIET):
+        with without_warnings():
             results = evaluate(inner.program, given)
         outs = staged.put_back(results[: inner.n_outputs], what)
         own = Owner(given)

@@ -41,14 +41,17 @@ from funcgrad.compiler.runtime import warm_memory
 from funcgrad.compiler.runtime.executable import Executable
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.axes import Axes, axes_in_scope
+from funcgrad.core.dialect import NUMPY, dialect
 from funcgrad.core.drift import DRIFT, PROMOTIONS, STANDARD, promotion_mode, watching_promotion
+from funcgrad.core.error_state import without_reports
 from funcgrad.core.printer import format_program
 from funcgrad.core.program import Program, evaluate
 from funcgrad.core.surroundings import Surroundings
 from funcgrad.core.trace import EVAL, Tracer, current_trace, using_trace
 from funcgrad.core.transformed import BelongsToProcess, MadeOf
 from funcgrad.errors import ArgumentError, DtypeError
-from funcgrad.forking import held_by_forks
+from funcgrad.exact import exact_key
+from funcgrad.forking import Lock
 from funcgrad.higher_order.jit import (
     ALONG,
     LIMITED,
@@ -509,7 +512,7 @@ class Jitted(MadeOf):
         self._is_shared = False
 
 
-_STARTING = held_by_forks()
+_STARTING = Lock()
 
 
 def _maker(
@@ -527,7 +530,7 @@ def _interpreted(program: Program, leaves: Sequence[Any]) -> list[Any]:
         leaf if type(leaf) is np.ndarray else np.asarray(leaf, var.aval.dtype)[()]
         for leaf, var in zip(leaves, program.inputs, strict=True)
     ]
-    with disable_jit(), np.errstate(all="ignore"):  # as in kernels
+    with disable_jit(), without_reports():
         outs = evaluate(program, args)
     types = [aval.dtype for aval in program.out_avals]
     arrays = [np.array(out, dtype, order="C") for out, dtype in zip(outs, types, strict=True)]
@@ -665,6 +668,8 @@ class _Call:
         self.key = (self._key(), self.axes) if self.axes else self._key()
         if (mode := promotion_mode()) != STANDARD:  # what was traced unwatched was not checked
             self.key = (self.key, mode)
+        if (rules := dialect()) != NUMPY:
+            self.key = (self.key, rules)
 
     def _take_out_float0(self) -> None:
         """Let zeros of dtype float0 be part of the structure."""
@@ -690,8 +695,8 @@ class _Call:
         if not self.static_args and not self.static_kwargs and not self.dynamic_kwargs:
             plain = [s for s in signature if s is not False]
             return (self.treedef.children()[0], tuple(plain))
-        static = tuple((i, type(a), a) for i, a in sorted(self.static_args.items(), key=_first))
-        named = tuple((k, type(v), v) for k, v in sorted(self.static_kwargs.items()))
+        static = tuple((i, exact_key(a)) for i, a in sorted(self.static_args.items(), key=_first))
+        named = tuple((k, exact_key(v)) for k, v in sorted(self.static_kwargs.items()))
         key = (self.treedef, tuple(signature), static, named)
         self._check_hashable()
         return key

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import platform
 import sys
@@ -11,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from funcgrad import environment
-from funcgrad.compiler.runtime import blas, kernel_store
+from funcgrad.compiler.runtime import blas, kernel_store, warm_memory
+from funcgrad.compiler.runtime.executable import MAX_IDLE_BYTES, idle_bytes
 from funcgrad.compiler.runtime.threads import default_threads, is_available
 from funcgrad.errors import ArgumentError, FuncgradError
 
@@ -81,7 +83,8 @@ def _config() -> dict[str, dict[str, Any]]:
             "funcgrad": sys.modules["funcgrad"].__version__,
             "python": platform.python_version(),
             "numpy": np.__version__,
-            **{name: facts[name] for name in ("numba", "llvmlite", "llvm")},
+            "numba": importlib.import_module("importlib.metadata").version("numba"),
+            **{name: facts[name] for name in ("llvmlite", "llvm")},
         },
         "processor": {
             "name": facts["cpu"],
@@ -96,6 +99,7 @@ def _config() -> dict[str, dict[str, Any]]:
         },
         "matrix products": _products(),
         "cache": _cache(),
+        "memory": _memory(),
         "environment": {
             name: value + " (not read: misspelt?)" * (name in environment.unknown())
             for name, value in sorted(os.environ.items())
@@ -116,6 +120,17 @@ def _products() -> dict[str, Any]:
     if library is None:
         return {"by": "own tiles"}
     return {"by": library.name, "library": library.path, "called as": library.convention}
+
+
+def _memory() -> dict[str, Any]:
+    """What is kept in memory when nothing is computed; `clear_caches` gives the first back."""
+    number, size = kernel_store.loaded()
+    most = warm_memory.most_bytes()
+    return {
+        "freed results": f"{warm_memory.kept_bytes() / 2**20:.1f} of {most / 2**20:.1f} MiB",
+        "between calls": f"{idle_bytes() / 2**20:.1f} of {MAX_IDLE_BYTES / 2**20:.1f} MiB",
+        "native code": f"{number} functions, {size / 2**20:.1f} MiB",
+    }
 
 
 def _cache() -> dict[str, Any]:

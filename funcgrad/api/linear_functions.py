@@ -13,22 +13,18 @@ import numpy as np
 
 from funcgrad.api.arguments import Owner, check_for_nans, leaf_paths, same_type, zeros_for
 from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.dialect import NUMPY, dialect
+from funcgrad.core.error_state import without_warnings
 from funcgrad.core.transformed import BelongsToProcess
 from funcgrad.dtypes import float0
 from funcgrad.errors import DtypeError, ShapeError, TreeError
 from funcgrad.forking import cached_property
+from funcgrad.primitives.elementwise import convert
 from funcgrad.primitives.objects import flatten_values
 from funcgrad.pytree import PyTreeDef, register_pytree_node, tree_unflatten
 from funcgrad.records import dataclass
 from funcgrad.transforms.linearize import LinearMap
 from funcgrad.transforms.residuals import Skeleton, split
-
-QUIET: dict[str, Any] = {
-    "divide": "ignore",
-    "invalid": "ignore",
-    "over": "ignore",
-    "under": "ignore",
-}
 
 
 @dataclass(frozen=True)
@@ -74,7 +70,7 @@ class VjpFunction(LinearFunction):
     def __call__(self, cotangent: Any) -> tuple[Any, ...]:
         s = self.signature
         cts = check_cotangents(cotangent, s.out_tree, s.out_avals, s.what)
-        with np.errstate(**QUIET):
+        with without_warnings():
             pulled = self.linear.pull(cts)
         own = Owner([*self.kept, *cts])
         filled = [
@@ -93,7 +89,7 @@ class JvpFunction(LinearFunction):
         s = self.signature
         what = f"the linear map of {s.what}"
         dots = check_tangents(s.in_tree, s.in_avals, tangents, what)
-        with np.errstate(**QUIET):
+        with without_warnings():
             pushed = self.linear.push(dots)
         own = Owner([*self.kept, *dots])
         filled = [
@@ -145,12 +141,22 @@ def _check_ct(ct: Any, aval: ShapedArray, path: str, what: str) -> Any:
     if type(ct) in (int, float, complex) and not aval.shape:
         return aval.dtype.type(ct)
     got = aval_of(ct)
+    if _is_exact(got, aval):
+        return convert(ct, aval.dtype)
     if not same_type(got, aval):
         raise ShapeError(
             f"the cotangent `{path}` for {what} must have the type of the function's result, "
             f"{aval.strong()}, but is {got.strong()}."
         )
     return ct
+
+
+def _is_exact(got: ShapedArray, aval: ShapedArray) -> bool:
+    """Whether a direction is of integers or bools: SciPy tries linear operators with ``int8``.
+
+    Unlike another floating dtype they do not tell of a precision that got lost. JAX refuses them.
+    """
+    return got.dtype.kind in "biu" and got.shape == aval.shape and dialect() == NUMPY
 
 
 def check_tangents(
@@ -180,6 +186,8 @@ def _check_tangent(tangent: Any, aval: ShapedArray, path: str, what: str) -> Any
             f"{what}: the primal of `{path}` is {aval}, which has no derivative, so its tangent "
             f"must be np.zeros({aval.shape}, funcgrad.float0), but is {got}. Close over it instead."
         )
+    if _is_exact(got, aval):
+        return convert(tangent, aval.dtype)
     if not same_type(got, aval):
         raise ShapeError(
             f"{what}: the tangent `{path}` must have the type of its primal, {aval.strong()}, but "

@@ -1,7 +1,8 @@
 """JAX's flags: those that mean something here, under their names.
 
 What can be chosen for a block can be chosen for the rest of the thread: ``config.update(name,
-value)``. Flags about how XLA works, or about traces of errors, take any value and change nothing.
+value)``. What becomes of traced indices out of bounds, ``"out_of_bounds"``, can be chosen for the
+process. Flags about how XLA works, or about traces of errors, take any value and change nothing.
 Others are refused, with the reason.
 """
 
@@ -13,8 +14,10 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, NamedTuple
 
+from funcgrad.api.compilation import clear_caches
 from funcgrad.api.debugging import checking_leaks, debug_infs, debug_nans
 from funcgrad.api.precision import numpy_dtype_promotion
+from funcgrad.core.index_rule import INDEX_RULE
 from funcgrad.errors import ArgumentError
 from funcgrad.higher_order.jit import disable_jit
 
@@ -107,7 +110,8 @@ class Config:
         """Give a flag a value, from now on, in this thread.
 
         Args:
-            name: Its name in JAX, such as ``"jax_debug_nans"``.
+            name: Its name in JAX, such as ``"jax_debug_nans"``; or ``"out_of_bounds"``, for
+                ``"raise"`` or, as in JAX, ``"clamp"``, in all threads.
             value: Its value.
 
         Raises:
@@ -120,6 +124,10 @@ class Config:
             ...
             funcgrad.errors.ArgumentError: config: jax_enable_x64 is True, and cannot be False: ...
         """
+        if name == "out_of_bounds":
+            if INDEX_RULE.choose(value):
+                clear_caches()  # of what was traced under the other rule
+            return
         block = self._checked(name, value)
         if block is not None and value != self._values[name]:
             self._enter(name, value, block)
@@ -161,7 +169,7 @@ class Config:
         elif name not in _FREE:
             raise ArgumentError(
                 f"config: there is no flag {name!r} here. Those that have an effect are "
-                f"{', '.join(_BLOCKS)}."
+                f"{', '.join(_BLOCKS)} and out_of_bounds."
             )
         return None
 
@@ -171,6 +179,8 @@ class Config:
         Raises:
             ArgumentError: If there is none of that name.
         """
+        if name == "out_of_bounds":
+            return INDEX_RULE.name
         if name not in self._values:
             self._checked(name, None)
         return self._values[name]
@@ -178,7 +188,7 @@ class Config:
     @property
     def values(self) -> dict[str, Any]:
         """All flags and their values."""
-        return dict(self._values)
+        return {**self._values, "out_of_bounds": INDEX_RULE.name}
 
     @property
     def x64_enabled(self) -> bool:
@@ -186,7 +196,7 @@ class Config:
         return True
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("jax_"):
+        if name.startswith("jax_") or name == "out_of_bounds":
             try:
                 return self.read(name)
             except ArgumentError as error:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-ABI = 8
+ABI = 9
 """Version of the kernel ABI: the meaning of slots, args and the words."""
 
 ERROR_WORDS = 4
@@ -42,7 +42,10 @@ error code to stop with: the executor writes it, long loops call it now and then
 RAISED_SLOT = LOOK_SLOT + 1
 """The first of three slots: type, value and traceback of what a handler of a signal has raised."""
 
-OWN_SLOT = RAISED_SLOT + 3
+MODE_SLOT = RAISED_SLOT + 3
+"""The slot of the floating-point control word of whoever has called the program."""
+
+OWN_SLOT = MODE_SLOT + 1
 """The slot of the address of the slots, some of which are words of calls that have begun."""
 
 FIRST_SLOT = OWN_SLOT + 1
@@ -105,10 +108,21 @@ and ``stride_*`` (distance of matrices of a batch) are bytes, ``function`` is th
 gemm. C's old values are ignored.
 """
 
+SCRATCH_WORDS = ["scratch", "scratch_offset", "lane"]
+"""Scratch memory of a step: a lane of ``lane`` bytes for each thread that may take part, at
+``slots[scratch] + scratch_offset``; the bits of ``slots[LANES_SLOT]`` say which lanes are taken."""
+
+MOST_LANES = 63
+"""The most lanes that a step has, and so the most threads that take part in it."""
+
+MOST_STACK = 1 << 15
+"""Bytes of stack that a step may use, with all that it calls and that is no library's: programs run
+on threads that have little of it."""
+
 TILE_WORDS = [
     "begin", "end", "m", "n", "k", "tile_m", "tile_n", "rows", "columns", "slot_a",
     "offset_a", "stride_a", "line_a", "trans_a", "slot_b", "offset_b", "stride_b", "line_b",
-    "trans_b", "slot_c", "offset_c", "stride_c", "scratch", "scratch_offset", "lane",
+    "trans_b", "slot_c", "offset_c", "stride_c", *SCRATCH_WORDS,
 ]  # fmt: skip
 """Meaning of the words of a product's arguments, in order.
 
@@ -117,8 +131,7 @@ TILE_WORDS = [
 row, one matrix after the other; ``begin <= tile < end`` are computed. Those of a symmetric matrix
 are square, and those to the right of the diagonal are copied from those below it.
 ``offset_*``, ``stride_*`` (distance of matrices of a batch) and ``line_*`` (distance of stored
-rows) are bytes. Every thread needs ``lane`` bytes of scratch memory for a block of B: the bits of
-``slots[LANES_SLOT]`` say which of them are taken.
+rows) are bytes. The scratch memory is for a block of B.
 """
 
 STRIDED_WORDS = [
@@ -142,7 +155,7 @@ computed, ``panel`` strips at a time.
 
 SMALL_WORDS = [
     "begin", "end", "m", "n", "k", "lower", "transposed", "unit", "checked", "site",
-    *(f"{word}_{x}" for x in "abcd" for word in ("slot", "offset", "stride")),
+    *(f"{word}_{x}" for x in "abcd" for word in ("slot", "offset", "stride")), *SCRATCH_WORDS,
 ]  # fmt: skip
 """Meaning of the words of a step on small matrices, in order.
 
@@ -153,12 +166,18 @@ system; ``checked`` is 1 if a matrix for which the operation fails is a failure 
 its results are nan.
 """
 
+FOURIER_WORDS = ["begin", "end", "slot_a", "offset_a", "slot_b", "offset_b", *SCRATCH_WORDS]
+"""Meaning of the first words of a Fourier transform's arguments, of ``a`` into ``b``.
+
+Groups ``begin <= i < end`` of lanes are transformed. Then follow the words of `native.fourier`.
+"""
+
 PARALLEL_WORDS = ["begin", "end", "pool", "count", "kernel", "part_words", "threads"]
 """Meaning of the first words of a parallel step's arguments; then follow those of its parts."""
 
 FOREIGN_WORDS = [
-    "begin", "end", "function", "check", "site", "clear", "test", "every", "invalid", "library",
-    "n_places", "n_arguments",
+    "begin", "end", "function", "check", "site", "clear", "test", "every", "invalid", "n_places",
+    "n_arguments",
 ]  # fmt: skip
 """Meaning of the first words of a call of a function of NumPy or SciPy.
 
@@ -170,13 +189,8 @@ The function is called for ``begin <= i < end``. Then follow
 
 ``check`` says what makes a call a failure. ``clear`` and ``test`` are the addresses of
 ``feclearexcept``, 0 for functions that no flag concerns, and of ``fetestexcept``; ``every`` and
-``invalid`` are bits of floating-point flags. ``library`` is the address of `LIBRARY_WORDS` if the
-calls are to run on this thread alone, else 0.
+``invalid`` are bits of floating-point flags.
 """
-
-LIBRARY_WORDS = ["lock", "count", "before", "get", "set"]
-"""A library with threads of its own: a lock of what follows, how many calls run that want none of
-them, how many threads it had before these, and addresses of ``int get()`` and ``void set(int)``."""
 
 WORD, PLACE, PLACE_OF_WORD, PLACES = range(4)
 """Kinds of arguments: the value; the place of that number; the address of the word of that number;

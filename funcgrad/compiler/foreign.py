@@ -25,8 +25,6 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.compiler.abi import LIBRARY_WORDS
-from funcgrad.forking import in_children
 from funcgrad.lowering import LibraryCall, Routine, SortCall, UfuncCall
 from funcgrad.records import dataclass
 
@@ -249,48 +247,36 @@ def linear_algebra_function(name: str) -> int:
 _LIBRARIES = ("blas", "lapack")
 
 
-@cache
-def threads_of(module: str) -> int:
-    """Address of `abi.LIBRARY_WORDS` of the library that a module links to.
+def has_threads(module: str) -> bool:
+    """Whether threads of a library's own take part in what it is called for, at this moment.
 
-    OpenBLAS is known; 0 where another one is linked to, whose threads are left as they are.
+    How many there are is a setting of the process, which is not ours to change. OpenBLAS is known;
+    other libraries are not asked.
 
     Args:
-        module: Name of an extension module.
+        module: Name of an extension module that links to the library.
     """
+    ask = _asks_for_threads(module)
+    return ask is not None and ask() > 1
+
+
+@cache
+def _asks_for_threads(module: str) -> Callable[[], int] | None:
+    """OpenBLAS's function that tells how many threads it uses, if that is the library."""
     file = getattr(_table(module), "__file__", None)
     if file is None:
-        return 0
+        return None
     library = ctypes.CDLL(file)
     for prefix in ("scipy_", ""):
         for suffix in ("64_", ""):
-            names = [f"{prefix}openblas_{verb}_num_threads{suffix}" for verb in ("get", "set")]
-            if all(hasattr(library, name) for name in names):
-                words = np.zeros(len(LIBRARY_WORDS), np.int64)
-                for verb, name in zip(("get", "set"), names, strict=True):
-                    address = ctypes.cast(library[name], ctypes.c_void_p).value or 0
-                    words[LIBRARY_WORDS.index(verb)] = address
-                _LIMITED.append(words)
-                return int(words.ctypes.data)
-    return 0
+            found = getattr(library, f"{prefix}openblas_get_num_threads{suffix}", None)
+            if found is not None:
+                ask: Callable[[], int] = found
+                return ask
+    return None
 
-
-_LIMITED: list[Any] = []
-"""The words of all libraries whose threads calls have asked for."""
 
 LAPACK_MODULE = "scipy.linalg.cython_lapack"
-
-
-def _forget_calls() -> None:
-    """In a child process, the calls that ran in its parent do not end: give the threads back."""
-    for words in _LIMITED:
-        _, count, before, _, set_threads = words.tolist()
-        if count and before != 1:
-            ctypes.CFUNCTYPE(None, ctypes.c_int)(set_threads)(before)
-        words[:3] = 0
-
-
-in_children(_forget_calls)
 
 
 def linear_algebra_file() -> str:

@@ -14,8 +14,7 @@ from functools import cache, partial
 
 import numpy as np
 
-from funcgrad import environment
-from funcgrad.collector import paused
+from funcgrad import environment, stacks
 from funcgrad.compiler import abi
 from funcgrad.compiler.native.assembly import Code
 from funcgrad.compiler.nest.allocate import (
@@ -43,6 +42,7 @@ from funcgrad.compiler.nest.nodes import (
     Routine,
     StridedProduct,
     all_nodes,
+    precision,
     values_read,
 )
 from funcgrad.compiler.nest.scalarize import generate_small, is_small
@@ -86,11 +86,15 @@ def compile_program(
     Returns:
         A callable of the flat inputs.
     """
-    with kernel_store.counting() as counts, paused():
-        return _compile_program(program, donated, threads, counts)
+    return stacks.with_room(lambda: _compile_program(program, donated, threads))
 
 
-def _compile_program(
+def _compile_program(program: Program, donated: Sequence[bool], threads: int | None) -> Executable:
+    with kernel_store.counting() as counts:
+        return _compiled(program, donated, threads, counts)
+
+
+def _compiled(
     program: Program, donated: Sequence[bool], threads: int | None, counts: kernel_store.Stats
 ) -> Executable:
     kernel_store.prepare()
@@ -110,8 +114,7 @@ def _compile_program(
     if any(warm_memory.is_large(v.shape, v.dtype) for v in graph.outputs if v.home is v):
         codes.append(warm_memory.code())
     addresses = dict(zip(sources, kernel_store.compile_kernels(sources, codes), strict=True))
-    flush = _flushes(graph)
-    stepper = _Stepper(addresses, flush, n_threads)
+    stepper = _Stepper(addresses, n_threads)
     # The first stretch turns the caller's objects into addresses.
     parts: list[Stretch | External] = [Stretch()]
     made: dict[int, list[Job]] = {}  # by stretch: the jobs of its steps
@@ -137,14 +140,23 @@ def _compile_program(
         if isinstance(part, Stretch):
             offset = int(i == 0 and bool(written))
             part.describe = partial(_described, made.get(id(part), []), offset)
-            part.seal(flush, graph.inputs if i == 0 else (), written)
+            part.seal(graph.inputs if i == 0 else (), written)
     if are_python_loops_reported():
         _warn_of_python_loops(program, jobs)
     stats = KernelStats(counts.compiled, counts.loaded_from_disk, counts.memory_hits)
     report = Report(lowered, graph, jobs, sources, memory, kernel_store.code_size(sources))
     _log(program, stats, report)
     return Executable(
-        graph, memory, parts, last, sources, report, stats, stepper.stretches, stepper.sites
+        graph,
+        memory,
+        parts,
+        last,
+        sources,
+        report,
+        stats,
+        stepper.stretches,
+        stepper.sites,
+        any(isinstance(job, ForeignCall) for job, _ in _every(jobs)),
     )
 
 
@@ -318,25 +330,27 @@ class _Stepper:
         sites: What kernels may refuse, by the numbers that they know.
     """
 
-    def __init__(self, addresses: dict[str, int], flush: bool, n_threads: int) -> None:
+    def __init__(self, addresses: dict[str, int], n_threads: int) -> None:
         self.addresses = addresses
-        self.flush = flush
         self.n_threads = n_threads
+        self.flushes = not environment.is_on("FUNCGRAD_KEEP_SUBNORMALS")
         self.stretches: list[Stretch] = []
         self.sites: list[Site] = []
 
     def step(
         self, job: Kernel | Multiplication | StridedMultiplication | ForeignCall | Nested
     ) -> Step:
-        if isinstance(job, Multiplication | StridedMultiplication):
-            return job.step(self.n_threads)
-        if isinstance(job, ForeignCall):
-            return job.step(self._site(job.site), self.n_threads)
+        if isinstance(job, Nested):
+            node = job.node
+            return self._loop_step(job, node) if isinstance(node, Loop) else self._branch_step(job)
         if isinstance(job, Kernel):
-            return self._kernel_step(job)
-        if isinstance(job.node, Loop):
-            return self._loop_step(job, job.node)
-        return self._branch_step(job)
+            step = self._kernel_step(job)
+        elif isinstance(job, ForeignCall):
+            step = job.step(self._site(job.site))
+        else:
+            step = job.step(self.n_threads)
+        step.flushes = self.flushes and _is_single(job)
+        return step
 
     def _kernel_step(self, job: Kernel) -> Step:
         address = self.addresses[job.source]
@@ -351,7 +365,7 @@ class _Stepper:
     def _table(self, section: Section) -> int:
         """Address of the table of an inner graph."""
         stretch = Stretch([self.step(job) for row in section.jobs for job in row])
-        stretch.seal(self.flush, (), ())
+        stretch.seal((), ())
         self.stretches.append(stretch)
         return stretch.address
 
@@ -454,18 +468,14 @@ def _sets(job: Nested) -> list[tuple[int, int, int]]:
     return sets
 
 
-def _flushes(graph: Graph) -> bool:
-    """Whether subnormal numbers are zero: in programs of single precision, which they slow down.
+def _is_single(job: Kernel | Multiplication | StridedMultiplication | ForeignCall) -> bool:
+    """Whether subnormal numbers are zero while a job runs: where it computes in single precision.
 
     A product of small float32 gradients is soon subnormal, and arithmetic with such numbers takes
-    up to a hundred times longer. Double precision is asked for by those who need every digit.
+    up to a hundred times longer. Double precision is asked for by those who need every digit; and
+    libraries are called as they would be called by others.
     """
-    if environment.is_on("FUNCGRAD_KEEP_SUBNORMALS"):
-        return False
-    nodes = list(all_nodes(graph))
-    hidden = {v for node in nodes if isinstance(node, Routine) for v in node.hidden}
-    values = {*graph.inputs, *(v for node in nodes for v in node.outs)} - hidden
-    return all(v.dtype.char not in "dD" for v in values)
+    return (not isinstance(job, ForeignCall) or job.is_own) and precision(nodes_of(job)) == "single"
 
 
 def _disjoint_step(graph: Graph, written: Sequence[Value]) -> Step:

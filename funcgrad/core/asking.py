@@ -70,9 +70,26 @@ _INSTEAD_OF_RANDOM = (
     "with a key of funcgrad.random.key(seed) that is an argument. Scale and shift them yourself: "
     "mean + scale * funcgrad.random.normal(key, shape)."
 )
+_INSTEAD_OF_COMPILED = (
+    "Call funcgrad.interop.numba.traceable({name}) instead of {name}: it runs the Python function "
+    "that Numba compiled. Or call funcgrad.interop.numba.install() first: functions of numba.njit "
+    "take traced values then, in the whole process."
+)
 _INSTEAD_OF_BOOL = (
     "Use np.where(condition, a, b), or lax.cond, or make the argument that it depends on static: "
     "jit(f, static_argnums=...)."
+)
+_MAKERS = frozenset(
+    (
+        "arange", "bartlett", "blackman", "empty", "eye", "full", "geomspace", "hamming", "hanning",
+        "identity", "indices", "kaiser", "linspace", "logspace", "ones", "tri", "zeros",
+    )
+)  # fmt: skip
+"""Functions whose arguments say how long an array is."""
+INSTEAD_OF_LENGTH = (
+    "Shapes do not depend on traced values: pass the value as a static argument, "
+    "jit(f, static_argnums=...); or make the array as long as it can be, and mask it with "
+    "np.where(np.arange(longest) < n, x, 0)."
 )
 _INSTEAD_OF_INTEGER = (
     "Shapes and Python's range() need known integers: pass the value as a static argument "
@@ -132,8 +149,8 @@ class Asker:
         is_users = not is_own(self._frame.f_code)
         self._nodes = list(_nodes_of(self._frame)) if is_users else []
         self._callee = self._resolved(self._call.func) if self._call else None
-        between = frames[-2::-1] if is_users else frames[::-1]
-        self._path = self._path_of(between)
+        self._between = frames[-2::-1] if is_users else frames[::-1]
+        self._path = self._path_of(self._between)
         package = self._path.split(".")[0]
         is_ours = package in ("numpy", "funcgrad", *_PLAIN)
         self.library = "NumPy" if is_ours else "SciPy" if package == "scipy" else package
@@ -167,7 +184,7 @@ class Asker:
         name = getattr(callee, "__name__", None)
         module = getattr(callee, "__module__", None)
         if isinstance(name, str) and isinstance(module, str):
-            return _public(f"{module}.{name}")
+            return _shown_path(callee, module, name)
         for frame in between:
             module = str(frame.f_globals.get("__name__", ""))
             if module.split(".")[0] != "funcgrad":
@@ -206,6 +223,16 @@ class Asker:
                 return f"Write {ours}({x}) instead of {self.function}(x), which takes numbers only."
         return _INSTEAD_OF_SCALAR if self.library == "NumPy" else self._instead_of_library()
 
+    def instead_of_compiled(self) -> str:
+        """Where a function of Numba's needs arrays."""
+        return _INSTEAD_OF_COMPILED.format(name=self.compiled)
+
+    @property
+    def compiled(self) -> str:
+        """Name of the function of Numba's that looks at its arguments."""
+        found = [f.f_locals["self"] for f in self._between if f.f_code.co_name == "typeof_pyval"]
+        return str(found[0].__name__ if found else self.function)
+
     def instead_of_bool(self) -> str:
         """Where a condition must be true or false."""
         call = self._call
@@ -228,6 +255,12 @@ class Asker:
                     return advice
             inner = node
         return _INSTEAD_OF_BOOL
+
+    @property
+    def makes_array(self) -> bool:
+        """Whether the user calls a function for an array of some length."""
+        root, _, name = self._path.partition(".")
+        return root in ("numpy", "funcgrad") and name.rpartition(".")[2] in _MAKERS
 
     def instead_of_integer(self) -> str:
         """Where an index, a shape or a length is needed."""
@@ -306,6 +339,16 @@ def is_about_objects(error: Exception) -> bool:
     text = str(error)
     is_theirs = isinstance(error, TypeError) and not isinstance(error, FuncgradError)
     return is_theirs and ("ufunc" in text or "object" in text or "dtype('O')" in text)
+
+
+def _shown_path(function: Any, module: str, name: str) -> str:
+    """The shortest dotted name under which packages show a function."""
+    parts = module.split(".")
+    for n in range(1, len(parts)):
+        package = ".".join(parts[:n])
+        if getattr(sys.modules.get(package), "__dict__", {}).get(name) is function:
+            return f"{package}.{name}"
+    return _public(f"{module}.{name}")
 
 
 def _is_generator(value: Any) -> bool:

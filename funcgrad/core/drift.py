@@ -20,7 +20,7 @@ from funcgrad.core.source import current_location
 from funcgrad.core.trace import Tracer, describe_location
 from funcgrad.dtypes import is_inexact, real_dtype, short_name
 from funcgrad.errors import DtypePromotionError
-from funcgrad.forking import held_by_forks
+from funcgrad.forking import Lock
 
 STANDARD, DRIFT, STRICT = "standard", "drift", "strict"
 _mode: ContextVar[str] = ContextVar("funcgrad_promotion", default=STANDARD)
@@ -39,7 +39,7 @@ class _Watch:
 
 
 PROMOTIONS = _Watch()
-_lock = held_by_forks()
+_lock = Lock()
 
 
 @contextmanager

@@ -21,9 +21,10 @@ import numpy as np
 
 from funcgrad import environment
 from funcgrad.core.avals import aval_of
+from funcgrad.core.origins import followed
 from funcgrad.core.source import current_location
 from funcgrad.errors import NonFiniteError
-from funcgrad.forking import held_by_forks
+from funcgrad.forking import Lock
 
 Kinds = frozenset[str]
 """What is watched for: "nan", "inf"."""
@@ -54,7 +55,7 @@ class _Watch:
 
 
 WATCH = _Watch()
-_lock = held_by_forks()
+_lock = Lock()
 
 
 _first_reader: ContextVar[list[str]] = ContextVar("funcgrad_first_reader", default=[])  # noqa: B039
@@ -78,25 +79,44 @@ def watching(kind: str, enable: bool) -> Iterator[Kinds]:
         _kinds.reset(token)
 
 
-def inspect(operation: str, operands: Sequence[Any], results: Sequence[Any]) -> None:
+def inspect(
+    operation: str, operands: Sequence[Any], results: Sequence[Any], is_elementwise: bool
+) -> None:
     """Raise if a watched kind of value is in the results but not in the operands.
+
+    Args:
+        operation: Its name.
+        operands: What it was given.
+        results: What it gave.
+        is_elementwise: Whether it acts on corresponding elements.
 
     Raises:
         NonFiniteError: With the user's line, types and values.
     """
+    origins = followed()
+    if origins is not None:
+        reached = origins.note(operation, operands, results, is_elementwise)
+        if reached is not None:
+            raise _error(operation, "inf", operands, reached.result)
     for kind in sorted(watched_kinds(), reverse=True):
         for result in results:
             if not _contains(result, kind):
                 continue
             given = [x for x in operands if _contains(x, kind)]
             if not given:
-                location = current_location()
-                line = None if location is None else str(location)
-                seen = tuple(x for x in operands if x is not None)
-                text = _message(operation, kind, line, seen, result)
-                raise NonFiniteError(text, kind, operation, line, seen, result)
+                if origins is not None and kind == "nan":
+                    origins.explain(operation, operands, result, is_elementwise)
+                raise _error(operation, kind, operands, result)
             if kind == "nan" and not _first_reader.get():
                 _first_reader.get().extend(_reader(operation, given))
+
+
+def _error(operation: str, kind: str, operands: Sequence[Any], result: Any) -> NonFiniteError:
+    location = current_location()
+    line = None if location is None else str(location)
+    seen = tuple(x for x in operands if x is not None)
+    text = _message(operation, kind, line, seen, result)
+    return NonFiniteError(text, kind, operation, line, seen, result)
 
 
 def _reader(operation: str, given: Sequence[Any]) -> list[str]:

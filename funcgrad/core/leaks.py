@@ -30,26 +30,10 @@ class KeepsTracers:
 
 
 class _Search:
-    """A search for leaks.
+    """A search for leaks."""
 
-    Traced values of its block are younger than everything that is there when it begins. That is
-    frozen, unless others have frozen something, which would be thawed with it.
-    """
-
-    def __init__(self, outer: _Search | None) -> None:
-        self.outer = outer
+    def __init__(self) -> None:
         self.keepers: WeakSet[KeepsTracers] = WeakSet()
-        self.has_frozen = outer is None and not gc.get_freeze_count()
-        if self.has_frozen:
-            gc.freeze()
-
-    def thaw(self) -> None:
-        """What holds a value may be older than the block."""
-        if self.outer is not None:
-            self.outer.thaw()
-        elif self.has_frozen:
-            self.has_frozen = False
-            gc.unfreeze()
 
 
 _search: ContextVar[_Search | None] = ContextVar("funcgrad_checking_leaks", default=None)
@@ -61,8 +45,8 @@ _MAX_DEPTH = 4
 def checking_leaks(enable: bool = True) -> Iterator[None]:
     """Raise at the end of every transformation of which a traced value is still alive.
 
-    Looking for such values takes a walk over all objects made within the block, so this is for
-    finding a known leak.
+    Looking for such values takes a walk over all objects of the process, so this is for finding a
+    known leak.
 
     Args:
         enable: Whether to check.
@@ -80,15 +64,11 @@ def checking_leaks(enable: bool = True) -> Iterator[None]:
         ...         print(str(error).splitlines()[0])
         jit(<lambda>) has ended, but a traced ~f64[] of it is still alive.
     """
-    outer = _search.get()
-    search = _Search(outer) if enable else None
-    token = _search.set(search)
+    token = _search.set(_Search() if enable else None)
     try:
         yield
     finally:
         _search.reset(token)
-        if search is not None and outer is None:
-            search.thaw()
 
 
 def is_checking_leaks() -> bool:
@@ -130,7 +110,6 @@ def check_ended(*traces: Trace) -> None:
         if issubclass(type(x), Tracer) and _is_owned(x, traces) and id(x) not in kept
     ]
     if leaked:
-        search.thaw()
         raise UnexpectedTracerError(_message(leaked[0], len(leaked)))
 
 

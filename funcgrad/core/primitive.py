@@ -126,10 +126,32 @@ class Primitive:
     """Whether equations must be kept, in order, even when nothing uses their results."""
     is_composite: ClassVar[bool] = False
     """Whether evaluation consists in evaluating the operations of programs."""
+    is_elementwise: ClassVar[bool] = False
+    """Whether an element of the result depends on the corresponding elements of the operands."""
+    is_bilinear: ClassVar[bool] = False
+    """Whether it is linear in each of two arguments, and zero where either is zero."""
+    taylor_term: ClassVar[Callable[..., Any] | None] = None
+    """The coefficient of a power in the Taylor series of the result, by a recurrence.
+
+    ``taylor_term(k, out, args)``, where ``out(j)`` for ``j < k`` and ``arg(j)`` give coefficients,
+    ``None`` for zeros. Without one it is derived from the JVP rule: see `transforms.taylor`.
+    """
+    taylor: ClassVar[Callable[..., Any] | None] = None
+    """``taylor(args, order)``: series of the results of an operation that holds programs.
+
+    Arguments and results are lists of coefficients from order 0, ``None`` for zeros; what has no
+    series is a list of one.
+    """
     calls_users: ClassVar[bool] = False
     """Whether it holds functions of the user's, which run later than they are traced."""
     may_run_forever: ClassVar[bool] = False
     """Whether it may not end on values that it was not meant for."""
+
+    @property
+    def may_refuse(self) -> bool:
+        """Whether it raises for some integers among its arguments."""
+        return False
+
     shows_progress: ClassVar[bool] = False
     """Whether it is a loop that Python runs in parts, to show how far it is."""
     agrees: ClassVar[bool | None] = None
@@ -281,7 +303,7 @@ class Primitive:
         Args:
             operand: Which of the index arrays of the form, counted from 0.
             value: The index.
-            position: Its row-major number in the array.
+            position: Its row-major number in the array; -1 where that is not known.
             avals: Types of the arguments of the operation.
         """
         raise self.missing("refused indices")

@@ -12,6 +12,7 @@ This file knows no transformation and no primitive. The operators of `Tracer` ar
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 
-from funcgrad.core.asking import INSTEAD_OF_OBJECTS, Asker, is_about_objects
+from funcgrad.core.asking import INSTEAD_OF_LENGTH, INSTEAD_OF_OBJECTS, Asker, is_about_objects
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.finite import WATCH, inspect, watched_kinds
 from funcgrad.core.source import SourceLocation, current_location, is_raised_by_us, location_of
@@ -31,7 +32,6 @@ from funcgrad.errors import (
     TracerIntegerConversionError,
     UnexpectedTracerError,
 )
-from funcgrad.namespaces import load_answer
 
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ class Trace:
         what: How messages call the transformation, such as ``grad(loss)``.
     """
 
-    __slots__ = ("gave_objects", "is_live", "is_staged", "parent", "what")
+    __slots__ = ("gave_objects", "hidden", "is_live", "is_staged", "parent", "what")
 
     def __init__(self, parent: Trace | None, what: str) -> None:
         self.parent = parent
@@ -52,6 +52,8 @@ class Trace:
         self.is_live = True
         # Whether NumPy got an array of objects that stand for a value of this trace.
         self.gave_objects = False
+        # What was last said of a length; NumPy says in its place that it wants a sequence.
+        self.hidden = ""
         # Whether operations end up in a program, where they carry the user's lines.
         self.is_staged: bool = parent is not None and parent.is_staged
 
@@ -79,7 +81,8 @@ def _watched(primitive: Any, args: tuple[Any, ...]) -> Any:
     with np.errstate(all="ignore"):
         out = primitive.impl(*args)
     if not primitive.is_composite:
-        inspect(primitive.name, args, out if primitive.multiple_results else [out])
+        results = out if primitive.multiple_results else [out]
+        inspect(primitive.name, args, results, primitive.is_elementwise)
     return out
 
 
@@ -89,7 +92,12 @@ current_trace: Callable[[], Trace] = _current.get
 """The trace that interprets primitives in this thread and context now."""
 
 enter_trace = _current.set
-"""Make a trace current; returns the token for `leave_trace`. The fast form of `using_trace`."""
+"""Make a trace current; returns the token for `leave_trace`. The fast form of `using_trace`.
+
+Ctrl-C may arrive as soon as this has returned, and a trace that stayed current would get all that
+follows. So the token is that of a call that changes nothing, and the trace is entered within the
+``try`` whose ``finally`` leaves it.
+"""
 
 leave_trace = _current.reset
 
@@ -97,8 +105,9 @@ leave_trace = _current.reset
 @contextmanager
 def using_trace(trace: Trace) -> Iterator[None]:
     """Make ``trace`` the current trace within a block."""
-    token = enter_trace(trace)
+    token = enter_trace(current_trace())
     try:
+        enter_trace(trace)
         yield
     finally:
         leave_trace(token)
@@ -106,8 +115,9 @@ def using_trace(trace: Trace) -> Iterator[None]:
 
 def run_under(trace: Trace, function: Callable[..., T], *args: Any) -> T:
     """Call ``function`` with ``trace`` current; its tracers are dead afterwards."""
-    token = enter_trace(trace)
+    token = enter_trace(current_trace())
     try:
+        enter_trace(trace)
         return function(*args)
     except Exception as error:
         explain(error, trace)
@@ -166,6 +176,21 @@ class Tracer:
         """The value if this trace happens to know it (it evaluates eagerly), else `None`."""
         return None
 
+    @property
+    def _value(self) -> Any:
+        """The innermost value, under the name by which programs for autograd print it.
+
+        Raises:
+            ConcretizationTypeError: If there is no value yet, as under `jit` and `vmap`.
+        """
+        value = self.concrete()
+        if value is None:
+            raise ConcretizationTypeError(
+                f"getval needs a value, but this is {self!r}, which has none yet. Print with "
+                "funcgrad.debug.print, branch with numpy.where or funcgrad.lax.cond."
+            )
+        return value._value if isinstance(value, Tracer) else value
+
     def origin(self) -> list[str]:
         """Lines that say where the value came from, for messages."""
         return []
@@ -193,23 +218,46 @@ class Tracer:
 
     @property
     def _numba_type_(self) -> NoReturn:
-        load_answer("_numba_type_")
-        raise AttributeError("_numba_type_")
+        # A function of Numba's asks its arguments for their types. Others (`hasattr`, inspection)
+        # find nothing here.
+        if not str(sys._getframe(1).f_globals.get("__name__")).startswith("numba."):
+            raise AttributeError("_numba_type_")
+        self._check_live()
+        asker = Asker()
+        raise TracerArrayConversionError(
+            self._message(
+                f"{asker.compiled}, which Numba compiled, needs arrays, but it was called with",
+                asker.instead_of_compiled(),
+            )
+        )
 
     def __repr__(self) -> str:
-        return f"Traced<{self.aval}> in {self.owner.what}"
+        what = f"Traced<{self.aval}>"
+        known = self.concrete()
+        if known is not None:
+            start = f"{what}(value="
+            array = np.asarray(known)
+            text = np.array2string(array, prefix=start) if array.ndim else str(array)
+            what = f"{start}{text})"
+        return f"{what} in {self.owner.what}"
 
     def __format__(self, spec: str) -> str:
-        return repr(self)
+        known = self.concrete() if spec and not self.aval.shape else None
+        return repr(self) if known is None else format(np.asarray(known).item(), spec)
 
     def __bool__(self) -> bool:
         known = self._known("bool")
         if known is not None:
             return bool(known)
+        asker = Asker()
+        if asker.makes_array:
+            raise TracerIntegerConversionError(
+                self._message(f"{asker.function}: the shape depends on", INSTEAD_OF_LENGTH)
+            )
         raise TracerBoolConversionError(
             self._message(
                 "`if`, `while`, `and`, `or`, `not` and `bool()` need a concrete bool, but this is",
-                Asker().instead_of_bool() + self._about_objects(),
+                asker.instead_of_bool() + self._about_objects(),
             )
         )
 
@@ -233,12 +281,14 @@ class Tracer:
         known = self._known("index")
         if known is not None and self.aval.dtype.kind in "iu":
             return int(known)
-        raise TracerIntegerConversionError(
-            self._message(
-                "an index, a shape or a length must be a concrete integer, but this is",
-                Asker().instead_of_integer(),
-            )
-        )
+        asker = Asker()
+        if asker.makes_array:
+            what, advice = f"{asker.function}: the shape depends on", INSTEAD_OF_LENGTH
+        else:
+            what = "an index, a shape or a length must be a concrete integer, but this is"
+            advice = asker.instead_of_integer()
+        self.owner.hidden = self._message(what, advice)
+        raise TracerIntegerConversionError(self.owner.hidden)
 
     def refuse_array(self) -> NoReturn:
         """Raise the error for a library that wants the values."""
@@ -296,6 +346,9 @@ def raise_leaked(tracer: Tracer) -> NoReturn:
     )
 
 
+_WANTS_LENGTH = "expected a sequence of integers or a single integer, got 'Traced<"
+
+
 def explain(error: Exception, trace: Trace) -> None:
     """Say where in the user's code an error of ours or of NumPy's was met, if it does not.
 
@@ -313,12 +366,16 @@ def explain(error: Exception, trace: Trace) -> None:
         add_place(refused, location_of(error.__traceback__))
         refused.args = (f"{refused}\n{INSTEAD_OF_OBJECTS}",)
         raise refused from error
+    if trace.hidden and _WANTS_LENGTH in str(error) and not isinstance(error, FuncgradError):
+        raise TracerIntegerConversionError(trace.hidden).with_traceback(
+            error.__traceback__
+        ) from None
     if isinstance(error, AttributeError) and isinstance(error.obj, Tracer):
         _explain_attribute(error, error.obj)
-    cause = error.__cause__
-    if isinstance(cause, FuncgradError) and not isinstance(error, FuncgradError):
-        add_place(cause, location_of(cause.__traceback__))
-        raise cause from None
+    hidden = error.__cause__
+    if isinstance(hidden, FuncgradError) and not isinstance(error, FuncgradError):
+        add_place(hidden, location_of(hidden.__traceback__))
+        raise hidden from None
     if isinstance(error, FuncgradError) or is_raised_by_us(error.__traceback__):
         add_place(error, location_of(error.__traceback__))
 

@@ -14,10 +14,11 @@ from funcgrad.diagnostics.gradients import (
 )
 from funcgrad.diagnostics.graph import Graph, draw
 from funcgrad.diagnostics.health import GradientReport, LeafReport, gradient_report
-from funcgrad.diagnostics.monitor import History, MonitorState, monitor
+from funcgrad.diagnostics.monitor import History, MonitorState, Statistics, monitor
 from funcgrad.diagnostics.nonfinite import FirstNonFinite, find_nan
 from funcgrad.diagnostics.pictures import (
     plot_activations,
+    plot_distributions,
     plot_gradient_flow,
     plot_histograms,
     plot_norms,
@@ -39,6 +40,7 @@ __all__ = [
     "LeafReport",
     "MonitorState",
     "Spectrum",
+    "Statistics",
     "activation_report",
     "check_gradients",
     "compare",
@@ -48,6 +50,7 @@ __all__ = [
     "hessian_spectrum",
     "monitor",
     "plot_activations",
+    "plot_distributions",
     "plot_gradient_flow",
     "plot_histograms",
     "plot_norms",

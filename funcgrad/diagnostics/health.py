@@ -23,6 +23,7 @@ from funcgrad.diagnostics.record import Record, record
 from funcgrad.diagnostics.tables import short, table
 from funcgrad.errors import ArgumentError, TreeError
 from funcgrad.forking import cached_property
+from funcgrad.optim.scaling import check_rate
 from funcgrad.pytree import tree_leaves, tree_structure
 from funcgrad.records import dataclass
 from funcgrad.transforms.linearize import linearize_flat
@@ -197,7 +198,8 @@ def gradient_report(
         A `GradientReport`.
 
     Raises:
-        ArgumentError: If the loss is not a real scalar, or no parameter is floating.
+        ArgumentError: If the loss is not a real scalar, no parameter is floating, or the learning
+            rate is not positive and finite.
         TreeError: If ``updates`` have another structure than ``params``.
 
     Example:
@@ -210,6 +212,7 @@ def gradient_report(
         {"params['unused']": 'disconnected'}
     """
     check_callable(loss, "gradient_report")
+    check_rate(learning_rate)
     what = f"gradient_report({name_of(loss)})"
 
     def alone(params: Any, *batch: Any) -> Any:

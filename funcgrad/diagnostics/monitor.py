@@ -1,8 +1,11 @@
-"""Watching a training loop: norms of gradients and updates, step by step.
+"""Watching a training loop: norms and distributions of gradients and updates, step by step.
 
 A monitor is a gradient transformation that changes nothing and keeps norms in its state, so that
 it can stand before and after others in a chain, and is compiled with the step. A `History`
 collects what the states hold, outside of the compiled code.
+
+Means and standard deviations are computed in two passes, since the difference of two large sums
+would lose them where the mean is large.
 """
 
 from __future__ import annotations
@@ -20,8 +23,39 @@ from funcgrad.tree_util import register_dataclass
 
 
 @dataclass(frozen=True)
+class Statistics:
+    """Distribution of the finite entries of an array; of magnitudes, where they are complex.
+
+    Attributes:
+        mean: Their mean.
+        std: Their standard deviation.
+        norm: Root of the sum of the squares of all entries.
+        low: The smallest one.
+        high: The largest one.
+        counts: How many lie in each of the bins, which divide low to high evenly.
+    """
+
+    mean: Any
+    std: Any
+    norm: Any
+    low: Any
+    high: Any
+    counts: Any
+
+    @property
+    def edges(self) -> np.ndarray:
+        """Borders of the bins: one more than there are bins."""
+        return np.linspace(self.low, self.high, len(self.counts) + 1)
+
+
+register_dataclass(
+    Statistics, data_fields=["mean", "std", "norm", "low", "high", "counts"], meta_fields=[]
+)
+
+
+@dataclass(frozen=True)
 class MonitorState:
-    """What a monitor saw last; a pytree of scalars.
+    """What a monitor saw last; a pytree.
 
     Attributes:
         count: How many updates it saw.
@@ -29,6 +63,8 @@ class MonitorState:
         largest: Largest absolute entry.
         non_finite: How many entries are NaN or infinite.
         data_norms: Norm of every parameter, if it got them; zeros otherwise.
+        statistics: `Statistics` of every leaf, a list; empty without bins.
+        data_statistics: Those of every parameter, if it got them.
         name: Which monitor it is.
     """
 
@@ -37,17 +73,22 @@ class MonitorState:
     largest: Any
     non_finite: Any
     data_norms: Any
+    statistics: list[Statistics]
+    data_statistics: list[Statistics]
     name: str
 
 
 register_dataclass(
     MonitorState,
-    data_fields=["count", "norms", "largest", "non_finite", "data_norms"],
+    data_fields=[
+        *("count", "norms", "largest", "non_finite", "data_norms"),
+        *("statistics", "data_statistics"),
+    ],
     meta_fields=["name"],
 )
 
 
-def monitor(name: str = "gradients") -> GradientTransformation:
+def monitor(name: str = "gradients", bins: int = 0) -> GradientTransformation:
     """A gradient transformation that changes nothing and keeps norms in its state.
 
     One pass over the updates, compiled with the rest of the step. Give the parameters to ``update``
@@ -55,9 +96,14 @@ def monitor(name: str = "gradients") -> GradientTransformation:
 
     Args:
         name: Under which a `History` collects it, such as ``"before clipping"``.
+        bins: How many bins histograms have. With 0 there are neither histograms nor means and
+            standard deviations, which take further passes.
 
     Returns:
         A pair ``(init, update)``, for `funcgrad.optim.chain` among others.
+
+    Raises:
+        ArgumentError: If the name is no text, or the number of bins no integer of at least 0.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -70,12 +116,19 @@ def monitor(name: str = "gradients") -> GradientTransformation:
     if not isinstance(name, str):
         raise ArgumentError(f"monitor needs a text as name, got a {type(name).__name__}.")
 
+    if type(bins) is not int or bins < 0:
+        raise ArgumentError(f"monitor needs a number of bins of at least 0, got {bins!r}.")
+
+    def statistics(tree: Any) -> list[Statistics]:
+        return [_statistics(x, bins) for x in tree_leaves(tree)] if bins else []
+
     def init(params: Any) -> MonitorState:
         zeros = tree_map(lambda p: fnp.zeros((), _real(p)), params)
         zero = np.zeros((), np.int64)
         kinds = [np.dtype(_real(p)) for p in tree_leaves(params)]
         largest = fnp.zeros((), np.result_type(*kinds) if kinds else np.float64)
-        return MonitorState(zero, zeros, largest, zero.copy(), zeros, name)
+        nothing = statistics(tree_map(fnp.zeros_like, params))
+        return MonitorState(zero, zeros, largest, zero.copy(), zeros, nothing, nothing, name)
 
     def update(updates: Any, state: MonitorState, params: Any = None) -> tuple[Any, MonitorState]:
         leaves = [fnp.asarray(u) for u in tree_leaves(updates)]
@@ -86,8 +139,12 @@ def monitor(name: str = "gradients") -> GradientTransformation:
             if leaf.size:
                 largest = fnp.maximum(largest, fnp.max(fnp.abs(leaf)).astype(largest.dtype))
             non_finite = non_finite + fnp.sum(~fnp.isfinite(leaf))
-        data = state.data_norms if params is None else tree_map(_norm, params)
-        return updates, MonitorState(state.count + 1, norms, largest, non_finite, data, name)
+        seen = state.count + 1, norms, largest, non_finite
+        if params is None:
+            data, of_data = state.data_norms, state.data_statistics
+        else:
+            data, of_data = tree_map(_norm, params), statistics(params)
+        return updates, MonitorState(*seen, data, statistics(updates), of_data, name)
 
     return GradientTransformation(init, update)
 
@@ -104,6 +161,30 @@ def _norm(x: Any) -> Any:
     return fnp.sqrt(fnp.sum(magnitude * magnitude))
 
 
+def _statistics(x: Any, bins: int) -> Statistics:
+    x = fnp.asarray(x)
+    real = _real(x)
+    values = fnp.abs(x) if x.dtype.kind == "c" else x.astype(real)
+    norm = _norm(x)
+    if not x.size:
+        zero = norm * 0
+        return Statistics(zero, zero, norm, zero, zero, fnp.zeros(bins, np.int64))
+    is_finite = fnp.isfinite(values)
+    count = fnp.maximum(fnp.sum(is_finite), 1).astype(real)
+    mean = fnp.sum(fnp.where(is_finite, values, 0)) / count
+    deviations = fnp.where(is_finite, values - mean, 0)
+    std = fnp.sqrt(fnp.sum(deviations * deviations) / count)
+    low = fnp.min(fnp.where(is_finite, values, np.inf))
+    high = fnp.max(fnp.where(is_finite, values, -np.inf))
+    is_any = low <= high
+    low, high = fnp.where(is_any, low, 0).astype(real), fnp.where(is_any, high, 0).astype(real)
+    width = fnp.where(low < high, high - low, 1)
+    shares = fnp.where(is_finite, (values - low) / width, 0)
+    places = fnp.minimum((shares * bins).astype(np.int64), bins - 1)
+    counts = fnp.bincount(places.ravel(), is_finite.ravel(), length=bins).astype(np.int64)
+    return Statistics(mean.astype(real), std.astype(real), norm, low, high, counts)
+
+
 class History:
     """What happened in a training loop, step by step, as lists of numbers.
 
@@ -114,6 +195,9 @@ class History:
             parameter is 0; only of monitors that got the parameters.
         largest: For every monitor the largest absolute entry.
         non_finite: For every monitor the number of entries that are NaN or infinite.
+        statistics: For every monitor that has bins, and every leaf, its `Statistics`: mean,
+            standard deviation, norm, histogram.
+        data_statistics: The same of the parameters, if a monitor with bins got them.
         values: What else was recorded, such as the loss.
 
     Example:
@@ -125,6 +209,11 @@ class History:
         ...     history.record(state, loss=scale**2)
         >>> history.norms["all"], history.values["loss"]
         ([5.0, 10.0], [1.0, 4.0])
+        >>> watch = fg.diagnostics.monitor("entries", bins=2)
+        >>> history.record(watch.update(np.array([3.0, 4.0]), watch.init(np.ones(2)))[1])
+        >>> (seen,) = history.statistics["entries"][""]
+        >>> float(seen.mean), float(seen.std), seen.counts, seen.edges
+        (3.5, 0.5, array([1, 1]), array([3. , 3.5, 4. ]))
     """
 
     def __init__(self) -> None:
@@ -133,6 +222,8 @@ class History:
         self.ratios: dict[str, dict[str, list[float]]] = {}
         self.largest: dict[str, list[float]] = {}
         self.non_finite: dict[str, list[int]] = {}
+        self.statistics: dict[str, dict[str, list[Statistics]]] = {}
+        self.data_statistics: dict[str, dict[str, list[Statistics]]] = {}
         self.values: dict[str, list[float]] = {}
 
     def record(self, state: Any, **values: Any) -> None:
@@ -176,3 +267,11 @@ class History:
             of_leaves.setdefault(path, []).append(norm)
             if has_data:
                 ratios.setdefault(path, []).append(norm / float(data) if data > 0 else np.nan)
+        for kept, found in (
+            (self.statistics, seen.statistics),
+            (self.data_statistics, seen.data_statistics if has_data else []),
+        ):
+            for (path, _), one in zip(rows, found, strict=False):
+                kept.setdefault(seen.name, {}).setdefault(path, []).append(
+                    tree_map(np.asarray, one)
+                )

@@ -14,6 +14,7 @@ from funcgrad.api.debugging import debug_infs, debug_nans
 from funcgrad.api.differentiation import vjp
 from funcgrad.core.avals import aval_of
 from funcgrad.core.finite import describe
+from funcgrad.core.origins import Made, Origins, following
 from funcgrad.diagnostics.record import record
 from funcgrad.errors import NonFiniteError
 from funcgrad.primitives.objects import flatten_held
@@ -34,7 +35,8 @@ class FirstNonFinite:
         result: The value in which it is.
         steps: Steps of the loops around it, from the inside outwards.
         arguments: If it came in, the arguments that hold one; empty if it is a constant.
-        infinity: For a NaN the first infinity up to the end of its phase, which may be its cause.
+        infinity: For a NaN that was made of an infinity, where that infinity comes from.
+        is_first: Whether there was none of its kind before; not so of the infinity behind a NaN.
     """
 
     kind: str
@@ -46,6 +48,7 @@ class FirstNonFinite:
     steps: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
     infinity: FirstNonFinite | None = None
+    is_first: bool = True
 
     @property
     def index(self) -> tuple[int, ...] | None:
@@ -69,7 +72,8 @@ class FirstNonFinite:
         if self.operation is None:
             holders = ", ".join(self.arguments) or "a constant of the function"
             return f"the {name} came in from outside, in {holders}"
-        lines = [f"{self.operation} gave the first {name}, in the {self.phase} pass"]
+        which = f"the first {name}" if self.is_first else "that infinity"
+        lines = [f"{self.operation} gave {which}, in the {self.phase} pass"]
         if self.line is not None:
             lines.append(f"  at            {self.line}")
         lines += [f"  operand       {describe(x)}" for x in self.operands]
@@ -112,13 +116,17 @@ def find_nan(
     for phase, run in phases:
         found = search.first("nan", phase, run)
         if found is not None:
-            return replace(found, infinity=search.first_infinity(phases, found))
+            return replace(found, infinity=search.cause(phases, run, found))
     for phase, run in phases:
         if any(_holds(x, np.isinf) for x in run()):
             found = search.first("inf", phase, run)
             if found is not None:
                 return found
     return None
+
+
+Run = Callable[[], list[Any]]
+Phases = list[tuple[str, Run]]
 
 
 class _Search:
@@ -128,6 +136,7 @@ class _Search:
         self.f = f
         self.args = args
         self.kwargs = kwargs
+        self.origins = Origins()
         self.leaves, self.tree = flatten_held((args, kwargs))
         self.paths = leaf_paths(args) + (leaf_paths(kwargs, "kwargs") if kwargs else [])
 
@@ -152,45 +161,63 @@ class _Search:
         values, pull = vjp(floating, *[self.leaves[i] for i in active])
         return list(pull([np.ones_like(x) for x in values]))
 
-    def first(self, kind: str, phase: str, run: Callable[[], list[Any]]) -> FirstNonFinite | None:
+    def first(self, kind: str, phase: str, run: Run) -> FirstNonFinite | None:
         """What a run meets first, if anything."""
         watch: Callable[[], AbstractContextManager[None]]
         watch = debug_nans if kind == "nan" else debug_infs
+        self.origins = Origins(self.leaves)
         try:
-            with watch():
+            with watch(), following(self.origins):
                 results = run()
         except NonFiniteError as error:
             if error.operation is None:
-                return self.from_outside(phase)
-            return FirstNonFinite(
-                kind,
-                phase,
-                error.operation,
-                error.line,
-                error.operands,
-                error.result,
-                tuple(error.steps),
-            )
+                return self.from_outside("nan", phase)
+            return _found(error, phase)
         if kind == "nan" and any(_holds(x, np.isnan) for x in results):
-            return self.from_outside(phase)
+            return self.from_outside("nan", phase)
         return None
 
-    def from_outside(self, phase: str) -> FirstNonFinite:
+    def from_outside(self, kind: str, phase: str) -> FirstNonFinite:
         rows = zip(self.paths, self.leaves, strict=True)
-        holders = tuple(path for path, leaf in rows if _holds(leaf, np.isnan))
-        return FirstNonFinite("nan", phase, None, None, (), None, arguments=holders)
+        test = np.isnan if kind == "nan" else np.isinf
+        holders = tuple(path for path, leaf in rows if _holds(leaf, test))
+        return FirstNonFinite(kind, phase, None, None, (), None, arguments=holders)
 
-    def first_infinity(
-        self, phases: list[tuple[str, Callable[[], list[Any]]]], nan: FirstNonFinite
-    ) -> FirstNonFinite | None:
-        """The first infinity up to the phase in which the NaN is."""
-        if nan.operation is None:
+    def cause(self, phases: Phases, run: Run, nan: FirstNonFinite) -> FirstNonFinite | None:
+        """Where the infinity comes from that the NaN was made of, if it was made of one."""
+        cause = self.origins.cause
+        if cause is None:
             return None
-        for phase, run in phases:
-            found = self.first("inf", phase, run)
-            if found is not None or phase == nan.phase:
-                return found
-        return None
+        if cause.made is None:
+            return replace(self.from_outside("inf", nan.phase), is_first=False)
+        if nan.phase == "backward":  # the function is run once more there, with its derivative
+            forward, run_forward = phases[0]
+            self.first("nan", forward, run_forward)
+            same = self.origins.like(cause.made)
+            if same is not None:
+                return self._made(forward, run_forward, same)
+        return self._made(nan.phase, run, cause.made)
+
+    def _made(self, phase: str, run: Run, made: Made) -> FirstNonFinite | None:
+        """An operation of a run, with the steps of the loops around it."""
+        try:
+            with debug_nans(), following(Origins(stop_at=made)):
+                run()
+        except NonFiniteError as error:
+            return replace(_found(error, phase), is_first=False)
+        return None  # the function did something else this time
+
+
+def _found(error: NonFiniteError, phase: str) -> FirstNonFinite:
+    return FirstNonFinite(
+        error.kind,
+        phase,
+        error.operation,
+        error.line,
+        error.operands,
+        error.result,
+        tuple(error.steps),
+    )
 
 
 def _holds(value: Any, test: Callable[[Any], Any]) -> bool:

@@ -6,6 +6,7 @@ Every function returns a figure: ``figure.savefig("flow.png")``.
 from __future__ import annotations
 
 import importlib
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from funcgrad.pytree import keystr, tree_flatten_with_path
 
 _MOST_PANELS = 30
 _MOST_LINES = 12
+_MOST_COLUMNS = 60
 _COLORS = {
     "healthy": "tab:green",
     "cancelled": "tab:gray",
@@ -197,6 +199,66 @@ def plot_norms(history: History, title: str = "norms over time") -> Any:
             axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.01, 1.0))
     axes.set_xlabel("step")
     figure.suptitle(title)
+    return figure
+
+
+def plot_distributions(
+    history: History, name: str, data: bool = False, title: str | None = None
+) -> Any:
+    """Histograms over time: how the entries of every leaf are distributed, step by step.
+
+    Args:
+        history: Of a monitor that has bins.
+        name: Which monitor.
+        data: Whether the parameters are shown instead of the updates that passed the monitor.
+        title: Stands above the picture; by default the name of the monitor.
+
+    Returns:
+        A matplotlib figure: a panel for every leaf, a column for every step (evenly chosen, if
+        there are many), darker where there are more entries, with the mean (line) and the mean
+        plus and minus the standard deviation (dashed).
+
+    Raises:
+        ArgumentError: If there are no histograms of that name, or too many leaves.
+        LibraryError: If matplotlib is not installed.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> watch, history = fg.diagnostics.monitor("all", bins=9), fg.diagnostics.History()
+        >>> state = watch.init(np.zeros(50))
+        >>> for scale in (1.0, 2.0):
+        ...     history.record(watch.update(scale * np.linspace(-1, 1, 50), state)[1])
+        >>> figure = fg.diagnostics.plot_distributions(history, "all")
+    """
+    leaves = (history.data_statistics if data else history.statistics).get(name, {})
+    if not 1 <= len(leaves) <= _MOST_PANELS:
+        raise ArgumentError(
+            f"plot_distributions shows 1 to {_MOST_PANELS} leaves, and monitor {name!r} has "
+            f"recorded histograms of {len(leaves)}: monitor({name!r}, bins=30) records them."
+        )
+    columns = min(len(leaves), 3)
+    lines = -(-len(leaves) // columns)
+    figure = _figure(4 * columns, 2.6 * lines + 0.4)
+    panels = figure.subplots(lines, columns, squeeze=False)
+    for axes in panels.flat[len(leaves) :]:
+        axes.axis("off")
+    for axes, (path, steps) in zip(panels.flat, leaves.items(), strict=False):
+        borders = np.linspace(0, len(steps), min(len(steps), _MOST_COLUMNS) + 1).astype(int)
+        for i, end in itertools.pairwise(borders):
+            shares = steps[i].counts / max(steps[i].counts.max(), 1)
+            if steps[i].low < steps[i].high:
+                axes.pcolormesh(
+                    [i, end], steps[i].edges, np.sqrt(shares)[:, None], cmap="Blues", vmin=0, vmax=1
+                )
+        means, stds = (np.array([getattr(s, what) for s in steps]) for what in ("mean", "std"))
+        axes.plot(means, color="tab:red", linewidth=1.2)
+        for sign in (-1, 1):
+            axes.plot(means + sign * stds, color="tab:red", linewidth=0.8, linestyle="--")
+        axes.set_title(path or "all", fontsize=9)
+        axes.tick_params(labelsize=8)
+    for axes in panels[-1]:
+        axes.set_xlabel("step")
+    figure.suptitle(name if title is None else title)
     return figure
 
 

@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.error_state import of_caller
 from funcgrad.core.primitive import BatchDim, Primitive, Value, mapped_length
 from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.errors import DtypeError, MissingRuleError, ShapeError
@@ -67,7 +68,7 @@ class _Callback(Primitive):
         return (self.function,)
 
     def impl(self, *args: Any) -> Any:
-        with using_trace(EVAL):
+        with using_trace(EVAL), of_caller():
             results = self.function(*map(_copied, args))
         return checked(results, self.out_avals, self.label)
 
@@ -156,7 +157,9 @@ class _ByLane:
         rows = []
         for i in range(self.size):
             lane = [x if d is None else x[i] for x, d in zip(args, self.dims, strict=True)]
-            rows.append(checked(single.function(*lane), single.out_avals, single.label))
+            with of_caller():
+                results = single.function(*lane)
+            rows.append(checked(results, single.out_avals, single.label))
         return [
             np.stack([row[k] for row in rows]) if rows else np.empty((0, *a.shape), a.dtype)
             for k, a in enumerate(single.out_avals)

@@ -24,6 +24,7 @@ from funcgrad.higher_order.checked_programs import check_program
 from funcgrad.higher_order.jit import Jit, run_program, scatter
 from funcgrad.higher_order.linearity import parted, together
 from funcgrad.higher_order.policies import Policy, everything_saveable, nothing_saveable
+from funcgrad.higher_order.series import taylor_of_call
 from funcgrad.lowering import Barrier as BarrierForm
 from funcgrad.lowering import Call, Form, Reindex
 from funcgrad.passes.dce import dce
@@ -113,6 +114,7 @@ class Checkpoint(Primitive):
 
     multiple_results = True
     is_composite = True
+    taylor = taylor_of_call
     makes_no_nans = True
 
     @property

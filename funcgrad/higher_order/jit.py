@@ -25,6 +25,7 @@ from funcgrad.core.program import Program, evaluate
 from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.higher_order.checked_programs import check_program
 from funcgrad.higher_order.linearity import parted, together
+from funcgrad.higher_order.series import taylor_of_call
 from funcgrad.lowering import Call, Form
 from funcgrad.records import dataclass
 from funcgrad.transforms.programs import (
@@ -160,6 +161,7 @@ class Jit(Primitive):
 
     multiple_results = True
     is_composite = True
+    taylor = taylor_of_call
     makes_no_nans = True
 
     @property

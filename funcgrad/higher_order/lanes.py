@@ -4,8 +4,9 @@ Under `vmap` the code of a branch, or of one more step of a loop, is evaluated f
 `choose` keeps the results of those that wanted it. The gate in front of it takes care of the
 others: no cotangent or tangent passes it, so nothing that happens behind it reaches a derivative.
 Where that is not enough the others get the values of a lane that does run the code: it could run
-for ever on values that it was not meant for, or make an infinity that meets, in a contraction with
-an array that all lanes share, the zeros of a gate. Checks in it count where it was wanted.
+for ever, or raise, on values that it was not meant for, or make an infinity that meets, in a
+contraction with an array that all lanes share, the zeros of a gate. Checks in it count where it was
+wanted.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 from funcgrad.core.avals import aval_of, shaped
 from funcgrad.core.checks import EXPLICIT
 from funcgrad.core.primitive import Primitive
-from funcgrad.core.program import Program, evaluate
+from funcgrad.core.program import Equation, Program, Var, evaluate
 from funcgrad.dtypes import BOOL
 from funcgrad.higher_order.checked_programs import check_program
 from funcgrad.higher_order.checks import FINE, Check, Failure
@@ -45,27 +46,37 @@ def guard(flag: Any, values: Sequence[Any]) -> list[Any]:
     """As `gate`; lanes where ``flag`` does not hold get the values of the first where it does."""
     if not shape_of(flag)[0]:
         return list(values)
-    lane = ArgMax(0).bind(flag)
+    lane, first = ArgMax(0).bind(flag), Gather((0,), "clip")
     return [
-        choose(flag, x, broadcast_to(stop_gradient.bind(Gather((0,)).bind(x, lane)), shape_of(x)))
+        choose(flag, x, broadcast_to(stop_gradient.bind(first.bind(x, lane)), shape_of(x)))
         for x in values
     ]
 
 
 def is_guard_needed(program: Program, values: Sequence[Any], is_mapped: Sequence[bool]) -> bool:
     """Whether gates are not enough in front of a program with these arguments."""
+    return bool(_guarded(program, values, is_mapped)) or needs_its_values(program)
+
+
+def _guarded(program: Program, values: Sequence[Any], is_mapped: Sequence[bool]) -> frozenset[int]:
+    """The numbers of the arguments in front of which gates are not enough."""
     shared = [aval_of(x) for x, on in zip(values, is_mapped, strict=True) if not on]
-    return may_run_forever(program) or any(a.shape and a.dtype.kind in "fc" for a in shared)
+    if _may_run_forever(program) or any(a.shape and a.dtype.kind in "fc" for a in shared):
+        return frozenset(range(len(values)))
+    return _of_indices(program)
 
 
 def shield(
     program: Program, flag: Any, values: Sequence[Any], is_mapped: Sequence[bool]
 ) -> list[Any]:
     """Arguments for a program over lanes, with which those without ``flag`` do no harm."""
-    mapped = [x for x, on in zip(values, is_mapped, strict=True) if on]
-    is_guarded = is_guard_needed(program, values, is_mapped)
-    safe = iter(guard(flag, mapped) if is_guarded else [gate(flag, x) for x in mapped])
-    return [next(safe) if on else x for x, on in zip(values, is_mapped, strict=True)]
+    guarded = _guarded(program, values, is_mapped)
+    chosen = [i for i, on in enumerate(is_mapped) if on and i in guarded]
+    safe = dict(zip(chosen, guard(flag, [values[i] for i in chosen]), strict=True))
+    return [
+        safe[i] if i in safe else gate(flag, x) if on else x
+        for i, (x, on) in enumerate(zip(values, is_mapped, strict=True))
+    ]
 
 
 def broadcast_lanes(
@@ -97,15 +108,52 @@ def _count_if(program: Program) -> Program:
     return stage_closed(run, [shaped((), BOOL), *program.in_avals], program.name)
 
 
-def may_run_forever(program: Program) -> bool:
-    """Whether a program contains, at any depth, an operation that may never end."""
+def needs_its_values(program: Program) -> bool:
+    """Whether a program may run for ever, or raise, on values that it was not meant for."""
+    return _may_run_forever(program) or _may_refuse(program)
+
+
+def _may_run_forever(program: Program) -> bool:
     return program.memo(
         "may run forever",
         lambda: any(
-            e.primitive.may_run_forever or any(map(may_run_forever, subprograms(e.primitive)))
+            e.primitive.may_run_forever or any(map(_may_run_forever, subprograms(e.primitive)))
             for e in program.equations
         ),
     )
+
+
+def _may_refuse(program: Program) -> bool:
+    return program.memo(
+        "may refuse", lambda: any(_asked(e, _constants(program)) for e in program.equations)
+    )
+
+
+def _of_indices(program: Program) -> frozenset[int]:
+    """The numbers of the inputs that indices depend on which the program may refuse."""
+    return program.memo("of indices", lambda: _find_of_indices(program))
+
+
+def _find_of_indices(program: Program) -> frozenset[int]:
+    known, needed = _constants(program), set()
+    for equation in reversed(program.equations):
+        needed.update(_asked(equation, known))
+        if not needed.isdisjoint(equation.outputs):
+            needed.update(x for x in equation.inputs if isinstance(x, Var))
+    return frozenset(i for i, var in enumerate(program.inputs) if var in needed)
+
+
+def _constants(program: Program) -> set[Var]:
+    return {var for var, _ in program.constants}
+
+
+def _asked(equation: Equation, known: set[Var]) -> list[Var]:
+    """The inputs on which it depends whether an equation raises."""
+    variables = [x for x in equation.inputs if isinstance(x, Var) and x not in known]
+    if any(map(_may_refuse, subprograms(equation.primitive))):
+        return variables
+    is_picky = equation.primitive.may_refuse
+    return [x for x in variables if is_picky and x.aval.dtype.kind in "iu"]
 
 
 def subprograms(primitive: Primitive) -> list[Program]:

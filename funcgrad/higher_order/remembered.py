@@ -25,12 +25,15 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from funcgrad.core.axes import axes_in_scope
+from funcgrad.core.dialect import dialect
 from funcgrad.core.drift import promotion_mode
+from funcgrad.core.index_rule import INDEX_RULE
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Program
 from funcgrad.core.transformed import MadeOf
 from funcgrad.digests import digest
-from funcgrad.forking import held_by_forks
+from funcgrad.exact import exact_key
+from funcgrad.forking import Lock
 from funcgrad.higher_order.closures import HoldsFunctions
 from funcgrad.higher_order.jit import is_jit_disabled
 from funcgrad.higher_order.lanes import subprograms
@@ -62,7 +65,7 @@ _IMPURE_BUILTINS = frozenset(
 _IMPURE_OPCODES = frozenset(
     dis.opmap[name] for name in ("IMPORT_NAME", "STORE_GLOBAL", "DELETE_GLOBAL")
 )
-_CONSTANTS = (type(None), bool, int, str, bytes, type(...))
+_CONSTANTS = (type(None), bool, int, float, complex, str, bytes, type(...))
 _DISPATCHER = type(np.sum)
 
 
@@ -106,12 +109,8 @@ class _Walk:
     def visit(self, value: Any) -> Hashable:
         """A description of a value."""
         kind = type(value)
-        if kind in _CONSTANTS:
-            return kind, value
-        if kind is float or kind is complex:
-            return kind, repr(value)
-        if isinstance(value, np.generic):
-            return kind, value.dtype, value.tobytes()
+        if kind in _CONSTANTS or isinstance(value, np.generic):
+            return exact_key(value)
         if isinstance(value, np.dtype | np.ufunc | _DISPATCHER):
             return value
         if id(value) in self.places:
@@ -145,7 +144,7 @@ class _Walk:
         if isinstance(value, HoldsFunctions):
             return tuple([self.visit(function) for function in value.functions()])
         if isinstance(value, Primitive | CodeType | PyTreeDef) or _is_own_data(value):
-            return value
+            return exact_key(value)
         if isinstance(value, type | BuiltinFunctionType) and _is_pure(value):
             return id(value)
         raise _Unknown
@@ -277,7 +276,7 @@ class Traced(Protocol):
 
 _remembered: OrderedDict[Hashable, tuple[Any, list[Any], bool]] = OrderedDict()
 """What was made, what its key describes, and whether only the very same functions may use it."""
-_lock = held_by_forks()
+_lock = Lock()
 
 
 def remembered(
@@ -296,7 +295,8 @@ def remembered(
     if before is None:
         return make()
     description, kept = before
-    key = (what, description, axes_in_scope(), promotion_mode(), is_jit_disabled())
+    settings = (promotion_mode(), dialect(), INDEX_RULE.clamps, is_jit_disabled())
+    key = (what, description, axes_in_scope(), settings)
     with _lock:
         found = _remembered.get(key)
         if found is not None and (not found[2] or _are_same(found[1], kept)):

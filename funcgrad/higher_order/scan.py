@@ -29,6 +29,7 @@ from funcgrad.higher_order.hoisting import hoisted, invariant_vars, split_ahead
 from funcgrad.higher_order.jit import executable_of, is_jit_disabled, scatter
 from funcgrad.higher_order.linearity import parted, together
 from funcgrad.higher_order.progress import backward, parts_of, progress_bar
+from funcgrad.higher_order.series import taylor_of_scan
 from funcgrad.lowering import Extern, Form, Loop
 from funcgrad.primitives.families import instantiate, zeros_like_aval
 from funcgrad.primitives.shape import Transpose, broadcast_to, shape_of
@@ -71,6 +72,7 @@ class Scan(Primitive):
 
     multiple_results = True
     is_composite = True
+    taylor = taylor_of_scan
     makes_no_nans = True
 
     @property

@@ -34,6 +34,7 @@ from funcgrad.higher_order.lanes import (
 from funcgrad.higher_order.linear_call import zeros
 from funcgrad.higher_order.linearity import parted, together
 from funcgrad.higher_order.scan import cut
+from funcgrad.higher_order.series import taylor_of_switch
 from funcgrad.lowering import Branch, Form
 from funcgrad.primitives.elementwise import convert, equal, maximum, minimum
 from funcgrad.primitives.reductions import ReduceAny
@@ -65,6 +66,7 @@ class Switch(Primitive):
 
     multiple_results = True
     is_composite = True
+    taylor = taylor_of_switch
     makes_no_nans = True
 
     @property

@@ -20,7 +20,7 @@ from funcgrad.core.finite import add_step, watched_kinds
 from funcgrad.core.program import Program, evaluate
 from funcgrad.errors import NonFiniteError
 from funcgrad.higher_order.jit import scatter
-from funcgrad.higher_order.lanes import may_run_forever
+from funcgrad.higher_order.lanes import needs_its_values
 from funcgrad.higher_order.progress import backward, progress_bar
 from funcgrad.higher_order.scan import Scan, cut
 from funcgrad.primitives.elementwise import bitwise_and
@@ -91,7 +91,7 @@ class Tape:
     def _make_chunk(self, length: int) -> Scan:
         loop = self.loop
         n_cond, n_consts = loop.n_cond, len(self.consts)
-        advance = loop.advance_if if may_run_forever(loop.body) else loop.advance_and_choose
+        advance = loop.advance_if if needs_its_values(loop.body) else loop.advance_and_choose
 
         def step(*args: Any) -> list[Any]:
             consts, state = cut(args, n_consts)

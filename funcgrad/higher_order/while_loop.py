@@ -38,6 +38,7 @@ from funcgrad.higher_order.lanes import broadcast_lanes, choose, count_if, gate,
 from funcgrad.higher_order.linearity import nonlinear_equation, parted, together
 from funcgrad.higher_order.progress import counted_parts, progress_bar
 from funcgrad.higher_order.scan import aval_of_linear, cut, dense_tangents
+from funcgrad.higher_order.series import taylor_of_while
 from funcgrad.higher_order.switch import Switch
 from funcgrad.higher_order.tape import Tape
 from funcgrad.lowering import Call, Extern, Form
@@ -84,6 +85,7 @@ class While(Primitive):
 
     multiple_results = True
     is_composite = True
+    taylor = taylor_of_while
     makes_no_nans = True
     may_run_forever = True
 

@@ -34,6 +34,7 @@ from funcgrad.higher_order.staging import (
 )
 from funcgrad.higher_order.switch import Switch
 from funcgrad.primitives.elementwise import convert, not_equal
+from funcgrad.primitives.indexing import as_index
 from funcgrad.pytree import tree_unflatten
 from funcgrad.transforms.programs import stage_closed
 
@@ -144,7 +145,7 @@ def switch(
         )
     if len(branches) == 1:
         return branches[0](*operands)
-    return _choose(convert(index, INT64), branches, labels, operands, what)
+    return _choose(as_index(index), branches, labels, operands, what)
 
 
 def _joined(operands: tuple[Any, ...], operand: Any, what: str) -> tuple[Any, ...]:

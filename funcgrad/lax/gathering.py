@@ -22,7 +22,7 @@ from funcgrad.lax.operands import Array, ArrayLike, Shape, array_operand, same_d
 from funcgrad.lax.shapes import broadcast
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.families import shape_of
-from funcgrad.primitives.indexing import SCATTERS, Gather, default_fill
+from funcgrad.primitives.indexing import SCATTERS, Gather, as_index, default_fill
 from funcgrad.primitives.reductions import ReduceAny
 from funcgrad.primitives.shape import Transpose, reshape
 from funcgrad.transforms.batch import batch_flat
@@ -133,7 +133,7 @@ class _Windows:
         self.lengths = shape_of(x)
         self.sizes = sizes
         self.batch = shape_of(starts)[:-1]
-        starts = p.convert(starts, INT64)
+        starts = as_index(starts)
         rooms = {a: self.lengths[a] - sizes[a] for a in mapped}
         whole = [a for a in kept if sizes[a] == self.lengths[a]]
         # A window as long as its axis has one place, unless being elsewhere counts.

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import aval_of
+from funcgrad.core.defaults import only_defaults
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.lax.operands import array_operand, checked, same_dtype
 from funcgrad.namespaces import present
@@ -418,6 +419,7 @@ def schur(
 
     The last two arguments are without effect, as in JAX.
     """
+    only_defaults("lax.linalg.schur", sort_eig_vals=sort_eig_vals, select_callable=select_callable)
     t, z, _ = checked(Schur(), _square("schur", x))
     return (t, z) if compute_schur_vectors else t
 

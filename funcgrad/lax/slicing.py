@@ -142,8 +142,8 @@ def _from_end(name: str, index: Array, n: int) -> Array:
         raise DtypeError(f"lax.{name}: a start must be an integer scalar, got {aval}.")
     if aval.dtype.kind == "u":
         return index
-    is_negative = less.bind(index, aval.dtype.type(0))
-    return select.bind(is_negative, add.bind(index, aval.dtype.type(n)), index)
+    index = indexing.as_index(index)
+    return select.bind(less.bind(index, np.int64(0)), add.bind(index, np.int64(n)), index)
 
 
 def dynamic_slice(

@@ -7,6 +7,7 @@ from inspect import Parameter, Signature
 
 from funcgrad.core.avals import aval_of
 from funcgrad.lax.operands import Array, ArrayLike, check_kinds, check_shapes, same_dtype
+from funcgrad.primitives import gamma_functions
 from funcgrad.primitives import special as primitive
 from funcgrad.primitives.families import Elementwise
 
@@ -39,7 +40,7 @@ lgamma = _special(
 )
 digamma = _special("digamma", primitive.digamma, "Derivative of `lgamma` at ``x``.")
 polygamma = _special(
-    "polygamma", primitive.polygamma, "``m``-th derivative of `digamma` at ``x``.", "mx"
+    "polygamma", gamma_functions.polygamma, "``m``-th derivative of `digamma` at ``x``.", "mx"
 )
 zeta = _special("zeta", primitive.zeta, "Hurwitz zeta function: sum of ``(k + q) ** -x``.", "xq")
 igamma = _special(

@@ -57,6 +57,7 @@ from funcgrad.numpy.dispatch import divmod, install as _install, is_function as 
 from funcgrad.numpy.reducing import *
 from funcgrad.numpy.diagonals import *
 from funcgrad.numpy.selecting import *
+from funcgrad.numpy.binning import *
 from funcgrad.numpy.contracting import *
 from funcgrad.numpy.ordering import *
 from funcgrad.numpy.mapping import *

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import aval_of
+from funcgrad.core.index_rule import INDEX_RULE
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import PYTHON_SCALARS
 from funcgrad.errors import ArgumentError, DtypeError
@@ -138,7 +139,7 @@ def _combined(name: str, ufunc: np.ufunc, array: Any, index: Any, *operands: Any
             "Write x[index] = ufunc(x[index], value), if no element is named twice."
         )
     ref = IndexUpdateRef(as_value(settled_in(array), name), settled_in(index))
-    return getattr(ref, method)(*map(settled_in, operands or (ufunc,)))
+    return getattr(ref, method)(*map(settled_in, operands or (ufunc,)), mode=INDEX_RULE.mode)
 
 
 def _at_of(ufunc: np.ufunc) -> Function:

@@ -99,8 +99,10 @@ def lcm(x1: Any, x2: Any) -> Any:
     """
     x, y = map(strong, promote(_integers(x1, "lcm"), _integers(x2, "lcm")))
     divisor = gcd(x, y)
-    one = aval_of(x).dtype.type(1)
-    quotient = p.floor_divide.bind(e.absolute(x), p.maximum.bind(divisor, one))
+    # Not the larger one of both: the divisor of the least integer by itself is negative.
+    zero, one = map(aval_of(x).dtype.type, (0, 1))
+    divisor = p.select.bind(p.equal.bind(divisor, zero), one, divisor)
+    quotient = p.floor_divide.bind(e.absolute(x), divisor)
     return p.mul.bind(quotient, e.absolute(y))
 
 

@@ -20,7 +20,14 @@ from funcgrad.core.placement import check_placement
 from funcgrad.dtypes import BOOL, INT64, is_complex
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy.diagonals import diagonal
-from funcgrad.numpy.promotion import as_value, checked_dtype, normalize_axis, promote, strong
+from funcgrad.numpy.promotion import (
+    as_value,
+    check_casting,
+    checked_dtype,
+    normalize_axis,
+    promote,
+    strong,
+)
 from funcgrad.numpy.reducing import refuse_out
 from funcgrad.numpy.shaping import moveaxis
 from funcgrad.primitives import elementwise as p
@@ -494,7 +501,17 @@ def _path(terms: Sequence[str], out: str, lengths: dict[str, int], optimize: Any
 
 
 def einsum(
-    subscripts: Any, /, *operands: Any, out: None = None, optimize: Any = True, **kw: Any
+    subscripts: Any,
+    /,
+    *operands: Any,
+    out: None = None,
+    optimize: Any = True,
+    dtype: Any = None,
+    casting: str = "safe",
+    order: str = "K",
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
 ) -> Any:
     """As `numpy.einsum`, in both of its spellings.
 
@@ -504,7 +521,12 @@ def einsum(
         out: Not supported.
         optimize: Order of the products of more than two operands: ``True`` or "greedy",
             "optimal", ``False`` (from left to right), or a path of `numpy.einsum_path`.
-        kw: ``dtype`` in which to compute; NumPy's ``order`` and ``casting`` are ignored.
+        dtype: Dtype in which to compute.
+        casting: How much the conversion of operands to ``dtype`` may lose.
+        order: Memory layout, which results do not have here.
+        precision: Accepted for JAX's signature; products are always of full precision.
+        preferred_element_type: JAX's name of ``dtype``, to which operands are always converted.
+        out_sharding: The CPU, if anything.
 
     Returns:
         The sum of products.
@@ -523,7 +545,12 @@ def einsum(
         subscripts, given = _interleaved((subscripts, *operands))
     else:
         given = list(operands)
-    values = _operands("einsum", *given, dtype=kw.get("dtype"))
+    check_placement("einsum", out_sharding=out_sharding)
+    if dtype is not None:
+        for operand in given:
+            aval = aval_of(as_value(operand, "einsum"))
+            check_casting(aval, checked_dtype(dtype, "einsum"), casting)
+    values = _operands("einsum", *given, dtype=preferred_element_type if dtype is None else dtype)
     terms, result = _spell_ellipses(subscripts, tuple(len(shape_of(v)) for v in values))
     unknown = set(result) - set("".join(terms))
     if unknown or len(set(result)) != len(result):

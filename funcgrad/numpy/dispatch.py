@@ -16,22 +16,30 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from funcgrad.core.dialect import JAX, dialect
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.source import current_location
 from funcgrad.core.trace import Tracer, current_trace, describe_location
 from funcgrad.errors import ArgumentError, DtypeError, MissingRuleError
 from funcgrad.numpy import elementwise, number_operators, shaping, ufuncs
-from funcgrad.numpy.elementwise import UFUNCS, of_scipy
-from funcgrad.numpy.indexing import at, getitem
-from funcgrad.numpy.promotion import as_value, strong
+from funcgrad.numpy.elementwise import UFUNCS, of_scipy, to_loop
+from funcgrad.numpy.indexing import at, getitem, indexed
+from funcgrad.numpy.promotion import (
+    as_value,
+    check_casting,
+    checked_dtype,
+    normalize_axis,
+    promote_inexact,
+    strong,
+)
 from funcgrad.numpy.published import public
-from funcgrad.numpy.reducing import refuse_out
+from funcgrad.numpy.reducing import refuse_out, summand
 from funcgrad.numpy.writable import WritableArray, copied
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.cumulative import Cumlogsumexp, Cummax, Cummin
 from funcgrad.primitives.families import Elementwise
 from funcgrad.primitives.objects import Element, Refused, array_for_numpy, settled
-from funcgrad.primitives.special import primitive_of
+from funcgrad.primitives.special_tables import primitive_of
 
 Function = Callable[..., Any]
 
@@ -154,6 +162,13 @@ def _pow(self: Tracer, other: Any) -> Any:
 _operators[np.power] = (_pow, _PAIRS["pow"][1])
 
 
+def _pow_operator(self: Tracer, other: Any) -> Any:
+    """As NumPy's operator, which takes roots for an exponent of 1/2, unlike `numpy.power`."""
+    if type(other) is float and other == 0.5 and self.aval.dtype.kind in "fc":
+        return current_trace().process(p.sqrt, (self,))
+    return _pow(self, other)
+
+
 def divmod(x1: Any, x2: Any) -> tuple[Any, Any]:
     """``(x1 // x2, x1 % x2)``, as `numpy.divmod`."""
     return elementwise.floor_divide(x1, x2), elementwise.remainder(x1, x2)
@@ -228,7 +243,7 @@ def _setitem(self: Tracer, index: Any, value: Any) -> NoReturn:
 
 
 _SPECIAL: dict[str, Any] = {
-    "__pow__": _pow,
+    "__pow__": _pow_operator,
     "__matmul__": _matmul,
     "__rmatmul__": _reflected_matmul,
     "__divmod__": lambda self, other: divmod(self, other),
@@ -238,7 +253,7 @@ _SPECIAL: dict[str, Any] = {
     "__abs__": lambda self: elementwise.absolute(self),
     "__invert__": lambda self: elementwise.invert(self),
     "__round__": _round,
-    "__getitem__": getitem,
+    "__getitem__": indexed,
     "__setitem__": _setitem,
     "__iter__": _iterate,
     "__contains__": _contains,
@@ -255,7 +270,9 @@ def _array_ufunc(self: Tracer, ufunc: np.ufunc, method: str, *inputs: Any, **kwa
     if method != "__call__":
         return _ufunc_method(ufunc, method, inputs, _checked_kwargs(ufunc, kwargs))
     if kwargs:
-        kwargs = _call_kwargs(ufunc, _checked_kwargs(ufunc, kwargs))
+        inputs, kwargs = _in_loop(
+            ufunc, inputs, _call_kwargs(ufunc, _checked_kwargs(ufunc, kwargs))
+        )
     elif len(inputs) == 1:
         primitive = _direct.get(ufunc)
         if primitive is not None:
@@ -306,14 +323,28 @@ def _is_given(out: Any) -> bool:
     return any(o is not None for o in out) if isinstance(out, tuple) else out is not None
 
 
-_LAYOUT = ("order", "subok", "casting")
+_LAYOUT = ("order", "subok")
+"""What says how NumPy stores a result, not what it is: there are no orders and subclasses here."""
+_LOOP = ("dtype", "casting", "signature")
+"""What says in which dtypes a ufunc is evaluated, and how much operands may lose on the way."""
 
 
 def _checked_kwargs(ufunc: np.ufunc, kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """The keyword arguments that matter: ``out`` is refused, memory layout is ignored."""
+    """The keyword arguments that may change a result; ``out`` is refused."""
     if _is_given(kwargs.get("out")):
         raise _immutable(ufunc.__name__)
     return {k: v for k, v in kwargs.items() if k not in _LAYOUT and k != "out"}
+
+
+def _in_loop(
+    ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Operands in the dtypes that options ask for, and the other options."""
+    options = {name: kwargs.pop(name) for name in _LOOP if name in kwargs}
+    if options:
+        values = [as_value(x, ufunc.__name__) for x in inputs]
+        inputs = tuple(to_loop(ufunc, values, **options))
+    return inputs, kwargs
 
 
 def _call_kwargs(ufunc: np.ufunc, kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -338,7 +369,7 @@ _ACCUMULATIONS: dict[Any, Any] = {
     np.multiply: lambda x, axis: _functions[np.cumprod](x, axis=axis),
     np.maximum: lambda x, axis: Cummax(axis % x.ndim).bind(x),
     np.minimum: lambda x, axis: Cummin(axis % x.ndim).bind(x),
-    np.logaddexp: lambda x, axis: Cumlogsumexp(axis % x.ndim).bind(x),
+    np.logaddexp: lambda x, axis: Cumlogsumexp(axis % x.ndim).bind(*promote_inexact(x)),
 }
 
 
@@ -351,14 +382,22 @@ def _ufunc_method(ufunc: np.ufunc, method: str, inputs: Any, kwargs: dict[str, A
         )
     if (ufunc.nin, ufunc.nout) != (2, 1) or method not in _METHODS_OF_UFUNCS:
         raise _missing(name)
-    if method == "reduce" and ufunc in _REDUCTIONS:
+    if kwargs.get("dtype") is None:
+        kwargs.pop("dtype", None)
+    if method == "reduce" and ufunc in _REDUCTIONS and not _is_special(ufunc, kwargs):
         return _reduce(ufunc, *inputs, **kwargs)
     if method == "accumulate" and ufunc in _ACCUMULATIONS:
         return _accumulate(ufunc, *inputs, **kwargs)
     function = _functions.get(ufunc) or _find_ufunc(ufunc)
     if method == "outer":
+        inputs, kwargs = _in_loop(ufunc, inputs, kwargs)
         return ufuncs.outer(function, *inputs, **kwargs)
+    if kwargs.get("dtype") is not None:
+        target = checked_dtype(kwargs["dtype"], name)
+        ufunc.resolve_dtypes((target, target, None), signature=(None, None, target))
     is_associative = ufunc in ufuncs.ASSOCIATIVE
+    if method in ("reduce", "reduceat") and ufunc in (np.add, np.multiply):
+        inputs = (summand(inputs[0], None, name), *inputs[1:])
     if method == "reduce":
         return ufuncs.reduce(function, is_associative, ufunc.identity, *inputs, **kwargs)
     return getattr(ufuncs, method)(function, is_associative, *inputs, **kwargs)
@@ -368,15 +407,25 @@ _FACTS_OF_UFUNCS = ("nin", "nout", "nargs", "identity")
 _METHODS_OF_UFUNCS = ("reduce", "accumulate", "reduceat", "outer")
 
 
+def _is_special(ufunc: np.ufunc, kwargs: Mapping[str, Any]) -> bool:
+    """Whether NumPy's function of a reduction does not take what its ufunc takes."""
+    is_logical = isinstance(ufunc.identity, bool)
+    has_start = "initial" in kwargs and (kwargs["initial"] is None or is_logical)
+    return has_start or (is_logical and "dtype" in kwargs)
+
+
 def _reduce(ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None, **kwargs: Any) -> Any:
     given = {k: v for k, v in kwargs.items() if not (k == "where" and v is True)}
     if dtype is not None:
         array = shaping.astype(array, dtype)
+    if type(axis) is int and axis in (0, -1) and not np.ndim(array):
+        axis = None  # scalars have a last axis here, as in NumPy
     return _functions[_REDUCTIONS[ufunc]](array, axis=axis, **given)
 
 
 def _accumulate(ufunc: np.ufunc, array: Any, axis: int = 0, dtype: Any = None) -> Any:
     array = strong(array) if dtype is None else shaping.astype(array, dtype)
+    axis = normalize_axis(axis, np.ndim(array), ufunc.__name__)
     return _ACCUMULATIONS[ufunc](array, axis)
 
 
@@ -425,8 +474,17 @@ def _transpose(self: Tracer, *axes: Any) -> Any:
     return shaping.transpose(self, _axes_or_shape(axes) if axes else None)
 
 
-def _astype(self: Tracer, dtype: Any, **layout: Any) -> Any:
-    return shaping.astype(self, dtype)
+def _astype(
+    self: Tracer,
+    dtype: Any,
+    order: Any = "K",
+    casting: str = "unsafe",
+    subok: bool = True,
+    copy: bool = True,
+) -> Any:
+    target = checked_dtype(dtype, "astype")
+    check_casting(self.aval, target, casting)
+    return shaping.astype(self, target)
 
 
 def _byteswap(self: Tracer, inplace: bool = False) -> Any:
@@ -469,6 +527,19 @@ def _in_place(name: str, rewrite: str) -> Function:
     return refuse
 
 
+def _copy(self: Tracer, order: str | None = "C") -> Any:
+    return self if dialect() == JAX else copied(self, order or "C")
+
+
+_refuse_sort = _in_place("sort", "x = np.sort(x)")
+
+
+def _sort(self: Tracer, *args: Any, **kwargs: Any) -> Any:
+    if dialect() == JAX:
+        return _functions[np.sort](self, *args, **kwargs)
+    return _refuse_sort(self)
+
+
 def _to_device(self: Tracer, device: Any, /, *, stream: None = None) -> Tracer:
     if device != "cpu":
         raise ValueError(f"x.to_device: there is one device, 'cpu', got {device!r}.")
@@ -476,7 +547,6 @@ def _to_device(self: Tracer, device: Any, /, *, stream: None = None) -> Tracer:
 
 
 _IN_PLACE = {
-    "sort": "x = np.sort(x)",
     "partition": "x = np.partition(x, kth)",
     "fill": "x = np.full_like(x, value)",
     "put": "x = x.at[index].set(value)",
@@ -495,7 +565,7 @@ _METHODS: dict[str, Any] = {
     "compress": lambda self, condition, axis=None, out=None, **options: _functions[np.compress](
         condition, self, axis, out, **options
     ),
-    "copy": lambda self, order="C": copied(self, order),
+    "copy": _copy,
     "device": "cpu",
     "flat": property(shaping.ravel),
     "to_device": _to_device,
@@ -507,6 +577,7 @@ _METHODS: dict[str, Any] = {
     "imag": property(_imag),
     "at": property(at),
     "weak_type": property(lambda self: self.aval.weak_type),
+    "sort": _sort,
     **{name: _in_place(name, rewrite) for name, rewrite in _IN_PLACE.items()},
 }
 _SAME_AS_FUNCTION = (

@@ -21,6 +21,7 @@ from funcgrad.dtypes import (
     INT8,
     INT64,
     PYTHON_SCALARS,
+    SUPPORTED,
     UINT64,
     complex_dtype,
     is_complex,
@@ -46,6 +47,46 @@ UFUNCS: dict[Any, Function] = {}
 """NumPy's ufunc -> the function that treats traced arguments."""
 
 
+_PYTHON: dict[str, type] = {"i": int, "f": float, "c": complex}
+
+
+def to_loop(
+    ufunc: np.ufunc,
+    values: Sequence[Any],
+    dtype: Any = None,
+    casting: str = "same_kind",
+    signature: Any = None,
+) -> list[Any]:
+    """Operands in the dtypes of the loop that NumPy takes for these options of a ufunc.
+
+    Args:
+        ufunc: NumPy's or SciPy's.
+        values: Its operands.
+        dtype: Dtype of the results.
+        casting: How much a conversion of operands may lose.
+        signature: Dtypes of operands and results, or their characters.
+
+    Raises:
+        TypeError: NumPy's, if there is no such loop or the operands do not fit it.
+    """
+    if dtype is not None:
+        if signature is not None:
+            raise TypeError("cannot specify both 'signature' and 'dtype'")
+        target = checked_dtype(dtype, ufunc.__name__)
+        signature = (*(None,) * ufunc.nin, *(target,) * ufunc.nout)
+    avals = [aval_of(v) for v in values]
+    given = [_PYTHON.get(a.dtype.kind, a.dtype) if a.weak_type else a.dtype for a in avals]
+    # The rule has to be given by name alone where no signature is: None is no signature.
+    asked: dict[str, Any] = {"casting": casting}
+    if signature is not None:
+        asked["signature"] = signature
+    loop = ufunc.resolve_dtypes((*given, *(None,) * ufunc.nout), **asked)
+    # NumPy's loops of half precision, for bools and short integers, are of float32 here.
+    if not SUPPORTED.keys() >= set(loop):
+        return list(values)
+    return [to_dtype(v, d) for v, d in zip(values, loop, strict=False)]
+
+
 def _register(ufunc: np.ufunc, compute: Function, names: Sequence[str] = ()) -> Function:
     """The public function of a ufunc: ``compute`` between conversion and ``dtype``.
 
@@ -60,8 +101,7 @@ def _register(ufunc: np.ufunc, compute: Function, names: Sequence[str] = ()) -> 
             raise TypeError(f"{name} takes {ufunc.nin} arguments, got {len(args)}.")
         values = [as_value(a, name) for a in args]
         if dtype is not None:
-            target = checked_dtype(dtype, name)
-            values = [to_dtype(v, target) for v in values]
+            values = to_loop(ufunc, values, dtype)
         return compute(*values)
 
     function.__name__ = function.__qualname__ = name

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import Shape, ShapedArray, aval_of
+from funcgrad.core.index_rule import INDEX_RULE
 from funcgrad.core.placement import check_placement
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.source import current_location
@@ -26,7 +27,13 @@ from funcgrad.lax.loops import while_loop
 from funcgrad.numpy import elementwise
 from funcgrad.numpy.promotion import as_value, result_dtype, stack_nested, strong, to_dtype
 from funcgrad.primitives import elementwise as p
-from funcgrad.primitives.indexing import SCATTERS, DynamicUpdateSlice, Gather, out_of_bounds
+from funcgrad.primitives.indexing import (
+    SCATTERS,
+    DynamicUpdateSlice,
+    Gather,
+    as_index,
+    out_of_bounds,
+)
 from funcgrad.primitives.objects import settled
 from funcgrad.primitives.reductions import ReduceAny
 from funcgrad.primitives.shape import (
@@ -57,6 +64,7 @@ class _Plan:
         front: How many of them stand before the axes of the index arrays.
         is_traced: Whether an index is traced.
         counts_from_end: Whether negative places count from the end. Otherwise they are none.
+        refuses: Whether traced places that are none raise, by default, as known ones do.
     """
 
     aval: ShapedArray
@@ -67,6 +75,7 @@ class _Plan:
     front: int = 0
     is_traced: bool = False
     counts_from_end: bool = True
+    refuses: bool = False
 
     @property
     def shape(self) -> Shape:
@@ -147,6 +156,8 @@ def _traced_entry(e: Tracer) -> Any:
     aval = e.aval
     if aval.dtype.kind in "iu":
         return e
+    if aval.dtype.kind == "b" and not aval.size:
+        return np.zeros(aval.shape, bool)  # it selects nothing, whatever it is
     if aval.dtype.kind == "b":
         raise NonConcreteBooleanIndexError(
             f"a traced mask, {aval} inside {e.owner.what}, was used as an index: the shape of the "
@@ -256,7 +267,10 @@ def _checked(plan: _Plan, axis: int, index: Any, mode: str | None) -> Any:
         return index
     if index.min() < (-n if plan.counts_from_end else 0) or index.max() >= n:
         raise out_of_bounds(zeros_like_aval(plan.aval), axis, index)
-    return index if index.min() >= 0 else np.where(index < 0, index + n, index)
+    if index.min() >= 0:
+        return index
+    index = index.astype(INT64)
+    return np.where(index < 0, index + n, index)
 
 
 def _add_mask(plan: _Plan, mask: Any) -> None:
@@ -275,15 +289,25 @@ def _add_mask(plan: _Plan, mask: Any) -> None:
 # Reading.
 
 
-def getitem(x: Any, index: Any) -> Any:
+def indexed(x: Any, index: Any) -> Any:
+    """``x[index]`` as users write it: indices out of bounds raise IndexError, also traced ones.
+
+    By JAX's rule (`index_rule`) it is `getitem`.
+    """
+    return getitem(x, index, not INDEX_RULE.clamps)
+
+
+def getitem(x: Any, index: Any, refuses: bool = False) -> Any:
     """``x[index]`` with NumPy's semantics.
 
-    Known indices out of bounds raise IndexError. Traced ones are clamped to the array, after
-    negative ones were counted from the end.
+    Known indices out of bounds raise IndexError. Traced ones do if ``refuses``; otherwise they are
+    clamped to the array, after negative ones were counted from the end.
     """
     key = _basic_key(index)
     if key is None:
-        return _get(x, _plan(aval_of(x), index, None), None, None)
+        plan = _plan(aval_of(x), index, None)
+        plan.refuses = refuses
+        return _get(x, plan, None, None)
     aval = aval_of(x)
     if aval.weak_type:
         x, aval = strong(x), aval.strong()
@@ -390,13 +414,13 @@ def _reading_mode(plan: _Plan, mode: str | None, fill_value: Any) -> str:
         return _checked_mode(mode)
     if fill_value is not None:
         return "fill"
-    return "clip" if plan.is_traced else "raise"
+    return "clip" if plan.is_traced and not plan.refuses else "raise"
 
 
 def _writing_mode(plan: _Plan, mode: str | None) -> str:
     if mode is not None:
         return _checked_mode(mode)
-    return "fill" if plan.is_traced else "raise"
+    return "fill" if plan.is_traced and not plan.refuses else "raise"
 
 
 def _index_arrays(plan: _Plan, mode: str | None, clips_by_default: bool) -> list[Any]:
@@ -404,7 +428,8 @@ def _index_arrays(plan: _Plan, mode: str | None, clips_by_default: bool) -> list
 
     It counts them from the end unless it clips, and takes them modulo the length to wrap.
     """
-    clips = mode == "clip" or (mode is None and clips_by_default and plan.is_traced)
+    is_clamped = plan.is_traced and not plan.refuses
+    clips = mode == "clip" or (mode is None and clips_by_default and is_clamped)
     if clips == plan.counts_from_end and mode != "wrap":
         return [_nonnegative(i, plan.shape[axis], clips) for axis, i in plan.arrays.items()]
     return [strong(index) for index in plan.arrays.values()]
@@ -412,9 +437,10 @@ def _index_arrays(plan: _Plan, mode: str | None, clips_by_default: bool) -> list
 
 def _nonnegative(index: Any, n: int, counts_from_end: bool) -> Any:
     """Places with negative ones counted from the end, or else sent behind it."""
-    if aval_of(index).dtype.kind == "u":
-        return strong(index)
-    index = p.convert(index, INT64)
+    is_unsigned = aval_of(index).dtype.kind == "u"
+    index = as_index(strong(index))
+    if is_unsigned:
+        return index
     other = p.add.bind(index, np.int64(n)) if counts_from_end else np.int64(n)
     other = broadcast_to(other, shape_of(index))
     return p.select.bind(p.less.bind(index, np.int64(0)), other, index)
@@ -473,6 +499,7 @@ def assigned(x: Any, index: Any, value: Any) -> Any:
     if mask is not None:
         return _where_masked(x, mask, value)
     plan = _plan(aval, index, None)
+    plan.refuses = not INDEX_RULE.clamps
     value = _spread(value, plan, _ASSIGNMENT)
     whole = reshape(x, plan.shape)
     out = (

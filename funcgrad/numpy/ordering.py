@@ -155,7 +155,7 @@ def searchsorted(
         raise ValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}.")
     ordered = as_value(a, "searchsorted")
     if sorter is not None:
-        ordered = getitem(ordered, as_value(sorter, "searchsorted"))
+        ordered = getitem(ordered, _checked_sorter(sorter, shape_of(ordered)))
     ordered, values = promote_to_compare(ordered, as_value(v, "searchsorted"))
     if len(shape_of(ordered)) != 1:
         raise ShapeError(
@@ -164,15 +164,40 @@ def searchsorted(
     return SearchSorted(side).bind(ordered, values)
 
 
+def _checked_sorter(sorter: Any, shape: tuple[int, ...]) -> Any:
+    """The indices that sort an array of a shape: as many as it has elements, from 0."""
+    order = as_value(sorter, "searchsorted")
+    if aval_of(order).dtype.kind not in "iu":
+        raise TypeError(f"searchsorted: sorter must be of integers, got {aval_of(order)}.")
+    if shape_of(order) != shape:
+        raise ValueError(
+            f"searchsorted: sorter must have an index for each of {shape} elements, got "
+            f"{aval_of(order)}."
+        )
+    known = value_if_known(order)
+    if known is not None and np.any((known < 0) | (known >= shape[0])):
+        raise ValueError(f"searchsorted: indices of sorter are from 0 to {shape[0] - 1}.")
+    return order
+
+
 # Places and values whose number depends on values.
+
+
+def value_if_known(x: Any) -> Any:
+    """The value of ``x``, or None where it is not known while it is traced.
+
+    That of an array without elements always is.
+    """
+    if isinstance(x, Tracer) and not x.size:
+        return np.zeros(x.shape, x.dtype)
+    value = x.concrete() if isinstance(x, Tracer) else x
+    return None if isinstance(value, Tracer) else value
 
 
 def known_values(x: Any, function: str) -> Any:
     """The values of ``x``, or an error that says how to do without."""
-    if not isinstance(x, Tracer):
-        return np.asarray(x)
-    value = x.concrete()
-    if value is not None and not isinstance(value, Tracer):
+    value = value_if_known(x)
+    if value is not None:
         return np.asarray(value)
     raise ConcretizationTypeError(
         x._message(
@@ -311,6 +336,8 @@ def unique(
     """
     x = strong(as_value(ar, "unique"))
     wanted = (return_index, return_inverse, return_counts)
+    if size is None and not aval_of(x).size:
+        x = value_if_known(x)
     if not isinstance(x, Tracer) and size is None:
         distinct: Any = np.unique
         return distinct(x, *wanted, axis, equal_nan=equal_nan)

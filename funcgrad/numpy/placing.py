@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import aval_of
+from funcgrad.core.index_rule import INDEX_RULE
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy import elementwise as e
@@ -31,6 +32,7 @@ from funcgrad.numpy.shaping import (
     reshape,
 )
 from funcgrad.primitives import elementwise as p
+from funcgrad.primitives.indexing import index_within
 from funcgrad.primitives.shape import shape_of
 
 __all__ = [
@@ -67,8 +69,7 @@ def put(a: Any, ind: Any, v: Any, mode: Any = "raise", *, inplace: bool = True) 
         a: Array.
         ind: Places in ``a`` as one line.
         v: Values.
-        mode: What becomes of places that are none: ``"raise"``, ``"clip"`` or ``"wrap"``. Traced
-            ones are dropped instead of raising.
+        mode: What becomes of places that are none: ``"raise"``, ``"clip"`` or ``"wrap"``.
         inplace: Whether to change ``a``, which must be an ndarray then.
 
     Returns:
@@ -92,13 +93,10 @@ def put(a: Any, ind: Any, v: Any, mode: Any = "raise", *, inplace: bool = True) 
     given = shape_of(values)[0]
     values = take(values, np.arange(count) % given) if given != count else values
     n = aval_of(x).size
-    if mode == "wrap":
-        index = e.remainder(index, n)
-    elif mode == "clip":
-        index = e.minimum(e.maximum(index, 0), n - 1)
-    elif mode not in ("raise", None):
+    if mode not in ("raise", "clip", "wrap", None):
         raise ValueError(f"put: mode must be 'raise', 'clip' or 'wrap', got {mode!r}.")
-    return reshape(at(ravel(x))[index].set(values), shape_of(x))
+    index = index_within(index, n, mode or "raise")
+    return reshape(at(ravel(x))[index].set(values, mode=INDEX_RULE.mode), shape_of(x))
 
 
 def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
@@ -157,7 +155,8 @@ def put_along_axis(
         values: What to write, which broadcasts to ``indices``.
         axis: The axis, or None for one line.
         inplace: Whether to change ``arr``, which must be an ndarray then.
-        mode: Of a copy: what becomes of places that are none, as in ``x.at[...]``.
+        mode: Of a copy: what becomes of places that are none, as in ``x.at[...]``; by default they
+            raise.
 
     Returns:
         None, or the changed copy.
@@ -185,6 +184,7 @@ def put_along_axis(
     numbers: list[Any] = list(np.ogrid[tuple(slice(n) for n in full)])
     numbers[axis] = broadcast_to(index, full)
     value = broadcast_to(as_value(values, "put_along_axis"), full)
+    mode = INDEX_RULE.mode if mode is None else mode
     return reshape(at(line)[tuple(numbers)].set(value, mode=mode), shape)
 
 

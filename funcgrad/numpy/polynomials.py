@@ -13,12 +13,13 @@ import numpy as np
 
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
+from funcgrad.dtypes import FLOAT64, is_inexact
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy import elementwise as e
 from funcgrad.numpy import linalg
 from funcgrad.numpy.indexing import getitem
 from funcgrad.numpy.ordering import known_values
-from funcgrad.numpy.promotion import as_value, strong
+from funcgrad.numpy.promotion import as_value, strong, to_dtype
 from funcgrad.numpy.reducing import sum
 from funcgrad.numpy.selecting import convolve, vander
 from funcgrad.numpy.shaping import (
@@ -175,7 +176,8 @@ def poly(seq_of_zeros: Any) -> Any:
     if len(shape_of(x)) == 2 and shape_of(x)[0] == shape_of(x)[1] and shape_of(x)[0]:
         x = linalg.eigvals(x)
     x = _coefficients(x, "poly")
-    out: Any = np.ones(1, np.promote_types(aval_of(x).dtype, np.int64))
+    x = x if is_inexact(aval_of(x).dtype) else to_dtype(x, FLOAT64)
+    out: Any = np.ones(1, aval_of(x).dtype)
     for i in range(shape_of(x)[0]):
         shifted = e.multiply(out, getitem(x, i))
         out = e.subtract(constant_pad(out, [(0, 1)]), constant_pad(shifted, [(1, 0)]))

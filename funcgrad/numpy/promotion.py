@@ -126,6 +126,12 @@ def result_dtype(avals: Sequence[ShapedArray]) -> np.dtype[Any]:
     )
 
 
+def check_casting(aval: ShapedArray, dtype: np.dtype[Any], casting: Any) -> None:
+    """Raise if a conversion loses more than NumPy's rule ``casting`` allows."""
+    if not np.can_cast(aval.dtype, dtype, casting):
+        raise TypeError(f"Cannot cast {aval} to {dtype} according to the rule {casting!r}.")
+
+
 def to_dtype(x: Any, dtype: np.dtype[Any]) -> Any:
     """A value as one of ``dtype``; Python scalars become NumPy scalars."""
     if type(x) in PYTHON_SCALARS:

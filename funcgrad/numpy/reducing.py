@@ -770,7 +770,7 @@ def _present(x: Any) -> Any:
     return p.bitwise_not.bind(p.isnan.bind(x)) if is_inexact(aval_of(x).dtype) else None
 
 
-def _filled(a: Any, fill: float, name: str) -> Any:
+def _filled(a: Any, fill: complex, name: str) -> Any:
     """``a`` with ``fill`` in place of nan."""
     x = strong(as_value(a, name))
     mask = _present(x)
@@ -884,7 +884,9 @@ def _nan_extreme(extreme: Callable[..., Any], fill: float, name: str) -> Callabl
         present = _present(x)
         if present is None:
             return extreme(x, axis, out, keepdims, initial, where)
-        found = extreme(_filled(x, fill, name), axis, out, keepdims, initial, where)
+        # Beyond all numbers in both parts: complex numbers are ordered by the second part, too.
+        beyond = complex(fill, fill) if aval_of(x).dtype.kind == "c" else fill
+        found = extreme(_filled(x, beyond, name), axis, out, keepdims, initial, where)
         if initial is not None:
             return found
         # Where nothing but nan was seen the result is nan.

@@ -7,21 +7,22 @@ conditions, coefficients.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from funcgrad.core.avals import aval_of
+from funcgrad.core.index_rule import INDEX_RULE
 from funcgrad.core.placement import check_placement
 from funcgrad.core.trace import Tracer
-from funcgrad.dtypes import BOOL, FLOAT64, INT64, is_complex, is_inexact, real_dtype
+from funcgrad.dtypes import BOOL, FLOAT64, INT64, is_complex, is_inexact
 from funcgrad.errors import ArgumentError, ConcretizationTypeError, DtypeError, ShapeError
 from funcgrad.lowering import Slide
 from funcgrad.numpy import elementwise as e
 from funcgrad.numpy.contracting import dot
 from funcgrad.numpy.diagonals import diagonal
-from funcgrad.numpy.indexing import at, getitem
+from funcgrad.numpy.indexing import at, getitem, indexed
 from funcgrad.numpy.ordering import nonzero, searchsorted, sort
 from funcgrad.numpy.promotion import (
     as_value,
@@ -31,14 +32,13 @@ from funcgrad.numpy.promotion import (
     promote,
     promote_inexact,
     promote_to_compare,
-    result_dtype,
     strong,
     to_dtype,
 )
-from funcgrad.numpy.reducing import average, cumsum, max, mean, min, refuse_out, sum
+from funcgrad.numpy.reducing import all as all_true
+from funcgrad.numpy.reducing import average, cumsum, mean, refuse_out, sum
 from funcgrad.numpy.shaping import (
     atleast_1d,
-    atleast_2d,
     broadcast_arrays,
     broadcast_to,
     concatenate,
@@ -58,17 +58,18 @@ from funcgrad.primitives import shape as s
 from funcgrad.primitives.bits import Bitcast
 from funcgrad.primitives.convolution import Convolution
 from funcgrad.primitives.cumulative import Cumsum
-from funcgrad.primitives.indexing import ScatterAdd
+from funcgrad.primitives.indexing import as_index, index_within
 from funcgrad.primitives.indexing import take_along_axis as gather_along_axis
 from funcgrad.primitives.ordering import ArgSort
+from funcgrad.primitives.quotients import quotient
 from funcgrad.primitives.shape import shape_of
 from funcgrad.primitives.special import i0 as bessel_i0
 
 __all__ = [
-    "around", "bartlett", "bincount", "blackman", "block", "choose", "clip", "compress", "convolve",
-    "corrcoef", "correlate", "cov", "delete", "diag_indices", "diff", "digitize", "ediff1d",
+    "around", "bartlett", "blackman", "block", "choose", "clip", "compress", "convolve",
+    "corrcoef", "correlate", "cov", "delete", "diag_indices", "diff", "ediff1d",
     "extract", "fix", "geomspace", "gradient", "hamming", "hanning",
-    "histogram", "histogram2d", "histogram_bin_edges", "histogramdd", "i0", "indices", "insert",
+    "i0", "indices", "insert",
     "interp", "isin", "isneginf", "isposinf", "ix_", "kaiser", "ldexp", "logspace", "mgrid",
     "nan_to_num", "ogrid", "piecewise", "polyval",
     "ravel_multi_index", "repeat", "resize", "round", "select", "sinc", "take", "take_along_axis",
@@ -103,19 +104,17 @@ def ravel_multi_index(
     wanted = np.dtype(np.int64) if dtype is None else checked_dtype(dtype, "ravel_multi_index")
     indices = [as_value(i, "ravel_multi_index") for i in multi_index]
     lengths = [int(n) for n in np.atleast_1d(dims)]
-    if not any(isinstance(i, Tracer) for i in indices):
-        return np.ravel_multi_index(tuple(indices), tuple(lengths), mode, order).astype(wanted)
     modes = [mode] * len(lengths) if isinstance(mode, str) else list(mode)
-    rows = list(zip(indices, lengths, modes, strict=True))
-    number: Any = np.int64(0)
-    for index, n, kind in rows if order == "C" else rows[::-1]:
-        if kind == "wrap":
-            index = e.remainder(index, n)
-        elif kind == "clip":
-            index = e.minimum(e.maximum(index, 0), n - 1)
-        elif kind != "raise":
+    for kind in modes:
+        if kind not in ("raise", "clip", "wrap"):
             raise ValueError(f"mode must be 'raise', 'clip' or 'wrap', got {kind!r}.")
-        number = e.add(e.multiply(number, n), index)
+    rows = zip(indices, lengths, modes, strict=True)
+    places = [index_within(*row) for row in rows]
+    if not any(isinstance(i, Tracer) for i in indices):
+        return np.ravel_multi_index(tuple(places), tuple(lengths), order=order).astype(wanted)
+    number: Any = np.int64(0)
+    for place, n in list(zip(places, lengths, strict=True))[:: 1 if order == "C" else -1]:
+        number = e.add(e.multiply(number, n), place)
     return to_dtype(number, wanted)
 
 
@@ -424,9 +423,6 @@ def _power_of_two(n: Any, dtype: np.dtype[Any]) -> Any:
     return Bitcast(dtype).bind(p.left_shift.bind(field, word.type(info.nmant)))
 
 
-_SINC = (1.0, -1 / 6, 1 / 120, -1 / 5040, 1 / 362880, -1 / 39916800)
-
-
 def _widened(x: Any, name: str) -> Any:
     """A floating value, of integers float64: these functions are no ufuncs in NumPy."""
     (x,) = promote_inexact(as_value(x, name), 0.0)[:1]
@@ -436,21 +432,7 @@ def _widened(x: Any, name: str) -> Any:
 def sinc(x: Any) -> Any:
     """As `numpy.sinc`: ``sin(pi x) / (pi x)``, with derivatives of every order at 0."""
     x = _widened(x, "sinc")
-    dtype = aval_of(x).dtype
-    z = p.mul.bind(x, dtype.type(np.pi))
-    is_small = p.less.bind(p.absolute.bind(z), np.empty(0, dtype).real.dtype.type(0.1))
-    near = p.select.bind(is_small, z, p.zero_of(z))
-    far = p.select.bind(is_small, p.ones_like(z), z)
-    series = _horner([dtype.type(c) for c in reversed(_SINC)], p.mul.bind(near, near))
-    return p.select.bind(is_small, series, p.div.bind(p.sin.bind(far), far))
-
-
-def _horner(coefficients: Sequence[Any], x: Any) -> Any:
-    """The polynomial with these coefficients, the highest first."""
-    out = coefficients[0]
-    for c in coefficients[1:]:
-        out = p.add.bind(p.mul.bind(out, x), c)
-    return out
+    return quotient("sin").bind(p.mul.bind(x, aval_of(x).dtype.type(np.pi)))
 
 
 def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
@@ -503,7 +485,7 @@ def geomspace(
     bounds = [as_value(v, "geomspace") for v in (start, stop)]
     if builtins.any(not isinstance(v, Tracer) and np.any(np.equal(v, 0)) for v in bounds):
         raise ValueError("Geometric sequence cannot include zero")
-    start, stop = broadcast_arrays(*promote_inexact(*bounds))
+    start, stop = broadcast_arrays(*promote_inexact(*bounds, np.zeros(1))[:2])
     # The direction of `start`, of which the result does not depend if it is turned back.
     sign = p.stop_gradient.bind(e.sign(start))
     first, last = e.divide(start, sign), e.divide(stop, sign)
@@ -522,8 +504,8 @@ def geomspace(
 def _resolved(index: Any, n: int, mode: str, function: str) -> tuple[Any, str]:
     """Integer indices, and the mode in which to read with them.
 
-    Known indices must lie inside, unless ``mode`` says otherwise; traced ones are counted from the
-    end if negative and clamped to the array.
+    Indices must lie inside, unless ``mode`` says otherwise. By JAX's rule (`index_rule`) traced
+    ones are counted from the end if negative and clamped to the array.
     """
     index = strong(as_value(index, function))
     if aval_of(index).dtype.kind not in "iu":
@@ -532,9 +514,9 @@ def _resolved(index: Any, n: int, mode: str, function: str) -> tuple[Any, str]:
         return index, mode
     if mode != "raise":
         raise ValueError(f"{function}: mode must be 'raise', 'clip' or 'wrap', got {mode!r}.")
-    if not isinstance(index, Tracer):
+    if not (isinstance(index, Tracer) and INDEX_RULE.clamps):
         return index, "raise"
-    index = p.convert(index, INT64)
+    index = as_index(index)
     is_negative = p.less.bind(index, np.int64(0))
     return p.select.bind(is_negative, p.add.bind(index, np.int64(n)), index), "clip"
 
@@ -561,13 +543,12 @@ def take_along_axis(
         indices: Integers; its other axes broadcast with those of ``arr``.
         axis: The axis, or None for one line.
         mode: What becomes of places that are none: ``"clip"``, ``"wrap"``, ``"fill"``. By default
-            known ones raise, and traced ones are clipped after negative ones were counted from the
-            end.
+            they raise.
         fill_value: What ``"fill"`` reads there; by default nan, or an extreme integer.
         wrap_negative_indices: Whether negative places count from the end. Otherwise they are none.
 
     Raises:
-        OutOfBoundsError: If a known place is none, without ``mode``.
+        OutOfBoundsError: If a place is none, without ``mode``.
     """
     x, index = strong(as_value(arr, "take_along_axis")), as_value(indices, "take_along_axis")
     if axis is None:
@@ -579,7 +560,7 @@ def take_along_axis(
     axis = normalize_axis(axis, len(shape_of(x)), "take_along_axis")
     if not wrap_negative_indices:
         # What counts from the end is sent behind it.
-        index = where(e.less(index, 0), shape_of(x)[axis], index)
+        index = where(e.less(index, 0), shape_of(x)[axis], as_index(index))
     mode = mode or ("raise" if fill_value is None else "fill")
     if mode in ("raise", "clip", "wrap"):
         return getitem_along(x, index, axis, mode)
@@ -602,7 +583,7 @@ def take(
     indices_are_sorted: bool = False,
     fill_value: Any = None,
 ) -> Any:
-    """As `numpy.take`. Traced indices out of bounds are clamped, as in ``x[index]``.
+    """As `numpy.take`. Traced indices out of bounds raise, too, as in ``x[index]``.
 
     ``mode="fill"`` reads ``fill_value`` there, by default nan or an extreme integer;
     ``unique_indices`` and ``indices_are_sorted`` are promises that are not needed.
@@ -612,18 +593,15 @@ def take(
     if axis is None:
         x, axis = ravel(x), 0
     axis = normalize_axis(axis, len(shape_of(x)), "take")
-    n = shape_of(x)[axis]
     index = strong(as_value(indices, "take"))
-    if mode == "clip":
-        index = e.minimum(e.maximum(index, 0), n - 1)
-    elif mode == "wrap":
-        index = e.remainder(index, n)
-    elif mode == "fill" or (mode is None and fill_value is not None):
-        place = (*(slice(None),) * axis, index)
+    place = (*(slice(None),) * axis, index)
+    if mode in ("clip", "wrap"):
+        return at(x)[place].get(mode=mode, wrap_negative_indices=False)
+    if mode == "fill" or (mode is None and fill_value is not None):
         return at(x)[place].get(mode="fill", fill_value=fill_value)
-    elif mode not in ("raise", "promise_in_bounds", None):
+    if mode not in ("raise", "promise_in_bounds", None):
         raise ValueError(f"take: mode must be 'raise', 'clip', 'wrap' or 'fill', got {mode!r}.")
-    return getitem(x, (*(slice(None),) * axis, index))
+    return indexed(x, place)
 
 
 def compress(
@@ -718,7 +696,7 @@ def _traced_places(obj: Any, function: str) -> Any:
             f"{function} needs integers as places if they are traced, got a traced {places.aval}. "
             "A mask would decide the length of the result; keep the shape with np.where."
         )
-    return p.convert(places, INT64)
+    return as_index(places)
 
 
 def _counted_from_start(places: Any, n: int, last: int) -> Any:
@@ -790,8 +768,11 @@ def repeat(
         return getitem(x, (*(slice(None),) * axis, index))
     if isinstance(repeats, Tracer):
         raise ConcretizationTypeError(
-            f"the length of repeat's result depends on a traced {repeats.aval}: pass "
-            "total_repeat_length=."
+            repeats._message(
+                "the length of the result of repeat depends on values, but `repeats` is",
+                "Fix the length: funcgrad.numpy.repeat(x, repeats, total_repeat_length=n); NumPy's "
+                "function does not take it.",
+            )
         )
     counts = np.asarray(repeats)
     if counts.size != 1:
@@ -916,7 +897,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
 
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
     """As `numpy.gradient`: central differences, one-sided at the ends."""
-    (x,) = promote_inexact(as_value(f, "gradient"))
+    x = _not_integer(strong(as_value(f, "gradient")))
     axes = normalize_axes(axis, len(shape_of(x)), "gradient")
     if isinstance(axis, tuple | list):
         axes = tuple(normalize_axis(i, len(shape_of(x)), "gradient") for i in axis)
@@ -940,38 +921,89 @@ def _alone(out: list[Any]) -> Any:
     return out[0] if len(out) == 1 else tuple(out)
 
 
+def _not_integer(x: Any) -> Any:
+    """Integers as float64, since their differences would wrap around."""
+    return to_dtype(x, np.dtype(np.float64)) if aval_of(x).dtype.kind in "iu" else x
+
+
 def _slopes(x: Any, spacing: Any, axis: int, edge_order: int) -> Any:
-    """Derivatives of the parabolas through neighbours, along one axis."""
-    steps = diff(x, axis=axis)
+    """Differences along one axis, by the formulas of NumPy, which decide what infinities give."""
     n = shape_of(x)[axis]
-    h = spacing if not shape_of(spacing) else diff(spacing)
-    if aval_of(h).weak_type:
-        h = to_dtype(h, real_dtype(aval_of(x).dtype))
+    h = spacing
+    if shape_of(h):
+        if shape_of(h) != (n,):
+            raise ShapeError(
+                f"gradient: the distances along an axis of length {n} must be a number or the "
+                f"coordinates, an array of shape ({n},), got {aval_of(h)}."
+            )
+        h = diff(_not_integer(h))
+        if isinstance(h, np.ndarray) and (h == h[0]).all():
+            h = h[0]
+
+    def tap(start: int, stop: int | None) -> Any:
+        return part(x, axis, start, stop)
+
+    before, at, after = (tap(i, n - 2 + i) for i in range(3))
+    if shape_of(h):
+        h = reshape(h, [-1 if i == axis else 1 for i in range(len(shape_of(x)))])
+        first, last = part(h, axis, 0, 1), part(h, axis, n - 2, None)
+        inner = _through(before, at, after, part(h, axis, 0, n - 2), part(h, axis, 1, None), h)
     else:
-        (h,) = promote_inexact(h)
-    h = broadcast_to(h, (n - 1,))
-    column = [-1 if i == axis else 1 for i in range(len(shape_of(x)))]
-    h = reshape(h, column)
-    slopes = e.divide(steps, h)
-    if n == 2:
-        return concatenate([slopes, slopes], axis)
-    left, right = part(h, axis, None, -1), part(h, axis, 1, None)
-    before, after = part(slopes, axis, None, -1), part(slopes, axis, 1, None)
+        first = last = h
+        inner = e.divide(e.subtract(after, before), e.multiply(2.0, h))
+    if edge_order == 1:
+        ends = [
+            e.divide(e.subtract(tap(i + 1, i + 2), tap(i, i + 1)), step)
+            for i, step in ((0, first), (n - 2, last))
+        ]
+    elif shape_of(h):
+        second, next_to_last = part(h, axis, 1, 2), part(h, axis, n - 3, n - 2)
+        forward = _one_sided(first, second)
+        backward = [e.negative(w) for w in _one_sided(last, next_to_last)[::-1]]
+        ends = [_weighted(forward, tap, 0), _weighted(backward, tap, n - 3)]
+    else:
+        forward, backward = ([e.divide(c, h) for c in cs] for cs in (_FORWARD, _BACKWARD))
+        ends = [_weighted(forward, tap, 0), _weighted(backward, tap, n - 3)]
+    out = concatenate([ends[0], inner, ends[1]], axis)
+    dtype = aval_of(x).dtype if is_inexact(aval_of(x).dtype) else FLOAT64
+    return out if aval_of(out).dtype == dtype else p.convert(out, dtype)
+
+
+_FORWARD, _BACKWARD = (-1.5, 2.0, -0.5), (0.5, -2.0, 1.5)
+
+
+def _through(before: Any, at: Any, after: Any, left: Any, right: Any, steps: Any) -> Any:
+    """Slopes in the middle of parabolas through three points at known or traced distances.
+
+    NumPy takes another formula, which does not read the point in the middle, where all distances
+    are the same: a traced one then counts for nothing, and still has its derivative.
+    """
     both = e.add(left, right)
-    inner = e.divide(e.add(e.multiply(before, right), e.multiply(after, left)), both)
-    first, last = part(slopes, axis, 0, 1), part(slopes, axis, -1, None)
-    if edge_order == 2:
-        first = _edge(slopes, h, axis, 0, 1)
-        last = _edge(slopes, h, axis, n - 2, n - 3)
-    out = concatenate([first, inner, last], axis)
-    return out if aval_of(out).dtype == aval_of(x).dtype else p.convert(out, aval_of(x).dtype)
+    first = e.divide(e.negative(right), e.multiply(left, both))
+    middle = e.divide(e.subtract(right, left), e.multiply(left, right))
+    last = e.divide(left, e.multiply(right, both))
+    own = e.multiply(middle, at)
+    if not isinstance(steps, np.ndarray):
+        weight, point = (strong(v) for v in promote(middle, at))
+        unread = p.scale.bind(*(broadcast_to(v, shape_of(own)) for v in (weight, point)))
+        own = where(all_true(e.equal(steps, part(ravel(steps), 0, 0, 1))), unread, own)
+    return e.add(e.add(e.multiply(first, before), own), e.multiply(last, after))
 
 
-def _edge(slopes: Any, h: Any, axis: int, near: int, far: int) -> Any:
-    """The slope at an end of the parabola through its three points."""
-    s0, s1 = (part(slopes, axis, i, i + 1) for i in (near, far))
-    h0, h1 = (part(h, axis, i, i + 1) for i in (near, far))
-    return e.add(s0, e.divide(e.multiply(e.subtract(s0, s1), h0), e.add(h0, h1)))
+def _one_sided(near: Any, far: Any) -> list[Any]:
+    """The weights of three points in the slope of their parabola at the first of them."""
+    both = e.add(near, far)
+    return [
+        e.divide(e.negative(e.add(e.multiply(2.0, near), far)), e.multiply(near, both)),
+        e.divide(both, e.multiply(near, far)),
+        e.divide(e.negative(near), e.multiply(far, both)),
+    ]
+
+
+def _weighted(weights: Sequence[Any], tap: Callable[[int, int], Any], start: int) -> Any:
+    """A weighted sum of three neighbours."""
+    a, b, c = (e.multiply(w, tap(start + i, start + i + 1)) for i, w in enumerate(weights))
+    return e.add(e.add(a, b), c)
 
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
@@ -992,10 +1024,10 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.pi) -> Any:
     """As `numpy.unwrap`: jumps of more than half a period are taken out."""
     x = strong(as_value(p, "unwrap"))
-    if not is_inexact(aval_of(x).dtype) and isinstance(period, float):
-        x = e.add(x, 0.0)
     axis = normalize_axis(axis, len(shape_of(x)), "unwrap")
     steps = diff(x, axis=axis)
+    if not is_inexact(aval_of(x).dtype) and isinstance(period, float):
+        x, steps = e.add(x, 0.0), e.add(steps, 0.0)  # differences of integers are exact before
     exact = not is_inexact(aval_of(x).dtype)
     half = period // 2 if exact else period / 2
     wrapped = e.subtract(e.remainder(e.add(steps, half), period), half)
@@ -1033,9 +1065,12 @@ def interp(
         before = e.subtract(after, 1)
         x0, x1, f0, f1 = (getitem(v, i) for v in (xp, fp) for i in (before, after))
         width = e.subtract(x1, x0)
-        safe = where(e.equal(width, 0), 1, width)
-        weight = e.divide(e.subtract(x, x0), safe)
-        inside = e.add(f0, e.multiply(weight, e.subtract(f1, f0)))
+        slope = e.divide(e.subtract(f1, f0), where(e.equal(width, 0), 1, width))
+        inside = e.add(e.multiply(slope, e.subtract(x, x0)), f0)
+        # Infinite values: from the other end, or what both ends have, or what this end has.
+        from_end = e.add(e.multiply(slope, e.subtract(x, x1)), f1)
+        is_known = e.logical_or(e.equal(x, x0), e.logical_and(e.isnan(from_end), e.equal(f0, f1)))
+        inside = where(e.isnan(inside), where(is_known, f0, from_end), inside)
     first, last = (getitem(fp, i) for i in (0, -1))
     out = inside
     if not _goes_on(left, "left"):
@@ -1147,217 +1182,6 @@ def correlate(
     if m >= n:
         return _of_mode(full, m, n, mode, (n - 1) // 2)
     return _of_mode(full, n, m, mode, m // 2)
-
-
-# Counting.
-
-
-def digitize(x: Any, bins: Any, right: bool = False, *, method: str = "scan") -> Any:
-    """As `numpy.digitize`; traced ``bins`` must ascend. ``method`` is of no effect."""
-    bins = strong(as_value(bins, "digitize"))
-    side = "left" if right else "right"
-    if isinstance(bins, Tracer):
-        return searchsorted(bins, x, side)
-    steps = np.diff(bins)
-    if np.all(steps >= 0):
-        return searchsorted(bins, x, side)
-    if not np.all(steps <= 0):
-        raise ValueError("bins must be monotonically increasing or decreasing")
-    return e.subtract(shape_of(bins)[0], searchsorted(bins[::-1], x, side))
-
-
-def bincount(
-    x: Any,
-    weights: Any = None,
-    minlength: int = 0,
-    *,
-    length: int | None = None,
-    out_sharding: Any = None,
-) -> Any:
-    """As `numpy.bincount`; traced ``x`` needs the ``length`` of the result.
-
-    Args:
-        x: Line of non-negative integers.
-        weights: What to add up instead of ones; differentiable.
-        minlength: Least length of the result.
-        length: Length of the result, for any values: those beyond it are dropped.
-        out_sharding: The CPU, if anything.
-    """
-    check_placement("bincount", out_sharding=out_sharding)
-    x = strong(as_value(x, "bincount"))
-    if aval_of(x).dtype.kind not in "iu" or len(shape_of(x)) != 1:
-        raise TypeError(f"bincount needs a line of integers, got {aval_of(x)}.")
-    if not isinstance(x, Tracer):
-        if x.size and x.min() < 0:
-            raise ValueError("'list' argument must have no negative elements")
-        length = length or builtins.max(int(x.max()) + 1 if x.size else 0, minlength)
-    if length is None:
-        raise ConcretizationTypeError(
-            f"the length of bincount's result depends on a traced {aval_of(x)}: pass length=."
-        )
-    if weights is None:
-        weights = np.ones(shape_of(x), np.int64)
-    else:
-        weights = p.convert(strong(as_value(weights, "bincount")), FLOAT64)
-    start = np.zeros(length, aval_of(weights).dtype)
-    # Negative numbers would count from the end: they are sent beyond it.
-    index = where(e.less(x, 0), length, p.convert(x, INT64))
-    return ScatterAdd((0,), "fill").bind(start, weights, index)
-
-
-def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
-    """As `numpy.histogram_bin_edges`, for a number of bins or edges."""
-    if isinstance(bins, str):
-        raise ArgumentError("histogram: bins must be a number or edges, not the name of a rule.")
-    if not isinstance(bins, int | np.integer):
-        return as_value(bins, "histogram")
-    x = strong(as_value(a, "histogram"))
-    if range is not None:
-        low, high = map(as_value, range)
-    elif aval_of(x).size:
-        low, high = min(x), max(x)
-    else:
-        low, high = np.float64(0), np.float64(1)
-    for end in (low, high):
-        if not isinstance(end, Tracer) and not np.isfinite(end):
-            raise ValueError(f"histogram: the range [{low}, {high}] is not finite.")
-    dtype = result_dtype([*map(aval_of, (low, high, x)), aval_of(0.0)])
-    is_point = e.equal(low, high)
-    low, high = where(is_point, e.subtract(low, 0.5), low), where(is_point, e.add(high, 0.5), high)
-    return linspace(low, high, int(bins) + 1, dtype=dtype)
-
-
-def histogram(
-    a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
-) -> tuple[Any, Any]:
-    """As `numpy.histogram`, for a known number of bins or edges."""
-    edges = histogram_bin_edges(a, bins, range)
-    x, bounds = map(strong, promote(ravel(as_value(a, "histogram")), edges))
-    n = shape_of(bounds)[0] - 1
-    place = e.subtract(searchsorted(bounds, x, "right"), 1)
-    # The last bin includes its right edge.
-    place = where(e.equal(x, getitem(bounds, -1)), n - 1, place)
-    place = where(e.isnan(x), n, place) if is_inexact(aval_of(x).dtype) else place
-    counted = np.ones(shape_of(x), np.int64)
-    if weights is not None:
-        counted = ravel(strong(as_value(weights, "histogram")))
-    start = np.zeros(n, aval_of(counted).dtype)
-    outside = e.logical_or(e.less(place, 0), e.greater_equal(place, n))
-    counts = ScatterAdd((0,), "fill").bind(start, counted, where(outside, n, place))
-    if density:
-        counts = e.divide(e.divide(counts, diff(edges)), sum(counts))
-    return counts, edges
-
-
-def _line_of_bins(sample: Any, bins: Any, span: Any) -> Any:
-    """The edges of bins along one axis; they must ascend, if they are known."""
-    edges = histogram_bin_edges(sample, bins, span)
-    if len(shape_of(edges)) != 1:
-        raise ShapeError(
-            f"histogramdd: bins are a number or a line of edges, got {aval_of(edges)}."
-        )
-    if not isinstance(edges, Tracer) and np.any(np.diff(edges) < 0):
-        raise ValueError("histogramdd: edges must increase monotonically.")
-    return edges
-
-
-def _bin_of(x: Any, edges: Any) -> Any:
-    """The number of the bin of each element, that of no bin being the number of bins."""
-    x, bounds = map(strong, promote(x, edges))
-    n = shape_of(bounds)[0] - 1
-    number = e.subtract(searchsorted(bounds, x, "right"), 1)
-    number = where(e.equal(x, getitem(bounds, -1)), n - 1, number)
-    outside = e.logical_or(e.less(number, 0), e.greater_equal(number, n))
-    outside = e.logical_or(outside, e.isnan(x))
-    return where(outside, n, number)
-
-
-def histogramdd(
-    sample: Any,
-    bins: Any = 10,
-    range: Any = None,
-    density: bool | None = None,
-    weights: Any = None,
-) -> tuple[Any, list[Any]]:
-    """As `numpy.histogramdd`: how many points lie in each box of a grid.
-
-    Args:
-        sample: Points, ``(n, d)``, or a list of ``d`` lines of coordinates.
-        bins: A number of bins for all axes, or for each axis a number or a line of edges.
-        range: For each axis the least and greatest edge, or None.
-        density: Whether to divide by the volume of boxes and the number of points.
-        weights: What to add up instead of ones, ``(n,)``; differentiable.
-
-    Returns:
-        The counts, floats with one axis per coordinate, and a list of edges.
-
-    Raises:
-        ShapeError: If ``bins`` or ``range`` does not have an entry for each axis.
-
-    Example:
-        >>> import numpy as np
-        >>> import funcgrad.numpy as fnp
-        >>> points = np.array([[0.0, 0.0], [1.0, 1.0], [1.0, 0.9]])
-        >>> counts, edges = fnp.histogramdd(points, 2)
-        >>> print(counts.tolist())
-        [[1.0, 0.0], [0.0, 2.0]]
-    """
-    points = as_value(sample, "histogramdd")
-    if isinstance(sample, list | tuple) or len(shape_of(points)) < 2:
-        points = s.Transpose((1, 0)).bind(atleast_2d(points))
-    d = shape_of(points)[1]
-    each = [bins] * d if isinstance(bins, int | np.integer) else list(bins)
-    spans = [None] * d if range is None else list(range)
-    if len(each) != d or len(spans) != d:
-        raise ShapeError(f"histogramdd: {aval_of(points)} needs bins and range for {d} axes.")
-    lines = [getitem(points, (slice(None), i)) for i in builtins.range(d)]
-    edges = [_line_of_bins(*line) for line in zip(lines, each, spans, strict=True)]
-    counted = np.ones(shape_of(points)[0])
-    if weights is not None:
-        counted = p.convert(strong(as_value(weights, "histogramdd")), FLOAT64)
-    places = [_bin_of(x, bounds) for x, bounds in zip(lines, edges, strict=True)]
-    start = np.zeros([shape_of(bounds)[0] - 1 for bounds in edges], aval_of(counted).dtype)
-    counts = ScatterAdd(tuple(builtins.range(d)), "fill").bind(start, counted, *places)
-    if density:
-        total = sum(counts)
-        for axis, bounds in enumerate(edges):
-            rest = (1,) * (d - axis - 1)
-            counts = e.divide(counts, reshape(diff(bounds), (-1, *rest)))
-        counts = e.divide(counts, total)
-    return counts, edges
-
-
-def histogram2d(
-    x: Any,
-    y: Any,
-    bins: Any = 10,
-    range: Any = None,
-    density: bool | None = None,
-    weights: Any = None,
-) -> tuple[Any, Any, Any]:
-    """As `numpy.histogram2d`: how many points lie in each rectangle of a grid.
-
-    Args:
-        x: First coordinates, ``(n,)``.
-        y: Second coordinates, ``(n,)``.
-        bins: A number of bins or a line of edges for both axes, or a pair of them.
-        range: For each axis the least and greatest edge, or None.
-        density: As in `histogramdd`.
-        weights: As in `histogramdd`.
-
-    Returns:
-        The counts, the edges of the first axis and those of the second.
-
-    Example:
-        >>> import funcgrad.numpy as fnp
-        >>> print(fnp.histogram2d([0.0, 1.0], [0.0, 1.0], 2)[0].tolist())
-        [[1.0, 0.0], [0.0, 1.0]]
-    """
-    is_number = isinstance(bins, int | np.integer)
-    pair = bins if is_number or len(bins) == 2 else [bins, bins]
-    points = stack(promote(as_value(x, "histogram2d"), as_value(y, "histogram2d")), 1)
-    counts, edges = histogramdd(points, pair, range, density, weights)
-    return counts, edges[0], edges[1]
 
 
 # Covariances.

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import aval_of
+from funcgrad.core.defaults import only_defaults
 from funcgrad.core.placement import check_placement
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import INT64, PYTHON_SCALARS, is_complex, real_dtype
@@ -30,7 +31,9 @@ from funcgrad.primitives.elementwise import (
     Convert,
     add,
     convert,
+    div,
     equal,
+    floor,
     greater_equal,
     imag,
     less_equal,
@@ -223,17 +226,22 @@ def linspace(
     start, stop = (strong(v) for v in promote(*map(as_value, (start, stop)), 0.0)[:2])
     ends = add.bind(start, mul.bind(stop, aval_of(stop).dtype.type(0)))
     wanted = aval_of(ends).dtype
-    divisions = num - 1 if endpoint else num
-    weights = np.arange(num, dtype=wanted) / wanted.type(max(divisions, 1))
-    column = weights.reshape((num, *(1,) * len(shape_of(ends))))
-    span = stop - start
-    line = add.bind(mul.bind(column, span), start)
+    divisions = max(num - 1 if endpoint else num, 1)
+    places = np.arange(num).reshape((num, *(1,) * len(shape_of(ends))))
+    counts = places.astype(wanted)
+    span = sub.bind(stop, start)
+    step = div.bind(span, wanted.type(divisions))
+    # As NumPy: multiples of the step, and parts of the span where the step vanishes.
+    vanishes = equal.bind(step, wanted.type(0))
+    parts = mul.bind(counts / wanted.type(divisions), span)
+    line = add.bind(select.bind(vanishes, parts, mul.bind(counts, step)), start)
     if endpoint and num > 1:
-        last = np.arange(num).reshape(column.shape) == num - 1
-        line = select.bind(last, add.bind(stop, mul.bind(line, wanted.type(0))), line)
+        line = select.bind(places == num - 1, stop, line)
     line = s.moveaxis_from_front(line, normalize_axis(axis, len(shape_of(line)), "linspace"))
-    line = line if dtype is None else astype(line, dtype)
-    return (line, span / max(divisions, 1)) if retstep else line
+    if dtype is not None:
+        is_whole = checked_dtype(dtype, "linspace").kind in "iu"
+        line = astype(floor.bind(line) if is_whole else line, dtype)
+    return (line, step) if retstep else line
 
 
 def _diagonals(rows: int, columns: int) -> np.ndarray:
@@ -708,6 +716,7 @@ def view(x: Any, dtype: Any = None, type: Any = None) -> Any:
 
     Complex numbers and their parts keep derivatives; other bits have none.
     """
+    only_defaults("view", type=None if type is np.ndarray else type)
     if dtype is None or (isinstance(dtype, builtins.type) and issubclass(dtype, np.ndarray)):
         return x
     x, wanted = strong(x), checked_dtype(dtype, "view")

@@ -15,6 +15,7 @@ from funcgrad.core.placement import check_placement
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import check_dtype
 from funcgrad.errors import ArgumentError
+from funcgrad.numpy.ordering import value_if_known
 from funcgrad.numpy.promotion import as_value
 from funcgrad.numpy.scalars import complex64, complex128, float32, float64
 from funcgrad.numpy.shaping import array, asarray, vstack
@@ -268,7 +269,7 @@ def asarray_chkfinite(a: Any, dtype: Any = None) -> Any:
         array([1., 2.])
     """
     x = asarray(a, dtype)
-    known = x.concrete() if isinstance(x, Tracer) else x
+    known = value_if_known(x)
     if known is not None and not np.all(np.isfinite(known)):
         raise ValueError("asarray_chkfinite: there are infs or nans.")
     return x

@@ -7,7 +7,9 @@ one operation with a fold of the rest, and what remains runs one element after t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -18,9 +20,18 @@ from funcgrad.errors import ArgumentError
 from funcgrad.numpy import mapping
 from funcgrad.numpy.indexing import getitem
 from funcgrad.numpy.promotion import as_value, checked_dtype, normalize_axis, strong, to_dtype
+from funcgrad.numpy.selecting import truth_of
 from funcgrad.numpy.selecting import where as choose_where
-from funcgrad.numpy.shaping import concatenate, expand_dims, moveaxis, reshape, stack
+from funcgrad.numpy.shaping import (
+    broadcast_to,
+    concatenate,
+    expand_dims,
+    moveaxis,
+    reshape,
+    stack,
+)
 from funcgrad.primitives.shape import shape_of
+from funcgrad.pytree import tree_map
 
 __all__ = ["frompyfunc"]
 
@@ -36,14 +47,30 @@ ASSOCIATIVE = frozenset(
 """NumPy's ufuncs that may be folded in pairs."""
 
 
+NOT_GIVEN = np._NoValue
+"""The default of ``initial``, for which None is a value: there is nothing to start with."""
+
+
+def _values(array: Any, dtype: Any, name: str) -> Any:
+    """The array in the dtype of the fold."""
+    x = strong(as_value(array, name))
+    return x if dtype is None else to_dtype(x, checked_dtype(dtype, name))
+
+
 def _front(array: Any, axis: int, dtype: Any, name: str) -> Any:
     """The array in the dtype of the fold, with the folded axis in front."""
-    x = strong(as_value(array, name))
-    if dtype is not None:
-        x = to_dtype(x, checked_dtype(dtype, name))
+    x = _values(array, dtype, name)
     if not shape_of(x):
         raise TypeError(f"cannot {name} on a scalar")
     return moveaxis(x, normalize_axis(axis, len(shape_of(x)), name), 0)
+
+
+def _folded_axes(axis: Any, ndim: int) -> list[int]:
+    """The axes that a reduction folds; a scalar has a last axis here, as in NumPy."""
+    if not ndim and type(axis) is int and axis in (0, -1):
+        return []
+    axes = range(ndim) if axis is None else axis if np.iterable(axis) else (axis,)
+    return sorted(normalize_axis(i, ndim, "reduce") for i in axes)
 
 
 def reduce(
@@ -54,10 +81,10 @@ def reduce(
     axis: Any = 0,
     dtype: Any = None,
     keepdims: bool = False,
-    initial: Any = None,
+    initial: Any = NOT_GIVEN,
     where: Any = True,
 ) -> Any:
-    """Fold a function of two arguments over axes.
+    """Fold a function of two arguments over axes: ``f(f(f(initial, x[0]), x[1]), x[2])``.
 
     Args:
         function: Of two arrays of one shape.
@@ -67,68 +94,117 @@ def reduce(
         axis: One, several, or None for all.
         dtype: To fold in.
         keepdims: Whether to keep axes of length 1.
-        initial: To start with.
+        initial: To start with; None for nothing at all, not even the identity.
         where: Which elements to fold; that needs ``initial`` or an identity.
 
     Raises:
-        ValueError: If there is nothing to fold, and no identity.
+        ValueError: If there is nothing to fold, and nothing to start with.
     """
-    x = strong(as_value(array, "reduce"))
-    ndim = len(shape_of(x))
-    axes = range(ndim) if axis is None else np.atleast_1d(axis).tolist()
-    folded = sorted(normalize_axis(i, ndim, "reduce") for i in axes)
-    if len(folded) > 1 and not is_associative:
+    x = _values(array, dtype, "reduce")
+    shape = shape_of(x)
+    axes = _folded_axes(axis, len(shape))
+    if len(axes) > 1 and not is_associative:
         raise ValueError("reduction operation is not reorderable, so at most one axis may be given")
-    start = identity if initial is None else initial
+    start = initial
+    if initial is NOT_GIVEN:
+        start = None if identity is None else strong(as_value(identity, "reduce"))
+    mask = None
     if where is not True and where is not None:
         if start is None:
             raise ValueError("reduction with where= needs initial=, as it has no identity")
-        x = choose_where(where, x, to_dtype(start, aval_of(x).dtype))
-    for i in reversed(folded):
-        x = _fold(function, is_associative, start, _front(x, i, dtype, "reduce"))
-    if initial is not None:
-        x = function(to_dtype(initial, aval_of(x).dtype), x)
-    return expand_dims(x, tuple(folded)) if keepdims and folded else x
+        mask = _in_line(broadcast_to(truth_of(where, "reduce"), shape), axes)
+    x = _in_line(x, axes)
+    n, rest = shape_of(x)[0], shape_of(x)[1:]
+    if not n and start is None:
+        raise ValueError("zero-size array to a reduction that has no identity")
+    dtype = _dtype_of(function, is_associative, x)
+    first = None
+    # The identity of a single element counts: the greatest common divisor of -3 and 0 is 3.
+    if start is not None and (initial is not NOT_GIVEN or mask is not None or n < 2):
+        first = broadcast_to(to_dtype(as_value(start, "reduce"), dtype), rest)
+    if is_associative:
+        x = to_dtype(x, dtype)
+        if mask is not None and identity is not None:
+            x, mask = choose_where(mask, x, to_dtype(strong(identity), dtype)), None
+        if first is not None:
+            x = concatenate([expand_dims(first, 0), x])
+            mask = None if mask is None else concatenate([np.ones((1, *rest), bool), mask])
+        out = _fold_in_pairs(function, x, mask)
+    else:
+        out = _fold_from_left(function, first, x, mask, dtype)
+    return expand_dims(out, tuple(axes)) if keepdims and axes else out
 
 
-def _fold(function: Function, is_associative: bool, identity: Any, x: Any) -> Any:
+def _in_line(x: Any, axes: Sequence[int]) -> Any:
+    """An array whose first axis runs over all elements along some axes."""
+    x = moveaxis(x, axes, range(len(axes)))
+    shape = shape_of(x)
+    return reshape(x, (prod(shape[: len(axes)]), *shape[len(axes) :]))
+
+
+def _skipping(function: Function) -> Function:
+    """The function of pairs of a value and whether it counts; others are passed over."""
+
+    def combined(left: Any, right: Any) -> Any:
+        (x, counts_x), (y, counts_y) = left, right
+        either = choose_where(counts_x, x, y)
+        both = counts_x & counts_y
+        return choose_where(both, function(x, y), either), counts_x | counts_y
+
+    return combined
+
+
+def _at(parts: Any, index: Any) -> Any:
+    return tree_map(lambda v: getitem(v, index), parts)
+
+
+def _fold_in_pairs(function: Function, x: Any, mask: Any = None) -> Any:
+    """The fold along the first axis, of the elements where a mask holds."""
+    step = function if mask is None else _skipping(function)
+    parts = x if mask is None else (x, mask)
     n = shape_of(x)[0]
-    if not n:
-        if identity is None:
-            raise ValueError("zero-size array to a reduction that has no identity")
-        return np.full(shape_of(x)[1:], identity, aval_of(x).dtype)
-    if not is_associative:
-        return _last(_running(function, x))
-    x = _as_results(function, x)
     while n > 1:
-        half = n // 2
-        pairs = function(getitem(x, slice(0, 2 * half, 2)), getitem(x, slice(1, 2 * half, 2)))
-        x = concatenate([pairs, getitem(x, slice(2 * half, n))]) if n % 2 else pairs
-        n = shape_of(x)[0]
-    return getitem(x, 0)
+        even = n - n % 2
+        pairs = step(_at(parts, slice(0, even, 2)), _at(parts, slice(1, even, 2)))
+        last = _at(parts, slice(even, n))
+        parts = tree_map(lambda *v: concatenate(v), pairs, last) if n % 2 else pairs
+        n = (n + 1) // 2
+    out = _at(parts, 0)
+    return out if mask is None else out[0]
 
 
-def _as_results(function: Function, x: Any) -> Any:
-    """The array in the dtype of the function's results."""
-    one = aval_of(x).dtype.type(1)
-    return to_dtype(x, aval_of(function(one, one)).dtype)
+def _fold_from_left(function: Function, first: Any, x: Any, mask: Any, dtype: np.dtype[Any]) -> Any:
+    """The fold along the first axis, one element after the other."""
+    if first is None:
+        first, x = to_dtype(getitem(x, 0), dtype), getitem(x, slice(1, None))
+    if mask is None:
+        return lax.scan(lambda carry, y: (function(carry, y), None), first, x)[0]
+
+    def step(carry: Any, element: Any) -> tuple[Any, None]:
+        y, counts = element
+        return choose_where(counts, function(carry, y), carry), None
+
+    return lax.scan(step, first, (x, mask))[0]
 
 
-def _last(x: Any) -> Any:
-    return getitem(x, -1)
+def _dtype_of(function: Function, is_associative: bool, x: Any) -> np.dtype[Any]:
+    """The dtype of the results of a fold."""
+    dtype = aval_of(x).dtype
+    result = aval_of(function(dtype.type(1), dtype.type(1))).dtype
+    if result.kind == "b" != dtype.kind and not is_associative:
+        raise TypeError(f"a fold would compare {aval_of(x)} with bool, the results of comparisons.")
+    return result
 
 
 def _running(function: Function, x: Any) -> Any:
     """All folds from the left, one after the other."""
-    first = getitem(x, 0)
-    dtype = aval_of(function(first, first)).dtype
-    first, rest = to_dtype(first, dtype), getitem(x, slice(1, None))
+    first = to_dtype(getitem(x, 0), _dtype_of(function, False, x))
 
     def step(carry: Any, element: Any) -> tuple[Any, Any]:
         out = function(carry, element)
         return out, out
 
-    outs = lax.scan(step, first, rest)[1]
+    outs = lax.scan(step, first, getitem(x, slice(1, None)))[1]
     return concatenate([expand_dims(first, 0), outs])
 
 
@@ -137,11 +213,10 @@ def accumulate(
 ) -> Any:
     """All folds of a function of two arguments from the start of an axis."""
     x = _front(array, axis, dtype, "accumulate")
+    if is_associative or shape_of(x)[0] < 2:
+        x = to_dtype(x, _dtype_of(function, is_associative, x))
     if shape_of(x)[0] > 1:
-        if is_associative:
-            x = lax.associative_scan(function, _as_results(function, x))
-        else:
-            x = _running(function, x)
+        x = lax.associative_scan(function, x) if is_associative else _running(function, x)
     return moveaxis(x, 0, normalize_axis(axis, len(shape_of(x)), "accumulate"))
 
 
@@ -155,22 +230,29 @@ def reduceat(
 ) -> Any:
     """Folds of parts of an axis, from each known index to the next; see `numpy.ufunc.reduceat`."""
     x = _front(array, axis, dtype, "reduceat")
-    starts = np.asarray(indices)
+    dtype = _dtype_of(function, is_associative, x)
+    x = to_dtype(x, dtype) if is_associative else x
     n = shape_of(x)[0]
-    if starts.size and not 0 <= starts.min() <= starts.max() < n:
-        raise IndexError(f"reduceat: indices must lie in 0 .. {n - 1}, got {starts.tolist()}.")
+    starts = [operator.index(i) for i in indices]
+    for i in starts:
+        if not 0 <= i < n:
+            raise IndexError(f"reduceat: indices must lie in 0 .. {n - 1}, got {i}.")
     parts = []
-    for start, stop in zip(starts, [*starts[1:], n], strict=True):
-        part = getitem(x, slice(int(start), max(int(stop), int(start) + 1)))
-        parts.append(_fold(function, is_associative, None, part))
-    out = stack(parts) if parts else getitem(x, slice(0, 0))
+    for start, stop in zip(starts, [*starts[1:], n], strict=True) if starts else ():
+        part = getitem(x, slice(start, max(stop, start + 1)))
+        parts.append(
+            _fold_in_pairs(function, part)
+            if is_associative
+            else _fold_from_left(function, None, part, None, dtype)
+        )
+    out = stack(parts) if parts else to_dtype(getitem(x, slice(0, 0)), dtype)
     return moveaxis(out, 0, normalize_axis(axis, len(shape_of(out)), "reduceat"))
 
 
 def outer(function: Function, x: Any, y: Any, **kwargs: Any) -> Any:
     """A function of all pairs of elements."""
-    x, y = as_value(x, "outer"), as_value(y, "outer")
-    column = reshape(strong(x), (*shape_of(x), *(1,) * len(shape_of(y))))
+    x, y = strong(as_value(x, "outer")), strong(as_value(y, "outer"))
+    column = reshape(x, (*shape_of(x), *(1,) * len(shape_of(y))))
     return function(column, y, **kwargs)
 
 

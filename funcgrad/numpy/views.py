@@ -17,7 +17,7 @@ import numpy as np
 from funcgrad.core.avals import Shape, aval_of
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.trace import Trace, Tracer, run_under
-from funcgrad.numpy.indexing import assigned, getitem
+from funcgrad.numpy.indexing import assigned, indexed
 from funcgrad.primitives.objects import settled
 from funcgrad.primitives.shape import Reshape, Reverse, Slice, Transpose, shape_of
 
@@ -55,7 +55,7 @@ class Indexed:
         return tuple(_slice_of(e) if type(e) is range else e for e in self.key)
 
     def read(self, x: Any) -> Any:
-        return getitem(x, self.index)
+        return indexed(x, self.index)
 
     def write(self, x: Any, part: Any) -> Any:
         return assigned(x, self.index, part)

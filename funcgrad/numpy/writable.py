@@ -28,9 +28,9 @@ from funcgrad.numpy.indexing import (
     IndexUpdateHelper,
     IndexUpdateRef,
     assigned,
-    getitem,
+    indexed,
 )
-from funcgrad.numpy.promotion import as_value, strong
+from funcgrad.numpy.promotion import as_value, check_casting, strong
 from funcgrad.numpy.views import (
     Indexed,
     Step,
@@ -240,7 +240,7 @@ class WritableArray(StandsForArray):
     def __getitem__(self, index: Any) -> Any:
         basic = basic_key(self.shape, index)
         if basic is None:
-            return made(getitem(self.__jax_array__(), settled_in(index)))
+            return made(indexed(self.__jax_array__(), settled_in(index)))
         step = Indexed(self.shape, basic[0])
         value = step.read(self.__jax_array__())
         if not shape_of(value) and not basic[1]:
@@ -317,7 +317,15 @@ class WritableArray(StandsForArray):
         if write is not None and not write:
             self._refusal = "it was made read-only"
 
-    def astype(self, dtype: Any, order: str = "K", copy: bool = True, **options: Any) -> Any:
+    def astype(
+        self,
+        dtype: Any,
+        order: str = "K",
+        casting: str = "unsafe",
+        subok: bool = True,
+        copy: bool = True,
+    ) -> Any:
+        check_casting(self.aval, np.dtype(dtype), casting)
         if not copy and self.dtype == dtype:
             return self
         return made(convert(self.__jax_array__(), np.dtype(dtype)), self._is_ordered())

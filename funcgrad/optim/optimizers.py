@@ -1,7 +1,8 @@
 """Optimisers: chains of the neighbouring transformations under the names that they are known by.
 
 Each takes a learning rate, a number or a schedule, and returns a transformation whose updates are
-added to the parameters. Names, arguments, defaults and the order of the links are optax's.
+added to the parameters. Names, arguments, defaults and the order of the links are optax's. A known
+learning rate that is zero, negative, infinite or NaN is refused: see `scale_by_learning_rate`.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def sgd(
     """Gradient descent, with momentum if wanted.
 
     Args:
-        learning_rate: A number, possibly traced, or a schedule.
+        learning_rate: A positive number, possibly traced, or a schedule.
         momentum: Share of the earlier steps that is kept: see `trace`.
         nesterov: Whether momentum looks one step ahead (Sutskever et al., 2013).
         accumulator_dtype: Dtype of the sum, by default that of the parameters.
@@ -69,7 +70,7 @@ def sign_sgd(learning_rate: ScalarOrSchedule) -> GradientTransformationExtraArgs
     """Steps of the same size for every element, against the sign of its gradient.
 
     Args:
-        learning_rate: A number, possibly traced, or a schedule.
+        learning_rate: A positive number, possibly traced, or a schedule.
     """
     return chain(scale_by_sign(), scale_by_learning_rate(learning_rate))
 
@@ -91,7 +92,7 @@ def rmsprop(
     learning rate, which is the same as long as that does not change.
 
     Args:
-        learning_rate: A number, possibly traced, or a schedule.
+        learning_rate: A positive number, possibly traced, or a schedule.
         decay: Decay of the mean.
         eps: Added under the root, or to it.
         initial_scale: Where the mean starts.
@@ -130,7 +131,7 @@ def adam(
     """Running mean of the gradient over the root of that of its square (Kingma and Ba, 2015).
 
     Args:
-        learning_rate: A number, possibly traced, or a schedule.
+        learning_rate: A positive number, possibly traced, or a schedule.
         b1: Decay of the mean of the gradient.
         b2: Decay of the mean of its square.
         eps: Added to the root.
@@ -167,7 +168,7 @@ def nadam(
     PyTorch's has a factor that warms the momentum up, which this one has not.
 
     Args:
-        learning_rate: A number, possibly traced, or a schedule.
+        learning_rate: A positive number, possibly traced, or a schedule.
         b1: Decay of the mean of the gradient.
         b2: Decay of the mean of its square.
         eps: Added to the root.
@@ -195,7 +196,7 @@ def adamw(
     The decay is multiplied by the learning rate, as in PyTorch, whose default is 1e-2.
 
     Args:
-        learning_rate: A number, possibly traced, or a schedule.
+        learning_rate: A positive number, possibly traced, or a schedule.
         b1: Decay of the mean of the gradient.
         b2: Decay of the mean of its square.
         eps: Added to the root.
@@ -245,7 +246,7 @@ def adamax(
     """`adam` with the largest recent magnitude in place of the root (Kingma and Ba, 2015).
 
     Args:
-        learning_rate: A number, possibly traced, or a schedule.
+        learning_rate: A positive number, possibly traced, or a schedule.
         b1: Decay of the mean of the gradient.
         b2: Decay of the largest magnitude.
         eps: Added to the magnitude.
@@ -261,7 +262,7 @@ def yogi(
     See `scale_by_yogi` (Zaheer et al., 2018).
 
     Args:
-        learning_rate: A number, possibly traced, or a schedule.
+        learning_rate: A positive number, possibly traced, or a schedule.
         b1: Decay of the mean of the gradient.
         b2: How slowly the second moment moves.
         eps: Added to the root.
@@ -282,7 +283,7 @@ def radam(
     """`adam` with a warm-up of its own: see `scale_by_radam` (Liu et al., 2020).
 
     Args:
-        learning_rate: A number, possibly traced, or a schedule.
+        learning_rate: A positive number, possibly traced, or a schedule.
         b1: Decay of the mean of the gradient.
         b2: Decay of the mean of its square.
         eps: Added to the root.
@@ -304,7 +305,7 @@ def adagrad(
     PyTorch starts the sum at 0 and adds its ``eps`` to the root.
 
     Args:
-        learning_rate: A number, possibly traced, or a schedule.
+        learning_rate: A positive number, possibly traced, or a schedule.
         initial_accumulator_value: Where the sum starts.
         eps: Added under the root.
     """
@@ -323,7 +324,7 @@ def adadelta(
     """Steps of the size of recent steps: see `scale_by_adadelta` (Zeiler, 2012).
 
     Args:
-        learning_rate: A number, possibly traced, or a schedule; by default 1.
+        learning_rate: A positive number, possibly traced, or a schedule; by default 1.
         rho: Decay of the means.
         eps: Added under the roots.
         weight_decay: Share of the parameters that is added to the gradient.
@@ -347,7 +348,7 @@ def lion(
     """Steps by the sign of a running mean: see `scale_by_lion` (Chen et al., 2023).
 
     Args:
-        learning_rate: A number, possibly traced, or a schedule: smaller than that of Adam.
+        learning_rate: A positive number, possibly traced, or a schedule: smaller than that of Adam.
         b1: Share of the mean in the direction.
         b2: Decay of the mean.
         mu_dtype: Dtype in which the mean is kept, by default that of the parameters.
@@ -373,7 +374,7 @@ def lamb(
     """`adamw` with steps in proportion to the norm of each array (You et al., 2020).
 
     Args:
-        learning_rate: A number, possibly traced, or a schedule.
+        learning_rate: A positive number, possibly traced, or a schedule.
         b1: Decay of the mean of the gradient.
         b2: Decay of the mean of its square.
         eps: Added to the root.

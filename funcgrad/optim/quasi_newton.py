@@ -184,7 +184,7 @@ def lbfgs(
     """L-BFGS with a line search (Liu and Nocedal, 1989).
 
     Args:
-        learning_rate: A number or a schedule that multiplies the direction; by default 1.
+        learning_rate: A positive number or a schedule that multiplies the direction; by default 1.
         memory_size: How many changes of the gradient are remembered.
         scale_init_precond: Whether the approximation starts at a multiple of the identity: see
             `scale_by_lbfgs`.

@@ -11,7 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 import funcgrad.numpy.values as fnp
+from funcgrad.dtypes import PYTHON_SCALARS
+from funcgrad.errors import ArgumentError
 from funcgrad.lax import rsqrt
 from funcgrad.numpy.promotion import to_dtype
 from funcgrad.optim.clipping import global_norm
@@ -75,15 +79,51 @@ def scale_by_schedule(step_size_fn: Schedule) -> GradientTransformation:
     return GradientTransformation(init, update)
 
 
+def check_rate(learning_rate: ScalarOrSchedule) -> None:
+    """Refuse learning rates that are known and cannot be meant.
+
+    An array may be 0: so are the values of schedules that `inject_hyperparams` keeps in its state.
+
+    Raises:
+        ArgumentError: As `scale_by_learning_rate` says.
+    """
+    is_array = type(learning_rate) is np.ndarray and learning_rate.shape == ()
+    is_number = type(learning_rate) in PYTHON_SCALARS or isinstance(learning_rate, np.generic)
+    if not is_array and not is_number:
+        return
+    if 0 < learning_rate < np.inf or (is_array and learning_rate == 0):
+        return
+    if learning_rate == 0:
+        advice = "optim.set_to_zero() keeps parameters as they are; a schedule may return 0."
+    elif learning_rate < 0:
+        advice = "Steps go against the gradient already; to maximise, change the sign of the loss."
+    else:
+        advice = "Look at where it was computed."
+    raise ArgumentError(
+        f"the learning rate is {learning_rate}, but has to be greater than 0 and finite. {advice}"
+    )
+
+
 def scale_by_learning_rate(
     learning_rate: ScalarOrSchedule, *, flip_sign: bool = True
 ) -> GradientTransformation:
     """Every update multiplied by minus the learning rate.
 
     Args:
-        learning_rate: A number, possibly traced, or a schedule.
+        learning_rate: A positive number, possibly traced, or a schedule.
         flip_sign: Whether it is minus the learning rate: for a loss that shall become smaller.
+
+    Raises:
+        ArgumentError: If the learning rate is known, and negative, infinite or NaN, or a 0 that is
+            no array.
+
+    Example:
+        >>> from funcgrad import optim
+        >>> tx = optim.scale_by_learning_rate(0.5)
+        >>> print(tx.update(3.0, tx.init(1.0))[0])
+        -1.5
     """
+    check_rate(learning_rate)
     if callable(learning_rate):
         schedule = learning_rate
         return scale_by_schedule(lambda count: -schedule(count) if flip_sign else schedule(count))

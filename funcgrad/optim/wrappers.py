@@ -290,7 +290,8 @@ def inject_hyperparams(
         def built(hyperparams: Mapping[str, Any]) -> GradientTransformationExtraArgs:
             bound = signature.bind(*args, **kwargs)
             bound.apply_defaults()
-            bound.arguments.update(hyperparams)
+            # Arrays, since they are values of a state: they may be 0, as numbers may not.
+            bound.arguments.update({name: fnp.asarray(x) for name, x in hyperparams.items()})
             return with_extra_args_support(inner_factory(*bound.args, **bound.kwargs))
 
         def scheduled(count: Array) -> dict[str, Any]:

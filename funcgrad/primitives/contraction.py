@@ -49,6 +49,7 @@ class Contract(Primitive):
     out: str
 
     jvp = bilinear_jvp
+    is_bilinear = True
 
     def impl(self, x: Any, y: Any) -> Any:
         plan = _matmul_plan(self.lhs, self.rhs, self.out)

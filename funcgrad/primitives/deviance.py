@@ -30,8 +30,8 @@ from funcgrad.primitives.elementwise import (
     sub,
 )
 from funcgrad.primitives.families import Recipe
+from funcgrad.primitives.gamma_functions import digamma, lgamma, log_ratio, polygamma
 from funcgrad.primitives.polynomials import horner, polynomial
-from funcgrad.primitives.special import digamma, lgamma, log_ratio, polygamma
 
 # With v = (x - m) / (x + m): log(x / m) = 2 artanh(v), and x - m = v (x + m), of which what
 # remains is (x - m) v + 2 x v (v^2 / 3 + v^4 / 5 + ...).

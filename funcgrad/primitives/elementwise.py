@@ -239,6 +239,8 @@ class Sum(Elementwise):
 class Product(Elementwise):
     """``x * y``, bilinear."""
 
+    is_bilinear = True
+
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         x, y = primals
         tx, ty = tangents
@@ -299,6 +301,20 @@ class Quotient(Elementwise):
 
     checked = checked_division
 
+    def taylor_term(self, k: int, out: Any, args: Any) -> Any:
+        return _taylor_term_of_quotient(self, k, out, args)
+
+
+def _taylor_term_of_quotient(operation: Elementwise, k: int, out: Any, args: Any) -> Any:
+    """Of ``y = x / c``: ``x = y c`` is solved for the last coefficient of ``y``."""
+    x, c = args
+    rest = x(k)
+    for j in range(1, k + 1):
+        if c(j) is not None and out(k - j) is not None:
+            product = scale.bind(out(k - j), c(j))
+            rest = neg.bind(product) if rest is None else sub.bind(rest, product)
+    return None if rest is None else operation.bind(rest, c(0))
+
 
 def _unscaled(t: Value, c: Value) -> Value:
     """``unscale``, or the plain quotient by a constant of the program that is not zero."""
@@ -342,6 +358,8 @@ class _OfTangent(Elementwise):
 class Scale(_OfTangent):
     """``t * c``, and 0 where the tangent ``t`` is 0, whatever ``c`` is. Linear in ``t``."""
 
+    is_bilinear = True
+
     def impl(self, *args: Any) -> Any:
         t, c = args
         if type(t) is np.float64 and isinstance(c, float):
@@ -364,6 +382,9 @@ class Unscale(_OfTangent):
     def change(self, t: Value, c: Value, out: Value, dc: Value) -> Value:
         return pair.bind(neg.bind(coefficient(self.bind, out, c)), dc)
 
+    def taylor_term(self, k: int, out: Any, args: Any) -> Any:
+        return _taylor_term_of_quotient(self, k, out, args)
+
 
 class Pair(Elementwise):
     """``t * s``, and 0 where either of the tangents is 0, whatever the other is. Bilinear.
@@ -371,6 +392,8 @@ class Pair(Elementwise):
     The derivative of `scale` by its coefficient: an arm that is not taken shows in a zero of the
     tangent that is scaled, or of the tangent of the coefficient.
     """
+
+    is_bilinear = True
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         t, s = primals
@@ -651,10 +674,23 @@ def _product(base: str, n: int) -> str:
 
 _MOST_FACTORS = 8
 """Powers with larger exponents are computed by the general function, which rounds less often."""
+
+
+def _inverse_product(n: int) -> str:
+    """The expression of a power of the reciprocal, ``n > 0``.
+
+    ``1 / x**n`` itself would be 0 where the power overflows and its reciprocal is subnormal, and
+    inaccurate where the power is. The square of half of it is neither.
+    """
+    if n <= 3:
+        return _product("(1 / {0})", n)
+    root = f"(1 / ({_product('{0}', n // 2)}))"
+    return f"({root} * {root})" + (" / {0}" if n % 2 else "")
+
+
 _POWERS = {
     **{n: _product("{0}", n) for n in range(1, _MOST_FACTORS + 1)},
-    **{-n: _product("(1 / {0})", n) for n in range(1, 4)},
-    **{-n: f"1 / ({_product('{0}', n)})" for n in range(4, _MOST_FACTORS + 1)},
+    **{-n: _inverse_product(n) for n in range(1, _MOST_FACTORS + 1)},
 }
 
 

@@ -261,6 +261,8 @@ class Elementwise(Primitive):
         parts_kinds: Kinds of dtypes for which that is so; others are evaluated by NumPy.
     """
 
+    is_elementwise = True
+
     def __init__(
         self,
         name: str,

@@ -13,7 +13,8 @@ import numpy as np
 from funcgrad.core.primitive import Value
 from funcgrad.errors import MissingRuleError
 from funcgrad.primitives.elementwise import Smooth, exp, log, zero_of
-from funcgrad.primitives.special import derivatives_of_incomplete, digamma, lgamma
+from funcgrad.primitives.gamma_functions import digamma, lgamma
+from funcgrad.primitives.special import derivatives_of_incomplete
 
 
 def _log_slope(a: Any, logarithm: Any) -> Any:

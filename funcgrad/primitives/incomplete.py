@@ -35,8 +35,8 @@ from funcgrad.primitives.expressions import (
 from funcgrad.primitives.expressions import log as log_of
 from funcgrad.primitives.expressions import log1p as log1p_of
 from funcgrad.primitives.families import undefined
+from funcgrad.primitives.gamma_functions import betaln, digamma, lgamma, xlog1py, xlogy
 from funcgrad.primitives.quadrature import unit_legendre
-from funcgrad.primitives.special import betaln, digamma, lgamma, xlog1py, xlogy
 from funcgrad.primitives.special_rows import Written
 
 _SQRT_2PI = math.sqrt(2 * math.pi)

@@ -25,7 +25,7 @@ import numpy as np
 from funcgrad.core.avals import Shape, ShapedArray, aval_of, shaped
 from funcgrad.core.checks import INDEX, Fault, Kinds
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear
-from funcgrad.dtypes import INT64
+from funcgrad.dtypes import INT64, UINT64
 from funcgrad.errors import DtypeError, OutOfBoundsError, ShapeError
 from funcgrad.lowering import Deposit, Extern, Form, Lookup, Replace, Window
 from funcgrad.primitives.elementwise import (
@@ -100,8 +100,20 @@ def _front(x: Any, axes: Sequence[int]) -> Any:
     return x.transpose((*axes, *_rest(x.ndim, axes)))
 
 
+_FARTHEST = np.uint64(np.iinfo(INT64).max)
+"""What stands for all unsigned indices beyond it: no axis is as long."""
+
+
+def as_index(x: Value) -> Value:
+    """Integers as int64, those beyond it as the greatest one."""
+    return convert(minimum.bind(x, _FARTHEST) if aval_of(x).dtype == UINT64 else x, INT64)
+
+
 def _integers(index: Any) -> Any:
-    return np.asarray(index).astype(np.intp, copy=False)
+    index = np.asarray(index)
+    if index.dtype == UINT64:
+        index = np.minimum(index, _FARTHEST)
+    return index.astype(np.intp, copy=False)
 
 
 class _Places:
@@ -117,12 +129,15 @@ class _Places:
     def __init__(self, x: Any, axes: Sequence[int], indices: Sequence[Any], mode: str) -> None:
         self.valid: Any = None
         self.indices = [
-            self._resolve(x, axis, _integers(index), mode)
+            self._resolve(x, axis, np.asarray(index), mode)
             for axis, index in zip(axes, indices, strict=True)
         ]
 
     def _resolve(self, x: Any, axis: int, index: Any, mode: str) -> Any:
         n = x.shape[axis]
+        if mode == "wrap" and n and index.dtype == UINT64:
+            index = index % UINT64.type(n)
+        index = _integers(index)
         # Most indices are valid as they are: two extreme values tell.
         low, high = (index.min(), index.max()) if index.size else (0, -1)
         if low >= 0 and high < n:
@@ -168,7 +183,7 @@ def _refused(
     axes: Sequence[int], operand: int, value: int, position: int, x: ShapedArray, shape: Shape
 ) -> OutOfBoundsError:
     """The error of a compiled lookup."""
-    place = tuple(int(i) for i in np.unravel_index(position, shape))
+    place = tuple(int(i) for i in np.unravel_index(position, shape)) if position >= 0 else ()
     return _out_of_bounds_at(x.strong(), axes[operand], value, place)
 
 
@@ -196,7 +211,7 @@ def _checked_places(
 def _outside(x: ShapedArray, axis: int, index: Value, is_counted_back: bool) -> Fault:
     """That integers are no indices along an axis."""
     n = x.shape[axis]
-    number = convert(index, INT64)
+    number = as_index(index)
     low = np.int64(-n if is_counted_back else 0)
     inside = bitwise_and.bind(greater_equal.bind(number, low), less.bind(number, np.int64(n)))
     # Who clips has counted negative indices from the end before.
@@ -219,7 +234,7 @@ def _checked_starts(
     x = aval_of(args[0]).strong()
     faults = []
     for axis, (n, m, start) in enumerate(zip(x.shape, sizes, starts, strict=True)):
-        number = convert(start, INT64)
+        number = as_index(start)
         is_wrong = not_equal.bind(number, _clamp(start, n - m))
         message = (
             f"start {{}} of a window of length {m} is out of bounds for axis {axis} of {x}, which "
@@ -247,6 +262,10 @@ class Gather(Primitive):
     fill_value: Any = None
 
     makes_no_nans = True
+
+    @property
+    def may_refuse(self) -> bool:
+        return self.mode == "raise"
 
     def checked(self, args: Sequence[Value], kinds: Kinds) -> tuple[Any, Sequence[Fault]]:
         return _checked_places(self, args, args[1:], kinds)
@@ -369,6 +388,10 @@ class _Scatter(Primitive):
     """Scalar expression: what a place holds when ``{1}`` comes to ``{0}``."""
     kinds: ClassVar[str] = "biufc"
     """Kinds of dtypes that the expression is for."""
+
+    @property
+    def may_refuse(self) -> bool:
+        return self.mode == "raise"
 
     def checked(self, args: Sequence[Value], kinds: Kinds) -> tuple[Any, Sequence[Fault]]:
         return _checked_places(self, args, args[2:], kinds)
@@ -583,20 +606,29 @@ class ScatterMul(_Scatter):
         number: Value = np.zeros((), INT64)
         valid: Value = None
         for n, index in zip(lengths, indices, strict=True):
-            place, ok = _resolve(convert(index, INT64), n, self.mode)
+            place, ok = _resolve(index, n, self.mode)
             number = add.bind(mul.bind(number, np.int64(n)), place)
             if ok is not None:
                 valid = ok if valid is None else bitwise_and.bind(valid, ok)
         return number if valid is None else select.bind(valid, number, np.int64(-1))
 
 
+def index_within(index: Value, n: int, mode: str) -> Value:
+    """An index as int64, by modes "clip" and "wrap" in ``0 .. n-1``, by others as it is."""
+    if mode == "wrap" and aval_of(index).dtype == UINT64:
+        return convert(remainder.bind(index, UINT64.type(n)), INT64)
+    index = as_index(index)
+    if mode == "wrap":
+        return remainder.bind(index, np.int64(n))
+    return _clamp(index, n - 1) if mode == "clip" else index
+
+
 def _resolve(index: Value, n: int, mode: str) -> tuple[Value, Value | None]:
     """An index in ``0 .. n-1``, and for mode "fill" whether it was one."""
     zero, length = np.int64(0), np.int64(n)
-    if mode == "clip":
-        return minimum.bind(maximum.bind(index, zero), np.int64(n - 1)), None
-    if mode == "wrap":
-        return remainder.bind(index, length), None
+    index = index_within(index, n, mode)
+    if mode in ("clip", "wrap"):
+        return index, None
     counted = select.bind(less.bind(index, zero), add.bind(index, length), index)
     if mode == "raise":
         return counted, None
@@ -697,7 +729,7 @@ def take_along_axis(
 
 
 def _clamp(start: Value, room: int) -> Value:
-    index = convert(start, INT64)
+    index = as_index(start)
     return minimum.bind(maximum.bind(index, np.int64(0)), np.int64(room))
 
 

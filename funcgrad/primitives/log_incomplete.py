@@ -28,17 +28,9 @@ from funcgrad.primitives.expressions import (
     where,
 )
 from funcgrad.primitives.families import undefined
+from funcgrad.primitives.gamma_functions import betaln, digamma, lgamma, xlog1py, xlogy
 from funcgrad.primitives.incomplete import scaled_slope
-from funcgrad.primitives.special import (
-    betainc,
-    betaln,
-    digamma,
-    gammainc,
-    gammaincc,
-    lgamma,
-    xlog1py,
-    xlogy,
-)
+from funcgrad.primitives.special import betainc, gammainc, gammaincc
 from funcgrad.primitives.special_rows import Written
 
 _HALF_LOG_2PI = 0.9189385332046727

@@ -311,6 +311,7 @@ class SparseProduct(Primitive):
     is_transposed: bool = False
 
     jvp = bilinear_jvp
+    is_bilinear = True
 
     @property
     def _shape(self) -> tuple[int, int]:
@@ -379,6 +380,7 @@ class SampledProduct(Primitive):
     pattern: Pattern
 
     jvp = bilinear_jvp
+    is_bilinear = True
 
     def impl(self, a: Any, b: Any) -> Any:
         products = np.asarray(a)[self.pattern.rows] * np.asarray(b)[self.pattern.indices]

@@ -5,8 +5,8 @@ expression of its kernel where there is one. Formulas are those of the Digital L
 Mathematical Functions (dlmf.nist.gov), whose sections are named. SciPy is imported when the first
 of them is evaluated, so that importing funcgrad does not pay for it.
 
-`primitive_of` finds the primitive of a ufunc of `scipy.special` by its name, here and in the tables
-of the files ``special_*.py``.
+The gamma function and what else the derivatives of these are made of is in `gamma_functions`; the
+tables that few programs need are those of `special_tables`.
 """
 
 from __future__ import annotations
@@ -17,231 +17,82 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Primitive, Value
-from funcgrad.core.program import Var
-from funcgrad.dtypes import is_complex, real_dtype
 from funcgrad.primitives.elementwise import (
-    Convert,
     Derivative,
     Smooth,
-    absolute,
     add,
     cbrt,
-    div,
-    equal,
     exp,
     exp2,
     expm1,
-    floor,
     is_origin,
-    less,
     log,
     log1p,
     logistic,
-    mul,
-    ones_like,
-    real,
-    select,
     sign,
     sin,
     sub,
     unscale,
 )
-from funcgrad.primitives.families import Elementwise, Recipe, UfuncFunction, undefined
+from funcgrad.primitives.gamma_functions import (
+    beta,
+    betaln,
+    binom,
+    digamma,
+    formula,
+    gamma,
+    lgamma,
+    log_ratio,
+    of_scipy,
+    rgamma,
+    scipy_row,
+    xlog1py,
+    xlogy,
+    zeta,
+)
+from funcgrad.primitives.quotients import quotient
 
 _SQRT_PI = math.sqrt(math.pi)
 _SQRT_2PI = math.sqrt(2 * math.pi)
 _LN10 = math.log(10.0)
 
 
-def _of_scipy(ufunc: str, *leading: int, casts: bool = False) -> UfuncFunction:
-    """A ufunc of `scipy.special`, imported when it is first called."""
-    return UfuncFunction("scipy.special._ufuncs", ufunc, leading, casts)
-
-
-def _special(name: str, *partials: Derivative, code: str = "", **options: Any) -> Smooth:
-    """A row: a function of SciPy of the same name."""
-    kinds = {"kinds": "f", "code_kinds": "f" if code else "", "parts_kinds": "f", **options}
-    return Smooth(name, _of_scipy(name), partials, code or f"{name}({{0}})", **kinds)
-
-
-def _formula(name: str, *leading: Any) -> Callable[..., Any]:
-    """The parts of a function that compiled programs have a formula for, which is then loaded."""
-
-    def parts(recipe: Recipe, *args: Var) -> Any:
-        names = "formulas", "expressions"
-        formulas, expressions = (importlib.import_module(f"{__package__}.{x}") for x in names)
-        formula = functools.partial(getattr(formulas, name), *leading)
-        return expressions.recorded(recipe, formula, *args)
-
-    return parts
-
-
 # Error functions, DLMF 7.
-erf = _special("erf", lambda x, y: (2 / _SQRT_PI) * exp.bind(-(x * x)), code="erf({0})", kinds="fc")
-erfc = _special(
+erf = scipy_row(
+    "erf", lambda x, y: (2 / _SQRT_PI) * exp.bind(-(x * x)), code="erf({0})", kinds="fc"
+)
+erfc = scipy_row(
     "erfc", lambda x, y: (-2 / _SQRT_PI) * exp.bind(-(x * x)), code="erfc({0})", kinds="fc"
 )
-erfcx = _special(
-    "erfcx", lambda x, y: 2 * x * y - 2 / _SQRT_PI, kinds="fc", parts=_formula("erfcx")
+erfcx = scipy_row(
+    "erfcx", lambda x, y: 2 * x * y - 2 / _SQRT_PI, kinds="fc", parts=formula("erfcx")
 )
-dawsn = _special("dawsn", lambda x, y: 1 - 2 * x * y, kinds="fc")
-erfinv = _special("erfinv", lambda x, y: (_SQRT_PI / 2) * exp.bind(y * y), parts=_formula("erfinv"))
-erfcinv = _special(
-    "erfcinv", lambda x, y: (-_SQRT_PI / 2) * exp.bind(y * y), parts=_formula("erfcinv")
+dawsn = scipy_row("dawsn", lambda x, y: 1 - 2 * x * y, kinds="fc")
+erfinv = scipy_row("erfinv", lambda x, y: (_SQRT_PI / 2) * exp.bind(y * y), parts=formula("erfinv"))
+erfcinv = scipy_row(
+    "erfcinv", lambda x, y: (-_SQRT_PI / 2) * exp.bind(y * y), parts=formula("erfcinv")
 )
-ndtr = _special(
+ndtr = scipy_row(
     "ndtr",
     lambda x, y: (1 / _SQRT_2PI) * exp.bind(-0.5 * x * x),
     code=f"0.5 * erfc(-{{0}} * {math.sqrt(0.5)!r})",
     kinds="fc",
 )
-ndtri = _special("ndtri", lambda x, y: _SQRT_2PI * exp.bind(0.5 * y * y), parts=_formula("ndtri"))
+ndtri = scipy_row("ndtri", lambda x, y: _SQRT_2PI * exp.bind(0.5 * y * y), parts=formula("ndtri"))
 # The quotient of the density and the function, both of which vanish far on the left.
-log_ndtr = _special(
+log_ndtr = scipy_row(
     "log_ndtr",
     lambda x, y: (2 / _SQRT_2PI) / erfcx.bind(-math.sqrt(0.5) * x),
     kinds="fc",
-    parts=_formula("log_ndtr"),
-)
-
-# The gamma function and its relatives, DLMF 5 and 25.11.
-lgamma = Smooth(
-    "lgamma",
-    _of_scipy("gammaln"),
-    [lambda x, y: digamma.bind(x)],
-    "lgamma({0})",
-    kinds="f",
-    code_kinds="",
-    parts=_formula("lgamma"),
-)
-gamma = _special(
-    "gamma",
-    lambda x, y: y * digamma.bind(x),
-    kinds="fc",
-    parts=_formula("gamma"),
-)
-rgamma = _special("rgamma", lambda x, y: -y * digamma.bind(x), kinds="fc")
-
-
-def trigamma(x: Value) -> Value:
-    """The derivative of digamma."""
-    if not is_complex(aval_of(x).dtype):
-        return real_trigamma.bind(x)
-    # Reflection (DLMF 5.15.6) to the right half-plane, recurrence (5.15.5), asymptotics (5.15.8).
-    is_left = less.bind(real.bind(x), real_dtype(aval_of(x).dtype).type(0.5))
-    z = select.bind(is_left, 1 - x, x)
-    total: Value = 0.0
-    for _ in range(15):
-        total = total + 1 / (z * z)
-        z = z + 1
-    w = 1 / (z * z)
-    series = ones_like(z) * 0
-    for bernoulli in (7 / 6, -691 / 2730, 5 / 66, -1 / 30, 1 / 42, -1 / 30, 1 / 6):
-        series = w * (series + bernoulli)
-    total = total + 1 / z + w / 2 + series / z
-    height = sin.bind(math.pi * x)
-    return select.bind(is_left, (math.pi * math.pi) / (height * height) - total, total)
-
-
-digamma: Smooth = Smooth(
-    "digamma",
-    _of_scipy("psi"),
-    [lambda x, y: trigamma(x)],
-    "digamma({0})",
-    kinds="fc",
-    code_kinds="",
-    parts=_formula("digamma"),
-    parts_kinds="f",
-)
-_zeta_of_scipy = _of_scipy("_zeta")
-
-
-def _zeta_parts(recipe: Recipe, x: Var, q: Var) -> Any:
-    expressions = importlib.import_module(f"{__package__}.expressions")
-    scipys = Elementwise("zeta_of_scipy", _zeta_of_scipy, "", code_kinds="")
-    return _formula("zeta", expressions.function(scipys))(recipe, x, q)
-
-
-zeta: Smooth = Smooth(
-    "zeta",
-    _of_scipy("_zeta", casts=True),
-    [undefined("zeta", "x (the exponent)"), lambda x, q, y: -x * zeta.bind(x + 1, q)],
-    "zeta({0}, {1})",
-    kinds="f",
-    code_kinds="",
-    parts=_zeta_parts,
-)
-"""Hurwitz's zeta function, the sum of ``(k + q)**-x`` over ``k = 0, 1, ...`` (DLMF 25.11)."""
-
-
-def _polygamma(n: Any, x: Any) -> Any:
-    # DLMF 25.11.12, in double precision since n! is large.
-    n, x = np.asarray(n), np.asarray(x)
-    order = n.astype(np.float64)
-    factor = np.where(n % 2 == 0, -1.0, 1.0) * _gamma_of_scipy(order + 1)
-    values = np.where(n == 0, _psi_of_scipy(x), factor * _zeta_of_scipy(order + 1, x))
-    return values.astype(x.dtype)[()]
-
-
-def _polygamma_parts(recipe: Recipe, n: Var, x: Var) -> Any:
-    double = Convert(np.dtype(np.float64))
-    one, two, zero = np.float64(1), np.float64(2), n.aval.dtype.type(0)
-    order = recipe(double, n)
-    half = recipe(div, order, two)
-    is_even = recipe(equal, half, recipe(floor, half))
-    sign = recipe(select, is_even, np.float64(-1), one)
-    next_order = recipe(add, order, one)
-    factor = recipe(mul, sign, recipe(gamma, next_order))
-    series = recipe(mul, factor, recipe(zeta, next_order, recipe(double, x)))
-    value = recipe(select, recipe(equal, n, zero), recipe(double, recipe(digamma, x)), series)
-    return recipe(Convert(x.aval.dtype), value)
-
-
-_gamma_of_scipy = _of_scipy("gamma")
-_psi_of_scipy = _of_scipy("psi")
-polygamma: Smooth = Smooth(
-    "polygamma",
-    _polygamma,
-    [undefined("polygamma", "n (the order)"), lambda n, x, y: polygamma.bind(n + 1, x)],
-    "polygamma({0}, {1})",
-    kinds="f",
-    code_kinds="",
-    parts=_polygamma_parts,
-)
-real_trigamma = Smooth(
-    "trigamma",
-    lambda x: _polygamma(1, x),
-    [lambda x, y: polygamma.bind(2 * ones_like(x), x)],
-    "trigamma({0})",
-    kinds="f",
-    code_kinds="",
-    parts=_formula("trigamma"),
-)
-beta = _special(
-    "beta",
-    lambda a, b, y: y * (digamma.bind(a) - digamma.bind(a + b)),
-    lambda a, b, y: y * (digamma.bind(b) - digamma.bind(a + b)),
-)
-betaln = _special(
-    "betaln",
-    lambda a, b, y: digamma.bind(a) - digamma.bind(a + b),
-    lambda a, b, y: digamma.bind(b) - digamma.bind(a + b),
-)
-binom = _special(
-    "binom",
-    lambda n, k, y: y * (digamma.bind(n + 1) - digamma.bind(n - k + 1)),
-    lambda n, k, y: y * (digamma.bind(n - k + 1) - digamma.bind(k + 1)),
+    parts=formula("log_ndtr"),
 )
 
 
 # Incomplete gamma and beta functions, DLMF 8.
 def derivatives_of_incomplete() -> Any:
     """The module `incomplete`, which is loaded when a derivative is first taken."""
-    return importlib.import_module(f"{__package__}.incomplete")
+    return importlib.import_module("funcgrad.primitives.incomplete")
 
 
 def _incomplete(name: str, sign: int = 1) -> Derivative:
@@ -267,54 +118,31 @@ def _incomplete_inverse(shape: str, density: str, sign: int = 1) -> Derivative:
     return slope
 
 
-gammainc = _special("gammainc", _incomplete("gamma_slope_in_shape"), _incomplete("gamma_density"))
-gammaincc = _special(
+gammainc = scipy_row("gammainc", _incomplete("gamma_slope_in_shape"), _incomplete("gamma_density"))
+gammaincc = scipy_row(
     "gammaincc", _incomplete("gamma_slope_in_shape", -1), _incomplete("gamma_density", -1)
 )
-gammaincinv = _special(
+gammaincinv = scipy_row(
     "gammaincinv",
     _incomplete_inverse("gamma_slope_in_shape", "gamma_density"),
     _incomplete_inverse("", "gamma_density"),
 )
-gammainccinv = _special(
+gammainccinv = scipy_row(
     "gammainccinv",
     _incomplete_inverse("gamma_slope_in_shape", "gamma_density"),
     _incomplete_inverse("", "gamma_density", -1),
 )
-betainc = _special(
+betainc = scipy_row(
     "betainc",
     _incomplete("beta_slope_in_a"),
     _incomplete("beta_slope_in_b"),
     _incomplete("beta_density"),
 )
 
-# Products with logarithms; 0 log 0 = 0.
-xlogy = _special(
-    "xlogy",
-    lambda x, y, out: log.bind(y),
-    lambda x, y, out: unscale.bind(x, y),
-    code="select({0} == 0, {0}, {0} * log({1}))",
-    kinds="fc",
-)
-xlog1py = _special(
-    "xlog1py",
-    lambda x, y, out: log1p.bind(y),
-    lambda x, y, out: unscale.bind(x, 1 + y),
-    code="select({0} == 0, {0}, {0} * log1p({1}))",
-    kinds="fc",
-)
-log_ratio = Smooth(
-    "log_ratio",
-    lambda x, y: np.log(x / y),
-    [lambda x, y, out: 1 / x, lambda x, y, out: -1 / y],
-    "log({0} / {1})",
-    kinds="f",
-)
-"""``log(x / y)``, whose derivatives do not meet the quotient."""
-entr = _special(
+entr = scipy_row(
     "entr",
     lambda x, y: -log.bind(x) - 1,
-    code="select({0} < 0, {0} / 0.0, select({0} == 0, 0 * {0}, -{0} * log({0})))",
+    code="select({0} < 0, {0} / 0.0, select({0} == 0, 0.0, -{0} * log({0})))",
 )
 
 
@@ -346,30 +174,30 @@ _NEAR_DIVERGENCE = f"({{0}} - {{1}}) * ({_V}) + {{0}} * ({_V}) * ({_V} * ({_V}))
 _DIVERGENCE = f"select(abs({_V}) < 0.33, {_NEAR_DIVERGENCE}, {{0}} * {_FAR_LOG} - {{0}} + {{1}})"
 
 # Where both arguments are 0 the event is excluded, and changes nothing.
-rel_entr = _special(
+rel_entr = scipy_row(
     "rel_entr",
     lambda x, y, out: log_ratio.bind(x, y) + 1,
     lambda x, y, out: -unscale.bind(x, y),
     code=_of_positive(f"{{0}} * {_LOG_RATIO}", "abs({0})"),
     level_at=is_origin,
 )
-kl_div = _special(
+kl_div = scipy_row(
     "kl_div",
     lambda x, y, out: log_ratio.bind(x, y),
     lambda x, y, out: 1 - unscale.bind(x, y),
     code=_of_positive(_DIVERGENCE, "{1}"),
     level_at=is_origin,
 )
-logit = _special(
+logit = scipy_row(
     "logit",
     lambda x, y: 1 / (x * (1 - x)),
     # Near 1/2 the quotient is near 1.
     code=("select(abs({0} - 0.5) < 0.2, log1p((2 * {0} - 1) / (1 - {0})), log({0} / (1 - {0})))"),
 )
-log_expit = _special(
+log_expit = scipy_row(
     "log_expit",
     lambda x, y: logistic.bind(-x),
-    code="minimum({0}, 0) - log1p(exp(-abs({0})))",
+    code="-(log1p(exp(-abs({0}))) - minimum({0}, 0))",
 )
 
 
@@ -398,9 +226,9 @@ def bessel_ie(order: int) -> Smooth:
 
 
 def _of_order(function: str, order: int, name: str, slope: Derivative) -> Smooth:
-    evaluate = _of_scipy(function, order, casts=True)
-    formula = {"iv": "bessel_i", "ive": "bessel_ie"}.get(function)
-    parts = _formula(formula, order) if formula and order == _LAST_ORDER else None
+    evaluate = of_scipy(function, order, casts=True)
+    counterpart = {"iv": "bessel_i", "ive": "bessel_ie"}.get(function)
+    parts = formula(counterpart, order) if counterpart and order == _LAST_ORDER else None
     return Smooth(name, evaluate, [slope], f"{name}({{0}})", kinds="f", code_kinds="", parts=parts)
 
 
@@ -420,56 +248,37 @@ def _mean(
     return 0.5 * operation.bind(below.bind(x), above.bind(x))
 
 
-i0 = _special("i0", lambda x, y: i1.bind(x), parts=_formula("bessel_i", 0))
-i1: Smooth = _special(
-    "i1", lambda x, y: _mean(add, _I, bessel_i, 1, x), parts=_formula("bessel_i", 1)
+i0 = scipy_row("i0", lambda x, y: i1.bind(x), parts=formula("bessel_i", 0))
+i1: Smooth = scipy_row(
+    "i1", lambda x, y: _mean(add, _I, bessel_i, 1, x), parts=formula("bessel_i", 1)
 )
-i0e = _special("i0e", lambda x, y: i1e.bind(x) - sign.bind(x) * y, parts=_formula("bessel_ie", 0))
-i1e: Smooth = _special(
+i0e = scipy_row("i0e", lambda x, y: i1e.bind(x) - sign.bind(x) * y, parts=formula("bessel_ie", 0))
+i1e: Smooth = scipy_row(
     "i1e",
     lambda x, y: _mean(add, _IE, bessel_ie, 1, x) - sign.bind(x) * y,
-    parts=_formula("bessel_ie", 1),
+    parts=formula("bessel_ie", 1),
 )
-k0 = _special("k0", lambda x, y: -k1.bind(x))
-k1: Smooth = _special("k1", lambda x, y: -k0.bind(x) - y / x)
-k0e = _special("k0e", lambda x, y: y - k1e.bind(x))
-k1e: Smooth = _special("k1e", lambda x, y: y - k0e.bind(x) - y / x)
-j0 = _special("j0", lambda x, y: -j1.bind(x))
-j1: Smooth = _special("j1", lambda x, y: _mean(sub, _J, bessel_j, 1, x))
-y0 = _special("y0", lambda x, y: -y1.bind(x))
-y1: Smooth = _special("y1", lambda x, y: y0.bind(x) - y / x)
+k0 = scipy_row("k0", lambda x, y: -k1.bind(x))
+k1: Smooth = scipy_row("k1", lambda x, y: -k0.bind(x) - y / x)
+k0e = scipy_row("k0e", lambda x, y: y - k1e.bind(x))
+k1e: Smooth = scipy_row("k1e", lambda x, y: y - k0e.bind(x) - y / x)
+j0 = scipy_row("j0", lambda x, y: -j1.bind(x))
+j1: Smooth = scipy_row("j1", lambda x, y: _mean(sub, _J, bessel_j, 1, x))
+y0 = scipy_row("y0", lambda x, y: -y1.bind(x))
+y1: Smooth = scipy_row("y1", lambda x, y: y0.bind(x) - y / x)
 _I: tuple[Smooth, ...] = (i0, i1)
 _IE: tuple[Smooth, ...] = (i0e, i1e)
 _J: tuple[Smooth, ...] = (j0, j1)
 
 # Exponential integrals, DLMF 6, and the dilogarithm, DLMF 25.12.
-expi = _special("expi", lambda x, y: exp.bind(x) / x, kinds="fc")
-exp1 = _special("exp1", lambda x, y: -exp.bind(-x) / x, kinds="fc")
+expi = scipy_row("expi", lambda x, y: exp.bind(x) / x, kinds="fc")
+exp1 = scipy_row("exp1", lambda x, y: -exp.bind(-x) / x, kinds="fc")
 
 
-def _spence_slope(x: Value, y: Value) -> Value:
-    """``log(x) / (1 - x)``, by its series where that is 0/0."""
-    u = x - 1
-    is_near = less.bind(absolute.bind(u), real_dtype(aval_of(x).dtype).type(1e-3))
-    apart = select.bind(is_near, ones_like(x), u)
-    series = -1 + u * (1 / 2 - u * (1 / 3 - u * (1 / 4 - u * (1 / 5 - u * (1 / 6)))))
-    return select.bind(is_near, series, -log1p.bind(apart) / apart)
-
-
-spence = _special("spence", _spence_slope, kinds="fc")
-exp10 = _special("exp10", lambda x, y: _LN10 * y, code="pow(10.0, {0})")
-cosm1 = _special("cosm1", lambda x, y: -sin.bind(x))
-
-
-def exprel_slope(x: Value, y: Value) -> Value:
-    """``(exp(x) - y) / x`` for ``y = (exp(x) - 1) / x``, by its series near 0."""
-    is_near = less.bind(absolute.bind(x), aval_of(x).dtype.type(1e-2))
-    apart = select.bind(is_near, ones_like(x), x)
-    series = 1 / 2 + x * (1 / 3 + x * (1 / 8 + x * (1 / 30 + x * (1 / 144 + x * (1 / 840)))))
-    return select.bind(is_near, series, (exp.bind(apart) * (apart - 1) + 1) / (apart * apart))
-
-
-exprel = _special("exprel", exprel_slope)
+spence = scipy_row("spence", lambda x, y: -quotient("log1p").bind(x - 1), kinds="fc")
+exp10 = scipy_row("exp10", lambda x, y: _LN10 * y, code="pow(10.0, {0})")
+cosm1 = scipy_row("cosm1", lambda x, y: -sin.bind(x))
+exprel = scipy_row("exprel", lambda x, y: quotient("expm1", 1).bind(x))
 
 SCIPY_UFUNCS: dict[str, Primitive] = {
     "expit": logistic,
@@ -491,24 +300,3 @@ SCIPY_UFUNCS: dict[str, Primitive] = {
     },
 }  # fmt: skip
 """Primitives of this file by the names of the ufuncs of `scipy.special` that they evaluate."""
-
-_TABLES = ("bessel", "distributions", "elementary", "elliptic", "hypergeometric")
-
-
-def primitive_of(ufunc: str) -> Primitive | None:
-    """The primitive of a ufunc of `scipy.special`, or ``None``.
-
-    Args:
-        ufunc: Its name. The tables that few programs need are loaded when it is not one of those
-            above.
-    """
-    return SCIPY_UFUNCS.get(ufunc) or all_ufuncs().get(ufunc)
-
-
-@functools.cache
-def all_ufuncs() -> dict[str, Primitive]:
-    """The primitives of all tables, by the names of the ufuncs of `scipy.special`."""
-    found = dict(SCIPY_UFUNCS)
-    for name in _TABLES:
-        found |= importlib.import_module(f"{__package__}.special_{name}").TABLE
-    return found

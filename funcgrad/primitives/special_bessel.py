@@ -34,7 +34,8 @@ from funcgrad.primitives.elementwise import (
 )
 from funcgrad.primitives.expressions import Expression, Formula, apply, where
 from funcgrad.primitives.families import undefined
-from funcgrad.primitives.special import i0, j0, k0, rgamma, xlogy, y0
+from funcgrad.primitives.gamma_functions import rgamma, xlogy
+from funcgrad.primitives.special import i0, j0, k0, y0
 from funcgrad.primitives.special_rows import Improved, Special, SpecialParts, table
 
 _SQRT_PI = math.sqrt(math.pi)

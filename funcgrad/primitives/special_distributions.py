@@ -26,6 +26,7 @@ from funcgrad.primitives.elementwise import (
     sqrt,
     zero_of,
 )
+from funcgrad.primitives.gamma_functions import betaln, lgamma, xlog1py, xlogy
 from funcgrad.primitives.incomplete import (
     beta_density,
     betainc_da,
@@ -33,13 +34,7 @@ from funcgrad.primitives.incomplete import (
     gamma_density,
     gammainc_da,
 )
-from funcgrad.primitives.special import (
-    betaln,
-    erf,
-    lgamma,
-    xlog1py,
-    xlogy,
-)
+from funcgrad.primitives.special import erf
 from funcgrad.primitives.special_rows import Counted, Special, table
 
 _SQRT_2PI = math.sqrt(2 * math.pi)

@@ -37,7 +37,8 @@ from funcgrad.primitives.elementwise import (
     zero_of,
 )
 from funcgrad.primitives.families import UfuncFunction, zero_jvp
-from funcgrad.primitives.special import digamma, exprel, exprel_slope, xlogy
+from funcgrad.primitives.gamma_functions import digamma, xlogy
+from funcgrad.primitives.quotients import quotient
 from funcgrad.primitives.special_rows import MODULE, Special, SpecialParts, table
 
 _SQRT_PI = math.sqrt(math.pi)
@@ -73,8 +74,7 @@ def _power(x: Value, exponent: Value) -> Value:
 
 def _power_slope(logarithm: Value, p: Value) -> Value:
     """The derivative of Box and Cox's power in its exponent."""
-    u = p * logarithm
-    return logarithm * logarithm * exprel_slope(u, exprel.bind(u))
+    return logarithm * logarithm * quotient("expm1", 1).bind(p * logarithm)
 
 
 boxcox = Special(

@@ -36,7 +36,7 @@ from funcgrad.primitives.expressions import (
     total,
     where,
 )
-from funcgrad.primitives.special import lgamma
+from funcgrad.primitives.gamma_functions import lgamma
 
 _NODES = np.arange(160.0)
 _DROP = 38.0

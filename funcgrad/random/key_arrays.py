@@ -25,7 +25,7 @@ from funcgrad.errors import KeyArrayError, OutOfBoundsError
 from funcgrad.higher_order.staging import located
 from funcgrad.numpy import value_functions
 from funcgrad.numpy.elementwise import equal, not_equal
-from funcgrad.numpy.indexing import IndexUpdateRef, getitem
+from funcgrad.numpy.indexing import IndexUpdateRef, indexed
 from funcgrad.numpy.writable import settled_in
 from funcgrad.primitives.objects import HoldsArray, StandsForArray, settled
 from funcgrad.primitives.random import UINT32, UINT64
@@ -190,7 +190,7 @@ class KeyArray(HoldsArray):
             )
         array = _array(self._base)
         try:
-            return KeyArray(getitem(array, settled_in(index)))
+            return KeyArray(indexed(array, settled_in(index)))
         except OutOfBoundsError as error:
             error.args = (str(error).replace(str(aval_of(array)), self.aval_text, 1),)
             raise
@@ -260,7 +260,7 @@ class KeyArray(HoldsArray):
         """Nothing: the keys are on the host."""
 
     def is_deleted(self) -> bool:
-        """That they are there."""
+        """Whether the memory was given away, which never happens."""
         return False
 
     # Comparison.

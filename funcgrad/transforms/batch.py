@@ -65,8 +65,9 @@ class BatchTrace(Trace):
         is_named = name is not None and name in axis_names_of(primitive)
         if not is_mapped and not is_named:
             return self.parent.process(primitive, args)
-        token = enter_trace(self.parent)
+        token = enter_trace(current_trace())
         try:
+            enter_trace(self.parent)
             out, out_dim = (
                 primitive.batch_named(values, dims, self.size, name)
                 if is_named

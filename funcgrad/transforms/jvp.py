@@ -51,14 +51,16 @@ class JVPTrace(Trace):
         assert self.parent is not None
         if not is_active:
             return self.parent.process(primitive, args)
-        token = enter_trace(self.parent)
+        token = enter_trace(current_trace())
         try:
+            enter_trace(self.parent)
             out, out_dot = primitive.jvp(primals, tangents)
         finally:
             leave_trace(token)
         if WATCH.users and not primitive.is_composite:
             dots = out_dot if primitive.multiple_results else [out_dot]
-            inspect(f"the derivative of {primitive.name}", [*primals, *tangents], dots)
+            what = f"the derivative of {primitive.name}"
+            inspect(what, [*primals, *tangents], dots, primitive.is_elementwise)
         if primitive.multiple_results:
             return [self.pair(x, t) for x, t in zip(out, out_dot, strict=True)]
         return self.pair(out, out_dot)

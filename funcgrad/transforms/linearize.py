@@ -147,9 +147,10 @@ class TangentTrace(Trace):
 
     def _separated(self, primitive: Primitive, args: tuple[Any, ...]) -> list[Any] | None:
         is_linear = [type(x) is TangentTracer and x.owner is self for x in args]
-        token = enter_trace(self)
+        token = enter_trace(current_trace())
         self.separates = False  # what the rule records is linear altogether
         try:
+            enter_trace(self)
             return primitive.separate(args, is_linear)
         finally:
             self.separates = True
@@ -219,14 +220,16 @@ class LinearizeTrace(Trace):
         if not is_active:
             return self.parent.process(primitive, args)  # type: ignore[union-attr]
         n_entries = len(self.tape.entries)
-        token = enter_trace(self.tape)
+        token = enter_trace(current_trace())
         try:
+            enter_trace(self.tape)
             out, out_dot = primitive.linearize(primals, tangents)
         finally:
             leave_trace(token)
         if WATCH.users and not primitive.is_composite:
             residuals = [x for e in self.tape.entries[n_entries:] for x in e.inputs]
-            inspect(f"the derivative of {primitive.name}", primals, residuals)
+            what = f"the derivative of {primitive.name}"
+            inspect(what, primals, residuals, primitive.is_elementwise)
         if primitive.multiple_results:
             return [self.pair(x, t) for x, t in zip(out, out_dot, strict=True)]
         return self.pair(out, out_dot)
@@ -332,13 +335,14 @@ def pull_entry(entry: TapeEntry, pending: list[Any]) -> None:
     arg_cts = primitive.transpose(ct, *entry.inputs)
     if WATCH.users and not primitive.is_composite:
         given = ct if primitive.multiple_results else [ct]
-        inspect(f"the transpose of {primitive.name}", [*given, *entry.inputs], arg_cts)
+        what = f"the transpose of {primitive.name}"
+        inspect(what, [*given, *entry.inputs], arg_cts, primitive.is_elementwise)
     for argument, arg_ct in zip(entry.inputs, arg_cts, strict=True):
         if arg_ct is not None and type(argument) is Linear:
             known = pending[argument.index]
             total = pending[argument.index] = arg_ct if known is None else known + arg_ct
             if WATCH.users:
-                inspect("the sum of cotangents", [known, arg_ct], [total])
+                inspect("the sum of cotangents", [known, arg_ct], [total], True)
 
 
 def linearize_flat(
@@ -365,8 +369,9 @@ def linearize_flat(
             args.append(primal)
         else:
             args.append(LinearizeTracer(trace, primal, slot.index, TangentTracer(tape, slot)))
-    token = enter_trace(trace)
+    token = enter_trace(current_trace())
     try:
+        enter_trace(trace)
         results = list(function(*args))
     except Exception as error:
         explain(error, trace)
@@ -413,8 +418,9 @@ def record_linear(
         slot = tape.new_slot(aval) if linear else None
         inputs.append(slot)
         full.append(arg if slot is None else TangentTracer(tape, slot))
-    token = enter_trace(tape)
+    token = enter_trace(current_trace())
     try:
+        enter_trace(tape)
         results = list(function(*full))
     except Exception as error:
         explain(error, tape)

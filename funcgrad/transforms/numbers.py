@@ -510,8 +510,9 @@ def linearize_once(
     else:
         inputs = args = numbers
     n_arguments = trace.count
-    token = enter_trace(trace)
+    token = enter_trace(current_trace())
     try:
+        enter_trace(trace)
         results = list(function(*args))
     except Exception as error:
         explain(error, trace)

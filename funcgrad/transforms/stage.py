@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad import stacks
 from funcgrad.core.avals import ShapedArray, aval_of, check_size
 from funcgrad.core.leaks import check_ended
 from funcgrad.core.primitive import Primitive
@@ -28,6 +29,7 @@ from funcgrad.core.trace import (
     raise_leaked,
     run_under,
 )
+from funcgrad.errors import StackError
 
 
 class StageTracer(Tracer):
@@ -232,6 +234,7 @@ def _run(
     name: str,
     argument_names: Sequence[str] | None,
 ) -> tuple[Program, list[Any], list[Held]]:
+    _check_stack(trace.what)
     names = argument_names or [f"argument {i} of {name}, {a}" for i, a in enumerate(avals)]
     tracers = [trace.new_input(a, n) for a, n in zip(avals, names, strict=True)]
     with outside_scopes():
@@ -241,3 +244,19 @@ def _run(
     del tracers, outputs
     check_ended(trace)
     return program, captured, held
+
+
+_LEAST_STACK = 20 << 10
+"""Bytes of stack with which a function may still be traced: with fewer Python defines no class."""
+
+
+def _check_stack(what: str) -> None:
+    """Refuse to trace where a thread has too little stack left: it would crash."""
+    left = stacks.left()
+    if left is not None and left < _LEAST_STACK:
+        raise StackError(
+            f"tracing {what} needs {_LEAST_STACK >> 10} KiB of stack, and this thread has "
+            f"{left >> 10} of {(stacks.thread_size() or 0) >> 10} KiB left. Call the function once "
+            f"in a thread with more stack (threading.stack_size({stacks.SIZE}) before that is "
+            "started); later calls need little."
+        )

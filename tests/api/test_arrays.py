@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -20,6 +23,40 @@ def test_arrays_and_traced_values_are_arrays() -> None:
     assert not isinstance(1.0, fg.Array)
     with pytest.raises(TypeError, match=r"for annotations; make arrays with numpy\.array"):
         fg.Array(3)
+
+
+def _jvp(f: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x: fg.jvp(f, (x,), (x,))
+
+
+def _scan(f: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x: fg.lax.scan(lambda c, _: (f(c), None), x, None, length=2)
+
+
+@pytest.mark.parametrize("transform", [fg.grad, fg.jit, fg.vmap, _jvp, _scan, fg.jacfwd])
+@pytest.mark.parametrize("x", [3.0, np.float32(3), 2 * np.ones(1), np.zeros(0), 1j, 3, True])
+def test_checks_of_types_see_traced_values(transform: Any, x: Any) -> None:
+    if transform in (fg.grad, fg.jacfwd) and np.result_type(x).kind != "f":
+        pytest.skip("only floating values have real derivatives")
+    x = np.stack([x, x]) if transform is fg.vmap else x
+    x = np.float64(x) if transform is _jvp and np.result_type(x).kind in "bi" else x
+    seen: list[Any] = []
+
+    def f(x: Any) -> Any:
+        seen.append((isinstance(x, fg.Array), isinstance(x, fg.typing.ArrayLike)))
+        seen.append((np.ndim(x) == x.ndim, np.shape(x) == x.shape, np.result_type(x) == x.dtype))
+        return np.sum(x) if transform is fg.grad else x
+
+    transform(f)(x)
+    assert seen
+    assert all(all(row) for row in seen)
+
+
+@pytest.mark.parametrize("x", [3.0, 3, True, 1j, np.float32(1), np.ones(2), np.zeros((0, 3))])
+def test_numbers_and_arrays_are_array_like(x: Any) -> None:
+    assert isinstance(x, fg.typing.ArrayLike)
+    assert not isinstance("text", fg.typing.ArrayLike)
+    assert not isinstance([x], fg.typing.ArrayLike)
 
 
 def test_arrays_stay_where_they_are() -> None:

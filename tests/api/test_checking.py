@@ -190,15 +190,20 @@ AUTOMATIC = {  # function, argument, errors, the line that is expected
         lambda i: fnp.arange(3.0)[i],
         5,
         checkify.index_checks,
-        "index 5, counted from the start, is out of bounds for axis 0 of f64[3], which has "
-        "length 3",
+        "index 5 is out of bounds for axis 0 of f64[3], which has length 3",
     ),
     "negative index": (lambda i: fnp.arange(3.0)[i], -3, checkify.index_checks, None),
     "some indices": (
         lambda i: fnp.ones((2, 3))[:, i],
         np.array([2, -4, 9]),
         checkify.index_checks,
-        "index -1, counted from the start, is out of bounds for axis 1 of f64[2,3], which has "
+        "index -4 is out of bounds for axis 1 of f64[2,3], which has length 3",
+    ),
+    "clamped index": (
+        lambda i: fnp.arange(3.0).at[i].get(),
+        5,
+        checkify.index_checks,
+        "index 5, counted from the start, is out of bounds for axis 0 of f64[3], which has "
         "length 3",
     ),
     "no indices": (lambda i: fnp.arange(3.0)[i], np.zeros(0, int), checkify.index_checks, None),

@@ -586,6 +586,7 @@ class Holder:
         (fg.make_jaxpr, "make_jaxpr(f)"),
     ],
 )
+@pytest.mark.usefixtures("whole_heap")
 def test_leaks_are_found_where_the_transformation_ends(transform, what):
     STASH.clear()
 
@@ -604,6 +605,7 @@ def test_leaks_are_found_where_the_transformation_ends(transform, what):
     STASH.clear()
 
 
+@pytest.mark.usefixtures("whole_heap")
 def test_attributes_that_hold_leaks_are_named():
     holder = Holder()
 

@@ -225,7 +225,6 @@ def test_a_child_compiles_what_had_not_begun() -> None:
     holder.start()
     f = fg.jit(lambda x: x * 7, wait=False)
     assert f(np.ones(2)).tolist() == [7.0, 7.0]
-    threading.Timer(0.2, turn.set).start()  # a fork waits for what is being computed
     context = multiprocessing.get_context("fork")
     queue = context.SimpleQueue()
 
@@ -240,6 +239,7 @@ def test_a_child_compiles_what_had_not_begun() -> None:
     process.join(60)
     assert process.exitcode == 0
     assert queue.get() == ([7.0, 7.0], 1)
+    turn.set()
     holder.join(60)
     wait_for_threads()
 

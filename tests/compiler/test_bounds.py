@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import cProfile
 import itertools
+import os
 import random
 import signal
 import threading
@@ -20,7 +21,7 @@ import pytest
 from scipy.special import expit
 
 import funcgrad as fg
-from funcgrad.compiler.native import llvm_backend, numba_frontend
+from funcgrad.compiler.native import llvm_backend, translate
 from funcgrad.compiler.native.vocabulary import WORDS
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.errors import CompilerError
@@ -87,7 +88,7 @@ def chain_kernel(rng: random.Random, functions: list[str], width: int, n_results
 def assert_bounded(source: str, n_calls: int) -> None:
     """LLVM's time and the size of its result stay within their bounds."""
     code = llvm_backend.Emission(
-        numba_frontend.translate(source, "kernel").assembly
+        translate.translate(source, "kernel").assembly
     ).result()  # within MAX_SECONDS
     assert len(code) <= BYTES * (1 + n_calls), f"{len(code)} bytes\n{source}"
 
@@ -236,6 +237,31 @@ def test_the_time_of_a_thread_that_has_ended(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(time, "clock_gettime", ended)
     assert emission._seconds(0.0) == 0
     assert len(emission.result()) > 100
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_child_waits_for_no_emission_of_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
+    goes_on, has_begun = threading.Event(), threading.Event()
+
+    def slowly(assembly: str, effort: Any) -> bytes:
+        has_begun.set()
+        assert goes_on.wait(60)
+        return b""
+
+    monkeypatch.setattr(llvm_backend, "_object_file", slowly)
+    emission = llvm_backend.Emission("")
+    try:
+        assert has_begun.wait(60)
+        assert emission in llvm_backend._RUNNING
+        child = os.fork()
+        if child == 0:
+            os._exit(bool(llvm_backend._RUNNING))
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert emission in llvm_backend._RUNNING
+    finally:
+        goes_on.set()
+    assert emission.result() == b""
+    llvm_backend._await_running()
 
 
 def test_an_array_of_another_layout_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

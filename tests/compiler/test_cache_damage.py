@@ -186,7 +186,7 @@ def test_kernels_of_other_surroundings_are_not_used(
 
 def test_what_objects_depend_on_is_recorded() -> None:
     facts = kernel_store._environment()
-    assert {"abi", "translator", "numba", "llvmlite", "llvm", "python", "cpu"} <= set(facts)
+    assert {"abi", "translator", "llvmlite", "llvm", "python", "cpu"} <= set(facts)
 
 
 def test_a_link_in_the_place_of_a_new_file_is_not_written_through(tmp_path: Path) -> None:

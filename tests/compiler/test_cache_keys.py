@@ -62,10 +62,17 @@ def test_what_is_installed_is_seen_from_outside(
 ) -> None:
     copy = tmp_path / "compiler"
     shutil.copytree(FOLDER, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    boot = tmp_path / "boot"
+    boot, processor = tmp_path / "boot", tmp_path / "cpuinfo"
     boot.write_text("1")
     monkeypatch.setattr(dependencies, "SOURCES", (copy,))
     monkeypatch.setattr(dependencies, "_BOOT", str(boot))
+    monkeypatch.setattr(dependencies, "_PROCESSOR", str(processor))
+
+    def processors(features: str, speed: str = "2596.134") -> None:
+        one = f"model name\t: X\ncpu MHz\t\t: {speed}\nflags\t\t: {features}\n"
+        processor.write_text(f"{one}bogomips\t: {speed}\n\nprocessor\t: 1\n{one}\n")
+
+    processors("avx avx2 avx512f")
     path = copy / "native" / "vecmath" / "powers.py"
     text, status = path.read_text(), path.stat()
 
@@ -81,6 +88,7 @@ def test_what_is_installed_is_seen_from_outside(
         lambda: path.rename(copy / "native" / "vecmath" / "renamed.py"),
         lambda: (copy / "native" / "new.py").write_text("A = 1\n"),
         lambda: boot.write_text("2"),
+        lambda: processors("avx avx2"),
         lambda: monkeypatch.setattr(sys, "version", "4.0"),
     ]
     seen = set()
@@ -89,15 +97,20 @@ def test_what_is_installed_is_seen_from_outside(
         seen.add(dependencies.installation())
         assert dependencies.installation() in seen
     assert len(seen) == len(changes)
-    libraries = list(dependencies.files_of("llvmlite"))
+    processors("avx avx2", "1400.000")
+    assert dependencies.installation() in seen
+    libraries = list(dependencies.llvm_files())
     assert libraries
-    boot.unlink()
-    assert dependencies.installation() is None
+    for file in (boot, processor):
+        text = file.read_text()
+        file.unlink()
+        assert dependencies.installation() is None
+        file.write_text(text)
 
 
 def test_what_translates_kernels_is_part_of_the_key() -> None:
     root = FOLDER.parents[1]
-    pending, found = [f"{NATIVE}.numba_frontend", f"{NATIVE}.llvm_backend"], set()
+    pending, found = [f"{NATIVE}.translate", f"{NATIVE}.llvm_backend"], set()
     while pending:
         name = pending.pop()
         path = root / (name.replace(".", "/") + ".py")

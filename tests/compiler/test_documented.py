@@ -10,7 +10,7 @@ import pytest
 
 from funcgrad.compiler import abi
 from funcgrad.compiler.foreign import resolve
-from funcgrad.compiler.native.numba_parts import TypingError
+from funcgrad.compiler.native.types import TypingError
 from funcgrad.compiler.native.vecmath import FORMULAS
 from funcgrad.compiler.native.vocabulary import SCALARS, WORDS
 from funcgrad.core.avals import ShapedArray, aval_of
@@ -118,6 +118,7 @@ def test_words_have_the_arity_kinds_and_results_of_the_table(intrinsic):
         ("foreign call", abi.FOREIGN_WORDS),
         ("strided product", abi.STRIDED_WORDS),
         ("small matrices", abi.SMALL_WORDS),
+        ("Fourier transform", abi.FOURIER_WORDS),
         ("parallel", abi.PARALLEL_WORDS),
         ("call of numbers", abi.NUMBER_CALL_WORDS),
     ],

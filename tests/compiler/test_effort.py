@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 import funcgrad as fg
-from funcgrad.compiler.native import elementary, llvm_backend, numba_frontend
+from funcgrad.compiler.native import elementary, llvm_backend
+from funcgrad.compiler.native import translate as front
 from funcgrad.compiler.native.gemm import Kind
 from funcgrad.compiler.native.hoist import hoist
+from funcgrad.compiler.native.translate import Translation
 from funcgrad.compiler.native.vocabulary import WORDS
 from funcgrad.compiler.runtime import kernel_store, warm_memory
 from funcgrad.higher_order.remembered import forget_all
@@ -73,33 +75,33 @@ def compiled(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @pytest.fixture
-def kernels(monkeypatch: pytest.MonkeyPatch) -> list[numba_frontend.Translation]:
+def kernels(monkeypatch: pytest.MonkeyPatch) -> list[Translation]:
     """What becomes of kernels that are compiled; none comes from disk."""
     kernel_store.executor()
     monkeypatch.setattr(kernel_store, "_ADDRESSES", {})
     monkeypatch.setattr(kernel_store._Disk, "cache", None)
-    translate, found = numba_frontend.translate, []
+    translate, found = front.translate, []
 
-    def noted(source: str, symbol: str) -> numba_frontend.Translation:
+    def noted(source: str, symbol: str) -> Translation:
         found.append(translate(source, symbol))
         return found[-1]
 
-    monkeypatch.setattr(numba_frontend, "translate", noted)
+    monkeypatch.setattr(front, "translate", noted)
     return found
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_few_passes_give_what_all_of_them_give(
-    name: str, kernels: list[numba_frontend.Translation], monkeypatch: pytest.MonkeyPatch
+    name: str, kernels: list[Translation], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     is_in_vectors, f, x = PROGRAMS[name]
     few = compiled(f)(x)
     assert kernels
     assert all(kernel.is_in_vectors for kernel in kernels) == is_in_vectors
     np.testing.assert_allclose(few, f(x), rtol=1e-14, atol=1e-14)
-    translate = numba_frontend.translate
+    translate = front.translate
     monkeypatch.setattr(
-        numba_frontend, "translate", lambda *args: translate(*args)._replace(is_in_vectors=False)
+        front, "translate", lambda *args: translate(*args)._replace(is_in_vectors=False)
     )
     every = compiled(f)(x)
     assert few.dtype == every.dtype
@@ -108,7 +110,7 @@ def test_few_passes_give_what_all_of_them_give(
 
 @pytest.mark.parametrize(("n_edges", "is_seldom"), [(5, True), (700, False)])
 def test_loops_of_few_iterations_are_not_made_vectors(
-    n_edges: int, is_seldom: bool, kernels: list[numba_frontend.Translation]
+    n_edges: int, is_seldom: bool, kernels: list[Translation]
 ) -> None:
     def f(x: Any) -> Any:
         return np.pad(np.exp(1j * x[::-1]), (n_edges, 0)) * 2
@@ -121,9 +123,7 @@ def test_loops_of_few_iterations_are_not_made_vectors(
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i2"])
-def test_one_kernel_for_short_rows_of_all_lengths(
-    dtype: str, kernels: list[numba_frontend.Translation]
-) -> None:
+def test_one_kernel_for_short_rows_of_all_lengths(dtype: str, kernels: list[Translation]) -> None:
     """Whole vectors, what is left of a row, or both; nothing beyond it is written."""
     f = compiled(lambda x, y: (x + y) * x)
     for n in (32, 33, 47, 48, 63, 64, 65, 96, 127, 130, 255):
@@ -153,7 +153,7 @@ def test_what_decides_and_calls_is_translated_at_once(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("n", [elementary.MOST_COPIES, elementary.MOST_COPIES + 1, 20])
 def test_a_formula_that_is_used_often_is_called(
-    n: int, kernels: list[numba_frontend.Translation], monkeypatch: pytest.MonkeyPatch
+    n: int, kernels: list[Translation], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result = compiled(often(n))(X)
     modules = [kernel.assembly for kernel in kernels]
@@ -177,7 +177,7 @@ def test_a_formula_that_is_used_often_is_called(
     assert size < size_of_copies / 2 or n < 20
 
 
-def test_scalars_are_computed_by_copies(kernels: list[numba_frontend.Translation]) -> None:
+def test_scalars_are_computed_by_copies(kernels: list[Translation]) -> None:
     """Loops over few numbers call nothing: their variables stay in registers."""
 
     def f(x: Any) -> Any:

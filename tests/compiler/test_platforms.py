@@ -214,7 +214,7 @@ def test_locks_where_nothing_forks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "register_at_fork")
     called: list[int] = []
     forking.in_children(lambda: called.append(1))
-    with forking.held_by_forks():
+    with forking.Lock():
         assert not called
 
 
@@ -322,7 +322,7 @@ def test_libraries_of_linear_algebra_that_are_not_openblas(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(foreign.ctypes, "CDLL", lambda file: object())
-    assert foreign.threads_of.__wrapped__(foreign.LAPACK_MODULE) == 0
+    assert foreign._asks_for_threads.__wrapped__(foreign.LAPACK_MODULE) is None
 
 
 def test_words_of_fortran_where_the_first_byte_is_the_highest(

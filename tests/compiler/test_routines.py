@@ -5,10 +5,8 @@ The references are NumPy's and SciPy's own functions, in loops of Python, and fi
 
 from __future__ import annotations
 
-import ctypes
 import os
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -22,8 +20,8 @@ import funcgrad.scipy.linalg
 import funcgrad.scipy.special
 from funcgrad import lax
 from funcgrad.compiler import foreign
-from funcgrad.compiler.abi import LIBRARY_WORDS
-from funcgrad.compiler.foreign import LAPACK_MODULE, threads_of
+from funcgrad.compiler.foreign import LAPACK_MODULE
+from funcgrad.compiler.runtime import routines
 from funcgrad.core.avals import aval_of
 from funcgrad.primitives.linalg import LuFactor
 from funcgrad.primitives.sorting import Sort
@@ -481,74 +479,71 @@ def test_functions_that_do_not_sort_are_not_trusted(monkeypatch: pytest.MonkeyPa
 
 
 def test_single_precision_keeps_its_mode() -> None:
-    """Double precision inside of a decomposition does not count as the program's."""
+    """Whatever the precision of a decomposition beside it is."""
     tiny = np.float32(1e-38)
 
     def function(a: Any, x: Any) -> Any:
         return np.linalg.inv(a), x * np.float32(0.1)
 
-    _, product = fg.jit(function)(np.eye(2, dtype=np.float32), np.full(4, tiny))
-    _, kept = fg.jit(function)(np.eye(2), np.full(4, tiny))
-    assert (product == 0).all()
-    assert (kept > 0).all()
+    for a in (np.eye(2, dtype=np.float32), np.eye(2)):
+        _, product = fg.jit(function)(a, np.full(4, tiny))
+        assert (product == 0).all()
 
 
-@pytest.mark.skipif(not threads_of(LAPACK_MODULE), reason="SciPy's BLAS is not OpenBLAS")
-def test_small_factorisations_ask_the_library_for_no_threads_and_give_them_back() -> None:
-    words = np.ctypeslib.as_array(
-        (ctypes.c_int64 * len(LIBRARY_WORDS)).from_address(threads_of(LAPACK_MODULE))
-    )
-    get, put = (
-        ctypes.CFUNCTYPE(*kinds)(int(words[LIBRARY_WORDS.index(name)]))
-        for name, kinds in (("get", (ctypes.c_int,)), ("set", (None, ctypes.c_int)))
-    )
-    seen: list[int] = []
+STACK = np.stack([np.eye(60) * (k + 2) + 0.1 for k in range(300)])
+IN_PARTS: dict[str, Callable[[Any], Any]] = {
+    "lapack": lambda a: fg.scipy.linalg.qr(a)[1],
+    "ufunc": lambda a: np.linalg.svd(a)[1],
+    "factors": lambda a: fg.scipy.linalg.lu_factor(a[0])[0],
+}
+
+
+@pytest.mark.skipif(not foreign._asks_for_threads(LAPACK_MODULE), reason="it is not OpenBLAS")
+@pytest.mark.parametrize("name", IN_PARTS)
+def test_the_threads_of_libraries_are_theirs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = foreign._asks_for_threads(LAPACK_MODULE)
+    assert asked is not None
+    before = asked()
+    seen: set[int] = set()
     stop = threading.Event()
 
     def watch() -> None:
-        while not stop.is_set():
-            seen.append(get())
+        while not stop.wait(0.0001):
+            seen.add(asked())
 
-    a = np.eye(500) + 0.1
-    solved = fg.jit(lambda a: fg.scipy.linalg.lu_factor(a)[0])
-    solved(a)
-    before = get()
+    watching = threading.Thread(target=watch)
+    watching.start()
     try:
-        put(2)
-        watching = threading.Thread(target=watch)
-        watching.start()
-        until = time.monotonic() + 30  # on a busy machine the other thread has its turn late
-        while 1 not in seen and time.monotonic() < until:
-            solved(a)
+        found = []
+        for is_threaded in (False, True):
+            monkeypatch.setattr(routines, "has_threads", lambda module, x=is_threaded: x)
+            compiled = fg.jit(lambda a: IN_PARTS[name](a) * 1.0, threads=4).lower(STACK).compile()
+            found.append(compiled(STACK))
+    finally:
         stop.set()
         watching.join()
-        assert 1 in seen
-        assert get() == 2
-        assert words[LIBRARY_WORDS.index("count")] == 0
-        put(1)  # what somebody else has asked for stays
-        solved(a)
-        assert get() == 1
-        with pytest.raises(np.linalg.LinAlgError):
-            fg.jit(fg.scipy.linalg.cholesky)(-np.eye(300))
-        assert words[LIBRARY_WORDS.index("count")] == 0
-    finally:
-        stop.set()
-        put(before)
+    assert seen <= {before}
+    assert asked() == before
+    np.testing.assert_array_equal(*found)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_child_has_the_threads_that_calls_of_its_parent_had_limited() -> None:
-    words = (ctypes.c_int64 * len(LIBRARY_WORDS)).from_address(threads_of(LAPACK_MODULE))
-    get = ctypes.CFUNCTYPE(ctypes.c_int)(words[LIBRARY_WORDS.index("get")])
-    put = ctypes.CFUNCTYPE(None, ctypes.c_int)(words[LIBRARY_WORDS.index("set")])
-    before = get()
-    try:
-        words[0], words[1], words[2] = 1, 1, 2  # as in the middle of a call
-        put(1)
-        child = os.fork()
-        if child == 0:
-            os._exit(0 if (get(), words[0], words[1]) == (2, 0, 0) else 1)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    finally:
-        words[0] = words[1] = words[2] = 0
-        put(before)
+@pytest.mark.parametrize("is_threaded", [False, True])
+def test_who_takes_part_where_a_library_has_threads(
+    is_threaded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(routines, "has_threads", lambda module: is_threaded)
+    threads: list[int] = []
+    step_of = routines.step_of
+
+    def noted(kernel: int, parts: Any, n_threads: int, *rest: Any) -> Any:
+        threads.append(n_threads)
+        return step_of(kernel, parts, n_threads, *rest)
+
+    monkeypatch.setattr(routines, "step_of", noted)
+    fg.jit(lambda a: np.linalg.svd(a)[1], threads=4).lower(STACK).compile()
+    assert threads == [1 if is_threaded else 4]
+
+
+def test_how_many_threads_a_library_has() -> None:
+    asked = foreign._asks_for_threads(LAPACK_MODULE)
+    assert foreign.has_threads(LAPACK_MODULE) == (asked is not None and asked() > 1)

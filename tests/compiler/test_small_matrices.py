@@ -17,7 +17,7 @@ import scipy.linalg
 
 import funcgrad as fg
 import funcgrad.scipy.linalg
-from funcgrad.compiler.abi import FIRST_SLOT, REFUSED, SMALL_WORDS
+from funcgrad.compiler.abi import FIRST_SLOT, LANES_SLOT, REFUSED, SMALL_WORDS
 from funcgrad.compiler.native import llvm_backend
 from funcgrad.compiler.native.small_in_lanes import InLanes
 from funcgrad.compiler.native.small_in_rows import InRows
@@ -293,14 +293,21 @@ def test_factors_of_matrices_that_are_not_square(shape: tuple[int, ...]) -> None
 # Kernels for other processors, run on this one.
 
 
+SCRATCH = max(layout("z", 8).memory()[1] for layout in (InLanes, InRows))
+
+
 def run(kernel: Any, given: tuple[np.ndarray, ...], **words: int) -> int:
-    slots = np.zeros(FIRST_SLOT + 4, np.int64)
+    slots = np.zeros(FIRST_SLOT + 5, np.int64)
+    memory = np.zeros(SCRATCH + 64, np.uint8)
+    slots[FIRST_SLOT + 4] = memory.ctypes.data + -memory.ctypes.data % 64
     every = dict.fromkeys(SMALL_WORDS, 0) | {"end": len(given[0]), "checked": 1} | words
+    every["scratch"] = FIRST_SLOT + 4
     for i, (letter, x) in enumerate(zip("abcd", given, strict=False)):
         slots[FIRST_SLOT + i] = x.ctypes.data
         every |= {f"slot_{letter}": FIRST_SLOT + i, f"stride_{letter}": x.strides[0]}
     args = np.array(list(every.values()), np.int64)
     code: int = kernel(slots.ctypes.data, args.ctypes.data)
+    assert slots[LANES_SLOT] == 0  # given back, whatever has happened
     return code
 
 

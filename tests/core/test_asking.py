@@ -391,7 +391,12 @@ def test_messages_about_keys_name_the_function_that_was_called(name, transform):
     assert f"random.{name} needs one key" in text_of(transform(RANDOM[name]), 0)
 
 
-@pytest.mark.parametrize("transform", [fg.jit, fg.grad])
+def test_debug_print_of_an_f_string_where_values_are_known(capsys):
+    fg.grad(lambda x: (fg.debug.print(f"x is {x:.1f}, {x}"), x)[1])(1.5)
+    assert capsys.readouterr().out.startswith("x is 1.5, Traced<~f64[]>(value=1.5) in grad(")
+
+
+@pytest.mark.parametrize("transform", [fg.jit, lambda f: fg.jit(fg.grad(f))])
 def test_debug_print_of_an_f_string(transform):
     text = text_of(transform(lambda x: (fg.debug.print(f"x is {x}"), x)[1]), 1.0)
     assert "holds a traced value that an f-string, or str(), has formatted" in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import re
 
 import numpy as np
 import pytest
@@ -78,7 +79,59 @@ def test_lengths():
     assert str(caught.value) == "len() of unsized object: this traced array has no axes"
 
 
-def test_text_of_a_traced_value():
+@pytest.mark.parametrize("transform", [fg.jit, fg.vmap, lambda f: fg.jit(fg.grad(f))])
+def test_text_of_a_traced_value(transform):
+    """Where there is no value yet: its type, whatever the format."""
     seen = []
-    fg.jit(lambda y: seen.extend([repr(y), f"{y}", f"{y:.3f}"]) or y)(V)
-    assert seen == ["Traced<f64[3]> in jit(<lambda>)"] * 3
+
+    def f(x):
+        y = np.sin(x).sum()
+        seen.extend([repr(y), str(y), f"{y}", f"{y:.3f}"])
+        return y
+
+    transform(f)(V)
+    assert re.fullmatch(r"Traced<f64\[\]> in (jit|vmap|grad)\(f\)", seen[0])
+    assert seen == seen[:1] * 4
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [
+        fg.grad,
+        fg.value_and_grad,
+        fg.hessian,
+        lambda f: lambda x: fg.jvp(f, (x,), (x,)),
+        lambda f: lambda x: fg.grad(lambda y: fg.grad(f)(y).sum())(x),
+        lambda f: lambda x: fg.linearize(f, x),
+        lambda f: lambda x: fg.vjp(f, x),
+    ],
+)
+def test_text_of_a_traced_value_that_is_known(transform):
+    """`print` shows numbers where the function runs eagerly: arrays, and numbers of Python."""
+    seen = []
+
+    def f(x):
+        y = 2 * x
+        seen.extend([f"{y}", f"{y.sum():.2f}", f"{y * np.ones((2, 1)):.2f}"])
+        return y.sum() if y.ndim else y
+
+    transform(f)(V)
+    assert seen[0].startswith(f"Traced<f64[3]>(value={2 * V}) in ")
+    assert seen[1] == f"{2 * V.sum():.2f}"
+    assert "Traced<f64[2,3]>(value=[[" in seen[2]
+    seen.clear()
+    fg.grad(f)(0.125)
+    assert seen[0] == "Traced<~f64[]>(value=0.25) in grad(f)"
+    assert seen[1] == "0.25"
+
+
+def test_text_of_large_and_empty_values():
+    seen = []
+    for x in (np.zeros((50, 50)), np.zeros(0), np.zeros((1, 1), np.float32)):
+        fg.grad(lambda x: seen.append(repr(x)) or x.sum())(x)
+    assert "..." in seen[0]
+    assert len(seen[0]) < 1000
+    assert seen[1:] == [
+        "Traced<f64[0]>(value=[]) in grad(<lambda>)",
+        "Traced<f32[1,1]>(value=[[0.]]) in grad(<lambda>)",
+    ]

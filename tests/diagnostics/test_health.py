@@ -165,6 +165,8 @@ def test_steps_are_compared_with_the_data():
         assert report.verdict == verdict
         assert report.leaves[0].ratio == pytest.approx(step)
         assert "update/data" in str(report)
+    with pytest.raises(ArgumentError, match=r"the learning rate is -0\.1, but has to be greater"):
+        gradient_report(loss, params, learning_rate=-0.1)
     with pytest.raises(TreeError, match="updates must have the structure of params"):
         gradient_report(loss, params, updates=[1.0])
 

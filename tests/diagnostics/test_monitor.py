@@ -73,7 +73,65 @@ def test_what_is_not_finite_is_counted_and_nothing_is_changed():
     assert int(state.non_finite) == 3
 
 
+@pytest.mark.parametrize("compile_it", [lambda f: f, fg.jit])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
+def test_statistics_are_those_of_numpy(compile_it, dtype):
+    rng = np.random.default_rng(0)
+    grads = {"w": rng.normal(3.0, 2.0, (40, 5)).astype(dtype), "one": np.full((), 2.0, dtype)}
+    params = fg.tree.map(lambda x: 2 * x + 1, grads)
+    grads["w"] *= 1j if dtype == np.complex128 else 1
+    watch, history = monitor("all", bins=7), History()
+    state = compile_it(watch.update)(grads, watch.init(grads), params)[1]
+    history.record(state)
+    history.record(state)
+    kinds = (history.statistics, grads), (history.data_statistics, params)
+    for kept, tree in kinds:
+        for path, x in (("['w']", tree["w"]), ("['one']", tree["one"])):
+            seen = kept["all"][path]
+            assert len(seen) == 2
+            x = np.abs(x) if dtype == np.complex128 else x
+            expected = np.mean(x), np.std(x), np.linalg.norm(x.ravel()), np.min(x), np.max(x)
+            found = [getattr(seen[1], a) for a in ("mean", "std", "norm", "low", "high")]
+            np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-12)
+        counts, edges = np.histogram(np.abs(tree["w"]) if dtype == np.complex128 else tree["w"], 7)
+        np.testing.assert_array_equal(kept["all"]["['w']"][0].counts, counts)
+        np.testing.assert_allclose(kept["all"]["['w']"][0].edges, edges, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.complex64])
+def test_statistics_in_loops_of_empty_and_of_bad_arrays(dtype):
+    watch = monitor(bins=4)
+    params = [np.ones(3, dtype), np.ones((0, 2), dtype)]
+
+    def body(state, scale):
+        return watch.update([scale * p for p in params], state, params)[1], None
+
+    scales = np.arange(1, 4).astype(dtype)
+    state = fg.jit(lambda s: fg.lax.scan(body, s, scales)[0])(watch.init(params))
+    assert [float(x.mean) for x in state.statistics] == [3.0, 0.0]
+    assert [x.counts.tolist() for x in state.statistics] == [[3, 0, 0, 0], [0, 0, 0, 0]]
+    if np.dtype(dtype).kind == "f":
+        for x in (np.array([1.0, np.nan, np.inf, 3.0], dtype), np.full(4, np.nan, dtype)):
+            for update in (watch.update, fg.jit(watch.update)):
+                (seen,) = update([x], watch.init([x]))[1].statistics
+                finite = x[np.isfinite(x)]
+                assert seen.counts.sum() == finite.size
+                assert float(seen.mean) == (2.0 if finite.size else 0.0)
+                assert float(seen.std) == (1.0 if finite.size else 0.0)
+
+
+def test_a_monitor_without_bins_has_no_statistics_and_no_further_passes():
+    history, watch = History(), monitor("plain")
+    state = watch.update(PARAMS, watch.init(PARAMS), PARAMS)[1]
+    history.record(state)
+    assert state.statistics == state.data_statistics == []
+    assert history.statistics == history.data_statistics == {}
+
+
 def test_mistakes_are_named():
+    for bins in (-1, 2.5, True, None):
+        with pytest.raises(ArgumentError, match="number of bins of at least 0, got"):
+            monitor(bins=bins)
     history, watch = History(), monitor("twice")
     state = watch.init(PARAMS)
     with pytest.raises(ArgumentError, match="two monitors have the same name"):

@@ -61,8 +61,90 @@ def test_the_step_of_a_loop_is_told():
 def test_the_infinity_behind_a_nan_is_told():
     found = find_nan(zero_times_infinity, np.ones(2)).infinity
     assert (found.kind, found.operation) == ("inf", "log")
-    assert "log gave the first infinity" in str(find_nan(zero_times_infinity, np.ones(2)))
+    assert "log gave that infinity" in str(find_nan(zero_times_infinity, np.ones(2)))
     assert "sqrt" in find_nan(vanishing_root, np.ones(2)).infinity.operation
+
+
+def clipped(x):
+    """Infinities that spoil nothing."""
+    return np.maximum(np.log(x * 0), -1.0) + np.minimum(1.0 / (x * 0), 1.0)
+
+
+def overflows(x):
+    bad = np.exp(x * 1000)  # cause
+    return np.sum(clipped(x) * bad - bad)
+
+
+def overflows_in_a_loop(x):
+    def step(c, t):
+        c = c * t  # cause
+        return c, c
+
+    last, all_steps = fg.lax.scan(step, x * 1e300, np.array([10.0, 1e9, 1e9]))
+    return np.sum(last * 0 + all_steps * 0 + clipped(x))
+
+
+def moved(x):
+    bad = np.concatenate([np.ones(2), x / 0.0])  # cause
+    return np.sum(clipped(x)) + np.sum(bad[::-1].reshape(2, 2) * 0)
+
+
+def given(x):
+    return np.sum(clipped(x) + x * np.inf * 0)
+
+
+def vanishing_root_beside_others(x):
+    return np.sum(np.sqrt(x * 0) * x) + np.sum(clipped(x))  # cause
+
+
+def negative_root(x):
+    return np.sum(clipped(x) + np.sqrt(x - 5))
+
+
+@pytest.mark.parametrize("compile_it", [lambda f: f, fg.jit, fg.checkpoint])
+@pytest.mark.parametrize(
+    ("function", "operation", "phase", "steps"),
+    [
+        (overflows, "exp", "forward", ()),
+        (overflows_in_a_loop, "mul", "forward", ("1 of 3 of the loop step",)),
+        (moved, "div", "forward", ()),
+        (given, None, "forward", ()),
+        (vanishing_root_beside_others, "", "backward", ()),
+    ],
+)
+def test_the_infinity_that_fed_the_nan_is_told(function, operation, phase, steps, compile_it):
+    with np.errstate(all="ignore"):
+        found = find_nan(compile_it(function), np.ones(2))
+    cause = found.infinity
+    assert (cause.kind, cause.phase, cause.steps) == ("inf", phase, steps)
+    assert operation in ("", cause.operation)
+    if operation is None:
+        assert str(cause) == "the infinity came in from outside, in a constant of the function"
+    else:
+        assert "# cause" in cause.line
+        assert f"{cause.operation} gave that infinity, in the {phase} pass" in str(found)
+
+
+def test_an_infinite_argument_is_named():
+    with np.errstate(all="ignore"):
+        found = find_nan(lambda x, m: clipped(x) + m["a"] * 0, 1.0, {"a": np.array([1.0, np.inf])})
+    assert found.infinity.arguments == ("args[1]['a']",)
+    assert "the infinity came in from outside, in args[1]['a']" in str(found)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64, np.complex128])
+def test_infinities_of_all_dtypes_are_followed(dtype):
+    with np.errstate(all="ignore"):
+        found = find_nan(lambda x: (x + 1j) / 0.0 * 0, dtype(1), backward=False)
+        assert found.infinity is None or found.infinity.operation == "div"
+        found = find_nan(lambda x: np.exp(x * 1000) * 0 + np.abs(clipped(1.0)), dtype(1))
+    assert "exp" in (found.operation, found.infinity and found.infinity.operation)
+
+
+def test_a_nan_of_finite_operands_has_no_infinity():
+    with np.errstate(all="ignore"):
+        found = find_nan(negative_root, np.ones(2))
+    assert (found.operation, found.infinity) == ("sqrt", None)
 
 
 def test_the_first_bad_entry_is_told_with_its_operands():

@@ -16,7 +16,7 @@ from tests.diagnostics.networks import perceptron
 
 def history():
     record = diagnostics.History()
-    watch = diagnostics.monitor("gradients")
+    watch = diagnostics.monitor("gradients", bins=5)
     params = {f"w{i}": np.ones(2) for i in range(15)}
     for k in range(4):
         updates = {name: np.ones(2) / (k + 1) for name in params}
@@ -33,6 +33,8 @@ FIGURES = {
     "flow": lambda: diagnostics.plot_gradient_flow(flow()),
     "histograms": lambda: diagnostics.plot_histograms(perceptron(3)[1], title="parameters"),
     "norms": lambda: diagnostics.plot_norms(history()),
+    "distributions": lambda: diagnostics.plot_distributions(history(), "gradients"),
+    "distributions of data": lambda: diagnostics.plot_distributions(history(), "gradients", True),
     "activations": lambda: diagnostics.plot_activations(flow()),
 }
 
@@ -71,6 +73,17 @@ def test_long_lists_of_lines_say_how_many_are_left_out():
     assert "and 3 more" in texts
 
 
+def test_distributions_show_the_mean_and_the_deviations_of_every_step():
+    record, watch = diagnostics.History(), diagnostics.monitor("all", bins=4)
+    rows = np.random.default_rng(0).normal(size=(5, 100))
+    for row in rows:
+        record.record(watch.update({"w": row}, watch.init({"w": row}))[1])
+    (axes,) = diagnostics.plot_distributions(record, "all").axes
+    expected = [rows.mean(1), rows.mean(1) - rows.std(1), rows.mean(1) + rows.std(1)]
+    np.testing.assert_allclose([line.get_ydata() for line in axes.lines], expected)
+    assert len(axes.collections) == 5
+
+
 def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
     def refuse(name):
         raise ImportError(name)
@@ -85,5 +98,7 @@ def test_what_cannot_be_drawn_is_refused():
         diagnostics.plot_histograms([])
     with pytest.raises(ArgumentError, match="nothing was recorded"):
         diagnostics.plot_norms(diagnostics.History())
+    with pytest.raises(ArgumentError, match=r"monitor\('other', bins=30\) records them"):
+        diagnostics.plot_distributions(history(), "other")
     with pytest.raises(ArgumentError, match="no activation functions"):
         diagnostics.plot_activations(diagnostics.activation_report(np.sin, 1.0))

@@ -78,6 +78,13 @@ def test_many_processes_give_what_one_gives(alone, tmp_path, n, m):
         np.testing.assert_allclose(rows, expected, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("hidden", [64, 1024, 4096])
+def test_the_divided_layer_learns_at_every_width(hidden):
+    losses = run(load("tensor_parallel"), "--steps", 20, "--hidden", hidden)
+    assert np.all(np.diff(losses) < 0)
+    assert losses[-1] < 0.4 * losses[0]
+
+
 def test_the_ensemble_finds_the_curve():
     example = load("ensemble_dask")
     fits = run(example, "--members", 8, "--workers", 0)

@@ -11,6 +11,7 @@ import matplotlib.image
 import pytest
 
 FOLDER = Path(__file__).parents[2] / "examples"
+sys.path.append(str(FOLDER))  # an example finds there what it shares with the others
 
 
 def load(name: str) -> ModuleType:

@@ -62,7 +62,7 @@ def test_the_full_run_learns(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--steps", "0"], "argument --steps: '0' is not a whole number of at least 1"),
+        (["--steps", "0"], "argument --steps: 0 is not a whole number of at least 1"),
         (["--seed", "x"], "argument --seed: 'x' is not a whole number of at least 0"),
         (["--output", "/nowhere/x.png"], "argument --output: there is no folder /nowhere"),
     ],

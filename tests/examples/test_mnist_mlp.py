@@ -49,7 +49,17 @@ def test_a_small_network_learns_draws_and_saves(example, tmp_path, capsys):
     assert {layer["w"].dtype for layer in params} == {np.dtype("float32")}
     _, test_set = example.load_images(None)
     assert example.accuracy(example.predict, params, test_set) == progress.test_accuracy[-1]
-    assert "epoch   8" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert (
+        "1437 training and 360 test images: scikit-learn's digits, enlarged, not MNIST" in printed
+    )
+    assert "epoch   8" in printed
+    assert "ms a batch" in printed
+    assert progress.mean_loss[0] == pytest.approx(np.mean(progress.steps.values["loss"][:12]))
+    logits = example.predict(params, test_set.x)
+    losses = np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(len(logits)), test_set.y]
+    assert progress.test_loss[-1] == pytest.approx(losses.mean(), rel=1e-4)
+    assert len(progress.seconds_per_batch) == 8
 
 
 def test_images_are_brought_to_28_pixels_and_shifted(example):

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.compiler import pipeline
-from funcgrad.compiler.native import llvm_backend, numba_frontend  # noqa: F401 (before any fork)
+from funcgrad.compiler.native import llvm_backend, translate  # noqa: F401 (before any fork)
 from funcgrad.compiler.nest import allocate
 from funcgrad.compiler.runtime import executable
 

@@ -66,6 +66,48 @@ def _counted(lower: int, upper: int, body: Callable[..., Any], value: Any) -> An
     return plain.fori_loop(lower, upper, lambda i, x: body(np.int64(i), x), value)
 
 
+# Reading and writing rows at any places at all. What an index means is computed with Python's
+# integers, which have no width; `hidden` keeps transformations from knowing it.
+
+
+def _hidden(x: Any, index: Any) -> Any:
+    return index + np.any(x != x).astype(index.dtype) * index.dtype.type(0)
+
+
+def _read(x: Any, index: Any, mode: str) -> Any:
+    return fg.numpy.at(x)[index].get(mode=mode, fill_value=1)
+
+
+def _write(x: Any, index: Any, value: Any, mode: str, how: str) -> Any:
+    return getattr(fg.numpy.at(x)[index], how)(value, mode=mode)
+
+
+def _place(i: int, n: int, mode: str) -> int | None:
+    if mode == "wrap":
+        return i % n
+    if mode == "clip":
+        return min(max(i + n if i < 0 else i, 0), n - 1)
+    return i % n if -n <= i < n else None
+
+
+def _plain_read(x: Any, index: Any, mode: str) -> Any:
+    out = np.ones((len(index), *np.shape(x)[1:]), x.dtype)
+    for k, i in enumerate(index.tolist()):
+        place = _place(i, len(x), mode)
+        if place is not None:
+            out[k] = x[place]
+    return out
+
+
+def _plain_write(x: Any, index: Any, value: Any, mode: str, how: str) -> Any:
+    out = np.array(x)
+    for i in index.tolist():
+        place = _place(i, len(x), mode)
+        if place is not None:
+            out[place] = value[0] if how == "set" else out[place] + value[0]
+    return out
+
+
 FUNCGRAD = SimpleNamespace(
     array=fg.numpy.array,
     asarray=fg.numpy.asarray,
@@ -81,6 +123,9 @@ FUNCGRAD = SimpleNamespace(
     custom_jvp=_ruled_forward,
     custom_vjp=_ruled_backward,
     law=traced_law,
+    hidden=_hidden,
+    read=_read,
+    write=_write,
 )
 PLAIN = SimpleNamespace(
     array=np.array,
@@ -97,6 +142,9 @@ PLAIN = SimpleNamespace(
     custom_jvp=_same,
     custom_vjp=_same,
     law=law,
+    hidden=lambda x, index: index,
+    read=_plain_read,
+    write=_plain_write,
 )
 
 

@@ -206,6 +206,8 @@ def differences(program: Program) -> None:
     derived = Derived.of_program(program)
     if not derived.is_there or program.is_single or not program.is_smooth or program.has_choices:
         return
+    if not all(np.isfinite(x).all() for x in derived.primals):
+        return  # which have no neighbours
     _, moved = derived.pushed
     function = derived.of(program.reference)
     slopes = []

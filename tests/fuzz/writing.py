@@ -25,6 +25,10 @@ from tests.test_laws import observed
 SIZES = (0, 1, 1, 2, 3, 4, 7)
 LARGEST = 600
 """Elements of the largest intermediate result."""
+SPECIAL_VALUES = (0.0, -0.0, 0.5, -2.5, 2.0**24 + 2, np.inf, -np.inf, np.nan)
+"""What stands in an argument now and then; the ends of the range are for `special_values`."""
+SPECIAL = 0.2
+"""The share of such elements, where there are any."""
 
 UNARY = [
     "np.sin({0})",
@@ -52,6 +56,9 @@ COMPLEX_UNARY = [
     "{0} + {0}.real * 1j",
     "np.cosh({0} * 0.5)",
 ]
+FAR = [0, -1, 1, *(s * 2**k + d for s in (1, -1) for k in (7, 8, 31, 32, 62, 63) for d in (0, 3))]
+"""Indices at which a wrap-around of any width would show."""
+
 EXACT_UNARY = ["-{0}", "np.abs({0})", "+{0}", "np.positive({0})"]
 STEPS = [
     "np.floor({0})",
@@ -212,7 +219,9 @@ class Writer:
             return np.asarray(rng.integers(-4, 5, shape))
         if kind == "b":
             return np.asarray(rng.integers(0, 2, shape).astype(bool))
-        x = rng.normal(size=shape)
+        x = np.asarray(rng.normal(size=shape))
+        if not self.mix.is_smooth and self.mix.layouts != ("plain",) and not self.integer(0, 5):
+            x = np.where(rng.random(shape) < SPECIAL, rng.choice(SPECIAL_VALUES, shape), x)
         if self.mix.is_complex:
             x = x + 1j * rng.normal(size=shape)
         return np.asarray(x).astype(self.mix.dtype)
@@ -291,6 +300,7 @@ class Writer:
         kinds = [
             self.unary, self.binary, self.fold, self.normalisation, self.movement, self.cut,
             self.joined, self.product, self.running, self.shifted, self.shifted, self.lookup,
+            self.far_rows,
             self.assignment,
         ]  # fmt: skip
         if not self.mix.is_smooth:
@@ -523,6 +533,27 @@ class Writer:
             texts.append(f"np.take_along_axis({{0}}, {order}, axis=-1)")
         text = self.choose(texts)
         self.add(text, *operands, is_exact=i in self.exact, is_smooth="argsort" not in text)
+
+    def far_rows(self) -> None:
+        """Rows at places inside and far beyond the array, by indices of any dtype."""
+        i = self.pick("fc", rank=1)
+        if i is None or not self.values[i].size:
+            return
+        n = len(self.values[i])
+        dtype = self.choose(["int8", "int16", "int32", "int64", "uint8", "uint32", "uint64"])
+        info = np.iinfo(dtype)
+        places = [p for p in (*FAR, n - 1, n, -n, -n - 1) if info.min <= p <= info.max]
+        chosen = [self.choose([*places, info.min, info.max]) for _ in range(self.integer(1, 3))]
+        index = f"np.array({chosen}, np.{dtype})"
+        if self.integer(0, 3):
+            index = f"m.hidden({{0}}, {index})"
+        if self.integer(0, 1):
+            mode = self.choose(["clip", "fill", "wrap"])
+            text = f"m.read({{0}}, {index}, {mode!r})"
+        else:
+            mode, how = self.choose(["clip", "drop", "wrap"]), self.choose(["set", "add"])
+            text = f"m.write({{0}}, {index}, {{0}}[:1] * 2, {mode!r}, {how!r})"
+        self.add(text, i, is_exact=i in self.exact and "add" not in text)
 
     def joined(self) -> None:
         i, j = self.pick_smooth(rank=1), self.pick_smooth(rank=1)

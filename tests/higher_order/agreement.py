@@ -18,7 +18,7 @@ def close(actual: Any, expected: Any, rtol: float, what: str) -> None:
     actual, expected = np.asarray(actual), np.asarray(expected)
     assert actual.shape == expected.shape, what
     assert actual.dtype == expected.dtype, what
-    scale = max(1.0, float(np.max(np.abs(expected), initial=0)))
+    scale = float(np.max(np.abs(expected), initial=0))
     np.testing.assert_allclose(actual, expected, rtol, rtol * scale, err_msg=what)
 
 

@@ -16,8 +16,8 @@ from funcgrad.errors import ArgumentError
 from funcgrad.interop.jax import recorded
 from funcgrad.interop.jax.arrays import Adopted, Array, adopt
 from funcgrad.interop.jax.devices import Mesh, NamedSharding, PartitionSpec
-from funcgrad.interop.jax.missing import Missing, MissingNameError
 from funcgrad.interop.jax.modules import SOURCES
+from funcgrad.interop.missing import Missing, MissingNameError
 
 PROGRAMS = Path(__file__).parents[1] / "programs" / "jax"
 QUICK = ["custom_rules", "debugging", "graph_network", "heat_equation", "sieve"]
@@ -68,7 +68,7 @@ from jax import no_such_name_at_all
 USED_LATER = """
 import jax, jax.numpy as jnp
 from jax.experimental import pallas as pl
-from jax._src.somewhere import something
+from jax._src.effects import something
 from jax.interpreters import ad, batching
 from jax.extend.core import Primitive
 
@@ -82,7 +82,7 @@ assert not isinstance(1.0, something.Kind)
 assert not hasattr(jnp, "no_such_name")
 assert "sin" in dir(jnp) and "sin" in jnp.__all__
 
-class Derived(pl.Base): ...
+class Derived(pl.Slice): ...
 
 for use in (lambda: pl.pallas_call(f), lambda: operation.bind(1.0), lambda: bool(something)):
     try:
@@ -107,7 +107,7 @@ def test_missing_names():
     assert done.stdout.splitlines() == [
         "jax.experimental.pallas.pallas_call is not there",
         "jax.extend.core.Primitive('operation').bind is not there",
-        "jax._src.somewhere.something is not there",
+        "jax._src.effects.something is not there",
         "done",
     ], done.stderr
 
@@ -374,3 +374,164 @@ def test_checks_and_test_util_are_found():
     }.items():
         for name in names:
             assert SOURCES[path].find(name) is not None
+
+
+BRANCHES = """
+import importlib.util
+from funcgrad.interop.jax import install, uninstall
+
+taken = []
+for line in (
+    "import jax.experimental.anything",
+    "import jax.nothing",
+    "import jax.lax.nothing.deeper",
+    "import jax._src.no_such_module",
+    "import jaxlib.no_such_module",
+    "from jax.experimental import anything",
+    "from jax.experimental.pallas import no_such_name",
+    "from jax._src import no_such_name",
+):
+    try:
+        exec(line)
+    except ImportError as error:
+        taken.append(type(error).__name__)
+        if line == "import jax.experimental.anything":
+            print(error)
+print(*taken)
+print(importlib.util.find_spec("jax.experimental.anything"))
+for path in (
+    "jax.experimental.pallas.tpu", "jax.experimental.sparse", "jax._src.lax.control_flow.loops",
+    "jaxlib.xla_client", "jax.scipy.stats.norm", "jax.interpreters.mlir", "jax.extend.backend",
+):
+    assert importlib.util.find_spec(path) is not None
+    assert importlib.import_module(path).__name__ == path
+"""
+
+
+def test_modules_that_jax_has_not_are_import_errors():
+    done = run(INSTALLED + BRANCHES)
+    text, taken, spec = done.stdout.splitlines()
+    assert text == (
+        "No module named 'jax.experimental.anything': this program runs on funcgrad, which answers "
+        "to the name jax as JAX 0.10.0 does. docs/interop_jax.md lists what there is."
+    ), done.stderr
+    assert taken.split() == 5 * ["ModuleNotFoundError"] + 3 * ["ImportError"]
+    assert spec == "None"
+
+
+BESIDE = """
+import sys
+import numpy as np
+import funcgrad as fg
+from funcgrad.core.trace import Tracer
+from funcgrad.interop.jax import install, uninstall
+
+def sorted_in_jax(x):
+    y = x.copy()
+    y += 1
+    return (x.sort() * y * np.arange(3.0)).sum()
+
+def changed_in_numpy(x):
+    y = x.copy()
+    y[0] = 0.0
+    y.sort()
+    return (y * x).sum()
+
+def jvp(f):
+    return lambda x: fg.jvp(f, (x,), (x,))
+
+def check_numpy():
+    for transform in (fg.grad, lambda f: fg.jit(fg.grad(f)), jvp):
+        transform(changed_in_numpy)(np.array([3.0, 1.0, 2.0]))
+        try:
+            transform(lambda x: x.sort())(np.ones(3))
+        except ValueError as error:
+            assert "x.sort(...) changes an array in place" in str(error)
+        else:
+            raise AssertionError
+
+before = dict(vars(Tracer))
+install()
+install()
+check_numpy()
+import jax, jax.numpy as jnp
+x = np.array([3.0, 1.0, 2.0])
+expected = jax.grad(sorted_in_jax)(x)
+check_numpy()
+assert (jax.jit(jax.grad(sorted_in_jax))(x) == expected).all()
+assert (jax.jit(sorted_in_jax).lower(x).compile()(x) == sorted_in_jax(jnp.array(x))).all()
+assert jax.vmap(sorted_in_jax)(np.stack([x, x])).shape == (2,)
+assert jax.lax.scan(lambda c, x: (c, x.sort()), 0.0, np.stack([x, x]))[1][0, 0] == 1.0
+assert jax.lax.cond(True, lambda x: x.sort(), lambda x: x, x)[0] == 1.0
+from jax.experimental.checkify import checkify
+assert checkify(lambda x: x.sort())(x)[1][0] == 1.0
+# The same function, traced by the rules of either.
+kinds = []
+record = lambda x: (kinds.append(type(x.copy()).__name__), x * 1)[1]
+jax.jit(record)(x)
+fg.jit(record)(x)
+assert kinds[0] != "WritableArray" and kinds[1] == "WritableArray", kinds
+uninstall()
+uninstall()
+assert before == dict(vars(Tracer))
+assert not [x for x in sys.meta_path if type(x).__module__.startswith("funcgrad.interop")]
+assert not [name for name in sys.modules if name.split(".")[0] in ("jax", "jaxlib")]
+try:
+    import jax
+except ImportError:
+    pass
+else:
+    assert "funcgrad" not in jax.__spec__.origin
+check_numpy()
+install()
+import jax
+assert jax.__spec__.origin == "funcgrad.interop.jax"
+assert (jax.grad(sorted_in_jax)(x) == expected).all()
+"""
+
+
+def test_traced_values_follow_the_rules_of_who_traces_and_there_is_a_way_back():
+    done = run(BESIDE)
+    assert done.returncode == 0, done.stderr
+
+
+BEYOND = """
+import numpy as np
+import funcgrad as fg
+import funcgrad.numpy as fnp
+from funcgrad.errors import OutOfBoundsError
+from funcgrad.interop.jax import install
+install()
+import jax, jax.numpy as jnp
+
+def read(x, i):
+    return x[i]
+
+def along(x, i):
+    return fnp.take_along_axis(x, i, 0)
+
+x, i = np.arange(3.0), np.array([1, 7, -9])
+for f in (read, along):
+    assert jax.jit(f)(x, i).tolist() == [1.0, 2.0, 0.0]
+    try:
+        fg.jit(f)(x, i)
+    except OutOfBoundsError:
+        pass
+    else:
+        raise AssertionError
+    assert jax.jit(f)(x, i).tolist() == [1.0, 2.0, 0.0]
+assert jax.vmap(read, (None, 0))(x, i).tolist() == [1.0, 2.0, 0.0]
+assert jax.jit(jax.grad(lambda x, i: read(x, i).sum()))(x, i).tolist() == [1.0, 1.0, 1.0]
+assert jax.lax.map(lambda k: jnp.asarray(x)[k], i).tolist() == [1.0, 2.0, 0.0]
+try:
+    fg.lax.map(lambda k: fnp.asarray(x)[k], i)
+except OutOfBoundsError:
+    pass
+else:
+    raise AssertionError
+"""
+
+
+def test_indices_out_of_bounds_follow_the_rules_of_who_traces():
+    done = run(BEYOND)
+    assert done.returncode == 0, done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from typing import Any
 
@@ -302,6 +303,56 @@ def test_a_state_is_differentiated_with_respect_to_its_hyperparameters():
         return tx.update(3.0, state._replace(hyperparams=hyperparams), 1.0)[0]
 
     assert fg.grad(moved)(state.hyperparams)["learning_rate"] == -3.0
+
+
+WITH_RATES = [
+    name
+    for name in optim.__all__
+    if inspect.isfunction(getattr(optim, name))
+    and "learning_rate" in inspect.signature(getattr(optim, name)).parameters
+]
+
+
+@pytest.mark.parametrize("name", WITH_RATES)
+def test_rates_that_cannot_be_meant_are_refused_where_they_are_given(name):
+    make = getattr(optim, name)
+    bad = {
+        "is (0|0.0), .*set_to_zero": [0, 0.0, np.float32(0)],
+        "is -0.1, .*against the gradient already": [-0.1, np.float64(-0.1), np.array(-0.1)],
+        "is nan, .*where it was computed": [np.nan, np.float32(np.nan), np.array(np.nan)],
+        "is inf, ": [np.inf],
+    }
+    for text, rates in bad.items():
+        for rate in rates:
+            with pytest.raises(ArgumentError, match=text):
+                make(rate)
+    for rate in (0.1, 1, np.float32(0.1), np.array(0.1), np.array(0.0), lambda count: 0.0):
+        make(rate)
+
+
+def test_there_are_rates_to_refuse():
+    assert {"sgd", "adam", "lbfgs", "adadelta", "scale_by_learning_rate"} < set(WITH_RATES)
+    assert len(WITH_RATES) >= 16
+
+
+def test_traced_rates_and_those_of_states_may_be_anything():
+    def moved(rate: Any) -> Any:
+        tx = optim.sgd(rate)
+        return tx.update(3.0, tx.init(1.0), 1.0)[0]
+
+    for transformed in (fg.jit(moved), fg.vmap(moved)):
+        np.testing.assert_array_equal(transformed(np.array([0.0, -1.0])), [0.0, 3.0])
+    assert fg.grad(moved)(-0.5) == -3.0
+    tx = optim.inject_hyperparams(optim.sgd)(optim.linear_schedule(0.0, 1.0, 2))
+    state = tx.init(1.0)
+    assert float(tx.update(3.0, state, 1.0)[0]) == 0.0
+    tx = optim.inject_hyperparams(optim.sgd)(learning_rate=0.5)
+    state = tx.init(1.0)
+    for update in (tx.update, fg.jit(tx.update)):
+        state.hyperparams["learning_rate"] = 0.0
+        assert float(update(3.0, state, 1.0)[0]) == 0.0
+    with pytest.raises(ArgumentError, match=r"the learning rate is -0\.5"):
+        optim.inject_hyperparams(optim.sgd)(learning_rate=-0.5).init(1.0)
 
 
 def test_running_means_of_parameters():

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import scipy.special
 
-from funcgrad.primitives.special import SCIPY_UFUNCS, all_ufuncs
+from funcgrad.primitives.special import SCIPY_UFUNCS
+from funcgrad.primitives.special_tables import all_ufuncs
 
 Range = tuple[float, float] | list[Any]
 

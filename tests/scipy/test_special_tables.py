@@ -18,8 +18,9 @@ from funcgrad import primitives
 from funcgrad.core.primitive import Primitive
 from funcgrad.errors import ConcretizationTypeError, DtypeError, MissingRuleError
 from funcgrad.numpy.elementwise import of_scipy
-from funcgrad.primitives.special import SCIPY_UFUNCS, all_ufuncs
+from funcgrad.primitives.special import SCIPY_UFUNCS
 from funcgrad.primitives.special_rows import Counted, Improved
+from funcgrad.primitives.special_tables import all_ufuncs
 from funcgrad.scipy import special
 from tests.scipy.special_samples import NAMES, SAMPLES, sample
 

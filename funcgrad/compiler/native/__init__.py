@@ -1,1 +1,1 @@
-"""Kernels in machine code: the words of kernels, formulas, Numba, LLVM."""
+"""Kernels in machine code: the words of kernels, formulas, LLVM, and Numba as the reference."""

@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from funcgrad.compiler.abi import LANES_SLOT
 from funcgrad.records import dataclass
 
 Value = str | int
@@ -51,6 +52,7 @@ class Assembly:
         self._declared: dict[str, None] = {}
         self._called: dict[str, Callable[[], None]] = {}
         self._seen: list[str] = []
+        self._rooms: list[str] = []
 
     def finished(self) -> Code:
         """The text, with what was called by `use`, and declarations of what is defined elsewhere.
@@ -82,9 +84,12 @@ class Assembly:
         self.lines.append(f"define {linkage}{returns} @{name}({arguments}) nounwind noinline {{")
         self._returns = returns
         self.start("entry")
+        first = len(self.lines)
         yield
         if self.block:
             self.leave("" if returns == "void" else "0")
+        self.lines[first:first] = self._rooms
+        self._rooms = []
         self.lines += ["}", ""]
 
     # Flow of control.
@@ -261,6 +266,41 @@ class Assembly:
         return self.let(f"phi {kind} {pairs}")
 
     # Memory.
+
+    def room(self, kind: str, align: int = 8) -> str:
+        """The address of a few bytes on the stack, which the function has from its beginning on.
+
+        Memory that may be large is not here: threads may have little stack (`claim`).
+        """
+        name = f"%room{next(self._numbers)}"
+        self._rooms.append(f"  {name} = alloca {kind}, align {align}")
+        return name
+
+    def claim(self) -> tuple[str, str]:
+        """Take a lane of the step's scratch memory, whose words (`SCRATCH_WORDS`) have names.
+
+        Returns:
+            The address of the lane, and what `release` is given.
+        """
+        n = next(self._numbers)
+        lanes = self.entry("%slots", LANES_SLOT)
+        self.go(f"look{n}")
+        self.start(f"look{n}")
+        taken = self.let(f"load atomic i64, ptr {lanes} monotonic, align 8")
+        free = self.let(f"xor i64 {taken}, -1")
+        lane = self.invoke("i64", "llvm.cttz.i64", ("i64", free), ("i1", "false"))
+        bit = self.let(f"shl i64 1, {lane}")
+        claimed = self.let(f"or i64 {taken}, {bit}")
+        pair = self.let(f"cmpxchg ptr {lanes}, i64 {taken}, i64 {claimed} acquire monotonic")
+        won = self.let(f"extractvalue {{ i64, i1 }} {pair}, 1")
+        self.fork(won, f"claimed{n}", f"look{n}")
+        self.start(f"claimed{n}")
+        return self.at(self.array("%scratch", "%scratch_offset"), (lane, "%lane")), bit
+
+    def release(self, bit: str) -> None:
+        """Give a lane back."""
+        others = self.let(f"xor i64 {bit}, -1")
+        self.let(f"atomicrmw and ptr {self.entry('%slots', LANES_SLOT)}, i64 {others} release")
 
     def at(self, base: str, *steps: tuple[str, Value]) -> str:
         """The address some products of bytes after another one."""

@@ -18,6 +18,7 @@ import struct
 from collections.abc import Sequence
 from functools import partial
 
+from funcgrad.compiler.abi import FOURIER_WORDS
 from funcgrad.compiler.native.assembly import Code, VectorAssembly
 
 RADICES = (8, 5, 4, 3, 2)
@@ -53,7 +54,7 @@ Pair = tuple[str, str]
 
 
 def fourier_code(letter: str, lanes: int) -> Code:
-    """``int64 transform(char** places, int64* words, int64 begin, int64 end)``.
+    """The step that transforms groups of lanes: `abi.FOURIER_WORDS`, then `WORDS` and the passes.
 
     Args:
         letter: BLAS's name of the complex dtype: c or z.
@@ -306,14 +307,15 @@ class _Fourier(VectorAssembly):
     # The step.
 
     def _transform(self) -> None:
-        arguments = "ptr %places, ptr %words, i64 %begin, i64 %end"
-        with self.function(f"fg_{self.letter}fourier", arguments, "i64"):
-            word = {name: self.word("%words", k) for k, name in enumerate(WORDS)}
-            source = self.let("load ptr, ptr %places")
-            target = self.let(f"load ptr, ptr {self.after('%places', 8)}")
-            memory = self.mul(word["n"], 2 * self.line)
-            halves = [self.let(f"alloca i8, i64 {memory}, align 64") for _ in range(2)]
-            turns = [self.let("alloca ptr") for _ in range(2)]
+        with self.function(f"fg_{self.letter}fourier", "ptr %slots, ptr %args", "i64"):
+            self.name_words(FOURIER_WORDS)
+            words = self.entry("%args", len(FOURIER_WORDS))
+            word = {name: self.word(words, k) for k, name in enumerate(WORDS)}
+            source, target = (self.array(f"%slot_{x}", f"%offset_{x}") for x in "ab")
+            memory, lane_of_memory = self.claim()
+            half = self.mul(word["n"], 2 * self.line)
+            halves = [memory, self.after(memory, half)]
+            turns = [self.room("ptr") for _ in range(2)]
             bits = word["scale"]
             if self.size == 4:
                 bits = self.let(f"trunc i64 {bits} to i32")
@@ -321,7 +323,7 @@ class _Fourier(VectorAssembly):
             scale = self.let(f"bitcast {kind} {bits} to {self.scalar}")
             roots = self.let(f"inttoptr i64 {word['roots']} to ptr")
             has_roots = self.test("ne", word["roots"], "0")
-            passes = self.after("%words", 8 * len(WORDS))
+            passes = self.entry(words, len(WORDS))
             with self.count("%begin", "%end") as unit:
                 block = self.let(f"sdiv i64 {unit}, {word['groups']}")
                 group = self.let(f"srem i64 {unit}, {word['groups']}")
@@ -350,6 +352,7 @@ class _Fourier(VectorAssembly):
                     f"i64 {word['roots_part']}"
                 )
                 self._either("store", found, own, word, "target", rest)
+            self.release(lane_of_memory)
 
     def _own(self, base: str, block: str, lane: str, word: dict[str, str], side: str) -> str:
         return self.at(base, (block, word[f"{side}_block"]), (lane, word[f"{side}_lane"]))

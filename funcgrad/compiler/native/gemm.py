@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from enum import Enum
 from functools import partial
 
-from funcgrad.compiler.abi import LANES_SLOT, TILE_WORDS
+from funcgrad.compiler.abi import TILE_WORDS
 from funcgrad.compiler.native.assembly import Code, VectorAssembly
 from funcgrad.records import dataclass
 
@@ -417,8 +417,8 @@ class _Assembly(VectorAssembly):
             if self.kind is Kind.FEW:
                 self._few_tile(a_row, a_column)
                 return
-            panel = self.let(f"alloca [{greatest * DEPTH} x {self.scalar}], align 64")
-            edge = self.let(f"alloca [{greatest * width} x {self.scalar}], align 64")
+            panel = self.room(f"[{greatest * DEPTH} x {self.scalar}]", 64)
+            edge = self.room(f"[{greatest * width} x {self.scalar}]", 64)
             b_row, b_column = self._distances("b")
             if self.unit == 1:
                 self._narrow_tile(a_row, a_column)
@@ -472,7 +472,7 @@ class _Assembly(VectorAssembly):
 
     def _few_tile(self, a_row: str, a_column: str) -> None:
         """The tile where A has few rows and B's lie as they are read."""
-        sums = self.let(f"alloca [{self.shape.few[0] * SPAN} x {self.scalar}], align 64")
+        sums = self.room(f"[{self.shape.few[0] * SPAN} x {self.scalar}]", 64)
         with (
             self.count("0", "%columns", SPAN) as j,
             self.count("0", "%k", DEPTH) as p,
@@ -566,20 +566,7 @@ class _Assembly(VectorAssembly):
         """The step: claims scratch memory, computes its tiles, releases it."""
         with self.function(f"fg_{self.letter}{self.kind.value}", "ptr %slots, ptr %args", "i64"):
             self.name_words(TILE_WORDS)
-            lanes = self.entry("%slots", LANES_SLOT)
-            self.go("look")
-            self.start("look")
-            taken = self.let(f"load atomic i64, ptr {lanes} monotonic, align 8")
-            free = self.let(f"xor i64 {taken}, -1")
-            lane = self.invoke("i64", "llvm.cttz.i64", ("i64", free), ("i1", "false"))
-            bit = self.let(f"shl i64 1, {lane}")
-            claimed = self.let(f"or i64 {taken}, {bit}")
-            pair = self.let(f"cmpxchg ptr {lanes}, i64 {taken}, i64 {claimed} acquire monotonic")
-            won = self.let(f"extractvalue {{ i64, i1 }} {pair}, 1")
-            self.fork(won, "claimed", "look")
-            self.start("claimed")
-            scratch = self.array("%scratch", "%scratch_offset")
-            panels = self.at(scratch, (lane, "%lane"))
+            panels, lane = self.claim()
             a, b, c = (self.array(f"%slot_{x}", f"%offset_{x}") for x in "abc")
             near = self.unit * self.size
             c_line = self.mul("%n", near)
@@ -614,5 +601,4 @@ class _Assembly(VectorAssembly):
                         )
                 else:
                     self.use("tile", words)
-            others = self.let(f"xor i64 {bit}, -1")
-            self.let(f"atomicrmw and ptr {lanes}, i64 {others} release")
+            self.release(lane)

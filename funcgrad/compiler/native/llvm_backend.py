@@ -15,32 +15,22 @@ Loaded by `runtime.kernel_store` on first use, because it imports llvmlite.
 
 from __future__ import annotations
 
-import _thread
 import atexit
 import ctypes
 import sys
 import threading
 import time
 from collections import defaultdict
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from enum import Enum
-from functools import cache
-from pathlib import Path
+from functools import cache, partial
 from typing import Any
 
 import llvmlite
+import llvmlite.binding as llvm
 
-from funcgrad.compiler.native.put_off import put_off
-
-
-def _files(package: str) -> Path:
-    """Where the files of a package are."""
-    return Path(*sys.modules[package].__path__)
-
-
-# llvmlite asks it for the folder of its library; it brings archives and their compressors along.
-with put_off("importlib.resources", files=_files, as_file=nullcontext):
-    import llvmlite.binding as llvm
+from funcgrad.forking import between_forks, in_children
+from funcgrad.stacks import start
 
 OPTIMIZATION = 1
 """Level of the optimiser where it has to find vectors. It includes the vectoriser of loops, which
@@ -184,7 +174,19 @@ def _parsed(assembly: str) -> Any:
 
 def _unlocked(name: str) -> Any:
     """A function of llvmlite's library without the lock around it."""
-    return getattr(llvm.ffi.lib, name)._cfn
+    return partial(between_forks, getattr(llvm.ffi.lib, name)._cfn)
+
+
+def _renew_lock() -> None:
+    """Open llvmlite's lock in a child, where the thread that held it is not there."""
+    lock = llvm.ffi.lib._lock
+    if lock._lock.acquire(blocking=False):
+        lock._lock.release()
+    else:
+        lock._lock = threading.RLock()
+
+
+in_children(_renew_lock)
 
 
 _SELECTIONS = {Effort.BRIEF: BRIEF_SELECTION, Effort.NONE: FINAL_SELECTION}
@@ -236,7 +238,7 @@ class Emission:
         _RUNNING.add(self)
         # Not `threading.Thread`, whose start waits until the processors let the new thread begin.
         try:
-            _thread.start_new_thread(self._run, ())
+            start(self._run)
         except RuntimeError:  # none can be started any more, as the process ends
             self._run()
 
@@ -283,6 +285,7 @@ class Emission:
 
 
 _RUNNING: set[Emission] = set()
+in_children(_RUNNING.clear)  # they run in the parent, and a child would wait for them in vain
 
 
 @atexit.register

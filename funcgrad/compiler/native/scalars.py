@@ -226,13 +226,17 @@ class Emitted:
         return Emitted(self.builder, self.builder.bitcast(self.value, to), "f")
 
     def cast(self, to: Any, kind: str) -> Emitted:
-        """Conversion between real types as NumPy's ``astype`` does it on values in range.
+        """Conversion between real types as NumPy's ``astype`` does it on x86-64.
 
         Args:
             to: The LLVM type of an element of the result.
             kind: Its kind.
         """
         return Emitted(self.builder, _CASTS[self.kind + kind](self, to), kind)
+
+    def whole(self, to: Any) -> Emitted:
+        """A float as an integer of the LLVM type ``to``, which has to hold it."""
+        return Emitted(self.builder, self.builder.fptosi(self.value, self.of(to)), "i")
 
     def widened(self) -> Emitted:
         """A float of 32 bits with 64."""
@@ -370,21 +374,27 @@ def _float_to_float(x: Emitted, to: Any) -> Any:
     return (x.builder.fpext if to == F64 else x.builder.fptrunc)(x.value, x.of(to))
 
 
+def _truncated(x: Emitted, wide: Any) -> Emitted:
+    """The integer of 32 or 64 bits, or the least one where there is none.
+
+    That is what x86-64 has an instruction for, and so what NumPy gives there; LLVM's conversion is
+    undefined for NaN and for numbers out of range.
+    """
+    return (x.absolute() < 2.0 ** (wide.width - 1)).select(x.whole(wide), -(1 << (wide.width - 1)))
+
+
 def _float_to_int(x: Emitted, to: Any) -> Any:
-    # Narrow integers go through the conversion that the hardware has, and wrap.
-    wide = ir.IntType(max(to.width, 32))
-    return _int_to_int(x.like(x.builder.fptosi(x.value, x.of(wide))), to)
+    # Narrow integers are the lower bits of those of 32.
+    return _int_to_int(_truncated(x, ir.IntType(max(to.width, 32))), to)
 
 
 def _float_to_unsigned(x: Emitted, to: Any) -> Any:
     if to.width == 64:
         # The upper half goes through the signed conversion, so that negative numbers wrap.
         upper = x >= 2.0**63
-        low = x.builder.fptosi(upper.select(x - 2.0**63, x).value, x.of(to))
-        number = Emitted(x.builder, low, "i")
+        number = _truncated(upper.select(x - 2.0**63, x), to)
         return upper.select(number ^ -(2**63), number).value
-    wide = I64 if to.width == 32 else I32
-    return _int_to_int(x.like(x.builder.fptosi(x.value, x.of(wide))), to)
+    return _int_to_int(_truncated(x, I64 if to.width == 32 else I32), to)
 
 
 def _int_to_int(x: Emitted, to: Any) -> Any:

@@ -18,6 +18,7 @@ from contextlib import AbstractContextManager, contextmanager
 from funcgrad.compiler.abi import REFUSED, SMALL_WORDS
 from funcgrad.compiler.native.assembly import Code
 from funcgrad.compiler.native.elements import Element
+from funcgrad.compiler.native.gemm import CACHE_LINE
 from funcgrad.compiler.native.scaled import Scaled
 
 SIDES = (
@@ -39,12 +40,14 @@ class SmallMatrices(Scaled):
         step: Bytes from a column to the next one.
         side_step: The same, of vectors of right sides.
         rooms: How many numbers the memory has for matrices, and for right sides.
+        lane: The lane of scratch memory that it is in.
     """
 
     most: int
     step: int
     side_step: int
     rooms: tuple[int, int]
+    lane: str
 
     def text(self, name: str) -> Code:
         """The assembly of a kernel."""
@@ -353,14 +356,9 @@ class SmallMatrices(Scaled):
             arrays: The letters of the arrays that the kernel has.
         """
         self.name_words(SMALL_WORDS)
-        for name, room in (
-            ("%a.own", self.rooms[0]),
-            ("%b.own", self.rooms[1]),
-            ("%pivots", (self.most + 1) * self.lanes),
-            ("%columns", self.most * self.lanes),
-            ("%bad", self.lanes),
-        ):
-            self.do(f"{name} = alloca [{room} x double], align 64")
+        memory, self.lane = self.claim()
+        for name, place in self.memory()[0].items():
+            self.do(f"{name} = getelementptr inbounds i8, ptr {memory}, i64 {place}")
         for x in arrays:
             base = self.let(f"load ptr, ptr {self.at('%slots', (f'%slot_{x}', 8))}")
             self.do(f"%base.{x} = getelementptr inbounds i8, ptr {base}, i64 %offset_{x}")
@@ -375,6 +373,21 @@ class SmallMatrices(Scaled):
                 distance = self.mul(first, f"%stride_{x}")
                 self.do(f"%{x} = getelementptr inbounds i8, ptr %base.{x}, i64 {distance}")
             yield
+        self.release(self.lane)
+
+    def memory(self) -> tuple[dict[str, int], int]:
+        """Where in a lane of scratch memory its parts begin, and how many bytes a lane has."""
+        places, end = {}, 0
+        for name, numbers in (
+            ("%a.own", self.rooms[0]),
+            ("%b.own", self.rooms[1]),
+            ("%pivots", (self.most + 1) * self.lanes),
+            ("%columns", self.most * self.lanes),
+            ("%bad", self.lanes),
+        ):
+            places[name] = end
+            end += -(-8 * numbers // CACHE_LINE) * CACHE_LINE
+        return places, end
 
     def _factor_lu(self) -> None:
         self.pack()
@@ -391,6 +404,7 @@ class SmallMatrices(Scaled):
         value = self.let(f"load i64, ptr {self.at('%bad', (which, 8))}")
         for slot, number in enumerate(("%site", value, self.add("%first", which)), 1):
             self.do(f"store i64 {number}, ptr {self.at('%slots', (str(slot), 8))}")
+        self.release(self.lane)
         self.do(f"ret i64 {REFUSED}")
         self.start(f"good{n}")
 

@@ -4,19 +4,19 @@ A word is a name that a kernel may call: an intrinsic (``exp``, ``f32``, ``add``
 ``+`` stands for), whose arity and kinds are those of the table, or access to memory (``load``).
 It is asked twice: `Word.sign` gives the signature for argument types, `Word.emit` writes the
 instructions. There is one rule of promotion, NumPy's (NEP 50), in which Python literals are weak:
-unlike Numba's own operators, ``i32 + i32`` stays ``i32`` and ``f32 * 2.0`` stays ``f32``.
+unlike in C or in Numba, ``i32 + i32`` stays ``i32`` and ``f32 * 2.0`` stays ``f32``.
 
 Every word of scalars is one of vectors, too: among vectors of as many elements, a scalar stands for
 a vector of itself. Vectors come from memory, by an index of lanes (``lanes``, ``first_lanes``).
 
-Loaded by `native.numba_frontend` only, because it needs Numba's types.
+Loaded by `native.translate` only, because it needs llvmlite.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +24,6 @@ from llvmlite import ir
 
 from funcgrad.compiler.abi import LOOK_SLOT
 from funcgrad.compiler.native import elementary
-from funcgrad.compiler.native.numba_parts import Signature, TypingError, signature, types
 from funcgrad.compiler.native.scalars import (
     F32,
     F64,
@@ -39,89 +38,38 @@ from funcgrad.compiler.native.scalars import (
     declared,
 )
 from funcgrad.compiler.native.threefry import threefry2x32
+from funcgrad.compiler.native.types import (
+    BOOL,
+    FLOAT32,
+    FLOAT64,
+    INT32,
+    INT64,
+    NONE,
+    PARTS,
+    POINTERS,
+    SCALARS,
+    SLOTS,
+    UINT32,
+    UINT64,
+    WEAK_FLOAT,
+    Lanes,
+    Literal,
+    Pointer,
+    Signature,
+    TypingError,
+    Vector,
+    Words,
+    element_of,
+    is_weak,
+    lanes,
+    signature,
+    strong,
+    vector,
+)
 from funcgrad.compiler.native.vecmath.division import integer_quotient
 from funcgrad.intrinsics import CASTS, INTRINSICS, Intrinsic
 
-# ---------------------------------------------------------------------------------------- types
-
-_NAMES = {"b": "boolean", "i": "int{}", "u": "uint{}", "f": "float{}", "c": "complex{}"}
-SCALARS: dict[str, Any] = {name: getattr(types, _NAMES[name[0]].format(name[1:])) for name in CASTS}
-
-
-class WeakFloat(types.Type):
-    """A Python float literal: it takes the dtype of the array value that it meets."""
-
-    def __init__(self) -> None:
-        super().__init__("weak_float")
-
-
-class Literal(types.Type):
-    """A Python integer literal: likewise, and it is known while the kernel is written."""
-
-    def __init__(self, value: int) -> None:
-        self.literal_value = value
-        super().__init__(f"literal({value})")
-
-
-class Pointer(types.Type):
-    """The address of array elements of one dtype."""
-
-    def __init__(self, element: Any) -> None:
-        self.element = element
-        super().__init__(f"pointer({element})")
-
-
-class Vector(types.Type):
-    """Elements of one real dtype that are computed at once."""
-
-    def __init__(self, element: Any, count: int) -> None:
-        self.element = element
-        self.count = count
-        super().__init__(f"vector({element}, {count})")
-
-
-class Lanes(types.Type):
-    """The index of neighbours that are computed at once: that of the first, and which are there.
-
-    Attributes:
-        count: How many they are at most.
-        is_partial: Whether they may be fewer.
-    """
-
-    def __init__(self, count: int, is_partial: bool) -> None:
-        self.count = count
-        self.is_partial = is_partial
-        super().__init__(f"lanes({count}, {is_partial})")
-
-
-@cache
-def vector(element: Any, count: int) -> Any:
-    """The type of a vector; of no elements, that of a scalar."""
-    return Vector(element, count) if count else element
-
-
-@cache
-def lanes(count: int, is_partial: bool) -> Any:
-    return Lanes(count, is_partial)
-
-
-def element_of(t: Any) -> Any:
-    """The type of the elements of a vector; any other type itself."""
-    return t.element if isinstance(t, Vector) else t
-
-
-class Words(types.Type):
-    """The argument ``slots`` or ``args`` of a kernel: 64-bit words."""
-
-    def __init__(self, name: str, constant: bool) -> None:
-        self.constant = constant
-        super().__init__(name)
-
-
-WEAK_FLOAT = WeakFloat()
-SLOTS = Words("slots", constant=False)
-ARGS = Words("args", constant=True)
-POINTERS = {name: Pointer(element) for name, element in SCALARS.items()}
+# --------------------------------------------------------------------------------- LLVM's types
 
 _DTYPES = {
     t: np.dtype("bool" if name == "b1" else f"{name[0]}{int(name[1:]) // 8}")
@@ -140,33 +88,21 @@ _PARTS: dict[Any, tuple[str, Any]] = {
     )
     for name, t in SCALARS.items()
 }  # fmt: skip
-_COMPLEX = {types.complex64: types.float32, types.complex128: types.float64}
 
 
 def llvm_type(t: Any) -> Any:
     """The LLVM type of a value of type ``t``."""
-    if t in _COMPLEX:
+    if t in PARTS:
         return ir.LiteralStructType([_PARTS[t][1]] * 2)
     if t in _PARTS:
         return _PARTS[t][1]
     if isinstance(t, Literal):
         return I64
-    if t == WEAK_FLOAT:
+    if t is WEAK_FLOAT:
         return F64
     if isinstance(t, Vector):
         return ir.VectorType(_PARTS[t.element][1], t.count)
     return POINTER if isinstance(t, Pointer | Words) else I8  # I8: words and None, never used
-
-
-def strong(t: Any) -> Any:
-    """The dtype that a value has when it meets no other."""
-    if t == WEAK_FLOAT:
-        return types.float64
-    return types.int64 if isinstance(t, Literal) else t
-
-
-def is_weak(t: Any) -> bool:
-    return t == WEAK_FLOAT or isinstance(t, Literal)
 
 
 def promote(args: Sequence[Any]) -> Any:
@@ -175,14 +111,14 @@ def promote(args: Sequence[Any]) -> Any:
     if not strongs <= _PARTS.keys():
         raise TypingError(f"no common scalar type of {', '.join(map(str, args))}")
     if not strongs:
-        return types.float64 if WEAK_FLOAT in args else types.int64
+        return FLOAT64 if WEAK_FLOAT in args else INT64
     common = strongs.pop()
     if strongs:
         common = _BY_DTYPE[np.result_type(_DTYPES[common], *(_DTYPES[t] for t in strongs))]
     if WEAK_FLOAT in args and _PARTS[common][0] != "f":
-        return types.float64
-    if common == types.boolean and any(is_weak(t) for t in args):
-        return types.int64
+        return FLOAT64
+    if common == BOOL and any(is_weak(t) for t in args):
+        return INT64
     return common
 
 
@@ -242,7 +178,7 @@ class Complex:
 
 def wrap(builder: ir.IRBuilder, value: Any, t: Any) -> Any:
     """An LLVM value of type ``t`` as an object with operators; pointers stay as they are."""
-    if t in _COMPLEX:
+    if t in PARTS:
         re, im = builder.extract_value(value, 0), builder.extract_value(value, 1)
         return Complex(Emitted(builder, re, "f"), Emitted(builder, im, "f"))
     t = element_of(t)
@@ -264,11 +200,11 @@ def convert(value: Any, t: Any) -> Any:
         value = convert(value, t.element)
         return value if value.lanes else value.splat(t.count)
     if isinstance(value, Complex):
-        if t not in _COMPLEX:
+        if t not in PARTS:
             return convert(value.re, t)
-        return Complex(convert(value.re, _COMPLEX[t]), convert(value.im, _COMPLEX[t]))
-    if t in _COMPLEX:
-        part = convert(value, _COMPLEX[t])
+        return Complex(convert(value.re, PARTS[t]), convert(value.im, PARTS[t]))
+    if t in PARTS:
+        part = convert(value, PARTS[t])
         return Complex(part, part.constant(0))
     kind, llvm = _PARTS[t]
     return value.cast(llvm, kind)
@@ -276,7 +212,7 @@ def convert(value: Any, t: Any) -> Any:
 
 def constant(t: Any, number: Any) -> Any:
     """The LLVM constant ``number`` of scalar type ``t``."""
-    if t in _COMPLEX:
+    if t in PARTS:
         part = _PARTS[t][1]
         return ir.Constant(
             llvm_type(t), [ir.Constant(part, number.real), ir.Constant(part, number.imag)]
@@ -309,7 +245,6 @@ class Word:
         self.emission = emission
         self.is_pure = is_pure
         self.is_mapped = is_mapped
-        self.type = WordType(self)
         self.signatures: dict[tuple[Any, ...], Signature] = {}
 
     def sign(self, args: tuple[Any, ...]) -> Signature:
@@ -329,9 +264,9 @@ class Word:
             return self.rule(args)
         expect(len(counts) == 1, "vectors must be of one length", args)
         (count,) = counts
-        elements = (types.int64 if isinstance(t, Lanes) else element_of(t) for t in args)
+        elements = (INT64 if isinstance(t, Lanes) else element_of(t) for t in args)
         scalars = self.rule(tuple(elements))
-        expect(not _COMPLEX.keys() & {scalars.return_type, *scalars.args}, "reals only", args)
+        expect(not PARTS.keys() & {scalars.return_type, *scalars.args}, "reals only", args)
         return signature(
             vector(scalars.return_type, count), *(vector(t, count) for t in scalars.args)
         )
@@ -339,14 +274,6 @@ class Word:
     def emit(self, builder: ir.IRBuilder, sig: Signature, args: Sequence[Any]) -> Any:
         values = [wrap(builder, a, t) for a, t in zip(args, sig.args, strict=True)]
         return unwrap(builder, self.emission(builder, sig, values))
-
-
-class WordType(types.Type):
-    """The type of a variable that holds a word."""
-
-    def __init__(self, word: Word) -> None:
-        self.word = word
-        super().__init__(f"word({word.name})")
 
 
 def expect(condition: bool, what: str, args: Sequence[Any]) -> None:
@@ -361,11 +288,11 @@ def rule_of(intrinsic: Intrinsic) -> Callable[[Any], Signature]:
         expect(len(args) == intrinsic.arity, f"{intrinsic.arity} arguments are needed", args)
         t = promote(args)
         if intrinsic.kinds in ("f", "fc") and _PARTS[t][0] != "f":
-            t = types.float64
-        kind = "c" if t in _COMPLEX else _PARTS[t][0]
+            t = FLOAT64
+        kind = "c" if t in PARTS else _PARTS[t][0]
         what = f"the kind of dtype must be one of {intrinsic.kinds!r}"
         expect(kind in intrinsic.kinds, what, args)
-        result = {"same": t, "bool": types.boolean, "real": _COMPLEX.get(t, t)}[intrinsic.result]
+        result = {"same": t, "bool": BOOL, "real": PARTS.get(t, t)}[intrinsic.result]
         return signature(result, *[t] * len(args))
 
     return rule
@@ -566,8 +493,8 @@ def _libm(name: str) -> Callable[..., Emitted]:
 # Casts, selection and bit patterns.
 def _cast_rule(t: Any) -> Callable[[Any], Signature]:
     def rule(args: Any) -> Signature:
-        if t in _COMPLEX and len(args) == 2:
-            return signature(t, _COMPLEX[t], _COMPLEX[t])
+        if t in PARTS and len(args) == 2:
+            return signature(t, PARTS[t], PARTS[t])
         expect(len(args) == 1, "a cast has one argument", args)
         # A literal is rounded to the target at once.
         source = t if is_weak(args[0]) else strong(args[0])
@@ -584,7 +511,7 @@ def _cast(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Any:
 def _select_rule(args: Any) -> Signature:
     expect(len(args) == 3, "select takes a condition and two values", args)
     t = promote(args[1:])
-    return signature(t, types.boolean, t, t)
+    return signature(t, BOOL, t, t)
 
 
 def _bits_rule(source: Any, target: Any) -> Callable[[Any], Signature]:
@@ -598,7 +525,7 @@ def _bitcast(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Any:
 
 _RULES = {
     "select": _select_rule,
-    "threefry2x32": lambda args: signature(types.uint64, *[types.uint32] * 4),
+    "threefry2x32": lambda args: signature(UINT64, *[UINT32] * 4),
 }
 """The signatures of intrinsics whose arguments are not of one type."""
 
@@ -655,7 +582,7 @@ def _rule_by_type(results: Mapping[Any, Any]) -> Callable[[Any], Signature]:
     return rule
 
 
-_ORDERED = {types.float32: types.int32, types.float64: types.int64}
+_ORDERED = {FLOAT32: INT32, FLOAT64: INT64}
 _FLOATS = {order: t for t, order in _ORDERED.items()}
 
 for _name, _descends in (("ascending", False), ("descending", True)):
@@ -667,7 +594,7 @@ for _name, _descends in (("ascending", False), ("descending", True)):
 
 # Memory.
 def _address_rule(pointer: Pointer) -> Callable[[Any], Signature]:
-    return lambda args: signature(pointer, types.int64)
+    return lambda args: signature(pointer, INT64)
 
 
 def _address(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Any:
@@ -680,12 +607,12 @@ for _name, _pointer in POINTERS.items():
 
 def memory_type(t: Any) -> Any:
     """The LLVM type of an array element: parts of complex ones, bytes for bools."""
-    return I8 if t == types.boolean else _PARTS[t][1]
+    return I8 if t is BOOL else _PARTS[t][1]
 
 
 def _offset_rule(args: Any) -> Signature:
     expect(len(args) == 2 and isinstance(args[0], Pointer), "a pointer and a count", args)
-    return signature(args[0], args[0], types.int64)
+    return signature(args[0], args[0], INT64)
 
 
 @define("offset", _offset_rule)
@@ -698,7 +625,7 @@ def _offset(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Any:
 def _advance(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Any:
     """The pointer moved by a number of elements."""
     t = sig.return_type.element
-    elements = values[1] * 2 if t in _COMPLEX else values[1]
+    elements = values[1] * 2 if t in PARTS else values[1]
     return builder.gep(values[0], [elements.value], source_etype=memory_type(t))
 
 
@@ -711,7 +638,7 @@ def _place(pointer: Any, index: Any) -> tuple[Any, Any]:
     """The types of an index and of what is there."""
     if isinstance(index, Lanes):
         return index, vector(pointer.element, index.count)
-    return types.int64, pointer.element
+    return INT64, pointer.element
 
 
 def _load_rule(args: Any) -> Signature:
@@ -723,12 +650,12 @@ def _load_rule(args: Any) -> Signature:
 def _store_rule(args: Any) -> Signature:
     expect(len(args) == 4 and isinstance(args[0], Pointer), "store(p, i, v, S)", args)
     index, element = _place(args[0], args[1])
-    return signature(types.none, args[0], index, element, _scope_of(args))
+    return signature(NONE, args[0], index, element, _scope_of(args))
 
 
 def _look_rule(args: Any) -> Signature:
     expect(args == (SLOTS,), "look(slots)", args)
-    return signature(types.int64, args[0])
+    return signature(INT64, args[0])
 
 
 @define("look", _look_rule, is_pure=False, is_mapped=False)
@@ -751,7 +678,7 @@ def _load(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Any:
     pointer, index = values[0], values[1]
     if isinstance(t, Vector):
         return _load_lanes(builder, pointer, index, t, scope)
-    if t in _COMPLEX:
+    if t in PARTS:
         re, im = (_load_part(builder, pointer, index * 2 + k, t, scope) for k in (0, 1))
         return Complex(re, im)
     return _load_part(builder, pointer, index, t, scope)
@@ -766,7 +693,7 @@ def _load_part(builder: ir.IRBuilder, pointer: Any, index: Emitted, t: Any, scop
 def _loaded(builder: ir.IRBuilder, value: Any, t: Any, scope: int) -> Emitted:
     """What was read from memory, where flags are bytes."""
     builder.module.note_access(value, scope)
-    if element_of(t) == types.boolean:
+    if element_of(t) == BOOL:
         return Emitted(builder, value, "u") != 0
     return Emitted(builder, value, _PARTS[element_of(t)][0])
 
@@ -904,7 +831,7 @@ def _literal(t: Any, args: Any) -> int:
 
 def _lanes_rule(args: Any) -> Signature:
     expect(len(args) == 2, "lanes(first, count)", args)
-    return signature(lanes(_literal(args[1], args), False), types.int64, args[1])
+    return signature(lanes(_literal(args[1], args), False), INT64, args[1])
 
 
 @define("lanes", _lanes_rule, is_mapped=False)
@@ -916,7 +843,7 @@ def _lanes(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Any:
 def _first_lanes_rule(args: Any) -> Signature:
     expect(len(args) == 3, "first_lanes(first, end, count)", args)
     t = lanes(_literal(args[2], args), True)
-    return signature(t, types.int64, types.int64, args[2])
+    return signature(t, INT64, INT64, args[2])
 
 
 @define("first_lanes", _first_lanes_rule, is_mapped=False)
@@ -947,7 +874,7 @@ def _load_where_rule(args: Any) -> Signature:
     expect(len(args) == 5, "load_where(p, i, flags, other, S)", args)
     expect(isinstance(args[0], Pointer) and isinstance(args[1], Lanes), "lanes", args)
     index, element = _place(args[0], args[1])
-    flags = vector(types.boolean, index.count)
+    flags = vector(BOOL, index.count)
     return signature(element, args[0], index, flags, element, _scope_of(args))
 
 
@@ -1024,7 +951,7 @@ def _turn_rule(args: Any) -> Signature:
     expect(len(args) == 6 and isinstance(args[0], Pointer), "turn(q, p, step, count, S, T)", args)
     literals = args[3], args[4], _scope_of(args)
     _literal(args[3], args)
-    return signature(types.none, args[0], args[0], types.int64, *literals)
+    return signature(NONE, args[0], args[0], INT64, *literals)
 
 
 @define("turn", _turn_rule, is_pure=False, is_mapped=False)
@@ -1062,7 +989,7 @@ def _turn(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> None:
 # The arguments `slots` and `args`.
 def _word_rule(args: Any) -> Signature:
     expect(isinstance(args[0], Words), "only slots and args have elements", args)
-    return signature(types.int64, args[0], types.int64)
+    return signature(INT64, args[0], INT64)
 
 
 @define("read_word", _word_rule, is_pure=False)
@@ -1076,8 +1003,8 @@ def _read_word(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Any:
 
 
 def _write_rule(args: Any) -> Signature:
-    expect(args[0] == SLOTS, "only slots can be written", args)
-    return signature(types.none, args[0], types.int64, types.int64)
+    expect(args[0] is SLOTS, "only slots can be written", args)
+    return signature(NONE, args[0], INT64, INT64)
 
 
 @define("write_word", _write_rule, is_pure=False)
@@ -1086,8 +1013,8 @@ def _write_word(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Non
     builder.module.note_access(builder.store(values[2].value, address), sig.args[0].name)
 
 
-# Loops: `numba_ir` writes this word for the step of a `range`.
-@define("step_index", lambda args: signature(types.int64, types.int64, types.int64))
+# Loops: `blocks` writes this word for the step of a `range`.
+@define("step_index", lambda args: signature(INT64, INT64, INT64))
 def _step_index(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Any:
     """Sum that does not overflow, for the index is below the end of a range."""
     return values[0].like(builder.add(values[0].value, values[1].value, flags=("nsw",)))

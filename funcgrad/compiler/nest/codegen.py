@@ -30,8 +30,8 @@ from funcgrad.compiler.nest.layout import (
     largest_beside,
     whole,
 )
-from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Pick, Point
-from funcgrad.compiler.nest.places import resolve
+from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Pick, Point, Site
+from funcgrad.compiler.nest.places import refuse_worst, resolve, resolve_or_refuse, watch
 from funcgrad.compiler.nest.source import BLOCK, Kernel, Source, written
 from funcgrad.dtypes import BOOL
 from funcgrad.records import dataclass
@@ -491,6 +491,9 @@ class _Writer:
 
     def _declare_places(self) -> None:
         """The lengths of axes along which places are computed, and bytes from place to place."""
+        self.sites: dict[Site, str] = {}
+        self.watched: dict[Site, tuple[str, str]] = {}
+        self.placed: dict[tuple[Node, int], str] = {}
         for i, node in enumerate(self.nodes):
             if not isinstance(node, Pick):
                 continue
@@ -499,6 +502,13 @@ class _Writer:
                 if step != 1:
                     nbytes = step * node.out.dtype.itemsize
                     self.source.add(f"d{i}_{k} = {self.source.word(nbytes)}")
+            for k, site in enumerate(node.sites):
+                if site is None or site in self.sites:
+                    continue
+                self.sites[site] = self.source.word(site)
+                if not self._is_fixed(node, node.operands[k + 1]):
+                    self.watched[site] = f"w{len(self.watched)}", f"m{i}_{k}"
+                    watch(self.source, self.watched[site][0])
             if node.mode == "fill":
                 self.source.literal(node.fill)
 
@@ -654,6 +664,8 @@ class _Writer:
         self._accumulators()
         with self._inside(self.batch):
             self._walked()
+        for site, (worst, bound) in self.watched.items():
+            refuse_worst(self.source, worst, bound, self.sites[site])
         length = self.first.size if self.first is not None else 1
         work = 1
         for n in self.space:
@@ -899,6 +911,24 @@ class _Writer:
                     access = self._operand_access(x, node)
                     if not any(self._step(access, loop) for loop in self.row):
                         self._name(x, node, self.loaded)
+            if isinstance(node, Pick) and self._is_full(node):
+                self._hoist_places(node)
+
+    def _is_fixed(self, node: Pick, x: Operand) -> bool:
+        """Whether an index is the same all along the row."""
+        if isinstance(x, Uniform):
+            return True
+        if x.value in self.made:
+            return self._is_full(node) and not self._is_full(self.made[x.value])
+        access = self._operand_access(x, node)
+        return not any(self._step(access, loop) for loop in self.row)
+
+    def _hoist_places(self, node: Pick) -> None:
+        """Places that are the same all along the row."""
+        for k, x in enumerate(node.operands[1:]):
+            if self._is_fixed(node, x):
+                name = self._name(x, node, self.loaded)
+                self.placed[node, k] = self._resolve(node, k, name, is_once=True)
 
     def _row_loop(self, body: list[Node], blocked: list[Node]) -> None:
         if not self.row:
@@ -1187,8 +1217,10 @@ class _Writer:
         assert isinstance(table, View)
         tests, moves, far = [], [], []
         for k, (operand, step) in enumerate(zip(indices, node.steps, strict=True)):
-            index, place = self._name(operand, node, loaded), f"{name}k{k}"
-            test = resolve(source, node.mode, place, index, operand.dtype, f"m{number}_{k}")
+            place = f"{name}k{k}"
+            test = self.placed.get((node, k))
+            if test is None:
+                test = self._resolve(node, k, self._name(operand, node, loaded))
             tests += [f"({test})"] if test else []
             if step == 1:
                 moves.append(place)
@@ -1211,6 +1243,21 @@ class _Writer:
             value = f"select({test}, {value}, {source.literal(node.fill)})"
         source.add(f"{name} = {value}")
         self._finish(node, name)
+
+    def _resolve(self, node: Pick, k: int, index: str, is_once: bool = False) -> str:
+        """Make one of its integers a place; whether there is one, if that is to be asked.
+
+        Once for all of a row a branch costs least; one for each element would keep LLVM from
+        computing several at once.
+        """
+        number, dtype = self.nodes.index(node), node.operands[k + 1].dtype
+        site = node.sites[k] if node.sites else None
+        name, length = f"v{number}k{k}", f"m{number}_{k}"
+        if site is not None and (is_once or site not in self.watched):
+            resolve_or_refuse(self.source, name, index, dtype, length, self.sites[site])
+            return ""
+        worst = "" if site is None else self.watched[site][0]
+        return resolve(self.source, node.mode, name, index, dtype, length, worst)
 
     def _load_safely(self, access: _Access, node: Guard, test: str) -> str:
         """An element of a full guard's operand, or the first one in its box if it is not there."""

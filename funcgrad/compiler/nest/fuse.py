@@ -13,7 +13,9 @@ summed up in memory while the rows pass; one of per-row numbers over the outer a
 register. Results of the last two exist only when the walk is over.
 
 Nodes join greedily, each to the groups of its operands, if no other group would have to run in
-between and no barrier is. Everything else (matrix products, calls of NumPy) is a group of its own.
+between and no barrier is. Those of single precision do not join those of double: subnormal numbers
+are zero for the ones alone (`pipeline`). Everything else (matrix products, calls of NumPy) is a
+group of its own.
 """
 
 from __future__ import annotations
@@ -24,7 +26,16 @@ from dataclasses import replace
 
 from funcgrad.compiler.nest.interleave import lie_in_turn
 from funcgrad.compiler.nest.layout import Shape, View, contiguous_strides, same_strides
-from funcgrad.compiler.nest.nodes import Copies, Fold, Graph, Node, Pick, Point, values_read
+from funcgrad.compiler.nest.nodes import (
+    Copies,
+    Fold,
+    Graph,
+    Node,
+    Pick,
+    Point,
+    precision,
+    values_read,
+)
 from funcgrad.compiler.nest.segment import segments
 from funcgrad.records import dataclass
 
@@ -56,18 +67,20 @@ class Group:
         nodes: The nodes.
         space: The index space that it walks.
         walk: How it walks it, if a reduction has fixed that.
+        precision: That of its nodes, as of `nodes.precision`.
         deps: Groups whose results it reads.
         users: Groups that read its results.
         ancestors: The bits of all groups that must run before it.
     """
 
-    __slots__ = ("ancestors", "deps", "index", "nodes", "space", "users", "walk")
+    __slots__ = ("ancestors", "deps", "index", "nodes", "precision", "space", "users", "walk")
 
     def __init__(self, index: int, node: Node) -> None:
         self.index = index
         self.nodes: list[Node] = [node]
         self.space: Shape = node.space
         self.walk: Walk | None = None
+        self.precision = precision([node])
         self.deps: set[int] = set()
         self.users: set[int] = set()
         self.ancestors = 0
@@ -108,7 +121,7 @@ class _Fuser:
     def __init__(self, nodes: Sequence[Node]) -> None:
         self.groups: dict[int, Group] = {}
         self.group_of: dict[Node, Group] = {}
-        self.scalars: Group | None = None
+        self.scalars: dict[str, Group] = {}
         self.effect: Group | None = None
         for i, node in enumerate(nodes):
             self._append(i, node)
@@ -149,9 +162,10 @@ class _Fuser:
             if producer is not None:
                 group = self._merge(producer, group)
         if group.space == () and group.walk is None:
-            if self.scalars is not None and self.scalars.index in self.groups:
-                group = self._merge(self.scalars, group)
-            self.scalars = group
+            for scalars in (self.scalars.get(kind) for kind in (group.precision, "")):
+                if scalars is not None and scalars.index in self.groups:
+                    group = self._merge(scalars, group)
+            self.scalars[group.precision] = group
 
     def _merge_all(self, groups: Sequence[Group]) -> None:
         """Join those that compute what lies in turn in an array.
@@ -179,6 +193,7 @@ class _Fuser:
         if merged is None:
             return b
         a.space, a.walk = merged
+        a.precision = a.precision or b.precision
         a.nodes += b.nodes
         for dep in b.deps:
             users = self.groups[dep].users
@@ -242,6 +257,8 @@ def _united(a: Group, b: Group) -> tuple[Shape, Walk | None] | None:
     """Space and walk of the union, or ``None`` if one kernel cannot compute it."""
     found = _same_space(a, b)
     if found is None or a.nodes[0].epoch != b.nodes[0].epoch:
+        return None
+    if a.precision and b.precision and a.precision != b.precision:
         return None
     space, walk = found
     for group, other in ((a, b), (b, a)):

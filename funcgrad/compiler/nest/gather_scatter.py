@@ -34,7 +34,7 @@ from funcgrad.compiler.nest.nodes import (
     Scan,
     Search,
 )
-from funcgrad.compiler.nest.places import is_wrong, refuse, resolve
+from funcgrad.compiler.nest.places import is_wrong, refuse, resolve, resolve_or_refuse, signed
 from funcgrad.compiler.nest.source import BLOCK, Kernel, Site, Source, neutral
 from funcgrad.compiler.nest.walk import Cursor, Loop, Walk
 from funcgrad.intrinsics import expression
@@ -69,12 +69,12 @@ def generate_check(node: Checked) -> Iterator[Kernel]:
     source.add("low = i64(0)")
     source.add("high = i64(-1)")
     with walk.inside():
-        source.add(f"at = i64({given.load()})")
+        source.add(f"at = {signed(given.load(), index.dtype)}")
         source.add("low = minimum(low, at)")
         source.add("high = maximum(high, at)")
         source.add(out.store("select(at < 0, at + n, at)"))
     with source.block("if (low < -n) | (high >= n):"), walk.inside():
-        source.add(f"at = i64({given.load()})")
+        source.add(f"at = {signed(given.load(), index.dtype)}")
         with source.block(f"if {is_wrong('at', 'n')}:"):
             refuse(source, site, "at", walk.number())
     yield Kernel(source.text(), source.words, walk.length, work=2 * math.prod(node.out.shape))
@@ -107,6 +107,7 @@ class _Put:
             source.add(f"n{k} = {source.word(length)}")
             size = node.out.dtype.itemsize
             source.add(f"s{k} = {size if step == 1 else source.word(step * size)}")
+        self.sites = [None if site is None else source.word(site) for site in node.sites]
         shape, n = updates.shape, len(updates.shape) - node.n_rest
         cursors = (self.target, self.given, *self.indices)
         long = [axis for axis in range(n) if shape[axis] != 1]
@@ -133,11 +134,15 @@ class _Put:
         if not has_lanes:
             self.kernel.per_thread = 1
 
-    def _place(self) -> tuple[str, str]:
+    def _place(self, is_written: bool = False) -> tuple[str, str]:
         """How many bytes further the place of the current element is, and whether there is one."""
         source, tests = self.source, []
         for k, cursor in enumerate(self.indices):
             index, mode = cursor.load(), self.node.mode
+            site = self.sites[k] if is_written and self.sites else None
+            if site is not None:
+                resolve_or_refuse(source, f"k{k}", index, cursor.dtype, f"n{k}", site)
+                continue
             test = resolve(source, mode, f"k{k}", index, cursor.dtype, f"n{k}")
             tests += [f"({test})"] if test else []
         moves = " + ".join(f"k{k} * s{k}" for k in range(len(self.indices)))
@@ -146,7 +151,7 @@ class _Put:
     def _write(self, span: str = "") -> None:
         source, target = self.source, self.target
         with self.places.inside(span=span):
-            moves, test = self._place()
+            moves, test = self._place(is_written=True)
             with source.block(f"if {test}:") if test else nullcontext():
                 if target.index != "0":
                     source.add(f"t_at = advance({target.pointer}, {target.index})")
@@ -173,7 +178,7 @@ class _Put:
             source.add("here = i64(-1)")
             source.add(f"value = {self.zero}")
             with self.places.over(loop):
-                moves, test = self._place()
+                moves, test = self._place(is_written=True)
                 with source.block(f"if {test}:") if test else nullcontext():
                     source.add(f"place = {moves}")
                     with source.block("if place != here:"):

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad import lowering as forms
+from funcgrad.compiler.nest.bounds import bounds_of
 from funcgrad.compiler.nest.builder import Builder
 from funcgrad.compiler.nest.layout import (
     Operand,
@@ -28,7 +29,9 @@ from funcgrad.compiler.nest.layout import (
     reshaped,
     whole,
 )
-from funcgrad.compiler.nest.nodes import Checked, Copies, Pick, Point, Put
+from funcgrad.compiler.nest.nodes import Checked, Copies, Pick, Point, Put, Site
+from funcgrad.compiler.nest.places import signed
+from funcgrad.dtypes import INT64
 from funcgrad.records import dataclass
 
 
@@ -43,13 +46,11 @@ def looked_up(builder: Builder, form: forms.Lookup, operands: list[Operand], out
             return Uniform(form.fill, out.shape)
         return _row(x, form.axes, known).broadcast(out.shape)
     x = builder.stored(x)
-    if form.mode == "raise":
-        indices = _checked(builder, form.axes, x.shape, indices)
-    places = _places(form, x, indices, out.shape)
-    if not all(x.shape[axis] for axis in form.axes):  # there is nothing to be read
-        fill = Uniform(form.fill, out.shape)
-        asked = places.indices if form.mode == "raise" else []
-        return builder.result(Point((*asked, fill), (out,), f"{{{len(asked)}}}"))
+    if not (math.prod(out.shape) and all(x.shape[axis] for axis in form.axes)):
+        if form.mode == "raise":
+            _refuse(builder, form.axes, x.shape, indices)
+        return Uniform(form.fill, out.shape)
+    places = _places(builder, form, x, indices, out.shape)
     return _picked(builder, places, out, form.fill if places.mode == "fill" else None)
 
 
@@ -72,13 +73,14 @@ def deposited(
         update = reshaped(updates, place.shape)
         assert update is not None  # only axes of length 1 go
         return _overwritten(builder, x, update, place)
-    if form.mode == "raise":
-        indices = _checked(builder, form.axes, x.shape, indices)
+    if form.mode == "raise" and not (math.prod(updates.shape) and math.prod(x.shape)):
+        _refuse(builder, form.axes, x.shape, indices)
+        return x
     if isinstance(x, Uniform):
         compared = _compared(builder, form, x, updates, indices, out)
         if compared is not None:
             return compared
-    places = _places(form, whole(out), indices, updates.shape)
+    places = _places(builder, form, whole(out), indices, updates.shape)
     return _put(builder, operands, places, len(x.shape) - len(form.axes), form.step)
 
 
@@ -128,9 +130,18 @@ def _compared(
     is_narrow = out.dtype.itemsize <= 4 and out.shape[axis] <= np.iinfo(np.int32).max
     count = np.dtype(np.int32 if is_narrow else np.int64)
     length = Uniform(np.int64(out.shape[axis]), shape)
-    expr = _PLACES["place" if form.mode == "raise" else form.mode]
+    k, own = form.axes.index(axis), builder.array(np.arange(out.shape[axis], dtype=count))
+    given = indices[k], out.shape[axis]
+    if form.mode == "raise" and not _is_inside(*given) and given not in builder.watched:
+        assert builder.equation is not None
+        # Read from the array that counts places, an index is looked at in passing.
+        places = _Places(builder.stored(own).walked(shape, (0,) * len(shape), 0), "raise")
+        places.indices, places.lengths, places.steps = [index], [given[1]], [1]
+        places.sites = [Site(builder.equation, k, *given)]
+        index = _picked(builder, places, Value(shape, count))
+    expr = _PLACES["clip" if form.mode == "clip" else "fill"]
+    expr = expr.format(signed("{0}", index.dtype))
     place = builder.result(Point((index, length), (Value(shape, count),), expr))
-    own = builder.array(np.arange(out.shape[axis], dtype=count))
     operands = (
         x.broadcast(out.shape),
         walk(updates, walked),
@@ -142,11 +153,12 @@ def _compared(
 
 
 _PLACES = {
-    "place": "i64({0})",
-    "clip": "minimum(maximum(i64({0}), 0), {1} - 1)",
-    "fill": "select(i64({0}) < 0, i64({0}) + {1}, i64({0}))",
+    "clip": "minimum(maximum({0}, 0), {{1}} - 1)",
+    "fill": "minimum(maximum(select({0} < 0, {0} + {{1}}, {0}), -1), {{1}})",
 }
-"""The place that an index means along an axis of a length, by mode; that of no element is none."""
+"""The place that an index means along an axis of a length, by mode; -1 or the length where it means
+none, so that it fits into as many bits as the length does.
+"""
 
 
 def window(builder: Builder, operands: list[Operand], out: Value) -> Operand:
@@ -192,6 +204,7 @@ class _Places:
         lengths: The lengths of their axes.
         steps: How many elements it is from place to place along them.
         lanes: Axes along which indices that are known count an axis of the array.
+        sites: As of `Pick`.
     """
 
     first: View
@@ -200,28 +213,43 @@ class _Places:
     lengths: list[int] = field(default_factory=list)
     steps: list[int] = field(default_factory=list)
     lanes: set[int] = field(default_factory=set)
+    sites: list[Site | None] = field(default_factory=list)
 
 
 def _places(
-    form: forms.Lookup | forms.Deposit, array: View, indices: Sequence[Operand], shape: Shape
+    builder: Builder,
+    form: forms.Lookup | forms.Deposit,
+    array: View,
+    indices: Sequence[Operand],
+    shape: Shape,
 ) -> _Places:
     """The places of a lookup or deposit in an array, in an index space."""
     rest = [i for i in range(len(array.shape)) if i not in form.axes]
     n = len(shape) - len(rest)
-    places = _Places(array, "place" if form.mode == "raise" else form.mode)
+    places = _Places(array, form.mode)
     strides, offset = np.zeros(n, np.int64), array.offset
-    for axis, index in zip(form.axes, indices, strict=True):
+    for k, (axis, index) in enumerate(zip(form.axes, indices, strict=True)):
         full = index.broadcast(shape[:n])
         even = _even_places(full, array.shape[axis])
         if even is None:
             places.indices.append(_repeated(full, shape))
             places.lengths.append(array.shape[axis])
             places.steps.append(array.strides[axis])
+            if form.mode == "raise":
+                assert builder.equation is not None
+                site = Site(builder.equation, k, index, array.shape[axis])
+                places.sites.append(None if _is_inside(index, site.length) else site)
+                builder.watched.add((index, site.length))
             continue
         offset += even[0] * array.strides[axis]
         strides += np.array(even[1], np.int64) * array.strides[axis]
         walked = [i for i, step in enumerate(even[1]) if step]
         places.lanes.update(walked if len(walked) == 1 else ())
+    if form.mode == "raise" and not any(places.sites):
+        if all(map(_are_known, places.indices, places.lengths)):
+            places.mode = "place"
+        elif all(map(_is_counted, places.indices)):
+            places.mode = "clip"
     row = (*strides.tolist(), *(array.strides[i] for i in rest))
     places.first = View(array.value, shape, row, offset if math.prod(shape) else 0)
     return places
@@ -243,7 +271,8 @@ def _picked(builder: Builder, places: _Places, out: Value, fill: Any = None) -> 
         return builder.result(Point((places.first,), (out,), "{0}"))
     operands = (places.first, *places.indices)
     lengths, steps = tuple(places.lengths), tuple(places.steps)
-    return builder.result(Pick(operands, (out,), places.mode, lengths, steps, fill))
+    sites = tuple(places.sites)
+    return builder.result(Pick(operands, (out,), places.mode, lengths, steps, fill, sites))
 
 
 def _put(
@@ -253,23 +282,46 @@ def _put(
     read, target = (*operands[:2], *places.indices), places.first
     out = target.value
     return builder.result(
-        Put(read, (out,), target, places.mode, lengths, steps, n_rest, lanes, step)
+        Put(
+            read,
+            (out,),
+            target,
+            places.mode,
+            lengths,
+            steps,
+            n_rest,
+            lanes,
+            step,
+            tuple(places.sites),
+        )
     )
 
 
-def _checked(
+def _refuse(
     builder: Builder, axes: Sequence[int], shape: Shape, indices: Sequence[Operand]
-) -> list[Operand]:
-    """Indices of which wrong ones are refused, as places; nothing is asked of places."""
-    places: list[Operand] = []
+) -> None:
+    """Look for wrong indices where nothing is read or written at them."""
     for k, (axis, index) in enumerate(zip(axes, indices, strict=True)):
-        numbers = known_numbers(index)
-        if numbers is not None and numbers.min() >= 0 and numbers.max() < shape[axis]:
-            places.append(index)
-            continue
-        out = Value(index.shape, np.dtype(np.int64))
-        places.append(builder.result(Checked((index,), (out,), shape[axis], k)))
-    return places
+        if math.prod(index.shape) and not _is_inside(index, shape[axis]):
+            builder.add(Checked((index,), (Value(index.shape, INT64),), shape[axis], k))
+
+
+def _is_inside(index: Operand, length: int) -> bool:
+    """Whether indices are not out of bounds, whatever the arguments are."""
+    bounds = bounds_of(index)
+    return bounds is not None and -length <= bounds[0] and bounds[1] < length
+
+
+def _is_counted(index: Operand) -> bool:
+    """Whether indices are not negative, whatever the arguments are."""
+    bounds = bounds_of(index)
+    return bounds is not None and bounds[0] >= 0
+
+
+def _are_known(index: Operand, length: int) -> bool:
+    """Whether indices are known now, and lie in ``0 .. length-1``."""
+    numbers = known_numbers(index)
+    return numbers is not None and numbers.min() >= 0 and numbers.max() < length
 
 
 def _repeated(index: Operand, shape: Shape) -> Operand:
@@ -325,7 +377,7 @@ def _known_places(
         if not isinstance(index, Uniform):
             return None
         n = shape[axis]
-        i = int(index.scalar.astype(np.int64))
+        i = int(index.scalar)
         if form.mode in ("clip", "wrap"):
             places.append(min(max(i, 0), n - 1) if form.mode == "clip" else i % n)
         elif -n <= i < n:

@@ -27,7 +27,6 @@ from funcgrad.compiler.nest.layout import (
     View,
     contiguous_strides,
     cut,
-    moved_axes,
     same_strides,
     whole,
     with_joined_axes,
@@ -40,7 +39,6 @@ from funcgrad.compiler.nest.lookups import (
     window,
 )
 from funcgrad.compiler.nest.loops import Nester
-from funcgrad.compiler.nest.merge_products import Merged, merged_products
 from funcgrad.compiler.nest.nodes import (
     ArgFold,
     Copies,
@@ -110,15 +108,11 @@ class Lowering(Builder):
         for var, array in program.constants:
             # A copy: what a function closes over may be written to after it was compiled.
             self.operands[var] = self.array(np.array(array, order="C"))
-        merged = merged_products(program)
-        left_out = {equation for each in merged.values() for equation in each.without}
         for group in messages(program.equations):
             equation = group[0]
             if len(group) > 1:
                 self._together(group)
-            elif equation in merged:
-                self._merged(merged[equation], equation)
-            elif equation not in left_out:
+            else:
                 self._equation(equation)
         return [self._read(atom) for atom in program.outputs]
 
@@ -174,20 +168,6 @@ class Lowering(Builder):
         form = form_of(self.asked)
         treat: Callable[..., Results] = getattr(self, f"_{type(form).__name__.lower()}")
         return treat(form, operands)
-
-    def _merged(self, merged: Merged, equation: Equation) -> None:
-        """A product that takes the place of a sum of products."""
-        outer, self.equation = self.equation, merged.without[0]
-        (first, letters), (second, others) = merged.terms
-        order = moved_axes([others.index(letter) for letter in letters])
-        one = self._read(first)
-        other = self._read(second).reindexed(order, one.shape)
-        total = self.add(Point((one, other), (Value(one.shape, one.dtype),), "{0} + {1}"))
-        form = forms.Contraction(merged.common[1], letters, merged.out)
-        common = self._read(merged.common[0])
-        result = Contractor(self, form, common, whole(total.out)).result()
-        self.operands[equation.outputs[0]] = result
-        self.equation = outer
 
     def _together(self, group: Sequence[Equation]) -> None:
         """One message for several arrays, side by side."""

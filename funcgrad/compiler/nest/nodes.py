@@ -24,6 +24,23 @@ from funcgrad.records import dataclass
 N = TypeVar("N", bound="Node")
 
 
+@dataclass(frozen=True)
+class Site:
+    """A word of kernels: the number of this entry in the program's list of what they may refuse.
+
+    Attributes:
+        equation: What is refused.
+        operand: Which of its index arrays is.
+        index: That array, where its elements are looked at in the kernel.
+        length: That of its axis.
+    """
+
+    equation: Equation
+    operand: int
+    index: Operand | None = None
+    length: int = 0
+
+
 @dataclass(eq=False)
 class Node:
     """Something that computes values."""
@@ -205,6 +222,8 @@ class Copies(Node):
 class Checked(Node):
     """The integers of its operand as places along an axis, of which wrong ones are refused.
 
+    For places at which there is nothing to be read or written; others are looked at in passing.
+
     Attributes:
         length: The length of the axis.
         number: Which of the index arrays of its equation it is.
@@ -212,6 +231,10 @@ class Checked(Node):
 
     length: int
     number: int
+
+    @property
+    def is_effectful(self) -> bool:
+        return True
 
 
 @dataclass(eq=False)
@@ -226,12 +249,15 @@ class Pick(Node):
         lengths: For every integer, how many places there are along its axis.
         steps: For every integer, how many elements it is from place to place.
         fill: What is read where there is no place, in mode "fill".
+        sites: For every integer, in mode "raise", what says that it is out of bounds, or nothing
+            where that is impossible.
     """
 
     mode: str
     lengths: tuple[int, ...]
     steps: tuple[int, ...]
     fill: Any = None
+    sites: tuple[Site | None, ...] = ()
 
     def looks_around(self, k: int) -> bool:
         return k == 0
@@ -253,6 +279,7 @@ class Put(Node):
         lanes: Axes at whose indices different elements of the output are meant, whatever the
             integers are.
         step: What an element, ``{0}``, is replaced by when ``{1}`` comes to it.
+        sites: As of `Pick`.
     """
 
     target: View
@@ -262,6 +289,7 @@ class Put(Node):
     n_rest: int
     lanes: frozenset[int]
     step: str
+    sites: tuple[Site | None, ...] = ()
 
 
 @dataclass(eq=False)
@@ -460,6 +488,23 @@ def all_nodes(graph: Graph) -> Iterator[Node]:
         if isinstance(node, Nest):
             for body in node.bodies:
                 yield from all_nodes(body)
+
+
+def precision(nodes: Iterable[Node]) -> str:
+    """That of what some nodes read and make: "double" where any of it is, else "single", if any.
+
+    An operation of single precision may run while subnormal numbers are zero, one of double may
+    not. A loop or branch is what is inside of it.
+    """
+    found = ""
+    for node in nodes:
+        inner = [precision(body.nodes) for body in node.bodies] if isinstance(node, Nest) else []
+        letters = {x.dtype.char for x in (*node.operands, *node.outs)}
+        if "double" in inner or not letters.isdisjoint("dD"):
+            return "double"
+        if "single" in inner or not letters.isdisjoint("fF"):
+            found = "single"
+    return found
 
 
 def readers_of(nodes: Iterable[Node]) -> defaultdict[Value, list[Node]]:

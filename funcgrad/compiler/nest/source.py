@@ -16,9 +16,8 @@ import numpy as np
 
 from funcgrad.compiler.abi import ITERATIONS
 from funcgrad.compiler.nest.layout import Value
-from funcgrad.compiler.nest.nodes import Node
+from funcgrad.compiler.nest.nodes import Node, Site
 from funcgrad.compiler.nest.split import PARTS_PER_THREAD, part_ranges
-from funcgrad.core.program import Equation
 from funcgrad.dtypes import BOOL, short_name
 from funcgrad.records import dataclass
 
@@ -35,14 +34,6 @@ class Place:
 
     value: Value
     offset: int
-
-
-@dataclass(frozen=True)
-class Site:
-    """A word: the number of this entry in the program's list of what kernels may refuse."""
-
-    equation: Equation
-    operand: int
 
 
 @dataclass

@@ -31,7 +31,7 @@ from funcgrad.compiler.nest.nodes import (
     Put,
     Scan,
 )
-from funcgrad.compiler.nest.places import is_wrong, refuse, resolve
+from funcgrad.compiler.nest.places import is_wrong, refuse, resolve, resolve_or_refuse, signed
 from funcgrad.compiler.nest.source import Site, Source, neutral, written
 from funcgrad.intrinsics import expression
 
@@ -319,7 +319,7 @@ class Unroller:
         names = self._elements(node.operands[0])
         for position, name in enumerate(names):
             if name not in known:
-                at = self._new(f"i64({name})")
+                at = self._new(signed(name, node.operands[0].dtype))
                 site = self.source.word(Site(node.equation, node.number))
                 with self.source.block(f"if {is_wrong(at, length)}:"):
                     refuse(self.source, site, at, str(position))
@@ -348,6 +348,11 @@ class Unroller:
         """The place of one of its integers, and a test of whether it exists."""
         place, length = f"v{self.n_variables}", self._number(node.lengths[k])
         self.n_variables += 1
+        site = node.sites[k] if node.sites else None
+        if site is not None:
+            number = self.source.word(site)
+            resolve_or_refuse(self.source, place, name, index.dtype, length, number)
+            return place, ""
         return place, resolve(self.source, node.mode, place, name, index.dtype, length)
 
     def _chosen(self, number: str, names: Sequence[str]) -> str:

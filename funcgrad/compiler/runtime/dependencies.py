@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from funcgrad import digests, forking, intrinsics, records
+from funcgrad import digests, forking, intrinsics, records, stacks
 from funcgrad.digests import digest
 
 SOURCES = (
@@ -23,11 +22,13 @@ SOURCES = (
     Path(records.__file__),
     Path(forking.__file__),
     Path(digests.__file__),
+    Path(stacks.__file__),
 )
 """What the translation of kernels is written in. Some of the compiler's files have no part in it;
 that a change of one of them compiles kernels again costs less than one forgotten in a list."""
 
 _BOOT = "/proc/sys/kernel/random/boot_id"
+_PROCESSOR = "/proc/cpuinfo"
 
 
 def sources_digest(*places: Path) -> str:
@@ -52,47 +53,53 @@ def _sources(place: str) -> list[str]:
     return sorted(found) or [place]
 
 
-def numba_version() -> str:
-    """Numba's version, read from its files: importing it is what the cache saves."""
-    package = importlib.util.find_spec("numba")
-    if package is None or package.origin is None:
-        return "absent"
-    text = Path(package.origin).with_name("_version.py").read_text()
-    found = re.search(r'"version": "([^"]+)"', text)
-    return found[1] if found else digest(text.encode())
-
-
 def installation() -> str | None:
     """Digest of what is installed and of what it runs on, without a look into any file.
 
     Files are known by their places, sizes and times, of which the system itself sets one. The
-    processor is that of a running system, which has a number until it starts again.
+    processor is known by what the system says of it, as it is now: a machine or a container that
+    runs may go on elsewhere. A running system has a number until it starts again.
 
     Returns:
-        The digest, or ``None`` where systems have no such number.
+        The digest, or ``None`` where systems do not say so.
     """
     try:
         with open(_BOOT, "rb") as file:
             boot = file.read()
+        processor = _processor()
         files = [path for place in map(str, SOURCES) for path in _sources(place)]
-        files += (path for name in _FILES for path in files_of(name))
+        files += llvm_files()
         known = [(path, *_seen(path)) for path in files]
     except OSError:
         return None
-    facts = (boot, os.uname(), sys.version, sys.executable, known)
+    facts = (boot, processor, os.uname(), sys.version, sys.executable, known)
     return digest(repr(facts).encode())
 
 
-_FILES = {"numba": ("", ("_version.py",)), "llvmlite": ("binding", (".so", ".dylib", ".dll"))}
+def _processor() -> list[bytes]:
+    """What the system says of the first processor but for its speed, which changes all the time."""
+    with open(_PROCESSOR, "rb") as file:
+        first = file.read(_FIRST_PROCESSOR).partition(b"\n\n")[0]
+    return [
+        line for line in first.splitlines() if b"MHz" not in line and b"MIPS" not in line.upper()
+    ]
 
 
-def files_of(name: str) -> Iterator[str]:
-    """The file with the version of ``numba``, or ``llvmlite``'s library, which holds LLVM."""
-    folder, endings = _FILES[name]
-    package = importlib.util.find_spec(name)
+_FIRST_PROCESSOR = 1 << 14
+"""Bytes that are enough for one of them."""
+
+
+_LIBRARY_SUFFIXES = (".so", ".dylib", ".dll")
+
+
+def llvm_files() -> Iterator[str]:
+    """The library of llvmlite, which holds LLVM."""
+    package = importlib.util.find_spec("llvmlite")
     for place in package.submodule_search_locations or () if package is not None else ():
-        inner = os.path.join(place, folder)
-        yield from (os.path.join(inner, x) for x in os.listdir(inner) if x.endswith(endings))
+        inner = os.path.join(place, "binding")
+        yield from (
+            os.path.join(inner, x) for x in os.listdir(inner) if x.endswith(_LIBRARY_SUFFIXES)
+        )
 
 
 def _seen(path: str) -> tuple[int, int, int, int]:

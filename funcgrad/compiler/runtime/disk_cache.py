@@ -40,7 +40,6 @@ from funcgrad.errors import CacheError, FuncgradWarning
 FOLDER_VARIABLE = "FUNCGRAD_CACHE_DIR"
 SIZE_VARIABLE = "FUNCGRAD_CACHE_SIZE"
 DEFAULT_SIZE = 512 * 2**20
-_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 _SUFFIXES = (".py", ".o", ".json")
 _FACTS = ".facts"
 _OWN_NAME = re.compile(r"(\.new-.+-)?[0-9a-f]{64}\.(py|o|json|facts)")
@@ -92,15 +91,7 @@ def from_home(path: str | Path) -> Path:
 
 def size_limit() -> int:
     """The largest size of the folder in bytes: ``FUNCGRAD_CACHE_SIZE``, such as ``200M``."""
-    text = (environment.text(SIZE_VARIABLE) or "").upper().removesuffix("B")
-    if not text:
-        return DEFAULT_SIZE
-    digits = text.rstrip("KMG")
-    if not (digits.isascii() and digits.isdigit()) or text[len(digits) :] not in _UNITS:
-        raise CacheError(
-            f"{SIZE_VARIABLE}={text!r} is not a size. Give bytes or a number with K, M or G: 512M."
-        )
-    return int(digits) * _UNITS[text[len(digits) :]]
+    return environment.n_bytes(SIZE_VARIABLE, DEFAULT_SIZE, CacheError)
 
 
 def open_default() -> DiskCache | None:

@@ -7,6 +7,7 @@ in between. The tables of steps are immutable and shared by all threads; a call 
 
 from __future__ import annotations
 
+import ctypes
 import struct
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -16,17 +17,19 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad import stacks
 from funcgrad.compiler import abi
 from funcgrad.compiler.nest.allocate import Memory
-from funcgrad.compiler.nest.layout import Operand, Uniform, Value
-from funcgrad.compiler.nest.nodes import External, Graph
-from funcgrad.compiler.nest.source import Site
+from funcgrad.compiler.nest.layout import Operand, Uniform, Value, View
+from funcgrad.compiler.nest.nodes import External, Graph, Site
+from funcgrad.compiler.nest.places import NOWHERE
 from funcgrad.compiler.runtime import in_flight, kernel_store, warm_memory
+from funcgrad.core.error_state import without_reports
 from funcgrad.core.limits import NEVER, Limits, current_limits
 from funcgrad.core.source import is_raised_by_us, stands_for
 from funcgrad.core.trace import add_place
 from funcgrad.errors import CompilerError, ShapeError
-from funcgrad.forking import held_by_forks
+from funcgrad.forking import Lock
 from funcgrad.records import dataclass
 
 _BEHAVED = 0x101
@@ -52,11 +55,13 @@ class Step:
         address: Of its code.
         words: Its arguments.
         held: Arrays whose addresses are among the words: they live as long as the step.
+        flushes: Whether subnormal numbers are zero while it runs.
     """
 
     address: int
     words: list[int]
     held: Sequence[np.ndarray] = ()
+    flushes: bool = False
 
 
 def step_of(
@@ -88,6 +93,23 @@ def step_of(
     )
 
 
+def lanes_of(n_threads: int, n_parts: int, nbytes: int) -> Value:
+    """Scratch memory for the threads that take part in a step: `abi.SCRATCH_WORDS`.
+
+    Args:
+        n_threads: How many may.
+        n_parts: How many parts the step has.
+        nbytes: What a thread needs.
+    """
+    count = min(n_threads, abi.MOST_LANES) if n_parts > 1 else 1
+    return Value((count, -(-nbytes // 64) * 64), np.dtype(np.uint8))
+
+
+def scratch_words(lanes: Value) -> dict[str, int]:
+    """The words of `lanes_of`, when it has its place."""
+    return {"scratch": lanes.slot, "scratch_offset": lanes.offset, "lane": lanes.shape[1]}
+
+
 @dataclass
 class Stretch:
     """Native steps that run without Python in between."""
@@ -98,21 +120,20 @@ class Stretch:
     describe: Callable[[int], str] = lambda step: ""
     """Tells what a step computes, and where."""
 
-    def seal(self, flush: bool, guards: Sequence[Value], written: Sequence[Value]) -> None:
+    def seal(self, guards: Sequence[Value], written: Sequence[Value]) -> None:
         """Lay out the table of the executor.
 
         Args:
-            flush: Whether subnormal numbers are zero.
             guards: The first objects of a call, whose types are checked.
             written: Those of them that results replace.
         """
         n = len(self.steps)
         replaced = set(written)
-        offset = 4 + 2 * n
+        offset = 3 + 3 * n
         total = offset + sum(len(step.words) for step in self.steps)
-        words = [n, len(guards), total, int(flush)]
+        words = [n, len(guards), total]
         for step in self.steps:
-            words += [step.address, offset]
+            words += [step.address, offset, int(step.flushes)]
             offset += len(step.words)
         for step in self.steps:
             words += step.words
@@ -263,12 +284,18 @@ class _LargeFrames(list[Frame]):
             _idle[:] = kept
 
 
+def idle_bytes() -> int:
+    """How much memory executables keep for further calls."""
+    kept = [ref() for ref in _idle]
+    return sum(len(frames) * frames.arena_bytes for frames in kept if frames is not None)
+
+
 _LARGE_ARENA = 1 << 20
 MAX_IDLE_BYTES = 1 << 29
 """How much memory executables keep for further calls, besides the last that ran."""
 _idle: list[weakref.ref[_LargeFrames]] = []
 """Those with large frames, in the order in which they ran last."""
-_idle_lock = held_by_forks()
+_idle_lock = Lock()
 
 
 Source = Callable[[Frame, list[Any], list[Any], dict[Value, Any]], Any]
@@ -357,6 +384,11 @@ class _Finder:
         return lambda frame, arrays, results, held: held[value]
 
 
+def _run_with_room(run: Callable[[int, int, int], int], *words: int) -> int:
+    """Run a program that calls libraries, which take more of a stack than kernels may."""
+    return stacks.with_room(partial(run, *words))
+
+
 class Executable:
     """A compiled program.
 
@@ -368,6 +400,7 @@ class Executable:
         memory: Where everything is.
         parts: What runs, one after the other: native steps first.
         last: For values that are read, the number of the last part that does.
+        calls_libraries: Whether it calls functions of BLAS, LAPACK or NumPy.
 
     Attributes:
         memory: Where everything is.
@@ -388,6 +421,7 @@ class Executable:
         stats: KernelStats,
         nested: Sequence[Stretch] = (),
         sites: Sequence[Site] = (),
+        calls_libraries: bool = False,
     ) -> None:
         self._nested = tuple(nested)  # their tables are read while it runs
         self._sites = tuple(sites)
@@ -425,6 +459,8 @@ class Executable:
             if source is None
         )
         self.run = kernel_store.executor()
+        if calls_libraries:
+            self.run = partial(_run_with_room, self.run)
         self.numbers = Numbers.of(self)
 
     @property
@@ -499,7 +535,7 @@ class Executable:
         rest = iter(fresh)
         results = [next(rest) if i is None else arrays[i] for i in self.sources]
         if not self.is_native:
-            with np.errstate(all="ignore"):  # as in kernels
+            with without_reports():
                 for k, (part, dying) in enumerate(zip(self._rest, self._dying[1:], strict=True), 1):
                     if isinstance(part, NumpyCall):
                         part(frame, arrays, results, held)
@@ -547,11 +583,44 @@ class Executable:
             return CompilerError(f"step {code - 1} of a compiled program failed.")
         site = self._sites[number]
         equation = site.equation
+        operand = site.operand
+        if position == NOWHERE:
+            operand, value, position = self._first_refused(site, value, frame)
         avals = (atom.aval for atom in equation.inputs)
-        error: Exception = equation.primitive.refusal(site.operand, value, position, *avals)
+        error: Exception = equation.primitive.refusal(operand, value, position, *avals)
         if equation.source is None:
             return error
         return type(error)(f"{error}\n  at            {equation.source}")
+
+    def _first_refused(self, site: Site, value: int, frame: Frame) -> tuple[int, int, int]:
+        """The number of an index array, an index in it that is out of bounds, and its position.
+
+        The ones that NumPy meets first, as far as index arrays are arguments; else what the kernel
+        has found.
+        """
+        sites = {x.operand: x for x in self._sites if x.equation is site.equation}
+        for operand, other in sorted(sites.items()):
+            array = self._argument(other, frame)
+            if array is not None:
+                wrong = np.flatnonzero((array < -other.length) | (array >= other.length))
+                if wrong.size:
+                    return operand, int(array.flat[wrong[0]]), int(wrong[0])
+        return site.operand, value, NOWHERE
+
+    def _argument(self, site: Site, frame: Frame) -> np.ndarray | None:
+        """The index array of a site, if it is an argument as it was passed."""
+        index = site.index
+        if not isinstance(index, View) or index.value not in self._graph.inputs:
+            return None
+        if not index.value.nbytes or any(source is not None for source in self.sources):
+            return None  # donated memory may have been written to
+        nbytes = index.value.nbytes
+        first = int(frame.slots[index.value.slot]) + index.value.offset
+        memory = np.frombuffer(
+            memoryview((ctypes.c_char * nbytes).from_address(first)), index.dtype
+        )
+        strides = tuple(s * index.dtype.itemsize for s in index.strides)
+        return np.lib.stride_tricks.as_strided(memory[index.offset :], index.shape, strides)
 
     def _stopped(self, step: int, frame: Frame, part: int) -> BaseException:
         """Why a call has stopped before its end; the frame is as before the call again."""

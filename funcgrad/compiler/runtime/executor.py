@@ -6,13 +6,13 @@ layouts of the tables are part of the kernel ABI (`docs/compiler.md`).
 
 from __future__ import annotations
 
-import platform
 import sys
 from collections.abc import Mapping
 from functools import cache
 
 from funcgrad.compiler import abi
 from funcgrad.compiler.native.assembly import Assembly, Code
+from funcgrad.compiler.native.control_word import ControlWords
 
 STEP = "ptr noalias %slots, ptr noalias %args"
 """The arguments of a kernel."""
@@ -21,13 +21,6 @@ _COARSE = 6
 """Linux's clock that costs least, and the usual one of other systems that have such functions."""
 
 _SECOND = 1_000_000_000
-
-_FLUSHING = 32832
-"""Bits 6 and 15 of x86's control register: subnormal operands, and results, are zero."""
-
-
-def is_x86() -> bool:
-    return platform.machine().lower() in ("x86_64", "amd64")
 
 
 def executor_code(offsets: Mapping[str, int]) -> Code:
@@ -38,7 +31,7 @@ def executor_code(offsets: Mapping[str, int]) -> Code:
     return writer.finished()
 
 
-class _Executor(Assembly):
+class _Executor(ControlWords):
     is_brief = True
 
     def __init__(self, offsets: Mapping[str, int]) -> None:
@@ -48,10 +41,14 @@ class _Executor(Assembly):
     def run(self) -> None:
         """Run a table: ``int64`` of ``int64* slots``, ``int64* table``, ``int64 n_objects``.
 
+        The number of objects is -1 where a step of another table runs this one.
+
         ``slots[FIRST_SLOT + k], k < n_objects``: address of a Python object, replaced by that of
         its data. The table: number of steps; number of guarded objects; word offset of the guards;
-        whether subnormal numbers are zero while the steps run (on processors that can); for each
-        step (kernel address, word offset of its arguments); arguments; guards.
+        for each step (kernel address, word offset of its arguments, whether subnormal numbers are
+        zero while it runs, on processors that can); arguments; guards.
+
+        A step that is not such runs with the caller's control word: so do those that run tables.
 
         Returns 0; 1 + the index of the step that failed, with its error code in ``slots[0]``; or,
         before anything has run, -1 - the index of the first object that does not agree.
@@ -67,19 +64,34 @@ class _Executor(Assembly):
                 with self.turns("0", "%n_objects") as (k, _, _):
                     slot = self.entry(objects, k)
                     self.put_word(self._field(self.word(slot, kind="ptr"), "DATA"), slot)
-            steps, pairs = self.word("%table"), self.entry("%table", 4)
+            steps, rows = self.word("%table"), self.entry("%table", 3)
             self.put_word("@fg_look", "%slots", abi.LOOK_SLOT, "ptr")
-            mode = self._enter_mode()
-            with self.when(self.test("sgt", steps, 0)), self.turns("0", steps) as (i, _, _):
-                pair = self.at(pairs, (i, 16))
-                kernel = self.word(pair, kind="ptr")
-                args = self.entry("%table", self.word(pair, 1))
+            # Before a step that runs a table others have raised flags, which are not the caller's.
+            with self.when(self.test("sge", "%n_objects", 0)):
+                self.put_word(self.control(), "%slots", abi.MODE_SLOT)
+            with (
+                self.when(self.test("sgt", steps, 0)),
+                self.turns("0", steps, ("i64", "0")) as (i, (mode,), following),
+            ):
+                row = self.at(rows, (i, 24))
+                kernel = self.word(row, kind="ptr")
+                args = self.entry("%table", self.word(row, 1))
+                wanted = self.word(row, 2)
+                with self.when(self.test("ne", mode, wanted)):
+                    callers = self.word("%slots", abi.MODE_SLOT)
+                    flushes = self.test("ne", wanted, 0)
+                    self.set_control(self.pick(flushes, self.flushing(callers), callers))
                 code = self.let(f"call i64 {kernel}(ptr %slots, ptr {args})")
                 with self.when(self.test("ne", code, 0)):
                     self.put_word(code, "%slots")
-                    self._leave_mode(mode)
+                    self._leave_mode()
                     self.leave(self.add(i, 1))
-            self._leave_mode(mode)
+                following.append(wanted)
+            self._leave_mode()
+
+    def _leave_mode(self) -> None:
+        """Give the caller its control word back, which a handler of a signal may have changed."""
+        self.set_control(self.word("%slots", abi.MODE_SLOT))
 
     def _check_objects(self, objects: str, guarded: str, guards: str) -> None:
         """Return where an object does not agree with its guard.
@@ -111,23 +123,6 @@ class _Executor(Assembly):
     def _field(self, array: str, name: str, kind: str = "i64") -> str:
         """A field of an array object."""
         return self.let(f"load {kind}, ptr {self.after(array, self.offsets[name])}")
-
-    def _enter_mode(self) -> str:
-        """Have subnormal numbers be zero if the table says so; where the mode before is kept."""
-        if not is_x86():
-            return ""
-        flushes = self.test("ne", self.word("%table", 3), 0)
-        saved, changed = self.let("alloca i32"), self.let("alloca i32")
-        self.invoke("void", "llvm.x86.sse.stmxcsr", ("ptr", saved))
-        control = self.let(f"load i32, ptr {saved}")
-        flushing = self.let(f"or i32 {control}, {_FLUSHING}")
-        self.do(f"store i32 {self.pick(flushes, flushing, control, 'i32')}, ptr {changed}")
-        self.invoke("void", "llvm.x86.sse.ldmxcsr", ("ptr", changed))
-        return saved
-
-    def _leave_mode(self, saved: str) -> None:
-        if saved:
-            self.invoke("void", "llvm.x86.sse.ldmxcsr", ("ptr", saved))
 
     def look(self) -> None:
         """The error code to stop with, or 0: ``int64`` of ``int64* slots``.
@@ -161,22 +156,29 @@ class _Executor(Assembly):
 
     def _now(self) -> str:
         """The time in nanoseconds."""
-        time = self.let("alloca { i64, i64 }")
+        time = self.room("{ i64, i64 }")
         self.invoke("i32", "clock_gettime", ("i32", _COARSE), ("ptr", time))
         return self.add(self.mul(self.word(time), _SECOND), self.word(time, 1))
 
     def _ask_python(self, control: str, words: Mapping[str, int], stop: str) -> None:
-        """Stop where a signal's handler has raised, and keep what it has raised."""
+        """Stop where a signal's handler has raised, and keep what it has raised.
+
+        It runs with the control word of whoever has called, as it would anywhere else.
+        """
         ensure, release, check, fetch = (
             self.word(control, words[name], "ptr")
             for name in ("ensure", "release", "check", "fetch")
         )
+        own = self.control()
+        self.set_control(self.word("%slots", abi.MODE_SLOT))
         state = self.let(f"call i32 {ensure}()")
         is_raised = self.test("ne", self.let(f"call i32 {check}()"), 0, "i32")
         with self.when(is_raised):
             places = [self.entry("%slots", abi.RAISED_SLOT + k) for k in range(3)]
             self.do(f"call void {fetch}({', '.join(f'ptr {place}' for place in places)})")
         self.do(f"call void {release}(i32 {state})")
+        self.put_word(self.control(), "%slots", abi.MODE_SLOT)
+        self.set_control(own)
         with self.when(is_raised):
             self._stop(stop, abi.INTERRUPTED)
 
@@ -228,7 +230,7 @@ class _Control(Assembly):
     def run(self, table: str) -> None:
         """Run a table; where a step fails, so does this."""
         run = self.let("inttoptr i64 %executor to ptr")
-        code = self.let(f"call i64 {run}(ptr %slots, ptr {table}, i64 0)")
+        code = self.let(f"call i64 {run}(ptr %slots, ptr {table}, i64 -1)")
         with self.when(self.test("ne", code, 0)):
             self.leave(self.word("%slots"))
 

@@ -26,8 +26,14 @@ def code(dtype: np.dtype[Any]) -> Code:
     return kernel_store.fourier_code(_complex(dtype))
 
 
+def lane_bytes(call: FourierCall, dtype: np.dtype[Any]) -> int:
+    """Scratch memory of a thread: for the elements of a group of lanes, twice."""
+    wide = _complex(dtype)
+    return 2 * call.n * kernel_store.tile_shape(wide).lanes * wide.itemsize
+
+
 def words(call: FourierCall, dtype: np.dtype[Any]) -> tuple[list[int], list[np.ndarray]]:
-    """The words that the code is given, and the arrays whose addresses are among them."""
+    """The words behind `abi.FOURIER_WORDS`, and the arrays whose addresses are among them."""
     wide = _complex(dtype)
     real, nbytes = real_dtype(wide), wide.itemsize
     lanes = kernel_store.tile_shape(wide).lanes

@@ -11,10 +11,10 @@ import ctypes
 from collections.abc import Sequence
 from typing import Any
 
-from funcgrad.forking import held_by_forks
+from funcgrad.forking import Lock
 from funcgrad.lowering import Background, NativeCall, Ref
 
-_LOCK = held_by_forks()
+_LOCK = Lock()
 _kept: list[tuple[Any, list[tuple[int, Background]], Any]] = []
 """Slots of a call, the states of it that are not done, and what must live until they are."""
 

@@ -1,8 +1,8 @@
 """Native code below the code generator: kernels, the executor, matrix products, and their cache.
 
 A kernel is source text; `kernel_address` gives the address of its native code from memory, else
-from disk, else by compiling it (`native.numba_frontend`, then `native.llvm_backend`). Importing
-this file loads neither: a process that finds all its kernels on disk never imports Numba.
+from disk, else by compiling it (`native.translate`, then `native.llvm_backend`). Importing this
+file loads neither: a process that finds all its kernels on disk never imports llvmlite.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad import environment
 from funcgrad.compiler.abi import ABI, CONTROL_WORDS
 from funcgrad.compiler.foreign import LETTERS
 from funcgrad.compiler.native import fourier, gemm, strided
@@ -33,16 +34,15 @@ from funcgrad.compiler.runtime import threads
 from funcgrad.compiler.runtime.dependencies import (
     SOURCES,
     installation,
-    numba_version,
     sources_digest,
 )
 from funcgrad.compiler.runtime.disk_cache import DiskCache, from_home, open_default, size_limit
+from funcgrad.compiler.runtime.imports import load
 from funcgrad.compiler.runtime.linker import link
 from funcgrad.compiler.runtime.preload import preload
-from funcgrad.compiler.runtime.whole_imports import import_whole, is_importing
 from funcgrad.digests import digest
-from funcgrad.errors import CompilerError
-from funcgrad.forking import held_by_forks, in_children
+from funcgrad.errors import ArgumentError, CompilerError
+from funcgrad.forking import Lock, in_children
 from funcgrad.records import dataclass
 
 
@@ -62,8 +62,8 @@ class Stats:
 _STATS = Stats()
 _ADDRESSES: dict[str, int] = {}
 _SIZES: dict[str, int] = {}
-_LOCK = held_by_forks()
-"""In a child, nobody would finish what another thread is compiling; so a fork waits for it."""
+_LOCK = Lock()
+"""Held while kernels are compiled; a child of a fork compiles what it needs itself."""
 
 
 def stats() -> Stats:
@@ -119,14 +119,15 @@ def compile_kernels(sources: Sequence[str], codes: Sequence[Code] = ()) -> list[
     Args:
         sources: The kernels.
         codes: What else the program is going to ask for by `code_address`. It comes first: LLVM
-            is busy with it while Numba is imported.
+            is busy with it while kernels are translated.
     """
     missing = [source for source in sources if source not in _ADDRESSES]
     for _ in range(len(sources) - len(missing)):
         _count("memory_hits")
     builds = [_Build(code.text, code) for code in codes if code.text not in _ADDRESSES]
     # The longest first, so that none is left to be compiled alone when the others are there.
-    builds += [_Build(source) for source in sorted(missing, key=len, reverse=True)]
+    kind = _NumbaBuild if _is_by_numba() else _Build
+    builds += [kind(source) for source in sorted(missing, key=len, reverse=True)]
     if builds:
         _build(builds)
     return [_ADDRESSES[source] for source in sources]
@@ -135,6 +136,14 @@ def compile_kernels(sources: Sequence[str], codes: Sequence[Code] = ()) -> list[
 def code_size(sources: Sequence[str]) -> int:
     """Bytes of the object files of kernels that were compiled or loaded."""
     return sum(_SIZES[source] for source in sources)
+
+
+def loaded() -> tuple[int, int]:
+    """How many kernels and other functions this process has, and the bytes of their object files.
+
+    They stay until it ends: programs and threads know their addresses.
+    """
+    return len(_SIZES), sum(_SIZES.values())
 
 
 def code_address(code: Code) -> int:
@@ -151,8 +160,9 @@ def executor_code() -> Code:
 
 
 def machine_facts() -> dict[str, str]:
-    """What object code depends on: versions of its generators, and the processor."""
-    return {"numba": numba_version(), **_native().facts()}
+    """What object code depends on: the version of its generator, and the processor."""
+    facts: dict[str, str] = _native().facts()
+    return facts
 
 
 @cache
@@ -201,8 +211,18 @@ def small_code(name: str, dtype: Any, is_in_lanes: bool) -> Code:
         dtype: That of its arrays.
         is_in_lanes: Whether it works on several matrices at a time.
     """
+    return _small_layout(dtype, is_in_lanes).text(name)
+
+
+@cache
+def small_lane_bytes(dtype: Any, is_in_lanes: bool) -> int:
+    """Scratch memory that it needs for every thread."""
+    return _small_layout(dtype, is_in_lanes).memory()[1]
+
+
+def _small_layout(dtype: Any, is_in_lanes: bool) -> InLanes | InRows:
     layout = InLanes if is_in_lanes else InRows
-    return layout(LETTERS[np.dtype(dtype).char], tile_shape(np.float64).lanes).text(name)
+    return layout(LETTERS[np.dtype(dtype).char], tile_shape(np.float64).lanes)
 
 
 def parallel_address() -> int:
@@ -273,11 +293,6 @@ def executor_address() -> int:
 
 def _build(builds: Sequence[_Build]) -> None:
     """Bring several texts into memory, as many at a time as there are processors."""
-    if is_importing():  # and would wait for itself
-        raise CompilerError(
-            "a compiled function was called by a module that the compiler imports. A file of yours "
-            "has the name of a module of Python or of a library, such as glob.py: rename it."
-        )
     with _LOCK:
         waiting: deque[_Build] = deque()
         for build in builds:
@@ -351,8 +366,8 @@ class _Build:
             if self.disk is not None:
                 self.disk.write(self.key, self.text, self.code, self.facts)
         address = link(self.code, self.symbol)
-        _ADDRESSES[self.text] = address or _native().load(self.code, self.symbol)
         _SIZES[self.text] = len(self.code)
+        _ADDRESSES[self.text] = address or _native().load(self.code, self.symbol)
         self.seconds += time.perf_counter() - start
         _STATS.log.append((self.digest, self.seconds))
 
@@ -361,13 +376,51 @@ class _Build:
         """Errors as a defect of funcgrad, with the text that caused it."""
         try:
             yield
-        except (MemoryError, RecursionError):  # say nothing of the text
+        except (CompilerError, MemoryError, RecursionError):  # say nothing of the text
             raise
         except Exception as error:
             raise CompilerError(
                 f"a generated kernel does not compile, which is a defect of funcgrad: {error}\n"
                 f"Please report it with this source:\n\n{self.text}"
             ) from error
+
+
+class _NumbaBuild(_Build):
+    """A kernel on its way to native code by `numba.njit`; nothing of it is kept on disk."""
+
+    def begin(self) -> None:
+        """Compile it."""
+        start = time.perf_counter()
+        with self._reported():
+            self.function = _numba_path().compile_kernel(self.text)
+        self.seconds += time.perf_counter() - start
+
+    def finish(self) -> None:
+        """Let it live as long as the process."""
+        _count("compiled")
+        _BY_NUMBA.append(self.function)
+        _SIZES[self.text] = 0  # Numba does not tell
+        _ADDRESSES[self.text] = self.function.address
+        _STATS.log.append((self.digest, self.seconds))
+
+
+_BY_NUMBA: list[Any] = []
+"""Functions of Numba whose addresses programs know."""
+
+
+def _is_by_numba() -> bool:
+    """Whether kernels are compiled by `numba.njit`.
+
+    Raises:
+        ArgumentError: The environment says something else.
+    """
+    given = environment.text("FUNCGRAD_NUMBA") or "lean"
+    if given not in ("lean", "public"):
+        raise ArgumentError(
+            f"FUNCGRAD_NUMBA={given!r} is no way to compile kernels. Give lean or public, or leave "
+            "it out."
+        )
+    return given == "public"
 
 
 def prepare() -> None:
@@ -486,11 +539,17 @@ def _array_offsets() -> dict[str, int]:
 
 @cache
 def _frontend() -> Any:
-    """The only place that loads Numba."""
-    return import_whole("funcgrad.compiler.native.numba_frontend")
+    """Load the translation of kernels, and llvmlite's writer of LLVM assembly."""
+    return load("funcgrad.compiler.native.translate")
+
+
+@cache
+def _numba_path() -> Any:
+    """Load Numba: the only place of the compiler that does."""
+    return load("funcgrad.compiler.native.numba_path")
 
 
 @cache
 def _native() -> Any:
-    """The only place that loads llvmlite in a process that compiles nothing."""
-    return import_whole("funcgrad.compiler.native.llvm_backend")
+    """Load LLVM: the only place that does in a process that compiles nothing."""
+    return load("funcgrad.compiler.native.llvm_backend")

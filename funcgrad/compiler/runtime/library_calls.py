@@ -7,15 +7,11 @@ from functools import cache
 from funcgrad.compiler import abi
 from funcgrad.compiler.native.assembly import Assembly, Code
 
-_WORD = {name: k for k, name in enumerate(abi.LIBRARY_WORDS)}
-
 
 @cache
 def foreign_code() -> Code:
     """The step that calls a function of NumPy or SciPy: `abi.FOREIGN_WORDS`."""
     writer = _Foreign()
-    writer.alone()
-    writer.together()
     writer.step()
     return writer.finished()
 
@@ -23,67 +19,14 @@ def foreign_code() -> Code:
 class _Foreign(Assembly):
     is_brief = True
 
-    # What the library is told concerns all threads; therefore the first call says it, and the last
-    # one takes it back, unless somebody else has said something meanwhile.
-
-    def _lock(self) -> None:
-        self.go("again")
-        self.start("again")
-        was = self.let("atomicrmw xchg ptr %library, i64 1 acquire")
-        self.fork(self.test("ne", was, 0), "again", "locked")
-        self.start("locked")
-
-    def _unlock(self) -> None:
-        self.do("store atomic i64 0, ptr %library release, align 8")
-
-    def _count_calls(self, step: int) -> str:
-        """The number of calls that run, of which there is now one more or less."""
-        count = self.word("%library", _WORD["count"])
-        new = self.add(count, step)
-        self.put_word(new, "%library", _WORD["count"])
-        return count if step > 0 else new
-
-    def _threads(self) -> str:
-        return self.let(f"call i32 {self.word('%library', _WORD['get'], 'ptr')}()")
-
-    def _set_threads(self, number: str) -> None:
-        self.do(f"call void {self.word('%library', _WORD['set'], 'ptr')}(i32 {number})")
-
-    def alone(self) -> None:
-        """Limit the library to one thread."""
-        with self.function("alone", "ptr %library"):
-            self._lock()
-            with self.when(self.test("eq", self._count_calls(1), 0)):
-                before = self._threads()
-                wide = self.let(f"sext i32 {before} to i64")
-                self.put_word(wide, "%library", _WORD["before"])
-                with self.when(self.test("ne", before, 1, "i32")):
-                    self._set_threads("1")
-            self._unlock()
-
-    def together(self) -> None:
-        """Give the library its threads back."""
-        with self.function("together", "ptr %library"):
-            self._lock()
-            is_last = self.test("eq", self._count_calls(-1), 0)
-            before = self.let(f"trunc i64 {self.word('%library', _WORD['before'])} to i32")
-            is_ours = self.every(is_last, self.test("ne", before, 1, "i32"))
-            with self.when(is_ours), self.when(self.test("eq", self._threads(), 1, "i32")):
-                self._set_threads(before)
-            self._unlock()
-
     def step(self) -> None:
         """Call the function for every element of a stack, until a call fails."""
         with self.function("fg_foreign", "ptr %slots, ptr %args", "i64"):
-            places = self.let(f"alloca [{abi.MOST_PLACES} x i64]")
-            values = self.let(f"alloca [{abi.MOST_ARGUMENTS} x i64]")
+            places = self.room(f"[{abi.MOST_PLACES} x i64]")
+            values = self.room(f"[{abi.MOST_ARGUMENTS} x i64]")
             self.name_words(abi.FOREIGN_WORDS)
             of_places = self.entry("%args", len(abi.FOREIGN_WORDS))
             of_arguments = self.at(of_places, ("%n_places", 24))
-            library = self.let("inttoptr i64 %library to ptr")
-            is_alone = self.test("ne", "%library", 0)
-            with self.when(is_alone):
-                self.do(f"call void @alone(ptr {library})")
             with self.count("%begin", "%end") as i:
                 with self.count("0", "%n_places") as p:
                     row = self.at(of_places, (p, 24))
@@ -99,13 +42,7 @@ class _Foreign(Assembly):
                     wide = self.let(f"sext i32 {failure} to i64")
                     for slot, number in enumerate(("%site", wide, i), 1):
                         self.put_word(number, "%slots", slot)
-                    self._end(is_alone, library)
                     self.leave(str(abi.REFUSED))
-            self._end(is_alone, library)
-
-    def _end(self, is_alone: str, library: str) -> None:
-        with self.when(is_alone):
-            self.do(f"call void @together(ptr {library})")
 
     def _argument(self, row: str, places: str) -> str:
         """An argument: a word, a place, where all places are, or where a word is."""
@@ -188,7 +125,7 @@ def gemm_code(letter: str, is_blis: bool) -> Code:
 
         def kept(value: str, kind: str = "i32") -> str:
             """Where a value is."""
-            place = writer.let(f"alloca {kind}")
+            place = writer.room(kind)
             writer.do(f"store {kind} {value}, ptr {place}")
             return place
 

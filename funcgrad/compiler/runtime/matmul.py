@@ -10,9 +10,7 @@ import itertools
 import math
 from dataclasses import field
 
-import numpy as np
-
-from funcgrad.compiler.abi import GEMM_WORDS, TILE_WORDS, in_order
+from funcgrad.compiler.abi import GEMM_WORDS, MOST_LANES, TILE_WORDS, in_order
 from funcgrad.compiler.foreign import LETTERS
 from funcgrad.compiler.native.assembly import Code
 from funcgrad.compiler.native.gemm import DEPTH, FEW, Kind
@@ -21,7 +19,7 @@ from funcgrad.compiler.nest.nodes import Product
 from funcgrad.compiler.nest.split import PARTS_PER_THREAD, part_count
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.compiler.runtime.blas import BLIS, Library, chosen
-from funcgrad.compiler.runtime.executable import Step, step_of
+from funcgrad.compiler.runtime.executable import Step, lanes_of, scratch_words, step_of
 from funcgrad.compiler.runtime.library_calls import gemm_code
 from funcgrad.dtypes import short_name
 from funcgrad.records import dataclass
@@ -52,8 +50,6 @@ SMALL_TILE = 32
 
 LEAST_SYMMETRIC = 128
 """Rows of the smallest symmetric result of which a half is copied."""
-
-_MOST_LANES = 63
 
 
 @dataclass
@@ -103,10 +99,9 @@ class Multiplication:
         count = part_count(n_tiles, work, n_threads, LEAST_WORK)
         bounds = [n_tiles * i // count for i in range(count + 1)]
         self.parts = list(itertools.pairwise(bounds))
-        lanes = min(n_threads, _MOST_LANES) if count > 1 else 1
         panel = 0 if self._is_few else min(unit * k, DEPTH)
         block = panel * _ceil(unit * self.tile[1], shape.lanes) * dtype.itemsize // unit
-        self.scratch = [Value((lanes, _ceil(block, 64)), np.dtype(np.uint8))]
+        self.scratch = [lanes_of(n_threads, count, block)]
 
     @property
     def _is_swapped(self) -> bool:
@@ -172,7 +167,7 @@ class Multiplication:
         if self.library is not None:
             return Step(address, _library_words(self.node, self.library))
         parts = [self._words(*part) for part in self.parts]
-        return step_of(address, parts, min(n_threads, _MOST_LANES))
+        return step_of(address, parts, min(n_threads, MOST_LANES))
 
     def _words(self, begin: int, end: int) -> list[int]:
         _, m, n, k = self._sizes
@@ -198,9 +193,7 @@ class Multiplication:
             line_b=layout_b.row_stride * itemsize,
             trans_a=int(layout_a.is_transposed != self._is_swapped),
             trans_b=int(layout_b.is_transposed != self._is_swapped),
-            scratch=scratch.slot,
-            scratch_offset=scratch.offset,
-            lane=scratch.shape[1],
+            **scratch_words(scratch),
             **_matrix_words("a", a, layout_a.batch_stride),
             **_matrix_words("b", b, layout_b.batch_stride),
             **_matrix_words("c", whole(out), m * n),

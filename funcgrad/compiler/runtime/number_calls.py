@@ -50,7 +50,7 @@ class _Numbers(Assembly):
         arguments = "ptr %arguments, ptr %block, ptr %slots, ptr %numbers"
         with self.function("fg_numbers", arguments, "ptr"):
             self.name_words([f"{name}.w" for name in NUMBER_CALL_WORDS], "%block")
-            items = self.let("alloca ptr, i64 %n_items.w")
+            items = self.room(f"[{MOST_ROWS} x ptr]")
             self._take(items)
             self._aim()
             self._run()
@@ -125,7 +125,7 @@ class _Numbers(Assembly):
 
     def _give(self, items: str) -> None:
         """Make the results, containers before what is in them, and return them."""
-        root = self.let("alloca ptr")
+        root = self.room("ptr")
         self.put_word("null", root, kind="ptr")
         rows = self._address("results")
         with self.count("0", self.word(rows)) as r:

@@ -15,9 +15,9 @@ from funcgrad.compiler.foreign import (
     LAPACK_MODULE,
     LETTERS,
     flag_words,
+    has_threads,
     linear_algebra_function,
     sort_function,
-    threads_of,
     ufunc_loop,
 )
 from funcgrad.compiler.native.assembly import Code
@@ -28,19 +28,12 @@ from funcgrad.compiler.nest.nodes import Routine, values_read
 from funcgrad.compiler.nest.source import Site
 from funcgrad.compiler.nest.split import part_ranges
 from funcgrad.compiler.runtime import fourier, kernel_store
-from funcgrad.compiler.runtime.executable import Step, step_of
+from funcgrad.compiler.runtime.executable import Step, lanes_of, scratch_words, step_of
 from funcgrad.compiler.runtime.library_calls import foreign_code
 from funcgrad.records import dataclass
 
 OPERATIONS = 32
 """Work for every element of an array, as of `source.Kernel`: sorting and transforms take more."""
-
-FEW_ELEMENTS = 600 * 600
-"""A matrix of so many elements is factorised no faster by two threads of OpenBLAS than by one.
-
-Measured on potrf, getrf, and syevd, single and double; its threads cost more where the machine is
-busy, and wait for work in the way of ours.
-"""
 
 Argument = tuple[int, int]
 
@@ -54,12 +47,16 @@ class ForeignCall:
         call: Which of its calls.
         scratch: What the routine needs memory for while it runs.
         parts: Ranges of the stack that are run, possibly at the same time.
+        n_threads: How many threads may take part.
+        lanes: Scratch memory of our own code, if it needs any.
     """
 
     node: Routine
     call: forms.LibraryCall
     scratch: list[Value] = field(default_factory=list)
     parts: list[tuple[int, int]] = field(init=False)
+    n_threads: int = field(default=0, init=False)
+    lanes: Value = field(init=False)
 
     def __post_init__(self) -> None:
         count = self._runs
@@ -86,7 +83,12 @@ class ForeignCall:
         return self.call.blocks if count == 1 and isinstance(self.call, forms.LapackCall) else count
 
     def split(self, n_threads: int) -> None:
-        """Form parts for several threads, if it is large enough."""
+        """Form parts for several threads, if it is large enough.
+
+        Where a library has threads of its own, ours stay away: those wait for each other by
+        spinning, and calls from several threads take many times as long as one after the other.
+        """
+        self.n_threads = min(n_threads, 1) if self._is_threaded else n_threads
         if isinstance(self.call, forms.Together):
             return  # every call is a part
         if isinstance(self.call, forms.SmallCall):
@@ -94,20 +96,43 @@ class ForeignCall:
         else:
             read = sum(math.prod(self.node.memory[i].shape) for i in self.call.touches)
             work = OPERATIONS * read
-        self.parts = part_ranges(self._runs, work, n_threads)
+        self.parts = part_ranges(self._runs, work, self.n_threads)
+        nbytes = self._lane_bytes
+        if nbytes:
+            self.lanes = lanes_of(n_threads, len(self.parts), nbytes)
+            self.scratch = [*self.scratch, self.lanes]
+
+    @property
+    def _lane_bytes(self) -> int:
+        """Scratch memory of our own code, for every thread."""
+        if isinstance(self.call, forms.SmallCall):
+            return kernel_store.small_lane_bytes(self._arrays[0].dtype, self._is_in_lanes)
+        if isinstance(self.call, forms.FourierCall):
+            return fourier.lane_bytes(self.call, self._arrays[0].dtype)
+        return 0
+
+    @property
+    def _is_in_lanes(self) -> bool:
+        """Whether small matrices are worked on several at a time."""
+        assert isinstance(self.call, forms.SmallCall)
+        return _is_in_lanes(self._count, *self.call.sizes[:2])
 
     @property
     def codes(self) -> list[Code]:
         """What runs it and is no library's; the first one is its step."""
         if isinstance(self.call, forms.SmallCall):
-            is_in_lanes = _is_in_lanes(self._count, *self.call.sizes[:2])
-            return [kernel_store.small_code(self.call.name, self._arrays[0].dtype, is_in_lanes)]
+            dtype = self._arrays[0].dtype
+            return [kernel_store.small_code(self.call.name, dtype, self._is_in_lanes)]
         if isinstance(self.call, forms.FourierCall):
-            dtype = self.node.memory[self.call.source].dtype
-            return [foreign_code(), fourier.code(dtype)]
+            return [fourier.code(self.node.memory[self.call.source].dtype)]
         if isinstance(self.call, forms.SelectCall):
             return [foreign_code(), selection_code(self._arrays[0].dtype)]
         return [foreign_code()]
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is arithmetic of our own code."""
+        return isinstance(self.call, forms.SmallCall | forms.FourierCall)
 
     @property
     def site(self) -> Site:
@@ -139,34 +164,31 @@ class ForeignCall:
             text = f"call: {name} by numpy's {'sort' if call.order is None else 'argsort'}"
         return f"{text} in {len(self.parts)} parts" if len(self.parts) > 1 else text
 
-    def step(self, site: int, n_threads: int) -> Step:
+    def step(self, site: int) -> Step:
         """The step, when everything has its place.
 
         Args:
             site: The number of its `site`.
-            n_threads: How many threads may take part.
         """
         address = kernel_store.code_address(self.codes[0])
         if isinstance(self.call, forms.SmallCall):
             listed = [self._small(self.call, site, *part) for part in self.parts]
-            return step_of(address, listed, n_threads)
-        limits = n_threads <= 1 or self._is_shared or self._largest <= FEW_ELEMENTS
+            return step_of(address, listed, min(self.n_threads, abi.MOST_LANES))
+        if isinstance(self.call, forms.FourierCall):
+            rest, roots = fourier.words(self.call, self._arrays[0].dtype)
+            listed = [[*self._fourier(*part), *rest] for part in self.parts]
+            return step_of(address, listed, min(self.n_threads, abi.MOST_LANES), roots)
         parts = []
-        held: list[np.ndarray] = []
         for number, (begin, end) in enumerate(self.parts):
             words = self._words(number, begin, end)
             words.site = site
-            words.library = self._library if limits else 0
             parts.append(words.all())
-            held += words.held
-        return step_of(address, parts, n_threads, held)
+        return step_of(address, parts, self.n_threads)
 
     def _words(self, number: int, begin: int, end: int) -> _Words:
         """The words of a part."""
         if isinstance(self.call, forms.UfuncCall):
             return self._ufunc(self.call, begin, end)
-        if isinstance(self.call, forms.FourierCall):
-            return self._fourier(self.call, begin, end)
         if isinstance(self.call, forms.Together):
             words = self._lapack(self.call.calls[number])
         elif isinstance(self.call, forms.LapackCall):
@@ -186,28 +208,13 @@ class ForeignCall:
         return [self.node.memory[i] for i in self.call.touches]
 
     @property
-    def _is_shared(self) -> bool:
-        """Whether threads of our own run parts of the routine: the library's are to stay away."""
-        return len(self.parts) > 1 or any(
-            isinstance(call, forms.Together)
-            or (isinstance(call, forms.LapackCall) and call.blocks > 1)
-            for call in self.node.calls
-        )
-
-    @property
-    def _largest(self) -> int:
-        """The number of elements of its largest matrix."""
-        memory, n = self.node.memory, self.node.n_stack
-        return max(math.prod(memory[i].shape[n:]) for i in self.call.touches)
-
-    @property
-    def _library(self) -> int:
-        """Where it stands how many threads the library uses; 0 if it has none to limit."""
+    def _is_threaded(self) -> bool:
+        """Whether it is called of a library that has threads of its own."""
         if isinstance(self.call, forms.LapackCall | forms.Together):
-            return threads_of(LAPACK_MODULE)
+            return has_threads(LAPACK_MODULE)
         if isinstance(self.call, forms.UfuncCall) and self.call.module.startswith("numpy.linalg"):
-            return threads_of(self.call.module)
-        return 0
+            return has_threads(self.call.module)
+        return False
 
     def _small(self, call: forms.SmallCall, site: int, begin: int, end: int) -> list[int]:
         m, n, k = call.sizes
@@ -222,6 +229,7 @@ class ForeignCall:
             "unit": int(call.unit),
             "checked": int(call.may_fail),
             "site": site,
+            **scratch_words(self.lanes),
         }
         for letter, x in zip("abcd", self._arrays, strict=False):
             place = zip(("slot", "offset", "stride"), _place(x, self.node.n_stack), strict=True)
@@ -276,15 +284,12 @@ class ForeignCall:
                 words.arguments.append((abi.WORD, x))
         return words
 
-    def _fourier(self, call: forms.FourierCall, begin: int, end: int) -> _Words:
-        arrays = [self.node.memory[i] for i in call.touches]
-        dtype = arrays[0].dtype
-        words = _Words(kernel_store.code_address(fourier.code(dtype)), abi.NEVER)
-        words.places = [_place(x, 0) for x in arrays]
-        listed, words.held = fourier.words(call, dtype)
-        words.arguments = [(abi.PLACES, 0), *words.listed(listed)]
-        words.arguments += [(abi.WORD, begin), (abi.WORD, end)]
-        return words
+    def _fourier(self, begin: int, end: int) -> list[int]:
+        """The first words of a transform."""
+        words = {"begin": begin, "end": end, **scratch_words(self.lanes)}
+        for letter, x in zip("ab", self._arrays, strict=True):
+            words[f"slot_{letter}"], words[f"offset_{letter}"], _ = _place(x, 0)
+        return abi.in_order(abi.FOURIER_WORDS, **words)
 
     def _select(self) -> _Words:
         row, values, _ = self._arrays
@@ -328,13 +333,11 @@ class _Words:
         self.check = check
         self.site = 0
         self.clears_flags = False
-        self.library = 0
         self.begin = 0
         self.end = 1
         self.places: list[tuple[int, int, int]] = []
         self.arguments: list[Argument] = []
         self.rest: list[int] = []
-        self.held: list[np.ndarray] = []
 
     def listed(self, words: Sequence[int]) -> list[Argument]:
         """The argument that points to some words."""
@@ -356,7 +359,6 @@ class _Words:
             test=test,
             every=every,
             invalid=invalid,
-            library=self.library,
             n_places=len(self.places),
             n_arguments=len(self.arguments),
         )

@@ -26,7 +26,8 @@ import numpy as np
 
 from funcgrad import environment
 from funcgrad.compiler import abi
-from funcgrad.compiler.native.assembly import Assembly, Code
+from funcgrad.compiler.native.assembly import Code
+from funcgrad.compiler.native.control_word import ControlWords, is_x86
 from funcgrad.errors import ArgumentError
 from funcgrad.forking import in_children
 
@@ -75,12 +76,8 @@ def worker_code() -> Code:
     return writer.finished()
 
 
-class _Pool(Assembly):
+class _Pool(ControlWords):
     is_brief = True
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.is_x86 = platform.machine() == "x86_64"
 
     # The pool.
 
@@ -117,12 +114,12 @@ class _Pool(Assembly):
 
     def _futex(self, place: str, operation: int, *words: str) -> None:
         self._declared["declare i64 @syscall(i64, ...)"] = None
-        number = 202 if self.is_x86 else 98
+        number = 202 if is_x86() else 98
         given = ", ".join((f"ptr {place}", f"i64 {operation}", *words))
         self.let(f"call i64 (i64, ...) @syscall(i64 {number}, {given})")
 
     def _pause(self) -> None:
-        if self.is_x86:
+        if is_x86():
             self.invoke("void", "llvm.x86.sse2.pause")
         else:
             self.invoke("void", "llvm.aarch64.hint", ("i32", 1))
@@ -179,7 +176,7 @@ class _Pool(Assembly):
 
     def parallel(self) -> None:
         with self.function("fg_parallel", "ptr %slots, ptr %args", "i64"):
-            control, rest_time = self.let("alloca i32"), self.let("alloca { i64, i64 }")
+            rest_time = self.room("{ i64, i64 }")
             self.do(
                 f"%pool = load ptr, ptr {self.entry('%args', abi.PARALLEL_WORDS.index('pool'))}"
             )
@@ -191,7 +188,7 @@ class _Pool(Assembly):
             is_ours = self._replace(self._field(_OWNER), "0", "1")
             with self.when(self.lacks(is_ours)):
                 self._run_alone(kernel, first, nbytes, look)
-            self._offer(kernel, first, nbytes, control)
+            self._offer(kernel, first, nbytes)
             with self.when(self.test("sgt", self._see(_SLEEPERS), 0)):
                 self._change("add", _FUTEX, "i32")
                 self._futex(self._field(_FUTEX), _WAKE, "i64 %count.w")
@@ -220,16 +217,14 @@ class _Pool(Assembly):
                     self.leave(code)
         self.leave("0")
 
-    def _offer(self, kernel: str, first: str, nbytes: str, control: str) -> None:
+    def _offer(self, kernel: str, first: str, nbytes: str) -> None:
         self.put_word(self.invoke("i64", "pthread_self"), "%slots", abi.OWNER_SLOT)
         self._set("%slots", _SLOTS, "ptr")
         self._set(first, _ARGS, "ptr")
         self._set(nbytes, _BYTES)
         self._set(kernel, _KERNEL, "ptr")
         self._show("0", _ERROR)
-        if self.is_x86:
-            self.invoke("void", "llvm.x86.sse.stmxcsr", ("ptr", control))
-            self._set(self.let(f"load i32, ptr {control}"), _CONTROL, "i32")
+        self._set(self.control(), _CONTROL)
         self._show("%threads.w", _THREADS)
         self._set("%count.w", _COUNT)
         self._show("0", _DONE)
@@ -272,7 +267,6 @@ class _Pool(Assembly):
 
     def worker(self) -> None:
         with self.function("fg_worker", "ptr %pool, i64 %worker", "i64"):
-            control = self.let("alloca i32")
             self.go("look")
             self.start("look")
             starts = ", ".join(f"[ 0, %{block} ]" for block in ("entry", "run", "slept"))
@@ -280,9 +274,7 @@ class _Pool(Assembly):
             part = self.let("call i64 @take(ptr %pool, i64 %worker)")
             self.fork(self.test("slt", part, 0), "idle", "run")
             self.start("run")
-            self.do(f"store i32 {self._get(_CONTROL, 'i32')}, ptr {control}")
-            if self.is_x86:
-                self.invoke("void", "llvm.x86.sse.ldmxcsr", ("ptr", control))
+            self.set_control(self._get(_CONTROL))
             self.do(f"call void @run_part(ptr %pool, i64 {part})")
             self.go("look")
             self.start("idle")

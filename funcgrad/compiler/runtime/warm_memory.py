@@ -21,16 +21,18 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad import environment
 from funcgrad.compiler.foreign import array_interface, pointer_of, word_at
 from funcgrad.compiler.native.assembly import Assembly, Code
 from funcgrad.compiler.runtime import kernel_store
+from funcgrad.errors import ArgumentError
 from funcgrad.records import dataclass
 
 LEAST_BYTES = 1 << 18
 """Smaller arrays come from where NumPy's come from, which keeps enough at hand for them."""
 
 MOST_BYTES = 1 << 28
-"""How much memory of arrays that are gone is kept for the next ones."""
+"""How much memory of arrays that are gone is kept for the next ones by default."""
 
 MOST_ARRAYS = 32
 """Of how many arrays at most."""
@@ -222,7 +224,7 @@ def handler() -> Handler | None:
     if head[-1] != _VERSION:
         return None
     table = np.zeros(len(_WORDS) + _ENTRY_WORDS * MOST_ARRAYS, np.int64)
-    table[_WORD["most"]] = MOST_BYTES
+    table[_WORD["most"]] = most_bytes()
     first = _WORD["context"]
     table[first : len(_WORDS)] = [
         word_at(own + _HEAD_BYTES + 8 * k) for k in range(len(_WORDS) - first)
@@ -265,7 +267,7 @@ def _is_working(made: Handler) -> bool:
     del x
     is_same = make((LEAST_BYTES,), np.uint8).ctypes.data == address
     made.drop()
-    return bool(is_same)
+    return bool(is_same) or not made.table[_WORD["most"]]
 
 
 def _made_by(made: Handler, shape: Any, dtype: Any) -> np.ndarray:
@@ -286,6 +288,11 @@ def maker() -> Callable[[Any, Any], np.ndarray] | None:
     """The like of `numpy.empty` for large arrays; nothing where there is no handler."""
     made = handler()
     return None if made is None else partial(_made_by, made)
+
+
+def most_bytes() -> int:
+    """How much memory is kept at most: ``FUNCGRAD_KEEP_MEMORY``, such as ``64M``."""
+    return environment.n_bytes("FUNCGRAD_KEEP_MEMORY", MOST_BYTES, ArgumentError)
 
 
 def kept_bytes() -> int:

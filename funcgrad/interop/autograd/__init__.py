@@ -4,7 +4,7 @@
 stand for ``import autograd.numpy as np`` and ``from autograd import grad``. Programs that are not
 to be changed at all run by ``python -m funcgrad.interop.autograd script.py``, or after `install`.
 
-Containers are differentiated as pytrees, so that ``autograd.builtins`` has nothing left to do.
+Containers are differentiated as pytrees, so that ``autograd.builtins`` has little left to do.
 ``docs/interop.md`` lists the differences.
 """
 
@@ -66,7 +66,8 @@ from funcgrad.interop.autograd.differential_operators import (
     vector_jacobian_product,
 )
 from funcgrad.interop.autograd.extend import primitive
-from funcgrad.interop.autograd.installing import install
+from funcgrad.interop.autograd.installing import complete as _complete
+from funcgrad.interop.autograd.installing import install, uninstall
 from funcgrad.namespaces import present
 
 __all__ = [
@@ -95,8 +96,10 @@ __all__ = [
     "tensor_jacobian_product",
     "tuple",
     "type",
+    "uninstall",
     "value_and_grad",
     "vector_jacobian_product",
 ]
 
 present(__name__)
+_complete()

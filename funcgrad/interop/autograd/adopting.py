@@ -27,14 +27,15 @@ def adopt(ours: ModuleType | None, theirs: ModuleType) -> dict[str, Any]:
     found = {k: v for k, v in members.items() if not isinstance(v, ModuleType)}
     if ours is None:
         return found
-    # Ufuncs dispatch to ours by themselves, and have their methods and `out`. Kinds of numbers are
-    # compared with those of arrays: `x.dtype.type is np.float32`. But `np.int64(x)` takes traced x.
+    # Ufuncs dispatch to ours by themselves, and have their methods and `out`. Classes are compared
+    # with those of values: `type(x) is np.ndarray`, `x.dtype.type is np.float32`. But `np.int64(x)`
+    # takes traced x, as in autograd.
     kept = {name for name, value in found.items() if _is_the_originals(value)}
     return found | {name: getattr(ours, name) for name in ours.__all__ if name not in kept}
 
 
 def _is_the_originals(value: Any) -> bool:
-    is_kind = isinstance(value, type) and issubclass(value, np.inexact)
+    is_kind = isinstance(value, type) and not issubclass(value, np.integer)
     return is_kind or isinstance(value, np.ufunc)
 
 

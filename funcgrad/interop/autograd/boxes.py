@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from funcgrad.core.trace import Tracer
-from funcgrad.errors import ArgumentError, ConcretizationTypeError
+from funcgrad.errors import ArgumentError
 
-__all__ = ["Box", "getval", "isbox"]
+__all__ = ["Box", "DictBox", "SequenceBox", "getval", "isbox"]
 
 
 class _BoxMeta(type):
@@ -35,6 +35,19 @@ class Box(metaclass=_BoxMeta):
             f"Box.register({value_type.__name__}): funcgrad differentiates classes as pytrees. "
             "Register it with funcgrad.tree_util.register_pytree_node or register_dataclass."
         )
+
+
+class _NoInstances(type):
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return False
+
+
+class SequenceBox(metaclass=_NoInstances):
+    """The class of traced lists and tuples in autograd; here they are lists and tuples."""
+
+
+class DictBox(metaclass=_NoInstances):
+    """The class of traced dicts in autograd; here they are dicts."""
 
 
 def isbox(x: Any) -> bool:
@@ -65,16 +78,4 @@ def getval(x: Any) -> Any:
         3.0
         6.0
     """
-    if not isinstance(x, Tracer):
-        return x
-    value = x.concrete()
-    if value is None:
-        raise ConcretizationTypeError(
-            f"getval needs a value, but this is {x!r}, which has none yet. Print with "
-            "funcgrad.debug.print, branch with numpy.where or funcgrad.lax.cond."
-        )
-    return getval(value)
-
-
-# Programs print `x._value`.
-Tracer._value = property(getval)  # type: ignore[attr-defined]
+    return x._value if isinstance(x, Tracer) else x

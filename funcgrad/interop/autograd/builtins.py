@@ -1,4 +1,7 @@
-"""``autograd.builtins``: containers are Python's own, and traced arrays count as arrays."""
+"""``autograd.builtins``: containers are Python's own, and traced arrays count as arrays.
+
+Containers are pytrees, so that the functions that make and index them under a trace are plain.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,72 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.trace import Tracer
+from funcgrad.interop.autograd.boxes import DictBox, SequenceBox
 
-__all__ = ["dict", "isinstance", "list", "tuple", "type"]
+__all__ = [
+    "DictBox",
+    "SequenceBox",
+    "container_take",
+    "dict",
+    "dict_",
+    "isinstance",
+    "isinstance_",
+    "list",
+    "list_",
+    "make_sequence",
+    "sequence_extend_left",
+    "sequence_extend_right",
+    "tuple",
+    "tuple_",
+    "type",
+    "type_",
+]
 
-tuple = builtins.tuple
-list = builtins.list
-dict = builtins.dict
+tuple = tuple_ = builtins.tuple
+list = list_ = builtins.list
+dict = dict_ = builtins.dict
+isinstance_ = builtins.isinstance
+type_ = builtins.type
+
+
+def container_take(A: Any, idx: Any) -> Any:
+    """The entry of a container.
+
+    Args:
+        A: The container.
+        idx: A key, a position or a slice.
+    """
+    return A[idx]
+
+
+def make_sequence(seq_type: type_, *args: Any) -> Any:
+    """A list or a tuple.
+
+    Args:
+        seq_type: Its class.
+        *args: Its entries.
+    """
+    return seq_type(args)
+
+
+def sequence_extend_right(seq: Any, *elts: Any) -> Any:
+    """A list or a tuple with entries after its own.
+
+    Args:
+        seq: The list or tuple.
+        *elts: The entries.
+    """
+    return seq + builtins.type(seq)(elts)
+
+
+def sequence_extend_left(seq: Any, *elts: Any) -> Any:
+    """A list or a tuple with entries before its own.
+
+    Args:
+        seq: The list or tuple.
+        *elts: The entries.
+    """
+    return builtins.type(seq)(elts) + seq
 
 
 def type(x: Any) -> Any:

@@ -17,6 +17,7 @@ import numpy as np
 
 from funcgrad import numpy
 from funcgrad.core.avals import ShapedArray, shaped
+from funcgrad.core.dialect import JAX, enter_dialect, leave_dialect
 from funcgrad.core.placement import CPU, Device, check_placement
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import check_dtype
@@ -97,7 +98,7 @@ class Array(np.ndarray, metaclass=_Kind):
         return True
 
     def is_deleted(self) -> bool:
-        """That it is there."""
+        """Whether the memory was given away, which never happens."""
         return False
 
 
@@ -183,17 +184,6 @@ def _placed(name: str) -> Callable[..., Any]:
 for _name in ("astype", "flatten", "ravel", "reshape"):
     setattr(Array, _name, _placed(_name))
 
-_METHODS_OF_TRACED: dict[str, Callable[..., Any]] = {
-    "copy": lambda self, order=None: self,
-    "sort": lambda self, *args, **options: settled(numpy.sort(self, *args, **options)),
-}
-
-
-def install_methods() -> None:
-    """Give traced values the methods that make a new array in JAX, and in NumPy change theirs."""
-    for name, method in _METHODS_OF_TRACED.items():
-        setattr(Tracer, name, method)
-
 
 def plain(x: Any) -> Any:
     """The same with ndarrays for arrays of this kind, also inside of lists, tuples and dicts."""
@@ -257,7 +247,7 @@ def is_function(value: Any) -> bool:
 
 
 class Adopted:
-    """A function whose results are adopted.
+    """A function whose results are adopted, and which traces by the rules of JAX.
 
     Args:
         original: The function.
@@ -275,12 +265,19 @@ class Adopted:
                 args = (args[0], tuple(args[1]), *args[2:])
             elif type(kwargs.get("axis")) is list:
                 kwargs["axis"] = tuple(kwargs["axis"])
-        return adopt(self._original(*args, **kwargs))
+        token = enter_dialect(JAX)
+        try:
+            return adopt(self._original(*args, **kwargs))
+        finally:
+            leave_dialect(token)
 
     def __getattr__(self, name: str) -> Any:
         if name == "_original":  # while it is copied or unpickled
             raise AttributeError(name)
-        return getattr(self._original, name)
+        value = getattr(self._original, name)
+        # Methods that trace, as `lower` does.
+        is_own = isinstance(value, MethodType) and value.__self__ is self._original
+        return Adopted(value) if is_own and not name.startswith("_") else value
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)

@@ -1,12 +1,13 @@
 """A process in which ``import jax`` means funcgrad: a finder of modules, and the modules.
 
 Modules are made when they are imported, and their names when they are asked for. What JAX has and
-funcgrad has not is a `missing.Missing`, which can be imported; using it is an error.
+funcgrad has not is a `missing.Missing`, which can be imported; using it is an error. What JAX has
+not either is no module, so that ``try: import ...`` takes the branch that it takes with JAX.
 """
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import sys
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
@@ -15,20 +16,19 @@ from types import ModuleType
 from typing import Any
 
 from funcgrad.errors import ArgumentError
-from funcgrad.interop.jax.arrays import install_methods
-from funcgrad.interop.jax.missing import stand_in
-from funcgrad.interop.jax.modules import SOURCES, Source, distribution
-from funcgrad.interop.jax.recorded import NAMES
+from funcgrad.interop.jax import recorded, recorded_modules
+from funcgrad.interop.jax.modules import SOURCES, VERSION, Source, distribution
+from funcgrad.interop.missing import stand_in
 
 _ROOTS = ("jax", "jaxlib")
-_OPEN = (
-    "jax.experimental",
-    "jax.example_libraries",
-    "jax.extend",
-    "jax.interpreters",
-    "jax.lib",
-)
-"""Packages with more modules than the recorded ones."""
+_NAMES = recorded.NAMES | recorded_modules.NAMES
+_WITHOUT_NAMES = {
+    *recorded_modules.WITHOUT_NAMES.split(),
+    *(f"jax._src.{name}" for name in recorded_modules.PRIVATE.split()),
+    *(f"jaxlib.{name}" for name in recorded_modules.JAXLIB.split()),
+}
+_CLOSED = ("jax._src", "jaxlib")
+"""Private packages of which only the modules are recorded: they have no other names."""
 
 
 class Module(ModuleType):
@@ -60,32 +60,41 @@ def _found(path: str, name: str) -> Any:
             return source.find(name)
         except LookupError:
             pass
-    if whole in SOURCES or distribution(whole) is not None:
+    if _is_module(whole):
         return importlib.import_module(whole)
-    if path not in NAMES or name in NAMES[path].split():
+    if name in _NAMES.get(path, "").split() or path in _WITHOUT_NAMES - {*_CLOSED}:
         return stand_in(whole)
     raise AttributeError(f"module {path!r} has no attribute {name!r}", name=name)
 
 
-def _may_be_imported(path: str) -> bool:
-    """Whether there may be a module of that name in JAX; of what lies open all names are known."""
-    parent, _, name = path.rpartition(".")
-    if path in SOURCES or path in NAMES or distribution(path) is not None:
-        return True
-    is_closed = parent in NAMES and parent not in _OPEN
-    return not is_closed or name.startswith("_") or name in NAMES[parent].split()
+def _is_module(path: str) -> bool:
+    """Whether JAX has a module of that name."""
+    known = (SOURCES, _NAMES, _WITHOUT_NAMES, _CLOSED)
+    return any(path in paths for paths in known) or distribution(path) is not None
 
 
 class Finder(MetaPathFinder, Loader):
-    """Finds ``jax`` and everything below, whether there is something in it or not."""
+    """Finds ``jax`` and its modules, whether there is something in them or not."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The module of that name, if it is one of JAX's."""
-        if fullname.split(".")[0] not in _ROOTS or not _may_be_imported(fullname):
+        """The module of that name, if it is one of JAX's.
+
+        Raises:
+            ModuleNotFoundError: If it is imported, and JAX has none of that name.
+        """
+        if fullname.split(".")[0] not in _ROOTS:
             return None
-        return ModuleSpec(fullname, self, is_package=True, origin="funcgrad.interop.jax")
+        if _is_module(fullname):
+            return ModuleSpec(fullname, self, is_package=True, origin="funcgrad.interop.jax")
+        if sys._getframe(2).f_code is importlib.util.find_spec.__code__:
+            return None
+        raise ModuleNotFoundError(
+            f"No module named {fullname!r}: this program runs on funcgrad, which answers to the "
+            f"name jax as JAX {VERSION} does. docs/interop_jax.md lists what there is.",
+            name=fullname,
+        )
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """An empty module, which finds its names by itself."""
@@ -100,7 +109,7 @@ class Finder(MetaPathFinder, Loader):
 
 
 def install() -> None:
-    """Let ``import jax`` and its modules mean funcgrad, in this process.
+    """Let ``import jax`` and its modules mean funcgrad, in this process, until `uninstall`.
 
     Raises:
         ArgumentError: If JAX itself was imported before.
@@ -109,8 +118,7 @@ def install() -> None:
         >>> from funcgrad.interop import jax
         >>> jax.install()  # doctest: +SKIP
     """
-    known = sys.modules.get("jax")
-    if isinstance(known, Module):
+    if any(isinstance(finder, Finder) for finder in sys.meta_path):
         return
     for name in _ROOTS:
         if name in sys.modules:
@@ -118,5 +126,21 @@ def install() -> None:
                 f"install() comes too late: {name} was imported by this process before, from "
                 f"{getattr(sys.modules[name], '__file__', None)}. Call it first."
             )
-    install_methods()
     sys.meta_path.insert(0, Finder())
+
+
+def uninstall() -> None:
+    """Let ``import jax`` mean JAX again, if it is installed.
+
+    Modules that were imported meanwhile keep what they have imported. Nothing happens where
+    `install` was not called.
+
+    Example:
+        >>> from funcgrad.interop import jax
+        >>> jax.uninstall()
+    """
+    for finder in [x for x in sys.meta_path if isinstance(x, Finder)]:
+        sys.meta_path.remove(finder)
+    for path, module in list(sys.modules.items()):
+        if isinstance(module, Module):
+            del sys.modules[path]

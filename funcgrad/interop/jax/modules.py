@@ -182,7 +182,7 @@ SOURCES: dict[str, Source] = {
     "jax.example_libraries.optimizers": Source({}, ("funcgrad.experimental.optimizers",)),
     "jax.example_libraries.stax": Source({}, ("funcgrad.experimental.stax",)),
     "jax.experimental": Source({}, ("funcgrad",)),
-    "jax.experimental.checkify": Source({}, ("funcgrad.checkify",), False),
+    "jax.experimental.checkify": Source({}, ("funcgrad.checkify",)),
     "jax.experimental.jet": Source({}, ("funcgrad.experimental.jet",)),
     "jax.experimental.mesh_utils": Source(
         {"create_device_mesh": lambda shape, *args, **options: np.full(tuple(shape), CPU)}

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from funcgrad.interop.jax import words
-from funcgrad.interop.jax.missing import Missing
+from funcgrad.interop.missing import Missing
 
 
 class Primitive:

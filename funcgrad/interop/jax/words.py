@@ -14,8 +14,8 @@ from funcgrad.api.vectorization import vmap
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.trace import EVAL, Tracer, current_trace
 from funcgrad.interop.jax import devices
-from funcgrad.interop.jax.arrays import adopt
-from funcgrad.interop.jax.missing import Missing
+from funcgrad.interop.jax.arrays import Adopted, adopt
+from funcgrad.interop.missing import Missing
 
 
 class _Type(ShapedArray):
@@ -136,8 +136,11 @@ def cond(pred: Any, *args: Any, **options: Any) -> Any:
     if len(args) == 4 and callable(args[1]) and callable(args[3]) and not callable(args[0]):
         x, true_fun, y, false_fun = args
         branches = (lambda x, y: true_fun(x)), (lambda x, y: false_fun(y))
-        return adopt(lax.cond(pred, *branches, x, y))
-    return adopt(lax.cond(pred, *args, **options))
+        return _cond(pred, *branches, x, y)
+    return _cond(pred, *args, **options)
+
+
+_cond = Adopted(lax.cond)
 
 
 def block(*args: Any, **kwargs: Any) -> contextlib.AbstractContextManager[None]:

@@ -1,9 +1,7 @@
 """Functions made by ``numba.njit``, traced through the Python functions that they were made of.
 
-Numba asks a value that it does not know for its ``_numba_type_``. Traced values load this module
-then, which lets Numba's dispatchers hand such calls over to us: they look for the code to run by
-``_compile_for_args``, after they have asked. In the Python function, NumPy and `math` are seen
-through namespaces of ours, and so are other compiled functions.
+In such a Python function, NumPy and `math` are seen through namespaces of ours, and so are other
+compiled functions. Nothing of Numba's is changed.
 """
 
 from __future__ import annotations
@@ -21,7 +19,6 @@ import numpy as np
 from funcgrad import numpy as fnp
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError
-from funcgrad.pytree import tree_leaves
 from funcgrad.scipy import special
 
 Function = Callable[..., Any]
@@ -218,38 +215,3 @@ def _same(value: Any) -> Any:
 
 def _is_hashable(value: Any) -> bool:
     return type(value).__hash__ is not None
-
-
-def _holds_tracer(args: Any) -> bool:
-    return any(isinstance(leaf, Tracer) for leaf in tree_leaves(args))
-
-
-def answer() -> None:
-    """Let the dispatchers of Numba, which is loaded, hand calls with traced values over to us."""
-    base = sys.modules["numba.core.dispatcher"]._DispatcherBase
-    compile_for = base._compile_for_args
-    explain = base._explain_matching_error
-    if compile_for.__module__ == __name__:
-        return
-    omitted = sys.modules["numba.core.dispatcher"].OmittedArg
-
-    def _compile_for_args(self: Any, *args: Any, **kws: Any) -> Any:
-        if _holds_tracer(args):
-            self._types_active_call.clear()
-            traced = traceable(self)
-            # Defaults come as objects that hold them.
-            return lambda *xs: traced(*(x.value if isinstance(x, omitted) else x for x in xs))
-        return compile_for(self, *args, **kws)
-
-    def _explain_matching_error(self: Any, *args: Any, **kws: Any) -> Any:
-        if not _holds_tracer(args):
-            return explain(self, *args, **kws)
-        name = self.py_func.__name__
-        raise ArgumentError(
-            f"{name} was compiled by Numba for the signatures that it was given, and for no "
-            f"others, so it cannot take traced values. Call "
-            f"funcgrad.interop.numba.traceable({name}), or leave the signatures away."
-        )
-
-    base._compile_for_args = _compile_for_args
-    base._explain_matching_error = _explain_matching_error

@@ -10,6 +10,7 @@ import scipy.fft
 import scipy.special
 
 from funcgrad.core.avals import aval_of
+from funcgrad.core.placement import check_placement
 from funcgrad.errors import ArgumentError
 from funcgrad.numpy import elementwise
 from funcgrad.numpy import fft as transforms
@@ -36,12 +37,14 @@ set_workers = borrow("scipy.fft", "set_workers")
 
 
 def fftfreq(n: int, d: float = 1.0, *, xp: Any = None, device: Any = None) -> np.ndarray:
-    """As `scipy.fft.fftfreq`; ``xp`` and ``device`` are accepted for its signature."""
+    """As `scipy.fft.fftfreq`; ``xp`` is accepted for its signature."""
+    check_placement("fftfreq", device=device)
     return np.fft.fftfreq(n, d)
 
 
 def rfftfreq(n: int, d: float = 1.0, *, xp: Any = None, device: Any = None) -> np.ndarray:
-    """As `scipy.fft.rfftfreq`; ``xp`` and ``device`` are accepted for its signature."""
+    """As `scipy.fft.rfftfreq`; ``xp`` is accepted for its signature."""
+    check_placement("rfftfreq", device=device)
     return np.fft.rfftfreq(n, d)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from funcgrad.core.avals import aval_of
+from funcgrad.core.defaults import only_defaults
 from funcgrad.errors import ArgumentError
 from funcgrad.numpy import linalg
 from funcgrad.numpy.indexing import getitem
@@ -130,7 +131,7 @@ def eigh(
             are returned, of one matrix. How many these are must be known.
         driver: Without effect.
         turbo: Accepted for JAX's signature.
-        eigvals: Likewise.
+        eigvals: Must be None: ask for ``subset_by_index``.
 
     Returns:
         Eigenvalues and eigenvectors (columns).
@@ -144,6 +145,7 @@ def eigh(
         >>> print(fg.scipy.linalg.eigh(a, eigvals_only=True, subset_by_index=[1, 1]))
         [6.]
     """
+    only_defaults("eigh", eigvals=eigvals)
     if b is None:
         a = square(a, "eigh")
         read = a if lower else adjoint(a)

@@ -9,7 +9,7 @@ import numpy as np
 
 import funcgrad.numpy.values as fnp
 from funcgrad.core.avals import aval_of
-from funcgrad.dtypes import FLOAT64, is_inexact
+from funcgrad.dtypes import FLOAT64, is_complex, is_inexact
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy.promotion import as_value, normalize_axis, promote, strong
 from funcgrad.numpy.reducing import safe_sqrt
@@ -38,9 +38,9 @@ def output_dtype(function: str, x: Any, output: Any) -> np.dtype[Any]:
 
 
 def cast(x: Any, dtype: np.dtype[Any]) -> Any:
-    """A value as one of ``dtype``; of complex ones the real part where it is real."""
-    if aval_of(x).dtype.kind == "c" and dtype.kind != "c":
-        x = x.real
+    """A value as one of ``dtype``; complex ones as the complex dtype of that precision."""
+    if aval_of(x).dtype.kind == "c":
+        dtype = np.promote_types(dtype, np.complex64)
     return convert(x, dtype)
 
 
@@ -83,6 +83,8 @@ def _sums(
     is_turned: bool,
 ) -> Any:
     x, dtype = summand(function, input, output)
+    if np.iscomplexobj(cval) and not is_complex(aval_of(x).dtype):
+        raise ArgumentError(f"{function}: cval must be real beside {aval_of(x)}, got {cval}.")
     x, w = map(strong, promote(x, as_value(weights, function)))
     if len(shape_of(w)) != len(axes):
         raise ShapeError(
@@ -94,6 +96,8 @@ def _sums(
     if is_turned:
         w = fnp.flip(w)
         origins = [-o - (n % 2 == 0) for o, n in zip(origins, shape_of(w), strict=True)]
+    elif is_complex(aval_of(w).dtype):
+        w = fnp.conj(w)
     return cast(weighted(function, x, w, axes, origins, modes, cval), dtype)
 
 
@@ -110,7 +114,7 @@ def correlate1d(
 
     Args:
         input: Array.
-        weights: Vector of weights, which may be traced.
+        weights: Vector of weights, which may be traced; of complex ones the conjugate is taken.
         axis: The axis.
         output: The dtype of the result; that of ``input`` by default.
         mode: What stands beyond the ends: "reflect" (d c b a | a b c d), "mirror" (d c b | a b c
@@ -119,10 +123,11 @@ def correlate1d(
         origin: By how much the window is shifted.
 
     Returns:
-        An array like ``input``.
+        An array like ``input``; complex if either is, whatever ``output`` is.
 
     Raises:
-        ArgumentError: If the mode or the origin is impossible.
+        ArgumentError: If the mode or the origin is impossible, or ``cval`` is complex and ``input``
+            is not.
         ShapeError: If weights are no vector.
 
     Example:
@@ -163,7 +168,8 @@ def correlate(
 
     Args:
         input: Array.
-        weights: Array of weights, one axis for each of ``axes``; it may be traced.
+        weights: Array of weights, one axis for each of ``axes``; it may be traced. Of complex
+            ones the conjugate is taken.
         output: The dtype of the result; that of ``input`` by default.
         mode: As in `correlate1d`; one, or one for each axis.
         cval: What stands beyond the ends in mode "constant".
@@ -171,10 +177,11 @@ def correlate(
         axes: Axes to go along, all by default.
 
     Returns:
-        An array like ``input``.
+        An array like ``input``; complex if either is, whatever ``output`` is.
 
     Raises:
-        ArgumentError: If a mode or an origin is impossible.
+        ArgumentError: If a mode or an origin is impossible, or ``cval`` is complex and ``input`` is
+            not.
         ShapeError: If axes do not fit.
     """
     return _along("correlate", input, weights, output, mode, cval, origin, axes, False)

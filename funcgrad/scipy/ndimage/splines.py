@@ -190,7 +190,7 @@ def spline_filter1d(
     place = line_axis(x, axis, "spline_filter1d")
     extension = extension_of("spline_filter1d", mode)
     found = coefficients(x, place, check_order("spline_filter1d", order), extension)
-    return cast(found, _complex_too(x, dtype))
+    return cast(found, dtype)
 
 
 def spline_filter(
@@ -201,9 +201,4 @@ def spline_filter(
     order, extension = check_order("spline_filter", order), extension_of("spline_filter", mode)
     for axis in range(len(shape_of(x))):
         x = coefficients(x, axis, order, extension)
-    return cast(x, _complex_too(x, dtype))
-
-
-def _complex_too(x: Any, dtype: np.dtype[Any]) -> np.dtype[Any]:
-    is_complex = aval_of(x).dtype.kind == "c" and dtype.kind == "f"
-    return np.result_type(dtype, np.complex64) if is_complex else dtype
+    return cast(x, dtype)

@@ -296,7 +296,7 @@ def correlate2d(
 
     Args:
         in1: Matrix.
-        in2: Matrix, of which the conjugate is taken.
+        in2: Matrix, of which the conjugate is taken; in mode "valid" that of the smaller one is.
         mode: As in `convolve`.
         boundary: As in `convolve2d`.
         fillvalue: As in `convolve2d`.
@@ -320,12 +320,18 @@ def _of_matrices(
             raise ShapeError(f"{name} needs matrices, got {aval_of(value)}.")
     if boundary not in _BOUNDARIES:
         raise ArgumentError(f"{name}: boundary must be 'fill', 'wrap' or 'symm', got {boundary!r}.")
+    x, y = map(strong, promote(x, y))
+    if np.iscomplexobj(fillvalue) and not is_complex_value(x):
+        raise ArgumentError(f"{name}: fillvalue must be real beside {aval_of(x)}, got {fillvalue}.")
     is_filled = boundary == "fill" and isinstance(fillvalue, int | float) and fillvalue == 0
     # Of an even number of sums around the middle, SciPy takes others here than in `correlate`.
     is_later = not is_turned
     if mode == "valid" or is_filled:
-        return _slid(name, x, y, mode, is_turned, is_later)
-    x, y = map(strong, promote(x, y))
+        out = _slid(name, x, y, mode, is_turned, is_later)
+        pairs = zip(shape_of(x), shape_of(y), strict=True)
+        is_swapped = mode == "valid" and any(m < n for m, n in pairs)
+        # Unlike its `correlate`, SciPy's matrices are conjugated after they were swapped.
+        return elementwise.conj(out) if is_swapped and not is_turned else out
     widths = [(n - 1, n - 1) for n in shape_of(y)]
     keywords = {"constant_values": fillvalue} if boundary == "fill" else {}
     bordered = padding.pad(x, widths, _BOUNDARIES[boundary], **keywords)

@@ -8,6 +8,7 @@ import numpy as np
 
 import funcgrad.numpy.values as fnp
 from funcgrad.errors import ArgumentError
+from funcgrad.primitives.quotients import quotient
 from funcgrad.scipy.lines import floating
 
 __all__ = ["chirp", "gausspulse", "sawtooth", "square", "sweep_poly"]
@@ -60,7 +61,7 @@ def chirp(
         else:
             turns = f1 * t + rate * ((t1 - t) ** 3 - t1**3) / 3
     elif method in ("logarithmic", "log", "lo"):
-        turns = f0 * t * _growth(t / t1 * fnp.log(f1 / f0))
+        turns = f0 * t * quotient("expm1").bind(t / t1 * fnp.log(f1 / f0))
     elif method in ("hyperbolic", "hyp"):
         turns = f0 * t * _logarithm(t * (f1 - f0) / (f1 * t1))
     else:
@@ -72,20 +73,12 @@ def chirp(
     return fnp.exp(1j * phase) if complex else fnp.cos(phase)
 
 
-def _growth(r: Any) -> Any:
-    """``expm1(r) / r``, also at 0."""
-    is_small = fnp.abs(r) < 1e-3
-    series = 1 + r / 2 * (1 + r / 3 * (1 + r / 4 * (1 + r / 5)))
-    safe = fnp.where(is_small, 1.0, r)
-    return fnp.where(is_small, series, fnp.expm1(safe) / safe)
-
-
 def _logarithm(u: Any) -> Any:
     """``-log(abs(1 - u)) / u``, also at 0."""
-    is_small = fnp.abs(u) < 1e-3
-    series = 1 + u * (1 / 2 + u * (1 / 3 + u * (1 / 4 + u * (1 / 5 + u / 6))))
-    safe = fnp.where(is_small, 2.5, u)
-    return fnp.where(is_small, series, -fnp.log(fnp.abs(1 - safe)) / safe)
+    is_near = u < 0.5
+    apart = fnp.where(is_near, 0.5, u)
+    near = quotient("log1p").bind(-fnp.where(is_near, u, 0.5))
+    return fnp.where(is_near, near, -fnp.log(fnp.abs(1 - apart)) / apart)
 
 
 def sweep_poly(t: Any, poly: Any, phi: Any = 0) -> Any:

@@ -14,7 +14,7 @@ from funcgrad.numpy.borrowing import borrow
 from funcgrad.numpy.elementwise import of_scipy
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import special as primitive
-from funcgrad.primitives.special import primitive_of
+from funcgrad.primitives.special_tables import primitive_of
 from funcgrad.scipy.exponentials import floating
 
 

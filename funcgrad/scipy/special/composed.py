@@ -16,6 +16,7 @@ from funcgrad.errors import ArgumentError
 from funcgrad.numpy.elementwise import logaddexp
 from funcgrad.numpy.promotion import as_value, to_dtype
 from funcgrad.primitives import elementwise as p
+from funcgrad.primitives import gamma_functions
 from funcgrad.primitives import special as primitive
 from funcgrad.primitives.shape import ReduceSum, reshape, shape_of
 from funcgrad.primitives.special_elementary import LambertW, riemann_zeta
@@ -62,9 +63,9 @@ def polygamma(n: Any, x: Any) -> Any:
     """
     (x,) = floating("polygamma", x)
     if type(n) is int and n in (0, 1):
-        return (primitive.trigamma if n else primitive.digamma.bind)(x)
+        return (gamma_functions.trigamma if n else primitive.digamma.bind)(x)
     n = to_dtype(as_value(n, "polygamma"), aval_of(x).dtype)
-    return primitive.polygamma.bind(p.stop_gradient.bind(n), x)
+    return gamma_functions.polygamma.bind(p.stop_gradient.bind(n), x)
 
 
 def multigammaln(a: Any, d: int) -> Any:

@@ -17,7 +17,7 @@ from funcgrad.numpy.elementwise import of_scipy
 from funcgrad.numpy.promotion import as_value, to_dtype
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.shape import reshape, shape_of
-from funcgrad.primitives.special import primitive_of
+from funcgrad.primitives.special_tables import primitive_of
 from funcgrad.scipy.exponentials import floating
 from funcgrad.scipy.special.bessel import (
     bei,

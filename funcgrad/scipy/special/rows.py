@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from funcgrad.numpy.elementwise import of_scipy
-from funcgrad.primitives.special import primitive_of
+from funcgrad.primitives.special_tables import primitive_of
 
 Function = Callable[..., Any]
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 import funcgrad.numpy.values as fnp
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError
+from funcgrad.numpy.ordering import value_if_known
+from funcgrad.numpy.promotion import as_value
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.shape import broadcast_to, shape_of
 from funcgrad.scipy.exponentials import floating
@@ -297,13 +301,29 @@ def chisquare(
         f_exp: Expected ones, by default equal ones.
         ddof: What is subtracted from the degrees of freedom.
         axis: The axis of a table; ``None`` for all axes together.
-        sum_check: Accepted; sums are not compared.
+        sum_check: Whether sums that differ are an error, where they are known.
         nan_policy: ``"propagate"``, ``"omit"`` or ``"raise"``.
         keepdims: Whether the axis stays, with length 1.
 
     Returns:
         The statistic, and the probability of one as large by chance.
     """
+    if sum_check and f_exp is not None:
+        _check_sums(f_obs, f_exp, axis)
     return power_divergence(
         f_obs, f_exp, ddof, axis, "pearson", nan_policy=nan_policy, keepdims=keepdims
     )
+
+
+def _check_sums(f_obs: Any, f_exp: Any, axis: Axis) -> None:
+    """Raise if frequencies are known not to have the sum of the expected ones."""
+    known = [value_if_known(as_value(x, "chisquare")) for x in (f_obs, f_exp)]
+    if any(x is None for x in known):
+        return
+    seen, expected = (np.sum(x, axis) for x in np.broadcast_arrays(*known))
+    bound = np.sqrt(np.finfo(np.float64).eps)
+    if np.any(np.abs(seen - expected) > bound * np.minimum(np.abs(seen), np.abs(expected))):
+        raise ValueError(
+            f"chisquare: the frequencies must have the sum of the expected ones, got {seen} and "
+            f"{expected}; sum_check=False does without."
+        )

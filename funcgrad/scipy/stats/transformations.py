@@ -6,6 +6,7 @@ from typing import Any
 
 from funcgrad.errors import ArgumentError
 from funcgrad.primitives import elementwise as p
+from funcgrad.primitives.quotients import quotient
 from funcgrad.scipy.exponentials import floating
 from funcgrad.scipy.stats import formulas as f
 from funcgrad.scipy.stats.families import quiet
@@ -48,11 +49,12 @@ def boxcox(
 
 
 def _boxcox(logarithm: Any, exponent: Any) -> Any:
-    is_zero = exponent == 0
-    safe = f.select(is_zero, 1.0, exponent)
-    # At 0 by its series, which has the derivative in the exponent too.
-    series = logarithm * (1 + 0.5 * exponent * logarithm)
-    return f.select(is_zero, series, p.expm1.bind(safe * logarithm) / safe)
+    """``(exp(exponent * logarithm) - 1) / exponent``, with its derivatives where that is 0/0."""
+    product = exponent * logarithm
+    is_near = f.absolute(product) < 1
+    safe = f.select(is_near, 1.0, exponent)
+    near = logarithm * quotient("expm1").bind(f.select(is_near, product, 0.0))
+    return f.select(is_near, near, p.expm1.bind(safe * logarithm) / safe)
 
 
 @quiet

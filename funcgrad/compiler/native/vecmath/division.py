@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from funcgrad.compiler.native.scalars import F64
+from funcgrad.compiler.native.scalars import F64, I32, I64
 from funcgrad.compiler.native.slow_paths import call_where, choose_where, every_quotient
 from funcgrad.compiler.native.vecmath.arithmetic import ROUNDER, as_float, nearest, pattern
 
@@ -43,7 +43,9 @@ def integer_quotient(a: Any, b: Any) -> Any:
         b: Integers, not zero, and not -1 under the smallest integer.
     """
     if a.width <= 32:  # both and the quotient are exact enough as floats
-        return (a.cast(F64, "f") / b.cast(F64, "f")).cast(a.element, a.kind)
+        ratio = a.cast(F64, "f") / b.cast(F64, "f")
+        is_wide = a.kind == "u" and a.width == 32
+        return ratio.whole(I64 if is_wide else I32).cast(a.element, a.kind)
     divide = a.builder.sdiv if a.kind == "i" else a.builder.udiv
     if not a.lanes:
         return a.like(divide(a.value, b.value))

@@ -15,7 +15,13 @@ from funcgrad.interop.autograd.numpy import (
     numpy_boxes as numpy_boxes,
 )
 from funcgrad.interop.autograd.numpy import (
+    numpy_jvps as numpy_jvps,
+)
+from funcgrad.interop.autograd.numpy import (
     numpy_vjps as numpy_vjps,
+)
+from funcgrad.interop.autograd.numpy import (
+    numpy_vspaces as numpy_vspaces,
 )
 from funcgrad.interop.autograd.numpy import (
     random as random,

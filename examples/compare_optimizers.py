@@ -1,0 +1,184 @@
+"""Six optimisers side by side: on one network, in Rosenbrock's valley, and with schedules.
+
+SGD, momentum, Nesterov's momentum, RMSprop with momentum, Adam and AdamW start from the same
+parameters and see the same batches of handwritten digits (64-32-10). Then they walk from the same
+point through Rosenbrock's valley, f(a, b) = (1 - a)^2 + 100 (b - a^2)^2, whose minimum is at (1,
+1): the gradient points across the valley, hardly along it. Each run is one compiled loop. A
+schedule, a function of the number of the step, may replace any learning rate. Run it with
+
+    python examples/compare_optimizers.py
+
+It prints the results, and writes `compare_optimizers.png`.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+
+import funcgrad as fg
+import program
+from funcgrad import nn, optim
+
+SIZES = (64, 32, 10)
+BATCH = 64
+START = np.array([-1.2, 1.0])
+
+# How each is made, its learning rate for the network, and its learning rate for the valley.
+OPTIMIZERS: dict[str, tuple[Callable[[Any], optim.GradientTransformation], float, float]] = {
+    "SGD": (optim.sgd, 0.3, 0.001),
+    "momentum": (lambda rate: optim.sgd(rate, momentum=0.9), 0.1, 0.001),
+    "Nesterov": (lambda rate: optim.sgd(rate, momentum=0.9, nesterov=True), 0.1, 0.001),
+    "RMSprop": (lambda rate: optim.rmsprop(rate, momentum=0.9), 0.001, 0.001),
+    "Adam": (optim.adam, 0.01, 0.02),
+    "AdamW": (lambda rate: optim.adamw(rate, weight_decay=0.01), 0.01, 0.02),
+}
+
+SCHEDULES: dict[str, Callable[[int], Callable[[Any], Any]]] = {
+    "constant": lambda n: optim.constant_schedule(0.1),
+    "steps": lambda n: optim.piecewise_constant_schedule(0.1, {n // 2: 0.3, 3 * n // 4: 0.3}),
+    "exponential": lambda n: optim.exponential_decay(0.1, n // 4, 0.5),
+    "cosine": lambda n: optim.cosine_decay_schedule(0.1, n),
+    "warm-up, cosine": lambda n: optim.warmup_cosine_decay_schedule(0.0, 0.1, n // 10, n),
+    "one cycle": lambda n: optim.cosine_onecycle_schedule(n, 0.1),
+}
+
+
+class Digits(NamedTuple):
+    """Images (n, 64) with grey values between 0 and 1, and labels 0-9."""
+
+    x: Any
+    y: Any
+
+
+def init_params(key: Any) -> list[dict[str, Any]]:
+    """Weights with variance 2 / fan-in, and zero biases."""
+    init, keys = nn.initializers.he_normal(), fg.random.split(key, len(SIZES) - 1)
+    return [
+        {"w": init(k, (m, n)), "b": np.zeros(n)}
+        for k, m, n in zip(keys, SIZES[:-1], SIZES[1:], strict=True)
+    ]
+
+
+def predict(params: list[dict[str, Any]], x: Any) -> Any:
+    """Logits (n, 10)."""
+    first, second = params
+    return nn.relu(x @ first["w"] + first["b"]) @ second["w"] + second["b"]
+
+
+def network_loss(params: list[dict[str, Any]], batch: Digits) -> Any:
+    """Mean cross-entropy."""
+    logits = predict(params, batch.x)
+    return nn.losses.softmax_cross_entropy_with_integer_labels(logits, batch.y).mean()
+
+
+def valley(point: Any, _: Any = None) -> Any:
+    """Rosenbrock's function (1960)."""
+    a, b = point
+    return (1 - a) ** 2 + 100 * (b - a**2) ** 2
+
+
+def minimize(
+    loss: Callable[..., Any], params: Any, batches: Any, optimizer: Any, steps: int
+) -> tuple[Any, np.ndarray, Any]:
+    """Last parameters, and the loss and the parameters before every step: one compiled loop."""
+
+    def step(carry: Any, batch: Any) -> tuple[Any, Any]:
+        params, state = carry
+        value, slopes = fg.value_and_grad(loss)(params, batch)
+        updates, state = optimizer.update(slopes, state, params)
+        return (optim.apply_updates(params, updates), state), (value, params)
+
+    def loop(params: Any) -> Any:
+        return fg.lax.scan(step, (params, optimizer.init(params)), batches, length=steps)
+
+    (last, _), (values, path) = fg.jit(loop)(params)
+    return last, values, path
+
+
+def batches_of(digits: Digits, steps: int, seed: int) -> Digits:
+    """`steps` random batches, stacked."""
+    rows = np.random.default_rng(seed).integers(0, len(digits.x), (steps, BATCH))
+    return Digits(digits.x[rows], digits.y[rows])
+
+
+# The picture.
+
+
+def plot(losses: dict[str, np.ndarray], paths: dict[str, np.ndarray], path: Path) -> None:
+    """Draw the losses of the network, the ways through the valley, and schedules."""
+    figure, ((network, schedules), (ways, values)) = program.panels(2, 2, 12, 8.4)
+    window = 15
+    for name, found in losses.items():
+        smooth = np.convolve(found, np.ones(window) / window, mode="valid")
+        network.semilogy(smooth, label=name)
+    network.set(title="network 64-32-10", xlabel="step", ylabel="cross-entropy, smoothed")
+    network.legend(fontsize=8)
+    steps = 200
+    for name, make in SCHEDULES.items():
+        schedule = make(steps)
+        schedules.plot([float(schedule(i)) for i in range(steps + 1)], label=name)
+    schedules.set(title="schedules", xlabel="step", ylabel="learning rate")
+    schedules.legend(fontsize=8)
+    a, b = np.meshgrid(np.linspace(-1.5, 1.5, 200), np.linspace(-0.3, 1.5, 200))
+    ways.contourf(a, b, np.log10(valley((a, b)) + 1e-3), levels=20, cmap="Greys", alpha=0.7)
+    for i, (name, points) in enumerate(paths.items()):
+        ways.plot(*points.T, color=f"C{i}", linewidth=1.2, label=name)
+        ways.plot(*points[-1], "o", color=f"C{i}", markersize=9 - i, zorder=4)
+        values.loglog(range(1, len(points) + 1), valley(points.T), color=f"C{i}", label=name)
+    ways.plot(1, 1, "*", color="gold", markeredgecolor="black", markersize=15, zorder=3)
+    ways.set(title="Rosenbrock's valley, with the last points", xlim=(-1.5, 1.5), ylim=(-0.3, 1.5))
+    ways.grid(False)
+    ways.legend(fontsize=8, loc="upper center")
+    values.set(title="Rosenbrock's valley", xlabel="step", ylabel="value")
+    values.legend(fontsize=8)
+    program.save(figure, path)
+
+
+# The command line.
+
+
+def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
+    """Read the command line; a bad value ends the program with a message and exit code 2."""
+    parser = program.parser("Compare optimisers.", "compare_optimizers.png")
+    parser.add_argument("--steps", type=program.whole(20), default=400, metavar="N")
+    parser.add_argument("--valley-steps", type=program.whole(1), default=1000, metavar="N")
+    parser.add_argument("--seed", type=program.whole(0), default=0, metavar="N")
+    return program.parse(parser, arguments)
+
+
+def run(args: argparse.Namespace) -> dict[str, tuple[float, float, float]]:
+    """Run all; the last loss and the accuracy of the network, and the last value in the valley."""
+    images, labels = load_digits(return_X_y=True)
+    train_x, test_x, train_y, test_y = train_test_split(
+        images / 16, labels, random_state=0, stratify=labels
+    )
+    batches = batches_of(Digits(train_x, train_y), args.steps, args.seed)
+    params = init_params(fg.random.key(args.seed))
+    losses, paths, found = {}, {}, {}
+    for name, (make, rate, valley_rate) in OPTIMIZERS.items():
+        last, losses[name], _ = minimize(network_loss, params, batches, make(rate), args.steps)
+        right = float(np.mean(np.argmax(predict(last, test_x), axis=-1) == test_y))
+        point, _, paths[name] = minimize(valley, START, None, make(valley_rate), args.valley_steps)
+        found[name] = (float(np.mean(losses[name][-20:])), right, float(valley(point)))
+        print(
+            f"{name:9} network: rate {rate:<6g} loss {found[name][0]:.4f}, {right:.1%} of unseen "
+            f"digits   valley: rate {valley_rate:<6g} value {found[name][2]:.1e}"
+        )
+    plot(losses, paths, args.output)
+    return found
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Entry point."""
+    run(parse_arguments(arguments))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,246 @@
+"""Curvature at work: natural gradient, sharpness, and meta-learning.
+
+`second_order.py` minimises with Hessians. Here are three further uses of second derivatives, none
+of which forms a matrix:
+
+- The natural gradient F^-1 g of a logistic regression on badly scaled columns. The Fisher matrix is
+  F = J^T diag(p (1 - p)) J / n, with J the Jacobian of the logits. A product F v is one `jvp` and
+  one `vjp`, and the method of conjugate gradients solves F d = g from such products.
+- Sharpness, the largest eigenvalue of the Hessian, by power iteration with Hessian-vector products.
+  Gradient descent with learning rate r is stable where the sharpness is below 2 / r.
+- Meta-learning (Finn et al., 2017): initial parameters from which one step of gradient descent
+  fits a new sine. The gradient goes through that step, so it contains a second derivative.
+
+Run it with
+
+    python examples/curvature.py
+
+It prints what each achieves, and writes `curvature.png`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import funcgrad as fg
+import funcgrad.numpy as fnp
+import program
+from funcgrad import lax, nn, optim
+
+Params = list[dict[str, Any]]
+
+
+# The natural gradient.
+
+
+def regression(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Columns of sizes from 0.01 to 10, and labels that a line divides but for some noise."""
+    rng = np.random.default_rng(seed)
+    scales = np.geomspace(0.01, 10.0, 6)
+    x = rng.standard_normal((400, 6)) * scales
+    return x, (x @ (1 / scales) + 0.5 * rng.standard_normal(400) > 0).astype(float)
+
+
+def logistic_loss(w: Any, x: Any, y: Any) -> Any:
+    """Mean cross-entropy, and a little weight decay."""
+    return nn.losses.sigmoid_binary_cross_entropy(x @ w, y).mean() + 1e-6 * fnp.sum(w**2)
+
+
+def fisher_product(w: Any, v: Any, x: Any) -> Any:
+    """J^T diag(p (1 - p)) J v / n, where J is the Jacobian of the logits x w in w."""
+    logits, moved = fg.jvp(lambda w: x @ w, (w,), (v,))
+    chances = nn.sigmoid(logits)
+    _, pull = fg.vjp(lambda w: x @ w, w)
+    return pull(chances * (1 - chances) * moved)[0] / len(x) + 1e-6 * v
+
+
+def conjugate_gradients(product: Callable[[Any], Any], b: Any, steps: int) -> Any:
+    """D with product(d) = b, for a symmetric positive product (Hestenes and Stiefel, 1952)."""
+
+    def step(state: Any, _: None) -> tuple[Any, None]:
+        d, residual, direction, size = state
+        image = product(direction)
+        length = size / fnp.maximum(direction @ image, 1e-300)
+        residual = residual - length * image
+        smaller = residual @ residual
+        new = residual + smaller / fnp.maximum(size, 1e-300) * direction
+        return (d + length * direction, residual, new, smaller), None
+
+    return lax.scan(step, (fnp.zeros_like(b), b, b, b @ b), length=steps)[0][0]
+
+
+def descend(x: Any, y: Any, steps: int, rate: float, is_natural: bool) -> np.ndarray:
+    """The loss before every step along the gradient, or along the natural one."""
+
+    def step(w: Any, _: None) -> tuple[Any, Any]:
+        value, slope = fg.value_and_grad(logistic_loss)(w, x, y)
+        if is_natural:
+            slope = conjugate_gradients(lambda v: fisher_product(w, v, x), slope, 12)
+        return w - rate * slope, value
+
+    return fg.jit(lambda w: lax.scan(step, w, length=steps)[1])(np.zeros(x.shape[1]))
+
+
+# Sharpness.
+
+
+def init_params(sizes: tuple[int, ...], seed: int) -> Params:
+    """Weights with variance 1 / fan-in, and zero biases."""
+    rng = np.random.default_rng(seed)
+    return [
+        {"w": rng.standard_normal((m, n)) / np.sqrt(m), "b": np.zeros(n)}
+        for m, n in itertools.pairwise(sizes)
+    ]
+
+
+def predict(params: Params, x: Any) -> Any:
+    """The network's output (rows,) for inputs (rows,); tanh units."""
+    x = x[:, None]
+    for layer in params[:-1]:
+        x = fnp.tanh(x @ layer["w"] + layer["b"])
+    return (x @ params[-1]["w"] + params[-1]["b"])[:, 0]
+
+
+def fit_loss(params: Params, x: Any, y: Any) -> Any:
+    """Mean squared error."""
+    return fnp.mean((predict(params, x) - y) ** 2)
+
+
+def sharpness(params: Params, x: Any, y: Any, steps: int = 30) -> Any:
+    """Largest eigenvalue of the Hessian, by power iteration."""
+    flat, unflatten = fg.flatten_util.ravel_pytree(params)
+    slope = fg.grad(lambda flat: fit_loss(unflatten(flat), x, y))
+
+    def step(v: Any, _: None) -> tuple[Any, Any]:
+        image = fg.jvp(slope, (flat,), (v,))[1]
+        return image / fnp.linalg.norm(image), v @ image
+
+    start = np.full(flat.shape, 1 / np.sqrt(flat.size))
+    return lax.scan(step, start, length=steps)[1][-1]
+
+
+def sharpness_of_training(steps: int, rate: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Loss and sharpness before every step of gradient descent."""
+    x = np.linspace(-1, 1, 32)
+    y = np.sin(5 * x)
+
+    def step(params: Params, _: None) -> tuple[Params, Any]:
+        value, slopes = fg.value_and_grad(fit_loss)(params, x, y)
+        new = fg.tree.map(lambda p, slope: p - rate * slope, params, slopes)
+        return new, (value, sharpness(params, x, y))
+
+    return fg.jit(lambda params: lax.scan(step, params, length=steps)[1])(
+        init_params((1, 24, 24, 1), seed)
+    )
+
+
+# Meta-learning.
+
+
+def adapted(params: Params, x: Any, y: Any, rate: float) -> Params:
+    """Parameters after one step of gradient descent."""
+    return fg.tree.map(lambda p, g: p - rate * g, params, fg.grad(fit_loss)(params, x, y))
+
+
+def tasks(key: Any, count: int) -> tuple[Any, Any]:
+    """Twenty points (count, 20) of each of several sines of any amplitude and phase."""
+    first, second, third = fg.random.split(key, 3)
+    height = fg.random.uniform(first, (count, 1), minval=0.5, maxval=2.0)
+    phase = fg.random.uniform(second, (count, 1), maxval=np.pi)
+    x = fg.random.uniform(third, (count, 20), minval=-3.0, maxval=3.0)
+    return x, height * fnp.sin(x + phase)
+
+
+def meta_loss(params: Params, key: Any, rate: float) -> Any:
+    """Mean loss on ten points of a task, after a step on the ten others."""
+    x, y = tasks(key, 16)
+
+    def of_task(x: Any, y: Any) -> Any:
+        return fit_loss(adapted(params, x[:10], y[:10], rate), x[10:], y[10:])
+
+    return fnp.mean(fg.vmap(of_task)(x, y))
+
+
+def meta_train(steps: int, rate: float, seed: int) -> np.ndarray:
+    """The losses of Adam, whose gradient goes through the step of each task."""
+    optimizer, params = optim.adam(3e-3), init_params((1, 32, 32, 1), seed)
+
+    def step(carry: Any, key: Any) -> tuple[Any, Any]:
+        params, state = carry
+        value, slopes = fg.value_and_grad(meta_loss)(params, key, rate)
+        updates, state = optimizer.update(slopes, state)
+        return (optim.apply_updates(params, updates), state), value
+
+    keys = fg.random.split(fg.random.key(seed), steps)
+    return fg.jit(lambda carry: lax.scan(step, carry, keys)[1])((params, optimizer.init(params)))
+
+
+# The picture.
+
+
+def plot(
+    losses: dict[str, np.ndarray], sharp: Any, meta: np.ndarray, rate: float, path: Path
+) -> None:
+    """Draw the three."""
+    figure, ((left, middle, right),) = program.panels(1, 3, 14, 4)
+    for name, values in losses.items():
+        left.loglog(range(1, len(values) + 1), values, label=name)
+    left.set(title="logistic regression", xlabel="step", ylabel="loss")
+    left.legend()
+    middle.plot(sharp[1], color="tab:purple", label="sharpness")
+    middle.axhline(2 / rate, color="black", linestyle=":", label="2 / learning rate")
+    middle.set(title="sharpness of a network", xlabel="step", ylabel="largest eigenvalue")
+    middle.legend(loc="lower right")
+    window = max(1, len(meta) // 25)
+    right.semilogy(np.convolve(meta, np.ones(window) / window, mode="valid"), color="tab:green")
+    right.set(title="meta-learning, smoothed", xlabel="step", ylabel="loss after one step")
+    program.save(figure, path)
+
+
+# The command line.
+
+
+def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
+    """Read the command line; a bad value ends the program with a message and exit code 2."""
+    parser = program.parser("Three uses of curvature.", "curvature.png")
+    parser.add_argument("--steps", type=program.whole(10), default=600, metavar="N")
+    parser.add_argument("--lr", type=program.positive, default=0.2, metavar="RATE")
+    parser.add_argument("--seed", type=program.whole(0), default=0, metavar="N")
+    return program.parse(parser, arguments)
+
+
+def run(args: argparse.Namespace) -> tuple[dict[str, np.ndarray], Any, np.ndarray]:
+    """Run the three, print, and draw."""
+    x, y = regression(args.seed)
+    losses = {
+        "gradient": descend(x, y, args.steps, 0.02, is_natural=False),
+        "natural gradient": descend(x, y, 20, 1.0, is_natural=True),
+    }
+    for name, values in losses.items():
+        print(f"{name:16} loss {values[-1]:.4f} after {len(values)} steps")
+    sharp = sharpness_of_training(args.steps, args.lr, args.seed)
+    print(
+        f"sharpness {sharp[1][0]:.2f} -> {sharp[1][-1]:.2f}, largest {sharp[1].max():.2f}; "
+        f"2 / rate is {2 / args.lr:.2f}"
+    )
+    meta = meta_train(args.steps, 0.05, args.seed)
+    tenth = len(meta) // 10
+    first, last = np.mean(meta[:tenth]), np.mean(meta[-tenth:])
+    print(f"loss on a new sine after one step: {first:.3f} -> {last:.3f}")
+    plot(losses, sharp, meta, args.lr, args.output)
+    return losses, sharp, meta
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Entry point."""
+    run(parse_arguments(arguments))
+
+
+if __name__ == "__main__":
+    main()

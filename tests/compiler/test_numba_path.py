@@ -1,0 +1,106 @@
+"""Kernels compiled by Numba's public interface: the reference for the default translation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import funcgrad as fg
+import funcgrad.numpy as fnp
+from funcgrad.compiler.runtime import kernel_store
+from funcgrad.errors import ArgumentError
+from tests.cases import Case
+from tests.test_compiled_laws import assert_same, compiled, precision
+from tests.test_laws import every_row, results
+
+RANDOM = np.random.default_rng(0)
+X = RANDOM.standard_normal((37, 5))
+Y = RANDOM.standard_normal((5, 4)).astype(np.float32)
+I = RANDOM.integers(-5, 5, 37)  # noqa: E741
+
+PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "elementwise": (lambda x: np.where(x > 0, np.sin(x) ** 2, np.exp(-x) + 3), (X,)),
+    "single precision": (lambda y: np.tanh(y) / (2 - y * y), (Y,)),
+    "integers": (lambda i: (i // 3, i % 4, i << 2, np.abs(i)), (I,)),
+    "complex": (lambda x: (x + 1j * x[::-1]) * np.exp(1j * x), (X,)),
+    "picks": (lambda x, i: x[i] * 2 + fnp.zeros(37).at[i].set(1.0)[:, None], (X, I)),
+    "sums": (lambda x: (x.sum(0), (x * x).max(1), np.cumsum(x, 0)), (X,)),
+    "gradient of a loop": (
+        fg.grad(
+            lambda x: fg.lax.scan(lambda c, row: (np.sin(c) + row, c), x[0], x)[1].sum(),
+        ),
+        (X,),
+    ),
+    "while": (lambda x: fg.lax.while_loop(lambda s: s < 100, lambda s: s * 1.5 + 1, x), (0.25,)),
+    "literals": (lambda x: (x * -0.0, x * 0.0, x + 1, x + True), (X[0],)),
+}
+
+
+def computed(function: Callable[..., Any], args: Any) -> list[Any]:
+    return [np.asarray(leaf) for leaf in fg.tree_util.tree_leaves(fg.jit(function)(*args))]
+
+
+@pytest.fixture
+def by_numba(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Compile by Numba from now on."""
+
+    def begin() -> None:
+        fg.clear_caches()
+        monkeypatch.setattr(kernel_store, "_ADDRESSES", {})
+        monkeypatch.setenv("FUNCGRAD_NUMBA", "public")
+
+    return begin
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_results_are_those_of_the_default_translation(
+    name: str, by_numba: Callable[[], None]
+) -> None:
+    function, args = PROGRAMS[name]
+    expected = computed(function, args)
+    by_numba()
+    before = len(kernel_store._BY_NUMBA)
+    found = computed(lambda *args: function(*args), args)
+    assert len(kernel_store._BY_NUMBA) > before
+    for a, b in zip(found, expected, strict=True):
+        assert a.dtype == b.dtype
+        if name in ("sums", "gradient of a loop"):  # whose order LLVM may choose
+            np.testing.assert_allclose(a, b, rtol=1e-14, atol=1e-14)
+        else:
+            np.testing.assert_array_equal(a, b)
+            np.testing.assert_array_equal(np.signbit(a.real), np.signbit(b.real))
+
+
+@pytest.mark.nightly
+@every_row
+def test_every_row_is_that_of_numpy(case: Case, dtype: str, by_numba: Callable[[], None]) -> None:
+    args = case.draw(dtype)
+    with np.errstate(all="ignore"):
+        expected = results(case, *args)
+    by_numba()
+    assert_same(compiled(lambda *xs: results(case, *xs), args), expected, precision(dtype))
+
+
+def test_other_ways_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FUNCGRAD_NUMBA", "private")
+    with pytest.raises(ArgumentError, match="Give lean or public, or leave it out"):
+        fg.jit(lambda x: x * 3.0625 + 0.0078125)(X)
+
+
+def test_the_printed_kernel_is_a_function_of_python() -> None:
+    numba_path = pytest.importorskip("funcgrad.compiler.native.numba_path")
+    printed = numba_path.print_kernel(
+        "def kernel(slots, args):\n"
+        "    p0 = ptr_f64(slots[args[2]] + args[3])\n"
+        "    for i in range(0, args[4]):\n"
+        "        store(p0, i, load(p0, i, 1) * 2.0, 1)\n"
+        "    return 0\n"
+    )
+    first, *_, last = printed.text.splitlines()
+    assert first == "def kernel(slots_address, args_address):"
+    assert last.startswith("    return number_")
+    assert any(line.startswith("    for i in range(number_") for line in printed.text.splitlines())
+    assert all(name.isidentifier() for name in printed.words)
