@@ -180,6 +180,23 @@ def test_writes(name: str, dtype: str) -> None:
     np.testing.assert_array_equal(fg.jit(one_by_one)(LINE, index, updates), expected)
 
 
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("mode", ["clip", "drop", "wrap"])
+def test_places_that_are_known_when_it_is_compiled(mode: str, dtype: str) -> None:
+    """Two places count evenly, whatever they are; the step between them may have 65 bits."""
+    read, (write, place) = READS[f"take {mode.replace('drop', 'fill')}"], WRITES[f"set {mode}"]
+    info, updates = np.iinfo(dtype), np.array([1.0, 2.0])
+    for pair in ((0, info.max), (info.max, 1), (info.min, info.max), (info.max, info.min)):
+        index = np.array(pair, dtype)
+        expected = written(LINE, [place(int(i)) for i in index], "set", updates)
+        got = fg.jit(lambda x, u, index=index: write(x, index, u))(LINE, updates)
+        np.testing.assert_array_equal(got, expected)
+        places = [read[1](int(i)) for i in index]
+        rows = np.array([TABLE[p] if p is not None else [-7, -7] for p in places])
+        got = fg.jit(lambda x, index=index: read[0](x, index))(TABLE)
+        np.testing.assert_array_equal(got, rows)
+
+
 @pytest.mark.parametrize("values", some("fdbiF", first=1))
 @pytest.mark.parametrize("dtype", some("lLbhiBHI", first=2))
 @pytest.mark.parametrize("mode", ["clip", "drop", "wrap"])

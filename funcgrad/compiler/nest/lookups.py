@@ -338,9 +338,9 @@ def _even_places(index: Operand, length: int) -> tuple[int, tuple[int, ...]] | N
 
     Nothing for those that are not known now.
     """
-    places = known_numbers(index)
-    if places is None:
+    if not _are_known(index, length):
         return None
+    places = np.asarray(known_numbers(index), np.int64)
     corner: Shape = (0,) * places.ndim
     first, steps = int(places[corner]), []
     expected = np.full((1,) * places.ndim, first)
@@ -349,8 +349,7 @@ def _even_places(index: Operand, length: int) -> tuple[int, tuple[int, ...]] | N
         steps.append(int(places[second]) - first if n > 1 else 0)
         along = np.arange(n) * steps[-1]
         expected = expected + along.reshape((n,) + (1,) * (places.ndim - axis - 1))
-    is_even = bool((expected == places).all()) and 0 <= expected.min() <= expected.max() < length
-    return (first, tuple(steps)) if is_even else None
+    return (first, tuple(steps)) if bool((expected == places).all()) else None
 
 
 def known_numbers(index: Operand) -> np.ndarray | None:
