@@ -11,6 +11,7 @@ import ctypes
 import gc
 import importlib
 import io
+import itertools
 import locale
 import logging
 import os
@@ -21,6 +22,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -32,18 +34,29 @@ TINY = 5e-324  # a subnormal number
 BIG = [0.1, 3.0, 2.0**-53, 1e16]
 
 
+@cache
+def _openblas(path: str) -> tuple[Callable[[], int], Callable[[int], None]] | None:
+    """How a loaded library is asked for its number of threads, and told another one."""
+    library = ctypes.CDLL(path)
+    for prefix, suffix in itertools.product(("scipy_", ""), ("64_", "")):
+        names = (f"{prefix}openblas_{verb}_num_threads{suffix}" for verb in ("get", "set"))
+        get, put = (getattr(library, name, None) for name in names)
+        if get is not None and put is not None:
+            return get, put
+    return None
+
+
 def _blas_threads() -> dict[str, int]:
-    """How many threads each loaded OpenBLAS uses."""
-    found = {}
+    """How many threads each loaded OpenBLAS uses: wheels of NumPy and of SciPy have one each."""
+    paths: set[str] = set()
     with contextlib.suppress(OSError):
-        paths = {x.split()[-1] for x in Path("/proc/self/maps").read_text().splitlines()}
-        for path in sorted(path for path in paths if "openblas" in path):
-            library = ctypes.CDLL(path)
-            for name in ("scipy_openblas_get_num_threads64_", "scipy_openblas_get_num_threads"):
-                if hasattr(library, name):
-                    found[path] = int(getattr(library, name)())
-                    break
-    return found
+        lines = Path("/proc/self/maps").read_text().splitlines()
+        paths = {line.split()[-1] for line in lines if "openblas" in line}
+    return {path: found[0]() for path in sorted(paths) if (found := _openblas(path))}
+
+
+def _blas_of(path: str) -> str:
+    return f"threads of BLAS in {Path(path).parent.name}"
 
 
 def _arithmetic() -> tuple[float, ...]:
@@ -158,10 +171,11 @@ class Watch:
         changed = [key for key, value in self.classes.items() if now.get(key) != value]
         if changed:
             self.found.setdefault("classes of others", str(changed[:5]))
-        threads = _blas_threads()
-        changed = [key for key, value in self.blas.items() if threads.get(key) != value]
-        if changed:
-            self.found.setdefault("threads of BLAS", str(changed))
+        # A library that is loaded meanwhile begins with as many as NumPy's.
+        usual = next(iter(self.blas.values()), 0)
+        for path, n_threads in _blas_threads().items():
+            if n_threads != self.blas.setdefault(path, usual or n_threads):
+                self.found.setdefault(_blas_of(path), f"{self.blas[path]} -> {n_threads}")
 
 
 @contextlib.contextmanager
@@ -353,12 +367,22 @@ def small_stacks(watch: Watch) -> None:
         np.testing.assert_array_equal(np.asarray(a[0]), np.asarray(b[0]))
 
 
+@cache
+def _double() -> Any:
+    """A function that the host has compiled and compiles no more.
+
+    While Numba compiles, it changes the warning filters of the process, imports and registers.
+    """
+    double = importlib.import_module("numba").njit(lambda x: 2 * x)
+    double(1.0)
+    double.disable_compile()
+    return double
+
+
 @scenario
 def numba_of_the_host(watch: Watch) -> None:
-    numba = sys.modules["numba"]
+    double = _double()
     fg = funcgrad()
-    double = numba.njit(lambda x: 2 * x)
-    double(1.0)
     with contextlib.suppress(Exception):
         fg.grad(lambda x: double(x))(1.0)
     fg.jit(lambda x: np.sin(x) + 1)(X)
@@ -389,6 +413,28 @@ def _with(change: Callable[[], Any], undo: Callable[[], Any]) -> Iterator[None]:
 def _no_module() -> None:
     sys.modules["shutil_of_nobody"] = type(sys)("shutil_of_nobody")
 
+
+@contextlib.contextmanager
+def _one_thread_more(path: str) -> Iterator[None]:
+    """Change what every machine notices, whatever number it began with, and load the library."""
+    found = _openblas(path)
+    assert found is not None
+    get, put = found
+    n_threads = get()
+    put(n_threads + 1)
+    yield
+    put(n_threads)
+
+
+@contextlib.contextmanager
+def _another_locale() -> Iterator[None]:
+    name = locale.setlocale(locale.LC_CTYPE)
+    locale.setlocale(locale.LC_CTYPE, "C.UTF-8" if name == "C" else "C")
+    yield
+    locale.setlocale(locale.LC_CTYPE, name)
+
+
+_BLAS_OF_WHEELS = sorted(map(str, Path(np.__file__).parents[1].glob("*.libs/*openblas*")))
 
 BROKEN: dict[str, Callable[[], contextlib.AbstractContextManager[Any]]] = {
     "sys.modules": lambda: _with(_no_module, lambda: sys.modules.pop("shutil_of_nobody")),
@@ -429,14 +475,16 @@ BROKEN: dict[str, Callable[[], contextlib.AbstractContextManager[Any]]] = {
     "classes of others": lambda: _put(vars(np), "sin", np.cos),
     "streams": lambda: _put(vars(sys), "stderr", io.StringIO()),
     "random numbers": lambda: _with(random.random, lambda: None),
+    "locale": _another_locale,
+    **{_blas_of(path): partial(_one_thread_more, path) for path in _BLAS_OF_WHEELS},
 }
 
 
 def broken(name: str) -> Watch:
     """What is seen of a change that lasts for a moment."""
     with watched() as watch:
-        seen = watch.looks
         with BROKEN[name]():
+            seen = watch.looks  # of which one may be under way: a change can take a while itself
             while watch.looks < seen + 3:
                 time.sleep(0.001)
     return watch
@@ -444,8 +492,8 @@ def broken(name: str) -> Watch:
 
 def main(name: str) -> int:
     """Print what differs."""
-    if "numba" in name:  # which imports more when it compiles for the first time
-        importlib.import_module("numba").njit(lambda x: 3 * x)(1.0)
+    if name == numba_of_the_host.__name__:
+        _double()
     with watched() as watch:
         SCENARIOS[name](watch)
     size = threading.stack_size(0)  # to ask is to set it: no other thread can look

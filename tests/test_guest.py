@@ -39,14 +39,7 @@ needs_posix = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs signals 
 
 
 @needs_posix
-@pytest.mark.parametrize(
-    "scenario",
-    [
-        # Numba itself imports and registers more while it works: at night.
-        pytest.param(name, marks=[pytest.mark.nightly] if "numba" in name else [])
-        for name in guest.SCENARIOS
-    ],
-)
+@pytest.mark.parametrize("scenario", guest.SCENARIOS)
 def test_the_host_is_as_it_was_at_every_moment(scenario: str, tmp_path: Path) -> None:
     assert run(scenario, tmp_path) == "looks: 3"
 
@@ -79,6 +72,14 @@ def test_changes_of_one_thread_are_seen_by_its_callbacks() -> None:
     with np.errstate(all="raise"):
         watch.look()
     assert "NumPy's error state" in watch.found
+    with np.errstate(call=print):
+        watch.look()
+    assert "NumPy's error call" in watch.found
+    profile = sys.getprofile()
+    sys.setprofile(lambda *args: None)
+    watch.look()
+    sys.setprofile(profile)
+    assert "trace and profile" in watch.found
     watch = guest.Watch()
     watch.before["floating point"] = (0.0, *watch.before["floating point"][1:])  # as if flushed
     watch.look()
