@@ -482,11 +482,10 @@ BROKEN: dict[str, Callable[[], contextlib.AbstractContextManager[Any]]] = {
 
 def broken(name: str) -> Watch:
     """What is seen of a change that lasts for a moment."""
-    with watched() as watch:
-        with BROKEN[name]():
-            seen = watch.looks  # of which one may be under way: a change can take a while itself
-            while watch.looks < seen + 3:
-                time.sleep(0.001)
+    with watched() as watch, BROKEN[name]():
+        seen = watch.looks  # of which one may be under way: a change can take a while itself
+        while watch.looks < seen + 3:
+            time.sleep(0.001)
     return watch
 
 

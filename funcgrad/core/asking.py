@@ -81,11 +81,16 @@ _INSTEAD_OF_BOOL = (
 )
 _MAKERS = frozenset(
     (
-        "arange", "bartlett", "blackman", "empty", "eye", "full", "geomspace", "hamming", "hanning",
-        "identity", "indices", "kaiser", "linspace", "logspace", "ones", "tri", "zeros",
+        "arange", "array_split", "bartlett", "bincount", "blackman", "broadcast_to", "diag",
+        "diag_indices", "diagflat", "diagonal", "diff", "dsplit", "empty", "eye", "fft", "fftfreq",
+        "full", "geomspace", "hamming", "hanning", "hsplit", "identity", "ifft", "indices", "iota",
+        "irfft", "kaiser", "linspace", "logspace", "mask_indices", "one_hot", "ones", "pad",
+        "reshape", "resize", "rfft", "rfftfreq", "split", "tensordot", "tile", "tri",
+        "tril_indices", "tril_indices_from", "triu_indices", "triu_indices_from", "vander",
+        "vsplit", "zeros",
     )
 )  # fmt: skip
-"""Functions whose arguments say how long an array is."""
+"""Functions whose arguments say how long an array is, or how many there are."""
 INSTEAD_OF_LENGTH = (
     "Shapes do not depend on traced values: pass the value as a static argument, "
     "jit(f, static_argnums=...); or make the array as long as it can be, and mask it with "
@@ -257,10 +262,15 @@ class Asker:
         return _INSTEAD_OF_BOOL
 
     @property
-    def makes_array(self) -> bool:
-        """Whether the user calls a function for an array of some length."""
-        root, _, name = self._path.partition(".")
-        return root in ("numpy", "funcgrad") and name.rpartition(".")[2] in _MAKERS
+    def maker(self) -> str:
+        """The function that the user calls for an array of some length, if it is one."""
+        package, _, name = self._path.partition(".")
+        if package not in ("numpy", "funcgrad"):
+            return ""
+        if not self.function:  # there is no source
+            names = (frame.f_code.co_name for frame in self._between)
+            return next((name for name in names if name in _MAKERS), "")
+        return self.function if name.rpartition(".")[2] in _MAKERS else ""
 
     def instead_of_integer(self) -> str:
         """Where an index, a shape or a length is needed."""

@@ -250,10 +250,7 @@ class Tracer:
         if known is not None:
             return bool(known)
         asker = Asker()
-        if asker.makes_array:
-            raise TracerIntegerConversionError(
-                self._message(f"{asker.function}: the shape depends on", INSTEAD_OF_LENGTH)
-            )
+        self._refuse_length(asker)
         raise TracerBoolConversionError(
             self._message(
                 "`if`, `while`, `and`, `or`, `not` and `bool()` need a concrete bool, but this is",
@@ -282,13 +279,20 @@ class Tracer:
         if known is not None and self.aval.dtype.kind in "iu":
             return int(known)
         asker = Asker()
-        if asker.makes_array:
-            what, advice = f"{asker.function}: the shape depends on", INSTEAD_OF_LENGTH
-        else:
-            what = "an index, a shape or a length must be a concrete integer, but this is"
-            advice = asker.instead_of_integer()
-        self.owner.hidden = self._message(what, advice)
+        self._refuse_length(asker)
+        self.owner.hidden = self._message(
+            "an index, a shape or a length must be a concrete integer, but this is",
+            asker.instead_of_integer(),
+        )
         raise TracerIntegerConversionError(self.owner.hidden)
+
+    def _refuse_length(self, asker: Asker) -> None:
+        """Raise the error for a function that the value tells how long an array is."""
+        if asker.maker:
+            self.owner.hidden = self._message(
+                f"{asker.maker}: the shape depends on", INSTEAD_OF_LENGTH
+            )
+            raise TracerIntegerConversionError(self.owner.hidden)
 
     def refuse_array(self) -> NoReturn:
         """Raise the error for a library that wants the values."""
@@ -307,10 +311,10 @@ class Tracer:
 
     def _no_scalar(self, what: str) -> NoReturn:
         self._check_live()
+        asker = Asker()
+        self._refuse_length(asker)
         raise ConcretizationTypeError(
-            self._message(
-                f"{what} needs a concrete value, but this is", Asker().instead_of_scalar()
-            )
+            self._message(f"{what} needs a concrete value, but this is", asker.instead_of_scalar())
         )
 
     def _known(self, kind: str) -> Any:

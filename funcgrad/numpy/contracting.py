@@ -330,7 +330,7 @@ def tensordot(
     check_placement("tensordot", out_sharding=out_sharding)
     x, y = _operands("tensordot", a, b, dtype=preferred_element_type)
     i, j = len(shape_of(x)), len(shape_of(y))
-    if isinstance(axes, int | np.integer):
+    if not np.iterable(axes):
         pairs = [(i - int(axes) + k, k) for k in range(int(axes))]
     else:
         left, right = (np.atleast_1d(side).tolist() for side in axes)

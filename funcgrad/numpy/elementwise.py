@@ -344,16 +344,18 @@ copysign = _inexact(np.copysign, p.copysign)
 nextafter = _inexact(np.nextafter, p.nextafter)
 
 
-def _scaled(factor: float) -> Function:
+def _scaled(ufunc: np.ufunc) -> Function:
     def compute(x: Any) -> Any:
         (x,) = promote_inexact(_real(x, "a conversion of angles"))
-        return p.mul.bind(x, aval_of(x).dtype.type(factor))
+        one = aval_of(x).dtype.type(1)
+        # NumPy's factor, in single precision not the one that is nearest to the quotient.
+        return p.mul.bind(x, ufunc(one))
 
-    return compute
+    return _register(ufunc, compute)
 
 
-deg2rad = radians = _register(np.deg2rad, _scaled(np.pi / 180))
-rad2deg = degrees = _register(np.rad2deg, _scaled(180 / np.pi))
+deg2rad = radians = _scaled(np.deg2rad)
+rad2deg = degrees = _scaled(np.rad2deg)
 UFUNCS[np.radians], UFUNCS[np.degrees] = deg2rad, rad2deg
 
 

@@ -6,6 +6,7 @@ is the primitives `Fft`, `Rfft` and `Irfft`.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -72,6 +73,7 @@ def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> 
 
 def _frequencies(function: Any, n: int, d: Any, dtype: Any, device: Any) -> Any:
     check_placement(function.__name__, device=device)
+    n = operator.index(n)  # NumPy looks at its type
     d = settled(d)
     found = divide(function(n), d) if isinstance(d, Tracer) else function(n, d)
     return found if dtype is None else astype(found, dtype)

@@ -560,8 +560,10 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     ary = as_value(ary, "array_split")
     index = normalize_axis(axis, len(shape_of(ary)), "array_split")
     n = shape_of(ary)[index]
-    if isinstance(indices_or_sections, int | np.integer):
+    if not np.iterable(indices_or_sections):
         k = int(indices_or_sections)
+        if k < 1:
+            raise ValueError(f"array_split: the number of parts must be positive, got {k}.")
         sizes = [n // k + (i < n % k) for i in range(k)]
         bounds = [0, *np.cumsum(sizes).tolist()]
     else:
@@ -575,11 +577,13 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     """As `numpy.split`."""
     ary = as_value(ary, "split")
     n = shape_of(ary)[normalize_axis(axis, len(shape_of(ary)), "split")]
-    if isinstance(indices_or_sections, int | np.integer) and n % int(indices_or_sections):
-        raise ValueError(
-            f"split: an axis of length {n} has no {indices_or_sections} equal parts; use "
-            "array_split for unequal ones."
-        )
+    if not np.iterable(indices_or_sections):
+        k = int(indices_or_sections)
+        if k < 1 or n % k:
+            raise ValueError(
+                f"split: an axis of length {n} has no {k} equal parts; use array_split for "
+                "unequal ones."
+            )
     return array_split(ary, indices_or_sections, axis)
 
 

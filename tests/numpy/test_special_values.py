@@ -152,3 +152,11 @@ def test_multiples_of_the_least_integer(transform: Any, dtype: Any) -> None:
     least = np.iinfo(dtype).min
     x, y = (a.ravel() for a in np.meshgrid(*[np.array([least, least + 1, -6, 0, 1, 4], dtype)] * 2))
     np.testing.assert_array_equal(transform(fnp.lcm)(x, y), np.lcm(x, y))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("ufunc", [np.deg2rad, np.rad2deg])
+def test_conversions_of_angles_are_numpys_to_the_last_digit(ufunc: Any, dtype: Any) -> None:
+    x = np.linspace(-400.0, 400.0, 1001).astype(dtype)
+    np.testing.assert_array_equal(fg.jit(ufunc)(x), ufunc(x))
+    np.testing.assert_array_equal(fg.vjp(ufunc, x)[0], ufunc(x))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -78,20 +79,69 @@ def test_an_array_of_distances() -> None:
     np.testing.assert_array_equal(got, np.roll(A, (1, 4), 1))
 
 
-@pytest.mark.parametrize(
-    "function",
-    [
-        lambda k: fnp.diag(A[0], k),
-        lambda k: fnp.diag(A, k),
-        lambda k: fnp.diagonal(A, k),
-        lambda k: fnp.diagflat(A, k),
-        lambda k: fnp.eye(k),
-    ],
-)
-def test_shapes_do_not_depend_on_traced_values(function: Callable[[Any], Any]) -> None:
-    text = r"a shape or a length|the shape depends on"
-    with pytest.raises(TracerIntegerConversionError, match=text):
-        fg.jit(function)(1)
+# Functions whose results have shapes, or are as many, as the integer says.
+SHAPED: dict[str, Callable[[Any, Any], Any]] = {
+    "eye": lambda m, k: m.eye(k),
+    "identity": lambda m, k: m.identity(k),
+    "tri": lambda m, k: m.tri(k),
+    "diag": lambda m, k: m.diag(A[0], k),
+    "diag of a matrix": lambda m, k: m.diag(A, k),
+    "diagonal": lambda m, k: m.diagonal(A, k),
+    "linalg.diagonal": lambda m, k: m.linalg.diagonal(A, offset=k),
+    "diagflat": lambda m, k: m.diagflat(A, k),
+    "vander": lambda m, k: m.vander(A[0], k),
+    "zeros": lambda m, k: m.zeros((2, k)),
+    "full": lambda m, k: m.full(k, 1.0),
+    "arange": lambda m, k: m.arange(k),
+    "linspace": lambda m, k: m.linspace(0, 1, k),
+    "indices": lambda m, k: m.indices((k, 2)),
+    "triu_indices": lambda m, k: m.triu_indices(k),
+    "tril_indices_from": lambda m, k: m.tril_indices_from(A, k),
+    "diag_indices": lambda m, k: m.diag_indices(k),
+    "mask_indices": lambda m, k: m.mask_indices(k, np.triu),
+    "hamming": lambda m, k: m.hamming(k),
+    "pad": lambda m, k: m.pad(A, k),
+    "tile": lambda m, k: m.tile(A, k),
+    "resize": lambda m, k: m.resize(A, (k, 3)),
+    "reshape": lambda m, k: m.reshape(A, (k, 6)),
+    "broadcast_to": lambda m, k: m.broadcast_to(A[0], (k, 3)),
+    "diff": lambda m, k: m.diff(A, k),
+    "bincount": lambda m, k: m.bincount(np.array([1, 2]), minlength=k),
+    "split": lambda m, k: m.split(A, k),
+    "array_split": lambda m, k: m.array_split(A, k),
+    "tensordot": lambda m, k: m.tensordot(A, A.T, k),
+    "fft.fft": lambda m, k: m.fft.fft(A, k),
+    "fft.rfftfreq": lambda m, k: m.fft.rfftfreq(k),
+}
+
+
+@pytest.mark.parametrize("name", SHAPED)
+def test_shapes_do_not_depend_on_traced_values(name: str) -> None:
+    text = rf"(?s)m\.{name.split(' ')[0]}: the shape depends on a traced .*Shapes do not depend on"
+    for transform in (fg.jit, fg.vmap):
+        with pytest.raises(TracerIntegerConversionError, match=text):
+            transform(lambda k: SHAPED[name](fnp, k))(
+                np.array([1])[() if transform is fg.vmap else 0]
+            )
+
+
+def test_shapes_do_not_depend_on_them_where_there_is_no_source() -> None:
+    for call in ("eye(k)", "diag(A, k)", "diagonal(A, k)", "reshape(A, k)", "fft.fft(A, k)"):
+        function = eval(f"lambda k: fnp.{call}", {"fnp": fnp, "A": A})
+        name = re.split(r"[.(]", call)[-2]
+        with pytest.raises(TracerIntegerConversionError, match=f"^{name}: the shape depends on"):
+            fg.jit(function)(1)
+
+
+def test_parts_are_at_least_one() -> None:
+    for k in (0, -1):
+        with pytest.raises(ValueError, match=f"must be positive, got {k}"):
+            fg.jit(lambda x, k=k: np.array_split(x, k))(A)
+        with pytest.raises(ValueError, match=f"has no {k} equal parts"):
+            fg.jit(lambda x, k=k: np.split(x, k))(A)
+    got = fg.jit(lambda x: np.array_split(x, 2.0, 1))(A)
+    for part, expected in zip(got, np.array_split(A, 2, 1), strict=True):
+        np.testing.assert_array_equal(part, expected)
 
 
 def test_what_is_no_integer() -> None:
