@@ -1,8 +1,9 @@
 """The libraries under test behind one face: how each runs a problem of the benchmarks.
 
 funcgrad takes JAX's names on purpose, so both run the same source. PyTorch runs a definition of
-its own, or the source itself where NumPy's names are enough for it; so does HIPS autograd. A peer
-that is not installed is reported and left out, and so is one that has no definition of a row.
+its own, or the source itself where NumPy's names are enough for it; so does HIPS autograd. Numba
+runs references that are loops. A peer that is not installed is reported and left out, and so is
+one that has no definition of a row.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cache, reduce
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,7 +22,7 @@ import numpy as np
 
 from tests.benchmarks.workload import Problem, Program, leaves, map_arrays
 
-PEERS = ("jax", "torch", "autograd", "values")
+PEERS = ("jax", "torch", "autograd", "numba", "values")
 OWN_PEERS = {"values": "tests.benchmarks.values"}
 """Those that are no packages but modules of the benchmarks."""
 
@@ -37,7 +38,8 @@ class Library:
         wait: Waits until the arrays of a tree are computed.
         compile: Compiles a program; the flag lets a call overwrite its first argument.
         write: The program of a problem, or None where the library cannot run it.
-        differentiate: Value and gradient of a scalar program in some of its arguments.
+        differentiate: Value and gradient of a scalar program in some of its arguments; None where
+            programs must differentiate themselves.
         lacks: Which of some dotted names of JAX's does it lack?
     """
 
@@ -47,7 +49,7 @@ class Library:
     wait: Callable[[Any], Any]
     compile: Callable[[Program, bool], Program]
     write: Callable[[Problem], Program | None]
-    differentiate: Callable[[Program, tuple[int, ...]], Program]
+    differentiate: Callable[[Program, tuple[int, ...]], Program] | None
     lacks: Callable[[Sequence[str]], list[str]] = lambda names: []
 
     def own_tree(self, tree: Any) -> Any:
@@ -57,10 +59,10 @@ class Library:
     def program(self, problem: Problem, differentiate: bool) -> Program | None:
         """The function to be timed, or None where the library cannot run it."""
         written = self.write(problem)
-        if written is None:
+        if written is None or (differentiate and self.differentiate is None):
             return None
         function = written
-        if differentiate:
+        if differentiate and self.differentiate is not None:
             function = self.differentiate(scalar_loss(self.root.numpy, written), problem.argnums)
         return self.compile(function, problem.feedback) if problem.mode != "eager" else function
 
@@ -200,11 +202,28 @@ def values_library(double: bool) -> Library:
     def write(problem: Problem) -> Program | None:
         return problem.values(root) if problem.values is not None else None
 
-    def differentiate(function: Program, argnums: tuple[int, ...]) -> Program:
-        raise NotImplementedError("programs of values differentiate themselves")
-
     root = importlib.import_module(OWN_PEERS["values"])
-    return Library("values", root, np.array, finished, as_it_is, write, differentiate)
+    return Library("values", root, np.array, finished, as_it_is, write, None)
+
+
+@cache
+def compiled_loops(function: Program) -> Program:
+    """Loops as Numba compiles them."""
+    program: Program = importlib.import_module("numba").njit(function)
+    return program
+
+
+def numba_library(double: bool) -> Library:
+    """Numba: the reference where that is loops written by hand."""
+
+    def write(problem: Problem) -> Program | None:
+        return problem.reference if problem.loops else None
+
+    def compiled(function: Program, donate: bool) -> Program:
+        is_compiled = hasattr(function, "py_func")  # where the judge uses it as well
+        return function if is_compiled else compiled_loops(function)
+
+    return Library("numba", importlib.import_module("numba"), np.array, finished, compiled, write, None)
 
 
 CONSTRUCTORS: dict[str, Callable[[bool], Library]] = {
@@ -212,6 +231,7 @@ CONSTRUCTORS: dict[str, Callable[[bool], Library]] = {
     "jax": jax_library,
     "torch": torch_library,
     "autograd": autograd_library,
+    "numba": numba_library,
     "values": values_library,
 }
 
@@ -228,6 +248,17 @@ def installed(peers: Sequence[str]) -> list[str]:
         names = ", ".join(missing)
         print(f"left out, not installed: {names} (pip install '.[bench]')", file=sys.stderr)
     return [name for name in peers if name not in missing]
+
+
+def peers_of(problem: Problem, libraries: Sequence[str]) -> list[str]:
+    """Libraries that have a definition of a problem: the others need not be imported."""
+    known = {
+        "torch": problem.torch is not None or "torch" in problem.as_written,
+        "autograd": "autograd" in problem.as_written,
+        "numba": problem.loops,
+        "values": problem.values is not None,
+    }
+    return [name for name in libraries if known.get(name, True)]
 
 
 def load(names: Sequence[str], dtype: str) -> dict[str, Library]:

@@ -1,4 +1,4 @@
-"""What is measured of a row, as records: the processes of ``fresh.py`` do the work.
+"""What is measured of a row, as records: the processes of ``process.py`` do the work.
 
 A process may use as many processors as the run has threads, by its affinity, which it inherits
 before it imports anything: funcgrad, XLA, OpenBLAS and PyTorch size their pools by that, and
@@ -207,7 +207,7 @@ def child(
     rounds: int,
     caches: Mapping[str, str] = NO_JAX_CACHE,
 ) -> dict[str, Any]:
-    """Run ``fresh.py`` and read what it prints.
+    """Run ``process.py`` and read what it prints.
 
     Args:
         measure: What it measures.
@@ -220,7 +220,7 @@ def child(
     Raises:
         Failure: It ended without a result.
     """
-    module = "tests.benchmarks.fresh"
+    module = "tests.benchmarks.process"
     command = [sys.executable, "-m", module, measure, row.group, row.name]
     command += ["--libraries", *libraries, "--rounds", str(rounds)]
     command += ["--dtype", setting.dtype, "--size", setting.size]

@@ -9,8 +9,11 @@ before anything is timed. A *row* of the benchmarks is a workload or the gradien
         '''Softmax of {rows} rows of {columns} numbers.'''
         ...
 
-Workloads stand in `tests/benchmarks/workloads`, a file for each group of them. Those files import
-NumPy alone, because fresh processes import them before the clock of a first call starts.
+Workloads stand in two sets, a file for each group of them. Those of `tests/benchmarks/workloads`
+are the ones that the library was tuned for; those of `tests/benchmarks/fresh` come from the field's
+catalogues, and nothing is ever tuned for one of them: the distance between the two sets says how
+much of the speed is a mechanism. The files import NumPy alone, because new processes import them
+before the clock of a first call starts.
 """
 
 from __future__ import annotations
@@ -28,22 +31,44 @@ Program = Callable[..., Any]
 Builder = Callable[[Any], Program]
 """Makes a program of a library: of its module, which has the names `numpy`, `lax`, `grad`, ..."""
 
-GROUPS = (
-    "dispatch",
-    "scalars",
-    "elementwise",
-    "reductions",
-    "linear_algebra",
-    "networks",
-    "images",
-    "stencils",
-    "simulation",
-    "statistics",
-    "derivatives",
-    "indexing",
-    "signals",
-    "programs",
-)
+SETS = {
+    "tuned": (
+        "dispatch",
+        "scalars",
+        "elementwise",
+        "reductions",
+        "linear_algebra",
+        "networks",
+        "images",
+        "stencils",
+        "simulation",
+        "statistics",
+        "derivatives",
+        "indexing",
+        "signals",
+        "programs",
+    ),
+    "fresh": (
+        "kernels",
+        "eliminations",
+        "weather",
+        "filters",
+        "particles",
+        "lattices",
+        "estimation",
+        "control",
+        "iterations",
+        "models",
+        "complex_numbers",
+        "integers",
+        "pricing",
+        "pictures",
+    ),
+}
+"""The groups of each set, which is a folder: see `FOLDERS`."""
+
+FOLDERS = {"tuned": "tests.benchmarks.workloads", "fresh": "tests.benchmarks.fresh"}
+GROUPS = tuple(group for groups in SETS.values() for group in groups)
 SIZES = ("small", "normal", "large")
 
 FORWARD, GRADIENT, BOTH = (False,), (True,), (False, True)
@@ -75,6 +100,7 @@ class Problem:
         sampling_error: Allowed error of a result that is random.
         complex_step: The reference takes complex numbers, and jumps: finite differences cannot
             judge gradients.
+        loops: The reference is loops over elements that Numba compiles: a peer of this name.
     """
 
     arguments: tuple[Any, ...]
@@ -91,6 +117,7 @@ class Problem:
     agreeing: float = 1.0
     sampling_error: float = 0.0
     complex_step: bool = False
+    loops: bool = False
 
 
 @dataclass(frozen=True)
@@ -183,14 +210,24 @@ def workload(
 def all_rows() -> dict[str, Row]:
     """Every row by its name, group by group."""
     for group in GROUPS:
-        importlib.import_module(f"tests.benchmarks.workloads.{group}")
+        import_group(group)
     found = (Row(each, gradient) for each in _workloads.values() for gradient in each.rows)
     return {row.name: row for row in sorted(found, key=lambda row: GROUPS.index(row.group))}
 
 
+def set_of(group: str) -> str:
+    """The set that a group belongs to."""
+    return next(name for name, groups in SETS.items() if group in groups)
+
+
+def import_group(group: str) -> None:
+    """Register the workloads of a group."""
+    importlib.import_module(f"{FOLDERS[set_of(group)]}.{group}")
+
+
 def row_of(group: str, name: str) -> Row:
     """One row, for a process that shall import no other group."""
-    importlib.import_module(f"tests.benchmarks.workloads.{group}")
+    import_group(group)
     is_gradient = name not in _workloads
     return Row(_workloads[name.removesuffix("-gradient") if is_gradient else name], is_gradient)
 

@@ -1,6 +1,6 @@
 """One measurement of one row, in a process of its own; prints a line of JSON.
 
-    python -m tests.benchmarks.fresh speed networks wide-step --libraries funcgrad jax
+    python -m tests.benchmarks.process speed networks wide-step --libraries funcgrad jax
 
 ``measures.py`` starts these processes and says which processors they may use. Libraries are
 imported by name, each only where it is measured: a first call includes its import.
@@ -14,10 +14,11 @@ import json
 import statistics
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks.libraries import Library, load
+from tests.benchmarks.libraries import Library, compiled_loops, load, peers_of
 from tests.benchmarks.sides import Call, prepare, sides, verified_calls
 from tests.benchmarks.spinning import durations, spinning_process
 from tests.benchmarks.stopwatch import Side, interleave
@@ -28,7 +29,10 @@ def verified_sides(args: argparse.Namespace) -> list[Side]:
     """What is timed, after its results were compared with NumPy's."""
     row = row_of(args.group, args.row)
     problem = row.workload.problem(args.size)
-    calls = verified_calls(load(args.libraries, args.dtype), row, problem, args.dtype)
+    if problem.loops:
+        problem = replace(problem, reference=compiled_loops(problem.reference))
+    libraries = load(peers_of(problem, args.libraries), args.dtype)
+    calls = verified_calls(libraries, row, problem, args.dtype)
     return sides(calls, problem, args.dtype)
 
 
