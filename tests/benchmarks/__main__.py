@@ -1,6 +1,7 @@
 """Measure funcgrad beside its peers.
 
     python -m tests.benchmarks                                   the speed of every row
+    python -m tests.benchmarks --set fresh                       that nothing was tuned for
     python -m tests.benchmarks --only stencils 'softmax*' --threads 1 2
     python -m tests.benchmarks --measure speed first busy memory --dtype float32 float64
     python -m tests.benchmarks --output docs/benchmarks.md --plot docs/benchmarks
@@ -23,7 +24,7 @@ from pathlib import Path
 from tests.benchmarks.libraries import PEERS, installed, load
 from tests.benchmarks.measures import MEASURES, Record, Setting, import_record, measure
 from tests.benchmarks.report import OURS, page
-from tests.benchmarks.workload import GROUPS, SIZES, Row, all_rows, select
+from tests.benchmarks.workload import GROUPS, SETS, SIZES, Row, all_rows, select, set_of
 
 MARKER = "<!-- measured: everything below is written by python -m tests.benchmarks -->"
 
@@ -132,6 +133,7 @@ def parser() -> argparse.ArgumentParser:
         default=["*"],
         help="rows or groups, as a shell matches",
     )
+    add("--set", nargs="+", choices=SETS, default=list(SETS), help="tuned rows, fresh ones")
     add("--list", action="store_true", help="show the rows and what they compute, measure nothing")
     add(
         "--measure",
@@ -166,7 +168,7 @@ def main() -> None:
     arguments = parser()
     args = arguments.parse_args()
     try:
-        rows = list(select(all_rows(), args.only))
+        rows = [row for row in select(all_rows(), args.only) if set_of(row.group) in args.set]
     except ValueError as error:
         arguments.error(f"argument --only: {error}")
     if args.list:

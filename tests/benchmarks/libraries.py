@@ -223,7 +223,9 @@ def numba_library(double: bool) -> Library:
         is_compiled = hasattr(function, "py_func")  # where the judge uses it as well
         return function if is_compiled else compiled_loops(function)
 
-    return Library("numba", importlib.import_module("numba"), np.array, finished, compiled, write, None)
+    return Library(
+        "numba", importlib.import_module("numba"), np.array, finished, compiled, write, None
+    )
 
 
 CONSTRUCTORS: dict[str, Callable[[bool], Library]] = {

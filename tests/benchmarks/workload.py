@@ -233,7 +233,7 @@ def row_of(group: str, name: str) -> Row:
 
 
 def select(rows: dict[str, Row], patterns: Sequence[str]) -> Iterator[Row]:
-    """The rows whose name, group or workload matches one of the patterns of a shell.
+    """The rows whose name or group matches one of the patterns of a shell.
 
     Raises:
         ValueError: A pattern matches nothing.

@@ -260,7 +260,7 @@ def nussinov(n: int) -> Problem:
 
 @workload(small=(6, 2), normal=(64, 2), large=(400, 5), rows=FORWARD)
 def seidel(n: int, sweeps: int) -> Problem:
-    """Gauss and Seidel's mean of nine neighbours, {sweeps} sweeps of {n}^2, in place (PolyBench)."""
+    """Gauss and Seidel's mean of nine neighbours, {sweeps} sweeps of {n}^2 (PolyBench)."""
 
     def program(xp: Any) -> Callable[..., Any]:
         def run(a: Any) -> Any:
@@ -293,7 +293,7 @@ def seidel(n: int, sweeps: int) -> Problem:
 
 @workload(small=(6, 2), normal=(100, 10), large=(500, 20), rows=BOTH)
 def adi(n: int, steps: int) -> Problem:
-    """Alternating directions, {steps} steps of {n}^2: sweeps along rows, then columns (PolyBench)."""
+    """Alternating directions, {steps} steps of {n}^2: sweeps along rows and columns (PolyBench)."""
     c = 0.3
 
     def program(xp: Any) -> Callable[..., Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.benchmarks.workload import BOTH, FORWARD, GRADIENT, Problem, workload
+from tests.benchmarks.workload import FORWARD, GRADIENT, Problem, workload
 
 
 @workload(small=(50, 40), normal=(500, 400), large=(5000, 2000), rows=FORWARD)
@@ -120,42 +120,6 @@ def expectation_maximization(count: int, parts: int, steps: int) -> Problem:
     return Problem(arguments, program, loop(np), torch=loop, tolerance=30.0)
 
 
-@workload(small=(30, 9), normal=(3000, 500), large=(100_000, 2000), rows=BOTH)
-def density_estimate(count: int, places: int) -> Problem:
-    """Epanechnikov's density of {count} numbers at {places} places, bandwidth differentiated."""
-
-    def formula(xnp: Any) -> Callable[..., Any]:
-        def run(x: Any, at: Any, width: Any) -> Any:
-            z = (at[:, None] - x[None, :]) / width
-            inside = 1.0 - z * z
-            return xnp.mean(xnp.where(inside > 0.0, 0.75 * inside, 0.0), 1) / width
-
-        return run
-
-    def loops(x, at, width):
-        found = np.empty_like(at)
-        for i in range(places):
-            s = 0.0
-            for j in range(count):
-                z = (at[i] - x[j]) / width[0]
-                if z * z < 1.0:
-                    s += 0.75 * (1.0 - z * z)
-            found[i] = s / count / width[0]
-        return found
-
-    rng = np.random.default_rng(0)
-    arguments = rng.normal(size=count), np.linspace(-2.0, 2.0, places), np.array([0.4])
-    return Problem(
-        arguments,
-        lambda xp: formula(xp.numpy),
-        loops,
-        argnums=(0, 1, 2),
-        as_written=("torch",),
-        loops=True,
-        tolerance=30.0,
-    )
-
-
 @workload(small=(12, 15), normal=(5000, 6000), large=(100_000, 120_000), rows=FORWARD)
 def rank_test(n: int, m: int) -> Problem:
     """Mann and Whitney's statistic of {n} and {m} numbers by one sort, ties share their ranks."""
@@ -246,7 +210,7 @@ def kernel_ridge(count: int, d: int) -> Problem:
 
 
 @workload(small=(3, 10), normal=(100, 500), large=(1000, 2000), rows=FORWARD)
-def autocorrelated_chain(chains: int, steps: int) -> Problem:
+def metropolis(chains: int, steps: int) -> Problem:
     """Metropolis' chains by `vmap` of `scan` with `cond`: {chains} chains of {steps} steps."""
 
     def program(xp: Any) -> Callable[..., Any]:

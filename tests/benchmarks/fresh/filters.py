@@ -86,9 +86,7 @@ def kalman(steps: int, states: int, sensors: int) -> Problem:
     rng = np.random.default_rng(0)
     a = 0.9 * np.linalg.qr(rng.normal(size=(states, states)))[0]
     arguments = a, rng.normal(size=(sensors, states)), rng.normal(size=(steps, sensors))
-    return Problem(
-        arguments, program, loop(np), argnums=(0, 1, 2), torch=loop, tolerance=100.0
-    )
+    return Problem(arguments, program, loop(np), argnums=(0, 1, 2), torch=loop, tolerance=100.0)
 
 
 @workload(small=(40, 3), normal=(4096, 50), large=(65_536, 100), rows=FORWARD)
@@ -101,7 +99,7 @@ def particle_filter(count: int, steps: int) -> Problem:
         def run(x: Any, noise: Any, shifts: Any, seen: Any) -> Any:
             def step(x: Any, given: Any) -> Any:
                 noise, shift, y = given
-                x = 0.5 * x + 2.0 * xnp.sin(x) + noise
+                x = 0.8 * x + 0.2 * xnp.sin(x) + noise
                 weights = xnp.exp(-0.5 * (y - 0.5 * x) ** 2)
                 sums = xnp.cumsum(weights)
                 places = (xnp.arange(count, dtype=x.dtype) + shift) / count * sums[-1]
@@ -118,7 +116,7 @@ def particle_filter(count: int, steps: int) -> Problem:
         for t in range(steps):
             total, weighted = 0.0, 0.0
             for i in range(count):
-                value = 0.5 * x[i] + 2.0 * np.sin(x[i]) + noise[t, i]
+                value = 0.8 * x[i] + 0.2 * np.sin(x[i]) + noise[t, i]
                 weight = np.exp(-0.5 * (seen[t] - 0.5 * value) ** 2)
                 total += weight
                 weighted += weight * value

@@ -69,30 +69,6 @@ def bicg(n: int, m: int) -> Problem:
     )
 
 
-@workload(small=(6, 4), normal=(900, 1000), large=(3900, 4000), rows=BOTH)
-def atax(n: int, m: int) -> Problem:
-    """a^T (a x) with a matrix {n} x {m} (PolyBench)."""
-
-    def loops(a, x):
-        y = np.zeros_like(x)
-        for i in range(n):
-            s = 0.0
-            for j in range(m):
-                s += a[i, j] * x[j]
-            for j in range(m):
-                y[j] += a[i, j] * s
-        return y
-
-    return Problem(
-        normal((n, m), (m,)),
-        lambda xp: lambda a, x: a.T @ (a @ x),
-        loops,
-        argnums=(0, 1),
-        as_written=("torch",),
-        loops=True,
-    )
-
-
 @workload(small=(6, 4), normal=(300, 200), large=(1200, 1000), rows=BOTH)
 def syrk(n: int, m: int) -> Problem:
     """Lower triangle of an update of rank {m} of a matrix {n} x {n} (PolyBench)."""
@@ -142,35 +118,6 @@ def trmm(n: int, m: int) -> Problem:
         lambda xp: formula(xp.numpy),
         loops,
         argnums=(0, 1),
-        as_written=("torch",),
-        loops=True,
-    )
-
-
-@workload(small=(6, 4), normal=(240, 200), large=(1200, 1000), rows=FORWARD)
-def symm(n: int, m: int) -> Problem:
-    """A symmetric matrix {n} x {n}, kept as a triangle, times a matrix {n} x {m} (PolyBench)."""
-
-    def formula(xnp: Any) -> Callable[..., Any]:
-        def run(a: Any, b: Any, c: Any) -> Any:
-            return ALPHA * ((xnp.tril(a) + xnp.tril(a, -1).T) @ b) + BETA * c
-
-        return run
-
-    def loops(a, b, c):
-        found = np.empty_like(b)
-        for i in range(n):
-            for j in range(m):
-                s = 0.0
-                for k in range(n):
-                    s += (a[i, k] if k <= i else a[k, i]) * b[k, j]
-                found[i, j] = ALPHA * s + BETA * c[i, j]
-        return found
-
-    return Problem(
-        normal((n, n), (n, m), (n, m)),
-        lambda xp: formula(xp.numpy),
-        loops,
         as_written=("torch",),
         loops=True,
     )
@@ -294,105 +241,3 @@ def predictors(n: int) -> Problem:
         as_written=("torch",),
         loops=True,
     )
-
-
-@workload(small=(8,), normal=(400,), large=(2000,), rows=BOTH)
-def general_recurrence(n: int) -> Problem:
-    """w_i = 0.01 + sum over k < i of b_ik w_k, for {n} numbers: `fori_loop` (Livermore 6)."""
-
-    def program(xp: Any) -> Callable[..., Any]:
-        def run(b: Any, start: Any) -> Any:
-            def body(i: Any, w: Any) -> Any:
-                return w.at[i].set(0.01 + b[i] @ w)  # later elements are still zero
-
-            empty = xp.numpy.zeros_like(b[0]).at[0].set(start)
-            return xp.lax.fori_loop(1, n, body, empty)
-
-        return run
-
-    def loops(b, start):
-        w = np.zeros_like(b[0])
-        w[0] = start
-        for i in range(1, n):
-            s = 0.01
-            for k in range(i):
-                s += b[i, k] * w[k]
-            w[i] = s
-        return w
-
-    b = np.random.default_rng(0).normal(size=(n, n)) / n
-    return Problem((b, np.array(0.3)), program, loops, loops=True, tolerance=10.0)
-
-
-@workload(small=(8,), normal=(4000,), large=(200_000,), rows=BOTH)
-def discrete_ordinates(n: int) -> Problem:
-    """Transport by discrete ordinates through {n} cells, each of the one before (Livermore 20)."""
-
-    def step(xnp: Any, flux: Any, cell: Any) -> tuple[Any, Any]:
-        g, source, sigma, weight = cell
-        quotient = xnp.clip(source / (sigma + flux), 0.1, 2.0)
-        value = (source + weight * flux * quotient) / (sigma + weight * quotient)
-        return value + g * (value - flux), value
-
-    def program(xp: Any) -> Callable[..., Any]:
-        def run(g: Any, source: Any, sigma: Any, weight: Any) -> Any:
-            flux = xp.numpy.ones_like(g[0])
-            cells = (g, source, sigma, weight)
-            return xp.lax.scan(lambda f, cell: step(xp.numpy, f, cell), flux, cells)[1]
-
-        return run
-
-    def loops(g, source, sigma, weight):
-        found = np.empty_like(g)
-        flux = 1.0
-        for k in range(n):
-            quotient = min(max(source[k] / (sigma[k] + flux), 0.1), 2.0)
-            value = (source[k] + weight[k] * flux * quotient) / (sigma[k] + weight[k] * quotient)
-            found[k] = value
-            flux = value + g[k] * (value - flux)
-        return found
-
-    rng = np.random.default_rng(0)
-    arguments = tuple(
-        rng.uniform(*bounds, n) for bounds in ((-0.3, 0.3), (0.5, 1.5), (0.5, 1.5), (0.2, 0.4))
-    )
-    return Problem(
-        arguments, program, loops, argnums=(0, 1, 2, 3), loops=True, tolerance=30.0
-    )
-
-
-@workload(small=(6, 7, 1), normal=(60, 60, 1), large=(400, 400, 1), rows=FORWARD)
-def implicit_hydrodynamics(rows: int, columns: int, sweeps: int) -> Problem:
-    """Implicit hydrodynamics, {sweeps} Gauss-Seidel sweep over {rows} x {columns} (Livermore 23)."""
-    relax = 0.175
-
-    def program(xp: Any) -> Callable[..., Any]:
-        def run(za: Any, zb: Any, zu: Any, zv: Any, zr: Any, zz: Any) -> Any:
-            def column(j: Any, za: Any) -> Any:
-                def cell(k: Any, za: Any) -> Any:
-                    right = za[k, j + 1] * zr[k, j] + za[k, j - 1] * zb[k, j]
-                    below = za[k + 1, j] * zu[k, j] + za[k - 1, j] * zv[k, j] + zz[k, j]
-                    return za.at[k, j].add(relax * (right + below - za[k, j]))
-
-                return xp.lax.fori_loop(1, rows - 1, cell, za)
-
-            def sweep(_: Any, za: Any) -> Any:
-                return xp.lax.fori_loop(1, columns - 1, column, za)
-
-            return xp.lax.fori_loop(0, sweeps, sweep, za)
-
-        return run
-
-    def loops(za, zb, zu, zv, zr, zz):
-        za = za.copy()
-        for _ in range(sweeps):
-            for j in range(1, columns - 1):
-                for k in range(1, rows - 1):
-                    right = za[k, j + 1] * zr[k, j] + za[k, j - 1] * zb[k, j]
-                    below = za[k + 1, j] * zu[k, j] + za[k - 1, j] * zv[k, j] + zz[k, j]
-                    za[k, j] += relax * (right + below - za[k, j])
-        return za
-
-    rng = np.random.default_rng(0)
-    arguments = tuple(0.3 * rng.normal(size=(rows, columns)) for _ in range(6))
-    return Problem(arguments, program, loops, loops=True, tolerance=10.0)
