@@ -106,6 +106,8 @@ def bincount(
         if x.size and x.min() < 0:
             raise ValueError("'list' argument must have no negative elements")
         length = length or builtins.max(int(x.max()) + 1 if x.size else 0, minlength)
+    if length is None and not aval_of(x).size:
+        length = minlength
     if length is None:
         raise ConcretizationTypeError(
             x._message(

@@ -393,6 +393,14 @@ def _kept(out: Any, shape: tuple[int, ...], axes: Sequence[int], keepdims: bool)
     return s.reshape(out, tuple(1 if i in axes else n for i, n in enumerate(shape)))
 
 
+def _largest(sizes: Any, axes: tuple[int, ...]) -> Any:
+    """The largest size, 0 of none."""
+    shape = shape_of(sizes)
+    if all(shape[i] for i in axes):
+        return ReduceMax(axes).bind(sizes)
+    return np.zeros(s.drop_axes(shape, axes), aval_of(sizes).dtype)
+
+
 def _vector_norm(x: Any, axes: tuple[int, ...], order: Any) -> Any:
     """Norms over ``axes``; where the 2-norm and roots are 0 so are their derivatives."""
     if order is None or order == 2:
@@ -400,7 +408,7 @@ def _vector_norm(x: Any, axes: tuple[int, ...], order: Any) -> Any:
     if isinstance(order, str):
         raise ValueError(f"Invalid norm order '{order}' for vectors")
     if order == np.inf:
-        return ReduceMax(axes).bind(_size(x))
+        return _largest(_size(x), axes)
     if order == -np.inf:
         return ReduceMin(axes).bind(_size(x))
     dtype = real_dtype(aval_of(x).dtype)
@@ -423,8 +431,8 @@ def _matrix_norm(x: Any, axes: tuple[int, int], order: Any) -> Any:
     if order in (1, -1, np.inf, -np.inf):
         summed, other = (row, column) if order in (1, -1) else (column, row)
         lines = ReduceSum((summed,)).bind(_size(x))
-        extreme = ReduceMax if order > 0 else ReduceMin
-        return extreme((other - (other > summed),)).bind(lines)
+        across = (other - (other > summed),)
+        return _largest(lines, across) if order > 0 else ReduceMin(across).bind(lines)
     if order not in (2, -2, "nuc"):
         raise ValueError("Invalid norm order for matrices.")
     ndim = len(shape_of(x))
@@ -435,7 +443,7 @@ def _matrix_norm(x: Any, axes: tuple[int, int], order: Any) -> Any:
     last = (len(rest),)
     if order == "nuc":
         return ReduceSum(last).bind(values)
-    return (ReduceMax if order == 2 else ReduceMin)(last).bind(values)
+    return _largest(values, last) if order == 2 else ReduceMin(last).bind(values)
 
 
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
@@ -483,6 +491,8 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
 def cond(x: Any, p: Any = None) -> Any:
     """As `numpy.linalg.cond`."""
     x = matrix(x, "cond")
+    if not aval_of(x).size:
+        raise LinAlgError(f"cond is not defined on empty arrays, got {aval_of(x)}.")
     if p in (None, 2, -2):
         values = primitives.SingularValues().bind(x)
         first, last = getitem(values, (..., 0)), getitem(values, (..., -1))

@@ -102,7 +102,7 @@ def argsort(
 
 def _check_kth(kth: Any, n: int) -> None:
     for k in np.atleast_1d(kth).tolist():
-        if not -n <= k < n:
+        if n and not -n <= k < n:
             raise ValueError(f"kth(={k}) out of bounds ({n})")
 
 

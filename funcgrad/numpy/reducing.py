@@ -595,7 +595,12 @@ def _quantile(
     lines, axes = _lines(p.convert(x, dtype), axis, name)
     q = to_dtype(q, dtype)
     flat = s.reshape(q, (aval_of(q).size,))
-    if weights is None:
+    *rows, length = shape_of(lines)
+    if not length:
+        if name in ("quantile", "percentile"):
+            raise IndexError(f"{name}: an axis of length 0 has no quantiles.")
+        picked = np.full((*shape_of(flat), *rows), np.nan, dtype)
+    elif weights is None:
         picked = _pick(Sort(len(shape_of(lines)) - 1).bind(lines), flat, method, skips_nan)
     else:
         if method != "inverted_cdf":
@@ -612,8 +617,6 @@ def _pick(lines: Any, q: Any, method: str, skips_nan: bool) -> Any:
     """Quantiles ``q``, in front, of sorted lines along the last axis; nan where a line has one."""
     axis = len(shape_of(lines)) - 1
     dtype, length = aval_of(lines).dtype, shape_of(lines)[axis]
-    if not length:
-        raise IndexError("quantile: an axis of length 0 has no quantiles.")
     if skips_nan:
         count = sum(p.bitwise_not.bind(p.isnan.bind(lines)), axis, keepdims=True)
         low, high, weight = _position(q, p.convert(count, dtype), method)

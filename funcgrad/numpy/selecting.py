@@ -1054,6 +1054,8 @@ def interp(
         raise ShapeError(
             f"interp: xp and fp must be lines of one length, got {aval_of(xp)} and {aval_of(fp)}."
         )
+    if not shape_of(xp)[0]:
+        raise ShapeError("interp: there are no points, xp is empty.")
     if period is not None:
         x, xp, fp = _periodic(x, xp, fp, np.abs(period))
         left = right = None

@@ -344,11 +344,11 @@ def reshape(
     size = aval_of(a).size
     if -1 in shape:
         known = int(np.prod([n for n in shape if n != -1], dtype=np.int64))
-        if shape.count(-1) > 1 or (size % known if known else size):
+        if shape.count(-1) > 1 or not known or size % known:
             raise ShapeError(
                 f"reshape: {aval_of(a)} with {size} elements does not fit shape {shape}."
             )
-        shape = tuple(size // max(known, 1) if n == -1 else n for n in shape)
+        shape = tuple(size // known if n == -1 else n for n in shape)
     found = s.reshape(a, shape)
     if copy is None or not isinstance(found, np.ndarray):
         return found

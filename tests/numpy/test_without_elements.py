@@ -109,3 +109,80 @@ def test_arrays_of_objects_that_are_numbers() -> None:
     ):
         assert found.dtype == np.float64
         assert found.tolist() == [2.0, 5.0]
+
+
+# Reductions to numbers that NumPy gives without a single element.
+REDUCTIONS: dict[str, Any] = {
+    "median": np.median,
+    "median, kept": lambda x, axis: np.median(x, axis, keepdims=True),
+    "nanmedian": np.nanmedian,
+    "nanquantile": lambda x, axis: np.nanquantile(x, 0.3, axis),
+    "nanpercentile": lambda x, axis: np.nanpercentile(x, 30, axis, method="lower"),
+    "mean": np.mean,
+    "nanmean": np.nanmean,
+    "std": np.std,
+    "norm": lambda x, axis: np.linalg.norm(x, axis=axis),
+    "norm 1": lambda x, axis: np.linalg.norm(x, 1, axis),
+    "norm inf": lambda x, axis: np.linalg.norm(x, np.inf, axis),
+    "vector_norm inf": lambda x, axis: np.linalg.vector_norm(x, axis=axis, ord=np.inf),
+    "partition": lambda x, axis: np.partition(x, 3, axis),
+}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_reductions_of_nothing_are_numpys(name: str, dtype: str) -> None:
+    f = REDUCTIONS[name]
+    for shape, axes in (((0,), (0, -1)), ((0, 3), (0, 1, (0, 1))), ((3, 0), (0, 1))):
+        x = np.zeros(shape, dtype)
+        for axis in axes:
+            if name == "partition" and (isinstance(axis, tuple) or shape[axis]):
+                continue
+            with np.errstate(all="ignore"):
+                expected = np.asarray(f(x, axis))
+            for found in (
+                fg.jit(lambda x, axis=axis: f(x, axis))(x),
+                fg.vjp(lambda x, axis=axis: f(x, axis), x)[0],
+                fg.vmap(lambda x, axis=axis: f(x, axis))(x[None])[0],
+            ):
+                assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+                np.testing.assert_array_equal(found, expected)
+
+
+def test_norms_of_matrices_without_elements() -> None:
+    for shape in ((0, 3), (3, 0)):
+        for order in (1, 2, np.inf, "fro", "nuc"):
+            x = np.zeros(shape)
+            assert fg.jit(lambda x, order=order: np.linalg.norm(x, order))(x) == 0.0
+            assert fg.grad(lambda x, order=order: np.linalg.norm(x, order))(x).shape == shape
+
+
+def test_several_quantiles_of_nothing() -> None:
+    """All of them are there; NumPy's own function loses their axis."""
+    found = fg.jit(lambda x: np.nanquantile(x, [0.2, 0.5], axis=0))(np.zeros((0, 3)))
+    np.testing.assert_array_equal(found, np.full((2, 3), np.nan))
+
+
+def test_counts_of_nothing() -> None:
+    for length in (0, 3):
+        found = fg.jit(lambda x, n=length: np.bincount(x, minlength=n))(np.zeros(0, int))
+        np.testing.assert_array_equal(found, np.zeros(length, int))
+
+
+@pytest.mark.parametrize(
+    ("function", "error", "text"),
+    [
+        (lambda x: np.quantile(x, 0.5), IndexError, "quantile: an axis of length 0"),
+        (lambda x: np.percentile(x, 50, 0), IndexError, "percentile: an axis of length 0"),
+        (lambda x: np.interp([1.0], x, x), ShapeError, "interp: there are no points"),
+        (lambda x: np.linalg.cond(x[None]), np.linalg.LinAlgError, "cond is not defined on empty"),
+        (lambda x: np.reshape(x, (0, -1)), ShapeError, r"does not fit shape \(0, -1\)"),
+    ],
+)
+def test_what_numpy_refuses(function: Any, error: type[Exception], text: str) -> None:
+    for call in (fg.jit(function), lambda x: fg.jvp(function, (x,), (x,))):
+        with pytest.raises(error, match=text):
+            call(np.zeros(0))
+    with pytest.raises(ValueError if error is ShapeError else error):
+        function(np.zeros(0))
