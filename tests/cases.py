@@ -513,6 +513,7 @@ ELEMENTARY = [
     *one(el.sqrt, 0.5, 2, ALL),
     *one(el.rsqrt, 0.5, 2, ALL),
     *one(el.cbrt, 0.5, 2),
+    Case(el.complex_reciprocal, (nonzero(2, 3),), "", "DF"),
     *one(el.sin, -2, 2, ALL),
     *one(el.cos, -2, 2, ALL),
     *one(el.tan, -1, 1, ALL),

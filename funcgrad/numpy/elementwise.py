@@ -269,7 +269,9 @@ def _reciprocal(x: Any) -> Any:
     (x,) = _widened(strong(x))
     dtype = aval_of(x).dtype
     one = dtype.type(1)
-    if dtype.kind in "fc":
+    if dtype.kind == "c":
+        return p.complex_reciprocal.bind(x)
+    if dtype.kind == "f":
         return p.div.bind(one, x)
     # Truncated, the quotient is 1 or -1 for these numbers, and 0 for others.
     is_unit = p.equal.bind(x, one)

@@ -951,6 +951,20 @@ def _complex_exp(dtype: np.dtype[Any]) -> str:
     return f"c{8 * dtype.itemsize}({first}, select({im} == 0, {im}, {second}))"
 
 
+class _Reciprocal(Unary):
+    def lower(self, *avals: ShapedArray) -> Any:
+        """NumPy's quotients, by the larger part: a quotient of 1 + 0i has other zeros."""
+        re, im = "real({0})", "imag({0})"
+        is_real = f"abs({im}) <= abs({re})"
+        ratio = f"select({is_real}, {im}, {re}) / select({is_real}, {re}, {im})"
+        size = f"select({is_real}, {re} + {im} * ({ratio}), {re} * ({ratio}) + {im})"
+        first, second = f"select({is_real}, 1, {ratio})", f"select({is_real}, -({ratio}), -1)"
+        return Pointwise(f"c{8 * avals[0].dtype.itemsize}({first} / ({size}), {second} / ({size}))")
+
+
+complex_reciprocal = _Reciprocal(
+    "reciprocal", np.reciprocal, lambda x, y: -y * y, "", kinds="c", code_kinds="c"
+)
 exp = _Exponential("exp", np.exp, lambda x, y: y, "exp({0})", slope="out")
 exp2 = Unary("exp2", np.exp2, lambda x, y: y * _LN2, "exp2({0})")
 expm1 = Unary("expm1", np.expm1, lambda x, y: y + 1, "expm1({0})")

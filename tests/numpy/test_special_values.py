@@ -160,3 +160,37 @@ def test_conversions_of_angles_are_numpys_to_the_last_digit(ufunc: Any, dtype: A
     x = np.linspace(-400.0, 400.0, 1001).astype(dtype)
     np.testing.assert_array_equal(fg.jit(ufunc)(x), ufunc(x))
     np.testing.assert_array_equal(fg.vjp(ufunc, x)[0], ufunc(x))
+
+
+COMPLEX = """
+    negative conjugate absolute square reciprocal sqrt exp exp2 expm1 log log2 log10 log1p sin cos
+    tan sinh cosh tanh arcsin arccos arctan arcsinh arccosh arctanh angle isnan isinf isfinite
+"""
+
+
+def kinds_of(x: Any) -> Any:
+    """NaN, infinities and zeros with their signs, and other numbers."""
+    signed = np.copysign(np.where(np.isinf(x), 2.0, 1.0), x)
+    return np.where(np.isnan(x), 3.0, np.where(np.isinf(x) | (x == 0), signed, 0.0))
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+@pytest.mark.parametrize("name", COMPLEX.split())
+def test_complex_numbers_of_special_parts(name: str, dtype: Any) -> None:
+    ufunc = getattr(np, name)
+    sizes = [0.0, 1e-30, 0.5, 1.0, 3.25, 1e5, INF]
+    parts = np.array([NAN, *sizes, *(-x for x in sizes)])
+    x = np.empty(2 * parts.shape, dtype)
+    x.real, x.imag = parts, parts[:, None]
+    with np.errstate(all="ignore"):
+        expected = ufunc(x)
+        results = fg.jit(ufunc)(x), getattr(fnp, name)(x)
+    if expected.dtype == bool:
+        expected = expected.astype(float)
+    for found in results:
+        for ours, theirs in ((found.real, expected.real), (found.imag, expected.imag)):
+            special = kinds_of(theirs) != 0
+            np.testing.assert_array_equal(kinds_of(ours)[special], kinds_of(theirs)[special])
+        finite = np.isfinite(expected)
+        error = np.abs(found[finite] - expected[finite])
+        assert np.all(error <= 1e-5 * np.abs(expected[finite]))
