@@ -6,7 +6,9 @@ here the interrupt is raised where a call that changes something has just done s
 
 from __future__ import annotations
 
+import re
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -74,7 +76,7 @@ def test_no_trace_stays_current(name: str, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def enter_a_block() -> None:
-    with error_state.without_reports():
+    with error_state.without_reports() as block, block:
         pass
 
 
@@ -121,6 +123,51 @@ def test_numpys_error_state_is_as_before(
     error_state._of_caller.set(None)
     assert left == before
     assert of_caller is None
+
+
+@pytest.mark.parametrize("block", [error_state.without_reports, error_state.without_warnings])
+def test_a_block_is_left_wherever_a_function_begins(block: Any) -> None:
+    """Also where `__exit__` itself does, in which nothing is caught yet."""
+    before = np.geterr()
+
+    def enter(at: int) -> list[str]:
+        begun: list[str] = []
+
+        def begin(frame: Any, event: str, arg: Any) -> None:
+            if event == "call":
+                begun.append(frame.f_code.co_name)
+                if len(begun) == at:
+                    raise KeyboardInterrupt
+
+        sys.setprofile(begin)
+        try:
+            with block() as outer, outer:
+                pass
+        finally:
+            sys.setprofile(None)
+        return begun
+
+    n_functions = len(enter(0))
+    assert n_functions > 6
+    for at in range(1, n_functions + 1):
+        with pytest.raises(KeyboardInterrupt):
+            enter(at)
+        left, of_caller = np.geterr(), error_state._of_caller.get()
+        np.seterr(**before)
+        error_state._of_caller.set(None)
+        assert (left, of_caller) == (before, None), f"interrupted at the function {at}"
+
+
+def test_every_block_is_entered_twice() -> None:
+    blocks = [kind.__name__ for kind in error_state._Block.__subclasses__()]
+    pattern = re.compile(rf"\b({'|'.join(blocks)})\(\)(?! as block, block:)")
+    found = [
+        f"{path.name}: {line}"
+        for path in Path(fg.__file__).parent.rglob("*.py")
+        for line in path.read_text().splitlines()
+        if pattern.search(line)
+    ]
+    assert found == []
 
 
 def test_locks_run_no_python() -> None:

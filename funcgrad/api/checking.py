@@ -164,7 +164,7 @@ def checkify(f: Function, errors: Kinds = user_checks) -> Function:
         staged = StagedFunction(f, args, kwargs, what, paths, carries=True)
         inner = check_program(staged.program, kinds)
         given = [*staged.surroundings(), *staged.leaves]
-        with without_warnings():
+        with without_warnings() as block, block:
             results = evaluate(inner.program, given)
         outs = staged.put_back(results[: inner.n_outputs], what)
         own = Owner(given)

@@ -530,7 +530,7 @@ def _interpreted(program: Program, leaves: Sequence[Any]) -> list[Any]:
         leaf if type(leaf) is np.ndarray else np.asarray(leaf, var.aval.dtype)[()]
         for leaf, var in zip(leaves, program.inputs, strict=True)
     ]
-    with disable_jit(), without_reports():
+    with disable_jit(), without_reports() as block, block:
         outs = evaluate(program, args)
     types = [aval.dtype for aval in program.out_avals]
     arrays = [np.array(out, dtype, order="C") for out, dtype in zip(outs, types, strict=True)]

@@ -187,7 +187,7 @@ def _value_and_grad(
             out = fun(*full, **kwargs)
             return [settled(out)] if not has_aux else _split_aux(out, aux_tree, what)
 
-        with without_warnings():
+        with without_warnings() as block, block:
             outs, linear = linearize_once(flat, leaves, [a is True for a in is_active], what)
             value = outs[0]
             one = _check_scalar(value, holomorphic, what)
@@ -360,7 +360,7 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     leaves, treedef = flatten_values(primals)
     avals = _avals(leaves, primals, what)
     flat = _Flat(fun, treedef, has_aux, what)
-    with without_warnings():
+    with without_warnings() as block, block:
         results, linear = linearize_flat(flat, leaves, [a.dtype.kind in "fc" for a in avals], what)
     outs, aux = flat.split(results)
     pull = VjpFunction(*_signed(flat, outs, avals, linear, what), leaves)
@@ -457,7 +457,7 @@ def jvp(
     avals = _avals(leaves, tuple(primals), what)
     dots = check_tangents(treedef, avals, tuple(tangents), what)
     flat = _Flat(fun, treedef, has_aux, what)
-    with without_warnings():
+    with without_warnings() as block, block:
         results, out_dots = jvp_flat(flat, leaves, dots, what)
     outs, aux = flat.split(results)
     own = Owner([*leaves, *dots, *outs])
@@ -494,7 +494,7 @@ def linearize(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any,
     leaves, treedef = flatten_values(primals)
     avals = _avals(leaves, primals, what)
     flat = _Flat(fun, treedef, has_aux, what)
-    with without_warnings():
+    with without_warnings() as block, block:
         results, linear = linearize_flat(flat, leaves, [a.dtype.kind in "fc" for a in avals], what)
     outs, aux = flat.split(results)
     push = JvpFunction(*_signed(flat, outs, avals, linear, what), leaves)
@@ -713,7 +713,7 @@ class _JacobianPoint:
             return fun(*(replaced.get(i, a) for i, a in enumerate(args)), **kwargs)
 
         self.flat = _Flat(of_chosen, _wrap_tree(self.in_tree), has_aux, what)
-        with without_warnings():
+        with without_warnings() as block, block:
             results, self.linear = linearize_flat(
                 self.flat, self.leaves, [a is True for a in active], what
             )
@@ -783,7 +783,7 @@ class _JacobianPoint:
             absent.extend(r is None for r in results)
             return [np.float64(0) if r is None else r for r in results]
 
-        with without_warnings():
+        with without_warnings() as block, block:
             values, dims = batch_flat(dense, [basis], [0], basis.shape[0], self.what, None)
         return [(None if gone else v, d) for v, d, gone in zip(values, dims, absent, strict=True)]
 

@@ -70,7 +70,7 @@ class VjpFunction(LinearFunction):
     def __call__(self, cotangent: Any) -> tuple[Any, ...]:
         s = self.signature
         cts = check_cotangents(cotangent, s.out_tree, s.out_avals, s.what)
-        with without_warnings():
+        with without_warnings() as block, block:
             pulled = self.linear.pull(cts)
         own = Owner([*self.kept, *cts])
         filled = [
@@ -89,7 +89,7 @@ class JvpFunction(LinearFunction):
         s = self.signature
         what = f"the linear map of {s.what}"
         dots = check_tangents(s.in_tree, s.in_avals, tangents, what)
-        with without_warnings():
+        with without_warnings() as block, block:
             pushed = self.linear.push(dots)
         own = Owner([*self.kept, *dots])
         filled = [

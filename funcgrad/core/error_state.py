@@ -8,7 +8,7 @@ stays in force in derivatives, and callbacks run in the state of whoever called 
 from __future__ import annotations
 
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -18,12 +18,18 @@ _of_caller: ContextVar[State | None] = ContextVar("funcgrad_error_state_of_calle
 
 
 class _Block:
-    """A block with another error state.
+    """A block with another error state, entered twice: ``with block() as outer, outer:``.
 
-    Ctrl-C may arrive between any two of its steps: what was changed until then is undone.
+    Ctrl-C may arrive between any two of its steps: what was changed until then is undone. It may
+    also arrive where `__exit__` begins, before anything there catches it; then the outer one undoes
+    what the inner one did not.
     """
 
-    def __enter__(self) -> None:
+    _is_open = False
+
+    def __enter__(self) -> Self:
+        if self._is_open:
+            return self
         self._before: State = np.geterr()  # type: ignore[assignment]
         self._state = np.errstate(**self.changed(self._before))
         self._outer = _of_caller.get()
@@ -34,8 +40,13 @@ class _Block:
         except BaseException:
             self._undo()
             raise
+        self._is_open = True
+        return self
 
     def __exit__(self, *error: Any) -> None:
+        if not self._is_open:
+            return
+        self._is_open = False
         try:
             self._state.__exit__(*error)
             _of_caller.reset(self._token)

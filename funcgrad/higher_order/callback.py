@@ -68,7 +68,7 @@ class _Callback(Primitive):
         return (self.function,)
 
     def impl(self, *args: Any) -> Any:
-        with using_trace(EVAL), of_caller():
+        with using_trace(EVAL), of_caller() as block, block:
             results = self.function(*map(_copied, args))
         return checked(results, self.out_avals, self.label)
 
@@ -157,7 +157,7 @@ class _ByLane:
         rows = []
         for i in range(self.size):
             lane = [x if d is None else x[i] for x, d in zip(args, self.dims, strict=True)]
-            with of_caller():
+            with of_caller() as block, block:
                 results = single.function(*lane)
             rows.append(checked(results, single.out_avals, single.label))
         return [

@@ -535,7 +535,7 @@ class Executable:
         rest = iter(fresh)
         results = [next(rest) if i is None else arrays[i] for i in self.sources]
         if not self.is_native:
-            with without_reports():
+            with without_reports() as block, block:
                 for k, (part, dying) in enumerate(zip(self._rest, self._dying[1:], strict=True), 1):
                     if isinstance(part, NumpyCall):
                         part(frame, arrays, results, held)
