@@ -23,7 +23,7 @@ from pathlib import Path
 
 from tests.benchmarks.libraries import PEERS, installed, load
 from tests.benchmarks.measures import MEASURES, Record, Setting, import_record, measure
-from tests.benchmarks.report import OURS, page
+from tests.benchmarks.report import OURS, pages, side_by_side
 from tests.benchmarks.workload import GROUPS, SETS, SIZES, Row, all_rows, select, set_of
 
 MARKER = "<!-- measured: everything below is written by python -m tests.benchmarks -->"
@@ -54,6 +54,11 @@ def possible(rows: Sequence[Row]) -> list[Row]:
         else:
             found.append(row)
     return found
+
+
+def rows_of(sets: Sequence[str]) -> dict[str, Row]:
+    """The rows of some sets."""
+    return {name: row for name, row in all_rows().items() if set_of(row.group) in sets}
 
 
 def measure_all(args: argparse.Namespace, rows: Sequence[Row]) -> Iterator[Record]:
@@ -90,13 +95,26 @@ def write_json(path: Path, records: Sequence[Record]) -> None:
     path.write_text(json.dumps([dataclasses.asdict(record) for record in records], indent=1) + "\n")
 
 
-def write_page(text: str, output: Path | None) -> None:
-    """Print the result, or put it into a page below its marker."""
+def write_page(texts: dict[str, str], output: Path | None) -> None:
+    """Print the results of each set, or put them into a page; it keeps those of other sets."""
     if output is None:
-        print(text)
+        print("\n\n".join(texts.values()))
         return
-    kept = output.read_text().partition(MARKER)[0] if output.exists() else ""
-    output.write_text(f"{kept}{MARKER}\n\n{text}\n")
+    kept, _, old = (output.read_text() if output.exists() else "").partition(MARKER)
+    texts = {name: texts.get(name, part_of(old, name)) for name in SETS}
+    parts = [f"{beginning(name)}\n\n{text}" for name, text in texts.items() if text]
+    output.write_text("\n\n".join([f"{kept}{MARKER}", side_by_side(texts), *parts]) + "\n")
+
+
+def beginning(name: str) -> str:
+    """The comment before the part of a page that is about a set."""
+    return f"<!-- {name} rows -->"
+
+
+def part_of(text: str, name: str) -> str:
+    """What a page says about a set."""
+    part = text.partition(beginning(name))[2]
+    return part.partition("\n<!-- ")[0].strip()
 
 
 def pictures(args: argparse.Namespace, records: Sequence[Record]) -> dict[str, list[str]]:
@@ -168,7 +186,7 @@ def main() -> None:
     arguments = parser()
     args = arguments.parse_args()
     try:
-        rows = [row for row in select(all_rows(), args.only) if set_of(row.group) in args.set]
+        rows = list(select(rows_of(args.set), args.only))
     except ValueError as error:
         arguments.error(f"argument --only: {error}")
     if args.list:
@@ -184,7 +202,7 @@ def main() -> None:
     records = latest(records)
     if args.json:
         write_json(args.json, records)
-    write_page(page(records, pictures(args, records)), args.output)
+    write_page(pages(records, pictures(args, records)), args.output)
     failures = [record for record in records if record.error]
     for record in failures:
         print(f"{record.row}: {record.measure} failed: {record.error}", file=sys.stderr)

@@ -7,8 +7,12 @@ whatever other threads they start share these processors.
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
+import select
+import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -23,6 +27,7 @@ from typing import Any
 from tests.benchmarks.workload import Row
 
 ROOT = Path(__file__).parents[2]
+MODULE = "tests.benchmarks.process"
 TIMEOUT_SECONDS = 900
 
 NO_JAX_CACHE = {"JAX_ENABLE_COMPILATION_CACHE": "false"}
@@ -114,7 +119,9 @@ def record(row: Row, setting: Setting, measure: str, **given: Any) -> Record:
 
 def measure_speed(row: Row, setting: Setting) -> list[Record]:
     """Steady state: all sides in one process, turn by turn."""
-    found = child("speed", row, setting, setting.libraries, setting.rounds)
+    if server(setting.libraries, setting.threads).is_stopped:
+        server.cache_clear()
+    found = server(setting.libraries, setting.threads).figures("speed", row, setting)
     return [record(row, setting, name, samples=samples) for name, samples in found.items()]
 
 
@@ -199,6 +206,76 @@ def measure(name: str, row: Row, setting: Setting) -> list[Record]:
         return [record(row, setting, MAIN_RECORDS[name], error=str(error))]
 
 
+class Server:
+    """A process that has imported libraries, and forks one for each row: `process.serve`.
+
+    Args:
+        libraries: The libraries.
+        threads: Processors that it and its forks may use.
+    """
+
+    def __init__(self, libraries: Sequence[str], threads: int) -> None:
+        environment = {**os.environ, **NO_JAX_CACHE}
+        with confined(threads):
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", MODULE, "serve", "--libraries", *libraries],
+                cwd=ROOT,
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        atexit.register(self.stop)
+
+    @property
+    def is_stopped(self) -> bool:
+        """Did it end?"""
+        return self.process.poll() is not None
+
+    def stop(self) -> None:
+        """End it, and a measurement that is under way."""
+        atexit.unregister(self.stop)
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+    def figures(self, measure: str, row: Row, setting: Setting) -> dict[str, Any]:
+        """What a fork measures.
+
+        Raises:
+            Failure: It gave no result. The server is stopped then.
+        """
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        arguments = [measure, row.group, row.name, "--libraries", *setting.libraries]
+        arguments += ["--dtype", setting.dtype, "--size", setting.size]
+        arguments += ["--rounds", str(setting.rounds)]
+        try:
+            self.process.stdin.write(f"{shlex.join(arguments)}\n".encode())
+            self.process.stdin.flush()
+            ready, _, _ = select.select([self.process.stdout], [], [], TIMEOUT_SECONDS)
+            if not ready:
+                raise Failure(f"no result after {TIMEOUT_SECONDS} s")
+            line = self.process.stdout.readline()
+            if not line:
+                raise Failure("the libraries could not be imported")
+        except (OSError, Failure) as error:
+            self.stop()
+            raise Failure(str(error)) from error
+        found: dict[str, Any] = json.loads(line)
+        if "error" in found:
+            raise Failure(found["error"])
+        return found
+
+
+server = cache(Server)
+"""One for the same libraries and number of threads."""
+
+
 def child(
     measure: str,
     row: Row,
@@ -220,8 +297,7 @@ def child(
     Raises:
         Failure: It ended without a result.
     """
-    module = "tests.benchmarks.process"
-    command = [sys.executable, "-m", module, measure, row.group, row.name]
+    command = [sys.executable, "-m", MODULE, measure, row.group, row.name]
     command += ["--libraries", *libraries, "--rounds", str(rounds)]
     command += ["--dtype", setting.dtype, "--size", setting.size]
     environment = {**os.environ, **caches}

@@ -4,16 +4,28 @@
 
 ``measures.py`` starts these processes and says which processors they may use. Libraries are
 imported by name, each only where it is measured: a first call includes its import.
+
+Where the import is not measured, one process imports the libraries for many rows:
+
+    python -m tests.benchmarks.process serve --libraries funcgrad jax
+
+It reads arguments as above, a line for each measurement, and forks a process for it, which has the
+libraries, but none of the threads and compiled programs of other rows.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
 import json
+import os
+import shlex
 import statistics
 import sys
 import time
+import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -137,18 +149,52 @@ MEASURES = {
 }
 
 
+def serve(libraries: Sequence[str]) -> None:
+    """Answer each line of arguments by a line of JSON from a process of its own."""
+    load(libraries, "float32")
+    gc.freeze()
+    warnings.filterwarnings("ignore", "os.fork", RuntimeWarning)  # JAX: no backend has started yet
+    for line in sys.stdin:
+        pid = os.fork()
+        if pid == 0:
+            answer(shlex.split(line))
+            os._exit(0)
+        _, status = os.waitpid(pid, 0)
+        if status:
+            code = os.waitstatus_to_exitcode(status)
+            print(json.dumps({"error": f"exit code {code}"}), flush=True)
+
+
+def answer(arguments: Sequence[str]) -> None:
+    """Print the figures of one measurement, or why there are none."""
+    try:
+        args = parser().parse_args(arguments)
+        found = MEASURES[args.measure](args)
+    except Exception as error:  # whatever a library raises: the other rows are still measured
+        found = {"error": f"{type(error).__name__}: {error}"}
+    print(json.dumps(found), flush=True)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    found = argparse.ArgumentParser()
+    found.add_argument("measure", choices=[*MEASURES, "serve"])
+    found.add_argument("group", nargs="?")
+    found.add_argument("row", nargs="?")
+    found.add_argument("--libraries", nargs="+", default=["funcgrad"])
+    found.add_argument("--dtype", default="float32")
+    found.add_argument("--size", default="normal")
+    found.add_argument("--rounds", type=int, default=9)
+    return found
+
+
 def main() -> None:
     """Entry point."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("measure", choices=MEASURES)
-    parser.add_argument("group")
-    parser.add_argument("row")
-    parser.add_argument("--libraries", nargs="+", default=["funcgrad"])
-    parser.add_argument("--dtype", default="float32")
-    parser.add_argument("--size", default="normal")
-    parser.add_argument("--rounds", type=int, default=9)
-    args = parser.parse_args()
-    print(json.dumps(MEASURES[args.measure](args)))
+    args = parser().parse_args()
+    if args.measure == "serve":
+        serve(args.libraries)
+    else:
+        print(json.dumps(MEASURES[args.measure](args)))
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ import numpy as np
 
 from tests.benchmarks.measures import Record
 from tests.benchmarks.stopwatch import Spread, ratios
+from tests.benchmarks.workload import SETS, set_of
 
 PACKAGES = (
     "funcgrad",
@@ -32,6 +33,7 @@ UNITS = {
     "bytes": ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")),
 }
 OURS = "funcgrad"
+BEHIND = "rows behind / all"
 
 
 @dataclass(frozen=True)
@@ -188,7 +190,7 @@ def mean_table(records: Sequence[Record]) -> str:
     rows = []
     for group, means in mean_rows(records).items():
         rows.append([group, *(f"{means[p]:.2f}" if p in means else "" for p in peers)])
-    behind = ["rows behind / all"]
+    behind = [BEHIND]
     for peer in peers:
         medians = [speeds(r, peer).median for r in records if peer in r.samples]
         behind.append(f"{sum(median < 1 for median in medians)} / {len(medians)}")
@@ -220,13 +222,50 @@ def group_section(group: str, records: Sequence[Record], charts: Sequence[str]) 
     return "\n\n".join(parts)
 
 
-def page(records: Sequence[Record], charts: dict[str, list[str]]) -> str:
-    """Everything, group by group; ``charts`` are the lines that show a group's pictures."""
+def pages(records: Sequence[Record], charts: dict[str, list[str]]) -> dict[str, str]:
+    """What there is to tell about each set of rows that has records."""
+    by_set = {name: [r for r in records if set_of(r.group) == name] for name in SETS}
+    return {name: page(name, found, charts) for name, found in by_set.items() if found}
+
+
+def page(name: str, records: Sequence[Record], charts: dict[str, list[str]]) -> str:
+    """A set of rows, group by group; ``charts`` are the lines that show a group's pictures."""
     groups = dict.fromkeys(record.group for record in records)
     sections = [
         group_section(g, [r for r in records if r.group == g], charts.get(g, [])) for g in groups
     ]
-    return "\n\n".join([machine(), f"## Geometric means\n\n{summary(records)}", *sections])
+    means = f"## Geometric means: {name} rows\n\n{summary(records)}"
+    return "\n\n".join([machine(), means, *sections])
+
+
+def side_by_side(texts: dict[str, str]) -> str:
+    """The totals of all sets, read from their pages: each of those may be from another run."""
+    totals = {name: mean_totals(text) for name, text in texts.items()}
+    headings = dict.fromkeys(heading for found in totals.values() for heading in found)
+    peers = dict.fromkeys(
+        peer for found in totals.values() for cells in found.values() for peer in cells
+    )
+    rows = [
+        [heading, name, *(found[heading].get(peer, "") for peer in peers)]
+        for heading in headings
+        for name, found in totals.items()
+        if heading in found
+    ]
+    heading = ["geometric mean (rows behind / all)", "set", *peers]
+    return f"## Tuned and fresh rows\n\n{table(heading, rows)}"
+
+
+def mean_totals(text: str) -> dict[str, dict[str, str]]:
+    """Heading -> peer -> "mean (behind / all)" of the tables that `summary` writes."""
+    found: dict[str, dict[str, str]] = {}
+    for part in text.split("\n### ")[1:]:
+        heading, _, rest = part.partition("\n")
+        lines = [line.strip("| ").split("|") for line in rest.splitlines() if line[:1] == "|"]
+        cells = {line[0].strip(): [cell.strip() for cell in line[1:]] for line in lines}
+        peers, totals, behind = (cells.get(k, []) for k in ("geometric mean", "total", BEHIND))
+        pairs = zip(peers, totals, behind, strict=False)
+        found[heading] = {peer: f"{total} ({count})" for peer, total, count in pairs if total}
+    return found
 
 
 def machine() -> str:

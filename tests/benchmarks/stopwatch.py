@@ -19,8 +19,9 @@ from tests.heap import small_heap
 
 SAMPLE_SECONDS = 0.05
 # Workers of BLAS and of PyTorch spin for a while after their last product; they must not disturb
-# the next side.
-SETTLE_SECONDS = 0.25
+# the next side. It starts when the process has been idle for a moment, or after the longest pause.
+LONGEST_PAUSE_SECONDS = 0.25
+IDLE_SECONDS = 0.01
 
 
 @dataclass(frozen=True)
@@ -63,9 +64,19 @@ def interleave(sides: Sequence[Side], rounds: int) -> dict[str, list[float]]:
         for turn in range(rounds):
             first = turn % len(sides)
             for side in (*sides[first:], *sides[:first]):
-                time.sleep(SETTLE_SECONDS)
+                settle()
                 result[side.name].append(sample(side, calls[side.name]))
     return result
+
+
+def settle() -> None:
+    """Wait until no thread of this process computes."""
+    end = time.perf_counter() + LONGEST_PAUSE_SECONDS
+    while time.perf_counter() < end:
+        used = time.process_time()
+        time.sleep(IDLE_SECONDS)
+        if time.process_time() - used < IDLE_SECONDS / 10:
+            return
 
 
 def calls_per_sample(side: Side) -> int:

@@ -6,11 +6,14 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.benchmarks.measures import MEASURES
+from tests.benchmarks.measures import MEASURES, Setting, measure, server
+from tests.benchmarks.report import OURS
+from tests.benchmarks.workload import all_rows
 
 ROOT = Path(__file__).parents[2]
 PROGRAM, BUSY = "tests.benchmarks", "tests.benchmarks.busy"
@@ -51,6 +54,37 @@ def test_records_page_and_pictures_of_one_row(tmp_path):
     # Shown again from the records, the page is the same: later records replace earlier ones.
     good("--show", "--input", records, records, *options)
     assert page.read_text() == text
+
+
+def test_a_page_keeps_the_sets_that_were_not_measured(tmp_path):
+    page = tmp_path / "page.md"
+    good(*QUICK, "--only", "small-call", "seidel", "--output", page)
+    before = page.read_text()
+    assert before.index("<!-- tuned rows -->") < before.index("<!-- fresh rows -->")
+    good(*QUICK, "numba", "--set", "fresh", "--only", "seidel", "--output", page)
+    after = page.read_text()
+    assert "| what | funcgrad | numba |" in after
+    assert "## Eliminations" in after
+    tuned = slice(before.index("<!-- tuned rows -->"), before.index("<!-- fresh rows -->"))
+    assert before[tuned] in after
+    with pytest.raises(AssertionError, match="'scale' is no row and no group"):
+        good("--set", "fresh", "--only", "scale")
+
+
+def test_a_server_survives_rows_that_fail_and_is_replaced_if_it_ends():
+    row = all_rows()["small-call"]
+    setting = Setting((OURS,), "float32", "small", 1, 1, 1, 1)
+    wrong = replace(row, workload=replace(row.workload, name="no-such-row"))
+    (failed,) = measure("speed", wrong, setting)
+    assert failed.error == "KeyError: 'no-such-row'"
+    first = server(setting.libraries, setting.threads)
+    (found,) = measure("speed", row, setting)
+    assert found.samples[OURS]
+    assert server(setting.libraries, setting.threads) is first
+    first.stop()
+    (found,) = measure("speed", row, setting)
+    assert found.samples[OURS]
+    server(setting.libraries, setting.threads).stop()
 
 
 def test_a_peer_and_its_picture(tmp_path):

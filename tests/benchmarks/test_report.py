@@ -11,8 +11,9 @@ from tests.benchmarks.report import (
     geometric_mean,
     mean_rows,
     mean_table,
-    page,
+    pages,
     quantity,
+    side_by_side,
 )
 from tests.benchmarks.stopwatch import Spread
 
@@ -102,7 +103,9 @@ def test_the_page_has_every_group_every_setting_and_every_failure():
     failed = record("broken", error="no result after 900 s")
     double = record("fast", dtype="float64", funcgrad=[1.0], jax=[2.0])
     memory = record("fast", measure="memory", funcgrad=[1e6], jax=[2e6])
-    text = page([*RUNS, double, memory, failed], {"stencils": ["![picture](x.svg)"]})
+    texts = pages([*RUNS, double, memory, failed], {"stencils": ["![picture](x.svg)"]})
+    text = texts.pop("tuned")
+    assert not texts
     assert text.count("## Stencils") == text.count("## Networks") == 1
     for part in (
         "![picture](x.svg)",
@@ -113,6 +116,20 @@ def test_the_page_has_every_group_every_setting_and_every_failure():
         "### Time of a call, float32, 2 threads",
     ):
         assert part in text
+
+
+def test_totals_of_sets_stand_side_by_side():
+    fresh = record("new", "kernels", funcgrad=[1.0], jax=[3.0], numba=[0.5])
+    texts = pages([*RUNS, fresh], {})
+    assert "## Geometric means: fresh rows" in texts["fresh"]
+    assert side_by_side(texts).splitlines() == [
+        "## Tuned and fresh rows",
+        "",
+        "| geometric mean (rows behind / all) | set | jax | torch | numba |",
+        "| --- | --- | --- | --- | --- |",
+        "| Time of a call, float32, 2 threads | tuned | 2.08 (1 / 3) | 2.00 (0 / 1) |  |",
+        "| Time of a call, float32, 2 threads | fresh | 3.00 (0 / 1) |  | 0.50 (1 / 1) |",
+    ]
 
 
 def test_pictures_of_every_group(tmp_path):

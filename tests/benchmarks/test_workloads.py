@@ -1,7 +1,8 @@
 """Every workload runs, and what it computes is right; so is the judgement about that.
 
-Each run of the suite verifies funcgrad alone, at small sizes, in one dtype, in this process; the
-nightly one verifies both dtypes, and the peers that are installed.
+Each run of the suite verifies funcgrad alone, at small sizes, in one dtype, in this process: all
+fresh workloads and a sample of the tuned rows. The nightly one verifies the rest, both dtypes, and
+the peers that are installed.
 """
 
 from __future__ import annotations
@@ -12,19 +13,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.benchmarks.libraries import PEERS, is_installed, load
+from tests.benchmarks.libraries import PEERS, is_installed, load, peers_of
 from tests.benchmarks.sides import verified_calls
 from tests.benchmarks.verify import Judge, Mismatch
 from tests.benchmarks.workload import (
     GROUPS,
     SIZES,
     Problem,
+    Row,
     all_rows,
     converted,
     leaves,
     map_arrays,
     row_of,
     select,
+    set_of,
 )
 
 ROWS = all_rows()
@@ -54,9 +57,19 @@ def missing(row):
     return OURS.lacks(row.workload.needs)
 
 
+def is_in_every_run(number: int, row: Row) -> bool:
+    """Every fresh workload, without its gradient where it has another row, and some tuned rows."""
+    if set_of(row.group) == "fresh":
+        return row.differentiate == row.workload.rows[0]
+    return number % 8 == 0
+
+
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(row, marks=pytest.mark.nightly if i % 8 else ()) for i, row in enumerate(ROWS)],
+    [
+        pytest.param(name, marks=() if is_in_every_run(i, row) else pytest.mark.nightly)
+        for i, (name, row) in enumerate(ROWS.items())
+    ],
 )
 def test_funcgrad_computes_what_numpy_computes(name):
     row = ROWS[name]
@@ -78,6 +91,22 @@ def test_peers_compute_what_numpy_computes(peer, dtype):
         if not missing(row):
             calls = verified_calls(libraries, row, row.workload.problem("small"), dtype)
             assert "funcgrad" in calls, row.name
+
+
+def test_there_are_eighty_fresh_workloads():
+    fresh = {row.workload.name for row in ROWS.values() if set_of(row.group) == "fresh"}
+    assert len(fresh) == 80
+
+
+def test_numba_runs_references_that_are_loops():
+    row = ROWS["seidel"]
+    problem = row.workload.problem("small")
+    assert peers_of(problem, ["funcgrad", "torch", "numba", "values"]) == ["funcgrad", "numba"]
+    calls = verified_calls(load(["numba"], "float64"), row, problem, "float64")
+    assert hasattr(calls["numba"].program, "py_func")
+    gradient = ROWS["adi-gradient"]
+    problem = gradient.workload.problem("small")
+    assert verified_calls(load(["numba"], "float64"), gradient, problem, "float64") == {}
 
 
 def test_the_workloads_that_the_documentation_promises_are_there():

@@ -240,7 +240,7 @@ def select(rows: dict[str, Row], patterns: Sequence[str]) -> Iterator[Row]:
     """
     for pattern in patterns:
         if not any(_is_match(row, pattern) for row in rows.values()):
-            groups = ", ".join(GROUPS)
+            groups = ", ".join(dict.fromkeys(row.group for row in rows.values()))
             raise ValueError(f"{pattern!r} is no row and no group of rows (groups: {groups})")
     return (row for row in rows.values() if any(_is_match(row, p) for p in patterns))
 

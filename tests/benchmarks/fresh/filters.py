@@ -138,7 +138,7 @@ def particle_filter(count: int, steps: int) -> Problem:
         rng.normal(size=steps),
     )
     # Rounding decides which particle is chosen where two of them meet.
-    return Problem(arguments, program, loops, loops=True, tolerance=300.0, agreeing=0.8)
+    return Problem(arguments, program, loops, loops=True, tolerance=3000.0, agreeing=0.8)
 
 
 @workload(small=(7, 8), normal=(256, 256), large=(1024, 1024), rows=BOTH)

@@ -28,7 +28,7 @@ def mixing_hash(count: int, rounds: int) -> Problem:
     def loops(words):
         found = np.empty_like(words)
         for i in range(count):
-            h = int(words[i])
+            h = np.int64(words[i])
             for k in range(rounds):
                 h = ((h ^ (h >> 15)) * 739982445) & 0xFFFFFFFF
                 h = ((h << 13) | (h >> 19)) & 0xFFFFFFFF

@@ -48,7 +48,7 @@ def ising(n: int, sweeps: int) -> Problem:
             for i in range(n):
                 for j in range(n):
                     if (i + j) % 2 == step % 2:
-                        h = (i * n + j + int(seed[0]) * step) & 0xFFFFFFFF
+                        h = (i * n + j + np.int64(seed[0]) * step) & 0xFFFFFFFF
                         h = ((h ^ (h >> 16)) * 73244475) & 0xFFFFFFFF
                         h = ((h ^ (h >> 16)) * 73244475) & 0xFFFFFFFF
                         drawn = ((h ^ (h >> 16)) >> 8) / 16777216.0
