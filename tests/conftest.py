@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
-from tests.heap import hide_from_collector, small_heap, whole_heap
+from tests.heap import hide_from_collector, small_heap
 
 CACHE_VARIABLE = "FUNCGRAD_CACHE_DIR"
 _made_here = pytest.StashKey[str]()
@@ -49,11 +49,4 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def with_small_heap() -> Iterator[None]:
     """Hide other tests from the collector of cycles."""
     with small_heap():
-        yield
-
-
-@pytest.fixture(name="whole_heap")
-def with_whole_heap() -> Iterator[None]:
-    """Show modules and other tests to what looks for holders of objects."""
-    with whole_heap():
         yield

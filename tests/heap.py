@@ -6,13 +6,21 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+SELDOM = (10_000, 10, 10)
+"""Objects that are made between searches among the youngest (Python: 700), and how many of these
+searches come before each wider one."""
 _HIDDEN: list[bool] = []
 
 
 def hide_from_collector() -> None:
-    """Hide the tests that were collected: each full search would take a second for them."""
+    """Hide the tests that were collected, and search for cycles less often.
+
+    Each full search would take a second for the tests. And what traces and compiles many small
+    programs makes so many objects that all searches took a twentieth of the processor time.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(*SELDOM)
     _HIDDEN.append(True)
 
 
@@ -27,16 +35,5 @@ def small_heap() -> Iterator[None]:
         yield
     finally:
         gc.unfreeze()
-        if _HIDDEN:
-            gc.freeze()
-
-
-@contextmanager
-def whole_heap() -> Iterator[None]:
-    """Show what was hidden, to what looks for holders of objects."""
-    gc.unfreeze()
-    try:
-        yield
-    finally:
         if _HIDDEN:
             gc.freeze()

@@ -45,7 +45,7 @@ derivative_rows = pytest.mark.parametrize(
             case,
             dtype,
             id=f"{case.name}-{np.dtype(dtype).name}",
-            marks=[pytest.mark.nightly] if case.rarely_compiled else [],
+            marks=[] if dtype in case.compiled_daily else [pytest.mark.nightly],
         )
         for case, dtype in DERIVATIVES
     ],

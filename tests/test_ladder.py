@@ -10,14 +10,11 @@ import ast
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cache
 from graphlib import TopologicalSorter
-from pathlib import Path
 
-import pytest
-
-ROOT = Path(__file__).parents[1]
-PACKAGE = "funcgrad"
+from tests.sources import PACKAGE, SOURCES, nodes_of, statements_of, text_of
 
 # One rung per row, from the bottom. Rung 0, the user-facing namespaces and the interfaces are
 # ordered within themselves.
@@ -100,24 +97,18 @@ MAY_LOAD_NUMBA = (
 )
 
 
-def module_name(path: Path) -> str:
-    parts = path.relative_to(ROOT).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-SOURCES = {module_name(path): path for path in sorted((ROOT / PACKAGE).rglob("*.py"))}
-TREES = {name: ast.parse(path.read_text(), str(path)) for name, path in SOURCES.items()}
-
-
-def imports_of(module: str) -> Iterator[str]:
+@cache
+def imports_of(module: str) -> frozenset[str]:
     """Absolute names of all modules that ``module`` imports, statically or by name."""
-    for node in ast.walk(TREES[module]):
+    found: set[str] = set()
+    for node in statements_of(module):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            yield from names_imported_from(base_of(node, module), node)
-        elif isinstance(node, ast.Call) and called_name(node) in ("import_module", "__import__"):
-            yield from (a.value for a in node.args if isinstance(a, ast.Constant))
+            found.update(names_imported_from(base_of(node, module), node))
+    for call in loads(module):
+        found.update(a.value for a in call.args if isinstance(a, ast.Constant))
+    return frozenset(found)
 
 
 def base_of(node: ast.ImportFrom, module: str) -> str:
@@ -134,6 +125,14 @@ def names_imported_from(base: str, node: ast.ImportFrom) -> Iterator[str]:
     for alias in node.names:
         submodule = f"{base}.{alias.name}"
         yield submodule if submodule in SOURCES else base
+
+
+def loads(module: str) -> Iterator[ast.Call]:
+    """The calls that import a module by its name."""
+    words = ("import_module", "__import__")
+    for node in nodes_of(module) if any(word in text_of(module) for word in words) else ():
+        if isinstance(node, ast.Call) and called_name(node) in words:
+            yield node
 
 
 def called_name(node: ast.Call) -> str:
@@ -164,10 +163,14 @@ def points_down(module: str, imported: str) -> bool:
     return False
 
 
-@pytest.mark.parametrize("module", SOURCES)
-def test_imports_point_down(module):
-    wrong = sorted(name for name in own_imports(module) if not points_down(module, name))
-    assert not wrong, f"{module} (rung {rung(module)}) must not import {', '.join(wrong)}"
+def test_imports_point_down():
+    wrong = [
+        f"{module} (rung {rung(module)}) must not import {name}"
+        for module in SOURCES
+        for name in sorted(own_imports(module))
+        if not points_down(module, name)
+    ]
+    assert not wrong, "\n".join(wrong)
 
 
 def room(module: str) -> int:
@@ -175,17 +178,14 @@ def room(module: str) -> int:
     return ROOMS.index((*module.split("."), "")[2])
 
 
-@pytest.mark.parametrize("module", [m for m in SOURCES if part(m) == "compiler"])
-def test_imports_within_the_compiler_point_down(module):
-    inside = [name for name in own_imports(module) if part(name) == "compiler"]
-    assert not sorted(name for name in inside if room(name) > room(module))
-
-
-def loads(tree: ast.AST) -> Iterator[ast.Call]:
-    """The calls that import a module by its name."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and called_name(node) in ("import_module", "__import__"):
-            yield node
+def test_imports_within_the_compiler_point_down():
+    inside = [module for module in SOURCES if part(module) == "compiler"]
+    assert not [
+        f"{module} must not import {name}"
+        for module in inside
+        for name in sorted(own_imports(module).intersection(inside))
+        if room(name) > room(module)
+    ]
 
 
 def is_absolute(name: str) -> bool:
@@ -197,8 +197,8 @@ def test_modules_that_are_imported_by_name_are_named():
     """Computed names hide edges of the graph; where there are some, they are declared."""
     computed = {
         module
-        for module, tree in TREES.items()
-        for call in loads(tree)
+        for module in SOURCES
+        for call in loads(module)
         if not (isinstance(call.args[0], ast.Constant) and is_absolute(call.args[0].value))
     }
     assert computed == MAY_COMPUTE_NAMES.keys()
@@ -209,12 +209,18 @@ def test_no_import_is_circular():
     TopologicalSorter(graph).prepare()  # raises CycleError, which names the cycle
 
 
-@pytest.mark.parametrize("module", SOURCES)
-def test_no_own_module_is_imported_inside_a_function(module):
-    functions = [n for n in ast.walk(TREES[module]) if isinstance(n, ast.FunctionDef | ast.Lambda)]
+def is_indented(node: ast.stmt) -> bool:
+    """Whether it is an import that may stand inside of a function."""
+    return isinstance(node, ast.Import | ast.ImportFrom) and node.col_offset > 0
+
+
+def test_no_own_module_is_imported_inside_a_function():
     hidden = [
-        ast.unparse(node)
-        for function in functions
+        f"{module}: {ast.unparse(node)}"
+        for module in SOURCES
+        if any(is_indented(node) for node in statements_of(module))
+        for function in statements_of(module)
+        if isinstance(function, ast.FunctionDef)
         for node in ast.walk(function)
         if isinstance(node, ast.Import | ast.ImportFrom) and is_own(node)
     ]
@@ -227,19 +233,26 @@ def is_own(node: ast.Import | ast.ImportFrom) -> bool:
     return any(alias.name.split(".")[0] == PACKAGE for alias in node.names)
 
 
-@pytest.mark.parametrize("module", SOURCES)
-def test_only_the_compiler_imports_llvm_and_few_files_numba(module):
-    loaded = {name.split(".")[0] for name in imports_of(module)}
-    assert "llvmlite" not in loaded or module.startswith(MAY_LOAD_LLVM)
-    assert "numba" not in loaded or module in MAY_LOAD_NUMBA
+def modules_that_load(package: str) -> set[str]:
+    """Our modules that import another package, or a module of it."""
+    return {m for m in SOURCES if any(n.split(".")[0] == package for n in imports_of(m))}
+
+
+def test_only_the_compiler_imports_llvm_and_few_files_numba():
+    assert all(module.startswith(MAY_LOAD_LLVM) for module in modules_that_load("llvmlite"))
+    assert modules_that_load("numba") <= set(MAY_LOAD_NUMBA)
 
 
 PASSES = [m for m in SOURCES if part(m) == "transforms" or m.startswith("funcgrad.compiler")]
 
 
-@pytest.mark.parametrize("module", PASSES)
-def test_transformations_and_compiler_import_no_primitive(module):
-    assert not {name for name in own_imports(module) if part(name) == "primitives"}
+def test_transformations_and_compiler_import_no_primitive():
+    assert not [
+        f"{module} must not import {name}"
+        for module in PASSES
+        for name in own_imports(module)
+        if part(name) == "primitives"
+    ]
 
 
 def primitive_names() -> set[str]:
@@ -255,17 +268,21 @@ def primitive_names() -> set[str]:
     return names - {"", "primitive"}
 
 
-def strings_that_decide(tree: ast.AST) -> Iterator[str]:
+def strings_that_decide(nodes: Iterable[ast.AST]) -> Iterator[str]:
     """String constants that something is compared with or matched against."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Compare | ast.MatchValue):
             for below in ast.walk(node):
                 if isinstance(below, ast.Constant) and isinstance(below.value, str):
                     yield below.value
 
 
-@pytest.mark.parametrize("module", PASSES)
-def test_transformations_and_compiler_decide_nothing_by_a_primitive_name(module):
+def test_transformations_and_compiler_decide_nothing_by_a_primitive_name():
     names = primitive_names()
     assert {"sin", "mul"} <= names
-    assert not set(strings_that_decide(TREES[module])) & names
+    assert not [
+        f"{module} decides by the name {name}"
+        for module in PASSES
+        for name in strings_that_decide(nodes_of(module))
+        if name in names
+    ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import funcgrad as fg
 from funcgrad import tree_code
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.higher_order.remembered import forget_all
+from tests.sources import SOURCES, nodes_of, text_of
 
 ROOT = Path(fg.__file__).parent
 
@@ -52,9 +53,8 @@ ALLOWED = {
 """Where code is made of text or loaded, and why that is not a way for data."""
 
 
-def findings(path: Path) -> Iterator[str]:
-    text = path.read_text(encoding="utf-8")
-    for node in ast.walk(ast.parse(text)) if WORDS.search(text) else ():
+def findings(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    for node in nodes:
         match node:
             case ast.Import(names=names):
                 yield from (a.name for a in names if a.name.split(".")[0] in UNPICKLES)
@@ -78,20 +78,21 @@ def findings(path: Path) -> Iterator[str]:
 def test_nothing_is_unpickled_and_little_is_made_of_text() -> None:
     found = {
         (path.relative_to(ROOT).as_posix(), what)
-        for path in ROOT.rglob("*.py")
-        for what in findings(path)
+        for module, path in SOURCES.items()
+        if WORDS.search(text_of(module))
+        for what in findings(nodes_of(module))
     }
     assert found == set(ALLOWED)
 
 
-def test_the_search_finds_what_it_is_for(tmp_path: Path) -> None:
-    path = tmp_path / "module.py"
-    path.write_text(
+def test_the_search_finds_what_it_is_for() -> None:
+    text = (
         "import pickle\nfrom marshal import loads\nimport builtins, importlib, ctypes\n"
         "importlib.import_module('dill')\neval('1')\nbuiltins.exec('1')\n"
         "np.load('x', allow_pickle=True)\nctypes.CDLL('x')\n"
     )
-    assert sorted(findings(path)) == sorted(
+    assert WORDS.search(text)
+    assert sorted(findings(ast.walk(ast.parse(text)))) == sorted(
         ["pickle", "marshal", "dill", "eval", "exec", "np.load", "allow_pickle", "CDLL"]
     )
 

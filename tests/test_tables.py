@@ -15,7 +15,6 @@ import warnings
 import weakref
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,8 +28,7 @@ from funcgrad.core.source import SourceLocation
 from funcgrad.lowering import FourierCall
 from funcgrad.numpy import number_operators
 from funcgrad.transforms import numbers
-
-ROOT = Path(__file__).parents[1]
+from tests.sources import PACKAGE, SOURCES, nodes_of, text_of, tree_of
 
 IMPORT = "what modules register while they are imported"
 WEAK = "lives as long as its keys or values are in use"
@@ -131,31 +129,35 @@ _SUSPECTED = re.compile(
 
 
 @cache
-def modules() -> list[tuple[str, ast.Module]]:
-    found = []
-    for file in sorted((ROOT / "funcgrad").rglob("*.py")):
-        parts = file.relative_to(ROOT / "funcgrad").with_suffix("").parts
-        text = file.read_text()
-        if not _SUSPECTED.search(text):
-            continue
-        tree = ast.parse(text)
-        found.append((".".join(p for p in parts if p != "__init__"), tree))
-    return found
+def modules() -> list[str]:
+    """Those that may have tables."""
+    return [name for name in SOURCES if _SUSPECTED.search(text_of(name))]
 
 
-def written_to(tree: ast.Module) -> set[str]:
-    """Names that functions put something into."""
+def inside(name: str) -> str:
+    """What stands behind the name of the package."""
+    return name.removeprefix(PACKAGE).removeprefix(".")
+
+
+def written_to(module: str, tables: set[str]) -> set[str]:
+    """Which of the tables of a module functions put something into."""
+    # Reading the text is quicker than walking the tree, which is done where it may find something.
+    if not tables or not re.search(rf"\b({'|'.join(tables)})[\[.,)]", text_of(module)):
+        return set()
     found = set()
-    functions = (n for n in tree.body if isinstance(n, ast.FunctionDef | ast.ClassDef))
+    functions = (n for n in tree_of(module).body if isinstance(n, ast.FunctionDef | ast.ClassDef))
     for node in (n for function in functions for n in ast.walk(function)):
+        place: ast.AST | None = None
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
-            found.add(ast.unparse(node.value))
+            place = node.value
         elif isinstance(node, ast.Call):
             if isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGING:
-                found.add(ast.unparse(node.func.value))
+                place = node.func.value
             elif isinstance(node.func, ast.Name) and node.func.id == "keep":
-                found.add(ast.unparse(node.args[0]))
-    return found
+                place = node.args[0]
+        if isinstance(place, ast.Name):
+            found.add(place.id)
+    return found & tables
 
 
 def is_table(value: ast.expr | None) -> bool:
@@ -165,14 +167,13 @@ def is_table(value: ast.expr | None) -> bool:
 
 
 def tables_in_source() -> Iterator[str]:
-    for module, tree in modules():
-        names = [
+    for module in modules():
+        names = {
             ast.unparse(node.target if isinstance(node, ast.AnnAssign) else node.targets[0])
-            for node in tree.body
+            for node in tree_of(module).body
             if isinstance(node, ast.Assign | ast.AnnAssign) and is_table(node.value)
-        ]
-        written = written_to(tree) if names else set()
-        yield from (f"{module}.{name}" for name in names if name in written)
+        }
+        yield from (inside(f"{module}.{name}") for name in written_to(module, names))
 
 
 def test_every_table_is_known() -> None:
@@ -182,29 +183,30 @@ def test_every_table_is_known() -> None:
 @pytest.mark.parametrize("name", [n for n, why in TABLES.items() if why.isidentifier()])
 def test_bounds_are_numbers(name: str) -> None:
     module, _, table = name.rpartition(".")
-    (tree,) = (tree for each, tree in modules() if each == module)
-    bound = TABLES[name]
+    module, bound = f"{PACKAGE}.{module}", TABLES[name]
     values = {
         ast.unparse(target): node.value
-        for node in tree.body
+        for node in tree_of(module).body
         if isinstance(node, ast.Assign)
         for target in node.targets
     }
     number = eval(compile(ast.Expression(values[bound]), module, "eval"))
     assert 0 < number <= 1 << 16
-    assert any(isinstance(n, ast.Name) and n.id == bound for n in ast.walk(tree)), table
+    assert any(isinstance(n, ast.Name) and n.id == bound for n in nodes_of(module)), table
 
 
 def test_results_that_are_kept_have_a_bound() -> None:
     forever = []
-    for module, tree in modules():
-        for node in ast.walk(tree):
+    for module in modules():
+        if "cache" not in text_of(module):
+            continue
+        for node in nodes_of(module):
             if not isinstance(node, ast.FunctionDef):
                 continue
             for decorator in map(ast.unparse, node.decorator_list):
                 name = decorator.partition("(")[0].rpartition(".")[2]
                 if name == "cache" and node.args.args:
-                    forever.append(f"{module}.{node.name}")
+                    forever.append(inside(f"{module}.{node.name}"))
                 elif name == "lru_cache":
                     most = decorator.partition("(")[2].rstrip(")").removeprefix("maxsize=")
                     assert 0 < int(most) <= 4096, f"{module}.{node.name}"
@@ -349,7 +351,8 @@ def test_roots_of_unity_go_with_the_programs_that_know_them() -> None:
 
 def test_threads_have_nothing_of_their_own_that_stays() -> None:
     """Only the stack of counters, which is empty between calls, and the size of their own stack."""
-    found = [m for m, tree in modules() if "threading.local" in ast.unparse(tree)]
+    use = re.compile(r"^[^#\n]*\bthreading\.local\b", re.M)
+    found = [inside(m) for m in modules() if use.search(text_of(m))]
     assert found == ["compiler.runtime.kernel_store", "stacks"]
     f = fg.jit(lambda x: x + 1)
     worker = threading.Thread(target=f, args=(1.0,))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -190,22 +191,42 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], np.ndarray]] = {
 }
 
 
+@cache
+def expected_of(name: str) -> tuple[Any, Any]:
+    """The result of a program, and the gradient of its `loss`, evaluated."""
+    function, x = PROGRAMS[name]
+    return function(x), fg.grad(loss_of(function))(x)
+
+
+def loss_of(function: Callable[..., Any]) -> Callable[[Any], Any]:
+    return lambda x: np.sum(np.sin(function(x) * 0.125))
+
+
 @pytest.mark.parametrize("skipped", ["nothing", *OPTIONAL])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_results_without_a_pass(name: str, skipped: str, monkeypatch: pytest.MonkeyPatch) -> None:
     function, x = PROGRAMS[name]
-
-    def loss(x: Any) -> Any:
-        return np.sum(np.sin(function(x) * 0.125))
-
-    expected, slope = function(x), fg.grad(loss)(x)
+    loss = loss_of(function)
+    expected, slope = expected_of(name)
     before = x.copy()
     monkeypatch.setenv(SKIP_VARIABLE, skipped)
     np.testing.assert_allclose(fg.jit(lambda x: function(x))(x), expected, 1e-12, 1e-12)
     np.testing.assert_allclose(fg.jit(fg.grad(lambda x: loss(x)))(x), slope, 1e-10, 1e-10)
+    np.testing.assert_array_equal(x, before)
+
+
+@pytest.mark.parametrize(
+    "skipped", ["nothing", *(pytest.param(p, marks=pytest.mark.nightly) for p in OPTIONAL)]
+)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_results_in_single_precision(
+    name: str, skipped: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    function, x = PROGRAMS[name]
+    expected, _ = expected_of(name)
+    monkeypatch.setenv(SKIP_VARIABLE, skipped)
     single = fg.jit(lambda x: function(x))(x.astype(np.float32))
     np.testing.assert_allclose(single, expected, 2e-4, 2e-4)
-    np.testing.assert_array_equal(x, before)
 
 
 @settings(max_examples=EXAMPLES)
