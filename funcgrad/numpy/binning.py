@@ -1,7 +1,7 @@
 """Numbers of elements in bins: `digitize`, `bincount` and histograms.
 
-Bins are searched by bisection, and their numbers counted by a scatter-add. Edges that are known are
-checked as NumPy checks them; traced ones cannot be.
+Bins are searched by bisection, and their numbers counted by a scatter-add. Edges are checked
+as NumPy checks them, traced ones when they are computed.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import numpy as np
 from funcgrad.core.avals import aval_of
 from funcgrad.core.placement import check_placement
 from funcgrad.core.trace import Tracer
-from funcgrad.dtypes import FLOAT64, is_complex, is_inexact
+from funcgrad.dtypes import FLOAT64, INT64, is_complex, is_inexact
 from funcgrad.errors import ArgumentError, ConcretizationTypeError, ShapeError
 from funcgrad.numpy import elementwise as e
-from funcgrad.numpy.indexing import getitem
+from funcgrad.numpy.indexing import demanded_places, getitem
 from funcgrad.numpy.ordering import searchsorted, value_if_known
 from funcgrad.numpy.promotion import as_value, promote, result_dtype, strong
 from funcgrad.numpy.reducing import max, min, sum
@@ -40,7 +40,7 @@ __all__ = [
 
 
 def digitize(x: Any, bins: Any, right: bool = False, *, method: str = "scan") -> Any:
-    """As `numpy.digitize`; ``bins`` must be monotonic, which is checked if they are known.
+    """As `numpy.digitize`; ``bins`` must be monotonic.
 
     ``method`` is of no effect.
     """
@@ -72,13 +72,18 @@ def _descends(bins: Any) -> Any:
 
 
 def _checked_edges(name: str, edges: Any, also: str = "") -> Any:
-    """Edges, which are a line, and ascend as far as their values are known."""
+    """Edges, which are a line and ascend; traced ones are checked when they are computed."""
     if len(shape_of(edges)) != 1:
         raise ShapeError(f"{name}: bins are a line of edges, got {aval_of(edges)}.")
     known = value_if_known(edges)
-    if known is not None and np.any(known[:-1] > known[1:]):
-        raise ValueError(f"{name}: bins must increase {also}monotonically, got {known}.")
-    return edges
+    rule = f"{name}: bins must increase {also}monotonically"
+    if known is not None:
+        if np.any(known[:-1] > known[1:]):
+            raise ValueError(f"{rule}, got {known}.")
+        return edges
+    descends = e.greater(edges[:-1], edges[1:])
+    start = demanded_places(p.convert(descends.any(), INT64), 0, 0, f"{rule}.")
+    return getitem(edges, e.add(start, np.arange(shape_of(edges)[0])))
 
 
 def bincount(

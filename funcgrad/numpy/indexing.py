@@ -32,6 +32,7 @@ from funcgrad.primitives.indexing import (
     DynamicUpdateSlice,
     Gather,
     as_index,
+    demanded,
     out_of_bounds,
 )
 from funcgrad.primitives.objects import settled
@@ -295,6 +296,21 @@ def indexed(x: Any, index: Any) -> Any:
     By JAX's rule (`index_rule`) it is `getitem`.
     """
     return getitem(x, index, not INDEX_RULE.clamps)
+
+
+def demanded_places(
+    places: Any, low: int, high: int, message: str, error: type[Exception] = ValueError
+) -> Any:
+    """Traced integers as int64, which must lie in ``low .. high``, if JAX's rule does not hold.
+
+    Args:
+        places: Integers.
+        low: The least that is allowed.
+        high: The greatest that is allowed.
+        message: What the error says, with a gap ``{}`` for the first integer that is outside.
+        error: Class of the error.
+    """
+    return as_index(places) if INDEX_RULE.clamps else demanded(places, low, high, message, error)
 
 
 def getitem(x: Any, index: Any, refuses: bool = False) -> Any:

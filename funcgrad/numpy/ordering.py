@@ -16,7 +16,7 @@ from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import COMPLEX128, INT64, is_complex, is_inexact
 from funcgrad.errors import ArgumentError, ConcretizationTypeError, ShapeError
 from funcgrad.numpy.elementwise import truth
-from funcgrad.numpy.indexing import getitem
+from funcgrad.numpy.indexing import demanded_places, getitem
 from funcgrad.numpy.promotion import (
     as_value,
     checked_dtype,
@@ -174,9 +174,13 @@ def _checked_sorter(sorter: Any, shape: tuple[int, ...]) -> Any:
             f"searchsorted: sorter must have an index for each of {shape} elements, got "
             f"{aval_of(order)}."
         )
+    last = shape[0] - 1
     known = value_if_known(order)
-    if known is not None and np.any((known < 0) | (known >= shape[0])):
-        raise ValueError(f"searchsorted: indices of sorter are from 0 to {shape[0] - 1}.")
+    if known is None:
+        message = f"searchsorted: indices of sorter are from 0 to {last}, got {{}}."
+        return demanded_places(order, 0, last, message)
+    if np.any((known < 0) | (known > last)):
+        raise ValueError(f"searchsorted: indices of sorter are from 0 to {last}.")
     return order
 
 

@@ -17,12 +17,18 @@ from funcgrad.core.index_rule import INDEX_RULE
 from funcgrad.core.placement import check_placement
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import BOOL, FLOAT64, INT64, is_complex, is_inexact
-from funcgrad.errors import ArgumentError, ConcretizationTypeError, DtypeError, ShapeError
+from funcgrad.errors import (
+    ArgumentError,
+    ConcretizationTypeError,
+    DtypeError,
+    OutOfBoundsError,
+    ShapeError,
+)
 from funcgrad.lowering import Slide
 from funcgrad.numpy import elementwise as e
 from funcgrad.numpy.contracting import dot
 from funcgrad.numpy.diagonals import diagonal
-from funcgrad.numpy.indexing import at, getitem, indexed
+from funcgrad.numpy.indexing import at, demanded_places, getitem, indexed
 from funcgrad.numpy.ordering import nonzero, searchsorted, sort
 from funcgrad.numpy.promotion import (
     as_value,
@@ -86,7 +92,7 @@ unravel_index = np.unravel_index
 def ravel_multi_index(
     multi_index: Any, dims: Any, mode: Any = "raise", order: Any = "C", *, dtype: Any = None
 ) -> Any:
-    """As `numpy.ravel_multi_index`; traced indices are not checked in mode ``"raise"``.
+    """As `numpy.ravel_multi_index`.
 
     Args:
         multi_index: One array of integers per axis.
@@ -113,7 +119,12 @@ def ravel_multi_index(
     if not any(isinstance(i, Tracer) for i in indices):
         return np.ravel_multi_index(tuple(places), tuple(lengths), order=order).astype(wanted)
     number: Any = np.int64(0)
-    for place, n in list(zip(places, lengths, strict=True))[:: 1 if order == "C" else -1]:
+    axes = range(len(lengths))
+    for axis in axes if order == "C" else reversed(axes):
+        place, n = places[axis], lengths[axis]
+        if modes[axis] == "raise":
+            message = f"ravel_multi_index: {{}} is no index of axis {axis}, which has length {n}."
+            place = demanded_places(place, 0, n - 1, message)
         number = e.add(e.multiply(number, n), place)
     return to_dtype(number, wanted)
 
@@ -655,7 +666,7 @@ def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: An
 def delete(
     arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
 ) -> Any:
-    """As `numpy.delete`, at known places or at one traced place, which is clamped to the array.
+    """As `numpy.delete`, at known places or at one traced place.
 
     With ``assume_unique_indices``, which promises that no place is named twice, at any number of
     traced places.
@@ -670,9 +681,9 @@ def delete(
         kept = np.delete(np.arange(n), obj)
     elif traced.size == 1 and n:
         kept = np.arange(n - 1)
-        kept = kept + (kept >= _counted_from_start(ravel(traced), n, n - 1))
+        kept = kept + (kept >= _counted_from_start(ravel(traced), n, n - 1, "delete"))
     elif assume_unique_indices and traced.size <= n:
-        places = _counted_from_start(ravel(traced), n, n - 1)
+        places = _counted_from_start(ravel(traced), n, n - 1, "delete")
         is_kept = e.logical_not(isin(np.arange(n), places))
         (kept,) = nonzero(is_kept, size=n - traced.size)
     else:
@@ -699,13 +710,15 @@ def _traced_places(obj: Any, function: str) -> Any:
     return as_index(places)
 
 
-def _counted_from_start(places: Any, n: int, last: int) -> Any:
+def _counted_from_start(places: Any, n: int, last: int, function: str) -> Any:
     """Traced places between 0 and ``last``, negative ones counted from the end of ``n``."""
+    message = f"{function}: place {{}} is out of bounds for an axis of length {n}."
+    places = demanded_places(places, -n, last, message, OutOfBoundsError)
     return clip(where(places < 0, places + n, places), 0, last)
 
 
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
-    """As `numpy.insert`; traced places are clamped to the array.
+    """As `numpy.insert`; places may be traced.
 
     Example:
         >>> import numpy as np
@@ -731,7 +744,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
         order = np.insert(np.arange(n), obj, n + np.arange(count))
     else:
         # New elements stand before old ones of their place, and in their own order.
-        new = broadcast_to(_counted_from_start(places, n, n), (count,))
+        new = broadcast_to(_counted_from_start(places, n, n, "insert"), (count,))
         ranks = ArgSort(0, True).bind(concatenate([new, np.arange(n)]))
         order = (ranks + n) % (n + count)
     added = broadcast_to(added, (*shape[:axis], count, *shape[axis + 1 :]))

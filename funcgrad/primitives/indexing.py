@@ -44,6 +44,7 @@ from funcgrad.primitives.elementwise import (
     scale,
     select,
     unscale,
+    zero_of,
 )
 from funcgrad.primitives.families import (
     broadcast_shapes,
@@ -337,6 +338,66 @@ class Gather(Primitive):
         aligned = _align(indices, index_dims)
         lanes = _lane_index(shape_of(x)[0], _index_ndim(aligned))
         return replace(self, axes=(0, *shifted)).bind(x, lanes, *aligned), 0
+
+
+@dataclass(frozen=True)
+class Demand(Gather):
+    """Zeros for numbers that are 0 or -1; others raise.
+
+    ``Demand((0,), message=...).bind(np.zeros(1, int), numbers)``. See `demanded`.
+
+    Args:
+        message: What the error says, with a gap for what the number stands for.
+        error: Its class.
+    """
+
+    message: str = ""
+    error: type[Exception] = ValueError
+
+    def impl(self, x: Any, *indices: Any) -> Any:
+        try:
+            return super().impl(x, *indices)
+        except OutOfBoundsError:
+            numbers = np.asarray(indices[0])
+            first = numbers[(numbers < -1) | (numbers > 0)][0]
+            raise self.refusal(0, int(first), -1, aval_of(x)) from None
+
+    def refusal(
+        self, operand: int, value: int, position: int, x: ShapedArray, *indices: ShapedArray
+    ) -> Exception:
+        return self.error(self.message.format(value - 1 if value > 0 else value + 1))
+
+    def checked(self, args: Sequence[Value], kinds: Kinds) -> tuple[Any, Sequence[Fault]]:
+        if INDEX not in kinds:
+            return self.bind(*args), ()
+        x, number = args
+        is_wrong = not_equal.bind(number, zero_of(number))
+        value = select.bind(greater_equal.bind(number, np.int64(0)), number - 1, number + 1)
+        quiet = Gather(self.axes, "fill").bind(x, number)
+        return quiet, [Fault(INDEX, self.message, is_wrong, (value,))]
+
+
+def demanded(
+    numbers: Value, low: int, high: int, message: str, error: type[Exception] = ValueError
+) -> Value:
+    """Integers as int64, which raise an error when they are computed outside of ``low .. high``.
+
+    Args:
+        numbers: Integers.
+        low: The least that is allowed.
+        high: The greatest that is allowed.
+        message: What the error says, with a gap ``{}`` for the first number that is not.
+        error: Class of the error.
+    """
+    number = as_index(numbers)
+    inside = bitwise_and.bind(
+        greater_equal.bind(number, np.int64(low)), less.bind(number, np.int64(high + 1))
+    )
+    zero = np.int64(0)
+    # Numbers outside, beside 0 and -1, which are a place in a table of one element.
+    apart = select.bind(less.bind(number, zero), number - 1, number + 1)
+    demand = Demand((0,), message=message, error=error)
+    return add.bind(number, demand.bind(np.zeros(1, INT64), select.bind(inside, zero, apart)))
 
 
 def _index_shape(name: str, indices: Sequence[ShapedArray]) -> Shape:

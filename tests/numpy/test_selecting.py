@@ -560,7 +560,17 @@ def test_insert_and_delete_at_traced_places(module, transformation):
             check(deleted(np.array(places)), np.delete(x, places, axis))
 
 
-def test_traced_places_beyond_the_array_are_clamped():
+def test_traced_places_beyond_the_array_are_clamped_by_the_rule_of_jax():
+    with pytest.raises(IndexError, match="insert: place 9 is out of bounds for an axis of length"):
+        fg.jit(lambda i: fnp.insert(X1, i, 5.0))(9)
+    fg.config.update("out_of_bounds", "clamp")
+    try:
+        check_clamped()
+    finally:
+        fg.config.update("out_of_bounds", "raise")
+
+
+def check_clamped():
     check(fg.jit(lambda i: fnp.insert(X1, i, 5.0))(9), np.insert(X1, 7, 5.0))
     check(fg.jit(lambda i: fnp.insert(X1, i, 5.0))(-9), np.insert(X1, 0, 5.0))
     check(fg.jit(lambda i: fnp.delete(X1, i))(9), np.delete(X1, 6))
