@@ -34,16 +34,18 @@ from funcgrad.primitives.elementwise import (
 )
 from funcgrad.primitives.special_rows import Composed, Special, SpecialParts, table
 
-_NEAR = 1e-5
-"""Arguments that differ by less, relative to their size, count as equal: their difference divides.
+_NEAR = 0.02
+"""Arguments that differ by less, relative to their sum, count as near: their difference divides."""
+_TERMS = 6
+"""Powers of the square of such a difference that are added up; as many derivatives are right."""
+_NEAR_MEAN, _MEAN_TERMS = 0.15, 24
+_NEAR_OF_RJ = 1e-5
+"""The same of ``R_J``, of whose limit the square is left out: its third derivatives lose digits."""
 
-What is left out is its square; what cancels beyond loses digits in its proportion.
-"""
 
-
-def _is_near(x: Value, y: Value) -> Value:
+def _is_near(x: Value, y: Value, limit: float = _NEAR) -> Value:
     size = absolute.bind(x) + absolute.bind(y)
-    return less_equal.bind(absolute.bind(x - y), real_dtype(aval_of(x).dtype).type(_NEAR) * size)
+    return less_equal.bind(absolute.bind(x - y), real_dtype(aval_of(x).dtype).type(limit) * size)
 
 
 def _quotient(is_zero: Value, numerator: Value, denominator: Value, limit: Value) -> Value:
@@ -53,18 +55,48 @@ def _quotient(is_zero: Value, numerator: Value, denominator: Value, limit: Value
 
 
 # Carlson's integrals. R_F has the derivative -R_D / 6 in the argument that R_D has last.
+def _moments(y: Value, s: Value) -> list[Value]:
+    """Integrals of ``(t + y)**(-1/2) (t + s)**(-n)``, times ``s**(n - 1/2)``, for n = 2, 3, ...
+
+    With ``w = 1 - y / s`` integration by parts gives, for ``j[n]`` scaled so,
+
+        n w j[n+1] = (n - 1/2) j[n] - sqrt(1 - w),
+
+    upwards from ``R_D(y, s, s)``, and where ``w`` is small downwards from the binomial series.
+    """
+    count = 2 * _TERMS + 1
+    is_near = _is_near(y, s, _NEAR_MEAN)
+    w = 1 - y / s
+    root = sqrt.bind(y) / sqrt.bind(s)
+    small = select.bind(is_near, w, zero_of(w))
+    total = zero_of(w) * ones_like(w)
+    for m in range(_MEAN_TERMS, 0, -1):
+        total = (total + 1 / (count + m - 0.5)) * small * ((m - 0.5) / m)
+    down = [total + 1 / (count - 0.5)]
+    for n in range(count - 1, 1, -1):
+        down.append((n * small * down[-1] + root) / (n - 0.5))
+    apart = select.bind(is_near, ones_like(w), w)
+    up = [2 / 3 * elliprd.bind(y, s, s) * s * sqrt.bind(s)]
+    for n in range(2, count):
+        up.append(((n - 0.5) * up[-1] - root) / (n * apart))
+    return [select.bind(is_near, a, b) for a, b in zip(reversed(down), up, strict=True)]
+
+
 def _rd_first(x: Value, y: Value, z: Value, value: Value) -> Value:
-    """The derivative of ``R_D(x, y, z)`` in ``x``."""
+    """The derivative of ``R_D(x, y, z)`` in ``x``.
+
+    It is -3/4 of the integral of ``(t + y)**(-1/2) ((t + x) (t + z))**(-3/2)``, which is a power
+    series in the square of ``x - z`` where that is small.
+    """
     s = (x + z) / 2
-    # -3/4 of the integral of (t + y)**(-1/2) (t + s)**(-3), which has its own limit.
-    mean = (y + 6 * s) / 7
-    third = _quotient(
-        _is_near(y, s),
-        elliprd.bind(y, s, s) - sqrt.bind(y) / (s * s),
-        2 * (s - y),
-        0.4 / (mean * mean * sqrt.bind(mean)),
-    )
-    return _quotient(_is_near(x, z), elliprd.bind(y, z, x) - value, 2 * (x - z), -0.75 * third)
+    is_near = _is_near(x, z)
+    part = select.bind(is_near, (x - z) / (x + z), zero_of(x))
+    moments = _moments(y, s)[1::2]
+    total = zero_of(x) * ones_like(part)
+    for k in range(_TERMS - 1, 0, -1):
+        total = (total + moments[k]) * (part * part) * ((k + 0.5) / k)
+    limit = -0.75 * (total + moments[0]) / (s * s * sqrt.bind(s))
+    return _quotient(is_near, elliprd.bind(y, z, x) - value, 2 * (x - z), limit)
 
 
 def _rd_last(x: Value, y: Value, z: Value, value: Value) -> Value:
@@ -144,7 +176,7 @@ elliprc = Special("elliprc", "x y", _rc_dx, _rc_dy, kinds="fc")
 def _rj_first(x: Value, y: Value, z: Value, p: Value, v: Value) -> Value:
     s = (3 * x + 2 * p) / 5
     limit = _rd_last(y, z, s, elliprd.bind(y, z, s)) / 3
-    return _quotient(_is_near(x, p), elliprd.bind(y, z, x) - v, 2 * (x - p), limit)
+    return _quotient(_is_near(x, p, _NEAR_OF_RJ), elliprd.bind(y, z, x) - v, 2 * (x - p), limit)
 
 
 def _rj_last(x: Value, y: Value, z: Value, p: Value, v: Value) -> Value:
@@ -216,29 +248,26 @@ def _root(phi: Value, m: Value) -> Value:
     return sqrt.bind(1 - m * s * s)
 
 
-def _near_zero(phi: Value, m: Value, fourth: float, sixth: float) -> Value:
-    """``fourth`` times the integral of ``sin**4`` and ``sixth * m`` times that of ``sin**6``."""
-    two, four, six = (sin.bind(k * phi) for k in (2, 4, 6))
-    return fourth * (3 / 8 * phi - two / 4 + four / 32) + sixth * m * (
-        5 / 16 * phi - 15 / 64 * two + 3 / 64 * four - six / 192
-    )
+def _twice(is_first: bool) -> Callable[..., Value]:
+    """The second derivative of an incomplete integral in ``m``: the slope's own `_in_parameter`."""
 
+    def slope(x: Value, m: Value) -> Value:
+        one = ones_like(m)
+        if is_first:
+            return -_rd_last(x, one, m, elliprd.bind(x, one, m))
+        return _rd_first(m, x, one, elliprd.bind(x, m, one))
 
-def _is_small(m: Value) -> Value:
-    return less.bind(absolute.bind(m), aval_of(m).dtype.type(_NEAR))
+    def derivative(phi: Value, m: Value, y: Value) -> Value:
+        turns = rint.bind(phi / math.pi)
+        rest = phi - turns * math.pi
+        sine, cosine = sin.bind(rest), cos.bind(rest)
+        square = sine * sine
+        near = square * square * sine / 6 * slope(cosine * cosine, 1 - m * square)
+        is_none = equal.bind(turns, zero_of(turns))
+        far = select.bind(is_none, zero_of(phi), turns / 3 * slope(_zero(m), 1 - m))
+        return near + far
 
-
-def _first_twice(phi: Value, m: Value, slope: Value) -> Value:
-    """The second derivative in ``m``, by the differential equation of the integral."""
-    root = _root(phi, m)
-    source = -sin.bind(2 * phi) / (8 * root * root * root)
-    rest = ellipkinc.bind(phi, m) / 4 - (1 - 2 * m) * slope + source
-    return _quotient(_is_small(m), rest, m * (1 - m), _near_zero(phi, m, 3 / 4, 15 / 8))
-
-
-def _second_twice(phi: Value, m: Value, slope: Value) -> Value:
-    total = -(slope + ellipkinc_slope.bind(phi, m))
-    return _quotient(_is_small(m), total, 2 * m, -_near_zero(phi, m, 1 / 4, 3 / 8))
+    return derivative
 
 
 def _square_of_sine(phi: Value) -> Value:
@@ -251,14 +280,14 @@ ellipkinc_slope: Composed = Composed(
     "phi m",
     _in_parameter(True),
     lambda phi, m, y: _square_of_sine(phi) / (2 * _root(phi, m) * (1 - m * _square_of_sine(phi))),
-    _first_twice,
+    _twice(True),
 )
 ellipeinc_slope = Composed(
     "ellipeinc_slope",
     "phi m",
     _in_parameter(False),
     lambda phi, m, y: -_square_of_sine(phi) / (2 * _root(phi, m)),
-    _second_twice,
+    _twice(False),
 )
 ellipkinc = Special(
     "ellipkinc",

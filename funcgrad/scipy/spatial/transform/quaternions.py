@@ -1,11 +1,15 @@
 """Formulas of unit quaternions ``(x, y, z, w)``, with derivatives of all orders at the identity.
 
 Lengths of vectors have a kink at 0, but what is made of them here has none: functions of the square
-of an angle, which are summed as series near 0.
+of an angle, which are summed as series near 0. "Near" is far, and the series have many terms: that
+many derivatives of a short one would be 0, and the closed form loses a digit more with each of them
+where it is close to 0.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import factorial
 from typing import Any
 
 import numpy as np
@@ -19,7 +23,20 @@ __all__ = [
     "to_rotvec", "upper",
 ]  # fmt: skip
 
-_SMALL = 1e-3
+NEAR = 4.0
+"""Squares of angles up to which series of sines are summed."""
+_NEAR_TANGENT = 0.05
+"""The same for squares of tangents: the series of the arc ends at 1."""
+_SINE, _COSINE = ([(-1) ** k / factorial(2 * k + n) for k in range(16)] for n in (1, 0))
+_ARC = [(-1) ** k / (2 * k + 1) for k in range(24)]
+
+
+def polynomial(coefficients: Sequence[float], x: Any) -> Any:
+    """The polynomial with these coefficients, the lowest first."""
+    total = 0.0 * x + coefficients[-1]
+    for c in coefficients[-2::-1]:
+        total = total * x + c
+    return total
 
 
 def normalized(q: Any) -> Any:
@@ -99,13 +116,11 @@ def from_matrix(m: Any) -> Any:
 def from_rotvec(v: Any) -> Any:
     """Quaternions of vectors along the axis, as long as the angle."""
     square = fnp.sum(v * v, axis=-1, keepdims=True)
-    is_small = square < _SMALL
-    half = fnp.sqrt(fnp.where(is_small, 1.0, square)) / 2
-    s = square
-    sine = 1 / 2 * (1 - s / 24 * (1 - s / 80 * (1 - s / 168 * (1 - s / 288))))
-    cosine = 1 - s / 8 * (1 - s / 48 * (1 - s / 120 * (1 - s / 224)))
-    scale = fnp.where(is_small, sine, fnp.sin(half) / (2 * half))
-    w = fnp.where(is_small, cosine, fnp.cos(half))
+    is_near = square < NEAR
+    half = fnp.sqrt(fnp.where(is_near, 1.0, square)) / 2
+    quarter = fnp.where(is_near, square, 0.0) / 4
+    scale = fnp.where(is_near, polynomial(_SINE, quarter) / 2, fnp.sin(half) / (2 * half))
+    w = fnp.where(is_near, polynomial(_COSINE, quarter), fnp.cos(half))
     return fnp.concatenate([v * scale, w], -1)
 
 
@@ -119,13 +134,12 @@ def to_rotvec(q: Any) -> Any:
     q = upper(q)
     v, w = q[..., :3], q[..., 3:]
     square = fnp.sum(v * v, axis=-1, keepdims=True)
-    is_small = square < 1e-4 * w * w
-    length = fnp.sqrt(fnp.where(is_small, 1.0, square))
-    safe = fnp.where(is_small, w, 1.0)
-    t = square / (safe * safe)
-    t = fnp.where(is_small, t, 0.0)
-    series = 2 / safe * (1 + t * (-1 / 3 + t * (1 / 5 + t * (-1 / 7 + t * (1 / 9 - t / 11)))))
-    return v * fnp.where(is_small, series, 2 * fnp.arctan2(length, w) / length)
+    is_near = square < _NEAR_TANGENT * w * w
+    length = fnp.sqrt(fnp.where(is_near, 1.0, square))
+    safe = fnp.where(is_near, w, 1.0)
+    t = fnp.where(is_near, square / (safe * safe), 0.0)
+    series = 2 / safe * polynomial(_ARC, t)
+    return v * fnp.where(is_near, series, 2 * fnp.arctan2(length, w) / length)
 
 
 def from_mrp(p: Any) -> Any:

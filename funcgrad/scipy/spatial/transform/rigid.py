@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from math import factorial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,18 @@ from funcgrad.scipy.spatial.transform.rotations import Rotation
 
 __all__ = ["RigidTransform"]
 
-_SMALL = 1e-2
+
+def _cotangent(n_terms: int) -> list[float]:
+    """The power series of `_logarithm`, by the recurrence of its Bernoulli numbers."""
+    found = [1 / 12]
+    for n in range(2, n_terms + 1):
+        pairs = zip(found, reversed(found), strict=True)
+        found.append(sum(a * b for a, b in pairs) / (2 * n + 1))
+    return found
+
+
+_SERIES = [[(-1) ** k / factorial(2 * k + n) for k in range(16)] for n in (2, 3)]
+_COTANGENT = _cotangent(32)
 
 
 def _rows(function: str, value: Any, length: int) -> Any:
@@ -255,24 +267,25 @@ class RigidTransform:
 
 def _exponential(square: Any) -> tuple[Any, Any]:
     """``(1 - cos a) / a^2`` and ``(a - sin a) / a^3`` of the square of an angle."""
-    s = square
-    is_small = s < _SMALL
-    angle = fnp.sqrt(fnp.where(is_small, 1.0, s))
+    is_near = square < formulas.NEAR
+    near = fnp.where(is_near, square, 0.0)
+    angle = fnp.sqrt(fnp.where(is_near, 1.0, square))
     half = fnp.sin(angle / 2) / angle
-    first = 1 / 2 - s / 24 * (1 - s / 30 * (1 - s / 56 * (1 - s / 90 * (1 - s / 132))))
-    second = 1 / 6 - s / 120 * (1 - s / 42 * (1 - s / 72 * (1 - s / 110 * (1 - s / 156))))
-    beyond = (angle - fnp.sin(angle)) / angle**3
-    return fnp.where(is_small, first, 2 * half * half), fnp.where(is_small, second, beyond)
+    beyond = 2 * half * half, (angle - fnp.sin(angle)) / angle**3
+    first, second = (
+        fnp.where(is_near, formulas.polynomial(series, near), far)
+        for series, far in zip(_SERIES, beyond, strict=True)
+    )
+    return first, second
 
 
 def _logarithm(square: Any) -> Any:
     """``(1 - a / 2 cot(a / 2)) / a^2`` of the square of an angle."""
-    s = square
-    is_small = s < _SMALL
-    angle = fnp.sqrt(fnp.where(is_small, 1.0, s))
-    series = 1 / 12 + s * (1 / 720 + s * (1 / 30240 + s * (1 / 1209600 + s / 47900160)))
+    is_near = square < formulas.NEAR
+    angle = fnp.sqrt(fnp.where(is_near, 1.0, square))
     beyond = (1 - angle / 2 / fnp.tan(angle / 2)) / (angle * angle)
-    return fnp.where(is_small, series, beyond)
+    near = fnp.where(is_near, square, 0.0)
+    return fnp.where(is_near, formulas.polynomial(_COTANGENT, near), beyond)
 
 
 def _made(parts: Sequence[Any]) -> RigidTransform:
