@@ -857,7 +857,7 @@ INDEXING = [
         1,
         FIRST,
     ),
-    Case(Demand((0,), message="{}"), (fixed([0]), fixed([0, -1, 0])), "", "d", 0),
+    Case(Demand((0,), message="{}"), (uniform(1), fixed([0, -1, 0])), "", "df", 1, FIRST),
     Case(Gather((0,), "fill"), (uniform(3, 2), fixed([0, 5, -4, 2])), "fill", "df", 0),
     Case(
         Gather((0,), "fill", 0), (uniform(3, 2), fixed([0, 5, -4, 2])), "fill-zero", "df", 1, FIRST
