@@ -159,11 +159,49 @@ def autograd_library(double: bool) -> Library:
     return Library("autograd", root, np.array, finished, as_it_is, write, differentiate)
 
 
+@dataclass(frozen=True)
+class PythonLoops:
+    """JAX's loops where there is nothing but Python's: its steps one after the other.
+
+    Args:
+        torch: Stacks results.
+    """
+
+    torch: Any
+
+    def fori_loop(self, start: int, stop: int, body: Program, carry: Any) -> Any:
+        """Call ``body(i, carry)`` for each i."""
+        for i in range(start, stop):
+            carry = body(i, carry)
+        return carry
+
+    def scan(
+        self,
+        step: Program,
+        carry: Any,
+        xs: Any,
+        length: int | None = None,
+        reverse: bool = False,
+    ) -> tuple[Any, Any]:
+        """The last carry, and the results of all steps stacked."""
+        count = len(leaves(xs)[0]) if length is None else length
+        results = []
+        for i in reversed(range(count)) if reverse else range(count):
+            carry, result = step(carry, map_arrays(lambda x, i=i: None if x is None else x[i], xs))
+            results.append(result)
+        return carry, self._stacked(results[::-1] if reverse else results)
+
+    def _stacked(self, trees: list[Any]) -> Any:
+        if isinstance(trees[0], tuple):
+            return tuple(self._stacked(list(parts)) for parts in zip(*trees, strict=True))
+        return None if trees[0] is None else self.torch.stack(trees)
+
+
 def torch_library(double: bool) -> Library:
     """PyTorch as its users run it first: eager, on the CPU; as many threads as processors."""
     torch = importlib.import_module("torch")
     torch.set_num_threads(len(os.sched_getaffinity(0)))
-    root = SimpleNamespace(numpy=torch)
+    root = SimpleNamespace(numpy=torch, lax=PythonLoops(torch), vmap=torch.func.vmap)
 
     def own(array: np.ndarray) -> Any:
         """Indices are int64 where PyTorch's users have them."""

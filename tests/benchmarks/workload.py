@@ -90,7 +90,8 @@ class Problem:
             tuple of them where there are several.
         torch: Makes the program of PyTorch's module.
         values: Makes the program of the module of objects for numbers, `tests.benchmarks.values`.
-        as_written: Peers with NumPy's names that can run `program` itself.
+        as_written: Peers with NumPy's names that can run `program` itself; PyTorch runs `scan` and
+            `fori_loop` in Python.
         feedback: The first result takes the place of the first argument in the next call, which
             may overwrite that argument: steps of a training or simulation.
         mode: "jit"; "eager": nothing is compiled, and funcgrad is given NumPy's functions; "call":

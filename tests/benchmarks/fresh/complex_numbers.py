@@ -208,7 +208,15 @@ def dirac(n: int, steps: int) -> Problem:
 
     rng = np.random.default_rng(0)
     arguments = rng.normal(size=n), rng.normal(size=n), rng.uniform(size=n)
-    return Problem(arguments, program, loops, argnums=(0, 1, 2), loops=True, tolerance=30.0)
+    return Problem(
+        arguments,
+        program,
+        loops,
+        argnums=(0, 1, 2),
+        as_written=("torch",),
+        loops=True,
+        tolerance=30.0,
+    )
 
 
 @workload(small=(5, 3), normal=(2000, 50), large=(100_000, 100), rows=BOTH)

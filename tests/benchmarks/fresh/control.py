@@ -112,7 +112,7 @@ def predictive_control(count: int, horizon: int, steps: int) -> Problem:
 
     noise = 2.0 * np.random.default_rng(0).normal(size=(steps, count, horizon))
     arguments = np.array(3.0), np.array(0.0), noise
-    return Problem(arguments, program, loops, loops=True, tolerance=300.0)
+    return Problem(arguments, program, loops, as_written=("torch",), loops=True, tolerance=300.0)
 
 
 @workload(small=(6, 5, 3), normal=(64, 50, 16), large=(1000, 100, 64), rows=GRADIENT)

@@ -413,4 +413,4 @@ def deriche(rows: int, columns: int) -> Problem:
         return found
 
     image = np.random.default_rng(0).uniform(size=(rows, columns))
-    return Problem((image,), program, loops, loops=True, tolerance=10.0)
+    return Problem((image,), program, loops, as_written=("torch",), loops=True, tolerance=10.0)

@@ -101,9 +101,9 @@ def particle_filter(count: int, steps: int) -> Problem:
                 noise, shift, y = given
                 x = 0.8 * x + 0.2 * xnp.sin(x) + noise
                 weights = xnp.exp(-0.5 * (y - 0.5 * x) ** 2)
-                sums = xnp.cumsum(weights)
+                sums = xnp.cumsum(weights, 0)
                 places = (xnp.arange(count, dtype=x.dtype) + shift) / count * sums[-1]
-                chosen = xnp.minimum(xnp.searchsorted(sums, places), count - 1)
+                chosen = xnp.clip(xnp.searchsorted(sums, places), 0, count - 1)
                 return x[chosen], xnp.sum(weights * x) / sums[-1]
 
             return xp.lax.scan(step, x, (noise, shifts, seen))[1]
@@ -138,7 +138,9 @@ def particle_filter(count: int, steps: int) -> Problem:
         rng.normal(size=steps),
     )
     # Rounding decides which particle is chosen where two of them meet.
-    return Problem(arguments, program, loops, loops=True, tolerance=3000.0, agreeing=0.8)
+    return Problem(
+        arguments, program, loops, as_written=("torch",), loops=True, tolerance=3000.0, agreeing=0.8
+    )
 
 
 @workload(small=(7, 8), normal=(256, 256), large=(1024, 1024), rows=BOTH)

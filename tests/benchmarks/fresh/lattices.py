@@ -90,14 +90,6 @@ def lattice_boltzmann(rows: int, columns: int, steps: int) -> Problem:
 
         return run
 
-    def torch_program(torch: Any) -> Callable[..., Any]:
-        def run(f: Any) -> Any:
-            for _ in range(steps):
-                f = step(torch, f)
-            return f
-
-        return run
-
     xs, ys = (np.array([move[axis] for move in DIRECTIONS]) for axis in (0, 1))
     weights = np.array(WEIGHTS)
 
@@ -125,7 +117,7 @@ def lattice_boltzmann(rows: int, columns: int, steps: int) -> Problem:
 
     noise = 0.1 * np.random.default_rng(0).uniform(size=(9, rows, columns))
     f = np.array(WEIGHTS)[:, None, None] * (1.0 + noise)
-    return Problem((f,), program, loops, torch=torch_program, loops=True, tolerance=10.0)
+    return Problem((f,), program, loops, as_written=("torch",), loops=True, tolerance=10.0)
 
 
 @workload(small=(20, 8), normal=(4096, 256), large=(65_536, 1024), rows=FORWARD)

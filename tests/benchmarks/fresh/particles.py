@@ -249,4 +249,6 @@ def molecules(count: int, steps: int) -> Problem:
     lattice = np.stack(np.meshgrid(*[np.arange(n)] * 3), axis=-1).reshape(-1, 3)[:count]
     x = (lattice + 0.5 + 0.03 * rng.normal(size=(count, 3))) * side / n
     v = rng.normal(size=(count, 3))
-    return Problem((x, v), program, loops, argnums=(0, 1), loops=True, tolerance=300.0)
+    return Problem(
+        (x, v), program, loops, argnums=(0, 1), as_written=("torch",), loops=True, tolerance=300.0
+    )

@@ -39,14 +39,6 @@ def ray_marching(n: int, steps: int) -> Problem:
 
         return march(xp.numpy, loop)
 
-    def torch_program(torch: Any) -> Callable[..., Any]:
-        def loop(step: Any, t: Any) -> Any:
-            for _ in range(steps):
-                t = step(t)
-            return t
-
-        return march(torch, loop)
-
     def loops(u, v):
         found = np.empty_like(u)
         for i in range(n):
@@ -68,7 +60,7 @@ def ray_marching(n: int, steps: int) -> Problem:
 
     u, v = np.meshgrid(np.linspace(-0.8, 0.8, n), np.linspace(-0.8, 0.8, n))
     return Problem(
-        (u, v), program, loops, torch=torch_program, loops=True, tolerance=100.0, agreeing=0.99
+        (u, v), program, loops, as_written=("torch",), loops=True, tolerance=100.0, agreeing=0.99
     )
 
 

@@ -62,7 +62,9 @@ def vertical_advection(levels: int, rows: int, columns: int) -> Problem:
         return x
 
     arguments = fields(2, levels, rows, columns)
-    return Problem(arguments, program, loops, argnums=(0, 1), loops=True, tolerance=10.0)
+    return Problem(
+        arguments, program, loops, argnums=(0, 1), as_written=("torch",), loops=True, tolerance=10.0
+    )
 
 
 @workload(small=(6, 7, 2), normal=(256, 256, 10), large=(1500, 1500, 10), rows=BOTH)
@@ -84,14 +86,6 @@ def limited_advection(rows: int, columns: int, steps: int) -> Problem:
 
     def program(xp: Any) -> Callable[..., Any]:
         return lambda q: xp.lax.fori_loop(0, steps, lambda _, q: step(xp.numpy, q), q)
-
-    def torch_program(torch: Any) -> Callable[..., Any]:
-        def run(q: Any) -> Any:
-            for _ in range(steps):
-                q = step(torch, q)
-            return q
-
-        return run
 
     def loops(q):
         q, f = q.copy(), np.empty_like(q)
@@ -118,7 +112,7 @@ def limited_advection(rows: int, columns: int, steps: int) -> Problem:
 
     x, y = np.meshgrid(np.arange(columns) / columns, np.arange(rows) / rows)
     q = 1.0 + 0.5 * np.sin(6.28 * x) * np.cos(12.6 * y) + 0.1 * fields(1, rows, columns)[0]
-    return Problem((q,), program, loops, torch=torch_program, loops=True, tolerance=30.0)
+    return Problem((q,), program, loops, as_written=("torch",), loops=True, tolerance=30.0)
 
 
 @workload(small=(6, 3), normal=(200, 20), large=(1000, 20), rows=BOTH)
@@ -143,14 +137,6 @@ def shallow_water(n: int, steps: int) -> Problem:
 
         return run
 
-    def torch_program(torch: Any) -> Callable[..., Any]:
-        def run(u: Any, v: Any, e: Any) -> Any:
-            for _ in range(steps):
-                u, v, e = step(torch, u, v, e)
-            return e
-
-        return run
-
     def loops(u, v, e):
         u, v, e, x, y = u.copy(), v.copy(), e.copy(), np.empty_like(u), np.empty_like(v)
         for _ in range(steps):
@@ -172,7 +158,7 @@ def shallow_water(n: int, steps: int) -> Problem:
         program,
         loops,
         argnums=(0, 1, 2),
-        torch=torch_program,
+        as_written=("torch",),
         loops=True,
         tolerance=10.0,
     )
