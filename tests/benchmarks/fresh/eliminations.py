@@ -80,6 +80,17 @@ def gram_schmidt(n: int, m: int) -> Problem:
 
         return run
 
+    def torch_program(torch: Any) -> Callable[..., Any]:
+        def run(a: Any) -> Any:
+            places, found = torch.arange(m), []
+            for k in range(m):
+                found.append(a[:, k] / torch.sqrt(torch.sum(a[:, k] * a[:, k])))
+                row = torch.where(places > k, found[-1] @ a, 0.0)
+                a = a - found[-1][:, None] * row[None, :]
+            return torch.stack(found, 1) ** 3
+
+        return run
+
     def loops(a):
         a, q = a.copy(), np.empty_like(a)
         for k in range(m):
@@ -97,7 +108,7 @@ def gram_schmidt(n: int, m: int) -> Problem:
         return q**3
 
     a = np.random.default_rng(0).normal(size=(n, m)) + np.eye(n, m)
-    return Problem((a,), program, loops, loops=True, tolerance=100.0)
+    return Problem((a,), program, loops, torch=torch_program, loops=True, tolerance=100.0)
 
 
 @workload(small=(6,), normal=(120,), large=(800,), rows=BOTH)
@@ -120,6 +131,19 @@ def lu(n: int) -> Problem:
 
         return run
 
+    def torch_program(torch: Any) -> Callable[..., Any]:
+        def run(a: Any) -> Any:
+            places = torch.arange(n)
+            for k in range(n):
+                is_below = places > k
+                factors = torch.where(is_below, a[:, k] / a[k, k], 0.0)
+                a = a - factors[:, None] * torch.where(is_below, a[k], 0.0)[None, :]
+                is_new = is_below[:, None] & (places == k)[None, :]
+                a = torch.where(is_new, factors[:, None], a)
+            return a
+
+        return run
+
     def loops(a):
         a = a.copy()
         for k in range(n):
@@ -129,7 +153,7 @@ def lu(n: int) -> Problem:
                     a[i, j] -= a[i, k] * a[k, j]
         return a
 
-    return Problem((dominant(n),), program, loops, loops=True, tolerance=10.0)
+    return Problem((dominant(n),), program, loops, torch=torch_program, loops=True, tolerance=10.0)
 
 
 @workload(small=(6,), normal=(100,), large=(800,), rows=BOTH)

@@ -61,6 +61,16 @@ def sieve(n: int) -> Problem:
 
         return run
 
+    def torch_program(torch: Any) -> Callable[..., Any]:
+        def run(is_prime: Any) -> Any:
+            is_prime = is_prime.clone()
+            for i in range(2, last):
+                if is_prime[i]:
+                    is_prime[i * i :: i] = False
+            return is_prime
+
+        return run
+
     def loops(is_prime):
         is_prime = is_prime.copy()
         for i in range(2, last):
@@ -69,7 +79,7 @@ def sieve(n: int) -> Problem:
                     is_prime[j] = False
         return is_prime
 
-    return Problem((np.arange(n) > 1,), program, loops, loops=True)
+    return Problem((np.arange(n) > 1,), program, loops, torch=torch_program, loops=True)
 
 
 @workload(small=(6, 5, 2), normal=(500, 400, 4), large=(5000, 4000, 8), rows=FORWARD)
@@ -161,6 +171,15 @@ def knapsack(items: int, capacity: int) -> Problem:
 
         return run
 
+    def torch_program(torch: Any) -> Callable[..., Any]:
+        def run(sizes: Any, values: Any) -> Any:
+            best = torch.zeros(capacity + 1, dtype=torch.long)
+            for size, value in zip(sizes.tolist(), values.tolist(), strict=True):
+                best[size:] = torch.maximum(best[size:], best[: capacity + 1 - size] + value)
+            return best
+
+        return run
+
     def loops(sizes, values):
         best = np.zeros(capacity + 1, np.int32)
         for i in range(items):
@@ -171,7 +190,11 @@ def knapsack(items: int, capacity: int) -> Problem:
     rng = np.random.default_rng(0)
     sizes = rng.integers(1, max(2, capacity // 8), items).astype(np.int32)
     return Problem(
-        (sizes, (sizes + rng.integers(0, 9, items)).astype(np.int32)), program, loops, loops=True
+        (sizes, (sizes + rng.integers(0, 9, items)).astype(np.int32)),
+        program,
+        loops,
+        torch=torch_program,
+        loops=True,
     )
 
 
@@ -192,6 +215,14 @@ def run_lengths(n: int) -> Problem:
 
         return run
 
+    def torch_program(torch: Any) -> Callable[..., Any]:
+        def run(x: Any) -> Any:
+            found, lengths = torch.unique_consecutive(x, return_counts=True)
+            rest = n - len(found)
+            return tuple(torch.nn.functional.pad(y, (0, rest)) for y in (found, lengths))
+
+        return run
+
     def loops(x):
         values, lengths, at = np.zeros_like(x), np.zeros_like(x), -1
         for i in range(n):
@@ -202,7 +233,7 @@ def run_lengths(n: int) -> Problem:
         return values, lengths
 
     x = np.repeat(*np.random.default_rng(0).integers(1, 6, (2, n)))[:n].astype(np.int32)
-    return Problem((x,), program, loops, loops=True)
+    return Problem((x,), program, loops, torch=torch_program, loops=True)
 
 
 @workload(small=(40, 16), normal=(100_000, 4096), large=(2_000_000, 65_536), rows=FORWARD)
@@ -273,6 +304,22 @@ def depression_filling(n: int, most: int) -> Problem:
 
         return run
 
+    def torch_program(torch: Any) -> Callable[..., Any]:
+        def run(heights: Any) -> Any:
+            levels = heights.clone()
+            levels[1:-1, 1:-1] = torch.max(heights)
+            for _ in range(most):
+                rows = torch.minimum(levels[2:, 1:-1], levels[:-2, 1:-1])
+                columns = torch.minimum(levels[1:-1, 2:], levels[1:-1, :-2])
+                lowest = torch.maximum(heights[1:-1, 1:-1], torch.minimum(rows, columns))
+                following = torch.minimum(levels[1:-1, 1:-1], lowest)
+                if torch.equal(following, levels[1:-1, 1:-1]):
+                    break
+                levels[1:-1, 1:-1] = following
+            return levels
+
+        return run
+
     def loops(heights):
         levels, following = heights.copy(), heights.copy()
         levels[1 : n - 1, 1 : n - 1] = heights.max()
@@ -294,4 +341,4 @@ def depression_filling(n: int, most: int) -> Problem:
         return levels
 
     heights = np.random.default_rng(0).integers(1, 1000, (n, n)).astype(np.int32)
-    return Problem((heights,), program, loops, loops=True)
+    return Problem((heights,), program, loops, torch=torch_program, loops=True)

@@ -108,16 +108,14 @@ def power_iteration(n: int, steps: int) -> Problem:
 def conjugate_gradients(n: int, steps: int) -> Problem:
     """Poisson's equation on {n}^2 points by {steps} steps of conjugate gradients, no matrix."""
 
-    def program(xp: Any) -> Callable[..., Any]:
-        xnp = xp.numpy
-
+    def formula(xnp: Any, pad: Any, loop: Any) -> Callable[..., Any]:
         def laplacian(x: Any, weight: Any) -> Any:
-            padded = xnp.pad(x, 1)
+            padded = pad(x)
             rows = padded[2:, 1:-1] + padded[:-2, 1:-1]
             return weight * x - rows - padded[1:-1, 2:] - padded[1:-1, :-2]
 
         def run(b: Any, weight: Any) -> Any:
-            def step(_: Any, state: Any) -> Any:
+            def step(state: Any) -> Any:
                 x, r, p, square = state
                 ap = laplacian(p, weight)
                 alpha = square / xnp.sum(p * ap)
@@ -126,9 +124,23 @@ def conjugate_gradients(n: int, steps: int) -> Problem:
                 return x, r, r + following / square * p, following
 
             state = xnp.zeros_like(b), b, b, xnp.sum(b * b)
-            return xp.lax.fori_loop(0, steps, step, state)[0]
+            return loop(step, state)[0]
 
         return run
+
+    def program(xp: Any) -> Callable[..., Any]:
+        def loop(step: Any, state: Any) -> Any:
+            return xp.lax.fori_loop(0, steps, lambda _, state: step(state), state)
+
+        return formula(xp.numpy, lambda x: xp.numpy.pad(x, 1), loop)
+
+    def torch_program(torch: Any) -> Callable[..., Any]:
+        def loop(step: Any, state: Any) -> Any:
+            for _ in range(steps):
+                state = step(state)
+            return state
+
+        return formula(torch, lambda x: torch.nn.functional.pad(x, (1, 1, 1, 1)), loop)
 
     def loops(b, weight):
         x, r, p, ap = np.zeros_like(b), b.copy(), b.copy(), np.empty_like(b)
@@ -165,7 +177,9 @@ def conjugate_gradients(n: int, steps: int) -> Problem:
 
     rng = np.random.default_rng(0)
     arguments = rng.normal(size=(n, n)), 4.2 + 0.2 * rng.uniform(size=(n, n))
-    return Problem(arguments, program, loops, argnums=(0, 1), loops=True, tolerance=100.0)
+    return Problem(
+        arguments, program, loops, argnums=(0, 1), torch=torch_program, loops=True, tolerance=100.0
+    )
 
 
 @workload(small=(8, 3), normal=(400, 20), large=(3000, 50), rows=FORWARD)
@@ -290,6 +304,17 @@ def householder(n: int, m: int) -> Problem:
 
         return run
 
+    def torch_program(torch: Any) -> Callable[..., Any]:
+        def run(a: Any) -> Any:
+            a = a.clone()
+            for k in range(m):
+                v, rest = a[k:, k].clone(), a[k:, k:]
+                v[0] += torch.copysign(torch.linalg.vector_norm(v), v[0])
+                rest -= v[:, None] * (2.0 / (v @ v) * (v @ rest))[None, :]
+            return torch.triu(a[:m])
+
+        return run
+
     def loops(a):
         a, v = a.copy(), np.empty_like(a[:, 0])
         for k in range(m):
@@ -314,4 +339,4 @@ def householder(n: int, m: int) -> Problem:
         return a[:m]
 
     a = np.random.default_rng(0).normal(size=(n, m))
-    return Problem((a,), program, loops, loops=True, tolerance=30.0)
+    return Problem((a,), program, loops, torch=torch_program, loops=True, tolerance=30.0)

@@ -159,6 +159,22 @@ def particle_in_cell(count: int, cells: int, steps: int) -> Problem:
 
         return run
 
+    def torch_program(torch: Any) -> Callable[..., Any]:
+        def run(x: Any, v: Any) -> Any:
+            for _ in range(steps):
+                left = torch.floor(x)
+                part, i = x - left, left.long()
+                j = (i + 1) % cells
+                charge = torch.zeros(cells, dtype=x.dtype)
+                charge.index_add_(0, i, 1.0 - part).index_add_(0, j, part)
+                field = -torch.cumsum(charge * (cells / count) - 1.0, 0)
+                field = field - torch.mean(field)
+                v = v + 0.01 * ((1.0 - part) * field[i] + part * field[j])
+                x = (x + 0.1 * v) % cells
+            return v
+
+        return run
+
     def loops(x, v):
         x, v = x.copy(), v.copy()
         for _ in range(steps):
@@ -183,7 +199,7 @@ def particle_in_cell(count: int, cells: int, steps: int) -> Problem:
 
     rng = np.random.default_rng(0)
     arguments = rng.uniform(0.0, cells, count), rng.normal(size=count)
-    return Problem(arguments, program, loops, loops=True, tolerance=100.0)
+    return Problem(arguments, program, loops, torch=torch_program, loops=True, tolerance=100.0)
 
 
 @workload(small=(8, 2), normal=(108, 20), large=(500, 50), rows=BOTH)

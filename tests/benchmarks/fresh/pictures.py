@@ -200,6 +200,22 @@ def components(n: int, most: int) -> Problem:
 
         return run
 
+    def torch_program(torch: Any) -> Callable[..., Any]:
+        def run(labels: Any) -> Any:
+            is_set = labels < n * n
+            for _ in range(most):
+                padded = torch.nn.functional.pad(labels, (1, 1, 1, 1), value=n * n)
+                rows = torch.minimum(padded[2:, 1:-1], padded[:-2, 1:-1])
+                columns = torch.minimum(padded[1:-1, 2:], padded[1:-1, :-2])
+                least = torch.minimum(labels, torch.minimum(rows, columns))
+                following = torch.where(is_set, least, labels)
+                if torch.equal(following, labels):
+                    break
+                labels = following
+            return labels
+
+        return run
+
     def loops(labels):
         labels, following = labels.copy(), labels.copy()
         for _ in range(most):
@@ -224,7 +240,7 @@ def components(n: int, most: int) -> Problem:
                 break
         return labels
 
-    return Problem((labels,), program, loops, loops=True)
+    return Problem((labels,), program, loops, torch=torch_program, loops=True)
 
 
 @workload(small=(6, 7), normal=(64, 100), large=(400, 600), rows=FORWARD)

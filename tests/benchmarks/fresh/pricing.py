@@ -37,6 +37,21 @@ def binomial_tree(count: int, steps: int) -> Problem:
 
         return xp.vmap(one, (0, 0, None))
 
+    def torch_program(torch: Any) -> Callable[..., Any]:
+        def run(spots: Any, sigmas: Any, places: Any) -> Any:
+            move = sigmas[:, None] / math.sqrt(steps)
+            up, discount = torch.exp(move), math.exp(-0.05 / steps)
+            chance = (1.0 / discount - 1.0 / up) / (up - 1.0 / up)
+            prices = 100.0 - spots[:, None] * torch.exp((2.0 * places - steps) * move)
+            prices = torch.clamp(prices, min=0.0)
+            for level in range(steps - 1, -1, -1):
+                kept = discount * (chance * prices[:, 1:] + (1.0 - chance) * prices[:, :-1])
+                moves = (2.0 * places[: level + 1] - level) * move
+                prices = torch.maximum(kept, 100.0 - spots[:, None] * torch.exp(moves))
+            return prices[:, 0]
+
+        return run
+
     def loops(spots, sigmas, places):
         found, prices = np.empty_like(spots), np.empty(steps + 1)
         for option in range(count):
@@ -60,6 +75,7 @@ def binomial_tree(count: int, steps: int) -> Problem:
         program,
         loops,
         argnums=(0, 1),
+        torch=torch_program,
         loops=True,
         tolerance=100.0,
     )
