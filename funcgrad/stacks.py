@@ -99,6 +99,20 @@ def with_room(function: Callable[[], T]) -> T:
     size = thread_size()
     if size is None or size >= ENOUGH:
         return function()
+    return elsewhere(function, or_here=True)
+
+
+def elsewhere(function: Callable[[], T], or_here: bool = False) -> T:
+    """What a function returns, which another thread calls, with the same context variables.
+
+    Args:
+        function: What to call.
+        or_here: Whether this thread calls it where no other can be started.
+
+    Raises:
+        BaseException: What it raises.
+        RuntimeError: No thread can be started.
+    """
     results: list[T] = []
     errors: list[BaseException] = []
     done = threading.Event()
@@ -115,6 +129,8 @@ def with_room(function: Callable[[], T]) -> T:
     try:
         start(work)
     except RuntimeError:
+        if not or_here:
+            raise
         return function()
     done.wait()
     if errors:

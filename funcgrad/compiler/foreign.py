@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.compiler import one_thread
 from funcgrad.lowering import LibraryCall, Routine, SortCall, UfuncCall
 from funcgrad.records import dataclass
 
@@ -234,30 +235,57 @@ def _sorts(function: int, dtype: DType, is_order: bool) -> bool:
 
 
 @cache
-def linear_algebra_function(name: str) -> int:
+def linear_algebra_function(name: str, on_one_thread: bool = False) -> int:
     """Address of a function of BLAS or LAPACK.
 
     `scipy.linalg` takes 150 ms to import, of which the tables need a quarter; they are therefore
     loaded without their package where nobody has imported that yet.
+
+    Args:
+        name: What it is called in SciPy.
+        on_one_thread: Whether it is the one that uses one thread, if there is such a one.
     """
-    tables = (_table(f"scipy.linalg.cython_{library}").__pyx_capi__ for library in _LIBRARIES)
-    return pointer_of(next(table[name] for table in tables if name in table))
+    for library in _LIBRARIES:
+        module = f"scipy.linalg.cython_{library}"
+        table = _table(module).__pyx_capi__
+        if name in table:
+            return pointer_of(table[name]) + (distance_to_one_thread(module) * on_one_thread)
+    raise KeyError(name)
 
 
 _LIBRARIES = ("blas", "lapack")
 
 
 def has_threads(module: str) -> bool:
-    """Whether threads of a library's own take part in what it is called for, at this moment.
+    """Whether the library that a module links to has threads of its own.
 
-    How many there are is a setting of the process, which is not ours to change. OpenBLAS is known;
-    other libraries are not asked.
+    How many of them take part at a moment is a setting of the process, which is not ours to change
+    and may be another one when a program runs. OpenBLAS is known; other libraries are not asked.
 
     Args:
-        module: Name of an extension module that links to the library.
+        module: Name of an extension module.
     """
     ask = _asks_for_threads(module)
-    return ask is not None and ask() > 1
+    if ask is None:
+        return False
+    try:
+        started = ctypes.c_int.in_dll(ctypes.CDLL(_table(module).__file__), "blas_num_threads")
+    except ValueError:
+        return ask() > 1
+    return started.value > 1
+
+
+def distance_to_one_thread(module: str) -> int:
+    """What to add to the address of a function of a module for one that uses one thread.
+
+    Args:
+        module: Name of an extension module.
+
+    Returns:
+        The distance; 0 where there is no such function (`one_thread`).
+    """
+    ask = _asks_for_threads(module)
+    return 0 if ask is None else one_thread.distance(_table(module).__file__, ask)
 
 
 @cache

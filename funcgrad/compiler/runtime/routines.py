@@ -14,6 +14,7 @@ from funcgrad.compiler import abi
 from funcgrad.compiler.foreign import (
     LAPACK_MODULE,
     LETTERS,
+    distance_to_one_thread,
     flag_words,
     has_threads,
     linear_algebra_function,
@@ -35,6 +36,16 @@ from funcgrad.records import dataclass
 OPERATIONS = 32
 """Work for every element of an array, as of `source.Kernel`: sorting and transforms take more."""
 
+FEW_ELEMENTS = 600 * 600
+"""A matrix of so many elements is factorised no faster by two threads of OpenBLAS than by one.
+
+Measured on potrf, getrf, and syevd, single and double; its threads cost more where the machine is
+busy, and wait for work in the way of ours.
+"""
+
+FEWEST_ELEMENTS = 16 * 16
+"""For matrices of so many elements OpenBLAS uses one thread anyway; measured up to 24 x 24."""
+
 Argument = tuple[int, int]
 
 
@@ -48,6 +59,7 @@ class ForeignCall:
         scratch: What the routine needs memory for while it runs.
         parts: Ranges of the stack that are run, possibly at the same time.
         n_threads: How many threads may take part.
+        is_on_one_thread: Whether it calls the instance of a library that has one thread.
         lanes: Scratch memory of our own code, if it needs any.
     """
 
@@ -56,6 +68,7 @@ class ForeignCall:
     scratch: list[Value] = field(default_factory=list)
     parts: list[tuple[int, int]] = field(init=False)
     n_threads: int = field(default=0, init=False)
+    is_on_one_thread: bool = field(default=False, init=False)
     lanes: Value = field(init=False)
 
     def __post_init__(self) -> None:
@@ -85,10 +98,24 @@ class ForeignCall:
     def split(self, n_threads: int) -> None:
         """Form parts for several threads, if it is large enough.
 
-        Where a library has threads of its own, ours stay away: those wait for each other by
-        spinning, and calls from several threads take many times as long as one after the other.
+        Where a library has threads of its own, it is called on one thread; where that is not to be
+        had, ours stay away: its threads wait for each other by spinning, and calls from several
+        threads take many times as long as one after the other.
         """
-        self.n_threads = min(n_threads, 1) if self._is_threaded else n_threads
+        self.n_threads = n_threads
+        self._divide()
+        library = self._library
+        if library and self._is_for_one_thread and has_threads(library):
+            self.is_on_one_thread = distance_to_one_thread(library) != 0
+            if not self.is_on_one_thread:
+                self.n_threads = min(n_threads, 1)
+                self._divide()
+        nbytes = self._lane_bytes
+        if nbytes:
+            self.lanes = lanes_of(n_threads, len(self.parts), nbytes)
+            self.scratch = [*self.scratch, self.lanes]
+
+    def _divide(self) -> None:
         if isinstance(self.call, forms.Together):
             return  # every call is a part
         if isinstance(self.call, forms.SmallCall):
@@ -97,10 +124,6 @@ class ForeignCall:
             read = sum(math.prod(self.node.memory[i].shape) for i in self.call.touches)
             work = OPERATIONS * read
         self.parts = part_ranges(self._runs, work, self.n_threads)
-        nbytes = self._lane_bytes
-        if nbytes:
-            self.lanes = lanes_of(n_threads, len(self.parts), nbytes)
-            self.scratch = [*self.scratch, self.lanes]
 
     @property
     def _lane_bytes(self) -> int:
@@ -208,13 +231,27 @@ class ForeignCall:
         return [self.node.memory[i] for i in self.call.touches]
 
     @property
-    def _is_threaded(self) -> bool:
-        """Whether it is called of a library that has threads of its own."""
+    def _library(self) -> str:
+        """The extension module through which it calls a library with threads, if it does."""
         if isinstance(self.call, forms.LapackCall | forms.Together):
-            return has_threads(LAPACK_MODULE)
+            return LAPACK_MODULE
         if isinstance(self.call, forms.UfuncCall) and self.call.module.startswith("numpy.linalg"):
-            return has_threads(self.call.module)
-        return False
+            return self.call.module
+        return ""
+
+    @property
+    def _is_for_one_thread(self) -> bool:
+        """Whether a library's threads are to stay away from it: all but large single matrices."""
+        memory, n = self.node.memory, self.node.n_stack
+        largest = max(math.prod(memory[i].shape[n:]) for i in self.call.touches)
+        if largest <= FEWEST_ELEMENTS:
+            return False
+        is_shared = len(self.parts) > 1 or any(
+            isinstance(call, forms.Together)
+            or (isinstance(call, forms.LapackCall) and call.blocks > 1)
+            for call in self.node.calls
+        )
+        return self.n_threads <= 1 or is_shared or largest <= FEW_ELEMENTS
 
     def _small(self, call: forms.SmallCall, site: int, begin: int, end: int) -> list[int]:
         m, n, k = call.sizes
@@ -250,7 +287,10 @@ class ForeignCall:
             steps.append(step * x.dtype.itemsize)
             core_steps += [s * x.dtype.itemsize for s in x.strides[len(x.strides) - len(names) :]]
             places.append(_place(x, 0, begin * step))
-        words = _Words(loop.function, abi.BY_FLAG if call.may_fail else abi.NEVER)
+        function = loop.function
+        if self.is_on_one_thread:
+            function += distance_to_one_thread(call.module)
+        words = _Words(function, abi.BY_FLAG if call.may_fail else abi.NEVER)
         words.clears_flags = True
         words.places = places
         words.arguments = [(abi.PLACES, 0), *words.listed([end - begin, *lengths.values()])]
@@ -261,7 +301,8 @@ class ForeignCall:
     def _lapack(self, call: forms.LapackCall) -> _Words:
         memory, n = self.node.memory, self.node.n_stack
         name = LETTERS[call.dtype.char] + call.name
-        words = _Words(linear_algebra_function(name), abi.BY_INFO if call.may_fail else abi.NEVER)
+        function = linear_algebra_function(name, self.is_on_one_thread)
+        words = _Words(function, abi.BY_INFO if call.may_fail else abi.NEVER)
         for x in call.arguments:
             if isinstance(x, forms.Ref):
                 words.arguments.append((abi.PLACE, len(words.places)))
