@@ -115,6 +115,8 @@ CHECKS: dict[str, Callable[[], Any]] = {
     "working directory": os.getcwd,
 }
 """What is the same at every moment, in every thread."""
+if hasattr(os, "sched_getaffinity"):
+    CHECKS["processors"] = lambda: os.sched_getaffinity(os.getpid())  # of the main thread
 
 
 def _stand_ins() -> set[str]:
@@ -232,6 +234,16 @@ def compilations(watch: Watch) -> None:
         fg.jit(lambda x, k=k: np.cumsum(np.cos(x * (k + 0.5)), 0) @ x.T + k)(np.ones(shape))
         if not k % 4:
             fg.jit(lambda x: np.linalg.solve(x, x[0]) + np.fft.fft(x[1]).real)(np.eye(k + 3))
+
+
+@scenario
+def stacks_of_matrices(watch: Watch) -> None:
+    fg = funcgrad()
+    stack = np.random.default_rng(0).normal(size=(20, 60, 60))
+    for function in (np.linalg.svd, np.linalg.eigh, np.linalg.qr):
+        fg.jit(function)(stack)
+    inverse = fg.jit(np.linalg.inv)(np.ones((2, 140, 140)) + np.eye(140))
+    np.testing.assert_allclose(inverse[0] @ (np.ones(140) * 141), np.ones(140))
 
 
 @scenario
@@ -478,6 +490,12 @@ BROKEN: dict[str, Callable[[], contextlib.AbstractContextManager[Any]]] = {
     "locale": _another_locale,
     **{_blas_of(path): partial(_one_thread_more, path) for path in _BLAS_OF_WHEELS},
 }
+
+if hasattr(os, "sched_getaffinity") and len(os.sched_getaffinity(0)) > 1:
+    BROKEN["processors"] = lambda: _with(
+        lambda: os.sched_setaffinity(os.getpid(), {min(os.sched_getaffinity(0))}),
+        lambda: None,
+    )
 
 
 def broken(name: str) -> Watch:

@@ -70,7 +70,7 @@ LADDER = (
     ("",),  # funcgrad/__init__.py
     ("__main__",),
 )
-# The rooms of the compiler, likewise: what they agree on, libraries and what they offer, the machine's
+# The rooms of the compiler, likewise: what they agree on, libraries, what they offer, the machine's
 # language, loop nests, what runs, what tells about it, and the list of passes. Loop nests do not
 # see what runs.
 ROOMS = ("", "abi", "one_thread", "foreign", "native", "nest", "runtime", "report", "pipeline")

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad import environment
+from funcgrad.compiler import one_thread
 from funcgrad.compiler.runtime import blas, kernel_store, warm_memory
 from funcgrad.compiler.runtime.executable import MAX_IDLE_BYTES, idle_bytes
 from funcgrad.compiler.runtime.threads import default_threads, is_available
@@ -96,6 +97,7 @@ def _config() -> dict[str, dict[str, Any]]:
             "by default": default_threads() if is_available() else 1,
             "processors": os.cpu_count(),
             "pool": "available" if is_available() else "not available on this system",
+            "OpenBLAS on one thread": ", ".join(one_thread.libraries()) or "not loaded",
         },
         "matrix products": _products(),
         "cache": _cache(),

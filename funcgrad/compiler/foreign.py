@@ -249,7 +249,8 @@ def linear_algebra_function(name: str, on_one_thread: bool = False) -> int:
         module = f"scipy.linalg.cython_{library}"
         table = _table(module).__pyx_capi__
         if name in table:
-            return pointer_of(table[name]) + (distance_to_one_thread(module) * on_one_thread)
+            distance = distance_to_one_thread(module) if on_one_thread else 0
+            return pointer_of(table[name]) + distance
     raise KeyError(name)
 
 

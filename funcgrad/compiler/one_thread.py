@@ -50,11 +50,16 @@ def distance(module: str, ask: Any) -> int:
     """
     with _LOCK:
         if module not in _DISTANCES:
-            try:
-                # Affinity is that of one thread: of one that does nothing else.
-                _DISTANCES[module] = stacks.elsewhere(lambda: _distance(module, ask))
-            except (OSError, RuntimeError):
-                return 0
+            found = 0
+            if _is_possible(ask.__name__):
+                try:
+                    # Affinity is that of one thread: of one that does nothing else.
+                    found = stacks.elsewhere(lambda: _distance(module, ask))
+                except OSError:
+                    pass  # the system does not allow it
+                except RuntimeError:
+                    return 0  # no thread can be started now
+            _DISTANCES[module] = found
         return _DISTANCES[module]
 
 
@@ -64,8 +69,6 @@ def libraries() -> list[str]:
 
 
 def _distance(module: str, ask: Any) -> int:
-    if not _is_possible(ask.__name__):
-        return 0
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     path = _file_of(ask)
     name = os.path.basename(path).encode()
@@ -83,13 +86,17 @@ def _distance(module: str, ask: Any) -> int:
 
 def _is_possible(ask: str) -> bool:
     """Whether a second instance would be one: symbols that all libraries see are found first."""
+    if struct.calcsize("P") != 8 or not all(hasattr(os, name) for name in _OF_LINUX):
+        return False
     everywhere = ctypes.CDLL(None)
     return (
         ask.startswith("scipy_")  # a library that is nobody else's, with all of LAPACK in one file
-        and all(hasattr(os, name) for name in ("memfd_create", "sched_setaffinity"))
         and hasattr(everywhere, "gnu_get_libc_version")
         and not any(hasattr(everywhere, name) for name in (ask, "blas_cpu_number"))
     )
+
+
+_OF_LINUX = ("memfd_create", "sched_setaffinity")
 
 
 def _loaded_again(path: str, name: bytes, base: int | None = None) -> Any:

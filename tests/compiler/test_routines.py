@@ -528,10 +528,12 @@ def test_the_threads_of_libraries_are_theirs(name: str, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("is_threaded", [False, True])
+@pytest.mark.parametrize("is_possible", [False, True])
 def test_who_takes_part_where_a_library_has_threads(
-    is_threaded: bool, monkeypatch: pytest.MonkeyPatch
+    is_threaded: bool, is_possible: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(routines, "has_threads", lambda module: is_threaded)
+    monkeypatch.setattr(routines, "distance_to_one_thread", lambda module: 64 * is_possible)
     threads: list[int] = []
     step_of = routines.step_of
 
@@ -541,7 +543,28 @@ def test_who_takes_part_where_a_library_has_threads(
 
     monkeypatch.setattr(routines, "step_of", noted)
     fg.jit(lambda a: np.linalg.svd(a)[1], threads=4).lower(STACK).compile()
-    assert threads == [1 if is_threaded else 4]
+    assert threads == [1 if is_threaded and not is_possible else 4]
+
+
+@pytest.mark.parametrize(
+    ("shape", "threads", "expected"),
+    [
+        ((100, 16, 16), 4, False),  # OpenBLAS has one thread for these
+        ((60, 60), 4, True),
+        ((100, 60, 60), 4, True),
+        ((100, 60, 60), 1, True),
+        ((700, 700), 4, False),  # its threads are worth it
+        ((700, 700), 1, True),  # which nobody wants here
+    ],
+)
+def test_which_matrices_are_for_one_thread(
+    shape: tuple[int, ...], threads: int, expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(routines, "has_threads", lambda module: True)
+    monkeypatch.setattr(routines, "distance_to_one_thread", lambda x: asked.append(x) or 64)
+    fg.jit(lambda a: np.linalg.svd(a)[1], threads=threads).lower(np.zeros(shape)).compile()
+    assert bool(asked) == expected
 
 
 def test_how_many_threads_a_library_has() -> None:
