@@ -96,10 +96,15 @@ def with_room(function: Callable[[], T]) -> T:
     Raises:
         BaseException: What it raises.
     """
-    size = thread_size()
-    if size is None or size >= ENOUGH:
-        return function()
-    return elsewhere(function, or_here=True)
+    return function() if has_room() else elsewhere(function, or_here=True)
+
+
+def has_room() -> bool:
+    """Whether this thread has as much stack as such work needs."""
+    if _OWN.has_room is None:
+        size = thread_size()
+        _OWN.has_room = size is None or size >= ENOUGH
+    return _OWN.has_room
 
 
 def elsewhere(function: Callable[[], T], or_here: bool = False) -> T:
@@ -143,6 +148,7 @@ class _Own(threading.local):
 
     bounds: tuple[int, int] | None = None
     is_known = False
+    has_room: bool | None = None
 
 
 _OWN = _Own()

@@ -156,7 +156,7 @@ def _compiled(
         stats,
         stepper.stretches,
         stepper.sites,
-        any(isinstance(job, ForeignCall) for job, _ in _every(jobs)),
+        any(isinstance(job, ForeignCall) and not job.is_own for job, _ in _every(jobs)),
     )
 
 

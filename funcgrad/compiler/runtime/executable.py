@@ -386,7 +386,7 @@ class _Finder:
 
 def _run_with_room(run: Callable[[int, int, int], int], *words: int) -> int:
     """Run a program that calls libraries, which take more of a stack than kernels may."""
-    return stacks.with_room(partial(run, *words))
+    return run(*words) if stacks.has_room() else stacks.with_room(partial(run, *words))
 
 
 class Executable:
@@ -400,7 +400,7 @@ class Executable:
         memory: Where everything is.
         parts: What runs, one after the other: native steps first.
         last: For values that are read, the number of the last part that does.
-        calls_libraries: Whether it calls functions of BLAS, LAPACK or NumPy.
+        calls_libraries: Whether it calls functions of LAPACK or NumPy.
 
     Attributes:
         memory: Where everything is.
