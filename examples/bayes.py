@@ -32,11 +32,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 from sklearn.datasets import load_diabetes
 from tqdm import tqdm
 
 import funcgrad as fg
+import program
 
 GROUPED_BY, COVARIATES = "bmi", ("bp", "s5", "s3", "sex")
 GROUPS = 12
@@ -286,23 +286,21 @@ class Posterior:
 def plot_traces(posterior: Posterior, path: Path) -> None:
     """Draw the chains of a few quantities, and their distributions chain by chain."""
     shown = ["mu", "tau", "sigma", COVARIATES[0], f"a[{GROUPS - 1}]"]
-    figure = Figure(figsize=(10, 1.7 * len(shown)), layout="constrained")
-    for name, (left, right) in zip(
-        shown, figure.subplots(len(shown), 2, width_ratios=(1, 3)), strict=True
-    ):
+    height = 1.7 * len(shown)
+    figure, axes = program.panels(len(shown), 2, 10, height, width_ratios=(1, 3))
+    for name, (left, right) in zip(shown, axes, strict=True):
         for chain in posterior.draws[:, :, NAMES.index(name)]:
             left.hist(chain, bins=40, histtype="step", density=True)
             right.plot(chain, linewidth=0.3)
         left.set_ylabel(name)
         left.set_yticks([])
         right.set_xlim(0, posterior.draws.shape[1])
-    figure.savefig(path, dpi=120)
+    program.save(figure, path)
 
 
 def plot_posterior(posterior: Posterior, data: Data, path: Path) -> None:
     """Draw intercepts beside the plain means of their groups, and the slopes."""
-    figure = Figure(figsize=(10, 4.2), layout="constrained")
-    left, right = figure.subplots(1, 2, width_ratios=(3, 2))
+    figure, ((left, right),) = program.panels(1, 2, 10, 4.2, width_ratios=(3, 2))
     low, high = np.quantile(posterior.draws, [0.05, 0.95], axis=(0, 1))
     mean, places = posterior.mean, np.arange(GROUPS)
     first = NAMES.index("a[0]")
@@ -317,45 +315,20 @@ def plot_posterior(posterior: Posterior, data: Data, path: Path) -> None:
     right.errorbar(mean[slopes], COVARIATES, xerr=spread[:, slopes], fmt="o")
     right.axvline(0, color="black", linewidth=0.8)
     right.set(title="slopes, 90 %", xlabel="change per standard deviation")
-    for axes in (left, right):
-        axes.grid(alpha=0.3)
-    figure.savefig(path, dpi=120)
+    program.save(figure, path)
 
 
 # The command line.
 
 
-def number(kind: Callable[[str], Any], low: float, what: str) -> Callable[[str], Any]:
-    """A parser for arguments of type `kind` that are finite and greater than `low`."""
-
-    def parse(text: str) -> Any:
-        try:
-            value = kind(text)
-        except ValueError:
-            raise argparse.ArgumentTypeError(f"{text!r} is not {what}") from None
-        if not low < value < float("inf"):
-            raise argparse.ArgumentTypeError(f"{text} is not {what}")
-        return value
-
-    return parse
-
-
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     """Read the command line; a bad value ends the program with a message and exit code 2."""
-    parser = argparse.ArgumentParser(description="A hierarchical regression by HMC.")
-    several = number(int, 9, "a whole number of at least 10")
-    parser.add_argument("--draws", type=several, default=2000, metavar="N", help="of every chain")
-    seed = number(int, -1, "a whole number of at least 0")
-    parser.add_argument("--seed", type=seed, default=0, metavar="N")
+    parser = program.parser("A hierarchical regression by HMC.")
     parser.add_argument(
-        "--output", type=Path, default=Path(), metavar="FOLDER", help="where the pictures go"
+        "--draws", type=program.whole(10), default=2000, metavar="N", help="of every chain"
     )
-    args = parser.parse_args(arguments)
-    try:
-        args.output.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        parser.error(f"argument --output: {error}")
-    return args
+    parser.add_argument("--seed", type=program.whole(0), default=0, metavar="N")
+    return program.parse(parser, arguments)
 
 
 def sample(data: Data, draws: int, seed: int) -> Posterior:
@@ -390,9 +363,8 @@ def run(args: argparse.Namespace) -> Posterior:
     for name, mean, error, deviation, rhat in zip(NAMES, *columns, strict=True):
         print(f"{name:8}{mean:10.4f}{error:10.4f}{deviation:11.4f}{rhat:8.4f}")
     print(f"{posterior.divergences} divergences, largest R-hat {posterior.r_hat.max():.4f}")
-    plot_traces(posterior, args.output / "bayes_traces.png")
-    plot_posterior(posterior, data, args.output / "bayes_posterior.png")
-    print(f"wrote {args.output / 'bayes_traces.png'} and {args.output / 'bayes_posterior.png'}")
+    plot_traces(posterior, args.out_dir / "bayes_traces.png")
+    plot_posterior(posterior, data, args.out_dir / "bayes_posterior.png")
     return posterior
 
 

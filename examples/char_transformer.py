@@ -31,6 +31,7 @@ from tqdm import tqdm
 
 import funcgrad as fg
 import funcgrad.numpy as fnp
+import program
 from funcgrad import data, nn, optim
 from funcgrad.nn import layers
 
@@ -252,51 +253,29 @@ def plot(args: argparse.Namespace, result: Result, text: Text, path: Path) -> No
         axes.set(xticks=range(len(shown)), yticks=range(len(shown)))
         axes.set_xticklabels(shown, fontsize=7)
         axes.set_yticklabels(shown, fontsize=7)
-    figure.savefig(path, dpi=110)
+    program.save(figure, path)
 
 
 # The command line.
 
 
-def number(kind: Callable[[str], Any], low: float, what: str) -> Callable[[str], Any]:
-    """A parser for arguments of type `kind` that are finite and greater than `low`."""
-
-    def parse(text: str) -> Any:
-        try:
-            value = kind(text)
-        except ValueError:
-            raise argparse.ArgumentTypeError(f"{text!r} is not {what}") from None
-        if not low < value < float("inf"):
-            raise argparse.ArgumentTypeError(f"{text} is not {what}")
-        return value
-
-    return parse
-
-
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     """Read the command line; a bad value ends the program with a message and exit code 2."""
-    parser = argparse.ArgumentParser(description="Train a transformer on the letters of a text.")
+    parser = program.parser("Train a transformer on the letters of a text.", "char_transformer.png")
     parser.add_argument("--text", type=Path, metavar="FILE", help="instead of Python's names")
-    positive = number(int, 0, "a whole number of at least 1")
     for name, value in (
         ("steps", 600), ("batch-size", 32), ("length", 32), ("width", 64), ("heads", 4),
         ("depth", 2), ("sample", 200),
     ):  # fmt: skip
-        parser.add_argument(f"--{name}", type=positive, default=value, metavar="N")
-    rate = number(float, 0, "a positive number")
-    parser.add_argument("--lr", type=rate, default=3e-3, metavar="RATE")
-    parser.add_argument("--temperature", type=rate, default=0.8, metavar="T")
-    seed = number(int, -1, "a whole number of at least 0")
-    parser.add_argument("--seed", type=seed, default=0, metavar="N")
-    default = Path("char_transformer.png")
-    parser.add_argument("--output", type=Path, default=default, metavar="PICTURE")
-    args = parser.parse_args(arguments)
+        parser.add_argument(f"--{name}", type=program.whole(1), default=value, metavar="N")
+    parser.add_argument("--lr", type=program.positive, default=3e-3, metavar="RATE")
+    parser.add_argument("--temperature", type=program.positive, default=0.8, metavar="T")
+    parser.add_argument("--seed", type=program.whole(0), default=0, metavar="N")
+    args = program.parse(parser, arguments)
     if args.width % args.heads:
         parser.error(f"argument --heads: {args.heads} do not divide the width {args.width}")
     if args.text is not None and not args.text.is_file():
         parser.error(f"argument --text: there is no file {args.text}")
-    if not args.output.parent.is_dir():
-        parser.error(f"argument --output: there is no folder {args.output.parent}")
     try:
         args.loaded = load_text(args.text, args.length)
     except ValueError as error:
@@ -321,7 +300,6 @@ def run(args: argparse.Namespace) -> Result:
     result.text = text.tokenizer.decode(drawn)
     print(" ".join(result.text.split("\n")) if args.text is None else result.text)
     plot(args, result, text, args.output)
-    print(f"wrote {args.output}")
     return result
 
 

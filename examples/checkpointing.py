@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 from tqdm import tqdm
 
 import funcgrad as fg
+import program
 
 SHARES = (0.6, 0.3)
 """Budgets, as shares of the memory that is used without checkpoints."""
@@ -161,8 +161,7 @@ def table(rows: list[Row]) -> str:
 def plot(rows: list[Row], path: Path) -> None:
     """Draw memory and time side by side, both modes."""
     names = [row.name for row in rows if row.mode == "eager"]
-    figure = Figure(figsize=(10, 3.8), layout="constrained")
-    left, right = figure.subplots(1, 2, sharey=True)
+    figure, ((left, right),) = program.panels(1, 2, 10, 3.8, sharey=True)
     places = np.arange(len(names))
     for shift, mode in ((-0.2, "eager"), (0.2, "jit")):
         chosen = [row for row in rows if row.mode == mode]
@@ -176,42 +175,23 @@ def plot(rows: list[Row], path: Path) -> None:
     right.set(title="time of value and gradient", xlabel="ms")
     for axes in (left, right):
         axes.margins(x=0.12)
-        axes.grid(axis="x", alpha=0.3)
+        axes.grid(visible=False, axis="y")
     figure.legend(*left.get_legend_handles_labels(), loc="outside right upper")
-    figure.savefig(path, dpi=120)
+    program.save(figure, path)
 
 
 # The command line.
 
 
-def whole_number(low: int) -> Callable[[str], int]:
-    """A parser for whole numbers that are at least `low`."""
-
-    def parse(text: str) -> int:
-        try:
-            value = int(text)
-        except ValueError:
-            value = low - 1
-        if value < low:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {low}")
-        return value
-
-    return parse
-
-
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     """Read the command line; a bad value ends the program with a message and exit code 2."""
-    parser = argparse.ArgumentParser(description="Memory against time of gradients.")
-    parser.add_argument("--layers", type=whole_number(4), default=64, metavar="N")
-    parser.add_argument("--width", type=whole_number(8), default=128, metavar="N")
-    parser.add_argument("--batch-size", type=whole_number(1), default=1024, metavar="N")
-    parser.add_argument("--rounds", type=whole_number(1), default=5, metavar="N")
-    parser.add_argument("--seed", type=whole_number(0), default=0, metavar="N")
-    parser.add_argument("--output", type=Path, default=Path("checkpointing.png"), metavar="FILE")
-    args = parser.parse_args(arguments)
-    if not args.output.parent.is_dir():
-        parser.error(f"argument --output: there is no folder {args.output.parent}")
-    return args
+    parser = program.parser("Memory against time of gradients.", "checkpointing.png")
+    parser.add_argument("--layers", type=program.whole(4), default=64, metavar="N")
+    parser.add_argument("--width", type=program.whole(8), default=128, metavar="N")
+    parser.add_argument("--batch-size", type=program.whole(1), default=1024, metavar="N")
+    parser.add_argument("--rounds", type=program.whole(1), default=5, metavar="N")
+    parser.add_argument("--seed", type=program.whole(0), default=0, metavar="N")
+    return program.parse(parser, arguments)
 
 
 def run(args: argparse.Namespace) -> list[Row]:
@@ -220,7 +200,6 @@ def run(args: argparse.Namespace) -> list[Row]:
     print(f"{args.layers} layers tanh(x @ w) of width {args.width}, batch {args.batch_size}")
     print(table(rows))
     plot(rows, args.output)
-    print(f"wrote {args.output}")
     return rows
 
 

@@ -16,14 +16,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from sklearn.datasets import load_digits
-from sklearn.model_selection import train_test_split
 
-import funcgrad as fg
+import digits
 import program
+import training
 from funcgrad import nn, optim
 
 SIZES = (64, 32, 10)
@@ -50,32 +49,17 @@ SCHEDULES: dict[str, Callable[[int], Callable[[Any], Any]]] = {
 }
 
 
-class Digits(NamedTuple):
-    """Images (n, 64) with grey values between 0 and 1, and labels 0-9."""
-
-    x: Any
-    y: Any
-
-
-def init_params(key: Any) -> list[dict[str, Any]]:
-    """Weights with variance 2 / fan-in, and zero biases."""
-    init, keys = nn.initializers.he_normal(), fg.random.split(key, len(SIZES) - 1)
-    return [
-        {"w": init(k, (m, n)), "b": np.zeros(n)}
-        for k, m, n in zip(keys, SIZES[:-1], SIZES[1:], strict=True)
-    ]
-
-
-def predict(params: list[dict[str, Any]], x: Any) -> Any:
+def predict(params: training.Layers, x: Any) -> Any:
     """Logits (n, 10)."""
     first, second = params
     return nn.relu(x @ first["w"] + first["b"]) @ second["w"] + second["b"]
 
 
-def network_loss(params: list[dict[str, Any]], batch: Digits) -> Any:
+def network_loss(params: training.Layers, batch: tuple[Any, Any]) -> Any:
     """Mean cross-entropy."""
-    logits = predict(params, batch.x)
-    return nn.losses.softmax_cross_entropy_with_integer_labels(logits, batch.y).mean()
+    x, labels = batch
+    logits = predict(params, x)
+    return nn.losses.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
 
 
 def valley(point: Any, _: Any = None) -> Any:
@@ -84,40 +68,14 @@ def valley(point: Any, _: Any = None) -> Any:
     return (1 - a) ** 2 + 100 * (b - a**2) ** 2
 
 
-def minimize(
-    loss: Callable[..., Any], params: Any, batches: Any, optimizer: Any, steps: int
-) -> tuple[Any, np.ndarray, Any]:
-    """Last parameters, and the loss and the parameters before every step: one compiled loop."""
-
-    def step(carry: Any, batch: Any) -> tuple[Any, Any]:
-        params, state = carry
-        value, slopes = fg.value_and_grad(loss)(params, batch)
-        updates, state = optimizer.update(slopes, state, params)
-        return (optim.apply_updates(params, updates), state), (value, params)
-
-    def loop(params: Any) -> Any:
-        return fg.lax.scan(step, (params, optimizer.init(params)), batches, length=steps)
-
-    (last, _), (values, path) = fg.jit(loop)(params)
-    return last, values, path
-
-
-def batches_of(digits: Digits, steps: int, seed: int) -> Digits:
-    """`steps` random batches, stacked."""
-    rows = np.random.default_rng(seed).integers(0, len(digits.x), (steps, BATCH))
-    return Digits(digits.x[rows], digits.y[rows])
-
-
 # The picture.
 
 
 def plot(losses: dict[str, np.ndarray], paths: dict[str, np.ndarray], path: Path) -> None:
     """Draw the losses of the network, the ways through the valley, and schedules."""
     figure, ((network, schedules), (ways, values)) = program.panels(2, 2, 12, 8.4)
-    window = 15
     for name, found in losses.items():
-        smooth = np.convolve(found, np.ones(window) / window, mode="valid")
-        network.semilogy(smooth, label=name)
+        network.semilogy(training.smooth(found, 15), label=name)
     network.set(title="network 64-32-10", xlabel="step", ylabel="cross-entropy, smoothed")
     network.legend(fontsize=8)
     steps = 200
@@ -155,17 +113,16 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
 
 def run(args: argparse.Namespace) -> dict[str, tuple[float, float, float]]:
     """Run all; the last loss and the accuracy of the network, and the last value in the valley."""
-    images, labels = load_digits(return_X_y=True)
-    train_x, test_x, train_y, test_y = train_test_split(
-        images / 16, labels, random_state=0, stratify=labels
-    )
-    batches = batches_of(Digits(train_x, train_y), args.steps, args.seed)
-    params = init_params(fg.random.key(args.seed))
+    data, params = digits.load(), training.dense(SIZES, args.seed)
+    batches = training.batches((data.x, data.y), BATCH, args.steps, args.seed)
     losses, paths, found = {}, {}, {}
     for name, (make, rate, valley_rate) in OPTIMIZERS.items():
-        last, losses[name], _ = minimize(network_loss, params, batches, make(rate), args.steps)
-        right = float(np.mean(np.argmax(predict(last, test_x), axis=-1) == test_y))
-        point, _, paths[name] = minimize(valley, START, None, make(valley_rate), args.valley_steps)
+        last, losses[name], _ = training.minimize(network_loss, params, make(rate), batches)
+        right = float(np.mean(np.argmax(predict(last, data.test_x), axis=-1) == data.test_y))
+        point, _, paths[name] = training.minimize(
+            valley, START, make(valley_rate), steps=args.valley_steps,
+            watch=lambda point, _: point,
+        )  # fmt: skip
         found[name] = (float(np.mean(losses[name][-20:])), right, float(valley(point)))
         print(
             f"{name:9} network: rate {rate:<6g} loss {found[name][0]:.4f}, {right:.1%} of unseen "

@@ -5,7 +5,7 @@ of which forms a matrix:
 
 - The natural gradient F^-1 g of a logistic regression on badly scaled columns. The Fisher matrix is
   F = J^T diag(p (1 - p)) J / n, with J the Jacobian of the logits. A product F v is one `jvp` and
-  one `vjp`, and the method of conjugate gradients solves F d = g from such products.
+  one `vjp`, and the method of conjugate gradients solves F d = g from such products alone.
 - Sharpness, the largest eigenvalue of the Hessian, by power iteration with Hessian-vector products.
   Gradient descent with learning rate r is stable where the sharpness is below 2 / r.
 - Meta-learning (Finn et al., 2017): initial parameters from which one step of gradient descent
@@ -21,8 +21,6 @@ It prints what each achieves, and writes `curvature.png`.
 from __future__ import annotations
 
 import argparse
-import itertools
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +29,9 @@ import numpy as np
 import funcgrad as fg
 import funcgrad.numpy as fnp
 import program
+import training
 from funcgrad import lax, nn, optim
-
-Params = list[dict[str, Any]]
-
+from funcgrad.scipy.sparse.linalg import cg
 
 # The natural gradient.
 
@@ -60,19 +57,9 @@ def fisher_product(w: Any, v: Any, x: Any) -> Any:
     return pull(chances * (1 - chances) * moved)[0] / len(x) + 1e-6 * v
 
 
-def conjugate_gradients(product: Callable[[Any], Any], b: Any, steps: int) -> Any:
-    """D with product(d) = b, for a symmetric positive product (Hestenes and Stiefel, 1952)."""
-
-    def step(state: Any, _: None) -> tuple[Any, None]:
-        d, residual, direction, size = state
-        image = product(direction)
-        length = size / fnp.maximum(direction @ image, 1e-300)
-        residual = residual - length * image
-        smaller = residual @ residual
-        new = residual + smaller / fnp.maximum(size, 1e-300) * direction
-        return (d + length * direction, residual, new, smaller), None
-
-    return lax.scan(step, (fnp.zeros_like(b), b, b, b @ b), length=steps)[0][0]
+def natural_gradient(w: Any, slope: Any, x: Any) -> Any:
+    """F^-1 slope by conjugate gradients (Hestenes and Stiefel, 1952), from products F v."""
+    return cg(lambda v: fisher_product(w, v, x), slope, rtol=1e-8, maxiter=12)[0]
 
 
 def descend(x: Any, y: Any, steps: int, rate: float, is_natural: bool) -> np.ndarray:
@@ -80,9 +67,8 @@ def descend(x: Any, y: Any, steps: int, rate: float, is_natural: bool) -> np.nda
 
     def step(w: Any, _: None) -> tuple[Any, Any]:
         value, slope = fg.value_and_grad(logistic_loss)(w, x, y)
-        if is_natural:
-            slope = conjugate_gradients(lambda v: fisher_product(w, v, x), slope, 12)
-        return w - rate * slope, value
+        direction = natural_gradient(w, slope, x) if is_natural else slope
+        return w - rate * direction, value
 
     return fg.jit(lambda w: lax.scan(step, w, length=steps)[1])(np.zeros(x.shape[1]))
 
@@ -90,16 +76,7 @@ def descend(x: Any, y: Any, steps: int, rate: float, is_natural: bool) -> np.nda
 # Sharpness.
 
 
-def init_params(sizes: tuple[int, ...], seed: int) -> Params:
-    """Weights with variance 1 / fan-in, and zero biases."""
-    rng = np.random.default_rng(seed)
-    return [
-        {"w": rng.standard_normal((m, n)) / np.sqrt(m), "b": np.zeros(n)}
-        for m, n in itertools.pairwise(sizes)
-    ]
-
-
-def predict(params: Params, x: Any) -> Any:
+def predict(params: training.Layers, x: Any) -> Any:
     """The network's output (rows,) for inputs (rows,); tanh units."""
     x = x[:, None]
     for layer in params[:-1]:
@@ -107,12 +84,12 @@ def predict(params: Params, x: Any) -> Any:
     return (x @ params[-1]["w"] + params[-1]["b"])[:, 0]
 
 
-def fit_loss(params: Params, x: Any, y: Any) -> Any:
+def fit_loss(params: training.Layers, x: Any, y: Any) -> Any:
     """Mean squared error."""
     return fnp.mean((predict(params, x) - y) ** 2)
 
 
-def sharpness(params: Params, x: Any, y: Any, steps: int = 30) -> Any:
+def sharpness(params: training.Layers, x: Any, y: Any, steps: int = 30) -> Any:
     """Largest eigenvalue of the Hessian, by power iteration."""
     flat, unflatten = fg.flatten_util.ravel_pytree(params)
     slope = fg.grad(lambda flat: fit_loss(unflatten(flat), x, y))
@@ -121,29 +98,23 @@ def sharpness(params: Params, x: Any, y: Any, steps: int = 30) -> Any:
         image = fg.jvp(slope, (flat,), (v,))[1]
         return image / fnp.linalg.norm(image), v @ image
 
-    start = np.full(flat.shape, 1 / np.sqrt(flat.size))
-    return lax.scan(step, start, length=steps)[1][-1]
+    return lax.scan(step, np.full(flat.shape, flat.size**-0.5), length=steps)[1][-1]
 
 
 def sharpness_of_training(steps: int, rate: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Loss and sharpness before every step of gradient descent."""
     x = np.linspace(-1, 1, 32)
-    y = np.sin(5 * x)
-
-    def step(params: Params, _: None) -> tuple[Params, Any]:
-        value, slopes = fg.value_and_grad(fit_loss)(params, x, y)
-        new = fg.tree.map(lambda p, slope: p - rate * slope, params, slopes)
-        return new, (value, sharpness(params, x, y))
-
-    return fg.jit(lambda params: lax.scan(step, params, length=steps)[1])(
-        init_params((1, 24, 24, 1), seed)
-    )
+    y, start = np.sin(5 * x), training.dense((1, 24, 24, 1), seed, variance=1.0)
+    return training.minimize(
+        lambda params, _: fit_loss(params, x, y), start, optim.sgd(rate), steps=steps,
+        watch=lambda params, _: sharpness(params, x, y),
+    )[1:]  # fmt: skip
 
 
 # Meta-learning.
 
 
-def adapted(params: Params, x: Any, y: Any, rate: float) -> Params:
+def adapted(params: training.Layers, x: Any, y: Any, rate: float) -> training.Layers:
     """Parameters after one step of gradient descent."""
     return fg.tree.map(lambda p, g: p - rate * g, params, fg.grad(fit_loss)(params, x, y))
 
@@ -157,7 +128,7 @@ def tasks(key: Any, count: int) -> tuple[Any, Any]:
     return x, height * fnp.sin(x + phase)
 
 
-def meta_loss(params: Params, key: Any, rate: float) -> Any:
+def meta_loss(params: training.Layers, key: Any, rate: float) -> Any:
     """Mean loss on ten points of a task, after a step on the ten others."""
     x, y = tasks(key, 16)
 
@@ -169,16 +140,11 @@ def meta_loss(params: Params, key: Any, rate: float) -> Any:
 
 def meta_train(steps: int, rate: float, seed: int) -> np.ndarray:
     """The losses of Adam, whose gradient goes through the step of each task."""
-    optimizer, params = optim.adam(3e-3), init_params((1, 32, 32, 1), seed)
-
-    def step(carry: Any, key: Any) -> tuple[Any, Any]:
-        params, state = carry
-        value, slopes = fg.value_and_grad(meta_loss)(params, key, rate)
-        updates, state = optimizer.update(slopes, state)
-        return (optim.apply_updates(params, updates), state), value
-
+    start = training.dense((1, 32, 32, 1), seed, variance=1.0)
     keys = fg.random.split(fg.random.key(seed), steps)
-    return fg.jit(lambda carry: lax.scan(step, carry, keys)[1])((params, optimizer.init(params)))
+    return training.minimize(
+        lambda params, key: meta_loss(params, key, rate), start, optim.adam(3e-3), keys
+    )[1]
 
 
 # The picture.
@@ -198,7 +164,7 @@ def plot(
     middle.set(title="sharpness of a network", xlabel="step", ylabel="largest eigenvalue")
     middle.legend(loc="lower right")
     window = max(1, len(meta) // 25)
-    right.semilogy(np.convolve(meta, np.ones(window) / window, mode="valid"), color="tab:green")
+    right.semilogy(training.smooth(meta, window), color="tab:green")
     right.set(title="meta-learning, smoothed", xlabel="step", ylabel="loss after one step")
     program.save(figure, path)
 

@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.datasets import load_digits
-from sklearn.model_selection import train_test_split
 
+import digits
 import funcgrad as fg
 import program
+import training
 from funcgrad import diagnostics, nn, optim
 
 HIDDEN, CLASSES, BATCH, LOOK = 128, 10, 64, 256
@@ -110,22 +110,16 @@ class Trained(NamedTuple):
     verdict: str
 
 
-def train(name: str, data: list[np.ndarray], steps: int, seed: int) -> Trained:
-    """Gradient descent as one compiled loop."""
-    recipe, (train_x, test_x, train_y, test_y) = RECIPES[name], data
-    optimizer, look = optim.sgd(recipe.rate), train_x[:LOOK]
-    rows = np.random.default_rng(seed).integers(0, len(train_x), (steps, BATCH))
-
-    def step(params: Params, batch: Any) -> tuple[Params, Any]:
-        value, slopes = fg.value_and_grad(loss)(params, *batch, recipe)
-        updates = optimizer.update(slopes, optimizer.init(params))[0]
-        params = optim.apply_updates(params, updates)
-        return params, (value, dead_share(params, look, recipe))
-
-    run = fg.jit(lambda params: fg.lax.scan(step, params, (train_x[rows], train_y[rows])))
-    params, (losses, dead) = run(init_params(recipe, seed))
-    right = np.argmax(predict(params, test_x, recipe), axis=-1) == test_y
-    given = (lambda p, x, y: loss(p, x, y, recipe)), params, look, train_y[:LOOK]
+def train(name: str, data: digits.Digits, steps: int, seed: int) -> Trained:
+    """Gradient descent, and what became of the units."""
+    recipe, look = RECIPES[name], data.x[:LOOK]
+    params, losses, dead = training.minimize(
+        lambda params, batch: loss(params, batch[0], batch[1], recipe), init_params(recipe, seed),
+        optim.sgd(recipe.rate), training.batches((data.x, data.y), BATCH, steps, seed),
+        watch=lambda params, _: dead_share(params, look, recipe),
+    )  # fmt: skip
+    right = np.argmax(predict(params, data.test_x, recipe), axis=-1) == data.test_y
+    given = (lambda p, x, y: loss(p, x, y, recipe)), params, look, data.y[:LOOK]
     report = diagnostics.gradient_report(*given)
     verdicts = {leaf.path.split("'")[1]: leaf.verdict for leaf in report.leaves}
     return Trained(losses, dead, float(np.mean(right)), verdicts["b1"])
@@ -140,8 +134,8 @@ def plot(found: dict[str, Trained], path: Path) -> None:
     for name, trained in found.items():
         left.plot(100 * trained.dead, label=f"{name}: {trained.verdict}")
         window = max(1, len(trained.losses) // 20)
-        smooth = np.convolve(trained.losses, np.ones(window) / window, mode="valid")
-        right.semilogy(smooth, label=f"{name}: {trained.accuracy:.0%} right")
+        smoothed = training.smooth(trained.losses, window)
+        right.semilogy(smoothed, label=f"{name}: {trained.accuracy:.0%} right")
     left.set(title="dead units", xlabel="step", ylabel="per cent")
     right.set(title="loss, smoothed", xlabel="step", ylabel="cross-entropy")
     for axes in (left, right):
@@ -162,8 +156,7 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
 
 def run(args: argparse.Namespace) -> dict[str, Trained]:
     """Train with every recipe, print, and draw."""
-    images, labels = load_digits(return_X_y=True)
-    data = train_test_split(images / 16, labels, random_state=0, stratify=labels)
+    data = digits.load()
     found = {name: train(name, data, args.steps, args.seed) for name in RECIPES}
     for name, trained in found.items():
         print(

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 import funcgrad as fg
+import program
 from funcgrad import lax, random
 
 TRUTH = np.array([2.0, 1.5, 0.5])
@@ -79,25 +79,20 @@ def run(args: argparse.Namespace) -> np.ndarray:
 def plot(fits: np.ndarray, seed: int, path: Path) -> None:
     """The points, and the curves of all members."""
     t, y = measurements(seed)
-    figure = Figure(figsize=(6, 3.5), layout="constrained")
-    axes = figure.subplots()
+    figure, ((axes,),) = program.panels(1, 1, 6, 3.5)
     axes.plot(t, curve(fits.T[:, None], t[:, None]), color="tab:blue", alpha=0.2, linewidth=1)
     axes.plot(t, y, "k.")
     axes.set(title=f"{len(fits)} fits of resampled points", xlabel="t")
-    figure.savefig(path, dpi=120)
+    program.save(figure, path)
 
 
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(description="Bootstrap a fit on a cluster of Dask.")
-    parser.add_argument("--members", type=int, default=64)
-    parser.add_argument("--workers", type=int, default=2, help="0: without Dask")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--output", type=Path, default=Path("ensemble.png"), metavar="PICTURE")
-    args = parser.parse_args(arguments)
-    if not args.output.parent.is_dir():
-        parser.error(f"argument --output: there is no folder {args.output.parent}")
-    return args
+    parser = program.parser("Bootstrap a fit on a cluster of Dask.", "ensemble.png")
+    parser.add_argument("--members", type=program.whole(1), default=64)
+    parser.add_argument("--workers", type=program.whole(0), default=2, help="0: without Dask")
+    parser.add_argument("--seed", type=program.whole(0), default=0)
+    return program.parse(parser, arguments)
 
 
 def main(arguments: list[str] | None = None) -> np.ndarray:
@@ -107,7 +102,6 @@ def main(arguments: list[str] | None = None) -> np.ndarray:
     for name, mean, deviation in zip("abc", fits.mean(0), fits.std(0), strict=True):
         print(f"{name} = {mean:.3f} +- {deviation:.3f}")
     plot(fits, args.seed, args.output)
-    print(f"wrote {args.output}")
     return fits
 
 

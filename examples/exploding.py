@@ -25,6 +25,7 @@ import numpy as np
 import funcgrad as fg
 import funcgrad.numpy as fnp
 import program
+import training
 from funcgrad import diagnostics, nn, optim
 
 LENGTH, LAST = 100, 10
@@ -114,15 +115,11 @@ def train(recipe: Recipe, args: argparse.Namespace) -> tuple[np.ndarray, np.ndar
     rng = np.random.default_rng(args.seed + 1)
     data = rng.standard_normal((args.steps, LENGTH, args.batch_size))
     taps = np.zeros((LENGTH, args.batch_size, args.width))
-
-    def step(carry: Any, x: Any) -> tuple[Any, Any]:
-        params, state = carry
-        value, slopes = fg.value_and_grad(loss)(params, x, taps)
-        updates, state = optimizer.update(slopes, state)
-        return (optim.apply_updates(params, updates), state), (value, optim.global_norm(slopes))
-
-    start = params, optimizer.init(params)
-    return fg.jit(lambda carry: fg.lax.scan(step, carry, data)[1])(start)
+    _, losses, norms = training.minimize(
+        lambda params, x: loss(params, x, taps), params, optimizer, data,
+        watch=lambda _, slopes: optim.global_norm(slopes),
+    )  # fmt: skip
+    return losses, norms
 
 
 def last_loss(losses: np.ndarray) -> float:
@@ -142,7 +139,7 @@ def plot(flows: dict[str, np.ndarray], runs: dict[str, Any], path: Path) -> None
     left.legend(fontsize=8)
     for name, (losses, norms) in runs.items():
         window = max(1, len(losses) // 25)
-        middle.plot(np.convolve(losses, np.ones(window) / window, mode="valid"), label=name)
+        middle.plot(training.smooth(losses, window), label=name)
         right.semilogy(norms, label=name, linewidth=0.8)
     middle.axhline(np.log(2), color="grey", linestyle=":", label="knowing nothing")
     middle.set(title="loss, smoothed", xlabel="step of training", ylabel="cross-entropy")

@@ -25,6 +25,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import funcgrad as fg
+import program
 from funcgrad import distributed, lax
 
 AXIS = "rows"
@@ -106,22 +107,24 @@ def plot(start: np.ndarray, end: np.ndarray, path: Path) -> None:
         axes.imshow(temperatures, cmap="inferno", vmin=0.0, vmax=start.max())
         axes.set_title(title)
         axes.set_axis_off()
-    figure.savefig(path, dpi=120)
+    program.save(figure, path)
 
 
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(description="Find the initial state of heat in a plate.")
-    parser.add_argument("--size", type=int, default=128, help="rows and columns of the plate")
-    parser.add_argument("--steps", type=int, default=50, help="steps of time")
-    parser.add_argument("--rate", type=float, default=0.2, help="of the flow, at most 0.25")
-    parser.add_argument("--descents", type=int, default=20, help="steps of gradient descent")
-    parser.add_argument("--speed", type=float, default=0.5, help="of the descent")
-    parser.add_argument("--output", type=Path, default=Path("heat.png"), metavar="PICTURE")
-    args = parser.parse_args(arguments)
-    if not args.output.parent.is_dir():
-        parser.error(f"argument --output: there is no folder {args.output.parent}")
-    return args
+    parser = program.parser("Find the initial state of heat in a plate.", "heat.png")
+    parser.add_argument(
+        "--size", type=program.whole(2), default=128, help="rows and columns of the plate"
+    )
+    parser.add_argument("--steps", type=program.whole(1), default=50, help="steps of time")
+    parser.add_argument(
+        "--rate", type=program.positive, default=0.2, help="of the flow, at most 0.25"
+    )
+    parser.add_argument(
+        "--descents", type=program.whole(1), default=20, help="steps of gradient descent"
+    )
+    parser.add_argument("--speed", type=program.positive, default=0.5, help="of the descent")
+    return program.parse(parser, arguments)
 
 
 def main(arguments: list[str] | None = None) -> list[float]:
@@ -130,7 +133,6 @@ def main(arguments: list[str] | None = None) -> list[float]:
     start, end, losses = search(args)
     if distributed.is_main():
         plot(start, end, args.output)
-        print(f"wrote {args.output}")
     return losses
 
 

@@ -26,6 +26,7 @@ from sklearn.datasets import load_digits
 from tqdm import tqdm
 
 import funcgrad as fg
+import program
 from funcgrad import data, nn, optim
 from funcgrad.nn import layers
 
@@ -145,7 +146,7 @@ def plot(result: Result, images: np.ndarray, path: Path) -> None:
     upper, lower = right.subfigures(2, 1, squeeze=False, height_ratios=(5, 2))[:, 0]
     draw_confusions(upper, result)
     draw_mistakes(lower, result, images)
-    figure.savefig(path, dpi=110)
+    program.save(figure, path)
 
 
 def draw_kernels(figure: SubFigure, params: Any, image: np.ndarray) -> None:
@@ -196,39 +197,17 @@ def draw_mistakes(figure: SubFigure, result: Result, images: np.ndarray) -> None
 # The command line.
 
 
-def number(kind: Callable[[str], Any], low: float, what: str) -> Callable[[str], Any]:
-    """A parser for arguments of type `kind` that are finite and greater than `low`."""
-
-    def parse(text: str) -> Any:
-        try:
-            value = kind(text)
-        except ValueError:
-            raise argparse.ArgumentTypeError(f"{text!r} is not {what}") from None
-        if not low < value < float("inf"):
-            raise argparse.ArgumentTypeError(f"{text} is not {what}")
-        return value
-
-    return parse
-
-
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     """Read the command line; a bad value ends the program with a message and exit code 2."""
-    parser = argparse.ArgumentParser(description="Train a convolutional network on digits.")
-    positive = number(int, 0, "a whole number of at least 1")
-    parser.add_argument("--epochs", type=positive, default=30, metavar="N")
-    parser.add_argument("--batch-size", type=positive, default=32, metavar="N")
-    rate = number(float, 0, "a positive number")
-    parser.add_argument("--lr", type=rate, default=3e-3, metavar="RATE")
-    share = number(float, -1e-300, "a number of at least 0")
-    parser.add_argument("--dropout", type=share, default=0.5, metavar="SHARE")
-    seed = number(int, -1, "a whole number of at least 0")
-    parser.add_argument("--seed", type=seed, default=0, metavar="N")
-    parser.add_argument("--output", type=Path, default=Path("lenet.png"), metavar="PICTURE")
-    args = parser.parse_args(arguments)
+    parser = program.parser("Train a convolutional network on digits.", "lenet.png")
+    parser.add_argument("--epochs", type=program.whole(1), default=30, metavar="N")
+    parser.add_argument("--batch-size", type=program.whole(1), default=32, metavar="N")
+    parser.add_argument("--lr", type=program.positive, default=3e-3, metavar="RATE")
+    parser.add_argument("--dropout", type=program.not_negative, default=0.5, metavar="SHARE")
+    parser.add_argument("--seed", type=program.whole(0), default=0, metavar="N")
+    args = program.parse(parser, arguments)
     if args.dropout >= 1:
         parser.error(f"argument --dropout: {args.dropout} is not less than 1")
-    if not args.output.parent.is_dir():
-        parser.error(f"argument --output: there is no folder {args.output.parent}")
     return args
 
 
@@ -241,7 +220,6 @@ def run(args: argparse.Namespace) -> Result:
     print(f"trained {args.epochs} epochs in {time.perf_counter() - start:.1f} s")
     print(f"{result.accuracy:.2%} of the test images are read rightly")
     plot(result, testing[0], args.output)
-    print(f"wrote {args.output}")
     return result
 
 

@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from matplotlib.figure import Figure
 from sklearn.datasets import load_digits
 from tqdm import tqdm
 
@@ -239,8 +238,7 @@ def summary(epoch: int, progress: Progress) -> str:
 
 def plot_progress(progress: Progress, max_norm: float, path: Path) -> None:
     """Draw loss, norms of the gradient before and after clipping, and accuracies."""
-    figure = Figure(figsize=(12, 3.6), layout="constrained")
-    left, middle, right = figure.subplots(1, 3)
+    figure, ((left, middle, right),) = program.panels(1, 3, 12, 3.6)
     left.semilogy(progress.steps.values["loss"], color="tab:red")
     left.set(title="loss of the batches", xlabel="step", ylabel="cross-entropy")
     middle.semilogy(progress.steps.norms[BEFORE], color="tab:gray", label=BEFORE)
@@ -254,9 +252,8 @@ def plot_progress(progress: Progress, max_norm: float, path: Path) -> None:
     right.set(title="accuracy", xlabel="epoch", ylabel="fraction correct")
     right.legend(loc="lower right")
     for axes in (left, middle, right):
-        axes.grid(alpha=0.3)
         axes.locator_params(axis="x", integer=True)
-    figure.savefig(path, dpi=120)
+    program.save(figure, path)
 
 
 # The command line.
@@ -274,12 +271,7 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--max-norm", type=positive, default=1.0, metavar="NORM")
     parser.add_argument("--seed", type=program.whole(0), default=0, metavar="N")
     parser.add_argument("--save", type=Path, metavar="FILE", help="where the parameters go")
-    args = parser.parse_args(arguments)
-    try:
-        args.out_dir.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        parser.error(f"argument --out-dir: {error}")
-    return args
+    return program.parse(parser, arguments)
 
 
 def main(arguments: list[str] | None = None) -> Progress:
@@ -294,7 +286,6 @@ def main(arguments: list[str] | None = None) -> Progress:
     params, progress = train(args, train_set, test_set)
     print(f"trained {args.epochs} epochs in {time.perf_counter() - start:.1f} s")
     plot_progress(progress, args.max_norm, args.out_dir / "mnist_training.png")
-    print(f"wrote {args.out_dir / 'mnist_training.png'}")
     if args.save is not None:
         data.save(args.save, params)
         print(f"wrote {args.save}")

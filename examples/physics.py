@@ -27,9 +27,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 import funcgrad as fg
+import program
 
 # Predators and prey.
 
@@ -179,8 +179,7 @@ def plot(
     observed: np.ndarray, params: np.ndarray, q: np.ndarray, drift: np.ndarray, path: Path
 ) -> None:
     """Draw the fit, the orbits and the error of the energy."""
-    figure = Figure(figsize=(12, 3.8), layout="constrained")
-    left, middle, right = figure.subplots(1, 3, width_ratios=(3, 2, 2))
+    figure, ((left, middle, right),) = program.panels(1, 3, 12, 3.8, width_ratios=(3, 2, 2))
     times = TIME_STEP * np.arange(1, len(observed) + 1)
     fitted = simulate(params, len(observed))
     for column, (name, color) in enumerate((("prey", "tab:green"), ("predators", "tab:red"))):
@@ -195,46 +194,23 @@ def plot(
     middle.legend(loc="upper right", fontsize=8)
     right.plot(np.arange(1, len(drift) + 1) / STEPS_PER_ORBIT, drift, linewidth=0.8)
     right.set(title="energy", xlabel="orbits", ylabel="relative error")
-    for axes in figure.axes:
-        axes.grid(alpha=0.3)
-    figure.savefig(path, dpi=120)
+    program.save(figure, path)
 
 
 # The command line.
 
 
-def number(kind: Callable[[str], Any], low: float, what: str) -> Callable[[str], Any]:
-    """A parser for arguments of type `kind` that are finite and greater than `low`."""
-
-    def parse(text: str) -> Any:
-        try:
-            value = kind(text)
-        except ValueError:
-            raise argparse.ArgumentTypeError(f"{text!r} is not {what}") from None
-        if not low < value < float("inf"):
-            raise argparse.ArgumentTypeError(f"{text} is not {what}")
-        return value
-
-    return parse
-
-
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     """Read the command line; a bad value ends the program with a message and exit code 2."""
-    parser = argparse.ArgumentParser(description="Fit an equation to data; follow two bodies.")
-    many = number(int, 19, "a whole number of at least 20")
-    parser.add_argument("--steps", type=many, default=1000, metavar="N", help="observations")
-    noise = number(float, -1e-300, "a number of at least 0")
-    parser.add_argument("--noise", type=noise, default=0.01, metavar="SIGMA")
-    count = number(int, 0, "a whole number of at least 1")
-    parser.add_argument("--iterations", type=count, default=50, metavar="N")
-    parser.add_argument("--orbits", type=count, default=20, metavar="N")
-    seed = number(int, -1, "a whole number of at least 0")
-    parser.add_argument("--seed", type=seed, default=0, metavar="N")
-    parser.add_argument("--output", type=Path, default=Path("physics.png"), metavar="PICTURE")
-    args = parser.parse_args(arguments)
-    if not args.output.parent.is_dir():
-        parser.error(f"argument --output: there is no folder {args.output.parent}")
-    return args
+    parser = program.parser("Fit an equation to data; follow two bodies.", "physics.png")
+    parser.add_argument(
+        "--steps", type=program.whole(20), default=1000, metavar="N", help="observations"
+    )
+    parser.add_argument("--noise", type=program.not_negative, default=0.01, metavar="SIGMA")
+    parser.add_argument("--iterations", type=program.whole(1), default=50, metavar="N")
+    parser.add_argument("--orbits", type=program.whole(1), default=20, metavar="N")
+    parser.add_argument("--seed", type=program.whole(0), default=0, metavar="N")
+    return program.parse(parser, arguments)
 
 
 def run(args: argparse.Namespace) -> Result:
@@ -268,7 +244,6 @@ def run(args: argparse.Namespace) -> Result:
     )
     print(f"  after {args.orbits} periods {result.gap:.1e} from where they began")
     plot(observed, params, q, drift, args.output)
-    print(f"wrote {args.output}")
     return result
 
 

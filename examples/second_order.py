@@ -16,14 +16,15 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.optimize
-from matplotlib.figure import Figure
 
 import funcgrad as fg
 import funcgrad.numpy as fnp
+import program
+import training
 from funcgrad import lax, optim
 
 START = np.array([-1.2, 1.0])
@@ -90,39 +91,26 @@ def lbfgs_path(x: Any) -> Any:
 # A learning rate that is learned.
 
 
-class Training(NamedTuple):
-    """A linear regression, and how it is trained."""
-
-    x: np.ndarray
-    y: np.ndarray
-    steps: int = 20
-
-
-def make_training(seed: int) -> Training:
+def regression(seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Data whose columns have different sizes, so that no learning rate suits all of them."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(64, 5)) * np.array([0.3, 0.6, 1.0, 1.4, 2.0])
-    return Training(x, x @ rng.normal(size=5) + 0.1 * rng.normal(size=64))
+    return x, x @ rng.normal(size=5) + 0.1 * rng.normal(size=64)
 
 
-def loss_after_training(log_rate: Any, training: Training) -> Any:
-    """The logarithm of the loss after all steps with the learning rate `exp(log_rate)`."""
-    optimizer = optim.sgd(fnp.exp(log_rate))
+def loss_after_training(log_rate: Any, x: np.ndarray, y: np.ndarray) -> Any:
+    """The logarithm of the loss after twenty steps with the learning rate `exp(log_rate)`."""
 
-    def loss(w: Any) -> Any:
-        return fnp.mean((training.x @ w - training.y) ** 2)
+    def loss(w: Any, _: None = None) -> Any:
+        return fnp.mean((x @ w - y) ** 2)
 
-    def step(carry: tuple[Any, Any], _: Any) -> tuple[tuple[Any, Any], None]:
-        w, state = carry
-        updates, state = optimizer.update(fg.grad(loss)(w), state)
-        return (optim.apply_updates(w, updates), state), None
-
-    w = np.zeros(training.x.shape[1])
-    (w, _), _ = lax.scan(step, (w, optimizer.init(w)), length=training.steps)
-    return fnp.log(loss(w))
+    start, optimizer = np.zeros(x.shape[1]), optim.sgd(fnp.exp(log_rate))
+    return fnp.log(loss(training.minimize(loss, start, optimizer, steps=20)[0]))
 
 
-def learn_rate(training: Training, first: float, steps: int) -> tuple[np.ndarray, np.ndarray]:
+def learn_rate(
+    data: tuple[np.ndarray, np.ndarray], first: float, steps: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Learning rates along the way, and the losses after training with each.
 
     Where training diverges the loss is a cliff, whose slope is bounded before Adam sees it.
@@ -130,20 +118,16 @@ def learn_rate(training: Training, first: float, steps: int) -> tuple[np.ndarray
     optimizer = optim.chain(
         optim.clip(1.0), optim.adam(optim.cosine_decay_schedule(0.25, steps), b1=0.5)
     )
-
-    def step(carry: tuple[Any, Any], _: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
-        log_rate, state = carry
-        loss, slope = fg.value_and_grad(loss_after_training)(log_rate, training)
-        updates, state = optimizer.update(slope, state)
-        return (optim.apply_updates(log_rate, updates), state), (fnp.exp(log_rate), fnp.exp(loss))
-
-    start = np.log(np.float64(first))
-    return fg.jit(lambda c: lax.scan(step, c, length=steps)[1])((start, optimizer.init(start)))
+    _, losses, log_rates = training.minimize(
+        lambda log_rate, _: loss_after_training(log_rate, *data), np.log(np.float64(first)),
+        optimizer, steps=steps, watch=lambda log_rate, _: log_rate,
+    )  # fmt: skip
+    return np.exp(log_rates), np.exp(losses)
 
 
-def losses_of(rates: np.ndarray, training: Training) -> np.ndarray:
+def losses_of(rates: np.ndarray, data: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
     """The losses after training with each of several learning rates, all at once."""
-    run = fg.vmap(lambda rate: fnp.exp(loss_after_training(fnp.log(rate), training)))
+    run = fg.vmap(lambda rate: fnp.exp(loss_after_training(fnp.log(rate), *data)))
     return fg.jit(run)(rates)
 
 
@@ -158,8 +142,7 @@ def plot(
     path: Path,
 ) -> None:
     """Draw both paths on the map of the function, their convergence, and the learning rates."""
-    figure = Figure(figsize=(13, 4), layout="constrained")
-    left, middle, right = figure.subplots(1, 3)
+    figure, ((left, middle, right),) = program.panels(1, 3, 13, 4)
     a, b = np.meshgrid(np.linspace(-1.7, 1.7, 200), np.linspace(-3.5, 2.2, 200))
     heights = 100.0 * (b - a**2) ** 2 + (1.0 - a) ** 2
     left.contourf(a, b, np.log10(heights + 1e-3), levels=20, cmap="Greys")
@@ -179,9 +162,8 @@ def plot(
     right.loglog(learned[0][-1], learned[1][-1], marker="*", markersize=12, color="tab:red")
     right.set(title="loss after training", xlabel="learning rate", ylim=(5e-3, 100))
     right.legend()
-    for axes in (middle, right):
-        axes.grid(alpha=0.3)
-    figure.savefig(path, dpi=120)
+    left.grid(False)
+    program.save(figure, path)
 
 
 # The command line.
@@ -189,25 +171,14 @@ def plot(
 
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     """Read the command line; a bad value ends the program with a message and exit code 2."""
-    parser = argparse.ArgumentParser(description="Newton, L-BFGS, and a learned learning rate.")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the data")
-    parser.add_argument("--rate-steps", type=int, default=60, metavar="N")
-    parser.add_argument(
-        "--out-dir", type=Path, default=Path(), metavar="FOLDER", help="where the picture goes"
-    )
-    args = parser.parse_args(arguments)
-    if args.rate_steps < 1 or args.seed < 0:
-        parser.error("--rate-steps must be at least 1, and --seed at least 0")
-    try:
-        args.out_dir.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        parser.error(f"argument --out-dir: {error}")
-    return args
+    parser = program.parser("Newton, L-BFGS, and a learned learning rate.", "second_order.png")
+    parser.add_argument("--seed", type=program.whole(0), default=0, metavar="N", help="of the data")
+    parser.add_argument("--rate-steps", type=program.whole(1), default=60, metavar="N")
+    return program.parse(parser, arguments)
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Entry point."""
-    args = parse_arguments(arguments)
+def run(args: argparse.Namespace) -> dict[str, tuple[float, float]]:
+    """Minimise and learn; the learned and the best rate, each with the loss after training."""
     rng = np.random.default_rng(args.seed)
     for name, difference in differences_from_scipy(*rng.normal(size=(2, 6))).items():
         print(f"{name:24s} differs from SciPy's by {difference:.1e}")
@@ -217,15 +188,22 @@ def main(arguments: list[str] | None = None) -> None:
     for method in ("trust-exact", "Newton-CG", "BFGS"):
         found = optim.minimize(rosenbrock, START, method=method)
         print(f"{'SciPy ' + method:24s} {found.nit:3d} steps, value {found.fun:.1e}")
-    training = make_training(args.seed)
-    learned = learn_rate(training, first=1e-3, steps=args.rate_steps)
-    rates = np.geomspace(1e-3, 1.0, 400)
-    losses = losses_of(rates, training)
+    data, rates = regression(args.seed), np.geomspace(1e-3, 1.0, 400)
+    learned, losses = learn_rate(data, first=1e-3, steps=args.rate_steps), losses_of(rates, data)
     best = int(np.nanargmin(losses))
-    print(f"learned rate {learned[0][-1]:.4f}, loss after training {learned[1][-1]:.5f}")
-    print(f"best of 400  {rates[best]:.4f}, loss after training {losses[best]:.5f}")
-    plot(newton, lbfgs, learned, (rates, losses), args.out_dir / "second_order.png")
-    print(f"wrote {args.out_dir / 'second_order.png'}")
+    found = {
+        "learned rate": (float(learned[0][-1]), float(learned[1][-1])),
+        "best of 400": (float(rates[best]), float(losses[best])),
+    }
+    for name, (rate, loss) in found.items():
+        print(f"{name:12} {rate:.4f}, loss after training {loss:.5f}")
+    plot(newton, lbfgs, learned, (rates, losses), args.output)
+    return found
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Entry point."""
+    run(parse_arguments(arguments))
 
 
 if __name__ == "__main__":

@@ -24,12 +24,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 from sklearn.datasets import load_digits
 from tqdm import tqdm
 
 import funcgrad as fg
 import funcgrad.numpy as fnp
+import program
 
 SIZES = (64, 256, 128, 10)
 TRAINING_STEPS = 300
@@ -157,8 +157,7 @@ def measure(
 
 def plot(loads: list[Load], path: Path) -> None:
     """Draw what share of the requests was answered within what time, and the rates."""
-    figure = Figure(figsize=(10, 4), layout="constrained")
-    left, right = figure.subplots(1, 2, width_ratios=(3, 2))
+    figure, ((left, right),) = program.panels(1, 2, 10, 4, width_ratios=(3, 2))
     batches = sorted({load.batch for load in loads})
     threads = sorted({load.threads for load in loads})
     for load in loads:
@@ -176,43 +175,29 @@ def plot(loads: list[Load], path: Path) -> None:
         right.semilogy(threads, rates, "o-", label=f"{batch}")
     right.set(title="throughput", xlabel="threads", ylabel="images per second", xticks=threads)
     right.legend(title="images", fontsize=8)
-    for axes in (left, right):
-        axes.grid(alpha=0.3)
-    figure.savefig(path, dpi=120)
+    program.save(figure, path)
 
 
 # The command line.
 
 
-def number(kind: Callable[[str], Any], low: float, what: str) -> Callable[[str], Any]:
-    """A parser for arguments of type `kind` that are finite and greater than `low`."""
-
-    def parse(text: str) -> Any:
-        try:
-            value = kind(text)
-        except ValueError:
-            raise argparse.ArgumentTypeError(f"{text!r} is not {what}") from None
-        if not low < value < float("inf"):
-            raise argparse.ArgumentTypeError(f"{text} is not {what}")
-        return value
-
-    return parse
-
-
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     """Read the command line; a bad value ends the program with a message and exit code 2."""
-    parser = argparse.ArgumentParser(description="Measure the latencies of a compiled model.")
-    count = number(int, 0, "a whole number of at least 1")
-    parser.add_argument("--batch", type=count, nargs="+", default=[1, 32, 256], metavar="N")
-    parser.add_argument("--threads", type=count, nargs="+", default=[1, 2, 4], metavar="N")
-    duration = number(float, 0, "a positive number")
+    parser = program.parser("Measure the latencies of a compiled model.", "serve.png")
     parser.add_argument(
-        "--seconds", type=duration, default=0.5, metavar="S", help="for every line of the table"
+        "--batch", type=program.whole(1), nargs="+", default=[1, 32, 256], metavar="N"
     )
-    parser.add_argument("--output", type=Path, default=Path("serve.png"), metavar="PICTURE")
-    args = parser.parse_args(arguments)
-    if not args.output.parent.is_dir():
-        parser.error(f"argument --output: there is no folder {args.output.parent}")
+    parser.add_argument(
+        "--threads", type=program.whole(1), nargs="+", default=[1, 2, 4], metavar="N"
+    )
+    parser.add_argument(
+        "--seconds",
+        type=program.positive,
+        default=0.5,
+        metavar="S",
+        help="for every line of the table",
+    )
+    args = program.parse(parser, arguments)
     args.batch, args.threads = sorted(set(args.batch)), sorted(set(args.threads))
     images = len(load_digits().data)
     if args.batch[-1] > images:
@@ -241,7 +226,6 @@ def run(args: argparse.Namespace) -> list[Load]:
             f"{load.rate:13,.0f}{load.error:11.1e}"
         )
     plot(loads, args.output)
-    print(f"wrote {args.output}")
     return loads
 
 

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 import funcgrad as fg
+import program
 from funcgrad import distributed, lax, nn, random
 
 AXIS = "model"
@@ -107,29 +107,22 @@ def run(args: argparse.Namespace) -> list[float]:
 
 def plot(losses: list[float], path: Path) -> None:
     """The losses of all steps."""
-    figure = Figure(figsize=(6, 3), layout="constrained")
-    axes = figure.subplots()
+    figure, ((axes,),) = program.panels(1, 1, 6, 3)
     axes.semilogy(range(1, len(losses) + 1), losses)
     axes.set(title="loss of the divided layer", xlabel="step")
-    figure.savefig(path, dpi=120)
+    program.save(figure, path)
 
 
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(description="Train a wide layer, divided among processes.")
-    parser.add_argument("--features", type=int, default=16)
-    parser.add_argument("--hidden", type=int, default=4096)
-    parser.add_argument("--examples", type=int, default=256)
-    parser.add_argument("--steps", type=int, default=50)
-    parser.add_argument("--rate", type=float, default=16.0, help="divided by the units")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument(
-        "--output", type=Path, default=Path("tensor_parallel.png"), metavar="PICTURE"
-    )
-    args = parser.parse_args(arguments)
-    if not args.output.parent.is_dir():
-        parser.error(f"argument --output: there is no folder {args.output.parent}")
-    return args
+    parser = program.parser("Train a wide layer, divided among processes.", "tensor_parallel.png")
+    parser.add_argument("--features", type=program.whole(1), default=16)
+    parser.add_argument("--hidden", type=program.whole(1), default=4096)
+    parser.add_argument("--examples", type=program.whole(1), default=256)
+    parser.add_argument("--steps", type=program.whole(1), default=50)
+    parser.add_argument("--rate", type=program.positive, default=16.0, help="divided by the units")
+    parser.add_argument("--seed", type=program.whole(0), default=0)
+    return program.parse(parser, arguments)
 
 
 def main(arguments: list[str] | None = None) -> list[float]:
@@ -138,7 +131,6 @@ def main(arguments: list[str] | None = None) -> list[float]:
     losses = run(args)
     if distributed.is_main():
         plot(losses, args.output)
-        print(f"wrote {args.output}")
     return losses
 
 

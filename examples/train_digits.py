@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from tqdm import tqdm
 
 import funcgrad as fg
 import funcgrad.numpy as fnp
+import program
 
 CLASSES = 10
 PIXELS = 64
@@ -215,8 +215,7 @@ def summary(epoch: int, history: History) -> str:
 def plot_history(history: History, path: Path) -> None:
     """Draw loss and accuracies over the epochs."""
     epochs = range(1, len(history.loss) + 1)
-    figure = Figure(figsize=(9, 3.6), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure, ((left, right),) = program.panels(1, 2, 9, 3.6)
     left.semilogy(epochs, history.loss, marker=".", color="tab:red")
     left.set(title="training loss", xlabel="epoch", ylabel="cross-entropy")
     right.plot(epochs, history.train_accuracy, marker=".", label="train")
@@ -224,9 +223,8 @@ def plot_history(history: History, path: Path) -> None:
     right.set(title="accuracy", xlabel="epoch", ylabel="fraction correct")
     right.legend(loc="lower right")
     for axes in (left, right):
-        axes.grid(alpha=0.3)
         axes.locator_params(axis="x", integer=True)
-    figure.savefig(path, dpi=120)
+    program.save(figure, path)
 
 
 def plot_predictions(
@@ -235,15 +233,15 @@ def plot_predictions(
     """Draw a grid of digits under their predicted labels, mistakes first and in red."""
     rows, columns = 4, 10
     chosen = np.argsort(predicted == labels, kind="stable")[: rows * columns]
-    figure = Figure(figsize=(columns * 0.9, rows * 1.15), layout="constrained")
-    for axes in figure.subplots(rows, columns).flat:
+    figure, grid = program.panels(rows, columns, columns * 0.9, rows * 1.15)
+    for axes in grid.flat:
         axes.axis("off")
     for axes, index in zip(figure.axes, chosen, strict=False):
         axes.imshow(images[index].reshape(8, 8), cmap="gray_r", vmin=0, vmax=1)
         right = predicted[index] == labels[index]
         title = f"{predicted[index]}" if right else f"{predicted[index]} (is {labels[index]})"
         axes.set_title(title, fontsize=9, color="black" if right else "red")
-    figure.savefig(path, dpi=120)
+    program.save(figure, path)
 
 
 # Serving.
@@ -265,52 +263,25 @@ def images_per_second(
 # The command line.
 
 
-def number(kind: Callable[[str], Any], low: float, what: str) -> Callable[[str], Any]:
-    """A parser for arguments of type `kind` that are finite and greater than `low`."""
-
-    def parse(text: str) -> Any:
-        try:
-            value = kind(text)
-        except ValueError:
-            raise argparse.ArgumentTypeError(f"{text!r} is not {what}") from None
-        if not low < value < float("inf"):
-            raise argparse.ArgumentTypeError(f"{text} is not {what}")
-        return value
-
-    return parse
-
-
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     """Read the command line; a bad value ends the program with a message and exit code 2."""
-    parser = argparse.ArgumentParser(description="Train an MLP on scanned handwritten digits.")
-    positive = number(int, 0, "a whole number of at least 1")
-    parser.add_argument("--epochs", type=positive, default=25, metavar="N")
+    parser = program.parser("Train an MLP on scanned handwritten digits.")
+    parser.add_argument("--epochs", type=program.whole(1), default=25, metavar="N")
     parser.add_argument(
         "--hidden",
-        type=positive,
+        type=program.whole(1),
         nargs="+",
         default=[256, 128],
         metavar="WIDTH",
         help="widths of the hidden layers",
     )
-    parser.add_argument("--batch-size", type=positive, default=128, metavar="N")
-    parser.add_argument(
-        "--lr", type=number(float, 0, "a positive number"), default=2e-3, metavar="RATE"
-    )
-    parser.add_argument(
-        "--seed", type=number(int, -1, "a whole number of at least 0"), default=0, metavar="N"
-    )
+    parser.add_argument("--batch-size", type=program.whole(1), default=128, metavar="N")
+    parser.add_argument("--lr", type=program.positive, default=2e-3, metavar="RATE")
+    parser.add_argument("--seed", type=program.whole(0), default=0, metavar="N")
     parser.add_argument("--dtype", choices=["float32", "float64"], default="float32")
     parser.add_argument("--no-jit", action="store_true", help="run eagerly, without the compiler")
-    parser.add_argument(
-        "--out-dir", type=Path, default=Path(), metavar="FOLDER", help="where the pictures go"
-    )
-    args = parser.parse_args(arguments)
+    args = program.parse(parser, arguments)
     args.dtype = np.dtype(args.dtype)
-    try:
-        args.out_dir.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        parser.error(f"argument --out-dir: {error}")
     return args
 
 
@@ -324,7 +295,6 @@ def run(args: argparse.Namespace) -> History:
     predicted = np.argmax(classify(params, digits.test_x), axis=-1)
     plot_history(history, args.out_dir / "training.png")
     plot_predictions(digits.test_x, predicted, digits.test_y, args.out_dir / "predictions.png")
-    print(f"wrote {args.out_dir / 'training.png'} and {args.out_dir / 'predictions.png'}")
     for size in (1, 256):
         rate = images_per_second(classify, params, digits.test_x[:size])
         print(f"inference, batch {size:3d}: {rate:10,.0f} images/s")

@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from matplotlib.figure import Figure
 from sklearn.datasets import load_digits
 
 import funcgrad as fg
 import funcgrad.numpy as fnp
+import program
 from funcgrad import data, distributed, lax, nn, optim, random
 
 AXIS = "data"
@@ -142,32 +142,29 @@ def run(args: argparse.Namespace) -> list[float]:
 
 def plot(losses: list[float], path: Path) -> None:
     """The losses of all steps."""
-    figure = Figure(figsize=(6, 3), layout="constrained")
-    axes = figure.subplots()
+    figure, ((axes,),) = program.panels(1, 1, 6, 3)
     axes.semilogy(range(1, len(losses) + 1), losses)
     axes.set(title="loss of every step", xlabel="step")
-    figure.savefig(path, dpi=120)
+    program.save(figure, path)
 
 
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(description="Train an MLP on digits on many processes.")
-    parser.add_argument("--epochs", type=int, default=5)
-    parser.add_argument("--batch-size", type=int, default=512, help="of all processes together")
-    parser.add_argument("--parts", type=int, default=4, help="of a batch, a multiple of processes")
-    parser.add_argument("--hidden", type=int, nargs="+", default=[1024] * 3)
-    parser.add_argument("--lr", type=float, default=5e-4)
-    parser.add_argument("--seed", type=int, default=0)
+    parser = program.parser("Train an MLP on digits on many processes.", "train_distributed.png")
+    parser.add_argument("--epochs", type=program.whole(1), default=5)
+    parser.add_argument(
+        "--batch-size", type=program.whole(1), default=512, help="of all processes together"
+    )
+    parser.add_argument(
+        "--parts", type=program.whole(1), default=4, help="of a batch, a multiple of processes"
+    )
+    parser.add_argument("--hidden", type=program.whole(1), nargs="+", default=[1024] * 3)
+    parser.add_argument("--lr", type=program.positive, default=5e-4)
+    parser.add_argument("--seed", type=program.whole(0), default=0)
     parser.add_argument("--deterministic", action="store_true")
     parser.add_argument("--save", type=Path)
     parser.add_argument("--resume", type=Path)
-    parser.add_argument(
-        "--output", type=Path, default=Path("train_distributed.png"), metavar="PICTURE"
-    )
-    args = parser.parse_args(arguments)
-    if not args.output.parent.is_dir():
-        parser.error(f"argument --output: there is no folder {args.output.parent}")
-    return args
+    return program.parse(parser, arguments)
 
 
 def main(arguments: list[str] | None = None) -> list[float]:
@@ -176,7 +173,6 @@ def main(arguments: list[str] | None = None) -> list[float]:
     losses = run(args)
     if distributed.is_main():
         plot(losses, args.output)
-        print(f"wrote {args.output}")
     return losses
 
 

@@ -28,11 +28,10 @@ from tqdm import tqdm
 import funcgrad as fg
 import funcgrad.numpy as fnp
 import program
+import training
 from funcgrad import nn, optim
 
 CLASSES = 10
-
-Params = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -60,16 +59,7 @@ RECIPES = {
 # The network.
 
 
-def init_params(rng: np.random.Generator, depth: int, width: int, variance: float) -> Params:
-    """One dict per layer."""
-    sizes = [width] * depth + [CLASSES]
-    return [
-        {"w": rng.standard_normal((m, n)) * np.sqrt(variance / m), "b": np.zeros(n)}
-        for m, n in itertools.pairwise(sizes)
-    ]
-
-
-def predict(params: Params, x: Any, recipe: Recipe) -> Any:
+def predict(params: training.Layers, x: Any, recipe: Recipe) -> Any:
     """Logits (rows, 10) of inputs (rows, width)."""
     *hidden, last = params
     for i, layer in enumerate(hidden):
@@ -82,7 +72,7 @@ def predict(params: Params, x: Any, recipe: Recipe) -> Any:
     return x @ last["w"] + last["b"]
 
 
-def loss(params: Params, x: Any, labels: Any, recipe: Recipe) -> Any:
+def loss(params: training.Layers, x: Any, labels: Any, recipe: Recipe) -> Any:
     """Mean cross-entropy."""
     logits = predict(params, x, recipe)
     return fnp.mean(nn.losses.softmax_cross_entropy_with_integer_labels(logits, labels))
@@ -101,12 +91,13 @@ class Cell:
     flow: tuple[float, ...]
 
 
-def problem(args: argparse.Namespace, depth: int, recipe: Recipe) -> tuple[Params, Any, Any]:
+def problem(
+    args: argparse.Namespace, depth: int, recipe: Recipe
+) -> tuple[training.Layers, np.ndarray, np.ndarray]:
     """Initial parameters and one batch; the label says which of ten inputs is the largest."""
-    rng = np.random.default_rng(args.seed)
-    params = init_params(rng, depth, args.width, recipe.variance)
+    params = training.dense([args.width] * depth + [CLASSES], args.seed, recipe.variance)
     params[-1]["w"] /= np.sqrt(recipe.variance)
-    x = rng.standard_normal((args.batch_size, args.width))
+    x = np.random.default_rng(args.seed + 1).standard_normal((args.batch_size, args.width))
     return params, x, np.argmax(x[:, :CLASSES], axis=1)
 
 
@@ -121,17 +112,11 @@ def examine(name: str, depth: int, args: argparse.Namespace) -> Cell:
 
 def train(name: str, depth: int, args: argparse.Namespace) -> np.ndarray:
     """The losses of Adam, always on the same batch: whether the network can learn at all."""
-    recipe, optimizer = RECIPES[name], optim.adam(3e-3)
-    start, *batch = problem(args, depth, recipe)
-
-    def step(carry: Any, _: None) -> tuple[Any, Any]:
-        params, state = carry
-        value, slopes = fg.value_and_grad(loss)(params, *batch, recipe)
-        updates, state = optimizer.update(slopes, state)
-        return (optim.apply_updates(params, updates), state), value
-
-    carry = start, optimizer.init(start)
-    return fg.jit(lambda carry: fg.lax.scan(step, carry, length=args.steps)[1])(carry)
+    recipe = RECIPES[name]
+    start, x, y = problem(args, depth, recipe)
+    return training.minimize(
+        lambda params, _: loss(params, x, y, recipe), start, optim.adam(3e-3), steps=args.steps
+    )[1]
 
 
 # The picture.

@@ -106,10 +106,14 @@ INTRODUCTION = """\
 # Gallery of examples
 
 Each example is one file of `examples/`, which you can run by itself; `--help` shows its options.
-The examples need the `examples` extra: `pip install '.[examples]'`. They share their command line
-and the frame of their pictures, in `examples/program.py`. What they print and draw is recorded by
-`python -m docs.tools.gallery`, which runs each by the command that is shown, with an empty cache.
-Durations are struck out (`#`) of what was printed, since they depend on what else the machine does;
+The examples need the `examples` extra: `pip install '.[examples]'`. What several of them share
+stands once: the command line and the frame of the pictures in `examples/program.py`, layers and
+training loops in `training.py`, scanned digits in `digits.py`, and the search for the worst problem
+of a network in `diagnosis.py`.
+
+What they print and draw is recorded by `python -m docs.tools.gallery`, which runs each by the
+command that is shown, with an empty cache. Durations are struck out (`#`) of what was printed,
+since they depend on what else the machine does;
 [benchmarks](benchmarks.md) are measured.
 """
 
@@ -162,10 +166,17 @@ def command(name: str) -> str:
 
 
 def digest(name: str) -> str:
-    """What identifies the code of an example, from its docstring on."""
-    text = (EXAMPLES / f"{name}.py").read_text(encoding="utf-8")
-    code = text.split('"""', 2)[2]
-    return hashlib.sha256(code.encode()).hexdigest()[:16]
+    """What identifies the code of an example and of what it shares, each from its docstring on."""
+    code = code_of(name)
+    shared = {p.stem for p in EXAMPLES.glob("*.py")} - set(examples())
+    imported = sorted(shared & set(re.findall(r"^import (\w+)$", code, re.MULTILINE)))
+    everything = "".join([code, *map(code_of, imported)])
+    return hashlib.sha256(everything.encode()).hexdigest()[:16]
+
+
+def code_of(name: str) -> str:
+    """A module of the folder of examples, without its docstring."""
+    return (EXAMPLES / f"{name}.py").read_text(encoding="utf-8").split('"""', 2)[2]
 
 
 def due() -> list[str]:

@@ -75,7 +75,7 @@ def test_the_recorded_run_is_right():
 
 
 def test_the_chains_have_converged_to_the_recorded_means(tmp_path):
-    posterior = run(example, "--output", tmp_path)
+    posterior = run(example, "--out-dir", tmp_path)
     means, errors = recorded()
     assert posterior.draws.shape == (4, 2000, len(example.NAMES))
     assert posterior.divergences == 0
@@ -111,7 +111,7 @@ def test_groups_are_of_equal_size_and_ordered():
     [
         (["--draws", "2"], "argument --draws: 2 is not a whole number of at least 10"),
         (["--seed", "-3"], "argument --seed: -3 is not a whole number of at least 0"),
-        (["--output", "/dev/null"], "argument --output: "),
+        (["--out-dir", "/dev/null"], "argument --out-dir: there is no folder /dev/null"),
     ],
 )
 def test_bad_values_end_with_a_message_and_code_2(capsys, arguments, message):

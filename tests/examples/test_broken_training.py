@@ -7,6 +7,7 @@ import pytest
 from tests.examples.program import check_picture, check_refusal, load, run
 
 example = load("broken_training")
+worst = example.diagnosis.worst
 
 EXPECTED = {
     "log of zero": ("nan", "(np.log(targets) - chances)"),
@@ -19,28 +20,28 @@ EXPECTED = {
 
 @pytest.fixture(scope="module")
 def batch():
-    data = example.load_data()
-    return data["train_x"][:256], data["train_y"][:256]
+    data = example.digits.load()
+    return data.x[:256], data.y[:256]
 
 
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("bug", EXPECTED)
 def test_each_bug_is_found_without_hints(bug, seed, batch):
-    finding = example.diagnose(example.make_training(frozenset({bug}), seed), *batch)
+    finding = worst(example.make_training(frozenset({bug}), seed), *batch)
     verdict, words = EXPECTED[bug]
     assert finding.verdict == verdict
-    assert words in finding.text
+    assert words in "\n".join(finding.reasons)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_nothing_is_found_where_there_is_no_bug(seed, batch):
-    assert example.diagnose(example.make_training(frozenset(), seed), *batch) is None
+    assert worst(example.make_training(frozenset(), seed), *batch) == ("healthy", ())
 
 
 def check(stages):
     verdicts = [stage.finding.verdict for stage in stages[:-1]]
     assert verdicts == [verdict for verdict, _ in EXPECTED.values()]
-    assert stages[-1].finding is None
+    assert stages[-1].finding.verdict == "healthy"
     assert stages[-1].bugs == frozenset()
 
 

@@ -45,7 +45,7 @@ def test_the_full_run(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--layers", "1"], "argument --layers: '1' is not a whole number of at least 4"),
+        (["--layers", "1"], "argument --layers: 1 is not a whole number of at least 4"),
         (["--rounds", "x"], "argument --rounds: 'x' is not a whole number of at least 1"),
         (["--output", "/nowhere/x.png"], "argument --output: there is no folder /nowhere"),
     ],

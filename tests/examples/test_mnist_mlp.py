@@ -106,7 +106,7 @@ def test_files_of_mnist_are_read(example, tmp_path):
         (["--lr", "nan"], "argument --lr: nan is not a positive number"),
         (["--max-norm", "0"], "argument --max-norm: 0 is not a positive number"),
         (["--seed", "-1"], "argument --seed: -1 is not a whole number of at least 0"),
-        (["--out-dir", str(PROGRAM)], "argument --out-dir: "),
+        (["--out-dir", str(PROGRAM)], "argument --out-dir: there is no folder "),
     ],
 )
 def test_bad_values_end_with_a_message_and_code_2(example, capsys, arguments, message):
