@@ -518,10 +518,5 @@ def run(args: argparse.Namespace) -> Result:
     return Result(differences, small, ratios, losses, held_out, new)
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Entry point."""
-    run(parse_arguments(arguments))
-
-
 if __name__ == "__main__":
-    main()
+    run(parse_arguments())

@@ -131,8 +131,11 @@ def plot(stages: list[Stage], path: Path) -> None:
     figure, ((axes,),) = program.panels(1, 1, 8.5, 4.2)
     for i, stage in enumerate(stages):
         label = f"{repairs(i)}: {stage.finding.verdict}, {stage.accuracy:.0%} right"
-        axes.semilogy(stage.losses, color=f"C{i}", linewidth=1.2, label=label)
-    axes.set(title="training after each repair", xlabel="step", ylabel="loss")
+        smooth = training.smooth(stage.losses, max(1, len(stage.losses) // 40))
+        axes.semilogy(smooth, color=f"C{i}", linewidth=1.2, label=label)
+    axes.set(title="training after each repair", xlabel="step", ylabel="loss, smoothed")
+    if np.isnan(stages[0].losses).all():
+        axes.text(0.5, 0.94, "0 repairs: every loss is NaN", ha="center", transform=axes.transAxes)
     figure.legend(loc="outside right upper", fontsize=8)
     program.save(figure, path)
 
@@ -163,10 +166,5 @@ def run(args: argparse.Namespace) -> list[Stage]:
     return stages
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Entry point."""
-    run(parse_arguments(arguments))
-
-
 if __name__ == "__main__":
-    main()
+    run(parse_arguments())

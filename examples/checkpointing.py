@@ -183,15 +183,15 @@ def plot(rows: list[Row], path: Path) -> None:
 # The command line.
 
 
-def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
-    """Read the command line; a bad value ends the program with a message and exit code 2."""
-    parser = program.parser("Memory against time of gradients.", "checkpointing.png")
-    parser.add_argument("--layers", type=program.whole(4), default=64, metavar="N")
-    parser.add_argument("--width", type=program.whole(8), default=128, metavar="N")
-    parser.add_argument("--batch-size", type=program.whole(1), default=1024, metavar="N")
-    parser.add_argument("--rounds", type=program.whole(1), default=5, metavar="N")
-    parser.add_argument("--seed", type=program.whole(0), default=0, metavar="N")
-    return program.parse(parser, arguments)
+parse_arguments = program.command_line(
+    "Memory against time of gradients.",
+    "checkpointing.png",
+    layers=(4, 64),
+    width=(8, 128),
+    batch_size=(1, 1024),
+    rounds=(1, 5),
+    seed=(0, 0),
+)
 
 
 def run(args: argparse.Namespace) -> list[Row]:
@@ -203,10 +203,5 @@ def run(args: argparse.Namespace) -> list[Row]:
     return rows
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Entry point."""
-    run(parse_arguments(arguments))
-
-
 if __name__ == "__main__":
-    main()
+    run(parse_arguments())

@@ -127,13 +127,14 @@ def plot(
     found: dict[str | None, diagnosis.Finding], losses: dict[str | None, list[float]], path: Path
 ) -> None:
     """Draw the loss of every loop beside that of the loop without a bug."""
-    figure, axes = program.panels(3, 3, 12, 8, sharex=True)
+    figure, axes = program.panels(3, 3, 12, 8, sharex=True, sharey=True)
     for one, bug in zip(axes.flat, BUGS, strict=True):
         one.semilogy(losses[None], color="tab:green", label="no bug")
-        one.semilogy(losses[bug], color="tab:red", label=bug)
-        one.set(title=f"{bug}: {found[bug].verdict}", ylim=(1e-3, 30))
+        one.semilogy(losses[bug], color="tab:red", label="this bug")
+        one.set(title=f"{bug}: {found[bug].verdict}", ylim=(1e-2, 30))
         if not np.isfinite(losses[bug]).any():
             one.text(0.5, 0.9, "every loss is NaN", ha="center", transform=one.transAxes)
+    axes[0, 0].legend(loc="lower left")
     for one in axes[:, 0]:
         one.set_ylabel("loss")
     for one in axes[-1]:
@@ -144,12 +145,9 @@ def plot(
 # The command line.
 
 
-def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
-    """Read the command line; a bad value ends the program with a message and exit code 2."""
-    parser = program.parser("Find classical bugs.", "classical_bugs.png")
-    parser.add_argument("--steps", type=program.whole(1), default=300, metavar="N")
-    parser.add_argument("--seed", type=program.whole(0), default=0, metavar="N")
-    return program.parse(parser, arguments)
+parse_arguments = program.command_line(
+    "Find classical bugs.", "classical_bugs.png", steps=(1, 300), seed=(0, 0)
+)
 
 
 def run(args: argparse.Namespace) -> dict[str | None, diagnosis.Finding]:
@@ -166,10 +164,5 @@ def run(args: argparse.Namespace) -> dict[str | None, diagnosis.Finding]:
     return found
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Entry point."""
-    run(parse_arguments(arguments))
-
-
 if __name__ == "__main__":
-    main()
+    run(parse_arguments())

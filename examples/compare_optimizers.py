@@ -92,6 +92,7 @@ def plot(losses: dict[str, np.ndarray], paths: dict[str, np.ndarray], path: Path
         values.loglog(range(1, len(points) + 1), valley(points.T), color=f"C{i}", label=name)
     ways.plot(1, 1, "*", color="gold", markeredgecolor="black", markersize=15, zorder=3)
     ways.set(title="Rosenbrock's valley, with the last points", xlim=(-1.5, 1.5), ylim=(-0.3, 1.5))
+    ways.set(xlabel="a", ylabel="b")
     ways.grid(False)
     ways.legend(fontsize=8, loc="upper center")
     values.set(title="Rosenbrock's valley", xlabel="step", ylabel="value")
@@ -102,13 +103,13 @@ def plot(losses: dict[str, np.ndarray], paths: dict[str, np.ndarray], path: Path
 # The command line.
 
 
-def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
-    """Read the command line; a bad value ends the program with a message and exit code 2."""
-    parser = program.parser("Compare optimisers.", "compare_optimizers.png")
-    parser.add_argument("--steps", type=program.whole(20), default=400, metavar="N")
-    parser.add_argument("--valley-steps", type=program.whole(1), default=1000, metavar="N")
-    parser.add_argument("--seed", type=program.whole(0), default=0, metavar="N")
-    return program.parse(parser, arguments)
+parse_arguments = program.command_line(
+    "Compare optimisers.",
+    "compare_optimizers.png",
+    steps=(20, 400),
+    valley_steps=(1, 1000),
+    seed=(0, 0),
+)
 
 
 def run(args: argparse.Namespace) -> dict[str, tuple[float, float, float]]:
@@ -132,10 +133,5 @@ def run(args: argparse.Namespace) -> dict[str, tuple[float, float, float]]:
     return found
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Entry point."""
-    run(parse_arguments(arguments))
-
-
 if __name__ == "__main__":
-    main()
+    run(parse_arguments())

@@ -172,13 +172,9 @@ def plot(
 # The command line.
 
 
-def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
-    """Read the command line; a bad value ends the program with a message and exit code 2."""
-    parser = program.parser("Three uses of curvature.", "curvature.png")
-    parser.add_argument("--steps", type=program.whole(10), default=600, metavar="N")
-    parser.add_argument("--lr", type=program.positive, default=0.2, metavar="RATE")
-    parser.add_argument("--seed", type=program.whole(0), default=0, metavar="N")
-    return program.parse(parser, arguments)
+parse_arguments = program.command_line(
+    "Three uses of curvature.", "curvature.png", steps=(10, 600), lr=0.2, seed=(0, 0)
+)
 
 
 def run(args: argparse.Namespace) -> tuple[dict[str, np.ndarray], Any, np.ndarray]:
@@ -203,10 +199,5 @@ def run(args: argparse.Namespace) -> tuple[dict[str, np.ndarray], Any, np.ndarra
     return losses, sharp, meta
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Entry point."""
-    run(parse_arguments(arguments))
-
-
 if __name__ == "__main__":
-    main()
+    run(parse_arguments())

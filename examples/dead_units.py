@@ -146,12 +146,9 @@ def plot(found: dict[str, Trained], path: Path) -> None:
 # The command line.
 
 
-def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
-    """Read the command line; a bad value ends the program with a message and exit code 2."""
-    parser = program.parser("Dead units and their cures.", "dead_units.png")
-    parser.add_argument("--steps", type=program.whole(1), default=300, metavar="N")
-    parser.add_argument("--seed", type=program.whole(0), default=0, metavar="N")
-    return program.parse(parser, arguments)
+parse_arguments = program.command_line(
+    "Dead units and their cures.", "dead_units.png", steps=(1, 300), seed=(0, 0)
+)
 
 
 def run(args: argparse.Namespace) -> dict[str, Trained]:
@@ -167,10 +164,5 @@ def run(args: argparse.Namespace) -> dict[str, Trained]:
     return found
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Entry point."""
-    run(parse_arguments(arguments))
-
-
 if __name__ == "__main__":
-    main()
+    run(parse_arguments())

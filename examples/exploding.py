@@ -152,15 +152,15 @@ def plot(flows: dict[str, np.ndarray], runs: dict[str, Any], path: Path) -> None
 # The command line.
 
 
-def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
-    """Read the command line; a bad value ends the program with a message and exit code 2."""
-    parser = program.parser("Exploding gradients of a recurrent network.", "exploding.png")
-    parser.add_argument("--steps", type=program.whole(1), default=600, metavar="N")
-    parser.add_argument("--width", type=program.whole(2), default=32, metavar="N")
-    parser.add_argument("--batch-size", type=program.whole(1), default=32, metavar="N")
-    parser.add_argument("--lr", type=program.positive, default=0.1, metavar="RATE")
-    parser.add_argument("--seed", type=program.whole(0), default=0, metavar="N")
-    return program.parse(parser, arguments)
+parse_arguments = program.command_line(
+    "Exploding gradients of a recurrent network.",
+    "exploding.png",
+    steps=(1, 600),
+    width=(2, 32),
+    batch_size=(1, 32),
+    lr=0.1,
+    seed=(0, 0),
+)
 
 
 def run(args: argparse.Namespace) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -179,10 +179,5 @@ def run(args: argparse.Namespace) -> tuple[dict[str, np.ndarray], dict[str, Any]
     return flows, runs
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Entry point."""
-    run(parse_arguments(arguments))
-
-
 if __name__ == "__main__":
-    main()
+    run(parse_arguments())

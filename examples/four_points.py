@@ -123,13 +123,13 @@ def plot(losses: np.ndarray, outputs: list[float], path: Path) -> None:
 # The command line.
 
 
-def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
-    """Read the command line; a bad value ends the program with a message and exit code 2."""
-    parser = program.parser("Fit four points with a network of 41 numbers.", "four_points.png")
-    parser.add_argument("--steps", type=program.whole(1), default=200, metavar="N")
-    parser.add_argument("--lr", type=program.positive, default=0.1, metavar="RATE")
-    parser.add_argument("--seed", type=program.whole(0), default=0, metavar="N")
-    return program.parse(parser, arguments)
+parse_arguments = program.command_line(
+    "Fit four points with a network of 41 numbers.",
+    "four_points.png",
+    steps=(1, 200),
+    lr=0.1,
+    seed=(0, 0),
+)
 
 
 def run(args: argparse.Namespace) -> dict[str, np.ndarray]:
@@ -156,10 +156,5 @@ def run(args: argparse.Namespace) -> dict[str, np.ndarray]:
     return losses
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Entry point."""
-    run(parse_arguments(arguments))
-
-
 if __name__ == "__main__":
-    main()
+    run(parse_arguments())

@@ -19,8 +19,8 @@ import itertools
 from typing import Any
 
 import numpy as np
-from sklearn.datasets import load_digits
 
+import digits
 import funcgrad as fg
 import program
 from funcgrad import data, diagnostics, nn, optim
@@ -134,20 +134,20 @@ def plot(report: Any, history: diagnostics.History, args: argparse.Namespace) ->
 # The command line.
 
 
-def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
-    """Read the command line; a bad value ends the program with a message and exit code 2."""
-    parser = program.parser("Gradient flow and distributions over time.", "gradient_flow.png")
-    parser.add_argument("--steps", type=program.whole(1), default=60, metavar="N")
-    parser.add_argument("--batch-size", type=program.whole(1), default=128, metavar="N")
-    parser.add_argument("--lr", type=program.positive, default=1e-3, metavar="RATE")
-    parser.add_argument("--seed", type=program.whole(0), default=0, metavar="N")
-    return program.parse(parser, arguments)
+parse_arguments = program.command_line(
+    "Gradient flow and distributions over time.",
+    "gradient_flow.png",
+    steps=(1, 60),
+    batch_size=(1, 128),
+    lr=1e-3,
+    seed=(0, 0),
+)
 
 
 def run(args: argparse.Namespace) -> tuple[Any, diagnostics.History]:
     """Examine, train, print and draw."""
-    small, labels = load_digits(return_X_y=True)
-    images, params = enlarged(small / 16), init_params(args.seed)
+    scans, params = digits.load(), init_params(args.seed)
+    images, labels = enlarged(scans.x), scans.y
     first = images[: args.batch_size], labels[: args.batch_size]
     report = diagnostics.gradient_report(loss, params, *first, has_aux=True)
     print("gradient before training: mean, standard deviation, largest entry, share of zeros")
@@ -164,10 +164,5 @@ def run(args: argparse.Namespace) -> tuple[Any, diagnostics.History]:
     return report, history
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Entry point."""
-    run(parse_arguments(arguments))
-
-
 if __name__ == "__main__":
-    main()
+    run(parse_arguments())

@@ -170,11 +170,9 @@ def plot(errors: dict[str, tuple[float, float]], path: Path) -> None:
 # The command line.
 
 
-def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
-    """Read the command line; a bad value ends the program with a message and exit code 2."""
-    parser = program.parser("Gradients of layers by hand.", "layers_by_hand.png")
-    parser.add_argument("--seed", type=program.whole(0), default=0, metavar="N")
-    return program.parse(parser, arguments)
+parse_arguments = program.command_line(
+    "Gradients of layers by hand.", "layers_by_hand.png", seed=(0, 0)
+)
 
 
 def run(args: argparse.Namespace) -> tuple[dict[str, tuple[float, float]], float]:
@@ -193,10 +191,5 @@ def run(args: argparse.Namespace) -> tuple[dict[str, tuple[float, float]], float
     return errors, of_network
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Entry point."""
-    run(parse_arguments(arguments))
-
-
 if __name__ == "__main__":
-    main()
+    run(parse_arguments())

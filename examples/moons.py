@@ -102,6 +102,7 @@ def plot(
     colors = np.where(labels == 1, "tab:red", "tab:blue")
     right.scatter(*points.T, c=colors, s=14, edgecolors="white", linewidths=0.4)
     right.set(title="unseen points and the boundary", aspect="equal")
+    right.set(xlabel="first coordinate", ylabel="second coordinate")
     figure.colorbar(mesh, ax=right, label="probability of the second moon")
     program.save(figure, path)
 
@@ -109,15 +110,15 @@ def plot(
 # The command line.
 
 
-def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
-    """Read the command line; a bad value ends the program with a message and exit code 2."""
-    parser = program.parser("Tell two moons apart.", "moons.png")
-    parser.add_argument("--steps", type=program.whole(1), default=1000, metavar="N")
-    parser.add_argument("--points", type=program.whole(10), default=1000, metavar="N")
-    parser.add_argument("--noise", type=program.not_negative, default=0.1, metavar="SIGMA")
-    parser.add_argument("--lr", type=program.positive, default=0.1, metavar="RATE")
-    parser.add_argument("--seed", type=program.whole(0), default=0, metavar="N")
-    return program.parse(parser, arguments)
+parse_arguments = program.command_line(
+    "Tell two moons apart.",
+    "moons.png",
+    steps=(1, 1000),
+    points=(10, 1000),
+    noise=(program.not_negative, 0.1),
+    lr=0.1,
+    seed=(0, 0),
+)
 
 
 def run(args: argparse.Namespace) -> tuple[float, np.ndarray]:
@@ -136,10 +137,5 @@ def run(args: argparse.Namespace) -> tuple[float, np.ndarray]:
     return found, losses
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Entry point."""
-    run(parse_arguments(arguments))
-
-
 if __name__ == "__main__":
-    main()
+    run(parse_arguments())

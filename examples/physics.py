@@ -247,10 +247,5 @@ def run(args: argparse.Namespace) -> Result:
     return result
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Entry point."""
-    run(parse_arguments(arguments))
-
-
 if __name__ == "__main__":
-    main()
+    run(parse_arguments())

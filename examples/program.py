@@ -1,13 +1,14 @@
 """Shared parts of the example programs: arguments that are checked, and pictures.
 
-Each example is a program by itself; it imports this module from its own folder. `parser` makes a
-command line with `--output`, the file of the picture. `parse` reads it: a bad value ends the
-program with a message and exit code 2.
+Each example is a program by itself; it imports this module from its own folder. `command_line` and
+`parser` make a command line with `--output`, the file of the picture. A bad value ends the program
+with a message and exit code 2.
 """
 
 from __future__ import annotations
 
 import argparse
+from argparse import ArgumentParser
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -41,17 +42,31 @@ positive = number(float, lambda x: 0 < x < HUGE, "a positive number")
 not_negative = number(float, lambda x: 0 <= x < HUGE, "a number of at least 0")
 
 
-def parser(description: str, output: str | None = None) -> argparse.ArgumentParser:
-    """A command line with `--output FILE`, by default `output`, or with `--out-dir FOLDER`."""
-    made = argparse.ArgumentParser(description=description)
+Number = float | tuple[Any, Any]
+
+
+def parser(description: str, output: str | None = None, **numbers: Number) -> ArgumentParser:
+    """A command line with `--output FILE`, by default `output`, or with `--out-dir FOLDER`.
+
+    Each keyword becomes an option: `lr=0.1` is a positive number, `steps=(1, 200)` a whole number
+    of at least 1, 200 by default; a pair may also have a type such as `not_negative` in front, and
+    a list of defaults behind.
+    """
+    made = ArgumentParser(description=description)
     if output is None:
         made.add_argument("--out-dir", type=Path, default=Path(), metavar="FOLDER")
     else:
         made.add_argument("--output", type=Path, default=Path(output), metavar="FILE")
+    for name, given in numbers.items():
+        low, default = given if isinstance(given, tuple) else (positive, given)
+        kind = low if callable(low) else whole(low)
+        nargs = "+" if isinstance(default, list) else None
+        option = f"--{name.replace('_', '-')}"
+        made.add_argument(option, type=kind, default=default, metavar="N", nargs=nargs)
     return made
 
 
-def parse(made: argparse.ArgumentParser, arguments: list[str] | None) -> argparse.Namespace:
+def parse(made: ArgumentParser, arguments: list[str] | None) -> argparse.Namespace:
     """The arguments, if there is a folder for what the program will write."""
     args = made.parse_args(arguments)
     name, folder = (
@@ -60,6 +75,17 @@ def parse(made: argparse.ArgumentParser, arguments: list[str] | None) -> argpars
     if not folder.is_dir():
         made.error(f"argument {name}: there is no folder {folder}")
     return args
+
+
+def command_line(
+    description: str, output: str | None = None, **numbers: Number
+) -> Callable[..., argparse.Namespace]:
+    """A function that parses a command line of numbers alone; the options are those of `parser`."""
+
+    def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
+        return parse(parser(description, output, **numbers), arguments)
+
+    return parse_arguments
 
 
 def panels(rows: int, columns: int, width: float, height: float, **options: Any) -> tuple[Any, Any]:

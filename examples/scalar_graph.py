@@ -117,10 +117,7 @@ def write(name: str, graph: Any, folder: Path) -> list[Path]:
 # The command line.
 
 
-def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
-    """Read the command line; a bad value ends the program with a message and exit code 2."""
-    parser = program.parser("Values, derivatives and graphs of formulas.")
-    return program.parse(parser, arguments)
+parse_arguments = program.command_line("Values, derivatives and graphs of formulas.")
 
 
 def run(args: argparse.Namespace) -> tuple[dict[str, Result], dict[str, Any]]:
@@ -136,10 +133,5 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Result], dict[str, Any]]:
     return results, graphs
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Entry point."""
-    run(parse_arguments(arguments))
-
-
 if __name__ == "__main__":
-    main()
+    run(parse_arguments())

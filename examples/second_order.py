@@ -151,16 +151,18 @@ def plot(
     left.plot(*lbfgs.T, marker=".", markersize=4, label="L-BFGS")
     left.plot(1, 1, marker="*", color="tab:red", markersize=12, linestyle="none")
     left.set(title="Rosenbrock's function", xlim=(-1.7, 1.7), ylim=(-3.5, 2.2))
+    left.set(xlabel="first coordinate", ylabel="second coordinate")
     left.legend(loc="upper center")
     for points, name in ((newton, "Newton"), (lbfgs, "L-BFGS")):
         values = [max(float(rosenbrock(x)), 1e-32) for x in points]
         middle.semilogy(values, marker=".", label=name)
-    middle.set(title="convergence", xlabel="step", ylabel="value")
+    middle.set(title="convergence", xlabel="step", ylabel="value of the function")
     middle.legend()
     right.loglog(*swept, color="tab:gray", label="all learning rates")
     right.loglog(*learned, marker=".", color="tab:orange", label="learned")
     right.loglog(learned[0][-1], learned[1][-1], marker="*", markersize=12, color="tab:red")
-    right.set(title="loss after training", xlabel="learning rate", ylim=(5e-3, 100))
+    right.set(title="loss after training", xlabel="learning rate", ylabel="mean squared error")
+    right.set(ylim=(5e-3, 100))
     right.legend()
     left.grid(False)
     program.save(figure, path)
@@ -169,12 +171,12 @@ def plot(
 # The command line.
 
 
-def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
-    """Read the command line; a bad value ends the program with a message and exit code 2."""
-    parser = program.parser("Newton, L-BFGS, and a learned learning rate.", "second_order.png")
-    parser.add_argument("--seed", type=program.whole(0), default=0, metavar="N", help="of the data")
-    parser.add_argument("--rate-steps", type=program.whole(1), default=60, metavar="N")
-    return program.parse(parser, arguments)
+parse_arguments = program.command_line(
+    "Newton, L-BFGS, and a learned learning rate.",
+    "second_order.png",
+    seed=(0, 0),
+    rate_steps=(1, 60),
+)
 
 
 def run(args: argparse.Namespace) -> dict[str, tuple[float, float]]:
@@ -201,10 +203,5 @@ def run(args: argparse.Namespace) -> dict[str, tuple[float, float]]:
     return found
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Entry point."""
-    run(parse_arguments(arguments))
-
-
 if __name__ == "__main__":
-    main()
+    run(parse_arguments())

@@ -229,10 +229,5 @@ def run(args: argparse.Namespace) -> list[Load]:
     return loads
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Entry point."""
-    run(parse_arguments(arguments))
-
-
 if __name__ == "__main__":
-    main()
+    run(parse_arguments())

@@ -162,11 +162,9 @@ def plot(depth: int, path: Path) -> None:
 # The command line.
 
 
-def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
-    """Read the command line; a bad value ends the program with a message and exit code 2."""
-    parser = program.parser("Compare three ways to a derivative.", "three_ways.png")
-    parser.add_argument("--depth", type=program.whole(1), default=8, metavar="N")
-    return program.parse(parser, arguments)
+parse_arguments = program.command_line(
+    "Compare three ways to a derivative.", "three_ways.png", depth=(1, 8)
+)
 
 
 def run(args: argparse.Namespace) -> dict[str, tuple[float, int]]:
@@ -182,10 +180,5 @@ def run(args: argparse.Namespace) -> dict[str, tuple[float, int]]:
     return found
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Entry point."""
-    run(parse_arguments(arguments))
-
-
 if __name__ == "__main__":
-    main()
+    run(parse_arguments())

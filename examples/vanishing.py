@@ -125,17 +125,21 @@ def train(name: str, depth: int, args: argparse.Namespace) -> np.ndarray:
 def plot(cells: list[Cell], losses: dict[str, np.ndarray], path: Path) -> None:
     """Draw the mean absolute gradient over the layers, a panel for each recipe, and the losses."""
     figure, axes = program.panels(3, 3, 13, 9.5)
-    for one, name in zip(axes.flat, RECIPES, strict=False):
+    for one, name in zip(axes.flat[:-1], RECIPES, strict=True):
         for cell in (cell for cell in cells if cell.name == name):
             layers = np.arange(1, len(cell.flow) + 1) / len(cell.flow)
             flow = np.maximum(cell.flow, 1e-40)
             one.semilogy(layers, flow, marker=".", label=f"{cell.depth} layers: {cell.verdict}")
-        one.set(title=name, ylim=(1e-22, 1e3))
+        one.set(title=name, ylim=(1e-36, 1e3), yticks=np.logspace(-36, 0, 7))
         one.legend(fontsize=8, loc="lower right")
     for one in axes[-1, :2]:
         one.set_xlabel("depth of the layer, from the input (0) to the loss (1)")
+    for one in axes.flat[:-3]:
+        one.tick_params(labelbottom=False)
     for one in axes[:, 0]:
         one.set_ylabel("mean |gradient| of weights")
+    for one in axes[:, 1:].flat[:-1]:
+        one.tick_params(labelleft=False)
     for name, values in losses.items():
         axes[-1, -1].semilogy(values, label=name, color="black" if name == "sigmoid" else None)
     depth = min(cell.depth for cell in cells)
@@ -148,16 +152,15 @@ def plot(cells: list[Cell], losses: dict[str, np.ndarray], path: Path) -> None:
 # The command line.
 
 
-def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
-    """Read the command line; a bad value ends the program with a message and exit code 2."""
-    parser = program.parser("Gradient flow through deep networks.", "vanishing.png")
-    several = program.whole(2)
-    parser.add_argument("--depths", type=several, nargs="+", default=[10, 30, 50], metavar="N")
-    parser.add_argument("--width", type=program.whole(CLASSES), default=64, metavar="N")
-    parser.add_argument("--batch-size", type=several, default=128, metavar="N")
-    parser.add_argument("--steps", type=program.whole(1), default=150, metavar="N")
-    parser.add_argument("--seed", type=program.whole(0), default=0, metavar="N")
-    return program.parse(parser, arguments)
+parse_arguments = program.command_line(
+    "Gradient flow through deep networks.",
+    "vanishing.png",
+    depths=(2, [10, 30, 50]),
+    width=(CLASSES, 64),
+    batch_size=(2, 128),
+    steps=(1, 150),
+    seed=(0, 0),
+)
 
 
 def run(args: argparse.Namespace) -> tuple[list[Cell], dict[str, np.ndarray]]:
@@ -177,10 +180,5 @@ def run(args: argparse.Namespace) -> tuple[list[Cell], dict[str, np.ndarray]]:
     return cells, losses
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Entry point."""
-    run(parse_arguments(arguments))
-
-
 if __name__ == "__main__":
-    main()
+    run(parse_arguments())

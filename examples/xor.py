@@ -134,7 +134,7 @@ def plot(line: np.ndarray, trained: Any, losses: dict[str, np.ndarray], path: Pa
         axes.scatter(*INPUTS.T, c=colors, s=130, edgecolors="white", zorder=3)
         axes.set(title=title, xlabel="first input", ylabel="second input", aspect="equal")
         axes.grid(False)
-    figure.colorbar(mesh, ax=right)
+    figure.colorbar(mesh, ax=right, label="output")
     wrong = INPUTS[fires(line, INPUTS) != TARGETS]
     left.scatter(*wrong.T, s=420, facecolors="none", edgecolors="black", zorder=4, label="wrong")
     left.legend(loc="upper right")
@@ -148,13 +148,9 @@ def plot(line: np.ndarray, trained: Any, losses: dict[str, np.ndarray], path: Pa
 # The command line.
 
 
-def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
-    """Read the command line; a bad value ends the program with a message and exit code 2."""
-    parser = program.parser("Learn exclusive or.", "xor.png")
-    parser.add_argument("--epochs", type=program.whole(1), default=1000, metavar="N")
-    parser.add_argument("--lr", type=program.positive, default=0.5, metavar="RATE")
-    parser.add_argument("--seed", type=program.whole(0), default=0, metavar="N")
-    return program.parse(parser, arguments)
+parse_arguments = program.command_line(
+    "Learn exclusive or.", "xor.png", epochs=(1, 1000), lr=0.5, seed=(0, 0)
+)
 
 
 def run(args: argparse.Namespace) -> dict[str, list[float]]:
@@ -181,10 +177,5 @@ def run(args: argparse.Namespace) -> dict[str, list[float]]:
     return outputs
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Entry point."""
-    run(parse_arguments(arguments))
-
-
 if __name__ == "__main__":
-    main()
+    run(parse_arguments())

@@ -24,6 +24,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 import tomllib
 from pathlib import Path
 from typing import TypedDict
@@ -124,7 +125,7 @@ class Run(TypedDict):
     Attributes:
         command: As it is published.
         release: The version of funcgrad.
-        program: A digest of the example's code.
+        program: A digest of the code of the example, and of what it shares and needs.
         seconds: Processor time of all processes.
         printed: Without durations.
         pictures: Names of files.
@@ -157,21 +158,22 @@ def release() -> str:
 
 
 def command(name: str) -> str:
-    """The command that the docstring of an example publishes first."""
-    pattern = rf"^ {{4}}((?:mpiexec -n \d+ )?python examples/{name}\.py.*)$"
+    """The command that the docstring of an example publishes first, below those that it needs."""
+    before = rf"(?: {{4}}python examples/(?!{name}\.)\w+\.py.*\n)*"
+    pattern = rf"^{before} {{4}}(?:mpiexec -n \d+ )?python examples/{name}\.py.*$"
     found = re.search(pattern, description(name)[1], re.MULTILINE)
     if found is None:
         raise ValueError(f"the docstring of examples/{name}.py shows no command that runs it")
-    return found[1]
+    return textwrap.dedent(found[0])
 
 
 def digest(name: str) -> str:
-    """What identifies the code of an example and of what it shares, each from its docstring on."""
-    code = code_of(name)
-    shared = {p.stem for p in EXAMPLES.glob("*.py")} - set(examples())
-    imported = sorted(shared & set(re.findall(r"^import (\w+)$", code, re.MULTILINE)))
-    everything = "".join([code, *map(code_of, imported)])
-    return hashlib.sha256(everything.encode()).hexdigest()[:16]
+    """What identifies the code of an example, and of what it shares and needs."""
+    imported = re.findall(r"^import (\w+)$", code_of(name), re.MULTILINE)
+    needed = re.findall(r"examples/(\w+)\.py", command(name))
+    files = {p.stem for p in EXAMPLES.glob("*.py")} & {*imported, *needed}
+    code = "".join(map(code_of, sorted(files)))
+    return hashlib.sha256(code.encode()).hexdigest()[:16]
 
 
 def code_of(name: str) -> str:
@@ -210,21 +212,25 @@ def run(name: str, kept: Path = FOLDER) -> Run:
             "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
             "FUNCGRAD_CACHE_DIR": str(Path(folder) / "cache"),
         }  # fmt: skip
-        before = processor_time()
-        done = subprocess.run(
-            arguments_of(shell), cwd=folder, env=environment, capture_output=True, text=True,
-            timeout=TIMEOUT,
-        )  # fmt: skip
+        before, printed, there = processor_time(), "", set[Path]()
+        for row in shell.splitlines():
+            there = set(Path(folder).iterdir())
+            done = subprocess.run(
+                arguments_of(row), cwd=folder, env=environment, capture_output=True, text=True,
+                timeout=TIMEOUT,
+            )  # fmt: skip
+            if done.returncode:
+                raise RuntimeError(f"{row} ended with {done.returncode}:\n{done.stderr}")
+            printed += done.stdout
         seconds = processor_time() - before
-        if done.returncode:
-            raise RuntimeError(f"{shell} ended with {done.returncode}:\n{done.stderr}")
-        pictures = [p for p in sorted(Path(folder).iterdir()) if p.suffix in (".png", ".svg")]
+        made = sorted(set(Path(folder).iterdir()) - there)
+        pictures = [p for p in made if p.suffix in (".png", ".svg")]
         for picture in pictures:
             keep(picture, kept / picture.name)
         names = [picture.name for picture in pictures]
     return {
         "command": shell, "release": release(), "program": digest(name),
-        "seconds": round(seconds, 1), "printed": without_durations(done.stdout), "pictures": names,
+        "seconds": round(seconds, 1), "printed": without_durations(printed), "pictures": names,
     }  # fmt: skip
 
 

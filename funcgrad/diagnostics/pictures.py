@@ -244,22 +244,36 @@ def plot_distributions(
         axes.axis("off")
     for axes, (path, steps) in zip(panels.flat, leaves.items(), strict=False):
         borders = np.linspace(0, len(steps), min(len(steps), _MOST_COLUMNS) + 1).astype(int)
-        for i, end in itertools.pairwise(borders):
-            shares = steps[i].counts / max(steps[i].counts.max(), 1)
-            if steps[i].low < steps[i].high:
-                axes.pcolormesh(
-                    [i, end], steps[i].edges, np.sqrt(shares)[:, None], cmap="Blues", vmin=0, vmax=1
-                )
+        mesh = [(i, end) for i, end in itertools.pairwise(borders) if steps[i].low < steps[i].high]
+        if mesh:
+            _draw_columns(axes, steps, mesh)
         means, stds = (np.array([getattr(s, what) for s in steps]) for what in ("mean", "std"))
-        axes.plot(means, color="tab:red", linewidth=1.2)
-        for sign in (-1, 1):
-            axes.plot(means + sign * stds, color="tab:red", linewidth=0.8, linestyle="--")
+        axes.plot(means, color="tab:red", linewidth=1.2, label="mean")
+        for sign, label in ((-1, None), (1, "plus, minus the standard deviation")):
+            axes.plot(
+                means + sign * stds, color="tab:red", linewidth=0.8, linestyle="--", label=label
+            )
         axes.set_title(path or "all", fontsize=9)
         axes.tick_params(labelsize=8)
     for axes in panels[-1]:
         axes.set_xlabel("step")
     figure.suptitle(name if title is None else title)
+    figure.legend(*panels.flat[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return figure
+
+
+def _draw_columns(axes: Any, steps: Sequence[Any], places: Sequence[tuple[int, int]]) -> None:
+    """Histograms with bins of their own, each from step i to `end`, as one mesh.
+
+    Every histogram has two columns of corners; the cells between two histograms have no width.
+    """
+    counts = np.array([steps[i].counts for i, _ in places], float)
+    shares = counts / np.maximum(counts.max(axis=1, keepdims=True), 1)
+    corners = np.repeat([steps[i].edges for i, _ in places], 2, axis=0).T
+    cells = np.zeros((counts.shape[1], 2 * len(places) - 1))
+    cells[:, ::2] = np.sqrt(shares).T
+    across = np.broadcast_to(np.ravel(places), corners.shape)
+    axes.pcolormesh(across, corners, cells, cmap="Blues", vmin=0, vmax=1)
 
 
 def plot_activations(report: ActivationReport | GradientReport, title: str = "activations") -> Any:

@@ -81,7 +81,13 @@ def test_distributions_show_the_mean_and_the_deviations_of_every_step():
     (axes,) = diagnostics.plot_distributions(record, "all").axes
     expected = [rows.mean(1), rows.mean(1) - rows.std(1), rows.mean(1) + rows.std(1)]
     np.testing.assert_allclose([line.get_ydata() for line in axes.lines], expected)
-    assert len(axes.collections) == 5
+    (mesh,) = axes.collections
+    steps = record.statistics["all"]["['w']"]
+    shares = [np.sqrt(step.counts / step.counts.max()) for step in steps]
+    np.testing.assert_allclose(mesh.get_array().reshape(4, -1)[:, ::2].T, shares)
+    corners = mesh.get_coordinates()
+    np.testing.assert_allclose(corners[:, ::2, 1].T, [step.edges for step in steps])
+    np.testing.assert_array_equal(corners[0, :, 0], [0, 1, 1, 2, 2, 3, 3, 4, 4, 5])
 
 
 def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):

@@ -42,6 +42,6 @@ def check_refusal(
 ) -> None:
     """A bad command line ends with a message and code 2."""
     with pytest.raises(SystemExit) as stopped:
-        example.main(arguments)
+        example.parse_arguments(arguments)
     assert stopped.value.code == 2
     assert message in capsys.readouterr().err

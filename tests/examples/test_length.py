@@ -37,6 +37,7 @@ def core(name: str) -> set[int]:
         is_import = isinstance(node, ast.Import | ast.ImportFrom)
         is_main = isinstance(node, ast.If) and node in tree.body
         is_apart = isinstance(node, ast.FunctionDef) and node.name in APART
+        is_apart |= isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in APART
         if is_text or is_import or is_main or is_apart:
             lines -= set(range(node.lineno, node.end_lineno + 1))
     return lines
@@ -51,5 +52,5 @@ def test_the_core_is_short(name):
 def test_the_command_line_is_the_shared_one(name):
     source = (FOLDER / f"{name}.py").read_text(encoding="utf-8")
     assert "ArgumentParser(" not in source
-    assert "program.parser(" in source
+    assert "program.parser(" in source or "program.command_line(" in source
     assert "savefig(" not in source

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import struct
 import sys
 from pathlib import Path
@@ -12,7 +13,9 @@ import matplotlib.image
 import numpy as np
 import pytest
 
+from docs.tools import gallery
 from funcgrad import data
+from tests.examples.program import load, run
 
 PROGRAM = Path(__file__).parents[2] / "examples" / "mnist_mlp.py"
 SMALL = ["--hidden", "64", "--epochs", "8", "--batch-size", "128", "--lr", "3e-3"]
@@ -31,6 +34,28 @@ def example() -> ModuleType:
 def test_the_default_run_reaches_98_percent(example, tmp_path):
     progress = example.main(["--out-dir", str(tmp_path)])
     assert progress.test_accuracy[-1] >= 0.98
+
+
+@pytest.mark.nightly
+def test_five_epochs_of_drawn_digits_reach_98_percent(example, tmp_path):
+    run(load("draw_digits"), "--no-check", "--out-dir", tmp_path)
+    options = ["--epochs", "5", "--batch-size", "128", "--lr", "5e-4", "--out-dir", str(tmp_path)]
+    progress = example.main(["--data", str(tmp_path), *options])
+    assert progress.test_accuracy[-1] >= 0.98
+
+
+def test_the_recorded_run_reached_98_percent_and_says_of_what():
+    recorded = gallery.recorded()["mnist_mlp"]
+    assert "--epochs 5 " in recorded["command"]
+    printed = recorded["printed"]
+    assert "60000 training and 10000 test images: These digits are drawn by a program" in printed
+    accuracies = re.findall(r"^epoch +\d .* test +([\d.]+)%", printed, re.MULTILINE)
+    assert len(accuracies) == 5
+    assert float(accuracies[-1]) >= 98
+    text = " ".join(gallery.description("draw_digits")[1].split())
+    linear, near = re.findall(r"^[a-z ]+ ([\d.]+)% of the test images$", printed, re.MULTILINE)
+    assert f"a linear model reads {linear} % of the test images" in text
+    assert f"the three nearest neighbours {near} %" in text
 
 
 def test_a_small_network_learns_draws_and_saves(example, tmp_path, capsys):
