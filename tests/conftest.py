@@ -31,6 +31,10 @@ hypothesis.settings.load_profile("funcgrad")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Tests that stand together share programs, references and fixtures: with pytest-xdist's default
+    # every process would make them.
+    if getattr(config.option, "dist", None) == "load":
+        config.option.dist = "worksteal"
     if not hasattr(config, "workerinput"):
         config.stash[_made_here] = tempfile.mkdtemp(prefix="funcgrad-tests-")
         os.environ[CACHE_VARIABLE] = config.stash[_made_here]

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -38,18 +39,25 @@ DERIVATIVES = [
     and case.draw(dtype)
     and active_choices(case, case.draw(dtype))
 ]
-derivative_rows = pytest.mark.parametrize(
-    ("case", "dtype"),
-    [
-        pytest.param(
-            case,
-            dtype,
-            id=f"{case.name}-{np.dtype(dtype).name}",
-            marks=[] if dtype in case.compiled_daily else [pytest.mark.nightly],
-        )
-        for case, dtype in DERIVATIVES
-    ],
-)
+
+
+def rows_of_derivatives(is_daily: Callable[[Case, str], bool]) -> Any:
+    """All rows, of which those in other dtypes than the daily ones run in the night."""
+    return pytest.mark.parametrize(
+        ("case", "dtype"),
+        [
+            pytest.param(
+                case,
+                dtype,
+                id=f"{case.name}-{np.dtype(dtype).name}",
+                marks=[] if is_daily(case, dtype) else [pytest.mark.nightly],
+            )
+            for case, dtype in DERIVATIVES
+        ],
+    )
+
+
+derivative_rows = rows_of_derivatives(lambda case, dtype: dtype in case.compiled_daily)
 
 
 def compiled(function: Any, args: list[Any]) -> list[Any]:
@@ -84,6 +92,11 @@ def test_compiled(case: Case, dtype: str) -> None:
     assert_same(compiled(lambda *xs: results(case, *xs), args), expected, precision(dtype))
 
 
+def allowed(case: Case, dtype: str) -> float:
+    """The relative error of derivatives."""
+    return max(10 * precision(dtype), tolerance(case, dtype) if dtype in "fF" else 0)
+
+
 def tangents_and_cotangents(case: Case, dtype: str, args: list[Any], wrap: Any) -> list[Any]:
     """Tangents of the results, and cotangents of the arguments, at random directions."""
     rng = np.random.default_rng(7)
@@ -111,16 +124,22 @@ def test_derivatives(case: Case, dtype: str) -> None:
 
     with np.errstate(all="ignore"):
         expected = derived(*args)
-    rtol = max(10 * precision(dtype), tolerance(case, dtype) if dtype in "fF" else 0)
-    assert_same(compiled(derived, args), expected, rtol)
+    assert_same(compiled(derived, args), expected, allowed(case, dtype))
+
+
+# How compiled programs are differentiated does not depend on the precision.
+@rows_of_derivatives(lambda case, dtype: dtype in case.compiled_daily and dtype == case.dtypes[0])
+def test_derivatives_of_compiled(case: Case, dtype: str) -> None:
+    args = case.draw(dtype)
 
     def staged(function: Any, values: list[Any]) -> Any:
         program, _ = stage(function, [aval_of(x) for x in values], "law")
         return lambda *xs: Jit(program).bind(*xs)
 
     with np.errstate(all="ignore"):
+        expected = tangents_and_cotangents(case, dtype, args, lambda f, _: f)
         nested = tangents_and_cotangents(case, dtype, args, staged)
-    assert_same(nested, expected, rtol)
+    assert_same(nested, expected, allowed(case, dtype))
 
 
 @derivative_rows
