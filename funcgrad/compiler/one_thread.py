@@ -11,7 +11,7 @@ the same place in both instances of the module, so that its address differs by o
 * Nobody else finds the instance: its symbols are local, no name is the library's, and the module is
   not initialised, for its loops need nothing of Python.
 * Copies are in memory. What is never written to is mapped from the original files afterwards, so
-  that processes share it, and only the rest, less than 3 MiB, remains in memory.
+  that processes share it, and only the rest, about 3 MiB, remains in memory.
 
 This is for the wheels of NumPy and SciPy on Linux with glibc. Where anything of it is missing or
 not allowed, there is no second instance.
