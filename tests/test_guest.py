@@ -338,3 +338,33 @@ def test_the_watch_itself_changes_nothing() -> None:
     watch.found.pop("collector frozen", None)  # frozen tests may die meanwhile
     assert watch.found == {}
     assert threading.active_count() == n_threads
+
+
+def test_finalizers_may_compile_within_a_compilation() -> None:
+    code = """
+import gc, numpy as np, funcgrad as fg
+found = []
+
+class Cycle:
+    def __init__(self):
+        self.own = self
+    def __del__(self):
+        k = len(found)
+        found.append(fg.jit(lambda x: np.sin(x) * k)(1.0) == np.sin(1.0) * k)
+
+gc.set_threshold(50, 2, 2)
+for k in range(6):
+    Cycle()
+    got = fg.jit(lambda x, k=k: np.tanh(x * k).sum() + np.cumsum(x)[-1])(np.ones(3))
+    np.testing.assert_allclose(got, 3 * np.tanh(k) + 3)
+gc.collect()
+assert len(found) == 6 and all(found), found
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        env={**os.environ, "FUNCGRAD_CACHE_DIR": "off"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -89,7 +89,8 @@ def counting() -> Iterator[Stats]:
     try:
         yield tally
     finally:
-        _TALLIES.open.remove(tally)
+        # Others may count the same: a finalizer that compiles within a compilation.
+        _TALLIES.open = [other for other in _TALLIES.open if other is not tally]
 
 
 def _count(origin: str, is_kernel: bool = True) -> None:
