@@ -47,16 +47,37 @@ class _Pending:
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         with _LOCK:
             if self.cls.__dict__[self.name] is self:
-                before = _UNFINISHED[self.cls] = dict(self.cls.__dict__)
-                try:
-                    _finish(self.cls, self.options)
-                except BaseException:  # Ctrl-C, after which the class waits for the next attempt
-                    _restore(self.cls, before)
-                    raise
-                finally:
-                    del _UNFINISHED[self.cls]
+                _complete(self.cls, self.options)
         found = self.cls.__dict__[self.name]
         return found.__get__(instance, owner) if self.name == "__init__" else found
+
+
+def _complete(cls: type, options: dict[str, bool]) -> None:
+    """Finish a class, also in a finalizer that runs while this thread is finishing it.
+
+    The inner call begins anew and completes the class; then the outer one's work counts no more.
+    """
+    outer = _UNFINISHED.get(cls)
+    before = dict(cls.__dict__ if outer is None else outer)
+    if not isinstance(before["__init__"], _Pending):
+        return
+    _UNFINISHED[cls] = before
+    try:
+        _restore(cls, before)
+        _finish(cls, options)
+        finished = dict(cls.__dict__)
+    except BaseException as error:  # Ctrl-C, after which the class waits for the next attempt
+        _restore(cls, _UNFINISHED[cls])
+        if _UNFINISHED[cls] is before or not isinstance(error, Exception):
+            raise
+    else:
+        if _UNFINISHED[cls] is before:
+            _UNFINISHED[cls] = finished
+        else:
+            _restore(cls, _UNFINISHED[cls])
+    finally:
+        if outer is None:
+            del _UNFINISHED[cls]
 
 
 def _restore(cls: Any, before: dict[str, Any]) -> None:

@@ -246,3 +246,38 @@ def test_a_class_with_an_initializer_is_refused() -> None:
 
     with pytest.raises(TypeError, match=r"Own has an __init__; use dataclasses\.dataclass"):
         records.dataclass(Own)
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_a_finalizer_makes_an_object_while_its_class_is_finished(options: dict[str, bool]) -> None:
+    expected = behaviour(dataclasses.dataclass, options, True)
+    for at in range(1, 10_000):
+        kinds: list[type] = []
+        made: list[Any] = []
+
+        def decorate(at: int = at, kinds: list[type] = kinds, made: list[Any] = made, **o: bool):
+            def decorated(cls: type) -> type:
+                kinds.append(records.dataclass(cls, **o))
+                if len(kinds) == 2:
+                    n_calls = 0
+
+                    def call(frame: Any, event: str, arg: Any) -> None:
+                        nonlocal n_calls
+                        n_calls += event == "call"
+                        if n_calls == at and event == "call":
+                            sys.setprofile(None)
+                            made.append(kinds[1](1))
+
+                    sys.setprofile(call)
+                    try:
+                        kinds[1](1)
+                    finally:
+                        sys.setprofile(None)
+                return kinds[-1]
+
+            return decorated
+
+        assert behaviour(decorate, options, True) == expected, at
+        if not made:
+            assert at > 20
+            return
