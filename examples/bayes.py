@@ -295,6 +295,8 @@ def plot_traces(posterior: Posterior, path: Path) -> None:
         left.set_ylabel(name)
         left.set_yticks([])
         right.set_xlim(0, posterior.draws.shape[1])
+    left.set_xlabel("value")
+    right.set_xlabel("iteration")
     program.save(figure, path)
 
 

@@ -82,7 +82,7 @@ def plot(fits: np.ndarray, seed: int, path: Path) -> None:
     figure, ((axes,),) = program.panels(1, 1, 6, 3.5)
     axes.plot(t, curve(fits.T[:, None], t[:, None]), color="tab:blue", alpha=0.2, linewidth=1)
     axes.plot(t, y, "k.")
-    axes.set(title=f"{len(fits)} fits of resampled points", xlabel="t")
+    axes.set(title=f"{len(fits)} fits of resampled points", xlabel="t", ylabel="y")
     program.save(figure, path)
 
 

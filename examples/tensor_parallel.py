@@ -109,7 +109,7 @@ def plot(losses: list[float], path: Path) -> None:
     """The losses of all steps."""
     figure, ((axes,),) = program.panels(1, 1, 6, 3)
     axes.semilogy(range(1, len(losses) + 1), losses)
-    axes.set(title="loss of the divided layer", xlabel="step")
+    axes.set(title="loss of the divided layer", xlabel="step", ylabel="mean squared error")
     program.save(figure, path)
 
 

@@ -144,7 +144,7 @@ def plot(losses: list[float], path: Path) -> None:
     """The losses of all steps."""
     figure, ((axes,),) = program.panels(1, 1, 6, 3)
     axes.semilogy(range(1, len(losses) + 1), losses)
-    axes.set(title="loss of every step", xlabel="step")
+    axes.set(title="loss of every step", xlabel="step", ylabel="cross-entropy")
     program.save(figure, path)
 
 
