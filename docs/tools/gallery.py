@@ -249,9 +249,9 @@ def processor_time() -> float:
     return used.children_user + used.children_system
 
 
-# A unit of time behind a number, or over a column of numbers.
+# A unit of time behind a number, which may be struck out already, or over a column of numbers.
 UNIT = r"(?:us|ms|s|\w+/s)(?!\w)"
-DURATION = re.compile(rf"[\d.,]*\d(?= {UNIT})")
+DURATION = re.compile(rf"(?:[\d.,]*\d|#)(?= {UNIT})")
 COLUMN = re.compile(rf"(?<=\s){UNIT}")
 NUMBER = re.compile(r"\S*\d\S*")
 
