@@ -6,7 +6,7 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-SELDOM = (10_000, 10, 10)
+SELDOM = (50_000, 5, 5)
 """Objects that are made between searches among the youngest (Python: 700), and how many of these
 searches come before each wider one."""
 _HIDDEN: list[bool] = []
@@ -16,7 +16,8 @@ def hide_from_collector() -> None:
     """Hide the tests that were collected, and search for cycles less often.
 
     Each full search would take a second for the tests. And what traces and compiles many small
-    programs makes so many objects that all searches took a twentieth of the processor time.
+    programs makes so many objects that searches as often as by default take a tenth to a third of
+    the processor time.
     """
     gc.collect()
     gc.freeze()

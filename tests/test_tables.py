@@ -42,6 +42,8 @@ TABLES = {
     "compiler.native.llvm_backend._RUNNING": USE,
     "compiler.native.vocabulary.WORDS": IMPORT,
     "compiler.nest.gather_scatter.GENERATORS": IMPORT,
+    "compiler.one_thread._DISTANCES": LIBRARY,
+    "compiler.one_thread._LIBRARIES": LIBRARY,
     "compiler.runtime.blas._KEPT": LIBRARY,
     "compiler.runtime.executable._idle": WEAK,
     "compiler.runtime.fourier._in_use": WEAK,
