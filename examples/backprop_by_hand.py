@@ -37,6 +37,7 @@ from tqdm import tqdm
 import funcgrad as fg
 import funcgrad.numpy as fnp
 import program
+import training
 
 BLOCK = 3
 WIDTH = 10
@@ -420,7 +421,7 @@ def plot(
     figure, ((left, right),) = program.panels(1, 2, 11, 5.4)
     window = max(1, min(len(values) for values in losses.values()) // 50)
     for (name, values), style in zip(losses.items(), ("-", "--"), strict=True):
-        smooth = np.convolve(values, np.ones(window) / window, mode="valid")
+        smooth = training.smooth(values, window)
         left.plot(np.arange(len(smooth)) + window, smooth, style, label=name)
     left.axhline(np.log(letters), color="grey", linestyle=":", label="knowing nothing")
     left.set(title="training loss, smoothed", xlabel="step", ylabel="nats per letter")

@@ -90,7 +90,10 @@ def batches(bug: str | None, seed: int) -> Iterator[tuple[Any, Any]]:
 def checks(
     loop: diagnosis.Training, batch: tuple[Any, Any], again: tuple[Any, Any]
 ) -> Iterator[tuple[bool, str, str]]:
-    """For each check whether it fails, its verdict and the reason; of two starts' first batches."""
+    """Yield, for each check, whether it fails, its verdict and the reason.
+
+    `batch` and `again` are the first batches of two starts.
+    """
     loss, params, optimizer = loop
     (x, y), chance = batch, np.log(CLASSES)
     yield not np.array_equal(x, again[0]), "not reproducible", "two starts give different batches"
