@@ -39,7 +39,7 @@ from funcgrad.compiler.pipeline import compile_program
 from funcgrad.compiler.report import CostAnalysis, MemoryAnalysis
 from funcgrad.compiler.runtime import warm_memory
 from funcgrad.compiler.runtime.executable import Executable
-from funcgrad.core.avals import ShapedArray
+from funcgrad.core.avals import NO_MATRIX, ShapedArray
 from funcgrad.core.axes import Axes, axes_in_scope
 from funcgrad.core.dialect import NUMPY, dialect
 from funcgrad.core.drift import DRIFT, PROMOTIONS, STANDARD, promotion_mode, watching_promotion
@@ -744,6 +744,10 @@ class _Call:
             # The class of arrays itself asked first, because `np.ma` is imported by being named.
             if type(leaf) is np.ndarray:
                 continue
+            if isinstance(leaf, np.matrix):
+                raise ArgumentError(
+                    f"argument `{self._path(i)}` of {self.jitted._what}: {NO_MATRIX}"
+                )
             if isinstance(leaf, np.ma.MaskedArray):
                 raise ArgumentError(
                     f"argument `{self._path(i)}` of {self.jitted._what} is a masked array, whose "

@@ -129,12 +129,18 @@ _WEAK[bool] = ShapedArray((), PYTHON_SCALARS[bool])
 _SCALARS: dict[type, ShapedArray] = dict(_WEAK)
 
 
+NO_MATRIX = (
+    "np.matrix is not supported, because its products and shapes are not those of arrays. Pass "
+    "np.asarray(x), and write @ for the product of matrices."
+)
+
+
 def aval_of(value: Any) -> ShapedArray:
     """The aval of a concrete array, a NumPy or Python scalar, or anything with an ``aval``.
 
     Raises:
         DtypeError: If the dtype is not supported.
-        ArgumentError: If it is a masked array.
+        ArgumentError: If it is a masked array, or an `np.matrix`.
     """
     kind = type(value)
     if kind is np.ndarray:
@@ -150,6 +156,8 @@ def aval_of(value: Any) -> ShapedArray:
         scalar = _SCALARS[kind] = shaped((), check_dtype(value.dtype, "a NumPy scalar"))
         return scalar
     # Only here is there any other class of arrays; `np.ma` is imported by being named.
+    if isinstance(value, np.matrix):
+        raise ArgumentError(NO_MATRIX)
     if isinstance(value, np.ndarray) and isinstance(value, np.ma.MaskedArray):
         raise ArgumentError(
             "masked arrays are not supported, because their masks would be ignored. Pass "

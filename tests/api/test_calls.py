@@ -243,13 +243,20 @@ def test_subclasses_are_arrays_of_their_own_type(fun: Any) -> None:
         np.testing.assert_array_equal(found, expected)
 
 
-def test_memory_maps_and_matrices(tmp_path: Path) -> None:
+def test_memory_maps(tmp_path: Path) -> None:
     path = tmp_path / "array"
     X.tofile(path)
     f = fg.jit(lambda x: x * x)
     np.testing.assert_array_equal(thrice(f, np.memmap(path, X.dtype, "r")), X * X)
+
+
+def test_matrices_are_refused_whatever_was_compiled() -> None:
+    f = fg.jit(lambda x: x * x)
     matrix = np.asarray([[1.0, 2.0], [3.0, 4.0]]).view(np.matrix)
-    np.testing.assert_array_equal(thrice(f, matrix), [[1.0, 4.0], [9.0, 16.0]])
+    for _ in range(2):
+        with pytest.raises(errors.ArgumentError, match=r"np\.matrix is not supported"):
+            f(matrix)
+        f(np.asarray(matrix))
 
 
 def test_masked_arrays_are_refused() -> None:
@@ -260,23 +267,38 @@ def test_masked_arrays_are_refused() -> None:
             f(np.ma.array([1.0, 2.0], mask=[False, True]))
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda m, x: fg.jit(lambda x: x * m)(x),
-        lambda m, x: fg.grad(lambda x: np.sum(x * m))(x),
-        lambda m, x: fg.value_and_grad(np.sum)(m),
-        lambda m, x: fg.jvp(np.sum, (m,), (x,)),
-        lambda m, x: fg.vjp(np.sum, m),
-        lambda m, x: fg.vmap(np.sum)(np.ma.stack([m, m])),
-        lambda m, x: fg.hessian(np.sum)(m),
-        lambda m, x: fnp.sum(m),
-        lambda m, x: fg.lax.scan(lambda c, y: (c + y, y), 0.0, m),
-    ],
-)
+OTHER_ARRAYS: list[Any] = [
+    lambda m, x: fg.jit(lambda x: x * m)(x),
+    lambda m, x: fg.grad(lambda x: np.sum(x * m))(x),
+    lambda m, x: fg.value_and_grad(np.sum)(m),
+    lambda m, x: fg.jvp(np.sum, (m,), (x,)),
+    lambda m, x: fg.vjp(np.sum, m),
+    lambda m, x: fg.vmap(np.sum)(m),
+    lambda m, x: fg.hessian(np.sum)(m),
+    lambda m, x: fnp.sum(m),
+    lambda m, x: fg.lax.scan(lambda c, y: (c + y, y), 0.0, m),
+]
+
+
+@pytest.mark.parametrize("call", OTHER_ARRAYS)
 def test_masks_are_never_ignored(call: Any) -> None:
     m, x = np.ma.array([1.0, 2.0], mask=[False, True]), np.ones(2)
     with pytest.raises(TypeError, match="masked arrays are not supported"):
+        call(m, x)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        *OTHER_ARRAYS,
+        lambda m, x: fg.jit(lambda x: m * x)(x),
+        lambda m, x: fg.grad(lambda x: np.sum(m * x))(x),
+        lambda m, x: fg.jit(lambda x: m @ x)(x),
+    ],
+)
+def test_products_of_matrices_are_not_mistaken(call: Any) -> None:
+    m, x = np.asarray([[1.0, 2.0], [3.0, 4.0]]).view(np.matrix), np.ones(2)
+    with pytest.raises(TypeError, match=r"np\.matrix is not supported.*np\.asarray\(x\)"):
         call(m, x)
 
 
