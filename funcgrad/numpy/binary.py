@@ -76,10 +76,7 @@ def gcd(x1: Any, x2: Any) -> Any:
         >>> print(fnp.gcd([12, 0, -9], 6))
         [6 6 3]
     """
-    x, y = map(strong, promote(_integers(x1, "gcd"), _integers(x2, "gcd")))
-    if aval_of(x).dtype.kind not in "iu":
-        raise DtypeError(f"gcd: no integer dtype holds both {aval_of(x1)} and {aval_of(x2)}.")
-    return gcd_of.bind(x, y)
+    return gcd_of.bind(*_integers(x1, x2, "gcd"))
 
 
 def lcm(x1: Any, x2: Any) -> Any:
@@ -97,7 +94,7 @@ def lcm(x1: Any, x2: Any) -> Any:
         >>> print(fnp.lcm([4, 0, -9], 6))
         [12  0 18]
     """
-    x, y = map(strong, promote(_integers(x1, "lcm"), _integers(x2, "lcm")))
+    x, y = _integers(x1, x2, "lcm")
     divisor = gcd(x, y)
     # Not the larger one of both: the divisor of the least integer by itself is negative.
     zero, one = map(aval_of(x).dtype.type, (0, 1))
@@ -106,11 +103,17 @@ def lcm(x1: Any, x2: Any) -> Any:
     return p.mul.bind(quotient, e.absolute(y))
 
 
-def _integers(x: Any, function: str) -> Any:
-    value = _whole(x, function)
-    if aval_of(value).dtype == BOOL:
-        raise DtypeError(f"{function} needs integers, got {aval_of(value)}.")
-    return value
+def _integers(x1: Any, x2: Any, function: str) -> tuple[Any, Any]:
+    """Both in the dtype of integers that holds them, bools beside integers as 0 and 1."""
+    x, y = map(strong, promote(_whole(x1, function), _whole(x2, function)))
+    dtype = aval_of(x).dtype
+    if dtype == BOOL:
+        raise DtypeError(f"{function} needs integers, got {aval_of(x)}.")
+    if dtype.kind not in "iu":
+        raise DtypeError(
+            f"{function}: no integer dtype holds both {aval_of(x1)} and {aval_of(x2)}."
+        )
+    return x, y
 
 
 def frexp(x: Any) -> tuple[Any, Any]:
