@@ -368,3 +368,43 @@ assert len(found) == 6 and all(found), found
         timeout=120,
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@needs_posix
+def test_handlers_compute_in_the_middle_of_anything() -> None:
+    """Of a trace, a derivative, a compilation: they get values, and change nothing."""
+    code = """
+import signal, numpy as np, funcgrad as fg
+n = 0
+is_within = False
+
+def handle(number, frame):
+    global n, is_within
+    if not is_within:
+        is_within = True
+        n += 1
+        with fg.ensure_compile_time_eval():
+            assert abs(fg.jit(lambda x: np.sin(x) * n)(1.0) - np.sin(1.0) * n) < 1e-12
+            assert abs(fg.grad(lambda x: np.sin(x) * n)(1.0) - np.cos(1.0) * n) < 1e-12
+        is_within = False
+        signal.setitimer(signal.ITIMER_REAL, 1e-3 * (1 + n % 7))
+
+signal.signal(signal.SIGALRM, handle)
+signal.setitimer(signal.ITIMER_REAL, 1e-3)
+x = np.full(4, 0.1)
+for k in range(12):
+    got = fg.jit(lambda x: np.cumsum(np.tanh(x * k)) + k)(x)
+    np.testing.assert_allclose(got, np.cumsum(np.tanh(x * k)) + k)
+    got = fg.jit(fg.vmap(fg.grad(lambda x: np.exp(x * k) * x)))(x)
+    np.testing.assert_allclose(got, np.exp(x * k) * (1 + x * k))
+signal.setitimer(signal.ITIMER_REAL, 0)
+assert n
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        env={**os.environ, "FUNCGRAD_CACHE_DIR": "off"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
