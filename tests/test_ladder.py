@@ -70,10 +70,21 @@ LADDER = (
     ("",),  # funcgrad/__init__.py
     ("__main__",),
 )
-# The rooms of the compiler, likewise: what they agree on, libraries, what they offer, the machine's
-# language, loop nests, what runs, what tells about it, and the list of passes. Loop nests do not
-# see what runs.
-ROOMS = ("", "abi", "one_thread", "foreign", "native", "nest", "runtime", "report", "pipeline")
+# The rooms of the compiler, likewise: what they agree on, libraries, what they offer, the loop
+# language, the machine's language, loop nests, what runs, what tells about it, and the list of
+# passes. Loop nests do not see what runs.
+ROOMS = (
+    "",
+    "abi",
+    "one_thread",
+    "foreign",
+    "loops",
+    "native",
+    "nest",
+    "runtime",
+    "report",
+    "pipeline",
+)
 ORDERED = (0, 8, 9, 10)
 # Files that import a module whose name they compute, and why no name can be written down. What they
 # load of ours are public modules, which stand above all others. Any other file names what it loads,

@@ -28,6 +28,7 @@ from funcgrad.compiler.nest.cost import Cost, arithmetic_of, traffic_of
 from funcgrad.compiler.nest.fuse import Group
 from funcgrad.compiler.nest.gather_scatter import GENERATORS, is_there
 from funcgrad.compiler.nest.interchange import generate_lanes, lanes_of
+from funcgrad.compiler.nest.kernel import Kernel, Place, Site
 from funcgrad.compiler.nest.layout import Value, View, whole
 from funcgrad.compiler.nest.lower import build, simplified
 from funcgrad.compiler.nest.nodes import (
@@ -46,7 +47,6 @@ from funcgrad.compiler.nest.nodes import (
     values_read,
 )
 from funcgrad.compiler.nest.scalarize import generate_small, is_small
-from funcgrad.compiler.nest.source import Kernel, Place, Site
 from funcgrad.compiler.report import Job, Report, nodes_of, source_lines
 from funcgrad.compiler.runtime import executor, kernel_store, warm_memory
 from funcgrad.compiler.runtime.executable import (
@@ -109,11 +109,12 @@ def _compiled(
     _split(jobs, n_threads)
     _go_on(jobs)
     memory = place(graph, groups, jobs)
-    sources = list(dict.fromkeys(job.source for job, _ in _every(jobs) if isinstance(job, Kernel)))
+    functions = {job.text: job.function for job, _ in _every(jobs) if isinstance(job, Kernel)}
     codes = list(dict.fromkeys(_codes(jobs)))
     if any(warm_memory.is_large(v.shape, v.dtype) for v in graph.outputs if v.home is v):
         codes.append(warm_memory.code())
-    addresses = dict(zip(sources, kernel_store.compile_kernels(sources, codes), strict=True))
+    addresses = kernel_store.compile_kernels([*functions.values()], codes)
+    sources = [*functions]
     stepper = _Stepper(addresses, n_threads)
     # The first stretch turns the caller's objects into addresses.
     parts: list[Stretch | External] = [Stretch()]
@@ -353,7 +354,7 @@ class _Stepper:
         return step
 
     def _kernel_step(self, job: Kernel) -> Step:
-        address = self.addresses[job.source]
+        address = self.addresses[job.text]
         sites = {word: self._site(word) for word in job.words if isinstance(word, Site)}
         parts = [_part_words(job, i, sites) for i in range(len(job.parts))]
         return step_of(address, parts, self.n_threads)

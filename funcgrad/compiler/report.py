@@ -22,6 +22,7 @@ from funcgrad.compiler.nest.cost import (
     repeated,
     traffic_of,
 )
+from funcgrad.compiler.nest.kernel import Kernel, Place
 from funcgrad.compiler.nest.layout import Value, View
 from funcgrad.compiler.nest.nodes import (
     Branch,
@@ -35,7 +36,6 @@ from funcgrad.compiler.nest.nodes import (
     all_nodes,
     values_read,
 )
-from funcgrad.compiler.nest.source import Kernel, Place
 from funcgrad.compiler.runtime.matmul import Multiplication
 from funcgrad.compiler.runtime.routines import ForeignCall
 from funcgrad.compiler.runtime.strided import StridedMultiplication
@@ -304,7 +304,7 @@ class Report:
 
     def _what(self, job: Job) -> str:
         if isinstance(job, Kernel):
-            return f"kernel {self.sources.index(job.source)}"
+            return f"kernel {self.sources.index(job.text)}"
         if isinstance(job, Multiplication):
             return "matrix product"
         if isinstance(job, ForeignCall):
@@ -448,9 +448,9 @@ class _PlanText:
                 yield indent + _external_text(job) + self._moves(nodes)
                 continue
             if isinstance(job, Kernel):
-                self.users.setdefault(job.source, []).append(job)
+                self.users.setdefault(job.text, []).append(job)
                 parts = f" in {len(job.parts)} parts" if len(job.parts) > 1 else ""
-                head = f"kernel {self.number[job.source]}: {job.length} iterations{parts}"
+                head = f"kernel {self.number[job.text]}: {job.length} iterations{parts}"
             else:
                 head = job.text()
             yield indent + head + self._moves(nodes)

@@ -26,6 +26,7 @@ from funcgrad.compiler.native.vocabulary import WORDS
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.errors import CompilerError
 from funcgrad.intrinsics import INTRINSICS
+from tests.compiler.kernels import read
 
 pytestmark = pytest.mark.filterwarnings("ignore::funcgrad.errors.LongProgramWarning")
 
@@ -88,7 +89,7 @@ def chain_kernel(rng: random.Random, functions: list[str], width: int, n_results
 def assert_bounded(source: str, n_calls: int) -> None:
     """LLVM's time and the size of its result stay within their bounds."""
     code = llvm_backend.Emission(
-        translate.translate(source, "kernel").assembly
+        translate.translate(read(source), "kernel").assembly
     ).result()  # within MAX_SECONDS
     assert len(code) <= BYTES * (1 + n_calls), f"{len(code)} bytes\n{source}"
 

@@ -13,6 +13,7 @@ import funcgrad.numpy as fnp
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.errors import ArgumentError
 from tests.cases import Case
+from tests.compiler.kernels import read
 from tests.test_compiled_laws import assert_same, compiled, precision
 from tests.test_laws import every_row, results
 
@@ -92,13 +93,14 @@ def test_other_ways_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_printed_kernel_is_a_function_of_python() -> None:
     numba_path = pytest.importorskip("funcgrad.compiler.native.numba_path")
-    printed = numba_path.print_kernel(
+    kernel = read(
         "def kernel(slots, args):\n"
         "    p0 = ptr_f64(slots[args[2]] + args[3])\n"
         "    for i in range(0, args[4]):\n"
         "        store(p0, i, load(p0, i, 1) * 2.0, 1)\n"
         "    return 0\n"
     )
+    printed = numba_path.print_kernel(kernel)
     first, *_, last = printed.text.splitlines()
     assert first == "def kernel(slots_address, args_address):"
     assert last.startswith("    return number_")

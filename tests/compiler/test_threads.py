@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import funcgrad as fg
-from funcgrad.compiler.nest.source import Kernel
+from funcgrad.compiler.nest.kernel import Kernel
 from funcgrad.compiler.runtime.threads import is_available
 from funcgrad.errors import ArgumentError
 from tests.compiler.plans import steps_of

@@ -1,23 +1,21 @@
-"""Kernel source to basic blocks of assignments.
+"""Kernels to basic blocks of assignments.
 
-``write : source -> Written``. Kernels are written in a few statements of Python, whose blocks the
-syntax tree gives directly: assignment, ``if``, ``while``, ``for ... in range(a, b, literal step)``,
-``break``, ``return`` and calls of words. Anything else is refused. Of a loop over ``seldom(a, b)``
-few iterations run.
+``write : function -> Written``. The statements of the loop language give their blocks directly.
 """
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
-from funcgrad.compiler.native.hoist import hoist
-from funcgrad.intrinsics import OPERATORS
+from funcgrad.compiler.loops import language
+from funcgrad.compiler.loops.hoist import hoist
+from funcgrad.compiler.loops.language import END, SLOTS, WORDS, Body, Expression, Function
+from funcgrad.compiler.loops.language import Statement as Node
 
 
 class UnsupportedError(Exception):
-    """The source of a kernel has a statement or an expression that kernels do not have."""
+    """A kernel applies something that is no word of kernels."""
 
 
 class Word(Protocol):
@@ -122,41 +120,38 @@ class Written(NamedTuple):
         blocks: The blocks, by their labels; the first is entered first.
         in_memory: The variables that are more than one value.
         is_in_vectors: Whether every innermost loop computes vectors.
-        values: What the expressions of its source became.
+        values: What its expressions became.
     """
 
     blocks: list[Block]
     in_memory: set[str]
     is_in_vectors: bool
-    values: dict[ast.expr, Value]
+    values: dict[Expression, Value]
 
 
-def write(source: str, words: Mapping[str, Word]) -> Written:
+def write(function: Function, words: Mapping[str, Word]) -> Written:
     """The blocks of a kernel, with what does not vary in its loops moved out of them.
 
     All variables but the second result are assigned once, and before every use: they are values.
 
     Args:
-        source: Text of ``def kernel(slots, args): ...``.
+        function: The kernel.
         words: What the kernel may call, by name.
 
     Raises:
-        UnsupportedError: The source has a statement that kernels do not have.
+        UnsupportedError: The kernel applies something that is no word.
     """
-    return Writer(words).write(read(source, words))
+    return Writer(words).write(hoisted(function, words))
 
 
-def read(source: str, words: Mapping[str, Word]) -> ast.FunctionDef:
-    """The definition of a kernel, with what does not vary in its loops moved out of them.
+def hoisted(function: Function, words: Mapping[str, Word]) -> Function:
+    """A kernel with what does not vary in its loops moved out of them.
 
     Args:
-        source: Text of ``def kernel(slots, args): ...``.
+        function: The kernel.
         words: What the kernel may call, by name.
     """
-    [function] = ast.parse(source).body
-    assert isinstance(function, ast.FunctionDef)
-    hoist(function, lambda name: name in words and words[name].is_pure)
-    return function
+    return hoist(function, lambda name: name in words and words[name].is_pure)
 
 
 _VECTORS = {"lanes", "first_lanes"}
@@ -170,9 +165,8 @@ class Writer:
 
     def __init__(self, words: Mapping[str, Word]) -> None:
         self.words = words
-        self.line = 1
         self.blocks: list[Block] = []
-        self.values: dict[ast.expr, Value] = {}
+        self.values: dict[Expression, Value] = {}
         self.temporaries = 0
         # The suites of statements around the current one; the suite of every first assignment.
         self.suites = [0]
@@ -185,13 +179,11 @@ class Writer:
         self.n_loops = self.n_vectors = 0
         self.is_in_vectors = True
 
-    def write(self, function: ast.FunctionDef) -> Written:
+    def write(self, function: Function) -> Written:
         self.open_block()
-        for index, argument in enumerate(function.args.args):
-            self.assign(argument.arg, Argument(argument.arg, index))
-        self.statements(function.body)
-        if not self.is_closed():
-            self.give_back(ast.Constant(0))
+        for index, argument in enumerate((SLOTS, WORDS)):
+            self.assign(argument.name, Argument(argument.name, index))
+        self.statements([*function.body, END])
         return Written(self.blocks, self.in_memory, self.is_in_vectors, self.values)
 
     # Blocks and values.
@@ -235,103 +227,77 @@ class Writer:
     def call(self, name: str, operands: list[str]) -> WordCall:
         self.n_vectors += name in _VECTORS
         if name not in self.words:
-            raise self.refusal(f"{name!r} is not a word of kernels")
+            raise UnsupportedError(f"{name!r} is not a word of kernels")
         return WordCall(self.words[name], tuple(operands))
 
-    def refusal(self, what: str) -> UnsupportedError:
-        return UnsupportedError(f"{what}, in line {self.line}")
-
     # Statements.
-    def suite(self, body: list[ast.stmt]) -> None:
+    def suite(self, body: Body) -> None:
         """Statements that may be skipped or repeated."""
         self.suites.append(self.n_suites)
         self.n_suites += 1
         self.statements(body)
         self.suites.pop()
 
-    def statements(self, body: list[ast.stmt]) -> None:
-        for node in body:
+    def statements(self, body: Body) -> None:
+        for statement in body:
             if self.is_closed():
                 return  # never reached
-            self.line = node.lineno
-            method = getattr(self, f"do_{type(node).__name__}", None)
-            if method is None:
-                raise self.refusal(f"kernels have no {type(node).__name__}")
-            method(node)
+            self.treat(statement)
 
-    def do_Assign(self, node: ast.Assign) -> None:
-        [target] = node.targets
-        if isinstance(target, ast.Name):
-            self.assign(target.id, self.expression(node.value))
-            return
-        assert isinstance(target, ast.Subscript)
-        parts = (target.value, target.slice, node.value)
-        self.temporary(self.call("write_word", list(map(self.value, parts))))
+    def treat(self, statement: Node) -> None:
+        match statement:
+            case language.Assign(name, value):
+                self.assign(name, self.expression(value))
+            case language.Evaluate(value):
+                self.value(value)
+            case language.If():
+                self.decide(statement)
+            case language.While(test, body):
+                self.jump(len(self.blocks))
+                header = self.open_block()
+                branch = self.branch(self.value(test))
+                branch.if_true = self.open_block()
+                self.open_loop()
+                self.suite(body)
+                self.jump(header)
+                branch.if_false = self.close_loop()
+            case language.For():
+                self.count(statement)
+            case language.Break():
+                self.loops[-1][0].append(self.jump())
+            case language.Return(value):
+                self.block.append(Return(self.temporary(Result(self.value(value)))))
 
-    def do_Expr(self, node: ast.Expr) -> None:
-        self.value(node.value)
-
-    def do_Pass(self, node: ast.Pass) -> None:
-        """Nothing."""
-
-    def do_Return(self, node: ast.Return) -> None:
-        assert node.value is not None
-        self.give_back(node.value)
-
-    def give_back(self, node: ast.expr) -> None:
-        self.block.append(Return(self.temporary(Result(self.value(node)))))
-
-    def do_If(self, node: ast.If) -> None:
-        branch = self.branch(self.value(node.test))
+    def decide(self, statement: language.If) -> None:
+        branch = self.branch(self.value(statement.test))
         branch.if_true = self.open_block()
-        self.suite(node.body)
+        self.suite(statement.body)
         leave = [self.jump()]
         branch.if_false = self.open_block()
-        if node.orelse:
-            self.suite(node.orelse)
+        if statement.otherwise:
+            self.suite(statement.otherwise)
             leave.append(self.jump())
             self.open_block()
         for jump in leave:
             jump.target = len(self.blocks) - 1
 
-    def do_While(self, node: ast.While) -> None:
-        self.jump(len(self.blocks))
-        header = self.open_block()
-        branch = self.branch(self.value(node.test))
-        branch.if_true = self.open_block()
-        self.open_loop()
-        self.suite(node.body)
-        self.jump(header)
-        branch.if_false = self.close_loop()
-
-    def do_For(self, node: ast.For) -> None:
+    def count(self, loop: language.For) -> None:
         # The test is repeated at the end of the body: the form that LLVM's loop passes want.
-        assert isinstance(node.target, ast.Name)
-        name = node.target.id
-        start, stop, step, is_seldom = self.range_of(node.iter)
-        index = self.assign(name, self.call("i64", [start]))
-        before = self.branch(self.compare(index, step, stop))
+        start = self.value(loop.start)
+        # The end is fixed before the loop, as Python's is.
+        stop = self.temporary(self.call("i64", [self.value(loop.stop)]))
+        index = self.assign(loop.index, self.call("i64", [start]))
+        before = self.branch(self.compare(index, loop.step, stop))
         body = before.if_true = self.open_block()
-        self.open_loop(is_seldom)
-        self.suite(node.body)
+        self.open_loop(loop.is_seldom)
+        self.suite(loop.body)
         self.jump(len(self.blocks))
         self.open_block()
-        self.assign(name, self.call("step_index", [index, self.temporary(Number(step))]))
-        again = self.branch(self.compare(index, step, stop), is_seldom)
+        step = self.temporary(Number(loop.step))
+        self.assign(index, self.call("step_index", [index, step]))
+        again = self.branch(self.compare(index, loop.step, stop), loop.is_seldom)
         again.if_true = body
         before.if_false = again.if_false = self.close_loop()
-
-    def range_of(self, node: ast.expr) -> tuple[str, str, int, bool]:
-        assert isinstance(node, ast.Call)
-        assert isinstance(node.func, ast.Name)
-        assert node.func.id in ("range", "seldom")
-        arguments = node.args
-        start = self.temporary(Number(0)) if len(arguments) == 1 else self.value(arguments[0])
-        end = self.value(arguments[min(1, len(arguments) - 1)])
-        step = ast.literal_eval(arguments[2]) if len(arguments) == 3 else 1
-        # The end is fixed before the loop, as Python's is.
-        stop = self.temporary(self.call("i64", [end]))
-        return start, stop, step, node.func.id == "seldom"
 
     def compare(self, index: str, step: int, stop: str) -> str:
         return self.temporary(self.call("less" if step > 0 else "greater", [index, stop]))
@@ -351,35 +317,22 @@ class Writer:
             self.is_in_vectors = False
         return label
 
-    def do_Break(self, node: ast.Break) -> None:
-        self.loops[-1][0].append(self.jump())
-
     # Expressions.
-    def value(self, node: ast.expr) -> str:
+    def value(self, x: Expression) -> str:
         """The name of a variable that holds the value of an expression."""
-        value = self.expression(node)
+        value = self.expression(x)
         return value.name if isinstance(value, Variable) else self.temporary(value)
 
-    def expression(self, node: ast.expr) -> Value:
-        found = self.values[node] = self._expression(node)
+    def expression(self, x: Expression) -> Value:
+        found = self.values[x] = self.value_of(x)
         return found
 
-    def _expression(self, node: ast.expr) -> Value:
-        match node:
-            case ast.Name(id=name):
+    def value_of(self, x: Expression) -> Value:
+        match x:
+            case language.Variable(name):
                 return Variable(self.variable(name))
-            case ast.Constant(value=number):
-                return Number(number)
-            case ast.BinOp(left=left, op=op, right=right) if type(op) in OPERATORS:
-                return self.call(OPERATORS[type(op)], [self.value(left), self.value(right)])
-            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
-                return Number(-number)
-            case ast.UnaryOp(op=op, operand=operand):
-                return self.call(OPERATORS[type(op)], [self.value(operand)])
-            case ast.Compare(left=left, ops=[op], comparators=[right]):
-                return self.call(OPERATORS[type(op)], [self.value(left), self.value(right)])
-            case ast.Call(func=ast.Name(id=name), args=args, keywords=[]):
-                return self.call(name, [self.value(argument) for argument in args])
-            case ast.Subscript(value=words, slice=index):
-                return self.call("read_word", [self.value(words), self.value(index)])
-        raise self.refusal(f"kernels have no {ast.unparse(node)!r}")
+            case language.Number(value):
+                return Number(value)
+            case language.Apply(word, operands):
+                return self.call(word, [self.value(operand) for operand in operands])
+        raise UnsupportedError(f"{x} is no expression of a kernel")

@@ -1,6 +1,6 @@
 """Kernels compiled by `numba.njit`, through what Numba promises to keep.
 
-``compile_kernel : source -> function``. A kernel is a Python function that calls words. Here every
+``compile_kernel : function -> function of Numba``. A kernel applies words. Here every
 word becomes an intrinsic of Numba for the types that it is given (`numba.extending`), the vectors,
 pointers and lanes of kernels become types of Numba, and the kernel is printed as a Python function
 of those. Numba compiles it as it compiles any other.
@@ -12,7 +12,6 @@ takes milliseconds, and nothing of it is kept on disk. ``FUNCGRAD_NUMBA=public``
 
 from __future__ import annotations
 
-import ast
 import inspect
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -23,7 +22,9 @@ from llvmlite import ir
 from numba import types as numba_types
 from numba.extending import intrinsic, models, register_model
 
-from funcgrad.compiler.native.blocks import Number, Variable, WordCall, Writer, read
+from funcgrad.compiler.loops import language
+from funcgrad.compiler.loops.language import Body, Expression, Function
+from funcgrad.compiler.native.blocks import Number, Variable, WordCall, Writer, hoisted
 from funcgrad.compiler.native.scalars import I1, I64, POINTER
 from funcgrad.compiler.native.signatures import give_types, type_of_number
 from funcgrad.compiler.native.translate import KernelModule, cast
@@ -103,21 +104,21 @@ def _numba_type(t: Any) -> Any:
     return _SCALARS.get(FLOAT64 if t is WEAK_FLOAT else t) or KernelType(t)
 
 
-def compile_kernel(source: str) -> Any:
+def compile_kernel(function: Function) -> Any:
     """A kernel compiled by Numba.
 
     Args:
-        source: Text of ``def kernel(slots, args): ...``.
+        function: The kernel.
 
     Returns:
         Numba's function, whose ``address`` is that of ``int64 kernel(int64* slots, int64* args)``
         as long as it lives.
 
     Raises:
-        UnsupportedError: The source uses something outside the vocabulary.
+        UnsupportedError: The kernel applies something that is no word.
         TypingError: A word is given what it does not take.
     """
-    printed = print_kernel(source)
+    printed = print_kernel(function)
     namespace: dict[str, Any] = dict(printed.words)
     exec(compile(printed.text, "<kernel>", "exec"), namespace)
     word = numba_types.int64
@@ -136,14 +137,13 @@ class Printed(NamedTuple):
     words: dict[str, Any]
 
 
-def print_kernel(source: str) -> Printed:
+def print_kernel(function: Function) -> Printed:
     """A kernel as a Python function of Numba's intrinsics, of which each knows its types.
 
     Args:
-        source: Text of ``def kernel(slots, args): ...``.
+        function: The kernel.
     """
-    function = read(source, WORDS)
-    printer = _Printer(function)
+    printer = _Printer(hoisted(function, WORDS))
     return Printed("\n".join(printer.lines) + "\n", printer.words)
 
 
@@ -157,7 +157,7 @@ class _Operand(NamedTuple):
 class _Printer:
     """Prints the statements of a kernel, with the types that its blocks have."""
 
-    def __init__(self, function: ast.FunctionDef) -> None:
+    def __init__(self, function: Function) -> None:
         written = Writer(WORDS).write(function)
         self.types, self.calls = give_types(written.blocks)
         self.values = written.values
@@ -165,11 +165,10 @@ class _Printer:
         self.words: dict[str, Any] = {}
         self.names: dict[Any, str] = {}
         self.lines = ["def kernel(slots_address, args_address):"]
-        for argument, t in zip(function.args.args, (SLOTS, ARGS), strict=True):
-            self.write(1, f"{argument.arg} = {self.word(_entry, t)}({argument.arg}_address)")
+        for argument, t in ((language.SLOTS, SLOTS), (language.WORDS, ARGS)):
+            self.write(1, f"{argument} = {self.word(_entry, t)}({argument}_address)")
         self.statements(function.body, 1)
-        if not isinstance(function.body[-1], ast.Return):
-            self.write(1, f"return {self.number(0, INT64)}")
+        self.write(1, f"return {self.number(0, INT64)}")
 
     def write(self, depth: int, text: str) -> None:
         self.lines.append("    " * depth + text)
@@ -188,61 +187,43 @@ class _Printer:
         """A number of type ``t``."""
         return f"{self.word(_constant, _Number(number), t)}()"
 
-    def statements(self, body: Sequence[ast.stmt], depth: int) -> None:
-        for node in body:
-            getattr(self, f"do_{type(node).__name__}")(node, depth)
+    def statements(self, body: Body, depth: int) -> None:
+        for statement in body:
+            self.statement(statement, depth)
+        if not body:
+            self.write(depth, "pass")
 
-    def do_Assign(self, node: ast.Assign, depth: int) -> None:
-        [target] = node.targets
-        if isinstance(target, ast.Subscript):
-            parts = (target.value, target.slice, node.value)
-            types = [self.type_of(part) for part in parts]
-            signature = WORDS["write_word"].sign(tuple(types))
-            self.write(depth, self.call("write_word", parts, signature, NONE))
-            return
-        assert isinstance(target, ast.Name)
-        t = self.types[target.id]
-        value = self.values[node.value]
-        if is_weak(t) and isinstance(value, Number):
-            self.numbers[target.id] = value.value
-        else:
-            self.write(depth, f"{target.id} = {self.expression(node.value, t)}")
-
-    def do_Expr(self, node: ast.Expr, depth: int) -> None:
-        self.write(depth, self.expression(node.value, self.type_of(node.value)))
-
-    def do_Pass(self, node: ast.Pass, depth: int) -> None:
-        self.write(depth, "pass")
-
-    def do_Break(self, node: ast.Break, depth: int) -> None:
-        self.write(depth, "break")
-
-    def do_Return(self, node: ast.Return, depth: int) -> None:
-        assert node.value is not None
-        self.write(depth, f"return {self.expression(node.value, INT64)}")
-
-    def do_If(self, node: ast.If, depth: int) -> None:
-        self.write(depth, f"if {self.expression(node.test, BOOL)}:")
-        self.statements(node.body, depth + 1)
-        if node.orelse:
-            self.write(depth, "else:")
-            self.statements(node.orelse, depth + 1)
-
-    def do_While(self, node: ast.While, depth: int) -> None:
-        self.write(depth, f"while {self.expression(node.test, BOOL)}:")
-        self.statements(node.body, depth + 1)
-
-    def do_For(self, node: ast.For, depth: int) -> None:
-        assert isinstance(node.target, ast.Name)
-        assert isinstance(node.iter, ast.Call)
-        bounds = [self.expression(bound, INT64) for bound in node.iter.args[:2]]
-        steps = [str(ast.literal_eval(step)) for step in node.iter.args[2:]]
-        self.write(depth, f"for {node.target.id} in range({', '.join(bounds + steps)}):")
-        self.statements(node.body, depth + 1)
+    def statement(self, statement: language.Statement, depth: int) -> None:
+        match statement:
+            case language.Assign(name, value):
+                t, found = self.types[name], self.values[value]
+                if is_weak(t) and isinstance(found, Number):
+                    self.numbers[name] = found.value
+                else:
+                    self.write(depth, f"{name} = {self.expression(value, t)}")
+            case language.Evaluate(value):
+                self.write(depth, self.expression(value, self.type_of(value)))
+            case language.Break():
+                self.write(depth, "break")
+            case language.Return(value):
+                self.write(depth, f"return {self.expression(value, INT64)}")
+            case language.If(test, body, otherwise):
+                self.write(depth, f"if {self.expression(test, BOOL)}:")
+                self.statements(body, depth + 1)
+                if otherwise:
+                    self.write(depth, "else:")
+                    self.statements(otherwise, depth + 1)
+            case language.While(test, body):
+                self.write(depth, f"while {self.expression(test, BOOL)}:")
+                self.statements(body, depth + 1)
+            case language.For(index, start, stop, step, body):
+                bounds = ", ".join(self.expression(x, INT64) for x in (start, stop))
+                self.write(depth, f"for {index} in range({bounds}, {step}):")
+                self.statements(body, depth + 1)
 
     # Expressions.
-    def type_of(self, node: ast.expr) -> Any:
-        value = self.values[node]
+    def type_of(self, x: Expression) -> Any:
+        value = self.values[x]
         if isinstance(value, WordCall):
             return self.calls[value].return_type
         if isinstance(value, Variable):
@@ -250,33 +231,34 @@ class _Printer:
         assert isinstance(value, Number)
         return type_of_number(value.value)
 
-    def expression(self, node: ast.expr, t: Any) -> str:
+    def expression(self, x: Expression, t: Any) -> str:
         """The text of an expression whose value is to be of type ``t``."""
-        value = self.values[node]
+        value = self.values[x]
         if isinstance(value, WordCall):
-            return self.call(value.word.name, _operands(node), self.calls[value], t)
-        number = self.known(node)
+            assert isinstance(x, language.Apply)
+            return self.call(value.word.name, x.operands, self.calls[value], t)
+        number = self.known(x)
         if number is not None:
             return self.number(number, t)
         assert isinstance(value, Variable)
         source = self.types[value.name]
         return value.name if source == t else f"{self.word(_conversion, source, t)}({value.name})"
 
-    def known(self, node: ast.expr) -> Any:
+    def known(self, x: Expression) -> Any:
         """The number that an expression is, or `None`."""
-        value = self.values[node]
+        value = self.values[x]
         if isinstance(value, Number):
             return value.value
         return self.numbers.get(value.name) if isinstance(value, Variable) else None
 
-    def call(self, name: str, nodes: Sequence[ast.expr], signature: Signature, t: Any) -> str:
+    def call(self, name: str, given: Sequence[Expression], signature: Signature, t: Any) -> str:
         operands, texts = [], []
-        for node in nodes:
-            number = self.known(node)
-            source = self.type_of(node)
+        for x in given:
+            number = self.known(x)
+            source = self.type_of(x)
             if number is None:
                 operands.append(_Operand(source))
-                texts.append(self.expression(node, source))
+                texts.append(self.expression(x, source))
             else:
                 operands.append(_Operand(source, _Number(number)))
         word = self.word(_word, WORDS[name], signature, tuple(operands), t)
@@ -295,19 +277,6 @@ class _Number:
 
     def __hash__(self) -> int:
         return hash(self.key)
-
-
-def _operands(node: ast.expr) -> Sequence[ast.expr]:
-    match node:
-        case ast.Call(args=args):
-            return args
-        case ast.BinOp(left=left, right=right) | ast.Compare(left=left, comparators=[right]):
-            return left, right
-        case ast.UnaryOp(operand=operand):
-            return (operand,)
-        case ast.Subscript(value=value, slice=index):
-            return value, index
-    raise AssertionError(f"{ast.unparse(node)} calls no word")
 
 
 # Intrinsics. Each is made for the types, and the numbers, that it is given.

@@ -1,6 +1,6 @@
-"""The source of a kernel to LLVM instructions.
+"""Kernels to LLVM instructions.
 
-``translate : source -> LLVM assembly``. `blocks` reads the source, `signatures` gives the types,
+``translate : function -> LLVM assembly``. `blocks` gives the blocks, `signatures` the types,
 and here every assignment becomes the instructions of its word. This is the lean counterpart of what
 ``numba.njit`` does with the same words (`numba_path`): nothing is inferred, for all types are
 known, and there are neither wrappers nor reference counts nor exceptions.
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from llvmlite import ir
 
+from funcgrad.compiler.loops.language import Function
 from funcgrad.compiler.native.blocks import (
     Argument,
     Assign,
@@ -56,18 +57,18 @@ class Translation(NamedTuple):
     is_in_vectors: bool
 
 
-def translate(source: str, symbol: str) -> Translation:
+def translate(function: Function, symbol: str) -> Translation:
     """A kernel in LLVM.
 
     Args:
-        source: Text of ``def kernel(slots, args): ...``.
+        function: The kernel.
         symbol: Name of the native function.
 
     Raises:
-        UnsupportedError: The source uses something outside the vocabulary.
+        UnsupportedError: The kernel applies something that is no word.
         TypingError: A word is given what it does not take.
     """
-    written = write(source, WORDS)
+    written = write(function, WORDS)
     module = KernelModule(symbol)
     _Lowering(module, written).lower()
     module.scope_accesses()

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.compiler.loops.language import Expression, Variable, applied, call
+from funcgrad.compiler.nest.kernel import KernelBuilder, neutral
 from funcgrad.compiler.nest.nodes import Fold
-from funcgrad.compiler.nest.source import Source, neutral
 from funcgrad.intrinsics import expression
 from funcgrad.lowering import Reduction
 from funcgrad.records import dataclass
@@ -53,7 +54,9 @@ class Accumulator:
     is one vector needs no blocks.
     """
 
-    def __init__(self, source: Source, form: Reduction, dtype: np.dtype[Any], name: str) -> None:
+    def __init__(
+        self, source: KernelBuilder, form: Reduction, dtype: np.dtype[Any], name: str
+    ) -> None:
         self.source = source
         self.form = form
         self.dtype = dtype
@@ -81,24 +84,26 @@ class Accumulator:
         if not self.is_accurate:
             self._start_lanes(self.zero)
             return
-        self.source.add(f"{self.name}s = f64(0)")
+        self.source.assign(f"{self.name}s", call("f64", 0))
         if self.dtype.itemsize == 8:
-            self.source.add(f"{self.name}e = f64(0)")
+            self.source.assign(f"{self.name}e", call("f64", 0))
 
     def start_block(self) -> None:
         if self.is_accurate:
-            self._start_lanes("f64(0)" if self.is_wide else self.zero)
+            self._start_lanes(call("f64", 0) if self.is_wide else self.zero)
 
-    def _start_lanes(self, zero: str) -> None:
+    def _start_lanes(self, zero: Expression) -> None:
         if self.vectors is None:
-            self.source.add(f"{self.name} = {zero}")
+            self.source.assign(self.name, zero)
             return
-        zero = f"{self.order}({zero})" if self.order else zero
-        self.source.add(f"{self.name} = splat({zero}, {self.vectors.wide})")
+        zero = call(self.order, zero) if self.order else zero
+        self.source.assign(self.name, call("splat", zero, self.vectors.wide))
         if self.vectors.has_rest:
-            self.source.add(f"{self.name}r = splat({zero}, {self.vectors.narrow})")
+            self.source.assign(f"{self.name}r", call("splat", zero, self.vectors.narrow))
 
-    def step(self, value: str, lanes: str = "", is_rest: bool = False) -> None:
+    def step(
+        self, value: Expression, lanes: Expression | None = None, is_rest: bool = False
+    ) -> None:
         """Fold a value into the accumulator of the block.
 
         Args:
@@ -107,56 +112,58 @@ class Accumulator:
             is_rest: Whether it comes after the whole vectors.
         """
         name = f"{self.name}r" if is_rest else self.name
-        zero = self.zero
+        zero: Expression = self.zero
         if self.order:
-            value, zero = f"{self.order}({value})", f"{self.order}({zero})"
-        value = f"present({lanes}, {value}, {zero})" if lanes else value
-        self.source.add(f"{name} = {self.lane_step.format(name, value)}")
+            value, zero = call(self.order, value), call(self.order, zero)
+        if lanes is not None:
+            value = call("present", lanes, value, zero)
+        self.source.assign(name, applied(self.lane_step, [Variable(name), value]))
 
-    def _over_lanes(self) -> str:
+    def _over_lanes(self) -> Expression:
         """The accumulator of the block, as one number."""
-        name, vectors = self.name, self.vectors
+        name, vectors = Variable(self.name), self.vectors
         if vectors is None:
             return name
         count, last = vectors.wide, vectors.register or vectors.narrow
         while count > last:
             count //= 2
-            step = self.lane_step.format(f"low({name})", f"high({name})")
-            name = f"{self.name}h{count}"
-            self.source.add(f"{name} = {step}")
+            halves = [call("low", name), call("high", name)]
+            name = self.source.assign(f"{self.name}h{count}", applied(self.lane_step, halves))
         if vectors.has_rest:
-            self.source.add(f"{self.name}h = {self.lane_step.format(name, f'{self.name}r')}")
-            name = f"{self.name}h"
+            both = [name, Variable(f"{self.name}r")]
+            name = self.source.assign(f"{self.name}h", applied(self.lane_step, both))
         (combines,) = expression(self.lane_step).uses
-        total = f"across_{combines.name}({name})"
-        total = f"from_{self.order}({total})" if self.order else total
-        self.source.add(f"{self.name}a = {total}")
-        return f"{self.name}a"
+        total = call(f"across_{combines.name}", name)
+        if self.order:
+            total = call(f"from_{self.order}", total)
+        return self.source.assign(f"{self.name}a", total)
 
-    def end_block(self, value: str = "") -> None:
+    def end_block(self, value: Expression | None = None) -> None:
         if not self.is_accurate:
             return
-        n, value = self.name, value or self._over_lanes()
+        source, n = self.source, self.name
+        value = self._over_lanes() if value is None else value
+        s, e = Variable(f"{n}s"), Variable(f"{n}e")
         if self.dtype.itemsize == 4:
-            self.source.add(f"{n}s = {n}s + f64({value})")
+            source.assign(f"{n}s", s + call("f64", value))
             return
-        self.source.add(f"{n}t = {n}s + {value}")
-        self.source.add(f"{n}u = {n}t - {n}s")
-        self.source.add(f"{n}e = {n}e + (({n}s - ({n}t - {n}u)) + ({value} - {n}u))")
-        self.source.add(f"{n}s = {n}t")
+        t = source.assign(f"{n}t", s + value)
+        u = source.assign(f"{n}u", t - s)
+        source.assign(f"{n}e", e + ((s - (t - u)) + (value - u)))
+        source.assign(f"{n}s", t)
 
-    def add(self, value: str) -> None:
+    def add(self, value: Expression) -> None:
         """Fold in one value outside of blocks."""
         if self.is_accurate:
             self.end_block(value)
         else:
             self.step(value)
 
-    def result(self) -> str:
-        n = self.name
+    def result(self) -> Expression:
         if not self.is_accurate:
             return self._over_lanes()
+        s, e = Variable(f"{self.name}s"), Variable(f"{self.name}e")
         if self.dtype.itemsize == 4:
-            return f"f32({n}s)"
+            return call("f32", s)
         # Where the sum overflows, the error is not a number.
-        return f"select(isfinite({n}e), {n}s + {n}e, {n}s)"
+        return call("select", call("isfinite", e), s + e, s)

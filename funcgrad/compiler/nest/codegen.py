@@ -1,6 +1,6 @@
-"""Kernels as source text: one group of nodes, one function of the kernel ABI.
+"""Kernels of points and folds: one group of nodes, one function of the kernel ABI.
 
-The text depends on the structure of the group only: expressions, dtypes, how many loops remain
+The function depends on the structure of the group only: expressions, dtypes, how many loops remain
 after neighbouring axes were merged, and which operands are contiguous or repeated. Sizes, strides,
 places in memory and scalars are words of the step's arguments; so kernels serve all shapes.
 """
@@ -14,9 +14,21 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.compiler.loops.language import (
+    Expression,
+    Number,
+    Variable,
+    all_of,
+    applied,
+    call,
+    equal,
+    of,
+    sum_of,
+)
 from funcgrad.compiler.nest.accumulate import Accumulator, Vectors, is_across
 from funcgrad.compiler.nest.fuse import Group, Walk, kind_of
 from funcgrad.compiler.nest.interleave import MOST_PARTS
+from funcgrad.compiler.nest.kernel import BLOCK, Kernel, KernelBuilder, value_of
 from funcgrad.compiler.nest.layout import (
     Box,
     Operand,
@@ -32,7 +44,6 @@ from funcgrad.compiler.nest.layout import (
 )
 from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Pick, Point, Site
 from funcgrad.compiler.nest.places import refuse_worst, resolve, resolve_or_refuse, watch
-from funcgrad.compiler.nest.source import BLOCK, Kernel, Source, written
 from funcgrad.dtypes import BOOL
 from funcgrad.records import dataclass
 
@@ -96,7 +107,7 @@ class _Access:
         self.strides = tuple(strides)
         self.offset = offset
         self.steps: list[int] = []
-        self.pointers: list[str] = []
+        self.pointers: list[Variable] = []
         self.base = ""
         self.scope = 0
         self.neighbour: _Access | None = None
@@ -112,6 +123,15 @@ class _Loop:
     size: int
     strides: tuple[int, ...]
     axis: int
+
+    @property
+    def index(self) -> Variable:
+        """The variable of its index."""
+        return Variable(self.variable)
+
+
+Side = tuple[_Loop, str, Expression]
+"""What is asked of the index of a loop: a comparison, and with what."""
 
 
 def _width(dtypes: Iterable[np.dtype[Any]]) -> int:
@@ -144,11 +164,11 @@ class _Writer:
         self.nodes = nodes
         self.space = space
         self.walk = walk
-        self.source = Source()
+        self.source = KernelBuilder()
         self.made = {node.out: node for node in nodes}
-        self.names: dict[Value, str] = {}
+        self.names: dict[Value, Expression] = {}
         self.accesses: dict[Any, _Access] = {}
-        self.loaded: dict[Any, str] = {}
+        self.loaded: dict[Any, Variable] = {}
         self.scratch: list[Value] = []
         self.scratch_of: dict[Value, Value] = {}
         self.brief: Vectors | None = None
@@ -422,26 +442,27 @@ class _Writer:
         strides = [(a.strides[outer], a.strides[inner]) for a in self.accesses.values()]
         return any(abs(along) == 1 and abs(apart) > MAX_EXTENT for along, apart in strides)
 
-    def _ends(self, loop: _Loop) -> tuple[str, str]:
+    def _ends(self, loop: _Loop) -> tuple[Expression, Expression]:
         """Where a loop begins and ends."""
         if self.is_crossed and loop is self.row[-1]:
-            return "t", "edge"
-        return ("begin", "end") if loop is self.first else ("0", self.sizes[loop.variable])
+            return Variable("t"), Variable("edge")
+        if loop is self.first:
+            return Variable("begin"), Variable("end")
+        return Number(0), self.sizes[loop.variable]
 
     def _declare(self) -> None:
         """Names for sizes, pointers and byte strides, at the top of the kernel."""
         source = self.source
         if self.first is not None:
-            source.add("begin = args[0]")
-            source.add("end = args[1]")
+            for name, word in zip(("begin", "end"), source.span(), strict=True):
+                source.assign(name, word)
         for k, access in enumerate(self.accesses.values()):
             access.steps = [loop.strides[k] for loop in self.loops]
-        self.sizes: dict[str, str] = {}
+        self.sizes: dict[str, Variable] = {}
         for loop in self.loops:
             if loop is not self.first:
                 size = loop.size if self._is_short(loop) else source.word(loop.size)
-                source.add(f"n_{loop.variable} = {size}")
-                self.sizes[loop.variable] = f"n_{loop.variable}"
+                self.sizes[loop.variable] = source.assign(f"n_{loop.variable}", size)
         scopes: dict[Value | _Access, int] = {}
         for k, access in enumerate(self.accesses.values()):
             access.base = f"p{k}"
@@ -452,12 +473,11 @@ class _Writer:
             access.scope = scopes.setdefault(alone, len(scopes) + 1)
             if access.neighbour is not None:
                 continue
-            source.pointer(access.base, access.value, access.offset)
-            access.pointers = [access.base]
+            access.pointers = [source.pointer(access.base, access.value, access.offset)]
             for loop, step in zip(self.loops, access.steps, strict=True):
                 if step and not self._is_near(loop, step):
                     nbytes = step * access.dtype.itemsize
-                    source.add(f"{self._step_name(access, loop)} = {source.word(nbytes)}")
+                    source.assign(self._step_name(access, loop), source.word(nbytes))
 
         self.turned = self._find_turned()
         for access, name in self.turned.items():
@@ -470,7 +490,7 @@ class _Writer:
     def _declare_boxes(self) -> None:
         """The questions whether an index lies in a box, for every guard."""
         self.questions: dict[Node, str] = {}
-        self.tests: dict[str, list[tuple[_Loop, str]]] = {}
+        self.tests: dict[str, list[Side]] = {}
         known: dict[tuple[Shape, Box], str] = {}
         for node in self.nodes:
             if isinstance(node, Guard):
@@ -480,34 +500,34 @@ class _Writer:
                     self.tests[known[key]] = list(self._sides(*key))
                 self.questions[node] = known[key]
 
-    def _sides(self, space: Shape, box: Box, but: int | None = None) -> Iterator[tuple[_Loop, str]]:
+    def _sides(self, space: Shape, box: Box, but: int | None = None) -> Iterator[Side]:
         """What is asked of the indices of loops that lie in a box, one axis perhaps left out."""
         loops = {loop.axis: loop for loop in self.loops}
         for axis, (a, b) in enumerate(box):
             if a > 0 and axis != but:
-                yield loops[axis], f">= {self.source.word(a)}"
+                yield loops[axis], "greater_equal", self.source.word(a)
             if b < space[axis] and axis != but:
-                yield loops[axis], f"< {self.source.word(b)}"
+                yield loops[axis], "less", self.source.word(b)
 
     def _declare_places(self) -> None:
         """The lengths of axes along which places are computed, and bytes from place to place."""
-        self.sites: dict[Site, str] = {}
-        self.watched: dict[Site, tuple[str, str]] = {}
-        self.placed: dict[tuple[Node, int], str] = {}
+        self.sites: dict[Site, Expression] = {}
+        self.watched: dict[Site, tuple[str, Variable]] = {}
+        self.placed: dict[tuple[Node, int], Expression | None] = {}
         for i, node in enumerate(self.nodes):
             if not isinstance(node, Pick):
                 continue
             for k, (length, step) in enumerate(zip(node.lengths, node.steps, strict=True)):
-                self.source.add(f"m{i}_{k} = {self.source.word(length)}")
+                self.source.assign(f"m{i}_{k}", self.source.word(length))
                 if step != 1:
                     nbytes = step * node.out.dtype.itemsize
-                    self.source.add(f"d{i}_{k} = {self.source.word(nbytes)}")
+                    self.source.assign(f"d{i}_{k}", self.source.word(nbytes))
             for k, site in enumerate(node.sites):
                 if site is None or site in self.sites:
                     continue
                 self.sites[site] = self.source.word(site)
                 if not self._is_fixed(node, node.operands[k + 1]):
-                    self.watched[site] = f"w{len(self.watched)}", f"m{i}_{k}"
+                    self.watched[site] = f"w{len(self.watched)}", Variable(f"m{i}_{k}")
                     watch(self.source, self.watched[site][0])
             if node.mode == "fill":
                 self.source.literal(node.fill)
@@ -516,12 +536,13 @@ class _Writer:
         """Answers to the questions of some nodes, under their names."""
         asked = (self.questions[node] for node in nodes if isinstance(node, Guard))
         for name in dict.fromkeys(asked):
-            tests = (f"({self._variable(loop)} {test})" for loop, test in self.tests[name])
-            self.source.add(f"{name}{self.suffix} = {' & '.join(tests)}")
+            tests = [call(test, self._index_of(x), bound) for x, test, bound in self.tests[name]]
+            self.source.assign(f"{name}{self.suffix}", all_of(tests))
 
-    def _variable(self, loop: _Loop) -> str:
+    def _index_of(self, loop: _Loop) -> Variable:
         """The index of a loop: in the innermost one that of lanes where there are vectors."""
-        return f"{loop.variable}{self.suffix}" if loop is self.row[-1] else loop.variable
+        is_row = loop is self.row[-1]
+        return Variable(f"{loop.variable}{self.suffix}") if is_row else loop.index
 
     def _neighbour(self, access: _Access) -> _Access | None:
         """An earlier access to elements between which those of this one lie."""
@@ -559,20 +580,22 @@ class _Writer:
     def _step(self, access: _Access, loop: _Loop) -> int:
         return access.steps[self.loops.index(loop)]
 
+    def _step_variable(self, access: _Access, loop: _Loop) -> Variable:
+        return Variable(self._step_name(access, loop))
+
     @contextmanager
-    def _over(self, loop: _Loop, span: str = "") -> Iterator[None]:
+    def _over(
+        self, loop: _Loop, span: tuple[Expression, Expression] | None = None
+    ) -> Iterator[None]:
         """A loop with pointers moved to its elements."""
-        span = span or ", ".join(self._ends(loop))
-        with self.source.block(f"for {loop.variable} in range({span}):"):
+        with self.source.loop(loop.variable, *(span or self._ends(loop))) as index:
             moved = []
             for access in self.accesses.values():
                 if self._step(access, loop) and access.neighbour is None:
+                    nbytes = index * self._step_variable(access, loop)
+                    pointer = call("offset", access.pointers[-1], nbytes)
                     name = f"{access.base}_{loop.variable}"
-                    step = self._step_name(access, loop)
-                    self.source.add(
-                        f"{name} = offset({access.pointers[-1]}, {loop.variable} * {step})"
-                    )
-                    access.pointers.append(name)
+                    access.pointers.append(self.source.assign(name, pointer))
                     moved.append(access)
             yield
             for access in moved:
@@ -586,32 +609,36 @@ class _Writer:
                 stack.enter_context(self._over(loop))
             yield
 
-    def _index(self, access: _Access) -> tuple[str, str]:
+    def _index(self, access: _Access) -> tuple[Expression, Expression]:
         """Pointer and index of the current element inside the innermost row loop."""
         loop = self.row[-1]
         step = self._step(access, loop)
         if access.neighbour is not None:
             distance = access.offset - access.neighbour.offset
+            pointer = access.neighbour.pointers[-1]
             if self._is_near(loop, step):
-                return access.neighbour.pointers[-1], f"{loop.variable} * {step} + {distance}"
-            move = f"{loop.variable} * {self._step_name(access.neighbour, loop)}"
-            return f"offset({access.neighbour.pointers[-1]}, {move})", str(distance)
+                return pointer, loop.index * step + distance
+            move = loop.index * self._step_variable(access.neighbour, loop)
+            return call("offset", pointer, move), Number(distance)
+        pointer = access.pointers[-1]
         if step == 1:
-            return access.pointers[-1], self._variable(loop)
+            return pointer, self._index_of(loop)
         if self._is_near(loop, step):
-            return access.pointers[-1], f"{loop.variable} * {step}"
+            return pointer, loop.index * step
         if step == 0:
-            return access.pointers[-1], "0"
-        move = f"{loop.variable} * {self._step_name(access, loop)}"
-        return f"offset({access.pointers[-1]}, {move})", "0"
+            return pointer, Number(0)
+        return call("offset", pointer, loop.index * self._step_variable(access, loop)), Number(0)
 
-    def _load_text(self, access: _Access, is_full: bool) -> str:
-        pointer, index = self._index(access) if is_full and self.row else (access.pointers[-1], "0")
-        return f"load({pointer}, {index}, {access.scope})"
+    def _element_of(self, access: _Access, is_full: bool) -> tuple[Expression, Expression]:
+        """Pointer and index of the current element of a row, or of all of it."""
+        is_of_row = is_full and self.row
+        return self._index(access) if is_of_row else (access.pointers[-1], Number(0))
 
-    def _store(self, access: _Access, value: str, is_full: bool) -> None:
-        pointer, index = self._index(access) if is_full and self.row else (access.pointers[-1], "0")
-        self.source.add(f"store({pointer}, {index}, {value}, {access.scope})")
+    def _load(self, access: _Access, is_full: bool) -> Expression:
+        return call("load", *self._element_of(access, is_full), access.scope)
+
+    def _store(self, access: _Access, value: Expression, is_full: bool) -> None:
+        self.source.store(*self._element_of(access, is_full), value, access.scope)
 
     # Statements.
 
@@ -670,15 +697,13 @@ class _Writer:
         work = 1
         for n in self.space:
             work *= n
-        return Kernel(
-            self.source.text(),
-            self.source.words,
+        return self.source.kernel(
             length,
-            self.scratch,
-            self.first is not None
+            scratch=self.scratch,
+            is_parallel=self.first is not None
             and (bool(self.batch) or not self.crossing or self.first is self.row[0]),
-            work * (len(self.accesses) + 8 * sum(map(is_function, self.nodes))),
-            self.nodes,
+            work=work * (len(self.accesses) + 8 * sum(map(is_function, self.nodes))),
+            nodes=self.nodes,
         )
 
     def _literals(self) -> None:
@@ -711,8 +736,8 @@ class _Writer:
             return
         if self.is_crossed:
             size = self.sizes[self.row[-1].variable]
-            with self.source.block(f"for t in range(0, {size}, {TILE}):"):
-                self.source.add(f"edge = minimum(t + {TILE}, {size})")
+            with self.source.loop("t", 0, size, TILE) as t:
+                self.source.assign("edge", call("minimum", t + TILE, size))
                 self._rows()
             return
         for node in self.crossing:
@@ -763,46 +788,47 @@ class _Writer:
         size = self.sizes[along.variable]
         with (
             self._inside(others),
-            source.block(f"for t in range(0, {size}, {n}):"),
-            source.block(f"for s in range({begin}, {end}, {n}):"),
+            source.loop("t", 0, size, n) as t,
+            source.loop("s", begin, end, n) as s,
         ):
-            source.add(f"edge = minimum(t + {n}, {size})")
-            source.add(f"last = minimum(s + {n}, {end})")
-            with source.block(f"if (edge - t == {n}) & (last - s == {n}):"):
+            edge = source.assign("edge", call("minimum", t + n, size))
+            last = source.assign("last", call("minimum", s + n, end))
+            with source.when(equal(edge - t, n) & equal(last - s, n)):
                 for k, (access, name) in enumerate(self.turned.items()):
-                    steps = [self._step_name(access, loop) for loop in (across, along)]
+                    apart, near = (self._step_variable(access, x) for x in (across, along))
                     # Where the other loop walks backwards, a tile begins at its last element.
-                    first = "s" if self._step(access, across) == 1 else "(last - 1)"
-                    place = f"offset({access.pointers[-1]}, {first} * {steps[0]} + t * {steps[1]})"
-                    scopes = f"{access.scope}, {_SCRATCH_SCOPE + k}"
-                    source.add(f"turn({name}, {place}, {steps[1]}, {n}, {scopes})")
-                with self._over(across, "s, last"):
+                    first = s if self._step(access, across) == 1 else last - 1
+                    place = call("offset", access.pointers[-1], first * apart + t * near)
+                    scopes = access.scope, _SCRATCH_SCOPE + k
+                    source.evaluate(call("turn", Variable(name), place, near, n, *scopes))
+                with self._over(across, (s, last)):
                     self._new_suffix()
-                    source.add(f"{along.variable}{self.suffix} = lanes(t, {n})")
+                    source.assign(f"{along.variable}{self.suffix}", call("lanes", t, n))
                     self.loaded = {}
                     for k, (access, name) in enumerate(self.turned.items()):
-                        line = f"{across.variable} - s"
+                        line = across.index - s
                         if self._step(access, across) != 1:
-                            line = f"last - 1 - {across.variable}"
-                        source.add(f"at{k} = lanes(({line}) * {n}, {n})")
-                        self.loaded[access] = f"x{access.base[1:]}{self.suffix}"
-                        load = f"load({name}, at{k}, {_SCRATCH_SCOPE + k})"
-                        source.add(f"{self.loaded[access]} = {load}")
+                            line = last - 1 - across.index
+                        at = source.assign(f"at{k}", call("lanes", line * n, n))
+                        load = call("load", Variable(name), at, _SCRATCH_SCOPE + k)
+                        x = source.assign(f"x{access.base[1:]}{self.suffix}", load)
+                        self.loaded[access] = x
                     self._statements(body)
                     self.suffix = ""
-            with source.block("else:"), self._over(across, "s, last"):
+            with source.otherwise(), self._over(across, (s, last)):
                 self.loaded = {}
                 self._hoist(body)
                 self._new_suffix()
-                with source.block(f"for {along.variable} in range(t, edge):"):
+                with source.loop(along.variable, t, edge) as index:
                     # A vector, too, so that LLVM need not look for any.
-                    source.add(f"{along.variable}{self.suffix} = lanes({along.variable}, 1)")
+                    source.assign(f"{along.variable}{self.suffix}", call("lanes", index, 1))
                     self._statements(body)
                 self.suffix = ""
 
     def _start_column(self, node: Node) -> None:
         access = self.sums[node]
-        zero = "0.0" if access.dtype != node.out.dtype else self.folds[node].zero
+        is_wider = access.dtype != node.out.dtype
+        zero = Number(0.0) if is_wider else self.folds[node].zero
         self._store(access, zero, True)
         if node in self.blocks:
             self._store(self.outs[node], zero, True)
@@ -812,13 +838,13 @@ class _Writer:
         return self.sums[node] is not self.outs[node]
 
     def _end_block(self, node: Node) -> None:
-        total, block = (self._load_text(a, True) for a in (self.outs[node], self.sums[node]))
-        self._store(self.outs[node], f"{total} + {block}", True)
+        total, block = (self._load(a, True) for a in (self.outs[node], self.sums[node]))
+        self._store(self.outs[node], total + block, True)
         self._store(self.sums[node], self.folds[node].zero, True)
 
     def _end_column(self, node: Node) -> None:
-        total = self._load_text(self.sums[node], True)
-        self._store(self.outs[node], f"f32({total})", True)
+        total = self._load(self.sums[node], True)
+        self._store(self.outs[node], call("f32", total), True)
 
     def _over_row(self, body: Callable[[Node], None], node: Node) -> None:
         """A statement for every element of a column fold."""
@@ -840,9 +866,9 @@ class _Writer:
         *others, loop = self.outer
         with self._inside(others):
             begin, end = self._ends(loop)
-            with self.source.block(f"for r in range({begin}, {end}, {BLOCK}):"):
-                self.source.add(f"last = minimum(r + {BLOCK}, {end})")
-                with self._over(loop, "r, last"):
+            with self.source.loop("r", begin, end, BLOCK) as r:
+                last = self.source.assign("last", call("minimum", r + BLOCK, end))
+                with self._over(loop, (r, last)):
                     self._all_stages()
                 for node in self.blocks:
                     self._over_row(self._end_block, node)
@@ -853,8 +879,8 @@ class _Writer:
         if self.brief is not None:
             self._new_suffix()
             (loop,) = self.row
-            lanes = f"first_lanes(0, {self.sizes[loop.variable]}, {self.brief.wide})"
-            self.source.add(f"{loop.variable}{self.suffix} = {lanes}")
+            lanes = call("first_lanes", 0, self.sizes[loop.variable], self.brief.wide)
+            self.source.assign(f"{loop.variable}{self.suffix}", lanes)
             self.brief_suffix, self.suffix = self.suffix, ""
         for stage in range(self.n_stages):
             self._row_nodes(stage)
@@ -887,11 +913,11 @@ class _Writer:
         with self._inside(self.row[:-1]):
             self._row_loop(body, blocked)
         for node in inner:
-            name = f"v{self.nodes.index(node)}"
-            self.source.add(f"{name} = {self.folds[node].result()}")
-            self.names[node.out] = name
+            result = self.folds[node].result()
+            result = self.source.assign(f"v{self.nodes.index(node)}", result)
+            self.names[node.out] = result
             if node in self.outs:
-                self._store(self.outs[node], name, False)
+                self._store(self.outs[node], result, False)
 
     def _is_contiguous(self, body: list[Node]) -> bool:
         """Whether a pass over the row reads neighbours one after the other."""
@@ -927,8 +953,8 @@ class _Writer:
         """Places that are the same all along the row."""
         for k, x in enumerate(node.operands[1:]):
             if self._is_fixed(node, x):
-                name = self._name(x, node, self.loaded)
-                self.placed[node, k] = self._resolve(node, k, name, is_once=True)
+                index = self._name(x, node, self.loaded)
+                self.placed[node, k] = self._resolve(node, k, index, is_once=True)
 
     def _row_loop(self, body: list[Node], blocked: list[Node]) -> None:
         if not self.row:
@@ -937,7 +963,7 @@ class _Writer:
         loop = self.row[-1]
         if self.brief is not None:
             self.suffix = self.brief_suffix
-            self._statements(body, "", f"{loop.variable}{self.suffix}")
+            self._statements(body, "", self._index_of(loop))
             self.suffix = ""
             return
         vectors = self._vectors(body)
@@ -956,12 +982,12 @@ class _Writer:
         steps = (self._step(access, loop) for access in self.accesses.values())
         # Where elements do not lie beside each other, fewer lanes share the additions.
         block = BLOCK if max(steps) <= 1 else BLOCK // 8
-        with self.source.block(f"for q in range(0, {size}, {block}):"):
-            self.source.add(f"stop = minimum(q + {block}, {size})")
+        with self.source.loop("q", 0, size, block) as q:
+            stop = self.source.assign("stop", call("minimum", q + block, size))
             for node in blocked:
                 self.folds[node].start_block()
             self._elements(
-                loop, "q", "stop", vectors, lambda *lanes: self._statements(body, "", *lanes)
+                loop, q, stop, vectors, lambda *lanes: self._statements(body, "", *lanes)
             )
             for node in blocked:
                 self.folds[node].end_block()
@@ -969,8 +995,8 @@ class _Writer:
     def _elements(
         self,
         loop: _Loop,
-        begin: str,
-        end: str,
+        begin: Expression,
+        end: Expression,
         vectors: Vectors | None,
         body: Callable[..., None],
     ) -> None:
@@ -981,22 +1007,21 @@ class _Writer:
         """
         source, j = self.source, loop.variable
         if vectors is None:
-            span = "seldom" if self.is_seldom else "range"
-            with source.block(f"for {j} in {span}({begin}, {end}):"):
+            with source.loop(j, begin, end, is_seldom=self.is_seldom):
                 body()
             return
         wide, narrow = vectors.wide, vectors.narrow
         if vectors.has_rest:
-            source.add(f"whole = {end} - (({end} - {begin}) & {wide - 1})")
+            whole = source.assign("whole", end - ((end - begin) & (wide - 1)))
             self._new_suffix()
-            with source.block(f"for m in range({begin}, whole, {wide}):"):
-                source.add(f"{j}{self.suffix} = lanes(m, {wide})")
+            with source.loop("m", begin, whole, wide) as m:
+                source.assign(f"{j}{self.suffix}", call("lanes", m, wide))
                 body()
-            begin = "whole"
+            begin = whole
         self._new_suffix()
-        with source.block(f"for m in range({begin}, {end}, {narrow}):"):
-            source.add(f"{j}{self.suffix} = first_lanes(m, {end}, {narrow})")
-            body(f"{j}{self.suffix}", vectors.has_rest or vectors.is_rest)
+        with source.loop("m", begin, end, narrow) as m:
+            lanes = source.assign(f"{j}{self.suffix}", call("first_lanes", m, end, narrow))
+            body(lanes, vectors.has_rest or vectors.is_rest)
         self.suffix = ""
 
     def _new_suffix(self) -> None:
@@ -1088,40 +1113,46 @@ class _Writer:
         source = self.source
         begin, end = self._ends(loop)
         sides = self._sides(self.space, self.core, but=loop.axis)
-        tests = [f"({x.variable} {test})" for x, test in sides]
+        tests = [call(test, x.index, bound) for x, test, bound in sides]
         a, b = self.core[loop.axis] if loop.axis in self.guarded else (0, loop.size)
-        source.add(f"low = minimum(maximum({source.word(a)}, {begin}), {end})")
-        source.add(f"high = maximum(minimum({source.word(b)}, {end}), low)")
+        low = call("minimum", call("maximum", source.word(a), begin), end)
+        low_ = source.assign("low", low)
+        high = call("maximum", call("minimum", source.word(b), end), low_)
+        high_ = source.assign("high", high)
         if tests:
-            test = " & ".join(tests)
-            source.add(f"low = select({test}, low, {begin})")
-            source.add(f"high = select({test}, high, {begin})")
+            test = all_of(tests)
+            source.assign("low", call("select", test, low_, begin))
+            source.assign("high", call("select", test, high_, begin))
         vectors = self._vectors(body)
         edges = vectors and Vectors(vectors.narrow, vectors.narrow, vectors.has_rest)
         total = math.prod(self.space)
         if RARE * (total - box_size(self.core)) <= total:
             self.is_seldom, edges = True, None
-        with source.block("for side in range(2):"):
-            source.add(f"left = select(side == 0, {begin}, high)")
-            source.add(f"right = select(side == 0, low, {end})")
+        with source.loop("side", 0, 2) as side:
+            left = source.assign("left", call("select", equal(side, 0), begin, high_))
+            right = source.assign("right", call("select", equal(side, 0), low_, end))
             self._elements(
                 loop,
-                "left",
-                "right",
+                left,
+                right,
                 edges,
                 lambda *lanes: self._statements(body, "edge", *lanes),
             )
         self.is_seldom = False
         self._elements(
             loop,
-            "low",
-            "high",
+            low_,
+            high_,
             vectors,
             lambda *lanes: self._statements(body, "core", *lanes),
         )
 
     def _statements(
-        self, body: list[Node], zone: str = "", lanes: str = "", is_rest: bool = False
+        self,
+        body: list[Node],
+        zone: str = "",
+        lanes: Expression | None = None,
+        is_rest: bool = False,
     ) -> None:
         if self.brief is not None:  # what an earlier pass has made is there
             loaded, body = self.loaded, [node for node in body if node.out not in self.names]
@@ -1135,17 +1166,17 @@ class _Writer:
             if not isinstance(node, Fold):
                 self._element(node, loaded, zone)
                 continue
-            name = self._name(node.operands[0], node, loaded)
+            value = self._name(node.operands[0], node, loaded)
             if self._kind(node) == "column":
                 access = self.sums[node]
-                value = name if access.dtype == node.out.dtype else f"f64({name})"
-                step = node.form.step.format(self._load_text(access, True), value)
+                value = value if access.dtype == node.out.dtype else call("f64", value)
+                step = applied(node.form.step, [self._load(access, True), value])
                 self._store(access, step, True)
             else:
-                self.folds[node].step(name, lanes, is_rest)
+                self.folds[node].step(value, lanes, is_rest)
         self.names = stage_names
 
-    def _load_overwritten(self, body: list[Node], loaded: dict[Any, str]) -> None:
+    def _load_overwritten(self, body: list[Node], loaded: dict[Any, Variable]) -> None:
         """Load what results replace before the first of them is stored."""
         written = {self.outs[node] for node in body if node in self.outs}
         for node in body:
@@ -1155,13 +1186,13 @@ class _Writer:
                 if self._operand_access(x, node) in written:
                     self._name(x, node, loaded)
 
-    def _finish(self, node: Node, name: str) -> None:
+    def _finish(self, node: Node, result: Expression) -> None:
         """The variable that holds the result of a node, which is stored if it has a place."""
-        self.names[node.out] = name
+        self.names[node.out] = result
         if node in self.outs:
-            self._store(self.outs[node], name, self._is_full(node))
+            self._store(self.outs[node], result, self._is_full(node))
 
-    def _element(self, node: Node, loaded: dict[Any, str], zone: str = "") -> None:
+    def _element(self, node: Node, loaded: dict[Any, Variable], zone: str = "") -> None:
         """What a node computes for one index, or for neighbours."""
         if isinstance(node, Guard):
             self._guard(node, loaded, zone)
@@ -1169,13 +1200,15 @@ class _Writer:
             self._pick(node, loaded)
         else:
             assert isinstance(node, Point)
-            names = [self._name(x, node, loaded) for x in node.operands]
-            name = f"v{self.nodes.index(node)}{self.suffix}"
+            values = [self._name(x, node, loaded) for x in node.operands]
             dtypes = [x.dtype for x in node.operands]
-            self.source.add(f"{name} = {written(node.expr, names, dtypes, node.out.dtype)}")
-            self._finish(node, name)
+            value = value_of(node.expr, values, dtypes, node.out.dtype)
+            self._finish(node, self.source.assign(self._result_name(node), value))
 
-    def _guard(self, node: Guard, loaded: dict[Any, str], zone: str = "") -> None:
+    def _result_name(self, node: Node) -> str:
+        return f"v{self.nodes.index(node)}{self.suffix}"
+
+    def _guard(self, node: Guard, loaded: dict[Any, Variable], zone: str = "") -> None:
         """One operand or the other; the first one is read only where it is there.
 
         In the core of the index space nothing is asked. At its edge a load that is not wanted goes
@@ -1187,64 +1220,64 @@ class _Writer:
             operand = inside if self.is_inside[node] else outside
             self._finish(node, self._name(operand, node, loaded))
             return
-        test = self.questions[node] + self.suffix
-        name = f"v{self.nodes.index(node)}{self.suffix}"
+        test, name = Variable(self.questions[node] + self.suffix), self._result_name(node)
         otherwise = self._name(outside, node, loaded)
         access = None
         if isinstance(inside, View) and inside.value not in self.made:
             access = self._operand_access(inside, node)
         if access is None or access in loaded:
-            value = self._name(inside, node, loaded)
-            self.source.add(f"{name} = select({test}, {value}, {otherwise})")
+            value = call("select", test, self._name(inside, node, loaded), otherwise)
         elif self.suffix and self._step(access, self.row[-1]):
-            pointer, index = self._index(access)
-            load = f"load_where({pointer}, {index}, {test}, {otherwise}, {access.scope})"
-            self.source.add(f"{name} = {load}")
+            value = call("load_where", *self._index(access), test, otherwise, access.scope)
         elif zone == "edge" or self.suffix:
-            value = self._load_safely(access, node, test)
-            self.source.add(f"{name} = select({test}, {value}, {otherwise})")
+            value = call("select", test, self._load_safely(access, node, test), otherwise)
         else:
-            self.source.add(f"{name} = {otherwise}")
-            with self.source.block(f"if {test}:"):
-                self.source.add(f"{name} = {self._load_text(access, self._is_full(node))}")
-        self._finish(node, name)
+            self.source.assign(name, otherwise)
+            with self.source.when(test):
+                self.source.assign(name, self._load(access, self._is_full(node)))
+            self._finish(node, Variable(name))
+            return
+        self._finish(node, self.source.assign(name, value))
 
-    def _pick(self, node: Pick, loaded: dict[Any, str]) -> None:
+    def _pick(self, node: Pick, loaded: dict[Any, Variable]) -> None:
         """An element at a place that is computed."""
         source, number = self.source, self.nodes.index(node)
         name = f"v{number}"
         table, *indices = node.operands
         assert isinstance(table, View)
-        tests, moves, far = [], [], []
+        tests: list[Expression] = []
+        moves: list[Expression] = []
+        far: list[Expression] = []
         for k, (operand, step) in enumerate(zip(indices, node.steps, strict=True)):
-            place = f"{name}k{k}"
-            test = self.placed.get((node, k))
-            if test is None:
+            place = Variable(f"{name}k{k}")
+            if (node, k) in self.placed:
+                test = self.placed[node, k]
+            else:
                 test = self._resolve(node, k, self._name(operand, node, loaded))
-            tests += [f"({test})"] if test else []
+            tests += [] if test is None else [test]
             if step == 1:
                 moves.append(place)
             else:
-                far.append(f"{place} * d{number}_{k}")
-        test, access = "", self._operand_access(table, node)
-        if tests:
-            test = f"{name}t"
-            source.add(f"{test} = {' & '.join(tests)}")
-            moves = [f"select({test}, {' + '.join(moves)}, 0)"] if moves else []
-            far = [f"select({test}, {' + '.join(far)}, 0)"] if far else []
-        row = self._is_full(node) and self.row
-        pointer, index = self._index(access) if row else (access.pointers[-1], "0")
+                far.append(place * Variable(f"d{number}_{k}"))
+        access = self._operand_access(table, node)
+        is_there = source.assign(f"{name}t", all_of(tests)) if tests else None
+        if is_there is not None:
+            moves = [call("select", is_there, sum_of(moves), 0)] if moves else []
+            far = [call("select", is_there, sum_of(far), 0)] if far else []
+        pointer, index = self._element_of(access, self._is_full(node))
         if far:
-            pointer = f"offset({pointer}, {' + '.join(far)})"
+            pointer = call("offset", pointer, sum_of(far))
         if moves:
-            index = " + ".join(moves if index == "0" else [*moves, index])
-        value = f"load({pointer}, {index}, {access.scope})"
-        if test:
-            value = f"select({test}, {value}, {source.literal(node.fill)})"
-        source.add(f"{name} = {value}")
-        self._finish(node, name)
+            is_first = isinstance(index, Number) and index.value == 0
+            index = sum_of(moves if is_first else [*moves, index])
+        value = call("load", pointer, index, access.scope)
+        if is_there is not None:
+            value = call("select", is_there, value, source.literal(node.fill))
+        self._finish(node, source.assign(name, value))
 
-    def _resolve(self, node: Pick, k: int, index: str, is_once: bool = False) -> str:
+    def _resolve(
+        self, node: Pick, k: int, index: Expression, is_once: bool = False
+    ) -> Expression | None:
         """Make one of its integers a place; whether there is one, if that is to be asked.
 
         Once for all of a row a branch costs least; one for each element would keep LLVM from
@@ -1252,32 +1285,33 @@ class _Writer:
         """
         number, dtype = self.nodes.index(node), node.operands[k + 1].dtype
         site = node.sites[k] if node.sites else None
-        name, length = f"v{number}k{k}", f"m{number}_{k}"
+        name, length = f"v{number}k{k}", Variable(f"m{number}_{k}")
         if site is not None and (is_once or site not in self.watched):
             resolve_or_refuse(self.source, name, index, dtype, length, self.sites[site])
-            return ""
+            return None
         worst = "" if site is None else self.watched[site][0]
         return resolve(self.source, node.mode, name, index, dtype, length, worst)
 
-    def _load_safely(self, access: _Access, node: Guard, test: str) -> str:
+    def _load_safely(self, access: _Access, node: Guard, test: Expression) -> Expression:
         """An element of a full guard's operand, or the first one in its box if it is not there."""
         size = access.dtype.itemsize
         near, distance = access, 0
         if access.neighbour is not None:
             near, distance = access.neighbour, access.offset - access.neighbour.offset
-        terms, first = [str(distance * size)], distance * size
+        terms, first = [of(distance * size)], distance * size
         for loop, step in zip(self.loops, access.steps, strict=True):
             if step:
                 is_near = self._is_near(loop, step)
-                factor = str(step * size) if is_near else self._step_name(near, loop)
-                terms.append(f"{loop.variable} * {factor}")
+                terms.append(
+                    loop.index * (step * size if is_near else self._step_variable(near, loop))
+                )
         first += sum(
             a * stride * size for (a, _), stride in zip(node.box, access.strides, strict=True)
         )
-        moved = f"select({test}, {' + '.join(terms)}, {self.source.word(first)})"
-        return f"load(offset({near.base}, {moved}), 0, {access.scope})"
+        moved = call("select", test, sum_of(terms), self.source.word(first))
+        return call("load", call("offset", Variable(near.base), moved), 0, access.scope)
 
-    def _name(self, operand: Operand, node: Node, loaded: dict[Any, str]) -> str:
+    def _name(self, operand: Operand, node: Node, loaded: dict[Any, Variable]) -> Expression:
         """The variable that holds an operand, loaded if it is not there yet."""
         if isinstance(operand, Uniform):
             return self.source.literal(operand.scalar)
@@ -1288,7 +1322,6 @@ class _Writer:
         else:
             access = self._operand_access(operand, node)
         if access not in loaded:
-            loaded[access] = f"x{access.base[1:]}{self.suffix}"
-            load = self._load_text(access, self._is_full(node))
-            self.source.add(f"{loaded[access]} = {load}")
+            load = self._load(access, self._is_full(node))
+            loaded[access] = self.source.assign(f"x{access.base[1:]}{self.suffix}", load)
         return loaded[access]

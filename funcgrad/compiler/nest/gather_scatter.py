@@ -1,8 +1,9 @@
 """Kernels of what no walk of points computes: deposits, searches, places of extremes, recurrences.
 
-As in `codegen` the text depends on structure only: dtypes, how many loops remain after neighbouring
-axes were merged, and which operands are contiguous or repeated. Indices that a primitive refuses
-end the kernel: it leaves the number of the `Site`, the index and its position in the slots.
+As in `codegen` the function depends on structure only: dtypes, how many loops remain after
+neighbouring axes were merged, and which operands are contiguous or repeated. Indices that a
+primitive refuses end the kernel: it leaves the number of the `Site`, the index and its position in
+the slots.
 
 Of several wrong indices the one is reported that NumPy would meet first: arrays are looked through
 one after the other.
@@ -15,8 +16,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any
 
+from funcgrad.compiler.loops.language import (
+    Expression,
+    Variable,
+    all_of,
+    applied,
+    call,
+    equal,
+    of,
+    sum_of,
+)
 from funcgrad.compiler.nest.accumulate import Accumulator, Vectors
 from funcgrad.compiler.nest.codegen import REGISTER, REGISTERS, generate_copy
+from funcgrad.compiler.nest.kernel import BLOCK, Kernel, KernelBuilder, Site, neutral
 from funcgrad.compiler.nest.layout import (
     Operand,
     Uniform,
@@ -35,10 +47,20 @@ from funcgrad.compiler.nest.nodes import (
     Search,
 )
 from funcgrad.compiler.nest.places import is_wrong, refuse, resolve, resolve_or_refuse, signed
-from funcgrad.compiler.nest.source import BLOCK, Kernel, Site, Source, neutral
-from funcgrad.compiler.nest.walk import Cursor, Loop, Walk
+from funcgrad.compiler.nest.walk import FIRST, Cursor, Loop, Span, Walk
 from funcgrad.intrinsics import expression
 from funcgrad.lowering import ArgReduction, Reduction
+
+_BEGIN, _END = Variable("begin"), Variable("end")
+
+
+def _builder() -> KernelBuilder:
+    """A kernel that names the range of its outermost loop first of all."""
+    source = KernelBuilder()
+    for variable, word in zip((_BEGIN, _END), source.span(), strict=True):
+        source.assign(variable.name, word)
+    return source
+
 
 Generator = Callable[[Any], Iterable[Kernel]]
 GENERATORS: dict[type[Node], Generator] = {}
@@ -59,25 +81,25 @@ def generates(kind: type[Node]) -> Callable[[Generator], Generator]:
 def generate_check(node: Checked) -> Iterator[Kernel]:
     """The kernel that makes indices places, and looks for the first wrong one if there is any."""
     (index,) = node.operands
-    source = Source(has_span=True)
+    source = _builder()
     given, out = Cursor(source, index, "i", 1), Cursor(source, whole(node.out), "y", 2)
-    source.add(f"n = {source.word(node.length)}")
+    n = source.assign("n", source.word(node.length))
     assert node.equation is not None
     site = source.word(Site(node.equation, node.number))
     moved = [(given, given.strides), (out, out.strides)]
     walk = Walk(source, "a", node.out.shape, moved, is_outermost=True)
-    source.add("low = i64(0)")
-    source.add("high = i64(-1)")
+    low = source.assign("low", call("i64", 0))
+    high = source.assign("high", call("i64", -1))
     with walk.inside():
-        source.add(f"at = {signed(given.load(), index.dtype)}")
-        source.add("low = minimum(low, at)")
-        source.add("high = maximum(high, at)")
-        source.add(out.store("select(at < 0, at + n, at)"))
-    with source.block("if (low < -n) | (high >= n):"), walk.inside():
-        source.add(f"at = {signed(given.load(), index.dtype)}")
-        with source.block(f"if {is_wrong('at', 'n')}:"):
-            refuse(source, site, "at", walk.number())
-    yield Kernel(source.text(), source.words, walk.length, work=2 * math.prod(node.out.shape))
+        at = source.assign("at", signed(given.load(), index.dtype))
+        source.assign("low", call("minimum", low, at))
+        source.assign("high", call("maximum", high, at))
+        out.store(call("select", at < 0, at + n, at))
+    with source.when((low < -n) | (high >= n)), walk.inside():
+        at = source.assign("at", signed(given.load(), index.dtype))
+        with source.when(is_wrong(at, n)):
+            refuse(source, site, at, walk.number())
+    yield source.kernel(walk.length, work=2 * math.prod(node.out.shape))
 
 
 @generates(Put)
@@ -97,16 +119,16 @@ class _Put:
     def __init__(self, node: Put) -> None:
         _, updates, *indices = node.operands
         self.node = node
-        self.source = source = Source(has_span=True)
+        self.source = source = _builder()
         self.target, self.given = (
             Cursor(source, node.target, "t", 1),
             Cursor(source, updates, "x", 2),
         )
         self.indices = [Cursor(source, x, f"i{k}", 3 + k) for k, x in enumerate(indices)]
         for k, (length, step) in enumerate(zip(node.lengths, node.steps, strict=True)):
-            source.add(f"n{k} = {source.word(length)}")
+            source.assign(f"n{k}", source.word(length))
             size = node.out.dtype.itemsize
-            source.add(f"s{k} = {size if step == 1 else source.word(step * size)}")
+            source.assign(f"s{k}", size if step == 1 else source.word(step * size))
         self.sites = [None if site is None else source.word(site) for site in node.sites]
         shape, n = updates.shape, len(updates.shape) - node.n_rest
         cursors = (self.target, self.given, *self.indices)
@@ -121,49 +143,53 @@ class _Put:
         is_line = math.prod(shape[n:]) == 1 and len(self.places.loops) == 1
         is_line = is_line and not has_lanes and n > 0 and bool(self.indices)
         if is_line:
-            source.add(f"total = {source.word(math.prod(shape))}")
+            self.total = source.assign("total", source.word(math.prod(shape)))
             self.zero = source.literal(node.out.dtype.type(0))
             self._write_line(self.places.loops[0])
         else:
             self._write()
         is_parallel = has_lanes or is_row or is_line
-        work = math.prod(shape)
-        self.kernel = Kernel(
-            source.text(), source.words, first.length, [], is_parallel, work, (node,)
+        self.kernel = source.kernel(
+            first.length, is_parallel=is_parallel, work=math.prod(shape), nodes=(node,)
         )
         if not has_lanes:
             self.kernel.per_thread = 1
 
-    def _place(self, is_written: bool = False) -> tuple[str, str]:
+    def _place(self, is_written: bool = False) -> tuple[Expression | None, Expression | None]:
         """How many bytes further the place of the current element is, and whether there is one."""
         source, tests = self.source, []
         for k, cursor in enumerate(self.indices):
-            index, mode = cursor.load(), self.node.mode
+            index, mode, length = cursor.load(), self.node.mode, Variable(f"n{k}")
             site = self.sites[k] if is_written and self.sites else None
             if site is not None:
-                resolve_or_refuse(source, f"k{k}", index, cursor.dtype, f"n{k}", site)
+                resolve_or_refuse(source, f"k{k}", index, cursor.dtype, length, site)
                 continue
-            test = resolve(source, mode, f"k{k}", index, cursor.dtype, f"n{k}")
-            tests += [f"({test})"] if test else []
-        moves = " + ".join(f"k{k} * s{k}" for k in range(len(self.indices)))
-        return moves, " & ".join(tests)
+            test = resolve(source, mode, f"k{k}", index, cursor.dtype, length)
+            tests += [] if test is None else [test]
+        moves = [Variable(f"k{k}") * Variable(f"s{k}") for k in range(len(self.indices))]
+        return sum_of(moves) if moves else None, all_of(tests) if tests else None
 
-    def _write(self, span: str = "") -> None:
+    def _distance(self) -> Expression:
+        """How many bytes further the place of the current element is."""
+        moves, _ = self._place()
+        assert moves is not None
+        return moves
+
+    def _write(self, span: Span | None = None) -> None:
         source, target = self.source, self.target
         with self.places.inside(span=span):
             moves, test = self._place(is_written=True)
-            with source.block(f"if {test}:") if test else nullcontext():
-                if target.index != "0":
-                    source.add(f"t_at = advance({target.pointer}, {target.index})")
-                    target.pointer, target.index = "t_at", "0"
-                if moves:
-                    source.add(f"t_row = offset({target.pointer}, {moves})")
-                    target.pointer = "t_row"
+            with nullcontext() if test is None else source.when(test):
+                if target.index is not FIRST:
+                    advanced = call("advance", target.pointer, target.index)
+                    target.pointer, target.index = source.assign("t_at", advanced), FIRST
+                if moves is not None:
+                    target.pointer = source.assign("t_row", call("offset", target.pointer, moves))
                 with self.row.inside():
-                    source.add(target.store(self._taken(target.load())))
+                    target.store(self._taken(target.load()))
 
-    def _taken(self, value: str) -> str:
-        return self.node.step.format(value, self.given.load())
+    def _taken(self, value: Expression) -> Expression:
+        return applied(self.node.step, [value, self.given.load()])
 
     # Numbers, one after the other.
 
@@ -171,58 +197,63 @@ class _Put:
         """Where places ascend, a number stays in a register until elements go to another one."""
         source = self.source
         self._compare(loop)
-        with source.block("if falls > 0:"), source.block("if begin == 0:"):
-            self._write("0, total")
-        with source.block("else:"):
+        with source.when(Variable("falls") > 0), source.when(equal(_BEGIN, 0)):
+            self._write((FIRST, self.total))
+        with source.otherwise():
             self._share(loop)
-            source.add("here = i64(-1)")
-            source.add(f"value = {self.zero}")
+            here = source.assign("here", call("i64", -1))
+            value = source.assign("value", self.zero)
             with self.places.over(loop):
                 moves, test = self._place(is_written=True)
-                with source.block(f"if {test}:") if test else nullcontext():
-                    source.add(f"place = {moves}")
-                    with source.block("if place != here:"):
-                        self._leave()
-                        source.add("here = place")
-                        source.add("value = load(offset(t, here), 0, 1)")
-                    source.add(f"value = {self._taken('value')}")
-            self._leave()
+                assert moves is not None
+                with nullcontext() if test is None else source.when(test):
+                    place = source.assign("place", moves)
+                    with source.when(call("not_equal", place, here)):
+                        self._leave(here, value)
+                        source.assign("here", place)
+                        source.assign("value", call("load", self._element(here), 0, 1))
+                    source.assign("value", self._taken(value))
+            self._leave(here, value)
 
-    def _leave(self) -> None:
-        with self.source.block("if here >= 0:"):
-            self.source.add("store(offset(t, here), 0, value, 1)")
+    def _element(self, place: Expression) -> Expression:
+        return call("offset", Variable("t"), place)
+
+    def _leave(self, here: Expression, value: Expression) -> None:
+        with self.source.when(here >= 0):
+            self.source.store(self._element(here), 0, value, 1)
 
     def _compare(self, loop: Loop) -> None:
         """Whether a place is before the one that comes before it: known soon if it often is."""
         source = self.source
-        source.add("before = i64(-(1 << 62))")
-        source.add("falls = i64(0)")
-        with source.block(f"for q in range(0, total, {BLOCK}):"):
-            source.add(f"stop = minimum(q + {BLOCK}, total)")
-            with self.places.over(loop, "q, stop"):
-                source.add(f"place = {self._place()[0]}")
-                source.add("falls = maximum(falls, i64(place < before))")
-                source.add("before = place")
-            with source.block("if falls > 0:"):
-                source.add("break")
+        before = source.assign("before", call("i64", -(1 << 62)))
+        falls = source.assign("falls", call("i64", 0))
+        with source.loop("q", 0, self.total, BLOCK) as q:
+            stop = source.assign("stop", call("minimum", q + BLOCK, self.total))
+            with self.places.over(loop, (q, stop)):
+                place = source.assign("place", self._distance())
+                falls = source.assign("falls", call("maximum", falls, call("i64", place < before)))
+                source.assign("before", place)
+            with source.when(falls > 0):
+                source.leave()
 
     def _share(self, loop: Loop) -> None:
         """Begin and end where places change."""
         source = self.source
-        with source.block("for side in range(2):"):
-            source.add("edge = select(side == 0, begin, end)")
-            with source.block("if (edge > 0) & (edge < total):"):
-                with self.places.over(loop, "edge - 1, edge"):
-                    source.add(f"before = {self._place()[0]}")
-                source.add("moved = total")
-                with self.places.over(loop, "edge, total"):
-                    source.add(f"place = {self._place()[0]}")
-                    with source.block("if place != before:"):
-                        source.add(f"moved = {loop.variable}")
-                        source.add("break")
-                source.add("edge = moved")
-            source.add("begin = select(side == 0, edge, begin)")
-            source.add("end = select(side == 0, end, edge)")
+        with source.loop("side", 0, 2) as side:
+            is_first = equal(side, 0)
+            edge = source.assign("edge", call("select", is_first, _BEGIN, _END))
+            with source.when((edge > 0) & (edge < self.total)):
+                with self.places.over(loop, (edge - 1, edge)):
+                    before = source.assign("before", self._distance())
+                moved = source.assign("moved", self.total)
+                with self.places.over(loop, (edge, self.total)):
+                    place = source.assign("place", self._distance())
+                    with source.when(call("not_equal", place, before)):
+                        source.assign("moved", loop.index)
+                        source.leave()
+                source.assign("edge", moved)
+            source.assign("begin", call("select", is_first, edge, _BEGIN))
+            source.assign("end", call("select", is_first, _END, edge))
 
 
 def is_there(operand: Operand, place: View) -> bool:
@@ -270,7 +301,7 @@ def generate_argfold(node: ArgFold) -> Iterator[Kernel]:
 
 def _argfold_by_rows(node: ArgFold, x: View) -> Kernel:
     """One line after the other: its blocks first, then the block that has the extreme."""
-    source, form = Source(has_span=True), node.form
+    source, form = _builder(), node.form
     line, out = Cursor(source, x, "x", 1), Cursor(source, whole(node.out), "y", 2)
     others = [i for i in range(len(x.shape)) if i != form.axis]
     shape = tuple(x.shape[i] for i in others)
@@ -279,36 +310,38 @@ def _argfold_by_rows(node: ArgFold, x: View) -> Kernel:
     along = Walk(source, "j", (x.shape[form.axis],), [(line, (x.strides[form.axis],))])
     if not along.loops:
         with walk.inside():
-            source.add(out.store("0"))
-        return Kernel(source.text(), source.words, walk.length)
+            out.store(0)
+        return source.kernel(walk.length)
     is_long = x.shape[form.axis] >= LEAST_LINE
     is_dense = x.strides[form.axis] == 1 and x.dtype.kind in "fiu"
     kind = _ExtremeOfVectors if is_dense and is_long else _ExtremeOfNumbers
     search = kind(source, form, line, along)
     with walk.inside():
-        source.add(f"best = {line.load()}")
-        source.add("place = i64(0)")
+        best = source.assign("best", line.load())
+        place = source.assign("place", call("i64", 0))
         if not is_long:
-            search.fold("best", f"0, {search.loop.end}")
-            search.find("most", f"0, {search.loop.end}")
+            line_span = FIRST, search.loop.end
+            search.find(search.fold(best, line_span), line_span)
         else:
-            source.add("first = i64(0)")
+            first = source.assign("first", call("i64", 0))
             search.begin()
-            with along.blocks(search.loop, ARG_BLOCK):
-                search.fold("best", "q, stop")
-                with source.block(f"if {form.better.format('most', 'best')}:"):
-                    source.add("best = most")
-                    source.add("first = q")
-            source.add(f"stop = minimum(first + {ARG_BLOCK}, {search.loop.end})")
-            search.find("best", "first, stop")
-        source.add(out.store("place"))
-    return Kernel(source.text(), source.words, walk.length, [], True, math.prod(x.shape))
+            with along.blocks(search.loop, ARG_BLOCK) as span:
+                most = search.fold(best, span)
+                with source.when(applied(form.better, [most, best])):
+                    source.assign("best", most)
+                    source.assign("first", span[0])
+            stop = source.assign("stop", call("minimum", first + ARG_BLOCK, search.loop.end))
+            search.find(best, (first, stop))
+        out.store(place)
+    return source.kernel(walk.length, is_parallel=True, work=math.prod(x.shape))
 
 
 class _ExtremeOfNumbers:
     """The most extreme element of a block, and the first of a block that is as extreme as one."""
 
-    def __init__(self, source: Source, form: ArgReduction, line: Cursor, along: Walk) -> None:
+    def __init__(
+        self, source: KernelBuilder, form: ArgReduction, line: Cursor, along: Walk
+    ) -> None:
         self.source = source
         self.form = form
         self.line = line
@@ -318,26 +351,29 @@ class _ExtremeOfNumbers:
     def begin(self) -> None:
         """What comes before the blocks of a line."""
 
-    def fold(self, best: str, span: str) -> None:
+    def fold(self, best: Expression, span: Span) -> Expression:
         """Set ``most`` to the most extreme one of some elements and of a number before them."""
-        self.source.add(f"most = {best}")
+        most = self.source.assign("most", best)
         with self.along.over(self.loop, span):
-            self.source.add(f"most = {self.form.step.format('most', self.line.load())}")
+            self.source.assign("most", applied(self.form.step, [most, self.line.load()]))
+        return most
 
-    def find(self, best: str, span: str) -> None:
+    def find(self, best: Expression, span: Span) -> None:
         """Set ``place`` to the first of some elements that is as extreme as ``best``."""
         source = self.source
         with self.along.over(self.loop, span):
-            source.add(f"here = {self.line.load()}")
-            with source.block(f"if not ({self.form.better.format(best, 'here')}):"):
-                source.add(f"place = {self.loop.variable}")
-                source.add("break")
+            here = source.assign("here", self.line.load())
+            with source.when(~applied(self.form.better, [best, here])):
+                source.assign("place", self.loop.index)
+                source.leave()
 
 
 class _ExtremeOfVectors(_ExtremeOfNumbers):
     """The same in vectors, where elements lie side by side."""
 
-    def __init__(self, source: Source, form: ArgReduction, line: Cursor, along: Walk) -> None:
+    def __init__(
+        self, source: KernelBuilder, form: ArgReduction, line: Cursor, along: Walk
+    ) -> None:
         super().__init__(source, form, line, along)
         narrow = REGISTER // line.dtype.itemsize
         self.vectors = Vectors(REGISTERS * narrow, narrow)
@@ -349,40 +385,42 @@ class _ExtremeOfVectors(_ExtremeOfNumbers):
 
     def begin(self) -> None:
         self.row = self.line.pointer
-        if self.line.index != "0":
-            self.source.add(f"row = advance({self.line.pointer}, {self.line.index})")
-            self.row = "row"
+        if self.line.index is not FIRST:
+            advanced = call("advance", self.line.pointer, self.line.index)
+            self.row = self.source.assign("row", advanced)
 
-    def fold(self, best: str, span: str) -> None:
-        begin, stop = span.split(", ")
-        source, vectors = self.source, self.vectors
-        load = f"load({self.row}, {{}}, {self.line.scope})"
+    def _load(self, lanes: Expression) -> Expression:
+        return call("load", self.row, lanes, self.line.scope)
+
+    def fold(self, best: Expression, span: Span) -> Expression:
+        source, (begin, stop), wide = self.source, span, self.vectors.wide
         self.most.start()
-        source.add(f"whole = {stop} - (({stop} - {begin}) & {vectors.wide - 1})")
-        with source.block(f"for w in range({begin}, whole, {vectors.wide}):"):
-            source.add(f"i_w = lanes(w, {vectors.wide})")
-            self.most.step(load.format("i_w"))
-        with source.block(f"for w in range(whole, {stop}, {vectors.narrow}):"):
-            source.add(f"i_r = first_lanes(w, {stop}, {vectors.narrow})")
-            self.most.step(load.format("i_r"), "i_r", True)
-        source.add(f"most = {self.most.result()}")
+        whole = source.assign("whole", stop - ((stop - begin) & (wide - 1)))
+        with source.loop("w", begin, whole, wide) as w:
+            self.most.step(self._load(source.assign("i_w", call("lanes", w, wide))))
+        narrow = self.vectors.narrow
+        with source.loop("w", whole, stop, narrow) as w:
+            lanes = source.assign("i_r", call("first_lanes", w, stop, narrow))
+            self.most.step(self._load(lanes), lanes, True)
+        return source.assign("most", self.most.result())
 
-    def find(self, best: str, span: str) -> None:
-        begin, stop = span.split(", ")
-        source, narrow = self.source, self.vectors.narrow
-        with source.block(f"for w in range({begin}, {stop}, {narrow}):"):
-            source.add(f"i_s = first_lanes(w, {stop}, {narrow})")
-            source.add(f"here = load({self.row}, i_s, {self.line.scope})")
-            source.add(f"is_less = {self.form.better.format(best, 'here')}")
-            source.add(f"at = across_minimum(select(present(i_s, is_less, True), {stop}, i_s))")
-            with source.block(f"if at < {stop}:"):
-                source.add("place = at")
-                source.add("break")
+    def find(self, best: Expression, span: Span) -> None:
+        source, (begin, stop), narrow = self.source, span, self.vectors.narrow
+        with source.loop("w", begin, stop, narrow) as w:
+            lanes = source.assign("i_s", call("first_lanes", w, stop, narrow))
+            here = source.assign("here", self._load(lanes))
+            is_less = source.assign("is_less", applied(self.form.better, [best, here]))
+            is_other = call("present", lanes, is_less, True)
+            place = call("across_minimum", call("select", is_other, stop, lanes))
+            at = source.assign("at", place)
+            with source.when(at < stop):
+                source.assign("place", at)
+                source.leave()
 
 
 def _argfold_by_columns(node: ArgFold, x: View) -> Kernel:
     """All lines beside each other at once: their extremes so far are kept in memory."""
-    source, form = Source(has_span=True), node.form
+    source, form = _builder(), node.form
     axis = form.axis
     leading, trailing = x.shape[:axis], x.shape[axis + 1 :]
     best = Value(trailing, x.dtype)
@@ -399,16 +437,16 @@ def _argfold_by_columns(node: ArgFold, x: View) -> Kernel:
     row = Walk(source, "b", trailing, moved)
     with walk.inside():
         with row.inside():
-            source.add(extreme.store(line.load()))
-            source.add(out.store("0"))
+            extreme.store(line.load())
+            out.store(0)
         for loop in along.loops:
-            with along.over(loop, f"1, {loop.length}"), row.inside():
-                source.add(f"here = {line.load()}")
-                source.add(f"best = {extreme.load()}")
-                source.add(f"is_new = {form.better.format('here', 'best')}")
-                source.add(extreme.store("select(is_new, here, best)"))
-                source.add(out.store(f"select(is_new, {loop.variable}, {out.load()})"))
-    return Kernel(source.text(), source.words, walk.length, [best], work=math.prod(x.shape))
+            with along.over(loop, (of(1), loop.end)), row.inside():
+                here = source.assign("here", line.load())
+                most = source.assign("best", extreme.load())
+                is_new = source.assign("is_new", applied(form.better, [here, most]))
+                extreme.store(call("select", is_new, here, most))
+                out.store(call("select", is_new, loop.index, out.load()))
+    return source.kernel(walk.length, scratch=[best], work=math.prod(x.shape))
 
 
 @generates(Search)
@@ -419,43 +457,44 @@ def generate_search(node: Search) -> Iterator[Kernel]:
     """
     ordered, values = node.operands
     assert isinstance(ordered, View)
-    source, n = Source(has_span=True), node.form.lanes
+    source, n = _builder(), node.form.lanes
     line = Cursor(source, ordered, "x", 1)
     value, out = Cursor(source, values, "v", 2), Cursor(source, whole(node.out), "y", 3)
     lanes = (*ordered.strides[:n], *(0,) * (len(values.shape) - n))
     moved = [(line, lanes), (value, value.strides), (out, out.strides)]
     walk = Walk(source, "a", values.shape, moved, is_outermost=True)
-    source.add(f"length = {source.word(ordered.shape[-1])}")
-    is_dense = ordered.strides[-1] == 1
-    if not is_dense:
-        source.add(f"step = {source.word(ordered.strides[-1] * ordered.dtype.itemsize)}")
+    length = source.assign("length", source.word(ordered.shape[-1]))
+    step = None
+    if ordered.strides[-1] != 1:
+        nbytes = source.word(ordered.strides[-1] * ordered.dtype.itemsize)
+        step = source.assign("step", nbytes)
 
-    def advance(by: str, at: str) -> None:
+    def advance(span: Span, by: Expression, is_last: bool) -> None:
         """Go forward in every search of the block if an element comes before its value."""
-        with walk.over(last, "q, stop"):
-            source.add(f"low = {out.load()}")
-            if line.index != "0":
-                source.add(f"row = advance({line.pointer}, {line.index})")
-            pointer = line.pointer if line.index == "0" else "row"
-            place = f"{pointer}, {at}" if is_dense else f"offset({pointer}, ({at}) * step), 0"
-            source.add(f"here = load({place}, 1)")
-            source.add(f"wanted = {value.load()}")
-            test = node.form.before.format("here", "wanted")
-            source.add(out.store(f"select({test}, low + {by}, low)"))
+        with walk.over(last, span):
+            low = source.assign("low", out.load())
+            row, at = line.pointer, low if is_last else low + by - 1
+            if line.index is not FIRST:
+                row = source.assign("row", call("advance", line.pointer, line.index))
+            place = (row, at) if step is None else (call("offset", row, at * step), FIRST)
+            here = source.assign("here", call("load", *place, 1))
+            wanted = source.assign("wanted", value.load())
+            test = applied(node.form.before, [here, wanted])
+            out.store(call("select", test, low + by, low))
 
     *outer, last = walk.loops
-    with walk.inside(outer), walk.blocks(last):
-        with walk.over(last, "q, stop"):
-            source.add(out.store("i64(0)"))
-        source.add("left = length")
-        with source.block("while left > 1:"):
-            source.add("half = right_shift(left, 1)")
-            source.add("left = left - half")
-            advance("half", "low + half - 1")
-        with source.block("if left > 0:"):
-            advance("1", "low")
+    with walk.inside(outer), walk.blocks(last) as span:
+        with walk.over(last, span):
+            out.store(call("i64", 0))
+        left = source.assign("left", length)
+        with source.repeat(left > 1):
+            half = source.assign("half", call("right_shift", left, 1))
+            source.assign("left", left - half)
+            advance(span, half, False)
+        with source.when(left > 0):
+            advance(span, of(1), True)
     work = math.prod(values.shape) * max(ordered.shape[-1].bit_length(), 1)
-    yield Kernel(source.text(), source.words, walk.length, [], True, work)
+    yield source.kernel(walk.length, is_parallel=True, work=work)
 
 
 ROWS = 4
@@ -469,7 +508,7 @@ def generate_scan(node: Scan) -> Iterator[Kernel]:
     Loops over the other axes, then along the axis, with the results so far in registers.
     """
     form, axis = node.form, node.form.axis
-    source, shape = Source(has_span=True), node.out.shape
+    source, shape = _builder(), node.out.shape
     given = [Cursor(source, x, f"p{k}", k + 1) for k, x in enumerate(node.operands)]
     cursors = [*given, Cursor(source, whole(node.out), "y", len(given) + 1)]
     others = [i for i in range(len(shape)) if i != axis]
@@ -481,14 +520,16 @@ def generate_scan(node: Scan) -> Iterator[Kernel]:
 
     def run(lines: Sequence[str]) -> None:
         for line in lines:
-            source.add(f"h{line} = {first}")
+            source.assign(f"h{line}", first)
         with along.inside():
             for line in lines:
-                names = [f"x{k}{line}" for k in range(len(given))]
-                for name, cursor in zip(names, given, strict=True):
-                    source.add(f"{name} = {cursor.load(line)}")
-                source.add(f"h{line} = {form.step.format(f'h{line}', *names)}")
-                source.add(cursors[-1].store(f"h{line}", line))
+                elements = [
+                    source.assign(f"x{k}{line}", cursor.load(line))
+                    for k, cursor in enumerate(given)
+                ]
+                here = Variable(f"h{line}")
+                source.assign(here.name, applied(form.step, [here, *elements]))
+                cursors[-1].store(here, line)
 
     *outer, last = walk.loops
     with walk.inside(outer):
@@ -499,6 +540,6 @@ def generate_scan(node: Scan) -> Iterator[Kernel]:
             lines = [f"_{r}" for r in range(ROWS)]
             with walk.together(last, lines):
                 run(lines)
-            with walk.over(last, f"whole, {last.end}"):
+            with walk.over(last, (Variable("whole"), last.end)):
                 run([""])
-    yield Kernel(source.text(), source.words, walk.length, [], True, math.prod(shape))
+    yield source.kernel(walk.length, is_parallel=True, work=math.prod(shape))

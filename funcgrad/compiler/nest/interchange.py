@@ -21,6 +21,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
 
+from funcgrad.compiler.loops.language import Expression, Number, Variable, call
+from funcgrad.compiler.nest.kernel import Kernel
 from funcgrad.compiler.nest.layout import Operand, Uniform, Value, View
 from funcgrad.compiler.nest.nodes import (
     Carry,
@@ -35,12 +37,14 @@ from funcgrad.compiler.nest.nodes import (
     Scan,
 )
 from funcgrad.compiler.nest.scalarize import MAX_COST, needs_of, node_cost
-from funcgrad.compiler.nest.source import Kernel
 from funcgrad.compiler.nest.unroll import Memory, Names, Unroller, places_of
 from funcgrad.records import dataclass
 
 BLOCK = 64
 """Lanes that go through the steps together."""
+
+_LANE = Variable("l")
+"""Which of them it is."""
 
 
 @dataclass
@@ -182,9 +186,7 @@ def generate_lanes(lanes: Lanes) -> Kernel:
     writer = _LaneWriter(lanes)
     assert lanes.node.length is not None
     work = int(lanes.count * lanes.node.length * max(lanes.cost, 1))
-    return Kernel(
-        writer.source.text(), writer.source.words, lanes.count, writer.scratch, True, work
-    )
+    return writer.source.kernel(lanes.count, scratch=writer.scratch, is_parallel=True, work=work)
 
 
 class _LaneWriter(Unroller):
@@ -217,15 +219,14 @@ class _LaneWriter(Unroller):
     def _declare(self) -> None:
         """Pointers to all memory, and what stays the same for all lanes and steps."""
         source = self.source
-        self.begin, self.end = "args[0]", "args[1]"
+        self.begin, self.end = source.span()
         for known in self.links.values():
             self._pointer(known.inner, known.outer, known.offset)
-        self.buffers: dict[Value, str] = {}
+        self.buffers: dict[Value, Variable] = {}
         for value, size in self._kept():
             memory = Value((size * BLOCK,), value.dtype)
             self.scratch.append(memory)
-            self.buffers[value] = f"b{len(self.buffers)}"
-            source.pointer(self.buffers[value], memory, 0)
+            self.buffers[value] = source.pointer(f"b{len(self.buffers)}", memory, 0)
         for carry in self.node.carries:
             self._pointer(carry.now, carry.initial.outer, carry.initial.offset)
             if carry.final is not None:
@@ -256,8 +257,8 @@ class _LaneWriter(Unroller):
 
     def _blocks(self) -> None:
         source = self.source
-        with source.block(f"for q in range({self.begin}, {self.end}, {BLOCK}):"):
-            source.add(f"n = minimum(q + {BLOCK}, {self.end}) - q")
+        with source.loop("q", self.begin, self.end, BLOCK) as q:
+            source.assign("n", call("minimum", q + BLOCK, self.end) - q)
             with self._each_lane():
                 for carry in self._carries(wide=True):
                     own = self.lanes.own[carry.now]
@@ -281,31 +282,31 @@ class _LaneWriter(Unroller):
 
     @contextmanager
     def _each_lane(self) -> Iterator[None]:
-        with self.source.block("for l in range(n):"):
+        with self.source.loop("l", 0, Variable("n")):
             yield
 
-    def _place_of(self, step: int, place: int) -> str:
+    def _place_of(self, step: int, place: int) -> Expression:
         """Index of an element of lane ``q + l``; short distances are known to LLVM."""
-        distance = str(step) if abs(step) <= BLOCK else self._number(step)
-        return f"(q + l) * {distance} + {place}"
+        distance = Number(step) if abs(step) <= BLOCK else self._number(step)
+        return (Variable("q") + _LANE) * distance + place
 
     def _fill(self, own: Value, places: Sequence[int], value: Value, step: int) -> None:
         pointer, scope = self.pointers[value]
         for k, place in enumerate(places):
-            x = self._new(f"load({pointer}, {self._place_of(step, place)}, {scope})")
-            self.source.add(f"store({self.buffers[own]}, {k * BLOCK} + l, {x}, {self._scope(own)})")
+            x = self._new(call("load", pointer, self._place_of(step, place), scope))
+            self.source.store(self.buffers[own], k * BLOCK + _LANE, x, self._scope(own))
 
     def _from_buffer(self, own: Value, places: Sequence[int]) -> Names:
         buffer, scope = self.buffers[own], self._scope(own)
         return {
-            place: self._new(f"load({buffer}, {k * BLOCK} + l, {scope})")
+            place: self._new(call("load", buffer, k * BLOCK + _LANE, scope))
             for k, place in enumerate(places)
         }
 
     def _store_lane(self, own: Value, target: Value, step: int) -> None:
         pointer, scope = self.pointers[target]
         for i, name in self.names[own].items():
-            self.source.add(f"store({pointer}, {self._place_of(step, i)}, {name}, {scope})")
+            self.source.store(pointer, self._place_of(step, i), name, scope)
 
     def _start_shared(self) -> None:
         for carry in self._carries(wide=False):
@@ -314,9 +315,9 @@ class _LaneWriter(Unroller):
 
     def _steps(self) -> None:
         source = self.source
-        with source.iterations("t", self.node.length or 0):
+        with source.iterations("t", self.node.length or 0) as t:
             kept = dict(self.pointers)
-            self._walk(self.node.links, "t", self.needs)
+            self._walk(self.node.links, t, self.needs)
             self._graph(Graph(nodes=self.lanes.shared))
             with self._each_lane():
                 self._step_of_lane()
@@ -350,7 +351,7 @@ class _LaneWriter(Unroller):
                 continue
             pointer, scope = self.pointers[value]
             self.names[own] = {
-                place: self._new(f"load({pointer}, {self._place_of(step, place)}, {scope})")
+                place: self._new(call("load", pointer, self._place_of(step, place), scope))
                 for place in places
             }
         self._graph(Graph(nodes=self.lanes.each))
@@ -360,6 +361,4 @@ class _LaneWriter(Unroller):
         for carry in self._carries(wide=True):
             own, new = self.lanes.own[carry.now], self.lanes.own[carry.next]
             for i, name in self.names[new].items():
-                self.source.add(
-                    f"store({self.buffers[own]}, {i * BLOCK} + l, {name}, {self._scope(own)})"
-                )
+                self.source.store(self.buffers[own], i * BLOCK + _LANE, name, self._scope(own))

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad import lowering as forms
+from funcgrad.compiler.loops.language import Variable
 from funcgrad.compiler.nest.bounds import bounds_of
 from funcgrad.compiler.nest.builder import Builder
 from funcgrad.compiler.nest.layout import (
@@ -140,7 +141,7 @@ def _compared(
         places.sites = [Site(builder.equation, k, *given)]
         index = _picked(builder, places, Value(shape, count))
     expr = _PLACES["clip" if form.mode == "clip" else "fill"]
-    expr = expr.format(signed("{0}", index.dtype))
+    expr = expr.format(signed(Variable("{0}"), index.dtype))
     place = builder.result(Point((index, length), (Value(shape, count),), expr))
     operands = (
         x.broadcast(out.shape),

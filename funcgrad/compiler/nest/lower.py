@@ -19,6 +19,7 @@ from funcgrad import lowering as forms
 from funcgrad.compiler.foreign import resolve
 from funcgrad.compiler.nest.builder import Builder
 from funcgrad.compiler.nest.contractions import Contractor
+from funcgrad.compiler.nest.kernel import word_of
 from funcgrad.compiler.nest.layout import (
     Operand,
     Shape,
@@ -56,7 +57,6 @@ from funcgrad.compiler.nest.nodes import (
 from funcgrad.compiler.nest.orders import followed_order, inverse, permuted_shape
 from funcgrad.compiler.nest.slides import sliding_contraction, window_fold
 from funcgrad.compiler.nest.sort_places import is_sortable, sorted_places
-from funcgrad.compiler.nest.source import word_of
 from funcgrad.compiler.nest.windows import unfolded_product, view_of_parts
 from funcgrad.core.program import Atom, Equation, Program, Var
 from funcgrad.intrinsics import expression, with_constants

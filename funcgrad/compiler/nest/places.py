@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from funcgrad.compiler.abi import REFUSED
-from funcgrad.compiler.nest.source import Source
+from funcgrad.compiler.loops.language import SLOTS, Expression, Number, Variable, call
+from funcgrad.compiler.nest.kernel import KernelBuilder
 from funcgrad.dtypes import INT64, UINT64
 
 NOWHERE = -1
@@ -20,104 +21,113 @@ FARTHEST = int(np.iinfo(INT64).max)
 
 
 def resolve(
-    source: Source,
+    source: KernelBuilder,
     mode: str,
     name: str,
-    index: str,
+    index: Expression,
     dtype: np.dtype[np.generic],
-    length: str,
+    length: Expression,
     worst: str = "",
-) -> str:
+) -> Expression | None:
     """Statements that make ``name`` the place that an index means.
 
     Args:
         source: The kernel.
         mode: As of `nodes.Pick`.
         name: The new variable.
-        index: That of the index.
+        index: The index.
         dtype: Its dtype.
-        length: That of the length of the axis, or of how many starts a window has.
+        length: The length of the axis, or how many starts a window has.
         worst: In mode "raise", the variable that becomes the worst index so far (`watch`), if any.
 
     Returns:
-        The expression of whether the place exists, or nothing where it always does.
+        The test of whether the place exists, or nothing where it always does.
     """
-    at = f"{name}i"
     if mode == "place":
-        source.add(f"{name} = i64({index})")
-        return ""
+        source.assign(name, call("i64", index))
+        return None
     if mode == "wrap" and dtype == UINT64:
-        source.add(f"{name} = i64(remainder({index}, u64({length})))")
-        return ""
-    source.add(f"{at} = {signed(index, dtype)}")
+        source.assign(name, call("i64", index % call("u64", length)))
+        return None
+    at = source.assign(f"{name}i", signed(index, dtype))
     if mode == "raise":
-        counted = _counted(source, name, dtype, length)
-        source.add(f"{name} = i64(minimum(u64({counted}), u64({length} - 1)))")
+        counted = call("u64", _counted(source, name, at, dtype, length))
+        source.assign(name, call("i64", call("minimum", counted, call("u64", length - 1))))
         if worst:
-            source.add(f"{worst} = maximum({worst}, u64({counted}))")
+            source.assign(worst, call("maximum", Variable(worst), counted))
     elif mode in ("clip", "start"):
-        source.add(f"{name} = minimum(maximum({at}, 0), {length} - 1)")
+        source.assign(name, call("minimum", call("maximum", at, 0), length - 1))
     elif mode == "wrap":
-        source.add(f"{name} = {at}")
-        with source.block(f"if ({at} < 0) | ({at} >= {length}):"):
-            source.add(f"{name} = remainder({at}, {length})")
+        source.assign(name, at)
+        with source.when((at < 0) | (at >= length)):
+            source.assign(name, at % length)
     else:
-        source.add(f"{name} = select({at} < 0, {at} + {length}, {at})")
-        return f"({name} >= 0) & ({name} < {length})"
-    return ""
+        place = source.assign(name, call("select", at < 0, at + length, at))
+        return (place >= 0) & (place < length)
+    return None
 
 
-def signed(index: str, dtype: np.dtype[np.generic]) -> str:
-    """The expression of an index as i64, or of the greatest i64 if it is greater."""
-    return f"i64(minimum({index}, {FARTHEST}))" if dtype == UINT64 else f"i64({index})"
+def signed(index: Expression, dtype: np.dtype[np.generic]) -> Expression:
+    """An index as i64, or the greatest i64 if it is greater."""
+    return call("i64", call("minimum", index, FARTHEST) if dtype == UINT64 else index)
 
 
-def _counted(source: Source, name: str, dtype: np.dtype[np.generic], length: str) -> str:
-    """A variable that holds an index, ``{name}i``, counted from the start.
+def _counted(
+    source: KernelBuilder,
+    name: str,
+    at: Expression,
+    dtype: np.dtype[np.generic],
+    length: Expression,
+) -> Expression:
+    """A variable that holds an index counted from the start.
 
     Read without its sign it is at least the length if, and only if, the index is out of bounds.
     """
     if dtype.kind == "u":
-        return f"{name}i"
-    source.add(f"{name}c = select({name}i < 0, {name}i + {length}, {name}i)")
-    return f"{name}c"
+        return at
+    return source.assign(f"{name}c", call("select", at < 0, at + length, at))
 
 
-def watch(source: Source, worst: str) -> None:
+def watch(source: KernelBuilder, worst: str) -> None:
     """Statements before the loops in which indices are looked at: the worst one is kept.
 
     Out of bounds are those that are great as unsigned numbers, once they were counted from the
     start. So a maximum tells, without a branch, whether any is.
     """
-    source.add(f"{worst} = u64(0)")
+    source.assign(worst, call("u64", 0))
 
 
-def refuse_worst(source: Source, worst: str, length: str, site: str) -> None:
+def refuse_worst(source: KernelBuilder, worst: str, length: Expression, site: Expression) -> None:
     """Statements behind the loops, which end the kernel if the worst index is out of bounds."""
-    with source.block(f"if {worst} >= u64({length}):"):
-        source.add(f"{worst}i = i64({worst})")
-        index = f"select({worst}i < 0, {worst}i - {length}, {worst}i)"
-        refuse(source, site, index, str(NOWHERE))
+    with source.when(Variable(worst) >= call("u64", length)):
+        at = source.assign(f"{worst}i", call("i64", Variable(worst)))
+        refuse(source, site, call("select", at < 0, at - length, at), Number(NOWHERE))
 
 
 def resolve_or_refuse(
-    source: Source, name: str, index: str, dtype: np.dtype[np.generic], length: str, site: str
+    source: KernelBuilder,
+    name: str,
+    index: Expression,
+    dtype: np.dtype[np.generic],
+    length: Expression,
+    site: Expression,
 ) -> None:
     """Statements that make ``name`` a place, or end the kernel at once: where few are computed."""
-    source.add(f"{name}i = {signed(index, dtype)}")
-    source.add(f"{name} = {_counted(source, name, dtype, length)}")
-    with source.block(f"if u64({name}) >= u64({length}):"):
-        refuse(source, site, f"{name}i", str(NOWHERE))
+    at = source.assign(f"{name}i", signed(index, dtype))
+    place = source.assign(name, _counted(source, name, at, dtype, length))
+    with source.when(call("u64", place) >= call("u64", length)):
+        refuse(source, site, at, Number(NOWHERE))
 
 
-def is_wrong(index: str, length: str) -> str:
-    """The expression of whether an index is to be refused."""
-    return f"({index} < -{length}) | ({index} >= {length})"
+def is_wrong(index: Expression, length: Expression) -> Expression:
+    """Whether an index is to be refused."""
+    return (index < -length) | (index >= length)
 
 
-def refuse(source: Source, site: str, index: str, position: str) -> None:
+def refuse(
+    source: KernelBuilder, site: Expression, index: Expression, position: Expression
+) -> None:
     """Statements that end the kernel because of an index."""
-    source.add(f"slots[1] = {site}")
-    source.add(f"slots[2] = {index}")
-    source.add(f"slots[3] = {position}")
-    source.add(f"return {REFUSED}")
+    for slot, value in ((1, site), (2, index), (3, position)):
+        source.evaluate(call("write_word", SLOTS, slot, value))
+    source.give_back(REFUSED)

@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
+from funcgrad.compiler.loops.language import call
+from funcgrad.compiler.nest.kernel import Kernel
 from funcgrad.compiler.nest.layout import Operand, Value, View
 from funcgrad.compiler.nest.nodes import (
     ArgFold,
@@ -29,7 +31,6 @@ from funcgrad.compiler.nest.nodes import (
     Put,
     Scan,
 )
-from funcgrad.compiler.nest.source import Kernel
 from funcgrad.compiler.nest.unroll import Memory, Names, Unroller, is_walking, places_of, reach_of
 
 MAX_ELEMENTS = 16
@@ -50,8 +51,7 @@ def is_small(node: Nest) -> bool:
 
 def generate_small(node: Nest) -> Kernel:
     """That kernel."""
-    writer = _NestUnroller(node)
-    return Kernel(writer.source.text(), writer.source.words)
+    return _NestUnroller(node).source.kernel()
 
 
 def _limit(value: Value) -> int:
@@ -156,7 +156,7 @@ class _NestUnroller(Unroller):
         index = node.operands[0]
         assert isinstance(index, View)
         self._pointer(index.value, index.value, index.offset)
-        chosen = self._new(f"load({self.pointers[index.value][0]}, 0, 0)")
+        chosen = self._new(call("load", self.pointers[index.value][0], 0, 0))
         for graph in self._arms(chosen, node.bodies):
             self._graph(graph)
             for link in self.results:

@@ -17,6 +17,7 @@ import numpy as np
 
 from funcgrad.compiler.nest.builder import Builder
 from funcgrad.compiler.nest.contractions import Contractor
+from funcgrad.compiler.nest.kernel import neutral
 from funcgrad.compiler.nest.layout import (
     Operand,
     S,
@@ -35,7 +36,6 @@ from funcgrad.compiler.nest.orders import (
     inverse,
     permuted_shape,
 )
-from funcgrad.compiler.nest.source import neutral
 from funcgrad.compiler.nest.strided import Strider
 from funcgrad.lowering import Contraction, Reduction, Reindex, Slide, WindowFold
 from funcgrad.records import dataclass

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from funcgrad.compiler.nest.codegen import MAX_EXTENT
 from funcgrad.compiler.nest.fuse import MAX_NODES, Group
+from funcgrad.compiler.nest.kernel import neutral
 from funcgrad.compiler.nest.layout import (
     Operand,
     Shape,
@@ -34,7 +35,6 @@ from funcgrad.compiler.nest.nodes import (
     readers_of,
     values_read,
 )
-from funcgrad.compiler.nest.source import neutral
 from funcgrad.lowering import Reindex
 from funcgrad.records import dataclass
 

@@ -9,10 +9,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import numpy as np
 
+from funcgrad.compiler.loops.language import (
+    Expression,
+    Number,
+    Variable,
+    all_of,
+    applied,
+    call,
+    equal,
+    sum_of,
+)
+from funcgrad.compiler.nest.kernel import KernelBuilder, Site, neutral, value_of
 from funcgrad.compiler.nest.layout import Operand, Uniform, Value, View
 from funcgrad.compiler.nest.nodes import (
     ArgFold,
@@ -32,10 +43,9 @@ from funcgrad.compiler.nest.nodes import (
     Scan,
 )
 from funcgrad.compiler.nest.places import is_wrong, refuse, resolve, resolve_or_refuse, signed
-from funcgrad.compiler.nest.source import Site, Source, neutral, written
 from funcgrad.intrinsics import expression
 
-Names = Mapping[int, str]
+Names = Mapping[int, Variable]
 """Variables that hold the elements of a value, by their place in its storage."""
 
 
@@ -106,23 +116,21 @@ class Unroller:
     """
 
     def __init__(self, memory: Memory, calls_libm: bool) -> None:
-        self.source = Source()
+        self.source = KernelBuilder()
         self.names: dict[Value, Names] = {}
         self.n_variables = 0
         self.memory = memory
         self.calls_libm = calls_libm
-        self.pointers: dict[Value, tuple[str, int]] = {}
+        self.pointers: dict[Value, tuple[Variable, int]] = {}
         self.scopes: dict[Value, int] = {}
         self.parts: dict[Value, tuple[Value, int]] = {}
         """Arrays in memory under inner names: those at the outermost level, and where."""
 
     # Variables.
 
-    def _new(self, value: str) -> str:
-        name = f"v{self.n_variables}"
+    def _new(self, value: Expression) -> Variable:
         self.n_variables += 1
-        self.source.add(f"{name} = {value}")
-        return name
+        return self.source.assign(f"v{self.n_variables - 1}", value)
 
     def _literals(self, graphs: Iterable[Graph]) -> None:
         """Scalars are read first of all, where every block sees them."""
@@ -151,14 +159,14 @@ class Unroller:
             if node.mode == "fill":
                 self.source.literal(node.fill)
 
-    def _number(self, n: int) -> str:
+    def _number(self, n: int) -> Variable:
         """A variable that holds a size or a stride."""
         return self.source.literal(np.int64(n))
 
-    def _neutral(self, node: Fold | Scan) -> str:
+    def _neutral(self, node: Fold | Scan) -> Variable:
         return self.source.literal(neutral(node.form.init, node.out.dtype))
 
-    def _elements(self, operand: Operand) -> list[str]:
+    def _elements(self, operand: Operand) -> list[Variable]:
         """Variables that hold an operand, in row-major order."""
         if isinstance(operand, Uniform):
             return [self.source.literal(operand.scalar)] * math.prod(operand.shape)
@@ -168,33 +176,32 @@ class Unroller:
     # Memory.
 
     def _pointer(self, inner: Value, outer: Value, offset: int) -> None:
-        name = f"p{len(self.pointers)}"
         scope = self.scopes.setdefault(outer.home, len(self.scopes) + 1)
-        self.pointers[inner] = name, scope
-        self.source.pointer(name, outer, offset)
+        pointer = self.source.pointer(f"p{len(self.pointers)}", outer, offset)
+        self.pointers[inner] = pointer, scope
 
-    def _load(self, pointer: str, scope: int, places: Iterable[int]) -> Names:
-        return {i: self._new(f"load({pointer}, {i}, {scope})") for i in sorted(places)}
+    def _load(self, pointer: Variable, scope: int, places: Iterable[int]) -> Names:
+        return {i: self._new(call("load", pointer, i, scope)) for i in sorted(places)}
 
-    def _walk(self, links: Iterable[Link], t: str, needs: Mapping[Value, set[int]]) -> None:
+    def _walk(self, links: Iterable[Link], t: Variable, needs: Mapping[Value, set[int]]) -> None:
         """Move on along the arrays that change from step to step, and read what is needed."""
         for link in (k for k in links if k.step and k.inner in self.pointers):
             pointer, scope = self.pointers[link.inner]
             step = self.source.word(link.step * link.inner.dtype.itemsize)
-            self.source.add(f"{pointer}_{t} = offset({pointer}, {t} * {step})")
-            self.pointers[link.inner] = f"{pointer}_{t}", scope
+            moved = self.source.assign(f"{pointer}_{t}", call("offset", pointer, t * step))
+            self.pointers[link.inner] = moved, scope
             if link.inner.maker is None:
                 places = needs.get(link.inner, set())
-                self.names[link.inner] = self._load(f"{pointer}_{t}", scope, places)
+                self.names[link.inner] = self._load(moved, scope, places)
 
-    def _store(self, value: Value, pointer: str, scope: int) -> None:
+    def _store(self, value: Value, pointer: Variable, scope: int) -> None:
         for i, name in self.names[value].items():
-            self.source.add(f"store({pointer}, {i}, {name}, {scope})")
+            self.source.store(pointer, i, name, scope)
 
     # Control flow.
 
     @contextmanager
-    def _iterations(self, node: Loop, starts: Sequence[Names]) -> Iterator[str]:
+    def _iterations(self, node: Loop, starts: Sequence[Names]) -> Iterator[Variable]:
         """A loop: its carried variables are set before it and after each iteration."""
         variables = [{i: self._new(name) for i, name in start.items()} for start in starts]
         for carry, own in zip(node.carries, variables, strict=True):
@@ -204,16 +211,16 @@ class Unroller:
         t = f"t{self.n_variables}"
         if node.length is None:
             holds = self._new(self._condition(node))
-            with self.source.repeated(t, holds):
-                yield t
+            with self.source.repeated(t, holds) as index:
+                yield index
                 self._advance(node.carries, variables)
-                self.source.add(f"{holds} = {self._condition(node)}")
+                self.source.assign(holds.name, self._condition(node))
             return
-        with self.source.iterations(t, node.length):
-            yield t
+        with self.source.iterations(t, node.length) as index:
+            yield index
             self._advance(node.carries, variables)
 
-    def _condition(self, node: Loop) -> str:
+    def _condition(self, node: Loop) -> Variable:
         self._graph(node.bodies[0])
         return self.names[node.bodies[0].outputs[0]][0]
 
@@ -224,21 +231,19 @@ class Unroller:
             for carry, own in zip(carries, variables, strict=True)
             for i, name in own.items()
         ]
-        carried = {target for target, _ in targets}
-        targets = [(a, self._new(b) if b in carried else b) for a, b in targets]
+        carried = {target.name for target, _ in targets}
+        targets = [(a, self._new(b) if b.name in carried else b) for a, b in targets]
         for target, value in targets:
-            self.source.add(f"{target} = {value}")
+            self.source.assign(target.name, value)
 
-    def _arms(self, index: str, graphs: Sequence[Graph]) -> Iterator[Graph]:
+    def _arms(self, index: Variable, graphs: Sequence[Graph]) -> Iterator[Graph]:
         """Every graph, within the block that runs if it is chosen."""
-        for i, graph in enumerate(graphs[:-1]):
-            test = f"{index} <= 0" if i == 0 else f"{index} == {i}"
-            with self.source.block(f"if {test}:"):
-                yield graph
-            self.source.add("else:")
-            self.source.depth += 1
-        yield graphs[-1]
-        self.source.depth -= len(graphs) - 1
+        with ExitStack() as stack:
+            for i, graph in enumerate(graphs[:-1]):
+                with self.source.when(index <= 0 if i == 0 else equal(index, i)):
+                    yield graph
+                stack.enter_context(self.source.otherwise())
+            yield graphs[-1]
 
     # Nodes.
 
@@ -261,7 +266,7 @@ class Unroller:
                 lambda x: f"libm_{x.name}" if x.libm in sooner else x.name
             )
         self.names[node.out] = {
-            i: self._new(written(expr, [row[i] for row in rows], dtypes, node.out.dtype))
+            i: self._new(value_of(expr, [row[i] for row in rows], dtypes, node.out.dtype))
             for i in range(count)
         }
 
@@ -275,11 +280,11 @@ class Unroller:
             i: self._folded(node, zip(row, strict=True))[-1] for i, row in enumerate(rows.tolist())
         }
 
-    def _folded(self, node: Fold | Scan, rows: Iterable[Sequence[str]]) -> list[str]:
+    def _folded(self, node: Fold | Scan, rows: Iterable[Sequence[Variable]]) -> list[Variable]:
         """All partial results, after what they begin with."""
         found = [self._neutral(node)]
         for names in rows:
-            found.append(self._new(node.form.step.format(found[-1], *names)))
+            found.append(self._new(applied(node.form.step, [found[-1], *names])))
         return found
 
     def _scan(self, node: Scan) -> None:
@@ -300,12 +305,12 @@ class Unroller:
             total = self.source.literal(node.out.dtype.type(0))
             for t in range(k):
                 x, y = a[p, i, t], b[p, t, j]
-                total = self._new(f"radd({total}, {x} * {y})" if t else f"{x} * {y}")
+                total = self._new(call("radd", total, x * y) if t else x * y)
             results.append(total)
         self.names[node.out] = dict(enumerate(results))
 
     def _copies(self, node: Copies) -> None:
-        names: dict[int, str] = {}
+        names: dict[int, Variable] = {}
         for operand, place in zip(node.operands, node.places, strict=True):
             names.update(zip(places_of(place), self._elements(operand), strict=True))
         self.names[node.out] = names
@@ -315,66 +320,68 @@ class Unroller:
     def _checked(self, node: Checked) -> None:
         length = self._number(node.length)
         assert node.equation is not None
-        known: dict[str, str] = {}
-        names = self._elements(node.operands[0])
-        for position, name in enumerate(names):
-            if name not in known:
-                at = self._new(signed(name, node.operands[0].dtype))
+        known: dict[str, Variable] = {}
+        elements = self._elements(node.operands[0])
+        for position, x in enumerate(elements):
+            if x.name not in known:
+                at = self._new(signed(x, node.operands[0].dtype))
                 site = self.source.word(Site(node.equation, node.number))
-                with self.source.block(f"if {is_wrong(at, length)}:"):
-                    refuse(self.source, site, at, str(position))
-                known[name] = self._new(f"select({at} < 0, {at} + {length}, {at})")
-        self.names[node.out] = {i: known[name] for i, name in enumerate(names)}
+                with self.source.when(is_wrong(at, length)):
+                    refuse(self.source, site, at, Number(position))
+                known[x.name] = self._new(call("select", at < 0, at + length, at))
+        self.names[node.out] = {i: known[x.name] for i, x in enumerate(elements)}
 
     def _resolved(
         self, node: Pick | Put, indices: Sequence[Operand]
-    ) -> Iterator[tuple[tuple[str, ...], str]]:
+    ) -> Iterator[tuple[tuple[str, ...], Variable | None]]:
         """For every index: the place along every axis, and whether there is one."""
-        known: dict[tuple[int, str], tuple[str, str]] = {}
-        tests: dict[tuple[str, ...], str] = {}
-        for names in zip(*map(self._elements, indices), strict=True):
+        known: dict[tuple[int, str], tuple[str, Expression | None]] = {}
+        tests: dict[tuple[str, ...], Variable | None] = {}
+        for elements in zip(*map(self._elements, indices), strict=True):
             found = []
-            for k, name in enumerate(names):
-                if (k, name) not in known:
-                    known[k, name] = self._place(node, k, name, indices[k])
-                found.append(known[k, name])
+            for k, x in enumerate(elements):
+                if (k, x.name) not in known:
+                    known[k, x.name] = self._place(node, k, x, indices[k])
+                found.append(known[k, x.name])
             places = tuple(place for place, _ in found)
             if places not in tests:
-                asked = [f"({test})" for _, test in found if test]
-                tests[places] = self._new(" & ".join(asked)) if asked else ""
+                asked = [test for _, test in found if test is not None]
+                tests[places] = self._new(all_of(asked)) if asked else None
             yield places, tests[places]
 
-    def _place(self, node: Pick | Put, k: int, name: str, index: Operand) -> tuple[str, str]:
-        """The place of one of its integers, and a test of whether it exists."""
+    def _place(
+        self, node: Pick | Put, k: int, x: Variable, index: Operand
+    ) -> tuple[str, Expression | None]:
+        """The variable of the place of one of its integers, and a test of whether it exists."""
         place, length = f"v{self.n_variables}", self._number(node.lengths[k])
         self.n_variables += 1
         site = node.sites[k] if node.sites else None
         if site is not None:
             number = self.source.word(site)
-            resolve_or_refuse(self.source, place, name, index.dtype, length, number)
-            return place, ""
-        return place, resolve(self.source, node.mode, place, name, index.dtype, length)
+            resolve_or_refuse(self.source, place, x, index.dtype, length, number)
+            return place, None
+        return place, resolve(self.source, node.mode, place, x, index.dtype, length)
 
-    def _chosen(self, number: str, names: Sequence[str]) -> str:
+    def _chosen(self, number: Variable, choices: Sequence[Variable]) -> Variable:
         """The variable of a number; the first one where there is none."""
-        found, *others = names
-        for i, name in enumerate(others, 1):
-            if name != found:
-                found = self._new(f"select({number} == {i}, {name}, {found})")
+        found, *others = choices
+        for i, x in enumerate(others, 1):
+            if x.name != found.name:
+                found = self._new(call("select", equal(number, i), x, found))
         return found
 
-    def _counted(self, places: Sequence[str], lengths: Sequence[int]) -> str:
+    def _counted(self, places: Sequence[str], lengths: Sequence[int]) -> Variable:
         """The row-major number of a place."""
-        number = "i64(0)"
+        number: Expression = call("i64", 0)
         for place, n in zip(places, lengths, strict=True):
-            number = f"({number}) * {n} + {place}"
+            number = number * n + Variable(place)
         return self._new(number)
 
     def _pick(self, node: Pick) -> None:
         table, *indices = node.operands
         assert isinstance(table, View)
-        results: dict[int, str] = {}
-        firsts: dict[tuple[str, ...], str] = {}
+        results: dict[int, Variable] = {}
+        firsts: dict[tuple[str, ...], Variable] = {}
         in_memory = self.memory.holds(table)
         rows = places_of(table) if in_memory else reach_of(table, node).tolist()
         for i, (row, (places, test)) in enumerate(
@@ -384,48 +391,50 @@ class Unroller:
                 if places not in firsts:
                     firsts[places] = self._address(table, node.steps, places, test)
                 pointer, scope = self._memory_of(table)[:2]
-                name = self._new(f"load({pointer}, {firsts[places]} + {row}, {scope})")
+                x = self._new(call("load", pointer, firsts[places] + row, scope))
             else:
                 if places not in firsts:
                     firsts[places] = self._counted(places, node.lengths)
-                name = self._chosen(firsts[places], [self.names[table.value][k] for k in row])
-            if test:
-                name = self._new(f"select({test}, {name}, {self.source.literal(node.fill)})")
-            results[i] = name
+                x = self._chosen(firsts[places], [self.names[table.value][k] for k in row])
+            if test is not None:
+                x = self._new(call("select", test, x, self.source.literal(node.fill)))
+            results[i] = x
         self.names[node.out] = results
 
-    def _memory_of(self, x: View) -> tuple[str, int, int]:
+    def _memory_of(self, x: View) -> tuple[Variable, int, int]:
         """Pointer and scope of an array in memory, and its first element from there."""
         root, start = self.parts.get(x.value, (x.value, 0))
         return *self.pointers[root], start
 
-    def _address(self, x: View, steps: Sequence[int], places: Sequence[str], test: str) -> str:
+    def _address(
+        self, x: View, steps: Sequence[int], places: Sequence[str], test: Variable | None
+    ) -> Variable:
         """How many elements it is in memory to some places along axes; nothing is read outside."""
-        terms = [str(self._memory_of(x)[2])]
-        for place, step in zip(places, steps, strict=True):
-            inside = self._new(f"select({test}, {place}, 0)") if test else place
-            terms.append(f"{inside} * {self._number(step)}")
-        return self._new(f"i64({' + '.join(terms)})")
+        terms: list[Expression] = [Number(self._memory_of(x)[2])]
+        for place, step in zip(map(Variable, places), steps, strict=True):
+            inside = place if test is None else self._new(call("select", test, place, 0))
+            terms.append(inside * self._number(step))
+        return self._new(call("i64", sum_of(terms)))
 
     def _put(self, node: Put) -> None:
         x, updates, *indices = node.operands
-        state, names = self._elements(x), self._elements(updates)
-        flags: dict[tuple[tuple[str, ...], int], str] = {}
-        numbers: dict[tuple[str, ...], str] = {}
+        state, given = self._elements(x), self._elements(updates)
+        flags: dict[tuple[tuple[str, ...], int], Variable] = {}
+        numbers: dict[tuple[str, ...], Variable] = {}
         rows = reach_of(node.target, node).tolist()
-        resolved = self._resolved(node, indices) if indices else [((), "")] * len(names)
-        for name, row, (places, test) in zip(names, rows, resolved, strict=True):
-            if places not in numbers:
-                numbers[places] = self._counted(places, node.lengths) if places else ""
+        resolved = self._resolved(node, indices) if indices else [((), None)] * len(given)
+        for update, row, (places, test) in zip(given, rows, resolved, strict=True):
+            if places and places not in numbers:
+                numbers[places] = self._counted(places, node.lengths)
             for r, i in enumerate(row):
-                value = self._new(node.step.format(state[i], name))
+                value = self._new(applied(node.step, [state[i], update]))
                 if not places:
                     state[i] = value
                     continue
                 if (places, r) not in flags:
-                    is_here = f"({numbers[places]} == {r})" + (f" & {test}" if test else "")
-                    flags[places, r] = self._new(is_here)
-                state[i] = self._new(f"select({flags[places, r]}, {value}, {state[i]})")
+                    is_here = equal(numbers[places], r)
+                    flags[places, r] = self._new(is_here if test is None else is_here & test)
+                state[i] = self._new(call("select", flags[places, r], value, state[i]))
         self.names[node.out] = dict(enumerate(state))
 
     def _argfold(self, node: ArgFold) -> None:
@@ -434,11 +443,11 @@ class Unroller:
         lines = np.moveaxis(names, node.form.axis, -1).reshape(-1, x.shape[node.form.axis])
         results = []
         for first, *rest in lines.tolist():
-            best, place = first, self._new("i64(0)")
-            for i, name in enumerate(rest, 1):
-                is_new = self._new(node.form.better.format(name, best))
-                best = self._new(f"select({is_new}, {name}, {best})")
-                place = self._new(f"select({is_new}, {i}, {place})")
+            best, place = first, self._new(call("i64", 0))
+            for i, x_i in enumerate(rest, 1):
+                is_new = self._new(applied(node.form.better, [x_i, best]))
+                best = self._new(call("select", is_new, x_i, best))
+                place = self._new(call("select", is_new, i, place))
             results.append(place)
         self.names[node.out] = dict(enumerate(results))
 
@@ -458,7 +467,7 @@ class Unroller:
         """A loop along arrays that are variables: one iteration after the other."""
         assert node.length is not None
         state = [self._initial(c.initial, c.now) for c in node.carries]
-        stacked: dict[Value, dict[int, str]] = {}
+        stacked: dict[Value, dict[int, Variable]] = {}
         for t in range(node.length):
             for carry, names in zip(node.carries, state, strict=True):
                 self.names[carry.now] = names
@@ -481,8 +490,8 @@ class Unroller:
         for link in node.links:
             if link.inner.maker is None:
                 self._alias(link, 0)
-        results: dict[Value, dict[int, str]] = {
-            out: {i: f"r{self.n_variables}_{k}_{i}" for i in range(math.prod(out.shape))}
+        results: dict[Value, dict[int, Variable]] = {
+            out: {i: Variable(f"r{self.n_variables}_{k}_{i}") for i in range(math.prod(out.shape))}
             for k, out in enumerate(node.outs)
         }
         self.n_variables += 1
@@ -490,8 +499,8 @@ class Unroller:
         for graph in self._arms(self._elements(node.operands[0])[0], node.bodies):
             self._graph(graph)
             for value in graph.outputs:
-                for i, name in self.names[value].items():
-                    self.source.add(f"{results[outer[value]][i]} = {name}")
+                for i, x in self.names[value].items():
+                    self.source.assign(results[outer[value]][i].name, x)
         self.names.update(results)
 
     def _alias(self, link: Link, t: int) -> None:

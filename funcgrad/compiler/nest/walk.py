@@ -9,21 +9,31 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from funcgrad.compiler.loops.language import Expression, Number, Variable, call
+from funcgrad.compiler.nest.kernel import BLOCK, KernelBuilder
 from funcgrad.compiler.nest.layout import Operand, Shape, Uniform
-from funcgrad.compiler.nest.source import BLOCK, Source
 from funcgrad.records import dataclass
+
+Span = tuple[Expression, Expression]
+"""Where indices begin and end."""
+
+FIRST = Number(0)
+"""The index of a pointer's own element."""
 
 
 class Cursor:
     """An operand: the pointer to its current elements, and the index from there."""
 
-    def __init__(self, source: Source, operand: Operand, name: str, scope: int) -> None:
+    def __init__(self, source: KernelBuilder, operand: Operand, name: str, scope: int) -> None:
+        self.source = source
         self.dtype = operand.dtype
         self.name = name
         self.scope = scope
-        self.pointer = name
-        self.index = "0"
-        self.literal = ""
+        self.pointer: Expression = Variable(name)
+        self.index: Expression = FIRST
+        self.lines: dict[str, Expression] = {}
+        """The pointers of several lines that are walked together, by their names."""
+        self.literal: Expression | None = None
         if isinstance(operand, Uniform):
             self.literal = source.literal(operand.scalar)
             self.strides: tuple[int, ...] = (0,) * len(operand.shape)
@@ -31,12 +41,22 @@ class Cursor:
             self.strides = operand.strides
             source.pointer(name, operand.value.home, operand.offset)
 
-    def load(self, line: str = "") -> str:
+    def load(self, line: str = "") -> Expression:
         """The current element; of one of several lines (`Walk.together`) by its name."""
-        return self.literal or f"load({self.pointer.format(line)}, {self.index}, {self.scope})"
+        if self.literal is not None:
+            return self.literal
+        return call("load", self.lines.get(line, self.pointer), self.index, self.scope)
 
-    def store(self, value: str, line: str = "") -> str:
-        return f"store({self.pointer.format(line)}, {self.index}, {value}, {self.scope})"
+    def store(self, value: Expression | float, line: str = "") -> None:
+        """Write the current element, likewise."""
+        self.source.store(self.lines.get(line, self.pointer), self.index, value, self.scope)
+
+    def move(self, name: str, nbytes: Expression) -> None:
+        """Go on to elements some bytes further; those of lines get no names."""
+        if self.lines:
+            self.lines = {k: call("offset", p, nbytes) for k, p in self.lines.items()}
+        else:
+            self.pointer = self.source.assign(name, call("offset", self.pointer, nbytes))
 
 
 @dataclass
@@ -46,17 +66,13 @@ class Loop:
     variable: str
     size: int
     strides: tuple[int, ...]
-    length: str = ""
+    begin: Expression = FIRST
+    end: Expression = FIRST
 
     @property
-    def end(self) -> str:
-        """Where it ends."""
-        return self.length.rpartition(", ")[2]
-
-    @property
-    def begin(self) -> str:
-        """Where it begins."""
-        return self.length.rpartition(", ")[0] or "0"
+    def index(self) -> Variable:
+        """The variable of its index."""
+        return Variable(self.variable)
 
 
 class Walk:
@@ -74,7 +90,7 @@ class Walk:
 
     def __init__(
         self,
-        source: Source,
+        source: KernelBuilder,
         prefix: str,
         shape: Shape,
         moved: Sequence[tuple[Cursor, Sequence[int]]],
@@ -89,10 +105,12 @@ class Walk:
             self._add(prefix, size, tuple(strides[axis] for _, strides in moved))
         if is_outermost and not self.loops:
             self.loops.append(Loop(f"{prefix}0", 1, (0,) * len(moved)))
-        self.steps: dict[tuple[str, int], str] = {}
+        self.steps: dict[tuple[str, int], Expression] = {}
         for i, loop in enumerate(self.loops):
-            is_first = is_outermost and i == 0
-            loop.length = "begin, end" if is_first else self._word(f"n_{loop.variable}", loop.size)
+            if is_outermost and i == 0:
+                loop.begin, loop.end = Variable("begin"), Variable("end")
+            else:
+                loop.end = self._word(f"n_{loop.variable}", loop.size)
             for k, (cursor, step) in enumerate(zip(self.cursors, loop.strides, strict=True)):
                 if step and not self._is_unit(loop, step):
                     nbytes = step * cursor.dtype.itemsize
@@ -108,9 +126,8 @@ class Walk:
                 return
         self.loops.append(Loop(f"{prefix}{len(self.loops)}", size, strides))
 
-    def _word(self, name: str, value: int) -> str:
-        self.source.add(f"{name} = {self.source.word(value)}")
-        return name
+    def _word(self, name: str, value: int) -> Expression:
+        return self.source.assign(name, self.source.word(value))
 
     def _is_unit(self, loop: Loop, step: int) -> bool:
         return step == 1 and loop is self.loops[-1]
@@ -121,28 +138,23 @@ class Walk:
         return self.loops[0].size
 
     @contextmanager
-    def over(self, loop: Loop, span: str = "") -> Iterator[None]:
+    def over(self, loop: Loop, span: Span | None = None) -> Iterator[None]:
         """One loop."""
-        saved = [(cursor.pointer, cursor.index) for cursor in self.cursors]
+        saved = [(cursor.pointer, cursor.lines, cursor.index) for cursor in self.cursors]
         counter = f"{loop.variable}_left" if self.is_reverse else loop.variable
-        with self.source.block(f"for {counter} in range({span or loop.length}):"):
+        with self.source.loop(counter, *(span or (loop.begin, loop.end))) as left:
             if self.is_reverse:
-                self.source.add(f"{loop.variable} = {loop.length} - 1 - {counter}")
+                self.source.assign(loop.variable, loop.end - 1 - left)
             for k, (cursor, step) in enumerate(zip(self.cursors, loop.strides, strict=True)):
                 if self._is_unit(loop, step):
                     self._settle(cursor, loop)
-                    cursor.index = loop.variable
+                    cursor.index = loop.index
                 elif step:
-                    name = f"{cursor.name}_{loop.variable}"
-                    move = f"{loop.variable} * {self.steps[loop.variable, k]}"
-                    if "{}" in cursor.pointer:  # of several lines
-                        cursor.pointer = f"offset({cursor.pointer}, {move})"
-                        continue
-                    self.source.add(f"{name} = offset({cursor.pointer}, {move})")
-                    cursor.pointer = name
+                    move = loop.index * self.steps[loop.variable, k]
+                    cursor.move(f"{cursor.name}_{loop.variable}", move)
             yield
-        for cursor, (pointer, index) in zip(self.cursors, saved, strict=True):
-            cursor.pointer, cursor.index = pointer, index
+        for cursor, state in zip(self.cursors, saved, strict=True):
+            cursor.pointer, cursor.lines, cursor.index = state
 
     @contextmanager
     def together(self, loop: Loop, lines: Sequence[str]) -> Iterator[None]:
@@ -153,43 +165,44 @@ class Walk:
             lines: What the names of each line's variables end with.
         """
         source, n = self.source, len(lines)
-        source.add(f"whole = {loop.end} - ({loop.end} - {loop.begin}) % {n}")
+        whole = source.assign("whole", loop.end - (loop.end - loop.begin) % n)
         saved = [(cursor.pointer, cursor.index) for cursor in self.cursors]
         for cursor, step in zip(self.cursors, loop.strides, strict=True):
             if step:
                 self._settle(cursor, loop)
-        with source.block(f"for {loop.variable} in range({loop.begin}, whole, {n}):"):
+        with source.loop(loop.variable, loop.begin, whole, n):
             for k, (cursor, step) in enumerate(zip(self.cursors, loop.strides, strict=True)):
                 if not step:
                     continue
                 for r, line in enumerate(lines):
-                    place = f"{loop.variable} + {r}"
-                    moved = f"advance({cursor.pointer}, {place})"
+                    place = loop.index + r
+                    moved = call("advance", cursor.pointer, place)
                     if not self._is_unit(loop, step):
-                        steps = self.steps[loop.variable, k]
-                        moved = f"offset({cursor.pointer}, ({place}) * {steps})"
-                    source.add(f"{cursor.name}{line} = {moved}")
-                cursor.pointer, cursor.index = f"{cursor.name}{{}}", "0"
+                        nbytes = place * self.steps[loop.variable, k]
+                        moved = call("offset", cursor.pointer, nbytes)
+                    cursor.lines[line] = source.assign(f"{cursor.name}{line}", moved)
+                cursor.index = FIRST
             yield
         for cursor, (pointer, index) in zip(self.cursors, saved, strict=True):
-            cursor.pointer, cursor.index = pointer, index
+            cursor.pointer, cursor.lines, cursor.index = pointer, {}, index
 
     @contextmanager
-    def blocks(self, loop: Loop, length: int = BLOCK) -> Iterator[None]:
-        """One loop, from ``q`` to ``stop`` each time."""
-        with self.source.block(f"for q in range({loop.begin}, {loop.end}, {length}):"):
-            self.source.add(f"stop = minimum(q + {length}, {loop.end})")
-            yield
+    def blocks(self, loop: Loop, length: int = BLOCK) -> Iterator[Span]:
+        """One loop in blocks: the span of each."""
+        with self.source.loop("q", loop.begin, loop.end, length) as q:
+            stop = self.source.assign("stop", call("minimum", q + length, loop.end))
+            yield q, stop
 
     def _settle(self, cursor: Cursor, loop: Loop) -> None:
         """Make room for another index."""
-        if cursor.index != "0":
-            name = f"{cursor.name}_{loop.variable}"
-            self.source.add(f"{name} = advance({cursor.pointer}, {cursor.index})")
-            cursor.pointer = name
+        if cursor.index is not FIRST:
+            advanced = call("advance", cursor.pointer, cursor.index)
+            cursor.pointer = self.source.assign(f"{cursor.name}_{loop.variable}", advanced)
 
     @contextmanager
-    def inside(self, loops: Sequence[Loop] | None = None, span: str = "") -> Iterator[None]:
+    def inside(
+        self, loops: Sequence[Loop] | None = None, span: Span | None = None
+    ) -> Iterator[None]:
         """All loops, or some of them from the outside in; the first one over a part of it."""
         loops = self.loops if loops is None else loops
         if not loops:
@@ -198,9 +211,9 @@ class Walk:
         with self.over(loops[0], span), self.inside(loops[1:]):
             yield
 
-    def number(self) -> str:
+    def number(self) -> Expression:
         """The row-major number of the current index."""
-        number = self.loops[0].variable if self.loops else "i64(0)"
+        number: Expression = self.loops[0].index if self.loops else call("i64", 0)
         for loop in self.loops[1:]:
-            number = f"({number}) * {loop.length} + {loop.variable}"
+            number = number * loop.end + loop.index
         return number

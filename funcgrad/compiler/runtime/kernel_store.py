@@ -1,8 +1,9 @@
 """Native code below the code generator: kernels, the executor, matrix products, and their cache.
 
-A kernel is source text; `kernel_address` gives the address of its native code from memory, else
-from disk, else by compiling it (`native.translate`, then `native.llvm_backend`). Importing this
-file loads neither: a process that finds all its kernels on disk never imports llvmlite.
+`compile_kernels` gives the addresses of the native code of functions of the loop language, from
+memory, else from disk, else by compiling them (`native.translate`, then `native.llvm_backend`).
+Importing this file loads neither: a process that finds all its kernels on disk never imports
+llvmlite.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 from functools import cache
@@ -25,6 +26,7 @@ import numpy as np
 from funcgrad import environment
 from funcgrad.compiler.abi import ABI, CONTROL_WORDS
 from funcgrad.compiler.foreign import LETTERS
+from funcgrad.compiler.loops.language import Function
 from funcgrad.compiler.native import fourier, gemm, strided
 from funcgrad.compiler.native.assembly import Code
 from funcgrad.compiler.native.small_in_lanes import InLanes
@@ -99,44 +101,36 @@ def _count(origin: str, is_kernel: bool = True) -> None:
         setattr(tally, origin, getattr(tally, origin) + 1)
 
 
-def kernel_address(source: str) -> int:
-    """The native code of a kernel.
+def compile_kernels(functions: Sequence[Function], codes: Sequence[Code] = ()) -> dict[str, int]:
+    """The native code of kernels; what has to be compiled is compiled side by side.
 
     Args:
-        source: Text of ``def kernel(slots, args): ...``.
-
-    Returns:
-        The address of ``int64 kernel(int64* slots, int64* args)``, valid until the process ends.
-
-    Raises:
-        CompilerError: The source does not compile.
-    """
-    return compile_kernels([source])[0]
-
-
-def compile_kernels(sources: Sequence[str], codes: Sequence[Code] = ()) -> list[int]:
-    """`kernel_address` of several sources; what has to be compiled is compiled side by side.
-
-    Args:
-        sources: The kernels.
+        functions: The kernels.
         codes: What else the program is going to ask for by `code_address`. It comes first: LLVM
             is busy with it while kernels are translated.
+
+    Returns:
+        For the text of every kernel the address of ``int64 kernel(int64* slots, int64* args)``,
+        valid until the process ends.
+
+    Raises:
+        CompilerError: A kernel does not compile.
     """
-    missing = [source for source in sources if source not in _ADDRESSES]
-    for _ in range(len(sources) - len(missing)):
+    missing = [function for function in functions if function.text not in _ADDRESSES]
+    for _ in range(len(functions) - len(missing)):
         _count("memory_hits")
-    builds = [_Build(code.text, code) for code in codes if code.text not in _ADDRESSES]
+    builds: list[_Build] = [_CodeBuild(code) for code in codes if code.text not in _ADDRESSES]
     # The longest first, so that none is left to be compiled alone when the others are there.
-    kind = _NumbaBuild if _is_by_numba() else _Build
-    builds += [kind(source) for source in sorted(missing, key=len, reverse=True)]
+    missing.sort(key=lambda function: len(function.text), reverse=True)
+    builds += map(_NumbaBuild if _is_by_numba() else _KernelBuild, missing)
     if builds:
         _build(builds)
-    return [_ADDRESSES[source] for source in sources]
+    return {function.text: _ADDRESSES[function.text] for function in functions}
 
 
-def code_size(sources: Sequence[str]) -> int:
+def code_size(texts: Iterable[str]) -> int:
     """Bytes of the object files of kernels that were compiled or loaded."""
-    return sum(_SIZES[source] for source in sources)
+    return sum(_SIZES[text] for text in texts)
 
 
 def loaded() -> tuple[int, int]:
@@ -150,7 +144,7 @@ def loaded() -> tuple[int, int]:
 def code_address(code: Code) -> int:
     """The native code of LLVM assembly."""
     if code.text not in _ADDRESSES:
-        _build([_Build(code.text, code)])
+        _build([_CodeBuild(code)])
     return _ADDRESSES[code.text]
 
 
@@ -316,18 +310,24 @@ class _Build:
     """A text on its way to native code.
 
     Args:
-        text: The source of a kernel, or LLVM assembly.
-        written: What the assembly is; by default the text is a kernel, from which the name of its
-            native function is made.
+        text: What the code is looked up by, in memory and, as a digest, on disk.
+        symbol: The name of the native function; by default it is made from the text.
+
+    Attributes:
+        is_kernel: Whether it counts among the kernels of a program.
     """
 
-    def __init__(self, text: str, written: Code | None = None) -> None:
+    is_kernel = True
+
+    def __init__(self, text: str, symbol: str = "") -> None:
         self.text = text
-        self.written = written
-        self.is_kernel = written is None
         self.digest = digest(text.encode())
-        self.symbol = f"fg_{self.digest[:32]}" if written is None else written.symbol
+        self.symbol = symbol or f"fg_{self.digest[:32]}"
         self.seconds = 0.0
+
+    def _emission(self) -> Any:
+        """Start to make the object file."""
+        raise NotImplementedError
 
     def begin(self) -> None:
         """Read the object file from disk if it is there, else start to compile it."""
@@ -347,15 +347,6 @@ class _Build:
             with self._reported():
                 self.emission = self._emission()
         self.seconds += time.perf_counter() - start
-
-    def _emission(self) -> Any:
-        native = _native()
-        if self.written is not None:
-            is_brief = self.written.is_brief
-            return native.Emission(self.text, native.Effort["BRIEF" if is_brief else "NONE"])
-        assembly, is_in_vectors = _frontend().translate(self.text, self.symbol)
-        effort = native.Effort.VECTORS if is_in_vectors else native.Effort.ALL
-        return native.Emission(assembly, effort)
 
     def finish(self) -> None:
         """Wait for the object file, keep it, and link it into the process."""
@@ -386,22 +377,50 @@ class _Build:
             ) from error
 
 
-class _NumbaBuild(_Build):
+class _CodeBuild(_Build):
+    """LLVM assembly on its way to native code."""
+
+    is_kernel = False
+
+    def __init__(self, code: Code) -> None:
+        super().__init__(code.text, code.symbol)
+        self.is_brief = code.is_brief
+
+    def _emission(self) -> Any:
+        native = _native()
+        return native.Emission(self.text, native.Effort["BRIEF" if self.is_brief else "NONE"])
+
+
+class _KernelBuild(_Build):
+    """A kernel on its way to native code."""
+
+    def __init__(self, function: Function) -> None:
+        super().__init__(function.text)
+        self.function = function
+
+    def _emission(self) -> Any:
+        native = _native()
+        assembly, is_in_vectors = _frontend().translate(self.function, self.symbol)
+        effort = native.Effort.VECTORS if is_in_vectors else native.Effort.ALL
+        return native.Emission(assembly, effort)
+
+
+class _NumbaBuild(_KernelBuild):
     """A kernel on its way to native code by `numba.njit`; nothing of it is kept on disk."""
 
     def begin(self) -> None:
         """Compile it."""
         start = time.perf_counter()
         with self._reported():
-            self.function = _numba_path().compile_kernel(self.text)
+            self.compiled = _numba_path().compile_kernel(self.function)
         self.seconds += time.perf_counter() - start
 
     def finish(self) -> None:
         """Let it live as long as the process."""
         _count("compiled")
-        _BY_NUMBA.append(self.function)
+        _BY_NUMBA.append(self.compiled)
         _SIZES[self.text] = 0  # Numba does not tell
-        _ADDRESSES[self.text] = self.function.address
+        _ADDRESSES[self.text] = self.compiled.address
         _STATS.log.append((self.digest, self.seconds))
 
 

@@ -24,9 +24,9 @@ from funcgrad.compiler.foreign import (
 from funcgrad.compiler.native.assembly import Code
 from funcgrad.compiler.native.selection import selection_code
 from funcgrad.compiler.native.small_in_lanes import MOST_IN_LANES
+from funcgrad.compiler.nest.kernel import Site
 from funcgrad.compiler.nest.layout import Value, View
 from funcgrad.compiler.nest.nodes import Routine, values_read
-from funcgrad.compiler.nest.source import Site
 from funcgrad.compiler.nest.split import part_ranges
 from funcgrad.compiler.runtime import fourier, kernel_store
 from funcgrad.compiler.runtime.executable import Step, lanes_of, scratch_words, step_of

@@ -1,0 +1,161 @@
+"""Loop-invariant code motion.
+
+``hoist : function -> function``. What does not vary in a loop is computed once, before it:
+statements whose operands the loop does not assign, and what does not vary inside of statements that
+do.
+
+This is not left to LLVM, for two reasons. A formula may hold a branch (libm for rare arguments),
+and LLVM moves no branches. And LLVM's loop vectoriser asks of every instruction in a loop whether
+it is uniform, by following its operands along every path: in a chain of formulas on an invariant
+number, whose instructions use each other more than once, there are exponentially many. It must not
+get to see one.
+
+What is moved can be computed at any time: words without side effects neither trap nor read memory.
+A loop that does not run at all has then computed a few numbers in vain.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+
+from funcgrad.compiler.loops.language import (
+    SLOTS,
+    Apply,
+    Assign,
+    Body,
+    Evaluate,
+    Expression,
+    For,
+    Function,
+    If,
+    Statement,
+    Variable,
+    While,
+    rebuilt,
+)
+
+
+def hoist(function: Function, is_pure: Callable[[str], bool]) -> Function:
+    """A kernel with what does not vary moved out of its loops.
+
+    Args:
+        function: The kernel.
+        is_pure: Whether the word of a name neither reads nor writes memory.
+    """
+    return Function(_Hoister(function, is_pure).treated(function.body))
+
+
+class _Hoister:
+    def __init__(self, function: Function, is_pure: Callable[[str], bool]) -> None:
+        self.is_pure = is_pure
+        self.assignments = Counter(_assigned(function.body))
+        self.n_moved = 0
+
+    def treated(self, body: Body) -> list[Statement]:
+        """Statements, with all loops among them hoisted out of, inner ones first."""
+        treated: list[Statement] = []
+        for statement in body:
+            match statement:
+                case If(test, inner, otherwise):
+                    treated.append(If(test, self.treated(inner), self.treated(otherwise)))
+                case For(index, start, stop, step, inner, is_seldom):
+                    loop = _Loop(self, [index], self.treated(inner))
+                    treated += loop.moved
+                    treated.append(For(index, start, stop, step, loop.body, is_seldom))
+                case While(test, inner):
+                    loop = _Loop(self, [], self.treated(inner))
+                    treated += loop.moved
+                    treated.append(While(test, loop.body))
+                case _:
+                    treated.append(statement)
+        return treated
+
+    def new_name(self) -> str:
+        self.n_moved += 1
+        return f"h{self.n_moved}"
+
+
+class _Loop:
+    """Takes what does not vary out of one loop, whose inner loops are treated already.
+
+    Attributes:
+        moved: What goes before the loop.
+        body: What stays.
+    """
+
+    def __init__(self, hoister: _Hoister, indices: Iterable[str], body: Body) -> None:
+        self.hoister = hoister
+        self.moved: list[Statement] = []
+        self.varying = {*indices, *_assigned(body)}
+        self.known: dict[int, bool] = {}
+        self.body = self._kept(body)
+
+    def _kept(self, body: Body) -> list[Statement]:
+        return [kept for statement in body if (kept := self._treated(statement)) is not None]
+
+    def _treated(self, statement: Statement) -> Statement | None:
+        """A statement without what does not vary in it; nothing if it is moved."""
+        match statement:
+            case Assign(name, value):
+                if self.hoister.assignments[name] == 1 and self._is_invariant(value):
+                    self.varying.discard(name)
+                    self.known.clear()
+                    self.moved.append(statement)
+                    return None
+                found = self._named(value)
+                return statement if found is value else Assign(name, found)
+            case Evaluate(value) if value.word != "write_word":  # which only cold paths do
+                found = self._named(value)
+                assert isinstance(found, Apply)
+                return statement if found is value else Evaluate(found)
+            case If(test, inner, otherwise):
+                test = self._named(test)
+                return If(test, self._kept(inner), self._kept(otherwise))
+        return statement
+
+    def _named(self, value: Expression) -> Expression:
+        """A value, of which what does not vary has names of its own."""
+        if not self._is_invariant(value) or not _is_computed(value):
+            return rebuilt(value, self._named)
+        name = self.hoister.new_name()
+        self.moved.append(Assign(name, value))
+        return Variable(name)
+
+    def _is_invariant(self, value: Expression) -> bool:
+        """Asked of an expression, and then of its parts: one answer for each."""
+        if isinstance(value, Variable):
+            return value.name not in self.varying
+        if not isinstance(value, Apply):
+            return True
+        found = self.known.get(id(value))
+        if found is None:
+            found = self._is_pure(value) and all(map(self._is_invariant, value.operands))
+            self.known[id(value)] = found
+        return found
+
+    def _is_pure(self, value: Apply) -> bool:
+        if value.word == "read_word":
+            return value.operands[0] is not SLOTS
+        return self.hoister.is_pure(value.word)
+
+
+def _is_computed(value: Expression) -> bool:
+    """Whether a value is more than a variable, a number or a word of the arguments."""
+    return isinstance(value, Apply) and value.word != "read_word"
+
+
+def _assigned(body: Body) -> Iterator[str]:
+    """The names that statements assign, once for each assignment."""
+    for statement in body:
+        match statement:
+            case Assign(name, _):
+                yield name
+            case For(index, body=inner):
+                yield index
+                yield from _assigned(inner)
+            case While(_, inner):
+                yield from _assigned(inner)
+            case If(_, inner, otherwise):
+                yield from _assigned(inner)
+                yield from _assigned(otherwise)

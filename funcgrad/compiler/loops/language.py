@@ -1,0 +1,428 @@
+"""The loop language: expressions, statements and functions, as data.
+
+A kernel is a `Function`: statements over variables, in which every operation applies a word to
+expressions. The words are the intrinsics and the accesses to memory, which `native.vocabulary`
+types and makes instructions of; the language knows none of them but those that operators stand for.
+Python's operators make expressions: ``x + 1`` is the sum of a variable and one. Expressions and
+statements are not changed once they are made; a pass makes new ones.
+
+``str`` of an expression, and `Function.text`, is how people read them. The text is a Python
+function, which also is the name of a kernel in memory and, as a digest, on disk: two functions
+that have the same text are the same.
+
+Left out: what a word means (`native.vocabulary`), and the types of variables
+(`native.signatures`).
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+
+from funcgrad.forking import cached_property
+from funcgrad.intrinsics import OPERATORS
+
+Given = "Expression | int | float"
+"""What operators take: expressions, and numbers, which stand for themselves."""
+
+
+class Expression:
+    """A value; operators make others of it."""
+
+    __slots__ = ()
+
+    def __add__(self, other: Expression | float) -> Expression:
+        return call("add", self, other)
+
+    def __radd__(self, other: float) -> Expression:
+        return call("add", other, self)
+
+    def __sub__(self, other: Expression | float) -> Expression:
+        return call("subtract", self, other)
+
+    def __rsub__(self, other: float) -> Expression:
+        return call("subtract", other, self)
+
+    def __mul__(self, other: Expression | float) -> Expression:
+        return call("multiply", self, other)
+
+    def __rmul__(self, other: float) -> Expression:
+        return call("multiply", other, self)
+
+    def __mod__(self, other: Expression | float) -> Expression:
+        return call("remainder", self, other)
+
+    def __and__(self, other: Expression | float) -> Expression:
+        return call("bitwise_and", self, other)
+
+    def __or__(self, other: Expression | float) -> Expression:
+        return call("bitwise_or", self, other)
+
+    def __lt__(self, other: Expression | float) -> Expression:
+        return call("less", self, other)
+
+    def __le__(self, other: Expression | float) -> Expression:
+        return call("less_equal", self, other)
+
+    def __gt__(self, other: Expression | float) -> Expression:
+        return call("greater", self, other)
+
+    def __ge__(self, other: Expression | float) -> Expression:
+        return call("greater_equal", self, other)
+
+    def __neg__(self) -> Expression:
+        return call("negative", self)
+
+    def __invert__(self) -> Expression:
+        return call("logical_not", self)
+
+    def __bool__(self) -> bool:
+        raise TypeError("an expression of a kernel has no value before the kernel runs")
+
+
+class Variable(Expression):
+    """The value of a variable."""
+
+    __match_args__ = ("name",)
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Number(Expression):
+    """A number that is written down: an integer, a float or a flag of Python."""
+
+    __match_args__ = ("value",)
+    __slots__ = ("value",)
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    def __str__(self) -> str:
+        return repr(self.value)
+
+
+class Apply(Expression):
+    """The value of a word at others.
+
+    Attributes:
+        word: Its name.
+        operands: What it is applied to.
+    """
+
+    __match_args__ = ("word", "operands")
+    __slots__ = ("operands", "word")
+
+    def __init__(self, word: str, operands: tuple[Expression, ...]) -> None:
+        self.word = word
+        self.operands = operands
+
+    def __str__(self) -> str:
+        symbol = _SYMBOLS.get(self.word)
+        if symbol is not None and len(self.operands) == 2:
+            left, right = map(_operand_text, self.operands)
+            return f"{left} {symbol} {right}"
+        if self.word == "read_word":
+            return "{}[{}]".format(*self.operands)
+        return f"{self.word}({', '.join(map(str, self.operands))})"
+
+
+_SYMBOLS = {
+    "add": "+",
+    "subtract": "-",
+    "multiply": "*",
+    "divide": "/",
+    "remainder": "%",
+    "bitwise_and": "&",
+    "bitwise_or": "|",
+    "less": "<",
+    "less_equal": "<=",
+    "greater": ">",
+    "greater_equal": ">=",
+    "equal": "==",
+    "not_equal": "!=",
+}
+"""How words with two operands are printed between them."""
+
+
+def _operand_text(x: Expression) -> str:
+    """The text of an operand beside a symbol."""
+    is_compound = isinstance(x, Apply) and x.word in _SYMBOLS and len(x.operands) == 2
+    return f"({x})" if is_compound or str(x).startswith("-") else str(x)
+
+
+def of(x: Expression | float) -> Expression:
+    """An expression, or a number as one."""
+    return x if isinstance(x, Expression) else Number(x)
+
+
+def call(word: str, *operands: Expression | float) -> Apply:
+    """A word at expressions and numbers."""
+    return Apply(word, tuple(map(of, operands)))
+
+
+def equal(a: Expression | float, b: Expression | float) -> Expression:
+    """Whether two values are equal."""
+    return call("equal", a, b)
+
+
+def all_of(tests: Sequence[Expression]) -> Expression:
+    """Whether all of some tests hold; of none there is nothing to ask."""
+    found, *others = tests
+    for test in others:
+        found = found & test
+    return found
+
+
+def sum_of(terms: Sequence[Expression]) -> Expression:
+    """The sum of some values, one at least."""
+    found, *others = terms
+    for term in others:
+        found = found + term
+    return found
+
+
+SLOTS = Variable("slots")
+"""The first argument of a kernel: the addresses of arrays (`abi`)."""
+
+WORDS = Variable("args")
+"""The second argument of a kernel: its words."""
+
+
+# Statements.
+
+
+class Statement:
+    """One statement."""
+
+    __slots__ = ()
+
+    def lines(self) -> Iterator[str]:
+        """Its text."""
+        raise NotImplementedError
+
+
+Body = Sequence[Statement]
+
+
+class Assign(Statement):
+    """Give a variable a value."""
+
+    __match_args__ = ("name", "value")
+    __slots__ = ("name", "value")
+
+    def __init__(self, name: str, value: Expression) -> None:
+        self.name = name
+        self.value = value
+
+    def lines(self) -> Iterator[str]:
+        yield f"{self.name} = {self.value}"
+
+
+class Evaluate(Statement):
+    """Compute a value for what it does to memory."""
+
+    __match_args__ = ("value",)
+    __slots__ = ("value",)
+
+    def __init__(self, value: Apply) -> None:
+        self.value = value
+
+    def lines(self) -> Iterator[str]:
+        if self.value.word == "write_word":
+            yield "{}[{}] = {}".format(*self.value.operands)
+        else:
+            yield str(self.value)
+
+
+class For(Statement):
+    """Run statements for every index of a range.
+
+    Attributes:
+        index: The variable of the index.
+        start: The first index.
+        stop: What the indices are below; above, if they descend.
+        step: From one to the next.
+        body: The statements.
+        is_seldom: Whether few iterations run, so that the loop is left as it is.
+    """
+
+    __match_args__ = ("index", "start", "stop", "step", "body", "is_seldom")
+    __slots__ = ("body", "index", "is_seldom", "start", "step", "stop")
+
+    def __init__(
+        self,
+        index: str,
+        start: Expression,
+        stop: Expression,
+        step: int,
+        body: Body,
+        is_seldom: bool = False,
+    ) -> None:
+        self.index = index
+        self.start = start
+        self.stop = stop
+        self.step = step
+        self.body = body
+        self.is_seldom = is_seldom
+
+    def lines(self) -> Iterator[str]:
+        step = "" if self.step == 1 else f", {self.step}"
+        kind = "seldom" if self.is_seldom else "range"
+        yield f"for {self.index} in {kind}({self.start}, {self.stop}{step}):"
+        yield from _indented(self.body)
+
+
+class While(Statement):
+    """Run statements as long as a test holds, which is made before each time."""
+
+    __match_args__ = ("test", "body")
+    __slots__ = ("body", "test")
+
+    def __init__(self, test: Expression, body: Body) -> None:
+        self.test = test
+        self.body = body
+
+    def lines(self) -> Iterator[str]:
+        yield f"while {self.test}:"
+        yield from _indented(self.body)
+
+
+class If(Statement):
+    """Run statements if a test holds, and others if it does not."""
+
+    __match_args__ = ("test", "body", "otherwise")
+    __slots__ = ("body", "otherwise", "test")
+
+    def __init__(self, test: Expression, body: Body, otherwise: Body = ()) -> None:
+        self.test = test
+        self.body = body
+        self.otherwise = otherwise
+
+    def lines(self) -> Iterator[str]:
+        yield f"if {self.test}:"
+        yield from _indented(self.body)
+        if self.otherwise:
+            yield "else:"
+            yield from _indented(self.otherwise)
+
+
+class Break(Statement):
+    """Leave the innermost loop."""
+
+    __slots__ = ()
+
+    def lines(self) -> Iterator[str]:
+        yield "break"
+
+
+class Return(Statement):
+    """Leave the kernel with a result."""
+
+    __match_args__ = ("value",)
+    __slots__ = ("value",)
+
+    def __init__(self, value: Expression) -> None:
+        self.value = value
+
+    def lines(self) -> Iterator[str]:
+        yield f"return {self.value}"
+
+
+def _indented(body: Body) -> Iterator[str]:
+    for statement in body:
+        for line in statement.lines():
+            yield f"    {line}"
+    if not body:
+        yield "    pass"
+
+
+class Function:
+    """A kernel: ``int64 kernel(int64* slots, int64* args)``, which ends by returning 0.
+
+    Attributes:
+        body: Its statements.
+    """
+
+    def __init__(self, body: Body) -> None:
+        self.body = body
+
+    @cached_property
+    def text(self) -> str:
+        """The function as Python prints it."""
+        return "\n".join(["def kernel(slots, args):", *_indented([*self.body, END]), ""])
+
+
+END = Return(Number(0))
+"""The end of every kernel: nothing went wrong."""
+
+
+# Templates of forms.
+
+
+class _Argument(Expression):
+    """The place of an argument in a template."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+def applied(template: str, operands: Sequence[Expression]) -> Expression:
+    """The expression that a template of a form stands for.
+
+    Args:
+        template: Its text, such as ``"exp({0}) * {1}"``.
+        operands: What stands for its arguments.
+    """
+    return _filled(_parsed(template), operands)
+
+
+def _filled(x: Expression, operands: Sequence[Expression]) -> Expression:
+    if isinstance(x, Apply):
+        return Apply(x.word, tuple([_filled(y, operands) for y in x.operands]))
+    return operands[x.number] if isinstance(x, _Argument) else x
+
+
+@lru_cache(4096)
+def _parsed(template: str) -> Expression:
+    # To Python, an argument ``{0}`` is a set of one number: the text can be parsed as it stands.
+    return _of_tree(ast.parse(template, mode="eval").body)
+
+
+def _of_tree(tree: ast.expr) -> Expression:
+    match tree:
+        case ast.Set(elts=[ast.Constant(value=number)]):
+            return _Argument(operator.index(number))  # type: ignore[arg-type]
+        case ast.Constant(value=bool() | int() | float() as number):
+            return Number(number)
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
+            return Number(-number)
+        case ast.BinOp(left=left, op=op, right=right):
+            return call(OPERATORS[type(op)], _of_tree(left), _of_tree(right))
+        case ast.UnaryOp(op=op, operand=operand):
+            return call(OPERATORS[type(op)], _of_tree(operand))
+        case ast.Compare(left=left, ops=[op], comparators=[right]):
+            return call(OPERATORS[type(op)], _of_tree(left), _of_tree(right))
+        case ast.Call(func=ast.Name(id=word), args=args, keywords=[]):
+            return call(word, *map(_of_tree, args))
+    raise ValueError(f"{ast.unparse(tree)!r} is not made of operators and intrinsics")
+
+
+Walker = Callable[[Expression], Expression]
+
+
+def rebuilt(x: Expression, change: Walker) -> Expression:
+    """An expression with its operands changed; itself if none of them is."""
+    if not isinstance(x, Apply):
+        return x
+    operands = tuple([change(y) for y in x.operands])
+    is_same = all(a is b for a, b in zip(operands, x.operands, strict=True))
+    return x if is_same else Apply(x.word, operands)

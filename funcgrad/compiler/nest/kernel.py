@@ -1,0 +1,299 @@
+"""Kernels under construction: functions of the loop language, and the words they are called with.
+
+``words`` may hold `Place` entries, which become a slot and a byte offset once memory is planned,
+and `Site` entries, which become numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import field
+from typing import Any
+
+import numpy as np
+
+from funcgrad.compiler.abi import ITERATIONS
+from funcgrad.compiler.loops.language import (
+    SLOTS,
+    WORDS,
+    Apply,
+    Assign,
+    Break,
+    Evaluate,
+    Expression,
+    For,
+    Function,
+    If,
+    Return,
+    Statement,
+    Variable,
+    While,
+    applied,
+    call,
+    equal,
+    of,
+)
+from funcgrad.compiler.nest.layout import Value
+from funcgrad.compiler.nest.nodes import Node, Site
+from funcgrad.compiler.nest.split import PARTS_PER_THREAD, part_ranges
+from funcgrad.dtypes import BOOL, short_name
+from funcgrad.records import dataclass
+
+BLOCK = 512
+"""Length of the blocks in which sums are formed."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Two words: the slot and the byte offset of an element of a value."""
+
+    value: Value
+    offset: int
+
+
+@dataclass
+class Kernel:
+    """Function and arguments of one step.
+
+    Attributes:
+        function: What it does.
+        words: Its arguments, after begin and end.
+        length: Iterations of the outermost loop.
+        scratch: Values that it needs memory for while it runs.
+        is_parallel: Whether parts of the outermost loop may run at the same time, if each has its
+            own scratch memory.
+        work: Elements that it reads and writes; an elementary function counts as several.
+        nodes: What it computes.
+        per_thread: How many parts there are for each thread.
+        looks: Whether it asks, in its loops, whether to stop.
+        parts: Ranges of the outermost loop that are run, possibly at the same time.
+    """
+
+    function: Function
+    words: list[int | Place | Site] = field(default_factory=list)
+    length: int = 1
+    scratch: list[Value] = field(default_factory=list)
+    is_parallel: bool = False
+    work: int = 0
+    nodes: Sequence[Node] = ()
+    per_thread: int = PARTS_PER_THREAD
+    looks: bool = False
+    parts: list[tuple[int, int]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.parts = [(0, self.length)]
+
+    @property
+    def text(self) -> str:
+        """Its function as text, which is its name in memory."""
+        return self.function.text
+
+    def split(self, n_threads: int) -> None:
+        """Form parts for several threads, if it is large enough."""
+        if not self.is_parallel:
+            return
+        self.parts = part_ranges(
+            self.length, self.work, n_threads, self.per_thread, is_bounded=not self.looks
+        )
+        for value in self.scratch:
+            value.shape = (len(self.parts), *value.shape)
+
+
+class KernelBuilder:
+    """The function of a kernel under construction, and its words.
+
+    Statements go to the block that is open; `loop`, `when`, `otherwise` and `repeat` open others.
+    """
+
+    def __init__(self) -> None:
+        self.words: list[int | Place | Site] = []
+        self.n_words = 2
+        self.looks = False
+        self.body: list[Statement] = []
+        self._literals: dict[Any, Variable] = {}
+
+    @property
+    def function(self) -> Function:
+        """What was built."""
+        return Function(self.body)
+
+    def kernel(self, length: int = 1, **more: Any) -> Kernel:
+        """What was built, as a kernel; the arguments are those of `Kernel`."""
+        return Kernel(self.function, self.words, length, looks=self.looks, **more)
+
+    # Statements.
+
+    def assign(self, name: str, value: Expression | float) -> Variable:
+        """Give a variable a value."""
+        self.body.append(Assign(name, of(value)))
+        return Variable(name)
+
+    def evaluate(self, value: Apply) -> None:
+        """Compute a value for what it does to memory."""
+        self.body.append(Evaluate(value))
+
+    def store(
+        self,
+        pointer: Expression,
+        index: Expression | float,
+        value: Expression | float,
+        scope: int,
+    ) -> None:
+        """Write an element."""
+        self.evaluate(call("store", pointer, index, value, scope))
+
+    def leave(self) -> None:
+        """Leave the innermost loop."""
+        self.body.append(Break())
+
+    def give_back(self, value: Expression | float) -> None:
+        """Leave the kernel."""
+        self.body.append(Return(of(value)))
+
+    @contextmanager
+    def _inside(self, body: list[Statement]) -> Iterator[None]:
+        outer, self.body = self.body, body
+        yield
+        self.body = outer
+
+    @contextmanager
+    def loop(
+        self,
+        index: str,
+        start: Expression | float,
+        stop: Expression | float,
+        step: int = 1,
+        is_seldom: bool = False,
+    ) -> Iterator[Variable]:
+        """A loop over a range."""
+        body: list[Statement] = []
+        self.body.append(For(index, of(start), of(stop), step, body, is_seldom))
+        with self._inside(body):
+            yield Variable(index)
+
+    @contextmanager
+    def repeat(self, test: Expression) -> Iterator[None]:
+        """A loop for as long as a test holds."""
+        body: list[Statement] = []
+        self.body.append(While(test, body))
+        with self._inside(body):
+            yield
+
+    @contextmanager
+    def when(self, test: Expression) -> Iterator[None]:
+        """Statements that run if a test holds."""
+        body: list[Statement] = []
+        self.body.append(If(test, body))
+        with self._inside(body):
+            yield
+
+    @contextmanager
+    def otherwise(self) -> Iterator[None]:
+        """Statements that run if the test of the last `when` does not hold."""
+        decided = self.body[-1]
+        assert isinstance(decided, If)
+        body: list[Statement] = []
+        self.body[-1] = If(decided.test, decided.body, body)
+        with self._inside(body):
+            yield
+
+    @contextmanager
+    def iterations(self, counter: str, length: int) -> Iterator[Variable]:
+        """A loop of so many iterations, which stops where the program has to."""
+        total = self.assign(f"{counter}_n", self.word(length))
+        with self.loop(f"{counter}_0", 0, total, ITERATIONS) as first:
+            with self.when(first > 0):
+                self._look(counter)
+            last = call("minimum", first + ITERATIONS, total)
+            with self.loop(counter, first, last) as index:
+                yield index
+
+    @contextmanager
+    def repeated(self, counter: str, holds: Variable) -> Iterator[Variable]:
+        """A loop for as long as a variable holds, likewise."""
+        index = self.assign(counter, call("i64", 0))
+        with self.repeat(holds):
+            self.assign(counter, index + 1)
+            with self.when(equal(index & (ITERATIONS - 1), 0)):
+                self._look(counter)
+            yield index
+
+    def _look(self, counter: str) -> None:
+        """Ask whether to stop."""
+        self.looks = True
+        answer = self.assign(f"{counter}_s", call("look", SLOTS))
+        with self.when(call("not_equal", answer, 0)):
+            self.give_back(answer)
+
+    # Words.
+
+    def span(self) -> tuple[Expression, Expression]:
+        """The range of the outermost loop."""
+        return read_word(WORDS, 0), read_word(WORDS, 1)
+
+    def word(self, value: int | Site) -> Expression:
+        """A word, as the expression that reads it."""
+        self.words.append(value)
+        self.n_words += 1
+        return read_word(WORDS, self.n_words - 1)
+
+    def pointer(self, name: str, value: Value, offset: int) -> Variable:
+        """A pointer to an element of a value."""
+        self.words.append(Place(value, offset * value.dtype.itemsize))
+        k = self.n_words
+        self.n_words += 2
+        address = read_word(SLOTS, read_word(WORDS, k)) + read_word(WORDS, k + 1)
+        return self.assign(name, call(f"ptr_{word_of(value.dtype)}", address))
+
+    def literal(self, scalar: Any) -> Variable:
+        """A variable that holds a scalar."""
+        key = (scalar.dtype.char, scalar.tobytes())
+        if key not in self._literals:
+            self._literals[key] = self.assign(f"c{len(self._literals)}", self._read(scalar))
+        return self._literals[key]
+
+    def _read(self, scalar: Any) -> Expression:
+        dtype = scalar.dtype
+        if dtype.kind == "c":
+            return call(word_of(dtype), self._read(scalar.real), self._read(scalar.imag))
+        if dtype.kind == "f":
+            word = self.word(int(np.asarray(scalar).view(f"i{dtype.itemsize}")))
+            if dtype.itemsize == 8:
+                return call("bitcast_i64_f64", word)
+            return call("bitcast_i32_f32", call("i32", word))
+        word = self.word(int(np.asarray(scalar).astype(np.int64)))
+        return call("not_equal", word, 0) if dtype.kind == "b" else call(word_of(dtype), word)
+
+
+def read_word(words: Expression, index: Expression | int) -> Expression:
+    """A word of the slots or of the arguments."""
+    return call("read_word", words, index)
+
+
+def word_of(dtype: np.dtype[Any]) -> str:
+    """What kernels call a dtype."""
+    return "b1" if dtype == BOOL else short_name(dtype)
+
+
+def neutral(init: str, dtype: np.dtype[Any]) -> Any:
+    """The neutral element of a fold as a scalar."""
+    if init in ("{lowest}", "{highest}"):
+        sign = -1 if init == "{lowest}" else 1
+        if dtype.kind == "f":
+            return dtype.type(sign * np.inf)
+        if dtype.kind == "b":
+            return np.bool_(sign > 0)
+        info = np.iinfo(dtype)
+        return dtype.type(info.min if sign < 0 else info.max)
+    return dtype.type({"0": 0, "1": 1, "True": True, "False": False}[init])
+
+
+def value_of(
+    template: str, operands: Sequence[Expression], dtypes: Iterable[Any], out: Any
+) -> Expression:
+    """A node's expression over values, as one of dtype ``out``."""
+    x = applied(template, operands)
+    cast = word_of(out)
+    is_cast = template == f"{cast}({{0}})"
+    return x if all(d == out for d in dtypes) or out.kind == "b" or is_cast else call(cast, x)

@@ -1,0 +1,80 @@
+"""Kernels that are written down: the text of a function of the loop language, read back.
+
+The inverse of `Function.text`, for tests: kernels of their own, and the law that what is printed is
+what was meant.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from funcgrad.compiler.loops import language
+from funcgrad.compiler.loops.language import Apply, Expression, Function, Number, Variable, call
+from funcgrad.intrinsics import OPERATORS
+
+
+def read(text: str) -> Function:
+    """The function of a text, ``def kernel(slots, args): ...``."""
+    [function] = ast.parse(text).body
+    assert isinstance(function, ast.FunctionDef)
+    *body, last = function.body
+    assert isinstance(last, ast.Return)
+    return Function(_body(body))
+
+
+def statement(text: str) -> language.Statement:
+    """One statement."""
+    [tree] = ast.parse(text).body
+    return _statement(tree)
+
+
+def _body(trees: list[ast.stmt]) -> list[language.Statement]:
+    return [_statement(tree) for tree in trees if not isinstance(tree, ast.Pass)]
+
+
+def _statement(tree: ast.stmt) -> language.Statement:
+    match tree:
+        case ast.Assign(targets=[ast.Name(id=name)], value=value):
+            return language.Assign(name, _expression(value))
+        case ast.Assign(targets=[ast.Subscript(value=words, slice=index)], value=value):
+            return language.Evaluate(call("write_word", *map(_expression, (words, index, value))))
+        case ast.Expr(value=value):
+            applied = _expression(value)
+            assert isinstance(applied, Apply)
+            return language.Evaluate(applied)
+        case ast.For(target=ast.Name(id=name), iter=ast.Call(func=ast.Name(id=kind), args=args)):
+            start, stop, *steps = map(_expression, args)
+            step = ast.literal_eval(args[2]) if steps else 1
+            return language.For(name, start, stop, step, _body(tree.body), kind == "seldom")
+        case ast.While(test=test, body=body):
+            return language.While(_expression(test), _body(body))
+        case ast.If(test=test, body=body, orelse=otherwise):
+            return language.If(_expression(test), _body(body), _body(otherwise))
+        case ast.Break():
+            return language.Break()
+        case ast.Return(value=ast.expr() as value):
+            return language.Return(_expression(value))
+    raise AssertionError(ast.unparse(tree))
+
+
+def _expression(tree: ast.expr) -> Expression:
+    match tree:
+        case ast.Name(id="slots"):
+            return language.SLOTS
+        case ast.Name(id=name):
+            return Variable(name)
+        case ast.Constant(value=bool() | int() | float() as number):
+            return Number(number)
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
+            return Number(-number)
+        case ast.UnaryOp(op=op, operand=operand):
+            return call(OPERATORS[type(op)], _expression(operand))
+        case ast.BinOp(left=left, op=op, right=right):
+            return call(OPERATORS[type(op)], _expression(left), _expression(right))
+        case ast.Compare(left=left, ops=[op], comparators=[right]):
+            return call(OPERATORS[type(op)], _expression(left), _expression(right))
+        case ast.Call(func=ast.Name(id=word), args=args):
+            return call(word, *map(_expression, args))
+        case ast.Subscript(value=words, slice=index):
+            return call("read_word", _expression(words), _expression(index))
+    raise AssertionError(ast.unparse(tree))

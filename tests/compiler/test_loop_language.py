@@ -1,0 +1,129 @@
+"""The loop language: what is printed is what was meant, and passes leave functions as they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import funcgrad as fg
+import funcgrad.numpy as fnp
+from funcgrad import lax
+from funcgrad.compiler.loops.hoist import hoist
+from funcgrad.compiler.loops.language import (
+    Apply,
+    Function,
+    Number,
+    Variable,
+    all_of,
+    applied,
+    call,
+    equal,
+    sum_of,
+)
+from funcgrad.compiler.native.translate import translate
+from funcgrad.compiler.native.vocabulary import WORDS
+from funcgrad.compiler.runtime import kernel_store
+from tests.compiler.kernels import read
+
+X = np.linspace(-2.0, 2.0, 91).reshape(7, 13)
+
+PROGRAMS = {
+    "points": (lambda x: np.tanh(x) * 2 - x[::-1] / 3, (X,)),
+    "rows": (lambda x: np.exp(x - np.max(x, axis=1, keepdims=True)).sum(axis=1), (X,)),
+    "columns": (lambda x: x.sum(axis=0) + x.max(axis=0), (X,)),
+    "transposed": (lambda x: x.T + 1.0, (X,)),
+    "edges": (lambda x: np.pad(x, 2) * 2, (X,)),
+    "a gradient": (fg.grad(lambda x: np.sum(np.sin(x) * np.cumsum(x, axis=1))), (X,)),
+    "computed places": (lambda x, i: x[i] + 1, (X, np.array([0, 3, 6]))),
+    "places that are written": (lambda x, i: fnp.at(x)[i].add(1.0), (X, np.array([0, 3, 3]))),
+    "places of extremes": (lambda x: (np.argmax(x, axis=0), np.argmax(x, axis=1)), (X,)),
+    "searches": (lambda x: np.searchsorted(np.sort(x), x), (X.ravel(),)),
+    "a loop of few numbers": (
+        lambda x: lax.while_loop(lambda c: c[0] < 9, lambda c: (c[0] + 1, c[1] * x[0]), (0, X[0])),
+        (X,),
+    ),
+    "a loop over lanes": (
+        lambda x: fg.vmap(lambda y: lax.fori_loop(0, 5, lambda i, c: c * y + i, 1.0))(x.ravel()),
+        (X,),
+    ),
+    "complex": (lambda x: np.exp(1j * x) * (2 - 3j), (X,)),
+    "flags": (lambda x: np.where((x > 0) & ~(x > 1), x, np.nan), (X,)),
+}  # fmt: skip
+
+
+@pytest.fixture
+def functions(monkeypatch: pytest.MonkeyPatch) -> list[Function]:
+    """All kernels that programs ask for."""
+    found: list[Function] = []
+    compile_kernels = kernel_store.compile_kernels
+
+    def noted(functions: Any, codes: Any) -> dict[str, int]:
+        found.extend(functions)
+        return compile_kernels(functions, codes)
+
+    monkeypatch.setattr(kernel_store, "compile_kernels", noted)
+    return found
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_is_printed_is_what_was_meant(name: str, functions: list[Function]) -> None:
+    f, args = PROGRAMS[name]
+    fg.jit(lambda *xs: f(*xs))(*args)
+    assert functions
+    for function in functions:
+        again = read(function.text)
+        assert again.text == function.text
+        assert translate(again, "kernel") == translate(function, "kernel")
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_pass_makes_another_function(name: str, functions: list[Function]) -> None:
+    f, args = PROGRAMS[name]
+    fg.jit(lambda *xs: f(*xs))(*args)
+    for function in functions:
+        before = Function(function.body).text
+        hoist(function, lambda word: WORDS[word].is_pure)
+        assert Function(function.body).text == before
+
+
+INDEX, POINTER = Variable("i"), Variable("p")
+
+PRINTED = [
+    (INDEX + 1 - 2 * INDEX, "(i + 1) - (2 * i)"),
+    (INDEX - (INDEX - 1), "i - (i - 1)"),
+    (INDEX * -1.5 + (-2), "(i * (-1.5)) + (-2)"),
+    (1 - INDEX % 8, "1 - (i % 8)"),
+    ((INDEX < 3) & (INDEX >= 0) | (INDEX > 9), "((i < 3) & (i >= 0)) | (i > 9)"),
+    (~(INDEX <= 3), "logical_not(i <= 3)"),
+    (-INDEX, "negative(i)"),
+    (equal(INDEX, True), "i == True"),
+    (all_of([INDEX < 1, INDEX < 2, INDEX < 3]), "((i < 1) & (i < 2)) & (i < 3)"),
+    (sum_of([INDEX]), "i"),
+    (call("load", POINTER, INDEX + 1, 2), "load(p, i + 1, 2)"),
+    (
+        applied("select({0} < 0, -{1}, exp({1}) / 2.0)", [INDEX, POINTER]),
+        "select(i < 0, negative(p), exp(p) / 2.0)",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("x", "text"), PRINTED)
+def test_expressions(x: Apply, text: str) -> None:
+    assert str(x) == text
+
+
+def test_numbers_that_are_equal_are_told_apart() -> None:
+    texts = {str(Number(x)) for x in (1, 1.0, True, 0.0, -0.0, 0, False)}
+    assert len(texts) == 7
+
+
+def test_an_expression_has_no_truth() -> None:
+    with pytest.raises(TypeError, match="has no value before the kernel runs"):
+        bool(INDEX < 1)
+
+
+def test_templates_are_made_of_operators_and_words() -> None:
+    with pytest.raises(ValueError, match="is not made of operators and intrinsics"):
+        applied("{0}[1]", [INDEX])
