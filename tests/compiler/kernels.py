@@ -43,8 +43,9 @@ def _statement(tree: ast.stmt) -> language.Statement:
             assert isinstance(applied, Apply)
             return language.Evaluate(applied)
         case ast.For(target=ast.Name(id=name), iter=ast.Call(func=ast.Name(id=kind), args=args)):
-            start, stop, *steps = map(_expression, args)
-            step = ast.literal_eval(args[2]) if steps else 1
+            span = list(map(_expression, args[:2]))
+            start, stop = span if len(span) == 2 else (Number(0), *span)
+            step = ast.literal_eval(args[2]) if len(args) == 3 else 1
             return language.For(name, start, stop, step, _body(tree.body), kind == "seldom")
         case ast.While(test=test, body=body):
             return language.While(_expression(test), _body(body))

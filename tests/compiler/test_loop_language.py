@@ -10,6 +10,7 @@ import pytest
 import funcgrad as fg
 import funcgrad.numpy as fnp
 from funcgrad import lax
+from funcgrad.compiler.loops.common import name_common
 from funcgrad.compiler.loops.hoist import hoist
 from funcgrad.compiler.loops.language import (
     Apply,
@@ -86,6 +87,63 @@ def test_a_pass_makes_another_function(name: str, functions: list[Function]) -> 
         before = Function(function.body).text
         hoist(function, lambda word: WORDS[word].is_pure)
         assert Function(function.body).text == before
+
+
+COMMON = {
+    "in one statement": (
+        ["v = exp(x) + exp(x)"],
+        ["e1 = exp(x)", "v = e1 + e1"],
+    ),
+    "in several, of which one has it as its value": (
+        ["v = x * y", "w = (x * y) + 1", "store(p, 0, x * y, 1)"],
+        ["v = x * y", "w = v + 1", "store(p, 0, v, 1)"],
+    ),
+    "a part of what is common": (
+        ["v = exp(x + 1) * exp(x + 1)", "w = x + 1"],
+        ["e2 = x + 1", "e1 = exp(e2)", "v = e1 * e1", "w = e2"],
+    ),
+    "numbers of different types": (
+        ["v = x + 1", "w = x + 1.0", "u = x + True"],
+        ["v = x + 1", "w = x + 1.0", "u = x + True"],
+    ),
+    "what reads memory": (
+        ["v = load(p, 0, 1)", "store(p, 0, x, 1)", "w = load(p, 0, 1)"],
+        ["v = load(p, 0, 1)", "store(p, 0, x, 1)", "w = load(p, 0, 1)"],
+    ),
+    "variables that change": (
+        ["v = x", "w = v + 1", "v = y", "u = v + 1"],
+        ["v = x", "w = v + 1", "v = y", "u = v + 1"],
+    ),
+    "known around a loop, and in it": (
+        ["v = x * y", "for i in range(0, n):", "    w = (x * y) + (i * 8)", "    u = i * 8",
+         "s = i * 8"],
+        ["v = x * y", "for i in range(0, n):", "    e1 = i * 8", "    w = v + e1", "    u = e1",
+         "s = i * 8"],
+    ),
+    "a loop in one of the same index": (
+        ["for i in range(0, n):", "    v = -i", "    for i in range(0, 2):", "        w = -i"],
+        ["for i in range(0, n):", "    v = negative(i)", "    for i in range(0, 2):",
+         "        w = negative(i)"],
+    ),
+    "two arms": (
+        ["if x > 0:", "    v = exp(x)", "else:", "    w = exp(x)", "u = x > 0"],
+        ["e1 = x > 0", "if e1:", "    v = exp(x)", "else:", "    w = exp(x)", "u = e1"],
+    ),
+    "a test that is made again": (
+        ["while n > 1:", "    n = n - 1", "v = n > 1"],
+        ["while n > 1:", "    n = n - 1", "v = n > 1"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COMMON)
+def test_what_is_common_is_computed_once(name: str) -> None:
+    lines, expected = COMMON[name]
+    body = ["n = args[2]", *lines, "return 0"]
+    function = read("\n".join(["def kernel(slots, args):", *(f"    {line}" for line in body)]))
+    found = name_common(function, lambda word: WORDS[word].is_pure)
+    _, _, *rest, _ = found.text.rstrip().splitlines()
+    assert [line[4:] for line in rest] == expected
 
 
 INDEX, POINTER = Variable("i"), Variable("p")

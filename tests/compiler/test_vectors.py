@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -124,3 +125,45 @@ def test_rows_of_one_vector_stay_in_registers(dtype: str, longest: int) -> None:
             np.testing.assert_array_equal(some, every[8:11])
     longer = fg.jit(softmax).lower(np.ones((20, longest + 1), dtype)).as_text()
     assert "for m in range(" in longer
+
+
+COMPLEX: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "products and sums": lambda np, x, y: x * y + x - 2j * y,
+    "quotients": lambda np, x, y: x / y,
+    "parts": lambda np, x, y: abs(x) + y.real * x.imag,
+    "conjugates": lambda np, x, y: np.conj(x) * y.real,
+    "choices": lambda np, x, y: np.where(x.real > 0, x, y),
+    "comparisons": lambda np, x, y: (x == y) | (x != np.conj(x)),
+    "signs": lambda np, x, y: np.sign(x),
+    "functions": lambda np, x, y: np.exp(1j * x.real) * np.sqrt(y),
+    "sums of rows": lambda np, x, y: (x * y).sum(axis=1),
+    "sums of columns": lambda np, x, y: (x * y).sum(axis=0),
+    "sums of all": lambda np, x, y: (x + y).sum(),
+    "products of rows": lambda np, x, y: np.prod(x / abs(x), axis=1),
+    "normalised rows": lambda np, x, y: x - x.mean(axis=1, keepdims=True),
+    "edges": lambda np, x, y: np.pad(x * 2, ((0, 0), (1, 2))) + 1j,
+    "backwards": lambda np, x, y: x[:, ::-1] * y,
+    "across": lambda np, x, y: x.T * 2 + y.T,
+    "every other": lambda np, x, y: x[:, ::2] + y[:, ::2],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("name", COMPLEX)
+def test_complex_numbers_are_pairs_of_vectors(name: str, dtype: str) -> None:
+    rng = np.random.default_rng(len(name))
+    f = fg.jit(partial(COMPLEX[name], np))
+    for length in (1, 3, 8, 15, 16, 17, 33, 64, 100, 257, 1000):
+        parts = rng.normal(size=(2, 2, 5, length))
+        x, y = (parts[0] + 1j * parts[1]).astype(dtype)
+        found, expected = f(x, y), COMPLEX[name](np, x, y)
+        assert found.dtype == expected.dtype
+        bound = 100 * float(np.finfo(dtype).eps)
+        np.testing.assert_allclose(found, expected, rtol=bound, atol=bound * length)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_loops_over_complex_numbers_are_written_in_vectors(dtype: str) -> None:
+    x = np.ones((4, 300), dtype)
+    for f in (lambda x: x * x + 1, lambda x: (x * x).sum(axis=1), lambda x: np.pad(x, 1) * 2):
+        assert "lanes(" in fg.jit(f).lower(x).as_text()

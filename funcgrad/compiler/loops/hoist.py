@@ -17,7 +17,7 @@ A loop that does not run at all has then computed a few numbers in vain.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 from funcgrad.compiler.loops.language import (
     SLOTS,
@@ -32,6 +32,7 @@ from funcgrad.compiler.loops.language import (
     Statement,
     Variable,
     While,
+    assigned,
     rebuilt,
 )
 
@@ -49,7 +50,7 @@ def hoist(function: Function, is_pure: Callable[[str], bool]) -> Function:
 class _Hoister:
     def __init__(self, function: Function, is_pure: Callable[[str], bool]) -> None:
         self.is_pure = is_pure
-        self.assignments = Counter(_assigned(function.body))
+        self.assignments = Counter(assigned(function.body))
         self.n_moved = 0
 
     def treated(self, body: Body) -> list[Statement]:
@@ -87,7 +88,7 @@ class _Loop:
     def __init__(self, hoister: _Hoister, indices: Iterable[str], body: Body) -> None:
         self.hoister = hoister
         self.moved: list[Statement] = []
-        self.varying = {*indices, *_assigned(body)}
+        self.varying = {*indices, *assigned(body)}
         self.known: dict[int, bool] = {}
         self.body = self._kept(body)
 
@@ -143,19 +144,3 @@ class _Loop:
 def _is_computed(value: Expression) -> bool:
     """Whether a value is more than a variable, a number or a word of the arguments."""
     return isinstance(value, Apply) and value.word != "read_word"
-
-
-def _assigned(body: Body) -> Iterator[str]:
-    """The names that statements assign, once for each assignment."""
-    for statement in body:
-        match statement:
-            case Assign(name, _):
-                yield name
-            case For(index, body=inner):
-                yield index
-                yield from _assigned(inner)
-            case While(_, inner):
-                yield from _assigned(inner)
-            case If(_, inner, otherwise):
-                yield from _assigned(inner)
-                yield from _assigned(otherwise)

@@ -359,6 +359,28 @@ class Function:
         return "\n".join(["def kernel(slots, args):", *_indented([*self.body, END]), ""])
 
 
+def assigned(body: Body, of_indices: bool = True) -> Iterator[str]:
+    """The names that statements assign, once for each assignment.
+
+    Args:
+        body: The statements, and those inside of them.
+        of_indices: Whether a loop assigns its index.
+    """
+    for statement in body:
+        match statement:
+            case Assign(name, _):
+                yield name
+            case For(index, body=inner):
+                if of_indices:
+                    yield index
+                yield from assigned(inner, of_indices)
+            case While(_, inner):
+                yield from assigned(inner, of_indices)
+            case If(_, inner, otherwise):
+                yield from assigned(inner, of_indices)
+                yield from assigned(otherwise, of_indices)
+
+
 END = Return(Number(0))
 """The end of every kernel: nothing went wrong."""
 

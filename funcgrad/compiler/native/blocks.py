@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
 from funcgrad.compiler.loops import language
+from funcgrad.compiler.loops.common import name_common
 from funcgrad.compiler.loops.hoist import hoist
 from funcgrad.compiler.loops.language import END, SLOTS, WORDS, Body, Expression, Function
 from funcgrad.compiler.loops.language import Statement as Node
@@ -130,7 +131,7 @@ class Written(NamedTuple):
 
 
 def write(function: Function, words: Mapping[str, Word]) -> Written:
-    """The blocks of a kernel, with what does not vary in its loops moved out of them.
+    """The blocks of a kernel, once it is simplified.
 
     All variables but the second result are assigned once, and before every use: they are values.
 
@@ -141,17 +142,21 @@ def write(function: Function, words: Mapping[str, Word]) -> Written:
     Raises:
         UnsupportedError: The kernel applies something that is no word.
     """
-    return Writer(words).write(hoisted(function, words))
+    return Writer(words).write(simplified(function, words))
 
 
-def hoisted(function: Function, words: Mapping[str, Word]) -> Function:
-    """A kernel with what does not vary in its loops moved out of them.
+def simplified(function: Function, words: Mapping[str, Word]) -> Function:
+    """A kernel that computes nothing twice, and nothing in a loop that does not vary in it.
 
     Args:
         function: The kernel.
         words: What the kernel may call, by name.
     """
-    return hoist(function, lambda name: name in words and words[name].is_pure)
+
+    def is_pure(name: str) -> bool:
+        return name in words and words[name].is_pure
+
+    return hoist(name_common(function, is_pure), is_pure)
 
 
 _VECTORS = {"lanes", "first_lanes"}

@@ -24,7 +24,7 @@ from numba.extending import intrinsic, models, register_model
 
 from funcgrad.compiler.loops import language
 from funcgrad.compiler.loops.language import Body, Expression, Function
-from funcgrad.compiler.native.blocks import Number, Variable, WordCall, Writer, hoisted
+from funcgrad.compiler.native.blocks import Number, Variable, WordCall, Writer, simplified
 from funcgrad.compiler.native.scalars import I1, I64, POINTER
 from funcgrad.compiler.native.signatures import give_types, type_of_number
 from funcgrad.compiler.native.translate import KernelModule, cast
@@ -143,7 +143,7 @@ def print_kernel(function: Function) -> Printed:
     Args:
         function: The kernel.
     """
-    printer = _Printer(hoisted(function, WORDS))
+    printer = _Printer(simplified(function, WORDS))
     return Printed("\n".join(printer.lines) + "\n", printer.words)
 
 

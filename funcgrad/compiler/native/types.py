@@ -1,7 +1,7 @@
 """The types of values in kernels, and the signatures of the words that take and give them.
 
-A kernel computes with NumPy's scalar types, with vectors of the real ones, and with the weak types
-of Python's literals. Types of array elements are the same object wherever they are equal, so that
+A kernel computes with NumPy's scalar types, with vectors of them, and with the weak types of
+Python's literals. Types of array elements are the same object wherever they are equal, so that
 they can be compared and hashed at no cost; vectors and lanes are made once for each.
 """
 
@@ -71,7 +71,7 @@ class Pointer(Type):
 
 
 class Vector(Type):
-    """Elements of one real dtype that are computed at once."""
+    """Elements of one dtype that are computed at once; complex ones are two vectors, of parts."""
 
     def __init__(self, element: Type, count: int) -> None:
         self.element = element

@@ -15,7 +15,7 @@ Loaded by `native.translate` only, because it needs llvmlite.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -101,7 +101,8 @@ def llvm_type(t: Any) -> Any:
     if t is WEAK_FLOAT:
         return F64
     if isinstance(t, Vector):
-        return ir.VectorType(_PARTS[t.element][1], t.count)
+        part = ir.VectorType(_PARTS[t.element][1], t.count)
+        return ir.LiteralStructType([part] * 2) if t.element in PARTS else part
     return POINTER if isinstance(t, Pointer | Words) else I8  # I8: words and None, never used
 
 
@@ -126,7 +127,7 @@ def promote(args: Sequence[Any]) -> Any:
 
 
 class Complex:
-    """A complex scalar as its two parts."""
+    """A complex scalar, or a vector of them, as its two parts."""
 
     __slots__ = ("im", "re")
 
@@ -175,13 +176,31 @@ class Complex:
     def absolute(self) -> Emitted:
         return elementary.emit("hypot", self.re, self.im)
 
+    @property
+    def lanes(self) -> int:
+        """Elements of a vector; 0 of a scalar."""
+        return self.re.lanes
+
+    def splat(self, lanes: int) -> Complex:
+        """A vector of this scalar."""
+        return Complex(self.re.splat(lanes), self.im.splat(lanes))
+
+    def half(self, upper: bool) -> Complex:
+        """The lower or the upper half of a vector."""
+        return Complex(self.re.half(upper), self.im.half(upper))
+
+    def across(self, name: str) -> Complex:
+        """The sum of all elements of a vector."""
+        assert name == "add", name  # nothing else is one of the parts
+        return Complex(self.re.across(name), self.im.across(name))
+
 
 def wrap(builder: ir.IRBuilder, value: Any, t: Any) -> Any:
     """An LLVM value of type ``t`` as an object with operators; pointers stay as they are."""
+    t = element_of(t)
     if t in PARTS:
         re, im = builder.extract_value(value, 0), builder.extract_value(value, 1)
         return Complex(Emitted(builder, re, "f"), Emitted(builder, im, "f"))
-    t = element_of(t)
     return Emitted(builder, value, _PARTS[t][0]) if t in _PARTS else value
 
 
@@ -266,7 +285,6 @@ class Word:
         (count,) = counts
         elements = (INT64 if isinstance(t, Lanes) else element_of(t) for t in args)
         scalars = self.rule(tuple(elements))
-        expect(not PARTS.keys() & {scalars.return_type, *scalars.args}, "reals only", args)
         return signature(
             vector(scalars.return_type, count), *(vector(t, count) for t in scalars.args)
         )
@@ -797,9 +815,48 @@ def _kind_of(element: Any) -> str:
     return "i" if isinstance(element, ir.IntType) else "f"
 
 
+def _mixed(builder: ir.IRBuilder, low: Any, high: Any, places: Iterable[int]) -> Any:
+    """Elements of two LLVM vectors, counted through both."""
+    numbers = list(places)
+    mask = ir.Constant(ir.VectorType(I32, len(numbers)), numbers)
+    return builder.shuffle_vector(low, high, mask)
+
+
+def _in_turn(n: int) -> Iterator[int]:
+    """The elements of two vectors in turn, as the parts of complex numbers lie in memory."""
+    return (k for i in range(n) for k in (i, n + i))
+
+
+def _of_pairs(builder: ir.IRBuilder, index: LaneIndex, count: int) -> LaneIndex:
+    """The index of the parts of complex lanes."""
+    first = builder.shl(index.first, I64(1))
+    if index.mask is None:
+        return LaneIndex(first)
+    doubled = (i for i in range(count) for _ in "ri")
+    return LaneIndex(first, _mixed(builder, index.mask, index.mask, doubled), index.is_whole)
+
+
+def _paired(builder: ir.IRBuilder, value: Complex) -> Emitted:
+    """A vector of complex numbers as it is in memory."""
+    parts = value.re.value, value.im.value
+    return value.re.like(_mixed(builder, *parts, _in_turn(value.lanes)))
+
+
+def _unpaired(builder: ir.IRBuilder, value: Emitted) -> Complex:
+    """The inverse of `_paired`."""
+    n = value.lanes
+    even, odd = (_mixed(builder, value.value, value.value, range(k, n, 2)) for k in (0, 1))
+    return Complex(value.like(even), value.like(odd))
+
+
 def _load_lanes(
     builder: ir.IRBuilder, pointer: Any, index: LaneIndex, t: Any, scope: int
-) -> Emitted:
+) -> Emitted | Complex:
+    if t.element in PARTS:
+        parts, pairs = vector(PARTS[t.element], 2 * t.count), _of_pairs(builder, index, t.count)
+        found = _load_lanes(builder, pointer, pairs, parts, scope)
+        assert isinstance(found, Emitted)
+        return _unpaired(builder, found)
     element = memory_type(t.element)
     type = ir.VectorType(element, t.count)
     address = builder.gep(pointer, [index.first], inbounds=True, source_etype=element)
@@ -812,8 +869,10 @@ def _load_lanes(
 
 
 def _store_lanes(
-    builder: ir.IRBuilder, pointer: Any, index: LaneIndex, value: Emitted, scope: int
+    builder: ir.IRBuilder, pointer: Any, index: LaneIndex, value: Emitted | Complex, scope: int
 ) -> None:
+    if isinstance(value, Complex):
+        index, value = _of_pairs(builder, index, value.lanes), _paired(builder, value)
     value = _stored(value)
     address = builder.gep(pointer, [index.first], inbounds=True, source_etype=value.element)
     if index.mask is None:
@@ -883,15 +942,17 @@ def _load_where(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Any
     """Neighbours where flags are set, and another value elsewhere, where nothing is read."""
     pointer, index, flags, other, _ = values
     t, scope = sig.return_type, sig.args[-1].literal_value
-    element = memory_type(t.element)
-    address = builder.gep(pointer, [index.first], inbounds=True, source_etype=element)
     flags = flags.value if index.mask is None else builder.and_(flags.value, index.mask)
     bits = builder.bitcast(flags, ir.IntType(t.count))
-    whole = builder.icmp_signed("==", bits, bits.type(-1))
+    index = LaneIndex(index.first, flags, builder.icmp_signed("==", bits, bits.type(-1)))
+    if isinstance(other, Complex):
+        index, other = _of_pairs(builder, index, t.count), _paired(builder, other)
     other = _stored(other)
+    address = builder.gep(pointer, [index.first], inbounds=True, source_etype=other.element)
     load = _some(builder, "load", other.type)
-    value = builder.call(load, [address, flags, whole, other.value])
-    return _loaded(builder, value, t, scope)
+    value = builder.call(load, [address, index.mask, index.is_whole, other.value])
+    found = _loaded(builder, value, PARTS.get(t.element, t.element), scope)
+    return _unpaired(builder, found) if t.element in PARTS else found
 
 
 def _present_rule(args: Any) -> Signature:
@@ -906,7 +967,7 @@ def _present(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Any:
     index, value, other = values
     if not sig.args[0].is_partial:
         return value
-    return Emitted(builder, index.mask, "b").select(value, other)
+    return _select(Emitted(builder, index.mask, "b"), value, other)
 
 
 def _splat_rule(args: Any) -> Signature:

@@ -39,7 +39,9 @@ class Vectors:
 def is_across(fold: Fold) -> bool:
     """Whether it also folds the elements of a vector."""
     uses = expression(fold.form.step).uses
-    return len(uses) == 1 and bool(uses[0].across)
+    # The parts of complex products have nothing to do with products of parts.
+    is_apart = fold.out.dtype.kind != "c" or (len(uses) == 1 and uses[0].across == "add")
+    return is_apart and len(uses) == 1 and bool(uses[0].across)
 
 
 class Accumulator:

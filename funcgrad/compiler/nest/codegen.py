@@ -135,8 +135,8 @@ Side = tuple[_Loop, str, Expression]
 
 
 def _width(dtypes: Iterable[np.dtype[Any]]) -> int:
-    """Bytes of the elements that are to fill a register."""
-    sizes = {dtype.itemsize for dtype in dtypes if dtype != BOOL}
+    """Bytes of the elements that are to fill a register; parts of complex ones fill two."""
+    sizes = {d.itemsize // (1 + (d.kind == "c")) for d in dtypes if d != BOOL}
     return min((n for n in sizes if n >= 4), default=max(sizes, default=1))
 
 
@@ -668,8 +668,6 @@ class _Writer:
             views = [x for x in node.operands if isinstance(x, View) and x.value not in self.made]
             touched += [self._operand_access(x, node) for x in views]
         dtypes = {x.dtype for node in full for x in (*node.operands, node.out)}
-        if any(dtype.kind == "c" for dtype in dtypes):
-            return None
         if any(access.strides[loop.axis] != 1 for access in written):
             return None
         if any(access.strides[loop.axis] not in (0, 1) for access in touched):
@@ -851,7 +849,7 @@ class _Writer:
         loop = self.row[-1]
         steps = {self._step(access, loop) for access in (self.outs[node], self.sums[node])}
         vectors = None
-        if steps == {1} and node.out.dtype.kind != "c":
+        if steps == {1}:
             count = REGISTERS * REGISTER // _width([node.out.dtype])
             vectors = Vectors(count, count)
         with self._inside(self.row[:-1]):
@@ -1065,8 +1063,6 @@ class _Writer:
                 return None
             cost += node.cost if isinstance(node, Point) else 1
         kinds = {self._kind(node) for node in body}
-        if any(d.kind == "c" for d in dtypes):
-            return None
         narrow = REGISTER // _width(dtypes)
         # A formula is a chain of operations: waiting for it takes longer than a trip to memory.
         is_chain = any(map(is_function, body))
@@ -1082,7 +1078,9 @@ class _Writer:
                 return None
             if is_chain:
                 return Vectors(narrow, narrow)
-        registers, waiting = REGISTERS, self._most_waiting(body)
+        # A complex vector is two.
+        parts = 2 if any(dtype.kind == "c" for dtype in dtypes) else 1
+        registers, waiting = REGISTERS // parts, parts * self._most_waiting(body)
         while registers > 1 and registers * waiting > MOST_WAITING and not is_chain:
             registers //= 2
         wide = registers * narrow

@@ -1,0 +1,165 @@
+"""Common subexpressions.
+
+``name_common : function -> function``. What a block computes several times from the same variables
+is computed once, and has a name from there on: value numbering (Cocke and Schwartz, 1970), where
+what a block knows holds in the blocks inside of it.
+
+LLVM does that as well, but after it was given all of it, and not for formulas that are called
+(`native.elementary`): those would be called again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from funcgrad.compiler.loops.language import (
+    Apply,
+    Assign,
+    Body,
+    Evaluate,
+    Expression,
+    For,
+    Function,
+    If,
+    Number,
+    Return,
+    Statement,
+    Variable,
+    While,
+    assigned,
+    rebuilt,
+)
+
+
+def name_common(function: Function, is_pure: Callable[[str], bool]) -> Function:
+    """A kernel in which no block computes a value that it knows.
+
+    Args:
+        function: The kernel.
+        is_pure: Whether the word of a name neither reads nor writes memory.
+    """
+    namer = _Namer(function, is_pure)
+    return Function(namer.treated(function.body, {}))
+
+
+class _Namer:
+    def __init__(self, function: Function, is_pure: Callable[[str], bool]) -> None:
+        self.is_pure = is_pure
+        counts = Counter(assigned(function.body, of_indices=False))
+        self.varying = {name for name, count in counts.items() if count > 1}
+        # An index is one value in its loop, and what follows from it is forgotten behind it.
+        for index, is_inside_of_its_own in _indices(function.body, frozenset()):
+            if is_inside_of_its_own or index in counts:
+                self.varying.add(index)
+        self.numbers: dict[Any, int] = {}
+        self.known: dict[Expression, int | None] = {}
+        self.uses: Counter[int] = Counter()
+        for x in _expressions(function.body):
+            self._count(x)
+        self.n_names = 0
+
+    def _number(self, x: Expression) -> int | None:
+        """The number of a value; nothing if it may be another one each time."""
+        if x not in self.known:
+            self.known[x] = self._new_number(x)
+        return self.known[x]
+
+    def _new_number(self, x: Expression) -> int | None:
+        key: Any
+        match x:
+            case Variable(name):
+                if name in self.varying:
+                    return None
+                key = name
+            case Number(value):
+                key = type(value), repr(value)
+            case Apply(word, operands):
+                parts = [self._number(y) for y in operands]
+                if None in parts or not self.is_pure(word):
+                    return None
+                key = (word, *parts)
+        return self.numbers.setdefault(key, len(self.numbers))
+
+    def _count(self, x: Expression) -> None:
+        if isinstance(x, Apply):
+            number = self._number(x)
+            if number is not None:
+                self.uses[number] += 1
+            for y in x.operands:
+                self._count(y)
+
+    def treated(self, body: Body, outer: dict[int, Variable]) -> list[Statement]:
+        """A block, of which is known what the blocks around it have computed before."""
+        made: list[Statement] = []
+        known = dict(outer)
+
+        def named(x: Expression) -> Expression:
+            number = self._number(x) if isinstance(x, Apply) else None
+            if number is None or self.uses[number] < 2:
+                return rebuilt(x, named)
+            if number not in known:
+                self.n_names += 1
+                known[number] = Variable(f"e{self.n_names}")
+                made.append(Assign(known[number].name, rebuilt(x, named)))
+            return known[number]
+
+        for statement in body:
+            match statement:
+                case Assign(name, value):
+                    number = self._number(value) if isinstance(value, Apply) else None
+                    if number is None or number in known:
+                        made.append(Assign(name, named(value)))
+                    else:
+                        made.append(Assign(name, rebuilt(value, named)))
+                        if name not in self.varying:
+                            known[number] = Variable(name)
+                case Evaluate(value):
+                    found = rebuilt(value, named)
+                    assert isinstance(found, Apply)
+                    made.append(Evaluate(found))
+                case For(index, start, stop, step, inner, is_seldom):
+                    span = named(start), named(stop)
+                    made.append(For(index, *span, step, self.treated(inner, known), is_seldom))
+                case While(test, inner):
+                    made.append(While(test, self.treated(inner, known)))
+                case If(test, inner, otherwise):
+                    test = named(test)
+                    arms = self.treated(inner, known), self.treated(otherwise, known)
+                    made.append(If(test, *arms))
+                case _:
+                    made.append(statement)
+        return made
+
+
+def _indices(body: Body, around: frozenset[str]) -> Iterator[tuple[str, bool]]:
+    """The indices of loops, and whether a loop around them has the same one."""
+    for statement in body:
+        match statement:
+            case For(index, body=inner):
+                yield index, index in around
+                yield from _indices(inner, around | {index})
+            case While(_, inner):
+                yield from _indices(inner, around)
+            case If(_, inner, otherwise):
+                yield from _indices(inner, around)
+                yield from _indices(otherwise, around)
+
+
+def _expressions(body: Body) -> Iterator[Expression]:
+    """What statements compute, and those inside of them."""
+    for statement in body:
+        match statement:
+            case Assign(_, value) | Evaluate(value) | Return(value):
+                yield value
+            case For(_, start, stop, _, inner):
+                yield start
+                yield stop
+                yield from _expressions(inner)
+            case While(_, inner):
+                yield from _expressions(inner)
+            case If(test, inner, otherwise):
+                yield test
+                yield from _expressions(inner)
+                yield from _expressions(otherwise)
