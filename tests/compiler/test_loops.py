@@ -185,3 +185,47 @@ def test_other_loops_are_tables_of_steps() -> None:
     assert "1000 times" in steps_of(text)
     assert "matrix product" in steps_of(text)
     assert "numpy:" not in steps_of(text)
+
+
+def _halves(x: Any) -> Any:
+    """A stage of a transform, whose result is under another shape in memory."""
+    n = x.shape[0] // 2
+    return np.stack([x[:n] + x[n:], x[:n] - x[n:]], axis=1).reshape(2 * n)
+
+
+@pytest.mark.parametrize("n", [8, 64, 1024])
+@pytest.mark.parametrize("steps", [1, 2, 5])
+def test_what_is_carried_may_have_another_shape_in_memory(n: int, steps: int) -> None:
+    def loop(x: Any) -> Any:
+        return lax.fori_loop(0, steps, lambda _, x: _halves(x), x)
+
+    def repeat(x: Any) -> Any:
+        start = 0, x
+        return lax.while_loop(lambda c: c[0] < steps, lambda c: (c[0] + 1, _halves(c[1])), start)[1]
+
+    def stacked(x: Any) -> Any:
+        return lax.scan(lambda c, _: (_halves(c), _halves(c).reshape(2, -1)), x, None, steps)
+
+    def exchanged(x: Any) -> Any:
+        both = lambda _, c: (c[1].reshape(2, -1).T.reshape(-1), _halves(c[0]))  # noqa: E731
+        return lax.fori_loop(0, steps, both, (x, x + 1))
+
+    x = np.linspace(-1.0, 1.0, n)
+    rows = np.stack([x, x * x, 1 - x])
+    for f in (loop, repeat, stacked, exchanged):
+        for g, argument in (f, x), (fg.vmap(f), rows):
+            expected, found = (fg.tree.leaves(h(argument)) for h in (g, fg.jit(g)))
+            for a, b in zip(found, expected, strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-13, atol=1e-13)
+    slope = fg.grad(lambda x: np.sum(loop(x) ** 2))
+    np.testing.assert_allclose(fg.jit(slope)(x), slope(x), rtol=1e-12, atol=1e-12)
+
+
+def test_a_result_under_another_shape_is_not_copied() -> None:
+    def f(x: Any) -> Any:
+        return lax.scan(lambda x, _: (_halves(x), None), x, None, 9)[0]
+
+    plan = fg.jit(f).lower(np.ones(1 << 12)).as_text().partition("\nplan\n")[2]
+    steps, _, _ = plan.partition("\n# kernel")
+    body = steps.split("9 times")[1]
+    assert body.count("kernel ") == 1

@@ -80,8 +80,22 @@ class Builder:
         self.graph.constants.append(value)
         return whole(value)
 
-    def lower_into(self, graph: Graph, program: Program, operands: Sequence[Operand]) -> None:
-        """Lower a program that is applied to operands, such as a loop's body, into a new graph."""
+    def lower_into(
+        self,
+        graph: Graph,
+        program: Program,
+        operands: Sequence[Operand],
+        n_shaped: int | None = None,
+    ) -> None:
+        """Lower a program that is applied to operands, such as a loop's body, into a new graph.
+
+        Args:
+            graph: The graph.
+            program: The program.
+            operands: What it is applied to.
+            n_shaped: How many of its results need values of their own shapes, from the first on;
+                others may be of any shape with as many elements. By default all do.
+        """
         raise NotImplementedError
 
 

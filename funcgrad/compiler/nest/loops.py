@@ -60,7 +60,9 @@ class Nester:
         # Equal stacks are one. A carried value that is stacked, too, is carried in its stack.
         stacks = list(dict.fromkeys(results[k:]))
         changing = [x for x, on in zip(results, carried, strict=False) if on]
-        graph = self._graph(body, inner, [*stacks, *(x for x in changing if x not in stacks)])
+        # What is carried is as it is in memory, whatever its shape.
+        returned = [*stacks, *(x for x in changing if x not in stacks)]
+        graph = self._graph(body, inner, returned, len(stacks))
         if graph is None:
             return None
         made = dict(zip(stacks, graph.outputs, strict=False))
@@ -102,7 +104,7 @@ class Nester:
         ]
         test = self._graph(condition, [*consts[:a], *state], condition.outputs)
         changing = [x for x, on in zip(body.outputs, carried, strict=True) if on]
-        graph = self._graph(body, [*consts[a:], *state], changing)
+        graph = self._graph(body, [*consts[a:], *state], changing, 0)
         if test is None or graph is None:
             return None
         finals = [Value(now.shape, now.dtype) for now, _ in starts]
@@ -166,12 +168,16 @@ class Nester:
         return whole(now)
 
     def _graph(
-        self, program: Program, inner: Sequence[Operand], outputs: Sequence[Atom]
+        self,
+        program: Program,
+        inner: Sequence[Operand],
+        outputs: Sequence[Atom],
+        n_shaped: int | None = None,
     ) -> Graph | None:
         """An inner graph; its constants are the outer one's. ``None`` if it calls NumPy."""
         part = Program(program.inputs, program.equations, outputs, program.name, program.constants)
         graph = Graph(constants=self.builder.graph.constants)
-        self.builder.lower_into(graph, dce(part), inner)
+        self.builder.lower_into(graph, dce(part), inner, n_shaped)
         external = next((node for node in graph.nodes if isinstance(node, External)), None)
         if external is not None:
             self.obstacle = external.obstacle or external

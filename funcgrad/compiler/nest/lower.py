@@ -85,13 +85,19 @@ def simplified(program: Program) -> Program:
 class Lowering(Builder):
     """Builds the graph of a program that is applied to operands."""
 
-    def __init__(self, graph: Graph, program: Program, operands: Sequence[Operand]) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        program: Program,
+        operands: Sequence[Operand],
+        n_shaped: int | None = None,
+    ) -> None:
         super().__init__(graph)
         self.operands: dict[Var, Operand] = {}
         results = self._apply(program, operands)
         taken: set[int] = set()
         if not graph.out_shapes:
-            fixed = {x.value for x in results if isinstance(x, View)}
+            fixed = {x.value for x in results[:n_shaped] if isinstance(x, View)}
         else:  # NumPy is given arrays of their own shapes
             externals = [node for node in graph.nodes if isinstance(node, External)]
             fixed = {value for node in externals for value in (*node.outs, *values_read(node))}
@@ -142,8 +148,14 @@ class Lowering(Builder):
             operand = with_joined_axes(operand)
         return self.copy(operand)
 
-    def lower_into(self, graph: Graph, program: Program, operands: Sequence[Operand]) -> None:
-        Lowering(graph, program, operands)
+    def lower_into(
+        self,
+        graph: Graph,
+        program: Program,
+        operands: Sequence[Operand],
+        n_shaped: int | None = None,
+    ) -> None:
+        Lowering(graph, program, operands, n_shaped)
 
     @property
     def asked(self) -> Equation:
