@@ -230,12 +230,11 @@ def convert(value: Any, t: Any) -> Any:
 
 
 def constant(t: Any, number: Any) -> Any:
-    """The LLVM constant ``number`` of scalar type ``t``."""
-    if t in PARTS:
-        part = _PARTS[t][1]
-        return ir.Constant(
-            llvm_type(t), [ir.Constant(part, number.real), ir.Constant(part, number.imag)]
-        )
+    """The LLVM constant ``number`` of type ``t``, of a scalar or of a vector."""
+    if element_of(t) in PARTS:
+        pair = llvm_type(t)
+        parts = float(number.real), float(number.imag)
+        return ir.Constant(pair, [constant_of(pair.elements[0], part) for part in parts])
     kind = _PARTS[element_of(t)][0]
     return constant_of(llvm_type(t), float(number) if kind == "f" else int(number))
 
