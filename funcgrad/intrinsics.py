@@ -39,6 +39,7 @@ class Intrinsic:
         result: What it gives: a value of the ``"same"`` type, a ``"bool"``, or the ``"real"`` type
             of the parts of a complex one.
         across: The operation of LLVM that folds the elements of a vector by it, if one does.
+        is_by_part: Whether folding complex numbers by it is folding their parts.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Intrinsic:
     libm: str = "never"
     result: str = "same"
     across: str = ""
+    is_by_part: bool = False
 
 
 EXPENSIVE = 4
@@ -82,7 +84,7 @@ def _table() -> Iterator[Intrinsic]:
         ("radd", "biufc", "add"),
         ("rmul", "biufc", "mul"),
     ):
-        yield Intrinsic(name, 2, kinds, 1, across=across)
+        yield Intrinsic(name, 2, kinds, 1, across=across, is_by_part=across == "add")
     for name, kinds in (
         ("negative", "iufc"),
         ("positive", "iufc"),

@@ -190,8 +190,7 @@ class Complex:
         return Complex(self.re.half(upper), self.im.half(upper))
 
     def across(self, name: str) -> Complex:
-        """The sum of all elements of a vector."""
-        assert name == "add", name  # nothing else is one of the parts
+        """All elements of a vector folded into one, by what is one of the parts."""
         return Complex(self.re.across(name), self.im.across(name))
 
 

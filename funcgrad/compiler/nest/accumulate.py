@@ -39,9 +39,9 @@ class Vectors:
 def is_across(fold: Fold) -> bool:
     """Whether it also folds the elements of a vector."""
     uses = expression(fold.form.step).uses
-    # The parts of complex products have nothing to do with products of parts.
-    is_apart = fold.out.dtype.kind != "c" or (len(uses) == 1 and uses[0].across == "add")
-    return is_apart and len(uses) == 1 and bool(uses[0].across)
+    if len(uses) != 1 or not uses[0].across:
+        return False
+    return fold.out.dtype.kind != "c" or uses[0].is_by_part
 
 
 class Accumulator:
