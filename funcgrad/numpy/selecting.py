@@ -86,7 +86,36 @@ __all__ = [
 # What depends on numbers known before tracing is NumPy's own.
 diag_indices, indices, ix_ = np.diag_indices, np.indices, np.ix_
 mgrid, ogrid = np.mgrid, np.ogrid
-unravel_index = np.unravel_index
+
+
+def unravel_index(indices: Any, shape: Any, order: Any = "C") -> tuple[Any, ...]:
+    """As `numpy.unravel_index`; ``indices`` may be traced.
+
+    Args:
+        indices: Places in an array of the shape, counted along a line.
+        shape: Lengths of the axes.
+        order: ``"C"`` or ``"F"``: the axis that counts fastest is the last or the first.
+
+    Example:
+        >>> import numpy as np
+        >>> import funcgrad as fg
+        >>> print(fg.jit(lambda x: np.unravel_index(np.argmax(x), x.shape))(np.eye(2)[::-1]))
+        (np.int64(0), np.int64(1))
+    """
+    place = as_value(indices, "unravel_index")
+    if not isinstance(place, Tracer):
+        return np.unravel_index(place, shape, order)
+    if place.dtype.kind not in "iu":
+        raise TypeError(f"unravel_index: places are integers, got {place.aval}.")
+    lengths = [int(n) for n in np.atleast_1d(shape)]
+    size = int(np.prod(lengths, dtype=np.int64))
+    message = f"unravel_index: {{}} is out of bounds for an array of size {size}."
+    place = clip(demanded_places(place, 0, size - 1, message), 0, size - 1)
+    found = []
+    for n in reversed(lengths) if order == "C" else lengths:
+        found.append(e.remainder(place, n))
+        place = e.floor_divide(place, n)
+    return tuple(found[::-1] if order == "C" else found)
 
 
 def ravel_multi_index(

@@ -52,6 +52,16 @@ CONDITIONS: dict[str, Row] = {
         [[0, 1], [1, 1]],
         [[0, 2], [-1, 0], [1, 3]],
     ),
+    "unravel_index": (
+        lambda m, i: m.unravel_index(i, (2, 3)),
+        [[0, 5], [[3], [4]], np.uint8([2, 1])],
+        [[0, 6], [-1, 0]],
+    ),
+    "unravel_index by columns": (
+        lambda m, i: m.unravel_index(i, (2, 3, 2), "F"),
+        [0, 7, 11],
+        [12, -1],
+    ),
     "ravel_multi_index by columns": (
         lambda m, i: m.ravel_multi_index((1, i), (2, 3), order="F"),
         [0, 2],
@@ -64,6 +74,10 @@ def first_word(name: str) -> str:
     return re.split("[ ,]", name)[0]
 
 
+def first_lane(found: Any) -> Any:
+    return fg.tree.map(lambda x: x[0], found)
+
+
 @pytest.mark.parametrize("name", CONDITIONS)
 def test_as_numpy(name: str) -> None:
     function, taken, refused = CONDITIONS[name]
@@ -72,8 +86,8 @@ def test_as_numpy(name: str) -> None:
         x = np.asarray(argument)
         for found in (
             traced(x),
-            fg.vmap(lambda x: function(fnp, x))(x[None])[0],
-            fg.jit(fg.vmap(lambda x: function(fnp, x)))(x[None])[0],
+            first_lane(fg.vmap(lambda x: function(fnp, x))(x[None])),
+            first_lane(fg.jit(fg.vmap(lambda x: function(fnp, x)))(x[None])),
         ):
             np.testing.assert_array_equal(found, function(np, x))
     for argument in refused:
