@@ -676,7 +676,8 @@ def install(
     for name in _ARITHMETIC:
         setattr(Tracer, f"__r{name}__", _PAIRS[name][1])
     number_operators.install(
-        _direct, {name: (_ARITHMETIC[name][0], *_PAIRS[name]) for name in _ARITHMETIC}
+        {ufunc: primitive for ufunc, primitive in _direct.items() if "f" in primitive.kinds},
+        {name: (_ARITHMETIC[name][0], *_PAIRS[name]) for name in _ARITHMETIC},
     )
     same = (*_SAME_AS_FUNCTION, *_METHODS_OF_OBJECTS)
     by_name = {name: _functions[getattr(np, name)] for name in same}
