@@ -92,7 +92,7 @@ def counting() -> Iterator[Stats]:
         yield tally
     finally:
         # Others may count the same: a finalizer that compiles within a compilation.
-        _TALLIES.open = [other for other in _TALLIES.open if other is not tally]
+        _TALLIES.open[:] = [other for other in _TALLIES.open if other is not tally]
 
 
 def _count(origin: str, is_kernel: bool = True) -> None:
