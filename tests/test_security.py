@@ -45,6 +45,7 @@ ALLOWED = {
         "compiler/runtime/preload.py",
         "CDLL",
     ): "LLVM's library, from the folder of the installed llvmlite",
+    ("compiler/one_thread.py", "CDLL"): "NumPy's and SciPy's own libraries, copied in memory",
     ("compiler/foreign.py", "CDLL"): "SciPy's own library, found by the address of its functions",
     ("distributed/processes.py", "CDLL"): "the MPI library that mpi4py has loaded, by its own path",
     ("__main__.py", "pickle"): "a jitted function of its own, pickled and read back at once",
