@@ -98,7 +98,7 @@ frozen = gc.get_freeze_count()
 fg.jit(lambda x: np.cos(x) + 2)(1.0)
 with fg.checking_leaks():
     fg.grad(np.sin)(1.0)
-assert gc.get_freeze_count() == frozen
+assert 0 < gc.get_freeze_count() <= frozen  # fewer, where some of them die
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")

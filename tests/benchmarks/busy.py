@@ -70,6 +70,7 @@ def example() -> Side:
     assert spec.loader is not None
     program = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = program  # where its dataclasses look for their types
+    sys.path.insert(0, str(EXAMPLE.parent))  # where examples have what they share
     spec.loader.exec_module(program)
     program.tqdm = SilentBar
     arguments = program.parse_arguments([])
