@@ -28,6 +28,7 @@ from funcgrad.compiler.nest.cost import Cost, arithmetic_of, traffic_of
 from funcgrad.compiler.nest.fuse import Group
 from funcgrad.compiler.nest.gather_scatter import GENERATORS, is_there
 from funcgrad.compiler.nest.interchange import generate_lanes, lanes_of
+from funcgrad.compiler.nest.join import join
 from funcgrad.compiler.nest.kernel import Kernel, Place, Site
 from funcgrad.compiler.nest.layout import Value, View, whole
 from funcgrad.compiler.nest.lower import build, simplified
@@ -35,7 +36,6 @@ from funcgrad.compiler.nest.nodes import (
     Carry,
     External,
     Graph,
-    Link,
     Loop,
     Nest,
     Node,
@@ -109,6 +109,8 @@ def _compiled(
     _split(jobs, n_threads)
     _go_on(jobs)
     memory = place(graph, groups, jobs)
+    if is_on("join"):
+        join(jobs, _is_single)
     functions = {job.text: job.function for job, _ in _every(jobs) if isinstance(job, Kernel)}
     codes = list(dict.fromkeys(_codes(jobs)))
     if any(warm_memory.is_large(v.shape, v.dtype) for v in graph.outputs if v.home is v):
@@ -372,32 +374,7 @@ class _Stepper:
 
     def _loop_step(self, job: Nested, node: Loop) -> Step:
         tables = [self._table(section) for section in job.sections]
-        sets = _sets(job)
-        turns = []
-        buffers = zip(job.spares, job.spare_slots, strict=True)
-        for carry in node.carries:
-            initial = carry.initial
-            if carry.is_in_place:
-                assert carry.final is not None
-                for value in (carry.now, carry.next):
-                    sets.append((value.slot, carry.final.slot, carry.final.offset))
-                continue
-            sets.append((carry.now.slot, initial.outer.slot, _bytes_from(initial)))
-            if carry.final is None:
-                turns.append((carry.now.slot, carry.next.slot, carry.next.slot))
-                continue
-            spares, spare_slot = next(buffers)
-            pair = spares if node.length is None else [*spares, carry.final]
-            if node.length is not None and node.length % 2:
-                pair.reverse()  # the last iteration writes the final value
-            for slot, value in zip((carry.next.slot, spare_slot), pair, strict=True):
-                sets.append((slot, value.slot, value.offset))
-            turns.append((carry.now.slot, carry.next.slot, spare_slot))
-        moves = [
-            (link.inner.slot, link.step * link.inner.dtype.itemsize)
-            for link in node.links
-            if link.step
-        ]
+        sets, turns, moves = job.sets(), job.turns(), job.moves()
         test = node.bodies[0].outputs[0] if node.length is None else None
         head = abi.in_order(
             abi.LOOP_WORDS,
@@ -416,7 +393,7 @@ class _Stepper:
 
     def _branch_step(self, job: Nested) -> Step:
         tables = [self._table(section) for section in job.sections]
-        sets = _sets(job)
+        sets = job.sets()
         index = job.node.operands[0]
         assert isinstance(index, View)
         head = abi.in_order(
@@ -454,19 +431,6 @@ def _part_words(job: Kernel, part: int, sites: Mapping[Site, int]) -> list[int]:
 
 
 _ENDLESS = (1 << 63) - 1
-
-
-def _bytes_from(link: Link) -> int:
-    """Bytes from the slot of the outer value to the first element of the inner one."""
-    return link.outer.offset + link.offset * link.inner.dtype.itemsize
-
-
-def _sets(job: Nested) -> list[tuple[int, int, int]]:
-    """Slots of the inner graphs, from those of the outer one."""
-    sets = [(k.inner.slot, k.outer.slot, _bytes_from(k)) for k in job.node.links]
-    for slot, arena in zip(job.arena_slots, job.arenas, strict=True):
-        sets.append((slot, arena.slot, arena.offset))
-    return sets
 
 
 def _is_single(job: Kernel | Multiplication | StridedMultiplication | ForeignCall) -> bool:

@@ -82,6 +82,10 @@ class Expression:
         raise TypeError("an expression of a kernel has no value before the kernel runs")
 
 
+Walker = Callable[[Expression], Expression]
+"""What makes another expression of one."""
+
+
 class Variable(Expression):
     """The value of a variable."""
 
@@ -359,6 +363,39 @@ class Function:
         return "\n".join(["def kernel(slots, args):", *_indented([*self.body, END]), ""])
 
 
+def rewritten(body: Body, change: Walker, rename: Callable[[str], str]) -> list[Statement]:
+    """Statements with other expressions and other names.
+
+    Args:
+        body: The statements.
+        change: What becomes of an expression.
+        rename: What becomes of a name that is assigned.
+    """
+    made: list[Statement] = []
+    for statement in body:
+        match statement:
+            case Assign(name, value):
+                made.append(Assign(rename(name), change(value)))
+            case Evaluate(value):
+                found = change(value)
+                assert isinstance(found, Apply)
+                made.append(Evaluate(found))
+            case Return(value):
+                made.append(Return(change(value)))
+            case For(index, start, stop, step, inner, is_seldom):
+                span = change(start), change(stop)
+                inner = rewritten(inner, change, rename)
+                made.append(For(rename(index), *span, step, inner, is_seldom))
+            case While(test, inner):
+                made.append(While(change(test), rewritten(inner, change, rename)))
+            case If(test, inner, otherwise):
+                arms = (rewritten(arm, change, rename) for arm in (inner, otherwise))
+                made.append(If(change(test), *arms))
+            case _:
+                made.append(statement)
+    return made
+
+
 def assigned(body: Body, of_indices: bool = True) -> Iterator[str]:
     """The names that statements assign, once for each assignment.
 
@@ -436,9 +473,6 @@ def _of_tree(tree: ast.expr) -> Expression:
         case ast.Call(func=ast.Name(id=word), args=args, keywords=[]):
             return call(word, *map(_of_tree, args))
     raise ValueError(f"{ast.unparse(tree)!r} is not made of operators and intrinsics")
-
-
-Walker = Callable[[Expression], Expression]
 
 
 def rebuilt(x: Expression, change: Walker) -> Expression:

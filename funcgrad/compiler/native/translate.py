@@ -31,7 +31,7 @@ from funcgrad.compiler.native.blocks import (
     write,
 )
 from funcgrad.compiler.native.elementary import settle_formulas
-from funcgrad.compiler.native.scalars import I32, I64, POINTER
+from funcgrad.compiler.native.scalars import I32, I64, POINTER, declared
 from funcgrad.compiler.native.signatures import give_types
 from funcgrad.compiler.native.types import BOOL, FLOAT64, WEAK_FLOAT, Lanes, Literal
 from funcgrad.compiler.native.vocabulary import (
@@ -43,6 +43,9 @@ from funcgrad.compiler.native.vocabulary import (
     unwrap,
     wrap,
 )
+
+SCOPES = 1 << 20
+"""How many scopes of accesses a kernel may have, and each of several that are joined."""
 
 
 class Translation(NamedTuple):
@@ -82,7 +85,8 @@ class KernelModule(ir.Module):
     It also knows the vectors that scalars have been made to.
 
     Accesses of different scopes never overlap: that is what the ABI promises, and what lets LLVM
-    vectorise loops without comparing addresses at run time.
+    vectorise loops without comparing addresses at run time. In a function that joins several, that
+    is so of those of each one, and of each time it runs (`begin_scope`).
     """
 
     def __init__(self, name: str) -> None:
@@ -102,6 +106,15 @@ class KernelModule(ir.Module):
         weights = (ir.MetaDataString(self, "branch_weights"), I32(2000), I32(1))
         self.usually = self.add_metadata(weights)
         self.splats: dict[Any, Any] = {}
+        self.begun: dict[int, Any] = {}
+
+    def begin_scope(self, builder: ir.IRBuilder, scope: int) -> None:
+        """Say that what a scope promises holds from here on, anew in each iteration."""
+        if scope not in self.begun:
+            self.begun[scope] = ir.values.MDValue(self, [], str(len(self.metadata)))
+        kind = ir.FunctionType(ir.VoidType(), [ir.MetaDataType()])
+        begin = declared(builder, "llvm.experimental.noalias.scope.decl", kind)
+        builder.call(begin, [self.begun[scope]])
 
     def leave_in_numbers(self, branch: Any) -> None:
         """Keep LLVM from making vectors of the loop that a branch repeats, which takes it time."""
@@ -117,11 +130,17 @@ class KernelModule(ir.Module):
         domain = self.add_metadata([ir.MetaDataString(self, "kernel")])
         scopes = {
             scope: self.add_metadata([ir.MetaDataString(self, f"scope {scope}"), domain])
-            for scope in self.accesses
+            for scope in dict.fromkeys((*self.accesses, *self.begun))
         }
+        groups = {s: s // SCOPES if isinstance(s, int) else -1 for s in scopes}
+        for scope, begun in self.begun.items():
+            begun.operands = [scopes[scope]]
         for scope, instructions in self.accesses.items():
             own = self.add_metadata([scopes[scope]])
-            others = self.add_metadata([node for s, node in scopes.items() if s != scope])
+            near = {groups[scope], -1} if groups[scope] >= 0 else {*groups.values()}
+            others = self.add_metadata(
+                [node for s, node in scopes.items() if s != scope and groups[s] in near]
+            )
             for instruction in instructions:
                 instruction.set_metadata("alias.scope", own)
                 instruction.set_metadata("noalias", others)

@@ -669,6 +669,17 @@ def _store_rule(args: Any) -> Signature:
     return signature(NONE, args[0], index, element, _scope_of(args))
 
 
+def _scope_rule(args: Any) -> Signature:
+    expect(len(args) == 1, "scope(S)", args)
+    return signature(NONE, _scope_of(args))
+
+
+@define("scope", _scope_rule, is_pure=False, is_mapped=False)
+def _scope(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> None:
+    """A scope begins, as it does each time that this is reached."""
+    builder.module.begin_scope(builder, sig.args[0].literal_value)
+
+
 def _look_rule(args: Any) -> Signature:
     expect(args == (SLOTS,), "look(slots)", args)
     return signature(INT64, args[0])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -17,8 +17,10 @@ from funcgrad.compiler.abi import FIRST_SLOT, OWN_SLOT
 from funcgrad.compiler.nest.fuse import Group
 from funcgrad.compiler.nest.layout import Uniform, Value
 from funcgrad.compiler.nest.nodes import (
+    Carry,
     External,
     Graph,
+    Link,
     Loop,
     Nest,
     Node,
@@ -145,6 +147,65 @@ class Nested:
     def scratch(self) -> list[Value]:
         """All memory that it needs while it runs."""
         return [*self.arenas, *(v for row in self.spares for v in row)]
+
+    # Its rows in the tables of the executor, when everything has its place.
+
+    def sets(self) -> list[tuple[int, int, int]]:
+        """Slots of the inner graphs, each from a slot of the outer one and so many bytes further.
+
+        Made before the first iteration.
+        """
+        rows = [(k.inner.slot, k.outer.slot, _bytes_from(k)) for k in self.node.links]
+        for slot, arena in zip(self.arena_slots, self.arenas, strict=True):
+            rows.append((slot, arena.slot, arena.offset))
+        for carry, spares, spare_slot in self._carries():
+            initial, final = carry.initial, carry.final
+            if carry.is_in_place:
+                assert final is not None
+                rows += [(v.slot, final.slot, final.offset) for v in (carry.now, carry.next)]
+                continue
+            rows.append((carry.now.slot, initial.outer.slot, _bytes_from(initial)))
+            if final is None:
+                continue
+            length = self._length
+            pair = spares if length is None else [*spares, final]
+            if length is not None and length % 2:
+                pair = pair[::-1]  # the last iteration writes the final value
+            for slot, value in zip((carry.next.slot, spare_slot), pair, strict=True):
+                rows.append((slot, value.slot, value.offset))
+        return rows
+
+    def turns(self) -> list[tuple[int, int, int]]:
+        """Slots of carried values, of the next ones and of the memory that is not in use."""
+        return [
+            (c.now.slot, c.next.slot, c.next.slot if c.final is None else spare_slot)
+            for c, _, spare_slot in self._carries()
+            if not c.is_in_place
+        ]
+
+    def moves(self) -> list[tuple[int, int]]:
+        """Slots that move on by so many bytes after each iteration."""
+        return [
+            (link.inner.slot, link.step * link.inner.dtype.itemsize)
+            for link in self.node.links
+            if link.step
+        ]
+
+    @property
+    def _length(self) -> int | None:
+        return self.node.length if isinstance(self.node, Loop) else 1
+
+    def _carries(self) -> Iterator[tuple[Carry, list[Value], int]]:
+        """What is carried, with its spare memory and the slot of that, if it has any."""
+        buffers = zip(self.spares, self.spare_slots, strict=True)
+        for carry in self.node.carries if isinstance(self.node, Loop) else ():
+            has_spares = carry.final is not None and not carry.is_in_place
+            yield carry, *(next(buffers) if has_spares else ([], -1))
+
+
+def _bytes_from(link: Link) -> int:
+    """Bytes from the slot of the outer value to the first element of the inner one."""
+    return link.outer.offset + link.offset * link.inner.dtype.itemsize
 
 
 def _place_nested(nested: Nested, memory: Memory) -> None:

@@ -46,6 +46,7 @@ OPTIONAL = (
     "in_place",  # results take the memory of what nobody needs any more
     "scalarize",  # loops over few numbers are one kernel of variables
     "interchange",  # loops of independent lanes run lane by lane
+    "join",  # loops whose kernels have little to do are one kernel
 )
 """The passes that can be left out, with what they do."""
 

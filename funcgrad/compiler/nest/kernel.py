@@ -238,6 +238,13 @@ class KernelBuilder:
         self.n_words += 1
         return read_word(WORDS, self.n_words - 1)
 
+    def take(self, kernel: Kernel) -> None:
+        """The words that a kernel of one part is called with."""
+        (span,) = kernel.parts
+        words = [*span, *kernel.words]
+        self.words += words
+        self.n_words += sum(2 if isinstance(word, Place) else 1 for word in words)
+
     def pointer(self, name: str, value: Value, offset: int) -> Variable:
         """A pointer to an element of a value."""
         self.words.append(Place(value, offset * value.dtype.itemsize))

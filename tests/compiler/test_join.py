@@ -1,0 +1,173 @@
+"""Loops over few elements are one kernel, with the results of the executor's loop, bit by bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import funcgrad as fg
+import funcgrad.numpy as fnp
+from funcgrad import lax
+from funcgrad.compiler.nest import join
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(24, 24))
+LINE = RNG.normal(size=100)
+PLACES = RNG.integers(0, 64, 500)
+
+
+def counts(x: Any) -> Any:
+    """A table that is written at one place in each iteration."""
+    step = lambda i, c: fnp.at(c)[x[i]].add(1)  # noqa: E731
+    return lax.fori_loop(0, x.shape[0], step, fnp.zeros(64, np.int64))
+
+
+def sweeps(a: Any) -> Any:
+    """Loops in loops in loops, which change an array where it is."""
+    n = a.shape[0]
+
+    def cell(i: Any, j: Any, a: Any) -> Any:
+        near = a[i - 1, j] + a[i + 1, j] + a[i, j - 1] + a[i, j + 1]
+        return fnp.at(a)[i, j].set((near + a[i, j]) / 5)
+
+    def row(i: Any, a: Any) -> Any:
+        return lax.fori_loop(1, n - 1, lambda j, a: cell(i, j, a), a)
+
+    return lax.fori_loop(0, 3, lambda _, a: lax.fori_loop(1, n - 1, row, a), a)
+
+
+def doubled(x: Any) -> Any:
+    """Two arrays that take turns, an even and an odd number of times."""
+    step = lambda _, c: (c[1] * 0.5 + np.roll(c[0], 1), c[0] - c[1])  # noqa: E731
+    return lax.fori_loop(0, 6, step, (x, x + 1)), lax.fori_loop(0, 7, step, (x, x + 1))
+
+
+def until(x: Any) -> Any:
+    """A loop whose length the values decide."""
+    more = lambda c: np.sum(np.abs(c[1])) < 1e3  # noqa: E731
+    return lax.while_loop(more, lambda c: (c[0] + 1, c[1] * 1.1 + np.roll(c[1], 1) * 0.01), (0, x))
+
+
+def never(x: Any) -> Any:
+    return lax.while_loop(lambda c: c[0] < 0, lambda c: (c[0] + 1, np.cumsum(c[1])), (0, x))
+
+
+def chosen(x: Any) -> Any:
+    """Branches in a loop, and loops in branches."""
+    arms = [
+        lambda x: np.sort(x),
+        lambda x: lax.fori_loop(0, 3, lambda i, x: np.roll(x, 1) * 0.9 + i, x),
+        lambda x: np.cumsum(x) / 50,
+    ]
+    return lax.fori_loop(0, 8, lambda i, x: lax.switch(i % 4 - 1, arms, x), x)
+
+
+def stacked(x: Any) -> Any:
+    """Rows that are read one after the other, and results that are kept."""
+    return lax.scan(lambda c, row: (c * 0.5 + row, (np.sum(c), c[::-1])), x[0], x)
+
+
+def mixed(x: Any) -> Any:
+    """Counters, flags and numbers of two precisions."""
+
+    def step(i: Any, c: Any) -> Any:
+        a, b, flag = c
+        return a + b.astype(a.dtype) * 1e-3, b * 0.5 + 1, flag ^ (a > i)
+
+    wide = x.astype(np.float64)
+    return lax.fori_loop(0, 5, step, (wide, x.astype(np.float32), x > 0))
+
+
+PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "counts": (counts, (PLACES,)),
+    "sweeps": (sweeps, (X,)),
+    "two arrays that take turns": (doubled, (LINE,)),
+    "two arrays, single": (doubled, (LINE.astype(np.float32),)),
+    "until": (until, (LINE,)),
+    "never": (never, (LINE,)),
+    "branches": (chosen, (LINE,)),
+    "rows": (stacked, (X,)),
+    "rows, complex": (stacked, (X + 1j * X.T,)),
+    "mixed": (mixed, (LINE,)),
+    "lanes": (fg.vmap(sweeps), (np.stack([X, X.T]),)),
+    "a gradient": (fg.grad(lambda x: np.sum(sweeps(x) ** 2)), (X[:8, :8],)),
+    "a gradient of rows": (fg.grad(lambda x: np.sum(stacked(x)[1][1] ** 2)), (X,)),
+    "a derivative": (lambda x: fg.jvp(until, (x,), (x * 0.1,)), (LINE,)),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_results_are_those_of_the_loop_of_the_executor(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    f, args = PROGRAMS[name]
+    joined = fg.tree.leaves(fg.jit(lambda *xs: f(*xs))(*args))
+    monkeypatch.setenv("FUNCGRAD_SKIP_PASSES", "join")
+    apart = fg.tree.leaves(fg.jit(lambda *xs: f(*xs))(*args))
+    for a, b in zip(joined, apart, strict=True):
+        assert a.dtype == b.dtype
+        assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
+
+
+def n_kernels(f: Callable[..., Any], *args: Any) -> int:
+    text: str = fg.jit(lambda *xs: f(*xs)).lower(*args).as_text()
+    return text.count("\ndef kernel")
+
+
+def test_a_loop_of_little_work_is_one_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    joined = n_kernels(counts, PLACES), n_kernels(sweeps, X)
+    monkeypatch.setenv("FUNCGRAD_SKIP_PASSES", "join")
+    apart = n_kernels(counts, PLACES), n_kernels(sweeps, X)
+    assert all(a < b for a, b in zip(joined, apart, strict=True))
+
+
+def test_loops_of_much_work_and_of_other_steps_are_left_to_the_executor(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def heavy(x: Any) -> Any:
+        return lax.fori_loop(0, 5, lambda i, x: np.roll(x, 1) * 0.5 + np.sort(x), x)
+
+    def products(x: Any) -> Any:
+        return lax.fori_loop(0, 5, lambda i, c: np.tanh(c @ c.T) + np.cumsum(c, axis=0), x)
+
+    many = np.ones(join.MOST_WORK)
+    before = n_kernels(heavy, many), n_kernels(products, np.eye(50))
+    monkeypatch.setenv("FUNCGRAD_SKIP_PASSES", "join")
+    assert (n_kernels(heavy, many), n_kernels(products, np.eye(50))) == before
+
+
+def test_a_loop_of_another_length_is_the_same_kernel() -> None:
+    def kernels(n: int) -> str:
+        def f(x: Any) -> Any:
+            step = lambda i, c: fnp.at(c)[x[i]].add(2.5)  # noqa: E731
+            return lax.fori_loop(0, n, step, fnp.zeros(40))
+
+        text: str = fg.jit(f).lower(PLACES % 40).as_text()
+        lines = text.partition("\ndef kernel")[2].splitlines()
+        return "\n".join(line.partition("#")[0].rstrip() for line in lines)
+
+    assert kernels(50) == kernels(77)
+
+
+def test_wrong_indices_are_refused_with_the_users_line() -> None:
+    def total(x: Any, table: Any) -> Any:
+        return lax.fori_loop(0, 500, lambda i, c: fnp.at(c)[x[i]].add(table[x[i]]), table)
+
+    places = PLACES.copy()
+    places[321] = 64
+    with pytest.raises(fg.errors.OutOfBoundsError, match="64") as caught:
+        fg.jit(total)(places, LINE[:64])
+    assert "test_join.py" in str(caught.value)
+
+
+def test_joined_loops_can_be_stopped() -> None:
+    def forever(x: Any) -> Any:
+        more = lambda c: np.sum(c[1]) >= 0  # noqa: E731
+        return lax.while_loop(more, lambda c: (c[0] + 1, np.roll(c[1], 1)), (0, x))[1]
+
+    f = fg.jit(forever)
+    with pytest.raises(TimeoutError), fg.limits(seconds=0.3):
+        f(np.abs(LINE))
