@@ -24,8 +24,8 @@ from functools import lru_cache
 from funcgrad.forking import cached_property
 from funcgrad.intrinsics import OPERATORS
 
-Given = "Expression | int | float"
-"""What operators take: expressions, and numbers, which stand for themselves."""
+SCOPES = 1 << 20
+"""How many scopes of accesses a kernel may have, and each of several that are joined."""
 
 
 class Expression:

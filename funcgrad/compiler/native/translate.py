@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from llvmlite import ir
 
-from funcgrad.compiler.loops.language import Function
+from funcgrad.compiler.loops.language import SCOPES, Function
 from funcgrad.compiler.native.blocks import (
     Argument,
     Assign,
@@ -43,9 +43,6 @@ from funcgrad.compiler.native.vocabulary import (
     unwrap,
     wrap,
 )
-
-SCOPES = 1 << 20
-"""How many scopes of accesses a kernel may have, and each of several that are joined."""
 
 
 class Translation(NamedTuple):

@@ -21,6 +21,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from funcgrad.compiler.loops.language import (
+    SCOPES,
     SLOTS,
     WORDS,
     Apply,
@@ -41,9 +42,6 @@ MOST_WORK = 1 << 13
 
 MOST_LINES = 600
 """Lines of a joined function: LLVM takes its time for each."""
-
-_SCOPES = 1 << 20
-"""From the first scope of a kernel to that of the next one (`native.translate`)."""
 
 _N_SCOPES = {"load": 1, "store": 1, "load_where": 1, "turn": 2}
 """How many of the last operands of a word are scopes."""
@@ -138,7 +136,7 @@ class _Joiner:
     def _element(self, x: View) -> Expression:
         """The first element of a value."""
         address = self._slot(x.value.slot) + self.source.word(x.first_byte)
-        self.n_scopes += _SCOPES
+        self.n_scopes += SCOPES
         return call("load", call(f"ptr_{word_of(x.dtype)}", address), 0, self.n_scopes)
 
     # Control flow.
@@ -201,7 +199,7 @@ class _Joiner:
         """Its statements, with names and words of their own."""
         prefix, base = self._name(), self.source.n_words
         self.source.take(kernel)
-        self.n_scopes += _SCOPES
+        self.n_scopes += SCOPES
         first = self.n_scopes
         scopes: set[float] = set()
 
