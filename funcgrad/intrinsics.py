@@ -103,6 +103,8 @@ def _table() -> Iterator[Intrinsic]:
     yield Intrinsic("remainder", 2, "iuf", 8)
     yield Intrinsic("fmod", 2, "iuf", 8, "formula")
     yield Intrinsic("select", 3, "biufc", 1)
+    yield Intrinsic("popcount", 1, "iu", 4)
+    yield Intrinsic("gcd", 2, "iu", 60)
     yield Intrinsic("fma", 3, "f", 1, "llvm")
     yield Intrinsic("copysign", 2, "f", 1, "llvm")
     yield Intrinsic("nextafter", 2, "f", 8, "libm")
@@ -135,7 +137,7 @@ def _table() -> Iterator[Intrinsic]:
         ("expit", 10, "never"),
     ):
         yield Intrinsic(name, 1, "f", cost, "formula", libm)
-    yield Intrinsic("pow", 2, "f", 24, "formula", "always")
+    yield Intrinsic("pow", 2, "iuf", 24, "formula", "always")
     yield Intrinsic("atan2", 2, "f", 16, "formula", "few")
     yield Intrinsic("hypot", 2, "f", 6, "formula")
     yield Intrinsic("lgamma", 1, "f", 60, "libm")
@@ -357,8 +359,8 @@ _POWERS = {
 def with_constants(template: str, scalars: Sequence[Any]) -> str:
     """A template that says the same where some arguments are known, and costs less.
 
-    Powers with small exponents are products and square roots, exact at zeros and infinities of
-    both signs as `pow` is, and within two units in the last place elsewhere.
+    Powers with small exponents are products and square roots. Those of floats are exact at zeros
+    and infinities of both signs as `pow` is, and within two units in the last place elsewhere.
 
     Args:
         template: The template.
@@ -367,6 +369,21 @@ def with_constants(template: str, scalars: Sequence[Any]) -> str:
     Returns:
         A template over the same arguments, of which it may use fewer.
     """
-    if template == "pow({0}, {1})" and scalars[1] is not None and scalars[1].dtype.kind == "f":
+    if template != "pow({0}, {1})" or scalars[1] is None:
+        return template
+    if scalars[1].dtype.kind == "f":
         return _POWERS.get(float(scalars[1]), template)
-    return template
+    n = int(scalars[1])
+    return product_of("{0}", n) if 0 < n <= MOST_FACTORS else template
+
+
+MOST_FACTORS = 8
+"""Powers with larger exponents are computed by the general function, which rounds less often."""
+
+
+def product_of(factor: str, n: int) -> str:
+    """The expression of a power, ``n > 0``, by squares."""
+    if n == 1:
+        return factor
+    root = product_of(factor, n // 2)
+    return f"({root} * {root})" + (f" * {factor}" if n % 2 else "")

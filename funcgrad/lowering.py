@@ -25,9 +25,12 @@ class Pointwise:
     Args:
         expr: Scalar expression, such as ``"{0} * {1}"`` or ``"exp({0})"``. Its value is cast to
             the dtype of the output.
+        counts: Inputs, of integers, that count something: negative elements are refused
+            (`Primitive.refusal`).
     """
 
     expr: str
+    counts: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

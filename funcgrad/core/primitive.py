@@ -298,11 +298,11 @@ class Primitive:
         raise self.missing("compilation")
 
     def refusal(self, operand: int, value: int, position: int, *avals: Any, **_: Any) -> Exception:
-        """The error of a kernel that met an index out of bounds.
+        """The error of a kernel that met an index out of bounds, or a negative count.
 
         Args:
-            operand: Which of the index arrays of the form, counted from 0.
-            value: The index.
+            operand: Which of the index arrays of the form, or of its arguments, counted from 0.
+            value: The index; a negative number for a count.
             position: Its row-major number in the array; -1 where that is not known.
             avals: Types of the arguments of the operation.
         """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,9 +12,10 @@ from funcgrad.core.avals import Shape, ShapedArray, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.dtypes import short_name
 from funcgrad.errors import DtypeError, ShapeError
-from funcgrad.lowering import Extern, Form, Pointwise
+from funcgrad.lowering import Form, Pointwise
 from funcgrad.primitives.elementwise import Constantlike
-from funcgrad.primitives.families import zero_jvp
+from funcgrad.primitives.families import Recipe, zero_jvp
+from funcgrad.primitives.shape import Concatenate, Reshape, Slice
 from funcgrad.records import dataclass
 
 
@@ -29,15 +31,23 @@ class Bitcast(Primitive):
     jvp = zero_jvp
 
     def lower(self, x: ShapedArray) -> Form:
-        if x.dtype.itemsize != self.dtype.itemsize:
-            return Extern()
-        own, wanted = short_name(x.dtype), short_name(self.dtype)
         if x.dtype == self.dtype:
             return Pointwise("{0}")
-        if x.dtype.kind in "iu" and self.dtype.kind in "iu":
-            return Pointwise(f"{wanted}({{0}})")
-        is_known = {x.dtype.kind, self.dtype.kind} in ({"f", "i"}, {"f", "u"})
-        return Pointwise(f"bitcast_{own}_{wanted}({{0}})") if is_known else Extern()
+        own, wanted = x.dtype.itemsize, self.dtype.itemsize
+        if own == wanted:
+            return _Reread(self.dtype).lower(x)
+        recipe = Recipe(x)
+        (given,) = recipe.inputs
+        if own < wanted:
+            *stack, n = x.shape
+            elements = [
+                recipe(Reshape(tuple(stack)), recipe(_at(k, x.shape), given)) for k in range(n)
+            ]
+            return recipe.form(recipe(_Reread(self.dtype), *elements))
+        single = Reshape((*x.shape, 1))
+        parts = [recipe(_Reread(self.dtype, k), given) for k in range(0, own, wanted)]
+        stacked = [recipe(single, part) for part in parts]
+        return recipe.form(recipe(Concatenate(x.ndim), *stacked))
 
     def impl(self, x: Any) -> Any:
         x = np.asarray(x)
@@ -67,14 +77,83 @@ class Bitcast(Primitive):
         return {"dtype": short_name(self.dtype)}
 
 
+def _at(k: int, shape: Shape) -> Slice:
+    """One element along the last axis."""
+    *stack, _ = shape
+    return Slice((*(0 for _ in stack), k), (*stack, k + 1), (1,) * len(shape))
+
+
+@dataclass(frozen=True)
+class _Reread(Primitive):
+    """An element whose bits are among those of several arguments of one type, side by side.
+
+    Attributes:
+        dtype: That of the element.
+        start: Its first byte.
+    """
+
+    dtype: np.dtype[Any]
+    start: int = 0
+
+    def impl(self, *args: Any) -> Any:
+        together = np.stack(args, -1).view(np.uint8)
+        return (
+            together[..., self.start :][..., : self.dtype.itemsize].copy().view(self.dtype)[..., 0]
+        )
+
+    def abstract_eval(self, *avals: ShapedArray) -> ShapedArray:
+        return shaped(avals[0].shape, self.dtype)
+
+    def lower(self, *avals: ShapedArray) -> Form:
+        words = [word for k, aval in enumerate(avals) for word in _words(f"{{{k}}}", aval.dtype)]
+        size = avals[0].dtype.itemsize * len(avals) // len(words)
+        part = self.dtype.type(0).real.dtype
+        parts = [
+            _of_words(words, size, start, part)
+            for start in range(self.start, self.start + self.dtype.itemsize, part.itemsize)
+        ]
+        return Pointwise(
+            parts[0] if len(parts) == 1 else f"{short_name(self.dtype)}({', '.join(parts)})"
+        )
+
+
+def _words(x: str, dtype: np.dtype[Any]) -> list[str]:
+    """Expressions for the bits of a number as unsigned integers: of a complex one, of its parts."""
+    part = dtype.type(0).real.dtype
+    name, word = short_name(part), f"u{8 * part.itemsize}"
+    parts = [x] if part == dtype else [f"real({x})", f"imag({x})"]
+    return [f"bitcast_{name}_{word}({p})" if part.kind == "f" else f"{word}({p})" for p in parts]
+
+
+def _of_words(words: Sequence[str], size: int, start: int, dtype: np.dtype[Any]) -> str:
+    """The expression of a real number whose bits begin at a byte of words of some size."""
+    own = dtype.itemsize
+    if own < size:
+        bits = f"u{8 * own}({words[start // size]} >> {8 * _from_low(start % size, own, size)})"
+    else:
+        shifts = [8 * _from_low(k, size, own) for k in range(0, own, size)]
+        bits = " | ".join(
+            f"(u{8 * own}({words[start // size + k]}) << {shift})"
+            if shift
+            else f"u{8 * own}({words[start // size + k]})"
+            for k, shift in enumerate(shifts)
+        )
+    if dtype.kind == "f":
+        return f"bitcast_u{8 * own}_{short_name(dtype)}({bits})"
+    return f"{short_name(dtype)}({bits})"
+
+
+def _from_low(start: int, size: int, whole: int) -> int:
+    """The place of some bytes of a number, counted from the lowest one."""
+    return start if sys.byteorder == "little" else whole - size - start
+
+
 def _population_count(x: Any) -> Any:
     x = np.asarray(x)
     # NumPy counts the bits of the absolute value of signed integers.
     return np.bitwise_count(x.view(f"u{x.dtype.itemsize}")).astype(x.dtype)[()]
 
 
-population_count = Constantlike(
-    "population_count", _population_count, "population_count({0})", "", "iu"
-)
+population_count = Constantlike("population_count", _population_count, "popcount({0})", "iu", "iu")
 
-gcd_of = Constantlike("gcd", np.gcd, "gcd({0}, {1})", "", "iu")
+gcd_of = Constantlike("gcd", np.gcd, "gcd({0}, {1})", "iu", "iu")

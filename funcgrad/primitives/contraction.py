@@ -16,7 +16,7 @@ import numpy as np
 from funcgrad.core.avals import Shape, ShapedArray, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear
 from funcgrad.errors import DtypeError, ShapeError
-from funcgrad.lowering import Contraction, Extern, Form
+from funcgrad.lowering import Contraction, Form
 from funcgrad.primitives.elementwise import add
 from funcgrad.records import dataclass
 
@@ -94,7 +94,7 @@ class Contract(Primitive):
         return Contract(lhs, rhs, fresh + self.out).bind(*args), 0
 
     def lower(self, x: ShapedArray, y: ShapedArray) -> Form:
-        return Contraction(self.lhs, self.rhs, self.out) if x.dtype.kind in "fc" else Extern()
+        return Contraction(self.lhs, self.rhs, self.out)
 
     def params(self) -> dict[str, Any]:
         return {"labels": self._equation()}

@@ -17,7 +17,7 @@ import numpy as np
 from funcgrad.core.avals import ShapedArray, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear
 from funcgrad.errors import DtypeError, ShapeError
-from funcgrad.lowering import Contraction, Extern, Form, Slide
+from funcgrad.lowering import Contraction, Form, Slide
 from funcgrad.primitives.contraction import LETTERS, Contract, bilinear_jvp
 from funcgrad.primitives.windows import still, taps_of
 from funcgrad.records import dataclass
@@ -134,8 +134,6 @@ class Convolution(Primitive):
         return Convolution(lhs, rhs, fresh + self.out, self.slides).bind(*args), 0
 
     def lower(self, x: ShapedArray, y: ShapedArray) -> Form:
-        if x.dtype.kind not in "fc":
-            return Extern()
         return Contraction(self.lhs, self.rhs, self.out, self.slides)
 
     def params(self) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from funcgrad.core.program import Var
 from funcgrad.dtypes import complex_dtype, is_complex, is_inexact, real_dtype, short_name
 from funcgrad.errors import DtypeError
 from funcgrad.forking import cached_property
+from funcgrad.intrinsics import MOST_FACTORS, product_of
 from funcgrad.lowering import Array, Form, Pointwise, Routine, UfuncCall
 from funcgrad.primitives.families import (
     PYTHON_NUMBERS,
@@ -597,7 +598,19 @@ def power_log(n: int) -> Smooth:
     )
 
 
-power = Smooth(
+class _Power(Smooth):
+    """A power, of integers by counting factors."""
+
+    def lower(self, *avals: ShapedArray) -> Any:
+        if avals[0].dtype.kind in "iu":
+            return Pointwise(self.code, counts=(1,))
+        return super().lower(*avals)
+
+    def refusal(self, operand: int, value: int, position: int, *avals: ShapedArray) -> Exception:
+        return ValueError("Integers to negative integer powers are not allowed.")
+
+
+power = _Power(
     "power",
     np.power,
     _power_slopes(0),
@@ -606,7 +619,7 @@ power = Smooth(
     level_at=is_origin,
     **_POWER,
 )
-plain_power = Smooth("plain_power", np.power, _power_slopes(0), "pow({0}, {1})", **_POWER)
+plain_power = _Power("plain_power", np.power, _power_slopes(0), "pow({0}, {1})", **_POWER)
 """The power in derivatives, whose own slope at the origin is what it is: infinite."""
 
 
@@ -664,18 +677,6 @@ class IntegerPower(Primitive):
         return Routine(arrays, (2,), (UfuncCall("numpy", ("power",), (0, 1, 2)),), x.ndim)
 
 
-def _product(base: str, n: int) -> str:
-    """The expression of a power, ``n > 0``, by squares."""
-    if n == 1:
-        return base
-    root = _product(base, n // 2)
-    return f"({root} * {root})" + (f" * {base}" if n % 2 else "")
-
-
-_MOST_FACTORS = 8
-"""Powers with larger exponents are computed by the general function, which rounds less often."""
-
-
 def _inverse_product(n: int) -> str:
     """The expression of a power of the reciprocal, ``n > 0``.
 
@@ -683,14 +684,14 @@ def _inverse_product(n: int) -> str:
     inaccurate where the power is. The square of half of it is neither.
     """
     if n <= 3:
-        return _product("(1 / {0})", n)
-    root = f"(1 / ({_product('{0}', n // 2)}))"
+        return product_of("(1 / {0})", n)
+    root = f"(1 / ({product_of('{0}', n // 2)}))"
     return f"({root} * {root})" + (" / {0}" if n % 2 else "")
 
 
 _POWERS = {
-    **{n: _product("{0}", n) for n in range(1, _MOST_FACTORS + 1)},
-    **{-n: _inverse_product(n) for n in range(1, _MOST_FACTORS + 1)},
+    **{n: product_of("{0}", n) for n in range(1, MOST_FACTORS + 1)},
+    **{-n: _inverse_product(n) for n in range(1, MOST_FACTORS + 1)},
 }
 
 
@@ -918,12 +919,12 @@ class _Absolute(Elementwise):
         return (self.impl(x), 1.0 if x > 0 else -1.0) if x and math.isfinite(x) else None
 
 
-absolute = _Absolute("abs", np.absolute, "abs({0})", "ifc", "iufc", result="real", keeps_weak=True)
+absolute = _Absolute("abs", np.absolute, "abs({0})", "iufc", "iufc", result="real", keeps_weak=True)
 
 # Gates and elementary functions: name, NumPy, derivative, kernel.
 relu = Gated(
     "relu", lambda x: np.maximum(x, zero_of(x)), lambda x: x > zero_of(x), "maximum({0}, 0)",
-    kinds="iuf", code_kinds="f",
+    kinds="iuf", code_kinds="iuf",
 )  # fmt: skip
 
 _LN2 = float(np.log(2.0))

@@ -106,7 +106,8 @@ def scaled_slope(a: Expression, x: Expression) -> tuple[Expression, Expression]:
     return -scaled, kernel
 
 
-def _slope_in_shape(a: Expression, x: Expression) -> Expression:
+def slope_in_shape(a: Expression, x: Expression) -> Expression:
+    """The derivative of ``P(a, x)`` in ``a``."""
     scaled, kernel = scaled_slope(a, x)
     is_inside = (x > 0.0) & (a > 0.0) & (x < math.inf) & (a < math.inf)
     # Where nothing is left of the density, or at an end, the derivative is 0.
@@ -116,7 +117,7 @@ def _slope_in_shape(a: Expression, x: Expression) -> Expression:
 
 gammainc_da = Written(
     "gammainc_da",
-    _slope_in_shape,
+    slope_in_shape,
     undefined("the derivative of gammainc in a", "a"),
     lambda a, x, y: gamma_density(a, x) * (log.bind(x) - digamma.bind(a)),
 )

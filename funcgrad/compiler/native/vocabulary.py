@@ -23,7 +23,7 @@ import numpy as np
 from llvmlite import ir
 
 from funcgrad.compiler.abi import LOOK_SLOT
-from funcgrad.compiler.native import elementary
+from funcgrad.compiler.native import elementary, integers
 from funcgrad.compiler.native.scalars import (
     F32,
     F64,
@@ -406,6 +406,10 @@ def _right_shift(a: Emitted, n: Emitted) -> Emitted:
     return inside.select(a >> inside.select(n, 0), a.constant(0))
 
 
+def _power(a: Emitted, b: Emitted) -> Emitted:
+    return elementary.emit("pow", a, b) if a.kind == "f" else integers.power(a, b)
+
+
 def _maximum(a: Emitted, b: Emitted) -> Emitted:
     return elementary.emit("maximum", a, b) if a.kind == "f" else (a > b).select(a, b)
 
@@ -478,6 +482,9 @@ _EMISSIONS: dict[str, Callable[..., Any]] = {
     "less_equal": operator.le,
     "greater": operator.gt,
     "greater_equal": operator.ge,
+    "pow": _power,
+    "gcd": integers.gcd,
+    "popcount": lambda x: x.intrinsic("ctpop"),
     "maximum": _maximum,
     "minimum": _minimum,
     "radd": _reassociated_sum,
@@ -503,7 +510,12 @@ def _of_values(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _libm(name: str) -> Callable[..., Emitted]:
-    return lambda first, *others: first.call(name, *others)
+    """A call of libm for floats; integers have one code for few and for many."""
+
+    def emit(first: Emitted, *others: Emitted) -> Emitted:
+        return first.call(name, *others) if first.kind == "f" else _EMISSIONS[name](first, *others)
+
+    return emit
 
 
 # Casts, selection and bit patterns.

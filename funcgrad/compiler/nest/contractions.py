@@ -76,8 +76,12 @@ class Contractor:
 
     @property
     def is_by_elements(self) -> bool:
-        """Whether there is nothing that a matrix product would gain."""
-        if not self.summed or not (self.rows or self.columns):
+        """Whether there is nothing that a matrix product would gain, or none of the dtype."""
+        if (
+            self.operands[0].dtype.kind not in "fc"
+            or not self.summed
+            or not (self.rows or self.columns)
+        ):
             return True
         return self._is_walk
 
@@ -153,11 +157,40 @@ class Contractor:
         return math.prod(self._shape(labels))
 
     def _by_elements(self) -> Operand:
-        product = self._multiplied("".join([*self.form.out, *self.summed]))
+        labels = [*self.form.out, *self.summed]
+        last = self._contiguous
+        if last is not None:
+            labels.remove(last)
+            labels.append(last)
+        product = self._multiplied("".join(labels))
         if not self.summed:
             return product
-        axes = tuple(range(len(self.form.out), len(product.shape)))
-        return whole(self.builder.summed(product, axes))
+        axes = tuple(labels.index(c) for c in self.summed)
+        kept = [c for c in labels if c not in self.summed]
+        order = moved_axes([kept.index(c) for c in self.form.out])
+        sums = whole(self.builder.summed(product, axes))
+        return sums.reindexed(order, self._shape(self.form.out))
+
+    @property
+    def _contiguous(self) -> str | None:
+        """The letter of the result along which rows are multiplied with numbers and added up.
+
+        Of a product of matrices for which there are no tiles: its terms are then vectors. Nothing
+        where terms that are added up lie side by side, or the result has no rows.
+        """
+        if self.operands[0].dtype.kind in "fc" or not (self.rows and self.columns):
+            return None
+        owns = self.form.lhs, self.form.rhs
+        pairs = [
+            (x, own) for x, own in zip(self.operands, owns, strict=True) if isinstance(x, View)
+        ]
+
+        def is_row(c: str) -> bool:
+            return all(self._stride(x, own, [c]) in (0, 1) for x, own in pairs)
+
+        if not self.summed or is_row(self.summed[-1]):
+            return None
+        return next((c for c in reversed(self.form.out) if self.lengths[c] > 1 and is_row(c)), None)
 
     def _multiplied(self, labels: str) -> View:
         """Products of elements, with axes in an order."""

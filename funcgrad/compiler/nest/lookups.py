@@ -307,6 +307,20 @@ def _refuse(
             builder.add(Checked((index,), (Value(index.shape, INT64),), shape[axis], k))
 
 
+def count_of(builder: Builder, x: Operand, number: int) -> Operand:
+    """The same integers, of which negative ones end the program: the operand of this number."""
+    bounds = bounds_of(x)
+    if bounds is None or bounds[0] >= 0 or not math.prod(x.shape):
+        return x
+    # Along an axis of one element -2 is the first number that means nothing.
+    index: Operand = Uniform(INT64.type(-2), x.shape)
+    if not isinstance(x, Uniform):
+        point = Point((x,), (Value(x.shape, INT64),), "select({0} < 0, -2, 0)")
+        index = builder.result(point)
+    builder.add(Checked((index,), (Value(x.shape, INT64),), 1, number))
+    return Uniform(x.dtype.type(0), x.shape) if isinstance(x, Uniform) else x
+
+
 def _is_inside(index: Operand, length: int) -> bool:
     """Whether indices are not out of bounds, whatever the arguments are."""
     bounds = bounds_of(index)

@@ -33,6 +33,7 @@ from funcgrad.compiler.nest.layout import (
     with_joined_axes,
 )
 from funcgrad.compiler.nest.lookups import (
+    count_of,
     deposited,
     known_numbers,
     looked_up,
@@ -206,6 +207,8 @@ class Lowering(Builder):
 
     def _pointwise(self, form: forms.Pointwise, operands: Operands) -> Results:
         aval = self.asked.outputs[0].aval
+        for k in form.counts:
+            operands = [*operands[:k], count_of(self, operands[k], k), *operands[k + 1 :]]
         if all(isinstance(x, Uniform) for x in operands):
             return [Uniform(self._fold_scalars(operands), aval.shape)]
         counted = self._counted(operands)
