@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.program import Program
+from funcgrad.core.primitive import Primitive
+from funcgrad.core.program import Equation, Program
 from funcgrad.records import dataclass
 
 
@@ -681,3 +682,16 @@ Form = (
     | While
     | Branch
 )
+
+
+def form_of(equation: Equation) -> Form:
+    """What an equation computes, as data.
+
+    Raises:
+        MissingRuleError: If its primitive has no rule for that.
+    """
+    primitive = equation.primitive
+    if type(primitive).lower is Primitive.lower:
+        raise primitive.missing("compilation", equation.source)
+    form: Form = primitive.lower(*(atom.aval for atom in equation.inputs))
+    return form

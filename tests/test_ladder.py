@@ -65,7 +65,7 @@ LADDER = (
         "test_util",
         "typing",
     ),
-    ("data", "optim", "scipy", "nn", "diagnostics", "image", "experimental"),
+    ("data", "optim", "scipy", "nn", "diagnostics", "image", "experimental", "extend"),
     ("interop", "distributed"),
     ("",),  # funcgrad/__init__.py
     ("__main__",),

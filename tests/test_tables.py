@@ -64,6 +64,7 @@ TABLES = {
     "core.transformed._stood_for": WEAK,
     "distributed.failing._exit_code": "one number",
     "distributed.failing._watched": "one communicator",
+    "extend.composites._programs": "_MOST_PROGRAMS",
     "higher_order.budget._CHOICES": "_MAX_CHOICES",
     "higher_order.remembered._remembered": "_MAX_REMEMBERED",
     "interop.autograd.extend.WITH_RULES": WEAK,

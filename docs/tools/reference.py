@@ -23,7 +23,7 @@ NAPOLEON = Config(napoleon_google_docstring=True, napoleon_use_rtype=False)
 GROUPS = {
     "Transformations and arrays": (
         "funcgrad", "funcgrad.numpy", "funcgrad.lax", "funcgrad.random", "funcgrad.tree",
-        "funcgrad.tree_util", "funcgrad.typing", "funcgrad.errors",
+        "funcgrad.tree_util", "funcgrad.typing", "funcgrad.errors", "funcgrad.extend",
     ),
     "Models and training": (
         "funcgrad.nn", "funcgrad.optim", "funcgrad.data", "funcgrad.diagnostics", "funcgrad.image",

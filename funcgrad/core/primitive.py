@@ -21,7 +21,8 @@ from typing import Any, ClassVar, Protocol
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.axes import mapped_axis, mapping_axis
 from funcgrad.core.number_code import NumberCode
-from funcgrad.core.trace import current_trace
+from funcgrad.core.source import SourceLocation, current_location, is_own_module
+from funcgrad.core.trace import current_trace, describe_location
 from funcgrad.errors import MissingRuleError
 from funcgrad.signatures import annotated_names
 
@@ -97,7 +98,11 @@ class Linear:
 
 
 def is_linear(argument: Any) -> bool:
-    """Whether an argument of a transpose rule is linear, that is, has no value."""
+    """Whether an argument of a transpose rule is linear, that is, has no value.
+
+    Args:
+        argument: One of those that the rule gets.
+    """
     return type(argument) is Linear
 
 
@@ -263,6 +268,8 @@ class Primitive:
 
     def transpose(self, *ct_and_args: Any, **_: Any) -> Sequence[Value | None]:
         """``transpose(ct, *args)``: cotangents of the arguments, ``None`` for residuals."""
+        if not is_own_module(type(self).__module__):
+            raise self.missing("transposition")
         raise MissingRuleError(
             f"{self.name} cannot be transposed, because it is not linear in this argument. "
             "linear_transpose needs a function that is linear in its arguments (use vjp for "
@@ -308,13 +315,26 @@ class Primitive:
         """
         raise self.missing("refused indices")
 
-    def missing(self, what: str) -> MissingRuleError:
-        """The error that says that a rule is declared not to exist."""
-        return MissingRuleError(
-            f"{self.name} has no rule for {what}. If this value does not need one, wrap the "
-            "argument in funcgrad.stop_gradient, or give the enclosing function its own rule with "
-            "funcgrad.custom_jvp."
+    def missing(self, what: str, location: SourceLocation | None = None) -> MissingRuleError:
+        """The error that says that a rule is declared not to exist.
+
+        Args:
+            what: The purpose of the rule, such as those of `RULES`.
+            location: The user's line, by default that which is running.
+        """
+        kind = type(self)
+        text = f"{self.name} has no rule for {what}."
+        if is_own_module(kind.__module__) or what not in RULES:
+            return MissingRuleError(
+                f"{text} If this value does not need one, wrap the argument in "
+                "funcgrad.stop_gradient, or give the enclosing function its own rule with "
+                "funcgrad.custom_jvp."
+            )
+        lines = [text, *describe_location(location or current_location(), "at")]
+        lines.append(
+            f"Write a method of {kind.__module__}.{kind.__qualname__}:\n    def {RULES[what]}"
         )
+        return MissingRuleError("\n".join(lines))
 
     @property
     def number_code(self) -> NumberCode | None:
@@ -326,6 +346,20 @@ class Primitive:
         declared: Any = self
         names = [f.name for f in fields(declared)] if is_dataclass(declared) else []
         return {name: getattr(self, name) for name in names if name != "name"}
+
+
+RULES = {
+    "evaluation": "impl(self, *args): ...  # the result, with NumPy",
+    "abstract evaluation": "abstract_eval(self, *avals): ...  # the type of the result",
+    "differentiation": "jvp(self, primals, tangents): ...  # the result and its tangent",
+    "transposition": "transpose(self, ct, *args): ...  # a cotangent for each argument, or None",
+    "batching": "batch(self, args, dims): ...  # the result and 0, its mapped axis",
+    "compilation": (
+        "lower(self, *avals): ...  # a form\n"
+        "or `lower = funcgrad.extend.by_callback`, so that compiled programs call `impl`."
+    ),
+}
+"""The purpose of each rule, and how a user writes it."""
 
 
 def _snake_case(name: str) -> str:

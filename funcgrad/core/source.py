@@ -166,6 +166,11 @@ def _is_installed(name: str) -> bool:
     )
 
 
+def is_own_module(name: str) -> bool:
+    """Whether a module of that name is funcgrad's."""
+    return name.partition(".")[0] == "funcgrad"
+
+
 def is_own(code: CodeType) -> bool:
     """Whether code belongs to funcgrad, NumPy or SciPy."""
     return _owner(code) == _OWN

@@ -15,10 +15,9 @@ from typing import Any
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.axes import axis_scope
 from funcgrad.core.program import Equation, Program, Var, evaluate
-from funcgrad.lowering import Contraction
+from funcgrad.lowering import Contraction, form_of
 from funcgrad.passes.cse import cse
 from funcgrad.passes.dce import dce
-from funcgrad.passes.inline import form_of
 from funcgrad.records import dataclass
 from funcgrad.transforms.programs import batch_program
 

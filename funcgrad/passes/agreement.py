@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from funcgrad.core.axes import Ranks, ranks_in
 from funcgrad.core.program import Atom, Equation, Program, Var, axis_names_of
 from funcgrad.errors import DistributedError
-from funcgrad.lowering import Branch, Call, Loop, While
-from funcgrad.passes.inline import form_of
+from funcgrad.lowering import Branch, Call, Loop, While, form_of
 
 Equal = frozenset[Ranks]
 """The axes along which a value is known to be equal."""

@@ -16,11 +16,11 @@ from funcgrad.lowering import (
     Call,
     Constant,
     Contraction,
-    Form,
     Loop,
     Pointwise,
     Reindex,
     Reshape,
+    form_of,
 )
 
 # One unit of work is an arithmetic operation on one element, which is bound by memory. Those on
@@ -28,12 +28,6 @@ from funcgrad.lowering import (
 # matrix product are yet sooner.
 _ON_REGISTERS = 1 / 3
 _MULTIPLICATION = 1 / 16
-
-
-def form_of(equation: Equation) -> Form:
-    """What an equation computes, as data."""
-    form: Form = equation.primitive.lower(*(a.aval for a in equation.inputs))
-    return form
 
 
 def work_of(equation: Equation) -> float:

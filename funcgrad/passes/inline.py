@@ -7,13 +7,7 @@ from typing import Any
 
 from funcgrad.core.program import Atom, Equation, Program, Var
 from funcgrad.core.source import SourceLocation
-from funcgrad.lowering import Call, Form
-
-
-def form_of(equation: Equation) -> Form:
-    """What an equation computes, as data."""
-    form: Form = equation.primitive.lower(*(atom.aval for atom in equation.inputs))
-    return form
+from funcgrad.lowering import Call, form_of
 
 
 def inline(program: Program) -> Program:

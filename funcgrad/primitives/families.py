@@ -46,7 +46,13 @@ def shape_of(value: Value) -> Shape:
 def linear_jvp(
     self: Primitive, primals: Sequence[Value], tangents: Sequence[Value | None]
 ) -> tuple[Any, Any]:
-    """JVP rule of an operation that is linear in all of its arguments jointly."""
+    """JVP rule of an operation that is linear in all of its arguments jointly.
+
+    Args:
+        self: The operation.
+        primals: Its arguments.
+        tangents: One for each, ``None`` where zero.
+    """
     dense = [instantiate(t, x) for t, x in zip(tangents, primals, strict=True)]
     return self.bind(*primals), self.bind(*dense)
 
@@ -61,7 +67,13 @@ def at_numbers_by_code(self: Primitive, *numbers: float) -> tuple[Any, ...] | No
 def zero_jvp(
     self: Primitive, primals: Sequence[Value], tangents: Sequence[Value | None]
 ) -> tuple[Any, Any]:
-    """JVP rule of an operation that is constant almost everywhere."""
+    """JVP rule of an operation that is constant almost everywhere.
+
+    Args:
+        self: The operation.
+        primals: Its arguments.
+        tangents: One for each, ``None`` where zero.
+    """
     out = self.bind(*primals)
     return out, [None] * len(out) if self.multiple_results else None
 
@@ -80,7 +92,12 @@ def undefined(name: str, argument: str) -> Callable[..., Any]:
 
 
 def extern_lower(self: Primitive, *avals: ShapedArray) -> Extern:
-    """Lowering of an operation whose compiled form is its NumPy evaluation."""
+    """Lowering of an operation whose compiled form is its NumPy evaluation.
+
+    Args:
+        self: The operation.
+        *avals: Types of its arguments.
+    """
     return Extern()
 
 
@@ -200,7 +217,13 @@ def ufunc_form(
 def stacked_batch(
     self: Primitive, args: Sequence[Value], dims: Sequence[BatchDim]
 ) -> tuple[Any, Any]:
-    """Batch rule of an operation that already maps over leading axes of all of its arguments."""
+    """Batch rule of an operation that already maps over leading axes of all of its arguments.
+
+    Args:
+        self: The operation.
+        args: Its arguments.
+        dims: 0 for those with the mapped axis in front, ``None`` for the others.
+    """
     size = next(shape_of(a)[0] for a, d in zip(args, dims, strict=True) if d is not None)
     dense = [
         a if d is not None else np.broadcast_to(a, (size, *shape_of(a)))

@@ -12,10 +12,10 @@ import funcgrad as fg
 import funcgrad.numpy as fnp
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.errors import ArgumentError
+from funcgrad.extend import laws
 from tests.cases import Case
 from tests.compiler.kernels import read
-from tests.test_compiled_laws import assert_same, compiled, precision
-from tests.test_laws import every_row, results
+from tests.test_laws import every_row, is_single
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.standard_normal((37, 5))
@@ -78,11 +78,8 @@ def test_results_are_those_of_the_default_translation(
 @pytest.mark.nightly
 @every_row
 def test_every_row_is_that_of_numpy(case: Case, dtype: str, by_numba: Callable[[], None]) -> None:
-    args = case.draw(dtype)
-    with np.errstate(all="ignore"):
-        expected = results(case, *args)
     by_numba()
-    assert_same(compiled(lambda *xs: results(case, *xs), args), expected, precision(dtype))
+    laws.compiled_results(case, case.draw(dtype), is_single(dtype))
 
 
 def test_other_ways_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,9 @@ X = np.array([0.5, 1.0, 2.0])
 
 
 class Unfinished(Primitive):
-    """An operation without rules."""
+    """An operation of the library without rules; `tests/extend` has those of users."""
+
+    __module__ = "funcgrad.primitives.unfinished"
 
 
 UNFINISHED = Unfinished()

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 import funcgrad as fg
+from funcgrad.extend.laws import observed
 from funcgrad.primitives.objects import settled
 from tests.cases import CASES, Case
 from tests.higher_order import plain
-from tests.test_laws import observed
 
 LAWS: dict[str, Case] = {case.name: case for case in CASES}
 

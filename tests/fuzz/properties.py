@@ -21,9 +21,9 @@ import funcgrad as fg
 from funcgrad.compiler.nest import rematerialize, split_totals
 from funcgrad.compiler.nest.arrange import OPTIONAL, SKIP_VARIABLE, VERIFY_VARIABLE
 from funcgrad.core.program import evaluate
+from funcgrad.extend.laws import doubled
 from tests.fuzz import guards
 from tests.fuzz.language import Argument, Program, Step
-from tests.test_laws import doubled
 
 Arrays = list[np.ndarray]
 Property = Callable[[Program], None]

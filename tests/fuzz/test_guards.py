@@ -17,14 +17,14 @@ import funcgrad.numpy as fnp
 from funcgrad import lax
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.errors import ShapeError
+from funcgrad.extend.laws import observed
+from funcgrad.extend.laws import results as results_of
 from tests.cases import CASES, Case
 from tests.compiler.kernels import read
 from tests.fuzz.guards import SIDES, guarded, survives
 from tests.fuzz.language import LAWS, LAYOUTS, Program, Step, argument
 from tests.fuzz.properties import COMPILED, compare
 from tests.fuzz.running import problem
-from tests.test_laws import observed
-from tests.test_laws import results as results_of
 
 ROWS = [(case, dtype) for case in CASES for dtype in case.dtypes]
 SAMPLED = 120

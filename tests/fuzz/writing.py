@@ -18,9 +18,9 @@ from typing import Any, Protocol
 import numpy as np
 from hypothesis import strategies as st
 
+from funcgrad.extend.laws import observed
 from tests.fuzz.language import LAWS, LAYOUTS, PLAIN, Argument, Block, Program, Step
 from tests.fuzz.shrinking import without_unused
-from tests.test_laws import observed
 
 SIZES = (0, 1, 1, 2, 3, 4, 7)
 LARGEST = 600

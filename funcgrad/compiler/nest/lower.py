@@ -64,7 +64,7 @@ from funcgrad.intrinsics import expression, with_constants
 from funcgrad.passes.advance import advance, messages
 from funcgrad.passes.cse import cse
 from funcgrad.passes.dce import dce
-from funcgrad.passes.inline import form_of, inline
+from funcgrad.passes.inline import inline
 
 Operands = list[Operand]
 Results = Iterable[Operand]
@@ -178,7 +178,7 @@ class Lowering(Builder):
         self.equation = outer
 
     def _treated(self, operands: Operands) -> Results:
-        form = form_of(self.asked)
+        form = forms.form_of(self.asked)
         treat: Callable[..., Results] = getattr(self, f"_{type(form).__name__.lower()}")
         return treat(form, operands)
 
