@@ -16,6 +16,7 @@ import numpy as np
 
 from funcgrad import environment, stacks
 from funcgrad.compiler import abi
+from funcgrad.compiler.loops.language import NamedFunction
 from funcgrad.compiler.native.assembly import Code
 from funcgrad.compiler.nest.allocate import (
     Nested,
@@ -302,8 +303,8 @@ def _every(jobs: Sequence[Sequence[Job]], is_repeated: bool = False) -> Iterator
                 yield from _every(section.jobs, is_repeated or isinstance(job.node, Loop))
 
 
-def _codes(jobs: Sequence[Sequence[Job]]) -> Iterator[Code]:
-    """The hand-written code that the jobs run, inner ones too."""
+def _codes(jobs: Sequence[Sequence[Job]]) -> Iterator[Code | NamedFunction]:
+    """The code that is written down and that the jobs run, inner ones too."""
     yield kernel_store.executor_code()
     for job, _ in _every(jobs):
         if isinstance(job, Nested):

@@ -1,16 +1,30 @@
 """Kernels that are written down: the text of a function of the loop language, read back.
 
 The inverse of `Function.text`, for tests: kernels of their own, and the law that what is printed is
-what was meant.
+what was meant. And programs that are written down, as assembly.
 """
 
 from __future__ import annotations
 
 import ast
 
+import llvmlite.binding as llvm
+
 from funcgrad.compiler.loops import language
 from funcgrad.compiler.loops.language import Apply, Expression, Function, Number, Variable, call
+from funcgrad.compiler.native import llvm_backend
+from funcgrad.compiler.native.assembly import Code
+from funcgrad.compiler.native.translate import translate
 from funcgrad.intrinsics import OPERATORS
+
+
+def assembled(program: Function, symbol: str = "fg_program") -> Code:
+    """A program as assembly, which is simplified as it is before it becomes native code."""
+    module = llvm.parse_assembly(translate(program, symbol).assembly, llvm.create_context())
+    options = llvm.create_pipeline_tuning_options()
+    builder = llvm.create_pass_builder(llvm_backend.target_machine(), options)
+    llvm_backend._simplifying().run(module, builder)
+    return Code(str(module), symbol)
 
 
 def read(text: str) -> Function:

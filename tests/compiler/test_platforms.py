@@ -28,11 +28,10 @@ import funcgrad as fg
 import funcgrad.numpy as fnp
 from funcgrad import forking
 from funcgrad.compiler import foreign, pipeline
+from funcgrad.compiler.loops.library.small_layouts import InLanes, InRows
+from funcgrad.compiler.loops.library.small_matrices import NAMES, small_program
 from funcgrad.compiler.native import fourier, gemm, llvm_backend, strided
 from funcgrad.compiler.native.assembly import Code
-from funcgrad.compiler.native.small_in_lanes import InLanes
-from funcgrad.compiler.native.small_in_rows import InRows
-from funcgrad.compiler.native.small_matrices import NAMES
 from funcgrad.compiler.runtime import (
     blas,
     dependencies,
@@ -49,6 +48,7 @@ from funcgrad.compiler.runtime.routines import _fortran
 from funcgrad.data import saving
 from funcgrad.errors import LibraryError
 from funcgrad.transforms import numbers
+from tests.compiler.kernels import assembled
 
 RANDOM = np.random.default_rng(7)
 
@@ -111,8 +111,8 @@ def vectors(features: str) -> Iterator[tuple[str, Code]]:
     for is_near in (False, True):
         yield "strided", strided.strided_code("s", shape, shape.rows, is_near)
     yield "Fourier", fourier.fourier_code("z", lanes)
-    yield "small, in lanes", InLanes("d", lanes).text(NAMES[0])
-    yield "small, in rows", InRows("d", lanes).text(NAMES[0])
+    yield "small, in lanes", assembled(small_program(NAMES[0], "d", InLanes, lanes))
+    yield "small, in rows", assembled(small_program(NAMES[0], "d", InRows, lanes))
 
 
 def check_compiles(system: System, text: str) -> None:

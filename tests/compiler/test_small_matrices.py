@@ -18,12 +18,12 @@ import scipy.linalg
 import funcgrad as fg
 import funcgrad.scipy.linalg
 from funcgrad.compiler.abi import FIRST_SLOT, LANES_SLOT, REFUSED, SMALL_WORDS
+from funcgrad.compiler.loops.library.small_layouts import InLanes, InRows
+from funcgrad.compiler.loops.library.small_matrices import NAMES, small_program
 from funcgrad.compiler.native import llvm_backend
-from funcgrad.compiler.native.small_in_lanes import InLanes
-from funcgrad.compiler.native.small_in_rows import InRows
-from funcgrad.compiler.native.small_matrices import NAMES
 from funcgrad.lowering import MOST_SMALL
 from funcgrad.primitives.linalg import LuFactor
+from tests.compiler.kernels import assembled
 
 EPS = {"f": 2.0**-23, "d": 2.0**-52, "F": 2.0**-23, "D": 2.0**-52}
 
@@ -312,12 +312,11 @@ def run(kernel: Any, given: tuple[np.ndarray, ...], **words: int) -> int:
 
 
 def kernel(layout: Any, name: str, letter: str, lanes: int) -> Any:
-    written = layout(letter, lanes).text(name)
-    own = f"{written.symbol}_{layout.__name__}{lanes}"
-    text = written.text.replace(written.symbol, own)
-    code = llvm_backend.Emission(text, llvm_backend.Effort.NONE).result()
+    symbol = f"fg_{letter}_{name}_{layout.__name__}{lanes}"
+    code = assembled(small_program(name, letter, layout, lanes), symbol)
+    made = llvm_backend.Emission(code.text, llvm_backend.Effort.NONE).result()
     word = ctypes.c_int64
-    return ctypes.CFUNCTYPE(word, word, word)(llvm_backend.load(code, own))
+    return ctypes.CFUNCTYPE(word, word, word)(llvm_backend.load(made, symbol))
 
 
 @pytest.mark.parametrize(

@@ -21,15 +21,15 @@ import funcgrad as fg
 import funcgrad.numpy as fnp
 from funcgrad import stacks
 from funcgrad.compiler import abi
+from funcgrad.compiler.loops.library.small_layouts import InLanes, InRows
+from funcgrad.compiler.loops.library.small_matrices import NAMES, small_program
 from funcgrad.compiler.native import fourier, gemm, llvm_backend, strided
 from funcgrad.compiler.native.assembly import Code
 from funcgrad.compiler.native.selection import selection_code
-from funcgrad.compiler.native.small_in_lanes import InLanes
-from funcgrad.compiler.native.small_in_rows import InRows
-from funcgrad.compiler.native.small_matrices import NAMES
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.errors import StackError
 from tests.compiler.frames import deepest, grows
+from tests.compiler.kernels import assembled
 from tests.compiler.test_platforms import texts
 
 PROCESSORS = {
@@ -57,7 +57,7 @@ def routines(features: str) -> Iterator[tuple[str, Code]]:
                 yield f"{letter} strided {is_near}", text
         for layout in (InLanes, InRows):
             for name in NAMES:
-                code = layout(letter, doubles.lanes).text(name)
+                code = assembled(small_program(name, letter, layout, doubles.lanes))
                 yield f"{letter} {layout.__name__} {name}", code
     for dtype in (np.float32, np.float64, np.int8, np.int64):
         yield f"select {dtype.__name__}", selection_code(np.dtype(dtype))

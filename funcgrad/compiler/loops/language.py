@@ -51,6 +51,12 @@ class Expression:
     def __rmul__(self, other: float) -> Expression:
         return call("multiply", other, self)
 
+    def __truediv__(self, other: Expression | float) -> Expression:
+        return call("divide", self, other)
+
+    def __floordiv__(self, other: Expression | float) -> Expression:
+        return call("floor_divide", self, other)
+
     def __mod__(self, other: Expression | float) -> Expression:
         return call("remainder", self, other)
 
@@ -357,10 +363,37 @@ class Function:
     def __init__(self, body: Body) -> None:
         self.body = body
 
+    @property
+    def name(self) -> str:
+        """What it is known by: its text."""
+        return self.text
+
     @cached_property
     def text(self) -> str:
         """The function as Python prints it."""
         return "\n".join(["def kernel(slots, args):", *_indented([*self.body, END]), ""])
+
+
+class NamedFunction(Function):
+    """A function that is written when it is compiled: it is known by a name that says all of it.
+
+    Args:
+        name: What it computes, and for which types and vectors.
+        write: What gives its statements.
+    """
+
+    def __init__(self, name: str, write: Callable[[], Body]) -> None:
+        self._name = name
+        self._write = write
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @cached_property
+    def body(self) -> Body:
+        """Its statements, written when they are first needed."""
+        return self._write()
 
 
 def rewritten(body: Body, change: Walker, rename: Callable[[str], str]) -> list[Statement]:

@@ -43,8 +43,8 @@ SELECTION = 1
 higher ones take a quarter longer and gain nothing that was measured."""
 
 FINAL_SELECTION = 3
-"""Level of the code generator for assembly that is written as it should be: blocks of registers
-in products of matrices, which depend on how instructions are ordered and registers are chosen."""
+"""Level of the code generator for programs that are written down: blocks of registers in products
+of matrices, which depend on how instructions are ordered and registers are chosen."""
 
 BRIEF_SELECTION = 0
 """Level of the code generator for assembly of which no call takes long. It works on every
@@ -107,6 +107,8 @@ class Effort(Enum):
     """It is written as it should be, and the code generator need not be careful either."""
     NONE = 0
     """It is written as it should be."""
+    TILES = 3
+    """It is a program that is written down: simplified, and then translated with care."""
     VECTORS = 1
     """Its loops compute vectors: formulas are inlined, and variables and branches simplified."""
     ALL = 2
@@ -138,7 +140,7 @@ class _Generator:
             self._run(self.builder.getModulePassManager(), module)
             # The vectoriser may have put calls of `slow_paths` into loops.
             self._run(_inlining(), module)
-        elif effort is Effort.VECTORS:
+        elif effort in (Effort.VECTORS, Effort.TILES):
             self._run(_simplifying(), module)
         return _emitted(module, self.machine)
 
@@ -189,7 +191,11 @@ def _renew_lock() -> None:
 in_children(_renew_lock)
 
 
-_SELECTIONS = {Effort.BRIEF: BRIEF_SELECTION, Effort.NONE: FINAL_SELECTION}
+_SELECTIONS = {
+    Effort.BRIEF: BRIEF_SELECTION,
+    Effort.NONE: FINAL_SELECTION,
+    Effort.TILES: FINAL_SELECTION,
+}
 """Levels of the code generator for what is not a kernel."""
 
 _IDLE: defaultdict[int, list[_Generator]] = defaultdict(list)

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from llvmlite import ir
 
-from funcgrad.compiler.abi import LOOK_SLOT
+from funcgrad.compiler.abi import LANES_SLOT, LOOK_SLOT
 from funcgrad.compiler.native import elementary, integers
 from funcgrad.compiler.native.scalars import (
     F32,
@@ -620,6 +620,13 @@ for _name, _descends in (("ascending", False), ("descending", True)):
     define(f"from_{_name}", _rule_by_type(_FLOATS))(_of_values(_emission))
 
 
+@define("muladd", lambda args: signature(promote(args), *[promote(args)] * len(args)))
+def _muladd(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Any:
+    """``x y + z``, rounded once where the processor has an instruction for that."""
+    x, y, z = values
+    return x.intrinsic("fmuladd", y, z)
+
+
 # Memory.
 def _address_rule(pointer: Pointer) -> Callable[[Any], Signature]:
     return lambda args: signature(pointer, INT64)
@@ -941,6 +948,14 @@ def _first_lanes(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> An
     return LaneIndex(first.value, flags, is_whole.value)
 
 
+def _some_lanes(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Any:
+    """At most as many neighbours, before an end, and a mask in any case."""
+    return _first_lanes(builder, sig, values)._replace(is_whole=I1(0))
+
+
+define("some_lanes", _first_lanes_rule, is_mapped=False)(_some_lanes)
+
+
 def lane_numbers(builder: ir.IRBuilder, index: Any, t: Any) -> Any:
     """The index of every lane."""
     type = ir.VectorType(I64, t.count)
@@ -1053,19 +1068,86 @@ def _turn(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> None:
         builder.module.note_access(rows[-1], read)
     stretch = 1
     while stretch < count:
-        lanes = range(count)
-        low = [i if not i & stretch else count + i - stretch for i in lanes]
-        high = [i + stretch if not i & stretch else count + i for i in lanes]
-        masks = [ir.Constant(ir.VectorType(I32, count), mask) for mask in (low, high)]
-        for i in lanes:
-            if not i & stretch:
-                pair = rows[i], rows[i + stretch]
-                rows[i], rows[i + stretch] = (builder.shuffle_vector(*pair, m) for m in masks)
+        masks = _stretches(count, stretch)
+        for i in (i for i in range(count) if not i & stretch):
+            pair = rows[i], rows[i + stretch]
+            rows[i], rows[i + stretch] = (_mixed(builder, *pair, mask) for mask in masks)
         stretch *= 2
     for i, row in enumerate(rows):
         place = builder.gep(target, [I64(i * count)], inbounds=True, source_etype=element)
         stored = builder.store(row, place, align=_nbytes(element))
         builder.module.note_access(stored, written)
+
+
+def _trade_rule(args: Any) -> Signature:
+    expect(len(args) == 3 and isinstance(args[0], Vector), "two vectors and a stretch", args)
+    _literal(args[2], args)
+    return signature(args[0], args[0], args[0], args[2])
+
+
+def _trade(is_high: bool) -> Callable[..., Any]:
+    """Two rows of a tile that is transposed, after they have exchanged stretches of theirs.
+
+    The low one gets every other stretch of the high one in place of its own next ones.
+    """
+
+    def emission(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Any:
+        low, high, _ = values
+        masks = _stretches(sig.return_type.count, sig.args[2].literal_value)
+        return low.like(_mixed(builder, low.value, high.value, masks[is_high]))
+
+    return emission
+
+
+def _stretches(count: int, stretch: int) -> tuple[list[int], list[int]]:
+    """The elements of both rows after the exchange, counted through both of them before."""
+    lanes = range(count)
+    low = [i if not i & stretch else count + i - stretch for i in lanes]
+    return low, [i + stretch if not i & stretch else count + i for i in lanes]
+
+
+define("trade_low", _trade_rule, is_mapped=False)(_trade(False))
+define("trade_high", _trade_rule, is_mapped=False)(_trade(True))
+
+
+def _prefetch_rule(args: Any) -> Signature:
+    expect(len(args) == 2 and isinstance(args[0], Pointer), "prefetch(p, is_written)", args)
+    _literal(args[1], args)
+    return signature(NONE, *args)
+
+
+@define("prefetch", _prefetch_rule, is_pure=False, is_mapped=False)
+def _prefetch(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> None:
+    """Let the line of memory that has an address come into the nearest cache."""
+    kind = ir.FunctionType(ir.VoidType(), [POINTER, I32, I32, I32])
+    hints = [I32(x) for x in (sig.args[1].literal_value, 3, 1)]
+    builder.call(declared(builder, "llvm.prefetch.p0", kind), [values[0], *hints])
+
+
+# Scratch memory of threads, whose lanes the bits of a slot stand for.
+@define("claim", _look_rule, is_pure=False, is_mapped=False)
+def _claim(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> Any:
+    """Take a lane that is free; there are as many as threads."""
+    place = builder.gep(values[0], [I64(LANES_SLOT)], inbounds=True, source_etype=I64)
+    count = declared(builder, "llvm.cttz.i64", ir.FunctionType(I64, [I64, I1]))
+    look, end = builder.append_basic_block("look"), builder.append_basic_block("claimed")
+    builder.branch(look)
+    builder.position_at_end(look)
+    taken = builder.load_atomic(place, "monotonic", 8, typ=I64)
+    lane = builder.call(count, [builder.not_(taken), I1(0)])
+    claimed = builder.or_(taken, builder.shl(I64(1), lane))
+    pair = builder.cmpxchg(place, taken, claimed, "acquire", "monotonic")
+    builder.cbranch(builder.extract_value(pair, 1), end, look)
+    builder.position_at_end(end)
+    return Emitted(builder, lane, "i")
+
+
+@define("release", lambda args: signature(NONE, args[0], INT64), is_pure=False, is_mapped=False)
+def _release(builder: ir.IRBuilder, sig: Signature, values: list[Any]) -> None:
+    """Give a lane back."""
+    place = builder.gep(values[0], [I64(LANES_SLOT)], inbounds=True, source_etype=I64)
+    others = builder.not_(builder.shl(I64(1), values[1].value))
+    builder.atomic_rmw("and", place, others, "release")
 
 
 # The arguments `slots` and `args`.

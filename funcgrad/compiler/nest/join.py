@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any
 
+from funcgrad.compiler.loops.builder import read_word
 from funcgrad.compiler.loops.language import (
     SCOPES,
     SLOTS,
@@ -33,7 +34,7 @@ from funcgrad.compiler.loops.language import (
     rewritten,
 )
 from funcgrad.compiler.nest.allocate import Nested, Section
-from funcgrad.compiler.nest.kernel import Kernel, KernelBuilder, read_word, word_of
+from funcgrad.compiler.nest.kernel import Kernel, KernelBuilder, word_of
 from funcgrad.compiler.nest.layout import View
 from funcgrad.compiler.nest.nodes import Branch, Loop, Node, precision
 

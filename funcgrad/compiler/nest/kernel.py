@@ -14,25 +14,16 @@ from typing import Any
 import numpy as np
 
 from funcgrad.compiler.abi import ITERATIONS
+from funcgrad.compiler.loops.builder import FunctionBuilder, read_word
 from funcgrad.compiler.loops.language import (
     SLOTS,
     WORDS,
-    Apply,
-    Assign,
-    Break,
-    Evaluate,
     Expression,
-    For,
     Function,
-    If,
-    Return,
-    Statement,
     Variable,
-    While,
     applied,
     call,
     equal,
-    of,
 )
 from funcgrad.compiler.nest.layout import Value
 from funcgrad.compiler.nest.nodes import Node, Site
@@ -100,103 +91,19 @@ class Kernel:
             value.shape = (len(self.parts), *value.shape)
 
 
-class KernelBuilder:
-    """The function of a kernel under construction, and its words.
-
-    Statements go to the block that is open; `loop`, `when`, `otherwise` and `repeat` open others.
-    """
+class KernelBuilder(FunctionBuilder):
+    """The function of a kernel under construction, and its words."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.words: list[int | Place | Site] = []
         self.n_words = 2
         self.looks = False
-        self.body: list[Statement] = []
         self._literals: dict[Any, Variable] = {}
-
-    @property
-    def function(self) -> Function:
-        """What was built."""
-        return Function(self.body)
 
     def kernel(self, length: int = 1, **more: Any) -> Kernel:
         """What was built, as a kernel; the arguments are those of `Kernel`."""
         return Kernel(self.function, self.words, length, looks=self.looks, **more)
-
-    # Statements.
-
-    def assign(self, name: str, value: Expression | float) -> Variable:
-        """Give a variable a value."""
-        self.body.append(Assign(name, of(value)))
-        return Variable(name)
-
-    def evaluate(self, value: Apply) -> None:
-        """Compute a value for what it does to memory."""
-        self.body.append(Evaluate(value))
-
-    def store(
-        self,
-        pointer: Expression,
-        index: Expression | float,
-        value: Expression | float,
-        scope: int,
-    ) -> None:
-        """Write an element."""
-        self.evaluate(call("store", pointer, index, value, scope))
-
-    def leave(self) -> None:
-        """Leave the innermost loop."""
-        self.body.append(Break())
-
-    def give_back(self, value: Expression | float) -> None:
-        """Leave the kernel."""
-        self.body.append(Return(of(value)))
-
-    @contextmanager
-    def _inside(self, body: list[Statement]) -> Iterator[None]:
-        outer, self.body = self.body, body
-        yield
-        self.body = outer
-
-    @contextmanager
-    def loop(
-        self,
-        index: str,
-        start: Expression | float,
-        stop: Expression | float,
-        step: int = 1,
-        is_seldom: bool = False,
-    ) -> Iterator[Variable]:
-        """A loop over a range."""
-        body: list[Statement] = []
-        self.body.append(For(index, of(start), of(stop), step, body, is_seldom))
-        with self._inside(body):
-            yield Variable(index)
-
-    @contextmanager
-    def repeat(self, test: Expression) -> Iterator[None]:
-        """A loop for as long as a test holds."""
-        body: list[Statement] = []
-        self.body.append(While(test, body))
-        with self._inside(body):
-            yield
-
-    @contextmanager
-    def when(self, test: Expression) -> Iterator[None]:
-        """Statements that run if a test holds."""
-        body: list[Statement] = []
-        self.body.append(If(test, body))
-        with self._inside(body):
-            yield
-
-    @contextmanager
-    def otherwise(self) -> Iterator[None]:
-        """Statements that run if the test of the last `when` does not hold."""
-        decided = self.body[-1]
-        assert isinstance(decided, If)
-        body: list[Statement] = []
-        self.body[-1] = If(decided.test, decided.body, body)
-        with self._inside(body):
-            yield
 
     @contextmanager
     def iterations(self, counter: str, length: int) -> Iterator[Variable]:
@@ -271,11 +178,6 @@ class KernelBuilder:
             return call("bitcast_i32_f32", call("i32", word))
         word = self.word(int(np.asarray(scalar).astype(np.int64)))
         return call("not_equal", word, 0) if dtype.kind == "b" else call(word_of(dtype), word)
-
-
-def read_word(words: Expression, index: Expression | int) -> Expression:
-    """A word of the slots or of the arguments."""
-    return call("read_word", words, index)
 
 
 def word_of(dtype: np.dtype[Any]) -> str:

@@ -26,11 +26,11 @@ import numpy as np
 from funcgrad import environment
 from funcgrad.compiler.abi import ABI, CONTROL_WORDS
 from funcgrad.compiler.foreign import LETTERS
-from funcgrad.compiler.loops.language import Function
+from funcgrad.compiler.loops.language import Function, NamedFunction
+from funcgrad.compiler.loops.library.small_layouts import InLanes, InRows
+from funcgrad.compiler.loops.library.small_matrices import SmallMatrices, small_program
 from funcgrad.compiler.native import fourier, gemm, strided
 from funcgrad.compiler.native.assembly import Code
-from funcgrad.compiler.native.small_in_lanes import InLanes
-from funcgrad.compiler.native.small_in_rows import InRows
 from funcgrad.compiler.runtime import executor as assembly
 from funcgrad.compiler.runtime import threads
 from funcgrad.compiler.runtime.dependencies import (
@@ -101,7 +101,9 @@ def _count(origin: str, is_kernel: bool = True) -> None:
         setattr(tally, origin, getattr(tally, origin) + 1)
 
 
-def compile_kernels(functions: Sequence[Function], codes: Sequence[Code] = ()) -> dict[str, int]:
+def compile_kernels(
+    functions: Sequence[Function], codes: Sequence[Code | NamedFunction] = ()
+) -> dict[str, int]:
     """The native code of kernels; what has to be compiled is compiled side by side.
 
     Args:
@@ -119,7 +121,7 @@ def compile_kernels(functions: Sequence[Function], codes: Sequence[Code] = ()) -
     missing = [function for function in functions if function.text not in _ADDRESSES]
     for _ in range(len(functions) - len(missing)):
         _count("memory_hits")
-    builds: list[_Build] = [_CodeBuild(code) for code in codes if code.text not in _ADDRESSES]
+    builds = [_build_of(code) for code in codes if _key(code) not in _ADDRESSES]
     # The longest first, so that none is left to be compiled alone when the others are there.
     missing.sort(key=lambda function: len(function.text), reverse=True)
     builds += map(_NumbaBuild if _is_by_numba() else _KernelBuild, missing)
@@ -141,11 +143,22 @@ def loaded() -> tuple[int, int]:
     return len(_SIZES), sum(_SIZES.values())
 
 
-def code_address(code: Code) -> int:
-    """The native code of LLVM assembly."""
-    if code.text not in _ADDRESSES:
-        _build([_CodeBuild(code)])
-    return _ADDRESSES[code.text]
+def code_address(code: Code | NamedFunction) -> int:
+    """The native code of LLVM assembly, or of a program that is written down."""
+    key = _key(code)
+    if key not in _ADDRESSES:
+        _build([_build_of(code)])
+    return _ADDRESSES[key]
+
+
+def _key(code: Code | NamedFunction) -> str:
+    return code.text if isinstance(code, Code) else code.name
+
+
+def _build_of(code: Code | NamedFunction) -> _Build:
+    if isinstance(code, Code):
+        return _CodeBuild(code)
+    return _NumbaBuild(code) if _is_by_numba() else _KernelBuild(code)
 
 
 @cache
@@ -198,26 +211,27 @@ def fourier_code(dtype: Any) -> Code:
 
 
 @cache
-def small_code(name: str, dtype: Any, is_in_lanes: bool) -> Code:
-    """A kernel for small matrices of ``dtype`` (f32, f64, c64 or c128).
+def small_code(name: str, dtype: Any, is_in_lanes: bool) -> NamedFunction:
+    """A program for small matrices of ``dtype`` (f32, f64, c64 or c128).
 
     Args:
         name: What it computes.
         dtype: That of its arrays.
         is_in_lanes: Whether it works on several matrices at a time.
     """
-    return _small_layout(dtype, is_in_lanes).text(name)
+    return small_program(name, *_small_layout(dtype, is_in_lanes))
 
 
 @cache
 def small_lane_bytes(dtype: Any, is_in_lanes: bool) -> int:
     """Scratch memory that it needs for every thread."""
-    return _small_layout(dtype, is_in_lanes).memory()[1]
+    letter, layout, lanes = _small_layout(dtype, is_in_lanes)
+    return layout(letter, lanes).memory()[1]
 
 
-def _small_layout(dtype: Any, is_in_lanes: bool) -> InLanes | InRows:
+def _small_layout(dtype: Any, is_in_lanes: bool) -> tuple[str, type[SmallMatrices], int]:
     layout = InLanes if is_in_lanes else InRows
-    return layout(LETTERS[np.dtype(dtype).char], tile_shape(np.float64).lanes)
+    return LETTERS[np.dtype(dtype).char], layout, tile_shape(np.float64).lanes
 
 
 def parallel_address() -> int:
@@ -325,6 +339,11 @@ class _Build:
         self.symbol = symbol or f"fg_{self.digest[:32]}"
         self.seconds = 0.0
 
+    @property
+    def source(self) -> str:
+        """What is kept beside the object file, to be read."""
+        return self.text
+
     def _emission(self) -> Any:
         """Start to make the object file."""
         raise NotImplementedError
@@ -356,7 +375,7 @@ class _Build:
                 self.code = self.emission.result()
             _count("compiled", self.is_kernel)
             if self.disk is not None:
-                self.disk.write(self.key, self.text, self.code, self.facts)
+                self.disk.write(self.key, self.source, self.code, self.facts)
         address = link(self.code, self.symbol)
         _SIZES[self.text] = len(self.code)
         _ADDRESSES[self.text] = address or _native().load(self.code, self.symbol)
@@ -373,7 +392,7 @@ class _Build:
         except Exception as error:
             raise CompilerError(
                 f"a generated kernel does not compile, which is a defect of funcgrad: {error}\n"
-                f"Please report it with this source:\n\n{self.text}"
+                f"Please report it with this source:\n\n{self.source}"
             ) from error
 
 
@@ -392,17 +411,23 @@ class _CodeBuild(_Build):
 
 
 class _KernelBuild(_Build):
-    """A kernel on its way to native code."""
+    """A kernel, or a program that is written down, on its way to native code."""
 
     def __init__(self, function: Function) -> None:
-        super().__init__(function.text)
+        super().__init__(function.name)
         self.function = function
+        self.is_program = isinstance(function, NamedFunction)
+        self.is_kernel = not self.is_program
+
+    @property
+    def source(self) -> str:
+        return self.function.text
 
     def _emission(self) -> Any:
         native = _native()
         assembly, is_in_vectors = _frontend().translate(self.function, self.symbol)
         effort = native.Effort.VECTORS if is_in_vectors else native.Effort.ALL
-        return native.Emission(assembly, effort)
+        return native.Emission(assembly, native.Effort.TILES if self.is_program else effort)
 
 
 class _NumbaBuild(_KernelBuild):
@@ -417,7 +442,7 @@ class _NumbaBuild(_KernelBuild):
 
     def finish(self) -> None:
         """Let it live as long as the process."""
-        _count("compiled")
+        _count("compiled", self.is_kernel)
         _BY_NUMBA.append(self.compiled)
         _SIZES[self.text] = 0  # Numba does not tell
         _ADDRESSES[self.text] = self.compiled.address

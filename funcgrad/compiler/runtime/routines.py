@@ -21,9 +21,10 @@ from funcgrad.compiler.foreign import (
     sort_function,
     ufunc_loop,
 )
+from funcgrad.compiler.loops.language import NamedFunction
+from funcgrad.compiler.loops.library.small_matrices import MOST_IN_LANES
 from funcgrad.compiler.native.assembly import Code
 from funcgrad.compiler.native.selection import selection_code
-from funcgrad.compiler.native.small_in_lanes import MOST_IN_LANES
 from funcgrad.compiler.nest.kernel import Site
 from funcgrad.compiler.nest.layout import Value, View
 from funcgrad.compiler.nest.nodes import Routine, values_read
@@ -141,7 +142,7 @@ class ForeignCall:
         return _is_in_lanes(self._count, *self.call.sizes[:2])
 
     @property
-    def codes(self) -> list[Code]:
+    def codes(self) -> list[Code | NamedFunction]:
         """What runs it and is no library's; the first one is its step."""
         if isinstance(self.call, forms.SmallCall):
             dtype = self._arrays[0].dtype

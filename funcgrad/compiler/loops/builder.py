@@ -1,0 +1,166 @@
+"""What appends statements to functions of the loop language.
+
+`FunctionBuilder` opens and closes blocks. `ProgramBuilder` also names variables, for the programs
+of `loops.library`: there, a value that is used again is a variable (`let`), and one that changes in
+a loop is given another value (`change`).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+
+from funcgrad.compiler.abi import SCRATCH_WORDS
+from funcgrad.compiler.loops.language import (
+    SLOTS,
+    WORDS,
+    Apply,
+    Assign,
+    Break,
+    Evaluate,
+    Expression,
+    For,
+    Function,
+    If,
+    Return,
+    Statement,
+    Variable,
+    While,
+    call,
+    of,
+)
+
+
+class FunctionBuilder:
+    """The statements of a function under construction.
+
+    They go to the block that is open; `loop`, `when`, `otherwise` and `repeat` open others.
+    """
+
+    def __init__(self) -> None:
+        self.body: list[Statement] = []
+
+    @property
+    def function(self) -> Function:
+        """What was built."""
+        return Function(self.body)
+
+    def assign(self, name: str, value: Expression | float) -> Variable:
+        """Give a variable a value."""
+        self.body.append(Assign(name, of(value)))
+        return Variable(name)
+
+    def evaluate(self, value: Apply) -> None:
+        """Compute a value for what it does to memory."""
+        self.body.append(Evaluate(value))
+
+    def store(
+        self,
+        pointer: Expression,
+        index: Expression | float,
+        value: Expression | float,
+        scope: int,
+    ) -> None:
+        """Write an element."""
+        self.evaluate(call("store", pointer, index, value, scope))
+
+    def leave(self) -> None:
+        """Leave the innermost loop."""
+        self.body.append(Break())
+
+    def give_back(self, value: Expression | float) -> None:
+        """Leave the kernel."""
+        self.body.append(Return(of(value)))
+
+    @contextmanager
+    def _inside(self, body: list[Statement]) -> Iterator[None]:
+        outer, self.body = self.body, body
+        yield
+        self.body = outer
+
+    @contextmanager
+    def loop(
+        self,
+        index: str,
+        start: Expression | float,
+        stop: Expression | float,
+        step: int = 1,
+        is_seldom: bool = False,
+    ) -> Iterator[Variable]:
+        """A loop over a range."""
+        body: list[Statement] = []
+        self.body.append(For(index, of(start), of(stop), step, body, is_seldom))
+        with self._inside(body):
+            yield Variable(index)
+
+    @contextmanager
+    def repeat(self, test: Expression) -> Iterator[None]:
+        """A loop for as long as a test holds."""
+        body: list[Statement] = []
+        self.body.append(While(test, body))
+        with self._inside(body):
+            yield
+
+    @contextmanager
+    def when(self, test: Expression) -> Iterator[None]:
+        """Statements that run if a test holds."""
+        body: list[Statement] = []
+        self.body.append(If(test, body))
+        with self._inside(body):
+            yield
+
+    @contextmanager
+    def otherwise(self) -> Iterator[None]:
+        """Statements that run if the test of the last `when` does not hold."""
+        decided = self.body[-1]
+        assert isinstance(decided, If)
+        body: list[Statement] = []
+        self.body[-1] = If(decided.test, decided.body, body)
+        with self._inside(body):
+            yield
+
+
+class ProgramBuilder(FunctionBuilder):
+    """The same, for programs that a person writes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._fresh = itertools.count()
+
+    def let(self, value: Expression | float) -> Variable:
+        """A variable that has a value."""
+        return self.assign(f"v{next(self._fresh)}", value)
+
+    def change(self, variable: Variable, value: Expression | float) -> None:
+        """Give a variable another value."""
+        self.assign(variable.name, value)
+
+    def count(
+        self, start: Expression | float, stop: Expression | float, step: int = 1
+    ) -> AbstractContextManager[Variable]:
+        """A loop over a range, with an index of its own."""
+        return self.loop(f"i{next(self._fresh)}", start, stop, step)
+
+    def given(self, names: Sequence[str]) -> dict[str, Expression]:
+        """The first words of the arguments, by their names."""
+        return {name: read_word(WORDS, k) for k, name in enumerate(names)}
+
+    def claimed(self, words: Mapping[str, Expression]) -> tuple[Expression, Variable]:
+        """Take a lane of scratch memory: its address, and what `release` is given.
+
+        Args:
+            words: The arguments, with `abi.SCRATCH_WORDS`.
+        """
+        scratch, offset, nbytes = (words[name] for name in SCRATCH_WORDS)
+        lane = self.let(call("claim", SLOTS))
+        return self.let(read_word(SLOTS, scratch) + offset + lane * nbytes), lane
+
+    def release(self, lane: Expression) -> None:
+        """Give a lane back."""
+        self.evaluate(call("release", SLOTS, lane))
+
+
+def read_word(words: Expression, index: Expression | int) -> Expression:
+    """A word of the slots or of the arguments."""
+    return call("read_word", words, index)
