@@ -16,9 +16,6 @@ which shows the loss and the attention of the heads.
 from __future__ import annotations
 
 import argparse
-import os
-import re
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,6 +26,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from tqdm import tqdm
 
+import character_model
 import funcgrad as fg
 import funcgrad.numpy as fnp
 import program
@@ -50,22 +48,10 @@ class Text:
     testing: np.ndarray
 
 
-def library_names() -> str:
-    """Names in lower case that the standard library defines, in a random order, one a line."""
-    folder = Path(os.__file__).parent
-    names = set(sys.stdlib_module_names)
-    for source in [*folder.glob("*.py"), *folder.glob("[a-su-z]*/*.py")]:
-        if "-packages" not in source.parent.name:  # what is installed is no part of it
-            names.update(
-                re.findall(r"^\s*def (\w+)", source.read_text("utf-8", "replace"), re.MULTILINE)
-            )
-    found = sorted(name for name in names if re.fullmatch(r"[a-z][a-z_]{2,15}", name))
-    return "\n".join(np.random.default_rng(0).permutation(found)) + "\n"
-
-
 def load_text(path: Path | None, length: int) -> Text:
-    """A file, or the names; it must be long enough for windows of both parts."""
-    text = library_names() if path is None else path.read_text()
+    """A file, or the names in random order; long enough for windows of both parts."""
+    names = np.random.default_rng(0).permutation(character_model.library_names())
+    text = "\n".join(names) + "\n" if path is None else path.read_text()
     tokenizer = data.CharTokenizer(text)
     tokens = tokenizer.encode(text)
     tests = int(len(tokens) * TEST_FRACTION)

@@ -24,6 +24,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 
 import program
+import strokes
 
 SIDE, CLASSES = 28, 10
 LABEL = "drawn by a program, not MNIST"
@@ -34,92 +35,14 @@ WOBBLE, SLANT, TURN, STRETCH, SHIFT, NOISE = 0.04, 0.08, 0.06, 0.07, 0.3, 0.5
 """Standard deviations: of points, slant, angle, scale, of the place in pixels, of grey values."""
 
 
-# Strokes, in a square from (-1, -1) to (1, 1), with y downwards.
-
-
-def arc(x: float, y: float, a: float, b: float, start: float, end: float) -> list[list[float]]:
-    """Points of an ellipse with half axes a and b; angles in turns, clockwise from the right."""
-    t = 2 * np.pi * np.linspace(start, end, 13)
-    return np.stack([x + a * np.cos(t), y + b * np.sin(t)], axis=1).tolist()
-
-
-SHAPES: list[list[list[list[list[float]]]]] = [
-    [[arc(0, 0, 0.6, 0.95, -0.25, 0.75)], [arc(0, 0, 0.45, 0.9, -0.2, 0.8)]],
-    [[[[0, -1], [0, 1]]], [[[-0.4, -0.6], [0.05, -1], [0.05, 1]]]],
-    [
-        [[*arc(0, -0.45, 0.55, 0.5, -0.5, 0.1), [-0.6, 0.95], [0.65, 0.95]]],
-        [
-            [
-                *arc(0, -0.5, 0.5, 0.45, -0.55, 0.15),
-                *arc(-0.35, 0.75, 0.2, 0.2, -0.2, -0.9),
-                [0.7, 0.9],
-            ]
-        ],
-    ],
-    [
-        [[*arc(-0.05, -0.5, 0.5, 0.45, -0.55, 0.25), *arc(-0.05, 0.48, 0.6, 0.5, -0.25, 0.45)]],
-        [[[-0.5, -0.95], [0.5, -0.95], [-0.05, -0.15], *arc(-0.05, 0.42, 0.55, 0.52, -0.2, 0.42)]],
-    ],
-    [
-        [[[-0.5, -0.95], [-0.6, 0.1], [0.6, 0.1]], [[0.4, -0.9], [0.35, 1]]],
-        [[[0.35, 1], [0.35, -1], [-0.65, 0.3], [0.7, 0.3]]],
-    ],
-    [
-        [[[0.6, -0.95], [-0.45, -0.95], [-0.5, -0.1], *arc(-0.05, 0.4, 0.55, 0.52, -0.33, 0.42)]],
-        [[[0.5, -0.9], [-0.4, -0.85], [-0.35, -0.15], *arc(0, 0.35, 0.5, 0.55, -0.28, 0.36)]],
-    ],
-    [
-        [[[0.35, -0.95], [-0.35, -0.2], *arc(0, 0.45, 0.5, 0.5, -0.5, 0.55)]],
-        [[*arc(0.35, 0.2, 0.9, 1.15, -0.3, -0.5), *arc(0, 0.5, 0.48, 0.45, 0.5, 1.5)]],
-    ],
-    [
-        [[[-0.6, -0.9], [0.6, -0.9], [-0.1, 1]]],
-        [[[-0.6, -0.9], [0.6, -0.9], [-0.1, 1]], [[-0.3, 0.05], [0.45, 0.05]]],
-    ],
-    [
-        [[*arc(0, -0.5, 0.42, 0.42, 0.25, 1.25), *arc(0, 0.45, 0.52, 0.5, -0.25, 0.75)]],
-        [
-            [
-                *arc(0, -0.5, 0.4, 0.4, -0.1, -0.75),
-                *arc(0, 0.45, 0.5, 0.52, -0.25, 0.75),
-                [0.35, -0.75],
-            ]
-        ],
-    ],
-    [
-        [[*arc(0, -0.45, 0.5, 0.48, 0, 1), [0.42, 1]]],
-        [[*arc(0, -0.45, 0.48, 0.45, -0.05, 0.95), *arc(-0.2, 0.1, 0.68, 0.85, -0.1, 0.33)]],
-    ],
-]
-"""For each digit its variants, for each variant its strokes, for each stroke its points."""
-PIECES = 24
-
-
-def segments(strokes: list[list[list[float]]]) -> np.ndarray:
-    """Strokes as `PIECES` short segments (pieces, 2, 2), shared according to their lengths."""
-    parts = [np.array(s) for s in strokes]
-    lengths = [np.linalg.norm(np.diff(p, axis=0), axis=1).sum() for p in parts]
-    counts = np.maximum(1, np.round(PIECES * np.array(lengths) / sum(lengths)).astype(int))
-    counts[-1] += PIECES - counts.sum()
-    found = []
-    for points, count in zip(parts, counts, strict=True):
-        along = np.concatenate([[0], np.cumsum(np.linalg.norm(np.diff(points, axis=0), axis=1))])
-        places = np.linspace(0, along[-1], count + 1)
-        line = np.stack([np.interp(places, along, points[:, i]) for i in range(2)], axis=1)
-        found.append(np.stack([line[:-1], line[1:]], axis=1))
-    return np.concatenate(found)
-
-
-TEMPLATES = np.array([[segments(variant) for variant in variants] for variants in SHAPES])
-
-
 # Images.
 
 
 def draw(labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Grey values (n, 28, 28), from 0 to 255, of digits drawn at random."""
     n = len(labels)
-    lines = TEMPLATES[labels, rng.integers(0, TEMPLATES.shape[1], n)]
+    variants = rng.integers(0, strokes.TEMPLATES.shape[1], n)
+    lines = strokes.TEMPLATES[labels, variants]
     haste = np.exp(UNEVEN * rng.standard_normal((n, 1)))
     # Smooth wobble: each coordinate gets two waves along both axes, of random size and phase.
     for _ in range(2):

@@ -38,12 +38,12 @@ def test_a_seed_gives_the_same_images_and_parts_differ():
 
 
 def test_strokes_become_pieces_from_end_to_end():
-    pieces = example.segments([[[0.0, 0.0], [1.0, 0.0]], [[0.0, 1.0], [0.0, 4.0]]])
-    assert pieces.shape == (example.PIECES, 2, 2)
+    pieces = example.strokes.segments([[[0.0, 0.0], [1.0, 0.0]], [[0.0, 1.0], [0.0, 4.0]]])
+    assert pieces.shape == (example.strokes.PIECES, 2, 2)
     np.testing.assert_allclose(pieces[0, 0], [0, 0])
     np.testing.assert_allclose(pieces[-1, 1], [0, 4])
     lengths = np.linalg.norm(pieces[:, 1] - pieces[:, 0], axis=1)
-    np.testing.assert_allclose(lengths, 4 / example.PIECES)
+    np.testing.assert_allclose(lengths, 4 / example.strokes.PIECES)
 
 
 @pytest.mark.nightly

@@ -16,7 +16,8 @@ PROGRAMS = sorted({p.stem for p in FOLDER.glob("*.py")} - set(SHARED))
 TEACHING = (
     *("scalar_graph", "xor", "four_points", "moons", "layers_by_hand", "three_ways"),
     *("second_order", "curvature", "compare_optimizers", "vanishing", "exploding", "dead_units"),
-    *("gradient_flow", "broken_training", "classical_bugs"),
+    *("gradient_flow", "broken_training", "classical_bugs", "cross_entropy_by_hand"),
+    *("backprop_by_hand", "closed_forms", "draw_digits"),
 )
 APART = ("plot", "write", "parse_arguments", "run", "main")
 SPACE = {
