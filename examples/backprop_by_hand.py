@@ -113,7 +113,7 @@ def plot(differences: dict[str, dict[str, float]], path: Path) -> None:
     axes.set(xlim=(floor / 2, 1e-11), xlabel="largest difference (leftmost: none)")
     axes.tick_params(axis="y", labelsize=8)
     axes.invert_yaxis()
-    axes.legend(loc="center right")
+    axes.legend(loc=(0.5, 0.4))
     program.save(figure, path)
 
 

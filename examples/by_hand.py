@@ -5,13 +5,13 @@ The gradient in an intermediate value is the gradient in a zero that is added to
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import funcgrad as fg
+import timing
 
 Values = dict[str, Any]
 
@@ -60,15 +60,16 @@ def differences(
     return {name: float(np.abs(g - automatic[name]).max()) for name, g in by_hand.items()}
 
 
-def time_ratio(first: Callable[..., Any], second: Callable[..., Any], *given: Any) -> float:
-    """Time of a call of the first over that of the second; the shortest of 20 each."""
-    best = {first: float("inf"), second: float("inf")}
-    for _ in range(21):  # alternating, so that both meet the same disturbances
-        for call in best:
-            start = time.perf_counter()
-            call(*given)
-            best[call] = min(best[call], time.perf_counter() - start)
-    return best[first] / best[second]
+def time_ratios(
+    closed: Callable[..., Any], composed: Callable[..., Any], *given: Any
+) -> dict[str, float]:
+    """Time of a call of the first over that of the second, compiled and eager; also printed."""
+    calls = {("compiled", True): fg.jit(closed), ("compiled", False): fg.jit(composed)}
+    calls |= {("eager", True): closed, ("eager", False): composed}
+    best = timing.fastest(calls, *given, rounds=21)
+    ratios = {how: best[how, True] / best[how, False] for how in ("compiled", "eager")}
+    print("time, closed / composed: " + ", ".join(f"{k} {x:.2f}" for k, x in ratios.items()))
+    return ratios
 
 
 def report(differences: dict[str, dict[str, float]]) -> None:

@@ -14,7 +14,6 @@ measured; for compiled runs, it is the memory that the compiled program reports.
 from __future__ import annotations
 
 import argparse
-import time
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from tqdm import tqdm
 
 import funcgrad as fg
 import program
+import timing
 
 SHARES = (0.6, 0.3)
 """Budgets, as shares of the memory that is used without checkpoints."""
@@ -107,17 +107,6 @@ def eager_peak(call: Callable[..., Any], *args: Any) -> int:
         tracemalloc.stop()
 
 
-def fastest(calls: dict[Any, Callable[..., Any]], args: Any, rounds: int) -> dict[Any, float]:
-    """The least seconds of every call, of several rounds through all of them."""
-    seconds = dict.fromkeys(calls, float("inf"))
-    for _ in range(rounds):
-        for key, call in calls.items():
-            start = time.perf_counter()
-            call(*args)
-            seconds[key] = min(seconds[key], time.perf_counter() - start)
-    return seconds
-
-
 def measure(args: argparse.Namespace) -> list[Row]:
     """All strategies in both modes."""
     rng = np.random.default_rng(args.seed)
@@ -135,7 +124,7 @@ def measure(args: argparse.Namespace) -> list[Row]:
         peaks[name, "eager"] = eager_peak(gradient, w, x)
         memory = compiled.memory_analysis()
         peaks[name, "jit"] = memory.peak_memory_in_bytes - memory.argument_size_in_bytes
-    seconds = fastest(calls, (w, x), args.rounds)
+    seconds = timing.fastest(calls, w, x, rounds=args.rounds)
     return [
         Row(name, mode, peaks[name, mode], seconds[name, mode], call(w, x)[1][0])
         for (name, mode), call in calls.items()
@@ -145,17 +134,16 @@ def measure(args: argparse.Namespace) -> list[Row]:
 # The table and the picture.
 
 
-def table(rows: list[Row]) -> str:
-    """Memory and time, also as multiples of those without checkpoints."""
-    lines = [f"{'':24}{'MB':>8}{'of plain':>10}{'ms':>8}{'of plain ms':>13}"]
+def write(rows: list[Row]) -> None:
+    """Print memory and time, also as multiples of those without checkpoints."""
+    print(f"{'':24}{'MB':>8}{'of plain':>10}{'ms':>8}{'of plain ms':>13}")
     first = {row.mode: row for row in rows if row.name == "plain"}
     for row in sorted(rows, key=lambda row: row.mode):
         base = first[row.mode]
-        lines.append(
+        print(
             f"{row.mode + ', ' + row.name:24}{row.peak / MEGABYTE:8.1f}{row.peak / base.peak:10.0%}"
             f"{1e3 * row.seconds:8.1f}{row.seconds / base.seconds:13.2f}"
         )
-    return "\n".join(lines)
 
 
 def plot(rows: list[Row], path: Path) -> None:
@@ -188,8 +176,8 @@ parse_arguments = program.command_line(
     "checkpointing.png",
     layers=(4, 64),
     width=(8, 128),
-    batch_size=(1, 1024),
-    rounds=(1, 5),
+    batch_size=(1, 256),
+    rounds=(1, 3),
     seed=(0, 0),
 )
 
@@ -198,7 +186,7 @@ def run(args: argparse.Namespace) -> list[Row]:
     """Measure, print and draw."""
     rows = measure(args)
     print(f"{args.layers} layers tanh(x @ w) of width {args.width}, batch {args.batch_size}")
-    print(table(rows))
+    write(rows)
     plot(rows, args.output)
     return rows
 

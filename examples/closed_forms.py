@@ -187,12 +187,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     hand, automatic = fg.grad(loss_by_hand)(params, *batch), fg.grad(loss)(params, *batch)
     differences = {name: float(np.abs(hand[name] - g).max()) for name, g in automatic.items()}
     print("largest difference of a gradient:", f"{max(differences.values()):.1e}")
-    closed, composed = fg.grad(loss_by_hand), fg.grad(loss)
-    ratios = {
-        "compiled": by_hand.time_ratio(fg.jit(closed), fg.jit(composed), params, *batch),
-        "eager": by_hand.time_ratio(closed, composed, params, *batch),
-    }
-    print("time, closed / automatic: " + ", ".join(f"{k} {x:.2f}" for k, x in ratios.items()))
+    ratios = by_hand.time_ratios(fg.grad(loss_by_hand), fg.grad(loss), params, *batch)
     trained, hand_losses = train(loss_by_hand, text, args)
     _, automatic_losses = train(loss, text, args)
     gap = np.max(np.abs(hand_losses - automatic_losses))

@@ -143,7 +143,8 @@ def plot(flows: dict[str, np.ndarray], runs: dict[str, Any], path: Path) -> None
         right.semilogy(norms, label=name, linewidth=0.8)
     middle.axhline(np.log(2), color="grey", linestyle=":", label="knowing nothing")
     middle.set(title="loss, smoothed", xlabel="step of training", ylabel="cross-entropy")
-    middle.legend(fontsize=8)
+    middle.set_ylim(top=1.15)  # room for the legend
+    middle.legend(fontsize=8, loc="upper right", ncols=2)
     right.set(title="norm of the gradient", xlabel="step of training")
     right.legend(fontsize=8)
     program.save(figure, path)

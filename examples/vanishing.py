@@ -132,9 +132,9 @@ def plot(cells: list[Cell], losses: dict[str, np.ndarray], path: Path) -> None:
             one.semilogy(layers, flow, marker=".", label=f"{cell.depth} layers: {cell.verdict}")
         one.set(title=name, ylim=(1e-36, 1e3), yticks=np.logspace(-36, 0, 7))
         one.legend(fontsize=8, loc="lower right")
-    for one in axes[-1, :2]:
+    for one in (*axes[-1, :2], axes[1, 2]):
         one.set_xlabel("depth of the layer, from the input (0) to the loss (1)")
-    for one in axes.flat[:-3]:
+    for one in axes.flat[:5]:
         one.tick_params(labelbottom=False)
     for one in axes[:, 0]:
         one.set_ylabel("mean |gradient| of weights")
@@ -157,7 +157,7 @@ parse_arguments = program.command_line(
     "vanishing.png",
     depths=(2, [10, 30, 50]),
     width=(CLASSES, 64),
-    batch_size=(2, 128),
+    batch_size=(2, 64),
     steps=(1, 150),
     seed=(0, 0),
 )
@@ -168,10 +168,10 @@ def run(args: argparse.Namespace) -> tuple[list[Cell], dict[str, np.ndarray]]:
     grid = list(itertools.product(RECIPES, args.depths))
     cells = [examine(name, depth, args) for name, depth in tqdm(grid, desc="networks", leave=False)]
     for cell in cells:
-        ratio = cell.flow[0] / cell.flow[-1]
+        first, *_, last = cell.flow
         print(
-            f"{cell.name:15} {cell.depth:3d} layers: first / last gradient {ratio:8.1e}   "
-            f"{cell.verdict}"
+            f"{cell.name:15} {cell.depth:3d} layers: gradient of the first {first:.1e}, "
+            f"of the last {last:.1e}   {cell.verdict}"
         )
     losses = {name: train(name, min(args.depths), args) for name in RECIPES}
     for name, values in losses.items():

@@ -2,9 +2,9 @@
 
 The blocks ``python`` of one page share their names, as a reader would type them in their order.
 Results are shown in two ways, and both are checked: a comment ``# -> text`` after an expression or
-a ``print``, and a fence ``output`` behind a block, in which ``...`` stands for anything. Pages with
-pictures save them into the current folder. A block ``py`` is a program by itself, often one for
-another library: `tests/test_programs_of_pages.py` runs those.
+a ``print``, or on the line below; and a fence ``output`` behind a block, in which ``...`` stands
+for anything. Pages with pictures save them into the current folder. A block ``py`` is a program by
+itself, often one for another library: `tests/test_programs_of_pages.py` runs those.
 
     python -m tests.pages docs/tutorials/loops.md             run a page, show where it is wrong
     python -m tests.pages --write docs/tutorials/*.md         and write its results and its pictures
@@ -104,9 +104,8 @@ def run(page: Path) -> Iterator[Result]:
             block_shows += shown
             expected = expectation_after(statement, source, line)
             if expected is not None:
-                text_of_it, column = expected
-                last = sum(map(len, source.splitlines(True)[: statement.end_lineno - line - 1]))
-                span = (start + last + column, start + last + column + len(text_of_it))
+                text_of_it, place = expected
+                span = (start + place, start + place + len(text_of_it))
                 yield text_of_it, shown, statement.lineno, span
 
 
@@ -137,10 +136,17 @@ def run_statement(statement: ast.stmt, program: str, names: dict[str, object]) -
 
 
 def expectation_after(statement: ast.stmt, source: str, line: int) -> tuple[str, int] | None:
-    """The text after ``# ->`` on the last line of a statement, and its column."""
-    last = source.splitlines()[statement.end_lineno - line - 1]
+    """The text after ``# ->`` on the last line of a statement or below it, and where it begins."""
+    lines = source.splitlines(keepends=True)
+    count = statement.end_lineno - line
+    last = lines[count - 1]
     column = last.find(EXPECTATION, len(last.encode()[: statement.end_col_offset].decode()))
-    return None if column < 0 else (last[column + len(EXPECTATION) :], column + len(EXPECTATION))
+    if column < 0 and count < len(lines) and lines[count].startswith(EXPECTATION):
+        last, column, count = lines[count], 0, count + 1
+    if column < 0:
+        return None
+    column += len(EXPECTATION)
+    return last[column:].rstrip("\n"), sum(map(len, lines[: count - 1])) + column
 
 
 def agrees(expected: str, shown: str) -> bool:

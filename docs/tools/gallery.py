@@ -60,7 +60,9 @@ GROUPS = {
     ],
     "Derivatives": [
         "layers_by_hand",
+        "cross_entropy_by_hand",
         "backprop_by_hand",
+        "closed_forms",
         "three_ways",
         "second_order",
         "curvature",
@@ -169,11 +171,18 @@ def command(name: str) -> str:
 
 def digest(name: str) -> str:
     """What identifies the code of an example, and of what it shares and needs."""
-    imported = re.findall(r"^import (\w+)$", code_of(name), re.MULTILINE)
-    needed = re.findall(r"examples/(\w+)\.py", command(name))
-    files = {p.stem for p in EXAMPLES.glob("*.py")} & {*imported, *needed}
+    files, left = set[str](), {*re.findall(r"examples/(\w+)\.py", command(name))}
+    while left:
+        files |= left
+        left = {other for file in left for other in imports_of(file)} - files
     code = "".join(map(code_of, sorted(files)))
     return hashlib.sha256(code.encode()).hexdigest()[:16]
+
+
+def imports_of(name: str) -> set[str]:
+    """The modules of the folder of examples that one of them imports."""
+    imported = re.findall(r"^import (\w+)(?: as \w+)?$", code_of(name), re.MULTILINE)
+    return {p.stem for p in EXAMPLES.glob("*.py")} & {*imported}
 
 
 def code_of(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Teaching examples, and what examples share, are short: 60 lines but for pictures and options."""
+"""Teaching examples, and what examples share: at most 60 lines but for pictures and options."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ import tokenize
 
 import pytest
 
+from docs.tools.gallery import GROUPS
 from tests.examples.program import FOLDER
 
 LONGEST = 60
 SHARED = sorted(p.stem for p in FOLDER.glob("*.py") if "__main__" not in p.read_text("utf-8"))
 PROGRAMS = sorted({p.stem for p in FOLDER.glob("*.py")} - set(SHARED))
-TEACHING = (
-    *("scalar_graph", "xor", "four_points", "moons", "layers_by_hand", "three_ways"),
-    *("second_order", "curvature", "compare_optimizers", "vanishing", "exploding", "dead_units"),
-    *("gradient_flow", "broken_training", "classical_bugs", "cross_entropy_by_hand"),
-    *("backprop_by_hand", "closed_forms", "draw_digits"),
+TEACHING = sorted(
+    {*GROUPS["First steps"], *GROUPS["Derivatives"], *GROUPS["What goes wrong in training"]}
+    | {"compare_optimizers", "draw_digits"}
 )
 APART = ("plot", "write", "parse_arguments", "run", "main")
 SPACE = {
