@@ -239,7 +239,7 @@ class LongProgramWarning(FuncgradWarning):
 
 
 class PythonLoopWarning(FuncgradWarning):
-    """A loop of a compiled program is run by Python, while `debug_python_loops` looks for it."""
+    """A compiled loop calls Python in every iteration, while `debug_python_loops` looks for it."""
 
 
 class ProgressWarning(FuncgradWarning):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-ABI = 9
+ABI = 10
 """Version of the kernel ABI: the meaning of slots, args and the words."""
 
 ERROR_WORDS = 4
@@ -40,7 +40,8 @@ LOOK_SLOT = CONTROL_SLOT + 1
 error code to stop with: the executor writes it, long loops call it now and then."""
 
 RAISED_SLOT = LOOK_SLOT + 1
-"""The first of three slots: type, value and traceback of what a handler of a signal has raised."""
+"""The first of three slots: type, value and traceback of what a handler of a signal, or a step of
+Python, has raised."""
 
 MODE_SLOT = RAISED_SLOT + 3
 """The slot of the floating-point control word of whoever has called the program."""
@@ -73,6 +74,9 @@ INTERRUPTED = 1003
 
 TIMED_OUT = 1004
 """Error code of a program that is past its deadline."""
+
+RAISED = 1005
+"""Error code of a step that has called Python, which has raised."""
 
 LOOP_WORDS = [
     "begin", "end", "length", "executor", "condition", "condition_slot", "condition_offset", "body",
@@ -202,6 +206,12 @@ place; a result other than 0."""
 
 MOST_PLACES = 8
 LEAST_ARGUMENTS, MOST_ARGUMENTS = 2, 13
+
+PYTHON_WORDS = [
+    "begin", "end", "function", "ensure", "release", "number", "call", "drop", "fetch",
+]  # fmt: skip
+"""Meaning of the words of a call of Python: the object that is called with the address of the
+slots, and addresses of functions of Python's C interface."""
 
 NUMBER_CALL_WORDS = [
     "arguments", "results", "objects", "n_items", "table", "run", "save", "restore", "new_list",

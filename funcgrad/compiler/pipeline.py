@@ -58,6 +58,7 @@ from funcgrad.compiler.runtime.executable import (
     step_of,
 )
 from funcgrad.compiler.runtime.matmul import Multiplication
+from funcgrad.compiler.runtime.python_calls import PythonCall
 from funcgrad.compiler.runtime.routines import ForeignCall, scratch_of
 from funcgrad.compiler.runtime.strided import StridedMultiplication
 from funcgrad.compiler.runtime.threads import (
@@ -119,32 +120,13 @@ def _compiled(
     addresses = kernel_store.compile_kernels([*functions.values()], codes)
     sources = [*functions]
     stepper = _Stepper(addresses, n_threads)
-    # The first stretch turns the caller's objects into addresses.
-    parts: list[Stretch | External] = [Stretch()]
-    made: dict[int, list[Job]] = {}  # by stretch: the jobs of its steps
-    last: dict[Value, int] = {}
-    for group, row in zip(groups, jobs, strict=True):
-        for job in row:
-            if isinstance(job, External):
-                parts.append(job)
-                continue
-            if isinstance(parts[-1], External):
-                parts.append(Stretch())
-            stretch = parts[-1]
-            assert isinstance(stretch, Stretch)
-            stretch.steps.append(stepper.step(job))
-            made.setdefault(id(stretch), []).append(job)
-        last.update((v, len(parts) - 1) for node in group.nodes for v in values_read(node))
+    made = [job for row in jobs for job in row]
+    stretch = Stretch([stepper.step(job) for job in made])
     written = [value.home for value in graph.outputs if value.home is not value]
     if written:
-        first = parts[0]
-        assert isinstance(first, Stretch)
-        first.steps.insert(0, _disjoint_step(graph, written))
-    for i, part in enumerate(parts):
-        if isinstance(part, Stretch):
-            offset = int(i == 0 and bool(written))
-            part.describe = partial(_described, made.get(id(part), []), offset)
-            part.seal(graph.inputs if i == 0 else (), written)
+        stretch.steps.insert(0, _disjoint_step(graph, written))
+    stretch.describe = partial(_described, made, int(bool(written)))
+    stretch.seal(graph.inputs, written)
     if are_python_loops_reported():
         _warn_of_python_loops(program, jobs)
     stats = KernelStats(counts.compiled, counts.loaded_from_disk, counts.memory_hits)
@@ -153,14 +135,14 @@ def _compiled(
     return Executable(
         graph,
         memory,
-        parts,
-        last,
+        stretch,
         sources,
         report,
         stats,
         stepper.stretches,
         stepper.sites,
         any(isinstance(job, ForeignCall) and not job.is_own for job, _ in _every(jobs)),
+        any(isinstance(job, PythonCall) for job, _ in _every(jobs)),
     )
 
 
@@ -214,7 +196,7 @@ def _arranged(group: Group) -> Iterator[Job]:
         yield StridedMultiplication(node)
     else:
         assert isinstance(node, External)
-        yield node
+        yield PythonCall(node)
 
 
 def _routine_jobs(node: Routine) -> Iterator[Job]:
@@ -310,11 +292,11 @@ def _codes(jobs: Sequence[Sequence[Job]]) -> Iterator[Code | NamedFunction]:
         if isinstance(job, Nested):
             is_loop = isinstance(job.node, Loop)
             yield executor.loop_code() if is_loop else executor.branch_code()
-        elif not isinstance(job, External):
-            if not isinstance(job, Kernel):
-                yield from job.codes
-            if len(job.parts) > 1:
-                yield from (parallel_code(), worker_code())
+            continue
+        if not isinstance(job, Kernel):
+            yield from job.codes
+        if len(job.parts) > 1:
+            yield from (parallel_code(), worker_code())
 
 
 def _split(jobs: Sequence[Sequence[Job]], n_threads: int) -> None:
@@ -341,9 +323,7 @@ class _Stepper:
         self.stretches: list[Stretch] = []
         self.sites: list[Site] = []
 
-    def step(
-        self, job: Kernel | Multiplication | StridedMultiplication | ForeignCall | Nested
-    ) -> Step:
+    def step(self, job: Job) -> Step:
         if isinstance(job, Nested):
             node = job.node
             return self._loop_step(job, node) if isinstance(node, Loop) else self._branch_step(job)
@@ -351,6 +331,8 @@ class _Stepper:
             step = self._kernel_step(job)
         elif isinstance(job, ForeignCall):
             step = job.step(self._site(job.site))
+        elif isinstance(job, PythonCall):
+            return job.step()
         else:
             step = job.step(self.n_threads)
         step.flushes = self.flushes and _is_single(job)
@@ -454,23 +436,19 @@ def _disjoint_step(graph: Graph, written: Sequence[Value]) -> Step:
 
 
 def _warn_of_python_loops(program: Program, jobs: Sequence[Sequence[Job]]) -> None:
-    """Name the loops and branches that Python runs, if that is asked for."""
-    for job in (job for row in jobs for job in row):
-        if not isinstance(job, External) or job.primitive.shows_progress:
+    """Name what Python evaluates in every iteration of a loop, if that is asked for."""
+    for job, is_repeated in _every(jobs):
+        if not isinstance(job, PythonCall) or not is_repeated:
             continue
-        if job.is_run_by_python:
-            warn_at(job.source, PythonLoopWarning(_python_loop_text(program, job)))
-
-
-def _python_loop_text(program: Program, node: External) -> str:
-    what = f"{node.primitive.name} in {program.name} is run by Python, step by step"
-    if node.obstacle is None:
-        return f"{what}: it keeps what it needs for the way back in a list."
-    lines = [f"{what}, because only NumPy evaluates {node.obstacle.primitive.name}."]
-    if node.obstacle.source is not None:
-        lines.append(f"  at            {node.obstacle.source}")
-    lines.append("Move that operation out of the loop, or write it with operations that compile.")
-    return "\n".join(lines)
+        node = job.node
+        lines = [f"{node.primitive.name} in a loop of {program.name} is evaluated by Python."]
+        if node.source is not None:
+            lines.append(f"  at            {node.source}")
+        lines.append(
+            "Every iteration calls it, which takes microseconds. Move it out of the loop, or "
+            "write it with operations that compile."
+        )
+        warn_at(node.source, PythonLoopWarning("\n".join(lines)))
 
 
 def _debug_level() -> int:

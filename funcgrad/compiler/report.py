@@ -34,9 +34,9 @@ from funcgrad.compiler.nest.nodes import (
     Node,
     Point,
     all_nodes,
-    values_read,
 )
 from funcgrad.compiler.runtime.matmul import Multiplication
+from funcgrad.compiler.runtime.python_calls import PythonCall
 from funcgrad.compiler.runtime.routines import ForeignCall
 from funcgrad.compiler.runtime.strided import StridedMultiplication
 from funcgrad.core.avals import ShapedArray
@@ -45,7 +45,7 @@ from funcgrad.core.program import Program
 from funcgrad.core.source import SourceLocation
 from funcgrad.records import dataclass
 
-Job = Kernel | Multiplication | StridedMultiplication | ForeignCall | External | Nested
+Job = Kernel | Multiplication | StridedMultiplication | ForeignCall | PythonCall | Nested
 
 _FRAME_BYTES = 64
 """What a frame takes beside its arena and its slots, to align the arena."""
@@ -311,43 +311,27 @@ class Report:
             return job.text()
         if isinstance(job, StridedMultiplication):
             return "strided product"
-        assert isinstance(job, External)
-        return f"{'python' if job.is_run_by_python else 'numpy'}: {job.primitive.name}"
+        assert isinstance(job, PythonCall)
+        return job.text()
 
     # Memory.
 
     def memory_analysis(self) -> MemoryAnalysis:
         """What a call needs."""
         outputs = self.graph.outputs
-        nodes = [node for node in self.graph.nodes if isinstance(node, External)]
+        nodes = [node for node in all_nodes(self.graph) if isinstance(node, External)]
         constants = [v.array for v in self.graph.constants if v.array is not None]
         frame = self.memory.arena_bytes + _FRAME_BYTES + 8 * self.memory.n_slots
         return MemoryAnalysis(
             argument_size_in_bytes=sum(v.nbytes for v in self.graph.inputs),
             output_size_in_bytes=sum(v.nbytes for v in outputs),
             alias_size_in_bytes=sum(v.nbytes for v in outputs if v.home is not v),
-            temp_size_in_bytes=frame + self._held_bytes(),
+            temp_size_in_bytes=frame,
             constant_size_in_bytes=sum(x.nbytes for x in constants),
             generated_code_size_in_bytes=self.code_bytes,
             largest=tuple(self._largest()),
             unknown=tuple(f"what NumPy needs inside of {_named(node)}" for node in nodes),
         )
-
-    def _held_bytes(self) -> int:
-        """The most that results of NumPy take at a time; each is kept for its last reader."""
-        jobs = [job for row in self.jobs for job in row]
-        outputs = set(self.graph.outputs)
-        last = {v: i for i, job in enumerate(jobs) for v in _values_read(job)}
-        dying: list[int] = [0] * len(jobs)
-        held = most = 0
-        for i, job in enumerate(jobs):
-            if isinstance(job, External):
-                held += sum(value.nbytes for value in job.outs)
-                most = max(most, held)
-                for value in job.outs:
-                    dying[i if value in outputs else max(i, last.get(value, 0))] += value.nbytes
-            held -= dying[i]
-        return most
 
     def largest(self) -> str:
         """The largest array that a call needs, and where it is made."""
@@ -375,11 +359,7 @@ def nodes_of(job: Job) -> Sequence[Node]:
     """The nodes that a job computes."""
     if isinstance(job, Kernel):
         return job.nodes
-    return (job,) if isinstance(job, External) else (job.node,)
-
-
-def _values_read(job: Job) -> Iterator[Value]:
-    return (value for node in nodes_of(job) for value in values_read(node))
+    return (job.node,)
 
 
 def source_lines(nodes: Iterable[Node]) -> Iterator[str]:
@@ -444,9 +424,6 @@ class _PlanText:
                 yield from self._nested(job, indent)
                 continue
             nodes = nodes_of(job)
-            if isinstance(job, External):
-                yield indent + _external_text(job) + self._moves(nodes)
-                continue
             if isinstance(job, Kernel):
                 self.users.setdefault(job.text, []).append(job)
                 parts = f" in {len(job.parts)} parts" if len(job.parts) > 1 else ""
@@ -526,17 +503,6 @@ def _origin(node: Node) -> str:
     source = node.equation.source
     place = "" if source is None else f", {source.short()}"
     return f"{node.equation.primitive.name}{place}"
-
-
-def _external_text(node: External) -> str:
-    """What a step outside of native code is, why, and whose line it is."""
-    line = "" if node.source is None else f"   # {node.source}"
-    if not node.is_run_by_python:
-        return f"numpy: {node.primitive.name}{line}"
-    if node.primitive.shows_progress:
-        return f"python: {node.primitive.name}, in parts that show its progress{line}"
-    reason = "" if node.obstacle is None else f", for {node.obstacle.primitive.name} is NumPy's"
-    return f"python: {node.primitive.name}, step by step{reason}{line}"
 
 
 def _heads(node: Nest) -> list[str]:

@@ -21,16 +21,17 @@ _FROM_START = environment.is_on("FUNCGRAD_DEBUG_PYTHON_LOOPS")
 _reports_python_loops: ContextVar[bool] = ContextVar("funcgrad_python_loops", default=_FROM_START)
 
 are_python_loops_reported = _reports_python_loops.get
-"""Whether the compiler warns of loops that Python runs, in this thread and context."""
+"""Whether the compiler warns of calls of Python in loops, in this thread and context."""
 
 
 @contextmanager
 def debug_python_loops(enable: bool = True) -> Iterator[None]:
-    """Warn, within a block, of every loop or branch of a compiled program that Python runs.
+    """Warn, within a block, of operations in compiled loops that Python evaluates.
 
-    A loop whose body needs NumPy (`sort`, `solve`, a callback) is not native: Python takes its
-    steps, each of which costs microseconds. The warning names the loop, the operation and both
-    lines. It comes when a function is compiled, so enter the block before the first call.
+    A few operations have no native code (`eigvals`, callbacks). Each call of one takes
+    microseconds, in every iteration; the rest of the loop is native. The warning names the
+    operation and the line. It comes when a function is compiled, so enter the block before the
+    first call.
 
     The environment variable ``FUNCGRAD_DEBUG_PYTHON_LOOPS=1`` does the same for a whole process.
 
@@ -46,7 +47,7 @@ def debug_python_loops(enable: bool = True) -> Iterator[None]:
         ...     warnings.simplefilter("always")
         ...     y = fg.jit(f)(np.eye(3))
         >>> print(str(caught[0].message).splitlines()[0])
-        scan in f is run by Python, step by step, because only NumPy evaluates eigvals.
+        eigvals in a loop of f is evaluated by Python.
     """
     token = _reports_python_loops.set(enable)
     try:

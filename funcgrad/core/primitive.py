@@ -212,7 +212,7 @@ class Primitive:
         raise self.missing("evaluation")
 
     def impl_inside_plan(self, *args: Any) -> Any:
-        """Evaluate as an external step of a compiled program."""
+        """Evaluate as a step of Python in a compiled program."""
         return self.impl(*args)
 
     def abstract_eval(self, *avals: Any, **_: Any) -> Any:

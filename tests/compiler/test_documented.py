@@ -117,6 +117,7 @@ def test_words_have_the_arity_kinds_and_results_of_the_table(intrinsic):
         ("strided product", abi.STRIDED_WORDS),
         ("small matrices", abi.SMALL_WORDS),
         ("Fourier transform", abi.FOURIER_WORDS),
+        ("call of Python", abi.PYTHON_WORDS),
         ("parallel", abi.PARALLEL_WORDS),
         ("call of numbers", abi.NUMBER_CALL_WORDS),
     ],

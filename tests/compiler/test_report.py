@@ -184,7 +184,7 @@ UNKNOWN = {
     "while": (lambda x: lax.while_loop(lambda c: c.sum() < 99, lambda c: c * 2, x),
               r"the number of iterations of while at test_report.py:\d+, counted as one"),
     "numpy": (by_numpy, r"the arithmetic of eigvals"),
-    "python": (loop_of_numpy, r"the arithmetic of scan at test_report.py:\d+"),
+    "loop of numpy": (loop_of_numpy, r"the arithmetic of eigvals at test_report.py:\d+"),
 }  # fmt: skip
 
 
@@ -299,8 +299,8 @@ PLANS = {
     "deposit": (lambda x: x.at[np.array([0, 2])].add(1.0), (X,), "kernel 1"),
     "assembly": (lambda x: np.concatenate([x, x + 1]), (X,), "kernel 1"),
     "nothing": (lambda x: (), (X,), ""),
-    "numpy": (lambda x: by_numpy(x), (X,), "numpy: eigvals   # test_report.py"),
-    "python": (lambda x: loop_of_numpy(x), (X,), "python: scan"),
+    "numpy": (lambda x: by_numpy(x), (X,), "\n  numpy: eigvals; "),
+    "loop of numpy": (lambda x: loop_of_numpy(x), (X,), "\n    numpy: eigvals; "),
 }  # fmt: skip
 
 

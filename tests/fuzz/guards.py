@@ -130,19 +130,6 @@ class _Guards:
 
         return made
 
-    def numpy_call(self, prepare: Callable[..., None]) -> Callable[..., None]:
-        def prepared(call: Any, *args: Any) -> None:
-            prepare(call, *args)
-            evaluate = call.evaluate
-
-            def evaluated(*operands: Any) -> Any:
-                outs = evaluate(*operands)
-                return [self.copied(x) for x in outs] if call.has_list else self.copied(outs)
-
-            call.evaluate = evaluated
-
-        return prepared
-
     def place(self, array: np.ndarray) -> np.ndarray:
         """The same array between guard pages, with the same strides and alignment."""
         if not array.size:
@@ -182,7 +169,6 @@ def guarded(side: str) -> Iterator[Callable[[np.ndarray], np.ndarray]]:
         (allocate, "_fill_arena", guards.fill_arena(allocate._fill_arena)),
         (executable, "arena_of", guards.arena_of),
         (executable, "new_array", guards.new_array),
-        (executable.NumpyCall, "__init__", guards.numpy_call(executable.NumpyCall.__init__)),
         (pipeline, "Executable", guards.executable(pipeline.Executable)),
     ]
     before = [getattr(module, name) for module, name, _ in changed]

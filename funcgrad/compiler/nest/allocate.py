@@ -18,7 +18,6 @@ from funcgrad.compiler.nest.fuse import Group
 from funcgrad.compiler.nest.layout import Uniform, Value
 from funcgrad.compiler.nest.nodes import (
     Carry,
-    External,
     Graph,
     Link,
     Loop,
@@ -90,12 +89,6 @@ def place(graph: Graph, groups: Sequence[Group], jobs: Sequence[Sequence[Any]]) 
     for value in graph.constants:
         value.slot = slot
         slot += 1
-    for node in graph.nodes:
-        if isinstance(node, External):
-            for value in node.outs:
-                if value.slot < 0:
-                    value.slot = slot
-                    slot += 1
     for node in all_nodes(graph):
         background = node.background if isinstance(node, Routine) else None
         if background is not None:

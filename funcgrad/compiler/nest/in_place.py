@@ -9,14 +9,12 @@ from funcgrad.compiler.nest.fuse import Group
 from funcgrad.compiler.nest.layout import Shape, Uniform, Value, View
 from funcgrad.compiler.nest.nodes import (
     Copies,
-    External,
     Graph,
     Node,
     Point,
     Put,
     Routine,
     readers_of,
-    values_read,
 )
 
 
@@ -111,12 +109,8 @@ def change_in_place(
     inputs, outputs = set(graph.inputs), set(graph.outputs)
     home = {node: i for i, group in enumerate(groups) for node in group.nodes}
     readers = readers_of(home)
-    # It looks for them where they were made.
-    seen_by_numpy = {v for n in home if isinstance(n, External) for v in values_read(n)}
     for i, group in reversed(list(enumerate(groups))):
         for changed, out in _changed(group.nodes[0]):
-            if changed in seen_by_numpy:
-                continue
             if any(
                 home[reader] > i and not _ends(reader, group.nodes[0])
                 for reader in readers[changed]
@@ -125,7 +119,6 @@ def change_in_place(
             if changed.maker is None:
                 is_free = replaced.get(changed) is out.home
             else:
-                is_free = changed not in outputs and not isinstance(changed.maker, External)
-                is_free = is_free and out.home not in inputs
+                is_free = changed not in outputs and out.home not in inputs
             if is_free:
                 changed.home = out.home

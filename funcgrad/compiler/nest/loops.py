@@ -20,32 +20,20 @@ from funcgrad.compiler.nest.layout import (
     same_strides,
     whole,
 )
-from funcgrad.compiler.nest.nodes import Branch, Carry, External, Graph, Link, Loop
+from funcgrad.compiler.nest.nodes import Branch, Carry, Graph, Link, Loop
 from funcgrad.core.program import Atom, Program
 from funcgrad.passes.dce import dce
 
 
 class Nester:
-    """Makes a loop or branch a node with inner graphs.
-
-    Every method returns the results, or nothing where an inner graph calls NumPy: then there is no
-    native code that could call it.
-
-    Attributes:
-        obstacle: The call of NumPy for which there is no result.
-    """
+    """Makes a loop or branch a node with inner graphs; every method returns the results."""
 
     def __init__(self, builder: Builder) -> None:
         self.builder = builder
-        self.obstacle: External | None = None
         self.bases: dict[Value, Value] = {}
         self.links: list[Link] = []
-        self.n_constants = len(builder.graph.constants)
-        self.n_nodes = len(builder.graph.nodes)
 
-    def loop(
-        self, form: forms.Loop, body: Program, operands: list[Operand]
-    ) -> Iterable[Operand] | None:
+    def loop(self, form: forms.Loop, body: Program, operands: list[Operand]) -> Iterable[Operand]:
         a, b = form.n_consts, form.n_consts + form.n_carry
         carried = _changing(body, a, b)
         inner = [self._constant(x) for x in operands[:a]]
@@ -63,8 +51,6 @@ class Nester:
         # What is carried is as it is in memory, whatever its shape.
         returned = [*stacks, *(x for x in changing if x not in stacks)]
         graph = self._graph(body, inner, returned, len(stacks))
-        if graph is None:
-            return None
         made = dict(zip(stacks, graph.outputs, strict=False))
         stacked = {atom: self._stack(value, form) for atom, value in made.items()}
         rest = iter(graph.outputs[len(stacks) :])
@@ -93,7 +79,7 @@ class Nester:
 
     def while_loop(
         self, form: forms.While, condition: Program, body: Program, operands: list[Operand]
-    ) -> Iterable[Operand] | None:
+    ) -> Iterable[Operand]:
         a, b = form.n_cond_consts, form.n_cond_consts + form.n_body_consts
         carried = _changing(body, b - a, len(body.inputs))
         consts = [self._constant(x) for x in operands[:b]]
@@ -105,8 +91,6 @@ class Nester:
         test = self._graph(condition, [*consts[:a], *state], condition.outputs)
         changing = [x for x, on in zip(body.outputs, carried, strict=True) if on]
         graph = self._graph(body, [*consts[a:], *state], changing, 0)
-        if test is None or graph is None:
-            return None
         finals = [Value(now.shape, now.dtype) for now, _ in starts]
         carries = [
             Carry(now, result, link, final)
@@ -116,17 +100,10 @@ class Nester:
         rest = iter(finals)
         return [whole(next(rest)) if on else x for on, x in zip(carried, operands[b:], strict=True)]
 
-    def branch(
-        self, programs: Sequence[Program], operands: list[Operand]
-    ) -> Iterable[Operand] | None:
+    def branch(self, programs: Sequence[Program], operands: list[Operand]) -> Iterable[Operand]:
         index, *rest = operands
         inner = [self._constant(x) for x in rest]
-        graphs = []
-        for program in programs:
-            graph = self._graph(program, inner, program.outputs)
-            if graph is None:
-                return None
-            graphs.append(graph)
+        graphs = [self._graph(program, inner, program.outputs) for program in programs]
         outs = [Value(v.shape, v.dtype) for v in graphs[0].outputs]
         for graph in graphs:
             self.links += [Link(value, out) for value, out in zip(graph.outputs, outs, strict=True)]
@@ -173,17 +150,11 @@ class Nester:
         inner: Sequence[Operand],
         outputs: Sequence[Atom],
         n_shaped: int | None = None,
-    ) -> Graph | None:
-        """An inner graph; its constants are the outer one's. ``None`` if it calls NumPy."""
+    ) -> Graph:
+        """An inner graph; its constants are the outer one's."""
         part = Program(program.inputs, program.equations, outputs, program.name, program.constants)
         graph = Graph(constants=self.builder.graph.constants)
         self.builder.lower_into(graph, dce(part), inner, n_shaped)
-        external = next((node for node in graph.nodes if isinstance(node, External)), None)
-        if external is not None:
-            self.obstacle = external.obstacle or external
-            del self.builder.graph.constants[self.n_constants :]
-            del self.builder.graph.nodes[self.n_nodes :]
-            return None
         return graph
 
     # Results.

@@ -99,9 +99,8 @@ class Lowering(Builder):
         taken: set[int] = set()
         if not graph.out_shapes:
             fixed = {x.value for x in results[:n_shaped] if isinstance(x, View)}
-        else:  # NumPy is given arrays of their own shapes
-            externals = [node for node in graph.nodes if isinstance(node, External)]
-            fixed = {value for node in externals for value in (*node.outs, *values_read(node))}
+        else:
+            fixed = set()
         for operand in results:
             value = self._output(operand, taken, fixed)
             taken.add(id(value))
@@ -294,12 +293,10 @@ class Lowering(Builder):
     def _constant(self, form: forms.Constant, operands: Operands) -> Results:
         return [self.array(np.asarray(self.asked.primitive.impl()))]
 
-    def _extern(
-        self, form: forms.Extern, operands: Operands, obstacle: External | None = None
-    ) -> Results:
+    def _extern(self, form: forms.Extern, operands: Operands) -> Results:
         asked = self.asked
         outs = tuple(Value(v.aval.shape, v.aval.dtype) for v in asked.outputs)
-        self.add(External(tuple(operands), outs, asked.primitive, asked.source, obstacle))
+        self.add(External(tuple(operands), outs, asked.primitive, asked.source))
         return [whole(out) for out in outs]
 
     def _routine(self, form: forms.Routine, operands: Operands) -> Results:
@@ -395,10 +392,6 @@ class Lowering(Builder):
         view = View(stored.value, array.shape, tuple(strides))
         return view if dtype == array.dtype else whole(self.copy(view, dtype))
 
-    def _by_python(self, nester: Nester, operands: Operands) -> Results:
-        """A loop or branch that Python runs, because something in it calls NumPy."""
-        return self._extern(forms.Extern(), operands, nester.obstacle)
-
     def _barrier(self, form: forms.Barrier, operands: Operands) -> Results:
         self.epoch += 1
         return operands
@@ -444,16 +437,12 @@ class Lowering(Builder):
             results = self._apply(body, [*operands[:a], *elements])
             ys = [y.as_stack() for y in results[form.n_carry :]]
             return [*results[: form.n_carry], *ys]
-        nester = Nester(self)
-        looped = nester.loop(form, body, operands)
-        return looped or self._by_python(nester, operands)
+        return Nester(self).loop(form, body, operands)
 
     def _while(self, form: forms.While, operands: Operands) -> Results:
         condition: Program = simplified(self.asked.primitive.condition)  # type: ignore[attr-defined]
         body: Program = simplified(self.asked.primitive.body)  # type: ignore[attr-defined]
-        nester = Nester(self)
-        results = nester.while_loop(form, condition, body, operands)
-        return results or self._by_python(nester, operands)
+        return Nester(self).while_loop(form, condition, body, operands)
 
     def _branch(self, form: forms.Branch, operands: Operands) -> Results:
         branches = self.asked.primitive.branches  # type: ignore[attr-defined]
@@ -462,9 +451,7 @@ class Lowering(Builder):
         if isinstance(index, Uniform):
             chosen = min(max(int(index.scalar), 0), len(programs) - 1)
             return self._apply(programs[chosen], rest)
-        nester = Nester(self)
-        results = nester.branch(programs, operands)
-        return results or self._by_python(nester, operands)
+        return Nester(self).branch(programs, operands)
 
     def _contraction(self, form: forms.Contraction, operands: Operands) -> Results:
         if form.slides:

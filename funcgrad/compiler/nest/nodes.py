@@ -352,17 +352,15 @@ class Routine(Node):
 
 @dataclass(eq=False)
 class External(Node):
-    """A call of NumPy, or a loop or branch that Python runs.
+    """A call of NumPy, of a callback, or of a loop that Python runs.
 
     Attributes:
         primitive: What is evaluated.
         source: The user's line.
-        obstacle: The call of NumPy inside, for which a loop or branch is not native.
     """
 
     primitive: Primitive
     source: SourceLocation | None
-    obstacle: External | None = None
 
     @property
     def is_run_by_python(self) -> bool:
@@ -429,6 +427,10 @@ class Nest(Node):
 
     bodies: tuple[Graph, ...]
     links: tuple[Link, ...]
+
+    @property
+    def is_effectful(self) -> bool:
+        return any(node.is_effectful for body in self.bodies for node in body.nodes)
 
 
 @dataclass(eq=False)

@@ -1,8 +1,8 @@
 """Plans: what a compiled program does at run time.
 
-A plan is a sequence of stretches of native steps, run by one shared executor, and of calls of NumPy
-in between. The tables of steps are immutable and shared by all threads; a call takes a *frame*
-(the slots and the arena) from a stock, so that calls from several threads do not meet.
+A plan is a stretch of native steps, run by one shared executor; some of them call Python
+(`python_calls`). The tables of steps are immutable and shared by all threads; a call takes a
+*frame* (the slots and the arena) from a stock, so that calls from several threads do not meet.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import struct
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from functools import partial
 from typing import Any
@@ -20,14 +20,12 @@ import numpy as np
 from funcgrad import stacks
 from funcgrad.compiler import abi
 from funcgrad.compiler.nest.allocate import Memory
-from funcgrad.compiler.nest.layout import Operand, Uniform, Value, View
-from funcgrad.compiler.nest.nodes import External, Graph, Site
+from funcgrad.compiler.nest.layout import Value, View
+from funcgrad.compiler.nest.nodes import Graph, Site
 from funcgrad.compiler.nest.places import NOWHERE
 from funcgrad.compiler.runtime import in_flight, kernel_store, warm_memory
 from funcgrad.core.error_state import without_reports
-from funcgrad.core.limits import NEVER, Limits, current_limits
-from funcgrad.core.source import is_raised_by_us, stands_for
-from funcgrad.core.trace import add_place
+from funcgrad.core.limits import NEVER, current_limits
 from funcgrad.errors import CompilerError, ShapeError
 from funcgrad.forking import Lock
 from funcgrad.records import dataclass
@@ -54,13 +52,13 @@ class Step:
     Attributes:
         address: Of its code.
         words: Its arguments.
-        held: Arrays whose addresses are among the words: they live as long as the step.
+        held: Arrays and objects whose addresses are among the words: they live as long as the step.
         flushes: Whether subnormal numbers are zero while it runs.
     """
 
     address: int
     words: list[int]
-    held: Sequence[np.ndarray] = ()
+    held: Sequence[Any] = ()
     flushes: bool = False
 
 
@@ -298,92 +296,6 @@ _idle: list[weakref.ref[_LargeFrames]] = []
 _idle_lock = Lock()
 
 
-Source = Callable[[Frame, list[Any], list[Any], dict[Value, Any]], Any]
-"""Finds an operand in the memory, arguments, results and values held of one call."""
-
-
-class NumpyCall:
-    """A step that calls NumPy.
-
-    Where its operands are, and how it sees them, is worked out once.
-    """
-
-    def __init__(self, node: External, finder: _Finder) -> None:
-        self.evaluate = node.primitive.impl_inside_plan
-        self.has_list = node.primitive.multiple_results
-        self.source = node.source
-        self.text = f"{node.primitive.name}\n  at            {node.source}"
-        self.sources = [finder.source(x) for x in node.operands]
-        self.targets = [(value, finder.outputs.get(value)) for value in node.outs]
-
-    @stands_for("self")
-    def __call__(
-        self, frame: Frame, arrays: list[Any], results: list[Any], held: dict[Value, Any]
-    ) -> None:
-        try:
-            outs = self.evaluate(*(find(frame, arrays, results, held) for find in self.sources))
-        except Exception as error:
-            if is_raised_by_us(error.__traceback__):
-                add_place(error, self.source)
-            raise
-        for (value, k), out in zip(self.targets, outs if self.has_list else [outs], strict=True):
-            if k is not None:
-                results[k][...] = out
-                continue
-            array = np.asarray(out, value.dtype)
-            if not array.flags.carray:
-                array = np.require(array, requirements=["C", "A"])
-            if array.base is not None and np.may_share_memory(array, frame.arena):
-                array = array.copy()  # an operand, whose memory others will use
-            held[value] = array
-            frame.slots[value.slot] = array.ctypes.data
-
-
-class _Finder:
-    """Works out how calls find operands."""
-
-    def __init__(self, graph: Graph, memory: Memory, constants: Sequence[Constant]) -> None:
-        self.outputs = {value: i for i, value in enumerate(graph.outputs)}
-        self.n_inputs = len(graph.inputs)
-        self.arena_slot = memory.arena_slot
-        self.constants = dict(constants)
-
-    def source(self, operand: Operand) -> Source:
-        """How a call finds an operand."""
-        if isinstance(operand, Uniform):
-            fixed = np.broadcast_to(operand.scalar, operand.shape)[()]
-            return lambda frame, arrays, results, held: fixed
-        value = operand.value
-        find = self._base(value)
-        if operand.is_value:
-            if operand.shape:
-                return find
-            return lambda *call: find(*call)[()]
-        itemsize = value.dtype.itemsize
-        strides = tuple(s * itemsize for s in operand.strides)
-        offset, shape, dtype = operand.offset * itemsize, operand.shape, value.dtype
-        if 0 in shape:
-            empty = np.empty(shape, dtype)
-            return lambda *call: empty
-        return lambda *call: np.ndarray(shape, dtype, find(*call), offset, strides)[()]
-
-    def _base(self, value: Value) -> Source:
-        """How a call finds the array that a value is stored in."""
-        shape, dtype, offset = value.shape, value.dtype, value.offset
-        if value in self.outputs:
-            k = self.outputs[value]
-            return lambda frame, arrays, results, held: results[k]
-        if value.slot == self.arena_slot:
-            return lambda frame, *_: np.ndarray(shape, dtype, frame.arena, offset)
-        index = value.slot - abi.FIRST_SLOT
-        if index < self.n_inputs:
-            return lambda frame, arrays, *_: arrays[index]
-        if value.slot in self.constants:
-            array = self.constants[value.slot]
-            return lambda *call: array
-        return lambda frame, arrays, results, held: held[value]
-
-
 def _run_with_room(run: Callable[[int, int, int], int], *words: int) -> int:
     """Run a program that calls libraries, which take more of a stack than kernels may."""
     return run(*words) if stacks.has_room() else stacks.with_room(partial(run, *words))
@@ -398,12 +310,13 @@ class Executable:
     Args:
         graph: The nodes.
         memory: Where everything is.
-        parts: What runs, one after the other: native steps first.
-        last: For values that are read, the number of the last part that does.
+        stretch: What runs.
         calls_libraries: Whether it calls functions of LAPACK or NumPy.
+        calls_python: Whether it has steps of Python.
 
     Attributes:
         memory: Where everything is.
+        is_native: Whether calls run without Python.
         n_objects: Inputs and outputs.
         stats: Where its kernels came from.
         kernels: Source of every different kernel.
@@ -414,14 +327,14 @@ class Executable:
         self,
         graph: Graph,
         memory: Memory,
-        parts: Sequence[Stretch | External],
-        last: Mapping[Value, int],
+        stretch: Stretch,
         kernels: Sequence[str],
         report: Any,
         stats: KernelStats,
         nested: Sequence[Stretch] = (),
         sites: Sequence[Site] = (),
         calls_libraries: bool = False,
+        calls_python: bool = False,
     ) -> None:
         self._nested = tuple(nested)  # their tables are read while it runs
         self._sites = tuple(sites)
@@ -430,18 +343,9 @@ class Executable:
         self.report = report
         self._graph = graph
         self.memory = memory
-        self._parts = list(parts)
-        # Results of NumPy go when nothing reads them any more.
-        self._dying: list[list[Value]] = [[] for _ in self._parts]
-        for number, part in enumerate(self._parts):
-            for value in part.outs if isinstance(part, External) else ():
-                self._dying[max(number, last.get(value, 0))].append(value)
+        self.stretch = stretch
+        self.is_native = not calls_python
         self._constants = [(v.slot, v.array) for v in graph.constants if v.array is not None]
-        finder = _Finder(graph, memory, self._constants)
-        self._rest = [
-            NumpyCall(part, finder) if isinstance(part, External) else part
-            for part in self._parts[1:]
-        ]
         self.in_types = [(v.shape, np.dtype(v.dtype.char)) for v in graph.inputs]
         shapes = graph.out_shapes
         self.out_types = [(s, v.dtype) for s, v in zip(shapes, graph.outputs, strict=True)]
@@ -464,11 +368,6 @@ class Executable:
         self.numbers = Numbers.of(self)
 
     @property
-    def is_native(self) -> bool:
-        """Whether calls run without NumPy."""
-        return len(self._parts) == 1
-
-    @property
     def is_one_step(self) -> bool:
         """Whether a call is one call of the executor, whatever comes of it."""
         return self.is_native and not self.memory.states
@@ -476,9 +375,7 @@ class Executable:
     @property
     def table_address(self) -> int:
         """Where the executor finds the first stretch."""
-        first = self._parts[0]
-        assert isinstance(first, Stretch)
-        return first.address
+        return self.stretch.address
 
     def take_frame(self) -> Frame:
         """Memory for one call; `frames` takes it back."""
@@ -499,27 +396,26 @@ class Executable:
         if limits is not None:
             frame.slots[abi.DEADLINE_SLOT] = limits.deadline
             frame.slots[abi.NEXT_SLOT] = 0
-        held: dict[Value, Any] = {}
         try:
-            results = self._call(frame, arrays, fresh, held, limits)
+            if self.is_native:
+                self._call(frame, arrays, fresh)
+            else:
+                with without_reports() as block, block:
+                    self._call(frame, arrays, fresh)
         except BaseException:
             # The frame goes: who knows in what state a second signal leaves it.
             if in_flight.is_at_work(frame.slots, self.memory.states):
-                memory = frame, arrays, fresh, held
+                memory = frame, arrays, fresh
                 in_flight.keep(frame.slots, self.memory.states, memory)
             raise
         frame.slots[abi.DEADLINE_SLOT] = NEVER
         self.frames.append(frame)
-        return results
+        rest = iter(fresh)
+        results = [next(rest) if i is None else arrays[i] for i in self.sources]
+        return [x[()] if x.ndim == 0 else x for x in results]
 
-    def _call(
-        self,
-        frame: Frame,
-        arrays: list[Any],
-        fresh: list[Any],
-        held: dict[Value, Any],
-        limits: Limits | None,
-    ) -> list[Any]:
+    def _call(self, frame: Frame, arrays: list[Any], fresh: list[Any]) -> None:
+        """Run the program; arguments that kernels cannot read are replaced."""
         code = self._start(frame, arrays, fresh)
         while code:
             # Nothing has run yet: an argument needs another form; most likely others do, too.
@@ -532,26 +428,9 @@ class Executable:
                 for i in {i for i in self.sources if i is not None}:
                     arrays[i] = self._converted(i, arrays[i])
             code = self._start(frame, arrays, fresh)
-        rest = iter(fresh)
-        results = [next(rest) if i is None else arrays[i] for i in self.sources]
-        if not self.is_native:
-            with without_reports() as block, block:
-                for k, (part, dying) in enumerate(zip(self._rest, self._dying[1:], strict=True), 1):
-                    if isinstance(part, NumpyCall):
-                        part(frame, arrays, results, held)
-                        if limits is not None:
-                            limits.check_time(partial(self._after, part))
-                    else:
-                        self._check(self.run(frame.address, part.address, 0), frame, k)
-                    for value in dying:
-                        held.pop(value, None)
-        return [x[()] if x.ndim == 0 else x for x in results]
-
-    def _after(self, part: NumpyCall) -> str:
-        return f"{self.report.program.name}, after {part.text}"
 
     def _start(self, frame: Frame, arrays: list[Any], fresh: list[Any]) -> int:
-        """Run the first stretch; not 0 if arguments have to be converted before.
+        """Run the steps; not 0 if arguments have to be converted before.
 
         Negative for the argument that does not have the type that kernels read, positive if the
         memory of a donated argument is not its own.
@@ -561,24 +440,25 @@ class Executable:
         self._check(code, frame)
         return code
 
-    def _check(self, code: int, frame: Frame, part: int = 0) -> None:
-        error = self.explain(code, frame, part) if code else None
+    def _check(self, code: int, frame: Frame) -> None:
+        error = self.explain(code, frame) if code else None
         if error is not None:
             raise error
 
-    def explain(self, code: int, frame: Frame, part: int = 0) -> BaseException | None:
+    def explain(self, code: int, frame: Frame) -> BaseException | None:
         """Why the steps of a call have failed; nothing where arguments need another form.
 
         Args:
             code: What the executor returned, not 0.
             frame: The memory of the call, not yet given back.
-            part: The number of the stretch.
         """
         if code < 0 or frame.slots[0] == abi.OVERLAP:
             return None
         if frame.slots[abi.STOP_SLOT]:
-            return self._stopped(code - 1, frame, part)
+            return self._stopped(code - 1, frame)
         reason, number, value, position = (int(word) for word in frame.slots[: abi.ERROR_WORDS])
+        if reason == abi.RAISED:
+            return self._raised(frame)
         if reason != abi.REFUSED:
             return CompilerError(f"step {code - 1} of a compiled program failed.")
         site = self._sites[number]
@@ -622,13 +502,16 @@ class Executable:
         strides = tuple(s * index.dtype.itemsize for s in index.strides)
         return np.lib.stride_tricks.as_strided(memory[index.offset :], index.shape, strides)
 
-    def _stopped(self, step: int, frame: Frame, part: int) -> BaseException:
+    @staticmethod
+    def _raised(frame: Frame) -> BaseException:
+        """What Python has raised in a call."""
+        return kernel_store.raised(frame.slots[abi.RAISED_SLOT : abi.RAISED_SLOT + 3])
+
+    def _stopped(self, step: int, frame: Frame) -> BaseException:
         """Why a call has stopped before its end; the frame is as before the call again."""
         reason = int(frame.slots[abi.STOP_SLOT])
         frame.slots[abi.STOP_SLOT] = frame.slots[abi.NEXT_SLOT] = 0
-        stretch = self._parts[part]
-        assert isinstance(stretch, Stretch)
-        what = self.report.program.name + stretch.describe(step)
+        what = self.report.program.name + self.stretch.describe(step)
         error: BaseException
         if reason == abi.TIMED_OUT:
             limits = current_limits()
@@ -636,7 +519,7 @@ class Executable:
             error = limits.late(what)
         else:
             assert reason == abi.INTERRUPTED
-            error = kernel_store.raised(frame.slots[abi.RAISED_SLOT : abi.RAISED_SLOT + 3])
+            error = self._raised(frame)
             error.add_note(f"while a compiled program ran: {what}")
         if any(source is not None for source in self.sources):
             error.add_note("Its donated arguments may have been written to: their values are lost.")

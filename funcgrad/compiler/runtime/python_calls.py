@@ -1,0 +1,163 @@
+"""Steps that Python runs: what only a primitive's own evaluation can compute, and callbacks.
+
+The step takes the interpreter's lock, calls an object with the address of the slots, and gives the
+lock back. So a program that contains such a step is native all around it, in loops as well. What
+the call raises ends the program, and is raised by whoever runs that.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+from funcgrad.compiler import abi
+from funcgrad.compiler.native.assembly import Code
+from funcgrad.compiler.native.control_word import ControlWords
+from funcgrad.compiler.nest.layout import Operand, Uniform, Value
+from funcgrad.compiler.nest.nodes import External
+from funcgrad.compiler.runtime import kernel_store
+from funcgrad.compiler.runtime.executable import Step
+from funcgrad.core.limits import check_time
+from funcgrad.core.source import is_raised_by_us, stands_for
+from funcgrad.core.trace import add_place
+from funcgrad.records import dataclass
+
+
+@dataclass
+class PythonCall:
+    """The job of a node that Python evaluates."""
+
+    node: External
+
+    @property
+    def codes(self) -> list[Code]:
+        """What runs it."""
+        return [python_code()]
+
+    @property
+    def parts(self) -> list[tuple[int, int]]:
+        """It is never shared."""
+        return [(0, 1)]
+
+    def text(self) -> str:
+        """One line about it."""
+        primitive = self.node.primitive
+        if not self.node.is_run_by_python:
+            return f"numpy: {primitive.name}"
+        how = "that show its progress" if primitive.shows_progress else "of native steps"
+        return f"python: {primitive.name}, in parts {how}"
+
+    def step(self) -> Step:
+        """The step, when everything has its place."""
+        call = _Call(self.node)
+        words = abi.in_order(abi.PYTHON_WORDS, function=id(call), **_functions())
+        return Step(kernel_store.code_address(python_code()), words, (call,))
+
+
+Reader = Callable[[int], Any]
+"""Gives an argument, of the address of the slots."""
+
+
+class _Call:
+    """Evaluates a node, given the address of the slots of a call."""
+
+    def __init__(self, node: External) -> None:
+        self.evaluate = node.primitive.impl_inside_plan
+        self.has_list = node.primitive.multiple_results
+        self.source = node.source
+        self.text = f"{node.primitive.name}\n  at            {node.source}"
+        self.readers = [_reader(x) for x in node.operands]
+        self.writers = [_array_at(value) for value in node.outs]
+
+    @stands_for("self")
+    def __call__(self, slots: int) -> None:
+        try:
+            outs = self.evaluate(*(read(slots) for read in self.readers))
+        except Exception as error:
+            if is_raised_by_us(error.__traceback__):
+                add_place(error, self.source)
+            raise
+        for array_at, out in zip(self.writers, outs if self.has_list else [outs], strict=True):
+            array_at(slots)[...] = out
+        check_time(lambda: f"a compiled program, after {self.text}")
+
+
+def _reader(operand: Operand) -> Reader:
+    if isinstance(operand, Uniform):
+        fixed = np.broadcast_to(operand.scalar, operand.shape)[()]
+        return lambda slots: fixed
+    array_at = _array_at(operand.value)
+    if operand.is_value:
+        return array_at if operand.shape else lambda slots: array_at(slots)[()]
+    shape, dtype, itemsize = operand.shape, operand.dtype, operand.dtype.itemsize
+    offset, strides = operand.offset * itemsize, tuple(s * itemsize for s in operand.strides)
+    if 0 in shape:
+        empty = np.empty(shape, dtype)
+        return lambda slots: empty
+    return lambda slots: np.ndarray(shape, dtype, array_at(slots), offset, strides)[()]
+
+
+def _array_at(value: Value) -> Reader:
+    """Gives the array of a value, in the memory of a call."""
+    shape, dtype, place, offset = value.shape, value.dtype, 8 * value.slot, value.offset
+    kind = ctypes.c_char * value.nbytes
+
+    def array_at(slots: int) -> np.ndarray:
+        address = ctypes.c_int64.from_address(slots + place).value
+        return np.ndarray(shape, dtype, kind.from_address(address + offset))
+
+    return array_at
+
+
+@cache
+def python_code() -> Code:
+    """The step that calls an object of Python: `abi.PYTHON_WORDS`."""
+    writer = _Python()
+    writer.step()
+    return writer.finished()
+
+
+class _Python(ControlWords):
+    is_brief = True
+
+    def step(self) -> None:
+        """Call the object with the address of the slots; what it raises goes into slots."""
+        with self.function("fg_python", "ptr %slots, ptr %args", "i64"):
+            self.name_words(abi.PYTHON_WORDS)
+            ensure, release, number, call, drop, fetch = (
+                self.let(f"inttoptr i64 %{name} to ptr") for name in abi.PYTHON_WORDS[3:]
+            )
+            state = self.let(f"call i32 {ensure}()")
+            slots = self.let(f"call ptr {number}(ptr %slots)")
+            function = self.let("inttoptr i64 %function to ptr")
+            result = self.let(f"call ptr {call}(ptr {function}, ptr {slots})")
+            is_raised = self.test("eq", result, "null", "ptr")
+            places = [self.entry("%slots", abi.RAISED_SLOT + k) for k in range(3)]
+            with self.when(is_raised):
+                self.do(f"call void {fetch}({', '.join(f'ptr {place}' for place in places)})")
+            self.do(f"call void {drop}(ptr {slots})")
+            self.do(f"call void {drop}(ptr {result})")
+            self.do(f"call void {release}(i32 {state})")
+            # Whoever was called may have changed it for good.
+            self.put_word(self.control(), "%slots", abi.MODE_SLOT)
+            with self.when(is_raised):
+                self.leave(str(abi.RAISED))
+
+
+@cache
+def _functions() -> dict[str, int]:
+    """Addresses of functions of Python's stable interface."""
+    names = {
+        "ensure": "PyGILState_Ensure",
+        "release": "PyGILState_Release",
+        "number": "PyLong_FromVoidPtr",
+        "call": "PyObject_CallOneArg",
+        "drop": "Py_DecRef",
+        "fetch": "PyErr_Fetch",
+    }
+    address = partial(ctypes.cast, typ=ctypes.c_void_p)
+    return {word: address(ctypes.pythonapi[name]).value or 0 for word, name in names.items()}
