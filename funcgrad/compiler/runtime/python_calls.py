@@ -104,7 +104,7 @@ def _reader(operand: Operand) -> Reader:
 def _array_at(value: Value) -> Reader:
     """Gives the array of a value, in the memory of a call."""
     shape, dtype, place, offset = value.shape, value.dtype, 8 * value.slot, value.offset
-    kind = ctypes.c_char * value.nbytes
+    kind: Any = ctypes.c_char * value.nbytes
 
     def array_at(slots: int) -> np.ndarray:
         address = ctypes.c_int64.from_address(slots + place).value
